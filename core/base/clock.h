@@ -1,0 +1,29 @@
+// Monotonic time, as an interface so that tests can move it.
+#pragma once
+
+#include <cstdint>
+
+namespace msrt {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t NowNanos() = 0;
+};
+
+Clock* DefaultClock();
+
+// The default clock's time; for measuring, not for deadlines.
+int64_t MonotonicNanos();
+
+// Milliseconds since construction.
+class StopWatch {
+ public:
+  StopWatch() : start_(MonotonicNanos()) {}
+  double Millis() const { return static_cast<double>(MonotonicNanos() - start_) * 1e-6; }
+
+ private:
+  int64_t start_;
+};
+
+}  // namespace msrt

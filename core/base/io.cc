@@ -1,0 +1,123 @@
+#include "core/base/io.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace msrt {
+namespace {
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+  int Close() { return close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+Status FileError(const std::string& path, std::string_view doing) {
+  const int error = errno;
+  const Code code = error == ENOENT ? Code::kNotFound : Code::kIo;
+  return MakeStatus(code, "file '", path, "': ", doing, ": ", std::strerror(error)).With("path", path);
+}
+
+Result<uint64_t> RegularFileBytes(const File& file, const std::string& path) {
+  struct stat info;
+  if (fstat(file.fd(), &info) != 0) return FileError(path, "stat");
+  if (!S_ISREG(info.st_mode)) return IoError("file '", path, "': not a regular file");
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Status WriteAll(const File& file, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(file.fd(), bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FileError(path, "write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return OkStatus();
+}
+
+class PosixIo final : public Io {
+ public:
+  Result<Bytes> MapFile(const std::string& path) override {
+    File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.ok()) return FileError(path, "open");
+    MSRT_ASSIGN_OR_RETURN(const uint64_t bytes, RegularFileBytes(file, path));
+    if (bytes == 0) return Bytes{};
+    void* p = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd(), 0);
+    if (p == MAP_FAILED) return FileError(path, "mmap");
+    std::shared_ptr<const void> owner(p, [bytes](const void* q) { munmap(const_cast<void*>(q), bytes); });
+    return Bytes{{static_cast<const std::byte*>(p), bytes}, std::move(owner)};
+  }
+
+  Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) override {
+    File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.ok()) return FileError(path, "open");
+    MSRT_ASSIGN_OR_RETURN(const uint64_t bytes, RegularFileBytes(file, path));
+    MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(allocator, bytes, path));
+    uint64_t done = 0;
+    while (done < bytes) {
+      const ssize_t n = read(file.fd(), block.data() + done, std::min<uint64_t>(bytes - done, uint64_t{1} << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return FileError(path, "read");
+      if (n == 0) return IoError("file '", path, "': became shorter while it was read");
+      done += static_cast<uint64_t>(n);
+    }
+    auto owner = std::make_shared<Block>(std::move(block));
+    const std::span<const std::byte> data{owner->data(), owner->bytes()};
+    return Bytes{data, std::move(owner)};
+  }
+
+  Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> pieces) override {
+    const std::string temporary = StrCat(path, ".tmp-", getpid());
+    Status status = WriteAndSync(temporary, pieces);
+    if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = FileError(path, "rename");
+    if (!status.ok()) {
+      unlink(temporary.c_str());
+      return status;
+    }
+    return SyncFolderOf(path);
+  }
+
+ private:
+  static Status WriteAndSync(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+    File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!file.ok()) return FileError(path, "create");
+    for (const auto& piece : pieces) MSRT_RETURN_IF_ERROR(WriteAll(file, piece, path));
+    if (fsync(file.fd()) != 0) return FileError(path, "fsync");
+    if (file.Close() != 0) return FileError(path, "close");
+    return OkStatus();
+  }
+
+  // Without this a power cut may forget the rename (OSDI'14, ALICE). Folders that cannot be opened are left alone.
+  static Status SyncFolderOf(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    File file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file.ok() && fsync(file.fd()) != 0 && errno != EINVAL) return FileError(folder, "fsync");
+    return OkStatus();
+  }
+};
+
+}  // namespace
+
+Io* DefaultIo() {
+  static PosixIo io;
+  return &io;
+}
+
+}  // namespace msrt

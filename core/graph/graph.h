@@ -1,0 +1,97 @@
+// The graph: values, nodes in an order in which they can run, and a module of graphs that call each other by index.
+// A Graph is built (by the loader, the C API, the zoo), rewritten by passes, and from then on only read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/attribute.h"
+#include "core/graph/op_view.h"
+#include "core/graph/tensor.h"
+
+namespace msrt {
+
+struct OpDef;  // ops/op_def.h
+
+enum class ValueId : uint32_t {};
+inline constexpr ValueId kNoValue{UINT32_MAX};  // an omitted optional input or output
+inline constexpr uint32_t IndexOf(ValueId v) { return static_cast<uint32_t>(v); }
+
+// A value has exactly one source: an input of its graph, a constant, or an output of a node (SSA).
+struct Value {
+  std::string name;
+  Type type;
+  std::shared_ptr<const ConstTensor> constant;  // set for constants only
+};
+
+struct Node {
+  std::string name;
+  std::string domain;  // "" is ONNX's default domain, "msrt" is ours
+  std::string op;
+  int32_t version = 0;           // the version of the op's meaning; 0 = the one the entry has
+  const OpDef* def = nullptr;    // null: this build does not know the op, though a delegate may
+  std::vector<ValueId> inputs;   // kNoValue where an optional input is left out
+  std::vector<ValueId> outputs;  // kNoValue where nobody wants the output
+  AttrList attrs;
+};
+
+class Graph {
+ public:
+  std::string name;
+  std::vector<ValueId> inputs, outputs;
+  std::vector<Node> nodes;  // each after the producers of its inputs
+
+  const Value& value(ValueId id) const { return values_[IndexOf(id)]; }
+  Value& value(ValueId id) { return values_[IndexOf(id)]; }
+  size_t value_count() const { return values_.size(); }
+  ValueId AddValue(std::string value_name, Type type);
+  ValueId AddConstant(std::string value_name, ConstTensor data);
+  ValueId AddInput(std::string value_name, Type type);
+
+  // For every value the index of the node that makes it, or -1.
+  std::vector<int32_t> Producers() const;
+  // For every value how many node inputs and graph outputs use it.
+  std::vector<uint32_t> UseCounts() const;
+  // Replaces `from` by `to` in all node inputs and graph outputs.
+  void ReplaceUses(ValueId from, ValueId to);
+  // Drops values that nothing mentions and renumbers the rest.
+  void CompactValues();
+
+ private:
+  std::vector<Value> values_;
+};
+
+// A named tensor that belongs to a session and outlives its runs: KV cache, recurrent state, running statistics.
+// Graphs touch it with msrt.StateRead and msrt.StateWrite.
+struct StateSlot {
+  std::string name;
+  Type type;            // dims may be symbolic: a cache may grow
+  ConstTensor initial;  // what a new or reset session starts with
+};
+
+struct Module {
+  std::string name, producer;
+  std::vector<Graph> graphs;  // graphs[entries[i]] is a function that a session can run; the first is the default
+  std::vector<uint32_t> entries;
+  std::vector<StateSlot> states;
+  std::vector<std::string> symbols;  // names of symbolic dims; SymbolDim(i) refers to symbols[i]
+  std::vector<std::pair<std::string, std::string>> metadata;
+
+  const Graph& main() const { return graphs[entries[0]]; }
+  Graph& main() { return graphs[entries[0]]; }
+  // The symbol of that name, added if it is new.
+  int64_t SymbolFor(std::string_view symbol_name);
+};
+
+// "node 17 'conv1' (Conv)".
+std::string Describe(const Graph& graph, size_t node_index);
+inline std::string OpName(const Node& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
+
+// Readable text of a whole graph or module, one node a line, types included.
+std::string Print(const Graph& graph, const Module* module = nullptr);
+std::string Print(const Module& module);
+
+}  // namespace msrt

@@ -1,0 +1,49 @@
+#include "core/graph/tensor.h"
+
+#include <cstring>
+
+#include "core/base/checked_math.h"
+
+namespace msrt {
+
+std::string_view LayoutName(Layout layout) {
+  switch (layout) {
+    case Layout::kPlain: return "plain";
+    case Layout::kChannelsLast: return "channels-last";
+    case Layout::kBlocked8: return "blocked-8";
+  }
+  return "invalid";
+}
+
+size_t BytesIn(Layout layout, DType dtype, const Dims& dims) {
+  if (layout != Layout::kBlocked8) return BytesOf(dtype, dims.elements());
+  Dims padded = dims;
+  padded[1] = static_cast<int64_t>(AlignUp(static_cast<size_t>(dims[1]), 8));
+  return BytesOf(dtype, padded.elements());
+}
+
+ConstTensor ConstTensor::Copy(DType dtype, Dims dims, std::span<const std::byte> bytes) {
+  // operator new[] aligns to 16; kernels read constants with vectors, so align like every other tensor.
+  const size_t size = AlignUp(bytes.empty() ? 1 : bytes.size(), kTensorAlignment);
+  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(::operator new(size, std::align_val_t{kTensorAlignment})),
+                                   [](std::byte* p) { ::operator delete(p, std::align_val_t{kTensorAlignment}); });
+  if (!bytes.empty()) std::memcpy(owner.get(), bytes.data(), bytes.size());
+  ConstTensor t;
+  t.dtype = dtype;
+  t.dims = dims;
+  t.bytes = {owner.get(), bytes.size()};
+  t.owner = std::move(owner);
+  return t;
+}
+
+std::vector<int64_t> IntValues(DType dtype, const void* data, int64_t elements) {
+  if (dtype == DType::kI64) {
+    const auto* p = static_cast<const int64_t*>(data);
+    return {p, p + elements};
+  }
+  MSRT_CHECK(dtype == DType::kI32);
+  const auto* p = static_cast<const int32_t*>(data);
+  return {p, p + elements};
+}
+
+}  // namespace msrt

@@ -1,0 +1,61 @@
+// What a value is: a tensor, a list of values of one type, or a function (a closure that Partial makes and Call uses).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/dims.h"
+#include "core/graph/dtype.h"
+
+namespace msrt {
+
+enum class TypeKind : uint8_t { kTensor = 0, kList = 1, kFunction = 2 };
+
+struct FunctionSignature;
+
+struct Type {
+  TypeKind kind = TypeKind::kTensor;
+  // Tensor. Without a known rank, dims is empty and means nothing.
+  DType dtype = DType::kNone;
+  bool rank_known = true;
+  Dims dims;
+  // List: the type of each element. Function: parameters and results.
+  std::shared_ptr<const Type> element;
+  std::shared_ptr<const FunctionSignature> signature;
+
+  static Type Tensor(DType dtype, Dims dims) {
+    Type t;
+    t.dtype = dtype;
+    t.dims = dims;
+    return t;
+  }
+  static Type UnrankedTensor(DType dtype) {
+    Type t;
+    t.dtype = dtype;
+    t.rank_known = false;
+    return t;
+  }
+
+  bool is_tensor() const { return kind == TypeKind::kTensor; }
+  int rank() const { return dims.rank(); }
+  // A tensor whose every dim is a number.
+  bool concrete() const { return is_tensor() && rank_known && dims.known(); }
+  // Requires concrete().
+  int64_t elements() const { return dims.elements(); }
+  size_t bytes() const { return BytesOf(dtype, elements()); }
+
+  bool operator==(const Type& other) const;
+};
+
+struct FunctionSignature {
+  std::vector<Type> parameters, results;
+};
+
+// "f32[2, 3, ?]", "list<i64[]>", "f32[*]" where the rank is unknown.
+void AppendTo(std::string* out, const Type& type);
+
+// What is known when both descriptions hold, or why they cannot both hold ("dim 2 is 3 and 4"). Names win over unknowns.
+Result<Type> MergeTypes(const Type& a, const Type& b);
+
+}  // namespace msrt

@@ -1,0 +1,91 @@
+// Intervals and boxes of integers, in global coordinates. The algebra under splitting, halos, tiles and streaming.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/dims.h"
+#include "core/base/status.h"
+
+namespace msrt {
+
+// [begin, end); empty when end <= begin.
+struct Interval {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end > begin ? end - begin : 0; }
+  bool empty() const { return end <= begin; }
+  bool Contains(Interval o) const { return o.empty() || (begin <= o.begin && o.end <= end); }
+  bool operator==(const Interval&) const = default;
+};
+inline Interval Intersect(Interval a, Interval b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+// The smallest interval that holds both.
+inline Interval Hull(Interval a, Interval b) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+inline void AppendTo(std::string* out, Interval i) { StrAppend(out, "[", i.begin, ", ", i.end, ")"); }
+
+// A product of intervals. Iteration spaces have more axes than a tensor has dims (a batched matmul of rank 8 has 9).
+class Box {
+ public:
+  static constexpr int kMaxAxes = 16;
+  Box() = default;
+  // The whole of a tensor or a space.
+  static Box Whole(std::span<const int64_t> extents) {
+    Box b;
+    for (int64_t e : extents) b.push_back({0, e});
+    return b;
+  }
+
+  int rank() const { return rank_; }
+  Interval operator[](int i) const { return axes_[static_cast<size_t>(i)]; }
+  Interval& operator[](int i) { return axes_[static_cast<size_t>(i)]; }
+  void push_back(Interval i) {
+    MSRT_CHECK(rank_ < kMaxAxes);
+    axes_[static_cast<size_t>(rank_++)] = i;
+  }
+  bool empty() const {
+    for (int i = 0; i < rank_; ++i) {
+      if ((*this)[i].empty()) return true;
+    }
+    return false;
+  }
+  int64_t volume() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank_; ++i) n *= (*this)[i].size();
+    return n;
+  }
+  // The extents, as the dims of a tensor that holds just this box. Requires rank() <= kMaxRank.
+  Dims dims() const {
+    Dims d;
+    for (int i = 0; i < rank_; ++i) d.push_back((*this)[i].size());
+    return d;
+  }
+  bool operator==(const Box& o) const {
+    return rank_ == o.rank_ && std::equal(axes_.begin(), axes_.begin() + rank_, o.axes_.begin());
+  }
+
+ private:
+  std::array<Interval, kMaxAxes> axes_{};
+  int rank_ = 0;
+};
+inline void AppendTo(std::string* out, const Box& box) {
+  for (int i = 0; i < box.rank(); ++i) StrAppend(out, i == 0 ? "" : " x ", box[i]);
+  if (box.rank() == 0) out->append("[]");
+}
+
+Box Intersect(const Box& a, const Box& b);  // requires equal ranks
+
+// What an output interval needs of an input axis, each clipped to [0, extent):
+// a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution, pooling).
+Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent);
+// the same window transposed: input x touches outputs stride*x + dilation*t - pad.
+Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent);
+// offset + step*i for i in out; step may be negative (slices).
+Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent);
+
+}  // namespace msrt

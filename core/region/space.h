@@ -1,0 +1,42 @@
+// The iteration space of an op: the axes along which its work can be cut.
+//   parallel  pieces are independent and read their own part of the inputs
+//   window    pieces are independent but read overlapping parts (halos)
+//   reduce    pieces give partial results, joined with the monoid
+//   whole     must not be cut
+#pragma once
+
+#include <cstdint>
+
+#include "core/region/box.h"
+
+namespace msrt {
+
+enum class AxisKind : uint8_t { kParallel, kWindow, kReduce, kWhole };
+enum class Monoid : uint8_t { kNone, kSum, kProduct, kMax, kMin };
+
+struct Axis {
+  AxisKind kind = AxisKind::kWhole;
+  int64_t extent = 0;
+  Monoid monoid = Monoid::kNone;
+};
+
+class IterationSpace {
+ public:
+  int rank() const { return rank_; }
+  const Axis& operator[](int i) const { return axes_[static_cast<size_t>(i)]; }
+  void Add(AxisKind kind, int64_t extent, Monoid monoid = Monoid::kNone) {
+    MSRT_CHECK(rank_ < Box::kMaxAxes);
+    axes_[static_cast<size_t>(rank_++)] = {kind, extent, monoid};
+  }
+  Box Whole() const {
+    Box b;
+    for (int i = 0; i < rank_; ++i) b.push_back({0, (*this)[i].extent});
+    return b;
+  }
+
+ private:
+  std::array<Axis, Box::kMaxAxes> axes_{};
+  int rank_ = 0;
+};
+
+}  // namespace msrt

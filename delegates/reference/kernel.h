@@ -1,0 +1,61 @@
+// A reference kernel: one function that computes a node with plain loops. It is the oracle of every test and the last resort
+// of every placement, so it is written to be read, and every op has one.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/base/parallel_for.h"
+#include "core/graph/op_view.h"
+#include "core/graph/tensor.h"
+
+namespace msrt::reference {
+
+// Inputs and outputs are plain, dense and correctly typed and sized (infer saw to that); outputs do not overlap inputs. Omitted
+// inputs and unwanted outputs have null data. Types may be empty tensors.
+struct KernelArgs {
+  const OpView& op;
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  ParallelFor& parallel;
+
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
+  bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
+  // The list from the attribute, or from the data of an i32/i64 input; empty when both are absent. (See IntsAttrOrInput.)
+  std::vector<int64_t> IntsFrom(std::string_view attr, size_t input) const {
+    if (op.Has(attr)) {
+      const auto v = op.Ints(attr);
+      return {v.begin(), v.end()};
+    }
+    if (!has_input(input)) return {};
+    return IntValues(inputs[input].dtype, inputs[input].data, inputs[input].elements());
+  }
+};
+// Fails only for what cannot be known before the data is: an index out of range, memory.
+using KernelFn = Status (*)(const KernelArgs&);
+
+struct KernelDef {
+  std::string_view domain, op;
+  KernelFn run;
+};
+
+// Null where there is none.
+KernelFn FindKernel(std::string_view domain, std::string_view op);
+
+// The families, each closing delegates/reference/<family>.cc; listed once in kernels.cc.
+std::span<const KernelDef> UnaryKernels();
+std::span<const KernelDef> BinaryKernels();
+std::span<const KernelDef> MatMulKernels();
+std::span<const KernelDef> ConvKernels();
+std::span<const KernelDef> PoolKernels();
+std::span<const KernelDef> ResizeKernels();
+std::span<const KernelDef> NormalizationKernels();
+std::span<const KernelDef> SoftmaxKernels();
+std::span<const KernelDef> ReduceKernels();
+std::span<const KernelDef> SelectKernels();
+std::span<const KernelDef> AttentionKernels();
+std::span<const KernelDef> ShapeKernels();
+std::span<const KernelDef> MovementKernels();
+std::span<const KernelDef> GatherKernels();
+
+}  // namespace msrt::reference

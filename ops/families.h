@@ -1,0 +1,26 @@
+// One function a family: the entries that close ops/<family>.cc.
+#pragma once
+
+#include <span>
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+std::span<const OpDef> UnaryOps();           // unary.cc: functions of one element, activations, Cast, Clip, Identity
+std::span<const OpDef> BinaryOps();          // binary.cc: arithmetic, bits, comparisons, logic, Where, PRelu, variadic Sum/Max/Min/Mean
+std::span<const OpDef> MatMulOps();          // matmul.cc: MatMul, Gemm and their fused forms
+std::span<const OpDef> ConvOps();            // conv.cc: Conv, ConvTranspose, FusedConv
+std::span<const OpDef> PoolOps();            // pool.cc
+std::span<const OpDef> ResizeOps();          // resize.cc: Resize, DepthToSpace, SpaceToDepth
+std::span<const OpDef> NormalizationOps();   // normalization.cc
+std::span<const OpDef> SoftmaxOps();         // softmax.cc
+std::span<const OpDef> ReduceOps();          // reduce.cc
+std::span<const OpDef> SelectOps();          // select.cc: ArgMax, ArgMin, TopK
+std::span<const OpDef> AttentionOps();       // attention.cc
+std::span<const OpDef> ShapeOps();           // shape.cc: Reshape, Squeeze, Unsqueeze, Flatten, Shape, Size, Expand, ConstantOfShape, Range
+std::span<const OpDef> MovementOps();        // movement.cc: Transpose, Concat, Split, Slice, Tile, Pad
+std::span<const OpDef> GatherOps();          // gather.cc: Gather*, Scatter*, OneHot
+std::span<const OpDef> StateOps();           // state.cc: msrt.StateRead, msrt.StateWrite
+
+}  // namespace msrt

@@ -1,0 +1,162 @@
+#include "ops/infer.h"
+
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+
+namespace msrt {
+namespace {
+
+Status CheckInputCount(const OpDef& def, const OpView& op) {
+  const bool variadic = !def.inputs.empty() && def.inputs.back().kind == ParamDef::kVariadic;
+  if (!variadic && op.input_count() > def.inputs.size()) {
+    return InvalidModel("has ", op.input_count(), " inputs, at most ", def.inputs.size(), " are allowed");
+  }
+  for (size_t i = 0; i < def.inputs.size(); ++i) {
+    if (def.inputs[i].kind != ParamDef::kOptional && !op.has_input(i)) return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
+  }
+  for (size_t i = def.inputs.size(); i < op.input_count(); ++i) {
+    if (!op.has_input(i)) return InvalidModel("input ", i, " of a variadic list is left out");
+  }
+  return OkStatus();
+}
+
+Status CheckInputTypes(const OpDef& def, const OpView& op) {
+  DType of_group[8] = {};
+  for (size_t i = 0; i < op.input_count(); ++i) {
+    if (!op.has_input(i)) continue;
+    const ParamDef& param = def.inputs[std::min(i, def.inputs.size() - 1)];
+    const Type& type = op.input(i);
+    if (!type.is_tensor()) return InvalidModel("input ", i, " '", param.name, "' is a ", type, ", must be a tensor");
+    if (!param.types.Has(type.dtype)) {
+      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be one of ", param.types.Names());
+    }
+    if (param.group == 0) continue;
+    DType& group = of_group[param.group];
+    if (group == DType::kNone) group = type.dtype;
+    if (group != type.dtype) {
+      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be ", group, " like the inputs before it");
+    }
+  }
+  return OkStatus();
+}
+
+// No value of the graph may have more elements than this: products of dims then never overflow, in bits either.
+constexpr int64_t kMaxElements = int64_t{1} << 56;
+
+Status CheckOutputs(std::span<const Type> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Type& t = outputs[i];
+    if (!t.is_tensor() || !t.rank_known) continue;
+    Dims known;
+    for (int64_t d : t.dims) known.push_back(IsKnown(d) ? d : 1);
+    int64_t elements;
+    if (!CheckedProduct(known, &elements) || elements > kMaxElements) {
+      return InvalidModel("output ", i, " would have dims ", t.dims, ", which is more than 2^56 elements");
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status kGradPending(GradBuilder&) { return Unsupported("the gradient of this op is not written yet"); }
+
+Cost CostOfTraffic(const OpView& op) {
+  Cost cost;
+  for (size_t i = 0; i < op.input_count(); ++i) {
+    if (op.has_input(i)) cost.bytes_read += static_cast<double>(op.input(i).bytes());
+  }
+  for (size_t i = 0; i < op.output_count(); ++i) {
+    if (!op.has_output(i)) continue;
+    cost.bytes_written += static_cast<double>(op.output(i).bytes());
+    cost.flops += static_cast<double>(op.output(i).elements());
+  }
+  return cost;
+}
+
+Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, bool check_attrs) {
+  if (check_attrs) MSRT_RETURN_IF_ERROR(CheckAttrs(op.attrs(), def.attrs));
+  MSRT_RETURN_IF_ERROR(CheckInputCount(def, op));
+  MSRT_RETURN_IF_ERROR(CheckInputTypes(def, op));
+  const int count = static_cast<int>(outputs.size());
+  if (count < def.min_outputs || count > def.max_outputs) {
+    return InvalidModel("has ", count, " outputs, must have ", def.min_outputs, " to ", def.max_outputs);
+  }
+  InferContext context(op, outputs);
+  MSRT_RETURN_IF_ERROR(def.infer(context));
+  return CheckOutputs(outputs);
+}
+
+Result<Dims> BroadcastDims(const Dims& a, const Dims& b) {
+  const int rank = std::max(a.rank(), b.rank());
+  Dims out = Dims::Filled(rank, 1);
+  for (int i = 0; i < rank; ++i) {
+    const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
+    const int64_t x = ia < 0 ? 1 : a[ia], y = ib < 0 ? 1 : b[ib];
+    if (x == y) out[i] = x;
+    else if (x == 1) out[i] = y;
+    else if (y == 1) out[i] = x;
+    else if (IsKnown(x) && IsKnown(y)) return InvalidModel("shapes ", a, " and ", b, " do not broadcast: ", x, " against ", y);
+    else if (IsKnown(x)) out[i] = x;  // the other must turn out to be x or 1
+    else if (IsKnown(y)) out[i] = y;
+    else out[i] = kUnknownDim;
+  }
+  return out;
+}
+
+Status InferBroadcast(InferContext& c, DType dtype) {
+  Dims dims;
+  for (size_t i = 0; i < c.op().input_count(); ++i) {
+    if (!c.has_input(i)) continue;
+    if (!c.input(i).rank_known) {
+      c.SetOutput(0, Type::UnrankedTensor(dtype));
+      return OkStatus();
+    }
+    MSRT_ASSIGN_OR_RETURN(dims, BroadcastDims(dims, c.dims(i)));
+  }
+  c.SetOutput(0, dtype, dims);
+  return OkStatus();
+}
+
+Status InferSameAsFirst(InferContext& c) {
+  c.SetOutput(0, c.input(0));
+  return OkStatus();
+}
+
+Result<int> NormalizeAxis(int64_t axis, int rank, std::string_view what) {
+  if (axis < -rank || axis >= rank) return InvalidModel(what, " = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ", rank);
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank, std::string_view what) {
+  std::vector<int> out;
+  for (int64_t axis : axes) {
+    MSRT_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, rank, what));
+    if (std::find(out.begin(), out.end(), a) != out.end()) return InvalidModel(what, " names axis ", a, " twice");
+    out.push_back(a);
+  }
+  return out;
+}
+
+std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr, size_t input) {
+  if (op.Has(attr)) {
+    const auto values = op.Ints(attr);
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+  if (!op.has_input(input)) return std::vector<int64_t>();
+  if (const ConstTensor* value = op.constant(input)) return IntValues(*value);
+  return std::nullopt;
+}
+
+Status CheckRank(const InferContext& c, size_t input, int rank) {
+  if (!c.input(input).rank_known || c.input(input).rank() == rank) return OkStatus();
+  return InvalidModel("input ", input, " has shape ", c.dims(input), ", must have rank ", rank);
+}
+
+Result<int64_t> SameDim(int64_t a, int64_t b, std::string_view what) {
+  if (IsKnown(a) && IsKnown(b) && a != b) return InvalidModel(what, ": ", a, " against ", b);
+  return IsKnown(a) ? a : b;
+}
+
+}  // namespace msrt

@@ -1,0 +1,64 @@
+// Type and shape inference: the context that an entry's infer function works on, and the rules that many ops share.
+// Unknown dims are tolerated everywhere; what is known must be right.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+class InferContext {
+ public:
+  // `constants[i]` is the value of input i where it is known, else null.
+  explicit InferContext(const OpView& op, std::span<Type> outputs) : op_(op), outputs_(outputs) {}
+
+  const OpView& op() const { return op_; }
+  size_t output_count() const { return outputs_.size(); }
+  bool has_input(size_t i) const { return op_.has_input(i); }
+  const Type& input(size_t i) const { return op_.input(i); }
+  DType dtype(size_t i) const { return op_.input(i).dtype; }
+  const Dims& dims(size_t i) const { return op_.input(i).dims; }
+
+  // Outputs beyond output_count() are ignored, so optional outputs can be set blindly.
+  void SetOutput(size_t i, Type type) {
+    if (i < outputs_.size()) outputs_[i] = std::move(type);
+  }
+  void SetOutput(size_t i, DType dtype, const Dims& dims) { SetOutput(i, Type::Tensor(dtype, dims)); }
+
+ private:
+  const OpView& op_;
+  std::span<Type> outputs_;
+};
+
+// Runs every check that an entry implies (attributes, number and element types of inputs) and then its infer function.
+// `outputs` arrives with one Type for each output of the node and leaves filled. `check_attrs` is false where the attributes were
+// checked before and cannot have changed (each new binding).
+Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, bool check_attrs = true);
+
+// ---- shared rules -------------------------------------------------------------------------------------------------------------
+
+// NumPy broadcasting of two or more shapes; an unknown dim against 1 or another unknown one stays unknown.
+Result<Dims> BroadcastDims(const Dims& a, const Dims& b);
+// Broadcast of all inputs; unranked if any is. Output 0 gets `dtype`.
+Status InferBroadcast(InferContext& c, DType dtype);
+// Output 0 has the type of input 0.
+Status InferSameAsFirst(InferContext& c);
+
+// Makes a possibly negative axis positive, or says which range is right.
+Result<int> NormalizeAxis(int64_t axis, int rank, std::string_view what = "axis");
+// The same for a list; also refuses duplicates. An empty list stays empty.
+Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank, std::string_view what = "axes");
+
+// A list of integers that is an attribute in the usual form and an input in the dynamic one ("shape" of Reshape, "axes" of
+// Squeeze). nullopt: it is an input whose value is not known yet. Absent altogether: an empty list.
+std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr, size_t input);
+
+// Refuses a tensor of known rank other than `rank`.
+Status CheckRank(const InferContext& c, size_t input, int rank);
+// Two dims that must agree: the known one, or an error naming both.
+Result<int64_t> SameDim(int64_t a, int64_t b, std::string_view what);
+
+}  // namespace msrt

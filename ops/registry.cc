@@ -1,0 +1,51 @@
+#include "ops/registry.h"
+
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "ops/families.h"
+
+namespace msrt {
+namespace {
+
+// The one list of families.
+constexpr std::span<const OpDef> (*kFamilies[])() = {
+    UnaryOps,  BinaryOps,  MatMulOps,    ConvOps,  PoolOps,     ResizeOps, NormalizationOps, SoftmaxOps,
+    ReduceOps, SelectOps,  AttentionOps, ShapeOps, MovementOps, GatherOps, StateOps,
+};
+
+std::string Key(std::string_view domain, std::string_view name) {
+  std::string key(domain);
+  key += '.';
+  key += name;
+  return key;
+}
+
+using Table = std::unordered_map<std::string, const OpDef*>;
+Table BuildTable() {
+  Table table;
+  for (auto family : kFamilies) {
+    for (const OpDef& def : family()) {
+      const bool is_new = table.emplace(Key(def.domain, def.name), &def).second;
+      MSRT_CHECK(is_new && def.infer != nullptr);
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+const OpDef* FindOp(std::string_view domain, std::string_view name) {
+  static const Table table = BuildTable();
+  const auto it = table.find(Key(domain, name));
+  return it == table.end() ? nullptr : it->second;
+}
+
+void ForEachOp(const std::function<void(const OpDef&)>& visit) {
+  for (auto family : kFamilies) {
+    for (const OpDef& def : family()) visit(def);
+  }
+}
+
+}  // namespace msrt
