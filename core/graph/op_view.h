@@ -17,6 +17,12 @@ class OpView {
          std::span<const Type* const> inputs, std::span<const Type* const> outputs, std::span<const ConstTensor* const> constants = {})
       : domain_(domain), op_(op), name_(node_name), attrs_(attrs), defs_(defs), inputs_(inputs), outputs_(outputs), constants_(constants) {}
 
+  // The same node with other types: a binding's, a piece's.
+  OpView WithTypes(std::span<const Type* const> inputs, std::span<const Type* const> outputs,
+                   std::span<const ConstTensor* const> constants = {}) const {
+    return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants);
+  }
+
   std::string_view domain() const { return domain_; }
   std::string_view op() const { return op_; }
   std::string_view name() const { return name_; }

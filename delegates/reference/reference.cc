@@ -1,0 +1,101 @@
+#include "delegates/reference/reference.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "delegates/reference/kernel.h"
+
+namespace msrt {
+namespace {
+
+using reference::KernelArgs;
+using reference::KernelFn;
+
+// Plain loops: far from the machine's peak, so that placement prefers anything else that can run the node.
+constexpr double kFlopsPerSecond = 0.5e9, kBytesPerSecond = 1e9, kLaunchSeconds = 1e-6;
+
+// Holds its own copy of what an OpView points to, so that it lives as long as the binding.
+class ReferenceBound final : public BoundKernel {
+ public:
+  ReferenceBound(KernelFn run, const OpView& op, const OpView& declared) : run_(run), declared_(declared) {
+    for (size_t i = 0; i < op.input_count(); ++i) input_types_.push_back(op.has_input(i) ? op.input(i) : Type{});
+    for (size_t i = 0; i < op.output_count(); ++i) output_types_.push_back(op.has_output(i) ? op.output(i) : Type{});
+    for (size_t i = 0; i < op.input_count(); ++i) inputs_.push_back(op.has_input(i) ? &input_types_[i] : nullptr);
+    for (size_t i = 0; i < op.output_count(); ++i) outputs_.push_back(op.has_output(i) ? &output_types_[i] : nullptr);
+  }
+  Status Run(const RunArgs& args) override {
+    const OpView op = declared_.WithTypes(inputs_, outputs_);
+    return run_(KernelArgs{op, args.inputs, args.outputs, args.parallel});
+  }
+  size_t bytes() const override { return (input_types_.size() + output_types_.size()) * sizeof(Type); }
+
+ private:
+  KernelFn run_;
+  const OpView& declared_;
+  std::vector<Type> input_types_, output_types_;
+  std::vector<const Type*> inputs_, outputs_;
+};
+
+class ReferenceKernel final : public Kernel {
+ public:
+  ReferenceKernel(KernelFn run, const OpView& declared) : run_(run), declared_(declared) {}
+  Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    return std::unique_ptr<BoundKernel>(std::make_unique<ReferenceBound>(run_, op, declared_));
+  }
+
+ private:
+  KernelFn run_;
+  const OpView& declared_;
+};
+
+class ReferenceDelegate final : public Delegate {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  void Query(const GraphView& graph, QueryResult* out) const override {
+    for (size_t n = 0; n < graph.node_count(); ++n) {
+      const NodeInfo node = graph.node(n);
+      if (reference::FindKernel(node.op->domain(), node.op->op()) == nullptr) {
+        out->refusals.push_back({static_cast<uint32_t>(n), "no reference kernel for this op"});
+        continue;
+      }
+      Candidate c;
+      c.nodes = {static_cast<uint32_t>(n)};
+      c.input_layouts.assign(node.inputs.size(), Layout::kPlain);
+      c.output_layouts.assign(node.outputs.size(), Layout::kPlain);
+      c.seconds = kLaunchSeconds + node.flops / kFlopsPerSecond + node.bytes / kBytesPerSecond;
+      c.exact = true;
+      c.algorithm = "loops";
+      out->candidates.push_back(std::move(c));
+    }
+  }
+
+  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext&) const override {
+    const NodeInfo node = graph.node(candidate.nodes[0]);
+    const KernelFn run = reference::FindKernel(node.op->domain(), node.op->op());
+    if (run == nullptr) return InternalError("reference: asked to compile ", node.op->op(), ", which it refused");
+    return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(run, *node.op));
+  }
+};
+
+class ReferenceEvaluatorImpl final : public Evaluator {
+ public:
+  bool Knows(const OpView& op) const override { return reference::FindKernel(op.domain(), op.op()) != nullptr; }
+  Status Evaluate(const OpView& op, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const override {
+    const KernelFn run = reference::FindKernel(op.domain(), op.op());
+    if (run == nullptr) return Unsupported("no reference kernel for ", op.op());
+    const std::unique_ptr<ParallelFor> serial = MakeSerial();
+    return run(KernelArgs{op, inputs, outputs, *serial});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Delegate> MakeReferenceDelegate() { return std::make_unique<ReferenceDelegate>(); }
+
+const Evaluator& ReferenceEvaluator() {
+  static const ReferenceEvaluatorImpl evaluator;
+  return evaluator;
+}
+
+}  // namespace msrt
