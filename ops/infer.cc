@@ -149,6 +149,23 @@ std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::strin
   return std::nullopt;
 }
 
+Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr, size_t input) {
+  MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, attr, input));
+  if (op.Has(attr)) return std::optional(op.Int(attr));
+  if (!op.has_input(input)) return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
+  const Type& type = op.input(input);
+  if (type.concrete() && type.elements() != 1) {
+    return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims, ", must have one element");
+  }
+  if (const ConstTensor* value = op.constant(input)) return std::optional(IntValues(*value)[0]);
+  return std::optional<int64_t>();
+}
+
+Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input) {
+  if (!op.Has(attr) || !op.has_input(input)) return OkStatus();
+  return InvalidModel("'", attr, "' is given both as an attribute and as input ", input, ": leave one out");
+}
+
 Status CheckRank(const InferContext& c, size_t input, int rank) {
   if (!c.input(input).rank_known || c.input(input).rank() == rank) return OkStatus();
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must have rank ", rank);

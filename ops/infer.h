@@ -55,6 +55,10 @@ Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank, 
 // A list of integers that is an attribute in the usual form and an input in the dynamic one ("shape" of Reshape, "axes" of
 // Squeeze). nullopt: it is an input whose value is not known yet. Absent altogether: an empty list.
 std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr, size_t input);
+// The same for one number ("k" of TopK), which must be given exactly once; as an input it is a tensor of one element.
+Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr, size_t input);
+// Refuses a node that gives both the attribute and the input that stands for it.
+Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input);
 
 // Refuses a tensor of known rank other than `rank`.
 Status CheckRank(const InferContext& c, size_t input, int rank);

@@ -1,7 +1,196 @@
+// Reductions: ops that fold some axes of a tensor into one value (Reduce*), and CumSum, which keeps every step of the fold.
 #include "ops/families.h"
+#include "ops/infer.h"
 
 namespace msrt {
+namespace {
 
-std::span<const OpDef> ReduceOps() { return {}; }
+constexpr DTypeSet kReduceTypes = kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
+constexpr DTypeSet kOrderTypes = kReduceTypes | DTypeSet{DType::kI8, DType::kU8, DType::kBool};
+
+constexpr AttrDef kReduceAttrs[] = {
+    {.name = "axes", .kind = AttrKind::kInts, .max_count = kMaxRank},
+    {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1},
+    {.name = "noop_with_empty_axes", .min_int = 0, .max_int = 1},
+};
+constexpr ParamDef kReduceInputs[] = {{.name = "data", .types = kReduceTypes},
+                                      {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kOrderInputs[] = {{.name = "data", .types = kOrderTypes},
+                                     {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+
+// ---- which axes are reduced -----------------------------------------------------------------------------------------------------
+
+constexpr uint32_t AllAxes(int rank) { return (uint32_t{1} << rank) - 1; }
+constexpr bool IsReduced(uint32_t reduced, int axis) { return (reduced >> axis) & 1; }
+
+// One bit an axis. nullopt: the axes are an input whose value is not known yet.
+Result<std::optional<uint32_t>> ReducedAxes(const OpView& op, int rank) {
+  const auto axes = IntsAttrOrInput(op, "axes", 1);
+  if (!axes) return std::optional<uint32_t>();
+  uint32_t reduced = 0;
+  for (int64_t a : *axes) {
+    MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(a, rank, "axes"));
+    if (IsReduced(reduced, axis)) return InvalidModel("axes names axis ", axis, " twice");
+    reduced |= uint32_t{1} << axis;
+  }
+  if (axes->empty() && op.Int("noop_with_empty_axes") == 0) reduced = AllAxes(rank);
+  return std::optional(reduced);
+}
+
+Type ReducedType(const Type& data, uint32_t reduced, bool keepdims) {
+  Dims dims;
+  for (int i = 0; i < data.rank(); ++i) {
+    if (!IsReduced(reduced, i)) dims.push_back(data.dims[i]);
+    else if (keepdims) dims.push_back(1);
+  }
+  return Type::Tensor(data.dtype, dims);
+}
+
+// What can be said while the axes are an input of unknown value: with keepdims the rank, without it the rank if the number of
+// axes is known.
+Type TypeForUnknownAxes(const OpView& op, bool keepdims) {
+  const Type &data = op.input(0), &axes = op.input(1);
+  if (keepdims) {
+    Dims dims;
+    for (int64_t d : data.dims) dims.push_back(d == 1 ? 1 : kUnknownDim);
+    return Type::Tensor(data.dtype, dims);
+  }
+  const bool count_known = axes.rank_known && axes.rank() == 1 && axes.dims[0] > 0 && axes.dims[0] <= data.rank();
+  if (!count_known) return Type::UnrankedTensor(data.dtype);
+  return Type::Tensor(data.dtype, Dims::Filled(data.rank() - static_cast<int>(axes.dims[0]), kUnknownDim));
+}
+
+Status InferReduce(InferContext& c) {
+  const OpView& op = c.op();
+  MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, "axes", 1));
+  if (c.has_input(1)) MSRT_RETURN_IF_ERROR(CheckRank(c, 1, 1));
+  const Type& data = c.input(0);
+  if (!data.rank_known) {
+    c.SetOutput(0, Type::UnrankedTensor(data.dtype));
+    return OkStatus();
+  }
+  const bool keepdims = op.Int("keepdims") != 0;
+  MSRT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, data.rank()));
+  c.SetOutput(0, reduced ? ReducedType(data, *reduced, keepdims) : TypeForUnknownAxes(op, keepdims));
+  return OkStatus();
+}
+
+Cost CostReduce(const OpView& op) {
+  Cost cost = CostOfTraffic(op);
+  cost.flops = static_cast<double>(op.input(0).elements());
+  return cost;
+}
+
+// ---- iteration space: one axis for each axis of the data ------------------------------------------------------------------------
+
+Result<uint32_t> KnownReducedAxes(const OpView& op) {
+  MSRT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, op.input(0).rank()));
+  if (!reduced) return Unsupported("axes are an input whose value is not known before the run, so the work cannot be cut");
+  return *reduced;
+}
+
+// Parts of Mean, L2, LogSum and LogSumExp cannot be joined from rounded results, so their reduced axes stay whole.
+Monoid MonoidOf(std::string_view op) {
+  if (op == "ReduceSum" || op == "ReduceL1" || op == "ReduceSumSquare") return Monoid::kSum;
+  if (op == "ReduceProd") return Monoid::kProduct;
+  if (op == "ReduceMax") return Monoid::kMax;
+  if (op == "ReduceMin") return Monoid::kMin;
+  return Monoid::kNone;
+}
+
+Status ReduceAxes(const OpView& op, IterationSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
+  const Monoid monoid = MonoidOf(op.op());
+  const Dims& dims = op.input(0).dims;
+  for (int i = 0; i < dims.rank(); ++i) {
+    if (!IsReduced(reduced, i)) space->Add(AxisKind::kParallel, dims[i]);
+    else if (monoid != Monoid::kNone) space->Add(AxisKind::kReduce, dims[i], monoid);
+    else space->Add(AxisKind::kWhole, dims[i]);
+  }
+  return OkStatus();
+}
+
+// Input 0 is the space itself; what follows (axes as an input) is read whole.
+Status DataOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+  inputs[0] = box;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
+  }
+  return OkStatus();
+}
+
+Status ReduceResults(const OpView& op, const Box& box, std::span<Box> outputs) {
+  MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
+  const bool keepdims = op.Int("keepdims") != 0;
+  for (int i = 0; i < box.rank(); ++i) {
+    if (!IsReduced(reduced, i)) outputs[0].push_back(box[i]);
+    else if (keepdims) outputs[0].push_back({0, 1});
+  }
+  return OkStatus();
+}
+
+constexpr SpaceDef kReduceSpace{.axes = ReduceAxes, .operands = DataOperands, .results = ReduceResults};
+
+// ---- CumSum ---------------------------------------------------------------------------------------------------------------------
+
+constexpr AttrDef kCumSumAttrs[] = {
+    {.name = "axis"},
+    {.name = "exclusive", .min_int = 0, .max_int = 1},
+    {.name = "reverse", .min_int = 0, .max_int = 1},
+};
+constexpr ParamDef kCumSumInputs[] = {{.name = "x", .types = kReduceTypes},
+                                      {.name = "axis", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+
+Status InferCumSum(InferContext& c) {
+  MSRT_ASSIGN_OR_RETURN(const auto axis, IntAttrOrInput(c.op(), "axis", 1));
+  if (axis && c.input(0).rank_known) MSRT_RETURN_IF_ERROR(NormalizeAxis(*axis, c.input(0).rank()).status());
+  return InferSameAsFirst(c);
+}
+
+Status CumSumAxes(const OpView& op, IterationSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const auto given, IntAttrOrInput(op, "axis", 1));
+  if (!given) return Unsupported("axis is an input whose value is not known before the run, so the work cannot be cut");
+  const Dims& dims = op.input(0).dims;
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, dims.rank()));
+  for (int i = 0; i < dims.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  return OkStatus();
+}
+
+Status SameBoxResults(const OpView&, const Box& box, std::span<Box> outputs) {
+  outputs[0] = box;
+  return OkStatus();
+}
+
+constexpr SpaceDef kCumSumSpace{.axes = CumSumAxes, .operands = DataOperands, .results = SameBoxResults};
+
+// ---- the entries ----------------------------------------------------------------------------------------------------------------
+
+constexpr OpDef Reduction(std::string_view name, std::span<const ParamDef> inputs = kReduceInputs) {
+  return {.name = name,
+          .attrs = kReduceAttrs,
+          .inputs = inputs,
+          .infer = InferReduce,
+          .grad = kGradPending,
+          .space = &kReduceSpace,
+          .cost = CostReduce};
+}
+
+constexpr OpDef kReduceOps[] = {
+    Reduction("ReduceSum"),
+    Reduction("ReduceMean"),
+    Reduction("ReduceMax", kOrderInputs),
+    Reduction("ReduceMin", kOrderInputs),
+    Reduction("ReduceProd"),
+    Reduction("ReduceL1"),
+    Reduction("ReduceL2"),
+    Reduction("ReduceLogSum"),
+    Reduction("ReduceLogSumExp"),
+    Reduction("ReduceSumSquare"),
+    {.name = "CumSum", .attrs = kCumSumAttrs, .inputs = kCumSumInputs, .infer = InferCumSum, .grad = kGradPending, .space = &kCumSumSpace},
+};
+
+}  // namespace
+
+std::span<const OpDef> ReduceOps() { return kReduceOps; }
 
 }  // namespace msrt
