@@ -105,6 +105,16 @@ Result<Dims> BroadcastDims(const Dims& a, const Dims& b) {
   return out;
 }
 
+Status CheckBroadcastsTo(const Dims& from, const Dims& to, std::string_view what) {
+  bool fits = from.rank() <= to.rank();
+  for (int i = 0; fits && i < from.rank(); ++i) {
+    const int64_t x = from[i], y = to[to.rank() - from.rank() + i];
+    fits = x == 1 || !IsKnown(x) || !IsKnown(y) || x == y;
+  }
+  if (!fits) return InvalidModel(what, " has shape ", from, ", which does not broadcast to ", to);
+  return OkStatus();
+}
+
 Status InferBroadcast(InferContext& c, DType dtype) {
   Dims dims;
   for (size_t i = 0; i < c.op().input_count(); ++i) {

@@ -42,6 +42,8 @@ Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, b
 
 // NumPy broadcasting of two or more shapes; an unknown dim against 1 or another unknown one stays unknown.
 Result<Dims> BroadcastDims(const Dims& a, const Dims& b);
+// Refuses `from` unless it broadcasts to `to` itself (ONNX calls that unidirectional). Where dims are unknown, nothing is refused.
+Status CheckBroadcastsTo(const Dims& from, const Dims& to, std::string_view what);
 // Broadcast of all inputs; unranked if any is. Output 0 gets `dtype`.
 Status InferBroadcast(InferContext& c, DType dtype);
 // Output 0 has the type of input 0.

@@ -35,4 +35,11 @@ Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent)
   return Clip({std::min(a, b), std::max(a, b) + 1}, extent);
 }
 
+Box BroadcastNeeds(const Box& out, const Dims& dims) {
+  MSRT_CHECK(out.rank() >= dims.rank());
+  Box needs;
+  for (int i = 0; i < dims.rank(); ++i) needs.push_back(dims[i] == 1 ? Interval{0, 1} : out[out.rank() - dims.rank() + i]);
+  return needs;
+}
+
 }  // namespace msrt

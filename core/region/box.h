@@ -88,4 +88,8 @@ Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, i
 // offset + step*i for i in out; step may be negative (slices).
 Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent);
 
+// The part of a tensor that a box of the output it broadcasts to reads: dims align at the right, a dim of 1 is read whole.
+// Requires out.rank() >= dims.rank().
+Box BroadcastNeeds(const Box& out, const Dims& dims);
+
 }  // namespace msrt
