@@ -1,0 +1,6 @@
+/* The header must be usable from strict C99: this file is compiled so. header_test.cc calls it. */
+#include "core/api/msrt.h"
+
+int CallsFromC(void);
+
+int CallsFromC(void) { return msrt_abi_version() == MSRT_ABI_VERSION && msrt_version()[0] != '\0'; }

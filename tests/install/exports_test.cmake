@@ -1,0 +1,16 @@
+# What the shared library exports is exactly the list EXPECTED: a symbol added or lost is a change of the ABI, to be made knowingly.
+# Arguments: NM, LIBRARY, EXPECTED.
+execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^ \n]+\n" exported "${output}")
+list(TRANSFORM exported STRIP)
+list(SORT exported)
+file(STRINGS ${EXPECTED} expected)
+set(added ${exported})
+list(REMOVE_ITEM added ${expected})
+set(lost ${expected})
+list(REMOVE_ITEM lost ${exported})
+if(added OR lost)
+  list(JOIN added " " added)
+  list(JOIN lost " " lost)
+  message(FATAL_ERROR "exported but not listed: ${added}\nlisted but not exported: ${lost}\nThe list is ${EXPECTED}")
+endif()

@@ -1,0 +1,15 @@
+# Writes the first ```c block of README to OUT, so that what the README shows is what is compiled.
+#   cmake -DREADME=README.md -DOUT=readme.c -P extract_c.cmake
+file(READ ${README} text)
+string(FIND "${text}" "\n```c\n" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "${README} has no ```c block")
+endif()
+math(EXPR begin "${begin} + 6")
+string(SUBSTRING "${text}" ${begin} -1 text)
+string(FIND "${text}" "\n```" length)
+if(length EQUAL -1)
+  message(FATAL_ERROR "${README}: the ```c block does not end")
+endif()
+string(SUBSTRING "${text}" 0 ${length} text)
+file(WRITE ${OUT} "${text}\n")
