@@ -1,7 +1,127 @@
+// Ops that say where along an axis the chosen elements are: ArgMax, ArgMin, TopK.
+#include <algorithm>
+
 #include "ops/families.h"
+#include "ops/infer.h"
 
 namespace msrt {
+namespace {
 
-std::span<const OpDef> SelectOps() { return {}; }
+// ---- ArgMax, ArgMin -------------------------------------------------------------------------------------------------------------
+
+constexpr AttrDef kArgAttrs[] = {
+    {.name = "axis"},
+    {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1},
+    {.name = "select_last_index", .min_int = 0, .max_int = 1},
+};
+constexpr ParamDef kArgInputs[] = {{.name = "data", .types = kNumberTypes}};
+
+Status InferArg(InferContext& c) {
+  const Type& data = c.input(0);
+  if (!data.rank_known) {
+    c.SetOutput(0, Type::UnrankedTensor(DType::kI64));
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), data.rank()));
+  Dims dims = data.dims;
+  dims.erase(axis);
+  const bool has_outputs = std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d > 0; });
+  if (data.dims[axis] == 0 && has_outputs) return InvalidModel("axis ", axis, " of data ", data.dims, " is empty: nothing can be chosen");
+  if (c.op().Int("keepdims") != 0) dims.insert(axis, 1);
+  c.SetOutput(0, DType::kI64, dims);
+  return OkStatus();
+}
+
+Cost CostArg(const OpView& op) {
+  Cost cost = CostOfTraffic(op);
+  cost.flops = static_cast<double>(op.input(0).elements());
+  return cost;
+}
+
+// One axis of the space for each axis of the data. The chosen axis stays whole: indices of parts do not join with a monoid.
+Status SelectAxes(const OpView& op, IterationSpace* space) {
+  const Dims& dims = op.input(0).dims;
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
+  for (int i = 0; i < dims.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  return OkStatus();
+}
+
+Status SelectOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+  inputs[0] = box;
+  if (op.has_input(1)) inputs[1] = Box::Whole(op.input(1).dims);
+  return OkStatus();
+}
+
+Status ArgResults(const OpView& op, const Box& box, std::span<Box> outputs) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
+  const bool keepdims = op.Int("keepdims") != 0;
+  for (int i = 0; i < box.rank(); ++i) {
+    if (i != axis) outputs[0].push_back(box[i]);
+    else if (keepdims) outputs[0].push_back({0, 1});
+  }
+  return OkStatus();
+}
+
+constexpr SpaceDef kArgSpace{.axes = SelectAxes, .operands = SelectOperands, .results = ArgResults};
+
+// ---- TopK -----------------------------------------------------------------------------------------------------------------------
+
+constexpr AttrDef kTopKAttrs[] = {
+    {.name = "k", .min_int = 0},
+    {.name = "axis", .default_int = -1},
+    {.name = "largest", .default_int = 1, .min_int = 0, .max_int = 1},
+    {.name = "sorted", .default_int = 1, .min_int = 0, .max_int = 1},
+};
+constexpr ParamDef kTopKInputs[] = {{.name = "x", .types = kNumberTypes},
+                                    {.name = "k", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+
+Status InferTopK(InferContext& c) {
+  const Type& x = c.input(0);
+  MSRT_ASSIGN_OR_RETURN(const auto k, IntAttrOrInput(c.op(), "k", 1));
+  if (k && *k < 0) return InvalidModel("k = ", *k, ", must be at least 0");
+  if (!x.rank_known) {
+    c.SetOutput(0, Type::UnrankedTensor(x.dtype));
+    c.SetOutput(1, Type::UnrankedTensor(DType::kI64));
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), x.rank()));
+  Dims dims = x.dims;
+  if (k && IsKnown(dims[axis]) && *k > dims[axis]) {
+    return InvalidModel("k = ", *k, ", must be at most ", dims[axis], ", the extent of axis ", axis, " of ", dims);
+  }
+  dims[axis] = k.value_or(kUnknownDim);
+  c.SetOutput(0, x.dtype, dims);
+  c.SetOutput(1, DType::kI64, dims);
+  return OkStatus();
+}
+
+Status TopKResults(const OpView& op, const Box& box, std::span<Box> outputs) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (!op.has_output(o)) continue;
+    outputs[o] = box;
+    outputs[o][axis] = {0, op.output(o).dims[axis]};
+  }
+  return OkStatus();
+}
+
+constexpr SpaceDef kTopKSpace{.axes = SelectAxes, .operands = SelectOperands, .results = TopKResults};
+
+constexpr OpDef kSelectOps[] = {
+    {.name = "ArgMax", .attrs = kArgAttrs, .inputs = kArgInputs, .infer = InferArg, .space = &kArgSpace, .cost = CostArg},
+    {.name = "ArgMin", .attrs = kArgAttrs, .inputs = kArgInputs, .infer = InferArg, .space = &kArgSpace, .cost = CostArg},
+    {.name = "TopK",
+     .attrs = kTopKAttrs,
+     .inputs = kTopKInputs,
+     .min_outputs = 2,
+     .max_outputs = 2,
+     .infer = InferTopK,
+     .grad = kGradPending,
+     .space = &kTopKSpace},
+};
+
+}  // namespace
+
+std::span<const OpDef> SelectOps() { return kSelectOps; }
 
 }  // namespace msrt
