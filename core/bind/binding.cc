@@ -1,0 +1,321 @@
+#include "core/bind/binding.h"
+
+#include <algorithm>
+
+#include "core/bind/memory_plan.h"
+
+namespace msrt {
+namespace {
+
+// Binds steps from `begin` until the first whose sizes are not known yet.
+class Binder {
+ public:
+  Binder(const Program& program, const Evaluator& evaluator, Binding* binding, uint32_t depth)
+      : program_(program), graph_(*program.graph), evaluator_(evaluator), out_(*binding), depth_(depth) {}
+
+  Status Run(bool first) {
+    MSRT_RETURN_IF_ERROR(Propagate(first));
+    FindLifetimes();
+    ShareInPlace();
+    PlaceBlocks();
+    return MakeSteps();
+  }
+
+ private:
+  struct Group {  // buffers that share memory
+    bool used = false, in_arena = false;
+    uint32_t first = UINT32_MAX, last = 0;
+    size_t bytes = 0;
+    BufferId merged_into = kNoBuffer;
+  };
+
+  const Type& TypeOf(BufferId b) const { return out_.facts.types[IndexOf(program_.buffers[b].value)]; }
+  size_t BytesFor(BufferId b) const { return BytesIn(program_.buffers[b].layout, TypeOf(b).dtype, TypeOf(b).dims); }
+  BufferId RootOf(BufferId b) const { return program_.buffers[b].root; }
+
+  Status Propagate(bool first) {
+    int64_t done = -1;
+    out_.end_step = program_.steps.size();
+    for (size_t s = out_.begin_step; s < program_.steps.size(); ++s) {
+      const Step& step = program_.steps[s];
+      if (static_cast<int64_t>(step.node) > done && step.kind != StepKind::kConvert) {
+        MSRT_RETURN_IF_ERROR(PropagateStep(step));
+        done = step.node;
+      }
+      const bool concrete = std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
+      if (concrete) continue;
+      if (!first && s == out_.begin_step) {
+        return Unsupported(Describe(graph_, step.node), ": the size of its output depends on data in a way that this version cannot follow");
+      }
+      out_.end_step = s;
+      break;
+    }
+    return OkStatus();
+  }
+
+  Status PropagateStep(const Step& step) {
+    // The types of state were set from the session's own.
+    if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
+    return PropagateNode(graph_, step.node, evaluator_, &out_.facts);
+  }
+
+  // A step whose every output is a value known by now has nothing to do.
+  bool Needless(const Step& step) const {
+    if (step.kind == StepKind::kStateWrite || step.outputs.empty()) return false;
+    return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
+      if (b == kNoBuffer) return true;
+      const Buffer& buffer = program_.buffers[b];
+      return out_.facts.known[IndexOf(buffer.value)] != nullptr && buffer.layout == Layout::kPlain && !IsOutput(b);
+    });
+  }
+
+  bool IsOutput(BufferId b) const {
+    return std::find(program_.output_buffers.begin(), program_.output_buffers.end(), b) != program_.output_buffers.end();
+  }
+
+  void FindLifetimes() {
+    groups_.resize(program_.buffers.size());
+    skipped_.resize(program_.steps.size());
+    if (out_.places.empty()) out_.places.resize(program_.buffers.size());
+    PlaceFixed();
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& step = program_.steps[s];
+      skipped_[s] = Needless(step);
+      if (skipped_[s]) continue;
+      for (BufferId b : step.inputs) Touch(b, s);
+      for (BufferId b : step.outputs) Touch(b, s);
+    }
+    ReadStateInPlace();
+    // What later bindings of this run still need must stay where it is until the end.
+    for (size_t s = out_.end_step; s < program_.steps.size(); ++s) {
+      for (BufferId b : program_.steps[s].inputs) {
+        if (b != kNoBuffer && groups_[RootOf(b)].used) groups_[RootOf(b)].last = static_cast<uint32_t>(out_.end_step);
+      }
+    }
+  }
+
+  void Touch(BufferId b, size_t s) {
+    if (b == kNoBuffer) return;
+    Group& g = groups_[RootOf(b)];
+    g.used = true;
+    g.first = std::min(g.first, static_cast<uint32_t>(s));
+    g.last = std::max(g.last, static_cast<uint32_t>(s));
+    g.bytes = std::max(g.bytes, BytesFor(b));
+    g.in_arena = out_.places[RootOf(b)].kind == Location::kNowhere;
+  }
+
+  // A state needs no copy to be read: a run writes new values beside the old ones until it succeeds. Only a value that was written before
+  // the read and is written again while it is in use must be copied out.
+  void ReadStateInPlace() {
+    const auto writes = [&](size_t begin, size_t end, int64_t slot) {
+      return std::any_of(program_.steps.begin() + static_cast<ptrdiff_t>(begin), program_.steps.begin() + static_cast<ptrdiff_t>(end),
+                         [&](const Step& step) { return step.kind == StepKind::kStateWrite && SlotOf(step) == slot; });
+    };
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& read = program_.steps[s];
+      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0])) continue;
+      Group& group = groups_[read.outputs[0]];
+      const size_t end = out_.end_step < program_.steps.size() ? program_.steps.size() : size_t{group.last} + 1;
+      const bool written_before = writes(0, s, SlotOf(read));
+      if (written_before && writes(s, end, SlotOf(read))) continue;
+      group.in_arena = false;
+      skipped_[s] = true;
+      out_.places[read.outputs[0]] = {Location::kState, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0}, nullptr};
+    }
+  }
+
+  int64_t SlotOf(const Step& step) const { return std::get<int64_t>(*graph_.nodes[step.node].attrs.Find("slot")); }
+
+  // Everything that has memory outside the arena.
+  void PlaceFixed() {
+    for (size_t i = 0; i < program_.input_buffers.size(); ++i) {
+      out_.places[program_.input_buffers[i]] = {Location::kInput, static_cast<uint32_t>(i), 0, nullptr};
+    }
+    for (size_t i = 0; i < program_.output_buffers.size(); ++i) {
+      out_.places[program_.output_buffers[i]] = {Location::kOutput, static_cast<uint32_t>(i), 0, nullptr};
+    }
+    for (BufferId b = 0; b < program_.buffers.size(); ++b) {
+      const Buffer& buffer = program_.buffers[b];
+      if (out_.places[b].kind != Location::kNowhere || buffer.layout != Layout::kPlain) continue;
+      const ConstTensor* known = out_.facts.known[IndexOf(buffer.value)];
+      if (known != nullptr) out_.places[b] = {Location::kConstant, 0, 0, known->bytes.data()};
+    }
+  }
+
+  // Lets an output take over the memory of an input that dies in the same step.
+  void ShareInPlace() {
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& step = program_.steps[s];
+      if (skipped_[s]) continue;
+      for (const auto& [input, output] : step.in_place) {
+        if (input >= step.inputs.size() || output >= step.outputs.size()) continue;
+        const BufferId in = step.inputs[input], out = step.outputs[output];
+        if (in == kNoBuffer || out == kNoBuffer) continue;
+        const BufferId from = Merged(RootOf(in)), to = RootOf(out);
+        if (!groups_[from].in_arena || !groups_[to].in_arena || from == to || groups_[to].merged_into != kNoBuffer) continue;
+        if (groups_[from].last != s || groups_[from].bytes != BytesFor(out) || BytesFor(in) != BytesFor(out)) continue;
+        const auto uses = std::count_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) { return b != kNoBuffer && Merged(RootOf(b)) == from; });
+        if (uses != 1) continue;
+        groups_[to].merged_into = from;
+        groups_[from].last = groups_[to].last;
+        groups_[from].bytes = std::max(groups_[from].bytes, groups_[to].bytes);
+        break;
+      }
+    }
+  }
+
+  BufferId Merged(BufferId root) const {
+    while (groups_[root].merged_into != kNoBuffer) root = groups_[root].merged_into;
+    return root;
+  }
+
+  void PlaceBlocks() {
+    std::vector<LiveBlock> blocks;
+    std::vector<BufferId> owners;
+    for (BufferId b = 0; b < groups_.size(); ++b) {
+      const Group& g = groups_[b];
+      if (!g.used || !g.in_arena || g.merged_into != kNoBuffer) continue;
+      blocks.push_back({g.bytes, g.first, g.last});
+      owners.push_back(b);
+    }
+    const MemoryPlan plan = PlanMemory(blocks);
+    out_.arena_bytes = plan.arena_bytes;
+    out_.lower_bound_bytes = plan.lower_bound_bytes;
+    for (size_t i = 0; i < owners.size(); ++i) out_.places[owners[i]] = {Location::kArena, depth_, plan.offsets[i], nullptr};
+    for (BufferId b = 0; b < groups_.size(); ++b) {
+      const BufferId root = Merged(RootOf(b));
+      if (out_.places[b].kind == Location::kNowhere) out_.places[b] = out_.places[root];
+    }
+  }
+
+  Status MakeSteps() {
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& step = program_.steps[s];
+      if (skipped_[s] || step.kind == StepKind::kView) continue;
+      BoundStep bound;
+      bound.kind = step.kind;
+      bound.step = static_cast<uint32_t>(s);
+      bound.input_count = static_cast<uint32_t>(step.inputs.size());
+      for (BufferId b : step.inputs) AddView(b, &bound);
+      for (BufferId b : step.outputs) AddView(b, &bound);
+      const Node& node = graph_.nodes[step.node];
+      if (step.kind == StepKind::kKernel) {
+        const FactView view(graph_, node, out_.facts);
+        auto kernel = step.kernel->Bind(view.op());
+        if (!kernel.ok()) return std::move(kernel).status().Within(Describe(graph_, step.node));
+        bound.kernel = *std::move(kernel);
+        out_.bytes += bound.kernel->bytes();
+        if (node.def != nullptr && node.def->cost != nullptr) out_.flops += node.def->cost(view.op()).flops;
+      } else if (step.kind != StepKind::kConvert) {
+        bound.slot = static_cast<uint32_t>(SlotOf(step));
+      }
+      out_.most_views = std::max(out_.most_views, bound.views.size());
+      out_.bytes += sizeof(BoundStep) + bound.views.size() * (sizeof(TensorView) + sizeof(Location)) + 256;
+      out_.steps.push_back(std::move(bound));
+    }
+    out_.bytes += out_.places.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
+    for (ValueId v : graph_.outputs) out_.output_types.push_back(out_.facts.types[IndexOf(v)]);
+    return OkStatus();
+  }
+
+  void AddView(BufferId b, BoundStep* bound) const {
+    if (b == kNoBuffer) {
+      bound->views.emplace_back();
+      bound->places.emplace_back();
+      return;
+    }
+    bound->views.push_back({TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].layout, nullptr});
+    bound->places.push_back(out_.places[b]);
+  }
+
+  const Program& program_;
+  const Graph& graph_;
+  const Evaluator& evaluator_;
+  Binding& out_;
+  const uint32_t depth_;
+  std::vector<Group> groups_;  // by root buffer
+  std::vector<bool> skipped_;  // by step: its outputs are known
+};
+
+Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
+  const Value& input = graph.value(graph.inputs[i]);
+  if (given.dtype != input.type.dtype) {
+    return InvalidArgument("input ", i, " '", input.name, "' has element type ", given.dtype, ", the model wants ", input.type.dtype);
+  }
+  if (!input.type.rank_known) return OkStatus();
+  if (given.rank() != input.type.rank()) {
+    return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants rank ", input.type.rank(), ": ", input.type.dims);
+  }
+  for (int d = 0; d < given.rank(); ++d) {
+    const int64_t want = input.type.dims[d], have = given.dims[d];
+    if (IsKnown(want) && want != have) {
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", input.type.dims, ": dim ", d, " must be ", want);
+    }
+    if (!IsSymbol(want)) continue;
+    int64_t& bound = (*symbols)[SymbolOf(want)];
+    if (bound >= 0 && bound != have) {
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have, ", but the same symbol is ", bound,
+                             " in an earlier input or dim");
+    }
+    bound = have;
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator, const BindRequest& request) {
+  const Graph& graph = *program.graph;
+  auto binding = std::make_shared<Binding>(GraphFacts(graph));
+  std::vector<int64_t> symbols(module.symbols.size(), -1);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    MSRT_RETURN_IF_ERROR(CheckInput(graph, i, request.inputs[i], &symbols));
+    binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.def == nullptr || node.def->effect != Effect::kState || node.outputs.empty()) continue;
+    const auto slot = static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")));
+    binding->facts.types[IndexOf(node.outputs[0])] = request.states[slot];
+  }
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true));
+  return std::shared_ptr<const Binding>(std::move(binding));
+}
+
+Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous, uint32_t depth,
+                                                FunctionRef<const void*(BufferId)> data_of) {
+  GraphFacts facts = previous->facts;
+  // The step that stopped the last binding reads its sizes from small integers, which exist by now.
+  for (BufferId b : program.steps[previous->end_step].inputs) {
+    if (b == kNoBuffer) continue;
+    const ValueId v = program.buffers[b].value;
+    const Type& t = facts.types[IndexOf(v)];
+    if (facts.known[IndexOf(v)] != nullptr || t.elements() > 256 || BitsOf(t.dtype) < 8) continue;
+    facts.SetKnown(v, ConstTensor::Copy(t.dtype, t.dims, {static_cast<const std::byte*>(data_of(b)), t.bytes()}));
+  }
+  auto binding = std::make_shared<Binding>(std::move(facts));
+  binding->begin_step = previous->end_step;
+  binding->places = previous->places;
+  binding->previous = std::move(previous);
+  for (Location& l : binding->places) {
+    if (l.kind == Location::kArena) l.kind = Location::kEarlier;
+  }
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false));
+  return std::shared_ptr<const Binding>(std::move(binding));
+}
+
+std::string Print(const Program& program, const Binding& binding) {
+  constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input", "output", "state", "earlier"};
+  std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes, " bytes, lower bound ",
+                           binding.lower_bound_bytes, "\n");
+  for (const BoundStep& s : binding.steps) {
+    StrAppend(&out, "  ", s.step, ": ", Describe(*program.graph, program.steps[s.step].node), "\n");
+    for (size_t i = 0; i < s.views.size(); ++i) {
+      const Location& l = s.places[i];
+      StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout, " at ",
+                kKinds[static_cast<size_t>(l.kind)], " ", l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace msrt

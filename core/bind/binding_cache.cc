@@ -1,0 +1,53 @@
+#include "core/bind/binding_cache.h"
+
+namespace msrt {
+namespace {
+
+std::string KeyOf(const BindRequest& request) {
+  std::string key;
+  const auto add = [&](const Type& t) {
+    key.push_back(static_cast<char>(t.rank()));
+    key.append(reinterpret_cast<const char*>(t.dims.begin()), t.dims.size() * sizeof(int64_t));
+  };
+  for (const Type& t : request.inputs) add(t);
+  for (const Type& t : request.states) add(t);
+  return key;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make) {
+  std::string key = KeyOf(request);
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = index_.find(key);
+    if (it != index_.end()) {
+      entries_.splice(entries_.begin(), entries_, it->second);
+      return it->second->binding;
+    }
+  }
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Binding> made, make());
+  std::lock_guard lock(mutex_);
+  if (const auto it = index_.find(key); it != index_.end()) return it->second->binding;
+  entries_.push_front({key, made});
+  index_.emplace(std::move(key), entries_.begin());
+  bytes_ += made->bytes;
+  while (bytes_ > most_bytes_ && entries_.size() > 1) {
+    bytes_ -= entries_.back().binding->bytes;
+    index_.erase(entries_.back().key);
+    entries_.pop_back();
+  }
+  return made;
+}
+
+size_t BindingCache::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+size_t BindingCache::count() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace msrt

@@ -1,0 +1,67 @@
+// The way of the data, in one place: bytes -> Module -> passes -> Program. What comes after (binding, running) needs input shapes
+// and belongs to core/run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/io.h"
+#include "core/bind/binding_cache.h"
+#include "core/model/load.h"
+#include "core/passes/pass.h"
+#include "core/place/place.h"
+
+namespace msrt {
+
+// What a runtime lends to everything it makes. All of it is thread-safe and outlives the models.
+struct Environment {
+  Allocator* allocator = DefaultAllocator();
+  Io* io = DefaultIo();
+  Clock* clock = DefaultClock();
+  Log log;
+  std::shared_ptr<ParallelFor> parallel;
+  std::vector<std::shared_ptr<const Delegate>> delegates;
+  const Evaluator* evaluator = nullptr;
+};
+
+struct CompileOptions {
+  Limits limits;
+  PassOptions passes;
+  PlaceOptions place;
+  // Typical dims of the first entry's inputs, by name, for unknown dims; placement and algorithms are chosen for these.
+  std::vector<std::pair<std::string, Dims>> typical;
+  size_t binding_cache_bytes = size_t{64} << 20;
+  bool load_by_copy = false;
+};
+
+// Where the time of a load went, in milliseconds.
+struct LoadTimes {
+  double map = 0, verify = 0, validate = 0, passes = 0, place = 0, compile = 0, prepare = 0;
+  double total() const { return map + verify + validate + passes + place + compile + prepare; }
+};
+
+struct EntryProgram {
+  std::unique_ptr<Program> program;
+  std::unique_ptr<BindingCache> bindings;
+};
+
+// Immutable but for the binding caches, which lock themselves: shared by any number of sessions and threads.
+struct CompiledModel {
+  std::shared_ptr<const Environment> environment;
+  Module module;
+  std::vector<EntryProgram> entries;  // one for each of module.entries
+  LoadTimes times;
+  std::vector<PassReport> passes;
+};
+
+Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path, const CompileOptions& options);
+Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes, const CompileOptions& options);
+// For graphs that were built, not loaded.
+Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module, const CompileOptions& options);
+
+// The binding for these shapes, from the cache or new.
+Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, size_t entry, const BindRequest& request);
+
+}  // namespace msrt

@@ -1,0 +1,166 @@
+#include "core/passes/fuse_epilogue.h"
+
+#include <algorithm>
+
+#include "ops/activation.h"
+#include "ops/infer.h"
+#include "ops/node_view.h"
+#include "ops/registry.h"
+
+namespace msrt {
+namespace {
+
+// What has been gathered for one fused node so far.
+struct Epilogue {
+  bool matmul = false;  // FusedMatMul, else FusedConv
+  ValueId bias = kNoValue, residual = kNoValue;
+  std::string activation;
+  double alpha = 0, beta = 0;
+  bool any = false;
+};
+
+bool HasInput(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
+
+// The start of a chain, if `node` is one.
+bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
+  if (!node.domain.empty() || node.def == nullptr) return false;
+  if (node.op == "Conv") {
+    if (HasInput(node, 2)) e->bias = node.inputs[2];
+    return true;
+  }
+  e->matmul = true;
+  if (node.op == "MatMul") {
+    return graph.value(node.inputs[0]).type.dims.rank() >= 2 && graph.value(node.inputs[1]).type.dims.rank() >= 2;
+  }
+  if (node.op != "Gemm") return false;
+  if (HasInput(node, 2)) {
+    if (NodeView(graph, node).op().Float("beta") != 1) return false;
+    e->bias = node.inputs[2];
+  }
+  return true;
+}
+
+// Dims that are known to be equal: numbers or the same symbol.
+bool ProvenEqual(const Type& a, const Type& b) {
+  return a.dtype == b.dtype && a.rank_known && b.rank_known && a.dims == b.dims &&
+         std::none_of(a.dims.begin(), a.dims.end(), [](int64_t d) { return d == kUnknownDim; });
+}
+
+// The other operand of an Add as a bias: one number for each channel (convolution) or a constant that broadcasts to the
+// result (matmul). For a convolution it comes back with rank 1.
+ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
+  const Value value = graph->value(other);
+  if (value.constant == nullptr || value.type.dtype != result.dtype) return kNoValue;
+  const Dims& d = value.type.dims;
+  if (matmul) {
+    const int n = result.dims.rank() - 1;
+    return d.rank() == 1 && IsKnown(result.dims[n]) && d[0] == result.dims[n] ? other : kNoValue;
+  }
+  const int channel = d.rank() - (result.dims.rank() - 1);
+  if (channel < 0 || !IsKnown(result.dims[1]) || d[channel] != result.dims[1] || d.elements() != result.dims[1]) return kNoValue;
+  ConstTensor flat = *value.constant;
+  flat.dims = {result.dims[1]};
+  return graph->AddConstant(value.name + ".flat", std::move(flat));
+}
+
+bool TakeAdd(Graph* graph, const Node& add, ValueId x, Epilogue* e) {
+  if (add.op != "Add" || !e->activation.empty() || add.inputs[0] == add.inputs[1]) return false;
+  const ValueId other = add.inputs[0] == x ? add.inputs[1] : add.inputs[0];
+  const Type result = graph->value(x).type;
+  if (!result.rank_known) return false;
+  if (e->bias == kNoValue && e->residual == kNoValue) {
+    const ValueId bias = AsBias(graph, result, other, e->matmul);
+    if (bias != kNoValue) {
+      e->bias = bias;
+      return true;
+    }
+  }
+  if (e->residual != kNoValue || graph->value(other).constant != nullptr || !ProvenEqual(result, graph->value(other).type)) return false;
+  e->residual = other;
+  return true;
+}
+
+bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
+  if (!e->activation.empty()) return false;
+  const OpView& op = NodeView(graph, node).op();
+  std::string name = node.op;
+  if (name == "Gelu" && op.String("approximate") == "tanh") name = "GeluTanh";
+  if (name.empty() || std::find(std::begin(kActivations), std::end(kActivations), name) == std::end(kActivations)) return false;
+  if (name == "Clip") {
+    if (HasInput(node, 1) || HasInput(node, 2)) return false;
+    e->alpha = op.Has("min") ? op.Float("min") : -std::numeric_limits<double>::infinity();
+    e->beta = op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
+  } else {
+    e->alpha = op.Float("alpha");
+    e->beta = op.Float("beta");
+  }
+  e->activation = name;
+  return true;
+}
+
+Node FusedNode(const Graph& graph, const Node& start, const Node& last, const Epilogue& e) {
+  Node fused;
+  fused.name = last.name.empty() ? start.name : last.name;
+  fused.domain = "msrt";
+  fused.op = e.matmul ? "FusedMatMul" : "FusedConv";
+  fused.def = FindOp(fused.domain, fused.op);
+  fused.version = fused.def->version;
+  fused.inputs = {start.inputs[0], start.inputs[1], e.bias, e.residual};
+  while (fused.inputs.back() == kNoValue) fused.inputs.pop_back();
+  fused.outputs = last.outputs;
+  if (start.op == "Gemm") {
+    const NodeView view(graph, start);
+    for (const char* flag : {"transA", "transB"}) fused.attrs.Set(flag, view.op().Int(flag));
+    fused.attrs.Set("alpha", view.op().Float("alpha"));
+  } else {
+    fused.attrs = start.attrs;
+  }
+  if (!e.activation.empty()) {
+    fused.attrs.Set("activation", e.activation);
+    fused.attrs.Set("activation_alpha", e.alpha);
+    fused.attrs.Set("activation_beta", e.beta);
+  }
+  return fused;
+}
+
+}  // namespace
+
+Status FuseEpilogue(const PassContext&, Graph* graph) {
+  const size_t count = graph->nodes.size();
+  const std::vector<uint32_t> uses = graph->UseCounts();
+  // For values with one use by a node: that node.
+  std::vector<int64_t> consumer(graph->value_count(), -1);
+  for (size_t n = 0; n < count; ++n) {
+    for (ValueId v : graph->nodes[n].inputs) {
+      if (v != kNoValue) consumer[IndexOf(v)] = uses[IndexOf(v)] == 1 ? static_cast<int64_t>(n) : -1;
+    }
+  }
+  std::vector<bool> gone(count);
+  for (size_t n = 0; n < count; ++n) {
+    Epilogue e;
+    if (gone[n] || !StartOf(*graph, graph->nodes[n], &e)) continue;
+    size_t last = n;
+    std::vector<size_t> chain{n};
+    for (;;) {
+      const ValueId x = graph->nodes[last].outputs[0];
+      const int64_t next = IndexOf(x) < consumer.size() ? consumer[IndexOf(x)] : -1;
+      if (next < 0 || gone[static_cast<size_t>(next)]) break;
+      const Node node = graph->nodes[static_cast<size_t>(next)];
+      if (!node.domain.empty() || node.def == nullptr || node.outputs.size() != 1) break;
+      if (!TakeAdd(graph, node, x, &e) && !TakeActivation(*graph, node, &e)) break;
+      last = static_cast<size_t>(next);
+      chain.push_back(last);
+    }
+    if (last == n) continue;
+    Node fused = FusedNode(*graph, graph->nodes[n], graph->nodes[last], e);
+    for (size_t c : chain) gone[c] = true;
+    // The fused node stands where the chain ended: there its residual exists already.
+    gone[last] = false;
+    graph->nodes[last] = std::move(fused);
+  }
+  size_t index = 0;
+  std::erase_if(graph->nodes, [&](const Node&) { return gone[index++]; });
+  return OkStatus();
+}
+
+}  // namespace msrt

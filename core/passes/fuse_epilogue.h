@@ -1,0 +1,12 @@
+// Moves what follows a Conv, MatMul or Gemm into it: bias, residual addition, activation; the result is msrt.FusedConv or
+// msrt.FusedMatMul. Before: the intermediate values have no other use; BatchNormalization is folded. The residual must already exist where
+// the fused node stands, and have exactly the output's shape.
+#pragma once
+
+#include "core/passes/pass.h"
+
+namespace msrt {
+
+Status FuseEpilogue(const PassContext& context, Graph* graph);
+
+}  // namespace msrt

@@ -1,0 +1,10 @@
+// Merges nodes that compute the same thing: same op, same attributes, same inputs, no effects; and constants with the same bytes.
+#pragma once
+
+#include "core/passes/pass.h"
+
+namespace msrt {
+
+Status MergeCommon(const PassContext& context, Graph* graph);
+
+}  // namespace msrt

@@ -1,0 +1,47 @@
+// What every pass gets and gives. A pass rewrites one graph and keeps its meaning; it asks for what it needs here and never for a
+// delegate by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/log.h"
+#include "ops/evaluator.h"
+#include "ops/op_def.h"
+
+namespace msrt {
+
+struct PassContext {
+  const Evaluator* evaluator = nullptr;
+  // No folded constant may be larger than this, nor all new ones together larger than 16 times it: a small file must not blow up.
+  size_t fold_budget_bytes = size_t{16} << 20;
+};
+
+using PassFn = Status (*)(const PassContext&, Graph*);
+
+struct PassInfo {
+  std::string_view name;
+  PassFn run;
+};
+
+// One row for each pass that ran.
+struct PassReport {
+  std::string_view name;
+  double millis = 0;
+  size_t nodes_before = 0, nodes_after = 0;
+};
+
+struct PassOptions {
+  std::vector<std::string> disabled;  // by name; "all" switches everything off
+  bool validate = false;              // infer the whole graph again after each pass (tests, debug builds)
+};
+
+// The passes in the order in which they run.
+std::span<const PassInfo> AllPasses();
+
+// Runs them over every graph of the module. An unknown name in `disabled` is an error that lists the known ones.
+Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options, Module* module);
+
+}  // namespace msrt

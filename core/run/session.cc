@@ -1,0 +1,359 @@
+#include "core/run/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/run/convert.h"
+
+namespace msrt {
+namespace {
+
+// Memory that grows to what is asked for and counts against a common cap.
+class Budget {
+ public:
+  Budget(Allocator* allocator, size_t cap) : allocator_(allocator), cap_(cap) {}
+
+  // Makes `block` at least `bytes` large; its contents are lost if it grows.
+  Status Ensure(Block* block, size_t bytes, std::string_view what) {
+    if (block->data() != nullptr && block->bytes() >= bytes) return OkStatus();
+    const size_t others = used_ - block->bytes();
+    if (cap_ != 0 && (bytes > cap_ || others > cap_ - bytes)) {
+      return LimitExceeded(what, " needs ", bytes, " bytes; with ", others, " bytes in use the session's cap of ", cap_, " bytes would be passed");
+    }
+    Release(block);
+    MSRT_ASSIGN_OR_RETURN(*block, Block::Make(allocator_, bytes, what));
+    used_ += block->bytes();
+    return OkStatus();
+  }
+  void Release(Block* block) {
+    used_ -= block->bytes();
+    block->Reset();
+  }
+
+ private:
+  Allocator* allocator_;
+  size_t cap_;
+  size_t used_ = 0;
+};
+
+class SessionScratch final : public Scratch {
+ public:
+  explicit SessionScratch(Budget* budget) : budget_(budget) {}
+  Result<void*> Get(size_t bytes) override {
+    MSRT_RETURN_IF_ERROR(budget_->Ensure(&block_, bytes, "scratch memory"));
+    return static_cast<void*>(block_.data());
+  }
+  Block& block() { return block_; }
+  const Block& block() const { return block_; }
+
+ private:
+  Budget* budget_;
+  Block block_;
+};
+
+struct Port {
+  TensorView view;  // null data: not set
+  std::shared_ptr<const void> owner;
+};
+
+struct StateValue {
+  Type type;
+  Block block;
+};
+
+class EnteredRun {
+ public:
+  explicit EnteredRun(ParallelFor& parallel) : parallel_(parallel) { parallel_.EnterRun(); }
+  ~EnteredRun() { parallel_.LeaveRun(); }
+  EnteredRun(const EnteredRun&) = delete;
+  EnteredRun& operator=(const EnteredRun&) = delete;
+
+ private:
+  ParallelFor& parallel_;
+};
+
+}  // namespace
+
+class Session::Impl {
+ public:
+  Impl(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options)
+      : model_(std::move(model)),
+        entry_(entry),
+        options_(options),
+        program_(*model_->entries[entry].program),
+        graph_(*program_.graph),
+        budget_(model_->environment->allocator, options.memory_cap_bytes),
+        scratch_(&budget_),
+        inputs_(graph_.inputs.size()),
+        bound_outputs_(graph_.outputs.size()),
+        own_outputs_(graph_.outputs.size()),
+        outputs_(graph_.outputs.size()),
+        states_(model_->module.states.size()),
+        pending_(states_.size()),
+        written_(states_.size()) {}
+
+  Status ResetState(size_t slot) {
+    const ConstTensor& initial = model_->module.states[slot].initial;
+    return WriteState(slot, {initial.dtype, initial.dims, Layout::kPlain, const_cast<std::byte*>(initial.bytes.data())});
+  }
+
+  Status WriteState(size_t slot, const TensorView& data) {
+    const StateSlot& declared = model_->module.states[slot];
+    const Type given = Type::Tensor(data.dtype, data.dims);
+    auto merged = MergeTypes(given, declared.type);
+    if (!merged.ok()) return InvalidArgument("state '", declared.name, "': ", merged.status().message());
+    MSRT_RETURN_IF_ERROR(StoreState(&states_[slot], given, data.data));
+    return OkStatus();
+  }
+
+  Status Run(const RunOptions& options) {
+    bool idle = false;
+    if (!busy_.compare_exchange_strong(idle, true)) {
+      return InvalidArgument("the session is running in another thread; clone it to run at the same time");
+    }
+    cancelled_ = false;
+    Status status = RunLocked(options);
+    // State is committed only by a run that succeeded.
+    for (size_t s = 0; s < states_.size(); ++s) {
+      if (written_[s] && status.ok()) std::swap(states_[s], pending_[s]);
+      written_[s] = false;
+    }
+    has_results_ = status.ok();
+    busy_ = false;
+    return status;
+  }
+
+  Status RunLocked(const RunOptions& options) {
+    profile_.clear();
+    arena_lower_bound_ = 0;
+    MSRT_RETURN_IF_ERROR(BindInputs());
+    std::shared_ptr<const Binding> binding = binding_;
+    EnteredRun entered(*model_->environment->parallel);
+    for (uint32_t depth = 0;; ++depth) {
+      if (arenas_.size() <= depth) arenas_.emplace_back();
+      MSRT_RETURN_IF_ERROR(budget_.Ensure(&arenas_[depth], binding->arena_bytes, "the arena"));
+      arena_lower_bound_ += binding->lower_bound_bytes;
+      MSRT_RETURN_IF_ERROR(PlaceOutputs(*binding));
+      views_.resize(std::max(views_.size(), binding->most_views));
+      for (const BoundStep& step : binding->steps) MSRT_RETURN_IF_ERROR(RunStep(step, depth, options));
+      if (binding->end_step == program_.steps.size()) return OkStatus();
+      const auto data_of = [&](BufferId b) -> const void* { return Resolve(binding->places[b], depth); };
+      MSRT_ASSIGN_OR_RETURN(binding, Continue(program_, *model_->environment->evaluator, binding, depth + 1, data_of));
+    }
+  }
+
+  Status BindInputs() {
+    request_.inputs.resize(inputs_.size());
+    request_.states.resize(states_.size());
+    bool same = binding_ != nullptr;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].view.present()) {
+        return InvalidArgument("input ", i, " '", graph_.value(graph_.inputs[i]).name, "' is not set");
+      }
+      same &= Update(&request_.inputs[i], inputs_[i].view.dtype, inputs_[i].view.dims);
+    }
+    for (size_t s = 0; s < states_.size(); ++s) same &= Update(&request_.states[s], states_[s].type.dtype, states_[s].type.dims);
+    if (same) return OkStatus();
+    binding_.reset();
+    MSRT_ASSIGN_OR_RETURN(binding_, BindingFor(*model_, entry_, request_));
+    return OkStatus();
+  }
+
+  // True if nothing changed.
+  static bool Update(Type* type, DType dtype, const Dims& dims) {
+    if (type->dtype == dtype && type->dims == dims) return true;
+    *type = Type::Tensor(dtype, dims);
+    return false;
+  }
+
+  Status PlaceOutputs(const Binding& binding) {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const Type& type = binding.output_types[i];
+      if (!type.concrete()) continue;  // a later binding of this run knows
+      const std::string& name = graph_.value(graph_.outputs[i]).name;
+      TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
+      const TensorView& bound = bound_outputs_[i].view;
+      if (bound.present()) {
+        if (bound.dtype != type.dtype || !(bound.dims == type.dims)) {
+          return InvalidArgument("output ", i, " '", name, "' is ", type, ", but memory for ", bound.dtype, bound.dims, " is bound to it");
+        }
+        view.data = bound.data;
+      } else {
+        MSRT_RETURN_IF_ERROR(budget_.Ensure(&own_outputs_[i], type.bytes(), StrCat("output '", name, "'")));
+        view.data = own_outputs_[i].data();
+      }
+      outputs_[i] = view;
+    }
+    return OkStatus();
+  }
+
+  void* Resolve(const Location& place, uint32_t depth) const {
+    switch (place.kind) {
+      case Location::kNowhere: return nullptr;
+      case Location::kArena: return arenas_[depth].data() + place.offset;
+      case Location::kEarlier: return arenas_[place.index].data() + place.offset;
+      case Location::kConstant: return const_cast<std::byte*>(place.data);
+      case Location::kInput: return inputs_[place.index].view.data;
+      case Location::kOutput: return outputs_[place.index].data;
+      case Location::kState: return (place.offset == 0 ? states_ : pending_)[place.index].block.data();
+    }
+    return nullptr;
+  }
+
+  Status RunStep(const BoundStep& step, uint32_t depth, const RunOptions& options) {
+    if (cancelled_.load(std::memory_order_relaxed)) return MakeStatus(Code::kCancelled, "the run was cancelled");
+    if (options.deadline_nanos != 0 && model_->environment->clock->NowNanos() >= options.deadline_nanos) {
+      return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(graph_, program_.steps[step.step].node));
+    }
+    for (size_t i = 0; i < step.views.size(); ++i) {
+      views_[i] = step.views[i];
+      views_[i].data = Resolve(step.places[i], depth);
+    }
+    const int64_t begin = options.profile ? MonotonicNanos() : 0;
+    Status status = Execute(step);
+    if (options.profile) profile_.push_back({step.step, begin, MonotonicNanos()});
+    if (!status.ok()) return std::move(status).Within(Describe(graph_, program_.steps[step.step].node));
+    return OkStatus();
+  }
+
+  Status Execute(const BoundStep& step) {
+    ParallelFor& parallel = *model_->environment->parallel;
+    const std::span<const TensorView> inputs(views_.data(), step.input_count);
+    const std::span<const TensorView> outputs(views_.data() + step.input_count, step.views.size() - step.input_count);
+    switch (step.kind) {
+      case StepKind::kKernel: return step.kernel->Run({inputs, outputs, parallel, scratch_});
+      case StepKind::kConvert: {
+        // A copy may change dims (a view that had to be materialised), never the order of elements.
+        TensorView from = inputs[0];
+        if (from.layout == outputs[0].layout) from.dims = outputs[0].dims;
+        return ConvertLayout(from, outputs[0], parallel);
+      }
+      case StepKind::kView: return OkStatus();
+      case StepKind::kStateRead: {
+        const StateValue& state = (written_[step.slot] ? pending_ : states_)[step.slot];
+        const TensorView from{state.type.dtype, state.type.dims, Layout::kPlain, state.block.data()};
+        return ConvertLayout(from, outputs[0], parallel);
+      }
+      case StepKind::kStateWrite: {
+        MSRT_RETURN_IF_ERROR(StoreState(&pending_[step.slot], Type::Tensor(inputs[0].dtype, inputs[0].dims), inputs[0].data));
+        written_[step.slot] = true;
+        return OkStatus();
+      }
+    }
+    return OkStatus();
+  }
+
+  Status StoreState(StateValue* state, const Type& type, const void* data) {
+    MSRT_RETURN_IF_ERROR(budget_.Ensure(&state->block, type.bytes(), "state"));
+    if (type.bytes() != 0) std::memmove(state->block.data(), data, type.bytes());
+    state->type = type;
+    return OkStatus();
+  }
+
+  void Trim() {
+    for (Block& a : arenas_) budget_.Release(&a);
+    for (Block& o : own_outputs_) budget_.Release(&o);
+    budget_.Release(&scratch_.block());
+    for (StateValue& p : pending_) budget_.Release(&p.block);
+    has_results_ = false;
+  }
+
+  SessionMemory memory() const {
+    SessionMemory m;
+    for (const Block& a : arenas_) m.arena_bytes += a.bytes();
+    m.arena_lower_bound_bytes = arena_lower_bound_;
+    m.scratch_bytes = scratch_.block().bytes();
+    for (const Block& o : own_outputs_) m.output_bytes += o.bytes();
+    for (const StateValue& s : states_) m.state_bytes += s.block.bytes();
+    for (const StateValue& s : pending_) m.state_bytes += s.block.bytes();
+    return m;
+  }
+
+  const std::shared_ptr<const CompiledModel> model_;
+  const size_t entry_;
+  const SessionOptions options_;
+  const Program& program_;
+  const Graph& graph_;
+  Budget budget_;
+  SessionScratch scratch_;
+  std::vector<Port> inputs_, bound_outputs_;
+  std::vector<Block> own_outputs_;
+  std::vector<TensorView> outputs_;
+  std::vector<StateValue> states_, pending_;  // pending: written by the run in progress
+  std::vector<char> written_;
+  std::vector<Block> arenas_;  // one for each binding of a run's chain
+  BindRequest request_;
+  std::shared_ptr<const Binding> binding_;
+  std::vector<TensorView> views_;
+  std::vector<StepTime> profile_;
+  size_t arena_lower_bound_ = 0;
+  bool has_results_ = false;
+  std::atomic<bool> busy_{false}, cancelled_{false};
+};
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options) {
+  if (entry >= model->entries.size()) return NotFound("entry ", entry, " does not exist; the model has ", model->entries.size());
+  std::unique_ptr<Session> session(new Session(std::make_unique<Impl>(std::move(model), entry, options)));
+  for (size_t s = 0; s < session->impl_->states_.size(); ++s) MSRT_RETURN_IF_ERROR(session->impl_->ResetState(s));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::Clone() const {
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy, Create(impl_->model_, impl_->entry_, impl_->options_));
+  for (size_t s = 0; s < impl_->states_.size(); ++s) {
+    MSRT_ASSIGN_OR_RETURN(const TensorView value, State(s));
+    MSRT_RETURN_IF_ERROR(copy->WriteState(s, value));
+  }
+  return copy;
+}
+
+const CompiledModel& Session::model() const { return *impl_->model_; }
+const Program& Session::program() const { return impl_->program_; }
+const Graph& Session::graph() const { return impl_->graph_; }
+
+Status Session::SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner) {
+  if (index >= impl_->inputs_.size()) return NotFound("input ", index, " does not exist; there are ", impl_->inputs_.size());
+  impl_->inputs_[index] = {data, std::move(owner)};
+  return OkStatus();
+}
+
+Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner) {
+  if (index >= impl_->bound_outputs_.size()) return NotFound("output ", index, " does not exist; there are ", impl_->bound_outputs_.size());
+  impl_->bound_outputs_[index] = {memory, std::move(owner)};
+  return OkStatus();
+}
+
+Status Session::Run(const RunOptions& options) { return impl_->Run(options); }
+void Session::Cancel() { impl_->cancelled_ = true; }
+
+Result<TensorView> Session::Output(size_t index) const {
+  if (index >= impl_->outputs_.size()) return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
+  if (!impl_->has_results_) return InvalidArgument("there is no result: the session has not run, or its last run failed");
+  return impl_->outputs_[index];
+}
+
+Result<TensorView> Session::State(size_t slot) const {
+  if (slot >= impl_->states_.size()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.size());
+  const StateValue& s = impl_->states_[slot];
+  return TensorView{s.type.dtype, s.type.dims, Layout::kPlain, s.block.data()};
+}
+
+Status Session::WriteState(size_t slot, const TensorView& data) {
+  if (slot >= impl_->states_.size()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.size());
+  return impl_->WriteState(slot, data);
+}
+
+Status Session::ResetState(size_t slot) {
+  if (slot >= impl_->states_.size()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.size());
+  return impl_->ResetState(slot);
+}
+
+void Session::Trim() { impl_->Trim(); }
+SessionMemory Session::memory() const { return impl_->memory(); }
+const std::vector<StepTime>& Session::profile() const { return impl_->profile_; }
+std::shared_ptr<const Binding> Session::binding() const { return impl_->binding_; }
+
+}  // namespace msrt

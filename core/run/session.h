@@ -1,0 +1,78 @@
+// A session: one user's way of running a model. Holds inputs, outputs, state and the arena; shares everything else.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/compile.h"
+
+namespace msrt {
+
+struct SessionOptions {
+  size_t memory_cap_bytes = 0;  // arena + scratch + outputs + state; 0: no cap
+};
+
+struct RunOptions {
+  int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
+  bool profile = false;
+};
+
+// One step of the last profiled run.
+struct StepTime {
+  uint32_t step;  // in the program
+  int64_t begin_nanos, end_nanos;
+};
+
+struct SessionMemory {
+  size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
+  size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
+  size_t total() const { return arena_bytes + scratch_bytes + output_bytes + state_bytes; }
+};
+
+// One thread at a time, except Cancel. A second thread that runs meanwhile gets an error, not a race.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> Create(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options);
+  ~Session();
+  // A session of the same model with its own memory and a copy of this one's state.
+  Result<std::unique_ptr<Session>> Clone() const;
+
+  const CompiledModel& model() const;
+  const Program& program() const;
+  const Graph& graph() const;
+
+  // The data is used in place and must stay valid until it is replaced; `owner` (may be null) is held meanwhile. Dims and types are checked
+  // when the run binds.
+  Status SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner);
+  // Results go to this memory instead of the session's own, if type and dims fit. A view with null data takes that back.
+  Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
+
+  // Everything or nothing: after an error, state is what it was before and outputs are not to be used.
+  Status Run(const RunOptions& options);
+  // Any thread. Stops the run in progress before its next step; without one it does nothing.
+  void Cancel();
+
+  // The result of the last successful run; valid until the next run or until the session goes.
+  Result<TensorView> Output(size_t index) const;
+
+  Result<TensorView> State(size_t slot) const;  // valid until the next run or write
+  Status WriteState(size_t slot, const TensorView& data);
+  Status ResetState(size_t slot);
+
+  // Frees the arena, scratch and outputs; the next run allocates again.
+  void Trim();
+  SessionMemory memory() const;
+  const std::vector<StepTime>& profile() const;
+  // The binding of the last run; null before the first.
+  std::shared_ptr<const Binding> binding() const;
+
+ private:
+  class Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace msrt

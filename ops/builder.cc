@@ -1,0 +1,45 @@
+#include "ops/builder.h"
+
+#include "ops/infer.h"
+#include "ops/node_view.h"
+#include "ops/registry.h"
+
+namespace msrt {
+
+Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::string_view op, std::string_view name, std::vector<ValueId> inputs,
+                                               AttrList attrs, size_t output_count, std::vector<Type> declared) {
+  Node node;
+  node.name = name;
+  node.domain = domain;
+  node.op = op;
+  node.def = FindOp(domain, op);
+  node.version = node.def != nullptr ? node.def->version : 1;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  const std::string what = StrCat("node '", name, "' (", OpName(node), ")");
+  for (ValueId v : node.inputs) {
+    if (v != kNoValue && IndexOf(v) >= graph_->value_count()) return InvalidArgument(what, ": input value ", IndexOf(v), " does not exist");
+  }
+  std::vector<Type> types(output_count);
+  if (node.def != nullptr) {
+    const NodeView view(*graph_, node);
+    Status status = InferTypes(*node.def, view.op(), types);
+    if (!status.ok()) return std::move(status).Within(what);
+  } else {
+    if (declared.size() != output_count) return Unsupported(what, ": this build does not know the op; declare the types of its outputs");
+    types = std::move(declared);
+  }
+  for (size_t i = 0; i < output_count; ++i) {
+    node.outputs.push_back(graph_->AddValue(i == 0 ? std::string(name) : StrCat(name, ":", i), std::move(types[i])));
+  }
+  std::vector<ValueId> outputs = node.outputs;
+  graph_->nodes.push_back(std::move(node));
+  return outputs;
+}
+
+Result<ValueId> GraphBuilder::Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Add("", op, name, std::move(inputs), std::move(attrs), 1));
+  return outputs[0];
+}
+
+}  // namespace msrt

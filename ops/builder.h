@@ -1,0 +1,29 @@
+// Builds a graph node by node with inference on the way: what the zoo, the C API and passes use.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph* graph) : graph_(graph) {}
+
+  Graph& graph() { return *graph_; }
+
+  // Appends a node and gives its outputs the inferred types. For an op that this build does not know (`declared` must then describe
+  // the outputs) the types are taken as they are. Errors name the node and the op.
+  Result<std::vector<ValueId>> Add(std::string_view domain, std::string_view op, std::string_view name, std::vector<ValueId> inputs,
+                                   AttrList attrs, size_t output_count, std::vector<Type> declared = {});
+  // The usual case: an ONNX op with one output, called like the node.
+  Result<ValueId> Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs = {});
+
+ private:
+  Graph* graph_;
+};
+
+}  // namespace msrt

@@ -1,0 +1,107 @@
+#include "ops/propagate.h"
+
+#include <algorithm>
+
+#include "ops/infer.h"
+
+namespace msrt {
+namespace {
+
+// Shapes have a handful of elements; anything larger is data and belongs to the run.
+constexpr int64_t kMaxEvaluatedElements = 256;
+
+bool WorthEvaluating(const Node& node, std::span<const Type> outputs, const GraphFacts& facts) {
+  if (node.def == nullptr || node.def->effect != Effect::kNone) return false;
+  for (const Type& t : outputs) {
+    if (!t.concrete() || t.elements() > kMaxEvaluatedElements || BitsOf(t.dtype) < 8) return false;
+  }
+  if (node.def->traits & kShapeOnly) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || facts.types[IndexOf(v)].concrete(); });
+  }
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || facts.known[IndexOf(v)] != nullptr; });
+}
+
+Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluator, GraphFacts* facts) {
+  std::vector<TensorView> inputs, outputs;
+  for (ValueId v : node.inputs) {
+    TensorView t;
+    if (v != kNoValue) {
+      const Type& type = facts->types[IndexOf(v)];
+      const ConstTensor* data = facts->known[IndexOf(v)];
+      // Ops that read shapes only never touch the pointer, but a null one would mean "left out".
+      static std::byte nothing;
+      t = {type.dtype, type.dims, Layout::kPlain, data != nullptr ? const_cast<std::byte*>(data->bytes.data()) : &nothing};
+    }
+    inputs.push_back(t);
+  }
+  std::vector<ConstTensor> results;
+  for (ValueId v : node.outputs) {
+    TensorView t;
+    results.emplace_back();
+    if (v != kNoValue) {
+      const Type& type = facts->types[IndexOf(v)];
+      results.back() = ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes()));
+      t = {type.dtype, type.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())};
+    }
+    outputs.push_back(t);
+  }
+  MSRT_RETURN_IF_ERROR(evaluator.Evaluate(op, inputs, outputs));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) facts->SetKnown(node.outputs[i], std::move(results[i]));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+GraphFacts::GraphFacts(const Graph& graph) : types(graph.value_count()), known(graph.value_count()) {
+  for (uint32_t v = 0; v < graph.value_count(); ++v) {
+    types[v] = graph.value(ValueId(v)).type;
+    known[v] = graph.value(ValueId(v)).constant.get();
+  }
+}
+
+void GraphFacts::SetKnown(ValueId value, ConstTensor data) {
+  evaluated.push_back(std::move(data));
+  known[IndexOf(value)] = &evaluated.back();
+}
+
+FactView::FactView(const Graph&, const Node& node, const GraphFacts& facts)
+    : view_(node.domain, node.op, node.name, &node.attrs, {}, {}, {}) {
+  const size_t in = node.inputs.size(), out = node.outputs.size();
+  const Type** types = inline_types_;
+  const ConstTensor** constants = inline_constants_;
+  if (in > kInline || out > kInline) {
+    more_types_.resize(in + out);
+    more_constants_.resize(in);
+    types = more_types_.data();
+    constants = more_constants_.data();
+  }
+  for (size_t i = 0; i < in; ++i) {
+    const ValueId v = node.inputs[i];
+    types[i] = v == kNoValue ? nullptr : &facts.types[IndexOf(v)];
+    constants[i] = v == kNoValue ? nullptr : facts.known[IndexOf(v)];
+  }
+  for (size_t i = 0; i < out; ++i) types[in + i] = node.outputs[i] == kNoValue ? nullptr : &facts.types[IndexOf(node.outputs[i])];
+  view_ = OpView(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(),
+                 {types, in}, {types + in, out}, {constants, in});
+}
+
+Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator, GraphFacts* facts) {
+  const Node& node = graph.nodes[index];
+  if (node.def == nullptr) return OkStatus();
+  const FactView view(graph, node, *facts);
+  Type few[4];
+  std::vector<Type> many(node.outputs.size() > 4 ? node.outputs.size() : 0);
+  const std::span<Type> outputs = many.empty() ? std::span<Type>(few, node.outputs.size()) : std::span<Type>(many);
+  Status status = InferTypes(*node.def, view.op(), outputs, /*check_attrs=*/false);
+  if (!status.ok()) return std::move(status).Within(Describe(graph, index));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) facts->types[IndexOf(node.outputs[i])] = outputs[i];
+  }
+  if (!WorthEvaluating(node, outputs, *facts) || !evaluator.Knows(view.op())) return OkStatus();
+  status = EvaluateNode(node, view.op(), evaluator, facts);
+  return std::move(status).Within(Describe(graph, index));
+}
+
+}  // namespace msrt

@@ -1,0 +1,43 @@
+// Types and small values of a whole graph from the types of its inputs, node by node: how typical shapes are found before
+// placement and how a binding learns its sizes. Integers that describe shapes (the outputs of Shape and what is computed from them) are
+// evaluated on the way, so that a Reshape whose target comes from a Shape has known dims.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "ops/evaluator.h"
+#include "ops/op_def.h"
+
+namespace msrt {
+
+struct GraphFacts {
+  std::vector<Type> types;                 // by value
+  std::vector<const ConstTensor*> known;   // by value: its data where it is known, else null
+  std::deque<ConstTensor> evaluated;       // what `known` points to, beyond the graph's own constants
+
+  // Constants are known; everything else starts with its declared type.
+  explicit GraphFacts(const Graph& graph);
+  void SetKnown(ValueId value, ConstTensor data);
+};
+
+// Infers the output types of one node, and evaluates it if all it reads is known and the result is small. Unknown ops keep their declared
+// types. The node's inputs must have been propagated. Dims may stay unknown: the caller decides whether that matters.
+Status PropagateNode(const Graph& graph, size_t node, const Evaluator& evaluator, GraphFacts* facts);
+
+// A node's view over facts; keeps the arrays that the view points to.
+class FactView {
+ public:
+  FactView(const Graph& graph, const Node& node, const GraphFacts& facts);
+  const OpView& op() const { return view_; }
+
+ private:
+  static constexpr size_t kInline = 8;
+  const Type* inline_types_[2 * kInline];
+  const ConstTensor* inline_constants_[kInline];
+  std::vector<const Type*> more_types_;
+  std::vector<const ConstTensor*> more_constants_;
+  OpView view_;
+};
+
+}  // namespace msrt
