@@ -10,6 +10,7 @@
 
 #include "core/base/half.h"
 #include "core/base/io.h"
+#include "core/base/small_float.h"
 
 namespace msrt::testing {
 namespace {
@@ -92,6 +93,10 @@ double ElementAsDouble(const ConstTensor& t, size_t i) {
     case DType::kU32: return t.As<uint32_t>()[i];
     case DType::kU64: return static_cast<double>(t.As<uint64_t>()[i]);
     case DType::kBool: return t.As<uint8_t>()[i];
+    case DType::kF8E4M3FN: return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FN);
+    case DType::kF8E4M3FNUZ: return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FNUZ);
+    case DType::kF8E5M2: return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2);
+    case DType::kF8E5M2FNUZ: return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2FNUZ);
     default: std::cerr << "no comparison for " << DTypeName(t.dtype) << "\n"; std::exit(1);
   }
 }
@@ -120,6 +125,10 @@ std::string Difference(const ConstTensor& got, const ConstTensor& expected, doub
   if (bitwise && got.bytes.size() == expected.bytes.size() &&
       (got.bytes.empty() || std::memcmp(got.bytes.data(), expected.bytes.data(), got.bytes.size()) == 0)) {
     return "";
+  }
+  if (BitsOf(got.dtype) < 8) {  // no NaN and no element of its own address: the bytes say all
+    const auto differ = std::mismatch(got.bytes.begin(), got.bytes.end(), expected.bytes.begin()).first - got.bytes.begin();
+    return differ == std::ssize(got.bytes) ? "" : StrCat("byte ", differ, " of ", got.type(), " differs");
   }
   const size_t element_bytes = static_cast<size_t>(BitsOf(got.dtype)) / 8;
   for (size_t i = 0; i < static_cast<size_t>(got.dims.elements()); ++i) {

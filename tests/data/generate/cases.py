@@ -16,7 +16,17 @@ except ImportError:
     BF16 = None
 
 NAMES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
-         "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool"}
+         "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
+         "int4": "i4", "uint4": "u4", "float4_e2m1fn": "f4e2m1", "float8_e4m3fn": "f8e4m3fn", "float8_e4m3fnuz": "f8e4m3fnuz",
+         "float8_e5m2": "f8e5m2", "float8_e5m2fnuz": "f8e5m2fnuz"}
+
+
+def packed(array):
+    """The bytes of an array as the runtime stores it: two elements of 4 bits share a byte, the first in the low half."""
+    if array.dtype.name not in ("int4", "uint4", "float4_e2m1fn"):
+        return np.ascontiguousarray(array).tobytes()
+    codes = np.append(array.reshape(-1).view(np.uint8) & 15, np.zeros(array.size % 2, np.uint8))
+    return (codes[0::2] | codes[1::2] << 4).tobytes()
 
 
 class Dtype(str):
@@ -33,7 +43,7 @@ class Cases:
         array = np.asarray(array)
         self.blob += bytes(-len(self.blob) % 64)
         offset = len(self.blob)
-        self.blob += np.ascontiguousarray(array).tobytes()
+        self.blob += packed(array)
         return {"dtype": NAMES[array.dtype.name], "dims": list(array.shape), "offset": offset, "constant": constant}
 
     def attr(self, value):
