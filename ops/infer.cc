@@ -176,6 +176,17 @@ Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input)
   return InvalidModel("'", attr, "' is given both as an attribute and as input ", input, ": leave one out");
 }
 
+Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t input, bool required) {
+  MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, attr, input));
+  if (!op.has_input(input)) {
+    if (required && !op.Has(attr)) return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
+    return OkStatus();
+  }
+  const Type& type = op.input(input);
+  if (type.rank_known && type.rank() > 1) return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims, ", must be a list");
+  return OkStatus();
+}
+
 Status CheckRank(const InferContext& c, size_t input, int rank) {
   if (!c.input(input).rank_known || c.input(input).rank() == rank) return OkStatus();
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must have rank ", rank);

@@ -61,6 +61,8 @@ std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::strin
 Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr, size_t input);
 // Refuses a node that gives both the attribute and the input that stands for it.
 Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input);
+// The same for a list; also refuses an input of rank above 1 and, if `required`, a list given in neither form.
+Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t input, bool required = false);
 
 // Refuses a tensor of known rank other than `rank`.
 Status CheckRank(const InferContext& c, size_t input, int rank);

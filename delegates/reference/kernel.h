@@ -55,6 +55,7 @@ std::span<const KernelDef> ReduceKernels();
 std::span<const KernelDef> SelectKernels();
 std::span<const KernelDef> AttentionKernels();
 std::span<const KernelDef> ShapeKernels();
+std::span<const KernelDef> GenerateKernels();
 std::span<const KernelDef> MovementKernels();
 std::span<const KernelDef> GatherKernels();
 

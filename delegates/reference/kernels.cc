@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,         BinaryKernels,  MatMulKernels, ConvKernels,   PoolKernels,      ResizeKernels, NormalizationKernels,
-    SoftmaxKernels,       ReduceKernels,  SelectKernels, AttentionKernels, ShapeKernels,  MovementKernels, GatherKernels,
+    SoftmaxKernels,       ReduceKernels,  SelectKernels, AttentionKernels, ShapeKernels,  GenerateKernels, MovementKernels, GatherKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }

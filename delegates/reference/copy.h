@@ -1,0 +1,57 @@
+// The one way in which movement kernels copy: every output element comes from a source offset that is the sum of one number for
+// each axis. Strides (Transpose, Slice, Expand) are the plain case; Tile and Pad bring their own rule.
+#pragma once
+
+#include "core/base/dims.h"
+#include "core/base/parallel_for.h"
+#include "delegates/reference/dispatch.h"
+
+namespace msrt::reference {
+
+inline constexpr int64_t kNoSource = -1;
+
+// destination[i0, i1, ...] = source[offset(0, i0) + offset(1, i1) + ...], or `fill` where any axis says kNoSource.
+// `offset` is called as offset(axis, index) and gives elements.
+template <typename T, typename AxisOffset>
+Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* destination, T fill, AxisOffset offset) {
+  if (dims.elements() == 0) return OkStatus();
+  const int last = dims.rank() - 1;
+  const int64_t columns = dims.empty() ? 1 : dims[last], rows = dims.elements() / columns;
+  const auto copy_rows = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t base = 0, rest = row;
+      for (int axis = last - 1; axis >= 0 && base != kNoSource; --axis) {
+        const int64_t at = offset(axis, rest % dims[axis]);
+        base = at == kNoSource ? kNoSource : base + at;
+        rest /= dims[axis];
+      }
+      T* to = destination + row * columns;
+      for (int64_t column = 0; column < columns; ++column) {
+        const int64_t at = dims.empty() ? 0 : offset(last, column);
+        to[column] = base == kNoSource || at == kNoSource ? fill : source[base + at];
+      }
+    }
+  };
+  const int64_t grain = std::max<int64_t>(1, 16384 / columns);
+  return ParallelRanges(parallel, rows, grain, copy_rows);
+}
+
+// destination[i] = source[start + sum of i[axis] * strides[axis]]; strides may be zero or negative.
+inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source, int64_t start, const Dims& strides, const Dims& dims,
+                          void* destination) {
+  return DispatchWidth(dtype, [&]<typename T>() -> Status {
+    if (dims.elements() == 0) return OkStatus();
+    // Lowest offsets first: CopyByAxis takes -1 for "no source", so every axis must count from zero up.
+    Dims low = Dims::Filled(dims.rank(), 0);
+    int64_t first = start;
+    for (int i = 0; i < dims.rank(); ++i) {
+      if (strides[i] < 0) low[i] = -strides[i] * (dims[i] - 1);
+      first -= low[i];
+    }
+    const T* from = static_cast<const T*>(source) + first;
+    return CopyByAxis(parallel, from, dims, static_cast<T*>(destination), T{},
+                      [&](int axis, int64_t index) { return low[axis] + index * strides[axis]; });
+  });
+}
+
+}  // namespace msrt::reference

@@ -1,0 +1,39 @@
+// Iteration spaces whose axes are the axes of output 0, each parallel: the usual case for ops that move or make elements.
+#pragma once
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+inline Status ParallelOutputAxes(const OpView& op, IterationSpace* space) {
+  for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);
+  return OkStatus();
+}
+
+inline Status OutputIsBox(const OpView&, const Box& box, std::span<Box> outputs) {
+  outputs[0] = box;
+  return OkStatus();
+}
+
+// All of every input, for the ones that a piece needs whole; the others are overwritten.
+inline void WholeOperands(const OpView& op, std::span<Box> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
+  }
+}
+
+inline std::vector<int64_t> ExtentsOf(const Box& box) {
+  std::vector<int64_t> extents;
+  for (int i = 0; i < box.rank(); ++i) extents.push_back(box[i].size());
+  return extents;
+}
+
+// `localize` rewrites attributes, so a list that is an input cannot follow the piece.
+inline Status RefuseListInputs(const OpView& op, size_t first) {
+  for (size_t i = first; i < op.input_count(); ++i) {
+    if (op.has_input(i)) return Unsupported("cannot be cut while input ", i, " is not an attribute");
+  }
+  return OkStatus();
+}
+
+}  // namespace msrt
