@@ -140,6 +140,8 @@ Status RunLayer(const KernelArgs& args) {
   return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
     const Dims& dims = args.inputs[0].dims;
     const Rows rows(dims, args.op.Int("axis"));
+    const bool has_statistics = args.has_output(1) || args.has_output(2);
+    if (rows.count == 0 || (rows.length == 0 && !has_statistics)) return OkStatus();
     const double epsilon = args.op.Float("epsilon");
     const bool has_bias = args.has_input(2);
     const RowParameter scale(args.inputs[1], dims, rows), bias(args.inputs[has_bias ? 2 : 1], dims, rows);
@@ -165,7 +167,7 @@ template <typename T, typename Y>
 Status RunRmsOf(const KernelArgs& args) {
   const Dims& dims = args.inputs[0].dims;
   const Rows rows(dims, args.op.Int("axis"));
-  if (rows.length == 0) return OkStatus();
+  if (rows.count == 0 || rows.length == 0) return OkStatus();
   const double epsilon = args.op.Float("epsilon");
   const RowParameter scale(args.inputs[1], dims, rows);
   return ParallelRanges(args.parallel, rows.count, GrainFor(rows.length), [&](int64_t begin, int64_t end) {
