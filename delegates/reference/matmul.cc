@@ -2,18 +2,14 @@
 // columns are computed together.
 #include "delegates/reference/activation.h"
 #include "delegates/reference/broadcast.h"
-#include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/number.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace msrt::reference {
 namespace {
-
-// Integers are multiplied and added modulo 2^64, which gives the right low bits for every type and never overflows.
-template <typename T>
-using ProductType = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 
 // One operand as a stack of matrices: the strides between its rows or columns and along the depth.
 struct Operand {
@@ -49,7 +45,7 @@ Dims BroadcastBatch(const Dims& a, const Dims& b) {
 // Calls finish(index of the output element, sum) for every element of A' B', and stores what it returns.
 template <typename T, typename Finish>
 Status Multiply(const KernelArgs& args, bool transpose_a, bool transpose_b, const Finish& finish) {
-  using Sum = ProductType<T>;
+  using Sum = Wide<T>;  // integers wrap modulo 2^64, which gives the right low bits for every type
   const Dims &a_dims = args.inputs[0].dims, &b_dims = args.inputs[1].dims;
   Operand a(a_dims, !transpose_a), b(b_dims, transpose_b);
   const int64_t depth = transpose_a ? a_dims[a_dims.rank() - 2] : a_dims.back();
@@ -69,13 +65,13 @@ Status Multiply(const KernelArgs& args, bool transpose_a, bool transpose_b, cons
       const T* b_matrix = b_data + OffsetOf(row / a.outer, batch, b.batch_strides);
       std::fill(sums.begin(), sums.end(), Sum{0});
       for (int64_t k = 0; k < depth; ++k) {
-        const Sum x = static_cast<Sum>(a_row[k * a.depth_stride]);
+        const Sum x = ToWide(a_row[k * a.depth_stride]);
         const T* b_row = b_matrix + k * b.depth_stride;
-        for (int64_t n = 0; n < columns; ++n) sums[static_cast<size_t>(n)] += x * static_cast<Sum>(b_row[n * b.outer_stride]);
+        for (int64_t n = 0; n < columns; ++n) sums[static_cast<size_t>(n)] += x * ToWide(b_row[n * b.outer_stride]);
       }
       for (int64_t n = 0; n < columns; ++n) {
         const int64_t index = row * columns + n;
-        out[index] = static_cast<T>(finish(index, sums[static_cast<size_t>(n)]));
+        out[index] = FromWide<T>(finish(index, sums[static_cast<size_t>(n)]));
       }
     }
   });
@@ -94,19 +90,19 @@ struct Addend {
     strides = BroadcastStrides(args.inputs[input].dims, dims);
   }
   bool present() const { return data != nullptr; }
-  ProductType<T> operator[](int64_t index) const { return static_cast<ProductType<T>>(data[OffsetOf(index, dims, strides)]); }
+  Wide<T> operator[](int64_t index) const { return ToWide(data[OffsetOf(index, dims, strides)]); }
 };
 
 // Inference has made sure that factors of integers are whole.
 template <typename T>
-ProductType<T> Factor(double value) {
+Wide<T> Factor(double value) {
   if constexpr (kIsFloat<T>) return value;
   else return static_cast<uint64_t>(static_cast<int64_t>(value));
 }
 
 Status RunMatMul(const KernelArgs& args) {
   return DispatchNumber(args.inputs[0].dtype, [&]<typename T>() -> Status {
-    return Multiply<T>(args, false, false, [](int64_t, ProductType<T> sum) { return sum; });
+    return Multiply<T>(args, false, false, [](int64_t, Wide<T> sum) { return sum; });
   });
 }
 
@@ -114,7 +110,7 @@ Status RunGemm(const KernelArgs& args) {
   return DispatchNumber(args.inputs[0].dtype, [&]<typename T>() -> Status {
     const auto alpha = Factor<T>(args.op.Float("alpha")), beta = Factor<T>(args.op.Float("beta"));
     const Addend<T> c(args, 2);
-    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0, [&](int64_t index, ProductType<T> sum) {
+    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0, [&](int64_t index, Wide<T> sum) {
       // Without C nothing is added, so that beta may be anything; and 0 * C is 0 whatever C holds, as in BLAS.
       return c.present() && beta != 0 ? alpha * sum + beta * c[index] : alpha * sum;
     });

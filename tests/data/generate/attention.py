@@ -3,6 +3,8 @@ onnx and ONNX Runtime are installed, every float32 and float64 case is also comp
 has the kernel, with ONNX Runtime; disagreement stops the generator."""
 import sys
 
+sys.path.append(sys.path.pop(0))  # this folder last: its select.py must not hide the standard module that onnx needs
+
 import numpy as np
 
 from cases import BF16, Cases, Dtype
@@ -157,7 +159,8 @@ add("value_type", q, k, normal((1, 2, 4, 3), np.float64), past=(normal((1, 2, 2,
 MASKS = {"2d": (4, 5), "row": (5,), "batch": (2, 1, 4, 5), "heads": (3, 4, 5), "full": (2, 3, 4, 5), "column": (2, 3, 4, 1), "scalar": ()}
 for label, shape in MASKS.items():
     # The evaluator pads a mask of one key where the documentation says that it broadcasts.
-    add(f"bool_mask_{label}", *heads(2, 3, 3, 4, 5, 4), mask=np.asarray(random.random(shape) < 0.7), check=label not in ("column", "scalar"))
+    add(f"bool_mask_{label}", *heads(2, 3, 3, 4, 5, 4), mask=np.asarray(random.random(shape) < 0.7),
+        check=label not in ("column", "scalar"))
 add("float_mask_full", *heads(2, 2, 2, 3, 4, 4), mask=normal((2, 2, 3, 4)))
 add("float_mask_packed", *packed(2, 2, 2, 3, 4, 4), mask=normal((2, 1, 3, 4)), q_num_heads=2, kv_num_heads=2)
 add("float_mask_causal_gqa", *heads(2, 4, 2, 4, 4, 4), mask=normal((1, 4, 4, 4)), is_causal=1, softcap=2.0)
@@ -168,8 +171,8 @@ add("fully_masked_row_causal", *heads(1, 2, 2, 3, 3, 4), mask=~np.eye(3, dtype=b
 
 for mode in range(4):
     add(f"stage{mode}", *heads(1, 2, 2, 3, 4, 4), mask=random.random((3, 4)) < 0.6, softcap=1.5, outputs=4, qk_matmul_output_mode=mode)
-    add(f"stage{mode}_causal_cache", *packed(2, 4, 2, 3, 3, 2), past=cache(2, 2, 2, 2), q_num_heads=4, kv_num_heads=2, is_causal=1, outputs=4,
-        qk_matmul_output_mode=mode)
+    add(f"stage{mode}_causal_cache", *packed(2, 4, 2, 3, 3, 2), past=cache(2, 2, 2, 2), q_num_heads=4, kv_num_heads=2, is_causal=1,
+        outputs=4, qk_matmul_output_mode=mode)
 add("stage3_fully_masked", *heads(1, 1, 1, 3, 3, 4), mask=blocked, outputs=4, qk_matmul_output_mode=3)
 add("present_without_past", *packed(2, 2, 1, 3, 4, 3), q_num_heads=2, kv_num_heads=1, outputs=3)
 
