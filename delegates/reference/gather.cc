@@ -5,8 +5,8 @@
 
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/lines.h"
 #include "delegates/reference/number.h"
-#include "ops/infer.h"
 
 namespace msrt::reference {
 namespace {
@@ -77,15 +77,15 @@ Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims&
 
 Status Gather(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &indices = args.inputs[1], &out = args.outputs[0];
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), data.dims.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), data.dims.rank()));
   MSRT_ASSIGN_OR_RETURN(const auto rows, CheckedIndices(indices, data.dims[axis], axis));
-  const int64_t outer = data.dims.product(0, axis), extent = data.dims[axis], inner = data.dims.product(axis + 1, data.dims.rank());
+  const Lines along(data.dims, axis);
   const auto count = static_cast<int64_t>(rows.size());
   return DispatchWidth(data.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, outer * count, 16, [&](int64_t begin, int64_t end) {
+    return ParallelRanges(args.parallel, along.outer * count, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i / count * extent + rows[static_cast<size_t>(i % count)];
-        std::copy_n(data.As<T>() + row * inner, inner, out.As<T>() + i * inner);
+        const int64_t row = i / count * along.count + rows[static_cast<size_t>(i % count)];
+        std::copy_n(data.As<T>() + row * along.inner, along.inner, out.As<T>() + i * along.inner);
       }
     });
   });
@@ -106,7 +106,7 @@ Status CopySlices(const KernelArgs& args, std::span<const int64_t> offsets, int6
 
 Status GatherElements(const KernelArgs& args) {
   const Dims& data = args.inputs[0].dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), data.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), data.rank()));
   MSRT_ASSIGN_OR_RETURN(const auto offsets, ElementOffsets(args.inputs[1], data, axis));
   return CopySlices(args, offsets, 1);
 }
@@ -138,16 +138,16 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
   const TensorView &data = args.inputs[0], &updates = args.inputs[2], &out = args.outputs[0];
   return DispatchNumber(data.dtype, [&]<typename T>() -> Status {
     const int64_t elements = data.elements();
-    std::vector<Wide<T>> wide(static_cast<size_t>(elements));
-    std::transform(data.As<T>(), data.As<T>() + elements, wide.begin(), ToWide<T>);
+    std::vector<Accumulator<T>> wide(static_cast<size_t>(elements));
+    std::transform(data.As<T>(), data.As<T>() + elements, wide.begin(), Widen<T>);
     for (size_t i = 0; i < offsets.size(); ++i) {
       const T* update = updates.As<T>() + static_cast<int64_t>(i) * slice;
       for (int64_t j = 0; j < slice; ++j) {
-        Wide<T>& target = wide[static_cast<size_t>(offsets[i] + j)];
-        target = join.template operator()<T>(target, ToWide(update[j]));
+        Accumulator<T>& target = wide[static_cast<size_t>(offsets[i] + j)];
+        target = join.template operator()<T>(target, Widen(update[j]));
       }
     }
-    std::transform(wide.begin(), wide.end(), out.As<T>(), FromWide<T>);
+    std::transform(wide.begin(), wide.end(), out.As<T>(), Narrow<T>);
     return OkStatus();
   });
 }
@@ -155,17 +155,17 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
 Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
   if (slice == 0) return OkStatus();  // then the data is empty too
   const std::string_view reduction = args.op.String("reduction");
-  if (reduction == "add") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a + b; });
-  if (reduction == "mul") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a * b; });
+  if (reduction == "add") return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> { return a + b; });
+  if (reduction == "mul") return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> { return a * b; });
   // Integers are compared as what they are: the wide form of a signed one has lost its sign.
   if (reduction == "max") {
-    return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
-      return static_cast<Wide<T>>(GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
+    return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> {
+      return static_cast<Accumulator<T>>(GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
     });
   }
   if (reduction == "min") {
-    return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
-      return static_cast<Wide<T>>(LesserOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
+    return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> {
+      return static_cast<Accumulator<T>>(LesserOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
     });
   }
   return Replace(args, offsets, slice);
@@ -173,7 +173,7 @@ Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t
 
 Status ScatterElements(const KernelArgs& args) {
   const Dims& data = args.inputs[0].dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), data.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), data.rank()));
   MSRT_ASSIGN_OR_RETURN(const auto offsets, ElementOffsets(args.inputs[1], data, axis));
   return Scatter(args, offsets, 1);
 }
@@ -199,10 +199,11 @@ int64_t ClassOf(T index, int64_t depth) {
 
 Status OneHot(const KernelArgs& args) {
   const TensorView &indices = args.inputs[0], &values = args.inputs[2], &out = args.outputs[0];
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), out.dims.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), out.dims.rank()));
   const int64_t depth = args.op.Has("depth") ? args.op.Int("depth") : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
   if (depth < 0) return InvalidArgument("depth = ", depth, ", must be at least 0");
-  const int64_t class_begin = args.op.Int("class_begin"), count = out.dims[axis], inner = out.dims.product(axis + 1, out.dims.rank());
+  const int64_t class_begin = args.op.Int("class_begin");
+  const Lines along(out.dims, axis);
 
   std::vector<int64_t> classes(static_cast<size_t>(indices.elements()));
   MSRT_RETURN_IF_ERROR(DispatchNumber(indices.dtype, [&]<typename T>() -> Status {
@@ -212,8 +213,8 @@ Status OneHot(const KernelArgs& args) {
   return DispatchWidth(values.dtype, [&]<typename T>() -> Status {
     const T off = values.As<T>()[0], on = values.As<T>()[1];
     for (int64_t i = 0; i < static_cast<int64_t>(classes.size()); ++i) {
-      T* first = out.As<T>() + i / inner * count * inner + i % inner;
-      for (int64_t c = 0; c < count; ++c) first[c * inner] = classes[static_cast<size_t>(i)] == class_begin + c ? on : off;
+      T* line = out.As<T>() + along.First(i);
+      for (int64_t c = 0; c < along.count; ++c) line[c * along.inner] = classes[static_cast<size_t>(i)] == class_begin + c ? on : off;
     }
     return OkStatus();
   });

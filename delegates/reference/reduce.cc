@@ -4,10 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/lines.h"
 #include "delegates/reference/number.h"
-#include "ops/infer.h"
 
 namespace msrt::reference {
 namespace {
@@ -15,8 +16,10 @@ namespace {
 // ---- where the elements of one output element lie -------------------------------------------------------------------------------
 
 // Dims and strides of the kept and of the reduced axes; neighbours with the same role are merged, so the loops below are long.
+// The last of the reduced ones is held apart: rows of `columns` elements, `column_stride` apart.
 struct Walk {
-  Dims kept_dims, kept_strides, reduced_dims, reduced_strides;
+  Dims kept_dims, kept_strides, row_dims, row_strides;
+  int64_t columns = 1, column_stride = 1;  // a reduction over no axes is one over an axis of extent 1
 };
 
 Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
@@ -25,8 +28,8 @@ Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
   bool previous_reduced = false;
   for (int i = 0; i < dims.rank(); ++i) {
     const bool reduced = std::find(reduced_axes.begin(), reduced_axes.end(), i) != reduced_axes.end();
-    Dims& role_dims = reduced ? w.reduced_dims : w.kept_dims;
-    Dims& role_strides = reduced ? w.reduced_strides : w.kept_strides;
+    Dims& role_dims = reduced ? w.row_dims : w.kept_dims;
+    Dims& role_strides = reduced ? w.row_strides : w.kept_strides;
     if (i > 0 && reduced == previous_reduced) {
       const int last = role_dims.rank() - 1;
       role_dims[last] *= dims[i];
@@ -37,19 +40,13 @@ Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
     }
     previous_reduced = reduced;
   }
-  // A reduction over no axes is one over an axis of extent 1.
-  if (w.reduced_dims.empty()) w.reduced_dims.push_back(1), w.reduced_strides.push_back(1);
-  return w;
-}
-
-// The offset of element `index` (in row-major order of the first `rank` dims).
-int64_t OffsetOf(int64_t index, const Dims& dims, const Dims& strides, int rank) {
-  int64_t offset = 0;
-  for (int i = rank - 1; i >= 0; --i) {
-    offset += index % dims[i] * strides[i];
-    index /= dims[i];
+  if (!w.row_dims.empty()) {
+    w.columns = w.row_dims.back();
+    w.column_stride = w.row_strides.back();
+    w.row_dims.erase(w.row_dims.rank() - 1);
+    w.row_strides.erase(w.row_strides.rank() - 1);
   }
-  return offset;
+  return w;
 }
 
 // The elements that one output element folds: each(visit) calls visit(x) for all of them in row-major order.
@@ -59,11 +56,10 @@ class Elements {
   Elements(const T* first, const Walk& walk) : first_(first), walk_(walk) {}
   template <typename Visit>
   void operator()(Visit visit) const {
-    const int last = walk_.reduced_dims.rank() - 1;
-    const int64_t rows = walk_.reduced_dims.product(0, last), columns = walk_.reduced_dims[last], step = walk_.reduced_strides[last];
-    for (int64_t row = 0; row < rows && columns > 0; ++row) {
-      const T* p = first_ + OffsetOf(row, walk_.reduced_dims, walk_.reduced_strides, last);
-      for (int64_t i = 0; i < columns; ++i) visit(p[i * step]);
+    const int64_t rows = walk_.columns == 0 ? 0 : walk_.row_dims.elements();
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* p = first_ + OffsetOf(row, walk_.row_dims, walk_.row_strides);
+      for (int64_t i = 0; i < walk_.columns; ++i) visit(p[i * walk_.column_stride]);
     }
   }
 
@@ -77,9 +73,9 @@ class Elements {
 struct Sum {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Wide<T> sum = 0;
-    each([&](T x) { sum += ToWide(x); });
-    return FromWide<T>(sum);
+    Accumulator<T> sum = 0;
+    each([&](T x) { sum += Widen(x); });
+    return Narrow<T>(sum);
   }
 };
 
@@ -87,9 +83,9 @@ struct Sum {
 struct Mean {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t count) {
-    Wide<T> sum = 0;
-    each([&](T x) { sum += ToWide(x); });
-    if constexpr (kIsFloat<T>) return FromWide<T>(sum / static_cast<double>(count));
+    Accumulator<T> sum = 0;
+    each([&](T x) { sum += Widen(x); });
+    if constexpr (kIsFloat<T>) return Narrow<T>(sum / static_cast<double>(count));
     else if (count == 0) return 0;
     else return static_cast<T>(static_cast<SumType<T>>(sum) / static_cast<SumType<T>>(count));
   }
@@ -98,27 +94,27 @@ struct Mean {
 struct Prod {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Wide<T> product = 1;
-    each([&](T x) { product *= ToWide(x); });
-    return FromWide<T>(product);
+    Accumulator<T> product = 1;
+    each([&](T x) { product *= Widen(x); });
+    return Narrow<T>(product);
   }
 };
 
 struct L1 {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Wide<T> sum = 0;
-    each([&](T x) { sum += x < T(0) ? -ToWide(x) : ToWide(x); });
-    return FromWide<T>(sum);
+    Accumulator<T> sum = 0;
+    each([&](T x) { sum += x < T(0) ? -Widen(x) : Widen(x); });
+    return Narrow<T>(sum);
   }
 };
 
 struct SumSquare {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Wide<T> sum = 0;
-    each([&](T x) { sum += ToWide(x) * ToWide(x); });
-    return FromWide<T>(sum);
+    Accumulator<T> sum = 0;
+    each([&](T x) { sum += Widen(x) * Widen(x); });
+    return Narrow<T>(sum);
   }
 };
 
@@ -175,7 +171,11 @@ struct LogSumExp {
 
 Result<std::vector<int>> ReducedAxes(const KernelArgs& args) {
   const int rank = args.inputs[0].dims.rank();
-  MSRT_ASSIGN_OR_RETURN(auto axes, NormalizeAxes(args.IntsFrom("axes", 1), rank));
+  std::vector<int> axes;
+  for (int64_t given : args.IntsFrom("axes", 1)) {
+    MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(given, rank));
+    axes.push_back(axis);
+  }
   if (axes.empty() && args.op.Int("noop_with_empty_axes") == 0) {
     for (int i = 0; i < rank; ++i) axes.push_back(i);
   }
@@ -187,7 +187,7 @@ Status Reduce(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
   MSRT_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(args));
   const Walk walk = MakeWalk(data.dims, axes);
-  const int64_t outputs = walk.kept_dims.elements(), count = walk.reduced_dims.elements();
+  const int64_t outputs = walk.kept_dims.elements(), count = walk.row_dims.elements() * walk.columns;
   // Axes that arrive with the data may not be those that the output was sized for.
   if (outputs != out.elements()) return InvalidArgument("axes leave ", outputs, " elements, but the output has dims ", out.dims);
 
@@ -195,7 +195,7 @@ Status Reduce(const KernelArgs& args) {
   return Dispatch(data.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, outputs, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const T* first = data.As<T>() + OffsetOf(i, walk.kept_dims, walk.kept_strides, walk.kept_dims.rank());
+        const T* first = data.As<T>() + OffsetOf(i, walk.kept_dims, walk.kept_strides);
         out.As<T>()[i] = Fold::template Of<T>(Elements<T>(first, walk), count);
       }
     });
@@ -204,26 +204,26 @@ Status Reduce(const KernelArgs& args) {
 
 template <typename T>
 void CumSumLine(const T* x, T* y, int64_t count, int64_t step, bool exclusive, bool reverse) {
-  Wide<T> sum = 0;
+  Accumulator<T> sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = (reverse ? count - 1 - i : i) * step;
-    const Wide<T> before = sum;
-    sum += ToWide(x[at]);
-    y[at] = FromWide<T>(exclusive ? before : sum);
+    const Accumulator<T> before = sum;
+    sum += Widen(x[at]);
+    y[at] = Narrow<T>(exclusive ? before : sum);
   }
 }
 
 Status CumSum(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const int64_t given = args.op.Has("axis") ? args.op.Int("axis") : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(given, x.dims.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(given, x.dims.rank()));
   const bool exclusive = args.op.Int("exclusive") != 0, reverse = args.op.Int("reverse") != 0;
-  const int64_t outer = x.dims.product(0, axis), count = x.dims[axis], inner = x.dims.product(axis + 1, x.dims.rank());
+  const Lines along(x.dims, axis);
   return DispatchNumber(x.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, outer * inner, 64, [&](int64_t begin, int64_t end) {
+    return ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        const int64_t first = line / inner * count * inner + line % inner;
-        CumSumLine(x.As<T>() + first, y.As<T>() + first, count, inner, exclusive, reverse);
+        const int64_t first = along.First(line);
+        CumSumLine(x.As<T>() + first, y.As<T>() + first, along.count, along.inner, exclusive, reverse);
       }
     });
   });

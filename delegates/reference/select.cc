@@ -1,24 +1,15 @@
-// ArgMax, ArgMin and TopK with plain loops over lines: the elements that differ only along the op's axis.
+// ArgMax, ArgMin and TopK with plain loops over the lines along the op's axis.
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/lines.h"
 #include "delegates/reference/number.h"
-#include "ops/infer.h"
 
 namespace msrt::reference {
 namespace {
-
-struct Lines {
-  int64_t outer, count, inner;  // extents before, along and after the axis
-  int64_t lines() const { return outer * inner; }
-  // The offset of the first element of a line in a tensor whose extent along the axis is `extent`.
-  int64_t First(int64_t line, int64_t extent) const { return line / inner * extent * inner + line % inner; }
-};
-
-Lines LinesAlong(const Dims& dims, int axis) { return {dims.product(0, axis), dims[axis], dims.product(axis + 1, dims.rank())}; }
 
 // ---- ArgMax, ArgMin -------------------------------------------------------------------------------------------------------------
 
@@ -51,13 +42,13 @@ int64_t BestOf(const T* line, int64_t count, int64_t step, bool select_last) {
 template <typename Order>
 Status Arg(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), data.dims.rank()));
-  const Lines along = LinesAlong(data.dims, axis);
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), data.dims.rank()));
+  const Lines along(data.dims, axis);
   const bool select_last = args.op.Int("select_last_index") != 0;
   return DispatchNumber(data.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        out.As<int64_t>()[line] = BestOf<Order>(data.As<T>() + along.First(line, along.count), along.count, along.inner, select_last);
+        out.As<int64_t>()[line] = BestOf<Order>(data.As<T>() + along.First(line), along.count, along.inner, select_last);
       }
     });
   });
@@ -86,21 +77,22 @@ class Before {
 
 Status TopK(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(args.op.Int("axis"), x.dims.rank()));
-  const Lines along = LinesAlong(x.dims, axis);
+  MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), x.dims.rank()));
+  const Lines along(x.dims, axis);
   const bool largest = args.op.Int("largest") != 0, wants_values = args.has_output(0), wants_indices = args.has_output(1);
   if (!wants_values && !wants_indices) return OkStatus();
-  const int64_t k = args.outputs[wants_values ? 0 : 1].dims[axis];
+  const Lines chosen_along(args.outputs[wants_values ? 0 : 1].dims, axis);
+  const int64_t k = chosen_along.count;
   if (k > along.count) return InvalidArgument("k = ", k, ", must be at most ", along.count, ", the extent of axis ", axis);
 
   return DispatchNumber(x.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, along.lines(), 16, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> order(static_cast<size_t>(along.count));
       for (int64_t line = begin; line < end; ++line) {
-        const T* from = x.As<T>() + along.First(line, along.count);
+        const T* from = x.As<T>() + along.First(line);
         std::iota(order.begin(), order.end(), int64_t{0});
         std::partial_sort(order.begin(), order.begin() + k, order.end(), Before<T>(from, along.inner, largest));
-        const int64_t to = along.First(line, k);
+        const int64_t to = chosen_along.First(line);
         for (int64_t i = 0; i < k; ++i) {
           const int64_t chosen = order[static_cast<size_t>(i)];
           if (wants_values) args.outputs[0].As<T>()[to + i * along.inner] = from[chosen * along.inner];
