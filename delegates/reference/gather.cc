@@ -138,16 +138,16 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
   const TensorView &data = args.inputs[0], &updates = args.inputs[2], &out = args.outputs[0];
   return DispatchNumber(data.dtype, [&]<typename T>() -> Status {
     const int64_t elements = data.elements();
-    std::vector<Accumulator<T>> wide(static_cast<size_t>(elements));
-    std::transform(data.As<T>(), data.As<T>() + elements, wide.begin(), Widen<T>);
+    std::vector<Wide<T>> wide(static_cast<size_t>(elements));
+    std::transform(data.As<T>(), data.As<T>() + elements, wide.begin(), ToWide<T>);
     for (size_t i = 0; i < offsets.size(); ++i) {
       const T* update = updates.As<T>() + static_cast<int64_t>(i) * slice;
       for (int64_t j = 0; j < slice; ++j) {
-        Accumulator<T>& target = wide[static_cast<size_t>(offsets[i] + j)];
-        target = join.template operator()<T>(target, Widen(update[j]));
+        Wide<T>& target = wide[static_cast<size_t>(offsets[i] + j)];
+        target = join.template operator()<T>(target, ToWide(update[j]));
       }
     }
-    std::transform(wide.begin(), wide.end(), out.As<T>(), Narrow<T>);
+    std::transform(wide.begin(), wide.end(), out.As<T>(), FromWide<T>);
     return OkStatus();
   });
 }
@@ -155,17 +155,17 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
 Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
   if (slice == 0) return OkStatus();  // then the data is empty too
   const std::string_view reduction = args.op.String("reduction");
-  if (reduction == "add") return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> { return a + b; });
-  if (reduction == "mul") return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> { return a * b; });
+  if (reduction == "add") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a + b; });
+  if (reduction == "mul") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a * b; });
   // Integers are compared as what they are: the wide form of a signed one has lost its sign.
   if (reduction == "max") {
-    return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> {
-      return static_cast<Accumulator<T>>(GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
+    return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
+      return static_cast<Wide<T>>(GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
     });
   }
   if (reduction == "min") {
-    return Fold(args, offsets, slice, []<typename T>(Accumulator<T> a, Accumulator<T> b) -> Accumulator<T> {
-      return static_cast<Accumulator<T>>(LesserOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
+    return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
+      return static_cast<Wide<T>>(LesserOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
     });
   }
   return Replace(args, offsets, slice);

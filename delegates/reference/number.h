@@ -1,25 +1,25 @@
-// Arithmetic on elements of any type, as reductions and scatters need it: wide accumulators, ordering with NaN, extremes.
+// Arithmetic on elements of any type, as reductions and scatters need it: wide accumulators, ordering with NaN, extremes, and
+// conversions from double that are defined for every value.
 #pragma once
 
 #include <cmath>
 #include <limits>
 
 #include "delegates/reference/dispatch.h"
-#include "delegates/reference/elements.h"
 
 namespace msrt::reference {
 
 // What sums and products are accumulated in: floats in double, integers in 64 bits that wrap. The low bits of a wrapped sum are
 // right for signed types too, so one unsigned type serves all.
 template <typename T>
-using Accumulator = std::conditional_t<kIsFloat<T>, double, uint64_t>;
+using Wide = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 template <typename T>
-Accumulator<T> Widen(T x) {
+Wide<T> ToWide(T x) {
   if constexpr (kIsFloat<T>) return static_cast<double>(x);
   else return static_cast<uint64_t>(static_cast<SumType<T>>(x));
 }
 template <typename T>
-T Narrow(Accumulator<T> x) {
+T FromWide(Wide<T> x) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(x));
   else return static_cast<T>(x);
 }
@@ -55,8 +55,17 @@ T Highest() {
 // Integers: rounded towards zero, clamped to the range of T; NaN becomes 0.
 template <typename T>
 T FromDouble(double x) {
-  if constexpr (kIsFloat<T>) return Narrow<T>(x);
-  else return SaturateTo<T>(x);
+  if constexpr (kIsFloat<T>) {
+    return FromWide<T>(x);
+  } else {
+    constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::lowest());
+    // 2^bits exactly: the greatest 64-bit integer itself has no double.
+    constexpr double kBeyond = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+    if (std::isnan(x)) return T(0);
+    if (x < kLow) return std::numeric_limits<T>::lowest();
+    if (x >= kBeyond) return std::numeric_limits<T>::max();
+    return static_cast<T>(x);
+  }
 }
 
 }  // namespace msrt::reference

@@ -73,9 +73,9 @@ class Elements {
 struct Sum {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Accumulator<T> sum = 0;
-    each([&](T x) { sum += Widen(x); });
-    return Narrow<T>(sum);
+    Wide<T> sum = 0;
+    each([&](T x) { sum += ToWide(x); });
+    return FromWide<T>(sum);
   }
 };
 
@@ -83,9 +83,9 @@ struct Sum {
 struct Mean {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t count) {
-    Accumulator<T> sum = 0;
-    each([&](T x) { sum += Widen(x); });
-    if constexpr (kIsFloat<T>) return Narrow<T>(sum / static_cast<double>(count));
+    Wide<T> sum = 0;
+    each([&](T x) { sum += ToWide(x); });
+    if constexpr (kIsFloat<T>) return FromWide<T>(sum / static_cast<double>(count));
     else if (count == 0) return 0;
     else return static_cast<T>(static_cast<SumType<T>>(sum) / static_cast<SumType<T>>(count));
   }
@@ -94,27 +94,27 @@ struct Mean {
 struct Prod {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Accumulator<T> product = 1;
-    each([&](T x) { product *= Widen(x); });
-    return Narrow<T>(product);
+    Wide<T> product = 1;
+    each([&](T x) { product *= ToWide(x); });
+    return FromWide<T>(product);
   }
 };
 
 struct L1 {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Accumulator<T> sum = 0;
-    each([&](T x) { sum += x < T(0) ? -Widen(x) : Widen(x); });
-    return Narrow<T>(sum);
+    Wide<T> sum = 0;
+    each([&](T x) { sum += x < T(0) ? -ToWide(x) : ToWide(x); });
+    return FromWide<T>(sum);
   }
 };
 
 struct SumSquare {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
-    Accumulator<T> sum = 0;
-    each([&](T x) { sum += Widen(x) * Widen(x); });
-    return Narrow<T>(sum);
+    Wide<T> sum = 0;
+    each([&](T x) { sum += ToWide(x) * ToWide(x); });
+    return FromWide<T>(sum);
   }
 };
 
@@ -204,12 +204,12 @@ Status Reduce(const KernelArgs& args) {
 
 template <typename T>
 void CumSumLine(const T* x, T* y, int64_t count, int64_t step, bool exclusive, bool reverse) {
-  Accumulator<T> sum = 0;
+  Wide<T> sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = (reverse ? count - 1 - i : i) * step;
-    const Accumulator<T> before = sum;
-    sum += Widen(x[at]);
-    y[at] = Narrow<T>(exclusive ? before : sum);
+    const Wide<T> before = sum;
+    sum += ToWide(x[at]);
+    y[at] = FromWide<T>(exclusive ? before : sum);
   }
 }
 
