@@ -1,0 +1,111 @@
+// Every op row through the whole pipeline (validate, place, bind, run) on every built-in delegate that takes it: with the declared
+// dims known, and with all of them open.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+
+#include "ops/registry.h"
+#include "tests/conformance/op_case.h"
+#include "tests/conformance/pipeline.h"
+
+namespace msrt::testing {
+namespace {
+
+// One node; inputs that the case calls constant are constants, the others are inputs of the graph.
+struct CaseModule {
+  Module module;
+  std::vector<ConstTensor> inputs;
+  std::vector<size_t> outputs;  // of the case
+};
+
+CaseModule ModuleOf(const OpCase& c, bool open_dims) {
+  CaseModule m;
+  m.module.entries = {0};
+  Graph& graph = m.module.graphs.emplace_back();
+  graph.name = c.name;
+  Node node;
+  node.name = c.name;
+  node.domain = c.domain;
+  node.op = c.op;
+  node.attrs = c.attrs;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::string name = StrCat("in", i);
+    if (!c.inputs[i].tensor) {
+      node.inputs.push_back(kNoValue);
+    } else if (c.inputs[i].constant) {
+      node.inputs.push_back(graph.AddConstant(name, *c.inputs[i].tensor));
+    } else {
+      Type type = c.inputs[i].tensor->type();
+      if (open_dims) std::fill(type.dims.begin(), type.dims.end(), kUnknownDim);
+      node.inputs.push_back(graph.AddInput(name, type));
+      m.inputs.push_back(*c.inputs[i].tensor);
+    }
+  }
+  for (size_t o = 0; o < c.expected.size(); ++o) {
+    Type type;
+    type.rank_known = false;
+    type.dtype = c.expected[o] ? c.expected[o]->dtype : DType::kNone;
+    node.outputs.push_back(c.expected[o] ? graph.AddValue(StrCat("out", o), type) : kNoValue);
+    if (!c.expected[o]) continue;
+    graph.outputs.push_back(node.outputs.back());
+    m.outputs.push_back(o);
+  }
+  graph.nodes.push_back(std::move(node));
+  return m;
+}
+
+// Fast kernels round differently than loops in double: they are held to 1e-5 of the largest element of the result.
+double ToleranceFor(const ConstTensor& expected) {
+  if (expected.dtype != DType::kF32) return 0;
+  double most = 0;
+  for (float v : expected.As<float>()) {
+    if (std::isfinite(v)) most = std::max(most, std::abs(static_cast<double>(v)));
+  }
+  return 1e-5 * most;
+}
+
+class DelegateCases : public ::testing::TestWithParam<std::tuple<size_t, std::string, bool>> {};
+
+std::map<std::string, std::pair<int, int>>& Taken() {  // delegate -> rows taken, rows refused
+  static std::map<std::string, std::pair<int, int>> taken;
+  return taken;
+}
+
+TEST_P(DelegateCases, AgreeWithOracle) {
+  const auto& [index, delegate, open_dims] = GetParam();
+  const OpCase& c = AllOpCases()[index];
+  const CaseModule m = ModuleOf(c, open_dims);
+  // Passes are off: they would fold the node or replace it.
+  const auto got = RunModule(m.module, m.inputs, {delegate}, {"all"});
+  if (!got.ok() && got.status().code() == Code::kUnsupported && delegate != "reference") {
+    ++Taken()[delegate].second;
+    return;
+  }
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  ++Taken()[delegate].first;
+  for (size_t i = 0; i < m.outputs.size(); ++i) {
+    const ConstTensor& expected = *c.expected[m.outputs[i]];
+    const double atol = delegate == "reference" ? c.atol : std::max(c.atol, ToleranceFor(expected));
+    EXPECT_EQ(Difference((*got)[i], expected, c.rtol, atol), "") << "output " << m.outputs[i] << ", oracle " << c.oracle;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DelegateCases,
+                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()), ::testing::ValuesIn(DelegateNames()), ::testing::Bool()),
+                         [](const auto& row) {
+                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_", std::get<1>(row.param), std::get<2>(row.param) ? "_open" : "");
+                         });
+
+// Prints how much each delegate took, so that one that refuses everything is seen.
+class Summary : public ::testing::Environment {
+  void TearDown() override {
+    for (const auto& [delegate, rows] : Taken()) std::cout << delegate << ": " << rows.first << " rows taken, " << rows.second << " refused\n";
+  }
+};
+const auto* const kSummary = ::testing::AddGlobalTestEnvironment(new Summary);
+
+}  // namespace
+}  // namespace msrt::testing

@@ -1,0 +1,46 @@
+#include "tests/conformance/pipeline.h"
+
+#include "delegates/builtin.h"
+
+namespace msrt::testing {
+
+std::shared_ptr<Environment> TestEnvironment() {
+  auto env = std::make_shared<Environment>();
+  env->parallel = MakeDefaultParallel(2);
+  env->delegates = BuiltinDelegates();
+  env->evaluator = &BuiltinEvaluator();
+  return env;
+}
+
+std::vector<std::string> DelegateNames() {
+  std::vector<std::string> names;
+  for (const auto& d : BuiltinDelegates()) names.emplace_back(d->name());
+  return names;
+}
+
+Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorView view{inputs[i].dtype, inputs[i].dims, Layout::kPlain, const_cast<std::byte*>(inputs[i].bytes.data())};
+    MSRT_RETURN_IF_ERROR(session.SetInput(i, view, inputs[i].owner));
+  }
+  MSRT_RETURN_IF_ERROR(session.Run({}));
+  std::vector<ConstTensor> outputs;
+  for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
+    MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
+    outputs.push_back(ConstTensor::Copy(out.dtype, out.dims, {out.As<std::byte>(), BytesOf(out.dtype, out.elements())}));
+  }
+  return outputs;
+}
+
+Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+                                           std::vector<std::string> disabled_passes) {
+  CompileOptions options;
+  options.place.delegates = std::move(delegates);
+  options.place.strict = true;
+  options.passes = {.disabled = std::move(disabled_passes), .validate = true};
+  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(TestEnvironment(), module, options));
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(model), 0, {}));
+  return RunSession(*session, inputs);
+}
+
+}  // namespace msrt::testing

@@ -1,0 +1,253 @@
+// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), or describes it (info).
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "tools/msrun/bench.h"
+#include "tools/msrun/npy.h"
+
+namespace msrt {
+namespace {
+
+using Json = nlohmann::json;
+
+int Fail(const Status& status) {
+  std::cerr << "msrun: " << status.message() << "\n";
+  return 1;
+}
+
+Status WriteText(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::cout << text << "\n";
+    return OkStatus();
+  }
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
+  return DefaultIo()->WriteFile(path, pieces);
+}
+
+Status WriteOutputs(const Session& session, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return IoError("folder '", folder, "': ", error.message());
+  for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
+    MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
+    const std::string& name = session.graph().value(session.graph().outputs[i]).name;
+    MSRT_RETURN_IF_ERROR(WriteNpy(StrCat(folder, "/", FileNameFor(name), ".npy"), out));
+  }
+  return OkStatus();
+}
+
+std::vector<double> AsDoubles(const TensorView& t) {
+  std::vector<double> out(static_cast<size_t>(t.elements()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    switch (t.dtype) {
+      case DType::kF64: out[i] = t.As<double>()[i]; break;
+      case DType::kF32: out[i] = t.As<float>()[i]; break;
+      case DType::kI64: out[i] = static_cast<double>(t.As<int64_t>()[i]); break;
+      case DType::kI32: out[i] = t.As<int32_t>()[i]; break;
+      default: out[i] = t.As<uint8_t>()[i * static_cast<size_t>(BitsOf(t.dtype)) / 8]; break;
+    }
+  }
+  return out;
+}
+
+// Every output against REF_DIR/<name>.npy: the largest difference as a part of the reference's range.
+Status CheckOutputs(const Session& session, const Arguments& a) {
+  Status worst;
+  for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
+    MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
+    const std::string& name = session.graph().value(session.graph().outputs[i]).name;
+    MSRT_ASSIGN_OR_RETURN(const ConstTensor reference, ReadNpy(StrCat(a.check_dir, "/", FileNameFor(name), ".npy"), out.dtype));
+    if (!(reference.dims == out.dims)) return InvalidArgument("output '", name, "' has shape ", out.dims, ", the reference has ", reference.dims);
+    const std::vector<double> got = AsDoubles(out);
+    const std::vector<double> want = AsDoubles({reference.dtype, reference.dims, Layout::kPlain, const_cast<std::byte*>(reference.bytes.data())});
+    double low = INFINITY, high = -INFINITY, difference = 0;
+    size_t where = 0;
+    for (size_t k = 0; k < got.size(); ++k) {
+      low = std::min(low, want[k]);
+      high = std::max(high, want[k]);
+      const double d = std::isnan(got[k]) != std::isnan(want[k]) ? INFINITY : got[k] == want[k] ? 0 : std::abs(got[k] - want[k]);
+      if (d > difference) {
+        difference = d;
+        where = k;
+      }
+    }
+    const double range = high > low ? high - low : 1;
+    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference, difference / range, where);
+    if (!(difference <= a.rtol * range)) {
+      worst = InvalidArgument("output '", name, "' differs from the reference by ", difference / range, " of its range, allowed is ", a.rtol);
+    }
+  }
+  return worst;
+}
+
+Status Dump(const Arguments& a, const Workload& w) {
+  for (const std::string& what : a.dump) {
+    const Program& program = w.session->program();
+    if (what == "graph") {
+      MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), a.model));
+      std::cout << Print(module);
+    } else if (what == "passes") {
+      for (const PassReport& p : w.model->passes) std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
+      std::cout << Print(w.model->module);
+    } else if (what == "placement") {
+      std::cout << Explain(program);
+    } else if (what == "program") {
+      std::cout << Print(program);
+    } else {
+      if (w.session->binding() == nullptr) MSRT_RETURN_IF_ERROR(w.session->Run({}));
+      std::cout << Print(program, *w.session->binding());
+    }
+  }
+  return OkStatus();
+}
+
+// Outputs, checks and dumps, which bench and run share.
+Status Finish(const Arguments& a, const Workload& w) {
+  MSRT_RETURN_IF_ERROR(Dump(a, w));
+  if (a.explain) std::cout << Explain(w.session->program());
+  if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(WriteOutputs(*w.session, a.output_dir));
+  if (!a.check_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputs(*w.session, a));
+  return OkStatus();
+}
+
+int Bench(const Arguments& a) {
+  if (!a.compare.empty()) {
+    const Status status = CompareReports(a.compare[0], a.compare[1]);
+    return status.ok() ? 0 : Fail(status);
+  }
+  if (a.model.empty()) return Fail(InvalidArgument("which model? msrun MODEL.msrt, or msrun --help"));
+  auto w = Prepare(a);
+  if (!w.ok()) return Fail(w.status());
+  auto m = Measure(a, *w);
+  if (!m.ok()) return Fail(m.status());
+  if (a.json != "-") PrintReport(a, *w, *m);
+  Status status = a.json.empty() ? OkStatus() : WriteText(a.json, ToJson(a, *w, *m).dump(2));
+  if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, *w, *m);
+  if (status.ok()) status = Finish(a, *w);
+  return status.ok() ? 0 : Fail(status);
+}
+
+int RunOnce(const Arguments& a) {
+  auto w = Prepare(a);
+  if (!w.ok()) return Fail(w.status());
+  Status status = w->session->Run({});
+  if (!status.ok()) return Fail(status);
+  for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {
+    const auto out = w->session->Output(i);
+    if (!out.ok()) return Fail(out.status());
+    std::printf("output     %s %s %s", w->session->graph().value(w->session->graph().outputs[i]).name.c_str(), std::string(DTypeName(out->dtype)).c_str(), ShapeText(out->dims).c_str());
+    if (IsFloat(out->dtype) || out->dtype == DType::kI64 || out->dtype == DType::kI32) {
+      const std::vector<double> values = AsDoubles(*out);
+      std::printf(" [");
+      for (size_t k = 0; k < std::min<size_t>(values.size(), 6); ++k) std::printf("%s%.6g", k == 0 ? "" : ", ", values[k]);
+      std::printf(values.size() > 6 ? ", ...]" : "]");
+    }
+    std::printf("\n");
+  }
+  status = Finish(a, *w);
+  return status.ok() ? 0 : Fail(status);
+}
+
+Json PortJson(const Module& module, const Value& v) {
+  Json dims = Json::array();
+  for (int64_t d : v.type.dims) {
+    if (IsKnown(d)) dims.push_back(d);
+    else if (IsSymbol(d)) dims.push_back(module.symbols[SymbolOf(d)]);
+    else dims.push_back(nullptr);
+  }
+  return {{"name", v.name}, {"type", DTypeName(v.type.dtype)}, {"dims", v.type.rank_known ? dims : Json(nullptr)}};
+}
+
+int Info(const Arguments& a) {
+  auto module = LoadFile(DefaultIo(), a.model);
+  if (!module.ok()) return Fail(module.status());
+  const Graph& graph = module->main();
+  Json inputs = Json::array(), outputs = Json::array(), ops = Json::object(), states = Json::array();
+  for (ValueId v : graph.inputs) inputs.push_back(PortJson(*module, graph.value(v)));
+  for (ValueId v : graph.outputs) outputs.push_back(PortJson(*module, graph.value(v)));
+  for (const StateSlot& s : module->states) states.push_back({{"name", s.name}, {"type", StrCat(s.type)}});
+  size_t weights = 0;
+  for (const Graph& g : module->graphs) {
+    for (const Node& n : g.nodes) ops[OpName(n)] = ops.value(OpName(n), 0) + 1;
+    for (uint32_t v = 0; v < g.value_count(); ++v) weights += g.value(ValueId(v)).constant ? g.value(ValueId(v)).constant->bytes.size() : 0;
+  }
+  const Json info{{"name", module->name}, {"producer", module->producer}, {"graphs", module->graphs.size()}, {"nodes", graph.nodes.size()}, {"weights_bytes", weights},
+                  {"inputs", inputs}, {"outputs", outputs}, {"states", states}, {"ops", ops}};
+  if (!a.json.empty()) {
+    const Status status = WriteText(a.json, info.dump(2));
+    return status.ok() ? 0 : Fail(status);
+  }
+  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", module->name.c_str(), module->producer.c_str(), graph.nodes.size(), module->graphs.size(),
+              static_cast<double>(weights) * 1e-6);
+  for (const char* kind : {"inputs", "outputs", "states"}) {
+    for (const Json& port : info[kind]) std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(), port["type"].get<std::string>().c_str(), port.contains("dims") ? port["dims"].dump().c_str() : "");
+  }
+  for (const auto& [op, count] : ops.items()) std::printf("  %-32s %d\n", op.c_str(), count.get<int>());
+  return 0;
+}
+
+void AddRunOptions(CLI::App* app, Arguments* a) {
+  app->add_option("--input", a->inputs, "NAME=FILE.npy; inputs that are not given are seeded random numbers");
+  app->add_option("--shape", a->shapes, "NAME=1x3x224x224, for open dims");
+  app->add_option("--threads", a->threads, "0: one for each core");
+  app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
+  app->add_option("--accuracy", a->accuracy, "exact: only kernels whose bits do not depend on how work is cut")->check(CLI::IsMember({"exact", "default", "fast"}));
+  app->add_option("--disable", a->disabled_passes, "a pass to leave out, or 'all'");
+  app->add_option("--seed", a->seed, "of random inputs");
+  app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take");
+  app->add_flag("--copy", a->copy_file, "read the file instead of mapping it");
+  app->add_flag("--strict", a->strict, "a delegate that fails to compile is an error");
+  app->add_flag("--explain", a->explain, "where each node runs, and why");
+  app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
+  app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy");
+  app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy");
+  app->add_option("--rtol", a->rtol, "largest difference that --check allows, as a part of the reference's range");
+}
+
+int Main(int argc, char** argv) {
+  Arguments a;
+  CLI::App app("Runs and measures .msrt models. 'msrun MODEL' is short for 'msrun bench MODEL'.", "msrun");
+  app.require_subcommand(1);
+  CLI::App* bench = app.add_subcommand("bench", "measure latency, memory and where the time goes");
+  bench->add_option("model", a.model);
+  AddRunOptions(bench, &a);
+  bench->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::NonNegativeNumber);
+  bench->add_option("--warmup", a.warmup, "runs before measuring")->check(CLI::NonNegativeNumber);
+  bench->add_option("--json", a.json, "write the report as JSON; - is standard output");
+  bench->add_option("--trace", a.trace, "write a Chrome trace of a few runs");
+  bench->add_flag("!--no-ops", a.per_op, "leave out the tables of ops");
+  bench->add_option("--compare", a.compare, "two JSON reports to compare")->expected(2);
+  CLI::App* run = app.add_subcommand("run", "run once and show the outputs");
+  run->add_option("model", a.model)->required();
+  AddRunOptions(run, &a);
+  CLI::App* info = app.add_subcommand("info", "describe a model without compiling it");
+  info->add_option("model", a.model)->required();
+  info->add_option("--json", a.json, "as JSON; - is standard output");
+
+  // The short form: anything that is not a verb or a call for help is a bench.
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool verb = !arguments.empty() && (app.get_subcommand_no_throw(arguments[0]) != nullptr || arguments[0] == "--help" || arguments[0] == "-h");
+  if (!verb && !arguments.empty()) arguments.insert(arguments.begin(), "bench");
+  std::reverse(arguments.begin(), arguments.end());  // what CLI11 wants
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  }
+  return bench->parsed() ? Bench(a) : run->parsed() ? RunOnce(a) : Info(a);
+}
+
+}  // namespace
+}  // namespace msrt
+
+int main(int argc, char** argv) {
+  try {
+    return msrt::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "msrun: out of memory\n");
+    return 1;
+  }
+}

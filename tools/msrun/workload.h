@@ -1,0 +1,46 @@
+// What msrun is asked to run: the arguments of every verb, and from them a compiled model with inputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/compile.h"
+#include "core/run/session.h"
+
+namespace msrt {
+
+struct Arguments {
+  std::string model;
+  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy, NAME=1x3x224x224
+  std::string delegates, accuracy = "default";
+  std::vector<std::string> disabled_passes;
+  int threads = 0;
+  double seconds = 2;
+  int warmup = 3;
+  uint64_t seed = 0;
+  size_t memory_cap = 0;
+  bool explain = false, per_op = true, copy_file = false, strict = false;
+  std::vector<std::string> dump;
+  std::string json, trace, output_dir, check_dir;
+  double rtol = 1e-4;
+  std::vector<std::string> compare;
+};
+
+struct Workload {
+  std::shared_ptr<const CompiledModel> model;
+  std::unique_ptr<Session> session;
+  std::vector<ConstTensor> inputs;
+  double load_millis = 0;  // open to ready
+};
+
+// Loads, compiles and makes inputs: from files where given, otherwise seeded random numbers (small token numbers for integers, ones
+// for masks). Open dims without a --shape get 1 in front, 224 in images, 128 elsewhere.
+Result<Workload> Prepare(const Arguments& arguments);
+
+// "1x3x224x224".
+std::string ShapeText(const Dims& dims);
+
+Result<double> PeakResidentBytes();
+
+}  // namespace msrt
