@@ -20,7 +20,8 @@ std::span<const OpDef> SelectOps();          // select.cc: ArgMax, ArgMin, TopK
 std::span<const OpDef> AttentionOps();       // attention.cc
 std::span<const OpDef> ShapeOps();           // shape.cc: Reshape, Squeeze, Unsqueeze, Flatten, Shape, Size, Expand
 std::span<const OpDef> GenerateOps();        // generate.cc: ConstantOfShape, Range, EyeLike, Trilu
-std::span<const OpDef> MovementOps();        // movement.cc: Transpose, Concat, Split, Slice, Tile, Pad
+std::span<const OpDef> MovementOps();        // movement.cc: Transpose, Concat, Split, Slice, Tile, ReverseSequence
+std::span<const OpDef> PadOps();             // pad.cc
 std::span<const OpDef> GatherOps();          // gather.cc: Gather*, Scatter*, OneHot
 std::span<const OpDef> StateOps();           // state.cc: msrt.StateRead, msrt.StateWrite
 

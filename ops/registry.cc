@@ -12,7 +12,7 @@ namespace {
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,  BinaryOps,  MatMulOps,    ConvOps,  PoolOps,     ResizeOps, NormalizationOps, SoftmaxOps,
-    ReduceOps, SelectOps,  AttentionOps, ShapeOps, GenerateOps, MovementOps, GatherOps, StateOps,
+    ReduceOps, SelectOps,  AttentionOps, ShapeOps, GenerateOps, MovementOps, PadOps, GatherOps, StateOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {
