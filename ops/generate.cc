@@ -106,7 +106,8 @@ Status InferRange(InferContext& c) {
   for (size_t i = 0; i < 3; ++i) {
     const Type& t = c.input(i);
     if (!t.rank_known || t.rank() == 0) continue;
-    if (t.rank() > 1 || (IsKnown(t.dims[0]) && t.dims[0] != 1)) return InvalidModel("input ", i, " has shape ", t.dims, ", must be a scalar");
+    const bool scalar = t.rank() == 1 && (!IsKnown(t.dims[0]) || t.dims[0] == 1);
+    if (!scalar) return InvalidModel("input ", i, " has shape ", t.dims, ", must be a scalar");
   }
   MSRT_ASSIGN_OR_RETURN(int64_t count, RangeCount(c.op()));
   if (c.op().Has("piece_count")) {
@@ -186,7 +187,10 @@ constexpr AttrDef kTriluAttrs[] = {{.name = "upper", .default_int = 1, .min_int 
 
 constexpr ParamDef kConstantOfShapeInputs[] = {{"input", kIndexTypes, ParamDef::kOptional}};
 constexpr ParamDef kRangeInputs[] = {
-    {"start", kRangeTypes, ParamDef::kRequired, 1}, {"limit", kRangeTypes, ParamDef::kRequired, 1}, {"delta", kRangeTypes, ParamDef::kRequired, 1}};
+    {"start", kRangeTypes, ParamDef::kRequired, 1},
+    {"limit", kRangeTypes, ParamDef::kRequired, 1},
+    {"delta", kRangeTypes, ParamDef::kRequired, 1},
+};
 constexpr ParamDef kEyeLikeInputs[] = {{"input", kComputeTypes}};
 constexpr ParamDef kTriluInputs[] = {{"input", kComputeTypes | kF8Types}, {"k", kIndexTypes, ParamDef::kOptional}};
 

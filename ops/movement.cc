@@ -75,7 +75,7 @@ Status InferConcat(InferContext& c) {
       if (!IsKnown(out[d]) && in.dims[d] != kUnknownDim) out[d] = in.dims[d];
     }
     if (!IsKnown(in.dims[axis])) total = kUnknownDim;
-    if (IsKnown(total) && !CheckedAdd(total, in.dims[axis], &total)) return InvalidModel("the sum of the dims along axis ", axis, " overflows");
+    if (IsKnown(total) && !CheckedAdd(total, in.dims[axis], &total)) return InvalidModel("the sum of dims along axis ", axis, " overflows");
   }
   out[axis] = total;
   c.SetOutput(0, ranked->dtype, out);
@@ -113,7 +113,7 @@ Result<std::vector<int64_t>> SplitSizes(const OpView& op, int64_t extent, size_t
     sizes.back() = last;
     return sizes;
   }
-  if (split->size() != outputs) return InvalidModel("split has ", split->size(), " sizes, must have one for each of the ", outputs, " outputs");
+  if (split->size() != outputs) return InvalidModel("split has ", split->size(), " sizes, must have one for each of ", outputs, " outputs");
   int64_t total = 0;
   for (size_t i = 0; i < outputs; ++i) {
     const int64_t size = (*split)[i];
@@ -184,7 +184,7 @@ Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) 
   const std::vector<int64_t>& axes = *known_axes;
   const size_t count = lists.starts.size();
   if (lists.ends.size() != count) return InvalidModel("starts has ", count, " elements and ends ", lists.ends.size(), ", must be as many");
-  if (axes.empty() && count > static_cast<size_t>(rank)) return InvalidModel("starts has ", count, " elements, at most ", rank, " dims can be cut");
+  if (axes.empty() && count > static_cast<size_t>(rank)) return InvalidModel("starts has ", count, " elements for ", rank, " dims");
   if (!axes.empty() && axes.size() != count) return InvalidModel("axes has ", axes.size(), " elements, must have ", count, " like starts");
   if (!lists.steps.empty() && lists.steps.size() != count) {
     return InvalidModel("steps has ", lists.steps.size(), " elements, must have ", count, " like starts");
@@ -315,7 +315,9 @@ Status InferTile(InferContext& c) {
   if (!in.rank_known) return InferSameAsFirst(c);
   Dims out = Dims::Filled(in.rank(), kUnknownDim);
   if (const auto repeats = IntsAttrOrInput(c.op(), "repeats", 1)) {
-    if (repeats->size() != in.dims.size()) return InvalidModel("repeats has ", repeats->size(), " elements, must have ", in.rank(), " for ", in.dims);
+    if (repeats->size() != in.dims.size()) {
+      return InvalidModel("repeats has ", repeats->size(), " elements, must have ", in.rank(), " for ", in.dims);
+    }
     for (int d = 0; d < in.rank(); ++d) {
       const int64_t times = (*repeats)[static_cast<size_t>(d)];
       if (times < 0) return InvalidModel("repeats[", d, "] = ", times, ", must be at least 0");
@@ -383,7 +385,8 @@ Status InferReverseSequence(InferContext& c) {
   if (in.rank_known && in.rank() < 2) return InvalidModel("input 0 has shape ", in.dims, ", must have rank 2 or more");
   MSRT_RETURN_IF_ERROR(CheckRank(c, 1, 1));
   if (in.rank_known && c.input(1).rank_known) {
-    MSRT_RETURN_IF_ERROR(SameDim(in.dims[static_cast<int>(batch)], c.dims(1)[0], "the batch and the number of sequence_lens differ").status());
+    const int64_t batches = in.dims[static_cast<int>(batch)];
+    MSRT_RETURN_IF_ERROR(SameDim(batches, c.dims(1)[0], "the batch and the number of sequence_lens differ").status());
   }
   return InferSameAsFirst(c);
 }
@@ -411,7 +414,9 @@ constexpr SpaceDef kReverseSequenceSpace{ReverseSequenceAxes, ReverseSequenceOpe
 
 constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
 
-constexpr AttrDef kTransposeAttrs[] = {{.name = "perm", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxRank - 1, .max_count = kMaxRank}};
+constexpr AttrDef kTransposeAttrs[] = {
+    {.name = "perm", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxRank - 1, .max_count = kMaxRank},
+};
 constexpr AttrDef kConcatAttrs[] = {{.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1}};
 constexpr AttrDef kSplitAttrs[] = {
     {.name = "axis", .min_int = -kMaxRank, .max_int = kMaxRank - 1},
@@ -446,10 +451,11 @@ constexpr ParamDef kTileInputs[] = {{"input", kMovedTypes}, {"repeats", kIndexTy
 constexpr ParamDef kReverseSequenceInputs[] = {{"input", kMovedTypes}, {"sequence_lens", kIndexTypes}};
 
 constexpr OpDef kMovementOps[] = {
-    {.name = "Transpose", .attrs = kTransposeAttrs, .inputs = kOneInput, .infer = InferTranspose, .grad = kGradPending, .space = &kTransposeSpace},
+    {.name = "Transpose", .attrs = kTransposeAttrs, .inputs = kOneInput, .infer = InferTranspose, .grad = kGradPending,
+     .space = &kTransposeSpace},
     {.name = "Concat", .attrs = kConcatAttrs, .inputs = kConcatInputs, .infer = InferConcat, .grad = kGradPending, .space = &kConcatSpace},
-    {.name = "Split", .attrs = kSplitAttrs, .inputs = kSplitInputs, .max_outputs = kMaxSplitOutputs, .infer = InferSplit, .grad = kGradPending,
-     .space = &kSplitSpace},
+    {.name = "Split", .attrs = kSplitAttrs, .inputs = kSplitInputs, .max_outputs = kMaxSplitOutputs, .infer = InferSplit,
+     .grad = kGradPending, .space = &kSplitSpace},
     {.name = "Slice", .attrs = kSliceAttrs, .inputs = kSliceInputs, .infer = InferSlice, .grad = kGradPending, .space = &kSliceSpace,
      .cost = CostOfSlice},
     {.name = "Tile", .attrs = kTileAttrs, .inputs = kTileInputs, .infer = InferTile, .grad = kGradPending, .space = &kTileSpace},

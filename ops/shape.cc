@@ -102,7 +102,7 @@ Status InferReshape(InferContext& c) {
       inferred = i;
       out.push_back(kUnknownDim);
     } else if (d == 0 && zero_copies) {
-      if (in.rank_known && i >= in.rank()) return InvalidModel("shape[", i, "] = 0 copies a dim that the input ", in.dims, " does not have");
+      if (in.rank_known && i >= in.rank()) return InvalidModel("shape[", i, "] = 0 copies a dim that ", in.dims, " does not have");
       copied[i] = true;
       out.push_back(in.rank_known ? in.dims[i] : kUnknownDim);
     } else {
@@ -351,7 +351,9 @@ constexpr AttrDef kReshapeAttrs[] = {
     {.name = "shape", .kind = AttrKind::kInts, .min_int = -1, .max_count = kMaxRank},
     {.name = "allowzero", .min_int = 0, .max_int = 1},
 };
-constexpr AttrDef kAxesAttrs[] = {{.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank}};
+constexpr AttrDef kAxesAttrs[] = {
+    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank},
+};
 constexpr AttrDef kFlattenAttrs[] = {{.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank}};
 constexpr AttrDef kShapeAttrs[] = {{.name = "start"}, {.name = "end"}};
 constexpr AttrDef kExpandAttrs[] = {{.name = "shape", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank}};
@@ -362,8 +364,8 @@ constexpr ParamDef kDataInput[] = {{"data", kAllTypes}};
 constexpr ParamDef kExpandInputs[] = {{"input", kComputeTypes | kF8Types}, {"shape", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kShapeOps[] = {
-    {.name = "Reshape", .attrs = kReshapeAttrs, .inputs = kReshapeInputs, .infer = InferReshape, .grad = kGradPending, .space = &kReshapeSpace,
-     .cost = CostOfView, .traits = kView},
+    {.name = "Reshape", .attrs = kReshapeAttrs, .inputs = kReshapeInputs, .infer = InferReshape, .grad = kGradPending,
+     .space = &kReshapeSpace, .cost = CostOfView, .traits = kView},
     {.name = "Squeeze", .attrs = kAxesAttrs, .inputs = kAxesInputs, .infer = InferSqueeze, .grad = kGradPending, .space = &kSqueezeSpace,
      .cost = CostOfView, .traits = kView},
     {.name = "Unsqueeze", .attrs = kAxesAttrs, .inputs = kAxesInputs, .infer = InferUnsqueeze, .grad = kGradPending, .space = &kViewSpace,

@@ -70,7 +70,9 @@ Status Trilu(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "ConstantOfShape", ConstantOfShape}, {"", "Range", Range}, {"", "EyeLike", EyeLike}, {"", "Trilu", Trilu}};
+constexpr KernelDef kKernels[] = {
+    {"", "ConstantOfShape", ConstantOfShape}, {"", "Range", Range}, {"", "EyeLike", EyeLike}, {"", "Trilu", Trilu},
+};
 
 }  // namespace
 

@@ -23,7 +23,8 @@ Status Transpose(const KernelArgs& args) {
 }
 
 // Copies `bytes` of each row; the rows of the two sides lie from_stride and to_stride bytes apart.
-Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size_t from_stride, std::byte* to, size_t to_stride, size_t bytes) {
+Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size_t from_stride, std::byte* to, size_t to_stride,
+                size_t bytes) {
   if (bytes == 0) return OkStatus();
   const auto grain = std::max<int64_t>(1, static_cast<int64_t>(65536 / bytes));
   return ParallelRanges(parallel, rows, grain, [&](int64_t begin, int64_t end) {
@@ -65,7 +66,9 @@ Status Split(const KernelArgs& args) {
   }
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     const size_t bytes = static_cast<size_t>(sizes[i]) * step;
-    if (args.has_output(i)) MSRT_RETURN_IF_ERROR(CopyRows(args.parallel, rows, from, in_bytes, args.outputs[i].As<std::byte>(), bytes, bytes));
+    if (args.has_output(i)) {
+      MSRT_RETURN_IF_ERROR(CopyRows(args.parallel, rows, from, in_bytes, args.outputs[i].As<std::byte>(), bytes, bytes));
+    }
     from += bytes;
   }
   return OkStatus();
@@ -74,7 +77,8 @@ Status Split(const KernelArgs& args) {
 Status Slice(const KernelArgs& args) {
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
   const int rank = in.dims.rank();
-  const auto starts = args.IntsFrom("starts", 1), ends = args.IntsFrom("ends", 2), axes = args.IntsFrom("axes", 3), steps = args.IntsFrom("steps", 4);
+  const auto starts = args.IntsFrom("starts", 1), ends = args.IntsFrom("ends", 2);
+  const auto axes = args.IntsFrom("axes", 3), steps = args.IntsFrom("steps", 4);
   Dims strides = RowMajorStrides(in.dims);
   int64_t first = 0;
   for (size_t i = 0; i < starts.size(); ++i) {

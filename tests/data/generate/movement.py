@@ -34,8 +34,10 @@ def label(*parts):
 for dtype in TYPES:
     x = data((3, 4, 5), dtype)
     c.add("Transpose", [x], [x.transpose(2, 0, 1)], {"perm": [2, 0, 1]}, name=name_of(dtype))
-for shape, perm in [((), None), ((7,), None), ((4, 6), None), ((2, 3, 4, 5), None), ((2, 3, 4, 5), (0, 2, 3, 1)), ((2, 3, 4, 5), (0, 3, 1, 2)),
-                    ((2, 3, 2, 3, 2), (4, 0, 3, 1, 2)), ((0, 3, 4), (1, 2, 0)), ((3, 4), (0, 1)), ((2, 1, 2, 3, 1, 2, 2, 1), (7, 6, 5, 4, 3, 2, 1, 0))]:
+for shape, perm in [((), None), ((7,), None), ((4, 6), None), ((2, 3, 4, 5), None), ((2, 3, 4, 5), (0, 2, 3, 1)), ((2, 3, 4, 5),
+                    (0, 3, 1, 2)),
+                    ((2, 3, 2, 3, 2), (4, 0, 3, 1, 2)), ((0, 3, 4), (1, 2, 0)), ((3, 4), (0, 1)), ((2, 1, 2, 3, 1, 2, 2, 1),
+                    (7, 6, 5, 4, 3, 2, 1, 0))]:
     x = data(shape)
     c.add("Transpose", [x], [x.transpose(perm)], {} if perm is None else {"perm": list(perm)}, name=label(shape, "to", perm))
 
@@ -43,7 +45,8 @@ for shape, perm in [((), None), ((7,), None), ((4, 6), None), ((2, 3, 4, 5), Non
 for dtype in TYPES:
     a, b = data((2, 3), dtype), data((2, 2), dtype)
     c.add("Concat", [a, b], [np.concatenate([a, b], 1)], {"axis": 1}, name=name_of(dtype))
-for shapes, axis in [([(5,), (3,), (1,)], 0), ([(2, 3, 4), (2, 1, 4), (2, 6, 4)], 1), ([(2, 3, 4), (2, 3, 2)], -1), ([(2, 3)], 0), ([(0, 3), (2, 3), (0, 3), (4, 3)], 0),
+for shapes, axis in [([(5,), (3,), (1,)], 0), ([(2, 3, 4), (2, 1, 4), (2, 6, 4)], 1), ([(2, 3, 4), (2, 3, 2)], -1), ([(2, 3)], 0),
+                     ([(0, 3), (2, 3), (0, 3), (4, 3)], 0),
                      ([(2, 0), (2, 0)], 1), ([(0, 2), (0, 3)], 1), ([(1, 2, 3, 2, 2), (3, 2, 3, 2, 2)], -5), ([(3, 2)] * 9, 0)]:
     xs = [data(s) for s in shapes]
     c.add("Concat", xs, [np.concatenate(xs, axis)], {"axis": axis}, name=label(len(c.cases), "axis", axis))
@@ -52,7 +55,8 @@ for shapes, axis in [([(5,), (3,), (1,)], 0), ([(2, 3, 4), (2, 1, 4), (2, 6, 4)]
 for dtype in TYPES:
     x = data((6, 2), dtype)
     c.add("Split", [x], np.split(x, 3), {"num_outputs": 3}, name=name_of(dtype))
-for shape, axis, sizes in [((7,), 0, [2, 5]), ((3, 8), 1, [1, 4, 3]), ((3, 8), -1, [8]), ((2, 5, 3), 1, [0, 5, 0]), ((2, 3, 4, 5), -2, [3, 1]),
+for shape, axis, sizes in [((7,), 0, [2, 5]), ((3, 8), 1, [1, 4, 3]), ((3, 8), -1, [8]), ((2, 5, 3), 1, [0, 5, 0]),
+                           ((2, 3, 4, 5), -2, [3, 1]),
                            ((0, 4), 1, [2, 2]), ((0, 4), 0, [0, 0]), ((2, 2, 2, 6, 2), 3, [1, 2, 3])]:
     x = data(shape)
     ys = np.split(x, np.cumsum(sizes)[:-1], axis)
@@ -61,7 +65,8 @@ for shape, axis, sizes in [((7,), 0, [2, 5]), ((3, 8), 1, [1, 4, 3]), ((3, 8), -
 for extent, parts in [(7, 3), (8, 4), (4, 3), (5, 1), (0, 2), (9, 2)]:
     x = data((3, extent))
     part = -(-extent // parts)
-    c.add("Split", [x], [x[:, i * part:(i + 1) * part] for i in range(parts)], {"axis": 1, "num_outputs": parts}, name=label("parts", extent, parts))
+    c.add("Split", [x], [x[:, i * part:(i + 1) * part] for i in range(parts)],
+          {"axis": 1, "num_outputs": parts}, name=label("parts", extent, parts))
 x = data((4, 3))
 c.add("Split", [x, i64(1, 3)], [x[:1], x[1:]], name="dynamic")
 x = data((40,))
@@ -73,12 +78,16 @@ for dtype in TYPES:
     c.add("Slice", [x], [x[1:4, ::2]], {"starts": [1, 0], "ends": [4, HIGH], "steps": [1, 2]}, name=name_of(dtype))
 for shape, starts, ends, axes, steps, picked in [
     ((10,), [2], [7], None, None, np.s_[2:7]), ((10,), [-3], [HIGH], None, None, np.s_[-3:]), ((10,), [0], [-2], None, None, np.s_[:-2]),
-    ((10,), [9], [LOW], [0], [-1], np.s_[::-1]), ((10,), [HIGH], [LOW], [0], [-3], np.s_[::-3]), ((10,), [7], [1], [-1], [-2], np.s_[7:1:-2]),
-    ((10,), [100], [200], None, None, np.s_[100:200]), ((10,), [-100], [100], None, None, np.s_[-100:100]), ((10,), [5], [2], None, None, np.s_[5:2]),
-    ((10,), [1], [9], [0], [HIGH], np.s_[1:9:100]), ((10,), [8], [0], [0], [LOW], np.s_[8:0:-100]), ((10,), [0], [HIGH], [0], [4], np.s_[::4]),
+    ((10,), [9], [LOW], [0], [-1], np.s_[::-1]), ((10,), [HIGH], [LOW], [0], [-3], np.s_[::-3]),
+    ((10,), [7], [1], [-1], [-2], np.s_[7:1:-2]),
+    ((10,), [100], [200], None, None, np.s_[100:200]), ((10,), [-100], [100], None, None, np.s_[-100:100]),
+    ((10,), [5], [2], None, None, np.s_[5:2]),
+    ((10,), [1], [9], [0], [HIGH], np.s_[1:9:100]), ((10,), [8], [0], [0], [LOW], np.s_[8:0:-100]),
+    ((10,), [0], [HIGH], [0], [4], np.s_[::4]),
     ((4, 6, 5), [1, 0], [3, 4], [2, 0], None, np.s_[0:4, :, 1:3]), ((4, 6, 5), [5, 1], [0, 5], [1, -1], [-2, 3], np.s_[:, 5:0:-2, 1:5:3]),
     ((4, 6, 5), [0, 0, 0], [4, 6, 5], [0, 1, 2], [1, 1, 1], np.s_[:]), ((0, 4), [0, 1], [5, 3], None, None, np.s_[0:5, 1:3]),
-    ((0, 4), [-1], [LOW], [0], [-1], np.s_[::-1]), ((3, 4), [2], [2], [1], None, np.s_[:, 2:2]), ((2, 3, 2, 4, 3), [1, -1], [4, LOW], [3, 4], [2, -2],
+    ((0, 4), [-1], [LOW], [0], [-1], np.s_[::-1]), ((3, 4), [2], [2], [1], None, np.s_[:, 2:2]),
+    ((2, 3, 2, 4, 3), [1, -1], [4, LOW], [3, 4], [2, -2],
                                                                                            np.s_[..., 1:4:2, ::-2]),
 ]:
     x = data(shape)
@@ -89,10 +98,12 @@ for shape, starts, ends, axes, steps, picked in [
     c.add("Slice", [x] + lists, [x[picked]], name=label(n, "inputs"), constants=[1, 2, 3, 4])
 # ONNX clamps the start of a backward slice to the first element, where Python would take nothing.
 x = data((5,))
-c.add("Slice", [x], [x[:1]], {"starts": [-10], "ends": [-20], "axes": [0], "steps": [-1]}, name="backward_clamped", oracle="ONNX's text, ONNX Runtime")
+c.add("Slice", [x], [x[:1]],
+      {"starts": [-10], "ends": [-20], "axes": [0], "steps": [-1]}, name="backward_clamped", oracle="ONNX's text, ONNX Runtime")
 x = data((5, 4))
 c.add("Slice", [x, i64(1), i64(3)], [x[1:3]], name="dynamic")
-c.add("Slice", [x, np.array([1], np.int32), np.array([3], np.int32), np.array([1], np.int32)], [x[:, 1:3]], name="dynamic_i32", constants=[3])
+c.add("Slice", [x, np.array([1], np.int32), np.array([3], np.int32), np.array([1], np.int32)], [x[:, 1:3]], name="dynamic_i32",
+      constants=[3])
 x = data(())
 c.add("Slice", [x], [x], {"starts": [], "ends": []}, name="scalar")
 
@@ -100,7 +111,8 @@ c.add("Slice", [x], [x], {"starts": [], "ends": []}, name="scalar")
 for dtype in TYPES:
     x = data((2, 3), dtype)
     c.add("Tile", [x], [np.tile(x, (2, 3))], {"repeats": [2, 3]}, name=name_of(dtype))
-for shape, repeats in [((), []), ((5,), [3]), ((5,), [1]), ((5,), [0]), ((2, 3, 4), [1, 2, 1]), ((2, 3, 4), [2, 1, 3]), ((0, 3), [4, 2]), ((1, 4), [6, 1]),
+for shape, repeats in [((), []), ((5,), [3]), ((5,), [1]), ((5,), [0]), ((2, 3, 4), [1, 2, 1]), ((2, 3, 4), [2, 1, 3]), ((0, 3), [4, 2]),
+                       ((1, 4), [6, 1]),
                        ((2, 1, 3, 2, 2), [1, 3, 1, 2, 2]), ((1,), [50])]:
     x = data(shape)
     c.add("Tile", [x], [np.tile(x, repeats)], {"repeats": repeats}, name=label(shape, "times", repeats))
@@ -131,12 +143,15 @@ for dtype in TYPES:
         c.add("Pad", [x], [y], {"pads": [1, 2, 2, 0], "value": 1.0}, name=f"{name_of(dtype)}_value")
 for mode in ["constant", "reflect", "edge", "wrap"]:
     value = -2.5 if mode == "constant" else 0.0
-    for shape, pads in [((7,), [3, 2]), ((7,), [0, 0]), ((4,), [9, 11]), ((2,), [5, 3]), ((1,), [3, 2]), ((6,), [-2, 3]), ((6,), [4, -3]), ((6,), [-1, -2]),
+    for shape, pads in [((7,), [3, 2]), ((7,), [0, 0]), ((4,), [9, 11]), ((2,), [5, 3]), ((1,), [3, 2]), ((6,), [-2, 3]),
+                        ((6,), [4, -3]), ((6,), [-1, -2]),
                         ((6,), [-6, 0]) if mode == "constant" else ((6,), [-5, 2]), ((3, 5), [0, 2, 1, 0]), ((2, 5, 4), [0, 2, 1, 0, 3, 3]),
-                        ((5, 4), [-1, 3, 7, -2]), ((2, 3, 5, 6), [0, 0, 2, 3, 0, 0, 1, 2]), ((1, 2, 3, 2, 3), [1, 0, 2, 1, 0, 0, 1, 0, 0, 2]), ((), []),
+                        ((5, 4), [-1, 3, 7, -2]), ((2, 3, 5, 6), [0, 0, 2, 3, 0, 0, 1, 2]),
+                        ((1, 2, 3, 2, 3), [1, 0, 2, 1, 0, 0, 1, 0, 0, 2]), ((), []),
                         ((0, 3), [0, 1, 0, 2]), ((13,), [12, 12]), ((9, 5), [-3, 0, 3, 0])]:
         x = data(shape)
-        c.add("Pad", [x], [pad(x, pads, mode, value)], {"mode": mode, "pads": pads} | ({"value": value} if value else {}), name=label(mode, shape, pads))
+        c.add("Pad", [x], [pad(x, pads, mode, value)],
+              {"mode": mode, "pads": pads} | ({"value": value} if value else {}), name=label(mode, shape, pads))
     x = data((3, 4, 5))
     y = pad(x, [0, 1, 2, 0, 3, 4], mode)
     c.add("Pad", [x], [y], {"mode": mode, "pads": [2, 1, 4, 3], "axes": [-1, 1]}, name=f"{mode}_axes")
@@ -166,11 +181,13 @@ def reverse(x, lengths, batch_axis):
 for dtype in TYPES:
     x = data((4, 3), dtype)
     c.add("ReverseSequence", [x, i64(4, 2, 1)], [reverse(x, [4, 2, 1], 1)], name=name_of(dtype))
-for shape, batch_axis, lengths in [((3, 6), 0, [6, 3, 0]), ((5, 2, 3), 1, [5, 4]), ((2, 5, 3, 2), 0, [1, 4]), ((0, 3), 1, [0, 0, 0]), ((0, 3), 0, []),
+for shape, batch_axis, lengths in [((3, 6), 0, [6, 3, 0]), ((5, 2, 3), 1, [5, 4]), ((2, 5, 3, 2), 0, [1, 4]), ((0, 3), 1, [0, 0, 0]),
+                                   ((0, 3), 0, []),
                                    ((4, 2, 0), 1, [4, 1])]:
     x = data(shape)
     for dtype in [np.int64, np.int32]:
-        c.add("ReverseSequence", [x, np.array(lengths, dtype)], [reverse(x, lengths, batch_axis)], {"batch_axis": batch_axis, "time_axis": 1 - batch_axis},
+        c.add("ReverseSequence", [x, np.array(lengths, dtype)], [reverse(x, lengths, batch_axis)],
+              {"batch_axis": batch_axis, "time_axis": 1 - batch_axis},
               name=label(shape, batch_axis, name_of(dtype)))
 
 c.write(sys.argv[1])

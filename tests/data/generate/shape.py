@@ -32,8 +32,10 @@ for dtype in TYPES:
 for name, shape, attr in [
     ("same", (3, 5, 7), (3, 5, 7)), ("infer", (3, 4, 5), (-1, 5)), ("copy", (3, 4, 5), (0, 20)), ("copy_infer", (3, 4, 5, 2), (0, -1, 2)),
     ("merge", (2, 3, 4, 5), (6, 20)), ("split", (6, 20), (2, 3, 4, 5)), ("regroup", (2, 3, 4, 5), (6, 2, 2, 5)), ("prime", (7, 4), (4, 7)),
-    ("common_factor", (12, 10), (8, 15)), ("flat", (2, 9, 4), (-1,)), ("heads", (2, 5, 12), (2, 5, 3, 4)), ("ones", (1, 6, 1, 4), (6, 1, 2, 2, 1)),
-    ("to_scalar", (1, 1), ()), ("from_scalar", (), (1, 1, 1)), ("rank8", (2, 3, 4, 2, 2), (2, 3, 2, 2, 1, 2, 2, 1)), ("nhwc", (2, 6, 4, 3), (2, 24, 3)),
+    ("common_factor", (12, 10), (8, 15)), ("flat", (2, 9, 4), (-1,)), ("heads", (2, 5, 12), (2, 5, 3, 4)), ("ones", (1, 6, 1, 4),
+    (6, 1, 2, 2, 1)),
+    ("to_scalar", (1, 1), ()), ("from_scalar", (), (1, 1, 1)), ("rank8", (2, 3, 4, 2, 2), (2, 3, 2, 2, 1, 2, 2, 1)),
+    ("nhwc", (2, 6, 4, 3), (2, 24, 3)),
     ("groups", (2, 12, 5, 4), (2, 3, 4, 5, 4)),
 ]:
     x = data(shape)
@@ -55,7 +57,8 @@ for dtype in [np.float32, BF16, np.bool_, np.int64, F8]:
     y = data((3, 5), dtype)
     c.add("Unsqueeze", [y], [y.reshape(1, 3, 5)], {"axes": [0]}, name=name_of(dtype))
     c.add("Flatten", [x], [x.reshape(1, 15)], name=name_of(dtype))
-for name, shape, axes in [("first", (1, 3, 1, 5), [0]), ("negative", (1, 3, 1, 5), [-2]), ("both", (1, 3, 1, 5), [2, 0]), ("none", (2, 3), []),
+for name, shape, axes in [("first", (1, 3, 1, 5), [0]), ("negative", (1, 3, 1, 5), [-2]), ("both", (1, 3, 1, 5), [2, 0]),
+                          ("none", (2, 3), []),
                           ("to_scalar", (1, 1), [0, 1]), ("rank5", (1, 2, 1, 3, 1), [0, -1]), ("empty", (0, 1, 3), [1])]:
     x = data(shape)
     c.add("Squeeze", [x], [np.squeeze(x, tuple(axes))], {"axes": axes}, name=name)
@@ -72,7 +75,8 @@ for name, shape, axes in [("last", (3, 4), [-1]), ("several", (3, 4), [0, 2, 4])
     c.add("Unsqueeze", [x, i64(*axes)], [y], name=f"{name}_input", constants=[1])
 x = data((4, 3))
 c.add("Unsqueeze", [x, i64(1)], [x[:, None]], name="dynamic")
-for shape, axis in [((2, 3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((2, 3, 4), 3), ((2, 3, 4), -1), ((2, 3, 4), -3), ((5,), 1), ((5,), 0), ((), 0),
+for shape, axis in [((2, 3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((2, 3, 4), 3), ((2, 3, 4), -1), ((2, 3, 4), -3), ((5,), 1),
+                    ((5,), 0), ((), 0),
                     ((0, 3, 4), 1), ((2, 0, 4), 2), ((1, 6, 1, 5), 2), ((3, 2, 2, 3, 2), 3)]:
     x = data(shape)
     rows = int(np.prod(shape[:axis if axis >= 0 else axis + len(shape)]))
@@ -96,8 +100,10 @@ c.add("Size", [data((3, 2), F8)], [np.array(6, np.int64)], name="f8")
 for dtype in TYPES:
     x = data((3, 1), dtype)
     c.add("Expand", [x], [np.broadcast_to(x, (2, 3, 4))], {"shape": [2, 3, 4]}, name=name_of(dtype))
-for name, shape, attr in [("both_ways", (3, 1, 5), (1, 4, 1)), ("scalar", (), (2, 3)), ("same", (2, 3), (2, 3)), ("lower_rank", (2, 3, 4), (1, 4)),
-                          ("to_empty", (1, 3), (0, 3)), ("from_empty", (0, 3), (2, 1, 3)), ("rank5", (2, 1, 3, 1, 2), (2, 2, 3, 3, 2)), ("no_dims", (2, 2), ())]:
+for name, shape, attr in [("both_ways", (3, 1, 5), (1, 4, 1)), ("scalar", (), (2, 3)), ("same", (2, 3), (2, 3)),
+                          ("lower_rank", (2, 3, 4), (1, 4)),
+                          ("to_empty", (1, 3), (0, 3)), ("from_empty", (0, 3), (2, 1, 3)), ("rank5", (2, 1, 3, 1, 2), (2, 2, 3, 3, 2)),
+                          ("no_dims", (2, 2), ())]:
     x = data(shape)
     y = np.broadcast_to(x, np.broadcast_shapes(shape, attr))
     c.add("Expand", [x], [y], {"shape": list(attr)}, name=name)
@@ -133,15 +139,18 @@ c.add("Range", [np.array([1]), np.array([4]), np.array([1])], [i64(1, 2, 3)], na
 # ---- EyeLike, Trilu
 for dtype in TYPES[:-1]:
     c.add("EyeLike", [data((3, 5), dtype)], [np.eye(3, 5, dtype=np.float32).astype(dtype)], name=name_of(dtype))
-for shape, k in [((4, 4), 1), ((4, 6), -2), ((6, 4), 3), ((4, 4), 99), ((4, 4), -99), ((0, 3), 0), ((9, 11), -4), ((5, 5), high), ((5, 5), low)]:
+for shape, k in [((4, 4), 1), ((4, 6), -2), ((6, 4), 3), ((4, 4), 99), ((4, 4), -99), ((0, 3), 0), ((9, 11), -4), ((5, 5), high),
+                 ((5, 5), low)]:
     c.add("EyeLike", [data(shape)], [np.eye(*shape, int(np.clip(k, -100, 100)), dtype=np.int32)], {"k": k, "dtype": Dtype("i32")},
           name=f"{shape[0]}x{shape[1]}_k{k}".replace("-", "m"))
 for dtype in TYPES:
     x = data((4, 6), dtype)
     kept = np.triu(np.ones((4, 6), bool))
     c.add("Trilu", [x], [np.where(kept, x, np.zeros((), dtype)).astype(dtype)], name=name_of(dtype))
-for shape, k, upper in [((5, 5), 1, 1), ((5, 5), -1, 1), ((5, 5), 1, 0), ((5, 5), -2, 0), ((2, 3, 4, 6), 0, 0), ((2, 6, 4), 2, 1), ((3, 4), 99, 1),
-                        ((3, 4), -99, 1), ((3, 4), 99, 0), ((3, 4), -99, 0), ((0, 4), 0, 1), ((2, 3, 0), 0, 0), ((4, 4), high, 1), ((4, 4), low, 1),
+for shape, k, upper in [((5, 5), 1, 1), ((5, 5), -1, 1), ((5, 5), 1, 0), ((5, 5), -2, 0), ((2, 3, 4, 6), 0, 0), ((2, 6, 4), 2, 1),
+                        ((3, 4), 99, 1),
+                        ((3, 4), -99, 1), ((3, 4), 99, 0), ((3, 4), -99, 0), ((0, 4), 0, 1), ((2, 3, 0), 0, 0), ((4, 4), high, 1),
+                        ((4, 4), low, 1),
                         ((4, 4), high, 0), ((4, 4), low, 0)]:
     x = data(shape)
     y = (np.triu if upper else np.tril)(x, int(np.clip(k, -100, 100)))
