@@ -2,8 +2,11 @@
 ONNX Runtime accepts is also checked against it here, in float32, and the symmetric ones against PyTorch. Known differences:
 with auto_pad = VALID and ceil_mode = 1 ONNX Runtime counts a window that overhangs the input, the specification's formula does
 not; the onnx package's reference scales LpPool's sum up where a window overhangs, ONNX Runtime and we do not."""
-import itertools
 import sys
+
+sys.path.append(sys.path.pop(0))  # the generator select.py must not hide Python's module of that name
+
+import itertools
 
 import ml_dtypes
 import numpy as np
