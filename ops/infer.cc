@@ -41,9 +41,6 @@ Status CheckInputTypes(const OpDef& def, const OpView& op) {
   return OkStatus();
 }
 
-// No value of the graph may have more elements than this: products of dims then never overflow, in bits either.
-constexpr int64_t kMaxElements = int64_t{1} << 56;
-
 Status CheckOutputs(std::span<const Type> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Type& t = outputs[i];

@@ -16,6 +16,8 @@ namespace msrt {
 
 inline constexpr int kMaxRank = 8;
 inline constexpr int64_t kUnknownDim = INT64_MIN;
+// No tensor has more elements than this: products of dims then never overflow, in bits either.
+inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 inline constexpr int64_t SymbolDim(uint32_t symbol) { return -1 - int64_t{symbol}; }
 inline constexpr bool IsKnown(int64_t dim) { return dim >= 0; }

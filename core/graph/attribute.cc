@@ -39,8 +39,8 @@ Status CheckEach(const AttrDef& def, const std::vector<T>& values, Check check) 
     return InvalidModel(def.name, " has ", values.size(), " elements, at most ", def.max_count, " are allowed");
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::string label = StrCat(def.name, "[", i, "]");
-    MSRT_RETURN_IF_ERROR(check(def, label, values[i]));
+    // The label costs more than the check: it is made for failures only.
+    if (!check(def, def.name, values[i]).ok()) return check(def, StrCat(def.name, "[", i, "]"), values[i]);
   }
   return OkStatus();
 }

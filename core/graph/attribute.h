@@ -36,6 +36,7 @@ class AttrList {
  public:
   AttrList() = default;
   AttrList(std::initializer_list<Attr> attrs) : attrs_(attrs) {}
+  explicit AttrList(std::vector<Attr> attrs) : attrs_(std::move(attrs)) {}  // the names must differ
   const AttrValue* Find(std::string_view name) const;
   void Set(std::string_view name, AttrValue value);  // adds or replaces
   void Remove(std::string_view name);

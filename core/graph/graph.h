@@ -47,6 +47,7 @@ class Graph {
   const Value& value(ValueId id) const { return values_[IndexOf(id)]; }
   Value& value(ValueId id) { return values_[IndexOf(id)]; }
   size_t value_count() const { return values_.size(); }
+  void ReserveValues(size_t count) { values_.reserve(count); }
   ValueId AddValue(std::string value_name, Type type);
   ValueId AddConstant(std::string value_name, ConstTensor data);
   ValueId AddInput(std::string value_name, Type type);

@@ -12,6 +12,9 @@ namespace msrt {
 
 enum class TypeKind : uint8_t { kTensor = 0, kList = 1, kFunction = 2 };
 
+// A type written out in full (list<list<f32[2]>> has three parts) may have so many: printing and comparing it stay cheap.
+inline constexpr uint32_t kMaxTypeParts = 1024;
+
 struct FunctionSignature;
 
 struct Type {
@@ -47,6 +50,10 @@ struct Type {
 
   bool operator==(const Type& other) const;
 };
+
+// The type of a value about which nothing was said: Validate infers it from the node that makes the value.
+inline Type UndeclaredType() { return Type::UnrankedTensor(DType::kNone); }
+inline bool IsDeclared(const Type& type) { return !type.is_tensor() || type.dtype != DType::kNone; }
 
 struct FunctionSignature {
   std::vector<Type> parameters, results;

@@ -1,0 +1,76 @@
+// The .msrt file: its header, its constants, and what a reader is willing to accept. schema/README.md describes the format,
+// schema/model.fbs the structure that follows the header.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/io.h"
+#include "core/graph/tensor.h"
+
+namespace msrt {
+
+static_assert(std::endian::native == std::endian::little, "tensors and headers are read where they lie, in little-endian order");
+
+inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
+inline constexpr size_t kHeaderBytes = 64;
+inline constexpr uint64_t kDataAlignment = kTensorAlignment;
+inline constexpr int kMinSegmentAlignmentLog2 = 12, kMaxSegmentAlignmentLog2 = 21;
+inline constexpr uint64_t kSegmentAlignment = uint64_t{1} << kMinSegmentAlignmentLog2;
+// Ends the reach of FlatBuffers' 32-bit offsets, whose own verifier stops the process beyond it.
+inline constexpr uint64_t kMaxFlatBufferBytes = (uint64_t{1} << 31) - 1;
+
+struct Header {
+  uint16_t major = kFormatMajor, minor = kFormatMinor;
+  uint64_t file_bytes = 0;
+  uint64_t structure_offset = kHeaderBytes;
+  uint64_t structure_bytes = 0;
+  uint64_t hash = 0;  // HashOf
+};
+
+using HeaderBytes = std::array<std::byte, kHeaderBytes>;
+HeaderBytes EncodeHeader(const Header& header);
+// Reads the fields and checks magic and major version, nothing else.
+Result<Header> DecodeHeader(std::span<const std::byte> file);
+// xxh64 over the bytes of the header up to its hash, then those of the structure.
+uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header, std::span<const std::byte> structure);
+
+// What one reader accepts at most. Defaults are far above honest models; callers may tighten them.
+struct Limits {
+  uint64_t max_structure_bytes = uint64_t{1} << 30;
+  uint64_t max_nodes = 1'000'000;  // of all graphs together
+  uint64_t max_values = 4'000'000;
+  uint64_t max_name_bytes = 4096;
+  uint64_t max_attrs_per_node = 64;
+  uint64_t max_attr_bytes = 64 * 1024;
+  uint64_t max_metadata_bytes = 16 * 1024 * 1024;  // one entry
+  uint64_t max_tensor_bytes = uint64_t{1} << 40;
+  int64_t max_dim = int64_t{1} << 40;
+  uint32_t max_type_parts = kMaxTypeParts;
+};
+
+// What a file may carry beside the module: forms of its weights and programs made for one kind of machine.
+struct PackingId {
+  std::string kernel, isa;
+  uint32_t block = 0, version = 0;
+  bool operator==(const PackingId&) const = default;
+};
+struct PackedWeight {
+  ConstTensor weight;  // the constant it was made from
+  PackingId id;
+  Bytes data;
+};
+struct TunedProgram {
+  uint64_t key = 0;
+  Bytes data;
+};
+struct ModelExtras {
+  std::vector<PackedWeight> packed;
+  std::vector<TunedProgram> programs;
+};
+
+}  // namespace msrt

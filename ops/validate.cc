@@ -1,0 +1,234 @@
+#include "ops/validate.h"
+
+#include <unordered_set>
+
+#include "core/base/checked_math.h"
+#include "core/graph/sources.h"
+#include "ops/infer.h"
+#include "ops/node_view.h"
+#include "ops/registry.h"
+
+namespace msrt {
+namespace {
+
+// `parts_left` bounds the work on types that contain types.
+Status CheckType(const Module& module, const Type& type, uint32_t* parts_left) {
+  if ((*parts_left)-- == 0) return LimitExceeded("a type has more than ", kMaxTypeParts, " parts");
+  switch (type.kind) {
+    case TypeKind::kTensor: {
+      Dims known;
+      for (int64_t d : type.dims) {
+        if (IsSymbol(d) && -1 - d >= static_cast<int64_t>(module.symbols.size())) {
+          return InvalidModel("type ", type, " uses symbol ", -1 - d, ", the module has ", module.symbols.size());
+        }
+        known.push_back(IsKnown(d) ? d : 1);
+      }
+      int64_t elements;
+      if (!CheckedProduct(known, &elements) || elements > kMaxElements) return InvalidModel("type ", type, " has more than 2^56 elements");
+      return OkStatus();
+    }
+    case TypeKind::kList:
+      if (type.element == nullptr) return InvalidModel("a list type without the type of its elements");
+      return CheckType(module, *type.element, parts_left);
+    case TypeKind::kFunction:
+      if (type.signature == nullptr) return InvalidModel("a function type without a signature");
+      for (const Type& t : type.signature->parameters) MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
+      for (const Type& t : type.signature->results) MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
+      return OkStatus();
+  }
+  return InvalidModel("a type of unknown kind ", static_cast<int>(type.kind));
+}
+
+Status CheckType(const Module& module, const Type& type) {
+  uint32_t parts_left = kMaxTypeParts;
+  return CheckType(module, type, &parts_left);
+}
+
+Status CheckConstant(const ConstTensor& tensor) {
+  int64_t elements;
+  const bool fits = IsDType(static_cast<uint32_t>(tensor.dtype)) && CheckedProduct(tensor.dims, &elements) && elements <= kMaxElements;
+  if (!fits) return InvalidModel("a constant cannot be ", tensor.type());
+  const size_t bytes = BytesOf(tensor.dtype, elements);
+  if (bytes != tensor.bytes.size()) return InvalidModel("constant ", tensor.type(), " needs ", bytes, " bytes, has ", tensor.bytes.size());
+  return OkStatus();
+}
+
+// References of attributes, of known ops and unknown ones alike.
+Status CheckReferences(const Module& module, const AttrList& attrs) {
+  const auto check = [&](const Attr& attr, GraphRef ref) -> Status {
+    if (ref.index < module.graphs.size()) return OkStatus();
+    return InvalidModel("attribute '", attr.name, "' refers to graph ", ref.index, ", the module has ", module.graphs.size());
+  };
+  for (const Attr& attr : attrs) {
+    if (const auto* ref = std::get_if<GraphRef>(&attr.value)) {
+      MSRT_RETURN_IF_ERROR(check(attr, *ref));
+    } else if (const auto* refs = std::get_if<std::vector<GraphRef>>(&attr.value)) {
+      for (GraphRef r : *refs) MSRT_RETURN_IF_ERROR(check(attr, r));
+    } else if (const auto* tensor = std::get_if<ConstTensor>(&attr.value)) {
+      if (Status status = CheckConstant(*tensor); !status.ok()) return std::move(status).Within(StrCat("attribute '", attr.name, "'"));
+    }
+  }
+  return OkStatus();
+}
+
+// The entry that says what this node means; null if this build has none for the node's version of the op.
+const OpDef* EntryOf(const Node& node) {
+  const OpDef* def = FindOp(node.domain, node.op);
+  return def != nullptr && node.version <= def->version ? def : nullptr;
+}
+
+std::string DescribeOutput(const Graph& graph, const Node& node, size_t i) {
+  return StrCat("output ", i, " '", graph.value(node.outputs[i]).name, "'");
+}
+
+std::string InputTypes(const Graph& graph, const Node& node) {
+  std::string out;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (i != 0) out += ", ";
+    if (node.inputs[i] == kNoValue) out += "none";
+    else AppendTo(&out, graph.value(node.inputs[i]).type);
+  }
+  return out;
+}
+
+class Validator {
+ public:
+  explicit Validator(Module* module) : module_(*module) {}
+
+  Status Run() {
+    MSRT_RETURN_IF_ERROR(CheckStates());
+    MSRT_RETURN_IF_ERROR(CheckEntries());
+    for (size_t g = 0; g < module_.graphs.size(); ++g) {
+      Status status = ValidateGraph(&module_.graphs[g]);
+      if (!status.ok()) return std::move(status).Within(StrCat("graph ", g, " '", module_.graphs[g].name, "'"));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status CheckStates() const;
+  Status CheckEntries() const;
+  Status ValidateGraph(Graph* graph);
+  Status CheckValues(const Graph& graph) const;
+  Status ValidateNode(Graph* graph, Node* node);
+  Status MergeOutput(Graph* graph, const Node& node, size_t i, const Type& inferred) const;
+  Status CheckStateUse(const Graph& graph, const Node& node) const;
+
+  Module& module_;
+  std::vector<Type> inferred_;  // reused from node to node
+};
+
+Status Validator::CheckStates() const {
+  std::unordered_set<std::string_view> names;
+  for (size_t i = 0; i < module_.states.size(); ++i) {
+    const StateSlot& slot = module_.states[i];
+    const auto fail = [&](Status status) { return std::move(status).Within(StrCat("state ", i, " '", slot.name, "'")); };
+    if (slot.name.empty()) return fail(InvalidModel("has no name"));
+    if (!names.insert(slot.name).second) return fail(InvalidModel("another state has the same name"));
+    if (!slot.type.is_tensor() || !IsDeclared(slot.type)) return fail(InvalidModel("is not a tensor with an element type"));
+    if (Status status = CheckType(module_, slot.type); !status.ok()) return fail(std::move(status));
+    if (Status status = CheckConstant(slot.initial); !status.ok()) return fail(std::move(status));
+    const auto merged = MergeTypes(slot.type, slot.initial.type());
+    if (!merged.ok()) return fail(InvalidModel("is ", slot.type, ", its initial data ", slot.initial.type(), ": ", merged.status().message()));
+  }
+  return OkStatus();
+}
+
+Status Validator::CheckEntries() const {
+  if (module_.entries.empty()) return InvalidModel("the module has no entry: no graph of it can be run");
+  for (uint32_t entry : module_.entries) {
+    if (entry >= module_.graphs.size()) return InvalidModel("entry graph ", entry, " does not exist, the module has ", module_.graphs.size());
+  }
+  return OkStatus();
+}
+
+Status Validator::CheckValues(const Graph& graph) const {
+  for (uint32_t v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(ValueId(v));
+    Status status = CheckType(module_, value.type);
+    if (status.ok() && value.constant != nullptr) {
+      status = CheckConstant(*value.constant);
+      if (status.ok() && value.type != value.constant->type()) {
+        status = InvalidModel("is declared ", value.type, ", its constant is ", value.constant->type());
+      }
+    }
+    if (!status.ok()) return std::move(status).Within(StrCat("value ", v, " '", value.name, "'"));
+  }
+  // Inputs are found by name, so the names must differ; nameless ones are found by position only.
+  std::unordered_set<std::string_view> names;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& input = graph.value(graph.inputs[i]);
+    if (!IsDeclared(input.type)) return InvalidModel("input ", i, " '", input.name, "' has no type");
+    if (!input.name.empty() && !names.insert(input.name).second) return InvalidModel("two inputs are named '", input.name, "'");
+  }
+  return OkStatus();
+}
+
+Status Validator::ValidateGraph(Graph* graph) {
+  MSRT_RETURN_IF_ERROR(CheckSources(GraphSources(*graph)));
+  MSRT_RETURN_IF_ERROR(CheckValues(*graph));
+  for (size_t n = 0; n < graph->nodes.size(); ++n) {
+    Status status = ValidateNode(graph, &graph->nodes[n]);
+    if (!status.ok()) {
+      return std::move(status).Within(Describe(*graph, n)).With("node", graph->nodes[n].name).With("op", OpName(graph->nodes[n]));
+    }
+  }
+  return OkStatus();
+}
+
+Status Validator::ValidateNode(Graph* graph, Node* node) {
+  if (node->version < 0) return InvalidModel("version ", node->version, " is negative");
+  node->def = EntryOf(*node);
+  MSRT_RETURN_IF_ERROR(CheckReferences(module_, node->attrs));
+  inferred_.assign(node->outputs.size(), UndeclaredType());
+  if (node->def != nullptr) {
+    Status status = InferTypes(*node->def, NodeView(*graph, *node).op(), inferred_);
+    if (!status.ok()) return std::move(status).With("inputs", InputTypes(*graph, *node));
+  }
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    if (node->outputs[i] != kNoValue) MSRT_RETURN_IF_ERROR(MergeOutput(graph, *node, i, inferred_[i]));
+  }
+  return node->domain == "msrt" ? CheckStateUse(*graph, *node) : OkStatus();
+}
+
+Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i, const Type& inferred) const {
+  Type& declared = graph->value(node.outputs[i]).type;
+  if (!IsDeclared(inferred)) {
+    if (IsDeclared(declared)) return OkStatus();
+    return InvalidModel(DescribeOutput(*graph, node, i), " has no declared type, and ",
+                        node.def == nullptr ? "this build does not know the op" : "the op does not determine it");
+  }
+  if (!IsDeclared(declared)) {
+    declared = inferred;
+    return OkStatus();
+  }
+  auto merged = MergeTypes(declared, inferred);
+  if (!merged.ok()) {
+    return InvalidModel(DescribeOutput(*graph, node, i), " is declared ", declared, ", but inputs (", InputTypes(*graph, node), ") give ",
+                        inferred, ": ", merged.status().message());
+  }
+  declared = *std::move(merged);
+  return OkStatus();
+}
+
+// What a graph reads from a slot or writes to it must be a tensor that the slot can hold. Symbols are not carried over from the slot:
+// a cache that grows has another size when it is written than when it was read.
+Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
+  const bool read = node.op == "StateRead";
+  if (node.def == nullptr || (!read && node.op != "StateWrite")) return OkStatus();
+  const auto slot = static_cast<uint64_t>(std::get<int64_t>(*node.attrs.Find("slot")));  // required, and checked by InferTypes
+  if (slot >= module_.states.size()) return InvalidModel("slot = ", slot, ", the module has ", module_.states.size(), " states");
+  const ValueId value = read ? node.outputs[0] : node.inputs[0];
+  if (value == kNoValue) return OkStatus();
+  const StateSlot& state = module_.states[slot];
+  const auto merged = MergeTypes(state.type, graph.value(value).type);
+  if (merged.ok()) return OkStatus();
+  return InvalidModel(read ? "reads " : "writes ", graph.value(value).type, read ? " from" : " to", " state ", slot, " '", state.name, "' of type ",
+                      state.type, ": ", merged.status().message());
+}
+
+}  // namespace
+
+Status Validate(Module* module) { return Validator(module).Run(); }
+
+}  // namespace msrt

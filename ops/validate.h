@@ -1,0 +1,16 @@
+// Meaning: the check between a module, wherever it comes from (a file, the C API, an importer), and everything that works on it.
+// Afterwards every value has a type that its node really gives, and passes, placement and kernels re-check nothing but data.
+#pragma once
+
+#include "core/graph/graph.h"
+
+namespace msrt {
+
+// Looks up each node's op, checks its attributes, infers the types of its outputs and merges them with the declared ones; checks the
+// order of nodes, graph references, state slots and constants. Ops that this build does not know (or knows only in an older
+// version) are accepted if the types of their outputs are declared; their Node::def stays null.
+// Linear in the size of the module. Errors name the graph, the node, its op, the shapes and the cause. After an error the module
+// is as valid as before, but types may have been filled in.
+Status Validate(Module* module);
+
+}  // namespace msrt
