@@ -170,7 +170,7 @@ constexpr AttrDef kAveragePoolAttrs[] = {
     kPadsAttr,    kStridesAttr,
 };
 constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelAttr, kPAttr, kPadsAttr, kStridesAttr};
-constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 1, .local = true}};
+constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 0, .local = true}};
 constexpr AttrDef kGlobalLpAttrs[] = {kPAttr};
 
 constexpr ParamDef kFloatInput[] = {{.name = "X", .types = kFloatTypes}};
