@@ -229,8 +229,9 @@ int Main(int argc, char** argv) {
 
   // The short form: anything that is not a verb or a call for help is a bench.
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  const bool verb = !arguments.empty() && (app.get_subcommand_no_throw(arguments[0]) != nullptr || arguments[0] == "--help" || arguments[0] == "-h");
-  if (!verb && !arguments.empty()) arguments.insert(arguments.begin(), "bench");
+  constexpr std::string_view kVerbs[] = {"bench", "run", "info", "--help", "-h"};
+  const bool verb = arguments.empty() || std::find(std::begin(kVerbs), std::end(kVerbs), arguments[0]) != std::end(kVerbs);
+  if (!verb) arguments.insert(arguments.begin(), "bench");
   std::reverse(arguments.begin(), arguments.end());  // what CLI11 wants
   try {
     app.parse(arguments);
