@@ -38,7 +38,7 @@ class Binder {
     out_.end_step = program_.steps.size();
     for (size_t s = out_.begin_step; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      if (static_cast<int64_t>(step.node) > done && step.kind != StepKind::kConvert) {
+      if (static_cast<int64_t>(step.node) > done && MakesNode(step)) {
         MSRT_RETURN_IF_ERROR(PropagateStep(step));
         done = step.node;
       }
@@ -51,6 +51,11 @@ class Binder {
       break;
     }
     return OkStatus();
+  }
+
+  // Conversions of a node's inputs come before it and make nothing new; the copy of a view that had to be made real does.
+  bool MakesNode(const Step& step) const {
+    return step.kind != StepKind::kConvert || program_.buffers[step.outputs[0]].value == graph_.nodes[step.node].outputs[0];
   }
 
   Status PropagateStep(const Step& step) {

@@ -45,6 +45,8 @@ class ProgramBuilder {
     const bool copy = is_output_[IndexOf(node.outputs[0])];
     if (!copy) program_->buffers[target].root = program_->buffers[source].root;
     Step step{copy ? StepKind::kConvert : StepKind::kView, n, nullptr, {}, copy ? "copy" : "view", {source}, {target}, {}};
+    // The other inputs are small: the new shape, axes. A binding may have to wait for their values.
+    for (size_t i = 1; i < node.inputs.size(); ++i) step.inputs.push_back(Need(n, node.inputs[i], Layout::kPlain));
     program_->steps.push_back(std::move(step));
   }
 
