@@ -38,14 +38,11 @@ Status PrepareFirstRun(const CompiledModel& model, size_t entry, const std::vect
   }
   for (const StateSlot& s : model.module.states) request.states.push_back(s.initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding, BindingFor(model, entry, request));
-  ParallelFor& parallel = *model.environment->parallel;
-  parallel.EnterRun();
-  Status status;
+  const EnteredRun entered(*model.environment->parallel);
   for (const BoundStep& step : binding->steps) {
-    if (step.kernel != nullptr && status.ok()) status = step.kernel->Prepare();
+    if (step.kernel != nullptr) MSRT_RETURN_IF_ERROR(step.kernel->Prepare());
   }
-  parallel.LeaveRun();
-  return status;
+  return OkStatus();
 }
 
 Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph& graph, const CompileOptions& options, const std::vector<Dims>& typical) {
@@ -56,9 +53,8 @@ Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph&
   for (const auto& d : env.delegates) delegates.push_back(d.get());
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  env.parallel->EnterRun();
+  const EnteredRun entered(*env.parallel);
   auto program = MakeProgram(graph, std::move(placed), delegates, options.place, {env.allocator, env.parallel.get()}, env.log, &place_millis);
-  env.parallel->LeaveRun();
   model->times.place += view_millis + place_millis;
   model->times.compile += watch.Millis() - view_millis - place_millis;
   return program;

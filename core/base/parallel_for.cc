@@ -142,20 +142,28 @@ class OpenMpTeam final : public ParallelFor {
   }
 
   // The team size is a property of the calling thread, which oneDNN reads: set it for the run, leave the caller's own after.
-  void EnterRun() override {
-    previous = omp_get_max_threads();
-    omp_set_num_threads(threads_);
-  }
-  void LeaveRun() override { omp_set_num_threads(previous); }
+  void EnterRun() override { EnterOpenMpTeam(threads_); }
+  void LeaveRun() override { LeaveOpenMpTeam(); }
 
  private:
   const int threads_;
-  static thread_local int previous;
 };
-thread_local int OpenMpTeam::previous = 1;
+
+thread_local int previous_team = 1;
 #endif
 
 }  // namespace
+
+#if defined(MSRT_HAVE_OPENMP)
+void EnterOpenMpTeam(int threads) {
+  previous_team = omp_get_max_threads();
+  omp_set_num_threads(threads);
+}
+void LeaveOpenMpTeam() { omp_set_num_threads(previous_team); }
+#else
+void EnterOpenMpTeam(int) {}
+void LeaveOpenMpTeam() {}
+#endif
 
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
   if (total <= 0) return OkStatus();

@@ -47,6 +47,23 @@ class ParallelFor {
   virtual void LeaveRun() {}
 };
 
+// Between EnterRun and LeaveRun, however the scope ends.
+class EnteredRun {
+ public:
+  explicit EnteredRun(ParallelFor& parallel) : parallel_(parallel) { parallel_.EnterRun(); }
+  ~EnteredRun() { parallel_.LeaveRun(); }
+  EnteredRun(const EnteredRun&) = delete;
+  EnteredRun& operator=(const EnteredRun&) = delete;
+
+ private:
+  ParallelFor& parallel_;
+};
+
+// The size of OpenMP teams that the calling thread starts, its libraries' included: set for a run, then what it was before. Nothing in
+// builds without OpenMP.
+void EnterOpenMpTeam(int threads);
+void LeaveOpenMpTeam();
+
 // Splits [0, total) into contiguous ranges of at least `grain` and calls body(begin, end) for each.
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 

@@ -18,7 +18,8 @@ class Budget {
     if (block->data() != nullptr && block->bytes() >= bytes) return OkStatus();
     const size_t others = used_ - block->bytes();
     if (cap_ != 0 && (bytes > cap_ || others > cap_ - bytes)) {
-      return LimitExceeded(what, " needs ", bytes, " bytes; with ", others, " bytes in use the session's cap of ", cap_, " bytes would be passed");
+      return LimitExceeded(what, " needs ", bytes, " bytes; with ", others, " bytes in use the session's cap of ", cap_,
+                           " bytes would be passed");
     }
     Release(block);
     MSRT_ASSIGN_OR_RETURN(*block, Block::Make(allocator_, bytes, what));
@@ -28,6 +29,20 @@ class Budget {
   void Release(Block* block) {
     used_ -= block->bytes();
     block->Reset();
+  }
+
+  // The same for a block that others may hold too: it is replaced, never freed under a reader.
+  Status Ensure(std::shared_ptr<Block>* block, size_t bytes, std::string_view what) {
+    if (*block != nullptr && (*block)->bytes() >= bytes) return OkStatus();
+    Release(block);
+    auto fresh = std::make_shared<Block>();
+    MSRT_RETURN_IF_ERROR(Ensure(fresh.get(), bytes, what));
+    *block = std::move(fresh);
+    return OkStatus();
+  }
+  void Release(std::shared_ptr<Block>* block) {
+    if (*block != nullptr) used_ -= (*block)->bytes();
+    block->reset();
   }
 
  private:
@@ -56,20 +71,16 @@ struct Port {
   std::shared_ptr<const void> owner;
 };
 
+bool Overlap(const TensorView& a, const TensorView& b) {
+  if (!a.present() || !b.present()) return false;
+  const auto begin = [](const TensorView& v) { return reinterpret_cast<uintptr_t>(v.data); };
+  const auto end = [&](const TensorView& v) { return begin(v) + BytesOf(v.dtype, v.elements()); };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
 struct StateValue {
   Type type;
   Block block;
-};
-
-class EnteredRun {
- public:
-  explicit EnteredRun(ParallelFor& parallel) : parallel_(parallel) { parallel_.EnterRun(); }
-  ~EnteredRun() { parallel_.LeaveRun(); }
-  EnteredRun(const EnteredRun&) = delete;
-  EnteredRun& operator=(const EnteredRun&) = delete;
-
- private:
-  ParallelFor& parallel_;
 };
 
 }  // namespace
@@ -106,20 +117,30 @@ class Session::Impl {
     return OkStatus();
   }
 
+  // What ends with a run, however it ends: with std::bad_alloc too.
+  struct RunScope {
+    Impl& session;
+    bool succeeded = false;
+    ~RunScope() {
+      // State is committed only by a run that succeeded.
+      for (size_t s = 0; s < session.states_.size(); ++s) {
+        if (session.written_[s] && succeeded) std::swap(session.states_[s], session.pending_[s]);
+        session.written_[s] = false;
+      }
+      session.has_results_ = succeeded;
+      session.busy_ = false;
+    }
+  };
+
   Status Run(const RunOptions& options) {
     bool idle = false;
     if (!busy_.compare_exchange_strong(idle, true)) {
       return InvalidArgument("the session is running in another thread; clone it to run at the same time");
     }
+    RunScope scope{*this};
     cancelled_ = false;
     Status status = RunLocked(options);
-    // State is committed only by a run that succeeded.
-    for (size_t s = 0; s < states_.size(); ++s) {
-      if (written_[s] && status.ok()) std::swap(states_[s], pending_[s]);
-      written_[s] = false;
-    }
-    has_results_ = status.ok();
-    busy_ = false;
+    scope.succeeded = status.ok();
     return status;
   }
 
@@ -172,17 +193,37 @@ class Session::Impl {
       if (!type.concrete()) continue;  // a later binding of this run knows
       const std::string& name = graph_.value(graph_.outputs[i]).name;
       TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
+      std::shared_ptr<const void> owner;
       const TensorView& bound = bound_outputs_[i].view;
       if (bound.present()) {
         if (bound.dtype != type.dtype || !(bound.dims == type.dims)) {
           return InvalidArgument("output ", i, " '", name, "' is ", type, ", but memory for ", bound.dtype, bound.dims, " is bound to it");
         }
+        MSRT_RETURN_IF_ERROR(CheckApart(i));
         view.data = bound.data;
+        owner = bound_outputs_[i].owner;
       } else {
         MSRT_RETURN_IF_ERROR(budget_.Ensure(&own_outputs_[i], type.bytes(), StrCat("output '", name, "'")));
-        view.data = own_outputs_[i].data();
+        view.data = own_outputs_[i]->data();
+        owner = own_outputs_[i];
       }
-      outputs_[i] = view;
+      outputs_[i] = {view, std::move(owner)};
+    }
+    return OkStatus();
+  }
+
+  // Steps write outputs while inputs and other outputs are still read, so bound memory must be the output's alone.
+  Status CheckApart(size_t output) const {
+    const TensorView& memory = bound_outputs_[output].view;
+    const auto refuse = [&](std::string_view other, size_t index) {
+      return InvalidArgument("output ", output, " '", graph_.value(graph_.outputs[output]).name, "' is bound to memory that ", other, " ",
+                             index, " is bound to too");
+    };
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (Overlap(memory, inputs_[i].view)) return refuse("input", i);
+    }
+    for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+      if (i != output && Overlap(memory, bound_outputs_[i].view)) return refuse("output", i);
     }
     return OkStatus();
   }
@@ -194,7 +235,7 @@ class Session::Impl {
       case Location::kEarlier: return arenas_[place.index].data() + place.offset;
       case Location::kConstant: return const_cast<std::byte*>(place.data);
       case Location::kInput: return inputs_[place.index].view.data;
-      case Location::kOutput: return outputs_[place.index].data;
+      case Location::kOutput: return outputs_[place.index].view.data;
       case Location::kState: return (place.offset == 0 ? states_ : pending_)[place.index].block.data();
     }
     return nullptr;
@@ -252,7 +293,8 @@ class Session::Impl {
 
   void Trim() {
     for (Block& a : arenas_) budget_.Release(&a);
-    for (Block& o : own_outputs_) budget_.Release(&o);
+    for (auto& o : own_outputs_) budget_.Release(&o);
+    for (Port& o : outputs_) o = {};
     budget_.Release(&scratch_.block());
     for (StateValue& p : pending_) budget_.Release(&p.block);
     has_results_ = false;
@@ -263,7 +305,7 @@ class Session::Impl {
     for (const Block& a : arenas_) m.arena_bytes += a.bytes();
     m.arena_lower_bound_bytes = arena_lower_bound_;
     m.scratch_bytes = scratch_.block().bytes();
-    for (const Block& o : own_outputs_) m.output_bytes += o.bytes();
+    for (const auto& o : own_outputs_) m.output_bytes += o == nullptr ? 0 : o->bytes();
     for (const StateValue& s : states_) m.state_bytes += s.block.bytes();
     for (const StateValue& s : pending_) m.state_bytes += s.block.bytes();
     return m;
@@ -277,8 +319,8 @@ class Session::Impl {
   Budget budget_;
   SessionScratch scratch_;
   std::vector<Port> inputs_, bound_outputs_;
-  std::vector<Block> own_outputs_;
-  std::vector<TensorView> outputs_;
+  std::vector<std::shared_ptr<Block>> own_outputs_;
+  std::vector<Port> outputs_;  // of the last run: in own or in bound memory
   std::vector<StateValue> states_, pending_;  // pending: written by the run in progress
   std::vector<char> written_;
   std::vector<Block> arenas_;  // one for each binding of a run's chain
@@ -323,6 +365,7 @@ Status Session::SetInput(size_t index, const TensorView& data, std::shared_ptr<c
 Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner) {
   if (index >= impl_->bound_outputs_.size()) return NotFound("output ", index, " does not exist; there are ", impl_->bound_outputs_.size());
   impl_->bound_outputs_[index] = {memory, std::move(owner)};
+  impl_->outputs_[index] = {};
   return OkStatus();
 }
 
@@ -332,7 +375,12 @@ void Session::Cancel() { impl_->cancelled_ = true; }
 Result<TensorView> Session::Output(size_t index) const {
   if (index >= impl_->outputs_.size()) return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
   if (!impl_->has_results_) return InvalidArgument("there is no result: the session has not run, or its last run failed");
-  return impl_->outputs_[index];
+  if (!impl_->outputs_[index].view.present()) return InvalidArgument("output ", index, " was bound anew after the last run; run again");
+  return impl_->outputs_[index].view;
+}
+
+std::shared_ptr<const void> Session::OutputOwner(size_t index) const {
+  return index < impl_->outputs_.size() ? impl_->outputs_[index].owner : nullptr;
 }
 
 Result<TensorView> Session::State(size_t slot) const {

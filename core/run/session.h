@@ -47,7 +47,8 @@ class Session {
   // The data is used in place and must stay valid until it is replaced; `owner` (may be null) is held meanwhile. Dims and types are checked
   // when the run binds.
   Status SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner);
-  // Results go to this memory instead of the session's own, if type and dims fit. A view with null data takes that back.
+  // Results go to this memory instead of the session's own, if type and dims fit and no input or other output is in it. A view with null
+  // data takes that back. The result of the last run of this output is gone.
   Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
 
   // Everything or nothing: after an error, state is what it was before and outputs are not to be used.
@@ -57,6 +58,8 @@ class Session {
 
   // The result of the last successful run; valid until the next run or until the session goes.
   Result<TensorView> Output(size_t index) const;
+  // Holds the memory of that result, even beyond the session; the next run may still write to it. Null where nobody has to.
+  std::shared_ptr<const void> OutputOwner(size_t index) const;
 
   Result<TensorView> State(size_t slot) const;  // valid until the next run or write
   Status WriteState(size_t slot, const TensorView& data);
