@@ -1,0 +1,53 @@
+// What the tests of the C API share: small graphs built through it, and an application's allocator that counts.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/api/msrt.h"
+
+#define MSRT_ASSERT_OK(expression) ASSERT_EQ((expression), MSRT_OK) << msrt_error_message()
+#define MSRT_EXPECT_OK(expression) EXPECT_EQ((expression), MSRT_OK) << msrt_error_message()
+
+namespace msrt::testing {
+
+// Counts what is out, and can be told to fail.
+struct CountingAllocator {
+  std::atomic<int64_t> blocks{0}, bytes{0}, calls{0};
+  std::atomic<int64_t> fail_at{0};  // the number of the call that fails, from 1; 0: none
+
+  static void* Allocate(void* user, size_t size, size_t alignment);
+  static void Deallocate(void* user, void* pointer, size_t size, size_t alignment);
+  // A config that uses it.
+  msrt_runtime_config Config();
+};
+
+msrt_tensor_info InfoOf(msrt_dtype dtype, const std::vector<int64_t>& dims, const char* name);
+
+// A tensor with a copy of the values.
+msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims, const std::vector<float>& values);
+std::vector<float> FloatsOf(msrt_tensor* tensor);
+
+// Adds a node of ONNX with one output. Reports a failure of the test if it is refused.
+msrt_value AddNode(msrt_graph* graph, const char* op, const char* name, std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs = {},
+                   const char* domain = nullptr);
+
+// y = relu(x + 1) * x, x: f32[n, 3].
+msrt_graph* SmallGraph(msrt_runtime* runtime);
+std::vector<float> SmallResult(const std::vector<float>& x);
+// before, after = counter, counter += x; counter: f32[2] that starts as {10, 20}.
+msrt_graph* CounterGraph(msrt_runtime* runtime);
+// A run of many steps, each short: `steps` products with a matrix of `extent` rows.
+msrt_graph* LongGraph(msrt_runtime* runtime, int64_t extent, int steps);
+
+msrt_model* Compiled(msrt_graph* graph);
+msrt_session* SessionOf(msrt_model* model);
+// Binds, runs, and reads output `index`. Empty after an error, which is returned in `status` or reported.
+std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims, const std::vector<float>& x, size_t index = 0,
+                             msrt_status* status = nullptr);
+
+}  // namespace msrt::testing

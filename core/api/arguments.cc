@@ -1,0 +1,103 @@
+#include "core/api/arguments.h"
+
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+
+namespace msrt {
+namespace {
+
+Status CheckRank(int32_t rank, int32_t least, std::string_view argument) {
+  if (rank >= least && rank <= MSRT_MAX_RANK) return OkStatus();
+  return InvalidArgument(argument, " is ", rank, ", must be from ", least, " to ", MSRT_MAX_RANK);
+}
+
+Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module, std::string_view argument) {
+  const int64_t dim = info.dims[i];
+  const char* symbol = info.symbols[i];
+  if (dim < 0 && dim != MSRT_UNKNOWN_DIM) return InvalidArgument(argument, ".dims[", i, "] is ", dim, ", must be >= 0 or MSRT_UNKNOWN_DIM");
+  if (dim >= 0 && symbol != nullptr) {
+    return InvalidArgument(argument, ".symbols[", i, "] is '", symbol, "', but dims[", i, "] is ", dim, ": only an unknown dim has a name");
+  }
+  if (dim >= 0) return dim;
+  return symbol == nullptr || *symbol == '\0' ? kUnknownDim : module->SymbolFor(symbol);
+}
+
+}  // namespace
+
+Status NotNull(const void* pointer, std::string_view argument) {
+  if (pointer == nullptr) return InvalidArgument(argument, " is null");
+  return OkStatus();
+}
+
+Result<DType> DTypeArgument(msrt_dtype dtype, std::string_view argument) {
+  if (dtype < 0 || !IsDType(static_cast<uint32_t>(dtype))) {
+    return InvalidArgument(argument, " is ", dtype, ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ",
+                           kDTypeCount - 1);
+  }
+  return static_cast<DType>(dtype);
+}
+
+Result<Dims> DimsArgument(int32_t rank, const int64_t* dims, std::string_view prefix) {
+  MSRT_RETURN_IF_ERROR(CheckRank(rank, 0, StrCat(prefix, "rank")));
+  if (rank > 0) MSRT_RETURN_IF_ERROR(NotNull(dims, StrCat(prefix, "dims")));
+  Dims result;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (dims[i] < 0) return InvalidArgument(prefix, "dims[", i, "] is ", dims[i], ", must be at least 0");
+    result.push_back(dims[i]);
+  }
+  return result;
+}
+
+Result<size_t> BytesArgument(DType dtype, const Dims& dims) {
+  int64_t elements, bits;
+  if (!CheckedProduct(dims, &elements) || !CheckedMul<int64_t>(elements, 64, &bits)) {
+    return InvalidArgument("dims ", dims, " are more elements than can be counted");
+  }
+  return BytesOf(dtype, elements);
+}
+
+Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument) {
+  MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeArgument(info.dtype, StrCat(argument, ".dtype")));
+  MSRT_RETURN_IF_ERROR(CheckRank(info.rank, -1, StrCat(argument, ".rank")));
+  if (info.rank < 0) return Type::UnrankedTensor(dtype);
+  Dims dims, least;
+  for (int32_t i = 0; i < info.rank; ++i) {
+    MSRT_ASSIGN_OR_RETURN(const int64_t dim, OpenDim(info, i, module, argument));
+    dims.push_back(dim);
+    least.push_back(IsKnown(dim) ? dim : 1);
+  }
+  MSRT_RETURN_IF_ERROR(BytesArgument(dtype, least).status());
+  return Type::Tensor(dtype, dims);
+}
+
+Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<const std::string> symbols) {
+  if (!type.is_tensor()) return Unsupported("'", name == nullptr ? "" : name, "' is ", type, ", not a tensor");
+  msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
+  info.dtype = static_cast<msrt_dtype>(type.dtype);
+  info.rank = type.rank_known ? type.rank() : -1;
+  info.name = name;
+  if (type.concrete()) info.bytes = type.bytes();
+  for (int32_t i = 0; i < info.rank; ++i) {
+    const int64_t dim = type.dims[i];
+    info.dims[i] = IsKnown(dim) ? dim : MSRT_UNKNOWN_DIM;
+    if (IsSymbol(dim) && SymbolOf(dim) < symbols.size()) info.symbols[i] = symbols[SymbolOf(dim)].c_str();
+  }
+  return info;
+}
+
+Result<size_t> FindName(std::span<const std::string> names, std::string_view name, std::string_view what) {
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it != names.end()) return static_cast<size_t>(it - names.begin());
+  std::string known;
+  for (const std::string& n : names) StrAppend(&known, known.empty() ? "'" : ", '", n, "'");
+  if (known.empty()) return NotFound("there is no ", what, " '", name, "'; there are none at all");
+  return NotFound("there is no ", what, " '", name, "'; there are ", known);
+}
+
+Status CheckIndex(size_t index, size_t count, std::string_view what) {
+  if (index < count) return OkStatus();
+  return NotFound(what, " ", index, " does not exist; there are ", count);
+}
+
+}  // namespace msrt

@@ -1,0 +1,118 @@
+#include "core/api/model.h"
+
+#include <cstring>
+
+#include "core/api/arguments.h"
+#include "core/api/errors.h"
+#include "core/api/lease.h"
+#include "core/api/runtime.h"
+
+namespace msrt {
+namespace {
+
+// "a, b" without spaces and empty parts.
+std::vector<std::string> NamesOf(const char* list) {
+  std::vector<std::string> names(1);
+  for (const char* c = list == nullptr ? "" : list; *c != '\0'; ++c) {
+    if (*c == ',') names.emplace_back();
+    else if (*c != ' ') names.back().push_back(*c);
+  }
+  std::erase(names, "");
+  return names;
+}
+
+Status Publish(Result<std::shared_ptr<const CompiledModel>> compiled, const CompileOptions& options, msrt_model** out) {
+  if (!compiled.ok()) return std::move(compiled).status();
+  MSRT_RETURN_IF_ERROR(CheckTypicalNames(options, **compiled));
+  auto model = std::make_shared<ModelObject>();
+  model->compiled = *std::move(compiled);
+  *out = NewHandle(std::move(model));
+  return OkStatus();
+}
+
+Result<Bytes> CopyOf(const Environment& environment, std::span<const std::byte> data) {
+  MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(environment.allocator, data.size(), "the model's bytes"));
+  std::memcpy(block.data(), data.data(), data.size());
+  const std::span<const std::byte> bytes(block.data(), block.bytes());
+  return Bytes{bytes, std::make_shared<Block>(std::move(block))};
+}
+
+}  // namespace
+
+Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config) {
+  MSRT_ASSIGN_OR_RETURN(const msrt_model_config given, ConfigArgument(config, "config"));
+  CompileOptions options;
+  options.load_by_copy = given.copy_file != 0;
+  options.place.exact = given.exact != 0;
+  options.place.strict = given.strict != 0;
+  options.place.delegates = NamesOf(given.delegates);
+  if (given.delegates != nullptr && options.place.delegates.empty()) return InvalidArgument("config.delegates names none; NULL allows all");
+  options.passes.disabled = NamesOf(given.disabled_passes);
+  if (given.typical_count != 0) MSRT_RETURN_IF_ERROR(NotNull(given.typical, "config.typical"));
+  for (size_t i = 0; i < given.typical_count; ++i) {
+    const std::string prefix = StrCat("config.typical[", i, "].");
+    MSRT_RETURN_IF_ERROR(NotNull(given.typical[i].name, prefix + "name"));
+    MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsArgument(given.typical[i].rank, given.typical[i].dims, prefix));
+    options.typical.emplace_back(given.typical[i].name, dims);
+  }
+  if (given.binding_cache_bytes != 0) options.binding_cache_bytes = given.binding_cache_bytes;
+  return options;
+}
+
+Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model) {
+  std::vector<std::string> names;
+  for (const EntryProgram& entry : model.entries) {
+    for (ValueId v : entry.program->graph->inputs) names.push_back(entry.program->graph->value(v).name);
+  }
+  for (size_t i = 0; i < options.typical.size(); ++i) {
+    auto found = FindName(names, options.typical[i].first, "input");
+    if (!found.ok()) return std::move(found).status().Within(StrCat("config.typical[", i, "]"));
+  }
+  return OkStatus();
+}
+
+}  // namespace msrt
+
+using namespace msrt;
+
+msrt_status msrt_model_load_file(msrt_runtime* runtime, const char* path, const msrt_model_config* config, msrt_model** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
+    return Publish(CompileFile(owner->environment, path, options), options, out);
+  });
+}
+
+msrt_status msrt_model_load_memory(msrt_runtime* runtime, const void* data, size_t bytes, void (*free_fn)(void* user, const void* data),
+                                   void* user, const msrt_model_config* config, msrt_model** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_RETURN_IF_ERROR(NotNull(data, "data"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
+    const std::span<const std::byte> given(static_cast<const std::byte*>(data), bytes);
+    if (free_fn == nullptr) {
+      MSRT_ASSIGN_OR_RETURN(Bytes copy, CopyOf(*owner->environment, given));
+      return Publish(CompileBytes(owner->environment, std::move(copy), options), options, out);
+    }
+    auto lease = MakeLease([free_fn, user, data] { free_fn(user, data); });
+    MSRT_RETURN_IF_ERROR(Publish(CompileBytes(owner->environment, {given, lease}, options), options, out));
+    lease->Accept();
+    return OkStatus();
+  });
+}
+
+msrt_status msrt_model_info_json(msrt_model* model, const char** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<ModelObject> object, ObjectOf<ModelObject>(model, "model"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    std::lock_guard lock(object->mutex);
+    if (object->info.empty()) object->info = ModelInfo(*object->compiled);
+    *out = object->info.c_str();
+    return OkStatus();
+  });
+}
+
+void msrt_model_destroy(msrt_model* model) { DestroyHandle<ModelObject>(model); }

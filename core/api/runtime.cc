@@ -1,0 +1,93 @@
+#include "core/api/runtime.h"
+
+#include "core/api/arguments.h"
+#include "core/api/errors.h"
+#include "core/api/json_writer.h"
+#include "core/passes/pass.h"
+#include "delegates/builtin.h"
+#include "ops/registry.h"
+
+namespace msrt {
+namespace {
+
+constexpr int32_t kMostThreads = 1024;
+
+Status CheckConfig(const msrt_runtime_config& config) {
+  if (config.threads < 0 || config.threads > kMostThreads) {
+    return InvalidArgument("config.threads is ", config.threads, ", must be from 0 (one for each core) to ", kMostThreads);
+  }
+  if (config.log_level < MSRT_LOG_ERROR || config.log_level > MSRT_LOG_DEBUG) {
+    return InvalidArgument("config.log_level is ", config.log_level, ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
+  }
+  if ((config.allocate == nullptr) != (config.deallocate == nullptr)) {
+    return InvalidArgument("config.allocate and config.deallocate belong together: give both or none");
+  }
+  return OkStatus();
+}
+
+std::shared_ptr<RuntimeEnvironment> MakeEnvironment(const msrt_runtime_config& config) {
+  auto environment = std::make_shared<RuntimeEnvironment>(config);
+  const int threads = config.threads == 0 ? AvailableCores() : config.threads;
+  if (config.allocate != nullptr) environment->Environment::allocator = &environment->UserCallbacks::allocator;
+  environment->log = MakeCallbackLog(config);
+  if (config.parallel_for != nullptr) environment->parallel = MakeCallbackParallel(config, threads);
+  else environment->parallel = MakeDefaultParallel(threads);
+  environment->delegates = BuiltinDelegates();
+  environment->evaluator = &BuiltinEvaluator();
+  return environment;
+}
+
+std::string RuntimeInfo(const Environment& environment) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("version", msrt_version());
+  json.Field("abi_version", msrt_abi_version());
+  json.Field("threads", environment.parallel->threads());
+  json.Key("delegates");
+  json.BeginArray();
+  for (const auto& delegate : environment.delegates) json.Value(delegate->name());
+  json.EndArray();
+  json.Key("passes");
+  json.BeginArray();
+  for (const PassInfo& pass : AllPasses()) json.Value(pass.name);
+  json.EndArray();
+  json.Key("ops");
+  json.BeginArray();
+  ForEachOp([&](const OpDef& def) { json.Value(def.domain.empty() ? std::string(def.name) : StrCat(def.domain, ".", def.name)); });
+  json.EndArray();
+  json.EndObject();
+  return json.Take();
+}
+
+}  // namespace
+}  // namespace msrt
+
+using namespace msrt;
+
+msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const msrt_runtime_config checked, ConfigArgument(config, "config"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_RETURN_IF_ERROR(CheckConfig(checked));
+    std::shared_ptr<RuntimeEnvironment> environment = MakeEnvironment(checked);
+    auto runtime = std::make_shared<RuntimeObject>();
+    runtime->environment = environment;
+    msrt_runtime* handle = NewHandle(std::move(runtime));
+    environment->accepted = true;
+    *out = handle;
+    return OkStatus();
+  });
+}
+
+void msrt_runtime_destroy(msrt_runtime* runtime) { DestroyHandle<RuntimeObject>(runtime); }
+
+msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    std::lock_guard lock(object->mutex);
+    if (object->info.empty()) object->info = RuntimeInfo(*object->environment);
+    *out = object->info.c_str();
+    return OkStatus();
+  });
+}

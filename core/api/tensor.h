@@ -1,0 +1,30 @@
+// A tensor of the C API: typed memory and whoever must live while it is used.
+#pragma once
+
+#include <memory>
+
+#include "core/api/handles.h"
+#include "core/compile.h"
+#include "core/graph/tensor.h"
+
+namespace msrt {
+
+struct TensorObject {
+  std::shared_ptr<const Environment> environment;  // goes last: the memory may come from its allocator
+  TensorView view;                                 // plain layout, known dims, never null data
+  std::shared_ptr<const void> owner;
+
+  Type type() const { return Type::Tensor(view.dtype, view.dims); }
+  size_t bytes() const { return BytesOf(view.dtype, view.elements()); }
+};
+
+// Uninitialised memory from the environment's allocator. The dims are known.
+Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims,
+                                                std::string_view what);
+// A tensor over memory of others.
+Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims, void* data,
+                                                 std::shared_ptr<const void> owner);
+// A copy that a graph may keep: in the environment's memory, sharing nothing with the tensor.
+Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment, const TensorObject& tensor);
+
+}  // namespace msrt
