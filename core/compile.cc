@@ -21,7 +21,8 @@ class Lap {
 std::vector<Dims> TypicalDims(const Graph& graph, const CompileOptions& options) {
   std::vector<Dims> dims;
   for (ValueId v : graph.inputs) {
-    const auto it = std::find_if(options.typical.begin(), options.typical.end(), [&](const auto& t) { return t.first == graph.value(v).name; });
+    const auto it =
+        std::find_if(options.typical.begin(), options.typical.end(), [&](const auto& t) { return t.first == graph.value(v).name; });
     dims.push_back(it == options.typical.end() ? graph.value(v).type.dims : it->second);
   }
   return dims;
@@ -45,7 +46,8 @@ Status PrepareFirstRun(const CompiledModel& model, size_t entry, const std::vect
   return OkStatus();
 }
 
-Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph& graph, const CompileOptions& options, const std::vector<Dims>& typical) {
+Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph& graph, const CompileOptions& options,
+                                              const std::vector<Dims>& typical) {
   const Environment& env = *model->environment;
   const StopWatch watch;
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, *env.evaluator, typical));
@@ -54,7 +56,8 @@ Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph&
   const double view_millis = watch.Millis();
   double place_millis = 0;
   const EnteredRun entered(*env.parallel);
-  auto program = MakeProgram(graph, std::move(placed), delegates, options.place, {env.allocator, env.parallel.get()}, env.log, &place_millis);
+  auto program =
+      MakeProgram(graph, std::move(placed), delegates, options.place, {env.allocator, env.parallel.get()}, env.log, &place_millis);
   model->times.place += view_millis + place_millis;
   model->times.compile += watch.Millis() - view_millis - place_millis;
   return program;
@@ -83,7 +86,8 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path, const CompileOptions& options) {
+Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path,
+                                                         const CompileOptions& options) {
   const StopWatch watch;
   const Environment& env = *environment;
   auto bytes = options.load_by_copy ? env.io->ReadFile(path, env.allocator) : env.io->MapFile(path);
@@ -95,7 +99,8 @@ Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const E
   return model;
 }
 
-Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes, const CompileOptions& options) {
+Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes,
+                                                          const CompileOptions& options) {
   auto model = std::make_shared<CompiledModel>();
   model->environment = std::move(environment);
   {
@@ -105,7 +110,8 @@ Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const 
   return Compile(std::move(model), options);
 }
 
-Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module, const CompileOptions& options) {
+Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module,
+                                                           const CompileOptions& options) {
   auto model = std::make_shared<CompiledModel>();
   model->environment = std::move(environment);
   model->module = std::move(module);

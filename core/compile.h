@@ -56,10 +56,13 @@ struct CompiledModel {
   std::vector<PassReport> passes;
 };
 
-Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path, const CompileOptions& options);
-Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes, const CompileOptions& options);
+Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path,
+                                                         const CompileOptions& options);
+Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes,
+                                                          const CompileOptions& options);
 // For graphs that were built, not loaded.
-Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module, const CompileOptions& options);
+Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module,
+                                                           const CompileOptions& options);
 
 // The binding for these shapes, from the cache or new.
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, size_t entry, const BindRequest& request);

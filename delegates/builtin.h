@@ -1,4 +1,5 @@
-// The delegates that are built into the library: the one explicit list. Only what composes a runtime (core/api, tools, tests) includes this.
+// The delegates that are built into the library: the one explicit list. Only what composes a runtime (core/api, tools, tests) includes
+// this.
 #pragma once
 
 #include <memory>

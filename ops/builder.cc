@@ -6,8 +6,9 @@
 
 namespace msrt {
 
-Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::string_view op, std::string_view name, std::vector<ValueId> inputs,
-                                               AttrList attrs, size_t output_count, std::vector<Type> declared) {
+Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::string_view op, std::string_view name,
+                                               std::vector<ValueId> inputs, AttrList attrs, size_t output_count,
+                                               std::vector<Type> declared) {
   Node node;
   node.name = name;
   node.domain = domain;

@@ -16,9 +16,11 @@ bool WorthEvaluating(const Node& node, std::span<const Type> outputs, const Grap
     if (!t.concrete() || t.elements() > kMaxEvaluatedElements || BitsOf(t.dtype) < 8) return false;
   }
   if (node.def->traits & kShapeOnly) {
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || facts.types[IndexOf(v)].concrete(); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId v) { return v == kNoValue || facts.types[IndexOf(v)].concrete(); });
   }
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || facts.known[IndexOf(v)] != nullptr; });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId v) { return v == kNoValue || facts.known[IndexOf(v)] != nullptr; });
 }
 
 Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluator, GraphFacts* facts) {

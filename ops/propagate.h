@@ -12,9 +12,9 @@
 namespace msrt {
 
 struct GraphFacts {
-  std::vector<Type> types;                 // by value
-  std::vector<const ConstTensor*> known;   // by value: its data where it is known, else null
-  std::deque<ConstTensor> evaluated;       // what `known` points to, beyond the graph's own constants
+  std::vector<Type> types;                // by value
+  std::vector<const ConstTensor*> known;  // by value: its data where it is known, else null
+  std::deque<ConstTensor> evaluated;      // what `known` points to, beyond the graph's own constants
 
   // Constants are known; everything else starts with its declared type.
   explicit GraphFacts(const Graph& graph);

@@ -42,10 +42,12 @@ class Binder {
         MSRT_RETURN_IF_ERROR(PropagateStep(step));
         done = step.node;
       }
-      const bool concrete = std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
+      const bool concrete =
+          std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
       if (concrete) continue;
       if (!first && s == out_.begin_step) {
-        return Unsupported(Describe(graph_, step.node), ": the size of its output depends on data in a way that this version cannot follow");
+        return Unsupported(Describe(graph_, step.node),
+                           ": the size of its output depends on data in a way that this version cannot follow");
       }
       out_.end_step = s;
       break;
@@ -125,7 +127,8 @@ class Binder {
       if (written_before && writes(s, end, SlotOf(read))) continue;
       group.in_arena = false;
       skipped_[s] = true;
-      out_.places[read.outputs[0]] = {Location::kState, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0}, nullptr};
+      out_.places[read.outputs[0]] = {Location::kState, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0},
+                                      nullptr};
     }
   }
 
@@ -159,7 +162,8 @@ class Binder {
         const BufferId from = Merged(RootOf(in)), to = RootOf(out);
         if (!groups_[from].in_arena || !groups_[to].in_arena || from == to || groups_[to].merged_into != kNoBuffer) continue;
         if (groups_[from].last != s || groups_[from].bytes != BytesFor(out) || BytesFor(in) != BytesFor(out)) continue;
-        const auto uses = std::count_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) { return b != kNoBuffer && Merged(RootOf(b)) == from; });
+        const auto uses =
+            std::count_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) { return b != kNoBuffer && Merged(RootOf(b)) == from; });
         if (uses != 1) continue;
         groups_[to].merged_into = from;
         groups_[from].last = groups_[to].last;
@@ -249,18 +253,20 @@ Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<i
   }
   if (!input.type.rank_known) return OkStatus();
   if (given.rank() != input.type.rank()) {
-    return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants rank ", input.type.rank(), ": ", input.type.dims);
+    return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants rank ", input.type.rank(), ": ",
+                           input.type.dims);
   }
   for (int d = 0; d < given.rank(); ++d) {
     const int64_t want = input.type.dims[d], have = given.dims[d];
     if (IsKnown(want) && want != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", input.type.dims, ": dim ", d, " must be ", want);
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", input.type.dims, ": dim ", d,
+                             " must be ", want);
     }
     if (!IsSymbol(want)) continue;
     int64_t& bound = (*symbols)[SymbolOf(want)];
     if (bound >= 0 && bound != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have, ", but the same symbol is ", bound,
-                             " in an earlier input or dim");
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have,
+                             ", but the same symbol is ", bound, " in an earlier input or dim");
     }
     bound = have;
   }
@@ -269,7 +275,8 @@ Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<i
 
 }  // namespace
 
-Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator, const BindRequest& request) {
+Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator,
+                                            const BindRequest& request) {
   const Graph& graph = *program.graph;
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
   std::vector<int64_t> symbols(module.symbols.size(), -1);
@@ -286,8 +293,8 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
-Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous, uint32_t depth,
-                                                FunctionRef<const void*(BufferId)> data_of) {
+Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
+                                                uint32_t depth, FunctionRef<const void*(BufferId)> data_of) {
   GraphFacts facts = previous->facts;
   // The step that stopped the last binding reads its sizes from small integers, which exist by now.
   for (BufferId b : program.steps[previous->end_step].inputs) {
@@ -310,14 +317,15 @@ Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Ev
 
 std::string Print(const Program& program, const Binding& binding) {
   constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input", "output", "state", "earlier"};
-  std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes, " bytes, lower bound ",
-                           binding.lower_bound_bytes, "\n");
+  std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes,
+                           " bytes, lower bound ", binding.lower_bound_bytes, "\n");
   for (const BoundStep& s : binding.steps) {
     StrAppend(&out, "  ", s.step, ": ", Describe(*program.graph, program.steps[s.step].node), "\n");
     for (size_t i = 0; i < s.views.size(); ++i) {
       const Location& l = s.places[i];
-      StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout, " at ",
-                kKinds[static_cast<size_t>(l.kind)], " ", l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
+      StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout,
+                " at ", kKinds[static_cast<size_t>(l.kind)], " ",
+                l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
     }
   }
   return out;

@@ -23,7 +23,7 @@ struct Location {
 
 struct BoundStep {
   StepKind kind;
-  uint32_t step;  // in the program
+  uint32_t step;      // in the program
   uint32_t slot = 0;  // state steps
   std::unique_ptr<BoundKernel> kernel;
   // Inputs, then outputs; `views[i].data` is filled from `places[i]` at run time.
@@ -35,7 +35,7 @@ struct BoundStep {
 struct Binding {
   size_t begin_step = 0, end_step = 0;  // of the program
   std::vector<BoundStep> steps;
-  std::vector<Location> places;  // by buffer
+  std::vector<Location> places;    // by buffer
   std::vector<Type> output_types;  // of the graph; concrete once the last step is bound
   size_t arena_bytes = 0, lower_bound_bytes = 0;
   double flops = 0;
@@ -53,11 +53,12 @@ struct BindRequest {
 };
 
 // Checks the inputs against the declared types (symbols must agree) and binds.
-Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator, const BindRequest& request);
+Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator,
+                                            const BindRequest& request);
 
 // Binds from where `previous` (the last of `depth` bindings of this run) ended. `data_of` gives the bytes of a buffer that exists by now.
-Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous, uint32_t depth,
-                                                FunctionRef<const void*(BufferId)> data_of);
+Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
+                                                uint32_t depth, FunctionRef<const void*(BufferId)> data_of);
 
 std::string Print(const Program& program, const Binding& binding);
 

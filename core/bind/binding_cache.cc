@@ -16,7 +16,8 @@ std::string KeyOf(const BindRequest& request) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make) {
+Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& request,
+                                                         FunctionRef<Result<std::shared_ptr<const Binding>>()> make) {
   std::string key = KeyOf(request);
   {
     std::lock_guard lock(mutex_);

@@ -44,7 +44,8 @@ size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t>
     const size_t offset = best != SIZE_MAX ? best : end;
     (*offsets)[b] = offset;
     arena = std::max(arena, offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), b, [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }), b);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), b, [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }),
+                  b);
   }
   return arena;
 }
@@ -64,10 +65,14 @@ MemoryPlan PlanMemory(std::span<const LiveBlock> blocks) {
     std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
       const LiveBlock &a = blocks[x], &b = blocks[y];
       switch (strategy) {
-        case 0: return a.bytes != b.bytes ? a.bytes > b.bytes : length(x) > length(y);
-        case 1: return a.bytes * length(x) > b.bytes * length(y);
-        case 2: return length(x) != length(y) ? length(x) > length(y) : a.bytes > b.bytes;
-        default: return a.first != b.first ? a.first < b.first : a.bytes > b.bytes;
+        case 0:
+          return a.bytes != b.bytes ? a.bytes > b.bytes : length(x) > length(y);
+        case 1:
+          return a.bytes * length(x) > b.bytes * length(y);
+        case 2:
+          return length(x) != length(y) ? length(x) > length(y) : a.bytes > b.bytes;
+        default:
+          return a.first != b.first ? a.first < b.first : a.bytes > b.bytes;
       }
     });
     const size_t arena = PlaceInOrder(blocks, order, &offsets);

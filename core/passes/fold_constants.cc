@@ -37,7 +37,8 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
       return std::vector<ConstTensor>{std::move(shared)};
     }
     results.push_back(ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes())));
-    outputs.push_back({type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : const_cast<std::byte*>(results.back().bytes.data())});
+    outputs.push_back(
+        {type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : const_cast<std::byte*>(results.back().bytes.data())});
   }
   static std::byte never_read;  // what a shape-only op gets for data
   for (ValueId v : node.inputs) {

@@ -14,11 +14,8 @@ namespace msrt {
 namespace {
 
 constexpr PassInfo kPasses[] = {
-    {"fold_constants", FoldConstants},
-    {"merge_common", MergeCommon},
-    {"fold_batchnorm", FoldBatchNorm},
-    {"fuse_epilogue", FuseEpilogue},
-    {"remove_dead", RemoveDead},
+    {"fold_constants", FoldConstants}, {"merge_common", MergeCommon}, {"fold_batchnorm", FoldBatchNorm},
+    {"fuse_epilogue", FuseEpilogue},   {"remove_dead", RemoveDead},
 };
 
 Status CheckNames(const std::vector<std::string>& disabled) {

@@ -101,8 +101,8 @@ class Kernel {
 };
 
 struct CompileContext {
-  Allocator* allocator;    // for packed weights; outlives the kernel
-  ParallelFor* parallel;   // for packing; its team is what Run will have
+  Allocator* allocator;   // for packed weights; outlives the kernel
+  ParallelFor* parallel;  // for packing; its team is what Run will have
 };
 
 class Delegate {
@@ -113,7 +113,8 @@ class Delegate {
   // not understand it refuses.
   virtual void Query(const GraphView& graph, QueryResult* out) const = 0;
   // `candidate` is one that Query returned for this graph. `graph` outlives the kernel.
-  virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext& context) const = 0;
+  virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
+                                                  const CompileContext& context) const = 0;
 };
 
 }  // namespace msrt

@@ -11,9 +11,7 @@ namespace {
 // What a change of layout costs: it reads and writes every byte once.
 constexpr double kConvertBytesPerSecond = 8e9, kConvertSeconds = 3e-6;
 
-bool RunByHost(const Node& node) {
-  return node.def != nullptr && ((node.def->traits & kView) != 0 || node.def->effect == Effect::kState);
-}
+bool RunByHost(const Node& node) { return node.def != nullptr && ((node.def->traits & kView) != 0 || node.def->effect == Effect::kState); }
 
 struct Option {
   int32_t delegate = -1;
@@ -192,8 +190,8 @@ Status NobodyTakes(const Graph& graph, size_t n, const NodeExplanation& why) {
 
 }  // namespace
 
-Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates, const PlaceOptions& options,
-                        std::span<const std::pair<uint32_t, uint32_t>> banned) {
+Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates,
+                        const PlaceOptions& options, std::span<const std::pair<uint32_t, uint32_t>> banned) {
   MSRT_RETURN_IF_ERROR(CheckDelegateNames(options, delegates));
   const size_t count = graph.nodes.size();
   Placement placement;

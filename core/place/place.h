@@ -22,12 +22,13 @@ struct Placement {
 };
 
 // Asks every delegate and chooses. `banned` lists (delegate, node) pairs that failed to compile before.
-Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates, const PlaceOptions& options,
-                        std::span<const std::pair<uint32_t, uint32_t>> banned);
+Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates,
+                        const PlaceOptions& options, std::span<const std::pair<uint32_t, uint32_t>> banned);
 
 // Places, compiles and lays out the steps; after a failed compile it places again without that delegate for that node.
 // `place_millis` gets the time up to the first finished placement.
-Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view, std::span<const Delegate* const> delegates,
-                                             const PlaceOptions& options, const CompileContext& context, const Log& log, double* place_millis);
+Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view,
+                                             std::span<const Delegate* const> delegates, const PlaceOptions& options,
+                                             const CompileContext& context, const Log& log, double* place_millis);
 
 }  // namespace msrt

@@ -117,8 +117,9 @@ constexpr std::string_view kStepNames[] = {"kernel", "convert", "view", "state-r
 
 }  // namespace
 
-Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view, std::span<const Delegate* const> delegates,
-                                             const PlaceOptions& options, const CompileContext& context, const Log& log, double* place_millis) {
+Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view,
+                                             std::span<const Delegate* const> delegates, const PlaceOptions& options,
+                                             const CompileContext& context, const Log& log, double* place_millis) {
   std::vector<std::pair<uint32_t, uint32_t>> banned;
   for (;;) {
     const StopWatch watch;
@@ -140,7 +141,8 @@ Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr
       if (!kernel.ok()) {
         Status status = std::move(kernel).status();
         if (options.strict || status.code() == Code::kOutOfMemory) return std::move(status).Within(Describe(graph, n));
-        log(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(), "); placing again without it");
+        log(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(),
+            "); placing again without it");
         banned.emplace_back(static_cast<uint32_t>(choice.delegate), n);
         again = true;
         continue;
@@ -162,8 +164,10 @@ std::string Print(const Program& program) {
     const Step& step = program.steps[s];
     StrAppend(&out, "  ", s, ": ");
     for (size_t i = 0; i < step.outputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.outputs[i]));
-    StrAppend(&out, " = ", step.kind == StepKind::kKernel ? OpName(program.graph->nodes[step.node]) : std::string(kStepNames[static_cast<size_t>(step.kind)]),
-              "(");
+    StrAppend(
+        &out, " = ",
+        step.kind == StepKind::kKernel ? OpName(program.graph->nodes[step.node]) : std::string(kStepNames[static_cast<size_t>(step.kind)]),
+        "(");
     for (size_t i = 0; i < step.inputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.inputs[i]));
     out += ")";
     if (step.kind == StepKind::kKernel) StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm);

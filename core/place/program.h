@@ -50,8 +50,8 @@ struct Buffer {
 
 enum class StepKind : uint8_t {
   kKernel,
-  kConvert,     // the same value in another layout, or a plain copy
-  kView,        // other dims, no data moved
+  kConvert,  // the same value in another layout, or a plain copy
+  kView,     // other dims, no data moved
   kStateRead,
   kStateWrite,
 };

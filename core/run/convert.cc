@@ -16,9 +16,12 @@ struct Places {
 
 Places PlacesOf(Layout layout, int64_t channels, int64_t space) {
   switch (layout) {
-    case Layout::kPlain: return {channels * space, space, 1, 0, 1};
-    case Layout::kChannelsLast: return {channels * space, 1, channels, 0, 1};
-    case Layout::kBlocked8: return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8, 1, 8};
+    case Layout::kPlain:
+      return {channels * space, space, 1, 0, 1};
+    case Layout::kChannelsLast:
+      return {channels * space, 1, channels, 0, 1};
+    case Layout::kBlocked8:
+      return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8, 1, 8};
   }
   return {};
 }
@@ -40,18 +43,20 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
   constexpr int64_t kPositions = 64;
   const int64_t strips = CeilDiv(std::max<int64_t>(space, 1), kPositions);
   const int64_t padded = to.layout == Layout::kBlocked8 ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) : channels;
-  return ParallelRanges(parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i / strips, p0 = i % strips * kPositions, p1 = std::min(p0 + kPositions, space);
-      const T* source = from.As<T>() + n * f.batch;
-      T* target = to.As<T>() + n * t.batch;
-      for (int64_t c = 0; c < channels; c += 8) ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
-      // Kernels rely on zeros in the padding of the last block.
-      for (int64_t c = channels; c < padded; ++c) {
-        for (int64_t p = p0; p < p1; ++p) target[c / 8 * t.block + c % 8 + p * t.position] = T{};
-      }
-    }
-  });
+  return ParallelRanges(parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            const int64_t n = i / strips, p0 = i % strips * kPositions, p1 = std::min(p0 + kPositions, space);
+                            const T* source = from.As<T>() + n * f.batch;
+                            T* target = to.As<T>() + n * t.batch;
+                            for (int64_t c = 0; c < channels; c += 8)
+                              ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
+                            // Kernels rely on zeros in the padding of the last block.
+                            for (int64_t c = channels; c < padded; ++c) {
+                              for (int64_t p = p0; p < p1; ++p) target[c / 8 * t.block + c % 8 + p * t.position] = T{};
+                            }
+                          }
+                        });
 }
 
 }  // namespace
@@ -64,11 +69,16 @@ Status ConvertLayout(const TensorView& from, const TensorView& to, ParallelFor& 
     });
   }
   switch (BitsOf(from.dtype)) {
-    case 8: return Convert<uint8_t>(from, to, parallel);
-    case 16: return Convert<uint16_t>(from, to, parallel);
-    case 32: return Convert<uint32_t>(from, to, parallel);
-    case 64: return Convert<uint64_t>(from, to, parallel);
-    default: return InternalError("no layout but plain for ", from.dtype);
+    case 8:
+      return Convert<uint8_t>(from, to, parallel);
+    case 16:
+      return Convert<uint16_t>(from, to, parallel);
+    case 32:
+      return Convert<uint32_t>(from, to, parallel);
+    case 64:
+      return Convert<uint64_t>(from, to, parallel);
+    default:
+      return InternalError("no layout but plain for ", from.dtype);
   }
 }
 

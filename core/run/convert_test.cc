@@ -16,8 +16,10 @@ TEST(ConvertLayout, RoundTripsAndPlaces) {
     for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i + 1);
     for (Layout layout : {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}) {
       std::vector<float> other(BytesIn(layout, DType::kF32, dims) / 4, -1);
-      ASSERT_TRUE(ConvertLayout({DType::kF32, dims, Layout::kPlain, source.data()}, {DType::kF32, dims, layout, other.data()}, *parallel).ok());
-      ASSERT_TRUE(ConvertLayout({DType::kF32, dims, layout, other.data()}, {DType::kF32, dims, Layout::kPlain, back.data()}, *parallel).ok());
+      ASSERT_TRUE(
+          ConvertLayout({DType::kF32, dims, Layout::kPlain, source.data()}, {DType::kF32, dims, layout, other.data()}, *parallel).ok());
+      ASSERT_TRUE(
+          ConvertLayout({DType::kF32, dims, layout, other.data()}, {DType::kF32, dims, Layout::kPlain, back.data()}, *parallel).ok());
       EXPECT_EQ(source, back) << LayoutName(layout);
       const int64_t channels = dims[1], space = dims.product(2, dims.rank());
       for (int64_t n = 0; n < dims[0]; ++n) {

@@ -230,13 +230,20 @@ class Session::Impl {
 
   void* Resolve(const Location& place, uint32_t depth) const {
     switch (place.kind) {
-      case Location::kNowhere: return nullptr;
-      case Location::kArena: return arenas_[depth].data() + place.offset;
-      case Location::kEarlier: return arenas_[place.index].data() + place.offset;
-      case Location::kConstant: return const_cast<std::byte*>(place.data);
-      case Location::kInput: return inputs_[place.index].view.data;
-      case Location::kOutput: return outputs_[place.index].view.data;
-      case Location::kState: return (place.offset == 0 ? states_ : pending_)[place.index].block.data();
+      case Location::kNowhere:
+        return nullptr;
+      case Location::kArena:
+        return arenas_[depth].data() + place.offset;
+      case Location::kEarlier:
+        return arenas_[place.index].data() + place.offset;
+      case Location::kConstant:
+        return const_cast<std::byte*>(place.data);
+      case Location::kInput:
+        return inputs_[place.index].view.data;
+      case Location::kOutput:
+        return outputs_[place.index].view.data;
+      case Location::kState:
+        return (place.offset == 0 ? states_ : pending_)[place.index].block.data();
     }
     return nullptr;
   }
@@ -262,14 +269,16 @@ class Session::Impl {
     const std::span<const TensorView> inputs(views_.data(), step.input_count);
     const std::span<const TensorView> outputs(views_.data() + step.input_count, step.views.size() - step.input_count);
     switch (step.kind) {
-      case StepKind::kKernel: return step.kernel->Run({inputs, outputs, parallel, scratch_});
+      case StepKind::kKernel:
+        return step.kernel->Run({inputs, outputs, parallel, scratch_});
       case StepKind::kConvert: {
         // A copy may change dims (a view that had to be materialised), never the order of elements.
         TensorView from = inputs[0];
         if (from.layout == outputs[0].layout) from.dims = outputs[0].dims;
         return ConvertLayout(from, outputs[0], parallel);
       }
-      case StepKind::kView: return OkStatus();
+      case StepKind::kView:
+        return OkStatus();
       case StepKind::kStateRead: {
         const StateValue& state = (written_[step.slot] ? pending_ : states_)[step.slot];
         const TensorView from{state.type.dtype, state.type.dims, Layout::kPlain, state.block.data()};
@@ -320,7 +329,7 @@ class Session::Impl {
   SessionScratch scratch_;
   std::vector<Port> inputs_, bound_outputs_;
   std::vector<std::shared_ptr<Block>> own_outputs_;
-  std::vector<Port> outputs_;  // of the last run: in own or in bound memory
+  std::vector<Port> outputs_;                 // of the last run: in own or in bound memory
   std::vector<StateValue> states_, pending_;  // pending: written by the run in progress
   std::vector<char> written_;
   std::vector<Block> arenas_;  // one for each binding of a run's chain

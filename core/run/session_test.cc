@@ -29,7 +29,8 @@ ValueId Must(Result<ValueId> v) {
   return v.ok() ? *v : kNoValue;
 }
 
-Result<std::unique_ptr<Session>> SessionOf(Module module, const SessionOptions& options = {}, std::shared_ptr<Environment> env = TestEnvironment()) {
+Result<std::unique_ptr<Session>> SessionOf(Module module, const SessionOptions& options = {},
+                                           std::shared_ptr<Environment> env = TestEnvironment()) {
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(std::move(env), std::move(module), {}));
   return Session::Create(std::move(model), 0, options);
 }

@@ -94,15 +94,18 @@ TEST_P(DelegateCases, AgreeWithOracle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DelegateCases,
-                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()), ::testing::ValuesIn(DelegateNames()), ::testing::Bool()),
+                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()), ::testing::ValuesIn(DelegateNames()),
+                                            ::testing::Bool()),
                          [](const auto& row) {
-                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_", std::get<1>(row.param), std::get<2>(row.param) ? "_open" : "");
+                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_", std::get<1>(row.param),
+                                         std::get<2>(row.param) ? "_open" : "");
                          });
 
 // Prints how much each delegate took, so that one that refuses everything is seen.
 class Summary : public ::testing::Environment {
   void TearDown() override {
-    for (const auto& [delegate, rows] : Taken()) std::cout << delegate << ": " << rows.first << " rows taken, " << rows.second << " refused\n";
+    for (const auto& [delegate, rows] : Taken())
+      std::cout << delegate << ": " << rows.first << " rows taken, " << rows.second << " refused\n";
   }
 };
 const auto* const kSummary = ::testing::AddGlobalTestEnvironment(new Summary);

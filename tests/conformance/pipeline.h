@@ -16,8 +16,8 @@ std::shared_ptr<Environment> TestEnvironment();
 std::vector<std::string> DelegateNames();
 
 // Compiles for the delegates named (empty: all), runs once, returns copies of the outputs.
-Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates = {},
-                                           std::vector<std::string> disabled_passes = {});
+Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs,
+                                           std::vector<std::string> delegates = {}, std::vector<std::string> disabled_passes = {});
 
 // One run of an existing session.
 Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs);

@@ -49,13 +49,15 @@ int Soak(int runs, double rest_seconds) {
   // The largest request comes first, so that what grows afterwards is a leak and not a high-water mark.
   double early = 0, late = 0;
   for (int run = 0; run < runs; ++run) {
-    const int64_t height = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65), width = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65);
+    const int64_t height = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65),
+                  width = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65);
     const Dims dims{1, 3, height, width};
     const std::vector<float> pixels(static_cast<size_t>(dims.elements()), 0.5f);
     const auto out = RunSession(**session, {ConstTensor::Floats(dims, pixels)});
     if (!out.ok()) return Fail(out.status());
     if (run == runs / 4) early = ResidentMegabytes();
-    if (run % std::max(runs / 10, 1) == 0) std::printf("run %6d: %.1f MB resident, %zu bindings\n", run, ResidentMegabytes(), (*model)->entries[0].bindings->count());
+    if (run % std::max(runs / 10, 1) == 0)
+      std::printf("run %6d: %.1f MB resident, %zu bindings\n", run, ResidentMegabytes(), (*model)->entries[0].bindings->count());
   }
   late = ResidentMegabytes();
   std::printf("after a quarter %.1f MB, at the end %.1f MB\n", early, late);
@@ -72,6 +74,4 @@ int Soak(int runs, double rest_seconds) {
 }  // namespace
 }  // namespace msrt::testing
 
-int main(int argc, char** argv) {
-  return msrt::testing::Soak(argc > 1 ? std::atoi(argv[1]) : 200, argc > 2 ? std::atof(argv[2]) : 1);
-}
+int main(int argc, char** argv) { return msrt::testing::Soak(argc > 1 ? std::atoi(argv[1]) : 200, argc > 2 ? std::atof(argv[2]) : 1); }

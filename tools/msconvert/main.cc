@@ -58,7 +58,8 @@ int Convert(const Arguments& a) {
     auto reports = RunPasses(context, {.disabled = a.disabled, .validate = true}, &*module);
     if (!reports.ok()) return Fail(reports.status());
     for (const PassReport& r : *reports) {
-      if (!a.quiet) std::printf("%-16s %5zu -> %5zu nodes %8.1f ms\n", std::string(r.name).c_str(), r.nodes_before, r.nodes_after, r.millis);
+      if (!a.quiet)
+        std::printf("%-16s %5zu -> %5zu nodes %8.1f ms\n", std::string(r.name).c_str(), r.nodes_before, r.nodes_after, r.millis);
     }
   }
   status = WriteModel(*module, a.output, DefaultIo());
@@ -76,7 +77,8 @@ int Main(int argc, char** argv) {
   app.footer(ZooList());
   app.add_option("input", a.input, "zoo:NAME")->required();
   app.add_option("output", a.output, "the .msrt file to write")->required();
-  app.add_option("--optimize", a.optimize, "none: write the graph as it comes; default: run the passes first")->check(CLI::IsMember({"none", "default"}));
+  app.add_option("--optimize", a.optimize, "none: write the graph as it comes; default: run the passes first")
+      ->check(CLI::IsMember({"none", "default"}));
   app.add_option("--disable", a.disabled, "a pass to leave out (may be given several times)");
   app.add_flag("--quiet", a.quiet, "print errors only");
   auto* sizes = app.add_option_group("sizes of zoo networks", "0 or absent: the usual value; batch and sequence are open unless given");

@@ -82,9 +82,10 @@ ValueId Net::BatchNorm(ValueId x) {
 }
 
 ValueId Net::MaxPool(ValueId x, int64_t kernel, int64_t stride, int64_t pad) {
-  return Op("MaxPool", {x}, {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
-                             {"strides", std::vector<int64_t>{stride, stride}},
-                             {"pads", std::vector<int64_t>{pad, pad, pad, pad}}});
+  return Op("MaxPool", {x},
+            {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
+             {"strides", std::vector<int64_t>{stride, stride}},
+             {"pads", std::vector<int64_t>{pad, pad, pad, pad}}});
 }
 
 ValueId Net::Linear(ValueId x, int64_t out) {

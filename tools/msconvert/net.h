@@ -28,8 +28,8 @@ class Net {
   ValueId BatchNorm(ValueId x);
   ValueId Relu(ValueId x) { return Op("Relu", {x}); }
   ValueId MaxPool(ValueId x, int64_t kernel, int64_t stride, int64_t pad);
-  ValueId Linear(ValueId x, int64_t out);       // Gemm with bias on rank 2
-  ValueId Dense(ValueId x, int64_t out);        // MatMul + Add on the last dim, any rank
+  ValueId Linear(ValueId x, int64_t out);  // Gemm with bias on rank 2
+  ValueId Dense(ValueId x, int64_t out);   // MatMul + Add on the last dim, any rank
   ValueId LayerNorm(ValueId x);
   ValueId Embedding(ValueId ids, int64_t rows, int64_t columns);
 

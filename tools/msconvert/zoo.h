@@ -13,13 +13,13 @@ namespace msrt::zoo {
 // 0 means the network's usual value.
 struct Options {
   uint64_t seed = 1;
-  int64_t batch = 0;       // 0: open, named "batch"
-  int64_t image = 0;       // height and width
-  bool open_image = false; // height and width stay open, named "height" and "width"
-  int64_t width = 0;       // channels of the first stage, or hidden size
-  int64_t classes = 0;     // or vocabulary
+  int64_t batch = 0;        // 0: open, named "batch"
+  int64_t image = 0;        // height and width
+  bool open_image = false;  // height and width stay open, named "height" and "width"
+  int64_t width = 0;        // channels of the first stage, or hidden size
+  int64_t classes = 0;      // or vocabulary
   int64_t layers = 0, heads = 0;
-  int64_t sequence = 0;    // 0: open, named "sequence"
+  int64_t sequence = 0;  // 0: open, named "sequence"
 };
 
 struct Entry {

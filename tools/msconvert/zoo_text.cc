@@ -23,7 +23,8 @@ Tokens Embed(Net& net, const Options& o, const Sizes& s) {
   const ValueId table = net.Normal("positions", {s.positions, s.hidden}, 0.1);
   ValueId positions;
   if (o.sequence != 0) {
-    positions = net.Op("Slice", {table}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{length}}, {"axes", std::vector<int64_t>{0}}});
+    positions = net.Op("Slice", {table},
+                       {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{length}}, {"axes", std::vector<int64_t>{0}}});
   } else {
     const ValueId end = net.Op("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
     const ValueId start = net.Op("Sub", {end, end});

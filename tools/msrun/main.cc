@@ -43,11 +43,21 @@ std::vector<double> AsDoubles(const TensorView& t) {
   std::vector<double> out(static_cast<size_t>(t.elements()));
   for (size_t i = 0; i < out.size(); ++i) {
     switch (t.dtype) {
-      case DType::kF64: out[i] = t.As<double>()[i]; break;
-      case DType::kF32: out[i] = t.As<float>()[i]; break;
-      case DType::kI64: out[i] = static_cast<double>(t.As<int64_t>()[i]); break;
-      case DType::kI32: out[i] = t.As<int32_t>()[i]; break;
-      default: out[i] = t.As<uint8_t>()[i * static_cast<size_t>(BitsOf(t.dtype)) / 8]; break;
+      case DType::kF64:
+        out[i] = t.As<double>()[i];
+        break;
+      case DType::kF32:
+        out[i] = t.As<float>()[i];
+        break;
+      case DType::kI64:
+        out[i] = static_cast<double>(t.As<int64_t>()[i]);
+        break;
+      case DType::kI32:
+        out[i] = t.As<int32_t>()[i];
+        break;
+      default:
+        out[i] = t.As<uint8_t>()[i * static_cast<size_t>(BitsOf(t.dtype)) / 8];
+        break;
     }
   }
   return out;
@@ -60,9 +70,11 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
     MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
     const std::string& name = session.graph().value(session.graph().outputs[i]).name;
     MSRT_ASSIGN_OR_RETURN(const ConstTensor reference, ReadNpy(StrCat(a.check_dir, "/", FileNameFor(name), ".npy"), out.dtype));
-    if (!(reference.dims == out.dims)) return InvalidArgument("output '", name, "' has shape ", out.dims, ", the reference has ", reference.dims);
+    if (!(reference.dims == out.dims))
+      return InvalidArgument("output '", name, "' has shape ", out.dims, ", the reference has ", reference.dims);
     const std::vector<double> got = AsDoubles(out);
-    const std::vector<double> want = AsDoubles({reference.dtype, reference.dims, Layout::kPlain, const_cast<std::byte*>(reference.bytes.data())});
+    const std::vector<double> want =
+        AsDoubles({reference.dtype, reference.dims, Layout::kPlain, const_cast<std::byte*>(reference.bytes.data())});
     double low = INFINITY, high = -INFINITY, difference = 0;
     size_t where = 0;
     for (size_t k = 0; k < got.size(); ++k) {
@@ -75,9 +87,11 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
       }
     }
     const double range = high > low ? high - low : 1;
-    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference, difference / range, where);
+    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference,
+                difference / range, where);
     if (!(difference <= a.rtol * range)) {
-      worst = InvalidArgument("output '", name, "' differs from the reference by ", difference / range, " of its range, allowed is ", a.rtol);
+      worst =
+          InvalidArgument("output '", name, "' differs from the reference by ", difference / range, " of its range, allowed is ", a.rtol);
     }
   }
   return worst;
@@ -90,7 +104,8 @@ Status Dump(const Arguments& a, const Workload& w) {
       MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), a.model));
       std::cout << Print(module);
     } else if (what == "passes") {
-      for (const PassReport& p : w.model->passes) std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
+      for (const PassReport& p : w.model->passes)
+        std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
       std::cout << Print(w.model->module);
     } else if (what == "placement") {
       std::cout << Explain(program);
@@ -138,7 +153,8 @@ int RunOnce(const Arguments& a) {
   for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {
     const auto out = w->session->Output(i);
     if (!out.ok()) return Fail(out.status());
-    std::printf("output     %s %s %s", w->session->graph().value(w->session->graph().outputs[i]).name.c_str(), std::string(DTypeName(out->dtype)).c_str(), ShapeText(out->dims).c_str());
+    std::printf("output     %s %s %s", w->session->graph().value(w->session->graph().outputs[i]).name.c_str(),
+                std::string(DTypeName(out->dtype)).c_str(), ShapeText(out->dims).c_str());
     if (IsFloat(out->dtype) || out->dtype == DType::kI64 || out->dtype == DType::kI32) {
       const std::vector<double> values = AsDoubles(*out);
       std::printf(" [");
@@ -174,16 +190,25 @@ int Info(const Arguments& a) {
     for (const Node& n : g.nodes) ops[OpName(n)] = ops.value(OpName(n), 0) + 1;
     for (uint32_t v = 0; v < g.value_count(); ++v) weights += g.value(ValueId(v)).constant ? g.value(ValueId(v)).constant->bytes.size() : 0;
   }
-  const Json info{{"name", module->name}, {"producer", module->producer}, {"graphs", module->graphs.size()}, {"nodes", graph.nodes.size()}, {"weights_bytes", weights},
-                  {"inputs", inputs}, {"outputs", outputs}, {"states", states}, {"ops", ops}};
+  const Json info{{"name", module->name},
+                  {"producer", module->producer},
+                  {"graphs", module->graphs.size()},
+                  {"nodes", graph.nodes.size()},
+                  {"weights_bytes", weights},
+                  {"inputs", inputs},
+                  {"outputs", outputs},
+                  {"states", states},
+                  {"ops", ops}};
   if (!a.json.empty()) {
     const Status status = WriteText(a.json, info.dump(2));
     return status.ok() ? 0 : Fail(status);
   }
-  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", module->name.c_str(), module->producer.c_str(), graph.nodes.size(), module->graphs.size(),
-              static_cast<double>(weights) * 1e-6);
+  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", module->name.c_str(), module->producer.c_str(), graph.nodes.size(),
+              module->graphs.size(), static_cast<double>(weights) * 1e-6);
   for (const char* kind : {"inputs", "outputs", "states"}) {
-    for (const Json& port : info[kind]) std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(), port["type"].get<std::string>().c_str(), port.contains("dims") ? port["dims"].dump().c_str() : "");
+    for (const Json& port : info[kind])
+      std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(),
+                  port["type"].get<std::string>().c_str(), port.contains("dims") ? port["dims"].dump().c_str() : "");
   }
   for (const auto& [op, count] : ops.items()) std::printf("  %-32s %d\n", op.c_str(), count.get<int>());
   return 0;
@@ -194,7 +219,8 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
   app->add_option("--shape", a->shapes, "NAME=1x3x224x224, for open dims");
   app->add_option("--threads", a->threads, "0: one for each core");
   app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
-  app->add_option("--accuracy", a->accuracy, "exact: only kernels whose bits do not depend on how work is cut")->check(CLI::IsMember({"exact", "default", "fast"}));
+  app->add_option("--accuracy", a->accuracy, "exact: only kernels whose bits do not depend on how work is cut")
+      ->check(CLI::IsMember({"exact", "default", "fast"}));
   app->add_option("--disable", a->disabled_passes, "a pass to leave out, or 'all'");
   app->add_option("--seed", a->seed, "of random inputs");
   app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take");

@@ -13,9 +13,9 @@ struct NpyType {
   std::string_view code;
   DType dtype;
 };
-constexpr NpyType kTypes[] = {{"<f8", DType::kF64}, {"<f4", DType::kF32}, {"<f2", DType::kF16}, {"|i1", DType::kI8},  {"<i2", DType::kI16},
-                              {"<i4", DType::kI32}, {"<i8", DType::kI64}, {"|u1", DType::kU8},  {"<u2", DType::kU16}, {"<u4", DType::kU32},
-                              {"<u8", DType::kU64}, {"|b1", DType::kBool}};
+constexpr NpyType kTypes[] = {{"<f8", DType::kF64}, {"<f4", DType::kF32}, {"<f2", DType::kF16}, {"|i1", DType::kI8},
+                              {"<i2", DType::kI16}, {"<i4", DType::kI32}, {"<i8", DType::kI64}, {"|u1", DType::kU8},
+                              {"<u2", DType::kU16}, {"<u4", DType::kU32}, {"<u8", DType::kU64}, {"|b1", DType::kBool}};
 
 // The element type that a file has for one of ours.
 DType StoredAs(DType dtype) {
@@ -40,7 +40,8 @@ Result<std::string_view> Field(std::string_view header, std::string_view key, co
 
 Result<Dims> ParseShape(std::string_view text, const std::string& path) {
   const size_t close = text.find(')');
-  if (text.empty() || text[0] != '(' || close == std::string_view::npos) return InvalidArgument("file '", path, "': bad shape in the .npy header");
+  if (text.empty() || text[0] != '(' || close == std::string_view::npos)
+    return InvalidArgument("file '", path, "': bad shape in the .npy header");
   Dims dims;
   const char* p = text.data() + 1;
   const char* end = text.data() + close;
@@ -51,7 +52,8 @@ Result<Dims> ParseShape(std::string_view text, const std::string& path) {
     }
     int64_t dim = -1;
     const auto [next, error] = std::from_chars(p, end, dim);
-    if (error != std::errc() || dim < 0 || dims.rank() == kMaxRank) return InvalidArgument("file '", path, "': bad shape in the .npy header");
+    if (error != std::errc() || dim < 0 || dims.rank() == kMaxRank)
+      return InvalidArgument("file '", path, "': bad shape in the .npy header");
     dims.push_back(dim);
     p = next;
   }

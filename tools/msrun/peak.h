@@ -6,7 +6,7 @@
 namespace msrt {
 
 struct MachinePeak {
-  double gflops = 0;            // f32 fused multiply-adds on all threads of the team, two operations each
+  double gflops = 0;             // f32 fused multiply-adds on all threads of the team, two operations each
   double gbytes_per_second = 0;  // reading memory that no cache holds
 };
 MachinePeak MeasurePeak(ParallelFor& parallel);

@@ -77,16 +77,30 @@ Result<ConstTensor> RandomInput(const Value& input, const Dims& dims, std::mt199
   const auto token = [&] { return mask ? 1 : static_cast<int>(random() % 100); };
   const DType t = input.type.dtype;
   switch (t) {
-    case DType::kF64: return Fill<double>(t, dims, [&] { return static_cast<double>(normal(random)); });
-    case DType::kF32: return Fill<float>(t, dims, [&] { return normal(random); });
-    case DType::kF16: return Fill<Half>(t, dims, [&] { return Half(normal(random)); });
-    case DType::kBF16: return Fill<BFloat16>(t, dims, [&] { return BFloat16(normal(random)); });
-    case DType::kI64: case DType::kU64: return Fill<int64_t>(t, dims, token);
-    case DType::kI32: case DType::kU32: return Fill<int32_t>(t, dims, token);
-    case DType::kI16: case DType::kU16: return Fill<int16_t>(t, dims, [&] { return static_cast<int16_t>(token()); });
-    case DType::kI8: case DType::kU8: return Fill<int8_t>(t, dims, [&] { return static_cast<int8_t>(token()); });
-    case DType::kBool: return Fill<uint8_t>(t, dims, [&] { return static_cast<uint8_t>(mask || random() % 2 == 0); });
-    default: return Unsupported("input '", input.name, "' has type ", t, ": give it with --input");
+    case DType::kF64:
+      return Fill<double>(t, dims, [&] { return static_cast<double>(normal(random)); });
+    case DType::kF32:
+      return Fill<float>(t, dims, [&] { return normal(random); });
+    case DType::kF16:
+      return Fill<Half>(t, dims, [&] { return Half(normal(random)); });
+    case DType::kBF16:
+      return Fill<BFloat16>(t, dims, [&] { return BFloat16(normal(random)); });
+    case DType::kI64:
+    case DType::kU64:
+      return Fill<int64_t>(t, dims, token);
+    case DType::kI32:
+    case DType::kU32:
+      return Fill<int32_t>(t, dims, token);
+    case DType::kI16:
+    case DType::kU16:
+      return Fill<int16_t>(t, dims, [&] { return static_cast<int16_t>(token()); });
+    case DType::kI8:
+    case DType::kU8:
+      return Fill<int8_t>(t, dims, [&] { return static_cast<int8_t>(token()); });
+    case DType::kBool:
+      return Fill<uint8_t>(t, dims, [&] { return static_cast<uint8_t>(mask || random() % 2 == 0); });
+    default:
+      return Unsupported("input '", input.name, "' has type ", t, ": give it with --input");
   }
 }
 
@@ -152,7 +166,8 @@ Result<Workload> Prepare(const Arguments& a) {
 
   const Graph& graph = w.session->graph();
   for (const auto& [name, text] : shapes) {
-    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; })) return UnknownName(graph, name);
+    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; }))
+      return UnknownName(graph, name);
   }
   std::mt19937_64 random(a.seed);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -165,7 +180,8 @@ Result<Workload> Prepare(const Arguments& a) {
       MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(input, shapes));
       MSRT_ASSIGN_OR_RETURN(tensor, RandomInput(input, dims, random));
     }
-    MSRT_RETURN_IF_ERROR(w.session->SetInput(i, {tensor.dtype, tensor.dims, Layout::kPlain, const_cast<std::byte*>(tensor.bytes.data())}, tensor.owner));
+    MSRT_RETURN_IF_ERROR(
+        w.session->SetInput(i, {tensor.dtype, tensor.dims, Layout::kPlain, const_cast<std::byte*>(tensor.bytes.data())}, tensor.owner));
     w.inputs.push_back(std::move(tensor));
   }
   return w;
