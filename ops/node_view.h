@@ -11,11 +11,17 @@ namespace msrt {
 class NodeView {
  public:
   NodeView(const Graph& graph, const Node& node);
+  NodeView(const NodeView&) = delete;
+  NodeView& operator=(const NodeView&) = delete;
+  // Lives as long as this object: do not bind it to a name if the NodeView has none.
   const OpView& op() const { return view_; }
 
  private:
-  std::vector<const Type*> inputs_, outputs_;
-  std::vector<const ConstTensor*> constants_;
+  static constexpr size_t kInline = 8;  // validation makes a view for each node of a model; few have more inputs and outputs
+  const Type* inline_types_[2 * kInline];
+  const ConstTensor* inline_constants_[kInline];
+  std::vector<const Type*> more_types_;
+  std::vector<const ConstTensor*> more_constants_;
   OpView view_;
 };
 
