@@ -129,7 +129,9 @@ Status Validator::CheckStates() const {
     if (Status status = CheckType(module_, slot.type); !status.ok()) return fail(std::move(status));
     if (Status status = CheckConstant(slot.initial); !status.ok()) return fail(std::move(status));
     const auto merged = MergeTypes(slot.type, slot.initial.type());
-    if (!merged.ok()) return fail(InvalidModel("is ", slot.type, ", its initial data ", slot.initial.type(), ": ", merged.status().message()));
+    if (!merged.ok()) {
+      return fail(InvalidModel("is ", slot.type, ", its initial data ", slot.initial.type(), ": ", merged.status().message()));
+    }
   }
   return OkStatus();
 }
@@ -137,7 +139,9 @@ Status Validator::CheckStates() const {
 Status Validator::CheckEntries() const {
   if (module_.entries.empty()) return InvalidModel("the module has no entry: no graph of it can be run");
   for (uint32_t entry : module_.entries) {
-    if (entry >= module_.graphs.size()) return InvalidModel("entry graph ", entry, " does not exist, the module has ", module_.graphs.size());
+    if (entry >= module_.graphs.size()) {
+      return InvalidModel("entry graph ", entry, " does not exist, the module has ", module_.graphs.size());
+    }
   }
   return OkStatus();
 }
@@ -223,8 +227,8 @@ Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
   const StateSlot& state = module_.states[slot];
   const auto merged = MergeTypes(state.type, graph.value(value).type);
   if (merged.ok()) return OkStatus();
-  return InvalidModel(read ? "reads " : "writes ", graph.value(value).type, read ? " from" : " to", " state ", slot, " '", state.name, "' of type ",
-                      state.type, ": ", merged.status().message());
+  return InvalidModel(read ? "reads " : "writes ", graph.value(value).type, read ? " from" : " to", " state ", slot, " '", state.name,
+                      "' of type ", state.type, ": ", merged.status().message());
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ TEST(Validate, RefusesAContradictionAndSaysWhy) {
   Draft d;
   const ValueId x = d.graph->AddInput("x", kMatrix);
   d.Add("", "Softmax", {x}, {}, Type::Tensor(DType::kF32, {2, 5}));
-  ExpectInvalid(d, "graph 0 'main': node 0 'n0' (Softmax): output 0 'v1' is declared f32[2, 5], but inputs (f32[2, 3]) give f32[2, 3]: dim 1 is 5");
+  ExpectInvalid(
+      d, "graph 0 'main': node 0 'n0' (Softmax): output 0 'v1' is declared f32[2, 5], but inputs (f32[2, 3]) give f32[2, 3]: dim 1 is 5");
 }
 
 TEST(Validate, RefusesABadAttributeAndABadShape) {

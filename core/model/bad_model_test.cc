@@ -138,7 +138,9 @@ constexpr BadTables kBadTables[] = {
     {"UnrankedWithDims", kBad, "has dims though its rank is unknown", [](fbs::ModelT& m) { TypeOfValue(m, 2).dims = {1}; }},
     {"TooManyElements", kBad, "more than 2^56 elements", [](fbs::ModelT& m) { TypeOfValue(m, 0).dims.assign(8, int64_t{1} << 32); }},
     {"ElementsWrapToZero", kBad, "more than 2^56 elements",
-     [](fbs::ModelT& m) { TypeOfValue(m, 3).dims = {int64_t{1} << 32, int64_t{1} << 32, 0}; }},
+     [](fbs::ModelT& m) {
+       TypeOfValue(m, 3).dims = {int64_t{1} << 32, int64_t{1} << 32, 0};
+     }},
     {"DimTooLarge", kLimit, "dim 0 is 1099511627777", [](fbs::ModelT& m) { TypeOfValue(m, 0).dims[0] = (int64_t{1} << 40) + 1; }},
     {"ListOfNothing", kBad, "refers to type 4294967295", [](fbs::ModelT& m) { TypeOfKind(m, 1).element = UINT32_MAX; }},
     {"ListOfItself", kBad, "must refer to a type before it",
@@ -176,7 +178,8 @@ constexpr BadTables kBadTables[] = {
     {"StateType", kBad, "state 0 'cache': type 99 does not exist", [](fbs::ModelT& m) { m.states[0]->type = 99; }},
     {"StateList", kBad, "state 0 'cache': is not a tensor", [](fbs::ModelT& m) { m.states[0]->type = ValueAt(m, 9).type; }},
     {"StateInitial", kBad, "state 1 'count': constant 99 does not exist", [](fbs::ModelT& m) { m.states[1]->initial = 99; }},
-    {"StateElementType", kBad, "has element type f32, its initial data i64", [](fbs::ModelT& m) { m.states[0]->initial = m.states[1]->initial; }},
+    {"StateElementType", kBad, "has element type f32, its initial data i64",
+     [](fbs::ModelT& m) { m.states[0]->initial = m.states[1]->initial; }},
     {"StateDims", kBad, "has dims [s1, 2], its initial data [0, 3]", [](fbs::ModelT& m) { m.states[0]->initial = ValueAt(m, 6).constant; }},
     {"StateRank", kBad, "has dims [s1, 2], its initial data [16]", [](fbs::ModelT& m) { m.states[0]->initial = ValueAt(m, 5).constant; }},
     {"PackedConstant", kBad, "packed weight 0: constant 99", [](fbs::ModelT& m) { m.packed[0]->constant = 99; }},
@@ -186,10 +189,7 @@ constexpr BadTables kBadTables[] = {
 
     // Graphs and nodes.
     {"NoEntry", kBad, "the model has no entry", [](fbs::ModelT& m) { m.entries.clear(); }},
-    {"NoGraph", kBad, "entries: graph 0 does not exist",
-     [](fbs::ModelT& m) {
-       m.graphs.clear();
-     }},
+    {"NoGraph", kBad, "entries: graph 0 does not exist", [](fbs::ModelT& m) { m.graphs.clear(); }},
     {"EntryOutOfRange", kBad, "entries: graph 3 does not exist, there are 3", [](fbs::ModelT& m) { m.entries[1] = 3; }},
     {"EntryTwice", kBad, "entries: graph 0 is named twice", [](fbs::ModelT& m) { m.entries[1] = 0; }},
     {"ValueType", kBad, "graph 0 'main': value 0 'x': type 99 does not exist", [](fbs::ModelT& m) { ValueAt(m, 0).type = 99; }},
@@ -197,41 +197,49 @@ constexpr BadTables kBadTables[] = {
     {"NodeOp", kBad, "node 0 'product' (?): op 99 does not exist", [](fbs::ModelT& m) { NodeAt(m, 0).op = 99; }},
     {"InputOutOfRange", kBad, "node 0 'product' (MatMul): input 1 is value 12, the graph has 12 values",
      [](fbs::ModelT& m) { NodeAt(m, 0).inputs[1] = 12; }},
-    {"OutputOutOfRange", kBad, "node 0 'product' (MatMul): output 0 is value 4000000000", [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 4000000000; }},
+    {"OutputOutOfRange", kBad, "node 0 'product' (MatMul): output 0 is value 4000000000",
+     [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 4000000000; }},
     {"TwoProducers", kBad, "node 1 'widget' (test.Widget): output 3 is value 8 'h', which node 0 'product' (MatMul) already gives",
      [](fbs::ModelT& m) { NodeAt(m, 1).outputs[3] = 8; }},
     {"OutputTwiceInNode", kBad, "which node 1 'widget' (test.Widget) already gives", [](fbs::ModelT& m) { NodeAt(m, 1).outputs[1] = 9; }},
-    {"OutputIsConstant", kBad, "output 0 is value 3 'w', which a constant already gives", [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 3; }},
+    {"OutputIsConstant", kBad, "output 0 is value 3 'w', which a constant already gives",
+     [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 3; }},
     {"OutputIsInput", kBad, "output 0 is value 0 'x', which an input of the graph already gives",
      [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 0; }},
     {"Order", kBad, "node 0 'widget' (test.Widget): input 0 is value 8 'h', which no earlier node",
      [](fbs::ModelT& m) { std::swap(m.graphs[0]->nodes[0], m.graphs[0]->nodes[1]); }},
-    {"UsesItself", kBad, "node 0 'product' (MatMul): input 0 is value 8 'h', which no earlier", [](fbs::ModelT& m) { NodeAt(m, 0).inputs[0] = 8; }},
+    {"UsesItself", kBad, "node 0 'product' (MatMul): input 0 is value 8 'h', which no earlier",
+     [](fbs::ModelT& m) { NodeAt(m, 0).inputs[0] = 8; }},
     {"GraphInputOutOfRange", kBad, "graph 0 'main': input 0 is value 50", [](fbs::ModelT& m) { m.graphs[0]->inputs[0] = 50; }},
     {"GraphInputNone", kBad, "graph 0 'main': input 0 is value 4294967295", [](fbs::ModelT& m) { m.graphs[0]->inputs[0] = UINT32_MAX; }},
-    {"GraphInputTwice", kBad, "input 1 is value 0 'x', which an input of the graph already gives", [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 0; }},
-    {"GraphInputConstant", kBad, "input 1 is value 3 'w', which a constant already gives", [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 3; }},
+    {"GraphInputTwice", kBad, "input 1 is value 0 'x', which an input of the graph already gives",
+     [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 0; }},
+    {"GraphInputConstant", kBad, "input 1 is value 3 'w', which a constant already gives",
+     [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 3; }},
     {"GraphOutputOutOfRange", kBad, "graph 1 'body': output 0 is value 2", [](fbs::ModelT& m) { m.graphs[1]->outputs[0] = 2; }},
     {"GraphOutputNone", kBad, "output 0 is value 4294967295", [](fbs::ModelT& m) { m.graphs[1]->outputs[0] = UINT32_MAX; }},
     {"GraphOutputWithoutSource", kBad, "graph 1 'body': output 0 is value 1 '', which no node",
-     [](fbs::ModelT& m) {
-       m.graphs[1]->nodes.clear();
-     }},
+     [](fbs::ModelT& m) { m.graphs[1]->nodes.clear(); }},
 
     // Attributes.
-    {"AttrUnnamed", kBad, "node 1 'widget' (test.Widget): attribute 2: has no name", [](fbs::ModelT& m) { NodeAt(m, 1).attrs[2]->name = ""; }},
+    {"AttrUnnamed", kBad, "node 1 'widget' (test.Widget): attribute 2: has no name",
+     [](fbs::ModelT& m) { NodeAt(m, 1).attrs[2]->name = ""; }},
     {"AttrTwice", kBad, "attribute 'int' is given twice", [](fbs::ModelT& m) { NodeAt(m, 1).attrs[3]->name = "int"; }},
     {"AttrKind", kBad, "attribute 'int': kind 10 is unknown", [](fbs::ModelT& m) { AttrNamed(m, "int").kind = 10; }},
     {"AttrFloatMissing", kBad, "attribute 'float': is a float without a value",
      [](fbs::ModelT& m) { AttrNamed(m, "float").f = flatbuffers::nullopt; }},
     {"AttrStringNotUtf8", kBad, "attribute 'string': text is not UTF-8", [](fbs::ModelT& m) { AttrNamed(m, "string").s = "\xc3"; }},
-    {"AttrStringsNotUtf8", kBad, "attribute 'strings': text is not UTF-8", [](fbs::ModelT& m) { AttrNamed(m, "strings").strings[1]->value = "\xc3"; }},
+    {"AttrStringsNotUtf8", kBad, "attribute 'strings': text is not UTF-8",
+     [](fbs::ModelT& m) { AttrNamed(m, "strings").strings[1]->value = "\xc3"; }},
     {"AttrElementType", kBad, "attribute 'dtype': element type 21 is unknown", [](fbs::ModelT& m) { AttrNamed(m, "dtype").i = 21; }},
-    {"AttrElementTypeNegative", kBad, "attribute 'dtype': element type -1 is unknown", [](fbs::ModelT& m) { AttrNamed(m, "dtype").i = -1; }},
+    {"AttrElementTypeNegative", kBad, "attribute 'dtype': element type -1 is unknown",
+     [](fbs::ModelT& m) { AttrNamed(m, "dtype").i = -1; }},
     {"AttrTensor", kBad, "attribute 'tensor': constant 99 does not exist", [](fbs::ModelT& m) { AttrNamed(m, "tensor").i = 99; }},
-    {"AttrTensorNegative", kBad, "attribute 'tensor': constant 18446744073709551615", [](fbs::ModelT& m) { AttrNamed(m, "tensor").i = -1; }},
+    {"AttrTensorNegative", kBad, "attribute 'tensor': constant 18446744073709551615",
+     [](fbs::ModelT& m) { AttrNamed(m, "tensor").i = -1; }},
     {"AttrGraph", kBad, "attribute 'graph': graph 3 does not exist, there are 3", [](fbs::ModelT& m) { AttrNamed(m, "graph").i = 3; }},
-    {"AttrGraphWraps", kBad, "attribute 'graph': graph 4294967297", [](fbs::ModelT& m) { AttrNamed(m, "graph").i = (int64_t{1} << 32) + 1; }},
+    {"AttrGraphWraps", kBad, "attribute 'graph': graph 4294967297",
+     [](fbs::ModelT& m) { AttrNamed(m, "graph").i = (int64_t{1} << 32) + 1; }},
     {"AttrGraphs", kBad, "attribute 'graphs': graph 8 does not exist", [](fbs::ModelT& m) { AttrNamed(m, "graphs").ints[1] = 8; }},
 };
 
@@ -344,7 +352,8 @@ TEST(BadModel, SharedVectorsAreRefused) {
   const auto name = builder.CreateString("n");
   std::vector<flatbuffers::Offset<fbs::Node>> nodes;
   for (int n = 0; n < 20; ++n) {
-    const auto attr = fbs::CreateAttr(builder, builder.CreateString("a"), static_cast<uint8_t>(AttrKind::kInts), 0, flatbuffers::nullopt, 0, ints);
+    const auto attr =
+        fbs::CreateAttr(builder, builder.CreateString("a"), static_cast<uint8_t>(AttrKind::kInts), 0, flatbuffers::nullopt, 0, ints);
     nodes.push_back(fbs::CreateNode(builder, 0, name, 0, 0, builder.CreateVector(&attr, 1)));
   }
   const auto op = fbs::CreateOp(builder, 0, builder.CreateString("Op"));

@@ -136,14 +136,17 @@ Status StructureCheck::CheckSegments() {
     const fbs::Segment* segment = model_.segments()->Get(i);
     const int log2 = segment->alignment_log2();
     if (log2 < kMinSegmentAlignmentLog2 || log2 > kMaxSegmentAlignmentLog2) {
-      return InvalidModel("segment ", i, ": alignment 2^", log2, ", must be 2^", kMinSegmentAlignmentLog2, " to 2^", kMaxSegmentAlignmentLog2);
+      return InvalidModel("segment ", i, ": alignment 2^", log2, ", must be 2^", kMinSegmentAlignmentLog2, " to 2^",
+                          kMaxSegmentAlignmentLog2);
     }
     uint64_t begin;
     if (!CheckedAlignUp(end, uint64_t{1} << log2, &begin) || segment->offset() != begin) {
-      return InvalidModel("segment ", i, ": begins at byte ", segment->offset(), ", must be the first multiple of 2^", log2, " from byte ", end);
+      return InvalidModel("segment ", i, ": begins at byte ", segment->offset(), ", must be the first multiple of 2^", log2, " from byte ",
+                          end);
     }
     if (!RangeFits(begin, segment->bytes(), header_.file_bytes)) {
-      return InvalidModel("segment ", i, ": ", segment->bytes(), " bytes at ", begin, " end beyond the file of ", header_.file_bytes, " bytes");
+      return InvalidModel("segment ", i, ": ", segment->bytes(), " bytes at ", begin, " end beyond the file of ", header_.file_bytes,
+                          " bytes");
     }
     end = begin + segment->bytes();
   }
@@ -264,7 +267,9 @@ Status StructureCheck::CheckConstants() {
     if (tensor.bytes() != bytes) {
       return InvalidModel("constant ", i, ": ", tensor, " needs ", tensor.bytes(), " bytes, its data has ", bytes);
     }
-    if (bytes > limits_.max_tensor_bytes) return LimitExceeded("constant ", i, ": ", bytes, " bytes, the limit is ", limits_.max_tensor_bytes);
+    if (bytes > limits_.max_tensor_bytes) {
+      return LimitExceeded("constant ", i, ": ", bytes, " bytes, the limit is ", limits_.max_tensor_bytes);
+    }
   }
   return OkStatus();
 }
@@ -300,7 +305,8 @@ Status StructureCheck::CheckInitial(const fbs::State& state) {
   if (type->kind() != static_cast<uint8_t>(TypeKind::kTensor)) return InvalidModel("is not a tensor");
   const fbs::Type* initial = model_.types()->Get(model_.constants()->Get(state.initial())->type());
   if (initial->dtype() != type->dtype()) {
-    return InvalidModel("has element type ", static_cast<DType>(type->dtype()), ", its initial data ", static_cast<DType>(initial->dtype()));
+    return InvalidModel("has element type ", static_cast<DType>(type->dtype()), ", its initial data ",
+                        static_cast<DType>(initial->dtype()));
   }
   const Dims dims = DimsOf(*type), data = DimsOf(*initial);
   bool fits = type->unranked() || dims.rank() == data.rank();

@@ -243,7 +243,9 @@ TEST(Load, DigestsFindDamagedWeights) {
 // MSRT_UPDATE_GOLDEN=1 makes files that are missing; existing ones are never touched.
 class Golden : public testing::TestWithParam<const char*> {};
 
-Module GoldenModule(const std::string& name) { return name == "v1.0-everything" ? EverythingModule() : name == "v1.0-known" ? KnownOpsModule() : ChainModule(12); }
+Module GoldenModule(const std::string& name) {
+  return name == "v1.0-everything" ? EverythingModule() : name == "v1.0-known" ? KnownOpsModule() : ChainModule(12);
+}
 
 TEST_P(Golden, LoadsForEver) {
   const std::string base = std::string(MSRT_TEST_DATA "/golden/") + GetParam();

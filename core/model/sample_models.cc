@@ -27,7 +27,8 @@ Type FunctionOf(std::vector<Type> parameters, std::vector<Type> results) {
   return t;
 }
 
-Node MakeNode(std::string name, std::string domain, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs, AttrList attrs = {}) {
+Node MakeNode(std::string name, std::string domain, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+              AttrList attrs = {}) {
   Node node;
   node.name = std::move(name);
   node.domain = std::move(domain);
@@ -57,7 +58,8 @@ Graph MainGraph(Module* module) {
                                                              {Type::UnrankedTensor(DType::kF16)}));
   const ValueId y = g.AddValue("y", Type::Tensor(DType::kF32, {batch, 4}));
   g.nodes.push_back(MakeNode("product", "", "MatMul", {x, w}, {h}));
-  g.nodes.push_back(MakeNode("widget", "test", "Widget", {h, kNoValue, tokens, any, w_again, w_flat, empty, four_bit}, {list, kNoValue, function, y},
+  g.nodes.push_back(MakeNode("widget", "test", "Widget", {h, kNoValue, tokens, any, w_again, w_flat, empty, four_bit},
+                             {list, kNoValue, function, y},
                              {{"int", int64_t{-7}},
                               {"zero", int64_t{0}},
                               {"float", 0.1},

@@ -36,8 +36,8 @@ void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::Mod
 // At least the bytes that the tables take as a FlatBuffer. The builder stops the process beyond 2 GiB, so this comes first.
 uint64_t StructureBytesBound(const fbs::ModelT& m) {
   constexpr uint64_t kTable = 96, kText = 16;
-  uint64_t bytes = 4096 + kTable * (m.metadata.size() + m.data.size() + m.symbols.size() + m.types.size() + m.constants.size() + m.ops.size() +
-                                    m.states.size() + m.packed.size() + m.programs.size());
+  uint64_t bytes = 4096 + kTable * (m.metadata.size() + m.data.size() + m.symbols.size() + m.types.size() + m.constants.size() +
+                                    m.ops.size() + m.states.size() + m.packed.size() + m.programs.size());
   bytes += m.name.size() + m.producer.size() + 4 * m.entries.size();
   for (const auto& entry : m.metadata) bytes += kText + entry->key.size() + entry->value.size();
   for (const auto& symbol : m.symbols) bytes += symbol.size();
