@@ -1,0 +1,31 @@
+// The cost model and the layouts of candidates: no oneDNN here, since Query must stay cheap. Rates were measured on two Zen 3 cores with
+// oneDNN 3.2; they only have to rank layouts and delegates rightly, and they scale with cores.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "core/place/delegate.h"
+
+namespace msrt::onednn {
+
+inline constexpr double kFlopsPerCore = 90e9;
+inline constexpr double kBytesPerCore = 20e9;  // read and written, cache-cold
+inline constexpr double kLaunchSeconds = 2e-6;
+
+inline constexpr Layout kAllLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
+
+// Seconds for work at a fraction of the peak, not less than its memory traffic takes.
+double Roofline(double flops, double efficiency, double bytes);
+// Seconds for `elements` at so many nanoseconds each on one core, not less than the traffic.
+double PerElement(double elements, double nanoseconds, double bytes);
+
+// Whether a tensor may be in this layout for every shape it can have: rank 3 to 5, and for blocks a known multiple of 8 channels.
+bool Admits(const Type& type, Layout layout);
+
+// A candidate for one node with all its activations in one layout; constants and tensors that have no layout stay plain.
+Candidate MakeCandidate(const NodeInfo& node, Layout inputs, Layout outputs, double seconds, std::string_view algorithm);
+// True if input i is an activation of rank 3 to 5, so that a candidate chooses its layout.
+bool HasLayout(const NodeInfo& node, size_t input);
+
+}  // namespace msrt::onednn

@@ -1,0 +1,92 @@
+// Unary ops on the eltwise primitive.
+#include <algorithm>
+#include <limits>
+
+#include "delegates/onednn/cost.h"
+#include "delegates/onednn/post_ops.h"
+#include "delegates/onednn/recipe.h"
+
+namespace msrt::onednn {
+namespace {
+
+using Primitive = dnnl::eltwise_forward;
+
+// One bound of Clip: an attribute, a constant input, or open.
+std::optional<double> Bound(const OpView& op, std::string_view attr, size_t input, double open) {
+  if (op.Has(attr)) return op.Float(attr);
+  if (!op.has_input(input)) return open;
+  const ConstTensor* value = op.constant(input);
+  if (value == nullptr || value->dtype != DType::kF32 || value->As<float>().empty()) return std::nullopt;
+  return value->As<float>()[0];
+}
+
+std::optional<Eltwise> EltwiseOf(const OpView& op) {
+  const std::string_view name = op.op();
+  if (name == "Clip") {
+    const double open = std::numeric_limits<float>::infinity();
+    const auto low = Bound(op, "min", 1, -open), high = Bound(op, "max", 2, open);
+    // ONNX lets the upper bound win where the bounds cross; the library does not say.
+    if (!low || !high || !(*low <= *high)) return std::nullopt;
+    return FindEltwise(name, *low, *high);
+  }
+  if (name == "Gelu") return FindEltwise(op.String("approximate") == "tanh" ? "GeluTanh" : "Gelu", 0, 0);
+  if (name == "HardSigmoid") return FindEltwise(name, op.Float("alpha"), op.Float("beta"));
+  if (name == "LeakyRelu" || name == "Elu" || name == "Swish") return FindEltwise(name, op.Float("alpha"), 0);
+  return FindEltwise(name, 0, 0);
+}
+
+// Nanoseconds an element on one core; what is not named is cheaper than its memory traffic.
+double Nanoseconds(std::string_view name) {
+  if (name == "Tanh" || name == "Mish" || name == "Gelu" || name == "Softplus") return 0.9;
+  if (name == "Exp" || name == "Log" || name == "Sigmoid" || name == "Swish" || name == "Elu") return 0.5;
+  return 0.1;
+}
+
+std::string QueryEltwise(const NodeInfo& node, std::vector<Candidate>* candidates) {
+  const OpView& op = *node.op;
+  if (!EltwiseOf(op)) return op.op() == "Clip" ? "bounds that are not constant or cross" : "no such function in oneDNN";
+  const double seconds = PerElement(static_cast<double>(node.typical->output(0).elements()), Nanoseconds(op.op()), node.bytes);
+  for (const Layout layout : kAllLayouts) {
+    if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
+    Candidate c = MakeCandidate(node, layout, layout, seconds, "jit");
+    c.in_place = {{0u, 0u}};
+    candidates->push_back(std::move(c));
+  }
+  return {};
+}
+
+class EltwiseRecipe final : public Recipe {
+ public:
+  EltwiseRecipe(const NodeInfo& node, const Candidate& candidate, Eltwise eltwise) : Recipe(node, candidate), eltwise_(eltwise) {}
+
+  // The elements are a vector in whatever layout: blocks are full, so all bytes are elements.
+  Status Build(const OpView& op, bool, Plan* plan) const override {
+    const memory::desc desc = DescribePlain({op.input(0).elements()});
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, eltwise_.algorithm, desc, desc, eltwise_.alpha,
+                                               eltwise_.beta, UserScratchpad());
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+    return OkStatus();
+  }
+
+ private:
+  Eltwise eltwise_;
+};
+
+Result<std::shared_ptr<const Recipe>> CompileEltwise(const NodeInfo& node, const Candidate& candidate, const CompileContext&) {
+  const auto eltwise = EltwiseOf(*node.op);
+  if (!eltwise) return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
+  return std::shared_ptr<const Recipe>(std::make_shared<EltwiseRecipe>(node, candidate, *eltwise));
+}
+
+constexpr Rule Unary(std::string_view op) { return {"", op, QueryEltwise, CompileEltwise}; }
+constexpr Rule kEltwiseRules[] = {
+    Unary("Relu"), Unary("LeakyRelu"), Unary("Sigmoid"),  Unary("Tanh"), Unary("HardSigmoid"), Unary("HardSwish"), Unary("Clip"),
+    Unary("Gelu"), Unary("Elu"),       Unary("Swish"),    Unary("Mish"), Unary("Softplus"),    Unary("Exp"),       Unary("Log"),
+    Unary("Abs"),  Unary("Sqrt"),      Unary("Neg"),      Unary("Round"),
+};
+
+}  // namespace
+
+std::span<const Rule> EltwiseRules() { return kEltwiseRules; }
+
+}  // namespace msrt::onednn

@@ -1,0 +1,219 @@
+// MatMul, Gemm and msrt.FusedMatMul. A constant matrix B is an inner product with packed weights, which runs on brgemm kernels with
+// everything fused; all others go through the matmul primitive, which is a plain gemm on AVX2 and takes any strides and batches.
+#include <algorithm>
+
+#include "delegates/onednn/cost.h"
+#include "delegates/onednn/post_ops.h"
+#include "delegates/onednn/recipe.h"
+#include "delegates/onednn/weights.h"
+
+namespace msrt::onednn {
+namespace {
+
+constexpr size_t kA = 0, kB = 1, kBias = 2, kZ = 3;
+using InnerProduct = dnnl::inner_product_forward;
+using MatMul = dnnl::matmul;
+
+double AlphaOf(const OpView& op) { return op.op() == "MatMul" ? 1.0 : op.Float("alpha"); }
+double BetaOf(const OpView& op) { return op.op() == "Gemm" ? op.Float("beta") : 1.0; }
+bool HasBias(const OpView& op) { return op.has_input(kBias) && BetaOf(op) != 0; }
+bool IsTransposed(const OpView& op, std::string_view attr) { return op.op() != "MatMul" && op.Int(attr) != 0; }
+
+// An operand as matrices: dims with all leading ones that are needed, and strides that express a transpose.
+struct Matrices {
+  memory::dims dims, strides;
+  memory::desc desc() const { return memory::desc(dims, memory::data_type::f32, strides); }
+};
+
+// `vector_dim`: where a vector gets its missing dim of 1: before (a row) or after (a column).
+Matrices MatricesOf(Dims dims, bool transposed, bool row_vector, int rank) {
+  if (dims.rank() == 1) dims.insert(row_vector ? 0 : 1, 1);
+  while (dims.rank() < rank) dims.insert(0, 1);
+  Matrices m{ToDnnl(dims), ToDnnl(RowMajorStrides(dims))};
+  if (transposed) {
+    std::swap(m.dims[m.dims.size() - 1], m.dims[m.dims.size() - 2]);
+    std::swap(m.strides[m.strides.size() - 1], m.strides[m.strides.size() - 2]);
+  }
+  return m;
+}
+
+// ---- rules ---------------------------------------------------------------------------------------------------------------------
+
+// With B the same for every batch, all rows of all batches are the rows of one product.
+bool IsOneProduct(const OpView& op) { return op.input(kB).rank() <= 2 && !IsTransposed(op, "transA"); }
+
+std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates) {
+  const OpView& op = *node.op;
+  if (std::string reason = op.domain() == "msrt" ? ActivationRefusal(op) : std::string(); !reason.empty()) return reason;
+  const bool packed = op.constant(kB) != nullptr && IsOneProduct(op);
+  const double seconds = Roofline(node.flops, packed ? 0.93 : 0.75, node.bytes);
+  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, packed ? "brgemm, packed" : "gemm");
+  if (op.has_input(kZ) && op.constant(kZ) == nullptr && AlphaOf(op) == 1) c.in_place = {{uint32_t{kZ}, 0u}};
+  candidates->push_back(std::move(c));
+  return {};
+}
+
+// ---- recipe --------------------------------------------------------------------------------------------------------------------
+
+class MatMulRecipe final : public Recipe {
+ public:
+  MatMulRecipe(const NodeInfo& node, const Candidate& candidate, Allocator* allocator) : Recipe(node, candidate) {
+    const ConstTensor* b = op().constant(kB);
+    if (b == nullptr || b->dims.rank() == 0 || !IsOneProduct(op())) return;
+    // The library wants the weights of an inner product as [outputs, inputs].
+    Matrices m = MatricesOf(b->dims, !IsTransposed(op(), "transB"), false, 2);
+    weights_ = std::make_unique<PackedWeights>(b->bytes.data(), m.desc(), allocator);
+    weight_dims_ = m.dims;
+  }
+
+  Status Pack(const OpView& typical) {
+    if (weights_ == nullptr || typical.input(kA).elements() == 0 || typical.output(0).elements() == 0) return OkStatus();
+    PostOps post_ops;
+    if (!FillPostOps(typical, false, true, &post_ops)) return OkStatus();
+    const InnerProduct::primitive_desc descriptor = DescribeInnerProduct(typical, post_ops);
+    if (descriptor.get(true) == nullptr) return OkStatus();
+    packed_ = descriptor.weights_desc();
+    return weights_->Get(packed_).status();
+  }
+
+  Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
+    PostOps post_ops;
+    if (weights_ != nullptr && FillPostOps(op, shared_residual, true, &post_ops)) {
+      const InnerProduct::primitive_desc descriptor = DescribeInnerProduct(op, post_ops);
+      if (descriptor.get(true) != nullptr && !IsNaive(descriptor)) return AddInnerProduct(op, descriptor, post_ops, plan);
+    }
+    return AddMatMul(op, shared_residual, plan);
+  }
+
+  size_t packed_bytes() const override { return weights_ == nullptr ? 0 : weights_->bytes(); }
+  int residual_input() const override { return op().has_input(kZ) && AlphaOf(op()) == 1 ? int{kZ} : -1; }
+
+ private:
+  // Rows of all batches together.
+  static int64_t Rows(const OpView& op) { return op.input(kA).elements() / op.input(kA).dims.back(); }
+  // A bias of one number for each column, which the primitives add themselves.
+  static bool IsColumnBias(const OpView& op) {
+    if (!HasBias(op) || AlphaOf(op) != 1 || BetaOf(op) != 1) return false;
+    const Dims& bias = op.input(kBias).dims;
+    return bias.rank() > 0 && op.output(0).rank() > 0 && op.input(kB).rank() > 1 && bias.back() == op.output(0).dims.back() &&
+           bias.elements() == bias.back();
+  }
+
+  // The result's dims as the library sees them: [rows, columns] of one product, or [batch..., rows, columns].
+  static Dims ResultDims(const OpView& op, bool one_product) {
+    const bool column = op.input(kB).rank() == 1;
+    if (one_product) return {Rows(op), column ? 1 : op.output(0).dims.back()};
+    Dims dims = op.output(0).dims;
+    if (column) dims.push_back(1);
+    if (op.input(kA).rank() == 1) dims.insert(dims.rank() - 1, 1);
+    return dims;
+  }
+
+  // A tensor that broadcasts to the output, in the dims of ResultDims. False where one product has rows of several batches and the
+  // tensor tells them apart.
+  static bool BroadcastDesc(const OpView& op, const Type& type, bool one_product, memory::desc* desc) {
+    Dims dims = type.dims;
+    while (dims.rank() < op.output(0).rank()) dims.insert(0, 1);
+    if (op.input(kB).rank() == 1) dims.push_back(1);
+    if (op.input(kA).rank() == 1) dims.insert(dims.rank() - 1, 1);
+    if (one_product && dims.rank() != 2) {
+      const int64_t rows = dims.product(0, dims.rank() - 1);
+      if (rows != 1 && rows != Rows(op)) return false;
+      dims = {rows, dims.back()};
+    }
+    *desc = DescribePlain(dims);
+    return true;
+  }
+
+  static bool FillPostOps(const OpView& op, bool shared_residual, bool one_product, PostOps* post_ops) {
+    const double alpha = AlphaOf(op), beta = BetaOf(op);
+    memory::desc desc;
+    if (HasBias(op) && !IsColumnBias(op)) {
+      if (!BroadcastDesc(op, op.input(kBias), one_product, &desc)) return false;
+      // alpha * AB + beta * C = beta * (alpha / beta * AB + C)
+      if (alpha != beta) post_ops->Linear(static_cast<float>(alpha / beta));
+      post_ops->Add(Place::Input(kBias), desc);
+      if (beta != 1) post_ops->Linear(static_cast<float>(beta));
+    } else if (alpha != 1) {
+      post_ops->Linear(static_cast<float>(alpha));
+    }
+    if (op.has_input(kZ)) {
+      if (!BroadcastDesc(op, op.input(kZ), one_product, &desc)) return false;
+      if (shared_residual) post_ops->AddResult();
+      else post_ops->Add(Place::Input(kZ), desc);
+    }
+    if (op.domain() == "msrt") post_ops->Activation(op);
+    return true;
+  }
+
+  InnerProduct::primitive_desc DescribeInnerProduct(const OpView& op, const PostOps& post_ops) const {
+    const memory::desc src = DescribePlain({Rows(op), op.input(kA).dims.back()}), dst = DescribePlain(ResultDims(op, true));
+    const memory::desc bias = IsColumnBias(op) ? DescribePlain({op.output(0).dims.back()}) : memory::desc();
+    const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
+    const auto make = [&](const memory::desc& weights) {
+      return InnerProduct::primitive_desc(Engine(), dnnl::prop_kind::forward_inference, src, weights, bias, dst, attr, true);
+    };
+    return DescribeWithWeights(make, packed_, memory::desc(weight_dims_, memory::data_type::f32, memory::format_tag::any));
+  }
+
+  Status AddInnerProduct(const OpView& op, const InnerProduct::primitive_desc& descriptor, const PostOps& post_ops, Plan* plan) const {
+    MSRT_ASSIGN_OR_RETURN(const void* packed, weights_->Get(descriptor.weights_desc()));
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kA), descriptor.src_desc()},
+                                    {DNNL_ARG_WEIGHTS, Place::Fixed(packed), descriptor.weights_desc()},
+                                    {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
+    if (IsColumnBias(op)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), descriptor.bias_desc()});
+    post_ops.AppendArguments(&arguments);
+    plan->Add<InnerProduct::primitive_desc, InnerProduct>(descriptor, std::move(arguments));
+    return OkStatus();
+  }
+
+  static Status AddMatMul(const OpView& op, bool shared_residual, Plan* plan) {
+    PostOps post_ops;
+    bool one_product = IsOneProduct(op);
+    if (!FillPostOps(op, shared_residual, one_product, &post_ops)) {
+      one_product = false;
+      post_ops = PostOps();
+      FillPostOps(op, shared_residual, false, &post_ops);
+    }
+    const Dims result = ResultDims(op, one_product);
+    const Dims a = one_product ? Dims{Rows(op), op.input(kA).dims.back()} : op.input(kA).dims;
+    const memory::desc src = MatricesOf(a, IsTransposed(op, "transA"), true, result.rank()).desc();
+    const memory::desc weights = MatricesOf(op.input(kB).dims, IsTransposed(op, "transB"), false, result.rank()).desc();
+    const bool column_bias = IsColumnBias(op);
+    Dims bias_dims = Dims::Filled(result.rank(), 1);
+    bias_dims[result.rank() - 1] = result.back();
+    const memory::desc bias = column_bias ? DescribePlain(bias_dims) : memory::desc();
+    const memory::desc dst = DescribePlain(result);
+    const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
+    const MatMul::primitive_desc descriptor = column_bias ? MatMul::primitive_desc(Engine(), src, weights, bias, dst, attr, true)
+                                                          : MatMul::primitive_desc(Engine(), src, weights, dst, attr, true);
+    if (descriptor.get(true) == nullptr) return Unsupported("oneDNN has no product for these shapes");
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kA), src}, {DNNL_ARG_WEIGHTS, Place::Input(kB), weights}, {DNNL_ARG_DST, Place::Output(0), dst}};
+    if (column_bias) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), bias});
+    post_ops.AppendArguments(&arguments);
+    plan->Add<MatMul::primitive_desc, MatMul>(descriptor, std::move(arguments));
+    return OkStatus();
+  }
+
+  std::unique_ptr<PackedWeights> weights_;  // null where B is no constant matrix
+  memory::dims weight_dims_;
+  memory::desc packed_;
+};
+
+Result<std::shared_ptr<const Recipe>> CompileMatMul(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
+  auto recipe = std::make_shared<MatMulRecipe>(node, candidate, context.allocator);
+  MSRT_RETURN_IF_ERROR(recipe->Pack(*node.typical));
+  return std::shared_ptr<const Recipe>(std::move(recipe));
+}
+
+constexpr Rule kMatMulRules[] = {
+    {"", "MatMul", QueryMatMul, CompileMatMul},
+    {"", "Gemm", QueryMatMul, CompileMatMul},
+    {"msrt", "FusedMatMul", QueryMatMul, CompileMatMul},
+};
+
+}  // namespace
+
+std::span<const Rule> MatMulRules() { return kMatMulRules; }
+
+}  // namespace msrt::onednn

@@ -1,0 +1,98 @@
+#include "delegates/onednn/onednn.h"
+
+#include "core/base/str_cat.h"
+#include "delegates/onednn/library.h"
+#include "delegates/onednn/recipe.h"
+#include "ops/registry.h"
+
+namespace msrt {
+namespace {
+
+using onednn::Recipe;
+using onednn::Rule;
+
+const Rule* FindRule(const OpView& op) {
+  static constexpr std::span<const Rule> (*kFamilies[])() = {
+      onednn::ConvolutionRules, onednn::TransposedConvolutionRules, onednn::MatMulRules,  onednn::PoolRules,
+      onednn::NormalizationRules, onednn::SoftmaxRules,             onednn::ReductionRules, onednn::EltwiseRules,
+      onednn::BinaryRules,      onednn::ResamplingRules,            onednn::ConcatRules,
+  };
+  for (const auto family : kFamilies) {
+    for (const Rule& rule : family()) {
+      if (rule.op == op.op() && rule.domain == op.domain()) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+// What every family requires: ranks, concrete typical shapes, f32 data.
+std::string TypeRefusal(const NodeInfo& node) {
+  const auto check = [](const Type& declared, const Type& typical) -> std::string {
+    if (!declared.is_tensor() || !declared.rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
+    if (!IsFloat(declared.dtype)) return kIndexTypes.Has(declared.dtype) ? std::string() : StrCat("elements of type ", declared.dtype);
+    if (declared.dtype == DType::kF32) return {};
+    return StrCat("elements of type ", declared.dtype, ": oneDNN 3 has fast kernels on AVX2 for f32 only");
+  };
+  for (size_t i = 0; i < node.op->input_count(); ++i) {
+    if (!node.op->has_input(i)) continue;
+    if (std::string reason = check(node.op->input(i), node.typical->input(i)); !reason.empty()) return reason;
+  }
+  for (size_t o = 0; o < node.op->output_count(); ++o) {
+    if (!node.op->has_output(o)) continue;
+    if (std::string reason = check(node.op->output(o), node.typical->output(o)); !reason.empty()) return reason;
+  }
+  if (!node.op->has_input(0) || node.op->input(0).dtype != DType::kF32) return "the data is not f32";
+  return {};
+}
+
+// A piece that says with local attributes where it stands in the whole is beyond the library.
+std::string PieceRefusal(const OpView& op) {
+  const OpDef* def = FindOp(op.domain(), op.op());
+  if (def == nullptr) return {};
+  for (const AttrDef& attr : def->attrs) {
+    if (attr.local && op.Has(attr.name)) return StrCat("a piece with attribute ", attr.name);
+  }
+  return {};
+}
+
+class OneDnnDelegate final : public Delegate {
+ public:
+  std::string_view name() const override { return "onednn"; }
+
+  void Query(const GraphView& graph, QueryResult* out) const override {
+    std::vector<Candidate> candidates;
+    for (size_t n = 0; n < graph.node_count(); ++n) {
+      const NodeInfo node = graph.node(n);
+      candidates.clear();
+      std::string reason;
+      const Rule* rule = FindRule(*node.op);
+      if (rule == nullptr) reason = "oneDNN has no primitive for this op";
+      if (reason.empty()) reason = TypeRefusal(node);
+      if (reason.empty()) reason = PieceRefusal(*node.op);
+      if (reason.empty()) reason = rule->query(node, &candidates);
+      if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
+      for (Candidate& c : candidates) {
+        c.nodes = {static_cast<uint32_t>(n)};
+        out->candidates.push_back(std::move(c));
+      }
+    }
+  }
+
+  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext& context) const override {
+    const NodeInfo node = graph.node(candidate.nodes[0]);
+    const Rule* rule = FindRule(*node.op);
+    if (rule == nullptr) return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
+    try {
+      MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, rule->compile(node, candidate, context));
+      return onednn::MakeKernel(std::move(recipe));
+    } catch (const dnnl::error& error) {
+      return onednn::FromError(error, *node.typical);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Delegate> MakeOneDnnDelegate() { return std::make_unique<OneDnnDelegate>(); }
+
+}  // namespace msrt

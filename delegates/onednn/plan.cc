@@ -1,0 +1,72 @@
+#include "delegates/onednn/plan.h"
+
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+
+namespace msrt::onednn {
+
+struct Plan::Handles {
+  dnnl::stream stream;
+  std::vector<memory> memories;  // arguments of all steps in order, the scratchpad after each step's arguments if it has one
+  std::vector<dnnl_exec_arg_t> arguments;
+};
+
+Plan::~Plan() { delete spare_.load(std::memory_order_acquire); }
+
+size_t Plan::Reserve(size_t bytes) {
+  const size_t offset = reserved_;
+  reserved_ += AlignUp(bytes, kTensorAlignment);
+  return offset;
+}
+
+void Plan::Append(dnnl::primitive primitive, const memory::desc& scratchpad, std::vector<Argument> arguments) {
+  scratchpad_ = std::max(scratchpad_, scratchpad.get_size());
+  steps_.push_back({std::move(primitive), std::move(arguments), scratchpad});
+}
+
+void Plan::AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc) {
+  const dnnl::reorder::primitive_desc descriptor(Engine(), from_desc, Engine(), to_desc, UserScratchpad());
+  Add<dnnl::reorder::primitive_desc, dnnl::reorder>(descriptor, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
+}
+
+std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
+  auto handles = std::make_unique<Handles>();
+  handles->stream = dnnl::stream(Engine());
+  const auto add = [&](int id, const memory::desc& desc) {
+    handles->memories.emplace_back(desc, Engine(), nullptr);
+    handles->arguments.push_back({id, handles->memories.back().get()});
+  };
+  for (const Step& step : steps_) {
+    for (const Argument& a : step.arguments) add(a.id, a.desc);
+    if (step.scratchpad.get_size() > 0) add(DNNL_ARG_SCRATCHPAD, step.scratchpad);
+  }
+  return handles;
+}
+
+void Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch) const {
+  std::unique_ptr<Handles> handles(spare_.exchange(nullptr, std::memory_order_acq_rel));
+  if (handles == nullptr) handles = MakeHandles();
+  size_t at = 0;
+  const auto set = [&](void* data) { handles->memories[at++].set_data_handle(data); };
+  for (const Step& step : steps_) {
+    const size_t first = at;
+    for (const Argument& a : step.arguments) {
+      switch (a.place.kind) {
+        case Place::kInput: set(inputs[a.place.number].data); break;
+        case Place::kOutput: set(outputs[a.place.number].data); break;
+        case Place::kScratch: set(scratch + a.place.number); break;
+        case Place::kFixed: set(const_cast<void*>(a.place.data)); break;
+      }
+    }
+    if (step.scratchpad.get_size() > 0) set(scratch + reserved_);
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(step.primitive.get(), handles->stream.get(), static_cast<int>(at - first),
+                                                   handles->arguments.data() + first),
+                            "could not execute a primitive");
+  }
+  Handles* mine = handles.release();
+  Handles* expected = nullptr;
+  if (!spare_.compare_exchange_strong(expected, mine, std::memory_order_acq_rel)) delete mine;
+}
+
+}  // namespace msrt::onednn

@@ -1,0 +1,70 @@
+// A plan: the primitives that compute one node at one set of shapes, in order, and where each of their arguments lies.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "core/place/delegate.h"
+#include "delegates/onednn/library.h"
+
+namespace msrt::onednn {
+
+// Where an argument's bytes are when the plan runs.
+struct Place {
+  enum Kind : uint8_t { kInput, kOutput, kScratch, kFixed } kind;
+  size_t number = 0;           // of the input or output; byte offset into scratch memory
+  const void* data = nullptr;  // kFixed: packed weights and constants, which outlive the plan
+
+  static Place Input(size_t i) { return {kInput, i}; }
+  static Place Output(size_t i) { return {kOutput, i}; }
+  static Place Scratch(size_t offset) { return {kScratch, offset}; }
+  static Place Fixed(const void* data) { return {kFixed, 0, data}; }
+};
+
+struct Argument {
+  int id;  // DNNL_ARG_...
+  Place place;
+  memory::desc desc;
+};
+
+class Plan {
+ public:
+  Plan() = default;
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // Bytes of scratch memory for the whole run; returns their offset.
+  size_t Reserve(size_t bytes);
+  // Appends a primitive. All primitives share one scratchpad, since they run one after the other.
+  template <typename Descriptor, typename Primitive = dnnl::primitive>
+  void Add(const Descriptor& descriptor, std::vector<Argument> arguments) {
+    Append(Primitive(descriptor), descriptor.scratchpad_desc(), std::move(arguments));
+  }
+  // Appends a copy from one form to another.
+  void AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc);
+
+  bool empty() const { return steps_.empty(); }
+  size_t primitives() const { return steps_.size(); }
+  size_t scratch_bytes() const { return reserved_ + scratchpad_; }
+  // `scratch` has scratch_bytes(). May be called from several threads at once. Throws dnnl::error.
+  void Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch) const;
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+    memory::desc scratchpad;
+  };
+  // The library's handles of one running call. Making them costs half a microsecond each, setting their pointers almost nothing;
+  // so each plan keeps one set for the next call, and a second call at the same time makes its own.
+  struct Handles;
+  void Append(dnnl::primitive primitive, const memory::desc& scratchpad, std::vector<Argument> arguments);
+  std::unique_ptr<Handles> MakeHandles() const;
+
+  std::vector<Step> steps_;
+  size_t reserved_ = 0, scratchpad_ = 0;
+  mutable std::atomic<Handles*> spare_{nullptr};
+};
+
+}  // namespace msrt::onednn

@@ -1,0 +1,65 @@
+// What a family of ops provides: rules that answer Query without touching the library, and a recipe that Compile makes, which
+// turns concrete shapes into a plan. The BoundKernel around it is the same for every op (bound.cc).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/place/delegate.h"
+
+namespace msrt::onednn {
+
+class Plan;
+
+// A compiled node. Immutable but for weight variants that it guards itself; shared by its bindings.
+class Recipe {
+ public:
+  Recipe(const NodeInfo& node, const Candidate& candidate)
+      : op_(node.op), input_layouts_(candidate.input_layouts), output_layouts_(candidate.output_layouts) {}
+  virtual ~Recipe() = default;
+
+  // Fills `plan` for concrete types. `shared_residual`: the residual lies where output 0 is to be written. Outputs are not empty and
+  // at least one element of every input exists. kUnsupported (or dnnl::error 'unimplemented') where the library has nothing for just
+  // these shapes: the reference kernel runs then.
+  virtual Status Build(const OpView& op, bool shared_residual, Plan* plan) const = 0;
+  virtual size_t packed_bytes() const { return 0; }
+  // The input for which shared_residual makes a difference; -1 if none.
+  virtual int residual_input() const { return -1; }
+
+  const OpView& op() const { return *op_; }
+  Layout input_layout(size_t i) const { return i < input_layouts_.size() ? input_layouts_[i] : Layout::kPlain; }
+  Layout output_layout(size_t i) const { return i < output_layouts_.size() ? output_layouts_[i] : Layout::kPlain; }
+
+ private:
+  const OpView* op_;
+  std::vector<Layout> input_layouts_, output_layouts_;
+};
+
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe);
+
+// Adds candidates for the node, or returns why there are none. Types have known ranks and `typical` is concrete; everything that is not
+// an index or a shape is f32.
+using QueryFn = std::string (*)(const NodeInfo& node, std::vector<Candidate>* out);
+using CompileFn = Result<std::shared_ptr<const Recipe>> (*)(const NodeInfo& node, const Candidate& candidate, const CompileContext& context);
+
+struct Rule {
+  std::string_view domain, op;
+  QueryFn query;
+  CompileFn compile;
+};
+
+// The families; listed once in onednn.cc.
+std::span<const Rule> ConvolutionRules();
+std::span<const Rule> TransposedConvolutionRules();
+std::span<const Rule> MatMulRules();
+std::span<const Rule> PoolRules();
+std::span<const Rule> NormalizationRules();
+std::span<const Rule> SoftmaxRules();
+std::span<const Rule> ReductionRules();
+std::span<const Rule> EltwiseRules();
+std::span<const Rule> BinaryRules();
+std::span<const Rule> ResamplingRules();
+std::span<const Rule> ConcatRules();
+
+}  // namespace msrt::onednn
