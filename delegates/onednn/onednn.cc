@@ -13,9 +13,7 @@ using onednn::Rule;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      onednn::ConvolutionRules, onednn::TransposedConvolutionRules, onednn::MatMulRules,  onednn::PoolRules,
-      onednn::NormalizationRules, onednn::SoftmaxRules,             onednn::ReductionRules, onednn::EltwiseRules,
-      onednn::BinaryRules,      onednn::ResamplingRules,            onednn::ConcatRules,
+      onednn::ConvolutionRules, onednn::MatMulRules, onednn::EltwiseRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
