@@ -136,7 +136,7 @@ class Bound final : public BoundKernel {
   size_t bytes() const override { return kBytesPerPrimitive; }
 
  private:
-  OpView View() const { return recipe_->op().WithTypes(types_.inputs(), types_.outputs()); }
+  OpView View() const { return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants()); }
 
   const Variant& Ready(bool shared_residual) {
     Variant& v = variants_[shared_residual ? 1 : 0];

@@ -13,7 +13,9 @@ using onednn::Rule;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      onednn::ConvolutionRules, onednn::MatMulRules, onednn::EltwiseRules,
+      onednn::ConvolutionRules, onednn::TransposedConvolutionRules, onednn::MatMulRules,     onednn::PoolRules,
+      onednn::BinaryRules,      onednn::EltwiseRules,               onednn::SoftmaxRules,    onednn::NormalizationRules,
+      onednn::ReductionRules,   onednn::ResamplingRules,            onednn::ConcatRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {

@@ -250,7 +250,10 @@ std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant) {
 
 constexpr std::string_view kMustAccept[] = {"Conv",    "FusedConv", "MatMul",  "Gemm",      "FusedMatMul", "Relu", "LeakyRelu", "Sigmoid",
                                             "Tanh",    "HardSigmoid", "HardSwish", "Clip",  "Gelu",        "Elu",  "Swish",     "Mish",
-                                            "Softplus", "Exp",      "Log",     "Abs",       "Sqrt",        "Neg",  "Round"};
+                                            "Softplus", "Exp",      "Log",     "Abs",       "Sqrt",        "Neg",  "Round",     "ConvTranspose",
+                                            "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool", "BatchNormalization", "LayerNormalization",
+                                            "Softmax", "LogSoftmax", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
+                                            "Add", "Sub", "Mul", "Div", "Max", "Min", "Resize", "Concat"};
 
 TEST(OneDnn, EveryAcceptedRowAgreesWithReference) {
   const auto delegate = MakeOneDnnDelegate();

@@ -16,7 +16,9 @@ class Plan;
 class Recipe {
  public:
   Recipe(const NodeInfo& node, const Candidate& candidate)
-      : op_(node.op), input_layouts_(candidate.input_layouts), output_layouts_(candidate.output_layouts) {}
+      : op_(node.op), input_layouts_(candidate.input_layouts), output_layouts_(candidate.output_layouts) {
+    for (size_t i = 0; i < node.op->input_count(); ++i) constants_.push_back(node.op->constant(i));
+  }
   virtual ~Recipe() = default;
 
   // Fills `plan` for concrete types. `shared_residual`: the residual lies where output 0 is to be written. Outputs are not empty and
@@ -28,12 +30,14 @@ class Recipe {
   virtual int residual_input() const { return -1; }
 
   const OpView& op() const { return *op_; }
+  std::span<const ConstTensor* const> constants() const { return constants_; }
   Layout input_layout(size_t i) const { return i < input_layouts_.size() ? input_layouts_[i] : Layout::kPlain; }
   Layout output_layout(size_t i) const { return i < output_layouts_.size() ? output_layouts_[i] : Layout::kPlain; }
 
  private:
   const OpView* op_;
   std::vector<Layout> input_layouts_, output_layouts_;
+  std::vector<const ConstTensor*> constants_;
 };
 
 std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe);
@@ -48,6 +52,12 @@ struct Rule {
   QueryFn query;
   CompileFn compile;
 };
+
+// The usual CompileFn: a recipe that needs nothing but the node.
+template <typename R>
+Result<std::shared_ptr<const Recipe>> CompileAs(const NodeInfo& node, const Candidate& candidate, const CompileContext&) {
+  return std::shared_ptr<const Recipe>(std::make_shared<R>(node, candidate));
+}
 
 // The families; listed once in onednn.cc.
 std::span<const Rule> ConvolutionRules();
