@@ -78,6 +78,11 @@ bool IsPlainInLayout(const Dims& dims, int rank, Layout layout) {
   return d[1] == 1;
 }
 
+bool IsSameOrScalar(const OpView& op) {
+  const auto fits = [&](const Dims& d) { return d.elements() == 1 || Extended(d, op.output(0).rank()) == op.output(0).dims; };
+  return fits(op.input(0).dims) && fits(op.input(1).dims);
+}
+
 // ---- rules ---------------------------------------------------------------------------------------------------------------------
 
 // The layout of one operand in a candidate whose result has `layout`; nothing where that cannot be.
@@ -93,9 +98,7 @@ double Seconds(const NodeInfo& node, int whole, Layout layout) {
   const OpView& op = *node.typical;
   const int rank = op.output(0).rank();
   const Merged m = Merge(InMemory(op.output(0).dims, layout), InMemory(Extended(op.input(static_cast<size_t>(1 - whole)).dims, rank), layout));
-  // Up to [outer, channels, inner] against channels the kernels are vectors; beyond, scalar loops.
-  const bool fast = m.whole.rank() < 3 || (m.whole.rank() == 3 && m.other[0] == 1);
-  return PerElement(static_cast<double>(op.output(0).elements()), fast ? 0.1 : 8, node.bytes);
+  return PerElement(static_cast<double>(op.output(0).elements()), m.whole.rank() <= 2 ? 0.15 : 0.3, node.bytes);
 }
 
 std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates) {
@@ -107,6 +110,8 @@ std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates
     if (!Admits(op.output(0), layout)) continue;
     const auto first = OperandLayout(node, 0, layout), second = OperandLayout(node, 1, layout);
     if (!first || !second) continue;
+    // Only naive loops for channels in blocks against a value for each channel.
+    if (layout == Layout::kBlocked8 && !IsSameOrScalar(*node.typical)) continue;
     Candidate c = MakeCandidate(node, layout, layout, Seconds(node, whole, layout), "jit");
     c.input_layouts = {*first, *second};
     if (op.constant(static_cast<size_t>(whole)) == nullptr) c.in_place = {{static_cast<uint32_t>(whole), 0u}};
@@ -132,6 +137,7 @@ class BinaryRecipe final : public Recipe {
     const Merged m = Merge(InMemory(out, layout), InMemory(Extended(op.input(second).dims, out.rank()), layout));
     const memory::desc dst = DescribePlain(m.whole), other = DescribePlain(m.other);
     const Primitive::primitive_desc descriptor(Engine(), *AlgorithmOf(op.op()), dst, other, dst, UserScratchpad());
+    if (IsNaive(descriptor)) return Unsupported("only naive loops for this way of broadcasting");
     plan->Add<Primitive::primitive_desc, Primitive>(
         descriptor, {{DNNL_ARG_SRC_0, Place::Input(first), dst}, {DNNL_ARG_SRC_1, Place::Input(second), other}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();

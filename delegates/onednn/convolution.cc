@@ -42,7 +42,9 @@ double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
 }
 
 void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates) {
-  const double seconds = Roofline(node.flops, Efficiency(*node.typical, c, in, out), node.bytes);
+  const double activation = EltwiseNanoseconds(node.op->String("activation")) * 1e-9 * static_cast<double>(node.typical->output(0).elements());
+  const double efficiency = Efficiency(*node.typical, c, in, out);
+  const double seconds = Roofline(node.flops + activation * kFlopsPerCore * efficiency, efficiency, node.bytes);
   Candidate candidate = MakeCandidate(node, in, out, seconds, algorithm);
   candidate.input_layouts[kW] = Layout::kPlain;
   if (node.op->constant(kW) == nullptr) candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) / kBytesPerCore;
@@ -110,12 +112,19 @@ class ConvolutionRecipe final : public Recipe {
   // Chooses the form of the weights from the typical shapes and packs them.
   Status Pack(const OpView& typical) {
     if (weights_ == nullptr || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0) return OkStatus();
-    MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(typical, PostOpsOf(typical, false)));
+    MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(typical, PostOpsOf(typical, output_layout(0) == Layout::kPlain)));
     packed_ = descriptor.weights_desc();
     return weights_->Get(packed_).status();
   }
 
   Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
+    // The im2col of plain tensors adds only what lies in the result, so the residual is copied there first; elsewhere adding it from
+    // where it lies saves that pass.
+    if (op.has_input(kZ) && !shared_residual && output_layout(0) == Layout::kPlain) {
+      const memory::desc dst = onednn::Describe(op.output(0), Layout::kPlain);
+      plan->AddReorder(Place::Input(kZ), dst, Place::Output(0), dst);
+      shared_residual = true;
+    }
     const PostOps post_ops = PostOpsOf(op, shared_residual);
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op, post_ops));
     Place weights = Place::Input(kW);

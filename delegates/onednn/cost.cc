@@ -18,6 +18,19 @@ double Roofline(double flops, double efficiency, double bytes) {
   return kLaunchSeconds + std::max(flops / (kFlopsPerCore * efficiency), bytes / kBytesPerCore) / Cores();
 }
 
+double EltwiseNanoseconds(std::string_view name) {
+  struct Time {
+    std::string_view name;
+    double nanoseconds;
+  };
+  static constexpr Time kTimes[] = {{"", 0},         {"Tanh", 2.8},   {"GeluTanh", 3.5}, {"Softplus", 1.3}, {"Log", 1.3}, {"Sigmoid", 0.6}, {"Gelu", 0.85},
+                                    {"Elu", 0.5},    {"Swish", 0.7},  {"Mish", 0.65},    {"Exp", 0.4},      {"Sqrt", 0.2}};
+  for (const Time& t : kTimes) {
+    if (t.name == name) return t.nanoseconds;
+  }
+  return 0.05;  // a few instructions: below its memory traffic
+}
+
 double PerElement(double elements, double nanoseconds, double bytes) {
   return kLaunchSeconds + std::max(elements * nanoseconds * 1e-9, bytes / kBytesPerCore) / Cores();
 }

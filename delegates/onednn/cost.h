@@ -17,6 +17,8 @@ inline constexpr Layout kAllLayouts[] = {Layout::kPlain, Layout::kChannelsLast, 
 
 // Seconds for work at a fraction of the peak, not less than its memory traffic takes.
 double Roofline(double flops, double efficiency, double bytes);
+// Nanoseconds an element that the function of that name takes on one core, alone or behind a product; 0 for no name.
+double EltwiseNanoseconds(std::string_view name);
 // Seconds for `elements` at so many nanoseconds each on one core, not less than the traffic.
 double PerElement(double elements, double nanoseconds, double bytes);
 

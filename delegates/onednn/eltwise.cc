@@ -35,17 +35,12 @@ std::optional<Eltwise> EltwiseOf(const OpView& op) {
   return FindEltwise(name, 0, 0);
 }
 
-// Nanoseconds an element on one core; what is not named is cheaper than its memory traffic.
-double Nanoseconds(std::string_view name) {
-  if (name == "Tanh" || name == "Mish" || name == "Gelu" || name == "Softplus") return 0.9;
-  if (name == "Exp" || name == "Log" || name == "Sigmoid" || name == "Swish" || name == "Elu") return 0.5;
-  return 0.1;
-}
-
 std::string QueryEltwise(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (!EltwiseOf(op)) return op.op() == "Clip" ? "bounds that are not constant or cross" : "no such function in oneDNN";
-  const double seconds = PerElement(static_cast<double>(node.typical->output(0).elements()), Nanoseconds(op.op()), node.bytes);
+  const bool tanh = op.op() == "Gelu" && op.String("approximate") == "tanh";
+  const double nanoseconds = EltwiseNanoseconds(tanh ? "GeluTanh" : op.op());
+  const double seconds = PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes);
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
     Candidate c = MakeCandidate(node, layout, layout, seconds, "jit");

@@ -20,6 +20,11 @@ memory::desc Describe(const Dims& dims, Layout layout);
 inline memory::desc DescribePlain(const Dims& dims) { return Describe(dims, Layout::kPlain); }
 inline memory::desc Describe(const Type& type, Layout layout) { return Describe(type.dims, layout); }
 
+// The library's loops of last resort, hundreds of times slower than its kernels and slower than our reference kernels.
+inline bool IsNaive(const dnnl::primitive_desc& descriptor) {
+  return std::string_view(descriptor.impl_info_str()).find("ref") != std::string_view::npos;
+}
+
 // Every primitive takes its scratchpad from the session's scratch memory.
 dnnl::primitive_attr UserScratchpad(const dnnl::post_ops& post_ops = {});
 

@@ -25,7 +25,7 @@ struct Matrices {
   memory::desc desc() const { return memory::desc(dims, memory::data_type::f32, strides); }
 };
 
-// `vector_dim`: where a vector gets its missing dim of 1: before (a row) or after (a column).
+// A vector gets its missing dim of 1 before (a row) or after (a column).
 Matrices MatricesOf(Dims dims, bool transposed, bool row_vector, int rank) {
   if (dims.rank() == 1) dims.insert(row_vector ? 0 : 1, 1);
   while (dims.rank() < rank) dims.insert(0, 1);
@@ -46,7 +46,9 @@ std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates
   const OpView& op = *node.op;
   if (std::string reason = op.domain() == "msrt" ? ActivationRefusal(op) : std::string(); !reason.empty()) return reason;
   const bool packed = op.constant(kB) != nullptr && IsOneProduct(op);
-  const double seconds = Roofline(node.flops, packed ? 0.93 : 0.75, node.bytes);
+  const double activation = op.domain() == "msrt" ? EltwiseNanoseconds(op.String("activation")) : 0;
+  const double seconds = Roofline(node.flops, packed ? 0.93 : 0.75, node.bytes) +
+                         PerElement(static_cast<double>(node.typical->output(0).elements()), activation, 0) - kLaunchSeconds;
   Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, packed ? "brgemm, packed" : "gemm");
   if (op.has_input(kZ) && op.constant(kZ) == nullptr && AlphaOf(op) == 1) c.in_place = {{uint32_t{kZ}, 0u}};
   candidates->push_back(std::move(c));
@@ -167,6 +169,40 @@ class MatMulRecipe final : public Recipe {
     return OkStatus();
   }
 
+  // The product as the library sees it.
+  struct Product {
+    bool one_product;
+    Dims result;
+    memory::desc src, weights, bias, dst;
+    bool column_bias;
+  };
+  static Product ProductOf(const OpView& op, bool one_product) {
+    Product p{one_product, ResultDims(op, one_product), {}, {}, {}, {}, IsColumnBias(op)};
+    const int rank = p.result.rank();
+    const Dims a = one_product ? Dims{Rows(op), op.input(kA).dims.back()} : op.input(kA).dims;
+    p.src = MatricesOf(a, IsTransposed(op, "transA"), true, rank).desc();
+    p.weights = MatricesOf(op.input(kB).dims, IsTransposed(op, "transB"), false, rank).desc();
+    p.dst = DescribePlain(p.result);
+    if (p.column_bias) {
+      Dims bias = Dims::Filled(rank, 1);
+      bias[rank - 1] = p.result.back();
+      p.bias = DescribePlain(bias);
+    }
+    return p;
+  }
+  static MatMul::primitive_desc DescribeMatMul(const Product& p, const PostOps& post_ops) {
+    const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
+    if (p.column_bias) return MatMul::primitive_desc(Engine(), p.src, p.weights, p.bias, p.dst, attr, true);
+    return MatMul::primitive_desc(Engine(), p.src, p.weights, p.dst, attr, true);
+  }
+  static void AppendMatMul(const Product& p, const MatMul::primitive_desc& descriptor, const PostOps& post_ops, Plan* plan) {
+    std::vector<Argument> arguments{
+        {DNNL_ARG_SRC, Place::Input(kA), p.src}, {DNNL_ARG_WEIGHTS, Place::Input(kB), p.weights}, {DNNL_ARG_DST, Place::Output(0), p.dst}};
+    if (p.column_bias) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), p.bias});
+    post_ops.AppendArguments(&arguments);
+    plan->Add<MatMul::primitive_desc, MatMul>(descriptor, std::move(arguments));
+  }
+
   static Status AddMatMul(const OpView& op, bool shared_residual, Plan* plan) {
     PostOps post_ops;
     bool one_product = IsOneProduct(op);
@@ -175,24 +211,48 @@ class MatMulRecipe final : public Recipe {
       post_ops = PostOps();
       FillPostOps(op, shared_residual, false, &post_ops);
     }
-    const Dims result = ResultDims(op, one_product);
-    const Dims a = one_product ? Dims{Rows(op), op.input(kA).dims.back()} : op.input(kA).dims;
-    const memory::desc src = MatricesOf(a, IsTransposed(op, "transA"), true, result.rank()).desc();
-    const memory::desc weights = MatricesOf(op.input(kB).dims, IsTransposed(op, "transB"), false, result.rank()).desc();
-    const bool column_bias = IsColumnBias(op);
-    Dims bias_dims = Dims::Filled(result.rank(), 1);
-    bias_dims[result.rank() - 1] = result.back();
-    const memory::desc bias = column_bias ? DescribePlain(bias_dims) : memory::desc();
-    const memory::desc dst = DescribePlain(result);
-    const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
-    const MatMul::primitive_desc descriptor = column_bias ? MatMul::primitive_desc(Engine(), src, weights, bias, dst, attr, true)
-                                                          : MatMul::primitive_desc(Engine(), src, weights, dst, attr, true);
-    if (descriptor.get(true) == nullptr) return Unsupported("oneDNN has no product for these shapes");
-    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kA), src}, {DNNL_ARG_WEIGHTS, Place::Input(kB), weights}, {DNNL_ARG_DST, Place::Output(0), dst}};
-    if (column_bias) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), bias});
-    post_ops.AppendArguments(&arguments);
-    plan->Add<MatMul::primitive_desc, MatMul>(descriptor, std::move(arguments));
+    const Product p = ProductOf(op, one_product);
+    const MatMul::primitive_desc descriptor = DescribeMatMul(p, post_ops);
+    if (descriptor.get(true) != nullptr && !IsNaive(descriptor)) {
+      AppendMatMul(p, descriptor, post_ops, plan);
+      return OkStatus();
+    }
+    return AddMatMulAndRest(op, shared_residual, p, plan);
+  }
+
+  // The product alone, and what comes after it in place, one pass each: for epilogues that no fast product has.
+  static Status AddMatMulAndRest(const OpView& op, bool shared_residual, const Product& p, Plan* plan) {
+    PostOps sum;
+    if (shared_residual) sum.AddResult();
+    const MatMul::primitive_desc descriptor = DescribeMatMul(p, sum);
+    if (descriptor.get(true) == nullptr || IsNaive(descriptor)) return Unsupported("oneDNN has no product for these shapes");
+    AppendMatMul(p, descriptor, sum, plan);
+    const double alpha = AlphaOf(op), beta = BetaOf(op);
+    memory::desc desc;
+    if (HasBias(op) && !p.column_bias) {
+      BroadcastDesc(op, op.input(kBias), p.one_product, &desc);
+      if (alpha != beta) AddEltwise({dnnl::algorithm::eltwise_linear, static_cast<float>(alpha / beta)}, p.dst, plan);
+      AddBinary(Place::Input(kBias), desc, p.dst, plan);
+      if (beta != 1) AddEltwise({dnnl::algorithm::eltwise_linear, static_cast<float>(beta)}, p.dst, plan);
+    } else if (alpha != 1) {
+      AddEltwise({dnnl::algorithm::eltwise_linear, static_cast<float>(alpha)}, p.dst, plan);
+    }
+    if (op.has_input(kZ) && !shared_residual) AddBinary(Place::Input(kZ), p.dst, p.dst, plan);
+    const std::string_view activation = op.domain() == "msrt" ? op.String("activation") : std::string_view();
+    if (!activation.empty()) AddEltwise(*FindEltwise(activation, op.Float("activation_alpha"), op.Float("activation_beta")), p.dst, plan);
     return OkStatus();
+  }
+  static void AddEltwise(Eltwise eltwise, const memory::desc& desc, Plan* plan) {
+    using Primitive = dnnl::eltwise_forward;
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, eltwise.algorithm, desc, desc, eltwise.alpha,
+                                               eltwise.beta, UserScratchpad());
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Output(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+  }
+  static void AddBinary(Place other, const memory::desc& other_desc, const memory::desc& desc, Plan* plan) {
+    using Primitive = dnnl::binary;
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::algorithm::binary_add, desc, other_desc, desc, UserScratchpad());
+    plan->Add<Primitive::primitive_desc, Primitive>(
+        descriptor, {{DNNL_ARG_SRC_0, Place::Output(0), desc}, {DNNL_ARG_SRC_1, other, other_desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
   }
 
   std::unique_ptr<PackedWeights> weights_;  // null where B is no constant matrix

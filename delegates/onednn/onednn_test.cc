@@ -135,8 +135,11 @@ struct Buffer {
   }
 };
 
-// The library's functions that clamp their argument: NaN comes out as a number.
-bool LosesNan(std::string_view op) { return op == "Relu" || op == "Clip" || op == "HardSigmoid" || op == "Exp"; }
+// The library's functions that clamp their argument or look for the largest: NaN comes out as a number.
+bool LosesNan(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Relu", "Clip", "HardSigmoid", "Exp", "Softmax", "LogSoftmax", "ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
 
 ConstTensor WithoutNans(const ConstTensor& t, const ConstTensor& of) {
   std::vector<float> values(t.As<float>().begin(), t.As<float>().end());

@@ -57,7 +57,8 @@ std::string QueryResize(const NodeInfo& node, std::vector<Candidate>* candidates
   const bool nearest = op.String("mode") == "nearest";
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || !HasLayout(node, 0)) continue;
-    const double nanoseconds = layout == Layout::kPlain ? (nearest ? 1.0 : 3.0) : nearest ? 0.1 : 0.3;
+    const double channels_last = nearest ? 0.1 : 0.21, plain = nearest ? 0.5 : 3.3;
+    const double nanoseconds = layout == Layout::kPlain ? plain : layout == Layout::kChannelsLast ? channels_last : 1.7 * channels_last;
     candidates->push_back(MakeCandidate(node, layout, layout, PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes), "jit"));
   }
   return {};

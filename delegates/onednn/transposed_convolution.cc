@@ -20,8 +20,20 @@ double Efficiency(Layout layout) {
   return 1;
 }
 
+// What is cut off an axis of the full result at its end; negative where output_padding or output_shape adds to it.
+int64_t CutAtEnd(const WindowAxis& axis) { return (axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out; }
+
+Result<Windows> WindowsOfNode(const OpView& op) {
+  return TransposedWindowsOf(op, op.input(kX).dims, std::span<const int64_t>(op.input(kW).dims).subspan(2));
+}
+
 std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
+  const auto windows = WindowsOfNode(*node.typical);
+  if (!windows.ok()) return windows.status().message();
+  for (int i = 0; i < windows->rank; ++i) {
+    if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0) return "a result that extends beyond the last tap";
+  }
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
     if (layout == Layout::kBlocked8 && op.Int("group") != 1) continue;
@@ -80,14 +92,12 @@ class TransposedRecipe final : public Recipe {
 
  private:
   Result<Descriptor> Describe(const OpView& op) const {
-    const Dims& w = op.input(kW).dims;
-    MSRT_ASSIGN_OR_RETURN(const Windows windows, TransposedWindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
+    MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
     memory::dims strides, dilations, begin, end;
     for (int i = 0; i < windows.rank; ++i) {
       const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
       strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1), begin.push_back(axis.pad_begin);
-      // What is cut off at the end; negative where output_padding adds to it.
-      end.push_back((axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out);
+      end.push_back(CutAtEnd(axis));
     }
     const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)), dst = onednn::Describe(op.output(0), output_layout(0));
     const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();

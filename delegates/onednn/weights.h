@@ -31,10 +31,6 @@ class PackedWeights {
   std::list<Form> forms_;  // a list: pointers into it stay valid
 };
 
-inline bool IsNaive(const dnnl::primitive_desc& descriptor) {
-  return std::string_view(descriptor.impl_info_str()).find("ref") != std::string_view::npos;
-}
-
 // A primitive descriptor for weights in the packed form, or for the form that it would rather have where there is none or only a naive
 // one for the packed form. `make(weights)` returns an empty descriptor where the library has none.
 template <typename Make>
