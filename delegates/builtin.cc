@@ -10,7 +10,7 @@ namespace msrt {
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates() {
   std::vector<std::shared_ptr<const Delegate>> delegates;
 #if defined(MSRT_HAVE_ONEDNN)
-  delegates.push_back(MakeOneDnnDelegate());
+  delegates.push_back(MakeOneDnnDelegate(ReferenceEvaluator()));
 #endif
   delegates.push_back(MakeReferenceDelegate());
   return delegates;

@@ -27,6 +27,7 @@ class OpView {
   std::string_view op() const { return op_; }
   std::string_view name() const { return name_; }
   const AttrList& attrs() const { return *attrs_; }
+  std::span<const AttrDef> attr_defs() const { return defs_; }  // of the op's entry
 
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }

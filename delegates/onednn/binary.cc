@@ -97,7 +97,8 @@ std::optional<Layout> OperandLayout(const NodeInfo& node, size_t i, Layout layou
 double Seconds(const NodeInfo& node, int whole, Layout layout) {
   const OpView& op = *node.typical;
   const int rank = op.output(0).rank();
-  const Merged m = Merge(InMemory(op.output(0).dims, layout), InMemory(Extended(op.input(static_cast<size_t>(1 - whole)).dims, rank), layout));
+  const Merged m =
+      Merge(InMemory(op.output(0).dims, layout), InMemory(Extended(op.input(static_cast<size_t>(1 - whole)).dims, rank), layout));
   return PerElement(static_cast<double>(op.output(0).elements()), m.whole.rank() <= 2 ? 0.15 : 0.3, node.bytes);
 }
 
@@ -139,7 +140,8 @@ class BinaryRecipe final : public Recipe {
     const Primitive::primitive_desc descriptor(Engine(), *AlgorithmOf(op.op()), dst, other, dst, UserScratchpad());
     if (IsNaive(descriptor)) return Unsupported("only naive loops for this way of broadcasting");
     plan->Add<Primitive::primitive_desc, Primitive>(
-        descriptor, {{DNNL_ARG_SRC_0, Place::Input(first), dst}, {DNNL_ARG_SRC_1, Place::Input(second), other}, {DNNL_ARG_DST, Place::Output(0), dst}});
+        descriptor,
+        {{DNNL_ARG_SRC_0, Place::Input(first), dst}, {DNNL_ARG_SRC_1, Place::Input(second), other}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
 };

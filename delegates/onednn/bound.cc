@@ -1,11 +1,10 @@
 // The kernel and the binding around every recipe: copies shapes when bound, builds the plan when prepared or first run, and runs the
-// reference kernel where the library has nothing for just these shapes.
+// fallback where the library has nothing for just these shapes.
 #include <array>
 #include <mutex>
 
 #include "delegates/onednn/plan.h"
 #include "delegates/onednn/recipe.h"
-#include "delegates/reference/kernel.h"
 
 namespace msrt::onednn {
 namespace {
@@ -38,24 +37,23 @@ class OwnedTypes {
   size_t inputs_ = 0;
 };
 
-// The reference kernel between copies to and from plain memory.
-class ReferenceRun {
+// The fallback between copies to and from plain memory.
+class FallbackRun {
  public:
-  Status Build(const Recipe& recipe, const OpView& op) {
-    run_ = reference::FindKernel(op.domain(), op.op());
-    if (run_ == nullptr) return DelegateError("onednn has no implementation of ", op.op(), " for these shapes, and there is no reference kernel");
+  Status Build(const Recipe& recipe, const OpView& op, const Evaluator& fallback) {
+    if (!fallback.Knows(op))
+      return DelegateError("oneDNN has no implementation of ", op.op(), " for these shapes, and neither has the fallback");
+    fallback_ = &fallback;
     for (size_t i = 0; i < op.input_count(); ++i) {
       input_offsets_.push_back(kInPlace);
       if (!op.has_input(i) || recipe.input_layout(i) == Layout::kPlain || op.input(i).elements() == 0) continue;
       input_offsets_.back() = before_.Reserve(op.input(i).bytes());
     }
-    size_t outputs = before_.scratch_bytes();
     for (size_t o = 0; o < op.output_count(); ++o) {
       output_offsets_.push_back(kInPlace);
       if (!op.has_output(o) || recipe.output_layout(o) == Layout::kPlain) continue;
       output_offsets_.back() = before_.Reserve(op.output(o).bytes());
     }
-    outputs = before_.scratch_bytes() - outputs;
     after_.Reserve(before_.scratch_bytes());
     for (size_t i = 0; i < input_offsets_.size(); ++i) {
       if (input_offsets_[i] == kInPlace) continue;
@@ -77,7 +75,7 @@ class ReferenceRun {
     MakePlain(input_offsets_, scratch, inputs);
     MakePlain(output_offsets_, scratch, outputs);
     before_.Run(args.inputs, args.outputs, scratch);
-    MSRT_RETURN_IF_ERROR(run_(reference::KernelArgs{op, inputs, outputs, args.parallel}));
+    MSRT_RETURN_IF_ERROR(fallback_->Evaluate(op, inputs, outputs));
     after_.Run(args.inputs, args.outputs, scratch);
     return OkStatus();
   }
@@ -90,7 +88,7 @@ class ReferenceRun {
       if (offsets[i] != kInPlace) views[i].data = scratch + offsets[i];
     }
   }
-  reference::KernelFn run_ = nullptr;
+  const Evaluator* fallback_ = nullptr;
   std::vector<size_t> input_offsets_, output_offsets_;
   Plan before_, after_;
 };
@@ -100,7 +98,7 @@ struct Variant {
   std::once_flag once;
   Status status;
   Plan plan;
-  std::unique_ptr<ReferenceRun> reference;  // set where the library has nothing
+  std::unique_ptr<FallbackRun> fallback;  // set where the library has nothing
 };
 
 bool AnyEmpty(std::span<const Type* const> types) {
@@ -109,7 +107,8 @@ bool AnyEmpty(std::span<const Type* const> types) {
 
 class Bound final : public BoundKernel {
  public:
-  Bound(std::shared_ptr<const Recipe> recipe, const OpView& op) : recipe_(std::move(recipe)), types_(op) {}
+  Bound(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback, const OpView& op)
+      : recipe_(std::move(recipe)), fallback_(fallback), types_(op) {}
 
   // A residual usually dies where it is added, so the plan that shares its memory is the one to have ready.
   Status Prepare() override { return Ready(recipe_->residual_input() >= 0).status; }
@@ -121,7 +120,7 @@ class Bound final : public BoundKernel {
     if (!v.status.ok()) return v.status;
     const OpView op = View();
     try {
-      if (v.reference != nullptr) return v.reference->Run(op, args);
+      if (v.fallback != nullptr) return v.fallback->Run(op, args);
       void* scratch = nullptr;
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));
@@ -150,8 +149,8 @@ class Bound final : public BoundKernel {
     try {
       Status status = AnyEmpty(types_.inputs()) ? Unsupported("empty input") : BuildPlan(op, shared_residual, &v->plan);
       if (status.code() != Code::kUnsupported) return status;
-      v->reference = std::make_unique<ReferenceRun>();
-      return v->reference->Build(*recipe_, op);
+      v->fallback = std::make_unique<FallbackRun>();
+      return v->fallback->Build(*recipe_, op, fallback_);
     } catch (const dnnl::error& error) {
       return FromError(error, op);
     }
@@ -167,24 +166,28 @@ class Bound final : public BoundKernel {
   }
 
   std::shared_ptr<const Recipe> recipe_;
+  const Evaluator& fallback_;
   OwnedTypes types_;
   std::array<Variant, 2> variants_;
 };
 
 class OneDnnKernel final : public Kernel {
  public:
-  explicit OneDnnKernel(std::shared_ptr<const Recipe> recipe) : recipe_(std::move(recipe)) {}
+  OneDnnKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback) : recipe_(std::move(recipe)), fallback_(fallback) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
-    return std::unique_ptr<BoundKernel>(std::make_unique<Bound>(recipe_, op));
+    return std::unique_ptr<BoundKernel>(std::make_unique<Bound>(recipe_, fallback_, op));
   }
   size_t packed_bytes() const override { return recipe_->packed_bytes(); }
 
  private:
   std::shared_ptr<const Recipe> recipe_;
+  const Evaluator& fallback_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe) { return std::make_unique<OneDnnKernel>(std::move(recipe)); }
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback) {
+  return std::make_unique<OneDnnKernel>(std::move(recipe), fallback);
+}
 
 }  // namespace msrt::onednn

@@ -42,7 +42,8 @@ double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
 }
 
 void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates) {
-  const double activation = EltwiseNanoseconds(node.op->String("activation")) * 1e-9 * static_cast<double>(node.typical->output(0).elements());
+  const double activation =
+      EltwiseNanoseconds(node.op->String("activation")) * 1e-9 * static_cast<double>(node.typical->output(0).elements());
   const double efficiency = Efficiency(*node.typical, c, in, out);
   const double seconds = Roofline(node.flops + activation * kFlopsPerCore * efficiency, efficiency, node.bytes);
   Candidate candidate = MakeCandidate(node, in, out, seconds, algorithm);

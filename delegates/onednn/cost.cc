@@ -23,8 +23,8 @@ double EltwiseNanoseconds(std::string_view name) {
     std::string_view name;
     double nanoseconds;
   };
-  static constexpr Time kTimes[] = {{"", 0},         {"Tanh", 2.8},   {"GeluTanh", 3.5}, {"Softplus", 1.3}, {"Log", 1.3}, {"Sigmoid", 0.6}, {"Gelu", 0.85},
-                                    {"Elu", 0.5},    {"Swish", 0.7},  {"Mish", 0.65},    {"Exp", 0.4},      {"Sqrt", 0.2}};
+  static constexpr Time kTimes[] = {{"", 0},        {"Tanh", 2.8}, {"GeluTanh", 3.5}, {"Softplus", 1.3}, {"Log", 1.3}, {"Sigmoid", 0.6},
+                                    {"Gelu", 0.85}, {"Elu", 0.5},  {"Swish", 0.7},    {"Mish", 0.65},    {"Exp", 0.4}, {"Sqrt", 0.2}};
   for (const Time& t : kTimes) {
     if (t.name == name) return t.nanoseconds;
   }

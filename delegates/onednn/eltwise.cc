@@ -59,7 +59,8 @@ class EltwiseRecipe final : public Recipe {
     const memory::desc desc = DescribePlain({op.input(0).elements()});
     const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, eltwise_.algorithm, desc, desc, eltwise_.alpha,
                                                eltwise_.beta, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
     return OkStatus();
   }
 
@@ -75,9 +76,9 @@ Result<std::shared_ptr<const Recipe>> CompileEltwise(const NodeInfo& node, const
 
 constexpr Rule Unary(std::string_view op) { return {"", op, QueryEltwise, CompileEltwise}; }
 constexpr Rule kEltwiseRules[] = {
-    Unary("Relu"), Unary("LeakyRelu"), Unary("Sigmoid"),  Unary("Tanh"), Unary("HardSigmoid"), Unary("HardSwish"), Unary("Clip"),
-    Unary("Gelu"), Unary("Elu"),       Unary("Swish"),    Unary("Mish"), Unary("Softplus"),    Unary("Exp"),       Unary("Log"),
-    Unary("Abs"),  Unary("Sqrt"),      Unary("Neg"),      Unary("Round"),
+    Unary("Relu"), Unary("LeakyRelu"), Unary("Sigmoid"), Unary("Tanh"),  Unary("HardSigmoid"), Unary("HardSwish"),
+    Unary("Clip"), Unary("Gelu"),      Unary("Elu"),     Unary("Swish"), Unary("Mish"),        Unary("Softplus"),
+    Unary("Exp"),  Unary("Log"),       Unary("Abs"),     Unary("Sqrt"),  Unary("Neg"),         Unary("Round"),
 };
 
 }  // namespace

@@ -246,13 +246,15 @@ class MatMulRecipe final : public Recipe {
     using Primitive = dnnl::eltwise_forward;
     const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, eltwise.algorithm, desc, desc, eltwise.alpha,
                                                eltwise.beta, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Output(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Output(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
   }
   static void AddBinary(Place other, const memory::desc& other_desc, const memory::desc& desc, Plan* plan) {
     using Primitive = dnnl::binary;
     const Primitive::primitive_desc descriptor(Engine(), dnnl::algorithm::binary_add, desc, other_desc, desc, UserScratchpad());
     plan->Add<Primitive::primitive_desc, Primitive>(
-        descriptor, {{DNNL_ARG_SRC_0, Place::Output(0), desc}, {DNNL_ARG_SRC_1, other, other_desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+        descriptor,
+        {{DNNL_ARG_SRC_0, Place::Output(0), desc}, {DNNL_ARG_SRC_1, other, other_desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
   }
 
   std::unique_ptr<PackedWeights> weights_;  // null where B is no constant matrix

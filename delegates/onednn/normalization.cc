@@ -33,8 +33,8 @@ class BatchRecipe final : public Recipe {
     using Primitive = dnnl::batch_normalization_forward;
     const memory::desc data = Describe(op.input(0), input_layout(0)), channel = DescribePlain({op.input(0).dims[1]});
     const auto flags = Flags::use_global_stats | Flags::use_scale | Flags::use_shift;
-    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, data, data, static_cast<float>(op.Float("epsilon")), flags,
-                                               UserScratchpad());
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, data, data,
+                                               static_cast<float>(op.Float("epsilon")), flags, UserScratchpad());
     plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), data},
                                                                  {DNNL_ARG_SCALE, Place::Input(kScale), channel},
                                                                  {DNNL_ARG_SHIFT, Place::Input(kShift), channel},
@@ -63,7 +63,8 @@ std::string QueryLayer(const NodeInfo& node, std::vector<Candidate>* candidates)
   for (size_t i = 1; i < op.input_count(); ++i) {
     if (op.has_input(i) && op.input(i).elements() != RowOf(op)) return "a scale or bias that is broadcast";
   }
-  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, PerElement(static_cast<double>(op.output(0).elements()), 0.25, node.bytes), "jit");
+  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain,
+                              PerElement(static_cast<double>(op.output(0).elements()), 0.25, node.bytes), "jit");
   c.in_place = {{0u, 0u}};
   candidates->push_back(std::move(c));
   return {};
@@ -82,8 +83,8 @@ class LayerRecipe final : public Recipe {
     const memory::desc data = DescribePlain({op.input(0).elements() / row, row}), factors = DescribePlain({row});
     const bool has_shift = op.has_input(kShift);
     const auto flags = has_shift ? Flags::use_scale | Flags::use_shift : Flags::use_scale;
-    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, data, data, static_cast<float>(op.Float("epsilon")), flags,
-                                               UserScratchpad());
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, data, data,
+                                               static_cast<float>(op.Float("epsilon")), flags, UserScratchpad());
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, Place::Input(0), data}, {DNNL_ARG_SCALE, Place::Input(kScale), factors}, {DNNL_ARG_DST, Place::Output(0), data}};
     if (has_shift) arguments.push_back({DNNL_ARG_SHIFT, Place::Input(kShift), factors});
@@ -92,7 +93,9 @@ class LayerRecipe final : public Recipe {
   }
 };
 
-std::string RefuseNormalization(const NodeInfo& node, std::vector<Candidate>*) { return StrCat(node.op->op(), ": oneDNN 3.2 has no such primitive"); }
+std::string RefuseNormalization(const NodeInfo& node, std::vector<Candidate>*) {
+  return StrCat(node.op->op(), ": oneDNN 3.2 has no such primitive");
+}
 
 constexpr Rule kNormalizationRules[] = {
     {"", "BatchNormalization", QueryBatch, CompileAs<BatchRecipe>},

@@ -3,7 +3,6 @@
 #include "core/base/str_cat.h"
 #include "delegates/onednn/library.h"
 #include "delegates/onednn/recipe.h"
-#include "ops/registry.h"
 
 namespace msrt {
 namespace {
@@ -13,9 +12,12 @@ using onednn::Rule;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      onednn::ConvolutionRules, onednn::TransposedConvolutionRules, onednn::MatMulRules,     onednn::PoolRules,
-      onednn::BinaryRules,      onednn::EltwiseRules,               onednn::SoftmaxRules,    onednn::NormalizationRules,
-      onednn::ReductionRules,   onednn::ResamplingRules,            onednn::ConcatRules,
+      onednn::ConvolutionRules, onednn::TransposedConvolutionRules,
+      onednn::MatMulRules,      onednn::PoolRules,
+      onednn::BinaryRules,      onednn::EltwiseRules,
+      onednn::SoftmaxRules,     onednn::NormalizationRules,
+      onednn::ReductionRules,   onednn::ResamplingRules,
+      onednn::ConcatRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -47,9 +49,7 @@ std::string TypeRefusal(const NodeInfo& node) {
 
 // A piece that says with local attributes where it stands in the whole is beyond the library.
 std::string PieceRefusal(const OpView& op) {
-  const OpDef* def = FindOp(op.domain(), op.op());
-  if (def == nullptr) return {};
-  for (const AttrDef& attr : def->attrs) {
+  for (const AttrDef& attr : op.attr_defs()) {
     if (attr.local && op.Has(attr.name)) return StrCat("a piece with attribute ", attr.name);
   }
   return {};
@@ -57,6 +57,7 @@ std::string PieceRefusal(const OpView& op) {
 
 class OneDnnDelegate final : public Delegate {
  public:
+  explicit OneDnnDelegate(const Evaluator& fallback) : fallback_(fallback) {}
   std::string_view name() const override { return "onednn"; }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
@@ -78,21 +79,25 @@ class OneDnnDelegate final : public Delegate {
     }
   }
 
-  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext& context) const override {
+  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
+                                          const CompileContext& context) const override {
     const NodeInfo node = graph.node(candidate.nodes[0]);
     const Rule* rule = FindRule(*node.op);
     if (rule == nullptr) return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
     try {
       MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, rule->compile(node, candidate, context));
-      return onednn::MakeKernel(std::move(recipe));
+      return onednn::MakeKernel(std::move(recipe), fallback_);
     } catch (const dnnl::error& error) {
       return onednn::FromError(error, *node.typical);
     }
   }
+
+ private:
+  const Evaluator& fallback_;
 };
 
 }  // namespace
 
-std::unique_ptr<Delegate> MakeOneDnnDelegate() { return std::make_unique<OneDnnDelegate>(); }
+std::unique_ptr<Delegate> MakeOneDnnDelegate(const Evaluator& fallback) { return std::make_unique<OneDnnDelegate>(fallback); }
 
 }  // namespace msrt

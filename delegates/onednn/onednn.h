@@ -5,9 +5,12 @@
 #include <memory>
 
 #include "core/place/delegate.h"
+#include "ops/evaluator.h"
 
 namespace msrt {
 
-std::unique_ptr<Delegate> MakeOneDnnDelegate();
+// `fallback` runs a node that was placed here at a shape for which the library has nothing (empty inputs, mostly). It outlives the delegate
+// and its kernels.
+std::unique_ptr<Delegate> MakeOneDnnDelegate(const Evaluator& fallback);
 
 }  // namespace msrt

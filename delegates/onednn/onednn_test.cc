@@ -13,6 +13,7 @@
 
 #include "core/run/convert.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/reference.h"
 #include "ops/infer.h"
 #include "ops/registry.h"
 #include "tests/conformance/op_case.h"
@@ -26,9 +27,13 @@ using testing::OpCase;
 // A graph of one node, with the inputs' values at hand.
 class OneNode final : public GraphView {
  public:
-  OneNode(std::string_view domain, std::string_view op, AttrList attrs, std::vector<std::optional<ConstTensor>> inputs, std::vector<bool> constant,
-          size_t outputs = 1)
-      : def_(FindOp(domain, op)), attrs_(std::move(attrs)), inputs_(std::move(inputs)), constant_(std::move(constant)), output_types_(outputs) {
+  OneNode(std::string_view domain, std::string_view op, AttrList attrs, std::vector<std::optional<ConstTensor>> inputs,
+          std::vector<bool> constant, size_t outputs = 1)
+      : def_(FindOp(domain, op)),
+        attrs_(std::move(attrs)),
+        inputs_(std::move(inputs)),
+        constant_(std::move(constant)),
+        output_types_(outputs) {
     for (const auto& input : inputs_) input_types_.push_back(input ? input->type() : Type{});
     for (size_t i = 0; i < inputs_.size(); ++i) {
       input_pointers_.push_back(inputs_[i] ? &input_types_[i] : nullptr);
@@ -62,7 +67,8 @@ class OneNode final : public GraphView {
   Result<std::vector<ConstTensor>> Expected() const {
     std::vector<TensorView> in, out;
     std::vector<ConstTensor> results;
-    for (const auto& t : inputs_) in.push_back(t ? TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())} : TensorView{});
+    for (const auto& t : inputs_)
+      in.push_back(t ? TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())} : TensorView{});
     for (const Type& t : output_types_) {
       results.push_back(ConstTensor::Copy(t.dtype, t.dims, std::vector<std::byte>(t.bytes())));
       out.push_back({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
@@ -137,7 +143,8 @@ struct Buffer {
 
 // The library's functions that clamp their argument or look for the largest: NaN comes out as a number.
 bool LosesNan(std::string_view op) {
-  constexpr std::string_view kOps[] = {"Relu", "Clip", "HardSigmoid", "Exp", "Softmax", "LogSoftmax", "ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"};
+  constexpr std::string_view kOps[] = {"Relu",       "Clip",      "HardSigmoid", "Exp",     "Softmax",
+                                       "LogSoftmax", "ReduceMax", "ReduceMin",   "MaxPool", "GlobalMaxPool"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
@@ -220,7 +227,8 @@ size_t CheckNode(const Delegate& delegate, const OneNode& node) {
     std::vector<std::optional<std::pair<uint32_t, uint32_t>>> ways{std::nullopt};
     for (const auto& pair : candidate.in_place) {
       const Type &in = node.op().input(pair.first), &out = node.op().output(pair.second);
-      if (BytesIn(candidate.input_layouts[pair.first], in.dtype, in.dims) == BytesIn(candidate.output_layouts[pair.second], out.dtype, out.dims)) {
+      if (BytesIn(candidate.input_layouts[pair.first], in.dtype, in.dims) ==
+          BytesIn(candidate.output_layouts[pair.second], out.dtype, out.dims)) {
         ways.push_back(pair);
       }
     }
@@ -232,7 +240,8 @@ size_t CheckNode(const Delegate& delegate, const OneNode& node) {
       for (size_t o = 0; o < got->size(); ++o) {
         const ConstTensor &is = (*got)[o], &should = (*expected)[o];
         const bool skip_nans = LosesNan(node.op().op());
-        EXPECT_EQ(skip_nans ? FloatDifference(WithoutNans(is, should), WithoutNans(should, should)) : FloatDifference(is, should), "") << "output " << o;
+        EXPECT_EQ(skip_nans ? FloatDifference(WithoutNans(is, should), WithoutNans(should, should)) : FloatDifference(is, should), "")
+            << "output " << o;
       }
     }
   }
@@ -251,15 +260,54 @@ std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kMustAccept[] = {"Conv",    "FusedConv", "MatMul",  "Gemm",      "FusedMatMul", "Relu", "LeakyRelu", "Sigmoid",
-                                            "Tanh",    "HardSigmoid", "HardSwish", "Clip",  "Gelu",        "Elu",  "Swish",     "Mish",
-                                            "Softplus", "Exp",      "Log",     "Abs",       "Sqrt",        "Neg",  "Round",     "ConvTranspose",
-                                            "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool", "BatchNormalization", "LayerNormalization",
-                                            "Softmax", "LogSoftmax", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
-                                            "Add", "Sub", "Mul", "Div", "Max", "Min", "Resize", "Concat"};
+constexpr std::string_view kMustAccept[] = {"Conv",
+                                            "FusedConv",
+                                            "MatMul",
+                                            "Gemm",
+                                            "FusedMatMul",
+                                            "Relu",
+                                            "LeakyRelu",
+                                            "Sigmoid",
+                                            "Tanh",
+                                            "HardSigmoid",
+                                            "HardSwish",
+                                            "Clip",
+                                            "Gelu",
+                                            "Elu",
+                                            "Swish",
+                                            "Mish",
+                                            "Softplus",
+                                            "Exp",
+                                            "Log",
+                                            "Abs",
+                                            "Sqrt",
+                                            "Neg",
+                                            "Round",
+                                            "ConvTranspose",
+                                            "MaxPool",
+                                            "AveragePool",
+                                            "GlobalMaxPool",
+                                            "GlobalAveragePool",
+                                            "BatchNormalization",
+                                            "LayerNormalization",
+                                            "Softmax",
+                                            "LogSoftmax",
+                                            "ReduceSum",
+                                            "ReduceMean",
+                                            "ReduceMax",
+                                            "ReduceMin",
+                                            "ReduceProd",
+                                            "Add",
+                                            "Sub",
+                                            "Mul",
+                                            "Div",
+                                            "Max",
+                                            "Min",
+                                            "Resize",
+                                            "Concat"};
 
 TEST(OneDnn, EveryAcceptedRowAgreesWithReference) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   std::map<std::string, std::pair<int, int>> rows;  // accepted, all
   for (const OpCase& c : AllOpCases()) {
     SCOPED_TRACE(c.name);
@@ -295,11 +343,13 @@ struct Layer {
   int64_t inputs, outputs, groups, height, width, kernel, stride, pad, dilation = 1;
 };
 constexpr Layer kLayers[] = {
-    {"resnet stem", 3, 64, 1, 28, 28, 7, 2, 3},    {"mobilenet stem", 3, 32, 1, 32, 48, 3, 2, 1}, {"resnet 1x1", 64, 256, 1, 14, 14, 1, 1, 0},
-    {"resnet 3x3", 64, 64, 1, 14, 14, 3, 1, 1},    {"resnet 3x3/2", 128, 128, 1, 14, 14, 3, 2, 1}, {"resnet 1x1/2", 128, 64, 1, 14, 14, 1, 2, 0},
-    {"mobilenet dw", 96, 96, 96, 14, 14, 3, 1, 1}, {"mobilenet dw/2", 144, 144, 144, 15, 15, 3, 2, 1}, {"5x5 dw", 40, 40, 40, 14, 14, 5, 1, 2},
-    {"unet head", 32, 3, 1, 32, 32, 1, 1, 0},      {"resnext", 64, 64, 8, 14, 14, 3, 1, 1},        {"dilated", 16, 24, 1, 20, 20, 3, 1, 2, 2},
-    {"odd channels", 13, 17, 1, 11, 9, 3, 1, 1},   {"wide pad", 8, 8, 1, 5, 5, 3, 1, 2},
+    {"resnet stem", 3, 64, 1, 28, 28, 7, 2, 3},     {"mobilenet stem", 3, 32, 1, 32, 48, 3, 2, 1},
+    {"resnet 1x1", 64, 256, 1, 14, 14, 1, 1, 0},    {"resnet 3x3", 64, 64, 1, 14, 14, 3, 1, 1},
+    {"resnet 3x3/2", 128, 128, 1, 14, 14, 3, 2, 1}, {"resnet 1x1/2", 128, 64, 1, 14, 14, 1, 2, 0},
+    {"mobilenet dw", 96, 96, 96, 14, 14, 3, 1, 1},  {"mobilenet dw/2", 144, 144, 144, 15, 15, 3, 2, 1},
+    {"5x5 dw", 40, 40, 40, 14, 14, 5, 1, 2},        {"unet head", 32, 3, 1, 32, 32, 1, 1, 0},
+    {"resnext", 64, 64, 8, 14, 14, 3, 1, 1},        {"dilated", 16, 24, 1, 20, 20, 3, 1, 2, 2},
+    {"odd channels", 13, 17, 1, 11, 9, 3, 1, 1},    {"wide pad", 8, 8, 1, 5, 5, 3, 1, 2},
 };
 
 std::unique_ptr<OneNode> ConvNode(const Layer& l, int64_t batch, int64_t height, int64_t width, bool residual) {
@@ -309,16 +359,18 @@ std::unique_ptr<OneNode> ConvNode(const Layer& l, int64_t batch, int64_t height,
                  {"group", l.groups},
                  {"activation", std::string("Relu")}};
   std::vector<std::optional<ConstTensor>> inputs{RandomTensor({batch, l.inputs, height, width}, 1),
-                                                 RandomTensor({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2), RandomTensor({l.outputs}, 3)};
+                                                 RandomTensor({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2),
+                                                 RandomTensor({l.outputs}, 3)};
   const int64_t span = l.dilation * (l.kernel - 1) + 1;
   if (residual) {
-    inputs.push_back(RandomTensor({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1, (width + 2 * l.pad - span) / l.stride + 1}, 4));
+    inputs.push_back(
+        RandomTensor({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1, (width + 2 * l.pad - span) / l.stride + 1}, 4));
   }
   return std::make_unique<OneNode>("msrt", "FusedConv", attrs, std::move(inputs), std::vector<bool>{false, true, true, false});
 }
 
 TEST(OneDnn, LayersOfNetworks) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   for (const Layer& l : kLayers) {
     SCOPED_TRACE(l.name);
     for (const bool residual : {false, true}) {
@@ -332,7 +384,7 @@ TEST(OneDnn, LayersOfNetworks) {
 
 // One compiled kernel serves every shape, also where the library prefers other weights there.
 TEST(OneDnn, ManyShapesOnOneKernel) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   for (const Layer& l : kLayers) {
     SCOPED_TRACE(l.name);
     const auto typical = ConvNode(l, 1, l.height, l.width, true);
@@ -361,7 +413,7 @@ TEST(OneDnn, ManyShapesOnOneKernel) {
 }
 
 TEST(OneDnn, SeveralThreadsRunOneBinding) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   const auto node = ConvNode(kLayers[3], 1, 14, 14, true);
   auto expected = node->Expected();
   ASSERT_TRUE(expected.ok());
@@ -388,7 +440,7 @@ TEST(OneDnn, SeveralThreadsRunOneBinding) {
 // ---- refusals and resources --------------------------------------------------------------------------------------------------------
 
 TEST(OneDnn, RefusesWithAReason) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   const std::vector<double> doubles(8, 1.0);
   const OneNode f64("", "Relu", {}, {ConstTensor::Of<double>(DType::kF64, {8}, doubles)}, {false});
   ASSERT_TRUE(f64.ok());
@@ -408,7 +460,7 @@ size_t ResidentBytes() {
 
 // Bindings come and go: neither ours nor the library's caches may grow with the number of shapes.
 TEST(OneDnn, MemoryStaysFlatOverManyShapes) {
-  const auto delegate = MakeOneDnnDelegate();
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   const Layer layer{"small", 8, 8, 1, 8, 8, 3, 1, 1};
   const auto typical = ConvNode(layer, 1, 8, 8, false);
   QueryResult query;

@@ -53,10 +53,18 @@ void Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> o
     const size_t first = at;
     for (const Argument& a : step.arguments) {
       switch (a.place.kind) {
-        case Place::kInput: set(inputs[a.place.number].data); break;
-        case Place::kOutput: set(outputs[a.place.number].data); break;
-        case Place::kScratch: set(scratch + a.place.number); break;
-        case Place::kFixed: set(const_cast<void*>(a.place.data)); break;
+        case Place::kInput:
+          set(inputs[a.place.number].data);
+          break;
+        case Place::kOutput:
+          set(outputs[a.place.number].data);
+          break;
+        case Place::kScratch:
+          set(scratch + a.place.number);
+          break;
+        case Place::kFixed:
+          set(const_cast<void*>(a.place.data));
+          break;
       }
     }
     if (step.scratchpad.get_size() > 0) set(scratch + reserved_);

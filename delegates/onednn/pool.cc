@@ -37,14 +37,16 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
     return "an average that counts padding but not what ceil_mode adds to it";
   }
   if (std::string reason = IsGlobal(op) ? std::string() : WindowRefusal(*node.typical); !reason.empty()) return reason;
-  const double input = static_cast<double>(node.typical->input(0).elements()), output = static_cast<double>(node.typical->output(0).elements());
+  const double input = static_cast<double>(node.typical->input(0).elements()),
+               output = static_cast<double>(node.typical->output(0).elements());
   double taps = IsGlobal(op) || output == 0 ? input : output;
   if (!IsGlobal(op)) {
     for (int64_t k : op.Ints("kernel_shape")) taps *= static_cast<double>(k);
   }
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
-    candidates->push_back(MakeCandidate(node, layout, layout, PerElement(taps, Nanoseconds(op, layout), node.bytes), layout == Layout::kPlain ? "loops" : "jit"));
+    candidates->push_back(MakeCandidate(node, layout, layout, PerElement(taps, Nanoseconds(op, layout), node.bytes),
+                                        layout == Layout::kPlain ? "loops" : "jit"));
   }
   return {};
 }
@@ -64,7 +66,8 @@ class PoolRecipe final : public Recipe {
       MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, x, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0));
       for (int i = 0; i < windows.rank; ++i) {
         const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
-        kernel.push_back(axis.kernel), strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1), begin.push_back(axis.pad_begin);
+        kernel.push_back(axis.kernel), strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1),
+            begin.push_back(axis.pad_begin);
         // In ceil mode the last window reaches beyond the padding.
         const int64_t reached = axis.start(axis.out - 1) + axis.span() - axis.in;
         end.push_back(std::max(axis.pad_end, reached));
@@ -75,9 +78,10 @@ class PoolRecipe final : public Recipe {
                            : counts_padding ? dnnl::algorithm::pooling_avg_include_padding
                                             : dnnl::algorithm::pooling_avg_exclude_padding;
     const memory::desc src = Describe(op.input(0), input_layout(0)), dst = Describe(op.output(0), output_layout(0));
-    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, algorithm, src, dst, strides, kernel, dilations, begin,
-                                               end, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
+    const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, algorithm, src, dst, strides, kernel,
+                                               dilations, begin, end, UserScratchpad());
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
 };

@@ -1,7 +1,5 @@
 #include "delegates/onednn/post_ops.h"
 
-#include "ops/activation.h"
-
 namespace msrt::onednn {
 
 std::optional<Eltwise> FindEltwise(std::string_view name, double alpha, double beta) {

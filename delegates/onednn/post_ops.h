@@ -32,7 +32,9 @@ class PostOps {
   void Activation(const OpView& op);
 
   const dnnl::post_ops& ops() const { return ops_; }
-  void AppendArguments(std::vector<Argument>* arguments) const { arguments->insert(arguments->end(), arguments_.begin(), arguments_.end()); }
+  void AppendArguments(std::vector<Argument>* arguments) const {
+    arguments->insert(arguments->end(), arguments_.begin(), arguments_.end());
+  }
 
  private:
   dnnl::post_ops ops_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/place/delegate.h"
+#include "ops/evaluator.h"
 
 namespace msrt::onednn {
 
@@ -23,7 +24,7 @@ class Recipe {
 
   // Fills `plan` for concrete types. `shared_residual`: the residual lies where output 0 is to be written. Outputs are not empty and
   // at least one element of every input exists. kUnsupported (or dnnl::error 'unimplemented') where the library has nothing for just
-  // these shapes: the reference kernel runs then.
+  // these shapes: the fallback runs then.
   virtual Status Build(const OpView& op, bool shared_residual, Plan* plan) const = 0;
   virtual size_t packed_bytes() const { return 0; }
   // The input for which shared_residual makes a difference; -1 if none.
@@ -40,12 +41,13 @@ class Recipe {
   std::vector<const ConstTensor*> constants_;
 };
 
-std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe);
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback);
 
 // Adds candidates for the node, or returns why there are none. Types have known ranks and `typical` is concrete; everything that is not
 // an index or a shape is f32.
 using QueryFn = std::string (*)(const NodeInfo& node, std::vector<Candidate>* out);
-using CompileFn = Result<std::shared_ptr<const Recipe>> (*)(const NodeInfo& node, const Candidate& candidate, const CompileContext& context);
+using CompileFn = Result<std::shared_ptr<const Recipe>> (*)(const NodeInfo& node, const Candidate& candidate,
+                                                            const CompileContext& context);
 
 struct Rule {
   std::string_view domain, op;

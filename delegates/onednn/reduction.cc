@@ -65,7 +65,8 @@ class ReductionRecipe final : public Recipe {
       return OkStatus();
     }
     const Primitive::primitive_desc descriptor(Engine(), *AlgorithmOf(op.op()), src, dst, 0.0f, 0.0f, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
 };

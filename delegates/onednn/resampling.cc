@@ -59,7 +59,8 @@ std::string QueryResize(const NodeInfo& node, std::vector<Candidate>* candidates
     if (!Admits(op.input(0), layout) || !HasLayout(node, 0)) continue;
     const double channels_last = nearest ? 0.1 : 0.21, plain = nearest ? 0.5 : 3.3;
     const double nanoseconds = layout == Layout::kPlain ? plain : layout == Layout::kChannelsLast ? channels_last : 1.7 * channels_last;
-    candidates->push_back(MakeCandidate(node, layout, layout, PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes), "jit"));
+    candidates->push_back(MakeCandidate(
+        node, layout, layout, PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes), "jit"));
   }
   return {};
 }
@@ -73,7 +74,8 @@ class ResizeRecipe final : public Recipe {
     const memory::desc src = Describe(op.input(0), input_layout(0)), dst = Describe(op.output(0), output_layout(0));
     const auto algorithm = op.String("mode") == "nearest" ? dnnl::algorithm::resampling_nearest : dnnl::algorithm::resampling_linear;
     const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, algorithm, src, dst, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
 };

@@ -42,7 +42,8 @@ class SoftmaxRecipe final : public Recipe {
     const memory::desc desc = DescribePlain({x.elements() / x[axis], x[axis]});
     const auto algorithm = op.op() == "LogSoftmax" ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
     const Primitive::primitive_desc descriptor(Engine(), dnnl::prop_kind::forward_inference, algorithm, desc, desc, 1, UserScratchpad());
-    plan->Add<Primitive::primitive_desc, Primitive>(descriptor, {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
+    plan->Add<Primitive::primitive_desc, Primitive>(descriptor,
+                                                    {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
     return OkStatus();
   }
 };

@@ -13,9 +13,12 @@ constexpr size_t kX = 0, kW = 1, kB = 2;
 
 double Efficiency(Layout layout) {
   switch (layout) {
-    case Layout::kPlain: return 0.15;
-    case Layout::kChannelsLast: return 0.85;
-    case Layout::kBlocked8: return 0.35;
+    case Layout::kPlain:
+      return 0.15;
+    case Layout::kChannelsLast:
+      return 0.85;
+    case Layout::kBlocked8:
+      return 0.35;
   }
   return 1;
 }
@@ -37,7 +40,8 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
     if (layout == Layout::kBlocked8 && op.Int("group") != 1) continue;
-    Candidate c = MakeCandidate(node, layout, layout, Roofline(node.flops, Efficiency(layout), node.bytes), layout == Layout::kPlain ? "gemm" : "jit");
+    Candidate c = MakeCandidate(node, layout, layout, Roofline(node.flops, Efficiency(layout), node.bytes),
+                                layout == Layout::kPlain ? "gemm" : "jit");
     c.input_layouts[kW] = Layout::kPlain;
     candidates->push_back(std::move(c));
   }
@@ -103,8 +107,8 @@ class TransposedRecipe final : public Recipe {
     const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad();
     const auto make = [&](const memory::desc& weights) {
-      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, src, weights, bias, dst, strides,
-                        dilations, begin, end, attr, true);
+      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, src, weights, bias, dst,
+                        strides, dilations, begin, end, attr, true);
     };
     const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32, memory::format_tag::any);
     const Descriptor descriptor = DescribeWithWeights(make, packed_, any);
