@@ -39,11 +39,12 @@ Status PrepareFirstRun(const CompiledModel& model, size_t entry, const std::vect
   }
   for (const StateSlot& s : model.module.states) request.states.push_back(s.initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding, BindingFor(model, entry, request));
-  const EnteredRun entered(*model.environment->parallel);
-  for (const BoundStep& step : binding->steps) {
-    if (step.kernel != nullptr) MSRT_RETURN_IF_ERROR(step.kernel->Prepare());
-  }
-  return OkStatus();
+  return RunOnTeam(*model.environment->parallel, [&]() -> Status {
+    for (const BoundStep& step : binding->steps) {
+      if (step.kernel != nullptr) MSRT_RETURN_IF_ERROR(step.kernel->Prepare());
+    }
+    return OkStatus();
+  });
 }
 
 Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph& graph, const CompileOptions& options,
@@ -55,9 +56,10 @@ Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph&
   for (const auto& d : env.delegates) delegates.push_back(d.get());
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  const EnteredRun entered(*env.parallel);
-  auto program =
-      MakeProgram(graph, std::move(placed), delegates, options.place, {env.allocator, env.parallel.get()}, env.log, &place_millis);
+  const CompileContext context{env.allocator, env.parallel.get()};
+  auto program = RunOnTeam(*env.parallel, [&] {
+    return MakeProgram(graph, std::move(placed), delegates, options.place, context, env.log, &place_millis);
+  });
   model->times.place += view_millis + place_millis;
   model->times.compile += watch.Millis() - view_millis - place_millis;
   return program;

@@ -55,8 +55,10 @@ class CallbackParallel final : public ParallelFor {
   }
 
   // Libraries below that bring OpenMP cannot use the application's threads; they keep to as many of their own.
-  void EnterRun() override { EnterOpenMpTeam(threads_); }
-  void LeaveRun() override { LeaveOpenMpTeam(); }
+  void OnTeam(FunctionRef<void()> body) override {
+    const OpenMpTeamSize size(threads_);
+    body();
+  }
 
  private:
   const msrt_runtime_config config_;

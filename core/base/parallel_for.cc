@@ -9,10 +9,6 @@
 #include <thread>
 #include <vector>
 
-#if defined(MSRT_HAVE_OPENMP)
-#include <omp.h>
-#endif
-
 namespace msrt {
 namespace {
 
@@ -118,51 +114,11 @@ class ThreadPool final : public ParallelFor {
   bool stop_ = false;
 };
 
-#if defined(MSRT_HAVE_OPENMP)
-class OpenMpTeam final : public ParallelFor {
- public:
-  explicit OpenMpTeam(int threads) : threads_(std::max(1, threads)) {}
-  int threads() const override { return threads_; }
-
-  Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
-    if (count <= 1 || threads_ == 1 || omp_in_parallel()) return RunSerially(count, task);
-    std::atomic<int64_t> next{0};
-    std::atomic<bool> out_of_memory{false};
-    const int team = static_cast<int>(std::min<int64_t>(threads_, count));
-#pragma omp parallel num_threads(team)
-    {
-      try {
-        for (int64_t i; (i = next.fetch_add(1)) < count;) task(i);
-      } catch (const std::bad_alloc&) {
-        out_of_memory = true;
-        next = count;
-      }
-    }
-    return out_of_memory.load() ? TaskOutOfMemory() : OkStatus();
-  }
-
-  // The team size is a property of the calling thread, which oneDNN reads: set it for the run, leave the caller's own after.
-  void EnterRun() override { EnterOpenMpTeam(threads_); }
-  void LeaveRun() override { LeaveOpenMpTeam(); }
-
- private:
-  const int threads_;
-};
-
-thread_local int previous_team = 1;
-#endif
-
 }  // namespace
 
-#if defined(MSRT_HAVE_OPENMP)
-void EnterOpenMpTeam(int threads) {
-  previous_team = omp_get_max_threads();
-  omp_set_num_threads(threads);
-}
-void LeaveOpenMpTeam() { omp_set_num_threads(previous_team); }
-#else
-void EnterOpenMpTeam(int) {}
-void LeaveOpenMpTeam() {}
+#if !defined(MSRT_HAVE_OPENMP)
+OpenMpTeamSize::OpenMpTeamSize(int) {}
+OpenMpTeamSize::~OpenMpTeamSize() = default;
 #endif
 
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
@@ -182,7 +138,7 @@ std::unique_ptr<ParallelFor> MakeThreadPool(int threads) { return std::make_uniq
 
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads) {
 #if defined(MSRT_HAVE_OPENMP)
-  return std::make_unique<OpenMpTeam>(threads);
+  return MakeOpenMpTeam(threads);
 #else
   return MakeThreadPool(threads);
 #endif

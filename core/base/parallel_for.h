@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "core/base/status.h"
@@ -42,27 +43,31 @@ class ParallelFor {
   // Calls from several threads at a time are allowed; a call from inside a task runs its tasks one after the other.
   virtual Status Run(int64_t count, FunctionRef<void(int64_t)> task) = 0;
 
-  // Called on the thread that starts a run and at its end, so that a backend can set its team size for libraries below.
-  virtual void EnterRun() {}
-  virtual void LeaveRun() {}
+  // Runs `body` where this backend wants runs to happen, with what libraries below need set up, and returns when it is done. Exceptions
+  // pass through. A call from inside a body just calls.
+  virtual void OnTeam(FunctionRef<void()> body) { body(); }
 };
 
-// Between EnterRun and LeaveRun, however the scope ends.
-class EnteredRun {
+// OnTeam for a body that returns a value.
+template <typename F>
+auto RunOnTeam(ParallelFor& parallel, F&& f) {
+  std::optional<decltype(f())> result;
+  parallel.OnTeam([&] { result.emplace(f()); });
+  return *std::move(result);
+}
+
+// Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the end of the scope. Nothing in builds
+// without OpenMP.
+class OpenMpTeamSize {
  public:
-  explicit EnteredRun(ParallelFor& parallel) : parallel_(parallel) { parallel_.EnterRun(); }
-  ~EnteredRun() { parallel_.LeaveRun(); }
-  EnteredRun(const EnteredRun&) = delete;
-  EnteredRun& operator=(const EnteredRun&) = delete;
+  explicit OpenMpTeamSize(int threads);
+  ~OpenMpTeamSize();
+  OpenMpTeamSize(const OpenMpTeamSize&) = delete;
+  OpenMpTeamSize& operator=(const OpenMpTeamSize&) = delete;
 
  private:
-  ParallelFor& parallel_;
+  int previous_ = 0;
 };
-
-// The size of OpenMP teams that the calling thread starts, its libraries' included: set for a run, then what it was before. Nothing in
-// builds without OpenMP.
-void EnterOpenMpTeam(int threads);
-void LeaveOpenMpTeam();
 
 // Splits [0, total) into contiguous ranges of at least `grain` and calls body(begin, end) for each.
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
@@ -71,7 +76,9 @@ Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, Funct
 std::unique_ptr<ParallelFor> MakeSerial();
 // Our own workers, which sleep when there is nothing to do. The caller is one of the `threads`.
 std::unique_ptr<ParallelFor> MakeThreadPool(int threads);
-// The OpenMP team; MakeThreadPool in builds without OpenMP.
+// The OpenMP team, with a thread of its own that leads it (openmp_team.cc). Only in builds with OpenMP.
+std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads);
+// The OpenMP team; our own threads in builds without OpenMP.
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads);
 
 // Cores that this process may use.

@@ -149,7 +149,10 @@ class Session::Impl {
     arena_lower_bound_ = 0;
     MSRT_RETURN_IF_ERROR(BindInputs());
     std::shared_ptr<const Binding> binding = binding_;
-    EnteredRun entered(*model_->environment->parallel);
+    return RunOnTeam(*model_->environment->parallel, [&] { return RunSteps(std::move(binding), options); });
+  }
+
+  Status RunSteps(std::shared_ptr<const Binding> binding, const RunOptions& options) {
     for (uint32_t depth = 0;; ++depth) {
       if (arenas_.size() <= depth) arenas_.emplace_back();
       MSRT_RETURN_IF_ERROR(budget_.Ensure(&arenas_[depth], binding->arena_bytes, "the arena"));
