@@ -30,12 +30,15 @@ std::string NodeKey(const Node& node) {
 }  // namespace
 
 Status MergeCommon(const PassContext&, Graph* graph) {
+  // An output keeps its own value: its name is what users of the model know.
+  std::vector<char> is_output(graph->value_count());
+  for (ValueId v : graph->outputs) is_output[IndexOf(v)] = true;
   std::vector<ValueId> merged(graph->value_count());
   std::unordered_map<std::string, ValueId> constants;
   for (uint32_t v = 0; v < graph->value_count(); ++v) {
     merged[v] = ValueId(v);
     const Value& value = graph->value(ValueId(v));
-    if (value.constant != nullptr) merged[v] = constants.emplace(ConstantKey(*value.constant), ValueId(v)).first->second;
+    if (value.constant != nullptr && !is_output[v]) merged[v] = constants.emplace(ConstantKey(*value.constant), ValueId(v)).first->second;
   }
   const auto representative = [&](ValueId v) { return v == kNoValue ? v : merged[IndexOf(v)]; };
   std::unordered_map<std::string, size_t> seen;
@@ -47,7 +50,10 @@ Status MergeCommon(const PassContext&, Graph* graph) {
       const Node* twin = is_new ? nullptr : &kept[it->second];
       // The twin may lack an output that this node has.
       bool covers = twin != nullptr;
-      for (size_t i = 0; covers && i < node.outputs.size(); ++i) covers = node.outputs[i] == kNoValue || twin->outputs[i] != kNoValue;
+      for (size_t i = 0; covers && i < node.outputs.size(); ++i) {
+        const ValueId v = node.outputs[i];
+        covers = v == kNoValue || (twin->outputs[i] != kNoValue && !is_output[IndexOf(v)]);
+      }
       if (covers) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {
           if (node.outputs[i] != kNoValue) merged[IndexOf(node.outputs[i])] = twin->outputs[i];
@@ -58,7 +64,6 @@ Status MergeCommon(const PassContext&, Graph* graph) {
     kept.push_back(std::move(node));
   }
   graph->nodes = std::move(kept);
-  for (ValueId& v : graph->outputs) v = representative(v);
   return OkStatus();
 }
 
