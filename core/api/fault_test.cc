@@ -13,10 +13,13 @@ namespace {
 // Calls of operator new on this thread until one fails; negative: none fails.
 thread_local int64_t news_left = -1;
 
-void* CountedNew(size_t bytes, size_t alignment) {
-  if (news_left > 0 && --news_left == 0) throw std::bad_alloc();
+void* TryNew(size_t bytes, size_t alignment) noexcept {
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* pointer = alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, rounded);
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, rounded);
+}
+
+void* CountedNew(size_t bytes, size_t alignment) {
+  void* pointer = news_left > 0 && --news_left == 0 ? nullptr : TryNew(bytes, alignment);
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }
@@ -27,6 +30,8 @@ void* operator new(size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new[](size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return CountedNew(bytes, static_cast<size_t>(alignment)); }
 void* operator new[](size_t bytes, std::align_val_t alignment) { return CountedNew(bytes, static_cast<size_t>(alignment)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return TryNew(bytes, 1); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return TryNew(bytes, 1); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
