@@ -54,9 +54,8 @@ class OpenMpTeam final : public ParallelFor {
     {
       std::unique_lock lock(mutex_);
       job_ = &job;
-      done_ = false;
       wake_.notify_all();
-      finished_.wait(lock, [&] { return done_; });
+      finished_.wait(lock, [&] { return done_ && job_ == nullptr; });
     }
     if (error) std::rethrow_exception(error);
   }
@@ -86,25 +85,27 @@ class OpenMpTeam final : public ParallelFor {
     leads = this;
     omp_set_num_threads(threads_);
     for (;;) {
+      // Starting the region is what stops the workers' spinning; only then is the caller told, who may take a core.
 #pragma omp parallel num_threads(threads_)
-      Sleep();
+      Sleep(omp_get_thread_num() == 0);
       FunctionRef<void()>* job;
       {
         std::lock_guard lock(mutex_);
         if (stop_) return;
         job = std::exchange(job_, nullptr);
+        done_ = false;
       }
       (*job)();
-      {
-        std::lock_guard lock(mutex_);
-        done_ = true;
-      }
-      finished_.notify_one();
     }
   }
 
-  void Sleep() {
+  // Until there is a job or the end. The leader first reports the job before.
+  void Sleep(bool leader) {
     std::unique_lock lock(mutex_);
+    if (leader) {
+      done_ = true;
+      finished_.notify_one();
+    }
     wake_.wait(lock, [&] { return job_ != nullptr || stop_; });
   }
 

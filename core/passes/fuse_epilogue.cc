@@ -82,7 +82,8 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, Epilogue* e) {
 
 bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
   if (!e->activation.empty()) return false;
-  const OpView& op = NodeView(graph, node).op();
+  const NodeView view(graph, node);
+  const OpView& op = view.op();
   std::string name = node.op;
   if (name == "Gelu" && op.String("approximate") == "tanh") name = "GeluTanh";
   if (name.empty() || std::find(std::begin(kActivations), std::end(kActivations), name) == std::end(kActivations)) return false;
