@@ -144,6 +144,7 @@ class BinaryRecipe final : public Recipe {
         {{DNNL_ARG_SRC_0, Place::Input(first), dst}, {DNNL_ARG_SRC_1, Place::Input(second), other}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
+  bool drops_nan() const override { return op().op() == "Max" || op().op() == "Min"; }
 };
 
 constexpr Rule Binary(std::string_view op) { return {"", op, QueryBinary, CompileAs<BinaryRecipe>}; }

@@ -1,6 +1,8 @@
 // The kernel and the binding around every recipe: copies shapes when bound, builds the plan when prepared or first run, and runs the
 // fallback where the library has nothing for just these shapes.
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "delegates/onednn/plan.h"
@@ -46,7 +48,8 @@ class FallbackRun {
     fallback_ = &fallback;
     for (size_t i = 0; i < op.input_count(); ++i) {
       input_offsets_.push_back(kInPlace);
-      if (!op.has_input(i) || recipe.input_layout(i) == Layout::kPlain || op.input(i).elements() == 0) continue;
+      // Plain data is copied too: the fallback must not read what it writes, and inputs may share memory with outputs.
+      if (!op.has_input(i) || op.input(i).dtype != DType::kF32 || op.input(i).elements() == 0) continue;
       input_offsets_.back() = before_.Reserve(op.input(i).bytes());
     }
     for (size_t o = 0; o < op.output_count(); ++o) {
@@ -93,6 +96,25 @@ class FallbackRun {
   Plan before_, after_;
 };
 
+// A tenth of what the primitives take that need it.
+bool HasNan(const TensorView& x, ParallelFor& parallel) {
+  constexpr int64_t kGrain = 1 << 16;
+  std::atomic<bool> found{false};
+  const float* data = x.As<float>();
+  const Status status = ParallelRanges(parallel, static_cast<int64_t>(BytesIn(x.layout, x.dtype, x.dims) / sizeof(float)), kGrain,
+                                       [&](int64_t begin, int64_t end) {
+                                         bool any = false;
+                                         for (int64_t i = begin; i < end; ++i) any |= data[i] != data[i];
+                                         if (any) found.store(true, std::memory_order_relaxed);
+                                       });
+  return !status.ok() || found.load();
+}
+
+bool AnyNan(const RunArgs& args) {
+  return std::any_of(args.inputs.begin(), args.inputs.end(),
+                     [&](const TensorView& x) { return x.present() && x.dtype == DType::kF32 && HasNan(x, args.parallel); });
+}
+
 // The plan for one way of sharing memory, made once by whoever needs it first.
 struct Variant {
   std::once_flag once;
@@ -121,6 +143,11 @@ class Bound final : public BoundKernel {
     const OpView op = View();
     try {
       if (v.fallback != nullptr) return v.fallback->Run(op, args);
+      if (recipe_->drops_nan() && AnyNan(args)) {
+        FallbackRun fallback;
+        MSRT_RETURN_IF_ERROR(fallback.Build(*recipe_, op, fallback_));
+        return fallback.Run(op, args);
+      }
       void* scratch = nullptr;
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));

@@ -19,8 +19,9 @@ constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 struct Channels {
   int64_t groups, inputs, outputs;
   bool depthwise() const { return groups > 1 && groups == inputs && groups == outputs; }
-  int64_t group_inputs() const { return inputs / groups; }
-  int64_t group_outputs() const { return outputs / groups; }
+  // Typical dims are guesses and need not divide.
+  int64_t group_inputs() const { return std::max<int64_t>(1, inputs / groups); }
+  int64_t group_outputs() const { return std::max<int64_t>(1, outputs / groups); }
 };
 
 // The share of the peak that the best implementation of a layout reaches.

@@ -35,6 +35,9 @@ std::optional<Eltwise> EltwiseOf(const OpView& op) {
   return FindEltwise(name, 0, 0);
 }
 
+// Functions that the library computes on a clamped argument.
+bool DropsNan(std::string_view name) { return name == "Relu" || name == "Clip" || name == "HardSigmoid" || name == "Exp"; }
+
 std::string QueryEltwise(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (!EltwiseOf(op)) return op.op() == "Clip" ? "bounds that are not constant or cross" : "no such function in oneDNN";
@@ -63,6 +66,7 @@ class EltwiseRecipe final : public Recipe {
                                                     {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
     return OkStatus();
   }
+  bool drops_nan() const override { return DropsNan(op().op()); }
 
  private:
   Eltwise eltwise_;

@@ -84,6 +84,7 @@ class PoolRecipe final : public Recipe {
                                                     {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
+  bool drops_nan() const override { return IsMax(op()); }
 };
 
 constexpr Rule kPoolRules[] = {

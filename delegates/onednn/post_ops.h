@@ -13,8 +13,8 @@ struct Eltwise {
 };
 
 // The unary op of that name with its parameters (ops/activation.h says what alpha and beta mean); nothing where the library has no
-// such function or one that errs by more than 1e-5. Relu, Clip, HardSigmoid and Exp clamp their argument and turn NaN into a number;
-// the others keep it.
+// such function or one that errs by more than 1e-5. Relu, Clip, HardSigmoid and Exp turn NaN into a number, also
+// where they are fused; the others keep it.
 std::optional<Eltwise> FindEltwise(std::string_view name, double alpha, double beta);
 
 // Why the activation of a fused op cannot be done; empty if it can.

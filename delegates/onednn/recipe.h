@@ -27,6 +27,8 @@ class Recipe {
   // these shapes: the fallback runs then.
   virtual Status Build(const OpView& op, bool shared_residual, Plan* plan) const = 0;
   virtual size_t packed_bytes() const { return 0; }
+  // The primitive turns NaN into a number where the op keeps it: runs that meet a NaN in an input go to the fallback.
+  virtual bool drops_nan() const { return false; }
   // The input for which shared_residual makes a difference; -1 if none.
   virtual int residual_input() const { return -1; }
 

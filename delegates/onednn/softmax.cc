@@ -46,6 +46,7 @@ class SoftmaxRecipe final : public Recipe {
                                                     {{DNNL_ARG_SRC, Place::Input(0), desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
     return OkStatus();
   }
+  bool drops_nan() const override { return true; }
 };
 
 constexpr Rule kSoftmaxRules[] = {
