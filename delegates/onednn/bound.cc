@@ -11,7 +11,7 @@
 namespace msrt::onednn {
 namespace {
 
-// What a primitive with its JIT code holds, roughly (measured: 20 to 60 KB).
+// What a primitive with its JIT code holds, roughly (measured: 20 to 70 KB).
 constexpr size_t kBytesPerPrimitive = 40 << 10;
 
 bool IsUnimplemented(const dnnl::error& error) { return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments; }

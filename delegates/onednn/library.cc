@@ -6,7 +6,8 @@ namespace msrt::onednn {
 namespace {
 
 // Bindings own their primitives, so the library's global cache only helps where several layers have one geometry: it needs to hold
-// the distinct primitives of the models in use, not of every shape they ever saw. An entry holds its JIT code and tables.
+// the distinct primitives of the models in use, not of every shape they ever saw. An entry of JIT code and tables is
+// 20 to 70 KB, so these are some 6 MB.
 constexpr int kPrimitiveCacheEntries = 128;
 
 }  // namespace
