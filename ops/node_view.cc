@@ -1,9 +1,18 @@
 #include "ops/node_view.h"
 
-namespace msrt {
+#include "ops/propagate.h"
 
-NodeView::NodeView(const Graph& graph, const Node& node)
-    : view_(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {}, {}) {
+namespace msrt {
+namespace {
+
+OpView Bare(const Node& node) {
+  return OpView(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {}, {});
+}
+
+}  // namespace
+
+template <typename TypeOf, typename ConstantOf>
+void NodeView::Gather(const Node& node, TypeOf type_of, ConstantOf constant_of) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
   const Type** types = inline_types_;
   const ConstTensor** constants = inline_constants_;
@@ -15,12 +24,19 @@ NodeView::NodeView(const Graph& graph, const Node& node)
   }
   for (size_t i = 0; i < inputs; ++i) {
     const ValueId v = node.inputs[i];
-    types[i] = v == kNoValue ? nullptr : &graph.value(v).type;
-    constants[i] = v == kNoValue ? nullptr : graph.value(v).constant.get();
+    types[i] = v == kNoValue ? nullptr : type_of(v);
+    constants[i] = v == kNoValue ? nullptr : constant_of(v);
   }
-  for (size_t i = 0; i < outputs; ++i) types[inputs + i] = node.outputs[i] == kNoValue ? nullptr : &graph.value(node.outputs[i]).type;
-  view_ = OpView(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(),
-                 {types, inputs}, {types + inputs, outputs}, {constants, inputs});
+  for (size_t i = 0; i < outputs; ++i) types[inputs + i] = node.outputs[i] == kNoValue ? nullptr : type_of(node.outputs[i]);
+  view_ = view_.WithTypes({types, inputs}, {types + inputs, outputs}, {constants, inputs});
+}
+
+NodeView::NodeView(const Graph& graph, const Node& node) : view_(Bare(node)) {
+  Gather(node, [&](ValueId v) { return &graph.value(v).type; }, [&](ValueId v) { return graph.value(v).constant.get(); });
+}
+
+NodeView::NodeView(const Node& node, const GraphFacts& facts) : view_(Bare(node)) {
+  Gather(node, [&](ValueId v) { return &facts.types[IndexOf(v)]; }, [&](ValueId v) { return facts.known[IndexOf(v)]; });
 }
 
 }  // namespace msrt

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/infer.h"
+#include "ops/node_view.h"
 
 namespace msrt {
 namespace {
@@ -68,31 +69,10 @@ void GraphFacts::SetKnown(ValueId value, ConstTensor data) {
   known[IndexOf(value)] = &evaluated.back();
 }
 
-FactView::FactView(const Graph&, const Node& node, const GraphFacts& facts)
-    : view_(node.domain, node.op, node.name, &node.attrs, {}, {}, {}) {
-  const size_t in = node.inputs.size(), out = node.outputs.size();
-  const Type** types = inline_types_;
-  const ConstTensor** constants = inline_constants_;
-  if (in > kInline || out > kInline) {
-    more_types_.resize(in + out);
-    more_constants_.resize(in);
-    types = more_types_.data();
-    constants = more_constants_.data();
-  }
-  for (size_t i = 0; i < in; ++i) {
-    const ValueId v = node.inputs[i];
-    types[i] = v == kNoValue ? nullptr : &facts.types[IndexOf(v)];
-    constants[i] = v == kNoValue ? nullptr : facts.known[IndexOf(v)];
-  }
-  for (size_t i = 0; i < out; ++i) types[in + i] = node.outputs[i] == kNoValue ? nullptr : &facts.types[IndexOf(node.outputs[i])];
-  view_ = OpView(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(),
-                 {types, in}, {types + in, out}, {constants, in});
-}
-
 Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator, GraphFacts* facts) {
   const Node& node = graph.nodes[index];
   if (node.def == nullptr) return OkStatus();
-  const FactView view(graph, node, *facts);
+  const NodeView view(node, *facts);
   Type few[4];
   std::vector<Type> many(node.outputs.size() > 4 ? node.outputs.size() : 0);
   const std::span<Type> outputs = many.empty() ? std::span<Type>(few, node.outputs.size()) : std::span<Type>(many);

@@ -25,19 +25,4 @@ struct GraphFacts {
 // types. The node's inputs must have been propagated. Dims may stay unknown: the caller decides whether that matters.
 Status PropagateNode(const Graph& graph, size_t node, const Evaluator& evaluator, GraphFacts* facts);
 
-// A node's view over facts; keeps the arrays that the view points to.
-class FactView {
- public:
-  FactView(const Graph& graph, const Node& node, const GraphFacts& facts);
-  const OpView& op() const { return view_; }
-
- private:
-  static constexpr size_t kInline = 8;
-  const Type* inline_types_[2 * kInline];
-  const ConstTensor* inline_constants_[kInline];
-  std::vector<const Type*> more_types_;
-  std::vector<const ConstTensor*> more_constants_;
-  OpView view_;
-};
-
 }  // namespace msrt

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/bind/memory_plan.h"
+#include "ops/node_view.h"
 
 namespace msrt {
 namespace {
@@ -209,7 +210,7 @@ class Binder {
       for (BufferId b : step.outputs) AddView(b, &bound);
       const Node& node = graph_.nodes[step.node];
       if (step.kind == StepKind::kKernel) {
-        const FactView view(graph_, node, out_.facts);
+        const NodeView view(node, out_.facts);
         auto kernel = step.kernel->Bind(view.op());
         if (!kernel.ok()) return std::move(kernel).status().Within(Describe(graph_, step.node));
         bound.kernel = *std::move(kernel);

@@ -48,8 +48,8 @@ Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const
       FillUnknown(&typical.types[IndexOf(v)]);
     }
     Row& row = placed->rows_[n];
-    row.declared = &placed->views_.emplace_back(graph, node, placed->declared_).op();
-    row.typical = &placed->views_.emplace_back(graph, node, typical).op();
+    row.declared = &placed->views_.emplace_back(node, placed->declared_).op();
+    row.typical = &placed->views_.emplace_back(node, typical).op();
     for (ValueId v : node.inputs) row.inputs.push_back(v == kNoValue ? -1 : int64_t{IndexOf(v)});
     for (ValueId v : node.outputs) row.outputs.push_back(v == kNoValue ? -1 : int64_t{IndexOf(v)});
     if (node.def != nullptr && node.def->cost != nullptr && agreed) {

@@ -9,6 +9,7 @@
 
 #include "core/base/log.h"
 #include "core/place/delegate.h"
+#include "ops/node_view.h"
 #include "ops/propagate.h"
 
 namespace msrt {
@@ -35,7 +36,7 @@ class PlacedGraph final : public GraphView {
     std::vector<int64_t> inputs, outputs;
   };
   GraphFacts declared_, typical_;
-  std::deque<FactView> views_;
+  std::deque<NodeView> views_;
   std::vector<Row> rows_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "ops/node_view.h"
 #include "tools/msrun/peak.h"
 
 namespace msrt {
@@ -54,7 +55,7 @@ StepTotal DescribeStep(const Program& program, const Binding& binding, const Bou
   t.shape = ShapeText(shown.dims);
   t.gbytes_per_second = BytesOfStep(s);
   if (step.kind == StepKind::kKernel && node.def != nullptr && node.def->cost != nullptr) {
-    t.gflops = node.def->cost(FactView(*program.graph, node, binding.facts).op()).flops;
+    t.gflops = node.def->cost(NodeView(node, binding.facts).op()).flops;
   }
   return t;
 }
