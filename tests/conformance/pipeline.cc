@@ -5,8 +5,10 @@
 namespace msrt::testing {
 
 std::shared_ptr<Environment> TestEnvironment() {
+  // One team for the whole program: thousands of cases must not each start threads.
+  static const std::shared_ptr<ParallelFor> team = MakeDefaultParallel(2);
   auto env = std::make_shared<Environment>();
-  env->parallel = MakeDefaultParallel(2);
+  env->parallel = team;
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
   return env;
