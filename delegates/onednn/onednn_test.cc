@@ -151,9 +151,15 @@ std::string FloatDifference(const ConstTensor& got, const ConstTensor& expected)
   return testing::Difference(got, expected, 1e-5, 1e-5 * range);
 }
 
+// One team for all tests: each team has threads of its own, which wait actively for a while.
+ParallelFor& Team() {
+  static const std::unique_ptr<ParallelFor> team = MakeDefaultParallel(2);
+  return *team;
+}
+
 // Runs a bound kernel on the node's inputs; `shared` makes that pair of input and output one buffer.
 Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& node, const Candidate& candidate,
-                                          std::optional<std::pair<uint32_t, uint32_t>> shared = std::nullopt) {
+                                          std::optional<std::pair<uint32_t, uint32_t>> shared = std::nullopt, ParallelFor& team = Team()) {
   std::vector<std::optional<Buffer>> in(node.inputs().size());
   std::vector<Buffer> out;
   std::vector<TensorView> inputs, outputs;
@@ -170,11 +176,7 @@ Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& nod
     if (shared && shared->second == o) outputs.back().data = inputs[shared->first].data;
   }
   HeapScratch scratch;
-  const auto parallel = MakeDefaultParallel(2);
-  parallel->EnterRun();
-  Status status = bound.Run({inputs, outputs, *parallel, scratch});
-  parallel->LeaveRun();
-  MSRT_RETURN_IF_ERROR(std::move(status));
+  MSRT_RETURN_IF_ERROR(RunOnTeam(team, [&] { return bound.Run({inputs, outputs, team, scratch}); }));
   std::vector<ConstTensor> results;
   for (size_t o = 0; o < out.size(); ++o) {
     EXPECT_TRUE(out[o].GuardIsWhole()) << "wrote behind output " << o;
@@ -185,8 +187,7 @@ Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& nod
 }
 
 Result<std::unique_ptr<Kernel>> CompileNode(const Delegate& delegate, const OneNode& node, const Candidate& candidate) {
-  const auto parallel = MakeDefaultParallel(2);
-  return delegate.Compile(node, candidate, {DefaultAllocator(), parallel.get()});
+  return RunOnTeam(Team(), [&] { return delegate.Compile(node, candidate, {DefaultAllocator(), &Team()}); });
 }
 
 // Every candidate for the node, alone and with each pair that may share memory. Returns the number of candidates.
@@ -409,8 +410,9 @@ TEST(OneDnn, SeveralThreadsRunOneBinding) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
+        const auto team = MakeDefaultParallel(2);  // runs on one team would wait for each other
         for (int round = 0; round < 3; ++round) {
-          auto got = RunBound(**bound, *node, candidate, t == 0 ? std::optional(std::pair{3u, 0u}) : std::nullopt);
+          auto got = RunBound(**bound, *node, candidate, t == 0 ? std::optional(std::pair{3u, 0u}) : std::nullopt, *team);
           EXPECT_EQ(got.ok() ? FloatDifference((*got)[0], (*expected)[0]) : "failed", "");
         }
       });
