@@ -210,7 +210,9 @@ Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<c
     for (Candidate& c : answer.candidates) {
       if (c.nodes.size() != 1 || c.nodes[0] >= count || RunByHost(graph.nodes[c.nodes[0]])) continue;
       const uint32_t n = c.nodes[0];
-      if (options.exact && !c.exact) {
+      if (!(c.seconds >= 0 && c.seconds < std::numeric_limits<double>::infinity())) {
+        placement.explanations[n].others.emplace_back(delegates[d]->name(), StrCat(c.algorithm, ": its estimate is ", c.seconds, " s"));
+      } else if (options.exact && !c.exact) {
         placement.explanations[n].others.emplace_back(delegates[d]->name(), StrCat(c.algorithm, ": its bits depend on the piece"));
       } else if (std::find(banned.begin(), banned.end(), std::pair{d, n}) != banned.end()) {
         placement.explanations[n].others.emplace_back(delegates[d]->name(), "failed to compile");
