@@ -10,8 +10,8 @@
 
 namespace {
 
-// Calls of operator new on this thread until one fails; negative: none fails.
-thread_local int64_t news_left = -1;
+// Calls of operator new on any thread (a run happens on the team's leader) until one fails; not positive: none fails.
+std::atomic<int64_t> news_left{-1};
 bool heap_failed = false;  // in the last use of everything
 
 void* TryNew(size_t bytes, size_t alignment) noexcept {
@@ -20,7 +20,7 @@ void* TryNew(size_t bytes, size_t alignment) noexcept {
 }
 
 void* CountedNew(size_t bytes, size_t alignment) {
-  void* pointer = news_left > 0 && --news_left == 0 ? nullptr : TryNew(bytes, alignment);
+  void* pointer = news_left > 0 && news_left.fetch_sub(1) == 1 ? nullptr : TryNew(bytes, alignment);
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }

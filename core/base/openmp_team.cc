@@ -52,16 +52,14 @@ class Ballast {
 class OpenMpTeam final : public ParallelFor {
  public:
   explicit OpenMpTeam(int threads) : threads_(std::max(1, threads)), leader_([this] { Lead(); }) {
-    if (threads_ > 1 && threads_ >= AvailableCores()) ballast_.emplace(2);
-  }
-  ~OpenMpTeam() override {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
+    try {
+      if (threads_ > 1 && threads_ >= AvailableCores()) ballast_.emplace(2);
+    } catch (...) {
+      Stop();
+      throw;
     }
-    wake_.notify_all();
-    leader_.join();
   }
+  ~OpenMpTeam() override { Stop(); }
 
   int threads() const override { return threads_; }
 
@@ -111,6 +109,15 @@ class OpenMpTeam final : public ParallelFor {
       take();
     }
     return out_of_memory.load() ? OutOfMemory(0, "a parallel task") : OkStatus();
+  }
+
+  void Stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    leader_.join();
   }
 
   void Lead() {
