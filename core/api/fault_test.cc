@@ -27,6 +27,8 @@ void* CountedNew(size_t bytes, size_t alignment) {
 
 }  // namespace
 
+// These pairs do match: all of them are malloc and free underneath, which the compiler cannot know where it inlines only one side.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new[](size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return CountedNew(bytes, static_cast<size_t>(alignment)); }
