@@ -95,9 +95,7 @@ Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs) {
   const std::string_view name = first.impl_info_str();
   const bool pointwise = name == "brgconv_1x1:avx2", depthwise = name == "brdgmm_dw:avx2";
   if (!depthwise && !(pointwise && outputs % 8 == 0)) return first;
-  dnnl_primitive_desc_t copy = nullptr;
-  dnnl::error::wrap_c_api(dnnl_primitive_desc_clone(&copy, first.get()), "could not copy a descriptor");
-  Descriptor next(copy);
+  Descriptor next(first.get());  // a copy: next_impl would move `first` on too
   while (next.next_impl()) {
     if (std::string_view(next.impl_info_str()) == (pointwise ? "jit_1x1:avx2" : "jit_dw:avx2")) return next;
   }
