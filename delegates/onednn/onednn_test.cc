@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "delegates/reference/reference.h"
 #include "ops/infer.h"
 #include "ops/registry.h"
+#include "tests/conformance/memory_in_use.h"
 #include "tests/conformance/op_case.h"
 
 namespace msrt {
@@ -462,13 +462,6 @@ TEST(OneDnn, RefusesWithAReason) {
   EXPECT_NE(query.refusals[0].reason.find("f64"), std::string::npos);
 }
 
-size_t ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * 4096;
-}
-
 // Bindings come and go: neither ours nor the library's caches may grow with the number of shapes.
 TEST(OneDnn, MemoryStaysFlatOverManyShapes) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
@@ -481,13 +474,13 @@ TEST(OneDnn, MemoryStaysFlatOverManyShapes) {
   size_t after_warm_up = 0;
   constexpr int kShapes = 320, kWarmUp = 180;
   for (int i = 0; i < kShapes; ++i) {
-    if (i == kWarmUp) after_warm_up = ResidentBytes();
+    if (i == kWarmUp) after_warm_up = testing::MemoryInUse();
     const auto node = ConvNode(layer, 1, 4 + i % 30, 4 + i / 30, false);
     auto bound = (*kernel)->Bind(node->op());
     ASSERT_TRUE(bound.ok());
     ASSERT_TRUE(RunBound(**bound, *node, query.candidates[1]).ok());
   }
-  const size_t end = ResidentBytes();
+  const size_t end = testing::MemoryInUse();
   EXPECT_LT(end, after_warm_up + (8 << 20)) << "grew by " << (end - after_warm_up) / 1024 << " KB";
 }
 

@@ -1,28 +1,21 @@
 // Runs a model at random shapes and watches memory; then rests and watches the processor.
 //   soak [runs] [seconds of rest]
 // The suite runs a short version; the release check is `soak 10000 5`.
-#include <malloc.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <thread>
 
+#include "tests/conformance/memory_in_use.h"
 #include "tests/conformance/pipeline.h"
 #include "tools/msconvert/zoo.h"
 
 namespace msrt::testing {
 namespace {
 
-double ResidentMegabytes() {
-  std::ifstream file("/proc/self/statm");
-  double pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-6;
-}
+double MegabytesInUse() { return static_cast<double>(MemoryInUse()) * 1e-6; }
 
 double ProcessorMillis() {
   rusage usage;
@@ -55,11 +48,11 @@ int Soak(int runs, double rest_seconds) {
     const std::vector<float> pixels(static_cast<size_t>(dims.elements()), 0.5f);
     const auto out = RunSession(**session, {ConstTensor::Floats(dims, pixels)});
     if (!out.ok()) return Fail(out.status());
-    if (run == runs / 4) early = ResidentMegabytes();
+    if (run == runs / 4) early = MegabytesInUse();
     if (run % std::max(runs / 10, 1) == 0)
-      std::printf("run %6d: %.1f MB resident, %zu bindings\n", run, ResidentMegabytes(), (*model)->entries[0].bindings->count());
+      std::printf("run %6d: %.1f MB in use, %zu bindings\n", run, MegabytesInUse(), (*model)->entries[0].bindings->count());
   }
-  late = ResidentMegabytes();
+  late = MegabytesInUse();
   std::printf("after a quarter %.1f MB, at the end %.1f MB\n", early, late);
   const double before = ProcessorMillis();
   std::this_thread::sleep_for(std::chrono::duration<double>(rest_seconds));

@@ -1,0 +1,27 @@
+// How much memory the process holds, for tests that watch it for growth.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <fstream>
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" size_t __sanitizer_get_current_allocated_bytes();  // of the sanitizer's runtime; GCC has no header for it
+#endif
+
+namespace msrt::testing {
+
+// Resident bytes. AddressSanitizer keeps freed memory in quarantine, so there it is the bytes that are allocated.
+inline size_t MemoryInUse() {
+#if defined(__SANITIZE_ADDRESS__)
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+#endif
+}
+
+}  // namespace msrt::testing
