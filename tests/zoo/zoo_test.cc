@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/model/write.h"
+#include "ops/validate.h"
 #include "tests/conformance/pipeline.h"
 #include "tools/msconvert/zoo.h"
 
@@ -114,6 +115,32 @@ TEST_P(Zoo, FileEqualsModule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Zoo, ::testing::ValuesIn(kSmall), [](const auto& row) { return std::string(row.param.name); });
+
+// Up to placement a load reads no weight and copies none: after all passes every large constant still lies in the mapped file.
+TEST(ZooLoad, WeightsStayInTheMappedFile) {
+  auto module = zoo::Build("resnet18", {.image = 64});
+  ASSERT_TRUE(module.ok());
+  const PassContext context{.evaluator = TestEnvironment()->evaluator};
+  ASSERT_TRUE(RunPasses(context, {}, &*module).ok());
+  const std::string path = ::testing::TempDir() + "/mapped.msrt";
+  ASSERT_TRUE(WriteModel(*module, path, DefaultIo()).ok());
+  auto bytes = DefaultIo()->MapFile(path);
+  ASSERT_TRUE(bytes.ok());
+  auto loaded = Load(*bytes);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  ASSERT_TRUE(Validate(&*loaded).ok());
+  ASSERT_TRUE(RunPasses(context, {}, &*loaded).ok());
+  const std::byte* begin = bytes->data.data();
+  int large = 0;
+  for (uint32_t v = 0; v < loaded->main().value_count(); ++v) {
+    const auto& constant = loaded->main().value(ValueId(v)).constant;
+    if (constant == nullptr || constant->bytes.size() < 4096) continue;
+    ++large;
+    EXPECT_TRUE(constant->bytes.data() >= begin && constant->bytes.data() < begin + bytes->data.size());
+  }
+  EXPECT_GE(large, 20);
+  std::remove(path.c_str());
+}
 
 // One file with open height and width, at sizes that share no factor.
 TEST(ZooShapes, OpenImageSizes) {
