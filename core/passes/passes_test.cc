@@ -1,0 +1,200 @@
+// What each pass does to a graph, and that results stay what they were.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "core/passes/fold_batchnorm.h"
+#include "core/passes/fold_constants.h"
+#include "core/passes/fuse_epilogue.h"
+#include "core/passes/merge_common.h"
+#include "core/passes/remove_dead.h"
+#include "delegates/builtin.h"
+#include "ops/builder.h"
+#include "tests/conformance/op_case.h"
+#include "tests/conformance/pipeline.h"
+
+namespace msrt {
+namespace {
+
+const PassContext kContext{.evaluator = &BuiltinEvaluator()};
+
+// A module under construction whose every node must be right.
+struct Net {
+  Module module;
+  GraphBuilder builder;
+  std::mt19937 random{5};
+
+  Net() : module(EmptyModule()), builder(&module.graphs[0]) {}
+  Graph& graph() { return module.graphs[0]; }
+  static Module EmptyModule() {
+    Module m;
+    m.graphs.emplace_back().name = "main";
+    m.entries = {0};
+    return m;
+  }
+  ValueId Input(const char* name, Dims dims) { return graph().AddInput(name, Type::Tensor(DType::kF32, dims)); }
+  ConstTensor Random(Dims dims, float low = -1, float high = 1) {
+    std::uniform_real_distribution<float> uniform(low, high);
+    std::vector<float> values(static_cast<size_t>(dims.elements()));
+    for (float& v : values) v = uniform(random);
+    return ConstTensor::Floats(dims, values);
+  }
+  ValueId Weight(Dims dims, float low = -1, float high = 1) {
+    return graph().AddConstant(StrCat("w", graph().value_count()), Random(dims, low, high));
+  }
+  ValueId Op(const char* op, std::vector<ValueId> inputs, AttrList attrs = {}) {
+    auto out = builder.Add(op, StrCat(op, graph().nodes.size()), std::move(inputs), std::move(attrs));
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    return out.ok() ? *out : kNoValue;
+  }
+  std::vector<std::string> Ops() {
+    std::vector<std::string> names;
+    for (const Node& n : graph().nodes) names.push_back(OpName(n));
+    return names;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+// The outputs with all passes on are those with none, to float rounding.
+void ExpectSameResults(const Module& module, const std::vector<ConstTensor>& inputs) {
+  const auto plain = testing::RunModule(module, inputs, {"reference"}, {"all"});
+  const auto optimised = testing::RunModule(module, inputs, {"reference"});
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  ASSERT_TRUE(optimised.ok()) << optimised.status().message();
+  for (size_t i = 0; i < plain->size(); ++i) EXPECT_EQ(testing::Difference((*optimised)[i], (*plain)[i], 1e-5, 1e-5), "");
+}
+
+AttrList Pads(int64_t pad) { return {{"pads", std::vector<int64_t>{pad, pad, pad, pad}}}; }
+
+TEST(FoldConstants, FoldsChainsAndShapesWithinTheBudget) {
+  Net net;
+  const ValueId x = net.Input("x", {2, 6});
+  const ValueId shape = net.Op("Shape", {x});
+  const ValueId sum = net.Op("Add", {net.Weight({6}), net.Weight({6})});
+  const ValueId y = net.Op("Add", {x, net.Op("Neg", {sum})});
+  net.graph().outputs = {y, shape};
+  ExpectSameResults(net.module, {net.Random({2, 6})});
+  ASSERT_TRUE(FoldConstants(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), Names{"Add"});
+
+  Net large;
+  const ValueId big = large.Op("Expand", {large.Weight({1})}, {{"shape", std::vector<int64_t>{1000, 1000}}});
+  large.graph().outputs = {big};
+  const PassContext small_budget{.evaluator = &BuiltinEvaluator(), .fold_budget_bytes = 1000};
+  ASSERT_TRUE(FoldConstants(small_budget, &large.graph()).ok());
+  EXPECT_EQ(large.Ops(), Names{"Expand"});
+}
+
+TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
+  Net net;
+  net.module.states.push_back({"s", Type::Tensor(DType::kF32, {2}), net.Random({2})});
+  const ValueId x = net.Input("x", {2});
+  net.Op("Exp", {net.Op("Neg", {x})});
+  ASSERT_TRUE(net.builder.Add("msrt", "StateWrite", "write", {x}, {{"slot", int64_t{0}}}, 0).ok());
+  net.graph().outputs = {net.Op("Abs", {x})};
+  ASSERT_TRUE(RemoveDead(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"msrt.StateWrite", "Abs"}));
+  EXPECT_EQ(net.graph().value_count(), 2u);
+}
+
+TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
+  Net net;
+  const ValueId x = net.Input("x", {4});
+  const ValueId a = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}}), b = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}});
+  const ValueId c = net.Op("LeakyRelu", {x}, {{"alpha", 0.25}});
+  net.graph().outputs = {net.Op("Add", {net.Op("Add", {a, b}), c})};
+  ExpectSameResults(net.module, {net.Random({4})});
+  ASSERT_TRUE(MergeCommon(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"LeakyRelu", "LeakyRelu", "Add", "Add"}));
+}
+
+TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
+  Net net;
+  const ValueId x = net.Input("x", {1, 4, 5, 5});
+  const auto norm = [&](ValueId v, int64_t channels) {
+    return net.Op("BatchNormalization", {v, net.Weight({channels}), net.Weight({channels}), net.Weight({channels}), net.Weight({channels}, 0.5, 2)},
+                  {{"epsilon", 0.01}});
+  };
+  const ValueId conv = norm(net.Op("Conv", {x, net.Weight({6, 4, 3, 3})}, Pads(1)), 6);
+  const ValueId up = norm(net.Op("ConvTranspose", {conv, net.Weight({6, 4, 2, 2}), net.Weight({8})},
+                                 {{"group", int64_t{2}}, {"strides", std::vector<int64_t>{2, 2}}}), 8);
+  net.graph().outputs = {up};
+  ExpectSameResults(net.module, {net.Random({1, 4, 5, 5})});
+  ASSERT_TRUE(FoldBatchNorm(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"Conv", "ConvTranspose"}));
+}
+
+TEST(FoldBatchNorm, LeavesAConvolutionThatSomebodyElseUses) {
+  Net net;
+  const ValueId conv = net.Op("Conv", {net.Input("x", {1, 2, 3, 3}), net.Weight({2, 2, 1, 1})});
+  const ValueId norm = net.Op("BatchNormalization", {conv, net.Weight({2}), net.Weight({2}), net.Weight({2}), net.Weight({2}, 0.5, 2)});
+  net.graph().outputs = {norm, conv};
+  ASSERT_TRUE(FoldBatchNorm(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"Conv", "BatchNormalization"}));
+}
+
+TEST(FuseEpilogue, BiasResidualActivation) {
+  Net net;
+  const ValueId x = net.Input("x", {1, 3, 4, 4});
+  const ValueId conv = net.Op("Conv", {x, net.Weight({3, 3, 3, 3})}, Pads(1));
+  const ValueId biased = net.Op("Add", {conv, net.Weight({3, 1, 1})});
+  const ValueId sum = net.Op("Add", {x, biased});
+  net.graph().outputs = {net.Op("Clip", {sum}, {{"min", 0.0}, {"max", 0.75}})};
+  ExpectSameResults(net.module, {net.Random({1, 3, 4, 4})});
+  ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+  ASSERT_EQ(net.Ops(), Names{"msrt.FusedConv"});
+  EXPECT_EQ(net.graph().nodes[0].inputs.size(), 4u);
+}
+
+TEST(FuseEpilogue, ProductsAndGemm) {
+  Net net;
+  const ValueId x = net.Input("x", {2, 5, 4});
+  const ValueId product = net.Op("Add", {net.Op("MatMul", {x, net.Weight({4, 3})}), net.Weight({3})});
+  const ValueId gelu = net.Op("Gelu", {product}, {{"approximate", std::string("tanh")}});
+  const ValueId flat = net.Op("Reshape", {gelu}, {{"shape", std::vector<int64_t>{10, 3}}});
+  const ValueId gemm = net.Op("Gemm", {flat, net.Weight({2, 3}), net.Weight({2})}, {{"transB", int64_t{1}}, {"alpha", 0.5}});
+  net.graph().outputs = {net.Op("Sigmoid", {gemm})};
+  ExpectSameResults(net.module, {net.Random({2, 5, 4})});
+  ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"msrt.FusedMatMul", "Reshape", "msrt.FusedMatMul"}));
+}
+
+TEST(FuseEpilogue, StopsWhereItMust) {
+  Net net;  // an activation ends the chain: what comes after is not part of it
+  const ValueId x = net.Input("x", {1, 2, 3, 3});
+  const ValueId relu = net.Op("Relu", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})});
+  net.graph().outputs = {net.Op("Add", {relu, x})};
+  ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"msrt.FusedConv", "Add"}));
+
+  Net shared;  // somebody else sees the value in between
+  const ValueId conv = shared.Op("Conv", {shared.Input("x", {1, 2, 3, 3}), shared.Weight({2, 2, 1, 1})});
+  shared.graph().outputs = {shared.Op("Relu", {conv}), conv};
+  ASSERT_TRUE(FuseEpilogue(kContext, &shared.graph()).ok());
+  EXPECT_EQ(shared.Ops(), (Names{"Conv", "Relu"}));
+
+  Net broadcast;  // the other operand is larger, or may be: it is no residual
+  const ValueId small = broadcast.Op("Conv", {broadcast.Input("x", {1, 2, 3, 3}), broadcast.Weight({2, 2, 1, 1})});
+  const ValueId larger = broadcast.Input("larger", {4, 2, 3, 3});
+  broadcast.graph().outputs = {broadcast.Op("Add", {small, larger})};
+  ASSERT_TRUE(FuseEpilogue(kContext, &broadcast.graph()).ok());
+  EXPECT_EQ(broadcast.Ops(), (Names{"Conv", "Add"}));
+
+  Net open;
+  const ValueId unknown = open.Op("Conv", {open.Input("x", {1, 2, kUnknownDim, 3}), open.Weight({2, 2, 1, 1})});
+  open.graph().outputs = {open.Op("Add", {unknown, open.Input("y", {1, 2, kUnknownDim, 3})})};
+  ASSERT_TRUE(FuseEpilogue(kContext, &open.graph()).ok());
+  EXPECT_EQ(open.Ops(), (Names{"Conv", "Add"}));
+}
+
+TEST(Pipeline, UnknownNamesAreRefusedWithTheKnownOnes) {
+  Module module = Net::EmptyModule();
+  const auto reports = RunPasses(kContext, {.disabled = {"fuse_everything"}}, &module);
+  EXPECT_EQ(reports.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(reports.status().message().find("fuse_epilogue"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrt
