@@ -13,7 +13,8 @@ Status CheckInputCount(const OpDef& def, const OpView& op) {
     return InvalidModel("has ", op.input_count(), " inputs, at most ", def.inputs.size(), " are allowed");
   }
   for (size_t i = 0; i < def.inputs.size(); ++i) {
-    if (def.inputs[i].kind != ParamDef::kOptional && !op.has_input(i)) return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
+    if (def.inputs[i].kind != ParamDef::kOptional && !op.has_input(i))
+      return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
   }
   for (size_t i = def.inputs.size(); i < op.input_count(); ++i) {
     if (!op.has_input(i)) return InvalidModel("input ", i, " of a variadic list is left out");
@@ -35,7 +36,8 @@ Status CheckInputTypes(const OpDef& def, const OpView& op) {
     DType& group = of_group[param.group];
     if (group == DType::kNone) group = type.dtype;
     if (group != type.dtype) {
-      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be ", group, " like the inputs before it");
+      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be ", group,
+                          " like the inputs before it");
     }
   }
   return OkStatus();
