@@ -1,10 +1,10 @@
 // The OpenMP team as a ParallelFor.
 //
 // OpenMP's workers spin after each parallel region, for milliseconds, in the hope of another: right inside a run, a waste after it. The
-// spin cannot be set from a library, so the team has a leader thread of its own, and between runs the leader and its workers sit together in
-// a parallel region that sleeps on a condition variable. A run then costs two hand-overs (some 10 us), and rest costs nothing; giving the workers
-// back after each run (omp_pause_resource) costs 150 us. One team for each runtime also means that runs of several sessions take turns
-// on all cores instead of crowding each other.
+// spin cannot be set from a library, so the team has a leader thread of its own, and between runs the leader and its workers sit
+// together in a parallel region that sleeps on a condition variable. A run then costs two hand-overs (some 10 us), and rest costs nothing;
+// giving the workers back after each run (omp_pause_resource) costs 150 us. One team for each runtime also means that runs of several
+// sessions take turns on all cores instead of crowding each other.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 
 // Sleeping threads that OpenMP counts. Where it manages more threads than there are cores, libgomp spins a hundred times at a barrier
 // before it sleeps, instead of three hundred thousand times (its manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that
-// share a core for a moment (another process runs, or the scheduler put them there) wait out whole time slices for each other: ResNet-50 on two
-// cores then took 450 ms instead of 50; with the short one it takes 52.
+// share a core for a moment (another process runs, or the scheduler put them there) wait out whole time slices for each other: ResNet-50
+// on two cores then took 450 ms instead of 50; with the short one it takes 52.
 class Ballast {
  public:
   explicit Ballast(int threads) : holder_([this, threads] { Hold(threads); }) {}

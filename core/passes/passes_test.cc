@@ -114,12 +114,14 @@ TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 5});
   const auto norm = [&](ValueId v, int64_t channels) {
-    return net.Op("BatchNormalization", {v, net.Weight({channels}), net.Weight({channels}), net.Weight({channels}), net.Weight({channels}, 0.5, 2)},
+    return net.Op("BatchNormalization",
+                  {v, net.Weight({channels}), net.Weight({channels}), net.Weight({channels}), net.Weight({channels}, 0.5, 2)},
                   {{"epsilon", 0.01}});
   };
   const ValueId conv = norm(net.Op("Conv", {x, net.Weight({6, 4, 3, 3})}, Pads(1)), 6);
   const ValueId up = norm(net.Op("ConvTranspose", {conv, net.Weight({6, 4, 2, 2}), net.Weight({8})},
-                                 {{"group", int64_t{2}}, {"strides", std::vector<int64_t>{2, 2}}}), 8);
+                                 {{"group", int64_t{2}}, {"strides", std::vector<int64_t>{2, 2}}}),
+                          8);
   net.graph().outputs = {up};
   ExpectSameResults(net.module, {net.Random({1, 4, 5, 5})});
   ASSERT_TRUE(FoldBatchNorm(kContext, &net.graph()).ok());
