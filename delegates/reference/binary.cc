@@ -111,7 +111,7 @@ constexpr PairFunctions kTruncMod = {[](double a, double b) { return std::fmod(a
 // number of threads. An empty output divides by none of them.
 Status CheckDivisors(const KernelArgs& args) {
   const TensorView& divisors = args.inputs[1];
-  if (WideOf(divisors.dtype) == Wide::kDouble || args.outputs[0].elements() == 0) return OkStatus();
+  if (WideTypeOf(divisors.dtype) == WideType::kDouble || args.outputs[0].elements() == 0) return OkStatus();
   return DispatchInt(divisors.dtype, [&]<typename T>() -> Status {
     const T *begin = divisors.As<T>(), *end = begin + divisors.elements();
     const T* zero = std::find(begin, end, T{0});
@@ -162,10 +162,10 @@ Status PowIn(const KernelArgs& args, F power) {
 }
 
 Status Pow(const KernelArgs& args) {
-  const bool integers = WideOf(args.inputs[0].dtype) != Wide::kDouble && WideOf(args.inputs[1].dtype) != Wide::kDouble;
+  const bool integers = WideTypeOf(args.inputs[0].dtype) != WideType::kDouble && WideTypeOf(args.inputs[1].dtype) != WideType::kDouble;
   if (!integers) return PowIn<double>(args, [](double a, double b) { return std::pow(a, b); });
   const int64_t largest = args.outputs[0].dtype == DType::kI32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
-  const bool may_be_negative = WideOf(args.inputs[1].dtype) == Wide::kSigned;
+  const bool may_be_negative = WideTypeOf(args.inputs[1].dtype) == WideType::kSigned;
   return PowIn<int64_t>(args, [=](int64_t a, int64_t b) {
     return may_be_negative && b < 0 ? IntegerInversePower(a, b, largest) : IntegerPower(a, static_cast<uint64_t>(b));
   });

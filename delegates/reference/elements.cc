@@ -117,9 +117,9 @@ void StoreCodes(DType type, void* data, int64_t first, int64_t count, const W* v
 
 }  // namespace
 
-Wide WideOf(DType type) {
-  if ((kFloatTypes | kF8Types).Has(type) || type == DType::kF4E2M1) return Wide::kDouble;
-  return kSignedTypes.Has(type) || type == DType::kI4 ? Wide::kSigned : Wide::kUnsigned;
+WideType WideTypeOf(DType type) {
+  if ((kFloatTypes | kF8Types).Has(type) || type == DType::kF4E2M1) return WideType::kDouble;
+  return kSignedTypes.Has(type) || type == DType::kI4 ? WideType::kSigned : WideType::kUnsigned;
 }
 
 template <typename W>

@@ -11,38 +11,29 @@
 
 #include "core/base/parallel_for.h"
 #include "core/graph/dtype.h"
+#include "delegates/reference/number.h"
 
 namespace msrt::reference {
 
 // How many elements a kernel converts at a time; even, so that two elements of 4 bits never fall to different workers.
 inline constexpr int64_t kBlockElements = 512;
 
-enum class Wide : uint8_t { kDouble, kSigned, kUnsigned };
-Wide WideOf(DType type);
+enum class WideType : uint8_t { kDouble, kSigned, kUnsigned };
+WideType WideTypeOf(DType type);
 
 // Calls f with the wide type of `type`: f.operator()<double>() and so on.
 template <typename F>
 auto DispatchWide(DType type, F&& f) {
-  switch (WideOf(type)) {
-    case Wide::kDouble: return f.template operator()<double>();
-    case Wide::kSigned: return f.template operator()<int64_t>();
-    case Wide::kUnsigned: break;
+  switch (WideTypeOf(type)) {
+    case WideType::kDouble: return f.template operator()<double>();
+    case WideType::kSigned: return f.template operator()<int64_t>();
+    case WideType::kUnsigned: break;
   }
   return f.template operator()<uint64_t>();
 }
 
-// A float as an integer: truncated, the nearest value where it is out of range, 0 for NaN.
-template <typename T>
-T SaturateTo(double value) {
-  using Limits = std::numeric_limits<T>;
-  if (std::isnan(value)) return 0;
-  if (value <= static_cast<double>(Limits::min())) return Limits::min();
-  if (value >= static_cast<double>(Limits::max())) return Limits::max();  // 2^63 and 2^64 themselves are out of range
-  return static_cast<T>(value);
-}
-
 // Elements first, first + stride, ... of a tensor of any type. W is double, int64_t or uint64_t; values that do not fit wrap
-// (integers) or saturate (floats), so with W of WideOf(type) the conversion is exact.
+// (integers) or saturate (floats), so with W of WideTypeOf(type) the conversion is exact.
 template <typename W>
 void LoadElements(DType type, const void* data, int64_t first, int64_t stride, int64_t count, W* out);
 

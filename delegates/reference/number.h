@@ -52,20 +52,21 @@ T Highest() {
   else return std::numeric_limits<T>::max();
 }
 
-// Integers: rounded towards zero, clamped to the range of T; NaN becomes 0.
+// A float as an integer: truncated, the nearest value where it is out of range, 0 for NaN.
+template <typename T>
+T SaturateTo(double value) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();  // 2^63 and 2^64 themselves are out of range
+  return static_cast<T>(value);
+}
+
+// The same for integers, rounded for floats.
 template <typename T>
 T FromDouble(double x) {
-  if constexpr (kIsFloat<T>) {
-    return FromWide<T>(x);
-  } else {
-    constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::lowest());
-    // 2^bits exactly: the greatest 64-bit integer itself has no double.
-    constexpr double kBeyond = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
-    if (std::isnan(x)) return T(0);
-    if (x < kLow) return std::numeric_limits<T>::lowest();
-    if (x >= kBeyond) return std::numeric_limits<T>::max();
-    return static_cast<T>(x);
-  }
+  if constexpr (kIsFloat<T>) return FromWide<T>(x);
+  else return SaturateTo<T>(x);
 }
 
 }  // namespace msrt::reference

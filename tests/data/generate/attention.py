@@ -3,8 +3,6 @@ onnx and ONNX Runtime are installed, every float32 and float64 case is also comp
 has the kernel, with ONNX Runtime; disagreement stops the generator."""
 import sys
 
-sys.path.append(sys.path.pop(0))  # this folder last: its select.py must not hide the standard module that onnx needs
-
 import numpy as np
 
 from cases import BF16, Cases, Dtype

@@ -2,9 +2,6 @@
 asymmetric pads nor SAME): the input is padded before a convolution, the full result of a transposed one is cropped after it."""
 import sys
 
-sys.path.append(sys.path.pop(0))  # the generator select.py must not hide Python's module of that name
-
-
 import ml_dtypes
 import numpy as np
 import torch

@@ -4,8 +4,6 @@ with auto_pad = VALID and ceil_mode = 1 ONNX Runtime counts a window that overha
 not; the onnx package's reference scales LpPool's sum up where a window overhangs, ONNX Runtime and we do not."""
 import sys
 
-sys.path.append(sys.path.pop(0))  # the generator select.py must not hide Python's module of that name
-
 import itertools
 
 import ml_dtypes

@@ -15,8 +15,6 @@ float32, and who agreed is noted in the row. Where they differ from the specific
   evaluator do not, and neither do we."""
 import sys
 
-sys.path.append(sys.path.pop(0))  # the generator select.py must not hide Python's module of that name
-
 import math
 from fractions import Fraction
 

@@ -1,5 +1,5 @@
 """Cases of the select family. Run from the root of the repository:
-    python tests/data/generate/select.py tests/data/ops/select.cases
+    python tests/data/generate/selection.py tests/data/ops/select.cases
 """
 import sys
 
