@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""msconvert and msrun from the outside: what they print and write, and what they say to bad input.
+
+usage: tools_test.py BIN_DIR   (Python's standard library only)
+"""
+import ast
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = None
+
+
+def run(tool, *arguments):
+    return subprocess.run([os.path.join(BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
+
+
+def read_npy(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[:6] == b"\x93NUMPY", path
+    length = struct.unpack("<H", data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + length].decode())
+    count = 1
+    for d in header["shape"]:
+        count *= d
+    assert (10 + length) % 64 == 0
+    return header, list(struct.unpack(f"<{count}f", data[10 + length:])) if header["descr"] == "<f4" else data[10 + length:]
+
+
+def write_npy(path, shape, values, descr="<f4", code="f"):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (-(11 + len(header)) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values))
+
+
+class Tools(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = cls.path("lenet.msrt")
+        done = run("msconvert", "zoo:lenet", cls.model)
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    def good(self, tool, *arguments):
+        done = run(tool, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def bad(self, expected, tool, *arguments):
+        done = run(tool, *arguments)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertGreaterEqual(done.returncode, 0, "died of a signal")
+        self.assertIn(expected, done.stderr + done.stdout)
+
+    def test_bench_report(self):
+        report, trace = self.path("a.json"), self.path("trace.json")
+        text = self.good("msrun", self.model, "--seconds", "0.1", "--json", report, "--trace", trace)
+        for word in ("load", "first run", "latency", "throughput", "GFLOP/s", "arena", "slowest steps"):
+            self.assertIn(word, text)
+        with open(report) as f:
+            j = json.load(f)
+        for key in ("load_ms", "first_run_ms", "latency_ms", "peak_rss_bytes", "arena_bytes", "gflops", "peak_gflops", "steps"):
+            self.assertIn(key, j)
+        latency = j["latency_ms"]
+        self.assertLessEqual(latency["min"], latency["median"])
+        self.assertLessEqual(latency["median"], latency["p99"])
+        self.assertGreaterEqual(j["load_ms"], sum(j["load_parts_ms"].values()) * 0.9)
+        self.assertAlmostEqual(sum(s["share"] for s in j["steps"]), 1, places=6)
+        with open(trace) as f:
+            self.assertGreater(len(json.load(f)["traceEvents"]), 5)
+        self.assertIn("B / A", self.good("msrun", "--compare", report, report))
+        self.assertEqual(json.loads(self.good("msrun", "bench", self.model, "--seconds", "0", "--json", "-"))["model"], self.model)
+
+    def test_info(self):
+        j = json.loads(self.good("msrun", "info", self.model, "--json", "-"))
+        self.assertEqual(j["inputs"], [{"name": "image", "type": "f32", "dims": ["batch", 1, 28, 28]}])
+        self.assertEqual(j["outputs"][0]["name"], "probabilities")
+        self.assertIn("image", self.good("msrun", "info", self.model))
+
+    def test_outputs_and_check(self):
+        image, out = self.path("image.npy"), self.path("out")
+        write_npy(image, (2, 1, 28, 28), [((i * 37) % 101) / 101 for i in range(2 * 784)])
+        self.good("msrun", "run", self.model, "--input", f"image={image}", "--delegate", "reference", "--output-dir", out)
+        header, values = read_npy(os.path.join(out, "probabilities.npy"))
+        self.assertEqual(header["shape"], (2, 10))
+        self.assertAlmostEqual(sum(values), 2, places=4)
+        arguments = ("run", self.model, "--input", f"image={image}", "--check", out, "--rtol", "1e-4")
+        self.assertIn("of the range", self.good("msrun", *arguments))
+        values[3] += 0.5
+        write_npy(os.path.join(out, "probabilities.npy"), (2, 10), values)
+        self.bad("differs from the reference", "msrun", *arguments)
+
+    def test_stages_print_themselves(self):
+        for stage, word in (("graph", "FusedConv"), ("passes", "fuse_epilogue"), ("placement", "estimated"), ("program", "steps"), ("binding", "arena")):
+            self.assertIn(word, self.good("msrun", "run", self.model, f"--dump={stage}"))
+        self.assertIn(" -> ", self.good("msrun", "run", self.model, "--explain"))
+
+    def test_bad_input_is_named(self):
+        self.bad("nosuch.msrt", "msrun", self.path("nosuch.msrt"))
+        self.bad("picture", "msrun", self.model, "--shape", "picture=1x1x28x28")
+        self.bad("dim 2 must be 28", "msrun", "run", self.model, "--shape", "image=1x1x29x28")
+        self.bad("1x3x224x224", "msrun", self.model, "--shape", "image=1xbx3")
+        self.bad("no delegate 'tpu'", "msrun", self.model, "--delegate", "tpu")
+        self.bad("fuse_epilogue", "msrun", self.model, "--disable", "everything")
+        self.bad("the zoo has no 'vgg'", "msconvert", "zoo:vgg", self.path("x.msrt"))
+        self.assertFalse(os.path.exists(self.path("x.msrt")))
+        text, wrong = self.path("text.npy"), self.path("wrong.npy")
+        with open(text, "w") as f:
+            f.write("hello, this is no array")
+        self.bad("is not a .npy file", "msrun", "run", self.model, "--input", f"image={text}")
+        write_npy(wrong, (1, 1, 28, 28), [1] * 784, "<i4", "i")
+        self.bad("i32", "msrun", "run", self.model, "--input", f"image={wrong}")
+        cut = self.path("cut.msrt")
+        with open(self.model, "rb") as f, open(cut, "wb") as g:
+            g.write(f.read()[:-100])
+        self.bad("cut.msrt", "msrun", cut)
+        self.bad("not a report", "msrun", "--compare", text, text)
+
+
+if __name__ == "__main__":
+    BIN = sys.argv.pop(1)
+    unittest.main()
