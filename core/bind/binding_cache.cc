@@ -6,6 +6,7 @@ namespace {
 std::string KeyOf(const BindRequest& request) {
   std::string key;
   const auto add = [&](const Type& t) {
+    key.push_back(static_cast<char>(t.dtype));  // so that an input of the wrong type never meets a binding of the right one
     key.push_back(static_cast<char>(t.rank()));
     key.append(reinterpret_cast<const char*>(t.dims.begin()), t.dims.size() * sizeof(int64_t));
   };

@@ -76,6 +76,9 @@ TEST(Session, WrongInputsAreNamed) {
   const auto wrong_type = RunSession(**session, {ConstTensor::Of<int32_t>(DType::kI32, {1, 3}, ints)});
   EXPECT_NE(wrong_type.status().message().find("i32"), std::string::npos);
   EXPECT_FALSE((*session)->Output(0).ok());
+  // Dims that are known from an earlier run do not make a wrong type right.
+  ASSERT_TRUE(RunSession(**session, {Floats({1, 3}, {1, 2, 3})}).ok());
+  EXPECT_FALSE(RunSession(**session, {ConstTensor::Of<int32_t>(DType::kI32, {1, 3}, ints)}).ok());
 }
 
 TEST(Session, OutputsGoToBoundMemory) {
