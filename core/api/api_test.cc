@@ -211,26 +211,26 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_tensor* none = nullptr;
   EXPECT_EQ(msrt_session_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
 
-  std::atomic<bool> started{false};
-  msrt_status ran = MSRT_OK;
+  // The poll below may be inside when the run wants to begin, which is refused like every second user: try again.
+  std::atomic<msrt_status> ran{MSRT_INVALID_ARGUMENT};
   std::thread runner([&] {
-    started = true;
-    ran = msrt_session_run(session, nullptr);
+    while (ran == MSRT_INVALID_ARGUMENT) ran = msrt_session_run(session, nullptr);
   });
-  while (!started) std::this_thread::yield();
+  const auto poll = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    size_t count = 0;
+    return msrt_session_io_count(session, MSRT_INPUT, &count);
+  };
   // A second user is refused while the first is inside.
-  size_t count = 0;
   msrt_status refused = MSRT_OK;
-  for (int i = 0; i < 1000 && refused == MSRT_OK; ++i) {
-    refused = msrt_session_io_count(session, MSRT_INPUT, &count);
-    std::this_thread::yield();
-  }
+  for (int i = 0; i < 20000 && refused == MSRT_OK; ++i) refused = poll();
   EXPECT_EQ(refused, MSRT_INVALID_ARGUMENT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // well inside: a cancel that comes before the run does nothing
   MSRT_EXPECT_OK(msrt_session_cancel(session));
   // The handle may go while the run is inside.
   msrt_session_destroy(session);
   runner.join();
-  EXPECT_EQ(ran, MSRT_CANCELLED);
+  EXPECT_EQ(ran.load(), MSRT_CANCELLED);
   msrt_tensor_destroy(input);
   msrt_model_destroy(model);
 }
