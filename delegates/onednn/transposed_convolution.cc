@@ -75,15 +75,8 @@ class TransposedRecipe final : public Recipe {
 
   Status Build(const OpView& op, bool, Plan* plan) const override {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op));
-    Place weights = Place::Input(kW);
     const memory::desc wanted = descriptor.weights_desc();
-    if (weights_ != nullptr) {
-      MSRT_ASSIGN_OR_RETURN(const void* packed, weights_->Get(wanted));
-      weights = Place::Fixed(packed);
-    } else if (const memory::desc plain = PlainWeights(op); plain != wanted) {
-      weights = Place::Scratch(plan->Reserve(wanted.get_size()));
-      plan->AddReorder(Place::Input(kW), plain, weights, wanted);
-    }
+    MSRT_ASSIGN_OR_RETURN(const Place weights, PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};

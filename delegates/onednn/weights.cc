@@ -25,4 +25,15 @@ size_t PackedWeights::bytes() const {
   return bytes;
 }
 
+Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain, const memory::desc& wanted, Plan* plan) {
+  if (packed != nullptr) {
+    MSRT_ASSIGN_OR_RETURN(const void* data, packed->Get(wanted));
+    return Place::Fixed(data);
+  }
+  if (plain == wanted) return Place::Input(input);
+  const Place converted = Place::Scratch(plan->Reserve(wanted.get_size()));
+  plan->AddReorder(Place::Input(input), plain, converted, wanted);
+  return converted;
+}
+
 }  // namespace msrt::onednn

@@ -31,6 +31,10 @@ class PackedWeights {
   std::list<Form> forms_;  // a list: pointers into it stay valid
 };
 
+// Where a primitive that wants its weights as `wanted` finds them: packed before, as they come, or converted in each run because they are
+// not constant (`packed` is null then, and they arrive as `input` in the form `plain`). Throws dnnl::error.
+Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain, const memory::desc& wanted, Plan* plan);
+
 // A primitive descriptor for weights in the packed form, or for the form that it would rather have where there is none or only a naive
 // one for the packed form. `make(weights)` returns an empty descriptor where the library has none.
 template <typename Make>
