@@ -1,0 +1,138 @@
+#include "core/solve/bound.h"
+
+#include <algorithm>
+
+namespace msrt {
+namespace {
+
+constexpr int kLocalRounds = 50;
+// A sweep that raises the bound by less than this part of all that was gained is the last.
+constexpr double kWorthwhile = 1e-3;
+
+double Least(std::span<const double> costs) { return *std::min_element(costs.begin(), costs.end()); }
+
+// Moves the least cost of the edge for each choice of one end (`v`) to that end.
+void PullFromEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v, std::vector<double>* least) {
+  const size_t rows = graph->choice_count(edge.a), columns = graph->choice_count(edge.b);
+  double* table = graph->table(edge);
+  const std::span<double> costs = graph->costs(v);
+  if (edge.a == v) {
+    for (size_t x = 0; x < rows; ++x) {
+      double* row = table + x * columns;
+      const double m = Least({row, columns});
+      costs[x] += m;
+      for (size_t y = 0; y < columns; ++y) row[y] -= m;
+    }
+    return;
+  }
+  least->assign(table, table + columns);
+  for (size_t x = 1; x < rows; ++x) {
+    for (size_t y = 0; y < columns; ++y) (*least)[y] = std::min((*least)[y], table[x * columns + y]);
+  }
+  for (size_t x = 0; x < rows; ++x) {
+    for (size_t y = 0; y < columns; ++y) table[x * columns + y] -= (*least)[y];
+  }
+  for (size_t y = 0; y < columns; ++y) costs[y] += (*least)[y];
+}
+
+// Adds a part of the node's costs to the edge.
+void PushToEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v, double part) {
+  const size_t rows = graph->choice_count(edge.a), columns = graph->choice_count(edge.b);
+  double* table = graph->table(edge);
+  const std::span<const double> costs = graph->costs(v);
+  for (size_t x = 0; x < rows; ++x) {
+    if (edge.a == v) {
+      for (size_t y = 0; y < columns; ++y) table[x * columns + y] += part * costs[x];
+    } else {
+      for (size_t y = 0; y < columns; ++y) table[x * columns + y] += part * costs[y];
+    }
+  }
+}
+
+// One node of a sweep: takes what its edges hold for it and hands it on to the edges that lead onward.
+double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool forward, std::vector<double>* scratch) {
+  size_t later = 0, earlier = 0;
+  for (uint32_t e : incidence.edges(v)) {
+    const ChoiceGraph::Edge& edge = graph->edges[e];
+    PullFromEdge(graph, edge, v, scratch);
+    ++((edge.a == v ? edge.b : edge.a) > v ? later : earlier);
+  }
+  const std::span<double> costs = graph->costs(v);
+  const double least = Least(costs);
+  for (double& cost : costs) cost -= least;
+  const size_t onward = forward ? later : earlier;
+  if (onward == 0) return least;
+  const double part = 1.0 / static_cast<double>(std::max(later, earlier));
+  for (uint32_t e : incidence.edges(v)) {
+    const ChoiceGraph::Edge& edge = graph->edges[e];
+    if (((edge.a == v ? edge.b : edge.a) > v) == forward) PushToEdge(graph, edge, v, part);
+  }
+  const double kept = std::max(0.0, 1.0 - part * static_cast<double>(onward));
+  for (double& cost : costs) cost *= kept;
+  return least;
+}
+
+// What each choice of a node costs beside the others' choices; forbidden pairs count as `dear`, so that fewer of them is better.
+void LocalCosts(const ChoiceGraph& graph, const Incidence& incidence, uint32_t v, std::span<const uint32_t> choices, double dear,
+                std::vector<double>* costs) {
+  costs->assign(graph.costs(v).begin(), graph.costs(v).end());
+  for (uint32_t e : incidence.edges(v)) {
+    const ChoiceGraph::Edge& edge = graph.edges[e];
+    const size_t columns = graph.choice_count(edge.b);
+    const double* from = graph.table(edge) + (edge.a == v ? choices[edge.b] : choices[edge.a] * columns);
+    const size_t step = edge.a == v ? columns : 1;
+    for (size_t x = 0; x < costs->size(); ++x) (*costs)[x] += std::min(from[x * step], dear);
+  }
+}
+
+}  // namespace
+
+double SumOfMinima(const ChoiceGraph& graph) {
+  double sum = 0;
+  for (uint32_t v = 0; v < graph.node_count(); ++v) sum += Least(graph.costs(v));
+  for (const ChoiceGraph::Edge& edge : graph.edges) {
+    sum += Least({graph.table(edge), graph.choice_count(edge.a) * graph.choice_count(edge.b)});
+  }
+  return sum;
+}
+
+double RaiseBound(ChoiceGraph* graph, int sweeps) {
+  const Incidence incidence(*graph);
+  std::vector<double> scratch;
+  const double start = SumOfMinima(*graph);
+  double moved = 0, bound = start;
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    for (uint32_t v = 0; v < graph->node_count(); ++v) moved += Visit(graph, incidence, v, true, &scratch);
+    for (uint32_t v = graph->node_count(); v-- > 0;) moved += Visit(graph, incidence, v, false, &scratch);
+    const double now = moved + SumOfMinima(*graph);
+    const double gained = now - bound;
+    bound = now;
+    if (gained <= kWorthwhile * (bound - start)) break;
+  }
+  return moved;
+}
+
+std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph) {
+  const Incidence incidence(graph);
+  const double magnitude = MagnitudeOf(graph), dear = magnitude > 0 ? 16 * magnitude : 1;
+  std::vector<uint32_t> choices(graph.node_count());
+  for (uint32_t v = 0; v < graph.node_count(); ++v) {
+    const std::span<const double> costs = graph.costs(v);
+    choices[v] = static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  }
+  std::vector<double> costs;
+  bool changed = true;
+  for (int round = 0; changed && round < kLocalRounds; ++round) {
+    changed = false;
+    for (uint32_t v = 0; v < graph.node_count(); ++v) {
+      LocalCosts(graph, incidence, v, choices, dear, &costs);
+      const auto best = std::min_element(costs.begin(), costs.end());
+      if (*best >= costs[choices[v]]) continue;
+      choices[v] = static_cast<uint32_t>(best - costs.begin());
+      changed = true;
+    }
+  }
+  return choices;
+}
+
+}  // namespace msrt

@@ -1,0 +1,320 @@
+#include "core/solve/capped.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace msrt {
+namespace {
+
+// Uses are stored in units of their limit; sums of them in another order differ by less.
+constexpr double kUseRounding = 1e-12;
+constexpr int kRootPrices = 48, kBranchPrices = 6;
+// Prices above this many times the magnitude of all costs say nothing that smaller ones do not.
+constexpr double kFirstHighPrice = 1e2, kHighestPrice = 1e8;
+
+// The limits in a form to compute with: one use for each choice of every node, in units of the limit.
+struct ScaledCaps {
+  std::vector<std::vector<double>> uses;  // by limit, then as graph.node_costs
+  bool feasible = true;
+};
+
+// Limits without effect vanish; choices that can never fit become forbidden in node_costs.
+ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) {
+  ScaledCaps scaled;
+  for (const ChoiceCap& cap : problem.caps()) {
+    if (!(cap.limit >= 0)) scaled.feasible = false;
+    std::vector<double> uses(node_costs->size(), 0);
+    for (const auto& [node, by_choice] : cap.uses) {
+      for (size_t x = 0; x < by_choice.size(); ++x) {
+        const size_t at = problem.graph().first_choice[node] + x;
+        if (!(by_choice[x] >= 0 && by_choice[x] <= cap.limit) || by_choice[x] == kForbidden) (*node_costs)[at] = kForbidden;
+        else if (by_choice[x] > 0) uses[at] += by_choice[x] / cap.limit;
+      }
+    }
+    if (cap.limit > 0 && cap.limit != kForbidden) scaled.uses.push_back(std::move(uses));
+  }
+  return scaled;
+}
+
+// In the caller's own numbers and order, so that what we call allowed is what the caller calls allowed.
+bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) {
+  for (const ChoiceCap& cap : problem.caps()) {
+    double sum = 0;
+    for (const auto& [node, by_choice] : cap.uses) sum += by_choice[choices[node]];
+    if (!(sum <= cap.limit)) return false;
+  }
+  return true;
+}
+
+// Choices that a price led to: what they cost without prices, and how far they pass (or undershoot) each limit.
+struct Point {
+  std::vector<uint32_t> choices;
+  double cost = kForbidden;
+  std::vector<double> excess;
+  bool allowed = false;
+};
+
+class CappedSearch {
+ public:
+  CappedSearch(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts)
+      : problem_(problem),
+        graph_(problem.graph()),
+        rounding_(rounding),
+        magnitude_(MagnitudeOf(graph_)),
+        budget_(budget),
+        counts_(counts),
+        root_costs_(graph_.node_costs),
+        caps_(Scale(problem, &root_costs_)) {}
+
+  RelaxedSolution Run() {
+    if (!caps_.feasible) return {};
+    subproblems_.push_back({kNoParent, 0, 0, false, -kForbidden, std::vector<double>(caps_.uses.size(), 0)});
+    Examine(0);
+    double open_bound = kForbidden;
+    while (!open_.empty()) {
+      const auto [bound, index] = open_.top();
+      if (bound >= Goal()) break;
+      if (budget_->branches <= 0) {
+        open_bound = bound;
+        break;
+      }
+      open_.pop();
+      Split(index);
+    }
+    best_.lower_bound = std::min(open_bound, best_.cost);
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr size_t kNoParent = ~size_t{0};
+  // One node of the search tree: its parent with a choice of a node kept (all others forbidden) or forbidden.
+  struct Subproblem {
+    size_t parent;
+    uint32_t node, choice;
+    bool keep;
+    double bound;
+    std::vector<double> prices;
+    uint32_t split_node = 0, split_choice = 0;
+  };
+  // The state of raising one subproblem's bound.
+  struct Ascent {
+    std::vector<double> costs;  // as graph.node_costs, with what is forbidden here
+    double bound;
+    std::vector<double> prices;  // that gave the bound
+    Point within, beyond;        // the latest that keep, and do not keep, the limits
+    bool closed = false;         // nothing better than the best can be here
+  };
+
+  // A bound from here on proves that a subproblem holds nothing better. While nothing is found, that is more than any choices cost.
+  double Goal() const { return best_.choices.empty() ? magnitude_ + 2 * rounding_ : best_.cost - rounding_; }
+
+  // Node costs of a subproblem; false if the limits leave nothing.
+  bool NodeCosts(size_t index, std::vector<double>* costs) const {
+    *costs = root_costs_;
+    for (; index != kNoParent; index = subproblems_[index].parent) {
+      const Subproblem& sub = subproblems_[index];
+      if (sub.parent == kNoParent) break;
+      const size_t first = graph_.first_choice[sub.node];
+      for (size_t x = 0; x < graph_.choice_count(sub.node); ++x) {
+        if ((x == sub.choice) != sub.keep) (*costs)[first + x] = kForbidden;
+      }
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const std::vector<double>& uses : caps_.uses) {
+        if (!ForbidWhatCannotFit(uses, costs, &changed)) return false;
+      }
+    }
+    return true;
+  }
+
+  // A choice must fit beside the least that all other nodes use.
+  bool ForbidWhatCannotFit(const std::vector<double>& uses, std::vector<double>* costs, bool* changed) const {
+    std::vector<double> least(graph_.node_count(), kForbidden);
+    double sum = 0;
+    for (uint32_t v = 0; v < graph_.node_count(); ++v) {
+      for (size_t x = graph_.first_choice[v]; x < graph_.first_choice[v + 1]; ++x) {
+        if ((*costs)[x] != kForbidden) least[v] = std::min(least[v], uses[x]);
+      }
+      sum += least[v];
+    }
+    const double slack = 1 + kUseRounding - sum;
+    if (!(slack >= 0)) return false;
+    for (uint32_t v = 0; v < graph_.node_count(); ++v) {
+      for (size_t x = graph_.first_choice[v]; x < graph_.first_choice[v + 1]; ++x) {
+        if ((*costs)[x] == kForbidden || uses[x] - least[v] <= slack) continue;
+        (*costs)[x] = kForbidden;
+        *changed = true;
+      }
+    }
+    return true;
+  }
+
+  // Solves with prices on what is limited. Raises the ascent's bound, keeps the choices found. Returns them; none if there are none.
+  Point TryPrices(std::span<const double> prices, Ascent* ascent) {
+    --budget_->branches;
+    ++counts_->priced;
+    std::vector<double> costs = ascent->costs;
+    double paid_back = 0;
+    for (size_t k = 0; k < prices.size(); ++k) {
+      if (prices[k] == 0) continue;
+      for (size_t x = 0; x < costs.size(); ++x) costs[x] += prices[k] * caps_.uses[k][x];
+      paid_back += prices[k];
+    }
+    const double rounding = rounding_ + kUseRounding * paid_back;
+    RelaxedSolver solver(rounding, budget_, counts_);
+    RelaxedSolution found = solver.Solve(graph_, costs, Goal() + paid_back + 2 * rounding);
+    const double bound = found.lower_bound - paid_back - (paid_back > 0 ? rounding : 0);
+    if (bound > ascent->bound) {
+      ascent->bound = bound;
+      ascent->prices.assign(prices.begin(), prices.end());
+    }
+    Point point;
+    if (!found.choices.empty()) point = Weigh(std::move(found.choices));
+    if (!point.choices.empty()) (point.allowed ? ascent->within : ascent->beyond) = point;
+    ascent->closed = ascent->bound >= Goal();
+    return point;
+  }
+
+  Point Weigh(std::vector<uint32_t> choices) {
+    Point point{std::move(choices), 0, {}, false};
+    point.cost = CostOf(graph_, point.choices);
+    for (const std::vector<double>& uses : caps_.uses) {
+      double sum = 0;
+      for (uint32_t v = 0; v < graph_.node_count(); ++v) sum += uses[graph_.first_choice[v] + point.choices[v]];
+      point.excess.push_back(sum - 1);
+    }
+    point.allowed = KeepsCaps(problem_, point.choices);
+    if (point.allowed && point.cost < best_.cost) best_.choices = point.choices, best_.cost = point.cost;
+    return point;
+  }
+
+  // One limit: the bound is concave and piecewise linear in the price, and a point on each side gives the price where their lines meet.
+  // Each solve there either replaces one of the two or shows that no price is better.
+  void RaiseByOnePrice(int tries, Ascent* ascent) {
+    double price = ascent->prices[0];
+    bool tried_zero = price == 0;
+    for (int i = 0; i < tries && !ascent->closed && budget_->branches > 0; ++i) {
+      const Point &below = ascent->beyond, &above = ascent->within;
+      double reachable = kForbidden;
+      if (above.choices.empty()) {
+        price = std::max(kFirstHighPrice * magnitude_, price * 1e3);
+        if (price > kHighestPrice * magnitude_) return;
+      } else if (below.choices.empty()) {
+        if (std::exchange(tried_zero, true)) return;
+        price = 0;
+      } else {
+        price = (above.cost - below.cost) / (below.excess[0] - above.excess[0]);
+        if (!(price >= 0 && price <= kHighestPrice * magnitude_)) return;
+        reachable = above.cost + price * above.excess[0];
+      }
+      if (TryPrices({&price, 1}, ascent).choices.empty()) return;
+      if (ascent->bound >= reachable - 2 * (rounding_ + kUseRounding * price)) return;
+    }
+  }
+
+  // Several limits: subgradient steps of Polyak's length, shortened when they stop helping. `point` belongs to the first prices.
+  void RaiseBySeveralPrices(Point point, int tries, Ascent* ascent) {
+    std::vector<double> prices = ascent->prices;
+    double length = 1;
+    for (int i = 0; i < tries && !ascent->closed && budget_->branches > 0; ++i) {
+      double norm = 0;
+      for (size_t k = 0; k < prices.size(); ++k) {
+        if (point.excess[k] > 0 || prices[k] > 0) norm += point.excess[k] * point.excess[k];
+      }
+      if (norm == 0) return;
+      const double target = best_.choices.empty() ? ascent->bound + 0.1 * magnitude_ : best_.cost;
+      const double step = length * std::max(target - ascent->bound, rounding_) / norm;
+      for (size_t k = 0; k < prices.size(); ++k) {
+        prices[k] = std::clamp(prices[k] + step * point.excess[k], 0.0, kHighestPrice * magnitude_);
+      }
+      const double bound_before = ascent->bound;
+      point = TryPrices(prices, ascent);
+      if (point.choices.empty()) return;
+      if (ascent->bound <= bound_before) length *= 0.6;
+    }
+  }
+
+  // Bounds the subproblem; opens it if something better than the best may be in it.
+  void Examine(size_t index) {
+    Ascent ascent;
+    if (!NodeCosts(index, &ascent.costs)) return;
+    const bool root = subproblems_[index].parent == kNoParent;
+    ascent.bound = subproblems_[index].bound;
+    ascent.prices = subproblems_[index].prices;
+    if (root || budget_->branches > 0) {
+      const Point point = TryPrices(std::vector(ascent.prices), &ascent);
+      const int tries = root ? kRootPrices : kBranchPrices;
+      if (caps_.uses.size() == 1) RaiseByOnePrice(tries, &ascent);
+      else if (caps_.uses.size() > 1 && !point.choices.empty()) RaiseBySeveralPrices(point, tries, &ascent);
+    }
+    Subproblem& sub = subproblems_[index];
+    sub.bound = ascent.bound;
+    sub.prices = ascent.prices;
+    if (!ascent.closed && ChooseSplit(ascent, &sub)) open_.push({sub.bound, index});
+  }
+
+  // The node whose choice matters most to the limits, and which of its choices to split off. False if every node has one choice.
+  bool ChooseSplit(const Ascent& ascent, Subproblem* sub) const {
+    double most = -1;
+    const std::vector<uint32_t>&beyond = ascent.beyond.choices, &within = ascent.within.choices;
+    for (uint32_t v = 0; v < graph_.node_count(); ++v) {
+      const size_t first = graph_.first_choice[v], count = graph_.choice_count(v);
+      uint32_t allowed = 0, cheapest = 0;
+      for (uint32_t x = 0; x < count; ++x) {
+        if (ascent.costs[first + x] == kForbidden) continue;
+        if (allowed++ == 0 || ascent.costs[first + x] < ascent.costs[first + cheapest]) cheapest = x;
+      }
+      if (allowed < 2) continue;
+      const uint32_t own = !beyond.empty() ? beyond[v] : !within.empty() ? within[v] : cheapest;
+      double weight = 0;
+      for (const std::vector<double>& uses : caps_.uses) {
+        if (!beyond.empty() && !within.empty()) {
+          weight = std::max(weight, std::abs(uses[first + beyond[v]] - uses[first + within[v]]));
+        } else {
+          for (size_t x = first; x < first + count; ++x) {
+            if (ascent.costs[x] != kForbidden) weight = std::max(weight, std::abs(uses[x] - uses[first + own]) * 1e-6);
+          }
+        }
+      }
+      if (weight > most) most = weight, sub->split_node = v, sub->split_choice = own;
+    }
+    return most >= 0;
+  }
+
+  void Split(size_t parent) {
+    for (bool keep : {true, false}) {
+      ++counts_->split;
+      const Subproblem& from = subproblems_[parent];
+      Subproblem child{parent, from.split_node, from.split_choice, keep, from.bound, from.prices};
+      subproblems_.push_back(std::move(child));
+      Examine(subproblems_.size() - 1);
+    }
+  }
+
+  const ChoiceProblem& problem_;
+  const ChoiceGraph& graph_;
+  double rounding_, magnitude_;
+  SolveBudget* budget_;
+  SolveCounts* counts_;
+  std::vector<double> root_costs_;
+  ScaledCaps caps_;
+  RelaxedSolution best_;
+  std::vector<Subproblem> subproblems_;
+  using Open = std::pair<double, size_t>;
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
+};
+
+}  // namespace
+
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts) {
+  if (problem.caps().empty()) {
+    return RelaxedSolver(rounding, budget, counts).Solve(problem.graph(), problem.graph().node_costs, kForbidden);
+  }
+  return CappedSearch(problem, rounding, budget, counts).Run();
+}
+
+}  // namespace msrt

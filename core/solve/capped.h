@@ -1,0 +1,13 @@
+// Hard limits on top of the relaxed solver. What is limited gets a price (a Lagrangian multiplier); the prices that give the highest
+// bound give good choices too, and the gap that remains is closed by branch and bound on single choices.
+#pragma once
+
+#include "core/solve/choice.h"
+#include "core/solve/relaxed.h"
+
+namespace msrt {
+
+// Exact as far as the budget goes. `rounding` is the difference in cost that proves nothing.
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts);
+
+}  // namespace msrt

@@ -1,0 +1,41 @@
+#include "core/solve/choice_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace msrt {
+
+double CostOf(const ChoiceGraph& graph, std::span<const uint32_t> choices) {
+  double cost = 0;
+  for (uint32_t v = 0; v < graph.node_count(); ++v) cost += graph.costs(v)[choices[v]];
+  for (const ChoiceGraph::Edge& edge : graph.edges) {
+    cost += graph.table(edge)[choices[edge.a] * graph.choice_count(edge.b) + choices[edge.b]];
+  }
+  return cost;
+}
+
+double MagnitudeOf(const ChoiceGraph& graph) {
+  const auto largest = [](std::span<const double> costs) {
+    double most = 0;
+    for (double cost : costs) most = cost == kForbidden ? most : std::max(most, std::abs(cost));
+    return most;
+  };
+  double sum = 0;
+  for (uint32_t v = 0; v < graph.node_count(); ++v) sum += largest(graph.costs(v));
+  for (const ChoiceGraph::Edge& edge : graph.edges) {
+    sum += largest({graph.table(edge), graph.choice_count(edge.a) * graph.choice_count(edge.b)});
+  }
+  return sum;
+}
+
+Incidence::Incidence(const ChoiceGraph& graph) : first_(graph.node_count() + 1, 0), edges_(2 * graph.edges.size() + 1) {
+  for (const ChoiceGraph::Edge& edge : graph.edges) ++first_[edge.a], ++first_[edge.b];
+  size_t sum = 0;
+  for (size_t& first : first_) sum += first, first = sum;
+  for (uint32_t e = static_cast<uint32_t>(graph.edges.size()); e-- > 0;) {
+    edges_[--first_[graph.edges[e].a]] = e;
+    edges_[--first_[graph.edges[e].b]] = e;
+  }
+}
+
+}  // namespace msrt

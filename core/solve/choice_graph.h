@@ -1,0 +1,50 @@
+// The graph of a choice problem in flat arrays: what the solver's stages hand to each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace msrt {
+
+inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
+// Far from where sums of costs would overflow and forbid what was only dear.
+inline constexpr double kMaxCost = 1e100;
+
+struct ChoiceGraph {
+  struct Edge {
+    uint32_t a, b;
+    size_t first_cell;  // in cells: a row for each choice of a
+  };
+  std::vector<size_t> first_choice{0};  // node -> place in node_costs; one more than there are nodes
+  std::vector<double> node_costs;
+  std::vector<Edge> edges;
+  std::vector<double> cells;
+
+  uint32_t node_count() const { return static_cast<uint32_t>(first_choice.size() - 1); }
+  size_t choice_count(uint32_t node) const { return first_choice[node + 1] - first_choice[node]; }
+  std::span<const double> costs(uint32_t node) const { return {&node_costs[first_choice[node]], choice_count(node)}; }
+  std::span<double> costs(uint32_t node) { return {&node_costs[first_choice[node]], choice_count(node)}; }
+  const double* table(const Edge& edge) const { return &cells[edge.first_cell]; }
+  double* table(const Edge& edge) { return &cells[edge.first_cell]; }
+};
+
+double CostOf(const ChoiceGraph& graph, std::span<const uint32_t> choices);
+
+// The sum over nodes and edges of the largest finite cost, in magnitude: no allowed choices cost more, and rounding is measured by it.
+double MagnitudeOf(const ChoiceGraph& graph);
+
+// For each node the edges that it has.
+class Incidence {
+ public:
+  explicit Incidence(const ChoiceGraph& graph);
+  std::span<const uint32_t> edges(uint32_t node) const { return {&edges_[first_[node]], first_[node + 1] - first_[node]}; }
+
+ private:
+  std::vector<size_t> first_;
+  std::vector<uint32_t> edges_;
+};
+
+}  // namespace msrt

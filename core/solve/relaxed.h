@@ -1,0 +1,49 @@
+// The solver without limits: reductions, then elimination, then conditioning on hubs with bounds, as far as the budget goes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/solve/choice.h"
+
+namespace msrt {
+
+// What is left to spend, shared by everything that one Solve does.
+struct SolveBudget {
+  size_t table_cells;
+  int64_t branches;
+};
+
+struct RelaxedSolution {
+  std::vector<uint32_t> choices;  // empty: none found
+  double cost = kForbidden;
+  double lower_bound = kForbidden;
+};
+
+class RelaxedSolver {
+ public:
+  // Keeps the pointers. `rounding` is the difference in cost that proves nothing.
+  RelaxedSolver(double rounding, SolveBudget* budget, SolveCounts* counts) : rounding_(rounding), budget_(budget), counts_(counts) {}
+
+  // `node_costs` stands in for graph.node_costs. Only choices cheaper than `cutoff` are wanted: a bound that reaches it ends the
+  // search. The cost is as the reductions sum it.
+  RelaxedSolution Solve(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff) {
+    return SolveReduced(graph, node_costs, cutoff, {});
+  }
+
+ private:
+  // How deep conditioning has gone, and what the cores above hold in memory.
+  struct Depth {
+    int levels = 0;
+    size_t held_cells = 0;
+  };
+  RelaxedSolution SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff, Depth depth);
+  RelaxedSolution SolveCore(ChoiceGraph* core, double cutoff, Depth depth);
+  void ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth, RelaxedSolution* solution);
+
+  double rounding_;
+  SolveBudget* budget_;
+  SolveCounts* counts_;
+};
+
+}  // namespace msrt
