@@ -1,0 +1,261 @@
+#include "core/place/assign.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/place/assign_model.h"
+#include "core/solve/choice.h"
+
+namespace msrt {
+namespace {
+
+bool IsAmount(double x) { return x >= 0 && x < std::numeric_limits<double>::infinity(); }
+bool IsRate(double x) { return x > 0; }
+
+bool Ascending(std::span<const uint32_t> nodes) {
+  return std::adjacent_find(nodes.begin(), nodes.end(), std::greater_equal<>()) == nodes.end();
+}
+
+Status CheckDevices(const AssignProblem& problem) {
+  const size_t devices = problem.device_caps.size();
+  if (devices == 0 || devices > kMaxDevices) return InvalidArgument(devices, " devices, must be 1 to ", kMaxDevices);
+  const TransferCosts& t = problem.transfers;
+  if (t.links.size() != devices) return InvalidArgument(t.links.size(), " links for ", devices, " devices, must be one each");
+  if (!IsAmount(t.convert_seconds) || !IsRate(t.convert_bytes_per_second)) {
+    return InvalidArgument("layout changes: ", t.convert_seconds, " s and ", t.convert_bytes_per_second, " B/s, must be positive numbers");
+  }
+  for (size_t d = 0; d < devices; ++d) {
+    const TransferCosts::Link& link = t.links[d];
+    if (d > 0 && !(IsAmount(link.to_seconds) && IsAmount(link.from_seconds) && IsRate(link.to_bytes_per_second) &&
+                   IsRate(link.from_bytes_per_second))) {
+      return InvalidArgument("device ", d, ": its link's times must be numbers of at least 0 and its rates above 0");
+    }
+    if (!(problem.device_caps[d] >= 0)) return InvalidArgument("device ", d, ": cap ", problem.device_caps[d], ", must be at least 0");
+  }
+  return OkStatus();
+}
+
+Status CheckValues(const AssignProblem& problem) {
+  for (size_t v = 0; v < problem.values.size(); ++v) {
+    const AssignValue& value = problem.values[v];
+    for (double bytes : value.bytes) {
+      if (!IsAmount(bytes)) return InvalidArgument("value ", v, ": ", bytes, " bytes, must be a number of at least 0");
+    }
+    if (value.producer < -1 || value.producer >= static_cast<int64_t>(problem.node_count)) {
+      return InvalidArgument("value ", v, ": producer ", value.producer, " is no node");
+    }
+    if (value.readers.empty()) continue;
+    if (!Ascending(value.readers) || value.readers.back() >= problem.node_count || value.readers.front() <= int64_t{value.producer}) {
+      return InvalidArgument("value ", v, ": its readers must be nodes after its producer, ascending, each once");
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckOptions(const AssignProblem& problem) {
+  const size_t devices = problem.device_caps.size();
+  for (size_t o = 0; o < problem.options.size(); ++o) {
+    const AssignOption& option = problem.options[o];
+    if (option.nodes.empty() || !Ascending(option.nodes) || option.nodes.back() >= problem.node_count) {
+      return InvalidArgument("option ", o, ": its nodes must be ascending, each once, below ", problem.node_count);
+    }
+    if (option.delegate != kHostWork && option.delegate >= problem.launch_seconds.size()) {
+      return InvalidArgument("option ", o, ": delegate ", option.delegate, " has no launch cost");
+    }
+    if (!IsAmount(option.seconds) || !IsAmount(option.memory_bytes) || option.device >= devices) {
+      return InvalidArgument("option ", o, ": ", option.seconds, " s and ", option.memory_bytes, " bytes on device ", option.device,
+                             ", must be numbers of at least 0 and one of ", devices, " devices");
+    }
+    for (const auto* border : {&option.inputs, &option.outputs}) {
+      for (const auto& [v, state] : *border) {
+        if (v >= problem.values.size() || state.device >= devices || static_cast<uint32_t>(state.layout) >= kLayoutCount) {
+          return InvalidArgument("option ", o, ": value ", v, " on device ", state.device, " is out of range");
+        }
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Check(const AssignProblem& problem) {
+  MSRT_RETURN_IF_ERROR(CheckDevices(problem));
+  for (size_t d = 0; d < problem.launch_seconds.size(); ++d) {
+    if (!IsAmount(problem.launch_seconds[d])) {
+      return InvalidArgument("delegate ", d, ": launch of ", problem.launch_seconds[d], " s, must be a number of at least 0");
+    }
+  }
+  MSRT_RETURN_IF_ERROR(CheckValues(problem));
+  return CheckOptions(problem);
+}
+
+// Lists of numbers by a key below `keys`, in one piece. `each(emit)` calls emit(key, number) for everything, the same way twice.
+template <typename Each>
+NodeChoices ListBy(uint32_t keys, const Each& each) {
+  NodeChoices lists;
+  lists.first.assign(keys + 1, 0);
+  each([&](uint32_t key, uint32_t) { ++lists.first[key + 1]; });
+  for (uint32_t k = 0; k < keys; ++k) lists.first[k + 1] += lists.first[k];
+  lists.options.resize(lists.first[keys]);
+  std::vector<uint32_t> next(lists.first.begin(), lists.first.end() - 1);
+  each([&](uint32_t key, uint32_t number) { lists.options[next[key]++] = number; });
+  return lists;
+}
+
+std::vector<uint32_t> RefusedOptions(const AssignProblem& problem) {
+  const NodeChoices made_by = ListBy(problem.node_count, [&](const auto& emit) {
+    for (uint32_t v = 0; v < problem.values.size(); ++v) {
+      if (problem.values[v].producer >= 0) emit(static_cast<uint32_t>(problem.values[v].producer), v);
+    }
+  });
+  std::vector<uint32_t> refused, made;
+  for (uint32_t o = 0; o < problem.options.size(); ++o) {
+    const AssignOption& option = problem.options[o];
+    made.clear();
+    for (uint32_t n : option.nodes) made.insert(made.end(), made_by.of(n).begin(), made_by.of(n).end());
+    if (!AdmissibleAmong(problem, option, made).ok()) refused.push_back(o);
+  }
+  return refused;
+}
+
+// Nothing but time and memory differs, and neither is better.
+bool NoBetter(const AssignOption& option, const AssignOption& than) {
+  return option.seconds >= than.seconds && option.memory_bytes >= than.memory_bytes && option.delegate == than.delegate &&
+         option.device == than.device && option.nodes == than.nodes && option.inputs == than.inputs && option.outputs == than.outputs;
+}
+
+NodeChoices MakeChoices(const AssignProblem& problem, std::span<const uint32_t> refused) {
+  std::vector<bool> left_out(problem.options.size());
+  for (uint32_t o : refused) left_out[o] = true;
+  const NodeChoices by_last = ListBy(problem.node_count, [&](const auto& emit) {
+    for (uint32_t o = 0; o < problem.options.size(); ++o) {
+      if (!left_out[o]) emit(problem.options[o].nodes.back(), o);
+    }
+  });
+  for (uint32_t n = 0; n < problem.node_count; ++n) {
+    const std::span<const uint32_t> options = by_last.of(n);
+    for (uint32_t a : options) {
+      left_out[a] = std::any_of(options.begin(), options.end(), [&](uint32_t b) {
+        return a != b && !left_out[b] && NoBetter(problem.options[a], problem.options[b]);
+      });
+    }
+  }
+  return ListBy(problem.node_count, [&](const auto& emit) {
+    for (uint32_t o = 0; o < problem.options.size(); ++o) {
+      if (left_out[o]) continue;
+      for (uint32_t n : problem.options[o].nodes) emit(n, o);
+    }
+  });
+}
+
+uint32_t IndexOf(std::span<const uint32_t> options, uint32_t option) {
+  return static_cast<uint32_t>(std::find(options.begin(), options.end(), option) - options.begin());
+}
+
+// The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ.
+void AddGroups(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model) {
+  for (uint32_t last = 0; last < problem.node_count; ++last) {
+    for (uint32_t o : choices.of(last)) {
+      const std::vector<uint32_t>& nodes = problem.options[o].nodes;
+      if (nodes.back() != last) continue;
+      for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+        const uint32_t row = IndexOf(choices.of(nodes[i]), o), column = IndexOf(choices.of(nodes[i + 1]), o);
+        const uint32_t rows = model->choice_count(nodes[i]), columns = model->choice_count(nodes[i + 1]);
+        std::span<double> cells = model->AddTable(nodes[i], nodes[i + 1]);
+        for (uint32_t r = 0; r < rows; ++r) cells[r * columns + column] = kForbidden;
+        for (uint32_t c = 0; c < columns; ++c) cells[row * columns + c] = kForbidden;
+        cells[row * columns + column] = 0;
+      }
+    }
+  }
+}
+
+// The nodes as variables, with what `cost` says of an option.
+template <typename CostOfOption>
+AssignModel NodeVariables(const AssignProblem& problem, const NodeChoices& choices, const CostOfOption& cost) {
+  AssignModel model;
+  for (uint32_t n = 0; n < problem.node_count; ++n) {
+    const std::span<const uint32_t> options = choices.of(n);
+    const std::span<double> costs = model.costs(model.AddVariable(static_cast<uint32_t>(options.size())));
+    for (size_t i = 0; i < options.size(); ++i) {
+      const AssignOption& option = problem.options[options[i]];
+      costs[i] = option.nodes.back() == n ? cost(option) : 0;
+    }
+  }
+  AddGroups(problem, choices, &model);
+  return model;
+}
+
+ChoiceProblem ToChoiceProblem(AssignModel& model) {
+  ChoiceProblem problem;
+  for (uint32_t i = 0; i < model.variable_count(); ++i) problem.AddNode(model.costs(i));
+  for (const AssignModel::Table& t : model.tables()) problem.AddEdge(t.a, t.b, model.cells(t));
+  return problem;
+}
+
+double MemoryOn(const AssignOption& option, size_t device) { return option.device == device ? option.memory_bytes : 0; }
+
+// Caps that could be passed at all.
+void AddCaps(const AssignProblem& problem, const NodeChoices& choices, ChoiceProblem* out) {
+  for (size_t d = 0; d < problem.device_caps.size(); ++d) {
+    if (std::isinf(problem.device_caps[d])) continue;
+    std::vector<std::pair<uint32_t, std::vector<double>>> uses;
+    double most = 0;
+    for (uint32_t n = 0; n < problem.node_count; ++n) {
+      std::vector<double> use;
+      for (uint32_t o : choices.of(n)) use.push_back(problem.options[o].nodes.back() == n ? MemoryOn(problem.options[o], d) : 0);
+      const double largest = *std::max_element(use.begin(), use.end());
+      if (largest == 0) continue;
+      most += largest;
+      uses.emplace_back(n, std::move(use));
+    }
+    if (most > problem.device_caps[d]) out->AddCap(problem.device_caps[d], std::move(uses));
+  }
+}
+
+// Why there is no plan.
+Status NoPlan(const AssignProblem& problem, const NodeChoices& choices, const ChoiceSolution& solution) {
+  for (size_t d = 0; d < problem.device_caps.size(); ++d) {
+    AssignModel memory = NodeVariables(problem, choices, [&](const AssignOption& option) { return MemoryOn(option, d); });
+    const ChoiceSolution least = Solve(ToChoiceProblem(memory));
+    if (!least.feasible) return Unsupported("no set of options covers every node once; offer each node alone as well");
+    if (least.lower_bound > problem.device_caps[d]) {
+      return LimitExceeded("device ", d, " needs at least ", least.lower_bound, " bytes and its cap is ", problem.device_caps[d],
+                           "; raise the cap or allow a delegate on another device");
+    }
+  }
+  if (solution.lower_bound == kForbidden) {
+    return LimitExceeded("the memory caps can be kept for each device alone but not for all together; raise one of them");
+  }
+  return LimitExceeded("no plan within the memory caps was found; raise a cap or allow fewer delegates");
+}
+
+}  // namespace
+
+Result<Assignment> Assign(const AssignProblem& problem) {
+  MSRT_RETURN_IF_ERROR(Check(problem));
+  Assignment plan;
+  plan.refused = RefusedOptions(problem);
+  const NodeChoices choices = MakeChoices(problem, plan.refused);
+  for (uint32_t n = 0; n < problem.node_count; ++n) {
+    if (choices.of(n).empty()) return Unsupported("node ", n, " has no option that may be chosen; allow a delegate that can run it");
+  }
+  AssignModel model = NodeVariables(problem, choices, [](const AssignOption& option) { return option.seconds; });
+  AddTransfers(problem, choices, &model);
+  AddLaunches(problem, choices, &model);
+  ChoiceProblem choice_problem = ToChoiceProblem(model);
+  AddCaps(problem, choices, &choice_problem);
+  const ChoiceSolution solution = Solve(choice_problem);
+  if (!solution.feasible) return NoPlan(problem, choices, solution);
+
+  for (uint32_t n = 0; n < problem.node_count; ++n) plan.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
+  plan.seconds = SecondsOf(problem, plan.option_of_node);
+  const double modelled = solution.cost + model.constant();
+  if (!(std::abs(modelled - plan.seconds) <= 1e-9 * plan.seconds)) {
+    return InternalError("the plan takes ", plan.seconds, " s but was chosen for ", modelled, " s");
+  }
+  plan.optimal = solution.optimal;
+  plan.lower_bound = plan.optimal ? plan.seconds : std::min(plan.seconds, solution.lower_bound + model.constant());
+  return plan;
+}
+
+}  // namespace msrt
