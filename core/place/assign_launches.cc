@@ -72,7 +72,8 @@ class LaunchChain {
       if (takes_over[choice] == kNobody) return before == running[choice] ? 0 : kForbidden;
       return before == takes_over[choice] ? 0 : problem_.launch_seconds[takes_over[choice]];
     };
-    const bool known = std::all_of(previous_running_.begin(), previous_running_.end(), [&](Launcher l) { return l == previous_running_[0]; });
+    const bool known =
+        std::all_of(previous_running_.begin(), previous_running_.end(), [&](Launcher l) { return l == previous_running_[0]; });
     if (known) {
       std::span<double> costs = model_.costs(variable);
       for (size_t j = 0; j < running.size(); ++j) costs[j] += cost(previous_running_[0], j);

@@ -41,9 +41,7 @@ class AssignModel {
   uint32_t choice_count(uint32_t variable) const { return first_[variable + 1] - first_[variable]; }
   std::span<double> costs(uint32_t variable) { return {costs_.data() + first_[variable], choice_count(variable)}; }
   std::span<const Table> tables() const { return tables_; }
-  std::span<const double> cells(const Table& t) const {
-    return {cells_.data() + t.first, size_t{choice_count(t.a)} * choice_count(t.b)};
-  }
+  std::span<const double> cells(const Table& t) const { return {cells_.data() + t.first, size_t{choice_count(t.a)} * choice_count(t.b)}; }
   double constant() const { return constant_; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and nobody outside reads it
 constexpr uint32_t kNoVariable = UINT32_MAX;
 // More sets than this, and a variable for each state makes smaller tables.
-constexpr size_t kMaxSets = 24;
+constexpr size_t kMaxSets = 64;
 
 // The sets of states that a node wants a value in, by its choices.
 struct Reader {
@@ -76,8 +76,8 @@ class TransferTables {
     for (uint32_t node : value.readers) {
       const size_t first = wants_.size();
       for (uint32_t o : choices_.of(node)) wants_.push_back(Want(problem_.options[o], v, node) & ~there);
-      const bool same = std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(),
-                                    [&](StateSet w) { return w == wants_[first]; });
+      const bool same =
+          std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(), [&](StateSet w) { return w == wants_[first]; });
       if (same) {
         always_ |= wants_[first];
         wants_.resize(first);
@@ -194,7 +194,8 @@ class TransferTables {
     const auto as_made = [&](uint32_t made) { return made != kNotMade && made % kLayoutCount == layout; };
     if (on_host == kNoVariable && std::all_of(made_.begin(), made_.end(), as_made)) return kNoVariable;
     const uint32_t variable = model_.AddVariable(2);
-    ChargeByMade(variable, [&](uint32_t made) { return as_made(made) || made == kNotMade ? 0 : prices.convert(static_cast<Layout>(layout)); });
+    ChargeByMade(variable,
+                 [&](uint32_t made) { return as_made(made) || made == kNotMade ? 0 : prices.convert(static_cast<Layout>(layout)); });
     if (on_host != kNoVariable) Needs(variable, on_host);
     return variable;
   }
