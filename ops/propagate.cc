@@ -10,6 +10,13 @@ namespace {
 
 // Shapes have a handful of elements; anything larger is data and belongs to the run.
 constexpr int64_t kMaxEvaluatedElements = 256;
+// Operations and bytes moved. A small result of large constants is folded or computed by the run, not by every binding.
+constexpr double kMaxEvaluatedWork = 1 << 20;
+
+double WorkOf(const Node& node, const OpView& op) {
+  const Cost cost = node.def->cost(op);
+  return cost.flops + cost.bytes_read + cost.bytes_written;
+}
 
 bool WorthEvaluating(const Node& node, std::span<const Type> outputs, const GraphFacts& facts) {
   if (node.def == nullptr || node.def->effect != Effect::kNone) return false;
@@ -81,7 +88,8 @@ Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluato
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue) facts->types[IndexOf(node.outputs[i])] = outputs[i];
   }
-  if (!WorthEvaluating(node, outputs, *facts) || !evaluator.Knows(view.op())) return OkStatus();
+  if (!WorthEvaluating(node, outputs, *facts) || WorkOf(node, view.op()) > kMaxEvaluatedWork) return OkStatus();
+  if (!evaluator.Knows(view.op())) return OkStatus();
   status = EvaluateNode(node, view.op(), evaluator, facts);
   return std::move(status).Within(Describe(graph, index));
 }

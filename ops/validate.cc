@@ -71,10 +71,23 @@ Status CheckReferences(const Module& module, const AttrList& attrs) {
   return OkStatus();
 }
 
-// The entry that says what this node means; null if this build has none for the node's version of the op.
-const OpDef* EntryOf(const Node& node) {
-  const OpDef* def = FindOp(node.domain, node.op);
-  return def != nullptr && node.version <= def->version ? def : nullptr;
+// Delegates find kernels by an op's name. A newer version of an op that they know by name would reach a kernel with attributes, types and
+// shapes that nobody checked, so it is refused.
+Status CheckVersion(const Node& node) {
+  if (node.version < 0) return InvalidModel("version ", node.version, " is negative");
+  if (node.def == nullptr || node.version <= node.def->version) return OkStatus();
+  return Unsupported("has the meaning of version ", node.version, ", this build knows version ", node.def->version,
+                     ": write the model for that one, or update msrt");
+}
+
+// Attributes that say where a piece stands in a whole come from localize, which got them right; a kernel trusts them.
+Status RefuseLocalAttrs(const Node& node) {
+  for (const AttrDef& def : node.def->attrs) {
+    if (def.local && node.attrs.Find(def.name) != nullptr) {
+      return InvalidModel("attribute '", def.name, "' is the runtime's own, no model may have it");
+    }
+  }
+  return OkStatus();
 }
 
 std::string DescribeOutput(const Graph& graph, const Node& node, size_t i) {
@@ -181,11 +194,12 @@ Status Validator::ValidateGraph(Graph* graph) {
 }
 
 Status Validator::ValidateNode(Graph* graph, Node* node) {
-  if (node->version < 0) return InvalidModel("version ", node->version, " is negative");
-  node->def = EntryOf(*node);
+  node->def = FindOp(node->domain, node->op);
+  MSRT_RETURN_IF_ERROR(CheckVersion(*node));
   MSRT_RETURN_IF_ERROR(CheckReferences(module_, node->attrs));
   inferred_.assign(node->outputs.size(), UndeclaredType());
   if (node->def != nullptr) {
+    MSRT_RETURN_IF_ERROR(RefuseLocalAttrs(*node));
     Status status = InferTypes(*node->def, NodeView(*graph, *node).op(), inferred_);
     if (!status.ok()) return std::move(status).With("inputs", InputTypes(*graph, *node));
   }

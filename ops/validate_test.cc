@@ -105,17 +105,22 @@ TEST(Validate, AcceptsUnknownOpsWithDeclaredTypes) {
   ExpectInvalid(e, "node 0 'n0' (acme.Warp): output 0 'v1' has no declared type, and this build does not know the op");
 }
 
-TEST(Validate, ANewerVersionOfAnOpIsUnknown) {
+TEST(Validate, ANewerVersionOfAnOpIsRefused) {
   Draft d;
   d.Add("", "Softmax", {d.graph->AddInput("x", kMatrix)}, {}, kMatrix);
   d.graph->nodes[0].version = 1000;
-  ExpectValid(d);
-  EXPECT_EQ(d.graph->nodes[0].def, nullptr);
+  ExpectInvalid(d, "node 0 'n0' (Softmax): has the meaning of version 1000, this build knows version 23", Code::kUnsupported);
   d.graph->nodes[0].version = 13;
   ExpectValid(d);
   EXPECT_NE(d.graph->nodes[0].def, nullptr);
   d.graph->nodes[0].version = -1;
   ExpectInvalid(d, "version -1 is negative");
+}
+
+TEST(Validate, RefusesWhatOnlyTheRuntimeSays) {
+  Draft d;
+  d.Add("", "GlobalAveragePool", {d.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 2, 3}))}, {{"divisor", int64_t{0}}});
+  ExpectInvalid(d, "node 0 'n0' (GlobalAveragePool): attribute 'divisor' is the runtime's own");
 }
 
 TEST(Validate, ChecksOrderAndSources) {

@@ -110,6 +110,9 @@ constexpr BadTables kBadTables[] = {
     {"SegmentsOverlap", kBad, "segment 1: begins at byte 4096", [](fbs::ModelT& m) { m.segments[1]->offset = m.segments[0]->offset; }},
     {"SegmentTooLong", kBad, "end beyond the file", [](fbs::ModelT& m) { m.segments[2]->bytes = 1 << 20; }},
     {"SegmentWraps", kBad, "end beyond the file", [](fbs::ModelT& m) { m.segments[2]->bytes = UINT64_MAX - 4095; }},
+    {"SegmentOffsetWraps", kBad, "segment 1: begins at byte", [](fbs::ModelT& m) { m.segments[1]->offset = UINT64_MAX - 4095; }},
+    {"SegmentsWrapToTheFirst", kBad, "end beyond the file",
+     [](fbs::ModelT& m) { m.segments[0]->bytes = uint64_t{0} - m.segments[0]->offset; }},
     {"SegmentTooShort", kBad, "structure and segments end at byte", [](fbs::ModelT& m) { m.segments[2]->bytes -= 1; }},
     {"SegmentMissing", kBad, "structure and segments end at byte",
      [](fbs::ModelT& m) {
@@ -125,6 +128,9 @@ constexpr BadTables kBadTables[] = {
     {"DataOrder", kBad, "must be in order", [](fbs::ModelT& m) { std::swap(m.data[0], m.data.back()); }},
     {"DataTooLong", kBad, "data 5: ", [](fbs::ModelT& m) { m.data[5]->bytes = UINT64_MAX; }},
     {"DataBeyond", kBad, "end beyond segment 0", [](fbs::ModelT& m) { m.data[4]->offset = UINT64_MAX - 63; }},
+    {"DataWrapsToItsEnd", kBad, "end beyond segment 0", [](fbs::ModelT& m) { m.data[4]->bytes = uint64_t{64} - m.data[4]->offset; }},
+    {"DataWrapsToZero", kBad, "end beyond segment 0", [](fbs::ModelT& m) { m.data[3]->bytes = uint64_t{0} - m.data[3]->offset; }},
+    {"DataBeginsAtTheEnd", kBad, "end beyond segment 0", [](fbs::ModelT& m) { m.data[4]->offset = m.segments[0]->bytes / 64 * 64 + 64; }},
 
     // Symbols and types.
     {"SymbolUnnamed", kBad, "symbol 1: has no name", [](fbs::ModelT& m) { m.symbols[1] = ""; }},

@@ -7,6 +7,26 @@
 namespace msrt {
 namespace {
 
+bool IsView(const Node& node) { return (node.def->traits & kView) != 0; }
+
+size_t OutputBytes(const Graph& graph, const Node& node) {
+  size_t bytes = 0;
+  for (ValueId v : node.outputs) bytes += v == kNoValue ? 0 : graph.value(v).type.bytes();
+  return bytes;
+}
+
+// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing.
+bool Spend(const Graph& graph, const Node& node, FoldBudget* budget) {
+  if (IsView(node)) return true;
+  const Cost cost = node.def->cost(NodeView(graph, node).op());
+  const double work = cost.flops + (cost.bytes_read + cost.bytes_written) / 8;
+  const auto bytes = static_cast<double>(OutputBytes(graph, node));
+  if (work > budget->work || bytes > budget->bytes) return false;
+  budget->work -= work;
+  budget->bytes -= bytes;
+  return true;
+}
+
 bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
   if (node.def == nullptr || node.def->effect != Effect::kNone) return false;
   const bool shape_only = (node.def->traits & kShapeOnly) != 0;
@@ -15,14 +35,10 @@ bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
     const Value& value = graph.value(v);
     if (value.constant == nullptr && !(shape_only && value.type.concrete())) return false;
   }
-  size_t bytes = 0;
   for (ValueId v : node.outputs) {
-    if (v == kNoValue) continue;
-    const Type& type = graph.value(v).type;
-    if (!type.concrete()) return false;
-    bytes += type.bytes();
+    if (v != kNoValue && !graph.value(v).type.concrete()) return false;
   }
-  return bytes <= context.fold_budget_bytes && context.evaluator->Knows(NodeView(graph, node).op());
+  return OutputBytes(graph, node) <= context.fold_budget_bytes && context.evaluator->Knows(NodeView(graph, node).op());
 }
 
 // A view of a constant shares its bytes; everything else is computed into memory of its own.
@@ -31,7 +47,7 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
   std::vector<TensorView> inputs, outputs;
   for (ValueId v : node.outputs) {
     const Type type = v == kNoValue ? Type::Tensor(DType::kU8, {0}) : graph.value(v).type;
-    if (node.def->traits & kView) {
+    if (IsView(node)) {
       ConstTensor shared = *graph.value(node.inputs[0]).constant;
       shared.dims = type.dims;
       return std::vector<ConstTensor>{std::move(shared)};
@@ -57,15 +73,12 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
 }  // namespace
 
 Status FoldConstants(const PassContext& context, Graph* graph) {
-  size_t total = 0;
+  FoldBudget own;
+  FoldBudget* budget = context.folding != nullptr ? context.folding : &own;
   std::erase_if(graph->nodes, [&](Node& node) {
-    if (!CanFold(*graph, node, context)) return false;
+    if (!CanFold(*graph, node, context) || !Spend(*graph, node, budget)) return false;
     auto results = Evaluate(*graph, node, context);
     if (!results.ok()) return false;  // an error in the data (an index out of range) is the run's to report
-    size_t bytes = 0;
-    for (const ConstTensor& r : *results) bytes += (node.def->traits & kView) ? 0 : r.bytes.size();
-    if (total + bytes > 16 * context.fold_budget_bytes) return false;
-    total += bytes;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       graph->value(node.outputs[i]).constant = std::make_shared<const ConstTensor>(std::move((*results)[i]));

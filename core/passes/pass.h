@@ -13,10 +13,18 @@
 
 namespace msrt {
 
+// What folding may still make and spend: a small file must neither blow up nor keep a loader busy.
+struct FoldBudget {
+  double bytes = size_t{256} << 20;  // of new constants
+  double work = 150e6;               // operations, and words of 8 bytes moved: some tenths of a second
+};
+
 struct PassContext {
   const Evaluator* evaluator = nullptr;
-  // No folded constant may be larger than this, nor all new ones together larger than 16 times it: a small file must not blow up.
+  // No folded constant may be larger than this.
   size_t fold_budget_bytes = size_t{16} << 20;
+  // Shared by all graphs of a module; null: each has its own.
+  FoldBudget* folding = nullptr;
 };
 
 using PassFn = Status (*)(const PassContext&, Graph*);

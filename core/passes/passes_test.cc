@@ -87,6 +87,28 @@ TEST(FoldConstants, FoldsChainsAndShapesWithinTheBudget) {
   EXPECT_EQ(large.Ops(), Names{"Expand"});
 }
 
+TEST(FoldConstants, AllGraphsShareOneBudget) {
+  Module module;
+  for (int g = 0; g < 10; ++g) {
+    Net net;
+    net.graph().outputs = {net.Op("Expand", {net.Weight({1})}, {{"shape", std::vector<int64_t>{1000}}})};
+    module.graphs.push_back(net.graph());
+  }
+  FoldBudget budget{.bytes = 3 * 4000};
+  const PassContext context{.evaluator = &BuiltinEvaluator(), .folding = &budget};
+  for (Graph& graph : module.graphs) ASSERT_TRUE(FoldConstants(context, &graph).ok());
+  size_t left = 0;
+  for (const Graph& graph : module.graphs) left += graph.nodes.size();
+  EXPECT_EQ(left, 7u);
+
+  Net product;
+  const ValueId w = product.Weight({100, 100});
+  product.graph().outputs = {product.Op("MatMul", {w, w})};
+  FoldBudget little_time{.work = 1e6};
+  ASSERT_TRUE(FoldConstants({.evaluator = &BuiltinEvaluator(), .folding = &little_time}, &product.graph()).ok());
+  EXPECT_EQ(product.Ops(), Names{"MatMul"});
+}
+
 TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
   Net net;
   net.module.states.push_back({"s", Type::Tensor(DType::kF32, {2}), net.Random({2})});

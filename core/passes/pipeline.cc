@@ -44,13 +44,16 @@ Result<std::vector<PassReport>> RunPasses(const PassContext& context, const Pass
   const auto off = [&](std::string_view name) {
     return std::any_of(options.disabled.begin(), options.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
   };
+  FoldBudget folding;
+  PassContext shared = context;
+  if (shared.folding == nullptr) shared.folding = &folding;
   std::vector<PassReport> reports;
   for (const PassInfo& pass : kPasses) {
     if (off(pass.name)) continue;
     const StopWatch watch;
     PassReport report{pass.name, 0, NodeCount(*module), 0};
     for (Graph& graph : module->graphs) {
-      Status status = pass.run(context, &graph);
+      Status status = pass.run(shared, &graph);
       if (!status.ok()) return std::move(status).Within(StrCat("pass ", pass.name));
     }
     report.millis = watch.Millis();
