@@ -29,8 +29,8 @@ std::vector<Dims> TypicalDims(const Graph& graph, const CompileOptions& options)
 }
 
 // Generates code for the shapes that are certain to come, so that the first run is like every other.
-Status PrepareFirstRun(const CompiledModel& model, size_t entry, const std::vector<Dims>& typical) {
-  const Graph& graph = *model.entries[entry].program->graph;
+Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, const std::vector<Dims>& typical) {
+  const Graph& graph = *entry.program->graph;
   BindRequest request;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Type& declared = graph.value(graph.inputs[i]).type;
@@ -41,32 +41,38 @@ Status PrepareFirstRun(const CompiledModel& model, size_t entry, const std::vect
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding, BindingFor(model, entry, request));
   return RunOnTeam(*model.environment->parallel, [&]() -> Status {
     for (const BoundStep& step : binding->steps) {
-      if (step.kernel != nullptr) MSRT_RETURN_IF_ERROR(step.kernel->Prepare());
+      if (step.kernel) MSRT_RETURN_IF_ERROR(step.kernel.Prepare(*entry.program->host));
     }
     return OkStatus();
   });
 }
 
-Result<std::unique_ptr<Program>> CompileEntry(CompiledModel* model, const Graph& graph, const CompileOptions& options,
-                                              const std::vector<Dims>& typical) {
-  const Environment& env = *model->environment;
+Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& model, const Graph& graph, const PlaceOptions& options,
+                                                         LoadTimes* times) {
+  const Environment& env = *model.environment;
+  const std::vector<Dims> typical = TypicalDims(graph, model.options);
   const StopWatch watch;
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, *env.evaluator, typical));
-  std::vector<const Delegate*> delegates;
-  for (const auto& d : env.delegates) delegates.push_back(d.get());
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  const CompileContext context{env.allocator, env.parallel.get()};
+  auto host = std::make_shared<const Host>(env.allocator, env.parallel, env.log);
   auto program = RunOnTeam(*env.parallel, [&] {
-    return MakeProgram(graph, std::move(placed), delegates, options.place, context, env.log, &place_millis);
+    return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis);
   });
-  model->times.place += view_millis + place_millis;
-  model->times.compile += watch.Millis() - view_millis - place_millis;
-  return program;
+  if (!program.ok()) return std::move(program).status();
+  times->place += view_millis + place_millis;
+  times->compile += watch.Millis() - view_millis - place_millis;
+  auto entry = std::make_shared<EntryProgram>();
+  entry->program = *std::move(program);
+  entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
+  Lap lap(&times->prepare);
+  MSRT_RETURN_IF_ERROR(PrepareFirstRun(model, *entry, typical));
+  return std::shared_ptr<const EntryProgram>(std::move(entry));
 }
 
 Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
   const Environment& env = *model->environment;
+  model->options = options;
   {
     Lap lap(&model->times.validate);
     MSRT_RETURN_IF_ERROR(Validate(&model->module));
@@ -76,12 +82,9 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
     MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator}, options.passes, &model->module));
   }
   for (uint32_t graph_index : model->module.entries) {
-    const Graph& graph = model->module.graphs[graph_index];
-    const std::vector<Dims> typical = TypicalDims(graph, options);
-    MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, CompileEntry(model.get(), graph, options, typical));
-    model->entries.push_back({std::move(program), std::make_unique<BindingCache>(options.binding_cache_bytes)});
-    Lap lap(&model->times.prepare);
-    MSRT_RETURN_IF_ERROR(PrepareFirstRun(*model, model->entries.size() - 1, typical));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
+                          CompileEntry(*model, model->module.graphs[graph_index], options.place, &model->times));
+    model->entries.push_back(std::make_unique<ModelEntry>(std::move(entry)));
   }
   return std::shared_ptr<const CompiledModel>(std::move(model));
 }
@@ -120,9 +123,29 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
   return Compile(std::move(model), options);
 }
 
-Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, size_t entry, const BindRequest& request) {
-  const EntryProgram& e = model.entries[entry];
-  return e.bindings->Get(request, [&] { return Bind(*e.program, model.module, *model.environment->evaluator, request); });
+Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request) {
+  return entry.bindings->Get(request, [&] { return Bind(*entry.program, model.module, *model.environment->evaluator, request); });
+}
+
+Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_ptr<const EntryProgram>& failed, const std::string& delegate,
+                    const Status& why) {
+  if (model.options.place.strict) return why;
+  const Environment& env = *model.environment;
+  ModelEntry& entry = *model.entries[index];
+  std::lock_guard replacing(entry.replacing_);
+  if (entry.current() != failed) return OkStatus();
+  env.log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(), "); placing the model again without it");
+  PlaceOptions options = model.options.place;
+  entry.lost_.push_back(delegate);
+  for (const std::string& lost : entry.lost_) options.pins.push_back({"", "", lost, /*exclude=*/true});
+  LoadTimes times;
+  auto program = CompileEntry(model, *failed->program->graph, options, &times);
+  if (!program.ok()) {
+    return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", program.status().message());
+  }
+  std::lock_guard lock(entry.mutex_);
+  entry.current_ = *std::move(program);
+  return OkStatus();
 }
 
 }  // namespace msrt

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -42,16 +43,35 @@ struct LoadTimes {
   double total() const { return map + verify + validate + passes + place + compile + prepare; }
 };
 
+struct CompiledModel;
+
 struct EntryProgram {
   std::unique_ptr<Program> program;
-  std::unique_ptr<BindingCache> bindings;
+  std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
 };
 
-// Immutable but for the binding caches, which lock themselves: shared by any number of sessions and threads.
+// A function of a model that sessions run. Its program is immutable, but another one takes its place when a delegate is lost.
+class ModelEntry {
+ public:
+  explicit ModelEntry(std::shared_ptr<const EntryProgram> first) : current_(std::move(first)) {}
+  std::shared_ptr<const EntryProgram> current() const {
+    std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  friend Status PlaceWithout(const CompiledModel&, size_t, const std::shared_ptr<const EntryProgram>&, const std::string&, const Status&);
+  mutable std::mutex mutex_, replacing_;
+  std::shared_ptr<const EntryProgram> current_;
+  std::vector<std::string> lost_;  // delegates that failed at run time; guarded by replacing_
+};
+
+// Immutable but for binding caches and entries, which lock themselves: shared by any number of sessions and threads.
 struct CompiledModel {
   std::shared_ptr<const Environment> environment;
   Module module;
-  std::vector<EntryProgram> entries;  // one for each of module.entries
+  CompileOptions options;
+  std::vector<std::unique_ptr<ModelEntry>> entries;  // one for each of module.entries
   LoadTimes times;
   std::vector<PassReport> passes;
 };
@@ -65,6 +85,11 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
                                                            const CompileOptions& options);
 
 // The binding for these shapes, from the cache or new.
-Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, size_t entry, const BindRequest& request);
+Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request);
+
+// A run of `failed` met a delegate that no longer works: places the entry again without it, unless another session has done so already. If
+// that cannot be (the model is strict, nobody else can run it), the error is `why` with what stood in the way.
+Status PlaceWithout(const CompiledModel& model, size_t entry, const std::shared_ptr<const EntryProgram>& failed, const std::string& delegate,
+                    const Status& why);
 
 }  // namespace msrt

@@ -110,7 +110,7 @@ msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
     auto lease = MakeLease([managed] {
       if (managed->deleter != nullptr) managed->deleter(managed);
     });
-    auto tensor = TensorOver(owner->environment, dtype, dims, data, lease);
+    auto tensor = TensorOver(owner->environment(), dtype, dims, data, lease);
     if (!tensor.ok()) return std::move(tensor).status().Within("managed_tensor");
     msrt_tensor* handle = NewHandle(*std::move(tensor));
     lease->Accept();

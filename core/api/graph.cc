@@ -73,7 +73,7 @@ msrt_status msrt_graph_create(msrt_runtime* runtime, const char* name, msrt_grap
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     auto graph = std::make_shared<GraphObject>();
-    graph->environment = owner->environment;
+    graph->environment = owner->environment();
     graph->module.name = name == nullptr ? "" : name;
     graph->module.producer = StrCat("msrt ", msrt_version());
     graph->module.graphs.emplace_back().name = "main";

@@ -22,7 +22,7 @@ Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind, std:
 std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept;
 
 // What stands behind each type of the header.
-struct RuntimeObject;
+class RuntimeObject;
 struct ModelObject;
 struct SessionObject;
 struct TensorObject;

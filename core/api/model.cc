@@ -61,8 +61,9 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config) {
 
 Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model) {
   std::vector<std::string> names;
-  for (const EntryProgram& entry : model.entries) {
-    for (ValueId v : entry.program->graph->inputs) names.push_back(entry.program->graph->value(v).name);
+  for (uint32_t entry : model.module.entries) {
+    const Graph& graph = model.module.graphs[entry];
+    for (ValueId v : graph.inputs) names.push_back(graph.value(v).name);
   }
   for (size_t i = 0; i < options.typical.size(); ++i) {
     auto found = FindName(names, options.typical[i].first, "input");
@@ -81,7 +82,7 @@ msrt_status msrt_model_load_file(msrt_runtime* runtime, const char* path, const 
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
-    return Publish(CompileFile(owner->environment, path, options), options, out);
+    return Publish(CompileFile(owner->environment(), path, options), options, out);
   });
 }
 
@@ -94,11 +95,11 @@ msrt_status msrt_model_load_memory(msrt_runtime* runtime, const void* data, size
     MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
     const std::span<const std::byte> given(static_cast<const std::byte*>(data), bytes);
     if (free_fn == nullptr) {
-      MSRT_ASSIGN_OR_RETURN(Bytes copy, CopyOf(*owner->environment, given));
-      return Publish(CompileBytes(owner->environment, std::move(copy), options), options, out);
+      MSRT_ASSIGN_OR_RETURN(Bytes copy, CopyOf(*owner->environment(), given));
+      return Publish(CompileBytes(owner->environment(), std::move(copy), options), options, out);
     }
     auto lease = MakeLease([free_fn, user, data] { free_fn(user, data); });
-    MSRT_RETURN_IF_ERROR(Publish(CompileBytes(owner->environment, {given, lease}, options), options, out));
+    MSRT_RETURN_IF_ERROR(Publish(CompileBytes(owner->environment(), {given, lease}, options), options, out));
     lease->Accept();
     return OkStatus();
   });

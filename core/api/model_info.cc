@@ -39,7 +39,7 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
       if (constant != nullptr && seen.insert(constant->bytes.data()).second) weights_bytes += constant->bytes.size();
     }
   }
-  for (const EntryProgram& entry : model.entries) packed_bytes += entry.program->packed_bytes;
+  for (const auto& entry : model.entries) packed_bytes += entry->current()->program->packed_bytes;
   json->Key("ops");
   json->BeginObject();
   for (const auto& [op, count] : ops) json->Field(op, count);
@@ -82,8 +82,8 @@ std::string ModelInfo(const CompiledModel& model) {
   json.Field("producer", module.producer);
   json.Key("entries");
   json.BeginArray();
-  for (const EntryProgram& entry : model.entries) {
-    const Graph& graph = *entry.program->graph;
+  for (uint32_t entry : module.entries) {
+    const Graph& graph = module.graphs[entry];
     json.BeginObject();
     json.Field("name", graph.name);
     WritePorts(&json, "inputs", graph, graph.inputs, module);

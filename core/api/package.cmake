@@ -26,7 +26,7 @@ endforeach()
 
 # Two export sets: whoever links the shared library needs none of the packages that the static one names.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/msrt)
-install(FILES ${CMAKE_CURRENT_LIST_DIR}/msrt.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/msrt.h ${CMAKE_CURRENT_LIST_DIR}/msrt_plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS msrt EXPORT msrt_shared DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS msrt_static EXPORT msrt_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT msrt_shared NAMESPACE msrt:: DESTINATION ${package_dir} FILE msrt-shared.cmake)

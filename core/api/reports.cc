@@ -9,6 +9,8 @@ std::string_view StepKindName(StepKind kind) {
   switch (kind) {
     case StepKind::kKernel: return "kernel";
     case StepKind::kConvert: return "convert";
+    case StepKind::kCopyToDevice: return "copy_to_device";
+    case StepKind::kCopyToHost: return "copy_to_host";
     case StepKind::kView: return "view";
     case StepKind::kStateRead: return "state_read";
     case StepKind::kStateWrite: return "state_write";
@@ -86,10 +88,11 @@ std::string ProfileReport(const Session& session) {
 std::string MemoryReport(const Session& session, size_t cap_bytes) {
   const SessionMemory memory = session.memory();
   size_t bindings = 0, binding_bytes = 0, packed_bytes = 0;
-  for (const EntryProgram& entry : session.model().entries) {
-    bindings += entry.bindings->count();
-    binding_bytes += entry.bindings->bytes();
-    packed_bytes += entry.program->packed_bytes;
+  for (const auto& entry : session.model().entries) {
+    const std::shared_ptr<const EntryProgram> current = entry->current();
+    bindings += current->bindings->count();
+    binding_bytes += current->bindings->bytes();
+    packed_bytes += current->program->packed_bytes;
   }
   JsonWriter json;
   json.BeginObject();

@@ -1,5 +1,7 @@
 #include "core/api/runtime.h"
 
+#include <algorithm>
+
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
 #include "core/api/json_writer.h"
@@ -60,6 +62,30 @@ std::string RuntimeInfo(const Environment& environment) {
 }
 
 }  // namespace
+
+Status RuntimeObject::AddDelegates(std::span<const std::shared_ptr<const Delegate>> delegates) {
+  std::lock_guard lock(mutex_);
+  auto grown = std::make_shared<GrownEnvironment>(first_);
+  grown->delegates = environment_->delegates;
+  for (const auto& added : delegates) {
+    const auto same = [&](const auto& other) { return other->name() == added->name(); };
+    if (std::any_of(grown->delegates.begin(), grown->delegates.end(), same)) {
+      return InvalidArgument("the runtime has a delegate '", added->name(), "' already");
+    }
+    grown->delegates.push_back(added);
+  }
+  environment_ = std::move(grown);
+  info_is_current_ = false;
+  return OkStatus();
+}
+
+const char* RuntimeObject::info() {
+  std::lock_guard lock(mutex_);
+  if (!info_is_current_) infos_.push_back(RuntimeInfo(*environment_));
+  info_is_current_ = true;
+  return infos_.back().c_str();
+}
+
 }  // namespace msrt
 
 using namespace msrt;
@@ -70,8 +96,7 @@ msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime*
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_RETURN_IF_ERROR(CheckConfig(checked));
     std::shared_ptr<RuntimeEnvironment> environment = MakeEnvironment(checked);
-    auto runtime = std::make_shared<RuntimeObject>();
-    runtime->environment = environment;
+    auto runtime = std::make_shared<RuntimeObject>(environment);
     msrt_runtime* handle = NewHandle(std::move(runtime));
     environment->accepted = true;
     *out = handle;
@@ -85,9 +110,7 @@ msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    std::lock_guard lock(object->mutex);
-    if (object->info.empty()) object->info = RuntimeInfo(*object->environment);
-    *out = object->info.c_str();
+    *out = object->info();
     return OkStatus();
   });
 }

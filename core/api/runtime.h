@@ -1,6 +1,7 @@
 // A runtime: the environment that everything made from it shares, and the application's callbacks behind it.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,10 +29,31 @@ struct RuntimeEnvironment final : UserCallbacks, Environment {
   explicit RuntimeEnvironment(const msrt_runtime_config& c) : UserCallbacks(c) {}
 };
 
-struct RuntimeObject {
-  std::shared_ptr<const Environment> environment;
-  std::mutex mutex;
-  std::string info;  // made when somebody asks; guarded by mutex, never changed afterwards
+// An environment with more delegates than the one it grew from, which owns the rest.
+struct GrownEnvironment final : Environment {
+  explicit GrownEnvironment(const std::shared_ptr<const Environment>& from) : Environment(*from), first(from) {}
+  std::shared_ptr<const Environment> first;
+};
+
+// Environments are immutable: a registration puts another in place, and what was made before keeps the one it was made with.
+class RuntimeObject {
+ public:
+  explicit RuntimeObject(std::shared_ptr<const Environment> first) : first_(first), environment_(std::move(first)) {}
+  std::shared_ptr<const Environment> environment() const {
+    std::lock_guard lock(mutex_);
+    return environment_;
+  }
+  // All of them or none. Their names must be new.
+  Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> delegates);
+  // JSON, valid while this object is.
+  const char* info();
+
+ private:
+  mutable std::mutex mutex_;
+  const std::shared_ptr<const Environment> first_;
+  std::shared_ptr<const Environment> environment_;
+  std::deque<std::string> infos_;  // one for each environment that somebody asked about; earlier ones may still be in use
+  bool info_is_current_ = false;
 };
 
 }  // namespace msrt

@@ -11,7 +11,7 @@ namespace {
 Result<size_t> EntryNamed(const CompiledModel& model, const char* function) {
   if (function == nullptr) return size_t{0};
   std::vector<std::string> names;
-  for (const EntryProgram& entry : model.entries) names.push_back(entry.program->graph->name);
+  for (uint32_t entry : model.module.entries) names.push_back(model.module.graphs[entry].name);
   return FindName(names, function, "function");
 }
 

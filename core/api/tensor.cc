@@ -70,7 +70,7 @@ msrt_status msrt_tensor_create(msrt_runtime* runtime, msrt_dtype dtype, int32_t 
     MSRT_ASSIGN_OR_RETURN(const DType type, DTypeArgument(dtype, "dtype"));
     MSRT_ASSIGN_OR_RETURN(const Dims checked, DimsArgument(rank, dims, ""));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, NewTensor(owner->environment, type, checked, "a tensor"));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, NewTensor(owner->environment(), type, checked, "a tensor"));
     *out = NewHandle(std::move(tensor));
     return OkStatus();
   });
@@ -88,7 +88,7 @@ msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, int32_t ra
     auto lease = MakeLease([free_fn, user, data] {
       if (free_fn != nullptr) free_fn(user, data);
     });
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(owner->environment, type, checked, data, lease));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(owner->environment(), type, checked, data, lease));
     msrt_tensor* handle = NewHandle(std::move(tensor));
     lease->Accept();
     *out = handle;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/bind/memory_plan.h"
+#include "core/bind/waits.h"
 #include "ops/node_view.h"
 
 namespace msrt {
@@ -19,7 +20,9 @@ class Binder {
     FindLifetimes();
     ShareInPlace();
     PlaceBlocks();
-    return MakeSteps();
+    MSRT_RETURN_IF_ERROR(MakeSteps());
+    if (program_.devices.size() > 1) AddWaits(program_.devices.size(), &out_);
+    return OkStatus();
   }
 
  private:
@@ -31,18 +34,14 @@ class Binder {
   };
 
   const Type& TypeOf(BufferId b) const { return out_.facts.types[IndexOf(program_.buffers[b].value)]; }
-  size_t BytesFor(BufferId b) const { return BytesIn(program_.buffers[b].layout, TypeOf(b).dtype, TypeOf(b).dims); }
+  size_t BytesFor(BufferId b) const { return BytesIn(program_.buffers[b].state.layout, TypeOf(b).dtype, TypeOf(b).dims); }
   BufferId RootOf(BufferId b) const { return program_.buffers[b].root; }
 
   Status Propagate(bool first) {
-    int64_t done = -1;
     out_.end_step = program_.steps.size();
     for (size_t s = out_.begin_step; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      if (static_cast<int64_t>(step.node) > done && MakesNode(step)) {
-        MSRT_RETURN_IF_ERROR(PropagateStep(step));
-        done = step.node;
-      }
+      MSRT_RETURN_IF_ERROR(PropagateStep(step));
       const bool concrete =
           std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
       if (concrete) continue;
@@ -56,15 +55,11 @@ class Binder {
     return OkStatus();
   }
 
-  // Conversions of a node's inputs come before it and make nothing new; the copy of a view that had to be made real does.
-  bool MakesNode(const Step& step) const {
-    return step.kind != StepKind::kConvert || program_.buffers[step.outputs[0]].value == graph_.nodes[step.node].outputs[0];
-  }
-
   Status PropagateStep(const Step& step) {
     // The types of state were set from the session's own.
     if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
-    return PropagateNode(graph_, step.node, evaluator_, &out_.facts);
+    for (uint32_t n : step.nodes) MSRT_RETURN_IF_ERROR(PropagateNode(graph_, n, evaluator_, &out_.facts));
+    return OkStatus();
   }
 
   // A step whose every output is a value known by now has nothing to do.
@@ -73,7 +68,7 @@ class Binder {
     return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
       if (b == kNoBuffer) return true;
       const Buffer& buffer = program_.buffers[b];
-      return out_.facts.known[IndexOf(buffer.value)] != nullptr && buffer.layout == Layout::kPlain && !IsOutput(b);
+      return out_.facts.known[IndexOf(buffer.value)] != nullptr && buffer.state == kHostPlain && !IsOutput(b);
     });
   }
 
@@ -128,7 +123,7 @@ class Binder {
       if (written_before && writes(s, end, SlotOf(read))) continue;
       group.in_arena = false;
       skipped_[s] = true;
-      out_.places[read.outputs[0]] = {Location::kState, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0},
+      out_.places[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0},
                                       nullptr};
     }
   }
@@ -138,16 +133,17 @@ class Binder {
   // Everything that has memory outside the arena.
   void PlaceFixed() {
     for (size_t i = 0; i < program_.input_buffers.size(); ++i) {
-      out_.places[program_.input_buffers[i]] = {Location::kInput, static_cast<uint32_t>(i), 0, nullptr};
+      out_.places[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0, nullptr};
     }
     for (size_t i = 0; i < program_.output_buffers.size(); ++i) {
-      out_.places[program_.output_buffers[i]] = {Location::kOutput, static_cast<uint32_t>(i), 0, nullptr};
+      out_.places[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i), 0, nullptr};
     }
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       const Buffer& buffer = program_.buffers[b];
-      if (out_.places[b].kind != Location::kNowhere || buffer.layout != Layout::kPlain) continue;
+      if (buffer.uploaded != nullptr) out_.places[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
+      if (out_.places[b].kind != Location::kNowhere || buffer.state != kHostPlain) continue;
       const ConstTensor* known = out_.facts.known[IndexOf(buffer.value)];
-      if (known != nullptr) out_.places[b] = {Location::kConstant, 0, 0, known->bytes.data()};
+      if (known != nullptr) out_.places[b] = {Location::kConstant, 0, 0, 0, known->bytes.data()};
     }
   }
 
@@ -180,22 +176,35 @@ class Binder {
   }
 
   void PlaceBlocks() {
-    std::vector<LiveBlock> blocks;
-    std::vector<BufferId> owners;
-    for (BufferId b = 0; b < groups_.size(); ++b) {
-      const Group& g = groups_[b];
-      if (!g.used || !g.in_arena || g.merged_into != kNoBuffer) continue;
-      blocks.push_back({g.bytes, g.first, g.last});
-      owners.push_back(b);
+    const size_t devices = program_.devices.size();
+    if (devices > 1) out_.device_arena_bytes.resize(devices);
+    for (uint16_t device = 0; device < devices; ++device) {
+      const MemoryPlan plan = PlaceBlocksOn(device);
+      if (devices > 1) out_.device_arena_bytes[device] = plan.arena_bytes;
+      if (device != 0) continue;
+      out_.arena_bytes = plan.arena_bytes;
+      out_.lower_bound_bytes = plan.lower_bound_bytes;
     }
-    const MemoryPlan plan = PlanMemory(blocks);
-    out_.arena_bytes = plan.arena_bytes;
-    out_.lower_bound_bytes = plan.lower_bound_bytes;
-    for (size_t i = 0; i < owners.size(); ++i) out_.places[owners[i]] = {Location::kArena, depth_, plan.offsets[i], nullptr};
     for (BufferId b = 0; b < groups_.size(); ++b) {
       const BufferId root = Merged(RootOf(b));
       if (out_.places[b].kind == Location::kNowhere) out_.places[b] = out_.places[root];
     }
+  }
+
+  // A device's steps run in order, like the host's, so that memory can be used again as soon as the last reader is enqueued. What crosses
+  // between them waits (waits.h).
+  MemoryPlan PlaceBlocksOn(uint16_t device) {
+    std::vector<LiveBlock> blocks;
+    std::vector<BufferId> owners;
+    for (BufferId b = 0; b < groups_.size(); ++b) {
+      const Group& g = groups_[b];
+      if (!g.used || !g.in_arena || g.merged_into != kNoBuffer || program_.buffers[b].state.device != device) continue;
+      blocks.push_back({g.bytes, g.first, g.last});
+      owners.push_back(b);
+    }
+    MemoryPlan plan = PlanMemory(blocks);
+    for (size_t i = 0; i < owners.size(); ++i) out_.places[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
+    return plan;
   }
 
   Status MakeSteps() {
@@ -204,19 +213,15 @@ class Binder {
       if (skipped_[s] || step.kind == StepKind::kView) continue;
       BoundStep bound;
       bound.kind = step.kind;
+      bound.device = step.device;
       bound.step = static_cast<uint32_t>(s);
       bound.input_count = static_cast<uint32_t>(step.inputs.size());
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
-      const Node& node = graph_.nodes[step.node];
       if (step.kind == StepKind::kKernel) {
-        const NodeView view(node, out_.facts);
-        auto kernel = step.kernel->Bind(view.op());
-        if (!kernel.ok()) return std::move(kernel).status().Within(Describe(graph_, step.node));
-        bound.kernel = *std::move(kernel);
-        out_.bytes += bound.kernel->bytes();
-        if (node.def != nullptr && node.def->cost != nullptr) out_.flops += node.def->cost(view.op()).flops;
-      } else if (step.kind != StepKind::kConvert) {
+        MSRT_ASSIGN_OR_RETURN(bound.kernel, BindKernel(step));
+        out_.bytes += bound.kernel.bytes();
+      } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
       }
       out_.most_views = std::max(out_.most_views, bound.views.size());
@@ -228,13 +233,40 @@ class Binder {
     return OkStatus();
   }
 
+  Result<BoundKernel> BindKernel(const Step& step) {
+    shapes_.clear();
+    known_.clear();
+    for (uint32_t n : step.nodes) {
+      const Node& node = graph_.nodes[n];
+      for (ValueId v : node.inputs) {
+        shapes_.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(out_.facts.types[IndexOf(v)]));
+        const ConstTensor* known = v == kNoValue ? nullptr : out_.facts.known[IndexOf(v)];
+        known_.push_back(known == nullptr ? nullptr : known->bytes.data());
+      }
+      for (ValueId v : node.outputs) shapes_.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(out_.facts.types[IndexOf(v)]));
+      if (node.def != nullptr && node.def->cost != nullptr) out_.flops += node.def->cost(NodeView(node, out_.facts).op()).flops;
+    }
+    nodes_.clear();
+    const msrt_shape* shapes = shapes_.data();
+    const void* const* known = known_.data();
+    for (uint32_t n : step.nodes) {
+      const size_t inputs = graph_.nodes[n].inputs.size(), outputs = graph_.nodes[n].outputs.size();
+      nodes_.push_back({shapes, inputs, shapes + inputs, outputs, known});
+      shapes += inputs + outputs;
+      known += inputs;
+    }
+    auto kernel = step.kernel.Bind(*program_.host, nodes_);
+    if (!kernel.ok()) return std::move(kernel).status().Within(Describe(graph_, step.node));
+    return kernel;
+  }
+
   void AddView(BufferId b, BoundStep* bound) const {
     if (b == kNoBuffer) {
       bound->views.emplace_back();
       bound->places.emplace_back();
       return;
     }
-    bound->views.push_back({TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].layout, nullptr});
+    bound->views.push_back({TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].state.layout, nullptr});
     bound->places.push_back(out_.places[b]);
   }
 
@@ -245,6 +277,10 @@ class Binder {
   const uint32_t depth_;
   std::vector<Group> groups_;  // by root buffer
   std::vector<bool> skipped_;  // by step: its outputs are known
+  // Of the kernel that is being bound; kept to save allocations.
+  std::vector<msrt_shape> shapes_;
+  std::vector<const void*> known_;
+  std::vector<msrt_bound_node> nodes_;
 };
 
 Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
@@ -295,7 +331,7 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
 }
 
 Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
-                                                uint32_t depth, FunctionRef<const void*(BufferId)> data_of) {
+                                                uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read) {
   GraphFacts facts = previous->facts;
   // The step that stopped the last binding reads its sizes from small integers, which exist by now.
   for (BufferId b : program.steps[previous->end_step].inputs) {
@@ -303,7 +339,9 @@ Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Ev
     const ValueId v = program.buffers[b].value;
     const Type& t = facts.types[IndexOf(v)];
     if (facts.known[IndexOf(v)] != nullptr || t.elements() > 256 || BitsOf(t.dtype) < 8) continue;
-    facts.SetKnown(v, ConstTensor::Copy(t.dtype, t.dims, {static_cast<const std::byte*>(data_of(b)), t.bytes()}));
+    std::vector<std::byte> bytes(t.bytes());
+    if (!bytes.empty()) MSRT_RETURN_IF_ERROR(read(b, bytes.data(), bytes.size()));
+    facts.SetKnown(v, ConstTensor::Copy(t.dtype, t.dims, bytes));
   }
   auto binding = std::make_shared<Binding>(std::move(facts));
   binding->begin_step = previous->end_step;
@@ -325,7 +363,7 @@ std::string Print(const Program& program, const Binding& binding) {
     for (size_t i = 0; i < s.views.size(); ++i) {
       const Location& l = s.places[i];
       StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout,
-                " at ", kKinds[static_cast<size_t>(l.kind)], " ",
+                " at ", kKinds[static_cast<size_t>(l.kind)], l.device == 0 ? "" : StrCat(" on ", program.devices[l.device]->name()), " ",
                 l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
     }
   }

@@ -1,62 +1,34 @@
-// The door for everything that computes: a delegate looks at a graph, says what it can run, in which layouts and at what cost, and
-// why it refuses the rest; compiles what it was chosen for; and runs it. Built-in delegates use this and nothing behind it.
-//
-//   Query    once a model; cheap (rules and a cost model, no code generation), because every delegate is asked about everything
-//   Compile  once for each chosen candidate; packs weights, chooses the algorithm for good from the typical shapes
-//   Bind     once for each new set of shapes; must not cost more than a few microseconds; what is expensive waits for Prepare
-//   Run      many times, from any number of threads
+// A registered delegate as the rest of core sees it: the C door of msrt_plugin.h behind types that own what they hold. Built-in
+// delegates and plugins come through here alike, and what they answer is checked here.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/allocator.h"
-#include "core/base/parallel_for.h"
-#include "core/base/status.h"
-#include "core/graph/op_view.h"
 #include "core/graph/tensor.h"
+#include "core/place/device.h"
 
 namespace msrt {
 
-// One node of the graph that is offered.
-struct NodeInfo {
-  // The declared types: dims may be unknown. Constant inputs have their values in op.constant(i); they stay valid while the
-  // compiled kernel lives.
-  const OpView* op;
-  // The same node with every unknown dim replaced by a typical one (from the model's hints or the first request). Costs and algorithms
-  // are chosen for these; what is compiled must still run for every shape that the declared types admit.
-  const OpView* typical;
-  double flops, bytes;  // of the op's entry at the typical shapes; 0 for ops without an entry
-  // The values behind inputs and outputs, as numbers that are equal where the value is the same; -1 where left out.
-  std::span<const int64_t> inputs, outputs;
-};
+class PlacedGraph;
 
-class GraphView {
- public:
-  virtual ~GraphView() = default;
-  virtual size_t node_count() const = 0;
-  virtual NodeInfo node(size_t index) const = 0;
-};
-
-// A set of nodes that a delegate can run as one, and how. Inputs and outputs of a candidate are those of its node; for several
-// nodes, the values that cross its border in order of first mention.
+// A set of nodes that a delegate can run as one, and how; see msrt_candidate.
 struct Candidate {
   std::vector<uint32_t> nodes;
-  // One for each input and output. Constants and tensors of rank other than 3 to 5 are always plain.
   std::vector<Layout> input_layouts, output_layouts;
-  double seconds = 0;     // estimated time of one run at the typical shapes, launch included
-  bool exact = false;     // bits of an output element do not depend on the extent of the piece it is computed in
-  std::string algorithm;  // for --explain
-  // Pairs (input, output) that may share memory if they have the same number of bytes and nobody needs the input afterwards.
+  double seconds = 0;
+  size_t workspace_bytes = 0;
+  bool exact = false, packs_constants = false;
+  std::string algorithm;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
+  uint64_t tag = 0;
 };
 
 struct Refusal {
   uint32_t node;
-  std::string reason;  // "grouped transposed convolution in f64"
+  std::string reason;
 };
 
 struct QueryResult {
@@ -64,57 +36,78 @@ struct QueryResult {
   std::vector<Refusal> refusals;
 };
 
-// Memory that a kernel needs only while it runs. One for each session; grows on demand and counts against the session's cap.
-class Scratch {
- public:
-  virtual ~Scratch() = default;
-  // Aligned to kTensorAlignment; valid until the next call.
-  virtual Result<void*> Get(size_t bytes) = 0;
-};
+class Delegate;
 
-struct RunArgs {
-  std::span<const TensorView> inputs;   // null data where an optional input is left out
-  std::span<const TensorView> outputs;  // null data where nobody wants the output
-  ParallelFor& parallel;
-  Scratch& scratch;
-};
-
-// A kernel for one set of shapes. Shared by the sessions that use the same shapes: Prepare and Run may be called from several
-// threads at once.
+// A kernel for one set of shapes. Shared by the sessions that use the same shapes.
 class BoundKernel {
  public:
-  virtual ~BoundKernel() = default;
+  BoundKernel() = default;
+  BoundKernel(std::shared_ptr<const Delegate> delegate, void* handle) : delegate_(std::move(delegate)), handle_(handle) {}
+  BoundKernel(BoundKernel&& other) noexcept { *this = std::move(other); }
+  BoundKernel& operator=(BoundKernel&& other) noexcept {
+    std::swap(delegate_, other.delegate_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~BoundKernel();
+  explicit operator bool() const { return handle_ != nullptr; }
   // Does what Run would otherwise do on its first call (generating code, allocating).
-  virtual Status Prepare() { return OkStatus(); }
-  virtual Status Run(const RunArgs& args) = 0;
+  Status Prepare(const Host& host) const;
+  Status Run(const msrt_run_args& args) const;
   // What it holds beyond a few hundred bytes; counts against the binding cache.
-  virtual size_t bytes() const { return 0; }
+  size_t bytes() const;
+
+ private:
+  std::shared_ptr<const Delegate> delegate_;
+  void* handle_ = nullptr;
 };
 
 // A compiled candidate: owns its packed weights; immutable, shared by all sessions of a model.
 class Kernel {
  public:
-  virtual ~Kernel() = default;
-  // `op` has concrete types and the values of inputs known by now; it is valid only during the call, unlike `declared` at Compile.
-  virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
-  virtual size_t packed_bytes() const { return 0; }
+  Kernel() = default;
+  Kernel(std::shared_ptr<const Delegate> delegate, void* handle) : delegate_(std::move(delegate)), handle_(handle) {}
+  Kernel(Kernel&& other) noexcept { *this = std::move(other); }
+  Kernel& operator=(Kernel&& other) noexcept {
+    std::swap(delegate_, other.delegate_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Kernel();
+  explicit operator bool() const { return handle_ != nullptr; }
+  Result<BoundKernel> Bind(const Host& host, std::span<const msrt_bound_node> nodes) const;
+  size_t packed_bytes() const;
+
+ private:
+  std::shared_ptr<const Delegate> delegate_;
+  void* handle_ = nullptr;
 };
 
-struct CompileContext {
-  Allocator* allocator;   // for packed weights; outlives the kernel
-  ParallelFor* parallel;  // for packing; its team is what Run will have
-};
-
-class Delegate {
+class Delegate : public std::enable_shared_from_this<Delegate> {
  public:
-  virtual ~Delegate() = default;
-  virtual std::string_view name() const = 0;
-  // Candidates in any order; several for one node where there are several ways (layouts, algorithms). Must not fail: what it does
-  // not understand it refuses.
-  virtual void Query(const GraphView& graph, QueryResult* out) const = 0;
-  // `candidate` is one that Query returned for this graph. `graph` outlives the kernel.
-  virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
-                                                  const CompileContext& context) const = 0;
+  // Checks the table. `self` is the caller's until TakeOver. `library` (may be null) stays loaded as long as the delegate lives.
+  static Result<std::shared_ptr<const Delegate>> Make(const msrt_delegate_api& api, void* self, std::shared_ptr<const void> library);
+
+  // From now on `self` ends with this object.
+  void TakeOver() const;
+
+  std::string_view name() const { return name_; }
+  // Null for a delegate that works on the host's memory.
+  const std::shared_ptr<const Device>& device() const { return device_; }
+
+  // Candidates in any order. A delegate that fails here, or answers with something malformed, refuses.
+  void Query(const Host& host, const PlacedGraph& graph, QueryResult* out) const;
+  // `candidate` is one that Query returned for this graph, which outlives the kernel.
+  Result<Kernel> Compile(const Host& host, const PlacedGraph& graph, const Candidate& candidate) const;
+
+ private:
+  friend class Kernel;
+  friend class BoundKernel;
+  struct Table;  // owns self
+  Delegate() = default;
+  std::string name_;
+  std::shared_ptr<const Table> table_;
+  std::shared_ptr<const Device> device_;
 };
 
 }  // namespace msrt

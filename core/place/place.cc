@@ -3,180 +3,37 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/clock.h"
-
 namespace msrt {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What a change of layout costs: it reads and writes every byte once.
 constexpr double kConvertBytesPerSecond = 8e9, kConvertSeconds = 3e-6;
+// A memory plan may need a little more than the bytes that are live at once.
+constexpr double kArenaSlack = 1.1;
+constexpr uint32_t kNoOption = UINT32_MAX;
 
 bool RunByHost(const Node& node) { return node.def != nullptr && ((node.def->traits & kView) != 0 || node.def->effect == Effect::kState); }
-
-struct Option {
-  int32_t delegate = -1;
-  Candidate candidate;
-};
-
-// Minimises the sum of kernel times and layout changes over one option for each node.
-class LayoutChoice {
- public:
-  LayoutChoice(const Graph& graph, const PlacedGraph& view, const std::vector<std::vector<Option>>& options)
-      : graph_(graph), options_(options), producer_(graph.Producers()), chosen_(options.size(), 0), users_(graph.value_count()) {
-    convert_seconds_.resize(graph.value_count());
-    for (uint32_t v = 0; v < graph.value_count(); ++v) {
-      const Type& t = view.typical().types[v];
-      const double bytes = t.concrete() ? static_cast<double>(t.bytes()) : 0;
-      convert_seconds_[v] = kConvertSeconds + 2 * bytes / kConvertBytesPerSecond;
-    }
-    output_position_.resize(graph.value_count(), 0);
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      const Node& node = graph.nodes[n];
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] != kNoValue) users_[IndexOf(node.inputs[i])].push_back({n, i});
-      }
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] != kNoValue) output_position_[IndexOf(node.outputs[i])] = i;
-      }
-    }
-    is_output_.resize(graph.value_count());
-    for (ValueId v : graph.outputs) is_output_[IndexOf(v)] = true;
-  }
-
-  // Improves one node at a time until nothing changes, from several starting points: every node at its own best, and every
-  // node at its best in one common layout.
-  std::vector<size_t> Solve() {
-    std::vector<size_t> best;
-    double best_seconds = std::numeric_limits<double>::infinity();
-    for (int start = -1; start <= static_cast<int>(Layout::kBlocked8); ++start) {
-      Start(start);
-      for (int sweep = 0; sweep < 16 && Sweep(); ++sweep) {
-      }
-      const double seconds = Total();
-      if (seconds < best_seconds) {
-        best_seconds = seconds;
-        best = chosen_;
-      }
-    }
-    return best;
-  }
-
- private:
-  struct User {
-    size_t node, input;
-  };
-
-  void Start(int layout) {
-    for (size_t n = 0; n < options_.size(); ++n) {
-      double least = std::numeric_limits<double>::infinity();
-      for (size_t o = 0; o < options_[n].size(); ++o) {
-        const Candidate& c = options_[n][o].candidate;
-        const bool fits = layout < 0 || (!c.output_layouts.empty() && static_cast<int>(c.output_layouts[0]) == layout);
-        const double seconds = c.seconds + (fits ? 0 : 1);
-        if (seconds < least) {
-          least = seconds;
-          chosen_[n] = o;
-        }
-      }
-    }
-  }
-
-  Layout InputLayout(size_t node, size_t option, size_t input) const {
-    if (options_[node].empty()) return Layout::kPlain;
-    const auto& layouts = options_[node][option].candidate.input_layouts;
-    return input < layouts.size() ? layouts[input] : Layout::kPlain;
-  }
-  Layout OutputLayout(size_t node, size_t option, size_t output) const {
-    if (options_[node].empty()) return Layout::kPlain;
-    const auto& layouts = options_[node][option].candidate.output_layouts;
-    return output < layouts.size() ? layouts[output] : Layout::kPlain;
-  }
-  Layout ValueLayout(ValueId v) const {
-    const int32_t p = producer_[IndexOf(v)];
-    return p < 0 ? Layout::kPlain : OutputLayout(static_cast<size_t>(p), chosen_[static_cast<size_t>(p)], output_position_[IndexOf(v)]);
-  }
-
-  // Kernel time plus the layout changes on all edges that touch the node.
-  double Local(size_t n, size_t option) const {
-    double seconds = options_[n].empty() ? 0 : options_[n][option].candidate.seconds;
-    const Node& node = graph_.nodes[n];
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId v = node.inputs[i];
-      if (v == kNoValue || graph_.value(v).constant != nullptr) continue;
-      if (ValueLayout(v) != InputLayout(n, option, i)) seconds += convert_seconds_[IndexOf(v)];
-    }
-    for (size_t o = 0; o < node.outputs.size(); ++o) {
-      const ValueId v = node.outputs[o];
-      if (v == kNoValue) continue;
-      const Layout layout = OutputLayout(n, option, o);
-      for (const User& u : users_[IndexOf(v)]) {
-        if (layout != InputLayout(u.node, chosen_[u.node], u.input)) seconds += convert_seconds_[IndexOf(v)];
-      }
-      if (is_output_[IndexOf(v)] && layout != Layout::kPlain) seconds += convert_seconds_[IndexOf(v)];
-    }
-    return seconds;
-  }
-
-  bool Sweep() {
-    bool changed = false;
-    for (size_t n = 0; n < options_.size(); ++n) {
-      double least = std::numeric_limits<double>::infinity();
-      size_t best = chosen_[n];
-      for (size_t o = 0; o < options_[n].size(); ++o) {
-        const double seconds = Local(n, o);
-        if (seconds < least) {
-          least = seconds;
-          best = o;
-        }
-      }
-      changed |= best != chosen_[n];
-      chosen_[n] = best;
-    }
-    return changed;
-  }
-
-  double Total() const {
-    double seconds = 0;
-    for (size_t n = 0; n < options_.size(); ++n) {
-      if (options_[n].empty()) continue;
-      seconds += options_[n][chosen_[n]].candidate.seconds;
-      const Node& node = graph_.nodes[n];
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const ValueId v = node.inputs[i];
-        if (v == kNoValue || graph_.value(v).constant != nullptr) continue;
-        if (ValueLayout(v) != InputLayout(n, chosen_[n], i)) seconds += convert_seconds_[IndexOf(v)];
-      }
-    }
-    return seconds;
-  }
-
-  const Graph& graph_;
-  const std::vector<std::vector<Option>>& options_;
-  std::vector<int32_t> producer_;
-  std::vector<size_t> chosen_;
-  std::vector<std::vector<User>> users_;
-  std::vector<double> convert_seconds_;
-  std::vector<size_t> output_position_;
-  std::vector<bool> is_output_;
-};
 
 bool Allowed(const PlaceOptions& options, std::string_view delegate) {
   return options.delegates.empty() || std::find(options.delegates.begin(), options.delegates.end(), delegate) != options.delegates.end();
 }
 
-Status CheckDelegateNames(const PlaceOptions& options, std::span<const Delegate* const> delegates) {
-  for (const std::string& name : options.delegates) {
-    if (std::any_of(delegates.begin(), delegates.end(), [&](const Delegate* d) { return d->name() == name; })) continue;
+Status CheckDelegateNames(const PlaceOptions& options, std::span<const std::shared_ptr<const Delegate>> delegates) {
+  const auto check = [&](const std::string& name) -> Status {
+    if (std::any_of(delegates.begin(), delegates.end(), [&](const auto& d) { return d->name() == name; })) return OkStatus();
     std::string known;
-    for (const Delegate* d : delegates) StrAppend(&known, known.empty() ? "" : ", ", d->name());
+    for (const auto& d : delegates) StrAppend(&known, known.empty() ? "" : ", ", d->name());
     return NotFound("there is no delegate '", name, "'; this runtime has ", known);
-  }
+  };
+  for (const std::string& name : options.delegates) MSRT_RETURN_IF_ERROR(check(name));
+  for (const Pin& pin : options.pins) MSRT_RETURN_IF_ERROR(check(pin.delegate));
   return OkStatus();
 }
 
-Status NobodyTakes(const Graph& graph, size_t n, const NodeExplanation& why) {
+Status NobodyTakes(const Graph& graph, size_t n, const std::vector<std::pair<std::string, std::string>>& why) {
   std::string reasons;
-  for (const auto& [delegate, reason] : why.others) StrAppend(&reasons, reasons.empty() ? "" : "; ", delegate, ": ", reason);
+  for (const auto& [delegate, reason] : why) StrAppend(&reasons, reasons.empty() ? "" : "; ", delegate, ": ", reason);
   std::string shapes;
   for (ValueId v : graph.nodes[n].inputs) {
     if (v != kNoValue) StrAppend(&shapes, shapes.empty() ? "" : ", ", graph.value(v).type);
@@ -188,59 +45,268 @@ Status NobodyTakes(const Graph& graph, size_t n, const NodeExplanation& why) {
       .With("shapes", shapes);
 }
 
+std::array<double, kLayoutCount> TypicalBytes(const PlacedGraph& graph, ValueId v) {
+  const Type& t = graph.typical().types[IndexOf(v)];
+  std::array<double, kLayoutCount> bytes = {};
+  if (!t.concrete()) return bytes;
+  bytes.fill(static_cast<double>(t.bytes()));
+  if (graph.MayHaveLayout(v) && t.rank() >= 2) {
+    bytes[static_cast<size_t>(Layout::kBlocked8)] = static_cast<double>(BytesIn(Layout::kBlocked8, t.dtype, t.dims));
+  }
+  return bytes;
+}
+
+// The most bytes of values that are needed at once, whatever runs where.
+double PeakLiveBytes(const PlacedGraph& placed) {
+  const Graph& graph = placed.graph();
+  const size_t count = graph.nodes.size();
+  std::vector<double> change(count + 2);
+  const std::vector<int32_t> producer = graph.Producers();
+  for (uint32_t i = 0; i < graph.value_count(); ++i) {
+    const auto v = static_cast<ValueId>(i);
+    if (graph.value(v).constant != nullptr) continue;
+    const auto bytes = TypicalBytes(placed, v);
+    const double most = *std::max_element(bytes.begin(), bytes.end());
+    const size_t first = producer[i] < 0 ? 0 : static_cast<size_t>(producer[i]);
+    const size_t last = placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
+    change[first] += most;
+    change[last + 1] -= most;
+  }
+  double live = 0, peak = 0;
+  for (double c : change) peak = std::max(peak, live += c);
+  return peak;
+}
+
+double ConstantBytes(const Graph& graph, std::span<const uint32_t> nodes) {
+  double bytes = 0;
+  for (uint32_t n : nodes) {
+    for (ValueId v : graph.nodes[n].inputs) {
+      if (v != kNoValue && graph.value(v).constant != nullptr) bytes += static_cast<double>(graph.value(v).constant->bytes.size());
+    }
+  }
+  return bytes;
+}
+
+double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const AssignOption& option) {
+  double bytes = 0;
+  const auto add = [&](const auto& list) {
+    for (const auto& [value, state] : list) bytes += problem.values[value].bytes[static_cast<size_t>(state.layout)];
+  };
+  add(option.inputs);
+  add(option.outputs);
+  // What stays inside is the delegate's own; it needs room too.
+  for (uint32_t n : option.nodes) {
+    if (option.nodes.size() == 1) break;
+    for (ValueId v : graph.graph().nodes[n].outputs) {
+      if (v != kNoValue) bytes += TypicalBytes(graph, v)[0];
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
-Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates,
-                        const PlaceOptions& options, std::span<const std::pair<uint32_t, uint32_t>> banned) {
-  MSRT_RETURN_IF_ERROR(CheckDelegateNames(options, delegates));
-  const size_t count = graph.nodes.size();
-  Placement placement;
-  placement.choices.resize(count);
-  placement.explanations.resize(count);
-  std::vector<std::vector<Option>> nodes(count);
-  for (uint32_t d = 0; d < delegates.size(); ++d) {
-    if (!Allowed(options, delegates[d]->name())) continue;
+Placer::Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+               const PlaceOptions& options)
+    : graph_(graph), host_(host), delegates_(delegates), options_(options), refusals_(graph.node_count()) {}
+
+Status Placer::Query() {
+  MSRT_RETURN_IF_ERROR(CheckDelegateNames(options_, delegates_));
+  for (uint32_t d = 0; d < delegates_.size(); ++d) {
+    if (!Allowed(options_, delegates_[d]->name())) continue;
     QueryResult answer;
-    delegates[d]->Query(view, &answer);
-    for (Refusal& r : answer.refusals) {
-      if (r.node < count && !RunByHost(graph.nodes[r.node])) {
-        placement.explanations[r.node].others.emplace_back(delegates[d]->name(), std::move(r.reason));
-      }
+    delegates_[d]->Query(host_, graph_, &answer);
+    AddCandidates(d, std::move(answer));
+  }
+  return CheckEveryNodeHasOne();
+}
+
+void Placer::AddCandidates(uint32_t d, QueryResult answer) {
+  const Graph& graph = graph_.graph();
+  const std::string name(delegates_[d]->name());
+  for (Refusal& r : answer.refusals) {
+    if (!RunByHost(graph.nodes[r.node])) refusals_[r.node].emplace_back(name, std::move(r.reason));
+  }
+  uint16_t device = 0;
+  if (delegates_[d]->device() != nullptr && !answer.candidates.empty()) {
+    if (devices_.size() == kMaxDevices) {
+      for (Candidate& c : answer.candidates) refusals_[c.nodes[0]].emplace_back(name, StrCat("there are already ", kMaxDevices, " devices"));
+      return;
     }
-    for (Candidate& c : answer.candidates) {
-      if (c.nodes.size() != 1 || c.nodes[0] >= count || RunByHost(graph.nodes[c.nodes[0]])) continue;
-      const uint32_t n = c.nodes[0];
-      if (!(c.seconds >= 0 && c.seconds < std::numeric_limits<double>::infinity())) {
-        placement.explanations[n].others.emplace_back(delegates[d]->name(), StrCat(c.algorithm, ": its estimate is ", c.seconds, " s"));
-      } else if (options.exact && !c.exact) {
-        placement.explanations[n].others.emplace_back(delegates[d]->name(), StrCat(c.algorithm, ": its bits depend on the piece"));
-      } else if (std::find(banned.begin(), banned.end(), std::pair{d, n}) != banned.end()) {
-        placement.explanations[n].others.emplace_back(delegates[d]->name(), "failed to compile");
-      } else {
-        nodes[n].push_back({static_cast<int32_t>(d), std::move(c)});
-      }
+    device = static_cast<uint16_t>(devices_.size());
+    devices_.push_back(delegates_[d]->device());
+  }
+  for (Candidate& c : answer.candidates) {
+    if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]])) continue;
+    std::string refused = Refused(d, c);
+    candidates_.push_back({static_cast<int32_t>(d), device, std::move(c), std::move(refused)});
+  }
+}
+
+std::string Placer::Refused(uint32_t d, const Candidate& c) const {
+  if (options_.exact && !c.exact) return "its bits depend on the piece";
+  for (uint32_t n : c.nodes) {
+    const Node& node = graph_.graph().nodes[n];
+    if (node.def != nullptr && node.def->effect == Effect::kState) return "it holds state, which is the session's";
+    const Pin* pin = PinAgainst(options_.pins, node, delegates_[d]->name());
+    if (pin != nullptr) return StrCat("pinned by the user: ", Describe(*pin));
+  }
+  return {};
+}
+
+Status Placer::CheckEveryNodeHasOne() const {
+  const Graph& graph = graph_.graph();
+  std::vector<bool> taken(graph.nodes.size());
+  for (const Option& o : candidates_) {
+    if (!o.refused.empty()) continue;
+    for (uint32_t n : o.candidate.nodes) taken[n] = true;
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (taken[n] || RunByHost(graph.nodes[n])) continue;
+    auto why = refusals_[n];
+    for (const Option& o : candidates_) {
+      if (o.refused.empty() || !std::binary_search(o.candidate.nodes.begin(), o.candidate.nodes.end(), n)) continue;
+      why.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(), o.refused);
+    }
+    return NobodyTakes(graph, n, why);
+  }
+  return OkStatus();
+}
+
+void Placer::Ban(uint32_t option, std::string reason) { candidates_[option].refused = std::move(reason); }
+
+void Placer::BanDelegate(int32_t delegate, const std::string& reason) {
+  for (Option& o : candidates_) {
+    if (o.delegate == delegate) o.refused = reason;
+  }
+}
+
+void Placer::AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const {
+  const Graph& graph = graph_.graph();
+  const Node& node = graph.nodes[n];
+  const auto constant = [&](ValueId v) { return v == kNoValue || graph.value(v).constant != nullptr; };
+  // A view of device memory is as free as one of the host's. State, and constants before they are uploaded, are the host's.
+  const bool anywhere = (node.def->traits & kView) != 0 && !constant(node.inputs[0]);
+  for (uint16_t device = 0; device < (anywhere ? devices_.size() : 1); ++device) {
+    AssignOption option;
+    option.nodes = {n};
+    option.device = device;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      // The other inputs of a view are small numbers that the host reads.
+      const TensorState state{i == 0 ? device : uint16_t{0}, Layout::kPlain};
+      if (!constant(node.inputs[i])) option.inputs.emplace_back(IndexOf(node.inputs[i]), state);
+    }
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) option.outputs.emplace_back(IndexOf(v), TensorState{device, Layout::kPlain});
+    }
+    problem->options.push_back(std::move(option));
+    option_of->push_back(kNoOption);
+  }
+}
+
+Result<AssignProblem> Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
+  const Graph& graph = graph_.graph();
+  AssignProblem problem;
+  problem.node_count = static_cast<uint32_t>(graph.nodes.size());
+  problem.values.resize(graph.value_count());
+  const std::vector<int32_t> producers = graph.Producers();
+  for (uint32_t v = 0; v < graph.value_count(); ++v) {
+    if (graph.value(ValueId(v)).constant != nullptr) continue;
+    problem.values[v] = {TypicalBytes(graph_, ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
+  }
+  for (const auto& d : delegates_) problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
+  problem.transfers = {kConvertSeconds, kConvertBytesPerSecond, {}};
+  problem.transfers.links.resize(devices_.size());
+  for (size_t d = 1; d < devices_.size(); ++d) problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (RunByHost(graph.nodes[n])) AddHostWork(n, &problem, option_of);
+  }
+  for (uint32_t c = 0; c < candidates_.size(); ++c) {
+    const Option& o = candidates_[c];
+    if (!o.refused.empty()) continue;
+    AssignOption option{o.candidate.nodes, static_cast<uint32_t>(o.delegate), {}, {}, o.candidate.seconds, 0, o.device};
+    const CandidateBorder border = graph_.BorderOf(o.candidate.nodes);
+    for (size_t i = 0; i < border.inputs.size(); ++i) {
+      const ValueId v = border.inputs[i];
+      if (v == kNoValue || graph.value(v).constant != nullptr) continue;
+      option.inputs.emplace_back(IndexOf(v), TensorState{o.device, o.candidate.input_layouts[i]});
+    }
+    for (size_t i = 0; i < border.outputs.size(); ++i) {
+      if (border.outputs[i] != kNoValue) option.outputs.emplace_back(IndexOf(border.outputs[i]), TensorState{o.device, o.candidate.output_layouts[i]});
+    }
+    problem.options.push_back(std::move(option));
+    option_of->push_back(c);
+  }
+  MSRT_RETURN_IF_ERROR(SetCaps(&problem));
+  return problem;
+}
+
+// Weights and workspaces add up; tensors take turns. Where the device can hold the most that is ever live at once besides, only weights are
+// counted against what is left; otherwise every tensor is counted in full, which is more than can be needed.
+Status Placer::SetCaps(AssignProblem* problem) const {
+  problem->device_caps.assign(devices_.size(), kInfinity);
+  const double peak = devices_.size() > 1 ? PeakLiveBytes(graph_) * kArenaSlack : 0;
+  for (uint16_t d = 1; d < devices_.size(); ++d) {
+    MSRT_ASSIGN_OR_RETURN(const size_t capacity, devices_[d]->CapacityBytes());
+    if (capacity == SIZE_MAX) continue;
+    const bool in_turn = static_cast<double>(capacity) > 2 * peak;
+    problem->device_caps[d] = static_cast<double>(capacity) - (in_turn ? peak : 0);
+    for (AssignOption& option : problem->options) {
+      if (option.device != d || option.delegate == kHostWork) continue;
+      option.memory_bytes = ConstantBytes(graph_.graph(), option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option));
     }
   }
-  for (size_t n = 0; n < count; ++n) {
-    if (nodes[n].empty() && !RunByHost(graph.nodes[n])) return NobodyTakes(graph, n, placement.explanations[n]);
-  }
-  const std::vector<size_t> chosen = LayoutChoice(graph, view, nodes).Solve();
-  for (size_t n = 0; n < count; ++n) {
-    if (nodes[n].empty()) continue;
-    NodeExplanation& why = placement.explanations[n];
-    for (size_t o = 0; o < nodes[n].size(); ++o) {
-      const Option& option = nodes[n][o];
-      if (o == chosen[n]) continue;
-      why.others.emplace_back(delegates[static_cast<size_t>(option.delegate)]->name(),
-                              StrCat(option.candidate.algorithm, ": ", option.candidate.seconds * 1e6, " us"));
+  return OkStatus();
+}
+
+Result<Placement> Placer::Place() const {
+  MSRT_RETURN_IF_ERROR(CheckEveryNodeHasOne());
+  std::vector<uint32_t> option_of;
+  MSRT_ASSIGN_OR_RETURN(const AssignProblem problem, MakeProblem(&option_of));
+  MSRT_ASSIGN_OR_RETURN(const Assignment assignment, Assign(problem));
+  Placement placement;
+  placement.seconds = assignment.seconds;
+  placement.lower_bound = assignment.lower_bound;
+  placement.optimal = assignment.optimal;
+  for (uint32_t n = 0; n < problem.node_count; ++n) {
+    const uint32_t chosen = assignment.option_of_node[n];
+    const AssignOption& option = problem.options[chosen];
+    if (option.nodes.back() != n) continue;  // runs with its last node
+    Placement::Step step{option.nodes, -1, option_of[chosen], nullptr, option.device};
+    if (step.option != kNoOption) {
+      step.delegate = candidates_[step.option].delegate;
+      step.candidate = &candidates_[step.option].candidate;
     }
-    Option& option = nodes[n][chosen[n]];
-    why.delegate = delegates[static_cast<size_t>(option.delegate)]->name();
-    why.algorithm = option.candidate.algorithm;
-    why.seconds = option.candidate.seconds;
-    placement.choices[n] = {option.delegate, std::move(option.candidate)};
+    placement.steps.push_back(std::move(step));
   }
+  Explain(&placement);
   return placement;
+}
+
+void Placer::Explain(Placement* placement) const {
+  placement->explanations.resize(graph_.node_count());
+  for (size_t n = 0; n < refusals_.size(); ++n) placement->explanations[n].others = refusals_[n];
+  std::vector<bool> chosen(candidates_.size());
+  for (const Placement::Step& step : placement->steps) {
+    if (step.candidate == nullptr) continue;
+    chosen[step.option] = true;
+    for (uint32_t n : step.nodes) {
+      NodeExplanation& why = placement->explanations[n];
+      why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
+      why.algorithm = step.candidate->algorithm;
+      why.seconds = step.candidate->seconds / static_cast<double>(step.nodes.size());
+    }
+  }
+  for (size_t c = 0; c < candidates_.size(); ++c) {
+    if (chosen[c]) continue;
+    const Option& o = candidates_[c];
+    const std::string cost = o.refused.empty() ? StrCat(o.candidate.seconds * 1e6, " us") : o.refused;
+    const std::string with = o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
+    for (uint32_t n : o.candidate.nodes) {
+      placement->explanations[n].others.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(),
+                                                     StrCat(o.candidate.algorithm, with, ": ", cost));
+    }
+  }
 }
 
 }  // namespace msrt

@@ -1,34 +1,82 @@
-// Placement: from a graph and the registered delegates to a Program.
+// Placement: which delegate runs each node, on which device and in which layouts, so that the whole takes the least time.
 #pragma once
 
-#include "core/place/program.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/place/assign.h"
+#include "core/place/delegate.h"
+#include "core/place/pin.h"
+#include "core/place/placed_graph.h"
 
 namespace msrt {
 
 struct PlaceOptions {
   std::vector<std::string> delegates;  // allow only these, in any order; empty: all that are registered
-  bool exact = false;                  // only candidates whose bits do not depend on the piece
-  bool strict = false;                 // a delegate that fails to compile fails the model; otherwise placement is made again without it
+  std::vector<Pin> pins;
+  bool exact = false;   // only candidates whose bits do not depend on the piece
+  bool strict = false;  // a delegate that fails fails the model; otherwise placement is made again without it
 };
 
-// One choice for each node; nothing for nodes that the host runs itself.
+// Why a node is where it is: for --explain.
+struct NodeExplanation {
+  std::string delegate;  // empty: the runtime itself (views, state)
+  std::string algorithm;
+  double seconds = 0;
+  std::vector<std::pair<std::string, std::string>> others;  // delegate, its reason or its cost
+};
+
+// What was decided, step by step in the order in which they run.
 struct Placement {
-  struct Choice {
-    int32_t delegate = -1;  // index into the delegates; -1: the host
-    Candidate candidate;
+  struct Step {
+    std::vector<uint32_t> nodes;  // that it runs, ascending
+    int32_t delegate = -1;        // index; -1: the runtime itself
+    uint32_t option = 0;          // of the placer; the same number means the same candidate in every placement
+    const Candidate* candidate = nullptr;
+    uint16_t device = 0;  // where its tensors are; views of the runtime may be on any device
   };
-  std::vector<Choice> choices;
-  std::vector<NodeExplanation> explanations;
+  std::vector<Step> steps;
+  std::vector<NodeExplanation> explanations;  // by node
+  double seconds = 0, lower_bound = 0;        // of the model of costs
+  bool optimal = false;
 };
 
-// Asks every delegate and chooses. `banned` lists (delegate, node) pairs that failed to compile before.
-Result<Placement> Place(const Graph& graph, const PlacedGraph& view, std::span<const Delegate* const> delegates,
-                        const PlaceOptions& options, std::span<const std::pair<uint32_t, uint32_t>> banned);
+// Asks every delegate once and then makes placements, again and again as candidates turn out not to compile. All arguments outlive it.
+class Placer {
+ public:
+  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options);
+  // Once, before the first Place.
+  Status Query();
+  Result<Placement> Place() const;
+  // From now on without this option; without this delegate.
+  void Ban(uint32_t option, std::string reason);
+  void BanDelegate(int32_t delegate, const std::string& reason);
+  // By device of a placement; null for the host.
+  const std::vector<std::shared_ptr<const Device>>& devices() const { return devices_; }
 
-// Places, compiles and lays out the steps; after a failed compile it places again without that delegate for that node.
-// `place_millis` gets the time up to the first finished placement.
-Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view,
-                                             std::span<const Delegate* const> delegates, const PlaceOptions& options,
-                                             const CompileContext& context, const Log& log, double* place_millis);
+ private:
+  struct Option {
+    int32_t delegate;
+    uint16_t device;
+    Candidate candidate;
+    std::string refused;  // why it is not used; empty: it may be
+  };
+  void AddCandidates(uint32_t delegate, QueryResult answer);
+  std::string Refused(uint32_t delegate, const Candidate& candidate) const;
+  Status CheckEveryNodeHasOne() const;
+  Result<AssignProblem> MakeProblem(std::vector<uint32_t>* option_of) const;
+  void AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const;
+  Status SetCaps(AssignProblem* problem) const;
+  void Explain(Placement* placement) const;
+
+  const PlacedGraph& graph_;
+  const Host& host_;
+  const std::span<const std::shared_ptr<const Delegate>> delegates_;
+  const PlaceOptions& options_;
+  std::vector<std::shared_ptr<const Device>> devices_{nullptr};
+  std::vector<Option> candidates_;
+  std::vector<std::vector<std::pair<std::string, std::string>>> refusals_;  // by node: delegate, reason
+};
 
 }  // namespace msrt

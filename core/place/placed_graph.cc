@@ -1,5 +1,9 @@
-#include "core/base/checked_math.h"
-#include "core/place/program.h"
+#include "core/place/placed_graph.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ops/node_view.h"
 
 namespace msrt {
 namespace {
@@ -30,40 +34,177 @@ void FillUnknown(Type* t) {
 
 }  // namespace
 
+msrt_shape ShapeOf(const Type& type) {
+  msrt_shape s{};
+  if (!type.is_tensor()) return s;
+  s.dtype = static_cast<msrt_dtype>(type.dtype);
+  s.rank = type.rank_known ? type.rank() : -1;
+  for (int i = 0; i < type.rank(); ++i) {
+    const int64_t d = type.dims[i];
+    s.dims[i] = IsKnown(d) ? d : IsSymbol(d) ? -2 - int64_t{SymbolOf(d)} : MSRT_UNKNOWN_DIM;
+  }
+  return s;
+}
+
+PlacedGraph::PlacedGraph(const Graph& graph)
+    : graph_(graph), typical_(graph), agreed_(graph.nodes.size()), readers_(graph.value_count()), is_output_(graph.value_count()) {
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    for (ValueId v : graph.nodes[n].inputs) {
+      if (v == kNoValue) continue;
+      std::vector<uint32_t>& readers = readers_[IndexOf(v)];
+      if (readers.empty() || readers.back() != n) readers.push_back(n);
+    }
+  }
+  for (ValueId v : graph.outputs) is_output_[IndexOf(v)] = true;
+}
+
 Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims) {
   std::unique_ptr<PlacedGraph> placed(new PlacedGraph(graph));
-  GraphFacts& typical = placed->typical_;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    Type& t = typical.types[IndexOf(graph.inputs[i])];
-    t = TypicalInput(t, i < typical_dims.size() ? &typical_dims[i] : nullptr);
-  }
-  placed->rows_.resize(graph.nodes.size());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    // Typical extents are guesses: where they contradict the graph, the declared dims (with ones) must do.
-    const bool agreed = PropagateNode(graph, n, evaluator, &typical).ok();
-    for (ValueId v : node.outputs) {
-      if (v == kNoValue) continue;
-      if (!agreed) typical.types[IndexOf(v)] = graph.value(v).type;
-      FillUnknown(&typical.types[IndexOf(v)]);
-    }
-    Row& row = placed->rows_[n];
-    row.declared = &placed->views_.emplace_back(node, placed->declared_).op();
-    row.typical = &placed->views_.emplace_back(node, typical).op();
-    for (ValueId v : node.inputs) row.inputs.push_back(v == kNoValue ? -1 : int64_t{IndexOf(v)});
-    for (ValueId v : node.outputs) row.outputs.push_back(v == kNoValue ? -1 : int64_t{IndexOf(v)});
-    if (node.def != nullptr && node.def->cost != nullptr && agreed) {
-      const Cost cost = node.def->cost(*row.typical);
-      row.flops = cost.flops;
-      row.bytes = cost.bytes_read + cost.bytes_written;
-    }
-  }
+  MSRT_RETURN_IF_ERROR(placed->FindTypicalTypes(evaluator, typical_dims));
+  placed->nodes_.reserve(graph.nodes.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) placed->AddNode(n);
+  placed->api_ = MSRT_INIT(msrt_graph_view);
+  placed->api_.graph = placed.get();
+  placed->api_.node_count = placed->nodes_.size();
+  placed->api_.node = [](const void* self, size_t index) -> const msrt_node_view* {
+    const auto& p = *static_cast<const PlacedGraph*>(self);
+    return index < p.nodes_.size() ? &p.nodes_[index] : nullptr;
+  };
   return placed;
 }
 
-NodeInfo PlacedGraph::node(size_t index) const {
-  const Row& row = rows_[index];
-  return {row.declared, row.typical, row.flops, row.bytes, row.inputs, row.outputs};
+Status PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims) {
+  for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+    Type& t = typical_.types[IndexOf(graph_.inputs[i])];
+    t = TypicalInput(t, i < typical_dims.size() ? &typical_dims[i] : nullptr);
+  }
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    // Typical extents are guesses: where they contradict the graph, the declared dims (with ones) must do.
+    agreed_[n] = PropagateNode(graph_, n, evaluator, &typical_).ok();
+    for (ValueId v : graph_.nodes[n].outputs) {
+      if (v == kNoValue) continue;
+      if (!agreed_[n]) typical_.types[IndexOf(v)] = graph_.value(v).type;
+      FillUnknown(&typical_.types[IndexOf(v)]);
+    }
+  }
+  return OkStatus();
+}
+
+msrt_value_view PlacedGraph::ValueOf(ValueId v) const {
+  msrt_value_view view{};
+  view.id = -1;
+  if (v == kNoValue) return view;
+  const Value& value = graph_.value(v);
+  view.id = IndexOf(v);
+  view.declared = ShapeOf(value.type);
+  view.typical = ShapeOf(typical_.types[IndexOf(v)]);
+  view.constant = value.constant == nullptr ? nullptr : value.constant->bytes.data();
+  return view;
+}
+
+void PlacedGraph::AddNode(size_t n) {
+  const Node& node = graph_.nodes[n];
+  msrt_node_view view = MSRT_INIT(msrt_node_view);
+  view.version = node.version;
+  view.domain = node.domain.c_str();
+  view.op = node.op.c_str();
+  view.name = node.name.c_str();
+  std::vector<msrt_value_view> values;
+  values.reserve(node.inputs.size() + node.outputs.size());
+  for (ValueId v : node.inputs) values.push_back(ValueOf(v));
+  for (ValueId v : node.outputs) values.push_back(ValueOf(v));
+  view.inputs = Keep(std::move(values), &values_);
+  view.input_count = node.inputs.size();
+  view.outputs = view.inputs + node.inputs.size();
+  view.output_count = node.outputs.size();
+  AddAttrs(node, &view);
+  if (node.def != nullptr && node.def->cost != nullptr && agreed_[n]) {
+    const Cost cost = node.def->cost(NodeView(node, typical_).op());
+    view.flops = cost.flops;
+    view.bytes = cost.bytes_read + cost.bytes_written;
+  }
+  nodes_.push_back(view);
+}
+
+void PlacedGraph::AddAttrs(const Node& node, msrt_node_view* view) {
+  const std::span<const AttrDef> defs = node.def != nullptr ? node.def->attrs : std::span<const AttrDef>();
+  std::vector<msrt_attr_view> attrs;
+  for (const Attr& attr : node.attrs) {
+    msrt_attr_view a{};
+    a.name = attr.name.c_str();
+    a.kind = static_cast<msrt_attr_kind>(KindOf(attr.value));
+    a.count = 1;
+    const bool local = std::any_of(defs.begin(), defs.end(), [&](const AttrDef& d) { return d.local && d.name == attr.name; });
+    if (local) a.flags |= MSRT_ATTR_IS_LOCAL;
+    if (const auto* i = std::get_if<int64_t>(&attr.value)) a.ints = i;
+    if (const auto* f = std::get_if<double>(&attr.value)) a.floats = f;
+    if (const auto* s = std::get_if<std::string>(&attr.value)) a.strings = Keep<const char*>({s->c_str()}, &strings_);
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attr.value)) a.ints = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<std::vector<double>>(&attr.value)) a.floats = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<std::vector<std::string>>(&attr.value)) {
+      std::vector<const char*> strings;
+      for (const std::string& s : *list) strings.push_back(s.c_str());
+      a.count = strings.size();
+      a.strings = Keep(std::move(strings), &strings_);
+    }
+    if (const auto* dtype = std::get_if<DType>(&attr.value)) a.dtype = static_cast<msrt_dtype>(*dtype);
+    if (const auto* tensor = std::get_if<ConstTensor>(&attr.value)) {
+      a.tensor_shape = ShapeOf(tensor->type());
+      a.tensor_data = tensor->bytes.data();
+    }
+    if (const auto* ref = std::get_if<GraphRef>(&attr.value)) a.ints = Keep<int64_t>({int64_t{ref->index}}, &ints_);
+    if (const auto* refs = std::get_if<std::vector<GraphRef>>(&attr.value)) {
+      std::vector<int64_t> indices;
+      for (GraphRef r : *refs) indices.push_back(r.index);
+      a.count = indices.size();
+      a.ints = Keep(std::move(indices), &ints_);
+    }
+    attrs.push_back(a);
+  }
+  for (const AttrDef& def : defs) {
+    if (def.local || node.attrs.Find(def.name) != nullptr) continue;
+    msrt_attr_view a{};
+    a.name = def.name.data();
+    a.kind = static_cast<msrt_attr_kind>(def.kind);
+    a.flags = MSRT_ATTR_IS_DEFAULT;
+    a.count = 1;
+    // Only single values have defaults; what an absent list or tensor means is the op's own affair.
+    if (def.kind == AttrKind::kInt) a.ints = &def.default_int;
+    else if (def.kind == AttrKind::kFloat) a.floats = &def.default_float;
+    else if (def.kind == AttrKind::kString) a.strings = Keep<const char*>({def.default_string.empty() ? "" : def.default_string.data()}, &strings_);
+    else continue;
+    attrs.push_back(a);
+  }
+  view->attr_count = attrs.size();
+  view->attrs = Keep(std::move(attrs), &attrs_);
+}
+
+CandidateBorder PlacedGraph::BorderOf(std::span<const uint32_t> nodes) const {
+  if (nodes.size() == 1) return {graph_.nodes[nodes[0]].inputs, graph_.nodes[nodes[0]].outputs};
+  CandidateBorder border;
+  std::vector<ValueId> made;
+  std::unordered_set<uint32_t> seen;
+  for (uint32_t n : nodes) {
+    for (ValueId v : graph_.nodes[n].inputs) {
+      if (v != kNoValue && seen.insert(IndexOf(v)).second) border.inputs.push_back(v);
+    }
+    for (ValueId v : graph_.nodes[n].outputs) {
+      if (v != kNoValue && seen.insert(IndexOf(v)).second) made.push_back(v);
+    }
+  }
+  for (ValueId v : made) {
+    const std::vector<uint32_t>& readers = ReadersOf(v);
+    const bool leaves = IsOutput(v) || std::any_of(readers.begin(), readers.end(), [&](uint32_t reader) {
+                          return !std::binary_search(nodes.begin(), nodes.end(), reader);
+                        });
+    if (leaves) border.outputs.push_back(v);
+  }
+  return border;
+}
+
+bool PlacedGraph::MayHaveLayout(ValueId v) const {
+  const Type& type = graph_.value(v).type;
+  return type.is_tensor() && type.rank_known && type.rank() >= 3 && type.rank() <= 5 && graph_.value(v).constant == nullptr;
 }
 
 }  // namespace msrt

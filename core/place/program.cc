@@ -1,107 +1,108 @@
 #include "core/place/program.h"
 
-#include <algorithm>
+#include <map>
 
 #include "core/base/clock.h"
-#include "core/place/place.h"
+#include "core/place/program_builder.h"
 
 namespace msrt {
 namespace {
 
-// Lays out the steps of a placement: buffers, layout changes right before they are needed, views, kernels.
-class ProgramBuilder {
+// Makes a program from placements, leaving out what fails until one holds.
+class ProgramMaker {
  public:
-  ProgramBuilder(const Graph& graph, Program* program) : graph_(graph), program_(program), in_layout_(graph.value_count()) {
-    produced_.assign(graph.value_count(), kNoBuffer);
-    is_output_.resize(graph.value_count());
-    for (ValueId v : graph.outputs) is_output_[IndexOf(v)] = true;
-    for (ValueId v : graph.inputs) program->input_buffers.push_back(Produce(v, Layout::kPlain));
-    for (uint32_t v = 0; v < graph.value_count(); ++v) {
-      if (graph.value(ValueId(v)).constant != nullptr) Produce(ValueId(v), Layout::kPlain);
-    }
-  }
+  ProgramMaker(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+               std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options, const Log& log)
+      : placed_(std::move(graph)),
+        host_(std::move(host)),
+        delegates_(delegates),
+        options_(options),
+        log_(log),
+        placer_(*placed_, *host_, delegates, options) {}
 
-  void AddKernel(uint32_t n, std::string_view delegate, const Candidate& c, std::unique_ptr<Kernel> kernel) {
-    const Node& node = graph_.nodes[n];
-    Step step{StepKind::kKernel, n, std::move(kernel), delegate, c.algorithm, {}, {}, c.in_place};
-    for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(Need(n, node.inputs[i], c.input_layouts[i]));
-    for (size_t i = 0; i < node.outputs.size(); ++i) step.outputs.push_back(Produce(node.outputs[i], c.output_layouts[i]));
-    program_->steps.push_back(std::move(step));
-  }
-
-  void AddHostStep(uint32_t n) {
-    const Node& node = graph_.nodes[n];
-    if (node.def->effect == Effect::kState) {
-      const bool read = !node.outputs.empty();
-      Step step{read ? StepKind::kStateRead : StepKind::kStateWrite, n, nullptr, {}, {}, {}, {}, {}};
-      for (ValueId v : node.inputs) step.inputs.push_back(Need(n, v, Layout::kPlain));
-      for (ValueId v : node.outputs) step.outputs.push_back(Produce(v, Layout::kPlain));
-      program_->steps.push_back(std::move(step));
-      return;
-    }
-    // A graph output has memory of its own, given by the caller, so it cannot be a view of something else.
-    const BufferId source = Need(n, node.inputs[0], Layout::kPlain);
-    const BufferId target = Produce(node.outputs[0], Layout::kPlain);
-    const bool copy = is_output_[IndexOf(node.outputs[0])];
-    if (!copy) program_->buffers[target].root = program_->buffers[source].root;
-    Step step{copy ? StepKind::kConvert : StepKind::kView, n, nullptr, {}, copy ? "copy" : "view", {source}, {target}, {}};
-    // The other inputs are small: the new shape, axes. A binding may have to wait for their values.
-    for (size_t i = 1; i < node.inputs.size(); ++i) step.inputs.push_back(Need(n, node.inputs[i], Layout::kPlain));
-    program_->steps.push_back(std::move(step));
-  }
-
-  // Every graph output must be plain memory of its own: a value that is also an input, a constant, or named twice is copied.
-  void Finish() {
-    std::vector<bool> taken(program_->buffers.size());
-    for (ValueId v : graph_.outputs) {
-      const auto last = static_cast<uint32_t>(graph_.nodes.empty() ? 0 : graph_.nodes.size() - 1);
-      BufferId b = Need(last, v, Layout::kPlain);
-      taken.resize(program_->buffers.size());
-      const bool made_here = std::any_of(program_->steps.begin(), program_->steps.end(), [&](const Step& s) {
-        return s.kind != StepKind::kView && std::find(s.outputs.begin(), s.outputs.end(), b) != s.outputs.end();
-      });
-      if (!made_here || taken[b]) {
-        const BufferId own = NewBuffer(v, Layout::kPlain);
-        program_->steps.push_back({StepKind::kConvert, last, nullptr, {}, "copy", {b}, {own}, {}});
-        b = own;
-        taken.resize(program_->buffers.size());
-      }
-      taken[b] = true;
-      program_->output_buffers.push_back(b);
+  Result<std::unique_ptr<Program>> Run(double* place_millis) {
+    const StopWatch watch;
+    MSRT_RETURN_IF_ERROR(placer_.Query());
+    for (bool first = true;; first = false) {
+      MSRT_ASSIGN_OR_RETURN(Placement placement, placer_.Place());
+      if (first) *place_millis = watch.Millis();
+      bool whole = true;
+      MSRT_RETURN_IF_ERROR(CompileAll(placement, &whole));
+      if (!whole) continue;
+      auto program = std::make_unique<Program>();
+      program->graph = &placed_->graph();
+      program->host = host_;
+      program->placed = std::move(placed_);
+      program->devices = placer_.devices();
+      Status status = LayOut(placement, program.get());
+      if (status.ok()) return program;
+      placed_ = std::move(program->placed);  // kernels that were moved into the program are compiled again
+      for (const Placement::Step& step : placement.steps) kernels_.erase(step.option);
+      if (failed_delegate_ < 0 || options_.strict) return status;
+      GiveUp(failed_delegate_, status);
     }
   }
 
  private:
-  BufferId NewBuffer(ValueId v, Layout layout) {
-    const auto id = static_cast<BufferId>(program_->buffers.size());
-    program_->buffers.push_back({v, layout, id});
-    return id;
-  }
-
-  BufferId Produce(ValueId v, Layout layout) {
-    if (v == kNoValue) return kNoBuffer;
-    const BufferId id = NewBuffer(v, layout);
-    produced_[IndexOf(v)] = id;
-    in_layout_[IndexOf(v)][static_cast<size_t>(layout)] = id + 1;
-    return id;
-  }
-
-  BufferId Need(uint32_t n, ValueId v, Layout layout) {
-    if (v == kNoValue) return kNoBuffer;
-    BufferId& id = in_layout_[IndexOf(v)][static_cast<size_t>(layout)];
-    if (id == 0) {
-      const BufferId from = produced_[IndexOf(v)];
-      id = NewBuffer(v, layout) + 1;
-      program_->steps.push_back({StepKind::kConvert, n, nullptr, {}, "convert", {from}, {id - 1}, {}});
+  Status CompileAll(const Placement& placement, bool* whole) {
+    const Graph& graph = placed_->graph();
+    for (const Placement::Step& step : placement.steps) {
+      if (step.candidate == nullptr || kernels_.count(step.option) != 0) continue;
+      const Delegate& delegate = *delegates_[static_cast<size_t>(step.delegate)];
+      auto kernel = delegate.Compile(*host_, *placed_, *step.candidate);
+      if (kernel.ok()) {
+        kernels_.emplace(step.option, *std::move(kernel));
+        continue;
+      }
+      Status status = std::move(kernel).status();
+      const uint32_t n = step.nodes.back();
+      if (options_.strict || status.code() == Code::kOutOfMemory) return std::move(status).Within(Describe(graph, n));
+      log_(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(),
+           "); placing again without it");
+      placer_.Ban(step.option, StrCat("failed to compile: ", status.message()));
+      *whole = false;
     }
-    return id - 1;
+    return OkStatus();
   }
 
-  const Graph& graph_;
-  Program* program_;
-  std::vector<BufferId> produced_;                  // by value: the buffer its producer writes
-  std::vector<std::array<BufferId, 3>> in_layout_;  // by value and layout: buffer + 1, or 0
-  std::vector<bool> is_output_;
+  Status LayOut(const Placement& placement, Program* program) {
+    program->explanations = placement.explanations;
+    program->seconds = placement.seconds;
+    program->lower_bound = placement.lower_bound;
+    program->optimal = placement.optimal;
+    failed_delegate_ = -1;
+    ProgramBuilder builder(placement, program);
+    for (const Placement::Step& step : placement.steps) {
+      if (step.candidate == nullptr) {
+        builder.AddHostWork(step);
+        continue;
+      }
+      Kernel kernel = std::move(kernels_.at(step.option));
+      program->packed_bytes += kernel.packed_bytes();
+      for (uint32_t n : step.nodes) program->flops += program->placed->node(n).flops;
+      Status status = builder.AddKernel(step, delegates_[static_cast<size_t>(step.delegate)]->name(), std::move(kernel));
+      if (!status.ok()) {
+        failed_delegate_ = step.delegate;
+        return std::move(status).Within(Describe(*program->graph, step.nodes.back()));
+      }
+    }
+    builder.Finish();
+    return OkStatus();
+  }
+
+  void GiveUp(int32_t delegate, const Status& status) {
+    log_(LogLevel::kWarning, "delegate ", delegates_[static_cast<size_t>(delegate)]->name(), ": ", status.message(), "; placing again without it");
+    placer_.BanDelegate(delegate, status.message());
+  }
+
+  std::unique_ptr<PlacedGraph> placed_;
+  std::shared_ptr<const Host> host_;
+  std::span<const std::shared_ptr<const Delegate>> delegates_;
+  const PlaceOptions& options_;
+  const Log& log_;
+  Placer placer_;
+  std::map<uint32_t, Kernel> kernels_;  // by option: what is compiled already
+  int32_t failed_delegate_ = -1;
 };
 
 std::string BufferText(const Program& p, BufferId b) {
@@ -109,53 +110,19 @@ std::string BufferText(const Program& p, BufferId b) {
   const Buffer& buffer = p.buffers[b];
   const std::string& name = p.graph->value(buffer.value).name;
   std::string text = name.empty() ? StrCat("%", IndexOf(buffer.value)) : StrCat("%", name);
-  if (buffer.layout != Layout::kPlain) StrAppend(&text, "@", buffer.layout);
+  if (buffer.state.layout != Layout::kPlain) StrAppend(&text, "@", buffer.state.layout);
+  if (buffer.state.device != 0) StrAppend(&text, "@", p.devices[buffer.state.device]->name());
   return text;
 }
 
-constexpr std::string_view kStepNames[] = {"kernel", "convert", "view", "state-read", "state-write"};
+constexpr std::string_view kStepNames[] = {"kernel", "convert", "to-device", "to-host", "view", "state-read", "state-write"};
 
 }  // namespace
 
-Result<std::unique_ptr<Program>> MakeProgram(const Graph& graph, std::unique_ptr<PlacedGraph> view,
-                                             std::span<const Delegate* const> delegates, const PlaceOptions& options,
-                                             const CompileContext& context, const Log& log, double* place_millis) {
-  std::vector<std::pair<uint32_t, uint32_t>> banned;
-  for (;;) {
-    const StopWatch watch;
-    MSRT_ASSIGN_OR_RETURN(Placement placement, Place(graph, *view, delegates, options, banned));
-    if (banned.empty()) *place_millis = watch.Millis();
-    auto program = std::make_unique<Program>();
-    program->graph = &graph;
-    program->explanations = std::move(placement.explanations);
-    ProgramBuilder builder(graph, program.get());
-    bool again = false;
-    for (uint32_t n = 0; n < graph.nodes.size() && !again; ++n) {
-      const Placement::Choice& choice = placement.choices[n];
-      if (choice.delegate < 0) {
-        builder.AddHostStep(n);
-        continue;
-      }
-      const Delegate& delegate = *delegates[static_cast<size_t>(choice.delegate)];
-      auto kernel = delegate.Compile(*view, choice.candidate, context);
-      if (!kernel.ok()) {
-        Status status = std::move(kernel).status();
-        if (options.strict || status.code() == Code::kOutOfMemory) return std::move(status).Within(Describe(graph, n));
-        log(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(),
-            "); placing again without it");
-        banned.emplace_back(static_cast<uint32_t>(choice.delegate), n);
-        again = true;
-        continue;
-      }
-      program->packed_bytes += (*kernel)->packed_bytes();
-      program->flops += view->node(n).flops;
-      builder.AddKernel(n, delegate.name(), choice.candidate, *std::move(kernel));
-    }
-    if (again) continue;
-    builder.Finish();
-    program->placed = std::move(view);
-    return program;
-  }
+Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+                                             std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
+                                             const Log& log, double* place_millis) {
+  return ProgramMaker(std::move(graph), std::move(host), delegates, options, log).Run(place_millis);
 }
 
 std::string Print(const Program& program) {
@@ -164,10 +131,12 @@ std::string Print(const Program& program) {
     const Step& step = program.steps[s];
     StrAppend(&out, "  ", s, ": ");
     for (size_t i = 0; i < step.outputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.outputs[i]));
-    StrAppend(
-        &out, " = ",
-        step.kind == StepKind::kKernel ? OpName(program.graph->nodes[step.node]) : std::string(kStepNames[static_cast<size_t>(step.kind)]),
-        "(");
+    std::string what(kStepNames[static_cast<size_t>(step.kind)]);
+    if (step.kind == StepKind::kKernel) {
+      what.clear();
+      for (uint32_t n : step.nodes) StrAppend(&what, what.empty() ? "" : "+", OpName(program.graph->nodes[n]));
+    }
+    StrAppend(&out, " = ", what, "(");
     for (size_t i = 0; i < step.inputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.inputs[i]));
     out += ")";
     if (step.kind == StepKind::kKernel) StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm);
@@ -177,7 +146,9 @@ std::string Print(const Program& program) {
 }
 
 std::string Explain(const Program& program) {
-  std::string out;
+  std::string out = StrCat("estimated ", program.seconds * 1e3, " ms a run, ");
+  if (program.optimal) out += "the least of all placements\n";
+  else StrAppend(&out, "at most ", (program.seconds / program.lower_bound - 1) * 100, " % above the least\n");
   for (size_t n = 0; n < program.explanations.size(); ++n) {
     const NodeExplanation& e = program.explanations[n];
     StrAppend(&out, Describe(*program.graph, n), " -> ");

@@ -1,90 +1,69 @@
-// A Program: what is decided once for a model. Which delegate runs each node in which layout, where layouts change, which values are
-// only views of others, and the compiled kernels with their packed weights. Sizes and offsets come later, with a binding.
+// A Program: what is decided once for a model. Which delegate runs each node on which device and in which layout, where tensors are copied
+// and converted, which values are only views of others, and the compiled kernels with their packed weights. Sizes and offsets come later,
+// with a binding.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/base/log.h"
-#include "core/place/delegate.h"
-#include "ops/node_view.h"
-#include "ops/propagate.h"
+#include "core/place/place.h"
 
 namespace msrt {
 
-// A graph as delegates see it, with typical shapes beside the declared ones. Owns what its views point to, so it lives as long as
-// the kernels compiled from it. The graph must outlive it and not change.
-class PlacedGraph final : public GraphView {
- public:
-  // `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
-  static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims);
-
-  size_t node_count() const override { return rows_.size(); }
-  NodeInfo node(size_t index) const override;
-  const GraphFacts& typical() const { return typical_; }
-
-  static constexpr int64_t kTypicalExtent = 128;
-
- private:
-  explicit PlacedGraph(const Graph& graph) : declared_(graph), typical_(graph) {}
-  struct Row {
-    const OpView* declared;
-    const OpView* typical;
-    double flops = 0, bytes = 0;
-    std::vector<int64_t> inputs, outputs;
-  };
-  GraphFacts declared_, typical_;
-  std::deque<NodeView> views_;
-  std::vector<Row> rows_;
-};
-
-// A value in one layout. Views share the memory of their root.
+// A value in one state. Views share the memory of their root.
 using BufferId = uint32_t;
 inline constexpr BufferId kNoBuffer = UINT32_MAX;
 struct Buffer {
   ValueId value;
-  Layout layout = Layout::kPlain;
-  BufferId root;  // itself, unless it is a view
+  TensorState state;
+  BufferId root;                        // itself, unless it is a view
+  const std::byte* uploaded = nullptr;  // a constant in the memory of its device
 };
 
 enum class StepKind : uint8_t {
   kKernel,
   kConvert,  // the same value in another layout, or a plain copy
-  kView,     // other dims, no data moved
+  kCopyToDevice,
+  kCopyToHost,
+  kView,  // other dims, no data moved
   kStateRead,
   kStateWrite,
 };
 
 struct Step {
   StepKind kind;
-  uint32_t node;  // the graph's node; for conversions the one they were made for
-  std::unique_ptr<Kernel> kernel;
-  std::string_view delegate;  // kernels: its name
+  uint16_t device = 0;  // whose stream it runs on; 0: the host does it at once
+  uint32_t node = 0;    // the last that it runs; for transfers the one they were made for
+  std::vector<uint32_t> nodes;  // that it runs; none for transfers
+  Kernel kernel;
+  std::string delegate;  // kernels: its name
   std::string algorithm;
   std::vector<BufferId> inputs, outputs;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
 };
 
-// Why a node is where it is: for --explain.
-struct NodeExplanation {
-  std::string_view delegate;  // empty: the host (views, state)
-  std::string algorithm;
-  double seconds = 0;
-  std::vector<std::pair<std::string_view, std::string>> others;  // delegate, its reason or its cost
-};
-
 struct Program {
   const Graph* graph = nullptr;  // of the model that owns this program
+  std::shared_ptr<const Host> host;
   std::unique_ptr<PlacedGraph> placed;
+  std::vector<std::shared_ptr<const Device>> devices;  // by TensorState::device; null for the host
+  std::vector<DeviceBlock> uploads;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<BufferId> input_buffers, output_buffers;  // for the graph's inputs and outputs
   std::vector<NodeExplanation> explanations;            // by node
+  double seconds = 0, lower_bound = 0;                  // of one run, by the model of costs
+  bool optimal = false;
   size_t packed_bytes = 0;
   double flops = 0;  // of one run at the typical shapes
 };
+
+// Places, compiles and lays out the steps; what fails to compile is left out and placement made again, unless the options are strict.
+// `place_millis` gets the time up to the first finished placement.
+Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+                                             std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
+                                             const Log& log, double* place_millis);
 
 std::string Print(const Program& program);
 // The placement as a table: node, op, delegate, algorithm, layouts, why not the others.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/run/convert.h"
+#include "core/run/device_work.h"
 
 namespace msrt {
 namespace {
@@ -51,19 +52,23 @@ class Budget {
   size_t used_ = 0;
 };
 
-class SessionScratch final : public Scratch {
+// Memory for kernels while they run. Delegates get a null pointer where there is none; the reason is kept for the caller.
+class SessionScratch {
  public:
   explicit SessionScratch(Budget* budget) : budget_(budget) {}
-  Result<void*> Get(size_t bytes) override {
-    MSRT_RETURN_IF_ERROR(budget_->Ensure(&block_, bytes, "scratch memory"));
-    return static_cast<void*>(block_.data());
+  void* Get(size_t bytes) {
+    failure_ = budget_->Ensure(&block_, bytes, "scratch memory");
+    return failure_.ok() ? block_.data() : nullptr;
   }
+  const Status& failure() const { return failure_; }
+  void ForgetFailure() { failure_ = OkStatus(); }
   Block& block() { return block_; }
   const Block& block() const { return block_; }
 
  private:
   Budget* budget_;
   Block block_;
+  Status failure_;
 };
 
 struct Port {
@@ -91,8 +96,8 @@ class Session::Impl {
       : model_(std::move(model)),
         entry_(entry),
         options_(options),
-        program_(*model_->entries[entry].program),
-        graph_(*program_.graph),
+        placed_(model_->entries[entry]->current()),
+        graph_(*placed_->program->graph),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
         scratch_(&budget_),
         inputs_(graph_.inputs.size()),
@@ -101,7 +106,9 @@ class Session::Impl {
         outputs_(graph_.outputs.size()),
         states_(model_->module.states.size()),
         pending_(states_.size()),
-        written_(states_.size()) {}
+        written_(states_.size()) {
+    devices_.Reset(placed_->program.get());
+  }
 
   Status ResetState(size_t slot) {
     const ConstTensor& initial = model_->module.states[slot].initial;
@@ -139,9 +146,29 @@ class Session::Impl {
     }
     RunScope scope{*this};
     cancelled_ = false;
-    Status status = RunLocked(options);
-    scope.succeeded = status.ok();
-    return status;
+    for (;;) {
+      MSRT_RETURN_IF_ERROR(Use(model_->entries[entry_]->current()));
+      failed_delegate_.clear();
+      devices_.ForgetFailure();
+      Status status = RunLocked(options);
+      scope.succeeded = status.ok();
+      if (status.ok()) return status;
+      const std::string& failed = failed_delegate_.empty() ? devices_.failed() : failed_delegate_;
+      if (failed.empty()) return status;
+      // Nothing of this run has been committed, so it can simply begin again elsewhere.
+      std::fill(written_.begin(), written_.end(), 0);
+      MSRT_RETURN_IF_ERROR(PlaceWithout(*model_, entry_, placed_, failed, status));
+    }
+  }
+
+  // Switches to another program of the same entry.
+  Status Use(std::shared_ptr<const EntryProgram> placed) {
+    if (placed == placed_) return OkStatus();
+    binding_.reset();
+    request_ = {};
+    devices_.Reset(placed->program.get());
+    placed_ = std::move(placed);
+    return OkStatus();
   }
 
   Status RunLocked(const RunOptions& options) {
@@ -153,17 +180,42 @@ class Session::Impl {
   }
 
   Status RunSteps(std::shared_ptr<const Binding> binding, const RunOptions& options) {
+    Status status = RunBindings(std::move(binding), options);
+    if (status.ok()) return status;
+    // What is enqueued still uses memory of the session and of the caller. The first error is the one to tell.
+    const std::string failed = devices_.failed();
+    const Status later = devices_.Synchronize();
+    if (!failed.empty() || later.ok()) return status;
+    return failed_delegate_.empty() && status.code() != Code::kDelegate ? status : later;
+  }
+
+  Status RunBindings(std::shared_ptr<const Binding> binding, const RunOptions& options) {
+    const Program& program = *placed_->program;
     for (uint32_t depth = 0;; ++depth) {
       if (arenas_.size() <= depth) arenas_.emplace_back();
       MSRT_RETURN_IF_ERROR(budget_.Ensure(&arenas_[depth], binding->arena_bytes, "the arena"));
+      MSRT_RETURN_IF_ERROR(devices_.Prepare(*binding, depth));
       arena_lower_bound_ += binding->lower_bound_bytes;
       MSRT_RETURN_IF_ERROR(PlaceOutputs(*binding));
-      views_.resize(std::max(views_.size(), binding->most_views));
+      pointers_.resize(std::max(pointers_.size(), binding->most_views));
       for (const BoundStep& step : binding->steps) MSRT_RETURN_IF_ERROR(RunStep(step, depth, options));
-      if (binding->end_step == program_.steps.size()) return OkStatus();
-      const auto data_of = [&](BufferId b) -> const void* { return Resolve(binding->places[b], depth); };
-      MSRT_ASSIGN_OR_RETURN(binding, Continue(program_, *model_->environment->evaluator, binding, depth + 1, data_of));
+      MSRT_RETURN_IF_ERROR(devices_.Synchronize());
+      if (binding->end_step == program.steps.size()) return OkStatus();
+      MSRT_ASSIGN_OR_RETURN(binding, Continue(program, *model_->environment->evaluator, binding, depth + 1,
+                                              [&](BufferId b, void* to, size_t bytes) { return Read(*binding, depth, b, to, bytes); }));
     }
+  }
+
+  // The bytes of a buffer that exists by now, wherever it is.
+  Status Read(const Binding& binding, uint32_t depth, BufferId b, void* to, size_t bytes) {
+    const void* from = Resolve(binding.places[b], depth);
+    const uint16_t device = placed_->program->buffers[b].state.device;
+    if (device == 0) {
+      std::memcpy(to, from, bytes);
+      return OkStatus();
+    }
+    MSRT_RETURN_IF_ERROR(devices_.CopyToHost(device, to, from, bytes));
+    return devices_.Synchronize();
   }
 
   Status BindInputs() {
@@ -179,7 +231,7 @@ class Session::Impl {
     for (size_t s = 0; s < states_.size(); ++s) same &= Update(&request_.states[s], states_[s].type.dtype, states_[s].type.dims);
     if (same) return OkStatus();
     binding_.reset();
-    MSRT_ASSIGN_OR_RETURN(binding_, BindingFor(*model_, entry_, request_));
+    MSRT_ASSIGN_OR_RETURN(binding_, BindingFor(*model_, *placed_, request_));
     return OkStatus();
   }
 
@@ -236,9 +288,9 @@ class Session::Impl {
       case Location::kNowhere:
         return nullptr;
       case Location::kArena:
-        return arenas_[depth].data() + place.offset;
+        return ArenaOf(place.device, depth) + place.offset;
       case Location::kEarlier:
-        return arenas_[place.index].data() + place.offset;
+        return ArenaOf(place.device, place.index) + place.offset;
       case Location::kConstant:
         return const_cast<std::byte*>(place.data);
       case Location::kInput:
@@ -251,44 +303,81 @@ class Session::Impl {
     return nullptr;
   }
 
+  std::byte* ArenaOf(uint16_t device, uint32_t depth) const {
+    return device == 0 ? arenas_[depth].data() : devices_.arena(device, depth);
+  }
+
+  uint32_t NodeOf(const BoundStep& step) const { return placed_->program->steps[step.step].node; }
+
   Status RunStep(const BoundStep& step, uint32_t depth, const RunOptions& options) {
     if (cancelled_.load(std::memory_order_relaxed)) return MakeStatus(Code::kCancelled, "the run was cancelled");
     if (options.deadline_nanos != 0 && model_->environment->clock->NowNanos() >= options.deadline_nanos) {
-      return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(graph_, program_.steps[step.step].node));
+      return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(graph_, NodeOf(step)));
     }
-    for (size_t i = 0; i < step.views.size(); ++i) {
-      views_[i] = step.views[i];
-      views_[i].data = Resolve(step.places[i], depth);
-    }
+    for (size_t i = 0; i < step.places.size(); ++i) pointers_[i] = Resolve(step.places[i], depth);
+    for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(devices_.Wait(event));
     const int64_t begin = options.profile ? MonotonicNanos() : 0;
     Status status = Execute(step);
     if (options.profile) profile_.push_back({step.step, begin, MonotonicNanos()});
-    if (!status.ok()) return std::move(status).Within(Describe(graph_, program_.steps[step.step].node));
-    return OkStatus();
+    if (!status.ok()) return std::move(status).Within(Describe(graph_, NodeOf(step)));
+    return step.event < 0 ? OkStatus() : devices_.Record({step.device, static_cast<uint32_t>(step.event)});
+  }
+
+  Status RunKernel(const BoundStep& step) {
+    const Program& program = *placed_->program;
+    msrt_run_args args = MSRT_INIT(msrt_run_args);
+    args.host = program.host->api();
+    args.inputs = pointers_.data();
+    args.input_count = step.input_count;
+    args.outputs = pointers_.data() + step.input_count;
+    args.output_count = step.places.size() - step.input_count;
+    scratch_.ForgetFailure();
+    const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) { return static_cast<SessionScratch*>(context)->Get(bytes); }};
+    args.scratch = &scratch;
+    if (step.device != 0) args.stream = devices_.stream(step.device);
+    Status status = step.kernel.Run(args);
+    if (status.ok()) return status;
+    if (!scratch_.failure().ok()) return scratch_.failure();
+    // Another delegate may do what this one cannot; wrong data is wrong everywhere.
+    if (status.code() == Code::kDelegate) failed_delegate_ = program.steps[step.step].delegate;
+    return status;
+  }
+
+  TensorView ViewOf(const BoundStep& step, size_t i) const {
+    TensorView view = step.views[i];
+    view.data = pointers_[i];
+    return view;
   }
 
   Status Execute(const BoundStep& step) {
     ParallelFor& parallel = *model_->environment->parallel;
-    const std::span<const TensorView> inputs(views_.data(), step.input_count);
-    const std::span<const TensorView> outputs(views_.data() + step.input_count, step.views.size() - step.input_count);
     switch (step.kind) {
       case StepKind::kKernel:
-        return step.kernel->Run({inputs, outputs, parallel, scratch_});
+        return RunKernel(step);
       case StepKind::kConvert: {
         // A copy may change dims (a view that had to be materialised), never the order of elements.
-        TensorView from = inputs[0];
-        if (from.layout == outputs[0].layout) from.dims = outputs[0].dims;
-        return ConvertLayout(from, outputs[0], parallel);
+        TensorView from = ViewOf(step, 0);
+        const TensorView to = ViewOf(step, step.input_count);
+        if (from.layout == to.layout) from.dims = to.dims;
+        return ConvertLayout(from, to, parallel);
+      }
+      case StepKind::kCopyToDevice:
+      case StepKind::kCopyToHost: {
+        const TensorView& view = step.views[0];
+        const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
+        return step.kind == StepKind::kCopyToDevice ? devices_.CopyToDevice(step.device, pointers_[1], pointers_[0], bytes)
+                                                    : devices_.CopyToHost(step.device, pointers_[1], pointers_[0], bytes);
       }
       case StepKind::kView:
         return OkStatus();
       case StepKind::kStateRead: {
         const StateValue& state = (written_[step.slot] ? pending_ : states_)[step.slot];
         const TensorView from{state.type.dtype, state.type.dims, Layout::kPlain, state.block.data()};
-        return ConvertLayout(from, outputs[0], parallel);
+        return ConvertLayout(from, ViewOf(step, 0), parallel);
       }
       case StepKind::kStateWrite: {
-        MSRT_RETURN_IF_ERROR(StoreState(&pending_[step.slot], Type::Tensor(inputs[0].dtype, inputs[0].dims), inputs[0].data));
+        const TensorView value = ViewOf(step, 0);
+        MSRT_RETURN_IF_ERROR(StoreState(&pending_[step.slot], Type::Tensor(value.dtype, value.dims), value.data));
         written_[step.slot] = true;
         return OkStatus();
       }
@@ -308,6 +397,7 @@ class Session::Impl {
     for (auto& o : own_outputs_) budget_.Release(&o);
     for (Port& o : outputs_) o = {};
     budget_.Release(&scratch_.block());
+    devices_.Trim();
     for (StateValue& p : pending_) budget_.Release(&p.block);
     has_results_ = false;
   }
@@ -317,6 +407,7 @@ class Session::Impl {
     for (const Block& a : arenas_) m.arena_bytes += a.bytes();
     m.arena_lower_bound_bytes = arena_lower_bound_;
     m.scratch_bytes = scratch_.block().bytes();
+    m.device_bytes = devices_.bytes();
     for (const auto& o : own_outputs_) m.output_bytes += o == nullptr ? 0 : o->bytes();
     for (const StateValue& s : states_) m.state_bytes += s.block.bytes();
     for (const StateValue& s : pending_) m.state_bytes += s.block.bytes();
@@ -326,7 +417,7 @@ class Session::Impl {
   const std::shared_ptr<const CompiledModel> model_;
   const size_t entry_;
   const SessionOptions options_;
-  const Program& program_;
+  std::shared_ptr<const EntryProgram> placed_;
   const Graph& graph_;
   Budget budget_;
   SessionScratch scratch_;
@@ -338,7 +429,9 @@ class Session::Impl {
   std::vector<Block> arenas_;  // one for each binding of a run's chain
   BindRequest request_;
   std::shared_ptr<const Binding> binding_;
-  std::vector<TensorView> views_;
+  DeviceWork devices_;
+  std::string failed_delegate_;   // whose kernel failed in the run in progress
+  std::vector<void*> pointers_;   // of the step in progress
   std::vector<StepTime> profile_;
   size_t arena_lower_bound_ = 0;
   bool has_results_ = false;
@@ -365,7 +458,7 @@ Result<std::unique_ptr<Session>> Session::Clone() const {
 }
 
 const CompiledModel& Session::model() const { return *impl_->model_; }
-const Program& Session::program() const { return impl_->program_; }
+const Program& Session::program() const { return *impl_->placed_->program; }
 const Graph& Session::graph() const { return impl_->graph_; }
 
 Status Session::SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner) {

@@ -29,6 +29,7 @@ struct StepTime {
 struct SessionMemory {
   size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
   size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
+  size_t device_bytes = 0;  // arenas on devices; not part of the cap, which is the host's
   size_t total() const { return arena_bytes + scratch_bytes + output_bytes + state_bytes; }
 };
 

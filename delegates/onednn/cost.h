@@ -5,9 +5,12 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "core/place/delegate.h"
+#include "delegates/sdk/delegate.h"
 
 namespace msrt::onednn {
+
+using sdk::Candidate;
+using sdk::NodeInfo;
 
 inline constexpr double kFlopsPerCore = 90e9;
 inline constexpr double kBytesPerCore = 20e9;  // read and written, cache-cold

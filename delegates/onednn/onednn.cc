@@ -7,6 +7,8 @@
 namespace msrt {
 namespace {
 
+using namespace sdk;
+
 using onednn::Recipe;
 using onednn::Rule;
 
@@ -58,7 +60,7 @@ std::string PieceRefusal(const OpView& op) {
 class OneDnnDelegate final : public Delegate {
  public:
   explicit OneDnnDelegate(const Evaluator& fallback) : fallback_(fallback) {}
-  std::string_view name() const override { return "onednn"; }
+  const char* name() const override { return "onednn"; }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
     std::vector<Candidate> candidates;
@@ -73,7 +75,7 @@ class OneDnnDelegate final : public Delegate {
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
       for (Candidate& c : candidates) {
-        c.nodes = {static_cast<uint32_t>(n)};
+        c.node = static_cast<uint32_t>(n);
         out->candidates.push_back(std::move(c));
       }
     }
@@ -81,7 +83,7 @@ class OneDnnDelegate final : public Delegate {
 
   Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
                                           const CompileContext& context) const override {
-    const NodeInfo node = graph.node(candidate.nodes[0]);
+    const NodeInfo node = graph.node(candidate.node);
     const Rule* rule = FindRule(*node.op);
     if (rule == nullptr) return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
     try {
@@ -98,6 +100,6 @@ class OneDnnDelegate final : public Delegate {
 
 }  // namespace
 
-std::unique_ptr<Delegate> MakeOneDnnDelegate(const Evaluator& fallback) { return std::make_unique<OneDnnDelegate>(fallback); }
+std::unique_ptr<sdk::Delegate> MakeOneDnnDelegate(const Evaluator& fallback) { return std::make_unique<OneDnnDelegate>(fallback); }
 
 }  // namespace msrt

@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "core/place/delegate.h"
+#include "delegates/sdk/delegate.h"
 #include "ops/evaluator.h"
 
 namespace msrt {
 
 // `fallback` runs a node that was placed here at a shape for which the library has nothing (empty inputs, mostly). It outlives the delegate
 // and its kernels.
-std::unique_ptr<Delegate> MakeOneDnnDelegate(const Evaluator& fallback);
+std::unique_ptr<sdk::Delegate> MakeOneDnnDelegate(const Evaluator& fallback);
 
 }  // namespace msrt

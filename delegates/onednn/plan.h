@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "core/place/delegate.h"
+#include "core/graph/tensor.h"
 #include "delegates/onednn/library.h"
 
 namespace msrt::onednn {

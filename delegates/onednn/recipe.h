@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "core/place/delegate.h"
+#include "delegates/sdk/delegate.h"
 #include "ops/evaluator.h"
 
 namespace msrt::onednn {
+
+using sdk::BoundKernel;
+using sdk::Candidate;
+using sdk::CompileContext;
+using sdk::Kernel;
+using sdk::NodeInfo;
+using sdk::RunArgs;
 
 class Plan;
 

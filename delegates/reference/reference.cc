@@ -8,6 +8,8 @@
 namespace msrt {
 namespace {
 
+using namespace sdk;
+
 using reference::KernelArgs;
 using reference::KernelFn;
 
@@ -50,7 +52,7 @@ class ReferenceKernel final : public Kernel {
 
 class ReferenceDelegate final : public Delegate {
  public:
-  std::string_view name() const override { return "reference"; }
+  const char* name() const override { return "reference"; }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
     for (size_t n = 0; n < graph.node_count(); ++n) {
@@ -60,7 +62,7 @@ class ReferenceDelegate final : public Delegate {
         continue;
       }
       Candidate c;
-      c.nodes = {static_cast<uint32_t>(n)};
+      c.node = static_cast<uint32_t>(n);
       c.input_layouts.assign(node.inputs.size(), Layout::kPlain);
       c.output_layouts.assign(node.outputs.size(), Layout::kPlain);
       c.seconds = kLaunchSeconds + node.flops / kFlopsPerSecond + node.bytes / kBytesPerSecond;
@@ -71,7 +73,7 @@ class ReferenceDelegate final : public Delegate {
   }
 
   Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext&) const override {
-    const NodeInfo node = graph.node(candidate.nodes[0]);
+    const NodeInfo node = graph.node(candidate.node);
     const KernelFn run = reference::FindKernel(node.op->domain(), node.op->op());
     if (run == nullptr) return InternalError("reference: asked to compile ", node.op->op(), ", which it refused");
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(run, *node.op));
@@ -91,7 +93,7 @@ class ReferenceEvaluatorImpl final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<Delegate> MakeReferenceDelegate() { return std::make_unique<ReferenceDelegate>(); }
+std::unique_ptr<sdk::Delegate> MakeReferenceDelegate() { return std::make_unique<ReferenceDelegate>(); }
 
 const Evaluator& ReferenceEvaluator() {
   static const ReferenceEvaluatorImpl evaluator;

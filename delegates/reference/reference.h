@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "core/place/delegate.h"
+#include "delegates/sdk/delegate.h"
 #include "ops/evaluator.h"
 
 namespace msrt {
 
-std::unique_ptr<Delegate> MakeReferenceDelegate();
+std::unique_ptr<sdk::Delegate> MakeReferenceDelegate();
 const Evaluator& ReferenceEvaluator();
 
 }  // namespace msrt

@@ -50,7 +50,7 @@ int Soak(int runs, double rest_seconds) {
     if (!out.ok()) return Fail(out.status());
     if (run == runs / 4) early = MegabytesInUse();
     if (run % std::max(runs / 10, 1) == 0)
-      std::printf("run %6d: %.1f MB in use, %zu bindings\n", run, MegabytesInUse(), (*model)->entries[0].bindings->count());
+      std::printf("run %6d: %.1f MB in use, %zu bindings\n", run, MegabytesInUse(), (*model)->entries[0]->current()->bindings->count());
   }
   late = MegabytesInUse();
   std::printf("after a quarter %.1f MB, at the end %.1f MB\n", early, late);

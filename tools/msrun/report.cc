@@ -73,7 +73,7 @@ void PrintAdvice(const Workload& w, const Measurement& m, double median, double 
     std::printf("note: %.0f %% of the time goes into layout changes\n", 100 * convert);
   } else if (median > 1.3 * low) {
     std::printf("note: the median is %.1f times the minimum: something else is using this machine\n", median / low);
-  } else if (static_cast<double>(w.model->entries[0].program->steps.size()) * 2e-3 > median) {
+  } else if (static_cast<double>(w.model->entries[0]->current()->program->steps.size()) * 2e-3 > median) {
     std::printf("note: most steps take only microseconds; a larger batch would use the machine better\n");
   }
 }
@@ -133,7 +133,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
           {"arena_bytes", m.memory.arena_bytes},
           {"arena_lower_bound_bytes", m.memory.arena_lower_bound_bytes},
           {"scratch_bytes", m.memory.scratch_bytes},
-          {"packed_bytes", w.model->entries[0].program->packed_bytes},
+          {"packed_bytes", w.model->entries[0]->current()->program->packed_bytes},
           {"gflop", m.gflop},
           {"gflops", m.gflop / (median * 1e-3)},
           {"peak_gflops", m.peak_gflops},

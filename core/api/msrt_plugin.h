@@ -1,0 +1,239 @@
+/* How something that computes joins msrt: delegates (a device, a library), kernels (one op) and plugins (a shared library that
+ * brings either). Plain C99; the delegates inside msrt use exactly this and nothing behind it.
+ *
+ * A plugin needs no symbol of the library: all it calls comes to it as a table of functions. Unstable until 1.0: a plugin of another
+ * MSRT_PLUGIN_ABI is refused by name.
+ *
+ * Every struct begins with struct_size. Whoever reads a struct uses no field beyond the size that its maker knew.
+ * Errors are msrt_status; the text goes to host->fail before the function returns. Nothing may throw or unwind through these doors. */
+#ifndef MSRT_PLUGIN_H
+#define MSRT_PLUGIN_H
+
+#include "msrt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MSRT_PLUGIN_ABI 1u
+
+/* ---- what the host lends -------------------------------------------------------------------------------------------------------- */
+
+/* Valid as long as what it was passed to (a kernel: until the kernel is destroyed). Any thread. */
+typedef struct msrt_host_api {
+  uint32_t struct_size;
+  int32_t threads; /* how many tasks parallel_for runs at once, at least 1 */
+  void* host;      /* first argument of the functions below */
+  /* Why the call in progress in this thread returns an error. Copied. */
+  void (*fail)(void* host, const char* message);
+  void (*log)(void* host, int32_t level, const char* line);
+  /* Memory that counts as the application's; NULL when there is none. */
+  void* (*allocate)(void* host, size_t bytes, size_t alignment);
+  void (*deallocate)(void* host, void* pointer, size_t bytes, size_t alignment);
+  /* Calls task(context, i) for every i in [0, count), possibly at once on several threads, and returns when all are done. */
+  msrt_status (*parallel_for)(void* host, int64_t count, void (*task)(void* context, int64_t index), void* context);
+  /* What this machine's cores do together at best, for cost models: measured if the application asked for it, else typical. */
+  double flops_per_second; /* f32, a multiply-add counts two */
+  double bytes_per_second; /* read and written, beyond the caches */
+} msrt_host_api;
+
+/* ---- the graph, as it is offered -------------------------------------------------------------------------------------------------- */
+
+/* How the elements of a tensor of rank 3 to 5 lie in memory; all others are plain. Dims are in logical order in every layout. */
+typedef int32_t msrt_layout;
+enum {
+  MSRT_LAYOUT_PLAIN = 0,         /* row-major in the order of dims */
+  MSRT_LAYOUT_CHANNELS_LAST = 1, /* batch, space..., channels */
+  MSRT_LAYOUT_BLOCKED8 = 2       /* batch, channels / 8, space..., 8 channels; channels padded with zeros to a multiple of 8 */
+};
+
+typedef struct msrt_shape {
+  msrt_dtype dtype; /* 0: no tensor (left out, or a list or function) */
+  int32_t rank;     /* -1: unknown */
+  int64_t dims[MSRT_MAX_RANK]; /* MSRT_UNKNOWN_DIM where open */
+} msrt_shape;
+
+typedef struct msrt_value_view {
+  int64_t id; /* equal where the value is the same; -1: an optional input that is left out, an output that nobody wants */
+  msrt_shape declared; /* what is compiled must run for every shape that this admits */
+  msrt_shape typical;  /* every dim known, as far as can be guessed: costs and algorithms are chosen for this */
+  const void* constant; /* the bytes where the value is a constant; valid until every kernel compiled from this graph is destroyed */
+} msrt_value_view;
+
+enum {
+  MSRT_ATTR_GRAPH = 8, /* count = 1, ints[0]: a graph of the module */
+  MSRT_ATTR_GRAPHS = 9
+};
+enum {
+  MSRT_ATTR_IS_DEFAULT = 1, /* the model does not say it: the op's default */
+  MSRT_ATTR_IS_LOCAL = 2    /* tells a piece of a node where it stands in the whole */
+};
+
+typedef struct msrt_attr_view {
+  const char* name;
+  msrt_attr_kind kind; /* single values have count 1 and stand in the list of their kind */
+  uint32_t flags;
+  size_t count;
+  const int64_t* ints;
+  const double* floats;
+  const char* const* strings;
+  msrt_dtype dtype;
+  msrt_shape tensor_shape; /* MSRT_ATTR_TENSOR */
+  const void* tensor_data;
+} msrt_attr_view;
+
+typedef struct msrt_node_view {
+  uint32_t struct_size;
+  int32_t version; /* of the op's meaning; 0: the one this library has */
+  const char *domain, *op, *name;
+  const msrt_value_view* inputs;
+  size_t input_count;
+  const msrt_value_view* outputs;
+  size_t output_count;
+  const msrt_attr_view* attrs; /* those of the model, then defaults of the op that the model leaves out */
+  size_t attr_count;
+  double flops, bytes; /* at typical shapes, by the op's entry; 0 for an op without one */
+} msrt_node_view;
+
+/* Nodes in an order in which they can run. */
+typedef struct msrt_graph_view {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const void* graph;
+  size_t node_count;
+  /* Valid while the graph is. NULL if index >= node_count. */
+  const msrt_node_view* (*node)(const void* graph, size_t index);
+} msrt_graph_view;
+
+/* ---- a delegate ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct msrt_in_place {
+  uint32_t input, output;
+} msrt_in_place;
+
+/* One or several nodes that the delegate can run as one step, and how. Inputs and outputs of one node are the node's. For several nodes:
+ * inputs are the values that the nodes read and do not make, constants included; outputs those that they make and somebody else reads;
+ * each once, in order of first mention. A candidate of several nodes is used only if no value that it makes is read by another node
+ * before its last one has run. */
+typedef struct msrt_candidate {
+  uint32_t struct_size;
+  int32_t exact; /* non-zero: bits of an output element do not depend on the extent of the piece it is computed in */
+  const uint32_t* nodes; /* ascending */
+  size_t node_count;
+  const msrt_layout* input_layouts; /* one for each input; NULL: all plain. Constants are always plain */
+  const msrt_layout* output_layouts;
+  size_t input_count, output_count;
+  double seconds;         /* estimated for one run at the typical shapes */
+  size_t workspace_bytes; /* of the device's memory, beyond the tensors */
+  const char* algorithm;  /* for people */
+  /* Pairs that may share memory if they have the same number of bytes and nobody needs the input afterwards. */
+  const msrt_in_place* in_place;
+  size_t in_place_count;
+  int32_t packs_constants; /* non-zero: constants are taken at compile, and run gets NULL for them */
+  int32_t reserved;
+  uint64_t tag; /* the delegate's own; comes back in compile */
+} msrt_candidate;
+
+typedef struct msrt_query_sink {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* sink;
+  void (*candidate)(void* sink, const msrt_candidate* candidate);       /* copied */
+  void (*refuse)(void* sink, uint32_t node, const char* reason);        /* "grouped convolution in f64" */
+} msrt_query_sink;
+
+/* The shapes of one node of a candidate at bind: every dim known. */
+typedef struct msrt_bound_node {
+  const msrt_shape* inputs; /* dtype 0 where left out */
+  size_t input_count;
+  const msrt_shape* outputs;
+  size_t output_count;
+  const void* const* known; /* the bytes of each input whose value is known by now, else NULL; valid during the call */
+} msrt_bound_node;
+
+/* Memory that a kernel needs only while it runs, on the host. Valid until the next call. NULL when there is none: return the error. */
+typedef struct msrt_scratch {
+  void* context;
+  void* (*get)(void* context, size_t bytes); /* aligned to 64 */
+} msrt_scratch;
+
+typedef struct msrt_run_args {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const msrt_host_api* host;
+  const void* const* inputs; /* of the candidate; NULL where left out. On the delegate's device if it has one */
+  size_t input_count;
+  void* const* outputs; /* NULL where nobody wants the output */
+  size_t output_count;
+  const msrt_scratch* scratch;
+  void* stream; /* NULL for a delegate without a device. Otherwise run may return before the work is done */
+} msrt_run_args;
+
+/* Memory and streams of its own. The host calls the functions of one stream from one thread at a time, and reads or frees host memory
+ * that a copy uses only after waiting for it. Work of one stream runs in order; a failure there is reported by the next
+ * event_wait or stream_synchronize. */
+typedef struct msrt_device_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double launch_seconds; /* paid whenever the work of the program comes back to this device */
+  msrt_status (*memory)(void* self, size_t* capacity_bytes); /* SIZE_MAX: as much as one likes */
+  msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out); /* aligned to 64; the host never dereferences it */
+  void (*deallocate)(void* self, void* pointer, size_t bytes);
+  msrt_status (*stream_create)(void* self, const msrt_host_api* host, void** stream);
+  void (*stream_destroy)(void* self, void* stream); /* the stream is idle */
+  msrt_status (*stream_synchronize)(void* self, const msrt_host_api* host, void* stream); /* returns the first error since the last */
+  msrt_status (*copy_to_device)(void* self, const msrt_host_api* host, void* stream, void* to, const void* from, size_t bytes);
+  msrt_status (*copy_to_host)(void* self, const msrt_host_api* host, void* stream, void* to, const void* from, size_t bytes);
+  msrt_status (*event_create)(void* self, const msrt_host_api* host, void** event);
+  void (*event_destroy)(void* self, void* event);
+  msrt_status (*event_record)(void* self, const msrt_host_api* host, void* event, void* stream);
+  msrt_status (*event_wait)(void* self, const msrt_host_api* host, void* event); /* until all before the last record is done */
+} msrt_device_api;
+
+/* `self` is what was registered with it. All functions may be called from several threads at once. query must be cheap (rules and a
+ * cost model): every delegate is asked about everything. compile packs weights and chooses the algorithm for good. bind runs for each new
+ * set of shapes and must cost microseconds: what is expensive waits for prepare. */
+typedef struct msrt_delegate_api {
+  uint32_t struct_size;
+  uint32_t plugin_abi; /* MSRT_PLUGIN_ABI */
+  const char* name;    /* [a-z0-9_]+ */
+  msrt_status (*query)(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink);
+  /* The graph outlives the kernel. */
+  msrt_status (*compile)(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** kernel);
+  void (*kernel_destroy)(void* self, void* kernel);
+  size_t (*kernel_bytes)(void* self, const void* kernel); /* packed weights; may be NULL */
+  msrt_status (*bind)(void* self, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t node_count, void** bound);
+  void (*bound_destroy)(void* self, void* bound);
+  size_t (*bound_bytes)(void* self, const void* bound); /* beyond a few hundred; may be NULL */
+  msrt_status (*prepare)(void* self, const msrt_host_api* host, void* bound); /* what run would otherwise do the first time; may be NULL */
+  msrt_status (*run)(void* self, void* bound, const msrt_run_args* args);
+  const msrt_device_api* device; /* NULL: works on the host's memory, and run returns when the work is done */
+  void (*destroy)(void* self);   /* nothing of it is in use any more; may be NULL */
+} msrt_delegate_api;
+
+/* Models that are loaded from now on can use it. `api` is copied, `name` and `device` too. If this call fails, destroy is not called. */
+MSRT_API msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api, void* self);
+
+/* ---- a plugin --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct msrt_plugin_host {
+  uint32_t struct_size;
+  uint32_t plugin_abi;
+  void* host;
+  void (*fail)(void* host, const char* message);
+  msrt_status (*register_delegate)(void* host, const msrt_delegate_api* api, void* self);
+  const char* options; /* what the application passed, never NULL */
+} msrt_plugin_host;
+
+/* The one symbol that a plugin exports. If it fails, what it registered so far is taken back. */
+#define MSRT_PLUGIN_ENTRY "msrt_plugin_register"
+typedef msrt_status (*msrt_plugin_register_fn)(const msrt_plugin_host* host);
+
+/* Loads a shared library and calls its entry. It stays loaded until nothing of it is in use. `options` may be NULL. */
+MSRT_API msrt_status msrt_runtime_load_plugin(msrt_runtime* runtime, const char* path, const char* options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MSRT_PLUGIN_H */

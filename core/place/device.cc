@@ -1,0 +1,107 @@
+#include "core/place/device.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/clock.h"
+
+namespace msrt {
+
+void DeviceBlock::Reset() {
+  if (device_ != nullptr) device_->api_.deallocate(device_->self_, data_, std::max<size_t>(bytes_, 1));
+  device_.reset();
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+Stream::~Stream() { device_->api_.stream_destroy(device_->self_, handle_); }
+
+Status Stream::CopyToDevice(const Host& host, void* to, const void* from, size_t bytes) {
+  return TakeFailure(device_->api_.copy_to_device(device_->self_, host.api(), handle_, to, from, bytes), device_->name_);
+}
+
+Status Stream::CopyToHost(const Host& host, void* to, const void* from, size_t bytes) {
+  return TakeFailure(device_->api_.copy_to_host(device_->self_, host.api(), handle_, to, from, bytes), device_->name_);
+}
+
+Status Stream::Synchronize(const Host& host) {
+  return TakeFailure(device_->api_.stream_synchronize(device_->self_, host.api(), handle_), device_->name_);
+}
+
+Event::~Event() { device_->api_.event_destroy(device_->self_, handle_); }
+
+Status Event::Record(const Host& host, const Stream& stream) {
+  return TakeFailure(device_->api_.event_record(device_->self_, host.api(), handle_, stream.handle()), device_->name_);
+}
+
+Status Event::Wait(const Host& host) { return TakeFailure(device_->api_.event_wait(device_->self_, host.api(), handle_), device_->name_); }
+
+Device::Device(const msrt_device_api& api, void* self, std::string name, std::shared_ptr<const void> owner)
+    : api_(api), self_(self), name_(std::move(name)), owner_(std::move(owner)) {}
+
+Result<size_t> Device::CapacityBytes() const {
+  size_t bytes = SIZE_MAX;
+  MSRT_RETURN_IF_ERROR(TakeFailure(api_.memory(self_, &bytes), name_));
+  return bytes;
+}
+
+Result<DeviceBlock> Device::Allocate(const Host& host, size_t bytes, std::string_view what) const {
+  DeviceBlock block;
+  Status status = TakeFailure(api_.allocate(self_, host.api(), std::max<size_t>(bytes, 1), &block.data_), name_);
+  if (!status.ok()) return std::move(status).Within(StrCat(what, " (", bytes, " bytes on ", name_, ")"));
+  block.device_ = shared_from_this();
+  block.bytes_ = bytes;
+  return block;
+}
+
+TransferCosts::Link Device::LinkCosts(const Host& host) const {
+  std::call_once(link_measured_, [&] {
+    auto measured = MeasureLink(host);
+    if (measured.ok()) link_ = *measured;
+  });
+  return link_;
+}
+
+Result<TransferCosts::Link> Device::MeasureLink(const Host& host) const {
+  constexpr size_t kSmall = 64, kLarge = size_t{1} << 20;
+  constexpr int kRounds = 3;
+  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, MakeStream(host));
+  MSRT_ASSIGN_OR_RETURN(const DeviceBlock block, Allocate(host, kLarge, "measuring copies"));
+  std::vector<std::byte> memory(kLarge);
+  const auto time = [&](bool to_device, size_t bytes) -> Result<double> {
+    double least = 1;
+    for (int round = 0; round < kRounds; ++round) {
+      const StopWatch watch;
+      MSRT_RETURN_IF_ERROR(to_device ? stream->CopyToDevice(host, block.data(), memory.data(), bytes)
+                                     : stream->CopyToHost(host, memory.data(), block.data(), bytes));
+      MSRT_RETURN_IF_ERROR(stream->Synchronize(host));
+      least = std::min(least, watch.Millis() * 1e-3);
+    }
+    return least;
+  };
+  TransferCosts::Link link;
+  const auto measure = [&](bool to_device, double* seconds, double* bytes_per_second) -> Status {
+    MSRT_ASSIGN_OR_RETURN(const double small, time(to_device, kSmall));
+    MSRT_ASSIGN_OR_RETURN(const double large, time(to_device, kLarge));
+    *seconds = small;
+    *bytes_per_second = static_cast<double>(kLarge) / std::max(large - small, 1e-6);
+    return OkStatus();
+  };
+  MSRT_RETURN_IF_ERROR(measure(true, &link.to_seconds, &link.to_bytes_per_second));
+  MSRT_RETURN_IF_ERROR(measure(false, &link.from_seconds, &link.from_bytes_per_second));
+  return link;
+}
+
+Result<std::unique_ptr<Stream>> Device::MakeStream(const Host& host) const {
+  void* handle = nullptr;
+  MSRT_RETURN_IF_ERROR(TakeFailure(api_.stream_create(self_, host.api(), &handle), name_));
+  return std::unique_ptr<Stream>(new Stream(shared_from_this(), handle));
+}
+
+Result<std::unique_ptr<Event>> Device::MakeEvent(const Host& host) const {
+  void* handle = nullptr;
+  MSRT_RETURN_IF_ERROR(TakeFailure(api_.event_create(self_, host.api(), &handle), name_));
+  return std::unique_ptr<Event>(new Event(shared_from_this(), handle));
+}
+
+}  // namespace msrt

@@ -1,0 +1,33 @@
+// What the runtime lends to delegates: memory, threads, the log, and a place for the text of an error.
+#pragma once
+
+#include "core/api/msrt_plugin.h"
+#include "core/base/allocator.h"
+#include "core/base/log.h"
+#include "core/base/parallel_for.h"
+
+namespace msrt {
+
+// Outlives every kernel that was shown its table.
+class Host {
+ public:
+  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  const msrt_host_api* api() const { return &api_; }
+  ParallelFor& parallel() const { return *parallel_; }
+
+ private:
+  Allocator* allocator_;
+  std::shared_ptr<ParallelFor> parallel_;
+  Log log_;
+  msrt_host_api api_;
+};
+
+// Keeps the text for TakeFailure of the same thread: what msrt_host_api.fail does.
+void KeepFailure(const char* message) noexcept;
+// The status behind a code that a delegate's function returned, with the text that it gave. OK for 0; a number that is no code is
+// kDelegate.
+Status TakeFailure(msrt_status code, std::string_view delegate);
+
+}  // namespace msrt

@@ -1,0 +1,62 @@
+#include "core/place/pin.h"
+
+namespace msrt {
+namespace {
+
+// '*' stands for any characters. Linear but for one point to come back to.
+bool Matches(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace
+
+Result<Pin> ParsePin(std::string_view text) {
+  const auto wrong = [&] {
+    return InvalidArgument("pin '", text, "' must look like node:NAME=DELEGATE or op:OP!=DELEGATE ('*' in NAME stands for any characters)");
+  };
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) return wrong();
+  Pin pin;
+  pin.delegate = text.substr(equals + 1);
+  std::string_view what = text.substr(0, equals);
+  if (what.back() == '!') {
+    pin.exclude = true;
+    what.remove_suffix(1);
+  }
+  if (what.starts_with("op:")) pin.op = what.substr(3);
+  else if (what.starts_with("node:")) pin.node = what.substr(5);
+  else if (what != "*") return wrong();
+  if (what != "*" && pin.op.empty() && pin.node.empty()) return wrong();
+  return pin;
+}
+
+std::string Describe(const Pin& pin) {
+  const std::string what = !pin.node.empty() ? "node:" + pin.node : !pin.op.empty() ? "op:" + pin.op : "*";
+  return StrCat(what, pin.exclude ? "!=" : "=", pin.delegate);
+}
+
+const Pin* PinAgainst(std::span<const Pin> pins, const Node& node, std::string_view delegate) {
+  for (const Pin& pin : pins) {
+    if (!pin.node.empty() && !Matches(pin.node, node.name)) continue;
+    if (!pin.op.empty() && pin.op != OpName(node)) continue;
+    if ((pin.delegate == delegate) == pin.exclude) return &pin;
+  }
+  return nullptr;
+}
+
+}  // namespace msrt

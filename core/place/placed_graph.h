@@ -1,0 +1,67 @@
+// A graph as delegates see it: the table of msrt_graph_view with declared and typical shapes of every value.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/api/msrt_plugin.h"
+#include "ops/propagate.h"
+
+namespace msrt {
+
+msrt_shape ShapeOf(const Type& type);
+
+// The values that cross the border of a candidate, as msrt_candidate defines them.
+struct CandidateBorder {
+  std::vector<ValueId> inputs, outputs;
+};
+
+// Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must outlive it and not change.
+class PlacedGraph {
+ public:
+  // `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
+  static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims);
+  PlacedGraph(const PlacedGraph&) = delete;
+  PlacedGraph& operator=(const PlacedGraph&) = delete;
+
+  const Graph& graph() const { return graph_; }
+  size_t node_count() const { return nodes_.size(); }
+  const msrt_node_view& node(size_t index) const { return nodes_[index]; }
+  const msrt_graph_view* api() const { return &api_; }
+  const GraphFacts& typical() const { return typical_; }
+  // The nodes that read a value, ascending, each once.
+  const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
+  bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
+
+  CandidateBorder BorderOf(std::span<const uint32_t> nodes) const;
+  // Whether a delegate may choose how the value lies in memory: a tensor of rank 3 to 5 that is no constant.
+  bool MayHaveLayout(ValueId value) const;
+
+  static constexpr int64_t kTypicalExtent = 128;
+
+ private:
+  explicit PlacedGraph(const Graph& graph);
+  Status FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims);
+  void AddNode(size_t n);
+  void AddAttrs(const Node& node, msrt_node_view* view);
+  msrt_value_view ValueOf(ValueId value) const;
+  template <typename T>
+  const T* Keep(std::vector<T> list, std::deque<std::vector<T>>* owner) {
+    return owner->emplace_back(std::move(list)).data();
+  }
+
+  const Graph& graph_;
+  GraphFacts typical_;
+  std::vector<bool> agreed_;  // by node: the typical shapes do not contradict it
+  std::vector<std::vector<uint32_t>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<msrt_node_view> nodes_;
+  std::deque<std::vector<msrt_value_view>> values_;
+  std::deque<std::vector<msrt_attr_view>> attrs_;
+  std::deque<std::vector<const char*>> strings_;
+  std::deque<std::vector<int64_t>> ints_;
+  msrt_graph_view api_;
+};
+
+}  // namespace msrt

@@ -1,0 +1,80 @@
+#include "core/run/device_work.h"
+
+namespace msrt {
+
+void DeviceWork::Reset(const Program* program) {
+  // Streams end first: what runs on them uses the rest.
+  streams_.clear();
+  events_.clear();
+  arenas_.clear();
+  failed_.clear();
+  program_ = program;
+  streams_.resize(program->devices.size());
+  events_.resize(program->devices.size());
+}
+
+Status DeviceWork::From(uint16_t device, Status status) {
+  if (!status.ok()) failed_ = program_->devices[device]->name();
+  return status;
+}
+
+Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
+  if (binding.device_arena_bytes.empty()) return OkStatus();
+  const Host& host = *program_->host;
+  if (arenas_.size() <= depth) arenas_.resize(depth + 1);
+  arenas_[depth].resize(program_->devices.size());
+  for (uint16_t d = 1; d < program_->devices.size(); ++d) {
+    const Device& device = *program_->devices[d];
+    if (streams_[d] == nullptr) {
+      auto stream = device.MakeStream(host);
+      if (!stream.ok()) return From(d, std::move(stream).status());
+      streams_[d] = *std::move(stream);
+    }
+    while (events_[d].size() < binding.event_counts[d]) {
+      auto event = device.MakeEvent(host);
+      if (!event.ok()) return From(d, std::move(event).status());
+      events_[d].push_back(*std::move(event));
+    }
+    DeviceBlock& arena = arenas_[depth][d];
+    if (arena.data() != nullptr && arena.bytes() >= binding.device_arena_bytes[d]) continue;
+    arena.Reset();
+    auto block = device.Allocate(host, binding.device_arena_bytes[d], "the arena");
+    if (!block.ok()) return From(d, std::move(block).status());
+    arena = *std::move(block);
+  }
+  return OkStatus();
+}
+
+Status DeviceWork::Synchronize() {
+  Status first;
+  for (uint16_t d = 1; d < streams_.size(); ++d) {
+    if (streams_[d] == nullptr) continue;
+    Status status = From(d, streams_[d]->Synchronize(*program_->host));
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+Status DeviceWork::Wait(EventId e) { return From(e.device, events_[e.device][e.number]->Wait(*program_->host)); }
+
+Status DeviceWork::Record(EventId e) { return From(e.device, events_[e.device][e.number]->Record(*program_->host, *streams_[e.device])); }
+
+Status DeviceWork::CopyToDevice(uint16_t device, void* to, const void* from, size_t bytes) {
+  return From(device, streams_[device]->CopyToDevice(*program_->host, to, from, bytes));
+}
+
+Status DeviceWork::CopyToHost(uint16_t device, void* to, const void* from, size_t bytes) {
+  return From(device, streams_[device]->CopyToHost(*program_->host, to, from, bytes));
+}
+
+void DeviceWork::Trim() { arenas_.clear(); }
+
+size_t DeviceWork::bytes() const {
+  size_t bytes = 0;
+  for (const auto& depth : arenas_) {
+    for (const DeviceBlock& block : depth) bytes += block.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace msrt

@@ -1,0 +1,240 @@
+#include "delegates/sdk/export.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "delegates/sdk/graph_image.h"
+
+namespace msrt::sdk {
+namespace {
+
+msrt_status Report(const msrt_host_api& host, const Status& status) {
+  if (!status.ok()) host.fail(host.host, status.message().c_str());
+  return static_cast<msrt_status>(status.code());
+}
+
+// Nothing may unwind through the door.
+template <typename F>
+msrt_status Guarded(const msrt_host_api& host, F&& body) {
+  try {
+    return Report(host, body());
+  } catch (const std::bad_alloc&) {
+    return MSRT_OUT_OF_MEMORY;
+  }
+}
+
+class HostAllocator final : public Allocator {
+ public:
+  explicit HostAllocator(const msrt_host_api* host) : host_(host) {}
+  void* Allocate(size_t bytes, size_t alignment) noexcept override { return host_->allocate(host_->host, bytes, alignment); }
+  void Free(void* pointer, size_t bytes, size_t alignment) noexcept override { host_->deallocate(host_->host, pointer, bytes, alignment); }
+
+ private:
+  const msrt_host_api* host_;
+};
+
+class HostParallel final : public ParallelFor {
+ public:
+  explicit HostParallel(const msrt_host_api* host) : host_(host) {}
+  int threads() const override { return host_->threads; }
+  Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
+    const auto call = [](void* context, int64_t index) { (*static_cast<FunctionRef<void(int64_t)>*>(context))(index); };
+    const auto code = static_cast<Code>(host_->parallel_for(host_->host, count, call, &task));
+    return code == Code::kOk ? OkStatus() : MakeStatus(code, "a parallel task failed");
+  }
+
+ private:
+  const msrt_host_api* host_;
+};
+
+class HostScratch final : public Scratch {
+ public:
+  explicit HostScratch(const msrt_scratch* scratch) : scratch_(scratch) {}
+  Result<void*> Get(size_t bytes) override {
+    void* memory = scratch_->get(scratch_->context, bytes);
+    if (memory == nullptr) return LimitExceeded("there is no scratch memory of ", bytes, " bytes");
+    return memory;
+  }
+
+ private:
+  const msrt_scratch* scratch_;
+};
+
+Candidate CandidateOf(const msrt_candidate& c) {
+  Candidate out;
+  out.node = c.nodes[0];
+  const auto layouts = [](const msrt_layout* l, size_t count) {
+    std::vector<Layout> v(count, Layout::kPlain);
+    for (size_t i = 0; l != nullptr && i < count; ++i) v[i] = static_cast<Layout>(l[i]);
+    return v;
+  };
+  out.input_layouts = layouts(c.input_layouts, c.input_count);
+  out.output_layouts = layouts(c.output_layouts, c.output_count);
+  out.seconds = c.seconds;
+  out.exact = c.exact != 0;
+  out.algorithm = c.algorithm;
+  out.packs_constants = c.packs_constants != 0;
+  out.tag = c.tag;
+  return out;
+}
+
+// A compiled candidate with all that it points to. Members are destroyed from the last to the first.
+struct ExportedKernel {
+  ExportedKernel(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& c)
+      : allocator(host), parallel(host), image(graph), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
+  HostAllocator allocator;
+  HostParallel parallel;
+  GraphImage image;
+  Candidate candidate;
+  const OpView& op;  // in image
+  std::unique_ptr<Kernel> kernel;
+};
+
+// A bound kernel and the views of its inputs and outputs, which lack only the data.
+struct ExportedBound {
+  std::unique_ptr<BoundKernel> kernel;
+  std::vector<TensorView> views;
+  size_t inputs = 0;
+};
+
+// What a node has at bind: types, known values, and an OpView over them.
+struct BoundNode {
+  BoundNode(const OpView& declared, const msrt_bound_node& node) {
+    types.reserve(node.input_count + node.output_count);
+    const auto add = [&](const msrt_shape& s) { pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s))); };
+    for (size_t i = 0; i < node.input_count; ++i) add(node.inputs[i]);
+    for (size_t i = 0; i < node.output_count; ++i) add(node.outputs[i]);
+    values.resize(node.input_count);
+    known.resize(node.input_count);
+    for (size_t i = 0; i < node.input_count; ++i) {
+      if (node.known == nullptr || node.known[i] == nullptr || pointers[i] == nullptr) continue;
+      const Type& type = *pointers[i];
+      values[i].dtype = type.dtype;
+      values[i].dims = type.dims;
+      values[i].bytes = {static_cast<const std::byte*>(node.known[i]), type.bytes()};
+      known[i] = &values[i];
+    }
+    const std::span<const Type* const> all(pointers);
+    view.emplace(declared.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
+  }
+  BoundNode(const BoundNode&) = delete;
+  BoundNode& operator=(const BoundNode&) = delete;
+
+  std::vector<Type> types;  // never grows beyond what was reserved
+  std::vector<const Type*> pointers;
+  std::vector<ConstTensor> values;
+  std::vector<const ConstTensor*> known;
+  std::optional<OpView> view;
+};
+
+// All but the data of inputs and outputs.
+void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
+  const auto view = [](const Type& type, Layout layout) { return TensorView{type.dtype, type.dims, layout, nullptr}; };
+  for (size_t i = 0; i < op.input_count(); ++i) bound->views.push_back(op.has_input(i) ? view(op.input(i), c.input_layouts[i]) : TensorView{});
+  bound->inputs = bound->views.size();
+  for (size_t i = 0; i < op.output_count(); ++i) {
+    bound->views.push_back(op.has_output(i) ? view(op.output(i), c.output_layouts[i]) : TensorView{});
+  }
+}
+
+const Delegate& DelegateOf(void* self) { return *static_cast<const Delegate*>(self); }
+
+void Offer(const msrt_query_sink& sink, const Candidate& c) {
+  std::vector<msrt_layout> inputs, outputs;
+  for (Layout l : c.input_layouts) inputs.push_back(static_cast<msrt_layout>(l));
+  for (Layout l : c.output_layouts) outputs.push_back(static_cast<msrt_layout>(l));
+  std::vector<msrt_in_place> in_place;
+  for (const auto& [input, output] : c.in_place) in_place.push_back({input, output});
+  msrt_candidate out = MSRT_INIT(msrt_candidate);
+  out.exact = c.exact;
+  out.nodes = &c.node;
+  out.node_count = 1;
+  out.input_layouts = inputs.data();
+  out.output_layouts = outputs.data();
+  out.input_count = inputs.size();
+  out.output_count = outputs.size();
+  out.seconds = c.seconds;
+  out.algorithm = c.algorithm.c_str();
+  out.in_place = in_place.data();
+  out.in_place_count = in_place.size();
+  out.packs_constants = c.packs_constants;
+  out.tag = c.tag;
+  sink.candidate(sink.sink, &out);
+}
+
+msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+  return Guarded(*host, [&]() -> Status {
+    QueryResult result;
+    DelegateOf(self).Query(GraphImage(*graph), &result);
+    for (const Candidate& c : result.candidates) Offer(*sink, c);
+    for (const Refusal& r : result.refusals) sink->refuse(sink->sink, r.node, r.reason.c_str());
+    return OkStatus();
+  });
+}
+
+msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** out) {
+  return Guarded(*host, [&]() -> Status {
+    auto k = std::make_unique<ExportedKernel>(host, *graph, *candidate);
+    MSRT_ASSIGN_OR_RETURN(k->kernel, DelegateOf(self).Compile(k->image, k->candidate, {&k->allocator, &k->parallel}));
+    *out = k.release();
+    return OkStatus();
+  });
+}
+
+msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t, void** out) {
+  return Guarded(*host, [&]() -> Status {
+    auto& k = *static_cast<ExportedKernel*>(kernel);
+    const BoundNode node(k.op, nodes[0]);
+    auto bound = std::make_unique<ExportedBound>();
+    AddViews(k.candidate, *node.view, bound.get());
+    MSRT_ASSIGN_OR_RETURN(bound->kernel, k.kernel->Bind(*node.view));
+    *out = bound.release();
+    return OkStatus();
+  });
+}
+
+msrt_status Run(void*, void* bound, const msrt_run_args* args) {
+  const msrt_host_api& host = *args->host;
+  return Guarded(host, [&]() -> Status {
+    const auto& b = *static_cast<const ExportedBound*>(bound);
+    // Several threads may run the same kernel, so each fills in the data in its own copy of the views.
+    constexpr size_t kInline = 12;
+    std::array<TensorView, kInline> few;
+    std::vector<TensorView> many;
+    if (b.views.size() > kInline) many.resize(b.views.size());
+    const std::span<TensorView> views(many.empty() ? few.data() : many.data(), b.views.size());
+    std::copy(b.views.begin(), b.views.end(), views.begin());
+    for (size_t i = 0; i < args->input_count; ++i) views[i].data = const_cast<void*>(args->inputs[i]);
+    for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
+    HostParallel parallel(&host);
+    HostScratch scratch(args->scratch);
+    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch});
+  });
+}
+
+}  // namespace
+
+ExportedDelegate Export(std::unique_ptr<const Delegate> delegate) {
+  msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
+  api.plugin_abi = MSRT_PLUGIN_ABI;
+  api.name = delegate->name();
+  api.query = Query;
+  api.compile = Compile;
+  api.kernel_destroy = [](void*, void* kernel) { delete static_cast<ExportedKernel*>(kernel); };
+  api.kernel_bytes = [](void*, const void* kernel) { return static_cast<const ExportedKernel*>(kernel)->kernel->packed_bytes(); };
+  api.bind = Bind;
+  api.bound_destroy = [](void*, void* bound) { delete static_cast<ExportedBound*>(bound); };
+  api.bound_bytes = [](void*, const void* bound) {
+    const auto& b = *static_cast<const ExportedBound*>(bound);
+    return b.kernel->bytes() + b.views.size() * sizeof(TensorView);
+  };
+  api.prepare = [](void*, const msrt_host_api* host, void* bound) {
+    return Guarded(*host, [&] { return static_cast<ExportedBound*>(bound)->kernel->Prepare(); });
+  };
+  api.run = Run;
+  api.destroy = [](void* self) { delete static_cast<const Delegate*>(self); };
+  return {api, const_cast<Delegate*>(delegate.release())};
+}
+
+}  // namespace msrt::sdk

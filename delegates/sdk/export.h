@@ -1,0 +1,18 @@
+// A delegate written in C++ as the table of functions that the host calls.
+#pragma once
+
+#include <memory>
+
+#include "core/api/msrt_plugin.h"
+#include "delegates/sdk/delegate.h"
+
+namespace msrt::sdk {
+
+// To be registered together. `self` owns the delegate; api.destroy(self) ends it.
+struct ExportedDelegate {
+  msrt_delegate_api api;
+  void* self;
+};
+ExportedDelegate Export(std::unique_ptr<const Delegate> delegate);
+
+}  // namespace msrt::sdk

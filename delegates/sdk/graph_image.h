@@ -1,0 +1,53 @@
+// The host's graph, read through its table of functions, as the types that delegates in C++ work on.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "core/api/msrt_plugin.h"
+#include "delegates/sdk/delegate.h"
+
+namespace msrt::sdk {
+
+Type TypeOf(const msrt_shape& shape);
+
+// One node. Strings and the bytes of constants stay the host's.
+class NodeImage {
+ public:
+  explicit NodeImage(const msrt_node_view& node);
+  NodeImage(const NodeImage&) = delete;
+  NodeImage& operator=(const NodeImage&) = delete;
+  NodeInfo info() const { return {&declared_view_, &typical_view_, flops_, bytes_, input_ids_, output_ids_}; }
+
+ private:
+  struct Side {  // declared or typical types
+    std::vector<Type> types;
+    std::vector<const Type*> inputs, outputs;
+  };
+  static Side SideOf(const msrt_node_view& node, const msrt_shape msrt_value_view::*shape);
+  void AddAttr(const msrt_attr_view& attr);
+
+  AttrList attrs_;
+  std::vector<AttrDef> defs_;
+  std::deque<ConstTensor> constant_data_;
+  std::vector<const ConstTensor*> constants_;
+  Side declared_, typical_;
+  OpView declared_view_, typical_view_;
+  double flops_, bytes_;
+  std::vector<int64_t> input_ids_, output_ids_;
+};
+
+// Makes the image of a node when it is asked for, and keeps it.
+class GraphImage final : public GraphView {
+ public:
+  explicit GraphImage(const msrt_graph_view& view) : view_(view) {}
+  size_t node_count() const override { return view_.node_count; }
+  NodeInfo node(size_t index) const override;
+
+ private:
+  const msrt_graph_view view_;
+  mutable std::map<size_t, NodeImage> images_;
+};
+
+}  // namespace msrt::sdk
