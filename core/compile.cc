@@ -56,9 +56,8 @@ Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& mo
   const double view_millis = watch.Millis();
   double place_millis = 0;
   auto host = std::make_shared<const Host>(env.allocator, env.parallel, env.log);
-  auto program = RunOnTeam(*env.parallel, [&] {
-    return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis);
-  });
+  auto program = RunOnTeam(*env.parallel,
+                           [&] { return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
   times->place += view_millis + place_millis;
   times->compile += watch.Millis() - view_millis - place_millis;
@@ -127,8 +126,8 @@ Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, co
   return entry.bindings->Get(request, [&] { return Bind(*entry.program, model.module, *model.environment->evaluator, request); });
 }
 
-Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_ptr<const EntryProgram>& failed, const std::string& delegate,
-                    const Status& why) {
+Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_ptr<const EntryProgram>& failed,
+                    const std::string& delegate, const Status& why) {
   if (model.options.place.strict) return why;
   const Environment& env = *model.environment;
   ModelEntry& entry = *model.entries[index];

@@ -89,7 +89,7 @@ Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, co
 
 // A run of `failed` met a delegate that no longer works: places the entry again without it, unless another session has done so already. If
 // that cannot be (the model is strict, nobody else can run it), the error is `why` with what stood in the way.
-Status PlaceWithout(const CompiledModel& model, size_t entry, const std::shared_ptr<const EntryProgram>& failed, const std::string& delegate,
-                    const Status& why);
+Status PlaceWithout(const CompiledModel& model, size_t entry, const std::shared_ptr<const EntryProgram>& failed,
+                    const std::string& delegate, const Status& why);
 
 }  // namespace msrt

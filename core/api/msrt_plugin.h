@@ -30,7 +30,8 @@ typedef struct msrt_host_api {
   /* Memory that counts as the application's; NULL when there is none. */
   void* (*allocate)(void* host, size_t bytes, size_t alignment);
   void (*deallocate)(void* host, void* pointer, size_t bytes, size_t alignment);
-  /* Calls task(context, i) for every i in [0, count), possibly at once on several threads, and returns when all are done. */
+  /* Calls task(context, i) for every i in [0, count), possibly at once on several threads, and returns when all are done. An error
+   * has its text set already. */
   msrt_status (*parallel_for)(void* host, int64_t count, void (*task)(void* context, int64_t index), void* context);
   /* What this machine's cores do together at best, for cost models: measured if the application asked for it, else typical. */
   double flops_per_second; /* f32, a multiply-add counts two */
@@ -177,7 +178,8 @@ typedef struct msrt_device_api {
   uint32_t reserved;
   double launch_seconds; /* paid whenever the work of the program comes back to this device */
   msrt_status (*memory)(void* self, size_t* capacity_bytes); /* SIZE_MAX: as much as one likes */
-  msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out); /* aligned to 64; the host never dereferences it */
+  /* Aligned to 64. The host never dereferences it. */
+  msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
   void (*deallocate)(void* self, void* pointer, size_t bytes);
   msrt_status (*stream_create)(void* self, const msrt_host_api* host, void** stream);
   void (*stream_destroy)(void* self, void* stream); /* the stream is idle */
@@ -199,7 +201,8 @@ typedef struct msrt_delegate_api {
   const char* name;    /* [a-z0-9_]+ */
   msrt_status (*query)(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink);
   /* The graph outlives the kernel. */
-  msrt_status (*compile)(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** kernel);
+  msrt_status (*compile)(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate,
+                         void** kernel);
   void (*kernel_destroy)(void* self, void* kernel);
   size_t (*kernel_bytes)(void* self, const void* kernel); /* packed weights; may be NULL */
   msrt_status (*bind)(void* self, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t node_count, void** bound);

@@ -45,8 +45,8 @@ struct BoundStep {
 struct Binding {
   size_t begin_step = 0, end_step = 0;  // of the program
   std::vector<BoundStep> steps;
-  std::vector<Location> places;    // by buffer
-  std::vector<Type> output_types;  // of the graph; concrete once the last step is bound
+  std::vector<Location> places;                   // by buffer
+  std::vector<Type> output_types;                 // of the graph; concrete once the last step is bound
   size_t arena_bytes = 0, lower_bound_bytes = 0;  // of the host
   std::vector<size_t> device_arena_bytes;         // by device; empty where only the host works
   std::vector<uint32_t> event_counts;             // by device

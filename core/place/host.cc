@@ -16,12 +16,15 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log)
     const int32_t known = std::clamp<int32_t>(level, MSRT_LOG_ERROR, MSRT_LOG_DEBUG);
     static_cast<Host*>(host)->log_(static_cast<LogLevel>(known), line);
   };
-  api_.allocate = [](void* host, size_t bytes, size_t alignment) { return static_cast<Host*>(host)->allocator_->Allocate(bytes, alignment); };
+  api_.allocate = [](void* host, size_t bytes, size_t alignment) {
+    return static_cast<Host*>(host)->allocator_->Allocate(bytes, alignment);
+  };
   api_.deallocate = [](void* host, void* pointer, size_t bytes, size_t alignment) {
     static_cast<Host*>(host)->allocator_->Free(pointer, bytes, alignment);
   };
   api_.parallel_for = [](void* host, int64_t count, void (*task)(void*, int64_t), void* context) -> msrt_status {
     const Status status = static_cast<Host*>(host)->parallel_->Run(count, [&](int64_t i) { task(context, i); });
+    if (!status.ok()) KeepFailure(status.message().c_str());
     return static_cast<msrt_status>(status.code());
   };
 }
@@ -41,7 +44,8 @@ Status TakeFailure(msrt_status code, std::string_view delegate) {
   const bool known = code > 0 && code <= static_cast<msrt_status>(Code::kInternal);
   if (!text.empty()) return Status(known ? static_cast<Code>(code) : Code::kDelegate, text);
   if (code == MSRT_OUT_OF_MEMORY) return MakeStatus(Code::kOutOfMemory, "delegate ", delegate, ": out of memory");
-  return MakeStatus(known ? static_cast<Code>(code) : Code::kDelegate, "delegate ", delegate, " failed without saying why (status ", code, ")");
+  return MakeStatus(known ? static_cast<Code>(code) : Code::kDelegate, "delegate ", delegate, " failed without saying why (status ", code,
+                    ")");
 }
 
 }  // namespace msrt

@@ -130,7 +130,8 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
   uint16_t device = 0;
   if (delegates_[d]->device() != nullptr && !answer.candidates.empty()) {
     if (devices_.size() == kMaxDevices) {
-      for (Candidate& c : answer.candidates) refusals_[c.nodes[0]].emplace_back(name, StrCat("there are already ", kMaxDevices, " devices"));
+      for (Candidate& c : answer.candidates)
+        refusals_[c.nodes[0]].emplace_back(name, StrCat("there are already ", kMaxDevices, " devices"));
       return;
     }
     device = static_cast<uint16_t>(devices_.size());
@@ -232,7 +233,8 @@ Result<AssignProblem> Placer::MakeProblem(std::vector<uint32_t>* option_of) cons
       option.inputs.emplace_back(IndexOf(v), TensorState{o.device, o.candidate.input_layouts[i]});
     }
     for (size_t i = 0; i < border.outputs.size(); ++i) {
-      if (border.outputs[i] != kNoValue) option.outputs.emplace_back(IndexOf(border.outputs[i]), TensorState{o.device, o.candidate.output_layouts[i]});
+      if (border.outputs[i] != kNoValue)
+        option.outputs.emplace_back(IndexOf(border.outputs[i]), TensorState{o.device, o.candidate.output_layouts[i]});
     }
     problem.options.push_back(std::move(option));
     option_of->push_back(c);

@@ -45,7 +45,8 @@ struct Placement {
 // Asks every delegate once and then makes placements, again and again as candidates turn out not to compile. All arguments outlive it.
 class Placer {
  public:
-  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options);
+  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+         const PlaceOptions& options);
   // Once, before the first Place.
   Status Query();
   Result<Placement> Place() const;

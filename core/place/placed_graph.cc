@@ -171,7 +171,8 @@ void PlacedGraph::AddAttrs(const Node& node, msrt_node_view* view) {
     // Only single values have defaults; what an absent list or tensor means is the op's own affair.
     if (def.kind == AttrKind::kInt) a.ints = &def.default_int;
     else if (def.kind == AttrKind::kFloat) a.floats = &def.default_float;
-    else if (def.kind == AttrKind::kString) a.strings = Keep<const char*>({def.default_string.empty() ? "" : def.default_string.data()}, &strings_);
+    else if (def.kind == AttrKind::kString)
+      a.strings = Keep<const char*>({def.default_string.empty() ? "" : def.default_string.data()}, &strings_);
     else continue;
     attrs.push_back(a);
   }

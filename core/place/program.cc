@@ -91,7 +91,8 @@ class ProgramMaker {
   }
 
   void GiveUp(int32_t delegate, const Status& status) {
-    log_(LogLevel::kWarning, "delegate ", delegates_[static_cast<size_t>(delegate)]->name(), ": ", status.message(), "; placing again without it");
+    log_(LogLevel::kWarning, "delegate ", delegates_[static_cast<size_t>(delegate)]->name(), ": ", status.message(),
+         "; placing again without it");
     placer_.BanDelegate(delegate, status.message());
   }
 

@@ -33,8 +33,8 @@ enum class StepKind : uint8_t {
 
 struct Step {
   StepKind kind;
-  uint16_t device = 0;  // whose stream it runs on; 0: the host does it at once
-  uint32_t node = 0;    // the last that it runs; for transfers the one they were made for
+  uint16_t device = 0;          // whose stream it runs on; 0: the host does it at once
+  uint32_t node = 0;            // the last that it runs; for transfers the one they were made for
   std::vector<uint32_t> nodes;  // that it runs; none for transfers
   Kernel kernel;
   std::string delegate;  // kernels: its name

@@ -48,8 +48,8 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
       inputs.push_back(Need(n, v, {placed.device, c.input_layouts[i]}));
     }
   }
-  Step step{StepKind::kKernel, placed.device, n, placed.nodes, std::move(kernel), std::string(delegate), c.algorithm, std::move(inputs), {},
-            c.in_place};
+  Step step{StepKind::kKernel, placed.device,     n,  placed.nodes, std::move(kernel), std::string(delegate),
+            c.algorithm,       std::move(inputs), {}, c.in_place};
   for (size_t i = 0; i < border.outputs.size(); ++i) {
     step.outputs.push_back(Produce(border.outputs[i], {placed.device, c.output_layouts[i]}));
   }

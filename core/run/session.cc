@@ -303,9 +303,7 @@ class Session::Impl {
     return nullptr;
   }
 
-  std::byte* ArenaOf(uint16_t device, uint32_t depth) const {
-    return device == 0 ? arenas_[depth].data() : devices_.arena(device, depth);
-  }
+  std::byte* ArenaOf(uint16_t device, uint32_t depth) const { return device == 0 ? arenas_[depth].data() : devices_.arena(device, depth); }
 
   uint32_t NodeOf(const BoundStep& step) const { return placed_->program->steps[step.step].node; }
 
@@ -430,8 +428,8 @@ class Session::Impl {
   BindRequest request_;
   std::shared_ptr<const Binding> binding_;
   DeviceWork devices_;
-  std::string failed_delegate_;   // whose kernel failed in the run in progress
-  std::vector<void*> pointers_;   // of the step in progress
+  std::string failed_delegate_;  // whose kernel failed in the run in progress
+  std::vector<void*> pointers_;  // of the step in progress
   std::vector<StepTime> profile_;
   size_t arena_lower_bound_ = 0;
   bool has_results_ = false;

@@ -21,6 +21,8 @@
 namespace msrt {
 namespace {
 
+using namespace sdk;
+
 using testing::AllOpCases;
 using testing::OpCase;
 

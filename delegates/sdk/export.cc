@@ -10,7 +10,8 @@ namespace msrt::sdk {
 namespace {
 
 msrt_status Report(const msrt_host_api& host, const Status& status) {
-  if (!status.ok()) host.fail(host.host, status.message().c_str());
+  // An error of the host's own that is passed back has its text already.
+  if (!status.ok() && !status.message().empty()) host.fail(host.host, status.message().c_str());
   return static_cast<msrt_status>(status.code());
 }
 
@@ -41,7 +42,7 @@ class HostParallel final : public ParallelFor {
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
     const auto call = [](void* context, int64_t index) { (*static_cast<FunctionRef<void(int64_t)>*>(context))(index); };
     const auto code = static_cast<Code>(host_->parallel_for(host_->host, count, call, &task));
-    return code == Code::kOk ? OkStatus() : MakeStatus(code, "a parallel task failed");
+    return code == Code::kOk ? OkStatus() : Status(code, "");
   }
 
  private:
@@ -131,7 +132,8 @@ struct BoundNode {
 // All but the data of inputs and outputs.
 void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
   const auto view = [](const Type& type, Layout layout) { return TensorView{type.dtype, type.dims, layout, nullptr}; };
-  for (size_t i = 0; i < op.input_count(); ++i) bound->views.push_back(op.has_input(i) ? view(op.input(i), c.input_layouts[i]) : TensorView{});
+  for (size_t i = 0; i < op.input_count(); ++i)
+    bound->views.push_back(op.has_input(i) ? view(op.input(i), c.input_layouts[i]) : TensorView{});
   bound->inputs = bound->views.size();
   for (size_t i = 0; i < op.output_count(); ++i) {
     bound->views.push_back(op.has_output(i) ? view(op.output(i), c.output_layouts[i]) : TensorView{});

@@ -14,16 +14,26 @@ ConstTensor Borrowed(const msrt_shape& shape, const void* data) {
 
 AttrValue ValueOf(const msrt_attr_view& a) {
   switch (static_cast<AttrKind>(a.kind)) {
-    case AttrKind::kInt: return a.ints[0];
-    case AttrKind::kFloat: return a.floats[0];
-    case AttrKind::kString: return std::string(a.strings[0]);
-    case AttrKind::kInts: return std::vector<int64_t>(a.ints, a.ints + a.count);
-    case AttrKind::kFloats: return std::vector<double>(a.floats, a.floats + a.count);
-    case AttrKind::kStrings: return std::vector<std::string>(a.strings, a.strings + a.count);
-    case AttrKind::kDType: return static_cast<DType>(a.dtype);
-    case AttrKind::kTensor: return Borrowed(a.tensor_shape, a.tensor_data);
-    case AttrKind::kGraph: return GraphRef{static_cast<uint32_t>(a.ints[0])};
-    case AttrKind::kGraphs: break;
+    case AttrKind::kInt:
+      return a.ints[0];
+    case AttrKind::kFloat:
+      return a.floats[0];
+    case AttrKind::kString:
+      return std::string(a.strings[0]);
+    case AttrKind::kInts:
+      return std::vector<int64_t>(a.ints, a.ints + a.count);
+    case AttrKind::kFloats:
+      return std::vector<double>(a.floats, a.floats + a.count);
+    case AttrKind::kStrings:
+      return std::vector<std::string>(a.strings, a.strings + a.count);
+    case AttrKind::kDType:
+      return static_cast<DType>(a.dtype);
+    case AttrKind::kTensor:
+      return Borrowed(a.tensor_shape, a.tensor_data);
+    case AttrKind::kGraph:
+      return GraphRef{static_cast<uint32_t>(a.ints[0])};
+    case AttrKind::kGraphs:
+      break;
   }
   std::vector<GraphRef> refs;
   for (size_t i = 0; i < a.count; ++i) refs.push_back({static_cast<uint32_t>(a.ints[i])});

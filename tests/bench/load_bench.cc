@@ -34,7 +34,7 @@ Status BindNewShapes(const CompiledModel& model, std::vector<double>* millis) {
   for (int64_t batch = 2; batch < 34; ++batch) {
     const BindRequest request{{Type::Tensor(DType::kF32, {batch, 3, 224, 224})}, {}};
     const StopWatch watch;
-    MSRT_RETURN_IF_ERROR(BindingFor(model, 0, request).status());
+    MSRT_RETURN_IF_ERROR(BindingFor(model, *model.entries[0]->current(), request).status());
     millis->push_back(watch.Millis());
   }
   return OkStatus();

@@ -10,8 +10,8 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
 file(RENAME ${WORK}/first ${WORK}/prefix)
 
 file(GLOB_RECURSE headers RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/*)
-if(NOT headers STREQUAL "msrt.h")
-  message(FATAL_ERROR "msrt.h alone should be installed, but: ${headers}")
+if(NOT headers STREQUAL "msrt.h;msrt_plugin.h")
+  message(FATAL_ERROR "msrt.h and msrt_plugin.h alone should be installed, but: ${headers}")
 endif()
 
 run(${CMAKE_COMMAND} -DREADME=${SOURCE}/README.md -DOUT=${WORK}/readme.c -P ${SOURCE}/tests/install/extract_c.cmake)

@@ -179,7 +179,7 @@ TEST(ZooMemory, ArenaStaysNearItsLowerBound) {
     BindRequest request;
     const Graph& graph = (*model)->module.main();
     for (ValueId v : graph.inputs) request.inputs.push_back(Type::Tensor(graph.value(v).type.dtype, n.input));
-    const auto binding = BindingFor(**model, 0, request);
+    const auto binding = BindingFor(**model, *(*model)->entries[0]->current(), request);
     ASSERT_TRUE(binding.ok()) << binding.status().message();
     const double ratio = static_cast<double>((*binding)->arena_bytes) / static_cast<double>((*binding)->lower_bound_bytes);
     std::printf("%-12s arena %8.3f MB, %.4f of its lower bound\n", n.name, static_cast<double>((*binding)->arena_bytes) * 1e-6, ratio);
