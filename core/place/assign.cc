@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/place/assign_model.h"
-#include "core/solve/choice.h"
+#include "core/place/assign_choices.h"
 
 namespace msrt {
 namespace {
 
-bool IsAmount(double x) { return x >= 0 && x < std::numeric_limits<double>::infinity(); }
-bool IsRate(double x) { return x > 0; }
+// Far beyond any machine, and no sum or quotient of them comes near what the solver takes for forbidden.
+constexpr double kMost = 1e30;
+bool IsAmount(double x) { return x >= 0 && x <= kMost; }
+bool IsRate(double x) { return x >= 1 / kMost; }
 
 bool Ascending(std::span<const uint32_t> nodes) {
   return std::adjacent_find(nodes.begin(), nodes.end(), std::greater_equal<>()) == nodes.end();
@@ -90,19 +91,19 @@ Status Check(const AssignProblem& problem) {
 
 // Lists of numbers by a key below `keys`, in one piece. `each(emit)` calls emit(key, number) for everything, the same way twice.
 template <typename Each>
-NodeChoices ListBy(uint32_t keys, const Each& each) {
-  NodeChoices lists;
+ListsByNode ListBy(uint32_t keys, const Each& each) {
+  ListsByNode lists;
   lists.first.assign(keys + 1, 0);
   each([&](uint32_t key, uint32_t) { ++lists.first[key + 1]; });
   for (uint32_t k = 0; k < keys; ++k) lists.first[k + 1] += lists.first[k];
-  lists.options.resize(lists.first[keys]);
+  lists.numbers.resize(lists.first[keys]);
   std::vector<uint32_t> next(lists.first.begin(), lists.first.end() - 1);
-  each([&](uint32_t key, uint32_t number) { lists.options[next[key]++] = number; });
+  each([&](uint32_t key, uint32_t number) { lists.numbers[next[key]++] = number; });
   return lists;
 }
 
 std::vector<uint32_t> RefusedOptions(const AssignProblem& problem) {
-  const NodeChoices made_by = ListBy(problem.node_count, [&](const auto& emit) {
+  const ListsByNode made_by = ListBy(problem.node_count, [&](const auto& emit) {
     for (uint32_t v = 0; v < problem.values.size(); ++v) {
       if (problem.values[v].producer >= 0) emit(static_cast<uint32_t>(problem.values[v].producer), v);
     }
@@ -123,10 +124,10 @@ bool NoBetter(const AssignOption& option, const AssignOption& than) {
          option.device == than.device && option.nodes == than.nodes && option.inputs == than.inputs && option.outputs == than.outputs;
 }
 
-NodeChoices MakeChoices(const AssignProblem& problem, std::span<const uint32_t> refused) {
+ListsByNode MakeChoices(const AssignProblem& problem, std::span<const uint32_t> refused) {
   std::vector<bool> left_out(problem.options.size());
   for (uint32_t o : refused) left_out[o] = true;
-  const NodeChoices by_last = ListBy(problem.node_count, [&](const auto& emit) {
+  const ListsByNode by_last = ListBy(problem.node_count, [&](const auto& emit) {
     for (uint32_t o = 0; o < problem.options.size(); ++o) {
       if (!left_out[o]) emit(problem.options[o].nodes.back(), o);
     }
@@ -146,23 +147,19 @@ NodeChoices MakeChoices(const AssignProblem& problem, std::span<const uint32_t> 
   });
 }
 
-uint32_t IndexOf(std::span<const uint32_t> options, uint32_t option) {
-  return static_cast<uint32_t>(std::find(options.begin(), options.end(), option) - options.begin());
-}
-
 // The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ.
-void AddGroups(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model) {
+void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
+  std::vector<double> cells;
   for (uint32_t last = 0; last < problem.node_count; ++last) {
     for (uint32_t o : choices.of(last)) {
       const std::vector<uint32_t>& nodes = problem.options[o].nodes;
       if (nodes.back() != last) continue;
       for (size_t i = 0; i + 1 < nodes.size(); ++i) {
-        const uint32_t row = IndexOf(choices.of(nodes[i]), o), column = IndexOf(choices.of(nodes[i + 1]), o);
-        const uint32_t rows = model->choice_count(nodes[i]), columns = model->choice_count(nodes[i + 1]);
-        std::span<double> cells = model->AddTable(nodes[i], nodes[i + 1]);
-        for (uint32_t r = 0; r < rows; ++r) cells[r * columns + column] = kForbidden;
-        for (uint32_t c = 0; c < columns; ++c) cells[row * columns + c] = kForbidden;
-        cells[row * columns + column] = 0;
+        cells.clear();
+        for (uint32_t a : choices.of(nodes[i])) {
+          for (uint32_t b : choices.of(nodes[i + 1])) cells.push_back((a == o) == (b == o) ? 0 : kForbidden);
+        }
+        out->AddEdge(nodes[i], nodes[i + 1], cells);
       }
     }
   }
@@ -170,31 +167,22 @@ void AddGroups(const AssignProblem& problem, const NodeChoices& choices, AssignM
 
 // The nodes as variables, with what `cost` says of an option.
 template <typename CostOfOption>
-AssignModel NodeVariables(const AssignProblem& problem, const NodeChoices& choices, const CostOfOption& cost) {
-  AssignModel model;
+ChoiceProblem NodeVariables(const AssignProblem& problem, const ListsByNode& choices, const CostOfOption& cost) {
+  ChoiceProblem out;
+  std::vector<double> costs;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
-    const std::span<const uint32_t> options = choices.of(n);
-    const std::span<double> costs = model.costs(model.AddVariable(static_cast<uint32_t>(options.size())));
-    for (size_t i = 0; i < options.size(); ++i) {
-      const AssignOption& option = problem.options[options[i]];
-      costs[i] = option.nodes.back() == n ? cost(option) : 0;
-    }
+    costs.clear();
+    for (uint32_t o : choices.of(n)) costs.push_back(problem.options[o].nodes.back() == n ? cost(problem.options[o]) : 0);
+    out.AddNode(costs);
   }
-  AddGroups(problem, choices, &model);
-  return model;
-}
-
-ChoiceProblem ToChoiceProblem(AssignModel& model) {
-  ChoiceProblem problem;
-  for (uint32_t i = 0; i < model.variable_count(); ++i) problem.AddNode(model.costs(i));
-  for (const AssignModel::Table& t : model.tables()) problem.AddEdge(t.a, t.b, model.cells(t));
-  return problem;
+  AddGroups(problem, choices, &out);
+  return out;
 }
 
 double MemoryOn(const AssignOption& option, size_t device) { return option.device == device ? option.memory_bytes : 0; }
 
 // Caps that could be passed at all.
-void AddCaps(const AssignProblem& problem, const NodeChoices& choices, ChoiceProblem* out) {
+void AddCaps(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
   for (size_t d = 0; d < problem.device_caps.size(); ++d) {
     if (std::isinf(problem.device_caps[d])) continue;
     std::vector<std::pair<uint32_t, std::vector<double>>> uses;
@@ -213,24 +201,23 @@ void AddCaps(const AssignProblem& problem, const NodeChoices& choices, ChoicePro
 
 // Caps that bind are branched on, and each branch solves the whole: this many keep a large graph within a fraction of a second and
 // leave a gap of less than 0.1 % there, while small ones are solved to the end.
-SolveOptions OptionsFor(uint32_t variables) {
+SolveOptions OptionsFor(const ChoiceProblem& problem) {
   SolveOptions options;
-  options.max_branches = std::clamp<int64_t>(80000 / std::max(variables, 1u), 16, options.max_branches);
+  options.max_branches = std::clamp<int64_t>(80000 / std::max(problem.graph().node_count(), 1u), 16, options.max_branches);
   return options;
 }
 
-ChoiceSolution SolveWithin(const ChoiceProblem& problem, uint32_t variables) {
-  ChoiceSolution solution = Solve(problem, OptionsFor(variables));
+ChoiceSolution SolveInTime(const ChoiceProblem& problem) {
+  ChoiceSolution solution = Solve(problem, OptionsFor(problem));
   // Any plan is worth more time than none.
   if (!solution.feasible && solution.lower_bound < kForbidden) solution = Solve(problem);
   return solution;
 }
 
 // Why there is no plan.
-Status NoPlan(const AssignProblem& problem, const NodeChoices& choices, const ChoiceSolution& solution) {
+Status NoPlan(const AssignProblem& problem, const ListsByNode& choices, const ChoiceSolution& solution) {
   for (size_t d = 0; d < problem.device_caps.size(); ++d) {
-    AssignModel memory = NodeVariables(problem, choices, [&](const AssignOption& option) { return MemoryOn(option, d); });
-    const ChoiceSolution least = Solve(ToChoiceProblem(memory));
+    const ChoiceSolution least = Solve(NodeVariables(problem, choices, [&](const AssignOption& option) { return MemoryOn(option, d); }));
     if (!least.feasible) return Unsupported("no set of options covers every node once; offer each node alone as well");
     if (least.lower_bound > problem.device_caps[d]) {
       return LimitExceeded("device ", d, " needs at least ", least.lower_bound, " bytes and its cap is ", problem.device_caps[d],
@@ -249,26 +236,25 @@ Result<Assignment> Assign(const AssignProblem& problem) {
   MSRT_RETURN_IF_ERROR(Check(problem));
   Assignment plan;
   plan.refused = RefusedOptions(problem);
-  const NodeChoices choices = MakeChoices(problem, plan.refused);
+  const ListsByNode choices = MakeChoices(problem, plan.refused);
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     if (choices.of(n).empty()) return Unsupported("node ", n, " has no option that may be chosen; allow a delegate that can run it");
   }
-  AssignModel model = NodeVariables(problem, choices, [](const AssignOption& option) { return option.seconds; });
-  AddTransfers(problem, choices, &model);
-  AddLaunches(problem, choices, &model);
-  ChoiceProblem choice_problem = ToChoiceProblem(model);
+  ChoiceProblem choice_problem = NodeVariables(problem, choices, [](const AssignOption& option) { return option.seconds; });
+  const double unavoidable = AddTransfers(problem, choices, &choice_problem);
+  AddLaunches(problem, choices, &choice_problem);
   AddCaps(problem, choices, &choice_problem);
-  const ChoiceSolution solution = SolveWithin(choice_problem, model.variable_count());
+  const ChoiceSolution solution = SolveInTime(choice_problem);
   if (!solution.feasible) return NoPlan(problem, choices, solution);
 
   for (uint32_t n = 0; n < problem.node_count; ++n) plan.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
   plan.seconds = SecondsOf(problem, plan.option_of_node);
-  const double modelled = solution.cost + model.constant();
+  const double modelled = solution.cost + unavoidable;
   if (!(std::abs(modelled - plan.seconds) <= 1e-9 * plan.seconds)) {
     return InternalError("the plan takes ", plan.seconds, " s but was chosen for ", modelled, " s");
   }
   plan.optimal = solution.optimal;
-  plan.lower_bound = plan.optimal ? plan.seconds : std::min(plan.seconds, solution.lower_bound + model.constant());
+  plan.lower_bound = plan.optimal ? plan.seconds : std::min(plan.seconds, solution.lower_bound + unavoidable);
   return plan;
 }
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "core/place/assign.h"
-#include "core/place/assign_model.h"
+#include "core/place/assign_choices.h"
 
 namespace msrt {
 namespace {

@@ -1,11 +1,11 @@
-// Launches as pairwise costs: each step that may be launched is tied to the one before it in program order.
+// Launches as pairwise costs: each node where a delegate may be launched is tied to the one before it in program order.
 //
-// A node where every choice is a step of some delegate is tied by itself. Where some choices leave the launch as it was (host work, the
-// earlier nodes of a group) a variable of its own says who takes over or, if nobody does, who goes on.
+// A node where every choice is some delegate's is tied by itself. Where some choices leave the launch as it was (host work, a group that
+// runs later) a variable of its own says who takes over or, if nobody does, who goes on. A group that nothing can come in between of
+// might as well be launched at its first node: all its nodes are then its delegate's, and no such variable is needed.
 #include <algorithm>
 
-#include "core/place/assign_model.h"
-#include "core/solve/choice.h"
+#include "core/place/assign_choices.h"
 
 namespace msrt {
 namespace {
@@ -16,23 +16,29 @@ constexpr Launcher kNobody = UINT32_MAX;  // before the first step; as a choice:
 
 class LaunchChain {
  public:
-  LaunchChain(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model)
-      : problem_(problem), choices_(choices), model_(*model) {
+  LaunchChain(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out)
+      : problem_(problem), choices_(choices), out_(*out) {
     uint32_t free = kNobody;
     for (uint32_t d = 0; d < problem.launch_seconds.size(); ++d) {
       if (problem.launch_seconds[d] == 0 && free == kNobody) free = d;
       launcher_of_.push_back(problem.launch_seconds[d] == 0 ? free : d);
     }
+    may_launch_before_.push_back(0);
+    for (uint32_t n = 0; n < problem.node_count; ++n) {
+      const std::span<const uint32_t> options = choices.of(n);
+      const bool may_launch = std::any_of(options.begin(), options.end(), [&](uint32_t o) {
+        return problem.options[o].nodes.back() == n && problem.options[o].delegate != kHostWork;
+      });
+      may_launch_before_.push_back(may_launch_before_[n] + may_launch);
+    }
+    runs_through_.resize(problem.options.size());
+    for (uint32_t o = 0; o < problem.options.size(); ++o) runs_through_[o] = RunsThrough(problem.options[o].nodes);
   }
 
   void Add() {
     for (uint32_t n = 0; n < problem_.node_count; ++n) {
       steps_.clear();
-      for (uint32_t o : choices_.of(n)) {
-        const AssignOption& option = problem_.options[o];
-        const bool is_step = option.nodes.back() == n && option.delegate != kHostWork;
-        steps_.push_back(is_step ? launcher_of_[option.delegate] : kNobody);
-      }
+      for (uint32_t o : choices_.of(n)) steps_.push_back(TakesOver(o, n));
       const auto passing = std::count(steps_.begin(), steps_.end(), kNobody);
       if (passing == static_cast<std::ptrdiff_t>(steps_.size())) continue;
       if (passing == 0) {
@@ -44,6 +50,18 @@ class LaunchChain {
   }
 
  private:
+  bool MayLaunch(uint32_t n) const { return may_launch_before_[n + 1] != may_launch_before_[n]; }
+  // No other delegate can be launched between the first and the last of a group's nodes.
+  bool RunsThrough(std::span<const uint32_t> nodes) const {
+    const auto own = std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return MayLaunch(n); });
+    return own == may_launch_before_[nodes.back() + 1] - may_launch_before_[nodes.front()];
+  }
+  Launcher TakesOver(uint32_t o, uint32_t n) const {
+    const AssignOption& option = problem_.options[o];
+    if (option.delegate == kHostWork) return kNobody;
+    return option.nodes.back() == n || (runs_through_[o] && MayLaunch(n)) ? launcher_of_[option.delegate] : kNobody;
+  }
+
   // A variable over who takes over and who goes on.
   void AddPassing(uint32_t n) {
     std::vector<Launcher> takes_over, running;
@@ -58,11 +76,12 @@ class LaunchChain {
       takes_over.push_back(kNobody);
       running.push_back(l);
     }
-    const uint32_t variable = model_.AddVariable(static_cast<uint32_t>(running.size()));
-    std::span<double> cells = model_.AddTable(n, variable);
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      for (size_t j = 0; j < running.size(); ++j) cells[i * running.size() + j] = steps_[i] == takes_over[j] ? 0 : kForbidden;
+    const uint32_t variable = out_.AddNode(std::vector<double>(running.size()));
+    cells_.clear();
+    for (Launcher step : steps_) {
+      for (Launcher l : takes_over) cells_.push_back(step == l ? 0 : kForbidden);
     }
+    out_.AddEdge(n, variable, cells_);
     Tie(variable, takes_over, running);
   }
 
@@ -72,35 +91,39 @@ class LaunchChain {
       if (takes_over[choice] == kNobody) return before == running[choice] ? 0 : kForbidden;
       return before == takes_over[choice] ? 0 : problem_.launch_seconds[takes_over[choice]];
     };
-    const bool known =
-        std::all_of(previous_running_.begin(), previous_running_.end(), [&](Launcher l) { return l == previous_running_[0]; });
+    const Launcher first = previous_running_[0];
+    const bool known = std::all_of(previous_running_.begin(), previous_running_.end(), [&](Launcher l) { return l == first; });
+    if (known) previous_running_.resize(1);
+    cells_.clear();
+    for (Launcher before : previous_running_) {
+      for (size_t choice = 0; choice < running.size(); ++choice) cells_.push_back(cost(before, choice));
+    }
     if (known) {
-      std::span<double> costs = model_.costs(variable);
-      for (size_t j = 0; j < running.size(); ++j) costs[j] += cost(previous_running_[0], j);
+      out_.AddCosts(variable, cells_);
     } else {
-      std::span<double> cells = model_.AddTable(previous_, variable);
-      for (size_t i = 0; i < previous_running_.size(); ++i) {
-        for (size_t j = 0; j < running.size(); ++j) cells[i * running.size() + j] = cost(previous_running_[i], j);
-      }
+      out_.AddEdge(previous_, variable, cells_);
     }
     previous_ = variable;
     previous_running_.assign(running.begin(), running.end());
   }
 
   const AssignProblem& problem_;
-  const NodeChoices& choices_;
-  AssignModel& model_;
-  std::vector<Launcher> launcher_of_;  // by delegate
-  std::vector<Launcher> steps_;        // by choice of the node at hand
-  uint32_t previous_ = 0;              // the variable tied last
+  const ListsByNode& choices_;
+  ChoiceProblem& out_;
+  std::vector<Launcher> launcher_of_;       // by delegate
+  std::vector<int32_t> may_launch_before_;  // by node: how many nodes before it end an option of a delegate
+  std::vector<bool> runs_through_;          // by option
+  std::vector<Launcher> steps_;             // by choice of the node at hand
+  uint32_t previous_ = 0;                   // the variable tied last
   std::vector<Launcher> previous_running_ = {kNobody};
+  std::vector<double> cells_;
 };
 
 }  // namespace
 
-void AddLaunches(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model) {
+void AddLaunches(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
   const bool all_free = std::all_of(problem.launch_seconds.begin(), problem.launch_seconds.end(), [](double s) { return s == 0; });
-  if (!all_free) LaunchChain(problem, choices, model).Add();
+  if (!all_free) LaunchChain(problem, choices, out).Add();
 }
 
 }  // namespace msrt

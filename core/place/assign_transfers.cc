@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/place/assign_model.h"
-#include "core/solve/choice.h"
+#include "core/place/assign_choices.h"
 
 namespace msrt {
 namespace {
 
 constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and nobody outside reads it
 constexpr uint32_t kNoVariable = UINT32_MAX;
-// More sets than this, and a variable for each state makes smaller tables.
-constexpr size_t kMaxSets = 64;
+// Up to this many sets, one variable over them is eliminated faster than a variable for each state: for layers of attention on four
+// devices, with up to 256 sets, in half the time.
+constexpr size_t kMaxSets = 256;
 
 // The sets of states that a node wants a value in, by its choices.
 struct Reader {
@@ -23,8 +23,8 @@ struct Reader {
 
 class TransferTables {
  public:
-  TransferTables(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model)
-      : problem_(problem), choices_(choices), model_(*model) {}
+  TransferTables(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out)
+      : problem_(problem), choices_(choices), out_(*out) {}
 
   void Add(uint32_t v) {
     const AssignValue& value = problem_.values[v];
@@ -36,13 +36,15 @@ class TransferTables {
     if (readers_.empty()) {
       AddAlone(prices);
     } else if (readers_.size() == 1) {
-      AddPair(prices);
-    } else if (fixed_ || !CollectSets()) {
-      AddStateVariables(prices);
-    } else {
+      ChargeForSets(readers_[0].node, WantsOf(readers_[0]), prices);
+    } else if (CollectSets()) {
       AddSetVariable(prices);
+    } else {
+      AddStateVariables(prices);
     }
   }
+
+  double unavoidable() const { return unavoidable_; }
 
  private:
   std::span<const StateSet> WantsOf(const Reader& r) const { return {wants_.data() + r.first_want, choices_.of(r.node).size()}; }
@@ -64,6 +66,7 @@ class TransferTables {
       }
     }
     fixed_ = made_[0] != kNotMade && std::all_of(made_.begin(), made_.end(), [&](uint32_t m) { return m == made_[0]; });
+    if (fixed_) made_.resize(1);
   }
 
   // Fills always_ with the states that are wanted whatever is chosen, and readers_ with the nodes where it depends.
@@ -75,7 +78,7 @@ class TransferTables {
     wants_.clear();
     for (uint32_t node : value.readers) {
       const size_t first = wants_.size();
-      for (uint32_t o : choices_.of(node)) wants_.push_back(Want(problem_.options[o], v, node) & ~there);
+      for (uint32_t o : choices_.of(node)) wants_.push_back(Want(problem_.options[o], v) & ~there);
       const bool same =
           std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(), [&](StateSet w) { return w == wants_[first]; });
       if (same) {
@@ -87,15 +90,8 @@ class TransferTables {
     }
   }
 
-  // What a group wants is charged to the first of its nodes that reads the value.
-  StateSet Want(const AssignOption& option, uint32_t v, uint32_t node) const {
-    if (option.nodes.size() > 1) {
-      const std::vector<uint32_t>& readers = problem_.values[v].readers;
-      for (uint32_t member : option.nodes) {
-        if (member == node) break;
-        if (std::binary_search(readers.begin(), readers.end(), member)) return 0;
-      }
-    }
+  // Several nodes of a group may read the value; they want the same states, which count once.
+  static StateSet Want(const AssignOption& option, uint32_t v) {
     StateSet want = 0;
     for (const auto& [value, state] : option.inputs) {
       if (value == v) want |= SetOf(state);
@@ -108,30 +104,31 @@ class TransferTables {
     return prices.Seconds(StateAt(made), wanted);
   }
 
+  // What `variable` costs for each of its choices, by the state that the value was made in.
+  template <typename SecondsOfMadeAndChoice>
+  void Charge(uint32_t variable, size_t choices, const SecondsOfMadeAndChoice& seconds) {
+    cells_.clear();
+    for (uint32_t made : made_) {
+      for (size_t i = 0; i < choices; ++i) cells_.push_back(seconds(made, i));
+    }
+    if (fixed_) {
+      out_.AddCosts(variable, cells_);
+    } else {
+      out_.AddEdge(producer_, variable, cells_);
+    }
+  }
+  void ChargeForSets(uint32_t variable, std::span<const StateSet> sets, const TransferPrices& prices) {
+    Charge(variable, sets.size(), [&](uint32_t made, size_t i) { return Seconds(prices, made, always_ | sets[i]); });
+  }
+
   void AddAlone(const TransferPrices& prices) {
     if (fixed_) {
-      model_.AddConstant(Seconds(prices, made_[0], always_));
+      unavoidable_ += Seconds(prices, made_[0], always_);
       return;
     }
-    std::span<double> costs = model_.costs(producer_);
-    for (size_t i = 0; i < made_.size(); ++i) costs[i] += Seconds(prices, made_[i], always_);
-  }
-
-  void AddPair(const TransferPrices& prices) {
-    const std::span<const StateSet> wants = WantsOf(readers_[0]);
-    if (fixed_) {
-      std::span<double> costs = model_.costs(readers_[0].node);
-      for (size_t j = 0; j < wants.size(); ++j) costs[j] += Seconds(prices, made_[0], always_ | wants[j]);
-      return;
-    }
-    FillSeconds(prices, wants, model_.AddTable(producer_, readers_[0].node));
-  }
-
-  // A row for each choice of the producer, a column for each of `wants`.
-  void FillSeconds(const TransferPrices& prices, std::span<const StateSet> wants, std::span<double> cells) {
-    for (size_t i = 0; i < made_.size(); ++i) {
-      for (size_t j = 0; j < wants.size(); ++j) cells[i * wants.size() + j] = Seconds(prices, made_[i], always_ | wants[j]);
-    }
+    cells_.clear();
+    for (uint32_t made : made_) cells_.push_back(Seconds(prices, made, always_));
+    out_.AddCosts(producer_, cells_);
   }
 
   // The sets that may be wanted together, or false if they are too many.
@@ -140,128 +137,137 @@ class TransferTables {
     for (const Reader& reader : readers_) {
       unions_.clear();
       for (StateSet want : WantsOf(reader)) {
-        for (StateSet set : sets_) {
-          if (std::find(unions_.begin(), unions_.end(), set | want) == unions_.end()) unions_.push_back(set | want);
-        }
-        if (unions_.size() > kMaxSets) return false;
+        for (StateSet set : sets_) unions_.push_back(set | want);
       }
+      std::sort(unions_.begin(), unions_.end());
+      unions_.erase(std::unique(unions_.begin(), unions_.end()), unions_.end());
+      if (unions_.size() > kMaxSets) return false;
       sets_.swap(unions_);
     }
     return true;
   }
 
   void AddSetVariable(const TransferPrices& prices) {
-    const uint32_t variable = model_.AddVariable(static_cast<uint32_t>(sets_.size()));
-    FillSeconds(prices, sets_, model_.AddTable(producer_, variable));
+    const uint32_t variable = AddVariable(sets_.size());
+    ChargeForSets(variable, sets_, prices);
     for (const Reader& reader : readers_) {
-      const std::span<const StateSet> wants = WantsOf(reader);
-      std::span<double> cells = model_.AddTable(variable, reader.node);
-      for (size_t i = 0; i < sets_.size(); ++i) {
-        for (size_t j = 0; j < wants.size(); ++j) cells[i * wants.size() + j] = (wants[j] & ~sets_[i]) == 0 ? 0 : kForbidden;
+      cells_.clear();
+      for (StateSet set : sets_) {
+        for (StateSet want : WantsOf(reader)) cells_.push_back((want & ~set) == 0 ? 0 : kForbidden);
       }
+      out_.AddEdge(variable, reader.node, cells_);
     }
   }
 
-  // The same costs, split by what causes them: `on_host` pays for bringing the value to the host as it was made, a variable for each
-  // layout pays for having the host convert it, one for each state of a device pays for the copy there. Each needs the one before.
+  // The same costs, split by what causes them: one variable pays for bringing the value to the host as it was made, one for each layout
+  // pays for having the host convert it, one for each state of a device pays for the copy there. Each needs the one before.
   void AddStateVariables(const TransferPrices& prices) {
     StateSet states = always_;
     for (const Reader& reader : readers_) {
       for (StateSet want : WantsOf(reader)) states |= want;
     }
     const uint32_t on_host = AddOnHost(prices);
-    std::array<uint32_t, kLayoutCount> converted;
-    for (uint32_t l = 0; l < kLayoutCount; ++l) converted[l] = AddLayout(prices, states, l, on_host);
+    std::array<uint32_t, kLayoutCount> in_layout;
+    in_layout.fill(kNoVariable);
+    std::array<bool, kLayoutCount> seen = {};
     for (StateSet rest = states; rest != 0; rest &= rest - 1) {
       const auto state = static_cast<uint32_t>(std::countr_zero(rest));
-      const uint32_t layout = converted[state % kLayoutCount];
-      Demand(state, state < kLayoutCount ? layout : AddDeviceState(prices, state, layout));
+      const uint32_t layout = state % kLayoutCount;
+      if (!seen[layout]) in_layout[layout] = AddLayout(prices, layout, on_host);
+      seen[layout] = true;
+      Demand(state, state < kLayoutCount ? in_layout[layout] : AddDeviceState(prices, state, in_layout[layout]));
     }
   }
 
-  // 0: it is not needed on the host, 1: it is there. No variable where it is there anyway.
-  uint32_t AddOnHost(const TransferPrices& prices) {
-    if (std::all_of(made_.begin(), made_.end(), [](uint32_t m) { return m < kLayoutCount; })) return kNoVariable;
-    const uint32_t variable = model_.AddVariable(2);
-    ChargeByMade(variable, [&](uint32_t made) { return made < kLayoutCount || made == kNotMade ? 0 : prices.copy_from(StateAt(made)); });
+  uint32_t AddVariable(size_t choices) {
+    cells_.assign(choices, 0);
+    return out_.AddNode(cells_);
+  }
+  // Choice 0: it is not there; choice 1: it is, for `seconds` of the state that it was made in.
+  template <typename SecondsOfMade>
+  uint32_t AddPresence(const SecondsOfMade& seconds) {
+    const uint32_t variable = AddVariable(2);
+    Charge(variable, 2, [&](uint32_t made, size_t choice) { return choice == 0 || made == kNotMade ? 0 : seconds(made); });
     return variable;
   }
 
-  uint32_t AddLayout(const TransferPrices& prices, StateSet states, uint32_t layout, uint32_t on_host) {
-    StateSet uses = 0;
-    for (uint32_t s = layout; s < kMaxStates; s += kLayoutCount) uses |= StateSet{1} << s;
-    if ((states & uses) == 0) return kNoVariable;
-    const auto as_made = [&](uint32_t made) { return made != kNotMade && made % kLayoutCount == layout; };
-    if (on_host == kNoVariable && std::all_of(made_.begin(), made_.end(), as_made)) return kNoVariable;
-    const uint32_t variable = model_.AddVariable(2);
-    ChargeByMade(variable,
-                 [&](uint32_t made) { return as_made(made) || made == kNotMade ? 0 : prices.convert(static_cast<Layout>(layout)); });
+  // No variable where the value is on the host anyway.
+  uint32_t AddOnHost(const TransferPrices& prices) {
+    if (std::all_of(made_.begin(), made_.end(), [](uint32_t made) { return made < kLayoutCount; })) return kNoVariable;
+    return AddPresence([&](uint32_t made) { return made < kLayoutCount ? 0 : prices.copy_from(StateAt(made)); });
+  }
+
+  // In this layout on the host; no variable where it is so anyway.
+  uint32_t AddLayout(const TransferPrices& prices, uint32_t layout, uint32_t on_host) {
+    const auto is_made_so = [&](uint32_t made) { return made != kNotMade && made % kLayoutCount == layout; };
+    if (on_host == kNoVariable && std::all_of(made_.begin(), made_.end(), is_made_so)) return kNoVariable;
+    const uint32_t variable =
+        AddPresence([&](uint32_t made) { return is_made_so(made) ? 0 : prices.convert(static_cast<Layout>(layout)); });
     if (on_host != kNoVariable) Needs(variable, on_host);
     return variable;
   }
 
-  // 0: not there, 1: copied there, 2: made there.
+  // Choice 0: not there, 1: copied there, 2: made there.
   uint32_t AddDeviceState(const TransferPrices& prices, uint32_t state, uint32_t layout) {
     const bool made_there = std::find(made_.begin(), made_.end(), state) != made_.end();
-    const uint32_t variable = model_.AddVariable(made_there ? 3 : 2);
-    model_.costs(variable)[1] = prices.copy_to(StateAt(state));
-    if (made_there) {
-      std::span<double> cells = model_.AddTable(producer_, variable);
-      for (size_t i = 0; i < made_.size(); ++i) cells[i * 3 + 2] = made_[i] == state ? 0 : kForbidden;
-    }
+    cells_.assign(made_there ? 3 : 2, 0);
+    cells_[1] = prices.copy_to(StateAt(state));
+    const uint32_t variable = out_.AddNode(cells_);
+    if (made_there) Charge(variable, 3, [&](uint32_t made, size_t choice) { return choice < 2 || made == state ? 0 : kForbidden; });
     if (layout != kNoVariable) Needs(variable, layout);
     return variable;
   }
 
-  // Choice 1 of a variable costs what `seconds` says of the state that the value was made in.
-  template <typename SecondsOfMade>
-  void ChargeByMade(uint32_t variable, const SecondsOfMade& seconds) {
-    if (fixed_) {
-      model_.costs(variable)[1] = seconds(made_[0]);
-      return;
-    }
-    std::span<double> cells = model_.AddTable(producer_, variable);
-    for (size_t i = 0; i < made_.size(); ++i) cells[i * 2 + 1] = seconds(made_[i]);
+  size_t ChoicesOf(uint32_t variable) const { return out_.graph().choice_count(variable); }
+
+  // Choice 1 of `variable` needs choice 1 of `needed`, which has two.
+  void Needs(uint32_t variable, uint32_t needed) {
+    cells_.assign(ChoicesOf(variable) * 2, 0);
+    cells_[1 * 2 + 0] = kForbidden;
+    out_.AddEdge(variable, needed, cells_);
   }
 
-  // Choice 1 of `variable` needs choice 1 of `needed`.
-  void Needs(uint32_t variable, uint32_t needed) { model_.AddTable(variable, needed)[2] = kForbidden; }
-
-  // Whoever wants the state needs it to be there. Without a variable it always is.
+  // Whoever wants the state forbids choice 0 of its variable. Without a variable it is always there.
   void Demand(uint32_t state, uint32_t variable) {
     if (variable == kNoVariable) return;
     const StateSet set = StateSet{1} << state;
+    const size_t columns = ChoicesOf(variable);
     if ((always_ & set) != 0) {
-      model_.costs(variable)[0] = kForbidden;
+      cells_.assign(columns, 0);
+      cells_[0] = kForbidden;
+      out_.AddCosts(variable, cells_);
       return;
     }
-    const uint32_t columns = model_.choice_count(variable);
     for (const Reader& reader : readers_) {
       const std::span<const StateSet> wants = WantsOf(reader);
-      if (std::none_of(wants.begin(), wants.end(), [&](StateSet w) { return (w & set) != 0; })) continue;
-      std::span<double> cells = model_.AddTable(reader.node, variable);
-      for (size_t j = 0; j < wants.size(); ++j) cells[j * columns] = (wants[j] & set) != 0 ? kForbidden : 0;
+      cells_.assign(wants.size() * columns, 0);
+      for (size_t i = 0; i < wants.size(); ++i) cells_[i * columns] = (wants[i] & set) != 0 ? kForbidden : 0;
+      out_.AddEdge(reader.node, variable, cells_);
     }
   }
 
   const AssignProblem& problem_;
-  const NodeChoices& choices_;
-  AssignModel& model_;
+  const ListsByNode& choices_;
+  ChoiceProblem& out_;
   // Of the value at hand.
   uint32_t producer_ = 0;
-  std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where there is none
-  bool fixed_ = false;          // the same state whatever is chosen
+  std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where it is the same whatever is chosen
+  bool fixed_ = false;          // it is
   StateSet always_ = 0;
   std::vector<Reader> readers_;
   std::vector<StateSet> wants_;
   std::vector<StateSet> sets_, unions_;
+
+  double unavoidable_ = 0;
+  std::vector<double> cells_;  // of the table at hand
 };
 
 }  // namespace
 
-void AddTransfers(const AssignProblem& problem, const NodeChoices& choices, AssignModel* model) {
-  TransferTables tables(problem, choices, model);
+double AddTransfers(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
+  TransferTables tables(problem, choices, out);
   for (uint32_t v = 0; v < problem.values.size(); ++v) tables.Add(v);
+  return tables.unavoidable();
 }
 
 }  // namespace msrt

@@ -13,8 +13,10 @@ namespace {
 // Relative to the magnitude of the problem; sums of its costs in another order differ by less.
 constexpr double kRounding = 1e-12;
 
+double CostOrForbidden(double cost) { return std::abs(cost) <= kMaxCost ? cost : kForbidden; }
+
 void AppendCosts(std::span<const double> costs, std::vector<double>* out) {
-  for (double cost : costs) out->push_back(std::abs(cost) <= kMaxCost ? cost : kForbidden);
+  for (double cost : costs) out->push_back(CostOrForbidden(cost));
 }
 
 }  // namespace
@@ -24,6 +26,12 @@ uint32_t ChoiceProblem::AddNode(std::span<const double> costs) {
   AppendCosts(costs, &graph_.node_costs);
   graph_.first_choice.push_back(graph_.node_costs.size());
   return graph_.node_count() - 1;
+}
+
+void ChoiceProblem::AddCosts(uint32_t node, std::span<const double> costs) {
+  MSRT_CHECK(node < graph_.node_count() && costs.size() == graph_.choice_count(node));
+  const std::span<double> sums = graph_.costs(node);
+  for (size_t i = 0; i < costs.size(); ++i) sums[i] = CostOrForbidden(sums[i] + costs[i]);
 }
 
 void ChoiceProblem::AddEdge(uint32_t a, uint32_t b, std::span<const double> costs) {

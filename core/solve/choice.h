@@ -29,6 +29,8 @@ class ChoiceProblem {
   // One cost a choice, at least one choice; returns the node's number, counted from 0. Costs may be negative. kForbidden, and whatever
   // is no number of magnitude up to kMaxCost, forbids the choice.
   uint32_t AddNode(std::span<const double> costs);
+  // Adds to the costs of a node, one number a choice.
+  void AddCosts(uint32_t node, std::span<const double> costs);
   // Costs of pairs, one row for each choice of `a`. Requires two different nodes and a whole table. Several edges between the same
   // nodes add up. kForbidden forbids the pair.
   void AddEdge(uint32_t a, uint32_t b, std::span<const double> costs);
