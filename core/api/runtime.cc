@@ -1,11 +1,10 @@
 #include "core/api/runtime.h"
 
-#include <algorithm>
-
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
 #include "core/api/json_writer.h"
 #include "core/passes/pass.h"
+#include "core/place/plugin.h"
 #include "delegates/builtin.h"
 #include "ops/registry.h"
 
@@ -67,13 +66,7 @@ Status RuntimeObject::AddDelegates(std::span<const std::shared_ptr<const Delegat
   std::lock_guard lock(mutex_);
   auto grown = std::make_shared<GrownEnvironment>(first_);
   grown->delegates = environment_->delegates;
-  for (const auto& added : delegates) {
-    const auto same = [&](const auto& other) { return other->name() == added->name(); };
-    if (std::any_of(grown->delegates.begin(), grown->delegates.end(), same)) {
-      return InvalidArgument("the runtime has a delegate '", added->name(), "' already");
-    }
-    grown->delegates.push_back(added);
-  }
+  MSRT_RETURN_IF_ERROR(msrt::AddDelegates(delegates, &grown->delegates).Within("runtime"));
   environment_ = std::move(grown);
   info_is_current_ = false;
   return OkStatus();

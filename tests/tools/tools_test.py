@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """msconvert and msrun from the outside: what they print and write, and what they say to bad input.
 
-usage: tools_test.py BIN_DIR   (Python's standard library only)
+usage: tools_test.py BIN_DIR IDLE_PLUGIN   (Python's standard library only)
 """
 import ast
 import json
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-BIN = None
+BIN, PLUGIN = None, None
 
 
 def run(tool, *arguments):
@@ -109,6 +109,18 @@ class Tools(unittest.TestCase):
             self.assertIn(word, self.good("msrun", "run", self.model, f"--dump={stage}"))
         self.assertIn(" -> ", self.good("msrun", "run", self.model, "--explain"))
 
+    def test_plugins(self):
+        def names(*arguments):
+            return [d["name"] for d in json.loads(self.good("msrun", "info", "--json", "-", *arguments))["delegates"]]
+        self.assertIn("reference", names())
+        self.assertEqual(names("--plugin", PLUGIN), names() + ["idle"])
+        self.assertIn("delegate idle", self.good("msrun", "info", "--plugin", PLUGIN))
+        self.assertIn("idle with options 'a=b:c'", self.good("msrun", "run", self.model, "--plugin", PLUGIN + ":a=b:c", "--explain"))
+        self.bad("told to fail", "msrun", "info", "--plugin", PLUGIN + ":fail")
+        self.bad("there is a delegate 'idle' already", "msrun", "info", "--plugin", PLUGIN, "--plugin", PLUGIN)
+        self.bad("nosuch.so", "msrun", "info", "--plugin", self.path("nosuch.so"))
+        self.bad("no delegate can run it", "msrun", self.model, "--plugin", PLUGIN, "--delegate", "idle")
+
     def test_bad_input_is_named(self):
         self.bad("nosuch.msrt", "msrun", self.path("nosuch.msrt"))
         self.bad("picture", "msrun", self.model, "--shape", "picture=1x1x28x28")
@@ -132,5 +144,5 @@ class Tools(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN = sys.argv.pop(1)
+    BIN, PLUGIN = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()

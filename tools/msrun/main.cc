@@ -6,12 +6,11 @@
 #include <iostream>
 
 #include "tools/msrun/bench.h"
+#include "tools/msrun/info.h"
 #include "tools/msrun/npy.h"
 
 namespace msrt {
 namespace {
-
-using Json = nlohmann::json;
 
 int Fail(const Status& status) {
   std::cerr << "msrun: " << status.message() << "\n";
@@ -167,54 +166,23 @@ int RunOnce(const Arguments& a) {
   return status.ok() ? 0 : Fail(status);
 }
 
-Json PortJson(const Module& module, const Value& v) {
-  Json dims = Json::array();
-  for (int64_t d : v.type.dims) {
-    if (IsKnown(d)) dims.push_back(d);
-    else if (IsSymbol(d)) dims.push_back(module.symbols[SymbolOf(d)]);
-    else dims.push_back(nullptr);
+int Describe(const Arguments& a) {
+  auto info = Info(a);
+  if (!info.ok()) return Fail(info.status());
+  if (a.json.empty()) {
+    PrintInfo(*info);
+    return 0;
   }
-  return {{"name", v.name}, {"type", DTypeName(v.type.dtype)}, {"dims", v.type.rank_known ? dims : Json(nullptr)}};
+  const Status status = WriteText(a.json, info->dump(2));
+  return status.ok() ? 0 : Fail(status);
 }
 
-int Info(const Arguments& a) {
-  auto module = LoadFile(DefaultIo(), a.model);
-  if (!module.ok()) return Fail(module.status());
-  const Graph& graph = module->main();
-  Json inputs = Json::array(), outputs = Json::array(), ops = Json::object(), states = Json::array();
-  for (ValueId v : graph.inputs) inputs.push_back(PortJson(*module, graph.value(v)));
-  for (ValueId v : graph.outputs) outputs.push_back(PortJson(*module, graph.value(v)));
-  for (const StateSlot& s : module->states) states.push_back({{"name", s.name}, {"type", StrCat(s.type)}});
-  size_t weights = 0;
-  for (const Graph& g : module->graphs) {
-    for (const Node& n : g.nodes) ops[OpName(n)] = ops.value(OpName(n), 0) + 1;
-    for (uint32_t v = 0; v < g.value_count(); ++v) weights += g.value(ValueId(v)).constant ? g.value(ValueId(v)).constant->bytes.size() : 0;
-  }
-  const Json info{{"name", module->name},
-                  {"producer", module->producer},
-                  {"graphs", module->graphs.size()},
-                  {"nodes", graph.nodes.size()},
-                  {"weights_bytes", weights},
-                  {"inputs", inputs},
-                  {"outputs", outputs},
-                  {"states", states},
-                  {"ops", ops}};
-  if (!a.json.empty()) {
-    const Status status = WriteText(a.json, info.dump(2));
-    return status.ok() ? 0 : Fail(status);
-  }
-  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", module->name.c_str(), module->producer.c_str(), graph.nodes.size(),
-              module->graphs.size(), static_cast<double>(weights) * 1e-6);
-  for (const char* kind : {"inputs", "outputs", "states"}) {
-    for (const Json& port : info[kind])
-      std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(),
-                  port["type"].get<std::string>().c_str(), port.contains("dims") ? port["dims"].dump().c_str() : "");
-  }
-  for (const auto& [op, count] : ops.items()) std::printf("  %-32s %d\n", op.c_str(), count.get<int>());
-  return 0;
+void AddPluginOption(CLI::App* app, Arguments* a) {
+  app->add_option("--plugin", a->plugins, "PATH[:OPTIONS]: a shared library that brings delegates")->take_all();
 }
 
 void AddRunOptions(CLI::App* app, Arguments* a) {
+  AddPluginOption(app, a);
   app->add_option("--input", a->inputs, "NAME=FILE.npy; inputs that are not given are seeded random numbers");
   app->add_option("--shape", a->shapes, "NAME=1x3x224x224, for open dims");
   app->add_option("--threads", a->threads, "0: one for each core");
@@ -249,8 +217,9 @@ int Main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run once and show the outputs");
   run->add_option("model", a.model)->required();
   AddRunOptions(run, &a);
-  CLI::App* info = app.add_subcommand("info", "describe a model without compiling it");
-  info->add_option("model", a.model)->required();
+  CLI::App* info = app.add_subcommand("info", "describe a model without compiling it, or, without one, what can run models here");
+  info->add_option("model", a.model);
+  AddPluginOption(info, &a);
   info->add_option("--json", a.json, "as JSON; - is standard output");
 
   // The short form: anything that is not a verb or a call for help is a bench.
@@ -264,7 +233,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   }
-  return bench->parsed() ? Bench(a) : run->parsed() ? RunOnce(a) : Info(a);
+  return bench->parsed() ? Bench(a) : run->parsed() ? RunOnce(a) : Describe(a);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "core/base/half.h"
+#include "core/place/plugin.h"
 #include "delegates/builtin.h"
 #include "tools/msrun/npy.h"
 
@@ -104,22 +105,31 @@ Result<ConstTensor> RandomInput(const Value& input, const Dims& dims, std::mt199
   }
 }
 
-std::shared_ptr<Environment> MakeEnvironment(const Arguments& a) {
-  auto env = std::make_shared<Environment>();
-  env->parallel = MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
-  env->delegates = BuiltinDelegates();
-  env->evaluator = &BuiltinEvaluator();
-  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; }, LogLevel::kWarning);
-  return env;
-}
-
 Status UnknownName(const Graph& graph, const std::string& name) {
   std::string known;
   for (ValueId v : graph.inputs) StrAppend(&known, known.empty() ? "" : ", ", graph.value(v).name);
   return NotFound("the model has no input '", name, "'; it has ", known);
 }
 
+// "PATH:OPTIONS". Options may hold colons; a path cannot.
+Status AddPlugin(const std::string& text, Environment* environment) {
+  const size_t colon = text.find(':');
+  const std::string path = text.substr(0, colon), options = colon == std::string::npos ? "" : text.substr(colon + 1);
+  MSRT_ASSIGN_OR_RETURN(const Plugin plugin, LoadPlugin(path, options));
+  return AddDelegates(plugin.delegates, &environment->delegates).Within(StrCat("plugin '", path, "'"));
+}
+
 }  // namespace
+
+Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& a) {
+  auto env = std::make_shared<Environment>();
+  env->parallel = MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
+  env->delegates = BuiltinDelegates();
+  env->evaluator = &BuiltinEvaluator();
+  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; }, LogLevel::kWarning);
+  for (const std::string& plugin : a.plugins) MSRT_RETURN_IF_ERROR(AddPlugin(plugin, env.get()));
+  return std::shared_ptr<const Environment>(std::move(env));
+}
 
 std::string ShapeText(const Dims& dims) {
   std::string out;
@@ -144,7 +154,7 @@ Result<Workload> Prepare(const Arguments& a) {
   options.place.delegates = SplitCommas(a.delegates);
   options.place.exact = a.accuracy == "exact";
   options.place.strict = a.strict;
-  const std::shared_ptr<Environment> env = MakeEnvironment(a);
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   // Open dims are typical at the sizes this run will use; the names come from the model, so it is read twice where dims are open.
   for (const auto& [name, text] : shapes) {
     MSRT_ASSIGN_OR_RETURN(const Dims dims, ParseShape(text));

@@ -13,6 +13,7 @@ namespace msrt {
 struct Arguments {
   std::string model;
   std::vector<std::string> inputs, shapes;  // NAME=FILE.npy, NAME=1x3x224x224
+  std::vector<std::string> plugins;         // PATH[:OPTIONS]
   std::string delegates, accuracy = "default";
   std::vector<std::string> disabled_passes;
   int threads = 0;
@@ -33,6 +34,9 @@ struct Workload {
   std::vector<ConstTensor> inputs;
   double load_millis = 0;  // open to ready
 };
+
+// Built-in delegates and those of the plugins, threads, a log to standard error.
+Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& arguments);
 
 // Loads, compiles and makes inputs: from files where given, otherwise seeded random numbers (small token numbers for integers, ones
 // for masks). Open dims without a --shape get 1 in front, 224 in images, 128 elsewhere.
