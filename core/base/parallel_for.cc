@@ -32,11 +32,12 @@ class Serial final : public ParallelFor {
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
-// Workers wait on a condition variable between jobs (no CPU at rest) and take indices from one atomic counter. One job runs at
-// a time: a second caller waits its turn, so the machine is never oversubscribed by two runs of one pool.
+// A pool has as many slots as threads, and nobody works without one: a run holds a slot from beginning to end, and a parallel loop takes
+// what slots are free besides, for workers. So one run alone has all cores, many runs at once have a core each, and there are never more
+// threads at work than the runtime allows. Threads that wait sleep: no CPU at rest.
 class ThreadPool final : public ParallelFor {
  public:
-  explicit ThreadPool(int threads) : threads_(std::max(1, threads)) {
+  explicit ThreadPool(int threads) : threads_(std::max(1, threads)), free_slots_(threads_) {
     for (int i = 1; i < threads_; ++i) workers_.emplace_back([this] { Work(); });
   }
   ~ThreadPool() override {
@@ -44,37 +45,32 @@ class ThreadPool final : public ParallelFor {
       std::lock_guard lock(mutex_);
       stop_ = true;
     }
-    wake_.notify_all();
+    job_added_.notify_all();
     for (std::thread& w : workers_) w.join();
   }
   int threads() const override { return threads_; }
 
+  void OnTeam(FunctionRef<void()> body) override {
+    if (HasSlot()) return body();
+    const Slot slot(this);
+    body();
+  }
+
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
     if (count <= 1 || threads_ == 1 || inside_task) return RunSerially(count, task);
-    std::lock_guard turn(one_job_);
-    Job job{task, count};
-    {
-      std::lock_guard lock(mutex_);
-      job_ = &job;
-      ++job_number_;
-    }
-    wake_.notify_all();
-    job.Take();
-    {
-      std::unique_lock lock(mutex_);
-      job_ = nullptr;  // nobody joins any more
-      done_.wait(lock, [&] { return job.joined == 0; });
-    }
-    return job.out_of_memory.load() ? TaskOutOfMemory() : OkStatus();
+    Status status;
+    OnTeam([&] { status = RunWithHelpers(count, task); });
+    return status;
   }
 
  private:
   struct Job {
     FunctionRef<void(int64_t)> task;
     int64_t count;
+    int wanted;      // helpers that may still join; guarded by mutex_
+    int joined = 0;  // guarded by mutex_
     std::atomic<int64_t> next{0};
     std::atomic<bool> out_of_memory{false};
-    int joined = 0;  // guarded by mutex_
 
     void Take() {
       inside_task = true;
@@ -88,31 +84,85 @@ class ThreadPool final : public ParallelFor {
     }
   };
 
+  // The calling thread's leave to work, until the end of the scope.
+  class Slot {
+   public:
+    explicit Slot(ThreadPool* pool) : pool_(pool), outer_(slot_of_) {
+      std::unique_lock lock(pool_->mutex_);
+      pool_->slot_freed_.wait(lock, [&] { return pool_->free_slots_ > 0; });
+      --pool_->free_slots_;
+      slot_of_ = pool_;
+    }
+    ~Slot() {
+      slot_of_ = outer_;
+      std::lock_guard lock(pool_->mutex_);
+      ++pool_->free_slots_;
+      pool_->slot_freed_.notify_one();
+    }
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+   private:
+    ThreadPool* pool_;
+    ThreadPool* outer_;  // a task of one runtime may run a model of another
+  };
+
+  bool HasSlot() const { return slot_of_ == this; }
+
+  Status RunWithHelpers(int64_t count, FunctionRef<void(int64_t)> task) {
+    std::unique_lock lock(mutex_);
+    const int helpers = static_cast<int>(std::min<int64_t>(free_slots_, count - 1));
+    if (helpers == 0) {
+      lock.unlock();
+      return RunSerially(count, task);
+    }
+    free_slots_ -= helpers;
+    Job job{task, count, helpers};
+    jobs_.push_back(&job);
+    lock.unlock();
+    job_added_.notify_all();
+    job.Take();
+    lock.lock();
+    std::erase(jobs_, &job);  // nobody joins any more
+    job_left_.wait(lock, [&] { return job.joined == 0; });
+    free_slots_ += helpers;
+    slot_freed_.notify_all();
+    return job.out_of_memory.load() ? TaskOutOfMemory() : OkStatus();
+  }
+
+  Job* FindJob() const {
+    for (Job* job : jobs_) {
+      if (job->wanted > 0) return job;
+    }
+    return nullptr;
+  }
+
   void Work() {
-    uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return stop_ || (job_ != nullptr && job_number_ != seen); });
+      job_added_.wait(lock, [&] { return stop_ || FindJob() != nullptr; });
       if (stop_) return;
-      seen = job_number_;
-      Job* job = job_;
+      Job* job = FindJob();
+      --job->wanted;
       ++job->joined;
       lock.unlock();
       job->Take();
       lock.lock();
-      if (--job->joined == 0) done_.notify_all();
+      if (--job->joined == 0) job_left_.notify_all();
     }
   }
 
+  static thread_local ThreadPool* slot_of_;  // the pool whose slot the thread holds
   const int threads_;
   std::vector<std::thread> workers_;
-  std::mutex one_job_;
   std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  Job* job_ = nullptr;
-  uint64_t job_number_ = 0;
+  std::condition_variable job_added_, job_left_, slot_freed_;
+  std::vector<Job*> jobs_;
+  int free_slots_;
   bool stop_ = false;
 };
+
+thread_local ThreadPool* ThreadPool::slot_of_ = nullptr;
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -54,6 +55,34 @@ TEST_P(Backends, NestedCallsAndOtherThreads) {
   for (int t = 0; t < 4; ++t) threads.emplace_back(work);
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(calls, 4 * 50 * 13);
+}
+
+// However many sessions run, no more threads are at work than the runtime was given.
+TEST_P(Backends, NeverMoreAtWorkThanThreads) {
+  constexpr int kThreads = 2;
+  auto parallel = GetParam()(kThreads);
+  std::atomic<int> working{0}, most{0};
+  const auto busy = [&] {
+    const int now = ++working;
+    for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    --working;
+  };
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 8; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        parallel->OnTeam([&] {
+          busy();  // the serial part of a run
+          (void)parallel->Run(6, [&](int64_t) { busy(); });
+        });
+      }
+    });
+  }
+  for (std::thread& c : callers) c.join();
+  EXPECT_LE(most, kThreads);
+  EXPECT_EQ(most, kThreads) << "and the cores are used";
 }
 
 TEST_P(Backends, ExceptionsPassThroughOnTeam) {

@@ -1,0 +1,145 @@
+// What sharing a machine costs: two models in turn, many sessions at once, and a graph partitioned over delegates against one that was
+// placed by hand. All figures are ratios of times taken side by side, so that noise hits both sides; the median of the rounds counts.
+//   sharing_bench [rounds]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/conformance/pipeline.h"
+#include "tools/msconvert/zoo.h"
+
+namespace msrt::testing {
+namespace {
+
+double Median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+void Row(const char* what, const std::vector<double>& ratios) {
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  std::printf("%-64s median %.3f (%.3f to %.3f)\n", what, Median(ratios), *least, *most);
+}
+
+// A session with its inputs set: zeros, and ones for tokens.
+Result<std::unique_ptr<Session>> Ready(const std::shared_ptr<Environment>& environment, const Module& module,
+                                       const CompileOptions& options) {
+  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(environment, module, options));
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(model), 0, {}));
+  for (size_t i = 0; i < session->graph().inputs.size(); ++i) {
+    const Type& type = session->graph().value(session->graph().inputs[i]).type;
+    const auto data = std::make_shared<std::vector<std::byte>>(type.bytes());
+    MSRT_RETURN_IF_ERROR(session->SetInput(i, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
+  }
+  MSRT_RETURN_IF_ERROR(session->Run({}));
+  return session;
+}
+
+Result<double> SecondsOf(std::initializer_list<Session*> sessions, int runs) {
+  const StopWatch watch;
+  for (int run = 0; run < runs; ++run) {
+    for (Session* session : sessions) MSRT_RETURN_IF_ERROR(session->Run({}));
+  }
+  return watch.Millis() * 1e-3;
+}
+
+Status InTurn(const std::shared_ptr<Environment>& environment, int rounds) {
+  MSRT_ASSIGN_OR_RETURN(const Module first, zoo::Build("resnet18", {.batch = 1, .image = 112}));
+  MSRT_ASSIGN_OR_RETURN(const Module second, zoo::Build("mobilenetv2", {.batch = 1, .image = 128}));
+  MSRT_ASSIGN_OR_RETURN(const auto a, Ready(environment, first, {}));
+  MSRT_ASSIGN_OR_RETURN(const auto b, Ready(environment, second, {}));
+  std::vector<double> ratios;
+  constexpr int kRuns = 30;
+  for (int round = 0; round < rounds; ++round) {
+    MSRT_ASSIGN_OR_RETURN(const double a_alone, SecondsOf({a.get()}, kRuns));
+    MSRT_ASSIGN_OR_RETURN(const double in_turn, SecondsOf({a.get(), b.get()}, kRuns));
+    MSRT_ASSIGN_OR_RETURN(const double b_alone, SecondsOf({b.get()}, kRuns));
+    ratios.push_back(in_turn / (a_alone + b_alone));
+  }
+  Row("two models in turn / the sum of each alone", ratios);
+  return OkStatus();
+}
+
+Result<double> RunsPerSecond(const std::vector<std::unique_ptr<Session>>& sessions, size_t threads, int runs_in_all) {
+  std::vector<std::thread> workers;
+  std::vector<Status> statuses(threads);
+  const StopWatch watch;
+  for (size_t t = 0; t < threads; ++t) {
+    workers.emplace_back([&, t] {
+      for (int run = 0; run < runs_in_all / static_cast<int>(threads) && statuses[t].ok(); ++run) statuses[t] = sessions[t]->Run({});
+    });
+  }
+  for (std::thread& w : workers) w.join();
+  for (const Status& s : statuses) MSRT_RETURN_IF_ERROR(s);
+  return runs_in_all / (watch.Millis() * 1e-3);
+}
+
+Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* what, const Module& module, int rounds) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  MSRT_ASSIGN_OR_RETURN(auto first, Ready(environment, module, {}));
+  sessions.push_back(std::move(first));
+  for (int i = 1; i < 8; ++i) {
+    MSRT_ASSIGN_OR_RETURN(auto clone, sessions[0]->Clone());
+    for (size_t input = 0; input < clone->graph().inputs.size(); ++input) {
+      const Type& type = clone->graph().value(clone->graph().inputs[input]).type;
+      const auto data = std::make_shared<std::vector<std::byte>>(type.bytes());
+      MSRT_RETURN_IF_ERROR(clone->SetInput(input, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
+    }
+    sessions.push_back(std::move(clone));
+  }
+  std::vector<double> ratios;
+  constexpr int kRuns = 160;
+  for (int round = 0; round < rounds; ++round) {
+    MSRT_ASSIGN_OR_RETURN(const double two, RunsPerSecond(sessions, 2, kRuns));
+    MSRT_ASSIGN_OR_RETURN(const double eight, RunsPerSecond(sessions, 8, kRuns));
+    ratios.push_back(eight / two);
+  }
+  Row(what, ratios);
+  return OkStatus();
+}
+
+// Each node pinned to a delegate by its name, as a person could do it.
+Status AgainstHandPlaced(const std::shared_ptr<Environment>& environment, int rounds) {
+  MSRT_ASSIGN_OR_RETURN(const Module bert, zoo::Build("bert", {.batch = 1, .width = 128, .layers = 4, .heads = 4, .sequence = 64}));
+  MSRT_ASSIGN_OR_RETURN(const auto automatic, Ready(environment, bert, {}));
+  CompileOptions by_hand;
+  size_t on_reference = 0, on_onednn = 0;
+  const Program& program = automatic->program();
+  for (size_t n = 0; n < program.explanations.size(); ++n) {
+    const std::string& delegate = program.explanations[n].delegate;
+    if (delegate.empty()) continue;
+    (delegate == "reference" ? on_reference : on_onednn) += 1;
+    by_hand.place.pins.push_back({program.graph->nodes[n].name, "", delegate, /*exclude=*/false});
+  }
+  MSRT_ASSIGN_OR_RETURN(const auto placed, Ready(environment, bert, by_hand));
+  std::vector<double> ratios;
+  constexpr int kRuns = 40;
+  for (int round = 0; round < rounds; ++round) {
+    MSRT_ASSIGN_OR_RETURN(const double a, SecondsOf({automatic.get()}, kRuns));
+    MSRT_ASSIGN_OR_RETURN(const double b, SecondsOf({placed.get()}, kRuns));
+    ratios.push_back(a / b);
+  }
+  std::printf("bert: %zu nodes on onednn, %zu on reference\n", on_onednn, on_reference);
+  Row("partitioned automatically / placed by hand", ratios);
+  return OkStatus();
+}
+
+Status Measure(int rounds) {
+  const auto environment = TestEnvironment();
+  MSRT_RETURN_IF_ERROR(InTurn(environment, rounds));
+  MSRT_ASSIGN_OR_RETURN(const Module resnet, zoo::Build("resnet18", {.batch = 1, .image = 64}));
+  MSRT_RETURN_IF_ERROR(ManyAtOnce(environment, "runs/s of 8 threads with 8 sessions / of 2 threads with 2 (resnet18)", resnet, rounds));
+  MSRT_ASSIGN_OR_RETURN(const Module lenet, zoo::Build("lenet", {.batch = 1}));
+  MSRT_RETURN_IF_ERROR(ManyAtOnce(environment, "runs/s of 8 threads with 8 sessions / of 2 threads with 2 (lenet)", lenet, rounds));
+  return DelegateNames().size() > 1 ? AgainstHandPlaced(environment, rounds) : OkStatus();
+}
+
+}  // namespace
+}  // namespace msrt::testing
+
+int main(int argc, char** argv) {
+  const msrt::Status status = msrt::testing::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 11);
+  if (!status.ok()) std::fprintf(stderr, "sharing_bench: %s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
