@@ -5,6 +5,7 @@
 #include <queue>
 #include <utility>
 
+#include "core/solve/cell_arena.h"
 #include "core/solve/min_plus.h"
 
 namespace msrt {
@@ -54,15 +55,15 @@ class Shrinking {
 // A table over nodes, ordered by when they are eliminated: the first is the one in whose bucket it lies (its slowest dimension).
 struct Factor {
   std::vector<uint32_t> scope;
-  std::vector<double> cells;
+  const double* cells;
+  size_t row_stride;  // cells for one choice of the first node
 };
 
-// A factor as it is walked while its first node is eliminated: one stride for each node of the result, 0 where it has no such node.
+// A factor as it is walked while its first node is eliminated.
 struct Walk {
   const double* cells;
   size_t row_stride;
-  std::vector<size_t> strides;
-  bool has_last;
+  bool has_last;  // whether the last node of the result is in it
 };
 
 class Buckets {
@@ -71,18 +72,26 @@ class Buckets {
       : graph_(graph), order_(order), position_(graph.node_count()), factors_(graph.node_count()) {
     for (uint32_t i = 0; i < order.nodes.size(); ++i) position_[order.nodes[i]] = i;
     for (const ChoiceGraph::Edge& edge : graph.edges) {
-      const bool a_first = position_[edge.a] < position_[edge.b];
       const size_t rows = graph.choice_count(edge.a), columns = graph.choice_count(edge.b);
-      Factor factor{{a_first ? edge.a : edge.b, a_first ? edge.b : edge.a}, std::vector<double>(rows * columns)};
-      if (a_first) std::copy_n(graph.table(edge), rows * columns, factor.cells.data());
-      else Transpose(graph.table(edge), rows, columns, factor.cells.data());
-      factors_[factor.scope[0]].push_back(std::move(factor));
+      if (position_[edge.a] < position_[edge.b]) {
+        factors_[edge.a].push_back({{edge.a, edge.b}, graph.table(edge), columns});
+      } else {
+        double* turned = arena_.Allocate(rows * columns);
+        Transpose(graph.table(edge), rows, columns, turned);
+        factors_[edge.b].push_back({{edge.b, edge.a}, turned, rows});
+      }
     }
   }
 
   void Run() {
     for (uint32_t v : order_.nodes) {
-      if (std::vector<uint32_t> scope = ResultScope(v); !scope.empty()) Remove(v, std::move(scope));
+      std::vector<uint32_t> scope = ResultScope(v);
+      if (scope.empty()) continue;
+      const double* cells = Remove(v, scope);
+      const uint32_t first = scope[0];
+      size_t row_stride = 1;
+      for (size_t d = 1; d < scope.size(); ++d) row_stride *= graph_.choice_count(scope[d]);
+      factors_[first].push_back({std::move(scope), cells, row_stride});
     }
   }
 
@@ -95,7 +104,7 @@ class Buckets {
       for (const Factor& factor : factors_[v]) {
         size_t offset = 0;
         for (size_t d = 1; d < factor.scope.size(); ++d) offset = offset * graph_.choice_count(factor.scope[d]) + choices[factor.scope[d]];
-        sources.push_back({factor.cells.data() + offset, factor.cells.size() / graph_.choice_count(v)});
+        sources.push_back({factor.cells + offset, factor.row_stride});
       }
       choices[v] = static_cast<uint32_t>(BestRow(graph_.costs(v), sources));
     }
@@ -111,61 +120,71 @@ class Buckets {
     return scope;
   }
 
-  std::vector<Walk> Walks(uint32_t v, std::span<const uint32_t> scope) const {
-    std::vector<Walk> walks;
-    for (const Factor& factor : factors_[v]) {
-      Walk walk{factor.cells.data(), factor.cells.size() / graph_.choice_count(v), std::vector<size_t>(scope.size(), 0),
-                factor.scope.back() == scope.back()};
-      size_t stride = 1;
-      for (size_t d = factor.scope.size(); d-- > 1;) {
-        const size_t at = static_cast<size_t>(std::find(scope.begin(), scope.end(), factor.scope[d]) - scope.begin());
-        walk.strides[at] = stride;
-        stride *= graph_.choice_count(factor.scope[d]);
+  // strides_[d * factors + f] is what one step of the result's node d moves in factor f: 0 where it has no such node.
+  void PrepareWalks(uint32_t v, std::span<const uint32_t> scope) {
+    const std::vector<Factor>& factors = factors_[v];
+    walks_.clear();
+    strides_.assign(scope.size() * factors.size(), 0);
+    for (size_t f = 0; f < factors.size(); ++f) {
+      walks_.push_back({factors[f].cells, factors[f].row_stride, factors[f].scope.back() == scope.back()});
+      size_t stride = 1, at = scope.size();
+      for (size_t d = factors[f].scope.size(); d-- > 1;) {
+        while (scope[--at] != factors[f].scope[d]) {
+        }
+        strides_[at * factors.size() + f] = stride;
+        stride *= graph_.choice_count(factors[f].scope[d]);
       }
-      walks.push_back(std::move(walk));
     }
-    return walks;
   }
 
-  // The last node of the result's scope is the fastest dimension of every factor that has it: those are summed by rows, the others
-  // give one number a row.
-  void Remove(uint32_t v, std::vector<uint32_t> result_scope) {
-    Factor result{std::move(result_scope), {}};
-    const std::span<const uint32_t> scope = result.scope;
-    std::vector<Walk> walks = Walks(v, scope);
-    const size_t rows = graph_.choice_count(v), width = graph_.choice_count(scope.back()), outer = scope.size() - 1;
+  // To the next place of the result, all but its last node's choice.
+  void Step(std::span<const uint32_t> scope) {
+    for (size_t d = scope.size() - 1; d-- > 0;) {
+      const size_t* strides = &strides_[d * walks_.size()];
+      if (++at_[d] < graph_.choice_count(scope[d])) {
+        for (size_t f = 0; f < walks_.size(); ++f) walks_[f].cells += strides[f];
+        return;
+      }
+      for (size_t f = 0; f < walks_.size(); ++f) walks_[f].cells -= (at_[d] - 1) * strides[f];
+      at_[d] = 0;
+    }
+  }
+
+  // The table over `scope` that is left of the node. The last node of the scope is the fastest dimension of every factor that has it:
+  // those are summed by rows, the others give one number a row.
+  const double* Remove(uint32_t v, std::span<const uint32_t> scope) {
+    PrepareWalks(v, scope);
+    const size_t rows = graph_.choice_count(v), width = graph_.choice_count(scope.back());
     size_t cells = 1;
     for (uint32_t u : scope) cells *= graph_.choice_count(u);
-    result.cells.resize(cells);
-    std::vector<double> row_costs(rows);
-    std::vector<RowSource> sources;
-    std::vector<uint32_t> at(outer, 0);
+    double* result = arena_.Allocate(cells);
+    row_costs_.resize(rows);
+    at_.assign(scope.size() - 1, 0);
     for (size_t done = 0; done < cells; done += width) {
-      std::copy_n(graph_.costs(v).data(), rows, row_costs.data());
-      sources.clear();
-      for (const Walk& walk : walks) {
+      std::copy_n(graph_.costs(v).data(), rows, row_costs_.data());
+      sources_.clear();
+      for (const Walk& walk : walks_) {
         if (walk.has_last) {
-          sources.push_back({walk.cells, walk.row_stride});
+          sources_.push_back({walk.cells, walk.row_stride});
         } else {
-          for (size_t i = 0; i < rows; ++i) row_costs[i] += walk.cells[i * walk.row_stride];
+          for (size_t i = 0; i < rows; ++i) row_costs_[i] += walk.cells[i * walk.row_stride];
         }
       }
-      MinOverRows(row_costs, sources, width, result.cells.data() + done);
-      for (size_t d = outer; d-- > 0;) {
-        const bool wraps = ++at[d] == graph_.choice_count(scope[d]);
-        const size_t back = wraps ? graph_.choice_count(scope[d]) - 1 : 0;
-        for (Walk& walk : walks) walk.cells = wraps ? walk.cells - back * walk.strides[d] : walk.cells + walk.strides[d];
-        if (!wraps) break;
-        at[d] = 0;
-      }
+      MinOverRows(row_costs_, sources_, width, result + done);
+      Step(scope);
     }
-    factors_[scope[0]].push_back(std::move(result));
+    return result;
   }
 
   const ChoiceGraph& graph_;
   const EliminationOrder& order_;
   std::vector<uint32_t> position_;
   std::vector<std::vector<Factor>> factors_;  // by first node
+  CellArena arena_;
+  std::vector<Walk> walks_;
+  std::vector<size_t> strides_, at_;
+  std::vector<double> row_costs_;
+  std::vector<RowSource> sources_;
 };
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace msrt {
 namespace {
 
-constexpr size_t kBlockCells = size_t{1} << 15;
-
 uint64_t PairKey(uint32_t a, uint32_t b) { return (uint64_t{std::min(a, b)} << 32) | std::max(a, b); }
 
 }  // namespace
@@ -16,26 +14,14 @@ uint64_t PairKey(uint32_t a, uint32_t b) { return (uint64_t{std::min(a, b)} << 3
 Reduction::Reduction(const ChoiceGraph& graph, std::span<const double> node_costs, SolveCounts* counts) : counts_(counts) {
   KeepAllowedChoices(graph, node_costs);
   if (!feasible_) return;
-  CopyEdges(graph);
+  TakeEdges(graph);
   Run();
-}
-
-double* Reduction::Allocate(size_t cells) {
-  if (cells > block_left_) {
-    block_left_ = std::max(cells, kBlockCells);
-    blocks_.push_back(std::make_unique_for_overwrite<double[]>(block_left_));
-    block_next_ = blocks_.back().get();
-  }
-  double* result = block_next_;
-  block_next_ += cells;
-  block_left_ -= cells;
-  return result;
 }
 
 void Reduction::KeepAllowedChoices(const ChoiceGraph& graph, std::span<const double> node_costs) {
   nodes_.resize(graph.node_count());
   kept_.reserve(node_costs.size());
-  double* costs = Allocate(node_costs.size());
+  double* costs = arena_.Allocate(node_costs.size());
   for (uint32_t v = 0; v < graph.node_count(); ++v) {
     Node& node = nodes_[v];
     node.costs = costs;
@@ -50,12 +36,8 @@ void Reduction::KeepAllowedChoices(const ChoiceGraph& graph, std::span<const dou
   }
 }
 
-void Reduction::CopyEdges(const ChoiceGraph& graph) {
-  size_t cells = 0;
-  for (const ChoiceGraph::Edge& edge : graph.edges) {
-    ++nodes_[edge.a].degree, ++nodes_[edge.b].degree;
-    cells += size_t{nodes_[edge.a].choice_count} * nodes_[edge.b].choice_count;
-  }
+void Reduction::TakeEdges(const ChoiceGraph& graph) {
+  for (const ChoiceGraph::Edge& edge : graph.edges) ++nodes_[edge.a].degree, ++nodes_[edge.b].degree;
   size_t slots = 0;
   for (Node& node : nodes_) {
     node.first_edge = slots;
@@ -65,32 +47,36 @@ void Reduction::CopyEdges(const ChoiceGraph& graph) {
   edge_slots_.resize(slots);
   edges_.reserve(graph.edges.size() + graph.node_count());
   edge_of_pair_.reserve(graph.edges.size() + graph.node_count());
-  if (cells > block_left_) {  // one block for all of them, for locality
-    block_left_ = 0;
-    double* all = Allocate(cells);
-    block_next_ = all, block_left_ += cells;
-  }
   for (const ChoiceGraph::Edge& from : graph.edges) {
     bool added;
     const uint32_t edge = FindOrAddEdge(from.a, from.b, &added);
-    if (added) std::fill_n(edges_[edge].table, size_t{nodes_[from.a].choice_count} * nodes_[from.b].choice_count, 0.0);
-    CopyTable(graph, from, edge);
+    const bool whole =
+        nodes_[from.a].choice_count == graph.choice_count(from.a) && nodes_[from.b].choice_count == graph.choice_count(from.b);
+    if (added && whole) edges_[edge].table = graph.table(from);
+    else AddTable(graph, from, edge);
   }
 }
 
-void Reduction::CopyTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from, uint32_t edge) {
+// The edge's table, made our own, zeros if it had none.
+double* Reduction::OwnTable(Edge* edge) {
+  if (edge->own != nullptr) return edge->own;
+  const size_t cells = CellCount(*edge);
+  edge->own = arena_.Allocate(cells);
+  if (edge->table != nullptr) std::copy_n(edge->table, cells, edge->own);
+  else std::fill_n(edge->own, cells, 0.0);
+  edge->table = edge->own;
+  return edge->own;
+}
+
+void Reduction::AddTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from, uint32_t edge) {
   const Node &a = nodes_[from.a], &b = nodes_[from.b];
   const size_t columns = graph.choice_count(from.b);
   const bool same_way = edges_[edge].ends[0] == from.a;
   const size_t a_step = same_way ? b.choice_count : 1, b_step = same_way ? 1 : a.choice_count;
+  double* table = OwnTable(&edges_[edge]);
   for (uint32_t x = 0; x < a.choice_count; ++x) {
     const double* row = graph.table(from) + kept_[a.first_kept + x] * columns;
-    double* out = edges_[edge].table + x * a_step;
-    if (columns == b.choice_count && same_way) {
-      for (size_t y = 0; y < columns; ++y) out[y] += row[y];
-    } else {
-      for (uint32_t y = 0; y < b.choice_count; ++y) out[y * b_step] += row[kept_[b.first_kept + y]];
-    }
+    for (uint32_t y = 0; y < b.choice_count; ++y) table[x * a_step + y * b_step] += row[kept_[b.first_kept + y]];
   }
 }
 
@@ -99,10 +85,9 @@ uint32_t Reduction::FindOrAddEdge(uint32_t a, uint32_t b, bool* added) {
   const auto [place, is_new] = edge_of_pair_.try_emplace(PairKey(a, b), next);
   *added = is_new;
   if (!is_new) return place->second;
-  Edge edge{{a, b}, {nodes_[a].degree, nodes_[b].degree}, Allocate(size_t{nodes_[a].choice_count} * nodes_[b].choice_count)};
+  edges_.push_back({{a, b}, {nodes_[a].degree, nodes_[b].degree}, nullptr, nullptr});
   edge_slots_[nodes_[a].first_edge + nodes_[a].degree++] = next;
   edge_slots_[nodes_[b].first_edge + nodes_[b].degree++] = next;
-  edges_.push_back(edge);
   return next;
 }
 
@@ -197,20 +182,29 @@ void Reduction::FoldIntoEdge(uint32_t v, uint32_t edge0, uint32_t edge1) {
   const double* row_table = RowsOf(to_rows, rows_end, &scratch1_);
   row_costs_.resize(node.choice_count);
   product_.resize(columns.choice_count);
-  double* out = edges_[target].table;
+  // What was there is added while writing, so that a table of the graph needs no copy first.
+  const double* before = edges_[target].table;
+  if (edges_[target].own == nullptr) edges_[target].table = edges_[target].own = arena_.Allocate(CellCount(edges_[target]));
+  double* out = edges_[target].own;
   for (uint32_t x = 0; x < rows.choice_count; ++x, out += columns.choice_count) {
     for (uint32_t i = 0; i < node.choice_count; ++i) row_costs_[i] = node.costs[i] + row_table[x * node.choice_count + i];
     if (added) {
       MinOverRows(row_costs_, {&source, 1}, columns.choice_count, out);
     } else {
       MinOverRows(row_costs_, {&source, 1}, columns.choice_count, product_.data());
-      for (uint32_t y = 0; y < columns.choice_count; ++y) out[y] += product_[y];
+      for (uint32_t y = 0; y < columns.choice_count; ++y) out[y] = before[y] + product_[y];
+      before += columns.choice_count;
     }
   }
 }
 
 ChoiceGraph Reduction::Core() const {
   ChoiceGraph core;
+  size_t cells = 0;
+  for (const Edge& edge : edges_) {
+    if (!nodes_[edge.ends[0]].removed && !nodes_[edge.ends[1]].removed) cells += CellCount(edge);
+  }
+  core.cells.reserve(cells);
   std::vector<uint32_t> core_node(nodes_.size(), kNone);
   for (uint32_t v = 0; v < nodes_.size(); ++v) {
     if (nodes_[v].removed) continue;

@@ -3,18 +3,19 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "core/solve/cell_arena.h"
 #include "core/solve/choice.h"
 
 namespace msrt {
 
 class Reduction {
  public:
-  // `node_costs` stands in for graph.node_costs, so that fixed and priced variants share the tables. Runs to the end.
+  // `node_costs` stands in for graph.node_costs, so that fixed and priced variants share the tables. Runs to the end. Reads the graph's
+  // tables for as long as it lives.
   Reduction(const ChoiceGraph& graph, std::span<const double> node_costs, SolveCounts* counts);
 
   // False: some node has no allowed choice left. Nothing else may then be asked.
@@ -38,7 +39,8 @@ class Reduction {
   struct Edge {
     std::array<uint32_t, 2> ends;   // rows are choices of ends[0]
     std::array<uint32_t, 2> slots;  // where the two ends list this edge
-    double* table;
+    const double* table;
+    double* own;  // the same, if we made it; null for the graph's own table, which must not change
   };
   // A removed node and the edges by which its choice follows from its neighbours'.
   struct Removed {
@@ -46,11 +48,13 @@ class Reduction {
     std::array<uint32_t, 2> edges;
   };
 
-  double* Allocate(size_t cells);
   void KeepAllowedChoices(const ChoiceGraph& graph, std::span<const double> node_costs);
-  void CopyEdges(const ChoiceGraph& graph);
-  void CopyTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from, uint32_t edge);
+  void TakeEdges(const ChoiceGraph& graph);
+  void AddTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from, uint32_t edge);
+  // A new edge has no table yet.
   uint32_t FindOrAddEdge(uint32_t a, uint32_t b, bool* added);
+  size_t CellCount(const Edge& edge) const { return size_t{nodes_[edge.ends[0]].choice_count} * nodes_[edge.ends[1]].choice_count; }
+  double* OwnTable(Edge* edge);
   void Detach(uint32_t edge, uint32_t node);
   void Enqueue(uint32_t node);
   void Run();
@@ -74,9 +78,7 @@ class Reduction {
   std::vector<Removed> removed_;
   std::vector<uint32_t> cheap_, degree_two_;  // to be looked at: cheap ones first, they make the others smaller
   std::vector<double> scratch0_, scratch1_, row_costs_, product_;
-  std::vector<std::unique_ptr<double[]>> blocks_;
-  double* block_next_ = nullptr;
-  size_t block_left_ = 0;
+  CellArena arena_;
 };
 
 }  // namespace msrt

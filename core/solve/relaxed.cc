@@ -1,6 +1,7 @@
 #include "core/solve/relaxed.h"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -38,18 +39,18 @@ void Adopt(RelaxedSolution* best, std::vector<uint32_t> choices, double cost) {
 }  // namespace
 
 RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff, Depth depth) {
+  std::deque<ChoiceGraph> cores;  // the turn after reads the tables
   std::vector<Reduction> turns;
-  ChoiceGraph core;
   double base = 0;
   for (bool tightened = true; tightened;) {
     if (turns.empty()) turns.emplace_back(graph, node_costs, counts_);
-    else turns.emplace_back(core, core.node_costs, counts_);
+    else turns.emplace_back(cores.back(), cores.back().node_costs, counts_);
     if (!turns.back().feasible()) return {};
     base += turns.back().base();
-    core = turns.back().Core();
-    tightened = core.node_count() > 0 && Tighten(&core, turns.size() <= kDeadEndTurns, counts_);
+    cores.push_back(turns.back().Core());
+    tightened = cores.back().node_count() > 0 && Tighten(&cores.back(), turns.size() <= kDeadEndTurns, counts_);
   }
-  RelaxedSolution solution = SolveCore(&core, cutoff - base, depth);
+  RelaxedSolution solution = SolveCore(&cores.back(), cutoff - base, depth);
   solution.cost += base;
   solution.lower_bound = std::min(solution.lower_bound + base, solution.cost);
   if (solution.cost == kForbidden) return solution;

@@ -1,0 +1,33 @@
+// Tables that live as long as the stage that makes them: one allocation for many.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace msrt {
+
+class CellArena {
+ public:
+  // Not initialised.
+  double* Allocate(size_t cells) {
+    if (cells > left_) {
+      left_ = std::max(cells, kBlockCells);
+      blocks_.push_back(std::make_unique_for_overwrite<double[]>(left_));
+      next_ = blocks_.back().get();
+    }
+    double* result = next_;
+    next_ += cells;
+    left_ -= cells;
+    return result;
+  }
+
+ private:
+  static constexpr size_t kBlockCells = size_t{1} << 15;
+  std::vector<std::unique_ptr<double[]>> blocks_;
+  double* next_ = nullptr;
+  size_t left_ = 0;
+};
+
+}  // namespace msrt
