@@ -72,17 +72,26 @@ double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool fo
   return least;
 }
 
-// What each choice of a node costs beside the others' choices; forbidden pairs count as `dear`, so that fewer of them is better.
-void LocalCosts(const ChoiceGraph& graph, const Incidence& incidence, uint32_t v, std::span<const uint32_t> choices, double dear,
-                std::vector<double>* costs) {
-  costs->assign(graph.costs(v).begin(), graph.costs(v).end());
-  for (uint32_t e : incidence.edges(v)) {
-    const ChoiceGraph::Edge& edge = graph.edges[e];
-    const size_t columns = graph.choice_count(edge.b);
-    const double* from = graph.table(edge) + (edge.a == v ? choices[edge.b] : choices[edge.a] * columns);
-    const size_t step = edge.a == v ? columns : 1;
-    for (size_t x = 0; x < costs->size(); ++x) (*costs)[x] += std::min(from[x * step], dear);
+// The choice of each node that is cheapest beside those of the nodes before it and the best that the nodes after it could do.
+std::vector<uint32_t> ChooseInOrder(const ChoiceGraph& graph, const Incidence& incidence, double forbidden_cost) {
+  std::vector<uint32_t> choices(graph.node_count());
+  std::vector<double> costs;
+  for (uint32_t v = 0; v < graph.node_count(); ++v) {
+    costs.assign(graph.costs(v).begin(), graph.costs(v).end());
+    for (uint32_t e : incidence.edges(v)) {
+      const ChoiceGraph::Edge& edge = graph.edges[e];
+      const uint32_t u = edge.a == v ? edge.b : edge.a;
+      const size_t step = edge.a == v ? graph.choice_count(u) : 1, across = edge.a == v ? 1 : costs.size();
+      const size_t first = u < v ? choices[u] : 0, count = u < v ? 1 : graph.choice_count(u);
+      for (size_t x = 0; x < costs.size(); ++x) {
+        double least = forbidden_cost;
+        for (size_t y = first; y < first + count; ++y) least = std::min(least, graph.table(edge)[x * step + y * across]);
+        costs[x] += least;
+      }
+    }
+    choices[v] = static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
+  return choices;
 }
 
 }  // namespace
@@ -96,7 +105,7 @@ double SumOfMinima(const ChoiceGraph& graph) {
   return sum;
 }
 
-double RaiseBound(ChoiceGraph* graph, int sweeps) {
+double RaiseBound(ChoiceGraph* graph, int sweeps, SolveCounts* counts) {
   const Incidence incidence(*graph);
   std::vector<double> scratch;
   const double start = SumOfMinima(*graph);
@@ -104,6 +113,7 @@ double RaiseBound(ChoiceGraph* graph, int sweeps) {
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     for (uint32_t v = 0; v < graph->node_count(); ++v) moved += Visit(graph, incidence, v, true, &scratch);
     for (uint32_t v = graph->node_count(); v-- > 0;) moved += Visit(graph, incidence, v, false, &scratch);
+    counts->cells += kCellsASweep * static_cast<int64_t>(graph->cells.size());
     const double now = moved + SumOfMinima(*graph);
     const double gained = now - bound;
     bound = now;
@@ -112,20 +122,18 @@ double RaiseBound(ChoiceGraph* graph, int sweeps) {
   return moved;
 }
 
-std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph) {
+std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph, SolveCounts* counts) {
   const Incidence incidence(graph);
   const double magnitude = MagnitudeOf(graph), dear = magnitude > 0 ? 16 * magnitude : 1;
-  std::vector<uint32_t> choices(graph.node_count());
-  for (uint32_t v = 0; v < graph.node_count(); ++v) {
-    const std::span<const double> costs = graph.costs(v);
-    choices[v] = static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
-  }
+  std::vector<uint32_t> choices = ChooseInOrder(graph, incidence, dear);
+  counts->cells += 2 * static_cast<int64_t>(graph.cells.size());
   std::vector<double> costs;
   bool changed = true;
   for (int round = 0; changed && round < kLocalRounds; ++round) {
     changed = false;
+    counts->cells += static_cast<int64_t>(graph.node_costs.size() + 4 * graph.edges.size());
     for (uint32_t v = 0; v < graph.node_count(); ++v) {
-      LocalCosts(graph, incidence, v, choices, dear, &costs);
+      CostsBeside(graph, graph.node_costs, incidence, v, choices, dear, &costs);
       const auto best = std::min_element(costs.begin(), costs.end());
       if (*best >= costs[choices[v]]) continue;
       choices[v] = static_cast<uint32_t>(best - costs.begin());

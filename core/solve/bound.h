@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/solve/choice_graph.h"
+#include "core/solve/choice.h"
 
 namespace msrt {
 
@@ -12,12 +12,15 @@ namespace msrt {
 // give; stops early where it no longer pays. Requires finite node costs and a finite cost in each row and column of every edge,
 // as Tighten leaves them.
 // Returns what moved out of the graph altogether, to be added to the cost of any choices.
-double RaiseBound(ChoiceGraph* graph, int sweeps);
+double RaiseBound(ChoiceGraph* graph, int sweeps, SolveCounts* counts);
+
+// How often a sweep passes over each cell of the graph.
+inline constexpr int64_t kCellsASweep = 6;
 
 // The sum of the least cost of each node and each edge.
 double SumOfMinima(const ChoiceGraph& graph);
 
-// Choices that no change of a single node improves, begun from the nodes' cheapest; may be forbidden ones.
-std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph);
+// Choices that no change of a single node improves, begun from what a bound that was raised points to; may be forbidden ones.
+std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph, SolveCounts* counts);
 
 }  // namespace msrt

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
+
+#include "core/solve/fit.h"
 
 namespace msrt {
 namespace {
@@ -13,7 +16,9 @@ namespace {
 constexpr double kUseRounding = 1e-12;
 constexpr int kRootPrices = 48, kBranchPrices = 6;
 // Prices above this many times the magnitude of all costs say nothing that smaller ones do not.
-constexpr double kFirstHighPrice = 1e2, kHighestPrice = 1e8;
+constexpr double kHighestPrice = 1e8, kPriceGrowth = 30;
+// A direction of prices whose excess is less than this part of the whole leads nowhere.
+constexpr double kLevel = 1e-9;
 
 // The limits in a form to compute with: one use for each choice of every node, in units of the limit.
 struct ScaledCaps {
@@ -77,7 +82,7 @@ class CappedSearch {
     while (!open_.empty()) {
       const auto [bound, index] = open_.top();
       if (bound >= Goal()) break;
-      if (budget_->branches <= 0) {
+      if (budget_->spent(*counts_)) {
         open_bound = bound;
         break;
       }
@@ -192,49 +197,70 @@ class CappedSearch {
     return point;
   }
 
-  // One limit: the bound is concave and piecewise linear in the price, and a point on each side gives the price where their lines meet.
-  // Each solve there either replaces one of the two or shows that no price is better.
-  void RaiseByOnePrice(int tries, Ascent* ascent) {
-    double price = ascent->prices[0];
-    bool tried_zero = price == 0;
-    for (int i = 0; i < tries && !ascent->closed && budget_->branches > 0; ++i) {
-      const Point &below = ascent->beyond, &above = ascent->within;
-      double reachable = kForbidden;
-      if (above.choices.empty()) {
-        price = std::max(kFirstHighPrice * magnitude_, price * 1e3);
-        if (price > kHighestPrice * magnitude_) return;
-      } else if (below.choices.empty()) {
-        if (std::exchange(tried_zero, true)) return;
-        price = 0;
+  // Two points whose planes bound the search along a line of prices: one rises along it, the other (if there is one) falls.
+  struct Bracket {
+    Point rising, falling;
+  };
+
+  // The bound is concave and piecewise linear along a line of prices, and rises where it starts. The place where the planes of the
+  // bracket meet is tried next; each solve there either replaces one of the two or shows that it is the top.
+  void RaiseAlong(const std::vector<double>& from, const std::vector<double>& direction, int* tries, Bracket* bracket, Ascent* ascent) {
+    const auto slope = [&](const Point& p) { return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0); };
+    const auto height = [&](const Point& p) { return std::inner_product(from.begin(), from.end(), p.excess.begin(), p.cost); };
+    Point &rising = bracket->rising, &falling = bracket->falling;
+    double steepest = 0, end = kForbidden;
+    for (size_t k = 0; k < from.size(); ++k) {
+      steepest = std::max(steepest, std::abs(direction[k]));
+      if (direction[k] < 0) end = std::min(end, from[k] / -direction[k]);
+    }
+    end = std::min(end, kHighestPrice * magnitude_ / steepest);
+    double step = std::min(end, magnitude_ / steepest), reachable = kForbidden;
+    while ((*tries)-- > 0 && !ascent->closed && !budget_->spent(*counts_)) {
+      std::vector<double> prices = from;
+      for (size_t k = 0; k < from.size(); ++k) prices[k] = std::max(0.0, from[k] + step * direction[k]);
+      Point point = TryPrices(prices, ascent);
+      if (point.choices.empty()) return;
+      const bool at_top = ascent->bound >= reachable - 2 * (rounding_ + kUseRounding * step * steepest);
+      (slope(point) > 0 ? rising : falling) = std::move(point);
+      if (at_top || (falling.choices.empty() && step >= end)) return;
+      if (falling.choices.empty()) {
+        step = std::min(step * kPriceGrowth, end);
       } else {
-        price = (above.cost - below.cost) / (below.excess[0] - above.excess[0]);
-        if (!(price >= 0 && price <= kHighestPrice * magnitude_)) return;
-        reachable = above.cost + price * above.excess[0];
+        step = std::clamp((height(falling) - height(rising)) / (slope(rising) - slope(falling)), 0.0, end);
+        reachable = height(rising) + step * slope(rising);
       }
-      if (TryPrices({&price, 1}, ascent).choices.empty()) return;
-      if (ascent->bound >= reachable - 2 * (rounding_ + kUseRounding * price)) return;
     }
   }
 
-  // Several limits: subgradient steps of Polyak's length, shortened when they stop helping. `point` belongs to the first prices.
-  void RaiseBySeveralPrices(Point point, int tries, Ascent* ascent) {
-    std::vector<double> prices = ascent->prices;
-    double length = 1;
-    for (int i = 0; i < tries && !ascent->closed && budget_->branches > 0; ++i) {
-      double norm = 0;
-      for (size_t k = 0; k < prices.size(); ++k) {
-        if (point.excess[k] > 0 || prices[k] > 0) norm += point.excess[k] * point.excess[k];
+  // The mixture of the bracket's two excesses that is level along the line: the direction in which the bound still rises from its top.
+  static std::vector<double> LevelExcess(const std::vector<double>& direction, const Bracket& bracket) {
+    std::vector<double> excess = bracket.rising.excess;
+    if (bracket.falling.choices.empty()) return excess;
+    const std::vector<double>& other = bracket.falling.excess;
+    const double up = std::inner_product(direction.begin(), direction.end(), excess.begin(), 0.0);
+    const double down = std::inner_product(direction.begin(), direction.end(), other.begin(), 0.0);
+    const double part = -down / (up - down);
+    for (size_t k = 0; k < excess.size(); ++k) excess[k] = part * excess[k] + (1 - part) * other[k];
+    return excess;
+  }
+
+  // One line of prices after the other, each in the direction that the last one leaves.
+  void RaiseByPrices(Point start, int tries, Ascent* ascent) {
+    std::vector<double> direction = start.excess;
+    Bracket bracket{std::move(start), {}};
+    while (tries > 0 && !ascent->closed && !budget_->spent(*counts_)) {
+      const std::vector<double> from = ascent->prices;
+      for (size_t k = 0; k < from.size(); ++k) {
+        if (from[k] == 0) direction[k] = std::max(direction[k], 0.0);  // no price below zero
       }
-      if (norm == 0) return;
-      const double target = best_.choices.empty() ? ascent->bound + 0.1 * magnitude_ : best_.cost;
-      const double step = length * std::max(target - ascent->bound, rounding_) / norm;
-      for (size_t k = 0; k < prices.size(); ++k) {
-        prices[k] = std::clamp(prices[k] + step * point.excess[k], 0.0, kHighestPrice * magnitude_);
-      }
-      const double bound_before = ascent->bound;
-      point = TryPrices(prices, ascent);
-      if (point.choices.empty()) return;
-      if (ascent->bound <= bound_before) length *= 0.6;
+      const auto rise = [&](const Point& p) { return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0); };
+      if (!bracket.falling.choices.empty() && rise(bracket.falling) > rise(bracket.rising)) std::swap(bracket.rising, bracket.falling);
+      const std::vector<double>& excess = bracket.rising.excess;
+      const double all = std::inner_product(excess.begin(), excess.end(), excess.begin(), 0.0);
+      if (!(rise(bracket.rising) > kLevel * all)) return;
+      bracket.falling = {};
+      RaiseAlong(from, direction, &tries, &bracket, ascent);
+      direction = LevelExcess(direction, bracket);
     }
   }
 
@@ -245,11 +271,14 @@ class CappedSearch {
     const bool root = subproblems_[index].parent == kNoParent;
     ascent.bound = subproblems_[index].bound;
     ascent.prices = subproblems_[index].prices;
-    if (root || budget_->branches > 0) {
+    if (root || !budget_->spent(*counts_)) {
       const Point point = TryPrices(std::vector(ascent.prices), &ascent);
-      const int tries = root ? kRootPrices : kBranchPrices;
-      if (caps_.uses.size() == 1) RaiseByOnePrice(tries, &ascent);
-      else if (caps_.uses.size() > 1 && !point.choices.empty()) RaiseBySeveralPrices(point, tries, &ascent);
+      if (!point.choices.empty()) RaiseByPrices(point, root ? kRootPrices : kBranchPrices, &ascent);
+    }
+    for (const Point* point : {&ascent.beyond, &ascent.within}) {
+      if (ascent.closed || point->choices.empty()) continue;
+      Weigh(FitToCaps(graph_, ascent.costs, caps_.uses, point->choices, counts_));
+      ascent.closed = ascent.bound >= Goal();
     }
     Subproblem& sub = subproblems_[index];
     sub.bound = ascent.bound;

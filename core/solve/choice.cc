@@ -47,7 +47,7 @@ void ChoiceProblem::AddCap(double limit, std::vector<std::pair<uint32_t, std::ve
 }
 
 ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options) {
-  SolveBudget budget{options.max_table_cells, options.max_branches};
+  SolveBudget budget{options.max_table_cells, options.max_branches, options.max_search_cells};
   ChoiceSolution solution;
   const double rounding = kRounding * MagnitudeOf(problem.graph());
   RelaxedSolution found = SolveCapped(problem, rounding, &budget, &solution.counts);

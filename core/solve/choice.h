@@ -45,10 +45,11 @@ class ChoiceProblem {
   std::vector<ChoiceCap> caps_;
 };
 
-// These bound the time: reductions are polynomial, and everything beyond them is counted against one of the two.
+// These bound the time: the first reductions are polynomial, and everything beyond them is counted against one of the three.
 struct SolveOptions {
-  size_t max_table_cells = size_t{1} << 27;  // computed in all eliminations together; some 0.2 s
-  int64_t max_branches = 4096;               // subproblems solved for limits and for conditioning
+  size_t max_table_cells = size_t{1} << 27;     // computed in all eliminations together; some 0.2 s
+  int64_t max_branches = 4096;                  // subproblems solved for limits and for conditioning
+  int64_t max_search_cells = int64_t{1} << 27;  // passed over by these subproblems; some 0.5 s
 };
 
 // What each rule did, over all subproblems.
@@ -60,6 +61,7 @@ struct SolveCounts {
   int64_t eliminated = 0, table_cells = 0;                                     // nodes of cores, and what that computed
   int64_t conditioned = 0;                                                     // subproblems with one choice fixed
   int64_t bounded = 0;                                                         // cores whose bound was raised by dual ascent
+  int64_t cells = 0;                                                           // passed over by all rules but eliminations
   int64_t priced = 0;                                                          // solves with prices on what is limited
   int64_t split = 0;                                                           // subproblems of the search under limits
 };

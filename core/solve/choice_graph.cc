@@ -38,4 +38,17 @@ Incidence::Incidence(const ChoiceGraph& graph) : first_(graph.node_count() + 1, 
   }
 }
 
+void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs, const Incidence& incidence, uint32_t node,
+                 std::span<const uint32_t> choices, double forbidden_cost, std::vector<double>* costs) {
+  const auto own = node_costs.subspan(graph.first_choice[node], graph.choice_count(node));
+  costs->assign(own.begin(), own.end());
+  for (uint32_t e : incidence.edges(node)) {
+    const ChoiceGraph::Edge& edge = graph.edges[e];
+    const size_t columns = graph.choice_count(edge.b);
+    const double* from = graph.table(edge) + (edge.a == node ? choices[edge.b] : choices[edge.a] * columns);
+    const size_t step = edge.a == node ? columns : 1;
+    for (size_t x = 0; x < costs->size(); ++x) (*costs)[x] += std::min(from[x * step], forbidden_cost);
+  }
+}
+
 }  // namespace msrt

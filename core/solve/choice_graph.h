@@ -47,4 +47,9 @@ class Incidence {
   std::vector<uint32_t> edges_;
 };
 
+// What each choice of a node costs beside the choices of its neighbours. `node_costs` stands in for graph.node_costs. A forbidden pair
+// counts `forbidden_cost`.
+void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs, const Incidence& incidence, uint32_t node,
+                 std::span<const uint32_t> choices, double forbidden_cost, std::vector<double>* costs);
+
 }  // namespace msrt

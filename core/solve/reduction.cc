@@ -74,6 +74,7 @@ void Reduction::AddTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from
   const bool same_way = edges_[edge].ends[0] == from.a;
   const size_t a_step = same_way ? b.choice_count : 1, b_step = same_way ? 1 : a.choice_count;
   double* table = OwnTable(&edges_[edge]);
+  counts_->cells += static_cast<int64_t>(CellCount(edges_[edge]));
   for (uint32_t x = 0; x < a.choice_count; ++x) {
     const double* row = graph.table(from) + kept_[a.first_kept + x] * columns;
     for (uint32_t y = 0; y < b.choice_count; ++y) table[x * a_step + y * b_step] += row[kept_[b.first_kept + y]];
@@ -163,6 +164,7 @@ void Reduction::FoldIntoNode(uint32_t v, uint32_t edge) {
   ++counts_->degree_one;
   const Node &node = nodes_[v], &other = nodes_[Other(edge, v)];
   const RowSource source{RowsOf(edge, v, &scratch0_), other.choice_count};
+  counts_->cells += static_cast<int64_t>(CellCount(edges_[edge]));
   product_.resize(other.choice_count);
   MinOverRows({node.costs, node.choice_count}, {&source, 1}, other.choice_count, product_.data());
   for (uint32_t x = 0; x < other.choice_count; ++x) other.costs[x] += product_[x];
@@ -180,6 +182,7 @@ void Reduction::FoldIntoEdge(uint32_t v, uint32_t edge0, uint32_t edge1) {
   const RowSource source{RowsOf(to_columns, v, &scratch0_), columns.choice_count};
   const uint32_t rows_end = edges_[target].ends[0];
   const double* row_table = RowsOf(to_rows, rows_end, &scratch1_);
+  counts_->cells += static_cast<int64_t>(CellCount(edges_[target]) * node.choice_count);
   row_costs_.resize(node.choice_count);
   product_.resize(columns.choice_count);
   // What was there is added while writing, so that a table of the graph needs no copy first.
@@ -205,6 +208,7 @@ ChoiceGraph Reduction::Core() const {
     if (!nodes_[edge.ends[0]].removed && !nodes_[edge.ends[1]].removed) cells += CellCount(edge);
   }
   core.cells.reserve(cells);
+  counts_->cells += static_cast<int64_t>(cells);
   std::vector<uint32_t> core_node(nodes_.size(), kNone);
   for (uint32_t v = 0; v < nodes_.size(); ++v) {
     if (nodes_[v].removed) continue;

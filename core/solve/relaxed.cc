@@ -50,6 +50,7 @@ RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph, std::span<
     cores.push_back(turns.back().Core());
     tightened = cores.back().node_count() > 0 && Tighten(&cores.back(), turns.size() <= kDeadEndTurns, counts_);
   }
+  if (budget_->search_end == std::numeric_limits<int64_t>::max()) budget_->search_end = counts_->cells + budget_->search_cells;
   RelaxedSolution solution = SolveCore(&cores.back(), cutoff - base, depth);
   solution.cost += base;
   solution.lower_bound = std::min(solution.lower_bound + base, solution.cost);
@@ -77,9 +78,12 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
     return solution;
   }
   ++counts_->bounded;
-  const double moved = RaiseBound(core, depth.levels == 0 ? kRootSweeps : kBranchSweeps);
+  // One sweep at least, and no more than half of what is left, which leaves the rest to branching.
+  const int64_t affordable = (budget_->search_end - counts_->cells) / 2 / (kCellsASweep * static_cast<int64_t>(core->cells.size()));
+  const int sweeps = static_cast<int>(std::clamp<int64_t>(affordable, 1, depth.levels == 0 ? kRootSweeps : kBranchSweeps));
+  const double moved = RaiseBound(core, sweeps, counts_);
   solution.lower_bound = SumOfMinima(*core);
-  std::vector<uint32_t> found = SearchLocally(*core);
+  std::vector<uint32_t> found = SearchLocally(*core, counts_);
   const double cost = CostOf(*core, found);
   Adopt(&solution, std::move(found), cost);
   ConditionOnHub(*core, cutoff - moved, depth, &solution);
@@ -102,7 +106,7 @@ void RelaxedSolver::ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth
   for (uint32_t x : order) {
     const double goal = std::min(cutoff, solution->cost);
     double child_bound = bound + hub_costs[x] - hub_least;
-    if (child_bound < goal - rounding_ && budget_->branches > 0) {
+    if (child_bound < goal - rounding_ && !budget_->spent(*counts_)) {
       --budget_->branches;
       ++counts_->conditioned;
       node_costs = core.node_costs;

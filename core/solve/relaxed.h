@@ -1,6 +1,7 @@
 // The solver without limits: reductions, then elimination, then conditioning on hubs with bounds, as far as the budget goes.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace msrt {
 struct SolveBudget {
   size_t table_cells;
   int64_t branches;
+  int64_t search_cells;
+  int64_t search_end = std::numeric_limits<int64_t>::max();  // in SolveCounts::cells; set when the first reductions are done
+
+  bool spent(const SolveCounts& counts) const { return branches <= 0 || counts.cells >= search_end; }
 };
 
 struct RelaxedSolution {

@@ -69,6 +69,7 @@ class Tightener {
     const ChoiceGraph::Edge& edge = graph_.edges[e];
     const std::span<double> a = graph_.costs(edge.a), b = graph_.costs(edge.b);
     double* table = graph_.table(edge);
+    counts_->cells += 2 * static_cast<int64_t>(a.size() * b.size());
     double largest = 0;
     column_least_.assign(b.size(), kForbidden);
     for (size_t x = 0; x < a.size(); ++x) {
@@ -122,6 +123,7 @@ class Tightener {
       const std::span<const double> other = graph_.costs(rows ? edge.b : edge.a);
       const size_t own_step = rows ? other.size() : 1, other_step = rows ? 1 : graph_.choice_count(v);
       const double *b = graph_.table(edge) + better * own_step, *w = graph_.table(edge) + worse * own_step;
+      counts_->cells += static_cast<int64_t>(other.size());
       double most = -kForbidden;
       for (size_t y = 0; y < other.size(); ++y) {
         if (other[y] == kForbidden || w[y * other_step] == kForbidden) continue;
