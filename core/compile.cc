@@ -47,10 +47,9 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, co
   });
 }
 
-Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& model, const Graph& graph, const PlaceOptions& options,
-                                                         LoadTimes* times) {
+Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, const Graph& graph, const std::vector<Dims>& typical,
+                                                 const PlaceOptions& options, LoadTimes* times) {
   const Environment& env = *model.environment;
-  const std::vector<Dims> typical = TypicalDims(graph, model.options);
   const StopWatch watch;
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, *env.evaluator, typical));
   const double view_millis = watch.Millis();
@@ -64,9 +63,22 @@ Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& mo
   auto entry = std::make_shared<EntryProgram>();
   entry->program = *std::move(program);
   entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
-  Lap lap(&times->prepare);
-  MSRT_RETURN_IF_ERROR(PrepareFirstRun(model, *entry, typical));
-  return std::shared_ptr<const EntryProgram>(std::move(entry));
+  return entry;
+}
+
+Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& model, const Graph& graph, PlaceOptions options,
+                                                         LoadTimes* times) {
+  const std::vector<Dims> typical = TypicalDims(graph, model.options);
+  for (;;) {
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry, PlaceEntry(model, graph, typical, options, times));
+    Lap lap(&times->prepare);
+    Status status = PrepareFirstRun(model, *entry, typical);
+    if (status.ok()) return entry;
+    const std::string failed = FailedDelegate(status);
+    if (failed.empty() || options.strict) return status;
+    model.environment->log(LogLevel::kWarning, "delegate ", failed, " failed to bind (", status.message(), "); placing again without it");
+    options.pins.push_back({"", "", failed, /*exclude=*/true});
+  }
 }
 
 Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
@@ -135,13 +147,15 @@ Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_
   if (entry.current() != failed) return OkStatus();
   env.log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(), "); placing the model again without it");
   PlaceOptions options = model.options.place;
-  entry.lost_.push_back(delegate);
   for (const std::string& lost : entry.lost_) options.pins.push_back({"", "", lost, /*exclude=*/true});
+  options.pins.push_back({"", "", delegate, /*exclude=*/true});
   LoadTimes times;
   auto program = CompileEntry(model, *failed->program->graph, options, &times);
   if (!program.ok()) {
     return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", program.status().message());
   }
+  // Only now: a delegate that nobody can replace is tried again by the next run.
+  entry.lost_.push_back(delegate);
   std::lock_guard lock(entry.mutex_);
   entry.current_ = *std::move(program);
   return OkStatus();

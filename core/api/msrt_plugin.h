@@ -59,6 +59,8 @@ typedef struct msrt_value_view {
   msrt_shape declared; /* what is compiled must run for every shape that this admits */
   msrt_shape typical;  /* every dim known, as far as can be guessed: costs and algorithms are chosen for this */
   const void* constant; /* the bytes where the value is a constant; valid until every kernel compiled from this graph is destroyed */
+  int32_t is_graph_output; /* non-zero: the application reads it, whatever else does */
+  int32_t reserved;
 } msrt_value_view;
 
 enum {
@@ -152,7 +154,7 @@ typedef struct msrt_bound_node {
   const void* const* known; /* the bytes of each input whose value is known by now, else NULL; valid during the call */
 } msrt_bound_node;
 
-/* Memory that a kernel needs only while it runs, on the host. Valid until the next call. NULL when there is none: return the error. */
+/* Memory that a kernel needs only while run is called, on the host. Valid until the next call. NULL when there is none: return the error. */
 typedef struct msrt_scratch {
   void* context;
   void* (*get)(void* context, size_t bytes); /* aligned to 64 */
@@ -177,7 +179,7 @@ typedef struct msrt_device_api {
   uint32_t struct_size;
   uint32_t reserved;
   double launch_seconds; /* paid whenever the work of the program comes back to this device */
-  msrt_status (*memory)(void* self, size_t* capacity_bytes); /* SIZE_MAX: as much as one likes */
+  msrt_status (*memory)(void* self, size_t* free_bytes); /* that can still be allocated; SIZE_MAX: as much as one likes */
   /* Aligned to 64. The host never dereferences it. */
   msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
   void (*deallocate)(void* self, void* pointer, size_t bytes);

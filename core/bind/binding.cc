@@ -9,6 +9,8 @@
 namespace msrt {
 namespace {
 
+constexpr const char* kFailedDelegate = "delegate";
+
 // Binds steps from `begin` until the first whose sizes are not known yet.
 class Binder {
  public:
@@ -256,8 +258,10 @@ class Binder {
       known += inputs;
     }
     auto kernel = step.kernel.Bind(*program_.host, nodes_);
-    if (!kernel.ok()) return std::move(kernel).status().Within(Describe(graph_, step.node));
-    return kernel;
+    if (kernel.ok()) return kernel;
+    Status status = std::move(kernel).status().Within(Describe(graph_, step.node));
+    if (MayDoElsewhere(status.code(), step.device != 0)) status = std::move(status).With(kFailedDelegate, step.delegate);
+    return status;
   }
 
   void AddView(BufferId b, BoundStep* bound) const {
@@ -311,6 +315,13 @@ Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<i
 }
 
 }  // namespace
+
+std::string FailedDelegate(const Status& status) {
+  for (const auto& [key, value] : status.details()) {
+    if (key == kFailedDelegate) return value;
+  }
+  return {};
+}
 
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator,
                                             const BindRequest& request) {

@@ -64,6 +64,9 @@ struct BindRequest {
   std::vector<Type> states;  // current types of the module's state slots
 };
 
+// The delegate because of which binding failed, though another could do its work; empty if it is not that.
+std::string FailedDelegate(const Status& status);
+
 // Checks the inputs against the declared types (symbols must agree) and binds.
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator,
                                             const BindRequest& request);

@@ -99,6 +99,7 @@ struct Sink {
       if (c.nodes[i] >= graph.node_count()) return StrCat("node ", c.nodes[i], " does not exist");
       if (i != 0 && c.nodes[i] <= c.nodes[i - 1]) return "its nodes are not in ascending order";
     }
+    if (c.node_count > 1 && !graph.CanBindAtOnce({c.nodes, c.node_count})) return "a size in it depends on data that it makes itself";
     if (!(c.seconds >= 0 && c.seconds < 1e9)) return StrCat("its estimate is ", c.seconds, " s");
     const CandidateBorder border = graph.BorderOf({c.nodes, c.node_count});
     if (c.input_count != border.inputs.size() || c.output_count != border.outputs.size()) {
@@ -123,6 +124,8 @@ struct Sink {
 };
 
 }  // namespace
+
+bool MayDoElsewhere(Code code, bool on_device) { return on_device ? code != Code::kInvalidArgument : code == Code::kDelegate; }
 
 struct Delegate::Table {
   msrt_delegate_api api;

@@ -36,6 +36,10 @@ struct QueryResult {
   std::vector<Refusal> refusals;
 };
 
+// Whether an error of a delegate is its own, so that another may do what it cannot. Wrong data is wrong everywhere, and so is a host
+// without memory; a device that is full or refuses is not.
+bool MayDoElsewhere(Code code, bool on_device);
+
 class Delegate;
 
 // A kernel for one set of shapes. Shared by the sessions that use the same shapes.

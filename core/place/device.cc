@@ -39,7 +39,7 @@ Status Event::Wait(const Host& host) { return TakeFailure(device_->api_.event_wa
 Device::Device(const msrt_device_api& api, void* self, std::string name, std::shared_ptr<const void> owner)
     : api_(api), self_(self), name_(std::move(name)), owner_(std::move(owner)) {}
 
-Result<size_t> Device::CapacityBytes() const {
+Result<size_t> Device::FreeBytes() const {
   size_t bytes = SIZE_MAX;
   MSRT_RETURN_IF_ERROR(TakeFailure(api_.memory(self_, &bytes), name_));
   return bytes;

@@ -77,7 +77,7 @@ class Device : public std::enable_shared_from_this<Device> {
   const std::string& name() const { return name_; }
   double launch_seconds() const { return api_.launch_seconds; }
   // SIZE_MAX: no limit.
-  Result<size_t> CapacityBytes() const;
+  Result<size_t> FreeBytes() const;
   // What copies from and to the host cost, measured at the first call (a few milliseconds).
   TransferCosts::Link LinkCosts(const Host& host) const;
   // `what` is for the error message.

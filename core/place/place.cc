@@ -127,21 +127,32 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
   for (Refusal& r : answer.refusals) {
     if (!RunByHost(graph.nodes[r.node])) refusals_[r.node].emplace_back(name, std::move(r.reason));
   }
-  uint16_t device = 0;
-  if (delegates_[d]->device() != nullptr && !answer.candidates.empty()) {
-    if (devices_.size() == kMaxDevices) {
-      for (Candidate& c : answer.candidates)
-        refusals_[c.nodes[0]].emplace_back(name, StrCat("there are already ", kMaxDevices, " devices"));
-      return;
-    }
-    device = static_cast<uint16_t>(devices_.size());
-    devices_.push_back(delegates_[d]->device());
-  }
+  std::vector<Option> options;
+  bool usable = false;
   for (Candidate& c : answer.candidates) {
     if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]])) continue;
     std::string refused = Refused(d, c);
-    candidates_.push_back({static_cast<int32_t>(d), device, std::move(c), std::move(refused)});
+    usable |= refused.empty();
+    options.push_back({static_cast<int32_t>(d), 0, std::move(c), std::move(refused)});
   }
+  // A device that nothing may run on is left alone: it may be why its delegate was excluded.
+  uint16_t device = 0;
+  const std::string unusable = usable && delegates_[d]->device() != nullptr ? AddDevice(delegates_[d]->device(), &device) : "";
+  for (Option& o : options) {
+    o.device = device;
+    if (o.refused.empty()) o.refused = unusable;
+    candidates_.push_back(std::move(o));
+  }
+}
+
+std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index) {
+  if (devices_.size() == kMaxDevices) return StrCat("there are already ", kMaxDevices, " devices");
+  auto free = device->FreeBytes();
+  if (!free.ok()) return StrCat("its device does not answer: ", free.status().message());
+  *index = static_cast<uint16_t>(devices_.size());
+  devices_.push_back(device);
+  free_bytes_.push_back(*free);
+  return {};
 }
 
 std::string Placer::Refused(uint32_t d, const Candidate& c) const {
@@ -205,7 +216,7 @@ void Placer::AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_
   }
 }
 
-Result<AssignProblem> Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
+AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   const Graph& graph = graph_.graph();
   AssignProblem problem;
   problem.node_count = static_cast<uint32_t>(graph.nodes.size());
@@ -239,32 +250,33 @@ Result<AssignProblem> Placer::MakeProblem(std::vector<uint32_t>* option_of) cons
     problem.options.push_back(std::move(option));
     option_of->push_back(c);
   }
-  MSRT_RETURN_IF_ERROR(SetCaps(&problem));
+  SetCaps(*option_of, &problem);
   return problem;
 }
 
 // Weights and workspaces add up; tensors take turns. Where the device can hold the most that is ever live at once besides, only weights are
 // counted against what is left; otherwise every tensor is counted in full, which is more than can be needed.
-Status Placer::SetCaps(AssignProblem* problem) const {
+void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const {
   problem->device_caps.assign(devices_.size(), kInfinity);
   const double peak = devices_.size() > 1 ? PeakLiveBytes(graph_) * kArenaSlack : 0;
   for (uint16_t d = 1; d < devices_.size(); ++d) {
-    MSRT_ASSIGN_OR_RETURN(const size_t capacity, devices_[d]->CapacityBytes());
-    if (capacity == SIZE_MAX) continue;
-    const bool in_turn = static_cast<double>(capacity) > 2 * peak;
-    problem->device_caps[d] = static_cast<double>(capacity) - (in_turn ? peak : 0);
-    for (AssignOption& option : problem->options) {
+    if (free_bytes_[d] == SIZE_MAX) continue;
+    const auto free = static_cast<double>(free_bytes_[d]);
+    const bool in_turn = free > 2 * peak;
+    problem->device_caps[d] = free - (in_turn ? peak : 0);
+    for (size_t i = 0; i < problem->options.size(); ++i) {
+      AssignOption& option = problem->options[i];
       if (option.device != d || option.delegate == kHostWork) continue;
-      option.memory_bytes = ConstantBytes(graph_.graph(), option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option));
+      option.memory_bytes = ConstantBytes(graph_.graph(), option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option)) +
+                            static_cast<double>(candidates_[option_of[i]].candidate.workspace_bytes);
     }
   }
-  return OkStatus();
 }
 
 Result<Placement> Placer::Place() const {
   MSRT_RETURN_IF_ERROR(CheckEveryNodeHasOne());
   std::vector<uint32_t> option_of;
-  MSRT_ASSIGN_OR_RETURN(const AssignProblem problem, MakeProblem(&option_of));
+  const AssignProblem problem = MakeProblem(&option_of);
   MSRT_ASSIGN_OR_RETURN(const Assignment assignment, Assign(problem));
   Placement placement;
   placement.seconds = assignment.seconds;

@@ -66,9 +66,11 @@ class Placer {
   void AddCandidates(uint32_t delegate, QueryResult answer);
   std::string Refused(uint32_t delegate, const Candidate& candidate) const;
   Status CheckEveryNodeHasOne() const;
-  Result<AssignProblem> MakeProblem(std::vector<uint32_t>* option_of) const;
+  // Its index, or why it cannot be used.
+  std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);
+  AssignProblem MakeProblem(std::vector<uint32_t>* option_of) const;
   void AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const;
-  Status SetCaps(AssignProblem* problem) const;
+  void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
   void Explain(Placement* placement) const;
 
   const PlacedGraph& graph_;
@@ -76,6 +78,7 @@ class Placer {
   const std::span<const std::shared_ptr<const Delegate>> delegates_;
   const PlaceOptions& options_;
   std::vector<std::shared_ptr<const Device>> devices_{nullptr};
+  std::vector<size_t> free_bytes_{SIZE_MAX};  // by device
   std::vector<Option> candidates_;
   std::vector<std::vector<std::pair<std::string, std::string>>> refusals_;  // by node: delegate, reason
 };

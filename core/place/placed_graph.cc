@@ -47,7 +47,12 @@ msrt_shape ShapeOf(const Type& type) {
 }
 
 PlacedGraph::PlacedGraph(const Graph& graph)
-    : graph_(graph), typical_(graph), agreed_(graph.nodes.size()), readers_(graph.value_count()), is_output_(graph.value_count()) {
+    : graph_(graph),
+      typical_(graph),
+      agreed_(graph.nodes.size()),
+      size_in_data_(graph.nodes.size()),
+      readers_(graph.value_count()),
+      is_output_(graph.value_count()) {
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     for (ValueId v : graph.nodes[n].inputs) {
       if (v == kNoValue) continue;
@@ -84,6 +89,7 @@ Status PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const
     for (ValueId v : graph_.nodes[n].outputs) {
       if (v == kNoValue) continue;
       if (!agreed_[n]) typical_.types[IndexOf(v)] = graph_.value(v).type;
+      if (!typical_.types[IndexOf(v)].concrete()) size_in_data_[n] = true;
       FillUnknown(&typical_.types[IndexOf(v)]);
     }
   }
@@ -99,6 +105,7 @@ msrt_value_view PlacedGraph::ValueOf(ValueId v) const {
   view.declared = ShapeOf(value.type);
   view.typical = ShapeOf(typical_.types[IndexOf(v)]);
   view.constant = value.constant == nullptr ? nullptr : value.constant->bytes.data();
+  view.is_graph_output = is_output_[IndexOf(v)];
   return view;
 }
 
@@ -201,6 +208,19 @@ CandidateBorder PlacedGraph::BorderOf(std::span<const uint32_t> nodes) const {
     if (leaves) border.outputs.push_back(v);
   }
   return border;
+}
+
+bool PlacedGraph::CanBindAtOnce(std::span<const uint32_t> nodes) const {
+  std::unordered_set<uint32_t> made;
+  for (uint32_t n : nodes) {
+    const Node& node = graph_.nodes[n];
+    const auto made_inside = [&](ValueId v) { return v != kNoValue && made.count(IndexOf(v)) != 0; };
+    if (size_in_data_[n] && std::any_of(node.inputs.begin(), node.inputs.end(), made_inside)) return false;
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) made.insert(IndexOf(v));
+    }
+  }
+  return true;
 }
 
 bool PlacedGraph::MayHaveLayout(ValueId v) const {

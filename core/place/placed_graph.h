@@ -35,6 +35,8 @@ class PlacedGraph {
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
 
   CandidateBorder BorderOf(std::span<const uint32_t> nodes) const;
+  // Whether all sizes inside can be known before the first of the nodes runs: none depends on data that another of them makes.
+  bool CanBindAtOnce(std::span<const uint32_t> nodes) const;
   // Whether a delegate may choose how the value lies in memory: a tensor of rank 3 to 5 that is no constant.
   bool MayHaveLayout(ValueId value) const;
 
@@ -53,7 +55,8 @@ class PlacedGraph {
 
   const Graph& graph_;
   GraphFacts typical_;
-  std::vector<bool> agreed_;  // by node: the typical shapes do not contradict it
+  std::vector<bool> agreed_;        // by node: the typical shapes do not contradict it
+  std::vector<bool> size_in_data_;  // by node: the types of its inputs do not tell those of its outputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
   std::vector<msrt_node_view> nodes_;

@@ -56,7 +56,9 @@ class ProgramMaker {
       }
       Status status = std::move(kernel).status();
       const uint32_t n = step.nodes.back();
-      if (options_.strict || status.code() == Code::kOutOfMemory) return std::move(status).Within(Describe(graph, n));
+      // A device that is full is its delegate's affair; a full host is everybody's.
+      const bool host_is_full = status.code() == Code::kOutOfMemory && step.device == 0;
+      if (options_.strict || host_is_full) return std::move(status).Within(Describe(graph, n));
       log_(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(),
            "); placing again without it");
       placer_.Ban(step.option, StrCat("failed to compile: ", status.message()));

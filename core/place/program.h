@@ -47,7 +47,7 @@ struct Program {
   const Graph* graph = nullptr;  // of the model that owns this program
   std::shared_ptr<const Host> host;
   std::unique_ptr<PlacedGraph> placed;
-  std::vector<std::shared_ptr<const Device>> devices;  // by TensorState::device; null for the host
+  std::vector<std::shared_ptr<const Device>> devices;  // by TensorState::device; null for the host and where nothing runs
   std::vector<DeviceBlock> uploads;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;

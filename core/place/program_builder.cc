@@ -9,7 +9,8 @@ ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
       program_(*program),
       wanted_(graph_.value_count()),
       produced_(graph_.value_count(), kNoBuffer),
-      buffers_(graph_.value_count()) {
+      buffers_(graph_.value_count()),
+      upload_streams_(program->devices.size()) {
   FindWanted(placement);
   for (ValueId v : graph_.inputs) program_.input_buffers.push_back(Produce(v, kHostPlain));
   for (uint32_t v = 0; v < graph_.value_count(); ++v) {
@@ -107,6 +108,17 @@ void ProgramBuilder::Finish() {
     made[b] = false;  // taken: named once more, it must be copied
     program_.output_buffers.push_back(b);
   }
+  DropUnusedDevices();
+}
+
+// So that sessions make no streams and memory there.
+void ProgramBuilder::DropUnusedDevices() {
+  std::vector<bool> used(program_.devices.size());
+  for (const Buffer& b : program_.buffers) used[b.state.device] = true;
+  for (size_t d = 1; d < used.size(); ++d) {
+    if (!used[d]) program_.devices[d] = nullptr;
+  }
+  while (program_.devices.size() > 1 && program_.devices.back() == nullptr) program_.devices.pop_back();
 }
 
 BufferId ProgramBuilder::NewBuffer(ValueId v, TensorState state) {
@@ -150,7 +162,10 @@ Result<BufferId> ProgramBuilder::NeedConstant(ValueId v, uint16_t device) {
   const Host& host = *program_.host;
   const Device& d = *program_.devices[device];
   const std::span<const std::byte> bytes = graph_.value(v).constant->bytes;
-  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, d.MakeStream(host));
+  std::unique_ptr<Stream>& stream = upload_streams_[device];
+  if (stream == nullptr) {
+    MSRT_ASSIGN_OR_RETURN(stream, d.MakeStream(host));
+  }
   MSRT_ASSIGN_OR_RETURN(DeviceBlock block, d.Allocate(host, bytes.size(), StrCat("constant '", graph_.value(v).name, "'")));
   MSRT_RETURN_IF_ERROR(stream->CopyToDevice(host, block.data(), bytes.data(), bytes.size()));
   MSRT_RETURN_IF_ERROR(stream->Synchronize(host));

@@ -22,15 +22,17 @@ class ProgramBuilder {
   BufferId Find(ValueId value, TensorState state) const;
   BufferId Need(uint32_t node, ValueId value, TensorState state);
   Result<BufferId> NeedConstant(ValueId value, uint16_t device);
+  void DropUnusedDevices();
   BufferId Transfer(StepKind kind, uint32_t node, BufferId from, TensorState to);
   // Device values that the host wants start their way at once, so that they travel while other steps run.
   void SendHome(uint32_t node, BufferId buffer);
 
   const Graph& graph_;
   Program& program_;
-  std::vector<StateSet> wanted_;                // by value
-  std::vector<BufferId> produced_;              // by value: the buffer its producer writes
-  std::vector<std::vector<BufferId>> buffers_;  // by value: one for each state it is in
+  std::vector<StateSet> wanted_;                         // by value
+  std::vector<BufferId> produced_;                       // by value: the buffer its producer writes
+  std::vector<std::vector<BufferId>> buffers_;           // by value: one for each state it is in
+  std::vector<std::unique_ptr<Stream>> upload_streams_;  // by device, made when needed
 };
 
 }  // namespace msrt

@@ -14,8 +14,10 @@ void DeviceWork::Reset(const Program* program) {
 }
 
 Status DeviceWork::From(uint16_t device, Status status) {
-  if (!status.ok()) failed_ = program_->devices[device]->name();
-  return status;
+  if (status.ok()) return status;
+  const std::string& name = program_->devices[device]->name();
+  if (MayDoElsewhere(status.code(), /*on_device=*/true)) failed_ = name;
+  return std::move(status).Within(StrCat("on ", name));
 }
 
 Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
@@ -24,6 +26,7 @@ Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
   if (arenas_.size() <= depth) arenas_.resize(depth + 1);
   arenas_[depth].resize(program_->devices.size());
   for (uint16_t d = 1; d < program_->devices.size(); ++d) {
+    if (program_->devices[d] == nullptr) continue;
     const Device& device = *program_->devices[d];
     if (streams_[d] == nullptr) {
       auto stream = device.MakeStream(host);

@@ -27,12 +27,12 @@ class DeviceWork {
 
   void Trim();
   size_t bytes() const;
-  // The device that failed last; empty if none did.
+  // The device that failed last, though another could do its work; empty if none did.
   const std::string& failed() const { return failed_; }
   void ForgetFailure() { failed_.clear(); }
 
  private:
-  // Passes a status on, and remembers whose it is.
+  // Passes a status on, and remembers whose it is if another device could do better.
   Status From(uint16_t device, Status status);
 
   const Program* program_ = nullptr;

@@ -153,8 +153,10 @@ class Session::Impl {
       Status status = RunLocked(options);
       scope.succeeded = status.ok();
       if (status.ok()) return status;
-      const std::string& failed = failed_delegate_.empty() ? devices_.failed() : failed_delegate_;
-      if (failed.empty()) return status;
+      std::string failed = FailedDelegate(status);
+      if (failed.empty()) failed = failed_delegate_.empty() ? devices_.failed() : failed_delegate_;
+      const bool stopped = status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
+      if (failed.empty() || stopped) return status;
       // Nothing of this run has been committed, so it can simply begin again elsewhere.
       std::fill(written_.begin(), written_.end(), 0);
       MSRT_RETURN_IF_ERROR(PlaceWithout(*model_, entry_, placed_, failed, status));
@@ -180,13 +182,17 @@ class Session::Impl {
   }
 
   Status RunSteps(std::shared_ptr<const Binding> binding, const RunOptions& options) {
-    Status status = RunBindings(std::move(binding), options);
+    Status status;
+    try {
+      status = RunBindings(std::move(binding), options);
+    } catch (...) {
+      (void)devices_.Synchronize();
+      throw;
+    }
     if (status.ok()) return status;
     // What is enqueued still uses memory of the session and of the caller. The first error is the one to tell.
-    const std::string failed = devices_.failed();
-    const Status later = devices_.Synchronize();
-    if (!failed.empty() || later.ok()) return status;
-    return failed_delegate_.empty() && status.code() != Code::kDelegate ? status : later;
+    (void)devices_.Synchronize();
+    return status;
   }
 
   Status RunBindings(std::shared_ptr<const Binding> binding, const RunOptions& options) {
@@ -336,8 +342,7 @@ class Session::Impl {
     Status status = step.kernel.Run(args);
     if (status.ok()) return status;
     if (!scratch_.failure().ok()) return scratch_.failure();
-    // Another delegate may do what this one cannot; wrong data is wrong everywhere.
-    if (status.code() == Code::kDelegate) failed_delegate_ = program.steps[step.step].delegate;
+    if (MayDoElsewhere(status.code(), step.device != 0)) failed_delegate_ = program.steps[step.step].delegate;
     return status;
   }
 

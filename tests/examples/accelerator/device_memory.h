@@ -1,0 +1,67 @@
+// Memory of the emulated device. The addresses that the host gets lie in a mapping without any access, so that whoever dereferences one
+// faults; the bytes are elsewhere, and only the device knows the way. Addresses are never given out twice: a stale one is always noticed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tests/examples/accelerator/failure.h"
+
+namespace accelerator {
+
+class DeviceMemory {
+  struct Block {
+    explicit Block(size_t size);
+    ~Block();
+    const size_t bytes;
+    std::byte* const data;
+    std::atomic<int> uses{0};
+  };
+
+ public:
+  // Part of a block, held for work in a queue: to free the block meanwhile is the host's mistake.
+  class Use {
+   public:
+    Use() = default;
+    Use(std::shared_ptr<Block> block, std::byte* data) : block_(std::move(block)), data_(data) { ++block_->uses; }
+    Use(Use&& other) noexcept { *this = std::move(other); }
+    Use& operator=(Use&& other) noexcept {
+      std::swap(block_, other.block_);
+      std::swap(data_, other.data_);
+      return *this;
+    }
+    ~Use() {
+      if (block_ != nullptr) --block_->uses;
+    }
+    std::byte* data() const { return data_; }  // where the bytes really are; null where there is no tensor
+
+   private:
+    std::shared_ptr<Block> block_;
+    std::byte* data_ = nullptr;
+  };
+
+  explicit DeviceMemory(size_t capacity);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  Failure Allocate(size_t bytes, void** out);
+  void Free(void* pointer, size_t bytes);
+  size_t free_bytes() const;
+  // Checks that `bytes` from `pointer` on are all in one living block. A null pointer gives an empty use.
+  Failure Find(const void* pointer, size_t bytes, const char* what, Use* out) const;
+
+ private:
+  const size_t capacity_;
+  std::byte* addresses_ = nullptr;
+  mutable std::mutex mutex_;
+  size_t next_address_ = 0, used_bytes_ = 0;
+  std::map<uintptr_t, std::shared_ptr<Block>> blocks_;  // by address
+};
+
+}  // namespace accelerator

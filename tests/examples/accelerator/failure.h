@@ -1,0 +1,25 @@
+// How the parts of the accelerator tell each other that something failed: a status of the C API and the text that belongs to it.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/api/msrt_plugin.h"
+
+namespace accelerator {
+
+struct Failure {
+  msrt_status code = MSRT_OK;
+  std::string text;
+  bool ok() const { return code == MSRT_OK; }
+};
+
+inline Failure Failed(std::string text) { return {MSRT_DELEGATE, std::move(text)}; }
+
+// Hands the text to the host, and gives the code to return to it.
+inline msrt_status Tell(const msrt_host_api* host, const Failure& failure) {
+  if (!failure.ok()) host->fail(host->host, failure.text.c_str());
+  return failure.code;
+}
+
+}  // namespace accelerator

@@ -1,0 +1,52 @@
+#include "tests/examples/accelerator/options.h"
+
+#include <cstdlib>
+#include <sstream>
+
+namespace accelerator {
+namespace {
+
+bool SetNumber(const std::string& key, double number, Options* o) {
+  const auto count = static_cast<int64_t>(number);
+  if (key == "seed") o->seed = static_cast<uint64_t>(count);
+  else if (key == "delay_us") o->delay_us = number;
+  else if (key == "capacity") o->capacity = static_cast<size_t>(count);
+  else if (key == "chain") o->chain = static_cast<size_t>(count);
+  else if (key == "speed") o->speed = number;
+  else if (key == "launch_us") o->launch_us = number;
+  else if (key == "pretend") o->pretend = number;
+  else if (key == "compile_fails") o->compile_fails = number;
+  else if (key == "run_fails") o->run_fails = number;
+  else if (key == "run_fails_at") o->run_fails_at = count;
+  else if (key == "copy_fails_at") o->copy_fails_at = count;
+  else if (key == "allocate_fails_at") o->allocate_fails_at = count;
+  else if (key == "dies_after") o->dies_after = count;
+  else if (key == "fails_late") o->fails_late = count != 0;
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+Failure ParseOptions(const char* text, Options* out) {
+  std::istringstream all(text);
+  for (std::string entry; std::getline(all, entry, ',');) {
+    const size_t equals = entry.find('=');
+    const std::string key = entry.substr(0, equals), value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    if (key == "unsupported") {
+      std::istringstream ops(value);
+      for (std::string op; std::getline(ops, op, '+');) out->unsupported.push_back(op);
+      continue;
+    }
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    const bool is_number = !value.empty() && *end == '\0' && number >= 0 && number < 1e15;
+    if (!is_number || !SetNumber(key, number, out)) {
+      return {MSRT_INVALID_ARGUMENT, "option '" + entry + "' is not KEY=NUMBER with a key of the accelerator (see options.h)"};
+    }
+  }
+  if (out->speed <= 0) return {MSRT_INVALID_ARGUMENT, "option speed must be above 0"};
+  return {};
+}
+
+}  // namespace accelerator
