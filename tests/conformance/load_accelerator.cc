@@ -6,8 +6,7 @@
 #include <iostream>
 #include <mutex>
 
-#include "core/api/msrt_plugin.h"
-#include "delegates/builtin.h"
+#include "core/place/plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -21,36 +20,17 @@ std::shared_ptr<void> Library() {
   return std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
 }
 
-struct Registration {
-  std::shared_ptr<void> library = Library();
-  std::shared_ptr<const Delegate> delegate;
-};
-
 }  // namespace
 
 const char* AcceleratorPath() { return MSRT_ACCELERATOR; }
 
 std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options) {
-  Registration registration;
-  const auto entry = reinterpret_cast<msrt_plugin_register_fn>(dlsym(registration.library.get(), MSRT_PLUGIN_ENTRY));
-  msrt_plugin_host host = MSRT_INIT(msrt_plugin_host);
-  host.plugin_abi = MSRT_PLUGIN_ABI;
-  host.host = &registration;
-  host.fail = [](void*, const char* message) { std::cerr << "accelerator: " << message << "\n"; };
-  host.register_delegate = [](void* r, const msrt_delegate_api* api, void* self) -> msrt_status {
-    auto& target = *static_cast<Registration*>(r);
-    auto delegate = Delegate::Make(*api, self, target.library);
-    if (!delegate.ok()) return static_cast<msrt_status>(delegate.status().code());
-    (*delegate)->TakeOver();
-    target.delegate = *std::move(delegate);
-    return MSRT_OK;
-  };
-  host.options = options.c_str();
-  if (entry == nullptr || entry(&host) != MSRT_OK) {
-    std::cerr << "the accelerator cannot be registered with options '" << options << "'\n";
+  auto plugin = LoadPlugin(MSRT_ACCELERATOR, options);
+  if (!plugin.ok()) {
+    std::cerr << plugin.status().message() << "\n";
     std::exit(1);
   }
-  return registration.delegate;
+  return plugin->delegates.at(0);
 }
 
 std::string NewMisuses() {
