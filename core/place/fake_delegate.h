@@ -1,0 +1,24 @@
+// Delegates for tests of placement: tables of functions that offer what a test says, at the cost it says, and compute nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/place/delegate.h"
+
+namespace msrt::testing {
+
+struct FakeDelegate {
+  std::string name;
+  std::vector<Candidate> offers;
+  bool has_device = false;
+  double launch_seconds = 0;
+  size_t capacity_bytes = SIZE_MAX;
+  int compile_failures = 0;  // so many compilations fail first
+};
+
+// The delegate behind the table; the pieces of device memory that it hands out are the host's own.
+std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake);
+
+}  // namespace msrt::testing

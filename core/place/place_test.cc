@@ -1,0 +1,418 @@
+// Placement as a whole: what delegates offer through their tables, the choice, and the program that comes of it. The price of a program is
+// read off its own steps, so these tests see copies, layout changes and launches where they really happen.
+#include "core/place/place.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "core/base/clock.h"
+#include "core/place/fake_delegate.h"
+#include "core/place/program_builder.h"
+#include "delegates/builtin.h"
+#include "ops/builder.h"
+
+namespace msrt::testing {
+namespace {
+
+const Log kSilent;
+
+std::shared_ptr<const Host> TestHost() {
+  return std::make_shared<const Host>(DefaultAllocator(), std::shared_ptr<ParallelFor>(MakeSerial()), kSilent);
+}
+
+ValueId Added(Result<ValueId> value) {
+  EXPECT_TRUE(value.ok()) << value.status().message();
+  return *value;
+}
+
+// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere.
+Graph RandomGraph(std::mt19937* random, size_t count) {
+  Graph graph;
+  GraphBuilder builder(&graph);
+  std::vector<ValueId> values = {graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}))};
+  const auto pick = [&] { return values[values.size() - 1 - (*random)() % std::min<size_t>(values.size(), 4)]; };
+  for (size_t n = 0; n < count; ++n) {
+    const std::string name = StrCat("n", n);
+    switch ((*random)() % 6) {
+      case 0:
+        values.push_back(Added(builder.Add("Reshape", name, {pick()}, {{"shape", std::vector<int64_t>{1, 8, 6, 6}}})));
+        break;
+      case 1:
+      case 2:
+        values.push_back(Added(builder.Add("Add", name, {pick(), pick()})));
+        break;
+      default:
+        values.push_back(Added(builder.Add("Relu", name, {pick()})));
+    }
+  }
+  // What nobody reads is an output, and now and then something that is read.
+  const std::vector<uint32_t> uses = graph.UseCounts();
+  for (size_t v = 1; v < values.size(); ++v) {
+    if (uses[IndexOf(values[v])] == 0 || (*random)() % 8 == 0) graph.outputs.push_back(values[v]);
+  }
+  return graph;
+}
+
+Layout RandomLayout(std::mt19937* random) { return static_cast<Layout>((*random)() % 3); }
+
+Candidate OfferFor(const PlacedGraph& placed, std::vector<uint32_t> nodes, double seconds, Layout inputs, Layout outputs) {
+  const CandidateBorder border = placed.BorderOf(nodes);
+  Candidate c;
+  c.nodes = std::move(nodes);
+  c.input_layouts.assign(border.inputs.size(), inputs);
+  c.output_layouts.assign(border.outputs.size(), outputs);
+  c.seconds = seconds;
+  return c;
+}
+
+bool IsView(const Graph& graph, uint32_t n) { return graph.nodes[n].op == "Reshape"; }
+
+// Up to three delegates, of which some have devices; the first takes every node. `budget` bounds the number of plans.
+std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt19937* random, double budget) {
+  const Graph& graph = placed.graph();
+  std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
+  std::vector<FakeDelegate> fakes(1 + (*random)() % 3);
+  std::vector<double> ways(graph.nodes.size(), 0);
+  double plans = 1;
+  for (size_t d = 0; d < fakes.size(); ++d) {
+    fakes[d].name = StrCat("fake", d);
+    fakes[d].has_device = d != 0 && (*random)() % 3 != 0;
+    fakes[d].launch_seconds = (*random)() % 2 == 0 ? seconds(*random) : 0;
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+      if (IsView(graph, n)) continue;
+      const size_t offers = d == 0 ? 1 + (*random)() % 2 : (*random)() % 3;
+      for (size_t o = 0; o < offers; ++o) {
+        if (ways[n] > 0 && plans * (ways[n] + 1) / ways[n] > budget) continue;
+        plans *= ways[n] > 0 ? (ways[n] + 1) / ways[n] : 1;
+        ++ways[n];
+        fakes[d].offers.push_back(OfferFor(placed, {n}, seconds(*random), RandomLayout(random), RandomLayout(random)));
+      }
+    }
+    for (uint32_t n = 0; n + 1 < graph.nodes.size(); ++n) {
+      const ValueId out = graph.nodes[n].outputs[0];
+      const bool only_next = placed.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !placed.IsOutput(out);
+      if (!only_next || IsView(graph, n) || IsView(graph, n + 1) || (*random)() % 2 == 0 || plans * 2 > budget) continue;
+      plans *= 2;
+      fakes[d].offers.push_back(OfferFor(placed, {n, n + 1}, seconds(*random), RandomLayout(random), RandomLayout(random)));
+    }
+  }
+  return fakes;
+}
+
+// Prices the steps of a program in their own order.
+class Pricer {
+ public:
+  Pricer(const PlacedGraph& placed, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+         const std::vector<std::shared_ptr<const Device>>& devices)
+      : placed_(placed), delegates_(delegates) {
+    // What placement itself takes a change of layout to cost.
+    costs_.convert_seconds = 3e-6;
+    costs_.convert_bytes_per_second = 8e9;
+    costs_.links.resize(devices.size());
+    for (size_t d = 1; d < devices.size(); ++d) costs_.links[d] = devices[d]->LinkCosts(host);
+  }
+
+  double SecondsOf(const Program& program, std::span<const double> kernel_seconds) const {
+    double total = 0;
+    std::string last;
+    size_t kernel = 0;
+    for (const Step& step : program.steps) {
+      if (step.kind == StepKind::kKernel) {
+        total += kernel_seconds[kernel++];
+        if (step.delegate != last) total += LaunchOf(step.delegate);
+        last = step.delegate;
+      } else if (step.kind == StepKind::kConvert && step.algorithm == "convert") {
+        total += PricesOf(program, step).convert(program.buffers[step.outputs[0]].state.layout);
+      } else if (step.kind == StepKind::kCopyToDevice) {
+        total += PricesOf(program, step).copy_to(program.buffers[step.outputs[0]].state);
+      } else if (step.kind == StepKind::kCopyToHost) {
+        total += PricesOf(program, step).copy_from(program.buffers[step.inputs[0]].state);
+      }
+    }
+    return total;
+  }
+
+ private:
+  double LaunchOf(std::string_view name) const {
+    for (const auto& d : delegates_) {
+      if (d->name() == name) return d->device() == nullptr ? 0 : d->device()->launch_seconds();
+    }
+    return 0;
+  }
+  TransferPrices PricesOf(const Program& program, const Step& step) const {
+    const Type& type = placed_.typical().types[IndexOf(program.buffers[step.inputs[0]].value)];
+    std::array<double, kLayoutCount> bytes;
+    for (uint32_t l = 0; l < kLayoutCount; ++l) {
+      bytes[l] = static_cast<double>(BytesIn(static_cast<Layout>(l), type.dtype, type.dims));
+    }
+    return TransferPrices(costs_, bytes);
+  }
+  const PlacedGraph& placed_;
+  std::span<const std::shared_ptr<const Delegate>> delegates_;
+  TransferCosts costs_;
+};
+
+// Every way to run every node, each built into a program and priced.
+class BruteForce {
+ public:
+  BruteForce(std::unique_ptr<PlacedGraph>* placed, std::shared_ptr<const Host> host,
+             std::span<const std::shared_ptr<const Delegate>> delegates, const std::vector<std::shared_ptr<const Device>>& devices)
+      : placed_(*placed), host_(std::move(host)), delegates_(delegates), devices_(devices), pricer_(*placed_, *host_, delegates, devices) {
+    uint16_t device = 0;
+    for (size_t d = 0; d < delegates.size(); ++d) {
+      delegates[d]->Query(*host_, *placed_, &answers_.emplace_back());
+      const bool own = delegates[d]->device() != nullptr && !answers_.back().candidates.empty();
+      device_of_.push_back(own ? ++device : uint16_t{0});
+    }
+  }
+
+  double Least() {
+    least_ = std::numeric_limits<double>::infinity();
+    Choose(0);
+    return least_;
+  }
+  size_t plans() const { return plans_; }
+
+ private:
+  void Choose(uint32_t n) {
+    const Graph& graph = placed_->graph();
+    if (n == graph.nodes.size()) return Price();
+    if (IsView(graph, n)) {
+      for (uint16_t device = 0; device < devices_.size(); ++device) {
+        plan_.steps.push_back({{n}, -1, 0, nullptr, device});
+        Choose(n + 1);
+        plan_.steps.pop_back();
+      }
+      return;
+    }
+    for (size_t d = 0; d < answers_.size(); ++d) {
+      for (const Candidate& c : answers_[d].candidates) {
+        if (c.nodes[0] != n) continue;
+        plan_.steps.push_back({c.nodes, static_cast<int32_t>(d), 0, &c, device_of_[d]});
+        Choose(c.nodes.back() + 1);
+        plan_.steps.pop_back();
+      }
+    }
+  }
+
+  void Price() {
+    Program program;
+    program.graph = &placed_->graph();
+    program.host = host_;
+    program.placed = std::move(placed_);
+    program.devices = devices_;
+    ProgramBuilder builder(plan_, &program);
+    std::vector<double> seconds;
+    for (const Placement::Step& step : plan_.steps) {
+      if (step.candidate == nullptr) {
+        builder.AddHostWork(step);
+      } else {
+        EXPECT_TRUE(builder.AddKernel(step, delegates_[static_cast<size_t>(step.delegate)]->name(), Kernel()).ok());
+        seconds.push_back(step.candidate->seconds);
+      }
+    }
+    builder.Finish();
+    placed_ = std::move(program.placed);
+    least_ = std::min(least_, pricer_.SecondsOf(program, seconds));
+    ++plans_;
+  }
+
+  std::unique_ptr<PlacedGraph>& placed_;
+  std::shared_ptr<const Host> host_;
+  std::span<const std::shared_ptr<const Delegate>> delegates_;
+  const std::vector<std::shared_ptr<const Device>>& devices_;
+  Pricer pricer_;
+  std::vector<QueryResult> answers_;
+  std::vector<uint16_t> device_of_;
+  Placement plan_;
+  double least_ = 0;
+  size_t plans_ = 0;
+};
+
+TEST(Place, EqualsBruteForceOverEveryProgram) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int kGraphs = 100;
+#else
+  constexpr int kGraphs = 1000;
+#endif
+  size_t plans = 0, with_devices = 0;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    const Graph graph = RandomGraph(&random, 2 + random() % 8);
+    auto made = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    ASSERT_TRUE(made.ok());
+    std::unique_ptr<PlacedGraph> placed = *std::move(made);
+    std::vector<std::shared_ptr<const Delegate>> delegates;
+    for (FakeDelegate& fake : RandomDelegates(*placed, &random, 400)) delegates.push_back(MakeFake(std::move(fake)));
+    const std::shared_ptr<const Host> host = TestHost();
+    const PlaceOptions options;
+    Placer placer(*placed, *host, delegates, options);
+    ASSERT_TRUE(placer.Query().ok());
+    const auto placement = placer.Place();
+    ASSERT_TRUE(placement.ok()) << placement.status().message();
+    EXPECT_TRUE(placement->optimal);
+    BruteForce all(&placed, host, delegates, placer.devices());
+    const double least = all.Least();
+    ASSERT_NEAR(placement->seconds, least, 1e-12) << "seed " << seed;
+    plans += all.plans();
+    with_devices += placer.devices().size() > 1;
+  }
+  std::printf("%d graphs, %zu programs, %zu graphs with devices\n", kGraphs, plans, with_devices);
+  EXPECT_GT(with_devices, size_t{kGraphs} / 4);
+}
+
+// The estimate of a finished program is the price of its steps.
+TEST(Place, EstimateIsThePriceOfTheSteps) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    const Graph graph = RandomGraph(&random, 40);
+    auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    ASSERT_TRUE(placed.ok());
+    std::vector<FakeDelegate> fakes = RandomDelegates(**placed, &random, 1e30);
+    std::map<std::string, double> seconds_of;  // algorithms are named after their candidate
+    for (size_t d = 0; d < fakes.size(); ++d) {
+      for (size_t o = 0; o < fakes[d].offers.size(); ++o) {
+        fakes[d].offers[o].algorithm = StrCat(d, ".", o);
+        seconds_of[fakes[d].offers[o].algorithm] = fakes[d].offers[o].seconds;
+      }
+    }
+    std::vector<std::shared_ptr<const Delegate>> delegates;
+    for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
+    const std::shared_ptr<const Host> host = TestHost();
+    double place_millis = 0;
+    const auto program = MakeProgram(*std::move(placed), host, delegates, {}, kSilent, &place_millis);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    std::vector<double> seconds;
+    for (const Step& step : (*program)->steps) {
+      if (step.kind == StepKind::kKernel) seconds.push_back(seconds_of.at(step.algorithm));
+    }
+    const Pricer pricer(*(*program)->placed, *host, delegates, (*program)->devices);
+    EXPECT_NEAR((*program)->seconds, pricer.SecondsOf(**program, seconds), 1e-12);
+  }
+}
+
+TEST(Place, FiveThousandNodesInTime) {
+  std::mt19937 random(3);
+  const Graph graph = RandomGraph(&random, 5000);
+  auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+  ASSERT_TRUE(placed.ok());
+  std::vector<FakeDelegate> fakes(3);
+  std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
+  for (size_t d = 0; d < fakes.size(); ++d) {
+    fakes[d].name = StrCat("fake", d);
+    fakes[d].has_device = d != 0;
+    fakes[d].launch_seconds = d == 0 ? 0 : 2e-5;
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+      if (IsView(graph, n) || (d != 0 && random() % 4 == 0)) continue;
+      fakes[d].offers.push_back(OfferFor(**placed, {n}, seconds(random), Layout::kPlain, Layout::kPlain));
+      if (d == 0) fakes[d].offers.push_back(OfferFor(**placed, {n}, seconds(random), Layout::kBlocked8, Layout::kBlocked8));
+    }
+  }
+  std::vector<std::shared_ptr<const Delegate>> delegates;
+  for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
+  const std::shared_ptr<const Host> host = TestHost();
+  const PlaceOptions options;
+  Placer placer(**placed, *host, delegates, options);
+  ASSERT_TRUE(placer.Query().ok());
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 5; ++round) {
+    const StopWatch watch;
+    const auto placement = placer.Place();
+    ASSERT_TRUE(placement.ok());
+    least = std::min(least, watch.Millis());
+    EXPECT_TRUE(placement->optimal);
+  }
+  std::printf("5,000 nodes, 3 delegates: placed in %.1f ms\n", least);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(least, 100);
+#endif
+}
+
+struct Placed {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  Result<std::unique_ptr<Program>> program = Status(Code::kInternal, "not made");
+};
+
+// Three nodes in a row, on delegates that a test describes.
+Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options, int offers_of_each = 1) {
+  Placed out;
+  GraphBuilder builder(out.graph.get());
+  ValueId v = out.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
+  for (const char* name : {"first", "second", "third"}) v = Added(builder.Add("Relu", name, {v}));
+  out.graph->outputs = {v};
+  auto placed = PlacedGraph::Make(*out.graph, BuiltinEvaluator(), {});
+  std::vector<std::shared_ptr<const Delegate>> delegates;
+  double seconds = 1e-3;
+  for (FakeDelegate& fake : fakes) {
+    for (uint32_t n = 0; n < 3 && offers_of_each > 0; ++n)
+      fake.offers.push_back(OfferFor(**placed, {n}, seconds, Layout::kPlain, Layout::kPlain));
+    delegates.push_back(MakeFake(std::move(fake)));
+    seconds /= 10;  // each faster than the one before
+  }
+  double place_millis = 0;
+  out.program = MakeProgram(*std::move(placed), TestHost(), delegates, options, kSilent, &place_millis);
+  return out;
+}
+
+std::vector<std::string> DelegatesOf(const Program& program) {
+  std::vector<std::string> names;
+  for (const NodeExplanation& e : program.explanations) names.push_back(e.delegate);
+  return names;
+}
+
+FakeDelegate Named(const char* name) {
+  FakeDelegate fake;
+  fake.name = name;
+  return fake;
+}
+
+TEST(Place, FailedCompilationsAreLeftOut) {
+  FakeDelegate fast = Named("fast");
+  fast.compile_failures = 2;
+  const Placed placed = PlaceChain({Named("slow"), fast}, {});
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
+  EXPECT_NE(Explain(**placed.program).find("this one does not compile"), std::string::npos);
+}
+
+TEST(Place, StrictForbidsThat) {
+  FakeDelegate fast = Named("fast");
+  fast.compile_failures = 1;
+  PlaceOptions options;
+  options.strict = true;
+  const Placed placed = PlaceChain({Named("slow"), fast}, options);
+  ASSERT_FALSE(placed.program.ok());
+  EXPECT_EQ(placed.program.status().code(), Code::kDelegate);
+  EXPECT_NE(placed.program.status().message().find("first"), std::string::npos);
+}
+
+TEST(Place, PinsAreKept) {
+  PlaceOptions options;
+  options.pins = {*ParsePin("node:sec*=slow"), *ParsePin("node:third!=fast")};
+  const Placed placed = PlaceChain({Named("slow"), Named("fast")}, options);
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"fast", "slow", "slow"}));
+  EXPECT_NE(Explain(**placed.program).find("node:third!=fast"), std::string::npos);
+}
+
+TEST(Place, CapacityIsKept) {
+  FakeDelegate device = Named("device");
+  device.has_device = true;
+  device.capacity_bytes = 3000;  // one node's input and output: 2 x 1152 bytes
+  const Placed placed = PlaceChain({Named("slow"), device}, {});
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  const std::vector<std::string> names = DelegatesOf(**placed.program);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "device"), 1);
+}
+
+TEST(Place, NobodyToRunANode) {
+  const Placed placed = PlaceChain({Named("empty")}, {}, 0);
+  ASSERT_FALSE(placed.program.ok());
+  EXPECT_EQ(placed.program.status().code(), Code::kUnsupported);
+  EXPECT_NE(placed.program.status().message().find("'first'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrt::testing
