@@ -148,7 +148,7 @@ void Add(const SolveCounts& counts, SolveCounts* sum) {
   sum->impossible_choices += counts.impossible_choices, sum->dead_end_choices += counts.dead_end_choices;
   sum->separable_edges += counts.separable_edges, sum->eliminated += counts.eliminated;
   sum->table_cells += counts.table_cells, sum->conditioned += counts.conditioned;
-  sum->bounded += counts.bounded, sum->priced += counts.priced, sum->split += counts.split;
+  sum->bounded += counts.bounded, sum->cells += counts.cells, sum->priced += counts.priced, sum->split += counts.split;
 }
 
 struct Tally {
@@ -230,6 +230,53 @@ TEST(Solve, BoundsHoldWithoutBudget) {
 TEST(Solve, BoundsHoldWhereTheBudgetIsTooSmall) {
   EXPECT_GT(CompareWithBruteForce(7, 600, 1, {.max_table_cells = 20, .max_branches = 3}, false).unproven, 20);
   EXPECT_GT(CompareWithBruteForce(8, 600, 2, {.max_table_cells = 20, .max_branches = 5}, false).unproven, 20);
+}
+
+// Too large for brute force: two ways that share no code beyond the reductions must agree.
+TEST(Solve, EliminationAndConditioningAgree) {
+  Random random(9);
+  SolveCounts eliminating, conditioning;
+  for (int i = 0; i < 40; ++i) {
+    const Recipe recipe{.nodes = 13, .max_choices = 5, .forbidden = i % 2 ? 0.1 : 0, .integers = i % 4 < 2};
+    const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
+    const ChoiceSolution by_tables = Solve(problem);
+    const ChoiceSolution by_search = Solve(problem, {.max_table_cells = 0, .max_branches = 1 << 20, .max_search_cells = int64_t{1} << 40});
+    Check(problem, by_search, by_tables.cost, true, "problem " + std::to_string(i));
+    EXPECT_EQ(by_tables.optimal, by_tables.feasible);
+    Add(by_tables.counts, &eliminating);
+    Add(by_search.counts, &conditioning);
+  }
+  EXPECT_GT(eliminating.eliminated, 100);
+  EXPECT_EQ(eliminating.conditioned, 0);
+  EXPECT_GT(conditioning.conditioned, 100);
+}
+
+TEST(Solve, StopsWhenTheBudgetIsSpent) {
+  Random random(10);
+  const Recipe recipe{.nodes = 60, .max_choices = 8};
+  const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
+  const ChoiceSolution first = Solve(problem, {.max_table_cells = 0, .max_branches = 1, .max_search_cells = 0});
+  EXPECT_EQ(first.counts.conditioned, 0);
+  const SolveOptions options{.max_table_cells = 1 << 16, .max_branches = 1 << 20, .max_search_cells = 1 << 23};
+  const ChoiceSolution solution = Solve(problem, options);
+  EXPECT_TRUE(solution.feasible);
+  EXPECT_FALSE(solution.optimal);
+  EXPECT_LE(solution.lower_bound, solution.cost);
+  EXPECT_GE(solution.lower_bound, first.lower_bound);
+  EXPECT_LE(solution.counts.table_cells, int64_t{1} << 16);
+  // One subproblem that was begun is finished.
+  EXPECT_LE(solution.counts.cells, options.max_search_cells + 2 * first.counts.cells);
+}
+
+TEST(Solve, IsDeterministic) {
+  Random random(11);
+  const Recipe recipe{.nodes = 30, .max_choices = 6, .caps = 2};
+  const ChoiceProblem problem = RandomProblem(random, recipe, SeriesParallel(random, recipe.nodes));
+  const ChoiceSolution first = Solve(problem), second = Solve(problem);
+  EXPECT_TRUE(first.feasible);
+  EXPECT_EQ(first.choices, second.choices);
+  EXPECT_EQ(first.lower_bound, second.lower_bound);
+  EXPECT_EQ(first.counts.cells, second.counts.cells);
 }
 
 TEST(Solve, NothingToChooseCostsNothing) {

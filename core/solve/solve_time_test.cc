@@ -107,7 +107,7 @@ double MillisecondsToSolve(const ChoiceProblem& problem) {
 
 // Prints the time, and holds it to the limit where the build is one to measure. A shared machine has slow spells: one of three
 // tries must do.
-void Measure(const char* name, const Network& net, size_t choices, double limit_milliseconds) {
+void Measure(const char* name, const Network& net, size_t choices, [[maybe_unused]] double limit_milliseconds) {
   std::mt19937_64 random(net.nodes);
   const ChoiceProblem problem = WithRandomCosts(net, choices, random);
   double time = MillisecondsToSolve(problem);
