@@ -16,7 +16,7 @@ namespace {
 
 inline double Less(double a, double b) { return a < b ? a : b; }
 
-// Four rows a pass, so that `out` is read and written a quarter as often: 0.10 ns a cell for 84 x 84 rather than 0.12.
+// Four rows a pass, so that `out` is read and written a quarter as often: some 20 % faster for 35 to 84 columns.
 MSRT_CLONE_FOR_AVX2 void MinOfOne(const double* row_costs, size_t rows, RowSource source, size_t width, double* __restrict out) {
   const size_t stride = source.stride;
   const double* row = source.cells;
@@ -32,6 +32,20 @@ MSRT_CLONE_FOR_AVX2 void MinOfOne(const double* row_costs, size_t rows, RowSourc
   for (; i < rows; ++i, row += stride) {
     for (size_t y = 0; y < width; ++y) out[y] = Less(row_costs[i] + row[y], out[y]);
   }
+}
+
+// What most nodes of a core have: a table from before and an edge.
+MSRT_CLONE_FOR_AVX2 void MinOfTwo(const double* row_costs, size_t rows, RowSource a, RowSource b, size_t width, double* __restrict out) {
+  const double *row_a = a.cells, *row_b = b.cells;
+  size_t i = 0;
+  for (; i + 2 <= rows; i += 2, row_a += 2 * a.stride, row_b += 2 * b.stride) {
+    const double c0 = row_costs[i], c1 = row_costs[i + 1];
+    for (size_t y = 0; y < width; ++y) {
+      out[y] = Less(Less(c0 + row_a[y] + row_b[y], c1 + row_a[a.stride + y] + row_b[b.stride + y]), out[y]);
+    }
+  }
+  if (i == rows) return;
+  for (size_t y = 0; y < width; ++y) out[y] = Less(row_costs[i] + row_a[y] + row_b[y], out[y]);
 }
 
 // Any number of sources, the sum of a row in pieces that stay in the first cache.
@@ -60,6 +74,7 @@ MSRT_CLONE_FOR_AVX2 void MinOfSums(const double* row_costs, size_t rows, const R
 void MinOverRows(std::span<const double> row_costs, std::span<const RowSource> sources, size_t width, double* out) {
   std::fill_n(out, width, std::numeric_limits<double>::infinity());
   if (sources.size() == 1) MinOfOne(row_costs.data(), row_costs.size(), sources[0], width, out);
+  else if (sources.size() == 2) MinOfTwo(row_costs.data(), row_costs.size(), sources[0], sources[1], width, out);
   else MinOfSums(row_costs.data(), row_costs.size(), sources.data(), sources.size(), width, out);
 }
 
