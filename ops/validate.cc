@@ -1,5 +1,6 @@
 #include "ops/validate.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/base/checked_math.h"
@@ -78,6 +79,15 @@ Status CheckVersion(const Node& node) {
   if (node.def == nullptr || node.version <= node.def->version) return OkStatus();
   return Unsupported("has the meaning of version ", node.version, ", this build knows version ", node.def->version,
                      ": write the model for that one, or update msrt");
+}
+
+// Kernels write the outputs that an op always has. Whoever does not want one leaves out the node.
+Status CheckRequiredOutputs(const Node& node) {
+  const auto required = std::min(static_cast<size_t>(node.def->min_outputs), node.outputs.size());
+  for (size_t i = 0; i < required; ++i) {
+    if (node.outputs[i] == kNoValue) return InvalidModel("output ", i, " is left out, which only optional outputs may be");
+  }
+  return OkStatus();
 }
 
 // Attributes that say where a piece stands in a whole come from localize, which got them right; a kernel trusts them.
@@ -200,6 +210,7 @@ Status Validator::ValidateNode(Graph* graph, Node* node) {
   inferred_.assign(node->outputs.size(), UndeclaredType());
   if (node->def != nullptr) {
     MSRT_RETURN_IF_ERROR(RefuseLocalAttrs(*node));
+    MSRT_RETURN_IF_ERROR(CheckRequiredOutputs(*node));
     Status status = InferTypes(*node->def, NodeView(*graph, *node).op(), inferred_);
     if (!status.ok()) return std::move(status).With("inputs", InputTypes(*graph, *node));
   }
@@ -237,7 +248,6 @@ Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
   const auto slot = static_cast<uint64_t>(std::get<int64_t>(*node.attrs.Find("slot")));  // required, and checked by InferTypes
   if (slot >= module_.states.size()) return InvalidModel("slot = ", slot, ", the module has ", module_.states.size(), " states");
   const ValueId value = read ? node.outputs[0] : node.inputs[0];
-  if (value == kNoValue) return OkStatus();
   const StateSlot& state = module_.states[slot];
   const auto merged = MergeTypes(state.type, graph.value(value).type);
   if (merged.ok()) return OkStatus();

@@ -110,6 +110,42 @@ constexpr BadModel kModels[] = {
        d.Add("Relu", {d.Input({1})});
        d.module.entries.clear();
      }},
+    {"OutputLeftOut", kBad, "'bad' (Relu): output 0 is left out",
+     [](ModelDraft& d) {
+       d.Add("Relu", {d.Input({2})});
+       d.node().outputs[0] = kNoValue;
+       d.graph().outputs.clear();
+     }},
+    {"FirstOutputLeftOut", kBad, "'bad' (MaxPool): output 0 is left out",
+     [](ModelDraft& d) {
+       d.Add("MaxPool", {d.Input({1, 1, 4, 4})}, {{"kernel_shape", Ints{2, 2}}}, 2);
+       d.node().outputs[0] = kNoValue;
+       d.graph().outputs.erase(d.graph().outputs.begin());
+     }},
+    {"StateReadOfNothing", kBad, "'bad' (msrt.StateRead): output 0 is left out",
+     [](ModelDraft& d) {
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {1}), ConstTensor::Floats({1}, std::vector<float>{1})});
+       d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF32}, {"dims", Ints{1}}}, 1, "msrt");
+       d.node().outputs[0] = kNoValue;
+       d.graph().outputs.clear();
+       d.Add("Relu", {d.Input({2})});
+     }},
+    {"OptionalOutputsLeftOut", Code::kOk, "",
+     [](ModelDraft& d) {
+       const ValueId x = d.Input({1, 2, 4, 4});
+       d.Add("MaxPool", {x}, {{"kernel_shape", Ints{2, 2}}}, 2);
+       d.Add("LayerNormalization", {x, d.Ones({4})}, {}, 3);
+       d.Add("Attention", {x, x, x}, {}, 1);
+       d.Add("Split", {x}, {{"num_outputs", 4}, {"axis", 2}}, 4);
+       for (Node& n : d.graph().nodes) {
+         if (n.outputs.size() > 1) n.outputs[1] = kNoValue;
+       }
+       d.graph().outputs.clear();
+       for (const Node& n : d.graph().nodes) {
+         d.graph().outputs.push_back(n.outputs[0]);
+         if (n.outputs.size() > 2) d.graph().outputs.push_back(n.outputs[2]);
+       }
+     }},
     {"EmptyEverything", Code::kOk, "", [](ModelDraft&) {}},
     {"EmptyTensor", Code::kOk, "",
      [](ModelDraft& d) {

@@ -1,0 +1,34 @@
+#include <cstdint>
+#include <cstring>
+
+#include "core/model/mutate_file.h"
+#include "tests/fuzz/driver.h"
+
+extern "C" {
+
+size_t LLVMFuzzerMutate(uint8_t* data, size_t bytes, size_t most_bytes);  // of libFuzzer
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes);
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t bytes, size_t most_bytes, unsigned seed);
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
+  msrt::testing::kFuzzTarget({reinterpret_cast<const std::byte*>(data), bytes});
+  return 0;
+}
+
+// Mostly our own edits, which know tables; sometimes libFuzzer's, which know what comparisons want.
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t bytes, size_t most_bytes, unsigned seed) {
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> file;
+  if (seed % 8 == 0) {
+    bytes = LLVMFuzzerMutate(data, bytes, most_bytes);
+    file.assign(begin, begin + bytes);
+    msrt::FitHeader(&file);
+  } else {
+    file = msrt::MutateFile({begin, bytes}, seed);
+  }
+  if (file.empty() || file.size() > most_bytes) return LLVMFuzzerMutate(data, bytes, most_bytes);
+  std::memcpy(data, file.data(), file.size());
+  return file.size();
+}
+
+}  // extern "C"

@@ -1,0 +1,23 @@
+#include "tests/fuzz/seeds.h"
+
+#include "core/model/sample_models.h"
+#include "core/model/write.h"
+
+namespace msrt::testing {
+
+std::vector<std::vector<std::byte>> FuzzSeeds() {
+  std::vector<std::vector<std::byte>> seeds;
+  const auto add = [&](const Module& module, const ModelExtras* extras = nullptr) {
+    auto file = SerializeModel(module, {.extras = extras});
+    MSRT_CHECK(file.ok());
+    seeds.push_back(*std::move(file));
+  };
+  const ModelExtras extras = EverythingExtras();
+  add(EverythingModule(), &extras);
+  add(EverythingModule());
+  add(KnownOpsModule());
+  add(ChainModule(4));
+  return seeds;
+}
+
+}  // namespace msrt::testing

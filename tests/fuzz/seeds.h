@@ -1,0 +1,11 @@
+// The files that fuzzing begins with, made in the process: one of each kind, all small.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace msrt::testing {
+
+std::vector<std::vector<std::byte>> FuzzSeeds();
+
+}  // namespace msrt::testing

@@ -1,0 +1,78 @@
+// A fuzz target as a program of its own, for every compiler and every sanitizer:
+//   fuzz_x                       the seeds, and some thousand seeded mutations
+//   fuzz_x RUNS [SEED [FILE]]    so many mutations; FILE always holds the bytes that are being tried, so it remains after a crash
+//   fuzz_x FILE...               these files
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/model/mutate_file.h"
+#include "tests/fuzz/driver.h"
+#include "tests/fuzz/seeds.h"
+
+namespace msrt::testing {
+namespace {
+
+using File = std::vector<std::byte>;
+
+constexpr double kSlowMillis = 20'000;  // a finding, even under a sanitizer
+constexpr size_t kMostKept = 400, kMostFileBytes = 32 * 1024;
+
+bool Try(const File& file, const char* keep) {
+  if (keep != nullptr) {
+    std::ofstream out(keep, std::ios::binary | std::ios::trunc);
+    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  }
+  const StopWatch watch;
+  const bool taken = kFuzzTarget(file);
+  if (watch.Millis() < kSlowMillis) return taken;
+  std::fprintf(stderr, "finding: took %.0f ms\n", watch.Millis());
+  std::abort();
+}
+
+int TryMutations(int64_t runs, uint64_t seed, const char* keep) {
+  std::vector<File> pool = FuzzSeeds();
+  const size_t seeds = pool.size();
+  int64_t taken = 0;
+  const StopWatch watch;
+  for (const File& file : pool) taken += Try(file, keep);
+  std::mt19937_64 random(seed);
+  for (int64_t run = 0; run < runs; ++run) {
+    File file = MutateFile(pool[random() % pool.size()], random());
+    if (!Try(file, keep)) continue;
+    ++taken;
+    // What was taken is a place to go on from.
+    if (file.size() > kMostFileBytes) continue;
+    if (pool.size() < kMostKept) pool.push_back(std::move(file));
+    else pool[seeds + random() % (kMostKept - seeds)] = std::move(file);
+  }
+  const double seconds = watch.Millis() / 1000;
+  std::printf("%lld executions in %.1f s, %.0f a second; %lld taken, %zu kept\n", static_cast<long long>(runs), seconds,
+              static_cast<double>(runs) / seconds, static_cast<long long>(taken), pool.size());
+  return taken > 0 ? 0 : 1;
+}
+
+int TryFiles(int count, char** paths) {
+  for (int i = 0; i < count; ++i) {
+    std::ifstream in(paths[i], std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+    std::printf("%s: %s\n", paths[i], Try(File(begin, begin + text.size()), nullptr) ? "taken" : "refused");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace msrt::testing
+
+int main(int argc, char** argv) {
+  if (argc < 2) return msrt::testing::TryMutations(5000, 1, nullptr);
+  char* end = nullptr;
+  const long long runs = std::strtoll(argv[1], &end, 10);
+  if (*end != '\0') return msrt::testing::TryFiles(argc - 1, argv + 1);
+  return msrt::testing::TryMutations(runs, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1, argc > 3 ? argv[3] : nullptr);
+}

@@ -1,0 +1,17 @@
+// What the fuzzers do with bytes. Whatever the bytes are, each function returns; a finding stops the process: a sanitizer's report, a
+// broken invariant, or an answer that no bytes may get.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace msrt::testing {
+
+// True if the bytes were taken all the way.
+using FuzzTarget = bool (*)(std::span<const std::byte> bytes);
+
+bool FuzzVerify(std::span<const std::byte> bytes);  // structure alone
+bool FuzzLoad(std::span<const std::byte> bytes);    // and meaning, passes, placement, compilation on reference
+bool FuzzRun(std::span<const std::byte> bytes);     // and one run with small inputs, under caps
+
+}  // namespace msrt::testing
