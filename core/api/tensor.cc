@@ -57,7 +57,8 @@ Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(environment->allocator, tensor.bytes(), "a constant"));
   CopyBytes(block.data(), tensor.view.data, tensor.bytes());
   const std::span<const std::byte> bytes(block.data(), block.bytes());
-  return ConstTensor{tensor.view.dtype, tensor.view.dims, bytes, std::make_shared<OwnedBlock>(std::move(environment), std::move(block))};
+  return ConstTensor{tensor.view.dtype, tensor.view.dims, bytes,
+                     std::make_shared<OwnedBlock>(OwnedBlock{std::move(environment), std::move(block)})};
 }
 
 }  // namespace msrt

@@ -89,8 +89,11 @@ bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
   if (name.empty() || std::find(std::begin(kActivations), std::end(kActivations), name) == std::end(kActivations)) return false;
   if (name == "Clip") {
     if (HasInput(node, 1) || HasInput(node, 2)) return false;
-    e->alpha = op.Has("min") ? op.Float("min") : -std::numeric_limits<double>::infinity();
-    e->beta = op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
+    const double least = op.Has("min") ? op.Float("min") : -std::numeric_limits<double>::infinity();
+    const double largest = op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
+    if (least > largest) return false;  // Clip gives `max` then, which not every fused kernel does
+    e->alpha = least;
+    e->beta = largest;
   } else {
     e->alpha = op.Float("alpha");
     e->beta = op.Float("beta");

@@ -132,6 +132,15 @@ TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
   EXPECT_EQ(net.Ops(), (Names{"LeakyRelu", "LeakyRelu", "Add", "Add"}));
 }
 
+TEST(FuseEpilogue, LeavesAClipWithCrossedBounds) {
+  Net net;
+  const ValueId x = net.Input("x", {1, 2, 3, 3});
+  net.graph().outputs = {net.Op("Clip", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})}, {{"min", 2.5}, {"max", 2.0}})};
+  ExpectSameResults(net.module, {net.Random({1, 2, 3, 3})});
+  ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"Conv", "Clip"}));
+}
+
 TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 5});

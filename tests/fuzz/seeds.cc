@@ -2,6 +2,7 @@
 
 #include "core/model/sample_models.h"
 #include "core/model/write.h"
+#include "tests/fuzz/random_graph.h"
 
 namespace msrt::testing {
 
@@ -17,6 +18,8 @@ std::vector<std::vector<std::byte>> FuzzSeeds() {
   add(EverythingModule());
   add(KnownOpsModule());
   add(ChainModule(4));
+  // So many that every op is in one of them.
+  for (uint64_t seed = 1; seed <= 100; ++seed) add(MakeRandomGraph(seed).module);
   return seeds;
 }
 
