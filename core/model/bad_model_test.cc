@@ -351,17 +351,8 @@ TEST(BadModel, LimitsHold) {
   refused("has more than 2 parts", [](Limits& l) { l.max_type_parts = 2; });
 }
 
-// Many attributes that point at one long vector: small in the file, unbounded in memory.
-TEST(BadModel, SharedVectorsAreRefused) {
-  flatbuffers::FlatBufferBuilder builder;
-  const auto ints = builder.CreateVector(std::vector<int64_t>(300, 7));
-  const auto name = builder.CreateString("n");
-  std::vector<flatbuffers::Offset<fbs::Node>> nodes;
-  for (int n = 0; n < 20; ++n) {
-    const auto attr =
-        fbs::CreateAttr(builder, builder.CreateString("a"), static_cast<uint8_t>(AttrKind::kInts), 0, flatbuffers::nullopt, 0, ints);
-    nodes.push_back(fbs::CreateNode(builder, 0, name, 0, 0, builder.CreateVector(&attr, 1)));
-  }
+// A file of one graph with these nodes of an op that nobody knows, and nothing else.
+std::vector<std::byte> FileOfNodes(flatbuffers::FlatBufferBuilder& builder, const std::vector<flatbuffers::Offset<fbs::Node>>& nodes) {
   const auto op = fbs::CreateOp(builder, 0, builder.CreateString("Op"));
   const auto graph = fbs::CreateGraph(builder, 0, 0, 0, 0, builder.CreateVector(nodes));
   const auto entries = builder.CreateVector(std::vector<uint32_t>{0});
@@ -380,7 +371,40 @@ TEST(BadModel, SharedVectorsAreRefused) {
   std::memcpy(file.data(), bytes.data(), kHeaderBytes);
   std::memcpy(file.data() + kHeaderBytes, builder.GetBufferPointer(), builder.GetSize());
   Reseal(&file);
-  ExpectRefused(file, kBad, "share bytes");
+  return file;
+}
+
+// Many attributes that point at one long vector: small in the file, unbounded in memory.
+TEST(BadModel, SharedVectorsAreRefused) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto ints = builder.CreateVector(std::vector<int64_t>(300, 7));
+  const auto name = builder.CreateString("n");
+  std::vector<flatbuffers::Offset<fbs::Node>> nodes;
+  for (int n = 0; n < 20; ++n) {
+    const auto attr =
+        fbs::CreateAttr(builder, builder.CreateString("a"), static_cast<uint8_t>(AttrKind::kInts), 0, flatbuffers::nullopt, 0, ints);
+    nodes.push_back(fbs::CreateNode(builder, 0, name, 0, 0, builder.CreateVector(&attr, 1)));
+  }
+  ExpectRefused(FileOfNodes(builder, nodes), kBad, "share bytes");
+}
+
+// FlatBuffers' verifier passes a vector of int64 that begins between two multiples of 8. Of two that lie 4 bytes apart, one does.
+TEST(BadModel, UnalignedVectorsAreRefused) {
+  int refused = 0;
+  for (size_t before : {50, 51}) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.CreateVector(std::vector<uint32_t>(before, 1));
+    const auto words = builder.CreateVector(std::vector<uint32_t>(10, 1));
+    const flatbuffers::Offset<flatbuffers::Vector<int64_t>> ints(words.o);
+    const auto attr =
+        fbs::CreateAttr(builder, builder.CreateString("a"), static_cast<uint8_t>(AttrKind::kInts), 5, flatbuffers::nullopt, 0, ints);
+    const auto node = fbs::CreateNode(builder, 0, 0, 0, 0, builder.CreateVector(&attr, 1));
+    const Status status = Load(AlignedCopy(FileOfNodes(builder, {node}))).status();
+    if (status.ok()) continue;
+    ++refused;
+    EXPECT_NE(status.message().find("attribute 'a': elements of 8 bytes"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(refused, 1);
 }
 
 // ---- damage ---------------------------------------------------------------------------------------------------------------------

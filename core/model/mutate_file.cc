@@ -8,7 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/model/format.h"
-#include "core/model/model_generated.h"
+#include "core/model/structure_check.h"
 #include "ops/registry.h"
 
 namespace msrt {
@@ -334,11 +334,34 @@ uint64_t StructureEnd(std::span<const std::byte> file) {
   return plain ? kHeaderBytes + header->structure_bytes : 0;
 }
 
+template <typename T>
+bool MayRead(const flatbuffers::Vector<T>* vector) {
+  return vector == nullptr || IsAligned(*vector);
+}
+
+// Unpacking reads elements of 8 bytes where they lie.
+bool IsUnpackable(const fbs::Model& model) {
+  for (uint32_t i = 0; i < CountOf(model.types()); ++i) {
+    if (!MayRead(model.types()->Get(i)->dims())) return false;
+  }
+  for (uint32_t g = 0; g < CountOf(model.graphs()); ++g) {
+    const auto* nodes = model.graphs()->Get(g)->nodes();
+    for (uint32_t n = 0; n < CountOf(nodes); ++n) {
+      const auto* attrs = nodes->Get(n)->attrs();
+      for (uint32_t a = 0; a < CountOf(attrs); ++a) {
+        if (!MayRead(attrs->Get(a)->ints()) || !MayRead(attrs->Get(a)->floats())) return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool IsFlatBuffer(std::span<const std::byte> structure) {
   constexpr flatbuffers::uoffset_t kMaxDepth = 64, kMaxTables = 10000;
   if (structure.size() < 8 || structure.size() > kMaxFlatBufferBytes) return false;
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(), kMaxDepth, kMaxTables);
-  return verifier.VerifyBuffer<fbs::Model>(nullptr);
+  if (!verifier.VerifyBuffer<fbs::Model>(nullptr)) return false;
+  return IsUnpackable(*flatbuffers::GetRoot<fbs::Model>(structure.data()));
 }
 
 // Puts new tables before the weights, which move: segments follow the end of the structure wherever it is.

@@ -19,6 +19,10 @@ template <typename T>
 std::span<const T> SpanOf(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr ? std::span<const T>() : std::span<const T>(vector->data(), vector->size());
 }
+template <typename T>
+bool IsAligned(const flatbuffers::Vector<T>& vector) {
+  return reinterpret_cast<uintptr_t>(vector.data()) % sizeof(T) == 0;
+}
 inline std::string_view TextOf(const flatbuffers::String* text) {
   return text == nullptr ? std::string_view() : std::string_view(text->data(), text->size());
 }
@@ -61,9 +65,12 @@ class StructureCheck {
   // Counts the bytes of each string and vector once for each reference to it. If they come to more than the structure holds,
   // references share bytes, and a small file could ask for unbounded work and memory.
   Status Charge(uint64_t elements, uint64_t element_bytes);
+  // FlatBuffers' verifier leaves the alignment of elements of 8 bytes to us.
   template <typename T>
   Status ChargeVector(const flatbuffers::Vector<T>* vector) {
-    return vector == nullptr ? OkStatus() : Charge(vector->size(), sizeof(T));
+    if (vector == nullptr) return OkStatus();
+    if (!IsAligned(*vector)) return InvalidModel("elements of ", sizeof(T), " bytes do not begin at a multiple of that");
+    return Charge(vector->size(), sizeof(T));
   }
   static Status CheckIndex(std::string_view what, uint64_t index, uint64_t count);
   static Status CheckUnique(const std::vector<std::string_view>& names);
