@@ -1,5 +1,6 @@
 // Pools over [batch, channels, space...]: MaxPool, AveragePool and LpPool slide a window, the Global ones take the whole space.
 // Axes of the iteration space: batch, channels, space.
+#include <algorithm>
 #include <vector>
 
 #include "ops/families.h"
@@ -84,10 +85,14 @@ Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> input
 
 constexpr SpaceDef kPoolSpace{.axes = PoolAxes, .operands = PoolOperands, .results = PoolResults, .localize = PoolLocalize};
 
+// A window sees no more of an axis than there is of it.
 Cost PoolCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   cost.flops = static_cast<double>(op.output(0).elements());
-  for (int64_t k : op.Ints("kernel_shape")) cost.flops *= static_cast<double>(k);
+  const auto kernel = op.Ints("kernel_shape");
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    cost.flops *= static_cast<double>(std::min(kernel[i], op.input(0).dims[static_cast<int>(i) + 2]));
+  }
   return cost;
 }
 

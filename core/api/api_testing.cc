@@ -7,7 +7,8 @@ namespace msrt::testing {
 
 void* CountingAllocator::Allocate(void* user, size_t size, size_t alignment) {
   auto& self = *static_cast<CountingAllocator*>(user);
-  if (++self.calls == self.fail_at) return nullptr;
+  const int64_t call = ++self.calls, first = self.fail_at;
+  if (first != 0 && (call == first || (call > first && self.fails_from_then_on))) return nullptr;
   void* pointer = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (pointer == nullptr) return nullptr;
   std::memset(pointer, 0xA5, size);

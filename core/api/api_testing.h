@@ -18,7 +18,8 @@ namespace msrt::testing {
 // Counts what is out, and can be told to fail.
 struct CountingAllocator {
   std::atomic<int64_t> blocks{0}, bytes{0}, calls{0};
-  std::atomic<int64_t> fail_at{0};  // the number of the call that fails, from 1; 0: none
+  std::atomic<int64_t> fail_at{0};              // the number of the call that fails, from 1; 0: none
+  std::atomic<bool> fails_from_then_on{false};  // and all after it
 
   static void* Allocate(void* user, size_t size, size_t alignment);
   static void Deallocate(void* user, void* pointer, size_t size, size_t alignment);

@@ -51,14 +51,6 @@ const std::shared_ptr<const Environment>& FuzzEnvironment() {
   return environment;
 }
 
-// A graph without nodes has nothing to place or to bind.
-bool HasWork(const Module& module) {
-  for (uint32_t entry : module.entries) {
-    if (module.graphs[entry].nodes.empty()) return false;
-  }
-  return true;
-}
-
 std::shared_ptr<const CompiledModel> Compile(std::span<const std::byte> bytes) {
   auto module = Load(AlignedCopy(bytes), FuzzLimits());
   if (!Answered(module)) return nullptr;
@@ -71,7 +63,6 @@ std::shared_ptr<const CompiledModel> Compile(std::span<const std::byte> bytes) {
     std::fprintf(stderr, "finding: %s\n", passes.status().message().c_str());
     std::abort();
   }
-  if (!HasWork(*module)) return nullptr;
   CompileOptions options;
   options.place.delegates = {"reference"};
   options.passes.disabled = {"all"};
