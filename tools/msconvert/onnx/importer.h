@@ -1,0 +1,28 @@
+// An ONNX file as a module of ours: graphs, subgraphs with their captures, functions expanded, every op lifted to opset 23.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/base/io.h"
+#include "core/graph/graph.h"
+#include "tools/msconvert/onnx/problems.h"
+
+namespace msrt::onnx_import {
+
+struct ImportOptions {
+  std::map<std::string, Dims> shapes;  // of inputs, instead of what the file says
+};
+
+// What could be read. The module is whole if there are no problems.
+struct Imported {
+  Module module;
+  Problems problems;
+};
+
+// Errors are for files that are wrong or cannot be read; what is right but beyond us is a problem of the result.
+Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io);
+// `path` is for external data and messages; may be empty.
+Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io);
+
+}  // namespace msrt::onnx_import

@@ -1,0 +1,27 @@
+// The leaves of an ONNX file as ours: element types, types, tensors, attributes.
+#pragma once
+
+#include <string>
+
+#include "core/graph/graph.h"
+
+namespace onnx {
+class AttributeProto;
+class TensorProto;
+class TypeProto;
+}  // namespace onnx
+
+namespace msrt::onnx_import {
+
+class ExternalData;
+
+// Refuses what the runtime has no type for (strings, complex numbers), naming it.
+Result<DType> DTypeOf(int32_t onnx_type);
+// Symbols are looked up in the module and added to it.
+Result<Type> TypeOf(const onnx::TypeProto& type, Module* module);
+// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists once.
+Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& external);
+// Attributes without graphs.
+Result<AttrValue> AttrOf(onnx::AttributeProto* attribute, const ExternalData& external);
+
+}  // namespace msrt::onnx_import
