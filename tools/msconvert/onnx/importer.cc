@@ -17,7 +17,7 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 1;
 constexpr int kDeepestNesting = 64;
 constexpr size_t kMostNodes = 1'000'000;
 

@@ -91,5 +91,6 @@ LiftFn FindLift(std::string_view domain, std::string_view op);
 // The families, listed once in lift.cc.
 std::span<const LiftRule> ElementwiseLifts();
 std::span<const LiftRule> TensorLifts();
+std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import

@@ -24,6 +24,7 @@ Status LiftSoftmaxLike(NodeLift& n) {
 
 // In inference a dropout hands its input on; the mask says that nothing was dropped.
 Status LiftDropout(NodeLift& n) {
+  if (n.opset() < 7 && n.Int("is_test", 0) == 0 && n.Has("is_test")) return Unsupported("is_test = 0: only inference is supported");
   if (n.has_input(2)) {
     const ConstTensor* training = n.constant(2);
     const bool off = training != nullptr && training->bytes.size() == 1 && training->bytes[0] == std::byte{0};
