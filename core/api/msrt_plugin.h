@@ -192,6 +192,8 @@ typedef struct msrt_device_api {
   void (*event_destroy)(void* self, void* event);
   msrt_status (*event_record)(void* self, const msrt_host_api* host, void* event, void* stream);
   msrt_status (*event_wait)(void* self, const msrt_host_api* host, void* event); /* until all before the last record is done */
+  /* What a copy costs, either way, if the device knows; where copy_bytes_per_second is 0, the host measures both. */
+  double copy_seconds, copy_bytes_per_second;
 } msrt_device_api;
 
 /* `self` is what was registered with it. All functions may be called from several threads at once. query must be cheap (rules and a

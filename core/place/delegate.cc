@@ -45,6 +45,10 @@ Status CheckDevice(const char* name, const msrt_device_api& d) {
   if (!(d.launch_seconds >= 0 && d.launch_seconds < 1)) {
     return InvalidArgument("delegate '", name, "': launch_seconds is ", d.launch_seconds, ", must be from 0 to 1");
   }
+  if (!(d.copy_seconds >= 0 && d.copy_seconds < 1 && d.copy_bytes_per_second >= 0)) {
+    return InvalidArgument("delegate '", name, "': copy_seconds is ", d.copy_seconds, " and copy_bytes_per_second ",
+                           d.copy_bytes_per_second, ", must be from 0 to 1 and not negative");
+  }
   return OkStatus();
 }
 

@@ -78,7 +78,7 @@ class Device : public std::enable_shared_from_this<Device> {
   double launch_seconds() const { return api_.launch_seconds; }
   // SIZE_MAX: no limit.
   Result<size_t> FreeBytes() const;
-  // What copies from and to the host cost, measured at the first call (a few milliseconds).
+  // What copies from and to the host cost, if the device does not say measured at the first call (a few milliseconds).
   TransferCosts::Link LinkCosts(const Host& host) const;
   // `what` is for the error message.
   Result<DeviceBlock> Allocate(const Host& host, size_t bytes, std::string_view what) const;

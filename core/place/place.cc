@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/place/order.h"
+
 namespace msrt {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What a change of layout costs: it reads and writes every byte once.
 constexpr double kConvertBytesPerSecond = 8e9, kConvertSeconds = 3e-6;
-// A memory plan may need a little more than the bytes that are live at once.
-constexpr double kArenaSlack = 1.1;
+// A memory plan may need more than the bytes that are live at once in the graph's order: steps are put in another one (order.h), and there
+// are gaps between tensors.
+constexpr double kArenaSlack = 2;
 constexpr uint32_t kNoOption = UINT32_MAX;
 
 bool RunByHost(const Node& node) { return node.def != nullptr && ((node.def->traits & kView) != 0 || node.def->effect == Effect::kState); }
@@ -294,6 +297,7 @@ Result<Placement> Placer::Place() const {
     placement.steps.push_back(std::move(step));
   }
   Explain(&placement);
+  if (devices_.size() > 1) OrderSteps(graph_, &placement);
   return placement;
 }
 

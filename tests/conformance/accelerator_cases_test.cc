@@ -47,7 +47,8 @@ TEST_P(AcceleratorCases, SameBitsAsReference) {
   const CaseModule m = ModuleOf(AllOpCases()[index], open_dims);
   const auto expected = RunOn(m, 0, "reference");
   ASSERT_TRUE(expected.ok()) << expected.status().message();
-  for (size_t setup = 0; setup < std::size(kSetups); ++setup) {
+  // Delays do not depend on what is declared.
+  for (size_t setup = 0; setup < (open_dims ? 1 : std::size(kSetups)); ++setup) {
     const auto got = RunOn(m, setup, "accelerator");
     ASSERT_TRUE(got.ok()) << kSetups[setup].name << ": " << got.status().message();
     for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ(Difference((*got)[i], (*expected)[i], 0, 0), "") << kSetups[setup].name;

@@ -11,6 +11,8 @@ namespace msrt::testing {
 // With options as its options.h has them. Stops the process if it cannot be loaded.
 std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options);
 const char* AcceleratorPath();
+// Options of a device that is worth using for everything, by what it says of itself.
+inline constexpr const char* kFastDevice = "speed=1e6,launch_us=0,copy_us=0,copy_gbs=1e4";
 
 // What it noticed of the host's mistakes since the last call: empty if there were none.
 std::string NewMisuses();

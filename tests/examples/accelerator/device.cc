@@ -111,6 +111,8 @@ msrt_status EventWait(void* self, const msrt_host_api* host, void* event) {
 msrt_device_api DeviceApi(const Options& options) {
   msrt_device_api api = MSRT_INIT(msrt_device_api);
   api.launch_seconds = options.launch_us * 1e-6;
+  api.copy_seconds = options.copy_us * 1e-6;
+  api.copy_bytes_per_second = options.copy_gbs * 1e9;
   api.memory = Memory;
   api.allocate = Allocate;
   api.deallocate = Deallocate;

@@ -9,9 +9,9 @@ bool Faults::Happens(double probability) {
 }
 
 double Faults::NextDelayMicros() {
-  if (options_.delay_us <= 0) return 0;
+  if (options_.delay_us <= 0) return options_.latency_us;
   std::lock_guard lock(mutex_);
-  return std::uniform_real_distribution<double>(0, options_.delay_us)(random_);
+  return options_.latency_us + std::uniform_real_distribution<double>(0, options_.delay_us)(random_);
 }
 
 Failure Faults::OnCompile() { return Happens(options_.compile_fails) ? Failed("this compilation was chosen to fail") : Failure{}; }

@@ -22,7 +22,7 @@ class Faults {
   // For what is not counted, but does not work on a dead device either.
   Failure OnCall() const;
 
-  // Between 0 and the longest delay.
+  // What the next piece of work waits before it begins.
   double NextDelayMicros();
 
  private:

@@ -9,11 +9,14 @@ namespace {
 bool SetNumber(const std::string& key, double number, Options* o) {
   const auto count = static_cast<int64_t>(number);
   if (key == "seed") o->seed = static_cast<uint64_t>(count);
+  else if (key == "latency_us") o->latency_us = number;
   else if (key == "delay_us") o->delay_us = number;
   else if (key == "capacity") o->capacity = static_cast<size_t>(count);
   else if (key == "chain") o->chain = static_cast<size_t>(count);
   else if (key == "speed") o->speed = number;
   else if (key == "launch_us") o->launch_us = number;
+  else if (key == "copy_us") o->copy_us = number;
+  else if (key == "copy_gbs") o->copy_gbs = number;
   else if (key == "pretend") o->pretend = number;
   else if (key == "compile_fails") o->compile_fails = number;
   else if (key == "run_fails") o->run_fails = number;
