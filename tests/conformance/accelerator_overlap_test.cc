@@ -185,12 +185,12 @@ Module PadsModule() {
 
 TEST(AcceleratorHarm, ManyShortRuns) {
   const std::vector<ConstTensor> inputs{RandomFloats({64, 64}, 1)};
-  for (double speed : {1.0, 3.0, 20.0}) ExpectNoHarm(RunsModule(), inputs, "Sin", speed);
+  for (double speed : {1.0, 4.0}) ExpectNoHarm(RunsModule(), inputs, "Sin", speed);
 }
 
 TEST(AcceleratorHarm, PadsBetweenConvolutions) {
   const std::vector<ConstTensor> inputs{RandomFloats({1, 8, 24, 24}, 1)};
-  for (double speed : {1.0, 2.0, 20.0}) ExpectNoHarm(PadsModule(), inputs, "Pad", speed);
+  for (double speed : {1.0, 4.0}) ExpectNoHarm(PadsModule(), inputs, "Pad", speed);
 }
 
 }  // namespace
