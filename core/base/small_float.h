@@ -1,5 +1,5 @@
 // Floats of 8 and 4 bits, which weights and quantised tensors are stored in. Decoding is exact; encoding rounds once, to nearest with
-// ties to even, straight from double. What happens beyond the largest number follows the tables of ONNX Cast.
+// ties to even, straight from double. What happens beyond the largest number follows the tables of ONNX Cast (opset 24).
 #pragma once
 
 #include <bit>
@@ -52,8 +52,8 @@ inline uint8_t EncodeSpecial(double value, const SmallFloat& format, bool satura
       if (to_largest) return static_cast<uint8_t>(sign | (infinity - 1));
       return static_cast<uint8_t>(sign | (std::isnan(value) ? largest_magnitude : infinity));
     case SmallFloat::kNanOnly: return static_cast<uint8_t>(sign | (to_largest ? largest_magnitude - 1 : largest_magnitude));
-    case SmallFloat::kOneNan:  // an infinity is NaN here even where numbers saturate
-      return static_cast<uint8_t>(to_largest && !std::isinf(value) ? sign | largest_magnitude : format.sign_bit());
+    case SmallFloat::kOneNan:
+      return static_cast<uint8_t>(to_largest ? sign | largest_magnitude : format.sign_bit());
     case SmallFloat::kNumbersOnly: return static_cast<uint8_t>(std::isnan(value) ? largest_magnitude : sign | largest_magnitude);
   }
   return 0;

@@ -15,13 +15,16 @@ const T* Get(const AttrList& attrs, std::string_view name) {
   return v == nullptr ? nullptr : std::get_if<T>(v);
 }
 
-double FloatOf(const ConstTensor& t) {
-  if (t.dtype == DType::kF32) return t.As<float>()[0];
-  if (t.dtype == DType::kF64) return t.As<double>()[0];
-  return 0;
-}
-
 bool IsFloatPair(DType t) { return t == DType::kF32 || t == DType::kF64; }
+
+// Of a tensor whose elements are of those two types.
+double FloatAt(const ConstTensor& t, size_t i) { return t.dtype == DType::kF32 ? t.As<float>()[i] : t.As<double>()[i]; }
+
+std::vector<double> FloatsOf(const ConstTensor& t) {
+  std::vector<double> values(static_cast<size_t>(t.dims.elements()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = FloatAt(t, i);
+  return values;
+}
 
 }  // namespace
 
@@ -60,6 +63,11 @@ std::string NodeLift::String(std::string_view attr, std::string fallback) const 
 std::vector<int64_t> NodeLift::Ints(std::string_view attr) const {
   const auto* v = Get<std::vector<int64_t>>(attrs_, attr);
   return v != nullptr ? *v : std::vector<int64_t>();
+}
+
+std::vector<double> NodeLift::Floats(std::string_view attr) const {
+  const auto* v = Get<std::vector<double>>(attrs_, attr);
+  return v != nullptr ? *v : std::vector<double>();
 }
 
 std::string NodeLift::NameFor(std::string_view op) { return added_++ == 0 ? name_ : StrCat(name_, "/", op, "_", added_ - 1); }
@@ -147,7 +155,9 @@ Status NodeLift::InputsToAttrs(const OpDef& def) {
     const bool ints = kIndexTypes.Has(value->dtype), one = value->dims.elements() == 1;
     if (attr->kind == AttrKind::kInts && ints && value->dims.elements() <= attr->max_count) attrs_.Set(attr->name, IntValues(*value));
     else if (attr->kind == AttrKind::kInt && ints && one) attrs_.Set(attr->name, IntValues(*value)[0]);
-    else if (attr->kind == AttrKind::kFloat && IsFloatPair(value->dtype) && one) attrs_.Set(attr->name, FloatOf(*value));
+    else if (attr->kind == AttrKind::kFloat && IsFloatPair(value->dtype) && one) attrs_.Set(attr->name, FloatAt(*value, 0));
+    else if (attr->kind == AttrKind::kFloats && IsFloatPair(value->dtype) && value->dims.elements() <= attr->max_count)
+      attrs_.Set(attr->name, FloatsOf(*value));
     else continue;
     inputs_[i] = kNoValue;
   }
@@ -155,7 +165,8 @@ Status NodeLift::InputsToAttrs(const OpDef& def) {
 }
 
 LiftFn FindLift(std::string_view domain, std::string_view op) {
-  static constexpr std::span<const LiftRule> (*kFamilies[])() = {ElementwiseLifts, TensorLifts, LegacyLifts};
+  static constexpr std::span<const LiftRule> (*kFamilies[])() = {ElementwiseLifts, TensorLifts, NormalizationLifts, ResizeLifts,
+                                                                 LegacyLifts};
   for (const auto family : kFamilies) {
     for (const LiftRule& rule : family()) {
       if (rule.op == op && rule.domain == domain) return rule.lift;

@@ -31,7 +31,8 @@ class NodeLift {
   const Type& type(size_t i) const { return graph_->value(inputs_[i]).type; }
   const Type& type_of(ValueId v) const { return graph_->value(v).type; }
   // The value of an input that is constant; null otherwise.
-  const ConstTensor* constant(size_t i) const { return has_input(i) ? graph_->value(inputs_[i]).constant.get() : nullptr; }
+  const ConstTensor* constant(size_t i) const { return has_input(i) ? constant_of(inputs_[i]) : nullptr; }
+  const ConstTensor* constant_of(ValueId v) const { return graph_->value(v).constant.get(); }
   void SetInput(size_t i, ValueId value);
   void DropInputs(size_t from) {
     if (from < inputs_.size()) inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(from), inputs_.end());
@@ -43,6 +44,7 @@ class NodeLift {
   double Float(std::string_view attr, double fallback) const;
   std::string String(std::string_view attr, std::string fallback) const;
   std::vector<int64_t> Ints(std::string_view attr) const;
+  std::vector<double> Floats(std::string_view attr) const;
 
   size_t output_count() const { return output_names_.size(); }
   bool wants_output(size_t i) const { return i < output_names_.size() && !output_names_[i].empty(); }
@@ -91,6 +93,8 @@ LiftFn FindLift(std::string_view domain, std::string_view op);
 // The families, listed once in lift.cc.
 std::span<const LiftRule> ElementwiseLifts();
 std::span<const LiftRule> TensorLifts();
+std::span<const LiftRule> NormalizationLifts();
+std::span<const LiftRule> ResizeLifts();
 std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import

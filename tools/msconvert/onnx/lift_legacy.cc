@@ -58,15 +58,6 @@ Status LiftConcat(NodeLift& n) {
   return n.Pass();
 }
 
-// Statistics for each place instead of each channel were dropped with opset 9.
-Status LiftBatchNormalization(NodeLift& n) {
-  if (n.opset() < 9 && n.Int("spatial", 1) == 0) return Unsupported("spatial = 0 (statistics for each place)");
-  if (n.opset() < 7 && n.Int("is_test", 0) == 0 && n.output_count() > 1) return Unsupported("training");
-  if (n.opset() >= 7 && n.opset() < 14 && n.output_count() > 1) return Unsupported("training");
-  for (const char* attr : {"spatial", "is_test", "consumed_inputs"}) n.attrs().Remove(attr);
-  return n.Pass();
-}
-
 // Pads and the value to pad with were attributes before opset 11.
 Status LiftPad(NodeLift& n) {
   if (n.opset() >= 11) return n.Pass();
@@ -95,7 +86,6 @@ constexpr LiftRule kRules[] = {
     {"", "PRelu", LiftPRelu},
     {"", "Gemm", LiftGemm},
     {"", "Concat", LiftConcat},
-    {"", "BatchNormalization", LiftBatchNormalization},
     {"", "Pad", LiftPad},
     {"", "Abs", LiftHinted},
     {"", "Ceil", LiftHinted},

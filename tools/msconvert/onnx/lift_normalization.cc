@@ -1,0 +1,149 @@
+// Rules for normalisations, Softmax and its kin, and Dropout.
+#include <algorithm>
+
+#include "tools/msconvert/onnx/lift.h"
+
+namespace msrt::onnx_import {
+namespace {
+
+// Before opset 13 the tensor was taken as a matrix, cut at `axis`.
+Status LiftSoftmaxLike(NodeLift& n) {
+  if (n.opset() >= 13) return n.Pass();
+  const int64_t axis = n.Int("axis", 1);
+  const Type& type = n.type(0);
+  if (!type.rank_known) return Unsupported("its meaning before opset 13 needs the rank of the input");
+  if (axis == type.rank() - 1 || axis == -1) {
+    n.attrs().Set("axis", int64_t{-1});
+    return n.Pass();
+  }
+  MSRT_ASSIGN_OR_RETURN(const ValueId flat, n.Add("Flatten", {n.input(0)}, {{"axis", axis}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId soft, n.Add(n.op(), {flat}, {{"axis", int64_t{1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Reshape", {soft, shape}));
+  n.SetOutput(0, out);
+  return OkStatus();
+}
+
+bool IsZero(const ConstTensor* t) {
+  return t != nullptr && std::all_of(t->bytes.begin(), t->bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// In inference a dropout hands its input on; the mask says that nothing was dropped.
+Status LiftDropout(NodeLift& n) {
+  if (n.opset() < 7 && n.Int("is_test", 1) == 0) return Unsupported("is_test = 0: only inference is supported");
+  if (n.has_input(2) && !IsZero(n.constant(2)) && !IsZero(n.constant(1))) {
+    return Unsupported("training_mode is not known to be off: what is dropped then is random, and no other implementation drops the same");
+  }
+  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Identity", {n.input(0)}));
+  n.SetOutput(0, out);
+  if (!n.wants_output(1)) return OkStatus();
+  MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
+  const uint8_t one = 1;
+  MSRT_ASSIGN_OR_RETURN(ValueId mask,
+                        n.Add("ConstantOfShape", {shape}, {{"value", ConstTensor::Of<uint8_t>(DType::kBool, {1}, {&one, 1})}}));
+  if (n.opset() < 10) {  // the mask had the type of the data
+    MSRT_ASSIGN_OR_RETURN(mask, n.Add("Cast", {mask}, {{"to", n.type(0).dtype}}));
+  }
+  n.SetOutput(1, mask);
+  return OkStatus();
+}
+
+// A parameter for each element of a sample (spatial = 0, which opset 9 dropped) is a parameter for each channel of the flat sample.
+Status LiftNonSpatialBatch(NodeLift& n) {
+  const std::vector<int64_t> flat = {-1};
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, n.Add("Flatten", {n.input(0)}, {{"axis", int64_t{1}}}));
+  std::vector<ValueId> inputs = {x};
+  for (size_t i = 1; i < 5; ++i) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId p, n.Add("Reshape", {n.input(i)}, {{"shape", flat}}));
+    inputs.push_back(p);
+  }
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", inputs, {{"epsilon", n.Float("epsilon", 1e-5f)}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Reshape", {y, shape}));
+  n.SetOutput(0, out);
+  return OkStatus();
+}
+
+// running = old * momentum + current * (1 - momentum), in the type of `old`.
+Result<ValueId> RunningStatistic(NodeLift& n, ValueId old, ValueId current, DType dtype) {
+  const double momentum = n.Float("momentum", 0.9f);
+  const std::vector<int64_t> flat = {-1};
+  const DType out = n.type_of(old).dtype;
+  MSRT_ASSIGN_OR_RETURN(const ValueId line, n.Add("Reshape", {current}, {{"shape", flat}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Cast", {old}, {{"to", dtype}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId kept, n.Add("Mul", {wide, n.Scalar(dtype, momentum)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId added, n.Add("Mul", {line, n.Scalar(dtype, 1 - momentum)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId sum, n.Add("Add", {kept, added}));
+  return n.Add("Cast", {sum}, {{"to", out}});
+}
+
+// With the statistics of the batch itself, in elementary ops, which have gradients; halves are computed in f32.
+Status LiftTrainingBatch(NodeLift& n) {
+  const Type& type = n.type(0);
+  if (!type.rank_known) return Unsupported("training_mode = 1 needs the rank of the input");
+  const DType narrow = type.dtype, dtype = narrow == DType::kF64 ? DType::kF64 : DType::kF32;
+  const int rank = type.rank();
+  std::vector<int64_t> axes, channels(static_cast<size_t>(std::max(rank - 1, 1)), 1);
+  for (int i = 0; i < rank; ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  channels[0] = -1;  // [C, 1, 1...] broadcasts to [N, C, D1, D2...]
+  const auto widened = [&](size_t input) -> Result<ValueId> {
+    MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Cast", {n.input(input)}, {{"to", dtype}}));
+    return input == 0 ? wide : n.Add("Reshape", {wide}, {{"shape", channels}});
+  };
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, widened(0));
+  MSRT_ASSIGN_OR_RETURN(const ValueId scale, widened(1));
+  MSRT_ASSIGN_OR_RETURN(const ValueId bias, widened(2));
+  MSRT_ASSIGN_OR_RETURN(const ValueId mean, n.Add("ReduceMean", {x}, {{"axes", axes}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId centred, n.Add("Sub", {x, mean}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId squares, n.Add("Mul", {centred, centred}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId variance, n.Add("ReduceMean", {squares}, {{"axes", axes}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId raised, n.Add("Add", {variance, n.Scalar(dtype, n.Float("epsilon", 1e-5f))}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId deviation, n.Add("Sqrt", {raised}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId normalized, n.Add("Div", {centred, deviation}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId scaled, n.Add("Mul", {normalized, scale}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Add", {scaled, bias}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Cast", {wide}, {{"to", narrow}}));
+  n.SetOutput(0, out);
+  for (size_t i : {1, 2}) {
+    if (!n.wants_output(i)) continue;
+    MSRT_ASSIGN_OR_RETURN(const ValueId running, RunningStatistic(n, n.input(2 + i), i == 1 ? mean : variance, dtype));
+    n.SetOutput(i, running);
+  }
+  return OkStatus();
+}
+
+Status LiftBatchNormalization(NodeLift& n) {
+  for (size_t i = 0; i < 5; ++i) {
+    if (!n.has_input(i)) return InvalidModel("input ", i, " is missing");
+  }
+  if (n.opset() >= 14) {
+    if (n.Int("training_mode", 0) != 0) return LiftTrainingBatch(n);
+    n.attrs().Remove("training_mode");
+    return n.Pass();
+  }
+  // The other outputs were made in training only; a network for inference may name them, as long as nobody wants them.
+  const bool inference = n.opset() < 7 && n.Int("is_test", 0) != 0;
+  for (size_t i = 1; i < n.output_count() && !inference; ++i) {
+    if (n.wants_output(i)) return Unsupported("the outputs of training before opset 14 are not supported; export for inference");
+  }
+  if (n.Int("spatial", 1) == 0) return LiftNonSpatialBatch(n);
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", n.inputs(), {{"epsilon", n.Float("epsilon", 1e-5f)}}));
+  n.SetOutput(0, y);
+  return OkStatus();
+}
+
+constexpr LiftRule kRules[] = {
+    {"", "Softmax", LiftSoftmaxLike},
+    {"", "LogSoftmax", LiftSoftmaxLike},
+    {"", "Hardmax", LiftSoftmaxLike},
+    {"", "Dropout", LiftDropout},
+    {"", "BatchNormalization", LiftBatchNormalization},
+};
+
+}  // namespace
+
+std::span<const LiftRule> NormalizationLifts() { return kRules; }
+
+}  // namespace msrt::onnx_import
