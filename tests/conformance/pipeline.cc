@@ -36,11 +36,17 @@ Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<
 
 Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
                                            std::vector<std::string> disabled_passes) {
+  return RunModuleIn(TestEnvironment(), module, inputs, std::move(delegates), std::move(disabled_passes));
+}
+
+Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment, const Module& module,
+                                             const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+                                             std::vector<std::string> disabled_passes) {
   CompileOptions options;
   options.place.delegates = std::move(delegates);
   options.place.strict = true;
   options.passes = {.disabled = std::move(disabled_passes), .validate = true};
-  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(TestEnvironment(), module, options));
+  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(std::move(environment), module, options));
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(model), 0, {}));
   return RunSession(*session, inputs);
 }

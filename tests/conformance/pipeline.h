@@ -19,6 +19,11 @@ std::vector<std::string> DelegateNames();
 Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs,
                                            std::vector<std::string> delegates = {}, std::vector<std::string> disabled_passes = {});
 
+// The same in an environment of the caller's.
+Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment, const Module& module,
+                                             const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+                                             std::vector<std::string> disabled_passes);
+
 // One run of an existing session.
 Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs);
 

@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "ops/registry.h"
+#include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/pipeline.h"
 #include "tests/fuzz/conditioning.h"
 #include "tests/fuzz/random_graph.h"
@@ -37,9 +38,22 @@ std::vector<Setup> Setups() {
     setups.push_back({name + ", no passes", {name, "reference"}, {"all"}, false});
     setups.push_back({name, {name, "reference"}, {}, false});
   }
-  setups.push_back({"all delegates, open dims", {}, {}, true});
-  for (const PassInfo& pass : AllPasses()) setups.push_back({StrCat("without ", pass.name), {}, {std::string(pass.name)}, false});
+  // The emulated device, which has kernels of its own for chains of nodes, alone with the host's loops and among all.
+  setups.push_back({"accelerator, no passes", {"accelerator", "reference"}, {"all"}, false});
+  setups.push_back({"accelerator", {"accelerator", "reference"}, {}, false});
+  setups.push_back({"accelerator, open dims", {"accelerator", "reference"}, {}, true});
+  setups.push_back({"all delegates", {}, {}, false});
+  setups.push_back({"all built-in delegates, open dims", DelegateNames(), {}, true});
+  for (const PassInfo& pass : AllPasses()) {
+    setups.push_back({StrCat("without ", pass.name), DelegateNames(), {std::string(pass.name)}, false});
+  }
   return setups;
+}
+
+std::shared_ptr<const Environment> EverythingAndADevice() {
+  auto environment = TestEnvironment();
+  environment->delegates.push_back(LoadAccelerator(StrCat(kFastDevice, ",delay_us=5")));
+  return environment;
 }
 
 // Every dim of every input unknown, and all that follows from them inferred again.
@@ -91,6 +105,7 @@ class Campaign {
   void Finding(uint64_t seed, const RandomGraph& random, const std::string& what);
 
   const std::vector<Setup> setups_ = Setups();
+  const std::shared_ptr<const Environment> environment_ = EverythingAndADevice();
   std::map<std::string, int> ops_;
   std::map<DType, int> types_;
   int64_t graphs_ = 0, failed_alike_ = 0, runs_ = 0, findings_ = 0;
@@ -113,8 +128,9 @@ void Campaign::Sample(const RandomGraph& random, uint64_t seed, int from, int to
 void Campaign::Compare(uint64_t seed, const RandomGraph& random, const Setup& setup, const std::vector<bool>& from_nan,
                        std::vector<Tolerance>* tolerances) {
   const Module module = setup.open_dims ? OpenDims(random.module) : random.module;
-  const auto got = RunModule(module, random.inputs, setup.delegates, setup.disabled_passes);
+  const auto got = RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
   ++runs_;
+  if (const std::string misuse = NewMisuses(); !misuse.empty()) return Finding(seed, random, StrCat(setup.name, ": ", misuse));
   if (!got.ok()) return Finding(seed, random, StrCat(setup.name, ": ", got.status().message()));
   for (size_t o = 0; o < got->size(); ++o) {
     if ((from_nan[o] && !setup.reference_only()) || (*tolerances)[o].Difference((*got)[o]).empty()) continue;
@@ -141,7 +157,7 @@ void Campaign::Try(uint64_t seed) {
     for (const Setup& setup : setups_) {
       if (setup.passes()) continue;
       const Module module = setup.open_dims ? OpenDims(random.module) : random.module;
-      const auto got = RunModule(module, random.inputs, setup.delegates, setup.disabled_passes);
+      const auto got = RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
       if (got.ok()) Finding(seed, random, StrCat(setup.name, ": runs, but reference says ", expected.status().message()));
     }
     return;
