@@ -30,6 +30,7 @@ TEST(AcceleratorPluginDeathTest, TheHostCannotReachItsMemory) {
   const Host host(env->allocator, env->parallel, {});
   const auto block = env->delegates[0]->device()->Allocate(host, 64, "test");
   ASSERT_TRUE(block.ok()) << block.status().message();
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the process has threads
   EXPECT_DEATH(*const_cast<volatile std::byte*>(block->data()) = std::byte{1}, "");
 }
 
