@@ -141,6 +141,16 @@ TEST(FuseEpilogue, LeavesAClipWithCrossedBounds) {
   EXPECT_EQ(net.Ops(), (Names{"Conv", "Clip"}));
 }
 
+// There are products of integers, but no fused ones.
+TEST(FuseEpilogue, LeavesProductsOfIntegers) {
+  Net net;
+  const ValueId a = net.graph().AddInput("a", Type::Tensor(DType::kI32, {2, 3}));
+  const ValueId b = net.graph().AddInput("b", Type::Tensor(DType::kI32, {3, 4}));
+  net.graph().outputs = {net.Op("Clip", {net.Op("MatMul", {a, b})}, {{"min", 1.0}})};
+  ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"MatMul", "Clip"}));
+}
+
 TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 5});
