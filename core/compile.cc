@@ -86,11 +86,11 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
   model->options = options;
   {
     Lap lap(&model->times.validate);
-    MSRT_RETURN_IF_ERROR(Validate(&model->module));
+    MSRT_RETURN_IF_ERROR(Validate(&model->module, env.ops.get()));
   }
   {
     Lap lap(&model->times.passes);
-    MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator}, options.passes, &model->module));
+    MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get()}, options.passes, &model->module));
   }
   for (uint32_t graph_index : model->module.entries) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,

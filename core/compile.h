@@ -13,6 +13,8 @@
 #include "core/model/load.h"
 #include "core/passes/pass.h"
 #include "core/place/place.h"
+#include "core/place/registered_kernel.h"
+#include "ops/registry.h"
 
 namespace msrt {
 
@@ -25,6 +27,8 @@ struct Environment {
   std::shared_ptr<ParallelFor> parallel;
   std::vector<std::shared_ptr<const Delegate>> delegates;
   const Evaluator* evaluator = nullptr;
+  std::vector<RegisteredKernel> kernels;  // behind the delegate "kernels"
+  std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
 };
 
 struct CompileOptions {

@@ -1,5 +1,8 @@
 #include "delegates/builtin.h"
 
+#include <algorithm>
+
+#include "delegates/kernels/kernels.h"
 #include "delegates/reference/reference.h"
 #include "delegates/sdk/export.h"
 #if defined(MSRT_HAVE_ONEDNN)
@@ -9,8 +12,7 @@
 namespace msrt {
 namespace {
 
-std::shared_ptr<const Delegate> Registered(std::unique_ptr<const sdk::Delegate> delegate) {
-  const sdk::ExportedDelegate exported = sdk::Export(std::move(delegate));
+std::shared_ptr<const Delegate> Registered(const sdk::ExportedDelegate& exported) {
   std::unique_ptr<void, void (*)(void*)> owner(exported.self, exported.api.destroy);  // until somebody else is
   auto registered = Delegate::Make(exported.api, exported.self, nullptr);
   MSRT_CHECK(registered.ok());
@@ -19,15 +21,65 @@ std::shared_ptr<const Delegate> Registered(std::unique_ptr<const sdk::Delegate> 
   return *std::move(registered);
 }
 
+constexpr std::string_view kKernels = "kernels";
+
+Status RefuseName(std::span<const std::shared_ptr<const Delegate>> delegates, std::string_view name) {
+  const auto has_it = [&](const auto& delegate) { return delegate->name() == name; };
+  if (std::none_of(delegates.begin(), delegates.end(), has_it)) return OkStatus();
+  return InvalidArgument("'", name, "' is the name of the delegate that registered kernels make up; choose another");
+}
+
+// `kernels` are those before it.
+Status CheckKernel(const RegisteredKernel& added, const OpSet& ops, std::span<const RegisteredKernel> kernels) {
+  const auto same = [&](const RegisteredKernel& k) { return k.name == added.name && k.OpName() == added.OpName(); };
+  if (std::any_of(kernels.begin(), kernels.end(), same)) {
+    return InvalidArgument("the runtime has a kernel of this name for ", added.OpName(), " already");
+  }
+  const OpDef* def = FindOp(added.domain, added.op, &ops);
+  if (def == nullptr) {
+    if (added.domain == "msrt") return InvalidArgument("there is no op ", added.OpName(), ", and domain msrt is the library's own");
+    return OkStatus();
+  }
+  if (added.desc.version != 0 && added.desc.version != def->version) {
+    return Unsupported("it has version ", added.desc.version, " of ", added.OpName(), ", this runtime version ", def->version);
+  }
+  if ((def->traits & kView) != 0 || def->effect == Effect::kState) {
+    return InvalidArgument(added.OpName(), " moves no data that a kernel could: the runtime itself does it");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates() {
   std::vector<std::shared_ptr<const Delegate>> delegates;
 #if defined(MSRT_HAVE_ONEDNN)
-  delegates.push_back(Registered(MakeOneDnnDelegate(ReferenceEvaluator())));
+  delegates.push_back(Registered(sdk::Export(MakeOneDnnDelegate(ReferenceEvaluator()))));
 #endif
-  delegates.push_back(Registered(MakeReferenceDelegate()));
+  delegates.push_back(Registered(sdk::Export(MakeReferenceDelegate())));
   return delegates;
+}
+
+Status Join(const Registration& added, Environment* environment) {
+  std::vector<std::shared_ptr<const Delegate>> delegates = environment->delegates;
+  MSRT_RETURN_IF_ERROR(RefuseName(added.delegates, kKernels));
+  MSRT_RETURN_IF_ERROR(AddDelegates(added.delegates, &delegates));
+  if (!added.kernels.empty()) {
+    auto ops = environment->ops == nullptr ? std::make_shared<OpSet>() : std::make_shared<OpSet>(*environment->ops);
+    std::vector<RegisteredKernel> kernels = environment->kernels;
+    for (const RegisteredKernel& kernel : added.kernels) {
+      Status status = kernel.meaning == nullptr ? OkStatus() : ops->Add(kernel.meaning);
+      if (status.ok()) status = CheckKernel(kernel, *ops, kernels);
+      if (!status.ok()) return std::move(status).Within(StrCat("kernel '", kernel.name, "'"));
+      kernels.push_back(kernel);
+    }
+    std::erase_if(delegates, [](const auto& delegate) { return delegate->name() == kKernels; });
+    delegates.push_back(Registered(MakeKernelsDelegate(kernels)));
+    environment->kernels = std::move(kernels);
+    environment->ops = std::move(ops);
+  }
+  environment->delegates = std::move(delegates);
+  return OkStatus();
 }
 
 const Evaluator& BuiltinEvaluator() { return ReferenceEvaluator(); }

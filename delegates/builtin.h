@@ -1,16 +1,21 @@
-// The delegates that are built into the library: the one explicit list. Only what composes a runtime (core/api, tools, tests) includes
-// this.
+// The delegates that are built into the library: the one explicit list, and how others join them. Only what
+// composes a runtime (core/api, tools, tests) includes this.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "core/place/delegate.h"
+#include "core/compile.h"
+#include "core/place/plugin.h"
 #include "ops/evaluator.h"
 
 namespace msrt {
 
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates();
 const Evaluator& BuiltinEvaluator();
+
+// Adds what was registered, all or nothing: delegates whose names are new, kernels that make up the delegate "kernels" with those before
+// them, and the ops that these define.
+Status Join(const Registration& added, Environment* environment);
 
 }  // namespace msrt

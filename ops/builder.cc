@@ -13,7 +13,7 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
   node.name = name;
   node.domain = domain;
   node.op = op;
-  node.def = FindOp(domain, op);
+  node.def = FindOp(domain, op, ops_);
   node.version = node.def != nullptr ? node.def->version : 1;
   node.inputs = std::move(inputs);
   node.attrs = std::move(attrs);
@@ -26,8 +26,20 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
     const NodeView view(*graph_, node);
     Status status = InferTypes(*node.def, view.op(), types);
     if (!status.ok()) return std::move(status).Within(what);
+    for (size_t i = 0; i < declared.size(); ++i) {
+      auto merged = MergeTypes(declared[i], types[i]);
+      if (!merged.ok()) {
+        return InvalidModel(what, ": output ", i, " is declared ", declared[i], ", but its inputs give ", types[i], ": ",
+                            merged.status().message());
+      }
+      types[i] = *std::move(merged);
+    }
   } else {
-    if (declared.size() != output_count) return Unsupported(what, ": this build does not know the op; declare the types of its outputs");
+    if (declared.size() != output_count) {
+      return Unsupported(what,
+                         ": this build does not know the op; declare the types of its outputs, or register a kernel that brings the "
+                         "op's meaning before the graph is begun");
+    }
     types = std::move(declared);
   }
   for (size_t i = 0; i < output_count; ++i) {

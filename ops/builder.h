@@ -9,14 +9,17 @@
 
 namespace msrt {
 
+class OpSet;  // ops/registry.h
+
 class GraphBuilder {
  public:
-  explicit GraphBuilder(Graph* graph) : graph_(graph) {}
+  // `ops` are known beside the library's; may be null.
+  explicit GraphBuilder(Graph* graph, const OpSet* ops = nullptr) : graph_(graph), ops_(ops) {}
 
   Graph& graph() { return *graph_; }
 
   // Appends a node and gives its outputs the inferred types. For an op that this build does not know (`declared` must then describe
-  // the outputs) the types are taken as they are. Errors name the node and the op.
+  // the outputs) the types are taken as they are; for others, what is declared must agree. Errors name the node and the op.
   Result<std::vector<ValueId>> Add(std::string_view domain, std::string_view op, std::string_view name, std::vector<ValueId> inputs,
                                    AttrList attrs, size_t output_count, std::vector<Type> declared = {});
   // The usual case: an ONNX op with one output, called like the node.
@@ -24,6 +27,7 @@ class GraphBuilder {
 
  private:
   Graph* graph_;
+  const OpSet* ops_;
 };
 
 }  // namespace msrt

@@ -6,7 +6,9 @@ namespace msrt {
 namespace {
 
 OpView Bare(const Node& node) {
-  return OpView(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {}, {});
+  const OpView view(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {},
+                    {});
+  return node.def == nullptr ? view : view.WithCustom(node.def->custom);
 }
 
 }  // namespace
@@ -32,11 +34,13 @@ void NodeView::Gather(const Node& node, TypeOf type_of, ConstantOf constant_of) 
 }
 
 NodeView::NodeView(const Graph& graph, const Node& node) : view_(Bare(node)) {
-  Gather(node, [&](ValueId v) { return &graph.value(v).type; }, [&](ValueId v) { return graph.value(v).constant.get(); });
+  Gather(
+      node, [&](ValueId v) { return &graph.value(v).type; }, [&](ValueId v) { return graph.value(v).constant.get(); });
 }
 
 NodeView::NodeView(const Node& node, const GraphFacts& facts) : view_(Bare(node)) {
-  Gather(node, [&](ValueId v) { return &facts.types[IndexOf(v)]; }, [&](ValueId v) { return facts.known[IndexOf(v)]; });
+  Gather(
+      node, [&](ValueId v) { return &facts.types[IndexOf(v)]; }, [&](ValueId v) { return facts.known[IndexOf(v)]; });
 }
 
 }  // namespace msrt

@@ -12,6 +12,7 @@
 namespace msrt {
 
 class InferContext;  // ops/infer.h
+class CustomOp;      // ops/custom_op.h
 
 // Inputs. All parameters with the same non-zero `group` must have one element type.
 struct ParamDef {
@@ -71,6 +72,7 @@ struct OpDef {
   CostFn cost = CostOfTraffic;
   Effect effect = Effect::kNone;
   uint32_t traits = 0;
+  const CustomOp* custom = nullptr;  // of an op that an application defines: what infer, cost and space ask
 };
 
 }  // namespace msrt

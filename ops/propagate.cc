@@ -62,6 +62,21 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
   return OkStatus();
 }
 
+// An application's rule may say one thing at load and another later, but kernels were compiled for what it said at load.
+Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    const Type& declared = graph.value(node.outputs[i]).type;
+    auto merged = MergeTypes(outputs[i], declared);
+    if (!merged.ok()) {
+      return InvalidModel("its shape rule gives ", outputs[i], " for output ", i, ", which the model declares ", declared, ": ",
+                          merged.status().message());
+    }
+    outputs[i] = *std::move(merged);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 GraphFacts::GraphFacts(const Graph& graph) : types(graph.value_count()), known(graph.value_count()) {
@@ -84,6 +99,7 @@ Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluato
   std::vector<Type> many(node.outputs.size() > 4 ? node.outputs.size() : 0);
   const std::span<Type> outputs = many.empty() ? std::span<Type>(few, node.outputs.size()) : std::span<Type>(many);
   Status status = InferTypes(*node.def, view.op(), outputs, /*check_attrs=*/false);
+  if (status.ok() && node.def->custom != nullptr) status = HoldToDeclared(graph, node, outputs);
   if (!status.ok()) return std::move(status).Within(Describe(graph, index));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue) facts->types[IndexOf(node.outputs[i])] = outputs[i];

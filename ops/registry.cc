@@ -11,8 +11,8 @@ namespace {
 
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
-    UnaryOps,  BinaryOps,  MatMulOps,    ConvOps,  PoolOps,     ResizeOps, NormalizationOps, SoftmaxOps,
-    ReduceOps, SelectOps,  AttentionOps, ShapeOps, GenerateOps, MovementOps, PadOps, GatherOps, StateOps,
+    UnaryOps,  BinaryOps,    MatMulOps, ConvOps,     PoolOps,     ResizeOps, NormalizationOps, SoftmaxOps, ReduceOps,
+    SelectOps, AttentionOps, ShapeOps,  GenerateOps, MovementOps, PadOps,    GatherOps,        StateOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {
@@ -40,6 +40,24 @@ const OpDef* FindOp(std::string_view domain, std::string_view name) {
   static const Table table = BuildTable();
   const auto it = table.find(Key(domain, name));
   return it == table.end() ? nullptr : it->second;
+}
+
+Status OpSet::Add(std::shared_ptr<const OpDef> def) {
+  std::string key = Key(def->domain, def->name);
+  if (FindOp(def->domain, def->name) != nullptr) return InvalidArgument("op ", key, " is the library's own and cannot be defined again");
+  const bool is_new = ops_.emplace(std::move(key), def).second;
+  if (!is_new) return InvalidArgument("op ", Key(def->domain, def->name), " is defined already; a further kernel for it leaves its meaning null");
+  return OkStatus();
+}
+
+const OpDef* OpSet::Find(std::string_view domain, std::string_view name) const {
+  const auto it = ops_.find(Key(domain, name));
+  return it == ops_.end() ? nullptr : it->second.get();
+}
+
+const OpDef* FindOp(std::string_view domain, std::string_view name, const OpSet* ops) {
+  const OpDef* def = FindOp(domain, name);
+  return def == nullptr && ops != nullptr ? ops->Find(domain, name) : def;
 }
 
 void ForEachOp(const std::function<void(const OpDef&)>& visit) {

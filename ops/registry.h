@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "ops/op_def.h"
@@ -10,7 +13,22 @@ namespace msrt {
 
 // Null where the op is unknown. O(1).
 const OpDef* FindOp(std::string_view domain, std::string_view name);
-// Calls `visit` for each entry, family by family.
+
+// Ops that applications define, beside the table. Belongs to an environment, and is immutable once that is shared.
+class OpSet {
+ public:
+  // The table's ops and those of this set cannot be defined again.
+  Status Add(std::shared_ptr<const OpDef> def);
+  const OpDef* Find(std::string_view domain, std::string_view name) const;
+  const std::map<std::string, std::shared_ptr<const OpDef>>& ops() const { return ops_; }
+
+ private:
+  std::map<std::string, std::shared_ptr<const OpDef>> ops_;  // by "domain.name"
+};
+// In the table, then in `ops`, which may be null.
+const OpDef* FindOp(std::string_view domain, std::string_view name, const OpSet* ops);
+
+// Calls `visit` for each entry of the table, family by family.
 void ForEachOp(const std::function<void(const OpDef&)>& visit);
 
 }  // namespace msrt

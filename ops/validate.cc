@@ -116,7 +116,7 @@ std::string InputTypes(const Graph& graph, const Node& node) {
 
 class Validator {
  public:
-  explicit Validator(Module* module) : module_(*module) {}
+  Validator(Module* module, const OpSet* ops) : module_(*module), ops_(ops) {}
 
   Status Run() {
     MSRT_RETURN_IF_ERROR(CheckStates());
@@ -138,6 +138,7 @@ class Validator {
   Status CheckStateUse(const Graph& graph, const Node& node) const;
 
   Module& module_;
+  const OpSet* ops_;
   std::vector<Type> inferred_;  // reused from node to node
 };
 
@@ -204,7 +205,7 @@ Status Validator::ValidateGraph(Graph* graph) {
 }
 
 Status Validator::ValidateNode(Graph* graph, Node* node) {
-  node->def = FindOp(node->domain, node->op);
+  node->def = FindOp(node->domain, node->op, ops_);
   MSRT_RETURN_IF_ERROR(CheckVersion(*node));
   MSRT_RETURN_IF_ERROR(CheckReferences(module_, node->attrs));
   inferred_.assign(node->outputs.size(), UndeclaredType());
@@ -225,7 +226,9 @@ Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i, const Ty
   if (!IsDeclared(inferred)) {
     if (IsDeclared(declared)) return OkStatus();
     return InvalidModel(DescribeOutput(*graph, node, i), " has no declared type, and ",
-                        node.def == nullptr ? "this build does not know the op" : "the op does not determine it");
+                        node.def == nullptr
+                            ? "this build does not know the op; declare it, or register a kernel that brings the op's meaning"
+                            : "the op does not determine it");
   }
   if (!IsDeclared(declared)) {
     declared = inferred;
@@ -257,6 +260,6 @@ Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
 
 }  // namespace
 
-Status Validate(Module* module) { return Validator(module).Run(); }
+Status Validate(Module* module, const OpSet* ops) { return Validator(module, ops).Run(); }
 
 }  // namespace msrt

@@ -146,7 +146,7 @@ msrt_status msrt_graph_save(msrt_graph* graph, const char* path) {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
     Module module = object->module;
-    MSRT_RETURN_IF_ERROR(Validate(&module));
+    MSRT_RETURN_IF_ERROR(Validate(&module, object->environment->ops.get()));
     return WriteModel(module, path, object->environment->io);
   });
 }

@@ -81,13 +81,14 @@ Status AddNode(GraphObject& graph, const msrt_node_desc& node, msrt_value* outpu
   MSRT_RETURN_IF_ERROR(CheckCount(node.input_count, node.inputs, "node.input_count", "node.inputs"));
   MSRT_RETURN_IF_ERROR(CheckCount(node.output_count, &node, "node.output_count", ""));
   const std::string_view domain = node.domain == nullptr ? "" : node.domain;
-  const size_t output_count = OutputCount(FindOp(domain, node.op), node.output_count);
+  const OpSet* ops = graph.environment->ops.get();
+  const size_t output_count = OutputCount(FindOp(domain, node.op, ops), node.output_count);
   if (output_count != 0) MSRT_RETURN_IF_ERROR(NotNull(outputs, "outputs"));
   MSRT_ASSIGN_OR_RETURN(AttrList attrs, AttrsArgument(graph, node));
   MSRT_ASSIGN_OR_RETURN(std::vector<Type> declared, OutputTypesArgument(graph, node, output_count));
   const bool named = node.name != nullptr && *node.name != '\0';
   const std::string name = named ? std::string(node.name) : StrCat(node.op, "_", graph.graph().nodes.size());
-  GraphBuilder builder(&graph.graph());
+  GraphBuilder builder(&graph.graph(), ops);
   MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> made,
                         builder.Add(domain, node.op, name, InputsOf(node), std::move(attrs), output_count, std::move(declared)));
   for (size_t i = 0; i < made.size(); ++i) outputs[i] = IndexOf(made[i]);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/api/api_testing.h"
+#include "core/api/msrt_plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -86,6 +87,8 @@ TEST_F(Misuse, Handles) {
   msrt_tensor_info input = InfoOf(MSRT_F32, {1}, "handle_test");
   msrt_node_desc node = MSRT_INIT(msrt_node_desc);
   node.op = "Relu";
+  const msrt_delegate_api delegate = MSRT_INIT(msrt_delegate_api);
+  const msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
   struct HandleRow {
     const char* function;
     const char* kind;
@@ -94,6 +97,11 @@ TEST_F(Misuse, Handles) {
   };
   const HandleRow rows[] = {
       {"runtime_info_json", "runtime", "runtime", [&](void* h) { return msrt_runtime_info_json(As<msrt_runtime>(h), &no_text); }},
+      {"runtime_register_delegate", "runtime", "runtime",
+       [&](void* h) { return msrt_runtime_register_delegate(As<msrt_runtime>(h), &delegate, nullptr); }},
+      {"runtime_register_kernel", "runtime", "runtime",
+       [&](void* h) { return msrt_runtime_register_kernel(As<msrt_runtime>(h), &kernel); }},
+      {"runtime_load_plugin", "runtime", "runtime", [&](void* h) { return msrt_runtime_load_plugin(As<msrt_runtime>(h), "x", nullptr); }},
       {"tensor_create", "runtime", "runtime",
        [&](void* h) { return msrt_tensor_create(As<msrt_runtime>(h), MSRT_F32, 2, dims, &no_tensor); }},
       {"tensor_wrap", "runtime", "runtime",
@@ -227,6 +235,95 @@ TEST_F(Misuse, RuntimeArguments) {
   EXPECT_EQ(no_runtime, nullptr);
 }
 
+TEST_F(Misuse, KernelArguments) {
+  const auto must_not_be_called = [](void*) { ADD_FAILURE() << "destroy was called although the call failed"; };
+  const auto with = [&](auto change) {
+    return [&, change] {
+      msrt_op_desc meaning = MSRT_INIT(msrt_op_desc);
+      meaning.max_inputs = meaning.min_outputs = meaning.max_outputs = 1;
+      meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_shape*) -> msrt_status { return MSRT_INTERNAL; };
+      msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
+      kernel.plugin_abi = MSRT_PLUGIN_ABI;
+      kernel.domain = "com.example";
+      kernel.op = "Op";
+      kernel.name = "a kernel";
+      kernel.destroy = must_not_be_called;
+      kernel.meaning = &meaning;
+      kernel.run = [](void*, const void*, const msrt_kernel_args*) -> msrt_status { return MSRT_INTERNAL; };
+      change(kernel, meaning);
+      return msrt_runtime_register_kernel(runtime, &kernel);
+    };
+  };
+  using Kernel = msrt_kernel_desc;
+  using Op = msrt_op_desc;
+  const auto rule = [&](auto change) {
+    return with([change](Kernel&, Op& op) {
+      static msrt_attr_rule r;
+      r = {};
+      r.name = "size";
+      change(r);
+      op.attrs = &r;
+      op.attr_count = 1;
+    });
+  };
+  using Rule = msrt_attr_rule;
+  static const std::string long_name(129, 'x');
+  const char* f = "runtime_register_kernel";
+  Check({
+      {f, "kernel", [&] { return msrt_runtime_register_kernel(runtime, nullptr); }},
+      {f, "kernel.struct_size", with([](Kernel& k, Op&) { k.struct_size = 0; })},
+      {f, "kernel.struct_size", with([](Kernel& k, Op&) { k.struct_size = 16; })},
+      {f, "kernel.plugin_abi", with([](Kernel& k, Op&) { k.plugin_abi = 77; }), MSRT_UNSUPPORTED},
+      {f, "kernel.op", with([](Kernel& k, Op&) { k.op = nullptr; })},
+      {f, "kernel.op", with([](Kernel& k, Op&) { k.op = ""; })},
+      {f, "kernel.op", with([](Kernel& k, Op&) { k.op = "two words"; })},
+      {f, "kernel.op", with([](Kernel& k, Op&) { k.op = long_name.c_str(); })},
+      {f, "kernel.domain", with([](Kernel& k, Op&) { k.domain = "com example"; })},
+      {f, "kernel.name", with([](Kernel& k, Op&) { k.name = nullptr; })},
+      {f, "kernel.name", with([](Kernel& k, Op&) { k.name = "new\nline"; })},
+      {f, "kernel.run", with([](Kernel& k, Op&) { k.run = nullptr; })},
+      {f, "kernel.version", with([](Kernel& k, Op&) { k.version = -1; })},
+      {f, "kernel.types", with([](Kernel& k, Op&) { k.types = 1; })},
+      {f, "kernel.types", with([](Kernel& k, Op&) { k.types = UINT32_MAX; })},
+      {f, "kernel.layouts", with([](Kernel& k, Op&) { k.layouts = 8; })},
+      {f, "kernel.in_place", with([](Kernel& k, Op&) { k.in_place_count = 1; })},
+      {f, "kernel.in_place_count", with([](Kernel& k, Op&) { k.in_place_count = SIZE_MAX; })},
+      {f, "kernel.pack", with([](Kernel& k, Op&) { k.packed_destroy = [](void*, void*) {}; })},
+      {f, "meaning.struct_size", with([](Kernel&, Op& m) { m.struct_size = 4; })},
+      {f, "meaning.infer", with([](Kernel&, Op& m) { m.infer = nullptr; })},
+      {f, "meaning.min_inputs", with([](Kernel&, Op& m) { m.min_inputs = 2; })},
+      {f, "max_inputs", with([](Kernel&, Op& m) { m.max_inputs = UINT32_MAX; })},
+      {f, "max_outputs", with([](Kernel&, Op& m) { m.max_outputs = UINT32_MAX; })},
+      {f, "meaning.min_outputs", with([](Kernel&, Op& m) { m.min_outputs = 0; })},
+      {f, "meaning.axes", with([](Kernel&, Op& m) {
+         m.axes = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_axis*, int32_t*) -> msrt_status { return MSRT_INTERNAL; };
+       })},
+      {f, "meaning.attrs", with([](Kernel&, Op& m) { m.attr_count = 1; })},
+      {f, "meaning.attr_count", with([](Kernel&, Op& m) { m.attr_count = SIZE_MAX; })},
+      {f, "meaning.attrs[0]", rule([](Rule& r) { r.name = nullptr; })},
+      {f, "kind is 8", rule([](Rule& r) { r.kind = MSRT_ATTR_GRAPH; })},
+      {f, "flags", rule([](Rule& r) { r.flags = 1; })},
+      {f, "local", rule([](Rule& r) { r.flags = MSRT_ATTR_IS_LOCAL | MSRT_ATTR_IS_REQUIRED; })},
+      {f, "local", rule([](Rule& r) {
+         r.flags = MSRT_ATTR_IS_LOCAL;
+         r.kind = MSRT_ATTR_FLOAT;
+       })},
+      {f, "min", rule([](Rule& r) {
+         r.min = 2;
+         r.max = 1;
+       })},
+      {f, "default", rule([](Rule& r) {
+         r.min = 1;
+         r.max = 2;
+       })},
+      {f, "default", rule([](Rule& r) { r.default_number = 0.5; })},
+      {f, "default", rule([](Rule& r) { r.default_number = 1e300; })},
+  });
+  const char* after = "";
+  MSRT_ASSERT_OK(msrt_runtime_info_json(runtime, &after));
+  EXPECT_NE(std::string(after).find("\"kernels\": []"), std::string::npos) << after;
+}
+
 TEST_F(Misuse, TensorArguments) {
   const int64_t dims[] = {1, 3}, negative[] = {1, -3}, huge[] = {int64_t{1} << 40, int64_t{1} << 40, 0}, large[] = {int64_t{1} << 60};
   const auto create = [&](msrt_dtype dtype, int32_t rank, const int64_t* d) {
@@ -310,8 +407,8 @@ TEST_F(Misuse, ModelArguments) {
        [&] { return msrt_model_load_memory(runtime, "x", 1, nullptr, nullptr, &zero, &no_model); }},
       {"model_load_memory", "bytes", [&] { return load_text(""); }, MSRT_INVALID_MODEL},
       {"model_load_memory", "bytes", [&] { return load_text("MSRT"); }, MSRT_INVALID_MODEL},
-      {"model_load_memory", "MSRT",
-       [&] { return load_text("not a model at all, but long enough that somebody could take it for one"); }, MSRT_INVALID_MODEL},
+      {"model_load_memory", "MSRT", [&] { return load_text("not a model at all, but long enough that somebody could take it for one"); },
+       MSRT_INVALID_MODEL},
       {"model_info_json", "out", [&] { return msrt_model_info_json(model, nullptr); }},
       {"graph_compile", "out", [&] { return msrt_graph_compile(graph, nullptr, nullptr); }},
       {"graph_compile", "config.struct_size", with([](Config& c) { c.struct_size = 0; })},
@@ -344,7 +441,11 @@ TEST_F(Misuse, GraphArguments) {
   Check({
       {"graph_create", "out", [&] { return msrt_graph_create(runtime, "g", nullptr); }},
       {"graph_add_input", "info", [&] { return msrt_graph_add_input(graph, nullptr, &no_value); }},
-      {"graph_add_input", "out", [&] { const Info i = InfoOf(MSRT_F32, {1}, "new"); return msrt_graph_add_input(graph, &i, nullptr); }},
+      {"graph_add_input", "out",
+       [&] {
+         const Info i = InfoOf(MSRT_F32, {1}, "new");
+         return msrt_graph_add_input(graph, &i, nullptr);
+       }},
       {"graph_add_input", "info.struct_size", input([](Info& i) { i.struct_size = 0; })},
       {"graph_add_input", "info.name", input([](Info& i) { i.name = nullptr; })},
       {"graph_add_input", "name", input([](Info& i) { i.name = ""; })},
@@ -402,12 +503,23 @@ TEST_F(Misuse, NodeArguments) {
   static const msrt_tensor_info bad_type = InfoOf(99, {1}, nullptr), zero_type = Sized<msrt_tensor_info>(0);
   Check({
       {"graph_add_node", "node", [&] { return msrt_graph_add_node(graph, nullptr, &no_value); }},
-      {"graph_add_node", "outputs", [&] { Node n = MSRT_INIT(Node); n.op = "Relu"; return msrt_graph_add_node(graph, &n, nullptr); }},
+      {"graph_add_node", "outputs",
+       [&] {
+         Node n = MSRT_INIT(Node);
+         n.op = "Relu";
+         return msrt_graph_add_node(graph, &n, nullptr);
+       }},
       {"graph_add_node", "node.struct_size", node([](Node& n) { n.struct_size = 0; })},
       {"graph_add_node", "node.op", node([](Node& n) { n.op = nullptr; })},
       {"graph_add_node", "NoSuchOp", node([](Node& n) { n.op = "NoSuchOp"; }), MSRT_UNSUPPORTED},
-      {"graph_add_node", "node.output_types[0].dtype", node([](Node& n) { n.op = "NoSuchOp"; n.output_types = &bad_type; })},
-      {"graph_add_node", "node.output_types[0].struct_size", node([](Node& n) { n.op = "NoSuchOp"; n.output_types = &zero_type; })},
+      {"graph_add_node", "node.output_types[0].dtype", node([](Node& n) {
+         n.op = "NoSuchOp";
+         n.output_types = &bad_type;
+       })},
+      {"graph_add_node", "node.output_types[0].struct_size", node([](Node& n) {
+         n.op = "NoSuchOp";
+         n.output_types = &zero_type;
+       })},
       {"graph_add_node", "node.inputs", node([](Node& n) { n.inputs = nullptr; })},
       {"graph_add_node", "node.input_count", node([](Node& n) { n.input_count = SIZE_MAX; })},
       {"graph_add_node", "node.output_count", node([](Node& n) { n.output_count = SIZE_MAX; })},
@@ -420,15 +532,37 @@ TEST_F(Misuse, NodeArguments) {
       {"graph_add_node", "node.attrs[0].kind", attr([](msrt_attr& a) { a.kind = 8; })},
       {"graph_add_node", "node.attrs[0].kind", attr([](msrt_attr& a) { a.kind = -1; })},
       {"graph_add_node", "node.attrs[0].ints", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_INT; })},
-      {"graph_add_node", "node.attrs[0].ints", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_INTS; a.count = 1; })},
-      {"graph_add_node", "node.attrs[0].count", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_INTS; a.count = SIZE_MAX; a.ints = &one; })},
+      {"graph_add_node", "node.attrs[0].ints", attr([](msrt_attr& a) {
+         a.kind = MSRT_ATTR_INTS;
+         a.count = 1;
+       })},
+      {"graph_add_node", "node.attrs[0].count", attr([](msrt_attr& a) {
+         a.kind = MSRT_ATTR_INTS;
+         a.count = SIZE_MAX;
+         a.ints = &one;
+       })},
       {"graph_add_node", "node.attrs[0].floats", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_FLOAT; })},
       {"graph_add_node", "node.attrs[0].strings", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_STRING; })},
-      {"graph_add_node", "node.attrs[0].strings[0]", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_STRING; a.strings = null_strings; })},
-      {"graph_add_node", "node.attrs[0].dtype", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_DTYPE; a.dtype = 99; })},
+      {"graph_add_node", "node.attrs[0].strings[0]", attr([](msrt_attr& a) {
+         a.kind = MSRT_ATTR_STRING;
+         a.strings = null_strings;
+       })},
+      {"graph_add_node", "node.attrs[0].dtype", attr([](msrt_attr& a) {
+         a.kind = MSRT_ATTR_DTYPE;
+         a.dtype = 99;
+       })},
       {"graph_add_node", "node.attrs[0].tensor", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_TENSOR; })},
-      {"graph_add_node", "axis", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_INTS; a.count = 1; a.ints = &one; }), MSRT_INVALID_MODEL},
-      {"graph_add_node", "axes", attr([](msrt_attr& a) { a.name = "axes"; a.ints = &one; }), MSRT_INVALID_MODEL},
+      {"graph_add_node", "axis", attr([](msrt_attr& a) {
+         a.kind = MSRT_ATTR_INTS;
+         a.count = 1;
+         a.ints = &one;
+       }),
+       MSRT_INVALID_MODEL},
+      {"graph_add_node", "axes", attr([](msrt_attr& a) {
+         a.name = "axes";
+         a.ints = &one;
+       }),
+       MSRT_INVALID_MODEL},
   });
 }
 

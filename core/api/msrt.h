@@ -124,7 +124,7 @@ typedef struct msrt_runtime_config {
 /* `config` may be NULL. Any number of runtimes live side by side. */
 MSRT_API msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime** out);
 MSRT_API void msrt_runtime_destroy(msrt_runtime* runtime);
-/* {"version", "threads", "delegates": [...], "passes": [...], "ops": [...]}. Valid while the runtime handle is. */
+/* {"version", "threads", "delegates": [...], "passes": [...], "ops": [...], "kernels": [{"op", "name"}]}. Valid while the runtime handle is. */
 MSRT_API msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out);
 
 /* ---- tensor: typed memory, reference-counted ------------------------------------------------------------------------------------ */
@@ -227,7 +227,7 @@ typedef struct msrt_node_desc {
   const msrt_attr* attrs;
   size_t attr_count;
   size_t output_count; /* 0 means 1, except for ops without outputs */
-  /* For an op that this library does not know: the types of its outputs, each with its struct_size. */
+  /* The types of its outputs, each with its struct_size. Needed for an op that neither this library nor a registered kernel defines. */
   const msrt_tensor_info* output_types;
 } msrt_node_desc;
 

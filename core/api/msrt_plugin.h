@@ -1,5 +1,5 @@
-/* How something that computes joins msrt: delegates (a device, a library), kernels (one op) and plugins (a shared library that
- * brings either). Plain C99; the delegates inside msrt use exactly this and nothing behind it.
+/* How something that computes joins msrt: delegates (a device, a library), kernels (one op, known or new) and plugins (a shared library
+ * that brings either). Plain C99; the delegates inside msrt use exactly this and nothing behind it.
  *
  * A plugin needs no symbol of the library: all it calls comes to it as a table of functions. Unstable until 1.0: a plugin of another
  * MSRT_PLUGIN_ABI is refused by name.
@@ -51,7 +51,7 @@ enum {
 typedef struct msrt_shape {
   msrt_dtype dtype; /* 0: no tensor (left out, or a list or function) */
   int32_t rank;     /* -1: unknown */
-  int64_t dims[MSRT_MAX_RANK]; /* MSRT_UNKNOWN_DIM where open */
+  int64_t dims[MSRT_MAX_RANK]; /* negative where open: MSRT_UNKNOWN_DIM, or below it a number that is the same where the size is */
 } msrt_shape;
 
 typedef struct msrt_value_view {
@@ -69,7 +69,8 @@ enum {
 };
 enum {
   MSRT_ATTR_IS_DEFAULT = 1, /* the model does not say it: the op's default */
-  MSRT_ATTR_IS_LOCAL = 2    /* tells a piece of a node where it stands in the whole */
+  MSRT_ATTR_IS_LOCAL = 2,   /* tells a piece of a node where it stands in the whole */
+  MSRT_ATTR_IS_REQUIRED = 4 /* in rules: a node without it is refused */
 };
 
 typedef struct msrt_attr_view {
@@ -221,6 +222,133 @@ typedef struct msrt_delegate_api {
 /* Models that are loaded from now on can use it. `api` is copied, `name` and `device` too. If this call fails, destroy is not called. */
 MSRT_API msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api, void* self);
 
+/* ---- a kernel ----------------------------------------------------------------------------------------------------------------------- */
+
+/* One way to run one op on the host: a smaller door than a delegate. The kernels that are registered make up the delegate "kernels", and
+ * each is a candidate that competes by its cost with whatever else can run the node. All callbacks may be called from several threads at
+ * once; `user` is what was registered with them. */
+
+/* For msrt_kernel_desc.types and .layouts: MSRT_BIT(MSRT_F32) | MSRT_BIT(MSRT_F16). */
+#define MSRT_BIT(number) (UINT32_C(1) << (number))
+
+/* What a kernel runs on. Every dim is known. */
+typedef struct msrt_kernel_args {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const msrt_host_api* host;
+  const msrt_node_view* node; /* as pack saw it: attributes, declared and typical shapes */
+  const msrt_shape* input_shapes; /* dtype 0 where left out */
+  const msrt_layout* input_layouts;
+  const void* const* inputs; /* NULL where left out */
+  size_t input_count;
+  const msrt_shape* output_shapes;
+  const msrt_layout* output_layouts;
+  void* const* outputs; /* NULL where nobody wants the output */
+  size_t output_count;
+  const msrt_scratch* scratch;
+} msrt_kernel_args;
+
+/* An attribute of an op that an application defines. */
+typedef struct msrt_attr_rule {
+  const char* name;
+  msrt_attr_kind kind;        /* MSRT_ATTR_INT to MSRT_ATTR_TENSOR */
+  uint32_t flags;             /* MSRT_ATTR_IS_REQUIRED, or MSRT_ATTR_IS_LOCAL: integers that localize sets and no model may have */
+  double min, max;            /* of the number, or of each in the list; both 0: any */
+  double default_number;      /* of a single number that is left out */
+  const char* default_string; /* NULL: "" */
+} msrt_attr_rule;
+
+/* The iteration space of an op: the axes along which its work can be cut, and which part of each tensor a part of the work touches. */
+#define MSRT_MAX_AXES 16
+typedef int32_t msrt_axis_kind;
+enum {
+  MSRT_AXIS_PARALLEL = 0, /* pieces are independent and read their own part of the inputs */
+  MSRT_AXIS_WINDOW = 1,   /* pieces are independent and read overlapping parts */
+  MSRT_AXIS_REDUCE = 2,   /* pieces give partial results of the whole output, to be joined with the monoid */
+  MSRT_AXIS_WHOLE = 3     /* must not be cut */
+};
+typedef int32_t msrt_monoid;
+enum { MSRT_MONOID_NONE = 0, MSRT_MONOID_SUM = 1, MSRT_MONOID_PRODUCT = 2, MSRT_MONOID_MAX = 3, MSRT_MONOID_MIN = 4 };
+typedef struct msrt_axis {
+  int64_t extent;
+  msrt_axis_kind kind;
+  msrt_monoid monoid; /* of a reduce axis */
+} msrt_axis;
+
+/* [begin, end) along each axis, in the coordinates of the whole. */
+typedef struct msrt_box {
+  int32_t rank;
+  int32_t reserved;
+  int64_t begin[MSRT_MAX_AXES], end[MSRT_MAX_AXES];
+} msrt_box;
+
+/* Where localize puts the attributes of a piece. Copied. */
+typedef struct msrt_attr_sink {
+  void* sink;
+  void (*set_int)(void* sink, const char* name, int64_t value);
+  void (*set_ints)(void* sink, const char* name, const int64_t* values, size_t count);
+} msrt_attr_sink;
+
+/* What an op means that the library does not know. Nodes have passed the rules for attributes and numbers before a callback sees them. In
+ * views that these callbacks get, declared and typical are the same, `constant` is set wherever the value is known by now, ids tell only
+ * what is left out, and flops and bytes are 0. */
+typedef struct msrt_op_desc {
+  uint32_t struct_size;
+  int32_t effects; /* non-zero: does more than give outputs, or gives others each time; never merged, dropped or computed ahead */
+  uint32_t min_inputs, max_inputs; /* at most 1024; those beyond min_inputs may be left out */
+  uint32_t min_outputs, max_outputs;
+  const msrt_attr_rule* attrs; /* a node with others is refused */
+  size_t attr_count;
+  /* The types of all outputs from the inputs, whose rank and dims may be open: then the output's are, where they depend on them. An open
+   * dim of an input may be passed on as it is. Refuses wrong uses, with a message. Runs at load, and at each new set of shapes when every
+   * dim is known; what it says then must agree with what it said before. */
+  msrt_status (*infer)(void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_shape* outputs);
+  /* Every dim is known; a multiply-add counts two. NULL: one for each output element. */
+  double (*flops)(void* user, const msrt_node_view* node);
+  /* The iteration space; every dim is known. axes, operands and results together, or none: the op needs its inputs whole. `axes` has room
+   * for MSRT_MAX_AXES; MSRT_UNSUPPORTED: this node cannot be cut. For a box of the space, operands and results give the box of each input
+   * it reads and each output it writes, of the tensor's rank and within its dims (rank 0 where left out). The pieces must be what infer
+   * says of those inputs, bit for bit if the kernel is exact. localize (may be NULL) sets the attributes that tell a piece where it is. */
+  msrt_status (*axes)(void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_axis* axes, int32_t* axis_count);
+  msrt_status (*operands)(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box, msrt_box* inputs);
+  msrt_status (*results)(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box, msrt_box* outputs);
+  msrt_status (*localize)(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box, const msrt_box* inputs,
+                          const msrt_box* outputs, const msrt_attr_sink* sink);
+} msrt_op_desc;
+
+typedef struct msrt_kernel_desc {
+  uint32_t struct_size;
+  uint32_t plugin_abi;     /* MSRT_PLUGIN_ABI */
+  const char *domain, *op; /* domain NULL or "": ONNX's */
+  const char* name;        /* for people, in reports and errors; differs from those of other kernels for the op */
+  int32_t version; /* of the op's meaning; 0: the one that the library has. A known op must have it; a new one gets it (0: 1) */
+  int32_t exact;   /* non-zero: bits of an output element do not depend on the extent of the piece it is computed in */
+  uint32_t types;   /* bits of the element types that inputs and outputs may have; 0: any */
+  uint32_t layouts; /* bits of the layouts that it runs in: the tensors that can have one (rank 3 to 5, no constant) all have the same,
+                       the others are plain; 0: plain */
+  const msrt_in_place* in_place; /* as in msrt_candidate; pairs that a node does not have are ignored */
+  size_t in_place_count;
+  void* user;
+  void (*destroy)(void* user); /* nothing of it is in use any more; may be NULL */
+  /* For an op that nobody has defined yet; NULL for every other. Without one, models must declare the types of an unknown op's outputs,
+   * with every dim. */
+  const msrt_op_desc* meaning;
+  /* Zero: not this node, `*reason` (copied) says why. NULL: every node of the op with these types. */
+  int32_t (*accepts)(void* user, const msrt_node_view* node, const char** reason);
+  /* Estimated for one run at the typical shapes. NULL: memory at the machine's full speed, arithmetic at half of it. */
+  double (*seconds)(void* user, const msrt_host_api* host, const msrt_node_view* node);
+  /* Once for each node that it was chosen for: weights in another order, tables. packed_destroy belongs to it; packed_bytes may be NULL. */
+  msrt_status (*pack)(void* user, const msrt_host_api* host, const msrt_node_view* node, void** packed);
+  void (*packed_destroy)(void* user, void* packed);
+  size_t (*packed_bytes)(void* user, const void* packed);
+  /* `packed` is NULL without pack. MSRT_DELEGATE: the model is placed again without registered kernels, and the run repeated. */
+  msrt_status (*run)(void* user, const void* packed, const msrt_kernel_args* args);
+} msrt_kernel_desc;
+
+/* Models that are loaded and graphs that are begun from now on can use it. Everything in `kernel` is copied. If this call fails, destroy
+ * is not called. */
+MSRT_API msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kernel_desc* kernel);
+
 /* ---- a plugin --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct msrt_plugin_host {
@@ -230,6 +358,7 @@ typedef struct msrt_plugin_host {
   void (*fail)(void* host, const char* message);
   msrt_status (*register_delegate)(void* host, const msrt_delegate_api* api, void* self);
   const char* options; /* what the application passed, never NULL */
+  msrt_status (*register_kernel)(void* host, const msrt_kernel_desc* kernel);
 } msrt_plugin_host;
 
 /* The one symbol that a plugin exports. If it fails, what it registered so far is taken back. */

@@ -1,4 +1,4 @@
-// Delegates that an application registers, itself or in a plugin.
+// Delegates and kernels that an application registers, itself or in a plugin.
 #include "core/place/plugin.h"
 
 #include "core/api/arguments.h"
@@ -12,8 +12,19 @@ msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_del
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(api, "api"));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Delegate> delegate, Delegate::Make(*api, self, nullptr));
-    MSRT_RETURN_IF_ERROR(object->AddDelegates({&delegate, 1}));
+    MSRT_RETURN_IF_ERROR(object->Add({{delegate}, {}}));
     delegate->TakeOver();
+    return OkStatus();
+  });
+}
+
+msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kernel_desc* kernel) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_RETURN_IF_ERROR(NotNull(kernel, "kernel"));
+    MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made, RegisteredKernel::Make(*kernel, nullptr));
+    MSRT_RETURN_IF_ERROR(object->Add({{}, {made}}));
+    made.owner->TakeOver();
     return OkStatus();
   });
 }
@@ -22,7 +33,7 @@ msrt_status msrt_runtime_load_plugin(msrt_runtime* runtime, const char* path, co
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
-    MSRT_ASSIGN_OR_RETURN(const Plugin plugin, LoadPlugin(path, options == nullptr ? "" : options));
-    return object->AddDelegates(plugin.delegates);
+    MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options == nullptr ? "" : options));
+    return object->Add(plugin).Within(StrCat("plugin '", path, "'"));
   });
 }

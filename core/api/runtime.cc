@@ -4,7 +4,6 @@
 #include "core/api/errors.h"
 #include "core/api/json_writer.h"
 #include "core/passes/pass.h"
-#include "core/place/plugin.h"
 #include "delegates/builtin.h"
 #include "ops/registry.h"
 
@@ -54,7 +53,22 @@ std::string RuntimeInfo(const Environment& environment) {
   json.EndArray();
   json.Key("ops");
   json.BeginArray();
-  ForEachOp([&](const OpDef& def) { json.Value(def.domain.empty() ? std::string(def.name) : StrCat(def.domain, ".", def.name)); });
+  const auto write_op = [&](const OpDef& def) {
+    json.Value(def.domain.empty() ? std::string(def.name) : StrCat(def.domain, ".", def.name));
+  };
+  ForEachOp(write_op);
+  if (environment.ops != nullptr) {
+    for (const auto& [key, def] : environment.ops->ops()) write_op(*def);
+  }
+  json.EndArray();
+  json.Key("kernels");
+  json.BeginArray();
+  for (const RegisteredKernel& kernel : environment.kernels) {
+    json.BeginObject();
+    json.Field("op", kernel.OpName());
+    json.Field("name", kernel.name);
+    json.EndObject();
+  }
   json.EndArray();
   json.EndObject();
   return json.Take();
@@ -62,11 +76,10 @@ std::string RuntimeInfo(const Environment& environment) {
 
 }  // namespace
 
-Status RuntimeObject::AddDelegates(std::span<const std::shared_ptr<const Delegate>> delegates) {
+Status RuntimeObject::Add(const Registration& registration) {
   std::lock_guard lock(mutex_);
-  auto grown = std::make_shared<GrownEnvironment>(first_);
-  grown->delegates = environment_->delegates;
-  MSRT_RETURN_IF_ERROR(msrt::AddDelegates(delegates, &grown->delegates).Within("runtime"));
+  auto grown = std::make_shared<GrownEnvironment>(first_, *environment_);
+  MSRT_RETURN_IF_ERROR(Join(registration, grown.get()).Within("runtime"));
   environment_ = std::move(grown);
   info_is_current_ = false;
   return OkStatus();

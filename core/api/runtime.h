@@ -9,6 +9,7 @@
 #include "core/api/callbacks.h"
 #include "core/api/handles.h"
 #include "core/compile.h"
+#include "core/place/plugin.h"
 
 namespace msrt {
 
@@ -29,10 +30,14 @@ struct RuntimeEnvironment final : UserCallbacks, Environment {
   explicit RuntimeEnvironment(const msrt_runtime_config& c) : UserCallbacks(c) {}
 };
 
-// An environment with more delegates than the one it grew from, which owns the rest.
-struct GrownEnvironment final : Environment {
-  explicit GrownEnvironment(const std::shared_ptr<const Environment>& from) : Environment(*from), first(from) {}
+// An environment with more in it than the one it grew from, which owns the rest. That stands in a base, too, so that the application's
+// callbacks go last.
+struct GrownFrom {
   std::shared_ptr<const Environment> first;
+};
+struct GrownEnvironment final : GrownFrom, Environment {
+  GrownEnvironment(const std::shared_ptr<const Environment>& first_one, const Environment& last)
+      : GrownFrom{first_one}, Environment(last) {}
 };
 
 // Environments are immutable: a registration puts another in place, and what was made before keeps the one it was made with.
@@ -43,8 +48,8 @@ class RuntimeObject {
     std::lock_guard lock(mutex_);
     return environment_;
   }
-  // All of them or none. Their names must be new.
-  Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> delegates);
+  // All of it or nothing; see Join.
+  Status Add(const Registration& registration);
   // JSON, valid while this object is.
   const char* info();
 

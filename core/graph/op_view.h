@@ -10,6 +10,8 @@
 
 namespace msrt {
 
+class CustomOp;  // ops/custom_op.h
+
 class OpView {
  public:
   // All spans and pointers must outlive the view. An omitted optional input is a null type. `constants` may be empty.
@@ -20,7 +22,13 @@ class OpView {
   // The same node with other types: a binding's, a piece's.
   OpView WithTypes(std::span<const Type* const> inputs, std::span<const Type* const> outputs,
                    std::span<const ConstTensor* const> constants = {}) const {
-    return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants);
+    return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants).WithCustom(custom_);
+  }
+  // The same node as one of an op that an application defines.
+  OpView WithCustom(const CustomOp* custom) const {
+    OpView view = *this;
+    view.custom_ = custom;
+    return view;
   }
 
   std::string_view domain() const { return domain_; }
@@ -28,6 +36,7 @@ class OpView {
   std::string_view name() const { return name_; }
   const AttrList& attrs() const { return *attrs_; }
   std::span<const AttrDef> attr_defs() const { return defs_; }  // of the op's entry
+  const CustomOp* custom() const { return custom_; }            // null for the library's own ops
 
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }
@@ -45,7 +54,7 @@ class OpView {
   std::string_view String(std::string_view attr) const;
   std::span<const int64_t> Ints(std::string_view attr) const;
   std::span<const double> Floats(std::string_view attr) const;
-  DType Dtype(std::string_view attr) const;  // kNone when absent
+  DType Dtype(std::string_view attr) const;                // kNone when absent
   const ConstTensor* Tensor(std::string_view attr) const;  // null when absent
 
  private:
@@ -53,8 +62,9 @@ class OpView {
   std::string_view domain_, op_, name_;
   const AttrList* attrs_;
   std::span<const AttrDef> defs_;
-  std::span<const Type* const> inputs_, outputs_;
+  std::span<const Type*const> inputs_, outputs_;
   std::span<const ConstTensor* const> constants_;
+  const CustomOp* custom_ = nullptr;
 };
 
 }  // namespace msrt

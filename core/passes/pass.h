@@ -13,6 +13,8 @@
 
 namespace msrt {
 
+class OpSet;  // ops/registry.h
+
 // What folding may still make and spend: a small file must neither blow up nor keep a loader busy.
 struct FoldBudget {
   double bytes = size_t{256} << 20;  // of new constants
@@ -21,6 +23,7 @@ struct FoldBudget {
 
 struct PassContext {
   const Evaluator* evaluator = nullptr;
+  const OpSet* ops = nullptr;  // known beside the library's
   // No folded constant may be larger than this.
   size_t fold_budget_bytes = size_t{16} << 20;
   // Shared by all graphs of a module; null: each has its own.

@@ -60,7 +60,7 @@ Result<std::vector<PassReport>> RunPasses(const PassContext& context, const Pass
     report.nodes_after = NodeCount(*module);
     reports.push_back(report);
     if (options.validate) {
-      Status status = Validate(module);
+      Status status = Validate(module, context.ops);
       if (!status.ok()) return std::move(status).Within(StrCat("after pass ", pass.name));
     }
   }

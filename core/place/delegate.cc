@@ -1,20 +1,12 @@
 #include "core/place/delegate.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "core/base/known_part.h"
 #include "core/place/placed_graph.h"
 
 namespace msrt {
 namespace {
-
-// As much of a caller's struct as both sides know; the rest is null.
-template <typename Struct>
-Struct KnownPart(const Struct& given) {
-  Struct copy{};
-  std::memcpy(static_cast<void*>(&copy), &given, std::min<size_t>(given.struct_size, sizeof(Struct)));
-  return copy;
-}
 
 Status CheckName(const char* name) {
   if (name == nullptr || *name == '\0') return InvalidArgument("a delegate has no name");

@@ -37,10 +37,15 @@ void KeepFailure(const char* message) noexcept {
   }
 }
 
+std::string TakeFailureText() {
+  std::string text = std::move(t_failure);
+  t_failure.clear();
+  return text;
+}
+
 Status TakeFailure(msrt_status code, std::string_view delegate) {
   if (code == MSRT_OK) return OkStatus();
-  const std::string text = std::move(t_failure);
-  t_failure.clear();
+  const std::string text = TakeFailureText();
   const bool known = code > 0 && code <= static_cast<msrt_status>(Code::kInternal);
   if (!text.empty()) return Status(known ? static_cast<Code>(code) : Code::kDelegate, text);
   if (code == MSRT_OUT_OF_MEMORY) return MakeStatus(Code::kOutOfMemory, "delegate ", delegate, ": out of memory");

@@ -26,6 +26,8 @@ class Host {
 
 // Keeps the text for TakeFailure of the same thread: what msrt_host_api.fail does.
 void KeepFailure(const char* message) noexcept;
+// That text, once; empty where there is none.
+std::string TakeFailureText();
 // The status behind a code that a delegate's function returned, with the text that it gave. OK for 0; a number that is no code is
 // kDelegate.
 Status TakeFailure(msrt_status code, std::string_view delegate);

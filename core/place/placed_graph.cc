@@ -124,67 +124,15 @@ void PlacedGraph::AddNode(size_t n) {
   view.input_count = node.inputs.size();
   view.outputs = view.inputs + node.inputs.size();
   view.output_count = node.outputs.size();
-  AddAttrs(node, &view);
+  std::vector<msrt_attr_view> attrs = attr_store_.ViewsOf(node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>());
+  view.attr_count = attrs.size();
+  view.attrs = Keep(std::move(attrs), &attrs_);
   if (node.def != nullptr && node.def->cost != nullptr && agreed_[n]) {
     const Cost cost = node.def->cost(NodeView(node, typical_).op());
     view.flops = cost.flops;
     view.bytes = cost.bytes_read + cost.bytes_written;
   }
   nodes_.push_back(view);
-}
-
-void PlacedGraph::AddAttrs(const Node& node, msrt_node_view* view) {
-  const std::span<const AttrDef> defs = node.def != nullptr ? node.def->attrs : std::span<const AttrDef>();
-  std::vector<msrt_attr_view> attrs;
-  for (const Attr& attr : node.attrs) {
-    msrt_attr_view a{};
-    a.name = attr.name.c_str();
-    a.kind = static_cast<msrt_attr_kind>(KindOf(attr.value));
-    a.count = 1;
-    const bool local = std::any_of(defs.begin(), defs.end(), [&](const AttrDef& d) { return d.local && d.name == attr.name; });
-    if (local) a.flags |= MSRT_ATTR_IS_LOCAL;
-    if (const auto* i = std::get_if<int64_t>(&attr.value)) a.ints = i;
-    if (const auto* f = std::get_if<double>(&attr.value)) a.floats = f;
-    if (const auto* s = std::get_if<std::string>(&attr.value)) a.strings = Keep<const char*>({s->c_str()}, &strings_);
-    if (const auto* list = std::get_if<std::vector<int64_t>>(&attr.value)) a.ints = list->data(), a.count = list->size();
-    if (const auto* list = std::get_if<std::vector<double>>(&attr.value)) a.floats = list->data(), a.count = list->size();
-    if (const auto* list = std::get_if<std::vector<std::string>>(&attr.value)) {
-      std::vector<const char*> strings;
-      for (const std::string& s : *list) strings.push_back(s.c_str());
-      a.count = strings.size();
-      a.strings = Keep(std::move(strings), &strings_);
-    }
-    if (const auto* dtype = std::get_if<DType>(&attr.value)) a.dtype = static_cast<msrt_dtype>(*dtype);
-    if (const auto* tensor = std::get_if<ConstTensor>(&attr.value)) {
-      a.tensor_shape = ShapeOf(tensor->type());
-      a.tensor_data = tensor->bytes.data();
-    }
-    if (const auto* ref = std::get_if<GraphRef>(&attr.value)) a.ints = Keep<int64_t>({int64_t{ref->index}}, &ints_);
-    if (const auto* refs = std::get_if<std::vector<GraphRef>>(&attr.value)) {
-      std::vector<int64_t> indices;
-      for (GraphRef r : *refs) indices.push_back(r.index);
-      a.count = indices.size();
-      a.ints = Keep(std::move(indices), &ints_);
-    }
-    attrs.push_back(a);
-  }
-  for (const AttrDef& def : defs) {
-    if (def.local || node.attrs.Find(def.name) != nullptr) continue;
-    msrt_attr_view a{};
-    a.name = def.name.data();
-    a.kind = static_cast<msrt_attr_kind>(def.kind);
-    a.flags = MSRT_ATTR_IS_DEFAULT;
-    a.count = 1;
-    // Only single values have defaults; what an absent list or tensor means is the op's own affair.
-    if (def.kind == AttrKind::kInt) a.ints = &def.default_int;
-    else if (def.kind == AttrKind::kFloat) a.floats = &def.default_float;
-    else if (def.kind == AttrKind::kString)
-      a.strings = Keep<const char*>({def.default_string.empty() ? "" : def.default_string.data()}, &strings_);
-    else continue;
-    attrs.push_back(a);
-  }
-  view->attr_count = attrs.size();
-  view->attrs = Keep(std::move(attrs), &attrs_);
 }
 
 CandidateBorder PlacedGraph::BorderOf(std::span<const uint32_t> nodes) const {

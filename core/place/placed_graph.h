@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/api/msrt_plugin.h"
+#include "core/place/attr_views.h"
 #include "ops/propagate.h"
 
 namespace msrt {
@@ -46,7 +46,6 @@ class PlacedGraph {
   explicit PlacedGraph(const Graph& graph);
   Status FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims);
   void AddNode(size_t n);
-  void AddAttrs(const Node& node, msrt_node_view* view);
   msrt_value_view ValueOf(ValueId value) const;
   template <typename T>
   const T* Keep(std::vector<T> list, std::deque<std::vector<T>>* owner) {
@@ -62,8 +61,7 @@ class PlacedGraph {
   std::vector<msrt_node_view> nodes_;
   std::deque<std::vector<msrt_value_view>> values_;
   std::deque<std::vector<msrt_attr_view>> attrs_;
-  std::deque<std::vector<const char*>> strings_;
-  std::deque<std::vector<int64_t>> ints_;
+  AttrStore attr_store_;
   msrt_graph_view api_;
 };
 

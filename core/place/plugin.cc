@@ -17,57 +17,70 @@ Result<std::shared_ptr<void>> OpenLibrary(const std::string& path) {
   return std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
 }
 
-// What a plugin registers while its entry runs. Members are destroyed from the last to the first: the library goes when nothing needs it.
-struct Registration {
+// A plugin while its entry runs. Members are destroyed from the last to the first: the library goes when nothing needs it.
+struct PluginLoad {
   std::shared_ptr<void> library;
-  Plugin plugin;
+  Registration registration;
   Status failure;
 };
 
-msrt_status Register(Registration* registration, const msrt_delegate_api* api, void* self) {
+// Something that a plugin registers. Nothing may be thrown through its entry.
+template <typename Body>
+msrt_status Registering(PluginLoad* load, const Body& body) noexcept {
   try {
-    if (api == nullptr) {
-      registration->failure = InvalidArgument("register_delegate: api is NULL");
-      return MSRT_INVALID_ARGUMENT;
-    }
-    std::vector<std::shared_ptr<const Delegate>>& delegates = registration->plugin.delegates;
-    delegates.reserve(delegates.size() + 1);
-    auto delegate = Delegate::Make(*api, self, registration->library);
-    if (delegate.ok()) {
-      (*delegate)->TakeOver();
-      delegates.push_back(*std::move(delegate));
-      return MSRT_OK;
-    }
-    registration->failure = std::move(delegate).status();
-    return static_cast<msrt_status>(registration->failure.code());
+    load->failure = body();
+    return static_cast<msrt_status>(load->failure.code());
   } catch (const std::bad_alloc&) {
     return MSRT_OUT_OF_MEMORY;
   }
 }
 
-Status RunEntry(const std::string& path, const std::string& options, Registration* registration) {
-  const auto entry = reinterpret_cast<msrt_plugin_register_fn>(dlsym(registration->library.get(), MSRT_PLUGIN_ENTRY));
+Status RegisterDelegate(PluginLoad* load, const msrt_delegate_api* api, void* self) {
+  if (api == nullptr) return InvalidArgument("register_delegate: api is NULL");
+  auto& delegates = load->registration.delegates;
+  delegates.reserve(delegates.size() + 1);
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Delegate> delegate, Delegate::Make(*api, self, load->library));
+  delegate->TakeOver();
+  delegates.push_back(std::move(delegate));
+  return OkStatus();
+}
+
+Status RegisterKernel(PluginLoad* load, const msrt_kernel_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_kernel: kernel is NULL");
+  auto& kernels = load->registration.kernels;
+  kernels.reserve(kernels.size() + 1);
+  MSRT_ASSIGN_OR_RETURN(RegisteredKernel kernel, RegisteredKernel::Make(*desc, load->library));
+  kernel.owner->TakeOver();
+  kernels.push_back(std::move(kernel));
+  return OkStatus();
+}
+
+Status RunEntry(const std::string& path, const std::string& options, PluginLoad* load) {
+  const auto entry = reinterpret_cast<msrt_plugin_register_fn>(dlsym(load->library.get(), MSRT_PLUGIN_ENTRY));
   if (entry == nullptr) return InvalidArgument("'", path, "' is no plugin of msrt: it does not export ", MSRT_PLUGIN_ENTRY);
   msrt_plugin_host host = MSRT_INIT(msrt_plugin_host);
   host.plugin_abi = MSRT_PLUGIN_ABI;
-  host.host = registration;
+  host.host = load;
   host.fail = [](void*, const char* message) { KeepFailure(message); };
-  host.register_delegate = [](void* r, const msrt_delegate_api* api, void* self) {
-    return Register(static_cast<Registration*>(r), api, self);
+  host.register_delegate = [](void* l, const msrt_delegate_api* api, void* self) {
+    return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterDelegate(static_cast<PluginLoad*>(l), api, self); });
+  };
+  host.register_kernel = [](void* l, const msrt_kernel_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterKernel(static_cast<PluginLoad*>(l), desc); });
   };
   host.options = options.c_str();
   Status status = TakeFailure(entry(&host), path);
-  if (!status.ok() && !registration->failure.ok()) status = registration->failure;
+  if (!status.ok() && !load->failure.ok()) status = load->failure;
   return status.ok() ? status : std::move(status).Within(StrCat("plugin '", path, "'"));
 }
 
 }  // namespace
 
-Result<Plugin> LoadPlugin(const std::string& path, const std::string& options) {
-  Registration registration;
-  MSRT_ASSIGN_OR_RETURN(registration.library, OpenLibrary(path));
-  MSRT_RETURN_IF_ERROR(RunEntry(path, options, &registration));
-  return std::move(registration.plugin);
+Result<Registration> LoadPlugin(const std::string& path, const std::string& options) {
+  PluginLoad load;
+  MSRT_ASSIGN_OR_RETURN(load.library, OpenLibrary(path));
+  MSRT_RETURN_IF_ERROR(RunEntry(path, options, &load));
+  return std::move(load.registration);
 }
 
 Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added, std::vector<std::shared_ptr<const Delegate>>* registered) {

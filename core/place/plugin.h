@@ -1,4 +1,5 @@
-// Plugins: shared libraries that bring delegates. Loading one runs its code, so a path comes from the application, never from a model.
+// Plugins: shared libraries that bring delegates and kernels. Loading one runs its code, so a path comes from the application, never from a
+// model.
 #pragma once
 
 #include <memory>
@@ -7,16 +8,18 @@
 #include <vector>
 
 #include "core/place/delegate.h"
+#include "core/place/registered_kernel.h"
 
 namespace msrt {
 
-// What a plugin registered. The library stays loaded as long as anything of it lives.
-struct Plugin {
+// What a plugin, or an application by itself, registers at once. The library stays loaded as long as anything of it lives.
+struct Registration {
   std::vector<std::shared_ptr<const Delegate>> delegates;
+  std::vector<RegisteredKernel> kernels;
 };
 
 // Loads the library and calls its entry with the options. On an error nothing of it remains.
-Result<Plugin> LoadPlugin(const std::string& path, const std::string& options);
+Result<Registration> LoadPlugin(const std::string& path, const std::string& options);
 
 // Joins the registered ones, all or none: names must be new.
 Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added, std::vector<std::shared_ptr<const Delegate>>* registered);

@@ -115,8 +115,8 @@ Status UnknownName(const Graph& graph, const std::string& name) {
 Status AddPlugin(const std::string& text, Environment* environment) {
   const size_t colon = text.find(':');
   const std::string path = text.substr(0, colon), options = colon == std::string::npos ? "" : text.substr(colon + 1);
-  MSRT_ASSIGN_OR_RETURN(const Plugin plugin, LoadPlugin(path, options));
-  return AddDelegates(plugin.delegates, &environment->delegates).Within(StrCat("plugin '", path, "'"));
+  MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options));
+  return Join(plugin, environment).Within(StrCat("plugin '", path, "'"));
 }
 
 }  // namespace

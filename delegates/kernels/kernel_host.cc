@@ -1,0 +1,51 @@
+#include "delegates/kernels/kernel_host.h"
+
+#include <new>
+
+#include "core/base/str_cat.h"
+
+namespace msrt {
+
+thread_local bool KernelHost::said_ = false;
+
+KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel) : host_(host), kernel_(kernel), api_(*host) {
+  api_.host = this;
+  api_.fail = [](void* self, const char* message) { static_cast<const KernelHost*>(self)->Say(message); };
+  api_.log = [](void* self, int32_t level, const char* line) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    h.log(h.host, level, line);
+  };
+  api_.allocate = [](void* self, size_t bytes, size_t alignment) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    return h.allocate(h.host, bytes, alignment);
+  };
+  api_.deallocate = [](void* self, void* pointer, size_t bytes, size_t alignment) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    h.deallocate(h.host, pointer, bytes, alignment);
+  };
+  api_.parallel_for = [](void* self, int64_t count, void (*task)(void*, int64_t), void* context) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    const msrt_status code = h.parallel_for(h.host, count, task, context);
+    if (code != MSRT_OK) said_ = true;  // the host's own text says more
+    return code;
+  };
+}
+
+void KernelHost::Say(const char* message) const noexcept {
+  said_ = true;
+  try {
+    host_->fail(host_->host, StrCat("kernel '", kernel_, "': ", message == nullptr ? "" : message).c_str());
+  } catch (const std::bad_alloc&) {
+    host_->fail(host_->host, message);
+  }
+}
+
+void KernelHost::SayWithoutWords(msrt_status code) const noexcept {
+  try {
+    Say(StrCat("failed without saying why (status ", code, ")").c_str());
+  } catch (const std::bad_alloc&) {
+    Say("failed without saying why");
+  }
+}
+
+}  // namespace msrt

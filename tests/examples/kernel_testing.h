@@ -1,0 +1,61 @@
+// What the tests of kernels share: kernels written on the spot, graphs with one node of theirs, and runs of a kernel without a model.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/api/api_testing.h"
+#include "core/api/msrt_plugin.h"
+#include "core/place/plugin.h"
+#include "ops/op_def.h"
+
+namespace msrt::testing {
+
+// A runtime and what its destructor must not forget.
+class RuntimeOwner {
+ public:
+  RuntimeOwner();
+  ~RuntimeOwner() { msrt_runtime_destroy(runtime_); }
+  RuntimeOwner(const RuntimeOwner&) = delete;
+  RuntimeOwner& operator=(const RuntimeOwner&) = delete;
+  operator msrt_runtime*() const { return runtime_; }  // NOLINT: it is one
+
+ private:
+  msrt_runtime* runtime_ = nullptr;
+};
+
+std::string ExamplePath(const std::string& name);  // "custom_op"
+
+// A complete desc but for run, and a meaning with one input, one output of the same type, and no attributes.
+msrt_kernel_desc KernelFor(const char* op, const char* name, const char* domain = "com.example");
+msrt_op_desc SameTypeMeaning();
+// A kernel that copies input 0 and adds 1 to each f32.
+msrt_status AddOne(void* user, const void* packed, const msrt_kernel_args* args);
+
+// y = op(x), x: f32[dims] with -1 where open; further inputs are constants.
+struct OneNode {
+  const char* domain = "com.example";
+  const char* op = "AddOne";
+  std::vector<int64_t> dims = {4};
+  std::vector<msrt_attr> attrs = {};
+  std::vector<msrt_tensor*> constants = {};
+  const msrt_tensor_info* output_types = nullptr;
+};
+msrt_status MakeGraph(msrt_runtime* runtime, const OneNode& node, msrt_graph** out);
+// Null after an error, whose text is msrt_error_message().
+msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node, const msrt_model_config* config = nullptr);
+// The plan of a session as text.
+std::string PlanOf(msrt_session* session);
+// Runs once, on x, and ends the model.
+std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims, const std::vector<float>& x);
+
+// Runs the kernel on one node, without placement.
+Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, const AttrList& attrs,
+                              const std::vector<ConstTensor>& inputs, const std::vector<bool>& constant);
+
+std::vector<float> Ramp(int64_t count);  // numbers that differ, from -1 to 1
+std::vector<float> FloatsIn(const ConstTensor& tensor);
+
+}  // namespace msrt::testing
