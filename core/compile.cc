@@ -81,6 +81,17 @@ Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& mo
   }
 }
 
+// A pin that speaks of no node is a slip of the pen, or names what a pass has merged into another node.
+void WarnOfIdlePins(const CompiledModel& model) {
+  for (const Pin& pin : model.options.place.pins) {
+    const bool used = std::any_of(model.module.entries.begin(), model.module.entries.end(), [&](uint32_t entry) {
+      const std::vector<Node>& nodes = model.module.graphs[entry].nodes;
+      return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return Concerns(pin, node); });
+    });
+    if (!used) model.environment->log(LogLevel::kWarning, "pin '", Describe(pin), "' matches no node as they are after all passes");
+  }
+}
+
 Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
   const Environment& env = *model->environment;
   model->options = options;
@@ -92,6 +103,7 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
     Lap lap(&model->times.passes);
     MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get()}, options.passes, &model->module));
   }
+  WarnOfIdlePins(*model);
   for (uint32_t graph_index : model->module.entries) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
                           CompileEntry(*model, model->module.graphs[graph_index], options.place, &model->times));

@@ -273,6 +273,17 @@ TEST_F(Api, ReportsAreJson) {
   const Json plan = Json::parse(text);
   ASSERT_FALSE(plan["nodes"].empty());
   EXPECT_TRUE(plan["nodes"][0].contains("delegate"));
+  EXPECT_NEAR(plan["kernels_ms"].get<double>() + plan["transfers_ms"].get<double>() + plan["launches_ms"].get<double>(),
+              plan["expected_ms"].get<double>(), 1e-9);
+  double steps_us = 0, partitions_ms = 0;
+  for (const Json& step : plan["steps"]) steps_us += step["us"].get<double>();
+  for (const Json& p : plan["partitions"]) partitions_ms += p["kernels_ms"].get<double>() + p["transfers_ms"].get<double>();
+  EXPECT_NEAR(steps_us * 1e-3, plan["expected_ms"].get<double>(), 1e-9);
+  EXPECT_NEAR(partitions_ms, plan["expected_ms"].get<double>(), 1e-9);
+  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN_TEXT, &text));
+  EXPECT_NE(std::string(text).find("a run expected"), std::string::npos);
+  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN_SVG, &text));
+  EXPECT_EQ(std::string(text).find("<svg"), 0u);
   MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PROFILE, &text));
   EXPECT_FALSE(Json::parse(text)["steps"].empty());
   MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_MEMORY, &text));
@@ -323,6 +334,53 @@ TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {
   msrt_session_destroy(session);
   msrt_model_destroy(model);
   msrt_graph_destroy(graph);
+}
+
+TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
+  msrt_graph* graph = SmallGraph(runtime);
+  msrt_model_config config = MSRT_INIT(msrt_model_config);
+  config.disabled_passes = "all";
+  config.pins = "op:Relu=reference; node:*!=reference";
+  msrt_model* model = nullptr;
+  EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_UNSUPPORTED);  // the Relu has nowhere to go
+  EXPECT_NE(std::string(msrt_error_message()).find("pinned by the user: "), std::string::npos) << msrt_error_message();
+  config.pins = "relu=reference";
+  EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("config.pins: pin 'relu=reference'"), std::string::npos) << msrt_error_message();
+  config.pins = "*=tpu";
+  EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_NOT_FOUND);
+  config.pins = "op:Relu=reference";
+  MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
+  msrt_session* session = SessionOf(model);
+  const char* text = nullptr;
+  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  for (const Json& node : Json::parse(text)["nodes"]) {
+    EXPECT_TRUE(node["op"] != "Relu" || node["delegate"] == "reference") << node;
+  }
+  EXPECT_EQ(RunFloats(session, {2, 3}, kX), SmallResult(kX));
+  msrt_session_destroy(session);
+  msrt_model_destroy(model);
+  msrt_graph_destroy(graph);
+}
+
+TEST(ApiRuntime, APinWithoutNodesIsLoggedOnce) {
+  std::vector<std::string> lines;
+  msrt_runtime_config runtime_config = MSRT_INIT(msrt_runtime_config);
+  runtime_config.log_level = MSRT_LOG_WARNING;
+  runtime_config.log = [](void* user, int32_t, const char* line) { static_cast<std::vector<std::string>*>(user)->push_back(line); };
+  runtime_config.log_user = &lines;
+  msrt_runtime* runtime = nullptr;
+  MSRT_ASSERT_OK(msrt_runtime_create(&runtime_config, &runtime));
+  msrt_graph* graph = SmallGraph(runtime);
+  msrt_model_config config = MSRT_INIT(msrt_model_config);
+  config.pins = "node:nosuch*=reference";
+  msrt_model* model = nullptr;
+  MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("node:nosuch*=reference"), std::string::npos);
+  msrt_model_destroy(model);
+  msrt_graph_destroy(graph);
+  msrt_runtime_destroy(runtime);
 }
 
 TEST(ApiRuntime, AllocatorIsUsedAndLeaksNothing) {

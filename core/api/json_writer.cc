@@ -3,34 +3,10 @@
 #include <cmath>
 
 #include "core/base/str_cat.h"
+#include "core/base/utf8.h"
 
 namespace msrt {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-// Bytes of the UTF-8 character at the front of `text`, or 0 if there is none (stray or missing continuation bytes, overlong forms,
-// surrogates, beyond U+10FFFF).
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    if (first == 0xE0 && byte(1) < 0xA0) return 0;
-    if (first == 0xED && byte(1) > 0x9F) return 0;
-    return 3;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    if (first == 0xF0 && byte(1) < 0x90) return 0;
-    if (first == 0xF4 && byte(1) > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
-}
 
 void AppendControl(std::string* out, char c) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -75,7 +51,7 @@ void JsonWriter::Quoted(std::string_view text) {
     } else if ((length = Utf8Length(text)) != 0) {
       out_ += text.substr(0, length);
     } else {
-      out_ += kReplacement;
+      out_ += kReplacementCharacter;
       length = 1;
     }
     text.remove_prefix(length);

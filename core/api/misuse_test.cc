@@ -621,7 +621,7 @@ TEST_F(Misuse, SessionArguments) {
       {"session_state_write", "state 1", [&] { return msrt_session_state_write(stateful, 1, tensor); }, MSRT_NOT_FOUND},
       {"session_state_write", "'counter'", [&] { return msrt_session_state_write(stateful, 0, tensor); }},
       {"session_state_reset", "state 1", [&] { return msrt_session_state_reset(stateful, 1); }, MSRT_NOT_FOUND},
-      {"session_report_json", "kind", [&] { return msrt_session_report_json(session, 3, &no_text); }},
+      {"session_report_json", "kind", [&] { return msrt_session_report_json(session, 5, &no_text); }},
       {"session_report_json", "config.profile", [&] { return msrt_session_report_json(session, MSRT_REPORT_PROFILE, &no_text); }},
       {"session_report_json", "out", [&] { return msrt_session_report_json(session, MSRT_REPORT_PLAN, nullptr); }},
   };

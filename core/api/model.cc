@@ -47,6 +47,11 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config) {
   options.place.strict = given.strict != 0;
   options.place.delegates = NamesOf(given.delegates);
   if (given.delegates != nullptr && options.place.delegates.empty()) return InvalidArgument("config.delegates names none; NULL allows all");
+  if (given.pins != nullptr) {
+    auto pins = ParsePins(given.pins);
+    if (!pins.ok()) return std::move(pins).status().Within("config.pins");
+    options.place.pins = *std::move(pins);
+  }
   options.passes.disabled = NamesOf(given.disabled_passes);
   if (given.typical_count != 0) MSRT_RETURN_IF_ERROR(NotNull(given.typical, "config.typical"));
   for (size_t i = 0; i < given.typical_count; ++i) {

@@ -175,6 +175,9 @@ typedef struct msrt_model_config {
   const msrt_named_dims* typical;
   size_t typical_count;
   size_t binding_cache_bytes; /* what is kept for shapes seen before; 0: 64 MiB */
+  /* Where nodes must or must not run: "node:NAME=DELEGATE" or "op:OP!=DELEGATE", separated by ';' or ','. '*' in NAME stands for any
+   * characters; nodes are meant as they are after passes. A pin that matches no node is logged as a warning. NULL: none. */
+  const char* pins;
 } msrt_model_config;
 
 /* `config` may be NULL. */
@@ -307,11 +310,13 @@ MSRT_API msrt_status msrt_session_state_reset(msrt_session* session, size_t inde
 
 typedef int32_t msrt_report;
 enum {
-  MSRT_REPORT_PLAN = 0,    /* node -> delegate -> algorithm -> why not the others */
+  MSRT_REPORT_PLAN = 0,    /* expected time, partitions, steps, and for each node its delegate and why not the others */
   MSRT_REPORT_PROFILE = 1, /* time of each step of the last run (msrt_session_config.profile) */
-  MSRT_REPORT_MEMORY = 2   /* arena and its lower bound, scratch, outputs, state, packed weights, bindings */
+  MSRT_REPORT_MEMORY = 2,  /* arena and its lower bound, scratch, outputs, state, packed weights, bindings */
+  MSRT_REPORT_PLAN_TEXT = 3, /* the plan as a table for a terminal */
+  MSRT_REPORT_PLAN_SVG = 4   /* the plan as a picture: an SVG document */
 };
-/* JSON, valid until the next report of this session. */
+/* JSON, except for the last two kinds. Valid until the next report of this session. */
 MSRT_API msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, const char** out);
 /* Frees arena, scratch and outputs until the next run. */
 MSRT_API msrt_status msrt_session_trim(msrt_session* session);

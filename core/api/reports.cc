@@ -1,22 +1,10 @@
 // What a session tells about itself, as JSON: the plan, the time, the memory.
 #include "core/api/json_writer.h"
 #include "core/api/session.h"
+#include "core/place/explain.h"
 
 namespace msrt {
 namespace {
-
-std::string_view StepKindName(StepKind kind) {
-  switch (kind) {
-    case StepKind::kKernel: return "kernel";
-    case StepKind::kConvert: return "convert";
-    case StepKind::kCopyToDevice: return "copy_to_device";
-    case StepKind::kCopyToHost: return "copy_to_host";
-    case StepKind::kView: return "view";
-    case StepKind::kStateRead: return "state_read";
-    case StepKind::kStateWrite: return "state_write";
-  }
-  return "unknown";
-}
 
 void WriteNode(JsonWriter* json, const Node& node) {
   json->Field("node", node.name);
@@ -28,7 +16,8 @@ void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation&
   WriteNode(json, node);
   json->Field("delegate", why.delegate.empty() ? std::string_view("host") : why.delegate);
   json->Field("algorithm", why.algorithm);
-  json->Field("estimated_us", why.seconds * 1e6);
+  json->Field("us", why.seconds * 1e6);
+  json->Field("measured", why.measured);
   json->Key("others");
   json->BeginArray();
   for (const auto& [delegate, reason] : why.others) {
@@ -41,16 +30,87 @@ void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation&
   json->EndObject();
 }
 
+void WriteNumbers(JsonWriter* json, std::string_view key, const std::vector<uint32_t>& numbers) {
+  json->Key(key);
+  json->BeginArray();
+  for (uint32_t n : numbers) json->Value(n);
+  json->EndArray();
+}
+
+void WriteTensors(JsonWriter* json, std::string_view key, const Program& program, const std::vector<BufferId>& buffers) {
+  json->Key(key);
+  json->BeginArray();
+  for (BufferId b : MovingBuffers(program, buffers)) {
+    const Buffer& buffer = program.buffers[b];
+    json->BeginObject();
+    json->Field("value", program.graph->value(buffer.value).name);
+    json->Field("layout", LayoutName(buffer.state.layout));
+    json->Field("device", DeviceName(program, buffer.state.device));
+    json->Field("bytes", TypicalBytes(program, b));
+    json->EndObject();
+  }
+  json->EndArray();
+}
+
+void WriteStep(JsonWriter* json, const Program& program, const Step& step) {
+  json->BeginObject();
+  json->Field("kind", StepKindName(step.kind));
+  json->Field("delegate", DelegateName(step));
+  json->Field("device", DeviceName(program, step.device));
+  json->Field("algorithm", step.algorithm);
+  WriteNumbers(json, "nodes", step.nodes);
+  json->Field("us", step.seconds * 1e6);
+  if (step.nodes.empty()) json->Field("moved_bytes", TypicalBytes(program, step.outputs[0]));
+  WriteTensors(json, "inputs", program, step.inputs);
+  WriteTensors(json, "outputs", program, step.outputs);
+  json->EndObject();
+}
+
+void WritePartition(JsonWriter* json, const Program& program, const PlanPartition& partition) {
+  json->BeginObject();
+  json->Field("delegate", partition.delegate);
+  json->Field("device", DeviceName(program, partition.device));
+  WriteNumbers(json, "nodes", partition.nodes);
+  json->Field("kernels_ms", partition.seconds * 1e3);
+  json->Field("transfers_ms", partition.transfer_seconds * 1e3);
+  json->Field("launch_ms", partition.launch_seconds * 1e3);
+  json->Field("bytes_in", partition.bytes_in);
+  json->Field("bytes_out", partition.bytes_out);
+  json->EndObject();
+}
+
+// Calls write for each element of a list between brackets.
+template <typename List, typename Write>
+void WriteList(JsonWriter* json, std::string_view key, const List& list, Write&& write) {
+  json->Key(key);
+  json->BeginArray();
+  for (const auto& element : list) write(element);
+  json->EndArray();
+}
+
 }  // namespace
 
-std::string PlanReport(const Session& session) {
-  const Program& program = session.program();
+std::string PlanReport(const Program& program) {
+  const Plan plan = PlanOf(program);
   JsonWriter json;
   json.BeginObject();
   json.Field("function", program.graph->name);
+  json.Field("expected_ms", program.seconds * 1e3);
+  json.Field("lower_bound_ms", program.lower_bound * 1e3);
+  json.Field("optimal", program.optimal);
+  json.Field("kernels_ms", plan.kernel_seconds * 1e3);
+  json.Field("transfers_ms", plan.transfer_seconds * 1e3);
+  json.Field("launches_ms", plan.launch_seconds * 1e3);
   json.Field("flops", program.flops);
   json.Field("packed_bytes", program.packed_bytes);
-  json.Field("steps", program.steps.size());
+  json.Key("devices");
+  json.BeginArray();
+  for (uint16_t d = 0; d < program.devices.size(); ++d) {
+    if (d == 0 || program.devices[d] != nullptr) json.Value(DeviceName(program, d));
+  }
+  json.EndArray();
+  WriteList(&json, "partitions", plan.partitions, [&](const PlanPartition& p) { WritePartition(&json, program, p); });
+  WriteList(&json, "steps", program.steps, [&](const Step& step) { WriteStep(&json, program, step); });
   json.Key("nodes");
   json.BeginArray();
   for (size_t n = 0; n < program.explanations.size(); ++n) WriteExplanation(&json, program.graph->nodes[n], program.explanations[n]);
@@ -72,7 +132,7 @@ std::string ProfileReport(const Session& session) {
     json.BeginObject();
     WriteNode(&json, program.graph->nodes[step.node]);
     json.Field("kind", StepKindName(step.kind));
-    json.Field("delegate", step.delegate.empty() ? std::string_view("host") : step.delegate);
+    json.Field("delegate", DelegateName(step));
     json.Field("algorithm", step.algorithm);
     json.Field("begin_us", static_cast<double>(time.begin_nanos - start) * 1e-3);
     json.Field("us", static_cast<double>(time.end_nanos - time.begin_nanos) * 1e-3);

@@ -4,6 +4,7 @@
 #include "core/api/errors.h"
 #include "core/api/model.h"
 #include "core/base/checked_math.h"
+#include "core/place/explain.h"
 
 namespace msrt {
 namespace {
@@ -84,13 +85,24 @@ msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, co
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     switch (kind) {
-      case MSRT_REPORT_PLAN: object->report = PlanReport(*object->session); break;
+      case MSRT_REPORT_PLAN:
+        object->report = PlanReport(object->session->program());
+        break;
+      case MSRT_REPORT_PLAN_TEXT:
+        object->report = PlanText(PlanOf(object->session->program()));
+        break;
+      case MSRT_REPORT_PLAN_SVG:
+        object->report = PlanSvg(PlanOf(object->session->program()));
+        break;
       case MSRT_REPORT_PROFILE:
         if (object->config.profile == 0) return InvalidArgument("kind: there is no profile; create the session with config.profile = 1");
         object->report = ProfileReport(*object->session);
         break;
-      case MSRT_REPORT_MEMORY: object->report = MemoryReport(*object->session, object->config.memory_cap_bytes); break;
-      default: return InvalidArgument("kind is ", kind, ", must be MSRT_REPORT_PLAN, MSRT_REPORT_PROFILE or MSRT_REPORT_MEMORY");
+      case MSRT_REPORT_MEMORY:
+        object->report = MemoryReport(*object->session, object->config.memory_cap_bytes);
+        break;
+      default:
+        return InvalidArgument("kind is ", kind, ", must be one of MSRT_REPORT_...");
     }
     *out = object->report.c_str();
     return OkStatus();

@@ -1,5 +1,7 @@
 #include "core/place/pin.h"
 
+#include <algorithm>
+
 namespace msrt {
 namespace {
 
@@ -45,16 +47,33 @@ Result<Pin> ParsePin(std::string_view text) {
   return pin;
 }
 
+Result<std::vector<Pin>> ParsePins(std::string_view list) {
+  std::vector<Pin> pins;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find_first_of(";,"), list.size());
+    std::string_view text = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    if (text.empty()) continue;
+    MSRT_ASSIGN_OR_RETURN(Pin pin, ParsePin(text));
+    pins.push_back(std::move(pin));
+  }
+  return pins;
+}
+
 std::string Describe(const Pin& pin) {
   const std::string what = !pin.node.empty() ? "node:" + pin.node : !pin.op.empty() ? "op:" + pin.op : "*";
   return StrCat(what, pin.exclude ? "!=" : "=", pin.delegate);
 }
 
+bool Concerns(const Pin& pin, const Node& node) {
+  return (pin.node.empty() || Matches(pin.node, node.name)) && (pin.op.empty() || pin.op == OpName(node));
+}
+
 const Pin* PinAgainst(std::span<const Pin> pins, const Node& node, std::string_view delegate) {
   for (const Pin& pin : pins) {
-    if (!pin.node.empty() && !Matches(pin.node, node.name)) continue;
-    if (!pin.op.empty() && pin.op != OpName(node)) continue;
-    if ((pin.delegate == delegate) == pin.exclude) return &pin;
+    if ((pin.delegate == delegate) == pin.exclude && Concerns(pin, node)) return &pin;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/units.h"
 #include "core/place/order.h"
 
 namespace msrt {
@@ -48,17 +49,6 @@ Status NobodyTakes(const Graph& graph, size_t n, const std::vector<std::pair<std
       .With("shapes", shapes);
 }
 
-std::array<double, kLayoutCount> TypicalBytes(const PlacedGraph& graph, ValueId v) {
-  const Type& t = graph.typical().types[IndexOf(v)];
-  std::array<double, kLayoutCount> bytes = {};
-  if (!t.concrete()) return bytes;
-  bytes.fill(static_cast<double>(t.bytes()));
-  if (graph.MayHaveLayout(v) && t.rank() >= 2) {
-    bytes[static_cast<size_t>(Layout::kBlocked8)] = static_cast<double>(BytesIn(Layout::kBlocked8, t.dtype, t.dims));
-  }
-  return bytes;
-}
-
 // The most bytes of values that are needed at once, whatever runs where.
 double PeakLiveBytes(const PlacedGraph& placed) {
   const Graph& graph = placed.graph();
@@ -68,7 +58,7 @@ double PeakLiveBytes(const PlacedGraph& placed) {
   for (uint32_t i = 0; i < graph.value_count(); ++i) {
     const auto v = static_cast<ValueId>(i);
     if (graph.value(v).constant != nullptr) continue;
-    const auto bytes = TypicalBytes(placed, v);
+    const auto bytes = placed.TypicalBytes(v);
     const double most = *std::max_element(bytes.begin(), bytes.end());
     const size_t first = producer[i] < 0 ? 0 : static_cast<size_t>(producer[i]);
     const size_t last = placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
@@ -101,10 +91,17 @@ double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const
   for (uint32_t n : option.nodes) {
     if (option.nodes.size() == 1) break;
     for (ValueId v : graph.graph().nodes[n].outputs) {
-      if (v != kNoValue) bytes += TypicalBytes(graph, v)[0];
+      if (v != kNoValue) bytes += graph.TypicalBytes(v)[0];
     }
   }
   return bytes;
+}
+
+// Tells candidates of one algorithm apart: the layouts of the first tensors in and out.
+std::string LayoutsOf(const Candidate& c) {
+  const Layout in = c.input_layouts.empty() ? Layout::kPlain : c.input_layouts[0];
+  const Layout out = c.output_layouts.empty() ? in : c.output_layouts[0];
+  return in == out ? std::string(LayoutName(in)) : StrCat(LayoutName(in), " -> ", LayoutName(out));
 }
 
 }  // namespace
@@ -227,7 +224,7 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   const std::vector<int32_t> producers = graph.Producers();
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     if (graph.value(ValueId(v)).constant != nullptr) continue;
-    problem.values[v] = {TypicalBytes(graph_, ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
+    problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
   }
   for (const auto& d : delegates_) problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
   problem.transfers = {kConvertSeconds, kConvertBytesPerSecond, {}};
@@ -285,6 +282,7 @@ Result<Placement> Placer::Place() const {
   placement.seconds = assignment.seconds;
   placement.lower_bound = assignment.lower_bound;
   placement.optimal = assignment.optimal;
+  placement.transfers = problem.transfers;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const uint32_t chosen = assignment.option_of_node[n];
     const AssignOption& option = problem.options[chosen];
@@ -318,11 +316,11 @@ void Placer::Explain(Placement* placement) const {
   for (size_t c = 0; c < candidates_.size(); ++c) {
     if (chosen[c]) continue;
     const Option& o = candidates_[c];
-    const std::string cost = o.refused.empty() ? StrCat(o.candidate.seconds * 1e6, " us") : o.refused;
+    const std::string cost = o.refused.empty() ? SecondsText(o.candidate.seconds) : o.refused;
     const std::string with = o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
     for (uint32_t n : o.candidate.nodes) {
       placement->explanations[n].others.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(),
-                                                     StrCat(o.candidate.algorithm, with, ": ", cost));
+                                                     StrCat(o.candidate.algorithm, ", ", LayoutsOf(o.candidate), with, ": ", cost));
     }
   }
 }

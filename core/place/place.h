@@ -23,7 +23,8 @@ struct PlaceOptions {
 struct NodeExplanation {
   std::string delegate;  // empty: the runtime itself (views, state)
   std::string algorithm;
-  double seconds = 0;
+  double seconds = 0;                                       // of a step of several nodes, its share
+  bool measured = false;                                    // not estimated: seconds come from a table of costs
   std::vector<std::pair<std::string, std::string>> others;  // delegate, its reason or its cost
 };
 
@@ -40,6 +41,7 @@ struct Placement {
   std::vector<NodeExplanation> explanations;  // by node
   double seconds = 0, lower_bound = 0;        // of the model of costs
   bool optimal = false;
+  TransferCosts transfers;  // what the model charges for moving a value
 };
 
 // Asks every delegate once and then makes placements, again and again as candidates turn out not to compile. All arguments outlive it.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/base/clock.h"
+#include "core/place/explain.h"
 #include "core/place/fake_delegate.h"
 #include "core/place/program_builder.h"
 #include "delegates/builtin.h"
@@ -111,9 +112,12 @@ class Pricer {
     costs_.convert_seconds = 3e-6;
     costs_.convert_bytes_per_second = 8e9;
     costs_.links.resize(devices.size());
-    for (size_t d = 1; d < devices.size(); ++d) costs_.links[d] = devices[d]->LinkCosts(host);
+    for (size_t d = 1; d < devices.size(); ++d) {
+      if (devices[d] != nullptr) costs_.links[d] = devices[d]->LinkCosts(host);  // null: no step uses it
+    }
   }
 
+  const TransferCosts& costs() const { return costs_; }
   double SecondsOf(const Program& program, std::span<const double> kernel_seconds) const {
     double total = 0;
     std::string last;
@@ -203,6 +207,7 @@ class BruteForce {
     program.host = host_;
     program.placed = std::move(placed_);
     program.devices = devices_;
+    plan_.transfers = pricer_.costs();
     ProgramBuilder builder(plan_, &program);
     std::vector<double> seconds;
     for (const Placement::Step& step : plan_.steps) {
@@ -374,7 +379,7 @@ TEST(Place, FailedCompilationsAreLeftOut) {
   const Placed placed = PlaceChain({Named("slow"), fast}, {});
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
-  EXPECT_NE(Explain(**placed.program).find("this one does not compile"), std::string::npos);
+  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"), std::string::npos);
 }
 
 TEST(Place, StrictForbidsThat) {
@@ -394,7 +399,7 @@ TEST(Place, PinsAreKept) {
   const Placed placed = PlaceChain({Named("slow"), Named("fast")}, options);
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"fast", "slow", "slow"}));
-  EXPECT_NE(Explain(**placed.program).find("node:third!=fast"), std::string::npos);
+  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("node:third!=fast"), std::string::npos);
 }
 
 TEST(Place, CapacityIsKept) {

@@ -176,4 +176,15 @@ bool PlacedGraph::MayHaveLayout(ValueId v) const {
   return type.is_tensor() && type.rank_known && type.rank() >= 3 && type.rank() <= 5 && graph_.value(v).constant == nullptr;
 }
 
+std::array<double, kLayoutCount> PlacedGraph::TypicalBytes(ValueId v) const {
+  const Type& t = typical_.types[IndexOf(v)];
+  std::array<double, kLayoutCount> bytes = {};
+  if (!t.concrete()) return bytes;
+  bytes.fill(static_cast<double>(t.bytes()));
+  if (MayHaveLayout(v) && t.rank() >= 2) {
+    bytes[static_cast<size_t>(Layout::kBlocked8)] = static_cast<double>(BytesIn(Layout::kBlocked8, t.dtype, t.dims));
+  }
+  return bytes;
+}
+
 }  // namespace msrt

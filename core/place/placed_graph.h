@@ -1,11 +1,13 @@
 // A graph as delegates see it: the table of msrt_graph_view with declared and typical shapes of every value.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "core/place/attr_views.h"
+#include "core/place/transfer.h"
 #include "ops/propagate.h"
 
 namespace msrt {
@@ -39,6 +41,9 @@ class PlacedGraph {
   bool CanBindAtOnce(std::span<const uint32_t> nodes) const;
   // Whether a delegate may choose how the value lies in memory: a tensor of rank 3 to 5 that is no constant.
   bool MayHaveLayout(ValueId value) const;
+
+  // Of a value at its typical shape, by layout; 0 where the shape is not known.
+  std::array<double, kLayoutCount> TypicalBytes(ValueId value) const;
 
   static constexpr int64_t kTypicalExtent = 128;
 

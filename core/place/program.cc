@@ -118,9 +118,12 @@ std::string BufferText(const Program& p, BufferId b) {
   return text;
 }
 
-constexpr std::string_view kStepNames[] = {"kernel", "convert", "to-device", "to-host", "view", "state-read", "state-write"};
-
 }  // namespace
+
+std::string_view StepKindName(StepKind kind) {
+  constexpr std::string_view kNames[] = {"kernel", "convert", "copy_to_device", "copy_to_host", "view", "state_read", "state_write"};
+  return kNames[static_cast<size_t>(kind)];
+}
 
 Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
@@ -134,7 +137,7 @@ std::string Print(const Program& program) {
     const Step& step = program.steps[s];
     StrAppend(&out, "  ", s, ": ");
     for (size_t i = 0; i < step.outputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.outputs[i]));
-    std::string what(kStepNames[static_cast<size_t>(step.kind)]);
+    std::string what(StepKindName(step.kind));
     if (step.kind == StepKind::kKernel) {
       what.clear();
       for (uint32_t n : step.nodes) StrAppend(&what, what.empty() ? "" : "+", OpName(program.graph->nodes[n]));
@@ -144,21 +147,6 @@ std::string Print(const Program& program) {
     out += ")";
     if (step.kind == StepKind::kKernel) StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm);
     out += "\n";
-  }
-  return out;
-}
-
-std::string Explain(const Program& program) {
-  std::string out = StrCat("estimated ", program.seconds * 1e3, " ms a run, ");
-  if (program.optimal) out += "the least of all placements\n";
-  else StrAppend(&out, "at most ", (program.seconds / program.lower_bound - 1) * 100, " % above the least\n");
-  for (size_t n = 0; n < program.explanations.size(); ++n) {
-    const NodeExplanation& e = program.explanations[n];
-    StrAppend(&out, Describe(*program.graph, n), " -> ");
-    if (e.delegate.empty()) out += "host";
-    else StrAppend(&out, e.delegate, " by ", e.algorithm, ", ", e.seconds * 1e6, " us estimated");
-    out += "\n";
-    for (const auto& [delegate, reason] : e.others) StrAppend(&out, "    not ", delegate, ": ", reason, "\n");
   }
   return out;
 }

@@ -41,6 +41,7 @@ struct Step {
   std::string algorithm;
   std::vector<BufferId> inputs, outputs;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
+  double seconds = 0;  // of one run, by the model of costs
 };
 
 struct Program {
@@ -65,8 +66,7 @@ Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph,
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
                                              const Log& log, double* place_millis);
 
+std::string_view StepKindName(StepKind kind);
 std::string Print(const Program& program);
-// The placement as a table: node, op, delegate, algorithm, layouts, why not the others.
-std::string Explain(const Program& program);
 
 }  // namespace msrt

@@ -7,6 +7,7 @@ namespace msrt {
 ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
     : graph_(*program->graph),
       program_(*program),
+      transfers_(placement.transfers),
       wanted_(graph_.value_count()),
       produced_(graph_.value_count(), kNoBuffer),
       buffers_(graph_.value_count()),
@@ -54,6 +55,7 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
   for (size_t i = 0; i < border.outputs.size(); ++i) {
     step.outputs.push_back(Produce(border.outputs[i], {placed.device, c.output_layouts[i]}));
   }
+  step.seconds = c.seconds;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
   for (BufferId b : outputs) SendHome(n, b);
@@ -180,7 +182,12 @@ BufferId ProgramBuilder::Transfer(StepKind kind, uint32_t n, BufferId from, Tens
   const ValueId v = program_.buffers[from].value;
   const BufferId id = NewBuffer(v, to);
   const uint16_t device = kind == StepKind::kCopyToDevice ? to.device : program_.buffers[from].state.device;
-  program_.steps.push_back({kind, device, n, {}, {}, {}, kind == StepKind::kConvert ? "convert" : "copy", {from}, {id}, {}});
+  Step step{kind, device, n, {}, {}, {}, kind == StepKind::kConvert ? "convert" : "copy", {from}, {id}, {}};
+  const TransferPrices prices(transfers_, program_.placed->TypicalBytes(v));
+  step.seconds = kind == StepKind::kConvert        ? prices.convert(to.layout)
+                 : kind == StepKind::kCopyToDevice ? prices.copy_to(to)
+                                                   : prices.copy_from(program_.buffers[from].state);
+  program_.steps.push_back(std::move(step));
   buffers_[IndexOf(v)].push_back(id);
   return id;
 }

@@ -7,7 +7,7 @@ namespace msrt {
 
 class ProgramBuilder {
  public:
-  // `program` has its graph, host, placed graph and devices.
+  // `program` has its graph, host, placed graph and devices. The placement outlives the builder.
   ProgramBuilder(const Placement& placement, Program* program);
 
   // The steps of the placement in order.
@@ -29,6 +29,7 @@ class ProgramBuilder {
 
   const Graph& graph_;
   Program& program_;
+  const TransferCosts& transfers_;
   std::vector<StateSet> wanted_;                         // by value
   std::vector<BufferId> produced_;                       // by value: the buffer its producer writes
   std::vector<std::vector<BufferId>> buffers_;           // by value: one for each state it is in

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 BIN, PLUGIN = None, None
 
@@ -107,7 +108,39 @@ class Tools(unittest.TestCase):
     def test_stages_print_themselves(self):
         for stage, word in (("graph", "FusedConv"), ("passes", "fuse_epilogue"), ("placement", "estimated"), ("program", "steps"), ("binding", "arena")):
             self.assertIn(word, self.good("msrun", "run", self.model, f"--dump={stage}"))
-        self.assertIn(" -> ", self.good("msrun", "run", self.model, "--explain"))
+
+    def test_explain(self):
+        text = self.good("msrun", "run", "--explain", self.model)
+        for word in ("a run expected", "partition", "estimated", "not reference"):
+            self.assertIn(word, text)
+        plan_file, picture = self.path("plan.json"), self.path("plan.svg")
+        self.good("msrun", "run", self.model, "--explain=json:" + plan_file)
+        with open(plan_file) as f:
+            plan = json.load(f)
+        self.assertEqual([n["node"] for n in plan["nodes"] if not n["others"] and n["delegate"] != "host"], [])
+        self.assertAlmostEqual(sum(s["us"] for s in plan["steps"]) * 1e-3, plan["expected_ms"], places=9)
+        self.assertEqual(sorted(n for p in plan["partitions"] for n in p["nodes"]), list(range(len(plan["nodes"]))))
+        self.good("msrun", "run", self.model, "--explain=svg:" + picture)
+        boxes = ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}g")
+        self.assertEqual(len(boxes), len(plan["nodes"]) + 2)
+        hostile = "</title></svg><script>&\"'\x1b\x7f"
+        self.good("msrun", "run", self.model, "--plugin", PLUGIN + ":" + hostile, "--explain=svg:" + picture)
+        details = [t.text for t in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}title")]
+        shown = hostile.replace("\x1b", "\ufffd").replace("\x7f", "\ufffd")
+        self.assertTrue(any(shown in d for d in details), details)
+        self.bad("must be text, json or svg", "msrun", "run", self.model, "--explain=png")
+
+    def test_pins(self):
+        def delegates(*arguments):
+            self.good("msrun", "run", self.model, "--explain=json:" + self.path("pins.json"), *arguments)
+            with open(self.path("pins.json")) as f:
+                return {n["node"]: n["delegate"] for n in json.load(f)["nodes"]}
+        name = next(iter(delegates()))
+        self.assertEqual(delegates("--pin", f"node:{name}=reference")[name], "reference")
+        self.assertEqual(set(delegates("--pin", "*=reference").values()) - {"host"}, {"reference"})
+        self.bad("pinned by the user", "msrun", "run", self.model, "--pin", f"node:{name}!=reference", "--delegate", "reference")
+        self.bad("must look like", "msrun", "run", self.model, "--pin", "conv")
+        self.assertIn("matches no node", run("msrun", "run", self.model, "--pin", "op:Conf=reference").stderr)
 
     def test_plugins(self):
         def names(*arguments):

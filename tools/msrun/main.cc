@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/api/session.h"
+#include "core/place/explain.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
 #include "tools/msrun/npy.h"
@@ -107,7 +109,7 @@ Status Dump(const Arguments& a, const Workload& w) {
         std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
       std::cout << Print(w.model->module);
     } else if (what == "placement") {
-      std::cout << Explain(program);
+      std::cout << PlanText(PlanOf(program));
     } else if (what == "program") {
       std::cout << Print(program);
     } else {
@@ -118,10 +120,18 @@ Status Dump(const Arguments& a, const Workload& w) {
   return OkStatus();
 }
 
+// "text", "json" or "svg", and after a colon the file it goes to.
+Status Explain(const std::string& how, const Program& program) {
+  if (how.empty()) return OkStatus();
+  const size_t colon = std::min(how.find(':'), how.size());
+  const std::string form = how.substr(0, colon), file = colon == how.size() ? "-" : how.substr(colon + 1);
+  return WriteText(file, form == "json" ? PlanReport(program) : form == "svg" ? PlanSvg(PlanOf(program)) : PlanText(PlanOf(program)));
+}
+
 // Outputs, checks and dumps, which bench and run share.
 Status Finish(const Arguments& a, const Workload& w) {
   MSRT_RETURN_IF_ERROR(Dump(a, w));
-  if (a.explain) std::cout << Explain(w.session->program());
+  MSRT_RETURN_IF_ERROR(Explain(a.explain, w.session->program()));
   if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(WriteOutputs(*w.session, a.output_dir));
   if (!a.check_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputs(*w.session, a));
   return OkStatus();
@@ -194,7 +204,13 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
   app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take");
   app->add_flag("--copy", a->copy_file, "read the file instead of mapping it");
   app->add_flag("--strict", a->strict, "a delegate that fails to compile is an error");
-  app->add_flag("--explain", a->explain, "where each node runs, and why");
+  // A flag with a value, so that a model's name may follow it.
+  app->add_flag("--explain{text}", a->explain, "where each node runs, and why; --explain=json, =svg, =svg:FILE")
+      ->check([](const std::string& how) {
+        const std::string form = how.substr(0, how.find(':'));
+        return form == "text" || form == "json" || form == "svg" ? "" : "'" + how + "' must be text, json or svg, and may end in :FILE";
+      });
+  app->add_option("--pin", a->pins, "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run")->take_all();
   app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
   app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy");
   app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy");

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/base/units.h"
 #include "tools/msrun/bench.h"
 
 namespace msrt {
@@ -13,20 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Three significant digits with a unit that fits.
-std::string Time(double millis) {
-  char text[32];
-  if (millis < 1) std::snprintf(text, sizeof text, "%.3g us", millis * 1000);
-  else if (millis < 1000) std::snprintf(text, sizeof text, "%.4g ms", millis);
-  else std::snprintf(text, sizeof text, "%.4g s", millis / 1000);
-  return text;
-}
-
-std::string Megabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, bytes < 1e5 ? "%.1f kB" : "%.1f MB", bytes < 1e5 ? bytes * 1e-3 : bytes * 1e-6);
-  return text;
-}
+std::string Time(double millis) { return SecondsText(millis * 1e-3); }
 
 Json LoadJson(const LoadTimes& t) {
   return {{"map", t.map},     {"verify", t.verify},   {"validate", t.validate}, {"passes", t.passes},
@@ -163,11 +151,11 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
   std::printf("compute    %.3f GFLOP a run, %.1f GFLOP/s = %.0f %% of the measured peak of %.0f GFLOP/s\n", m.gflop,
               m.gflop / (median * 1e-3), 100 * m.gflop / (median * 1e-3) / m.peak_gflops, m.peak_gflops);
   std::printf("memory     peak %s; arena %s (%.3f of its lower bound), scratch %s, packed weights %s\n",
-              Megabytes(m.peak_rss_bytes).c_str(), Megabytes(static_cast<double>(m.memory.arena_bytes)).c_str(),
+              BytesText(m.peak_rss_bytes).c_str(), BytesText(static_cast<double>(m.memory.arena_bytes)).c_str(),
               m.memory.arena_lower_bound_bytes == 0
                   ? 1.0
                   : static_cast<double>(m.memory.arena_bytes) / static_cast<double>(m.memory.arena_lower_bound_bytes),
-              Megabytes(static_cast<double>(m.memory.scratch_bytes)).c_str(), Megabytes(static_cast<double>(program.packed_bytes)).c_str());
+              BytesText(static_cast<double>(m.memory.scratch_bytes)).c_str(), BytesText(static_cast<double>(program.packed_bytes)).c_str());
   if (a.per_op && !m.steps.empty()) PrintSteps(m);
   PrintAdvice(w, m, median, sorted.front());
 }
@@ -198,8 +186,8 @@ Status CompareReports(const std::string& path_a, const std::string& path_b) {
   MSRT_ASSIGN_OR_RETURN(const Json a, ReadJson(path_a));
   MSRT_ASSIGN_OR_RETURN(const Json b, ReadJson(path_b));
   const auto row = [&](const char* what, double x, double y, bool time) {
-    std::printf("%-14s %14s %14s %8.3f\n", what, time ? Time(x).c_str() : Megabytes(x).c_str(),
-                time ? Time(y).c_str() : Megabytes(y).c_str(), x > 0 ? y / x : 0);
+    std::printf("%-14s %14s %14s %8.3f\n", what, time ? Time(x).c_str() : BytesText(x).c_str(),
+                time ? Time(y).c_str() : BytesText(y).c_str(), x > 0 ? y / x : 0);
   };
   std::printf("%-14s %14s %14s %8s\n", "", "A", "B", "B / A");
   row("load", a.value("load_ms", 0.0), b.value("load_ms", 0.0), true);

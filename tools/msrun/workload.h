@@ -14,6 +14,7 @@ struct Arguments {
   std::string model;
   std::vector<std::string> inputs, shapes;  // NAME=FILE.npy, NAME=1x3x224x224
   std::vector<std::string> plugins;         // PATH[:OPTIONS]
+  std::vector<std::string> pins;
   std::string delegates, accuracy = "default";
   std::vector<std::string> disabled_passes;
   int threads = 0;
@@ -21,8 +22,9 @@ struct Arguments {
   int warmup = 3;
   uint64_t seed = 0;
   size_t memory_cap = 0;
-  bool explain = false, per_op = true, copy_file = false, strict = false;
+  bool per_op = true, copy_file = false, strict = false;
   std::vector<std::string> dump;
+  std::string explain;  // text, json or svg, and :FILE; empty: nothing
   std::string json, trace, output_dir, check_dir;
   double rtol = 1e-4;
   std::vector<std::string> compare;
