@@ -54,7 +54,9 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, con
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, *env.evaluator, typical));
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  auto host = std::make_shared<const Host>(env.allocator, env.parallel, env.log);
+  // Estimates stand beside measured costs, so they are made for the machine that those were measured on.
+  const std::optional<Machine> machine = options.costs != nullptr ? options.costs->origin.machine : env.machine;
+  auto host = std::make_shared<const Host>(env.allocator, env.parallel, env.log, machine);
   auto program = RunOnTeam(*env.parallel,
                            [&] { return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();

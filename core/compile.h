@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Environment {
   const Evaluator* evaluator = nullptr;
   std::vector<RegisteredKernel> kernels;  // behind the delegate "kernels"
   std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
+  std::optional<Machine> machine;  // measured; empty: what is typical
 };
 
 struct CompileOptions {

@@ -336,6 +336,56 @@ TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {
   msrt_graph_destroy(graph);
 }
 
+TEST_F(Api, CalibrationIsForModelsToCome) {
+  const auto machine = [&] {
+    const char* text = nullptr;
+    MSRT_EXPECT_OK(msrt_runtime_info_json(runtime, &text));
+    return Json::parse(text)["machine"];
+  };
+  EXPECT_EQ(machine()["measured"], false);
+  MSRT_ASSERT_OK(msrt_runtime_calibrate(runtime));
+  EXPECT_EQ(machine()["measured"], true);
+  EXPECT_GT(machine()["flops_per_second"], 1e8);
+  EXPECT_GT(machine()["bytes_per_second"], 1e8);
+  msrt_graph* graph = SmallGraph(runtime);
+  msrt_model* model = Compiled(graph);
+  msrt_session* session = SessionOf(model);
+  EXPECT_EQ(RunFloats(session, {2, 3}, kX), SmallResult(kX));
+  msrt_session_destroy(session);
+  msrt_model_destroy(model);
+  msrt_graph_destroy(graph);
+  EXPECT_EQ(msrt_runtime_calibrate(nullptr), MSRT_INVALID_ARGUMENT);
+}
+
+TEST_F(Api, CostsComeFromAFile) {
+  const std::string path = ::testing::TempDir() + "api_test.costs";
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  msrt_graph* graph = SmallGraph(runtime);
+  msrt_model_config config = MSRT_INIT(msrt_model_config);
+  config.costs_file = path.c_str();
+  config.delegates = "reference";
+  msrt_model* model = nullptr;
+  write("no costs\n");
+  EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("api_test.costs': line 1"), std::string::npos) << msrt_error_message();
+  write(
+      "msrt costs 1\nthreads 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
+      "0.5 reference loops | Add/23 ( #0:f32[1,3] #1:f32[1]=const ) -> #2:f32[1,3]\n");
+  config.disabled_passes = "all";
+  MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
+  msrt_session* session = SessionOf(model);
+  const char* text = nullptr;
+  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  const Json nodes = Json::parse(text)["nodes"];
+  EXPECT_EQ(nodes[0]["measured"], true) << nodes;
+  EXPECT_NEAR(nodes[0]["us"].get<double>(), 5e5, 1e-3);
+  EXPECT_EQ(nodes[1]["measured"], false);
+  msrt_session_destroy(session);
+  msrt_model_destroy(model);
+  msrt_graph_destroy(graph);
+  std::remove(path.c_str());
+}
+
 TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
   msrt_graph* graph = SmallGraph(runtime);
   msrt_model_config config = MSRT_INIT(msrt_model_config);

@@ -32,8 +32,8 @@ Status NotNull(const void* pointer, std::string_view argument) {
 
 Result<DType> DTypeArgument(msrt_dtype dtype, std::string_view argument) {
   if (dtype < 0 || !IsDType(static_cast<uint32_t>(dtype))) {
-    return InvalidArgument(argument, " is ", dtype, ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ",
-                           kDTypeCount - 1);
+    return InvalidArgument(argument, " is ", dtype,
+                           ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ", kDTypeCount - 1);
   }
   return static_cast<DType>(dtype);
 }

@@ -127,8 +127,8 @@ msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out) {
     auto exported = std::make_unique<Exported>();
     exported->dims = object->view.dims;
     exported->strides = RowMajorStrides(object->view.dims);
-    exported->managed.tensor = {object->view.data,        {kDlCpu, 0}, object->view.dims.rank(), dtype, exported->dims.begin(),
-                                exported->strides.begin(), 0};
+    exported->managed.tensor = {
+        object->view.data, {kDlCpu, 0}, object->view.dims.rank(), dtype, exported->dims.begin(), exported->strides.begin(), 0};
     exported->managed.context = exported.get();
     exported->managed.deleter = &Exported::Delete;
     exported->tensor = std::move(object);

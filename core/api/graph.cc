@@ -155,7 +155,7 @@ msrt_status msrt_graph_compile(msrt_graph* graph, const msrt_model_config* confi
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config, *object->environment));
     auto model = std::make_shared<ModelObject>();
     MSRT_ASSIGN_OR_RETURN(model->compiled, CompileModule(object->environment, object->module, options));
     MSRT_RETURN_IF_ERROR(CheckTypicalNames(options, *model->compiled));

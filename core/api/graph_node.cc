@@ -61,7 +61,8 @@ Result<AttrValue> AttrArgument(const GraphObject& graph, const msrt_attr& attr, 
       MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment, *tensor));
       return AttrValue(std::move(copy));
     }
-    default: return InvalidArgument(argument, ".kind is ", attr.kind, ", must be from MSRT_ATTR_INT = 0 to MSRT_ATTR_TENSOR = 7");
+    default:
+      return InvalidArgument(argument, ".kind is ", attr.kind, ", must be from MSRT_ATTR_INT = 0 to MSRT_ATTR_TENSOR = 7");
   }
 }
 

@@ -12,8 +12,8 @@ constexpr uintptr_t kHalfMask = (uintptr_t{1} << kHalf) - 1;
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
 struct Slot {
-  std::mutex mutex;            // guards all but next_free
-  uintptr_t generation = 1;    // of the handle that has the slot now, or will have it next; never 0, so no handle is null
+  std::mutex mutex;          // guards all but next_free
+  uintptr_t generation = 1;  // of the handle that has the slot now, or will have it next; never 0, so no handle is null
   HandleKind kind = HandleKind::kNone;
   std::shared_ptr<void> object;
   uint32_t next_free = kNoSlot;  // guarded by the table's mutex
@@ -71,12 +71,18 @@ constinit HandleTable table;
 
 std::string_view KindName(HandleKind kind) {
   switch (kind) {
-    case HandleKind::kNone: break;
-    case HandleKind::kRuntime: return "runtime";
-    case HandleKind::kModel: return "model";
-    case HandleKind::kSession: return "session";
-    case HandleKind::kTensor: return "tensor";
-    case HandleKind::kGraph: return "graph";
+    case HandleKind::kNone:
+      break;
+    case HandleKind::kRuntime:
+      return "runtime";
+    case HandleKind::kModel:
+      return "model";
+    case HandleKind::kSession:
+      return "session";
+    case HandleKind::kTensor:
+      return "tensor";
+    case HandleKind::kGraph:
+      return "graph";
   }
   return "unknown";
 }

@@ -11,9 +11,15 @@ namespace {
 void AppendControl(std::string* out, char c) {
   constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
-    case '\n': out->append("\\n"); return;
-    case '\r': out->append("\\r"); return;
-    case '\t': out->append("\\t"); return;
+    case '\n':
+      out->append("\\n");
+      return;
+    case '\r':
+      out->append("\\r");
+      return;
+    case '\t':
+      out->append("\\t");
+      return;
     default:
       out->append("\\u00");
       out->push_back(kHex[static_cast<uint8_t>(c) >> 4]);

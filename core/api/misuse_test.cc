@@ -96,6 +96,7 @@ TEST_F(Misuse, Handles) {
     std::function<msrt_status(void*)> call;
   };
   const HandleRow rows[] = {
+      {"runtime_calibrate", "runtime", "runtime", [&](void* h) { return msrt_runtime_calibrate(As<msrt_runtime>(h)); }},
       {"runtime_info_json", "runtime", "runtime", [&](void* h) { return msrt_runtime_info_json(As<msrt_runtime>(h), &no_text); }},
       {"runtime_register_delegate", "runtime", "runtime",
        [&](void* h) { return msrt_runtime_register_delegate(As<msrt_runtime>(h), &delegate, nullptr); }},

@@ -6,6 +6,7 @@
 #include "core/api/errors.h"
 #include "core/api/lease.h"
 #include "core/api/runtime.h"
+#include "core/run/measure.h"
 
 namespace msrt {
 namespace {
@@ -39,7 +40,7 @@ Result<Bytes> CopyOf(const Environment& environment, std::span<const std::byte> 
 
 }  // namespace
 
-Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config) {
+Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config, const Environment& environment) {
   MSRT_ASSIGN_OR_RETURN(const msrt_model_config given, ConfigArgument(config, "config"));
   CompileOptions options;
   options.load_by_copy = given.copy_file != 0;
@@ -51,6 +52,9 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config) {
     auto pins = ParsePins(given.pins);
     if (!pins.ok()) return std::move(pins).status().Within("config.pins");
     options.place.pins = *std::move(pins);
+  }
+  if (given.costs_file != nullptr) {
+    MSRT_ASSIGN_OR_RETURN(options.place.costs, ReadCosts(environment, given.costs_file, msrt_version()));
   }
   options.passes.disabled = NamesOf(given.disabled_passes);
   if (given.typical_count != 0) MSRT_RETURN_IF_ERROR(NotNull(given.typical, "config.typical"));
@@ -86,7 +90,7 @@ msrt_status msrt_model_load_file(msrt_runtime* runtime, const char* path, const 
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config, *owner->environment()));
     return Publish(CompileFile(owner->environment(), path, options), options, out);
   });
 }
@@ -97,7 +101,7 @@ msrt_status msrt_model_load_memory(msrt_runtime* runtime, const void* data, size
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(data, "data"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config, *owner->environment()));
     const std::span<const std::byte> given(static_cast<const std::byte*>(data), bytes);
     if (free_fn == nullptr) {
       MSRT_ASSIGN_OR_RETURN(Bytes copy, CopyOf(*owner->environment(), given));

@@ -18,7 +18,7 @@ struct ModelObject {
 };
 
 // The config of a load, checked and as core understands it.
-Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config);
+Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config, const Environment& environment);
 // What can be checked of the options only once the model's inputs are known.
 Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model);
 

@@ -124,8 +124,12 @@ typedef struct msrt_runtime_config {
 /* `config` may be NULL. Any number of runtimes live side by side. */
 MSRT_API msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime** out);
 MSRT_API void msrt_runtime_destroy(msrt_runtime* runtime);
-/* {"version", "threads", "delegates": [...], "passes": [...], "ops": [...], "kernels": [{"op", "name"}]}. Valid while the runtime handle is. */
+/* {"version", "threads", "machine": {...}, "delegates": [...], "passes": [...], "ops": [...], "kernels": [{"op", "name"}]}. Valid while the
+ * runtime handle is. */
 MSRT_API msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out);
+/* Measures in about 50 ms what this machine's cores do together, instead of taking what is typical. Models that are loaded from now on are
+ * placed by it. */
+MSRT_API msrt_status msrt_runtime_calibrate(msrt_runtime* runtime);
 
 /* ---- tensor: typed memory, reference-counted ------------------------------------------------------------------------------------ */
 
@@ -178,6 +182,9 @@ typedef struct msrt_model_config {
   /* Where nodes must or must not run: "node:NAME=DELEGATE" or "op:OP!=DELEGATE", separated by ';' or ','. '*' in NAME stands for any
    * characters; nodes are meant as they are after passes. A pin that matches no node is logged as a warning. NULL: none. */
   const char* pins;
+  /* A file of measured costs (msrun calibrate), used instead of delegates' estimates where it has them. Never looked for by itself. NULL:
+   * none. */
+  const char* costs_file;
 } msrt_model_config;
 
 /* `config` may be NULL. */

@@ -43,6 +43,13 @@ std::string RuntimeInfo(const Environment& environment) {
   json.Field("version", msrt_version());
   json.Field("abi_version", msrt_abi_version());
   json.Field("threads", environment.parallel->threads());
+  const Machine machine = environment.machine.value_or(TypicalMachine(environment.parallel->threads()));
+  json.Key("machine");
+  json.BeginObject();
+  json.Field("flops_per_second", machine.flops_per_second);
+  json.Field("bytes_per_second", machine.bytes_per_second);
+  json.Field("measured", environment.machine.has_value());
+  json.EndObject();
   json.Key("delegates");
   json.BeginArray();
   for (const auto& delegate : environment.delegates) json.Value(delegate->name());
@@ -85,6 +92,17 @@ Status RuntimeObject::Add(const Registration& registration) {
   return OkStatus();
 }
 
+Status RuntimeObject::Calibrate() {
+  MSRT_ASSIGN_OR_RETURN(const Machine machine, MeasureMachine(*first_->parallel));
+  std::lock_guard lock(mutex_);
+  auto grown = std::make_shared<GrownEnvironment>(first_, *environment_);
+  grown->machine = machine;
+  grown->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ", machine.bytes_per_second * 1e-9, " GB/s");
+  environment_ = std::move(grown);
+  info_is_current_ = false;
+  return OkStatus();
+}
+
 const char* RuntimeObject::info() {
   std::lock_guard lock(mutex_);
   if (!info_is_current_) infos_.push_back(RuntimeInfo(*environment_));
@@ -107,6 +125,13 @@ msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime*
     environment->accepted = true;
     *out = handle;
     return OkStatus();
+  });
+}
+
+msrt_status msrt_runtime_calibrate(msrt_runtime* runtime) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    return object->Calibrate();
   });
 }
 

@@ -50,6 +50,7 @@ class RuntimeObject {
   }
   // All of it or nothing; see Join.
   Status Add(const Registration& registration);
+  Status Calibrate();
   // JSON, valid while this object is.
   const char* info();
 

@@ -119,7 +119,7 @@ msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const TensorView result, object->session->Output(index));
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(object->session->model().environment, result.dtype, result.dims,
-                                                                          result.data, object->session->OutputOwner(index)));
+                                                                           result.data, object->session->OutputOwner(index)));
     *out = NewHandle(std::move(tensor));
     return OkStatus();
   });

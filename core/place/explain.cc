@@ -8,11 +8,10 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-PlanPartition NewPartition(const Program& program, const Step& step) {
+PlanPartition NewPartition(const Step& step) {
   PlanPartition p;
   p.delegate = DelegateName(step);
   p.device = step.device;
-  p.launch_seconds = step.device == 0 ? 0 : program.devices[step.device]->launch_seconds();
   return p;
 }
 
@@ -26,7 +25,7 @@ void FindPartitions(const Program& program, Plan* plan) {
   for (const Step& step : program.steps) {
     if (step.kind == StepKind::kKernel) {
       if (plan->partitions.empty() || plan->partitions.back().delegate != step.delegate) {
-        plan->partitions.push_back(NewPartition(program, step));
+        plan->partitions.push_back(NewPartition(step));
         std::for_each(waiting.begin(), waiting.end(), join);
         waiting.clear();
       }
@@ -41,6 +40,17 @@ void FindPartitions(const Program& program, Plan* plan) {
   plan->partitions.push_back({});
   plan->partitions.back().delegate = "host";
   std::for_each(waiting.begin(), waiting.end(), join);
+}
+
+// The model of costs counts launches in the order of nodes, which steps may leave a little so that devices begin early.
+void CountLaunches(const Program& program, Plan* plan) {
+  std::string_view last;
+  for (uint32_t n = 0; n < plan->step_of_node.size(); ++n) {
+    const Step& step = program.steps[plan->step_of_node[n]];
+    if (step.kind != StepKind::kKernel || step.node != n || step.delegate == last) continue;
+    last = step.delegate;
+    if (step.device != 0) plan->partitions[plan->partition_of_node[n]].launch_seconds += program.devices[step.device]->launch_seconds();
+  }
 }
 
 void CountBorders(const Program& program, Plan* plan) {
@@ -90,6 +100,7 @@ Plan PlanOf(const Program& program) {
     for (uint32_t n : step.nodes) plan.step_of_node[n] = s;
     if (step.nodes.empty() && !plan.partitions.empty()) plan.partitions[plan.partition_of_node[step.node]].transfer_seconds += step.seconds;
   }
+  CountLaunches(program, &plan);
   CountBorders(program, &plan);
   for (const PlanPartition& p : plan.partitions) {
     plan.kernel_seconds += p.seconds;

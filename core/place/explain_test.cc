@@ -33,7 +33,7 @@ class Plans : public ::testing::Test {
     graph.outputs = {v};
     const Dims typical[] = {{1, 8, 4, 4}};
     auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), typical);
-    auto host = std::make_shared<const Host>(DefaultAllocator(), MakeSerial(), Log());
+    auto host = std::make_shared<const Host>(DefaultAllocator(), MakeSerial(), Log(), Machine{1e11, 40e9});
     const std::shared_ptr<const Delegate> delegates[] = {MakeFake(fast), MakeFake(slow)};
     double millis = 0;
     auto program = MakeProgram(*std::move(placed), std::move(host), delegates, {}, {}, &millis);
@@ -54,7 +54,7 @@ class Plans : public ::testing::Test {
 
 TEST_F(Plans, TextIsATable) {
   const auto program = Place({"Relu", "Relu", "Exp"}, {"first", "second <&>\x1B", "last"});
-  // 512 bytes: a change of layout is 3 us + 1,024 bytes at 8 GB/s.
+  // 512 bytes: a change of layout is 3 us + 1,024 bytes at a fifth of 40 GB/s.
   EXPECT_EQ(
       PlanText(PlanOf(*program)),
       R"(main: 3 nodes in 5 steps, 1.026 ms a run expected, the least of all placements: kernels 1.02 ms, transfers 6.26 us, launches 0 us

@@ -7,8 +7,11 @@ thread_local std::string t_failure;
 
 }  // namespace
 
-Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log)
+Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine)
     : allocator_(allocator), parallel_(std::move(parallel)), log_(std::move(log)), api_(MSRT_INIT(msrt_host_api)) {
+  const Machine scale = machine.value_or(TypicalMachine(parallel_->threads()));
+  api_.flops_per_second = scale.flops_per_second;
+  api_.bytes_per_second = scale.bytes_per_second;
   api_.threads = parallel_->threads();
   api_.host = this;
   api_.fail = [](void*, const char* message) { KeepFailure(message); };

@@ -1,9 +1,12 @@
 // What the runtime lends to delegates: memory, threads, the log, and a place for the text of an error.
 #pragma once
 
+#include <optional>
+
 #include "core/api/msrt_plugin.h"
 #include "core/base/allocator.h"
 #include "core/base/log.h"
+#include "core/base/machine.h"
 #include "core/base/parallel_for.h"
 
 namespace msrt {
@@ -11,11 +14,13 @@ namespace msrt {
 // Outlives every kernel that was shown its table.
 class Host {
  public:
-  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log);
+  // Without a machine: what is typical of one with the team's threads.
+  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine = std::nullopt);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   const msrt_host_api* api() const { return &api_; }
   ParallelFor& parallel() const { return *parallel_; }
+  Machine machine() const { return {api_.flops_per_second, api_.bytes_per_second}; }
 
  private:
   Allocator* allocator_;

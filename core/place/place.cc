@@ -10,8 +10,8 @@ namespace msrt {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// What a change of layout costs: it reads and writes every byte once.
-constexpr double kConvertBytesPerSecond = 8e9, kConvertSeconds = 3e-6;
+// What a change of layout costs: it reads and writes every byte once, some of them far apart.
+constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 // A memory plan may need more than the bytes that are live at once in the graph's order: steps are put in another one (order.h), and there
 // are gaps between tensors.
 constexpr double kArenaSlack = 2;
@@ -133,7 +133,9 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
     if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]])) continue;
     std::string refused = Refused(d, c);
     usable |= refused.empty();
-    options.push_back({static_cast<int32_t>(d), 0, std::move(c), std::move(refused)});
+    const double* measured = options_.costs == nullptr ? nullptr : options_.costs->Find(CostKey(graph_, name, c));
+    if (measured != nullptr) c.seconds = *measured;
+    options.push_back({static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
   }
   // A device that nothing may run on is left alone: it may be why its delegate was excluded.
   uint16_t device = 0;
@@ -227,7 +229,7 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
   }
   for (const auto& d : delegates_) problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
-  problem.transfers = {kConvertSeconds, kConvertBytesPerSecond, {}};
+  problem.transfers = {kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}};
   problem.transfers.links.resize(devices_.size());
   for (size_t d = 1; d < devices_.size(); ++d) problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -311,12 +313,13 @@ void Placer::Explain(Placement* placement) const {
       why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
       why.algorithm = step.candidate->algorithm;
       why.seconds = step.candidate->seconds / static_cast<double>(step.nodes.size());
+      why.measured = candidates_[step.option].measured;
     }
   }
   for (size_t c = 0; c < candidates_.size(); ++c) {
     if (chosen[c]) continue;
     const Option& o = candidates_[c];
-    const std::string cost = o.refused.empty() ? SecondsText(o.candidate.seconds) : o.refused;
+    const std::string cost = o.refused.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "") : o.refused;
     const std::string with = o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
     for (uint32_t n : o.candidate.nodes) {
       placement->explanations[n].others.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(),

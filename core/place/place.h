@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/place/assign.h"
+#include "core/place/cost_table.h"
 #include "core/place/delegate.h"
 #include "core/place/pin.h"
 #include "core/place/placed_graph.h"
@@ -15,8 +16,9 @@ namespace msrt {
 struct PlaceOptions {
   std::vector<std::string> delegates;  // allow only these, in any order; empty: all that are registered
   std::vector<Pin> pins;
-  bool exact = false;   // only candidates whose bits do not depend on the piece
-  bool strict = false;  // a delegate that fails fails the model; otherwise placement is made again without it
+  std::shared_ptr<const CostTable> costs;  // measured, instead of estimates where it has them; null: none
+  bool exact = false;                      // only candidates whose bits do not depend on the piece
+  bool strict = false;                     // a delegate that fails fails the model; otherwise placement is made again without it
 };
 
 // Why a node is where it is: for --explain.
@@ -64,6 +66,7 @@ class Placer {
     uint16_t device;
     Candidate candidate;
     std::string refused;  // why it is not used; empty: it may be
+    bool measured = false;
   };
   void AddCandidates(uint32_t delegate, QueryResult answer);
   std::string Refused(uint32_t delegate, const Candidate& candidate) const;

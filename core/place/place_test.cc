@@ -110,7 +110,7 @@ class Pricer {
       : placed_(placed), delegates_(delegates) {
     // What placement itself takes a change of layout to cost.
     costs_.convert_seconds = 3e-6;
-    costs_.convert_bytes_per_second = 8e9;
+    costs_.convert_bytes_per_second = 0.2 * host.machine().bytes_per_second;
     costs_.links.resize(devices.size());
     for (size_t d = 1; d < devices.size(); ++d) {
       if (devices[d] != nullptr) costs_.links[d] = devices[d]->LinkCosts(host);  // null: no step uses it
@@ -120,13 +120,12 @@ class Pricer {
   const TransferCosts& costs() const { return costs_; }
   double SecondsOf(const Program& program, std::span<const double> kernel_seconds) const {
     double total = 0;
-    std::string last;
+    std::map<uint32_t, std::string> delegate_of;  // launches are counted in the order of nodes, not in that of steps (order.h)
     size_t kernel = 0;
     for (const Step& step : program.steps) {
       if (step.kind == StepKind::kKernel) {
         total += kernel_seconds[kernel++];
-        if (step.delegate != last) total += LaunchOf(step.delegate);
-        last = step.delegate;
+        delegate_of[step.node] = step.delegate;
       } else if (step.kind == StepKind::kConvert && step.algorithm == "convert") {
         total += PricesOf(program, step).convert(program.buffers[step.outputs[0]].state.layout);
       } else if (step.kind == StepKind::kCopyToDevice) {
@@ -134,6 +133,11 @@ class Pricer {
       } else if (step.kind == StepKind::kCopyToHost) {
         total += PricesOf(program, step).copy_from(program.buffers[step.inputs[0]].state);
       }
+    }
+    std::string last;
+    for (const auto& [node, delegate] : delegate_of) {
+      if (delegate != last) total += LaunchOf(delegate);
+      last = delegate;
     }
     return total;
   }
@@ -295,6 +299,8 @@ TEST(Place, EstimateIsThePriceOfTheSteps) {
     }
     const Pricer pricer(*(*program)->placed, *host, delegates, (*program)->devices);
     EXPECT_NEAR((*program)->seconds, pricer.SecondsOf(**program, seconds), 1e-12);
+    const Plan plan = PlanOf(**program);
+    EXPECT_NEAR((*program)->seconds, plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, 1e-12);
   }
 }
 

@@ -50,6 +50,7 @@ PlacedGraph::PlacedGraph(const Graph& graph)
     : graph_(graph),
       typical_(graph),
       agreed_(graph.nodes.size()),
+      settled_(graph.nodes.size()),
       size_in_data_(graph.nodes.size()),
       readers_(graph.value_count()),
       is_output_(graph.value_count()) {
@@ -85,10 +86,11 @@ Status PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     // Typical extents are guesses: where they contradict the graph, the declared dims (with ones) must do.
-    agreed_[n] = PropagateNode(graph_, n, evaluator, &typical_).ok();
+    settled_[n] = agreed_[n] = PropagateNode(graph_, n, evaluator, &typical_).ok();
     for (ValueId v : graph_.nodes[n].outputs) {
       if (v == kNoValue) continue;
       if (!agreed_[n]) typical_.types[IndexOf(v)] = graph_.value(v).type;
+      settled_[n] = settled_[n] && typical_.types[IndexOf(v)].concrete();
       if (!typical_.types[IndexOf(v)].concrete()) size_in_data_[n] = true;
       FillUnknown(&typical_.types[IndexOf(v)]);
     }

@@ -35,6 +35,8 @@ class PlacedGraph {
   // The nodes that read a value, ascending, each once.
   const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
+  // Whether the typical shapes of its outputs follow from those of its inputs: none is a guess that data may contradict.
+  bool IsSettled(size_t node) const { return settled_[node]; }
 
   CandidateBorder BorderOf(std::span<const uint32_t> nodes) const;
   // Whether all sizes inside can be known before the first of the nodes runs: none depends on data that another of them makes.
@@ -60,6 +62,7 @@ class PlacedGraph {
   const Graph& graph_;
   GraphFacts typical_;
   std::vector<bool> agreed_;        // by node: the typical shapes do not contradict it
+  std::vector<bool> settled_;       // by node: see IsSettled
   std::vector<bool> size_in_data_;  // by node: the types of its inputs do not tell those of its outputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;

@@ -99,7 +99,7 @@ double Seconds(const NodeInfo& node, int whole, Layout layout) {
   const int rank = op.output(0).rank();
   const Merged m =
       Merge(InMemory(op.output(0).dims, layout), InMemory(Extended(op.input(static_cast<size_t>(1 - whole)).dims, rank), layout));
-  return PerElement(static_cast<double>(op.output(0).elements()), m.whole.rank() <= 2 ? 0.15 : 0.3, node.bytes);
+  return PerElement(node.machine, static_cast<double>(op.output(0).elements()), m.whole.rank() <= 2 ? 0.15 : 0.3, node.bytes);
 }
 
 std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates) {

@@ -22,7 +22,7 @@ std::string QueryConcat(const NodeInfo& node, std::vector<Candidate>* candidates
     for (size_t i = 0; i < op.input_count() && all; ++i) {
       all = op.has_input(i) && Admits(op.input(i), layout) && (layout == Layout::kPlain || HasLayout(node, i));
     }
-    if (all) candidates->push_back(MakeCandidate(node, layout, layout, PerElement(0, 0, node.bytes), "copy"));
+    if (all) candidates->push_back(MakeCandidate(node, layout, layout, PerElement(node.machine, 0, 0, node.bytes), "copy"));
   }
   return {};
 }

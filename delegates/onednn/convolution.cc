@@ -44,12 +44,16 @@ double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
 
 void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates) {
   const double activation =
-      EltwiseNanoseconds(node.op->String("activation")) * 1e-9 * static_cast<double>(node.typical->output(0).elements());
+      FlopsIn(EltwiseNanoseconds(node.op->String("activation")) * static_cast<double>(node.typical->output(0).elements()));
   const double efficiency = Efficiency(*node.typical, c, in, out);
-  const double seconds = Roofline(node.flops + activation * kFlopsPerCore * efficiency, efficiency, node.bytes);
+  const double seconds = Roofline(node.machine, node.flops + activation * efficiency, efficiency, node.bytes);
   Candidate candidate = MakeCandidate(node, in, out, seconds, algorithm);
   candidate.input_layouts[kW] = Layout::kPlain;
-  if (node.op->constant(kW) == nullptr) candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) / kBytesPerCore;
+  // Weights that are computed are put in order on every run, by one core.
+  constexpr double kPartOfBandwidth = 0.5;
+  if (node.op->constant(kW) == nullptr) {
+    candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) / (kPartOfBandwidth * node.machine.bytes_per_second);
+  }
   if (node.op->has_input(kZ)) {
     if (HasLayout(node, kZ)) candidate.input_layouts[kZ] = out;
     if (candidate.input_layouts[kZ] == out && node.op->constant(kZ) == nullptr) candidate.in_place = {{uint32_t{kZ}, 0u}};

@@ -5,18 +5,18 @@
 namespace msrt::onednn {
 namespace {
 
-double Cores() {
-  static const double cores = AvailableCores();
-  return cores;
-}
+// Of the cores that nanoseconds are counted on.
+constexpr double kFlopsPerCore = 90e9;
 
 bool RankHasLayouts(const Type& type) { return type.rank() >= 3 && type.rank() <= 5; }
 
 }  // namespace
 
-double Roofline(double flops, double efficiency, double bytes) {
-  return kLaunchSeconds + std::max(flops / (kFlopsPerCore * efficiency), bytes / kBytesPerCore) / Cores();
+double Roofline(const Machine& machine, double flops, double efficiency, double bytes) {
+  return kLaunchSeconds + std::max(flops / (machine.flops_per_second * efficiency), bytes / machine.bytes_per_second);
 }
+
+double FlopsIn(double nanoseconds) { return nanoseconds * 1e-9 * kFlopsPerCore; }
 
 double EltwiseNanoseconds(std::string_view name) {
   struct Time {
@@ -31,8 +31,8 @@ double EltwiseNanoseconds(std::string_view name) {
   return 0.05;  // a few instructions: below its memory traffic
 }
 
-double PerElement(double elements, double nanoseconds, double bytes) {
-  return kLaunchSeconds + std::max(elements * nanoseconds * 1e-9, bytes / kBytesPerCore) / Cores();
+double PerElement(const Machine& machine, double elements, double nanoseconds, double bytes) {
+  return Roofline(machine, FlopsIn(elements * nanoseconds), 1, bytes);
 }
 
 bool Admits(const Type& type, Layout layout) {

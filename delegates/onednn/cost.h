@@ -1,5 +1,5 @@
 // The cost model and the layouts of candidates: no oneDNN here, since Query must stay cheap. Rates were measured on two Zen 3 cores with
-// oneDNN 3.2; they only have to rank layouts and delegates rightly, and they scale with cores.
+// oneDNN 3.2 and are parts of what the machine can do; they only have to rank layouts and delegates rightly.
 #pragma once
 
 #include <initializer_list>
@@ -12,18 +12,19 @@ namespace msrt::onednn {
 using sdk::Candidate;
 using sdk::NodeInfo;
 
-inline constexpr double kFlopsPerCore = 90e9;
-inline constexpr double kBytesPerCore = 20e9;  // read and written, cache-cold
 inline constexpr double kLaunchSeconds = 2e-6;
 
 inline constexpr Layout kAllLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
 
 // Seconds for work at a fraction of the peak, not less than its memory traffic takes.
-double Roofline(double flops, double efficiency, double bytes);
-// Nanoseconds an element that the function of that name takes on one core, alone or behind a product; 0 for no name.
+double Roofline(const Machine& machine, double flops, double efficiency, double bytes);
+// Nanoseconds an element that the function of that name takes on one core of the kind that the rates were measured on, alone or behind a
+// product; 0 for no name.
 double EltwiseNanoseconds(std::string_view name);
-// Seconds for `elements` at so many nanoseconds each on one core, not less than the traffic.
-double PerElement(double elements, double nanoseconds, double bytes);
+// What such a core does at its peak in so many nanoseconds.
+double FlopsIn(double nanoseconds);
+// Seconds for `elements` at so many nanoseconds each on one such core, not less than the traffic.
+double PerElement(const Machine& machine, double elements, double nanoseconds, double bytes);
 
 // Whether a tensor may be in this layout for every shape it can have: rank 3 to 5, and for blocks a known multiple of 8 channels.
 bool Admits(const Type& type, Layout layout);

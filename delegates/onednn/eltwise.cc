@@ -43,7 +43,7 @@ std::string QueryEltwise(const NodeInfo& node, std::vector<Candidate>* candidate
   if (!EltwiseOf(op)) return op.op() == "Clip" ? "bounds that are not constant or cross" : "no such function in oneDNN";
   const bool tanh = op.op() == "Gelu" && op.String("approximate") == "tanh";
   const double nanoseconds = EltwiseNanoseconds(tanh ? "GeluTanh" : op.op());
-  const double seconds = PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes);
+  const double seconds = PerElement(node.machine, static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes);
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
     Candidate c = MakeCandidate(node, layout, layout, seconds, "jit");

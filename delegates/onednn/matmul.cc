@@ -47,8 +47,8 @@ std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates
   if (std::string reason = op.domain() == "msrt" ? ActivationRefusal(op) : std::string(); !reason.empty()) return reason;
   const bool packed = op.constant(kB) != nullptr && IsOneProduct(op);
   const double activation = op.domain() == "msrt" ? EltwiseNanoseconds(op.String("activation")) : 0;
-  const double seconds = Roofline(node.flops, packed ? 0.93 : 0.75, node.bytes) +
-                         PerElement(static_cast<double>(node.typical->output(0).elements()), activation, 0) - kLaunchSeconds;
+  const double seconds = Roofline(node.machine, node.flops, packed ? 0.93 : 0.75, node.bytes) +
+                         PerElement(node.machine, static_cast<double>(node.typical->output(0).elements()), activation, 0) - kLaunchSeconds;
   Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, packed ? "brgemm, packed" : "gemm");
   if (op.has_input(kZ) && op.constant(kZ) == nullptr && AlphaOf(op) == 1) c.in_place = {{uint32_t{kZ}, 0u}};
   candidates->push_back(std::move(c));

@@ -18,7 +18,8 @@ std::string QueryBatch(const NodeInfo& node, std::vector<Candidate>* candidates)
   const double elements = static_cast<double>(node.typical->output(0).elements());
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
-    Candidate c = MakeCandidate(node, layout, layout, PerElement(elements, layout == Layout::kPlain ? 1.2 : 0.15, node.bytes), "jit");
+    Candidate c =
+        MakeCandidate(node, layout, layout, PerElement(node.machine, elements, layout == Layout::kPlain ? 1.2 : 0.15, node.bytes), "jit");
     c.in_place = {{0u, 0u}};
     candidates->push_back(std::move(c));
   }
@@ -64,7 +65,7 @@ std::string QueryLayer(const NodeInfo& node, std::vector<Candidate>* candidates)
     if (op.has_input(i) && op.input(i).elements() != RowOf(op)) return "a scale or bias that is broadcast";
   }
   Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain,
-                              PerElement(static_cast<double>(op.output(0).elements()), 0.25, node.bytes), "jit");
+                              PerElement(node.machine, static_cast<double>(op.output(0).elements()), 0.25, node.bytes), "jit");
   c.in_place = {{0u, 0u}};
   candidates->push_back(std::move(c));
   return {};

@@ -45,7 +45,7 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
   }
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && !HasLayout(node, 0))) continue;
-    candidates->push_back(MakeCandidate(node, layout, layout, PerElement(taps, Nanoseconds(op, layout), node.bytes),
+    candidates->push_back(MakeCandidate(node, layout, layout, PerElement(node.machine, taps, Nanoseconds(op, layout), node.bytes),
                                         layout == Layout::kPlain ? "loops" : "jit"));
   }
   return {};

@@ -46,7 +46,7 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   for (size_t i = 0; i < axes->size(); ++i) {
     if ((*axes)[i] != rank - static_cast<int>(axes->size() - i)) return "oneDNN reduces other than the last axes with naive loops";
   }
-  const double seconds = PerElement(static_cast<double>(node.typical->input(0).elements()), 0.15, node.bytes);
+  const double seconds = PerElement(node.machine, static_cast<double>(node.typical->input(0).elements()), 0.15, node.bytes);
   candidates->push_back(MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, "jit"));
   return {};
 }

@@ -59,8 +59,9 @@ std::string QueryResize(const NodeInfo& node, std::vector<Candidate>* candidates
     if (!Admits(op.input(0), layout) || !HasLayout(node, 0)) continue;
     const double channels_last = nearest ? 0.1 : 0.21, plain = nearest ? 0.5 : 3.3;
     const double nanoseconds = layout == Layout::kPlain ? plain : layout == Layout::kChannelsLast ? channels_last : 1.7 * channels_last;
-    candidates->push_back(MakeCandidate(
-        node, layout, layout, PerElement(static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes), "jit"));
+    candidates->push_back(
+        MakeCandidate(node, layout, layout,
+                      PerElement(node.machine, static_cast<double>(node.typical->output(0).elements()), nanoseconds, node.bytes), "jit"));
   }
   return {};
 }

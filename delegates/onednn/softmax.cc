@@ -21,7 +21,7 @@ std::string QuerySoftmax(const NodeInfo& node, std::vector<Candidate>* candidate
   const bool last = op.input(0).dims.product(axis + 1, op.input(0).rank()) == 1;
   const bool channels = axis == 1 && Admits(node.op->input(0), Layout::kChannelsLast) && HasLayout(node, 0);
   if (!last && !channels) return "oneDNN has only naive loops over other than the last axis";
-  const double seconds = PerElement(static_cast<double>(op.output(0).elements()), 0.8, node.bytes);
+  const double seconds = PerElement(node.machine, static_cast<double>(op.output(0).elements()), 0.8, node.bytes);
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
     if (layout == Layout::kPlain ? !last : !channels) continue;
     Candidate c = MakeCandidate(node, layout, layout, seconds, "jit");

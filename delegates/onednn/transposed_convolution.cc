@@ -40,7 +40,7 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
     if (layout == Layout::kBlocked8 && op.Int("group") != 1) continue;
-    Candidate c = MakeCandidate(node, layout, layout, Roofline(node.flops, Efficiency(layout), node.bytes),
+    Candidate c = MakeCandidate(node, layout, layout, Roofline(node.machine, node.flops, Efficiency(layout), node.bytes),
                                 layout == Layout::kPlain ? "gemm" : "jit");
     c.input_layouts[kW] = Layout::kPlain;
     candidates->push_back(std::move(c));

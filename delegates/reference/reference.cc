@@ -13,8 +13,8 @@ using namespace sdk;
 using reference::KernelArgs;
 using reference::KernelFn;
 
-// Plain loops: far from the machine's peak, so that placement prefers anything else that can run the node.
-constexpr double kFlopsPerSecond = 0.5e9, kBytesPerSecond = 1e9, kLaunchSeconds = 1e-6;
+// Plain loops: so small a part of what the machine can do that placement prefers anything else that can run the node.
+constexpr double kPartOfFlops = 1.0 / 360, kPartOfBandwidth = 1.0 / 40, kLaunchSeconds = 1e-6;
 
 // Holds its own copy of what an OpView points to, so that it lives as long as the binding.
 class ReferenceBound final : public BoundKernel {
@@ -65,7 +65,8 @@ class ReferenceDelegate final : public Delegate {
       c.node = static_cast<uint32_t>(n);
       c.input_layouts.assign(node.inputs.size(), Layout::kPlain);
       c.output_layouts.assign(node.outputs.size(), Layout::kPlain);
-      c.seconds = kLaunchSeconds + node.flops / kFlopsPerSecond + node.bytes / kBytesPerSecond;
+      c.seconds = kLaunchSeconds + node.flops / (kPartOfFlops * node.machine.flops_per_second) +
+                  node.bytes / (kPartOfBandwidth * node.machine.bytes_per_second);
       c.exact = true;
       c.algorithm = "loops";
       out->candidates.push_back(std::move(c));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/allocator.h"
+#include "core/base/machine.h"
 #include "core/base/parallel_for.h"
 #include "core/base/status.h"
 #include "core/graph/op_view.h"
@@ -33,6 +34,7 @@ struct NodeInfo {
   double flops, bytes;  // of the op's entry at the typical shapes; 0 for ops without an entry
   // Numbers of the values behind inputs and outputs, equal where the value is the same; -1 where left out.
   std::span<const int64_t> inputs, outputs;
+  Machine machine;  // what the host's cores do at best; estimates are parts of it
 };
 
 class GraphView {

@@ -83,7 +83,7 @@ Candidate CandidateOf(const msrt_candidate& c) {
 // A compiled candidate with all that it points to. Members are destroyed from the last to the first.
 struct ExportedKernel {
   ExportedKernel(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& c)
-      : allocator(host), parallel(host), image(graph), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
+      : allocator(host), parallel(host), image(graph, *host), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
   HostAllocator allocator;
   HostParallel parallel;
   GraphImage image;
@@ -168,7 +168,7 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
 msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
   return Guarded(*host, [&]() -> Status {
     QueryResult result;
-    DelegateOf(self).Query(GraphImage(*graph), &result);
+    DelegateOf(self).Query(GraphImage(*graph, *host), &result);
     for (const Candidate& c : result.candidates) Offer(*sink, c);
     for (const Refusal& r : result.refusals) sink->refuse(sink->sink, r.node, r.reason.c_str());
     return OkStatus();

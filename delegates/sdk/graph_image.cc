@@ -100,7 +100,7 @@ void NodeImage::AddAttr(const msrt_attr_view& a) {
 NodeInfo GraphImage::node(size_t index) const {
   auto it = images_.find(index);
   if (it == images_.end()) it = images_.try_emplace(images_.end(), index, *view_.node(view_.graph, index));
-  return it->second.info();
+  return it->second.info(machine_);
 }
 
 }  // namespace msrt::sdk

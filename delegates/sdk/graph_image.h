@@ -18,7 +18,9 @@ class NodeImage {
   explicit NodeImage(const msrt_node_view& node);
   NodeImage(const NodeImage&) = delete;
   NodeImage& operator=(const NodeImage&) = delete;
-  NodeInfo info() const { return {&declared_view_, &typical_view_, flops_, bytes_, input_ids_, output_ids_}; }
+  NodeInfo info(const Machine& machine) const {
+    return {&declared_view_, &typical_view_, flops_, bytes_, input_ids_, output_ids_, machine};
+  }
 
  private:
   struct Side {  // declared or typical types
@@ -41,12 +43,14 @@ class NodeImage {
 // Makes the image of a node when it is asked for, and keeps it.
 class GraphImage final : public GraphView {
  public:
-  explicit GraphImage(const msrt_graph_view& view) : view_(view) {}
+  GraphImage(const msrt_graph_view& view, const msrt_host_api& host)
+      : view_(view), machine_{host.flops_per_second, host.bytes_per_second} {}
   size_t node_count() const override { return view_.node_count; }
   NodeInfo node(size_t index) const override;
 
  private:
   const msrt_graph_view view_;
+  const Machine machine_;
   mutable std::map<size_t, NodeImage> images_;
 };
 

@@ -154,6 +154,31 @@ class Tools(unittest.TestCase):
         self.bad("nosuch.so", "msrun", "info", "--plugin", self.path("nosuch.so"))
         self.bad("no delegate can run it", "msrun", self.model, "--plugin", PLUGIN, "--delegate", "idle")
 
+    def test_calibrate(self):
+        costs, plan_file = self.path("lenet.costs"), self.path("costs.json")
+        text = self.good("msrun", "calibrate", self.model, "--output", costs)
+        for word in ("GFLOP/s", "candidates", costs):
+            self.assertIn(word, text)
+        self.good("msrun", "run", self.model, "--costs", costs, "--explain=json:" + plan_file)
+        with open(plan_file) as f:
+            nodes = [n for n in json.load(f)["nodes"] if n["delegate"] != "host"]
+        self.assertTrue(nodes and all(n["measured"] and n["us"] > 0 for n in nodes), nodes)
+        self.assertIn("measured", self.good("msrun", "run", self.model, "--costs", costs, "--explain"))
+        self.assertIn(" 0 candidates", self.good("msrun", "calibrate", self.model, "--costs", costs, "--output", self.path("2.costs")))
+        # A file that says the opposite turns the placement around.
+        with open(costs) as f:
+            lines = f.read().splitlines(keepends=True)
+        with open(costs, "w") as f:
+            f.writelines("1000 " + l.split(" ", 1)[1] if l[0].isdigit() and " reference " not in l.split("|")[0] else l for l in lines)
+        self.good("msrun", "run", self.model, "--costs", costs, "--explain=json:" + plan_file)
+        with open(plan_file) as f:
+            self.assertEqual({n["delegate"] for n in json.load(f)["nodes"]} - {"host"}, {"reference"})
+        self.assertIn("measured elsewhere", run("msrun", "run", self.model, "--costs", costs, "--threads", "1").stderr)
+        with open(costs, "a") as f:
+            f.write("soon key\n")
+        self.bad(f"line {len(lines) + 1}: 'soon'", "msrun", "run", self.model, "--costs", costs)
+        self.bad("nosuch.costs", "msrun", "run", self.model, "--costs", self.path("nosuch.costs"))
+
     def test_bad_input_is_named(self):
         self.bad("nosuch.msrt", "msrun", self.path("nosuch.msrt"))
         self.bad("picture", "msrun", self.model, "--shape", "picture=1x1x28x28")

@@ -7,32 +7,11 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/base/machine.h"
 #include "ops/node_view.h"
-#include "tools/msrun/peak.h"
 
 namespace msrt {
 namespace {
-
-// A line that rewrites itself, on a terminal only.
-class Progress {
- public:
-  Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (terminal_) std::fprintf(stderr, "\r\033[K");
-  }
-  void Show(const char* what, double part) {
-    if (terminal_ && watch_.Millis() - last_ > 100) {
-      last_ = watch_.Millis();
-      std::fprintf(stderr, "\r\033[K%s %3.0f %%", what, std::min(part, 1.0) * 100);
-      std::fflush(stderr);
-    }
-  }
-
- private:
-  bool terminal_;
-  StopWatch watch_;
-  double last_ = -1000;
-};
 
 double BytesOfStep(const BoundStep& s) {
   double bytes = 0;
@@ -87,6 +66,19 @@ Status Profile(Workload& w, Measurement* m) {
 
 }  // namespace
 
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (terminal_) std::fprintf(stderr, "\r\033[K");
+}
+
+void Progress::Show(const char* what, double part) {
+  if (!terminal_ || watch_.Millis() - last_ <= 100) return;
+  last_ = watch_.Millis();
+  std::fprintf(stderr, "\r\033[K%s %3.0f %%", what, std::min(part, 1.0) * 100);
+  std::fflush(stderr);
+}
+
 double Percentile(const std::vector<double>& sorted, double p) {
   if (sorted.empty()) return 0;
   const double at = p / 100 * static_cast<double>(sorted.size() - 1);
@@ -116,9 +108,9 @@ Result<Measurement> Measure(const Arguments& a, Workload& w) {
   m.gflop = w.session->binding()->flops * 1e-9;
   MSRT_ASSIGN_OR_RETURN(m.peak_rss_bytes, PeakResidentBytes());  // before the yardstick takes memory of its own
   MSRT_RETURN_IF_ERROR(Profile(w, &m));
-  const MachinePeak peak = MeasurePeak(*w.model->environment->parallel);
-  m.peak_gflops = peak.gflops;
-  m.peak_gbytes_per_second = peak.gbytes_per_second;
+  MSRT_ASSIGN_OR_RETURN(const Machine peak, MeasureMachine(*w.model->environment->parallel));
+  m.peak_gflops = peak.flops_per_second * 1e-9;
+  m.peak_gbytes_per_second = peak.bytes_per_second * 1e-9;
   return m;
 }
 

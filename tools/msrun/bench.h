@@ -25,6 +25,20 @@ struct Measurement {
 
 Result<Measurement> Measure(const Arguments& arguments, Workload& workload);
 
+// A line on standard error that rewrites itself, on a terminal only.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  // `part` of 1.
+  void Show(const char* what, double part);
+
+ private:
+  bool terminal_;
+  StopWatch watch_;
+  double last_ = -1000;
+};
+
 // Of sorted values; p in [0, 100].
 double Percentile(const std::vector<double>& sorted, double p);
 

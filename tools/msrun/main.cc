@@ -1,4 +1,5 @@
-// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), or describes it (info).
+// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what its
+// placement is decided by (calibrate), or describes it (info).
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -210,6 +211,7 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
         const std::string form = how.substr(0, how.find(':'));
         return form == "text" || form == "json" || form == "svg" ? "" : "'" + how + "' must be text, json or svg, and may end in :FILE";
       });
+  app->add_option("--costs", a->costs, "a file of measured costs, made by 'msrun calibrate', instead of estimates");
   app->add_option("--pin", a->pins, "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run")->take_all();
   app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
   app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy");
@@ -233,6 +235,12 @@ int Main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run once and show the outputs");
   run->add_option("model", a.model)->required();
   AddRunOptions(run, &a);
+  CLI::App* calibrate = app.add_subcommand("calibrate", "measure every way of running every node, for --costs");
+  calibrate->add_option("model", a.model)->required();
+  AddRunOptions(calibrate, &a);
+  double calibrate_seconds = 60;
+  calibrate->add_option("--seconds", calibrate_seconds, "what is not measured by then stays an estimate")->check(CLI::NonNegativeNumber);
+  calibrate->add_option("--output", a.output_file, "the file to write instead of MODEL.costs");
   CLI::App* info = app.add_subcommand("info", "describe a model without compiling it, or, without one, what can run models here");
   info->add_option("model", a.model);
   AddPluginOption(info, &a);
@@ -240,7 +248,7 @@ int Main(int argc, char** argv) {
 
   // The short form: anything that is not a verb or a call for help is a bench.
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  constexpr std::string_view kVerbs[] = {"bench", "run", "info", "--help", "-h"};
+  constexpr std::string_view kVerbs[] = {"bench", "run", "calibrate", "info", "--help", "-h"};
   const bool verb = arguments.empty() || std::find(std::begin(kVerbs), std::end(kVerbs), arguments[0]) != std::end(kVerbs);
   if (!verb) arguments.insert(arguments.begin(), "bench");
   std::reverse(arguments.begin(), arguments.end());  // what CLI11 wants
@@ -248,6 +256,11 @@ int Main(int argc, char** argv) {
     app.parse(arguments);
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
+  }
+  if (calibrate->parsed()) {
+    a.seconds = calibrate_seconds;
+    const Status status = Calibrate(a);
+    return status.ok() ? 0 : Fail(status);
   }
   return bench->parsed() ? Bench(a) : run->parsed() ? RunOnce(a) : Describe(a);
 }

@@ -11,6 +11,7 @@
 
 #include "core/base/half.h"
 #include "core/place/plugin.h"
+#include "core/run/measure.h"
 #include "delegates/builtin.h"
 #include "tools/msrun/npy.h"
 
@@ -154,11 +155,14 @@ Result<Workload> Prepare(const Arguments& a) {
   options.place.delegates = SplitCommas(a.delegates);
   options.place.exact = a.accuracy == "exact";
   options.place.strict = a.strict;
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
+  if (!a.costs.empty()) {
+    MSRT_ASSIGN_OR_RETURN(options.place.costs, ReadCosts(*env, a.costs, msrt_version()));
+  }
   for (const std::string& text : a.pins) {
     MSRT_ASSIGN_OR_RETURN(Pin pin, ParsePin(text));
     options.place.pins.push_back(std::move(pin));
   }
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   // Open dims are typical at the sizes this run will use; the names come from the model, so it is read twice where dims are open.
   for (const auto& [name, text] : shapes) {
     MSRT_ASSIGN_OR_RETURN(const Dims dims, ParseShape(text));

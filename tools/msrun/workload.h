@@ -15,6 +15,7 @@ struct Arguments {
   std::vector<std::string> inputs, shapes;  // NAME=FILE.npy, NAME=1x3x224x224
   std::vector<std::string> plugins;         // PATH[:OPTIONS]
   std::vector<std::string> pins;
+  std::string costs;  // a file of measured costs
   std::string delegates, accuracy = "default";
   std::vector<std::string> disabled_passes;
   int threads = 0;
@@ -25,7 +26,7 @@ struct Arguments {
   bool per_op = true, copy_file = false, strict = false;
   std::vector<std::string> dump;
   std::string explain;  // text, json or svg, and :FILE; empty: nothing
-  std::string json, trace, output_dir, check_dir;
+  std::string json, trace, output_dir, check_dir, output_file;
   double rtol = 1e-4;
   std::vector<std::string> compare;
 };
@@ -48,5 +49,8 @@ Result<Workload> Prepare(const Arguments& arguments);
 std::string ShapeText(const Dims& dims);
 
 Result<double> PeakResidentBytes();
+
+// Measures every way of running every node and writes a file for --costs. `seconds` bounds the time.
+Status Calibrate(const Arguments& arguments);
 
 }  // namespace msrt
