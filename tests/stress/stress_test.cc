@@ -61,8 +61,8 @@ std::vector<float> InputOf(unsigned seed, int64_t height) {
   return x;
 }
 
-// A delegate that takes nothing; counts its end.
-struct Refuser {
+// Something that was registered; counts its end.
+struct Registered {
   std::string name;
   std::atomic<int>* ended;
 };
@@ -71,7 +71,7 @@ msrt_status RefuseAll(void*, const msrt_host_api*, const msrt_graph_view* graph,
   return MSRT_OK;
 }
 msrt_status RegisterRefuser(msrt_runtime* runtime, int number, std::atomic<int>* ended) {
-  auto refuser = std::make_unique<Refuser>(Refuser{"refuser_" + std::to_string(number), ended});
+  auto refuser = std::make_unique<Registered>(Registered{"refuser_" + std::to_string(number), ended});
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = refuser->name.c_str();
@@ -84,11 +84,38 @@ msrt_status RegisterRefuser(msrt_runtime* runtime, int number, std::atomic<int>*
   api.bound_destroy = [](void*, void*) {};
   api.run = [](void*, void*, const msrt_run_args*) -> msrt_status { return MSRT_DELEGATE; };
   api.destroy = [](void* self) {
-    ++*static_cast<Refuser*>(self)->ended;
-    delete static_cast<Refuser*>(self);
+    ++*static_cast<Registered*>(self)->ended;
+    delete static_cast<Registered*>(self);
   };
   const msrt_status status = msrt_runtime_register_delegate(runtime, &api, refuser.get());
   if (status == MSRT_OK) refuser.release();
+  return status;
+}
+
+// A kernel for a known op that models loaded from now on prefer; the bits are those of every other.
+msrt_status RegisterRelu(msrt_runtime* runtime, int number, std::atomic<int>* ended) {
+  auto relu = std::make_unique<Registered>(Registered{"relu_" + std::to_string(number), ended});
+  msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
+  kernel.plugin_abi = MSRT_PLUGIN_ABI;
+  kernel.op = "Relu";
+  kernel.name = relu->name.c_str();
+  kernel.types = 1u << MSRT_F32;
+  kernel.user = relu.get();
+  kernel.destroy = [](void* user) {
+    ++*static_cast<Registered*>(user)->ended;
+    delete static_cast<Registered*>(user);
+  };
+  kernel.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) { return 1e-9; };
+  kernel.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
+    int64_t elements = 1;
+    for (int32_t d = 0; d < args->input_shapes[0].rank; ++d) elements *= args->input_shapes[0].dims[d];
+    const auto* x = static_cast<const float*>(args->inputs[0]);
+    auto* y = static_cast<float*>(args->outputs[0]);
+    for (int64_t i = 0; i < elements; ++i) y[i] = std::max(x[i], 0.0f);
+    return MSRT_OK;
+  };
+  const msrt_status status = msrt_runtime_register_kernel(runtime, &kernel);
+  if (status == MSRT_OK) relu.release();
   return status;
 }
 
@@ -179,10 +206,11 @@ TEST_F(Stress, SessionsOfOneModelWhileEverythingElseHappens) {
     msrt_session_destroy(session);
     ++loaded;
   });
-  Meanwhile([&](int i) {  // delegates are registered
+  Meanwhile([&](int i) {  // delegates and kernels are registered
     if (i >= 40) return;
     MSRT_EXPECT_OK(RegisterRefuser(runtime_, i, &ended));
-    ++registered;
+    MSRT_EXPECT_OK(RegisterRelu(runtime_, i, &ended));
+    registered += 2;
     const char* info = nullptr;
     MSRT_EXPECT_OK(msrt_runtime_info_json(runtime_, &info));
     EXPECT_NE(std::strstr(info, ("refuser_" + std::to_string(i)).c_str()), nullptr);
