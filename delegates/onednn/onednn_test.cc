@@ -60,7 +60,7 @@ class OneNode final : public GraphView {
   size_t node_count() const override { return 1; }
   NodeInfo node(size_t) const override {
     const Cost cost = def_->cost(*typical_);
-    return {declared_.get(), typical_.get(), cost.flops, cost.bytes_read + cost.bytes_written, input_ids_, output_ids_};
+    return {declared_.get(), typical_.get(), cost.flops, cost.bytes_read + cost.bytes_written, input_ids_, output_ids_, TypicalMachine(2)};
   }
   const OpView& op() const { return *typical_; }
   const std::vector<std::optional<ConstTensor>>& inputs() const { return inputs_; }
