@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -79,18 +80,25 @@ class OpenMpTeam final : public ParallelFor {
         error = std::current_exception();
       }
     };
-    FunctionRef<void()> job = guarded;
-    std::lock_guard turn(one_job_);
+    Job job(guarded);
     {
       std::unique_lock lock(mutex_);
-      job_ = &job;
-      wake_.notify_all();
-      finished_.wait(lock, [&] { return done_ && job_ == nullptr; });
+      jobs_.push_back(&job);
+      if (asleep_) wake_.notify_all();
+      job.finished.wait(lock, [&] { return job.done; });
     }
     if (error) std::rethrow_exception(error);
   }
 
  private:
+  // One run, on the stack of the thread that waits for it.
+  struct Job {
+    explicit Job(FunctionRef<void()> run) : body(run) {}
+    FunctionRef<void()> body;
+    bool done = false;
+    std::condition_variable finished;
+  };
+
   static Status Share(int64_t count, int team, FunctionRef<void(int64_t)> task) {
     std::atomic<int64_t> next{0};
     std::atomic<bool> out_of_memory{false};
@@ -123,39 +131,53 @@ class OpenMpTeam final : public ParallelFor {
   void Lead() {
     leads = this;
     omp_set_num_threads(threads_);
+    Job* last = nullptr;  // done, but its caller not told yet
     for (;;) {
-      // Starting the region is what stops the workers' spinning; only then is the caller told, who may take a core.
+      // Starting the region is what stops the workers' spinning; only then is the last caller told, who may take a core.
 #pragma omp parallel num_threads(threads_)
-      Sleep(omp_get_thread_num() == 0);
-      FunctionRef<void()>* job;
-      {
-        std::lock_guard lock(mutex_);
-        if (stop_) return;
-        job = std::exchange(job_, nullptr);
-        done_ = false;
+      Sleep(omp_get_thread_num() == 0 ? last : nullptr);
+      last = nullptr;
+      // Runs that wait already follow each other without a rest: the team stays awake and each caller is told at once.
+      while (Job* job = NextJob(last)) {
+        job->body();
+        last = job;
       }
-      (*job)();
+      if (last == nullptr) return;  // woken for the end
     }
   }
 
-  // Until there is a job or the end. The leader first reports the job before.
-  void Sleep(bool leader) {
+  // The first that waits, or null. `before` is told if there is one.
+  Job* NextJob(Job* before) {
+    std::lock_guard lock(mutex_);
+    if (jobs_.empty()) return nullptr;
+    if (before != nullptr) Tell(before);
+    Job* job = jobs_.front();
+    jobs_.pop_front();
+    return job;
+  }
+
+  // Until there is a job or the end. The leader first tells who waits for the job before.
+  void Sleep(Job* before) {
     std::unique_lock lock(mutex_);
-    if (leader) {
-      done_ = true;
-      finished_.notify_one();
-    }
-    wake_.wait(lock, [&] { return job_ != nullptr || stop_; });
+    if (before != nullptr) Tell(before);
+    asleep_ = true;
+    wake_.wait(lock, [&] { return !jobs_.empty() || stop_; });
+    asleep_ = false;
+  }
+
+  // With mutex_ held, so that the job is still there.
+  static void Tell(Job* job) {
+    job->done = true;
+    job->finished.notify_one();
   }
 
   static thread_local const OpenMpTeam* leads;  // the team whose leader this thread is
 
   const int threads_;
-  std::mutex one_job_;  // held for a whole run: runs take turns
   std::mutex mutex_;
-  std::condition_variable wake_, finished_;
-  FunctionRef<void()>* job_ = nullptr;
-  bool done_ = false, stop_ = false;
+  std::condition_variable wake_;
+  std::deque<Job*> jobs_;  // runs take turns in the order of their calls
+  bool asleep_ = false, stop_ = false;
   std::thread leader_;  // it uses everything above
   std::optional<Ballast> ballast_;
 };
