@@ -404,7 +404,8 @@ TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
   msrt_session* session = SessionOf(model);
   const char* text = nullptr;
   MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
-  for (const Json& node : Json::parse(text)["nodes"]) {
+  const Json plan = Json::parse(text);
+  for (const Json& node : plan["nodes"]) {
     EXPECT_TRUE(node["op"] != "Relu" || node["delegate"] == "reference") << node;
   }
   EXPECT_EQ(RunFloats(session, {2, 3}, kX), SmallResult(kX));

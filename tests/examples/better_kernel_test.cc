@@ -107,7 +107,9 @@ TEST_F(BetterKernel, IsFasterThanReference) {
   }
   std::printf("MatMul 256 x 256 x 256: ours %.3f ms (%.1f GFLOP/s), reference %.3f ms: %.1f times as fast\n", our_millis,
               2 * 256.0 * 256 * 256 / our_millis * 1e-6, their_millis, their_millis / our_millis);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which slow the two down differently
   EXPECT_LT(our_millis, their_millis);
+#endif
   msrt_session_destroy(ours);
   msrt_session_destroy(theirs);
 }
