@@ -111,8 +111,10 @@ class Tools(unittest.TestCase):
 
     def test_explain(self):
         text = self.good("msrun", "run", "--explain", self.model)
-        for word in ("a run expected", "partition", "estimated", "not reference"):
+        for word in ("a run expected", "partition", "estimated"):
             self.assertIn(word, text)
+        if " onednn " in text:  # a build with one delegate has nobody to say no about
+            self.assertIn("not reference", text)
         plan_file, picture = self.path("plan.json"), self.path("plan.svg")
         self.good("msrun", "run", self.model, "--explain=json:" + plan_file)
         with open(plan_file) as f:
