@@ -120,13 +120,27 @@ Status PlacePiece(const OpView& op, const Dims& input, Resample* r) {
   return OkStatus();
 }
 
-// y / scale, exact where the scale is a ratio of integers. A scale that was given is a float that stands for a decimal, so the
-// quotient is known to some 2^-24 of its size: so close to a half or a whole number it is meant to be that number, which decides what
-// the nearest element is (3.5 / 0.7 is 5). Rounding is monotonous, so coordinates stay in order.
+// A scale that was given is a float that stands for a decimal, so a quotient by it is known to some 2^-24 of its size: so close to a half
+// or a whole number it is meant to be that number, which decides what the nearest element is (3.5 / 0.7 is 5). Rounding is monotonous, so
+// coordinates stay in order.
+double MeantBy(double quotient) {
+  const double half = std::nearbyint(2 * quotient) / 2;
+  return std::abs(quotient - half) <= std::abs(quotient) * 0x1p-24 ? half : quotient;
+}
+
+// y / scale, exact where the scale is a ratio of integers.
 double Unscale(const ResizeAxis& a, double y) {
   if (a.scale_is_ratio) return y * static_cast<double>(a.in) / static_cast<double>(a.out);
-  const double x = y / a.scale, half = std::nearbyint(2 * x) / 2;
-  return std::abs(x - half) <= std::abs(x) * 0x1p-24 ? half : x;
+  return MeantBy(y / a.scale);
+}
+
+// From one corner to the other, where the far one of the output lies at scale * in, which need not be whole: the length_resized of which
+// ONNX says that scale = length_resized / length_original, and its tests with it.
+double AlignCorners(const ResizeAxis& a, double y) {
+  if (a.out <= 1) return 0;
+  const double along = y * static_cast<double>(a.in - 1);
+  if (a.scale_is_ratio) return along / static_cast<double>(a.out - 1);
+  return MeantBy(along / (a.scale * static_cast<double>(a.in) - 1));
 }
 
 int64_t FloorToInt(double x) { return static_cast<int64_t>(std::floor(std::clamp(x, -0x1p60, 0x1p60))); }
@@ -236,7 +250,7 @@ double SourceOf(const Resample& r, const ResizeAxis& a, int64_t y) {
     case ResizeCoordinates::kPytorchHalfPixel:
       return a.out > 1 ? Unscale(a, at + 0.5) - 0.5 : 0;
     case ResizeCoordinates::kAlignCorners:
-      return a.out > 1 ? at * (in - 1) / (out - 1) : 0;
+      return AlignCorners(a, at);
     case ResizeCoordinates::kAsymmetric:
       return Unscale(a, at);
     case ResizeCoordinates::kTfCropAndResize:

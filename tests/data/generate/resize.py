@@ -5,8 +5,9 @@ float32, and who agreed is noted in the row. Where they differ from the specific
   evaluator multiplies in float64 and gets 6. We get 7.
 - A scale is a float32 that stands for a decimal: coordinates use the decimal, so that (3 + 0.5) / 0.7 - 0.5 is a tie. ONNX Runtime,
   in float32, finds the tie too; float64 arithmetic with the float32 nearest to 0.7 would not.
-- align_corners and tf_crop_and_resize with a fractional scale x length: the text divides by the integer output length less one, as
-  ONNX Runtime does; the reference evaluator uses the fractional length.
+- align_corners with a fractional scale x length: the reference evaluator and ONNX's backend tests divide by that length less one, as the
+  text does that defines scale = length_resized / length_original, and so do we; ONNX Runtime divides by the integer length less one.
+- tf_crop_and_resize with a fractional scale x length: we and ONNX Runtime use the integer length, the reference evaluator the fraction.
 - pytorch_half_pixel with one output: the text and ONNX Runtime take coordinate 0, the reference evaluator -0.5.
 - integers, linear: the reference evaluator rounds, ONNX Runtime truncates without antialias. We round.
 - tf_crop_and_resize to the same size: ONNX Runtime copies, the text and the reference evaluator crop.
@@ -61,7 +62,7 @@ def coordinate(mode, x, n, out, scale, roi):
     if mode == "pytorch_half_pixel":
         return (x + HALF) / scale - HALF if out > 1 else Fraction(0)
     if mode == "align_corners":
-        return Fraction(x * (n - 1), out - 1) if out > 1 else Fraction(0)
+        return x * (n - 1) / (scale * n - 1) if out > 1 else Fraction(0)
     if mode == "asymmetric":
         return x / scale
     if out == 1:
