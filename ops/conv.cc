@@ -1,6 +1,6 @@
 // Convolutions. X is [batch, channels, space...]; W is [outputs, inputs of a group, kernel...], for ConvTranspose
 // [inputs, outputs of a group, kernel...]. Axes of the iteration space: batch, output channels, space..., input channels of a group.
-#include "ops/conv.h"
+#include "ops/convolution.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,7 +8,6 @@
 #include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
-#include "ops/window.h"
 
 namespace msrt {
 namespace {
@@ -81,6 +80,8 @@ Status CheckResidual(const InferContext& c, Dims* out) {
   return OkStatus();
 }
 
+}  // namespace
+
 Status InferConvolution(InferContext& c) {
   const bool transposed = IsTransposed(c.op());
   if (!c.input(kX).rank_known) {
@@ -100,6 +101,8 @@ Status InferConvolution(InferContext& c) {
   c.SetOutput(0, c.dtype(kX), out);
   return OkStatus();
 }
+
+namespace {
 
 // ---- iteration space -----------------------------------------------------------------------------------------------------------
 
@@ -204,7 +207,9 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
   return OkStatus();
 }
 
-constexpr SpaceDef kConvSpace{.axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
+}  // namespace
+
+const SpaceDef kConvSpace{.axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
 
 // Each output element takes a multiply-add for every weight of its group and tap; a transposed convolution spends them on
 // input elements.
@@ -218,14 +223,10 @@ Cost ConvCost(const OpView& op) {
   return cost;
 }
 
+namespace {
+
 // ---- entries -------------------------------------------------------------------------------------------------------------------
 
-constexpr AttrDef kGroupAttr{.name = "group", .default_int = 1, .min_int = 1, .max_int = kMaxWindow};
-// A later part of a sum over input channels: bias and residual are the first part's.
-constexpr AttrDef kPartialAttr{.name = "partial", .min_int = 0, .max_int = 1, .local = true};
-
-constexpr AttrDef kConvAttrs[] = {kAutoPadAttr, kDilationsAttr, kGroupAttr,          kKernelShapeAttr,
-                                  kPadsAttr,    kStridesAttr,   kOutputChannelsAttr, kPartialAttr};
 constexpr AttrDef kFusedConvAttrs[] = {kAutoPadAttr,    kDilationsAttr,       kGroupAttr,          kKernelShapeAttr,
                                        kPadsAttr,       kStridesAttr,         kOutputChannelsAttr, kPartialAttr,
                                        kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};

@@ -192,6 +192,10 @@ Status CheckRank(const InferContext& c, size_t input, int rank) {
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must have rank ", rank);
 }
 
+bool MayBeOneElement(const Dims& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d == 1 || !IsKnown(d); });
+}
+
 Result<int64_t> SameDim(int64_t a, int64_t b, std::string_view what) {
   if (IsKnown(a) && IsKnown(b) && a != b) return InvalidModel(what, ": ", a, " against ", b);
   return IsKnown(a) ? a : b;

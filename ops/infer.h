@@ -66,6 +66,9 @@ Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t inpu
 
 // Refuses a tensor of known rank other than `rank`.
 Status CheckRank(const InferContext& c, size_t input, int rank);
+// One number, of whatever rank; true where unknown dims leave it open.
+bool MayBeOneElement(const Dims& dims);
+
 // Two dims that must agree: the known one, or an error naming both.
 Result<int64_t> SameDim(int64_t a, int64_t b, std::string_view what);
 

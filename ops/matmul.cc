@@ -1,5 +1,7 @@
 // Matrix products: MatMul with NumPy's rules, Gemm, and msrt.FusedMatMul, which adds a bias and a residual and applies an
 // activation. The iteration space is batch..., rows, columns, depth; a vector operand lacks the axis it does not have.
+#include "ops/matmul.h"
+
 #include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
@@ -73,6 +75,8 @@ bool Ranked(const InferContext& c, std::initializer_list<size_t> inputs) {
   return true;
 }
 
+}  // namespace
+
 Status InferMatMul(InferContext& c) {
   if (!Ranked(c, {0, 1})) {
     c.SetOutput(0, Type::UnrankedTensor(c.dtype(0)));
@@ -82,6 +86,8 @@ Status InferMatMul(InferContext& c) {
   c.SetOutput(0, c.dtype(0), p.dims());
   return OkStatus();
 }
+
+namespace {
 
 // Integers are scaled exactly, so a factor with a fraction has no meaning for them.
 Status CheckFactor(const InferContext& c, std::string_view attr) {
@@ -174,7 +180,9 @@ Status MatMulResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kMatMulSpace{.axes = MatMulAxes, .operands = MatMulOperands, .results = MatMulResults};
+}  // namespace
+
+const SpaceDef kMatMulSpace{.axes = MatMulAxes, .operands = MatMulOperands, .results = MatMulResults};
 
 Cost MatMulCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
@@ -182,6 +190,8 @@ Cost MatMulCost(const OpView& op) {
   if (p.ok()) cost.flops = 2.0 * static_cast<double>(op.output(0).elements()) * static_cast<double>(p->depth);
   return cost;
 }
+
+namespace {
 
 constexpr AttrDef kTransA{.name = "transA", .min_int = 0, .max_int = 1};
 constexpr AttrDef kTransB{.name = "transB", .min_int = 0, .max_int = 1};
@@ -209,10 +219,22 @@ constexpr ParamDef kFusedInputs[] = {
 
 constexpr OpDef kMatMulOps[] = {
     {.name = "MatMul", .inputs = kMatMulInputs, .infer = InferMatMul, .grad = kGradPending, .space = &kMatMulSpace, .cost = MatMulCost},
-    {.name = "Gemm", .attrs = kGemmAttrs, .inputs = kGemmInputs, .infer = InferGemm, .grad = kGradPending, .space = &kMatMulSpace,
+    {.name = "Gemm",
+     .attrs = kGemmAttrs,
+     .inputs = kGemmInputs,
+     .infer = InferGemm,
+     .grad = kGradPending,
+     .space = &kMatMulSpace,
      .cost = MatMulCost},
-    {.name = "FusedMatMul", .domain = "msrt", .version = 1, .attrs = kFusedAttrs, .inputs = kFusedInputs, .infer = InferFusedMatMul,
-     .grad = kGradPending, .space = &kMatMulSpace, .cost = MatMulCost},
+    {.name = "FusedMatMul",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kFusedAttrs,
+     .inputs = kFusedInputs,
+     .infer = InferFusedMatMul,
+     .grad = kGradPending,
+     .space = &kMatMulSpace,
+     .cost = MatMulCost},
 };
 
 }  // namespace

@@ -11,8 +11,9 @@ namespace {
 
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
-    UnaryOps,  BinaryOps,    MatMulOps, ConvOps,     PoolOps,     ResizeOps, NormalizationOps, SoftmaxOps, ReduceOps,
-    SelectOps, AttentionOps, ShapeOps,  GenerateOps, MovementOps, PadOps,    GatherOps,        StateOps,
+    UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,   NormalizationOps, SoftmaxOps,
+    ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps, PadOps,           GatherOps,
+    StateOps,  QuantizationOps, QuantizedProductOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {
@@ -46,7 +47,8 @@ Status OpSet::Add(std::shared_ptr<const OpDef> def) {
   std::string key = Key(def->domain, def->name);
   if (FindOp(def->domain, def->name) != nullptr) return InvalidArgument("op ", key, " is the library's own and cannot be defined again");
   const bool is_new = ops_.emplace(std::move(key), def).second;
-  if (!is_new) return InvalidArgument("op ", Key(def->domain, def->name), " is defined already; a further kernel for it leaves its meaning null");
+  if (!is_new)
+    return InvalidArgument("op ", Key(def->domain, def->name), " is defined already; a further kernel for it leaves its meaning null");
   return OkStatus();
 }
 

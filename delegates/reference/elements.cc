@@ -60,12 +60,18 @@ void StoreAs(void* data, int64_t first, int64_t count, const W* values) {
 
 const SmallFloat* SmallFloatOf(DType type) {
   switch (type) {
-    case DType::kF8E4M3FN: return &kE4M3FN;
-    case DType::kF8E4M3FNUZ: return &kE4M3FNUZ;
-    case DType::kF8E5M2: return &kE5M2;
-    case DType::kF8E5M2FNUZ: return &kE5M2FNUZ;
-    case DType::kF4E2M1: return &kE2M1;
-    default: return nullptr;
+    case DType::kF8E4M3FN:
+      return &kE4M3FN;
+    case DType::kF8E4M3FNUZ:
+      return &kE4M3FNUZ;
+    case DType::kF8E5M2:
+      return &kE5M2;
+    case DType::kF8E5M2FNUZ:
+      return &kE5M2FNUZ;
+    case DType::kF4E2M1:
+      return &kE2M1;
+    default:
+      return nullptr;
   }
 }
 
@@ -125,39 +131,71 @@ WideType WideTypeOf(DType type) {
 template <typename W>
 void LoadElements(DType type, const void* data, int64_t first, int64_t stride, int64_t count, W* out) {
   switch (type) {
-    case DType::kF64: return LoadAs<double>(data, first, stride, count, out);
-    case DType::kF32: return LoadAs<float>(data, first, stride, count, out);
-    case DType::kF16: return LoadAs<Half>(data, first, stride, count, out);
-    case DType::kBF16: return LoadAs<BFloat16>(data, first, stride, count, out);
-    case DType::kI8: return LoadAs<int8_t>(data, first, stride, count, out);
-    case DType::kI16: return LoadAs<int16_t>(data, first, stride, count, out);
-    case DType::kI32: return LoadAs<int32_t>(data, first, stride, count, out);
-    case DType::kI64: return LoadAs<int64_t>(data, first, stride, count, out);
-    case DType::kU8: return LoadAs<uint8_t>(data, first, stride, count, out);
-    case DType::kU16: return LoadAs<uint16_t>(data, first, stride, count, out);
-    case DType::kU32: return LoadAs<uint32_t>(data, first, stride, count, out);
-    case DType::kU64: return LoadAs<uint64_t>(data, first, stride, count, out);
-    default: return LoadCodes(type, data, first, stride, count, out);
+    case DType::kF64:
+      return LoadAs<double>(data, first, stride, count, out);
+    case DType::kF32:
+      return LoadAs<float>(data, first, stride, count, out);
+    case DType::kF16:
+      return LoadAs<Half>(data, first, stride, count, out);
+    case DType::kBF16:
+      return LoadAs<BFloat16>(data, first, stride, count, out);
+    case DType::kI8:
+      return LoadAs<int8_t>(data, first, stride, count, out);
+    case DType::kI16:
+      return LoadAs<int16_t>(data, first, stride, count, out);
+    case DType::kI32:
+      return LoadAs<int32_t>(data, first, stride, count, out);
+    case DType::kI64:
+      return LoadAs<int64_t>(data, first, stride, count, out);
+    case DType::kU8:
+      return LoadAs<uint8_t>(data, first, stride, count, out);
+    case DType::kU16:
+      return LoadAs<uint16_t>(data, first, stride, count, out);
+    case DType::kU32:
+      return LoadAs<uint32_t>(data, first, stride, count, out);
+    case DType::kU64:
+      return LoadAs<uint64_t>(data, first, stride, count, out);
+    default:
+      return LoadCodes(type, data, first, stride, count, out);
   }
 }
 
 template <typename W>
 void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values, bool saturate) {
   switch (type) {
-    case DType::kF64: return StoreAs<double>(data, first, count, values);
-    case DType::kF32: return StoreAs<float>(data, first, count, values);
-    case DType::kF16: return StoreAs<Half>(data, first, count, values);
-    case DType::kBF16: return StoreAs<BFloat16>(data, first, count, values);
-    case DType::kI8: return StoreAs<int8_t>(data, first, count, values);
-    case DType::kI16: return StoreAs<int16_t>(data, first, count, values);
-    case DType::kI32: return StoreAs<int32_t>(data, first, count, values);
-    case DType::kI64: return StoreAs<int64_t>(data, first, count, values);
-    case DType::kU8: return StoreAs<uint8_t>(data, first, count, values);
-    case DType::kU16: return StoreAs<uint16_t>(data, first, count, values);
-    case DType::kU32: return StoreAs<uint32_t>(data, first, count, values);
-    case DType::kU64: return StoreAs<uint64_t>(data, first, count, values);
-    default: return StoreCodes(type, data, first, count, values, saturate);
+    case DType::kF64:
+      return StoreAs<double>(data, first, count, values);
+    case DType::kF32:
+      return StoreAs<float>(data, first, count, values);
+    case DType::kF16:
+      return StoreAs<Half>(data, first, count, values);
+    case DType::kBF16:
+      return StoreAs<BFloat16>(data, first, count, values);
+    case DType::kI8:
+      return StoreAs<int8_t>(data, first, count, values);
+    case DType::kI16:
+      return StoreAs<int16_t>(data, first, count, values);
+    case DType::kI32:
+      return StoreAs<int32_t>(data, first, count, values);
+    case DType::kI64:
+      return StoreAs<int64_t>(data, first, count, values);
+    case DType::kU8:
+      return StoreAs<uint8_t>(data, first, count, values);
+    case DType::kU16:
+      return StoreAs<uint16_t>(data, first, count, values);
+    case DType::kU32:
+      return StoreAs<uint32_t>(data, first, count, values);
+    case DType::kU64:
+      return StoreAs<uint64_t>(data, first, count, values);
+    default:
+      return StoreCodes(type, data, first, count, values, saturate);
   }
+}
+
+std::vector<double> Doubles(const TensorView& t) {
+  std::vector<double> values(static_cast<size_t>(t.elements()));
+  LoadElements(t.dtype, t.data, 0, 1, t.elements(), values.data());
+  return values;
 }
 
 template void LoadElements<double>(DType, const void*, int64_t, int64_t, int64_t, double*);

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "core/base/parallel_for.h"
 #include "core/graph/dtype.h"
+#include "core/graph/tensor.h"
 #include "delegates/reference/number.h"
 
 namespace msrt::reference {
@@ -25,9 +27,12 @@ WideType WideTypeOf(DType type);
 template <typename F>
 auto DispatchWide(DType type, F&& f) {
   switch (WideTypeOf(type)) {
-    case WideType::kDouble: return f.template operator()<double>();
-    case WideType::kSigned: return f.template operator()<int64_t>();
-    case WideType::kUnsigned: break;
+    case WideType::kDouble:
+      return f.template operator()<double>();
+    case WideType::kSigned:
+      return f.template operator()<int64_t>();
+    case WideType::kUnsigned:
+      break;
   }
   return f.template operator()<uint64_t>();
 }
@@ -41,6 +46,9 @@ void LoadElements(DType type, const void* data, int64_t first, int64_t stride, i
 // For types of 4 bits, `first` must be even, and a last half byte that no element fills becomes zero.
 template <typename W>
 void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values, bool saturate = true);
+
+// All of a small tensor of any type, as doubles.
+std::vector<double> Doubles(const TensorView& t);
 
 // Calls body(first, count) for every block of [0, elements).
 template <typename Body>

@@ -58,5 +58,7 @@ std::span<const KernelDef> ShapeKernels();
 std::span<const KernelDef> GenerateKernels();
 std::span<const KernelDef> MovementKernels();
 std::span<const KernelDef> GatherKernels();
+std::span<const KernelDef> QuantizationKernels();
+std::span<const KernelDef> QuantizedProductKernels();
 
 }  // namespace msrt::reference

@@ -2,6 +2,7 @@
 // in ascending order; a result is rounded once.
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
+#include "delegates/reference/elements.h"
 #include "delegates/reference/kernel.h"
 
 #include <algorithm>
@@ -11,17 +12,6 @@
 
 namespace msrt::reference {
 namespace {
-
-std::vector<double> Doubles(const TensorView& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.elements()));
-  const Status status = DispatchFloat(tensor.dtype, [&]<typename T>() -> Status {
-    const T* data = tensor.As<T>();
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
-    return OkStatus();
-  });
-  MSRT_CHECK(status.ok());
-  return values;
-}
 
 // The offset of every element of a tensor of `dims`, row-major.
 std::vector<int64_t> Offsets(const Dims& dims, const Dims& strides) {

@@ -95,6 +95,7 @@ std::span<const LiftRule> ElementwiseLifts();
 std::span<const LiftRule> TensorLifts();
 std::span<const LiftRule> NormalizationLifts();
 std::span<const LiftRule> ResizeLifts();
+std::span<const LiftRule> QuantizationLifts();
 std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import

@@ -1,0 +1,124 @@
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. What has a precision by definition (the division of a quantization) is
+// rounded to it; everything else is computed in double and rounded once.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/half.h"
+#include "core/base/small_float.h"
+#include "delegates/reference/elements.h"
+#include "delegates/reference/kernel.h"
+
+namespace msrt::reference {
+namespace {
+
+constexpr size_t kX = 0, kScale = 1, kZeroPoint = 2;
+
+// Which element of the scale (and of the zero point) belongs to an element of x.
+class ScaleIndex {
+ public:
+  ScaleIndex(const OpView& op, const Dims& x, const Dims& scale) {
+    const bool blocked = op.Int("block_size") > 0 && scale.rank() == x.rank() && x.rank() > 0;
+    if (!blocked && scale.elements() == 1) return;
+    const int64_t given = op.Int("axis");
+    const int axis = x.rank() == 1 ? 0 : static_cast<int>(given < 0 ? given + x.rank() : given);
+    inner_ = x.product(axis + 1, x.rank());
+    extent_ = x[axis];
+    if (!blocked) return;
+    block_ = op.Int("block_size");
+    offset_ = op.Int("block_offset");
+    blocks_ = scale[axis];
+  }
+  int64_t operator()(int64_t element) const {
+    if (extent_ == 0) return 0;
+    const int64_t outer = element / inner_, position = outer % extent_;
+    if (block_ == 0) return position;
+    return (outer / extent_ * blocks_ + (position + offset_) / block_) * inner_ + element % inner_;
+  }
+
+ private:
+  int64_t inner_ = 1, extent_ = 0;               // of x along the axis; extent 0: one scale for all
+  int64_t block_ = 0, offset_ = 0, blocks_ = 0;  // block 0: one scale for each index of the axis
+};
+
+// The zero point for each element of the scale.
+std::vector<double> ZeroPoints(const KernelArgs& args, size_t count) {
+  return args.has_input(kZeroPoint) ? Doubles(args.inputs[kZeroPoint]) : std::vector<double>(count, 0.0);
+}
+
+double RoundedTo(DType precision, double value) {
+  switch (precision) {
+    case DType::kF32:
+      return static_cast<float>(value);
+    case DType::kF16:
+      return Half(RoundToOdd(value));
+    case DType::kBF16:
+      return BFloat16(RoundToOdd(value));
+    default:
+      return value;
+  }
+}
+
+// Calls f(value of x, index of its scale) for every element and stores what it returns.
+template <typename F>
+Status MapWithScale(const KernelArgs& args, bool saturate, F f) {
+  const TensorView &x = args.inputs[kX], &y = args.outputs[0];
+  const ScaleIndex scale_of(args.op, x.dims, args.inputs[kScale].dims);
+  return ForEachBlock(args.parallel, x.elements(), [&](int64_t first, int64_t count) {
+    double values[kBlockElements];
+    LoadElements(x.dtype, x.data, first, 1, count, values);
+    for (int64_t i = 0; i < count; ++i) values[i] = f(values[i], static_cast<size_t>(scale_of(first + i)));
+    StoreElements(y.dtype, y.data, first, count, values, saturate);
+  });
+}
+
+Status Quantize(const KernelArgs& args) {
+  const DType given = args.op.Dtype("precision"), precision = given == DType::kNone ? args.inputs[kScale].dtype : given;
+  std::vector<double> scale = Doubles(args.inputs[kScale]);
+  for (double& s : scale) s = RoundedTo(precision, s);
+  const std::vector<double> zero = ZeroPoints(args, scale.size());
+  // Integers lie around the zero point; small floats round by themselves.
+  const bool to_integer = WideTypeOf(args.outputs[0].dtype) != WideType::kDouble;
+  return MapWithScale(args, args.op.Int("saturate") != 0, [&](double x, size_t i) {
+    const double quotient = RoundedTo(precision, RoundedTo(precision, x) / scale[i]);
+    return (to_integer ? std::nearbyint(quotient) : quotient) + zero[i];
+  });
+}
+
+Status Dequantize(const KernelArgs& args) {
+  const std::vector<double> scale = Doubles(args.inputs[kScale]), zero = ZeroPoints(args, scale.size());
+  return MapWithScale(args, true, [&](double x, size_t i) { return (x - zero[i]) * scale[i]; });
+}
+
+// In single precision step by step, as ONNX writes the op out in others. A tensor of nothing but zeros has the scale 1, as a division
+// of zero by zero helps nobody.
+Status DynamicQuantize(const KernelArgs& args) {
+  const float* x = args.inputs[kX].As<float>();
+  const int64_t elements = args.inputs[kX].elements();
+  float least = 0, greatest = 0;
+  for (int64_t i = 0; i < elements; ++i) {
+    least = std::min(least, x[i]);
+    greatest = std::max(greatest, x[i]);
+  }
+  const float range = (greatest - least) / 255.0f;
+  const float scale = range == 0 ? 1.0f : range;
+  const float zero = std::nearbyint(std::clamp(0.0f - least / scale, 0.0f, 255.0f));
+  uint8_t* y = args.outputs[0].As<uint8_t>();
+  *args.outputs[1].As<float>() = scale;
+  *args.outputs[2].As<uint8_t>() = SaturateTo<uint8_t>(zero);
+  return ForEachBlock(args.parallel, elements, [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) y[i] = SaturateTo<uint8_t>(std::nearbyint(x[i] / scale) + zero);
+  });
+}
+
+constexpr KernelDef kKernels[] = {
+    {"", "QuantizeLinear", Quantize},
+    {"", "DequantizeLinear", Dequantize},
+    {"", "DynamicQuantizeLinear", DynamicQuantize},
+};
+
+}  // namespace
+
+std::span<const KernelDef> QuantizationKernels() { return kKernels; }
+
+}  // namespace msrt::reference

@@ -1,0 +1,22 @@
+// What Conv means, for ops that are convolutions with something around them: on a view whose inputs are X, W and perhaps a bias.
+#pragma once
+
+#include "ops/conv.h"
+#include "ops/op_def.h"
+#include "ops/window.h"
+
+namespace msrt {
+
+// Output 0 has the element type of X.
+Status InferConvolution(InferContext& c);
+// Axes: batch, output channels, space..., input channels of a group.
+extern const SpaceDef kConvSpace;
+Cost ConvCost(const OpView& op);
+
+inline constexpr AttrDef kGroupAttr{.name = "group", .default_int = 1, .min_int = 1, .max_int = kMaxWindow};
+// A later part of a sum over input channels: bias and residual are the first part's.
+inline constexpr AttrDef kPartialAttr{.name = "partial", .min_int = 0, .max_int = 1, .local = true};
+inline constexpr AttrDef kConvAttrs[] = {kAutoPadAttr, kDilationsAttr, kGroupAttr,          kKernelShapeAttr,
+                                         kPadsAttr,    kStridesAttr,   kOutputChannelsAttr, kPartialAttr};
+
+}  // namespace msrt

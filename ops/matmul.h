@@ -1,0 +1,14 @@
+// What MatMul means, for ops that are matrix products with something around them: on a view whose first two inputs are the operands.
+#pragma once
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+// Output 0 has the element type of the first operand.
+Status InferMatMul(InferContext& c);
+// Axes: batch..., rows, columns, depth; a vector operand lacks the axis it does not have.
+extern const SpaceDef kMatMulSpace;
+Cost MatMulCost(const OpView& op);
+
+}  // namespace msrt

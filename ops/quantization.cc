@@ -1,0 +1,211 @@
+// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. A scale and a zero point belong to the whole
+// tensor, to one index of an axis, or to a block of neighbours along an axis.
+#include "core/base/checked_math.h"
+#include "ops/families.h"
+#include "ops/infer.h"
+
+namespace msrt {
+namespace {
+
+constexpr size_t kX = 0, kScale = 1, kZeroPoint = 2;
+
+constexpr DTypeSet kShortFloats{DType::kF32, DType::kF16, DType::kBF16};
+constexpr DTypeSet kQuantizedTypes = kStorageTypes | DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16};
+
+// ---- what a scale belongs to --------------------------------------------------------------------------------------------------
+
+enum class Granularity : uint8_t { kTensor, kAxis, kBlock };
+
+struct Scaling {
+  Granularity granularity = Granularity::kTensor;
+  int axis = 0;
+};
+
+// Requires known ranks. A list whose length is unknown counts as one for the axis: it will turn out to be that or of one element.
+Result<Scaling> ScalingOf(const OpView& op, const Dims& x, const Dims& scale) {
+  const bool blocked = op.Int("block_size") > 0 && scale.rank() == x.rank() && x.rank() > 0;
+  if (!blocked && (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == 1))) return Scaling{};
+  if (!blocked && scale.rank() != 1) {
+    return InvalidModel("the scale has shape ", scale, ", must be one number, a list along 'axis' or, with 'block_size', of rank ",
+                        x.rank());
+  }
+  if (x.rank() == 0) return InvalidModel("the scale has shape ", scale, ", must be one number for an x of rank 0");
+  // A tensor of rank 1 has only one axis, whatever the default says.
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(x.rank() == 1 ? 0 : op.Int("axis"), x.rank()));
+  return Scaling{blocked ? Granularity::kBlock : Granularity::kAxis, axis};
+}
+
+Status CheckBlocks(const OpView& op, const Dims& x, const Dims& scale, int axis) {
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) MSRT_RETURN_IF_ERROR(SameDim(x[i], scale[i], StrCat("dim ", i, " of x and of its scale")).status());
+  }
+  if (!IsKnown(x[axis]) || !IsKnown(scale[axis])) return OkStatus();
+  const int64_t block = op.Int("block_size"), offset = op.Int("block_offset");
+  int64_t end;
+  if (!CheckedAdd(x[axis], offset, &end)) return InvalidModel("block_offset = ", offset, " is too large");
+  const int64_t blocks = x[axis] == 0 ? 0 : CeilDiv(end, block);
+  if (offset < block && scale[axis] == blocks) return OkStatus();
+  return InvalidModel("the scale has ", scale[axis], " blocks along axis ", axis, ", must have ", blocks, " for ", x[axis],
+                      " elements with block_size = ", block, " and block_offset = ", offset);
+}
+
+// Where unknown dims allow it, nothing is refused.
+Status CheckScale(const InferContext& c) {
+  const Type &x = c.input(kX), &scale = c.input(kScale);
+  if (c.has_input(kZeroPoint) && c.input(kZeroPoint).rank_known && scale.rank_known) {
+    const Dims& zero = c.dims(kZeroPoint);
+    bool same = zero.rank() == scale.rank();
+    for (int i = 0; same && i < zero.rank(); ++i) same = !IsKnown(zero[i]) || !IsKnown(scale.dims[i]) || zero[i] == scale.dims[i];
+    if (!same && !(MayBeOneElement(zero) && MayBeOneElement(scale.dims))) {
+      return InvalidModel("the zero point has shape ", zero, ", must have the shape of the scale ", scale.dims);
+    }
+  }
+  if (!x.rank_known || !scale.rank_known) return OkStatus();
+  MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(c.op(), x.dims, scale.dims));
+  if (s.granularity == Granularity::kBlock) return CheckBlocks(c.op(), x.dims, scale.dims, s.axis);
+  if (s.granularity == Granularity::kAxis && IsKnown(scale.dims[0])) {
+    return SameDim(x.dims[s.axis], scale.dims[0], StrCat("dim ", s.axis, " of x and the length of its scale")).status();
+  }
+  return OkStatus();
+}
+
+// ---- inference ----------------------------------------------------------------------------------------------------------------
+
+Status InferAs(InferContext& c, DType dtype) {
+  Type type = c.input(kX);
+  type.dtype = dtype;
+  c.SetOutput(0, std::move(type));
+  return CheckScale(c);
+}
+
+Status InferQuantize(InferContext& c) {
+  const DType given = c.op().Dtype("output_dtype");
+  if (given != DType::kNone && !kQuantizedTypes.Has(given)) {
+    return InvalidModel("output_dtype = ", given, ", must be one of ", kQuantizedTypes.Names());
+  }
+  const DType precision = c.op().Dtype("precision");
+  if (precision != DType::kNone && !kFloatTypes.Has(precision)) {
+    return InvalidModel("precision = ", precision, ", must be one of ", kFloatTypes.Names());
+  }
+  if (!c.has_input(kZeroPoint)) return InferAs(c, given == DType::kNone ? DType::kU8 : given);
+  const DType zero = c.dtype(kZeroPoint);
+  if (given != DType::kNone && given != zero) return InvalidModel("output_dtype = ", given, ", but the zero point is of type ", zero);
+  return InferAs(c, zero);
+}
+
+Status InferDequantize(InferContext& c) {
+  const DType given = c.op().Dtype("output_dtype");
+  if (given != DType::kNone && !kShortFloats.Has(given)) {
+    return InvalidModel("output_dtype = ", given, ", must be one of ", kShortFloats.Names());
+  }
+  return InferAs(c, given == DType::kNone ? c.dtype(kScale) : given);
+}
+
+Status InferDynamicQuantize(InferContext& c) {
+  Type y = c.input(kX);
+  y.dtype = DType::kU8;
+  c.SetOutput(0, std::move(y));
+  c.SetOutput(1, DType::kF32, {});
+  c.SetOutput(2, DType::kU8, {});
+  return OkStatus();
+}
+
+// ---- iteration space ------------------------------------------------------------------------------------------------------------
+
+Status QuantizationAxes(const OpView& op, IterationSpace* space) {
+  for (const Type* t : {&op.input(kX), &op.output(0)}) {
+    if (BitsOf(t->dtype) < 8) return Unsupported("elements of type ", t->dtype, " share bytes, so the node cannot be cut; cast first");
+  }
+  for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);
+  return OkStatus();
+}
+
+// The part of the scale, and of the zero point, that a box of x uses.
+Result<Box> ScaleBox(const OpView& op, const Box& box) {
+  const Dims& scale = op.input(kScale).dims;
+  MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, scale));
+  if (s.granularity == Granularity::kTensor) return Box::Whole(scale);
+  if (s.granularity == Granularity::kAxis) {
+    Box line;
+    line.push_back(box[s.axis]);
+    return line;
+  }
+  Box blocks = box;
+  const int64_t block = op.Int("block_size"), offset = op.Int("block_offset");
+  const Interval along = box[s.axis];
+  blocks[s.axis] = along.empty() ? Interval{0, 0} : Interval{(along.begin + offset) / block, CeilDiv(along.end + offset, block)};
+  return blocks;
+}
+
+Status QuantizationOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+  inputs[kX] = box;
+  MSRT_ASSIGN_OR_RETURN(inputs[kScale], ScaleBox(op, box));
+  if (op.has_input(kZeroPoint)) {
+    const Dims& zero = op.input(kZeroPoint).dims;
+    inputs[kZeroPoint] = zero.rank() == inputs[kScale].rank() ? inputs[kScale] : Box::Whole(zero);
+  }
+  return OkStatus();
+}
+
+Status QuantizationResults(const OpView&, const Box& box, std::span<Box> outputs) {
+  outputs[0] = box;
+  return OkStatus();
+}
+
+// A piece may begin inside a block.
+Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+  MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, op.input(kScale).dims));
+  if (s.granularity != Granularity::kBlock) return OkStatus();
+  attrs->Set("block_offset", (box[s.axis].begin + op.Int("block_offset")) % op.Int("block_size"));
+  return OkStatus();
+}
+
+constexpr SpaceDef kQuantizationSpace{
+    .axes = QuantizationAxes, .operands = QuantizationOperands, .results = QuantizationResults, .localize = QuantizationLocalize};
+
+// ---- entries --------------------------------------------------------------------------------------------------------------------
+
+constexpr AttrDef kAxisAttr{.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
+constexpr AttrDef kBlockSizeAttr{.name = "block_size", .min_int = 0, .max_int = int64_t{1} << 56};
+constexpr AttrDef kBlockOffsetAttr{.name = "block_offset", .min_int = 0, .max_int = int64_t{1} << 56, .local = true};
+constexpr AttrDef kOutputTypeAttr{.name = "output_dtype", .kind = AttrKind::kDType};
+
+constexpr AttrDef kQuantizeAttrs[] = {
+    kAxisAttr,
+    kBlockSizeAttr,
+    kOutputTypeAttr,
+    {.name = "precision", .kind = AttrKind::kDType},  // of the division; that of the scale unless given
+    {.name = "saturate", .default_int = 1, .min_int = 0, .max_int = 1},
+    kBlockOffsetAttr,
+};
+constexpr AttrDef kDequantizeAttrs[] = {kAxisAttr, kBlockSizeAttr, kOutputTypeAttr, kBlockOffsetAttr};
+
+constexpr ParamDef kQuantizeInputs[] = {
+    {.name = "x", .types = kShortFloats | DTypeSet{DType::kI32}},
+    {.name = "y_scale", .types = kShortFloats | DTypeSet{DType::kI32}},
+    {.name = "y_zero_point", .types = kQuantizedTypes, .kind = ParamDef::kOptional},
+};
+constexpr ParamDef kDequantizeInputs[] = {
+    {.name = "x", .types = kQuantizedTypes | DTypeSet{DType::kI32}, .group = 1},
+    {.name = "x_scale", .types = kShortFloats},
+    {.name = "x_zero_point", .types = kQuantizedTypes | DTypeSet{DType::kI32}, .kind = ParamDef::kOptional, .group = 1},
+};
+constexpr ParamDef kDynamicInputs[] = {{.name = "x", .types = DTypeSet{DType::kF32}}};
+
+constexpr OpDef kQuantizationOps[] = {
+    {.name = "QuantizeLinear", .attrs = kQuantizeAttrs, .inputs = kQuantizeInputs, .infer = InferQuantize, .space = &kQuantizationSpace},
+    {.name = "DequantizeLinear",
+     .attrs = kDequantizeAttrs,
+     .inputs = kDequantizeInputs,
+     .infer = InferDequantize,
+     .grad = kGradPending,
+     .space = &kQuantizationSpace},
+    // Its scale follows from all of x.
+    {.name = "DynamicQuantizeLinear", .inputs = kDynamicInputs, .min_outputs = 3, .max_outputs = 3, .infer = InferDynamicQuantize},
+};
+
+}  // namespace
+
+std::span<const OpDef> QuantizationOps() { return kQuantizationOps; }
+
+}  // namespace msrt

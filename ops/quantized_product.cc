@@ -1,0 +1,259 @@
+// Products of quantised tensors: MatMulInteger and ConvInteger, which give sums of 32 bits, and QLinearMatMul and QLinearConv, which
+// quantise them again. Their shapes and iteration spaces are those of MatMul and Conv; scales and zero points follow the operands.
+#include <array>
+
+#include "ops/convolution.h"
+#include "ops/families.h"
+#include "ops/infer.h"
+#include "ops/matmul.h"
+
+namespace msrt {
+namespace {
+
+// ---- where the inputs stand ---------------------------------------------------------------------------------------------------
+
+constexpr size_t kNone = SIZE_MAX;
+
+struct Operand {
+  size_t data, scale, zero;
+};
+struct Slots {
+  Operand a, b;
+  size_t y_scale = kNone, y_zero = kNone, bias = kNone;
+};
+constexpr Slots kIntegerSlots{.a = {0, kNone, 2}, .b = {1, kNone, 3}};
+constexpr Slots kQLinearSlots{.a = {0, 1, 2}, .b = {3, 4, 5}, .y_scale = 6, .y_zero = 7, .bias = 8};
+
+bool IsRequantized(const OpView& op) { return op.op() == "QLinearMatMul" || op.op() == "QLinearConv"; }
+const Slots& SlotsOf(const OpView& op) { return IsRequantized(op) ? kQLinearSlots : kIntegerSlots; }
+
+bool Has(const OpView& op, size_t input) { return input != kNone && op.has_input(input); }
+
+// The node as MatMul or Conv sees it.
+class PlainView {
+ public:
+  explicit PlainView(const OpView& op)
+      : inputs_{&op.input(SlotsOf(op).a.data), &op.input(SlotsOf(op).b.data), nullptr},
+        outputs_{op.has_output(0) ? &op.output(0) : nullptr},
+        view_(op) {
+    const bool biased = Has(op, SlotsOf(op).bias);
+    if (biased) inputs_[2] = &op.input(SlotsOf(op).bias);
+    view_ = op.WithTypes(std::span<const Type* const>(inputs_).first(biased ? 3 : 2), outputs_);
+  }
+  PlainView(const PlainView&) = delete;
+  PlainView& operator=(const PlainView&) = delete;
+
+  const OpView& operator*() const { return view_; }
+
+ private:
+  std::array<const Type*, 3> inputs_;
+  std::array<const Type*, 1> outputs_;
+  OpView view_;
+};
+
+// ---- inference ----------------------------------------------------------------------------------------------------------------
+
+Status CheckOneElement(const InferContext& c, size_t input) {
+  if (!Has(c.op(), input) || !c.input(input).rank_known || MayBeOneElement(c.dims(input))) return OkStatus();
+  return InvalidModel("input ", input, " has shape ", c.dims(input), ", must be one number");
+}
+
+// The type of the sums, or of the zero point that they are quantised with.
+Status InferProduct(InferContext& c, InferFn infer) {
+  const Slots& slots = SlotsOf(c.op());
+  const PlainView plain(c.op());
+  Type out;
+  InferContext inner(*plain, std::span(&out, 1));
+  MSRT_RETURN_IF_ERROR(infer(inner));
+  out.dtype = slots.y_zero == kNone ? DType::kI32 : c.dtype(slots.y_zero);
+  MSRT_RETURN_IF_ERROR(CheckOneElement(c, slots.y_scale));
+  MSRT_RETURN_IF_ERROR(CheckOneElement(c, slots.y_zero));
+  c.SetOutput(0, std::move(out));
+  return OkStatus();
+}
+
+// A scale or zero point: one number, a list with one for each row of A (column of B), or a tensor that broadcasts to the operand and has
+// one element along the depth.
+Status CheckMatrixParameter(const InferContext& c, size_t input, size_t operand, bool rows) {
+  if (!Has(c.op(), input) || !c.input(input).rank_known || !c.input(operand).rank_known) return OkStatus();
+  const Dims &p = c.dims(input), &matrix = c.dims(operand);
+  if (MayBeOneElement(p)) return OkStatus();
+  if (matrix.rank() < 2) return InvalidModel("input ", input, " has shape ", p, ", must be one number for a vector");
+  if (p.rank() == 1) {
+    const int64_t lines = matrix[matrix.rank() - (rows ? 2 : 1)];
+    return SameDim(p[0], lines, StrCat("the length of input ", input, " and the ", rows ? "rows" : "columns", " of input ", operand))
+        .status();
+  }
+  const int64_t depth = p[p.rank() - (rows ? 1 : 2)];
+  if (IsKnown(depth) && depth != 1) return InvalidModel("input ", input, " has shape ", p, ", must have the dim 1 along the depth");
+  return CheckBroadcastsTo(p, matrix, StrCat("input ", input));
+}
+
+Status InferQuantizedMatMul(InferContext& c) {
+  const Slots& slots = SlotsOf(c.op());
+  for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.a.data, true));
+  for (size_t p : {slots.b.scale, slots.b.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.b.data, false));
+  return InferProduct(c, InferMatMul);
+}
+
+Status InferQuantizedConv(InferContext& c) {
+  const Slots& slots = SlotsOf(c.op());
+  for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(CheckOneElement(c, p));
+  for (size_t p : {slots.b.scale, slots.b.zero}) {
+    if (!Has(c.op(), p) || !c.input(p).rank_known || MayBeOneElement(c.dims(p))) continue;
+    MSRT_RETURN_IF_ERROR(CheckRank(c, p, 1));
+    const Type& w = c.input(slots.b.data);
+    if (!w.rank_known || w.rank() == 0) continue;
+    MSRT_RETURN_IF_ERROR(SameDim(c.dims(p)[0], w.dims[0], StrCat("the length of input ", p, " and the output channels of W")).status());
+  }
+  return InferProduct(c, InferConvolution);
+}
+
+// ---- iteration spaces ---------------------------------------------------------------------------------------------------------
+
+// Sums of parts are sums; quantised parts are not.
+Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* space) {
+  IterationSpace plain;
+  MSRT_RETURN_IF_ERROR(of_plain.axes(*PlainView(op), &plain));
+  for (int i = 0; i < plain.rank(); ++i) {
+    if (plain[i].kind == AxisKind::kReduce && IsRequantized(op)) space->Add(AxisKind::kWhole, plain[i].extent);
+    else space->Add(plain[i].kind, plain[i].extent, plain[i].monoid);
+  }
+  return OkStatus();
+}
+
+// Boxes of the operands and of the bias; all of everything that has one element.
+Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box, std::span<Box> inputs) {
+  const Slots& slots = SlotsOf(op);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
+  }
+  std::array<Box, 3> plain;
+  MSRT_RETURN_IF_ERROR(of_plain.operands(*PlainView(op), box, std::span(plain).first(Has(op, slots.bias) ? 3 : 2)));
+  inputs[slots.a.data] = plain[0];
+  inputs[slots.b.data] = plain[1];
+  if (Has(op, slots.bias)) inputs[slots.bias] = plain[2];
+  return OkStatus();
+}
+
+Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bool rows, std::span<Box> inputs) {
+  if (!Has(op, input) || op.input(input).elements() == 1) return OkStatus();
+  const Dims& p = op.input(input).dims;
+  if (p.rank() > 1) {
+    inputs[input] = BroadcastNeeds(operand, p);
+  } else {
+    inputs[input] = {};
+    inputs[input].push_back(operand[operand.rank() - (rows ? 2 : 1)]);
+  }
+  return OkStatus();
+}
+
+Status MatMulAxesOf(const OpView& op, IterationSpace* space) { return ProductAxes(op, kMatMulSpace, space); }
+
+Status MatMulOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
+  MSRT_RETURN_IF_ERROR(ProductOperands(op, kMatMulSpace, box, inputs));
+  const Slots& slots = SlotsOf(op);
+  const Box a = inputs[slots.a.data], b = inputs[slots.b.data];
+  for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, a, true, inputs));
+  for (size_t p : {slots.b.scale, slots.b.zero}) MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, b, false, inputs));
+  return OkStatus();
+}
+
+Status MatMulResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) {
+  return kMatMulSpace.results(*PlainView(op), box, outputs);
+}
+
+Status ConvAxesOf(const OpView& op, IterationSpace* space) { return ProductAxes(op, kConvSpace, space); }
+
+Status ConvOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
+  MSRT_RETURN_IF_ERROR(ProductOperands(op, kConvSpace, box, inputs));
+  const Slots& slots = SlotsOf(op);
+  for (size_t p : {slots.b.scale, slots.b.zero}) {
+    if (!Has(op, p) || op.input(p).elements() == 1) continue;
+    inputs[p] = {};
+    inputs[p].push_back(box[1]);
+  }
+  return OkStatus();
+}
+
+Status ConvResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) { return kConvSpace.results(*PlainView(op), box, outputs); }
+
+Status ConvLocalizeOf(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box> outputs, AttrList* attrs) {
+  return kConvSpace.localize(*PlainView(op), box, inputs, outputs, attrs);
+}
+
+constexpr SpaceDef kQuantizedMatMulSpace{.axes = MatMulAxesOf, .operands = MatMulOperandsOf, .results = MatMulResultsOf};
+constexpr SpaceDef kQuantizedConvSpace{
+    .axes = ConvAxesOf, .operands = ConvOperandsOf, .results = ConvResultsOf, .localize = ConvLocalizeOf};
+
+template <CostFn kPlainCost>
+Cost ProductCost(const OpView& op) {
+  Cost cost = CostOfTraffic(op);
+  cost.flops = kPlainCost(*PlainView(op)).flops;
+  return cost;
+}
+
+// ---- entries ------------------------------------------------------------------------------------------------------------------
+
+constexpr DTypeSet kBytes{DType::kI8, DType::kU8};
+constexpr DTypeSet kEightBits = kBytes | kF8Types;
+constexpr DTypeSet kScaleTypes{DType::kF32, DType::kF16, DType::kBF16};
+
+constexpr ParamDef kMatMulIntegerInputs[] = {
+    {.name = "A", .types = kBytes, .group = 1},
+    {.name = "B", .types = kBytes, .group = 2},
+    {.name = "a_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 1},
+    {.name = "b_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 2},
+};
+constexpr ParamDef kConvIntegerInputs[] = {
+    {.name = "x", .types = kBytes, .group = 1},
+    {.name = "w", .types = kBytes, .group = 2},
+    {.name = "x_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 1},
+    {.name = "w_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 2},
+};
+constexpr ParamDef kQLinearMatMulInputs[] = {
+    {.name = "a", .types = kEightBits, .group = 1},
+    {.name = "a_scale", .types = kScaleTypes, .group = 3},
+    {.name = "a_zero_point", .types = kEightBits, .group = 1},
+    {.name = "b", .types = kEightBits, .group = 2},
+    {.name = "b_scale", .types = kScaleTypes, .group = 3},
+    {.name = "b_zero_point", .types = kEightBits, .group = 2},
+    {.name = "y_scale", .types = kScaleTypes, .group = 3},
+    {.name = "y_zero_point", .types = kEightBits},
+};
+constexpr ParamDef kQLinearConvInputs[] = {
+    {.name = "x", .types = kBytes, .group = 1},
+    {.name = "x_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "x_zero_point", .types = kBytes, .group = 1},
+    {.name = "w", .types = kBytes, .group = 2},
+    {.name = "w_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "w_zero_point", .types = kBytes, .group = 2},
+    {.name = "y_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "y_zero_point", .types = kBytes},
+    {.name = "B", .types = DTypeSet{DType::kI32}, .kind = ParamDef::kOptional},
+};
+
+constexpr OpDef MatMulLike(std::string_view name, std::span<const ParamDef> inputs) {
+  return {.name = name, .inputs = inputs, .infer = InferQuantizedMatMul, .space = &kQuantizedMatMulSpace, .cost = ProductCost<MatMulCost>};
+}
+constexpr OpDef ConvLike(std::string_view name, std::span<const ParamDef> inputs) {
+  return {.name = name,
+          .attrs = kConvAttrs,
+          .inputs = inputs,
+          .infer = InferQuantizedConv,
+          .space = &kQuantizedConvSpace,
+          .cost = ProductCost<ConvCost>};
+}
+
+constexpr OpDef kQuantizedProductOps[] = {
+    MatMulLike("MatMulInteger", kMatMulIntegerInputs),
+    MatMulLike("QLinearMatMul", kQLinearMatMulInputs),
+    ConvLike("ConvInteger", kConvIntegerInputs),
+    ConvLike("QLinearConv", kQLinearConvInputs),
+};
+
+}  // namespace
+
+std::span<const OpDef> QuantizedProductOps() { return kQuantizedProductOps; }
+
+}  // namespace msrt
