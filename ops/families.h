@@ -25,6 +25,7 @@ std::span<const OpDef> PadOps();               // pad.cc
 std::span<const OpDef> GatherOps();            // gather.cc: Gather*, Scatter*, OneHot
 std::span<const OpDef> QuantizationOps();      // quantization.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
 std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
+std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
 std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt.StateWrite
 
 }  // namespace msrt

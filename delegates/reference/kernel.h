@@ -60,5 +60,6 @@ std::span<const KernelDef> MovementKernels();
 std::span<const KernelDef> GatherKernels();
 std::span<const KernelDef> QuantizationKernels();
 std::span<const KernelDef> QuantizedProductKernels();
+std::span<const KernelDef> RecurrentKernels();
 
 }  // namespace msrt::reference

@@ -40,6 +40,7 @@ AttrValue ReadAttr(const Json& j, const CaseFile& file) {
   if (kind == "string") return v.get<std::string>();
   if (kind == "ints") return v.get<std::vector<int64_t>>();
   if (kind == "floats") return v.get<std::vector<double>>();
+  if (kind == "strings") return v.get<std::vector<std::string>>();
   if (kind == "type") return DTypeFromName(v.get<std::string>()).value();
   return ReadTensor(v, file);
 }
@@ -80,24 +81,43 @@ void ReadFileInto(const std::string& path, std::vector<OpCase>* out) {
 
 double ElementAsDouble(const ConstTensor& t, size_t i) {
   switch (t.dtype) {
-    case DType::kF64: return t.As<double>()[i];
-    case DType::kF32: return t.As<float>()[i];
-    case DType::kF16: return t.As<Half>()[i];
-    case DType::kBF16: return t.As<BFloat16>()[i];
-    case DType::kI8: return t.As<int8_t>()[i];
-    case DType::kI16: return t.As<int16_t>()[i];
-    case DType::kI32: return t.As<int32_t>()[i];
-    case DType::kI64: return static_cast<double>(t.As<int64_t>()[i]);
-    case DType::kU8: return t.As<uint8_t>()[i];
-    case DType::kU16: return t.As<uint16_t>()[i];
-    case DType::kU32: return t.As<uint32_t>()[i];
-    case DType::kU64: return static_cast<double>(t.As<uint64_t>()[i]);
-    case DType::kBool: return t.As<uint8_t>()[i];
-    case DType::kF8E4M3FN: return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FN);
-    case DType::kF8E4M3FNUZ: return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FNUZ);
-    case DType::kF8E5M2: return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2);
-    case DType::kF8E5M2FNUZ: return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2FNUZ);
-    default: std::cerr << "no comparison for " << DTypeName(t.dtype) << "\n"; std::exit(1);
+    case DType::kF64:
+      return t.As<double>()[i];
+    case DType::kF32:
+      return t.As<float>()[i];
+    case DType::kF16:
+      return t.As<Half>()[i];
+    case DType::kBF16:
+      return t.As<BFloat16>()[i];
+    case DType::kI8:
+      return t.As<int8_t>()[i];
+    case DType::kI16:
+      return t.As<int16_t>()[i];
+    case DType::kI32:
+      return t.As<int32_t>()[i];
+    case DType::kI64:
+      return static_cast<double>(t.As<int64_t>()[i]);
+    case DType::kU8:
+      return t.As<uint8_t>()[i];
+    case DType::kU16:
+      return t.As<uint16_t>()[i];
+    case DType::kU32:
+      return t.As<uint32_t>()[i];
+    case DType::kU64:
+      return static_cast<double>(t.As<uint64_t>()[i]);
+    case DType::kBool:
+      return t.As<uint8_t>()[i];
+    case DType::kF8E4M3FN:
+      return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FN);
+    case DType::kF8E4M3FNUZ:
+      return DecodeSmallFloat(t.As<uint8_t>()[i], kE4M3FNUZ);
+    case DType::kF8E5M2:
+      return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2);
+    case DType::kF8E5M2FNUZ:
+      return DecodeSmallFloat(t.As<uint8_t>()[i], kE5M2FNUZ);
+    default:
+      std::cerr << "no comparison for " << DTypeName(t.dtype) << "\n";
+      std::exit(1);
   }
 }
 

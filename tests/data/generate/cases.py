@@ -58,6 +58,8 @@ class Cases:
         if isinstance(value, str):
             return {"kind": "string", "value": value}
         values = list(value)
+        if any(isinstance(v, str) for v in values):
+            return {"kind": "strings", "value": values}
         if any(isinstance(v, (float, np.floating)) for v in values):
             return {"kind": "floats", "value": [float(v) for v in values]}
         return {"kind": "ints", "value": [int(v) for v in values]}

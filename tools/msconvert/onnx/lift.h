@@ -96,6 +96,7 @@ std::span<const LiftRule> TensorLifts();
 std::span<const LiftRule> NormalizationLifts();
 std::span<const LiftRule> ResizeLifts();
 std::span<const LiftRule> QuantizationLifts();
+std::span<const LiftRule> RecurrentLifts();
 std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import
