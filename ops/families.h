@@ -27,5 +27,7 @@ std::span<const OpDef> QuantizationOps();      // quantization.cc: QuantizeLinea
 std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
 std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
 std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt.StateWrite
+std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
+std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression
 
 }  // namespace msrt

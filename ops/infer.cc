@@ -58,6 +58,17 @@ Status CheckOutputs(std::span<const Type> outputs) {
   return OkStatus();
 }
 
+// Whether sizes can be read from data at once: it is there, and so little that looking at it costs nothing. Everything else waits for the
+// run, since the files of strangers are validated too.
+bool HasSmallData(const OpDef& def, const OpView& op) {
+  constexpr int64_t kMostElements = 256;
+  for (size_t i = 0; i < op.input_count(); ++i) {
+    if (!op.has_input(i) || (def.sizes->inputs >> i & 1) == 0) continue;
+    if (op.constant(i) == nullptr || op.constant(i)->dims.elements() > kMostElements) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Status kGradPending(GradBuilder&) { return Unsupported("the gradient of this op is not written yet"); }
@@ -85,6 +96,14 @@ Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, b
   }
   InferContext context(op, outputs);
   MSRT_RETURN_IF_ERROR(def.infer(context));
+  if (def.sizes != nullptr && HasSmallData(def, op)) MSRT_RETURN_IF_ERROR(def.sizes->fill(op, outputs));
+  return CheckOutputs(outputs);
+}
+
+Status SizeFromData(const OpDef& def, const OpView& op, std::span<Type> outputs) {
+  InferContext context(op, outputs);
+  MSRT_RETURN_IF_ERROR(def.infer(context));
+  MSRT_RETURN_IF_ERROR(def.sizes->fill(op, outputs));
   return CheckOutputs(outputs);
 }
 

@@ -38,6 +38,10 @@ class InferContext {
 // checked before and cannot have changed (each new binding).
 Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, bool check_attrs = true);
 
+// Types of a node whose sizes depend on data, once the inputs that its entry's `sizes` names are all in `op` as constants. `outputs` leaves
+// concrete. (InferTypes does it by itself where that data is a constant of a few elements.)
+Status SizeFromData(const OpDef& def, const OpView& op, std::span<Type> outputs);
+
 // ---- shared rules -------------------------------------------------------------------------------------------------------------
 
 // NumPy broadcasting of two or more shapes; an unknown dim against 1 or another unknown one stays unknown.

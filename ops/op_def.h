@@ -28,6 +28,13 @@ struct ParamDef {
 // here, with a message that names it. Runs at load with symbolic dims and at each binding with numbers: must not allocate much.
 using InferFn = Status (*)(InferContext&);
 
+// Outputs whose size depends on data (NonZero, Unique). `infer` leaves such dims unknown, and a binding stops there; when the data exists,
+// `fill` is handed it and makes the types in `outputs`, which `infer` filled before, concrete. Runs on the host.
+struct DataSizesDef {
+  uint32_t inputs = 0;  // bit i: needs the data of input i, in OpView::constant(i), wherever that input is given
+  Status (*fill)(const OpView&, std::span<Type> outputs) = nullptr;
+};
+
 // The iteration space. All functions require concrete types and return kUnsupported where this particular node cannot be cut.
 struct SpaceDef {
   Status (*axes)(const OpView&, IterationSpace*) = nullptr;
@@ -67,6 +74,7 @@ struct OpDef {
   std::span<const ParamDef> inputs = {};
   int min_outputs = 1, max_outputs = 1;
   InferFn infer = nullptr;
+  const DataSizesDef* sizes = nullptr;  // null: the types of the inputs (and small integers among them) say all
   GradFn grad = nullptr;
   const SpaceDef* space = nullptr;  // null: needs the whole of its inputs
   CostFn cost = CostOfTraffic;

@@ -77,6 +77,24 @@ Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outp
   return OkStatus();
 }
 
+// Room for the types of a node's outputs, without an allocation where they are few.
+class OutputTypes {
+ public:
+  explicit OutputTypes(size_t count) : count_(count), many_(count > std::size(few_) ? count : 0) {}
+  std::span<Type> all() { return many_.empty() ? std::span<Type>(few_, count_) : std::span<Type>(many_); }
+
+ private:
+  size_t count_;
+  Type few_[4];
+  std::vector<Type> many_;
+};
+
+void Keep(const Node& node, std::span<const Type> outputs, GraphFacts* facts) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) facts->types[IndexOf(node.outputs[i])] = outputs[i];
+  }
+}
+
 }  // namespace
 
 GraphFacts::GraphFacts(const Graph& graph) : types(graph.value_count()), known(graph.value_count()) {
@@ -95,19 +113,27 @@ Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluato
   const Node& node = graph.nodes[index];
   if (node.def == nullptr) return OkStatus();
   const NodeView view(node, *facts);
-  Type few[4];
-  std::vector<Type> many(node.outputs.size() > 4 ? node.outputs.size() : 0);
-  const std::span<Type> outputs = many.empty() ? std::span<Type>(few, node.outputs.size()) : std::span<Type>(many);
+  OutputTypes types(node.outputs.size());
+  const std::span<Type> outputs = types.all();
   Status status = InferTypes(*node.def, view.op(), outputs, /*check_attrs=*/false);
   if (status.ok() && node.def->custom != nullptr) status = HoldToDeclared(graph, node, outputs);
   if (!status.ok()) return std::move(status).Within(Describe(graph, index));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (node.outputs[i] != kNoValue) facts->types[IndexOf(node.outputs[i])] = outputs[i];
-  }
+  Keep(node, outputs, facts);
   if (!WorthEvaluating(node, outputs, *facts) || WorkOf(node, view.op()) > kMaxEvaluatedWork) return OkStatus();
   if (!evaluator.Knows(view.op())) return OkStatus();
   status = EvaluateNode(node, view.op(), evaluator, facts);
   return std::move(status).Within(Describe(graph, index));
+}
+
+Status PropagateSized(const Graph& graph, size_t index, std::span<const ConstTensor* const> data, GraphFacts* facts) {
+  const Node& node = graph.nodes[index];
+  std::vector<const Type*> inputs;
+  for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? nullptr : &facts->types[IndexOf(v)]);
+  OutputTypes types(node.outputs.size());
+  Status status = SizeFromData(*node.def, NodeView(node, *facts).op().WithTypes(inputs, {}, data), types.all());
+  if (!status.ok()) return std::move(status).Within(Describe(graph, index));
+  Keep(node, types.all(), facts);
+  return OkStatus();
 }
 
 }  // namespace msrt

@@ -25,4 +25,7 @@ struct GraphFacts {
 // types. The node's inputs must have been propagated. Dims may stay unknown: the caller decides whether that matters.
 Status PropagateNode(const Graph& graph, size_t node, const Evaluator& evaluator, GraphFacts* facts);
 
+// The same for a node whose entry has `sizes`, when the data exists: data[i] is input i where the entry asks for it, else null.
+Status PropagateSized(const Graph& graph, size_t node, std::span<const ConstTensor* const> data, GraphFacts* facts);
+
 }  // namespace msrt

@@ -11,9 +11,9 @@ namespace {
 
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
-    UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,   NormalizationOps, SoftmaxOps,
-    ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps, PadOps,           GatherOps,
-    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps,
+    UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,      NormalizationOps, SoftmaxOps,
+    ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps,    PadOps,           GatherOps,
+    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

@@ -17,8 +17,9 @@ class Binder {
   Binder(const Program& program, const Evaluator& evaluator, Binding* binding, uint32_t depth)
       : program_(program), graph_(*program.graph), evaluator_(evaluator), out_(*binding), depth_(depth) {}
 
-  Status Run(bool first) {
-    MSRT_RETURN_IF_ERROR(Propagate(first));
+  // `sized`: the types that the first step makes are known already.
+  Status Run(bool first, bool sized) {
+    MSRT_RETURN_IF_ERROR(Propagate(first, sized));
     FindLifetimes();
     ShareInPlace();
     PlaceBlocks();
@@ -39,11 +40,11 @@ class Binder {
   size_t BytesFor(BufferId b) const { return BytesIn(program_.buffers[b].state.layout, TypeOf(b).dtype, TypeOf(b).dims); }
   BufferId RootOf(BufferId b) const { return program_.buffers[b].root; }
 
-  Status Propagate(bool first) {
+  Status Propagate(bool first, bool sized) {
     out_.end_step = program_.steps.size();
     for (size_t s = out_.begin_step; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
-      MSRT_RETURN_IF_ERROR(PropagateStep(step));
+      if (!sized || s != out_.begin_step) MSRT_RETURN_IF_ERROR(PropagateStep(step));
       const bool concrete =
           std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
       if (concrete) continue;
@@ -314,6 +315,65 @@ Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<i
   return OkStatus();
 }
 
+using ReadBuffer = FunctionRef<Status(BufferId, void* to, size_t bytes)>;
+
+Result<ConstTensor> ReadWhole(BufferId b, const Type& type, ReadBuffer read) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(type.bytes());
+  if (!bytes->empty()) MSRT_RETURN_IF_ERROR(read(b, bytes->data(), bytes->size()));
+  return ConstTensor{type.dtype, type.dims, *bytes, bytes};
+}
+
+// A step that reads its sizes from small integers: they exist by now.
+Status ReadSmallInputs(const Program& program, const Step& step, ReadBuffer read, GraphFacts* facts) {
+  for (BufferId b : step.inputs) {
+    if (b == kNoBuffer) continue;
+    const ValueId v = program.buffers[b].value;
+    const Type& t = facts->types[IndexOf(v)];
+    if (facts->known[IndexOf(v)] != nullptr || t.elements() > 256 || BitsOf(t.dtype) < 8) continue;
+    MSRT_ASSIGN_OR_RETURN(ConstTensor data, ReadWhole(b, t, read));
+    facts->SetKnown(v, std::move(data));
+  }
+  return OkStatus();
+}
+
+bool IsSizedByData(const Node& node) { return node.def != nullptr && node.def->sizes != nullptr; }
+
+bool IsSizedByData(const Graph& graph, const Step& step) {
+  return step.kind == StepKind::kKernel &&
+         std::any_of(step.nodes.begin(), step.nodes.end(), [&](uint32_t n) { return IsSizedByData(graph.nodes[n]); });
+}
+
+// A node whose sizes depend on data of any extent: the op's entry counts. The data is held meanwhile only.
+Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer read, GraphFacts* facts) {
+  const Graph& graph = *program.graph;
+  const Node& node = graph.nodes[n];
+  std::vector<ConstTensor> held(node.inputs.size());
+  std::vector<const ConstTensor*> data(node.inputs.size());
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    if (v == kNoValue || (node.def->sizes->inputs >> i & 1) == 0) continue;
+    data[i] = facts->known[IndexOf(v)];
+    if (data[i] != nullptr) continue;
+    const auto buffer = std::find_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) {
+      return b != kNoBuffer && program.buffers[b].value == v && program.buffers[b].state.layout == Layout::kPlain;
+    });
+    if (buffer == step.inputs.end()) return Unsupported(Describe(graph, n), ": input ", i, ", which has its sizes, is not plain");
+    MSRT_ASSIGN_OR_RETURN(held[i], ReadWhole(*buffer, facts->types[IndexOf(v)], read));
+    data[i] = &held[i];
+  }
+  return PropagateSized(graph, n, data, facts);
+}
+
+// A candidate of several nodes is sized as a whole: no size inside depends on data that it makes itself (PlacedGraph::CanBindAtOnce).
+Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& step, ReadBuffer read, GraphFacts* facts) {
+  const Graph& graph = *program.graph;
+  for (uint32_t n : step.nodes) {
+    MSRT_RETURN_IF_ERROR(IsSizedByData(graph.nodes[n]) ? SizeNode(program, step, n, read, facts)
+                                                       : PropagateNode(graph, n, evaluator, facts));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::string FailedDelegate(const Status& status) {
@@ -337,23 +397,17 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
     const auto slot = static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")));
     binding->facts.types[IndexOf(node.outputs[0])] = request.states[slot];
   }
-  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true));
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
 Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
                                                 uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read) {
   GraphFacts facts = previous->facts;
-  // The step that stopped the last binding reads its sizes from small integers, which exist by now.
-  for (BufferId b : program.steps[previous->end_step].inputs) {
-    if (b == kNoBuffer) continue;
-    const ValueId v = program.buffers[b].value;
-    const Type& t = facts.types[IndexOf(v)];
-    if (facts.known[IndexOf(v)] != nullptr || t.elements() > 256 || BitsOf(t.dtype) < 8) continue;
-    std::vector<std::byte> bytes(t.bytes());
-    if (!bytes.empty()) MSRT_RETURN_IF_ERROR(read(b, bytes.data(), bytes.size()));
-    facts.SetKnown(v, ConstTensor::Copy(t.dtype, t.dims, bytes));
-  }
+  const Step& stopped = program.steps[previous->end_step];
+  const bool sized = IsSizedByData(*program.graph, stopped);
+  MSRT_RETURN_IF_ERROR(ReadSmallInputs(program, stopped, read, &facts));
+  if (sized) MSRT_RETURN_IF_ERROR(SizeStep(program, evaluator, stopped, read, &facts));
   auto binding = std::make_shared<Binding>(std::move(facts));
   binding->begin_step = previous->end_step;
   binding->places = previous->places;
@@ -361,7 +415,7 @@ Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Ev
   for (Location& l : binding->places) {
     if (l.kind == Location::kArena) l.kind = Location::kEarlier;
   }
-  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false));
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 

@@ -61,5 +61,6 @@ std::span<const KernelDef> GatherKernels();
 std::span<const KernelDef> QuantizationKernels();
 std::span<const KernelDef> QuantizedProductKernels();
 std::span<const KernelDef> RecurrentKernels();
+std::span<const KernelDef> FilterKernels();
 
 }  // namespace msrt::reference

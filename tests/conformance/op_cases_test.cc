@@ -37,7 +37,8 @@ struct CaseNode {
   }
   Status Infer() {
     const OpView view = View();
-    return InferTypes(*def, view, output_types);
+    MSRT_RETURN_IF_ERROR(InferTypes(*def, view, output_types));
+    return def->sizes == nullptr ? OkStatus() : SizeFromData(*def, view, output_types);
   }
   Result<std::vector<ConstTensor>> Run() {
     const OpView view = View();
