@@ -29,5 +29,6 @@ std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
 std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt.StateWrite
 std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
 std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression
+std::span<const OpDef> LossOps();              // loss.cc: losses over classes
 
 }  // namespace msrt

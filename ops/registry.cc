@@ -13,7 +13,7 @@ namespace {
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,      NormalizationOps, SoftmaxOps,
     ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps,    PadOps,           GatherOps,
-    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps,
+    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps, LossOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

@@ -62,5 +62,6 @@ std::span<const KernelDef> QuantizationKernels();
 std::span<const KernelDef> QuantizedProductKernels();
 std::span<const KernelDef> RecurrentKernels();
 std::span<const KernelDef> FilterKernels();
+std::span<const KernelDef> LossKernels();
 
 }  // namespace msrt::reference

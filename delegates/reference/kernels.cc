@@ -9,7 +9,7 @@ namespace {
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,   BinaryKernels,       MatMulKernels,           ConvKernels,      PoolKernels,   ResizeKernels,   NormalizationKernels,
     SoftmaxKernels, ReduceKernels,       SelectKernels,           AttentionKernels, ShapeKernels,  GenerateKernels, MovementKernels,
-    GatherKernels,  QuantizationKernels, QuantizedProductKernels, RecurrentKernels, FilterKernels,
+    GatherKernels,  QuantizationKernels, QuantizedProductKernels, RecurrentKernels, FilterKernels, LossKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }
