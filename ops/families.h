@@ -30,5 +30,9 @@ std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt
 std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
 std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression
 std::span<const OpDef> LossOps();              // loss.cc: losses over classes
+std::span<const OpDef> SamplingOps();          // sampling.cc: GridSample, AffineGrid, RoiAlign
+std::span<const OpDef> UnpoolOps();            // unpool.cc: MaxUnpool, Col2Im
+std::span<const OpDef> DeformConvOps();        // deform_conv.cc
+std::span<const OpDef> LocalResponseOps();     // local_response.cc: LRN
 
 }  // namespace msrt

@@ -13,7 +13,8 @@ namespace {
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,      NormalizationOps, SoftmaxOps,
     ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps,    PadOps,           GatherOps,
-    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps, LossOps,
+    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps, LossOps,          SamplingOps,
+    UnpoolOps, DeformConvOps,   LocalResponseOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

@@ -12,6 +12,9 @@ Status CheckCount(const OpView& op, std::string_view attr, size_t count) {
   return InvalidModel(attr, " has ", given, " elements, must have ", count, " for ", op.op(), " here");
 }
 
+// Ops without the attribute (Col2Im, MaxUnpool) have explicit pads.
+std::string_view AutoPadOf(const OpView& op) { return op.Has("auto_pad") ? op.String("auto_pad") : "NOTSET"; }
+
 bool IsSame(std::string_view auto_pad) { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
 
 // The odd element of a SAME padding goes to the end for SAME_UPPER, to the beginning for everything else.
@@ -40,8 +43,8 @@ Result<Windows> ReadWindows(const OpView& op, const Dims& input, std::span<const
     if (!strides.empty()) a.stride = strides[i];
     if (!dilations.empty()) a.dilation = dilations[i];
     if (!pads.empty()) a.pad_begin = pads[i], a.pad_end = pads[rank + i];
-    if (op.String("auto_pad") != "NOTSET" && (a.pad_begin != 0 || a.pad_end != 0)) {
-      return InvalidModel("pads = ", pads, " cannot be used together with auto_pad = '", op.String("auto_pad"), "'");
+    if (AutoPadOf(op) != "NOTSET" && (a.pad_begin != 0 || a.pad_end != 0)) {
+      return InvalidModel("pads = ", pads, " cannot be used together with auto_pad = '", AutoPadOf(op), "'");
     }
     if (!IsKnown(a.kernel)) continue;
     if (a.kernel < 1 || a.kernel > kMaxWindow || a.span() > kMaxWindow) {
@@ -85,7 +88,7 @@ bool CoveredOutputs(const WindowAxis& a, int64_t output_padding, int64_t* covere
 Result<std::optional<int64_t>> RequestedOutputs(const OpView& op, int index, const WindowAxis& a) {
   const auto output_shape = op.Ints("output_shape");
   if (!output_shape.empty()) return std::optional(output_shape[static_cast<size_t>(index)]);
-  if (!IsSame(op.String("auto_pad"))) return std::optional<int64_t>();
+  if (!IsSame(AutoPadOf(op))) return std::optional<int64_t>();
   int64_t out = kUnknownDim;
   if (IsKnown(a.in) && !CheckedMul(a.in, a.stride, &out))
     return InvalidModel("spatial axis ", index, " is too long: ", a.in, " x stride ", a.stride);
@@ -114,7 +117,7 @@ Status ResolveTransposed(const OpView& op, int index, int64_t output_padding, Wi
     return InvalidModel("pads ", a->pad_begin, " and ", a->pad_end, " cut more than the ", covered, " outputs of spatial axis ", index);
   }
   // An output larger than what the windows cover gets no contributions at its end.
-  SplitPadding(std::max<int64_t>(covered - a->out, 0), op.String("auto_pad"), a);
+  SplitPadding(std::max<int64_t>(covered - a->out, 0), AutoPadOf(op), a);
   if (a->pad_begin <= kMaxPad) return OkStatus();
   return InvalidModel("output size ", a->out, " of spatial axis ", index, " cuts off ", covered - a->out, " elements, at most ", kMaxPad,
                       " may go");
@@ -129,7 +132,7 @@ Status CheckSpatialRank(const Dims& input) {
 
 Result<Windows> WindowsOf(const OpView& op, const Dims& input, std::span<const int64_t> kernel, bool ceil_mode) {
   MSRT_ASSIGN_OR_RETURN(Windows w, ReadWindows(op, input, kernel));
-  const auto auto_pad = op.String("auto_pad");
+  const auto auto_pad = AutoPadOf(op);
   for (int i = 0; i < w.rank; ++i) {
     WindowAxis& a = w.axis[static_cast<size_t>(i)];
     if (!IsKnown(a.in)) a.out = kUnknownDim;

@@ -63,5 +63,9 @@ std::span<const KernelDef> QuantizedProductKernels();
 std::span<const KernelDef> RecurrentKernels();
 std::span<const KernelDef> FilterKernels();
 std::span<const KernelDef> LossKernels();
+std::span<const KernelDef> SamplingKernels();
+std::span<const KernelDef> UnpoolKernels();
+std::span<const KernelDef> DeformConvKernels();
+std::span<const KernelDef> LocalResponseKernels();
 
 }  // namespace msrt::reference

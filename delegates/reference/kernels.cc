@@ -9,7 +9,8 @@ namespace {
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,   BinaryKernels,       MatMulKernels,           ConvKernels,      PoolKernels,   ResizeKernels,   NormalizationKernels,
     SoftmaxKernels, ReduceKernels,       SelectKernels,           AttentionKernels, ShapeKernels,  GenerateKernels, MovementKernels,
-    GatherKernels,  QuantizationKernels, QuantizedProductKernels, RecurrentKernels, FilterKernels, LossKernels,
+    GatherKernels,  QuantizationKernels, QuantizedProductKernels, RecurrentKernels, FilterKernels, LossKernels,     SamplingKernels,
+    UnpoolKernels,  DeformConvKernels,   LocalResponseKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }

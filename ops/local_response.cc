@@ -1,0 +1,59 @@
+// LRN: each element divided by a power of the squares of its neighbours in the channels around it.
+#include "ops/families.h"
+#include "ops/infer.h"
+
+namespace msrt {
+namespace {
+
+Status InferLrn(InferContext& c) {
+  const Type& x = c.input(0);
+  if (x.rank_known && x.rank() < 2) return InvalidModel("input 0 has shape ", x.dims, ", must be batch, channels and possibly space");
+  return InferSameAsFirst(c);
+}
+
+Cost CostLrn(const OpView& op) {
+  Cost cost = CostOfTraffic(op);
+  cost.flops *= 2 * static_cast<double>(std::min(op.Int("size"), op.input(0).dims[1])) + 10;
+  return cost;
+}
+
+// The window over the channels keeps them whole; images are cut in space.
+Status LrnAxes(const OpView& op, IterationSpace* space) {
+  const Dims& x = op.input(0).dims;
+  for (int i = 0; i < x.rank(); ++i) space->Add(i == 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
+  return OkStatus();
+}
+
+Status LrnOperands(const OpView&, const Box& box, std::span<Box> inputs) {
+  inputs[0] = box;
+  return OkStatus();
+}
+
+Status LrnResults(const OpView&, const Box& box, std::span<Box> outputs) {
+  outputs[0] = box;
+  return OkStatus();
+}
+
+constexpr SpaceDef kLrnSpace{.axes = LrnAxes, .operands = LrnOperands, .results = LrnResults};
+constexpr AttrDef kLrnAttrs[] = {
+    {.name = "size", .required = true, .min_int = 1, .max_int = int64_t{1} << 31},
+    {.name = "alpha", .kind = AttrKind::kFloat, .default_float = 1e-4},
+    {.name = "beta", .kind = AttrKind::kFloat, .default_float = 0.75},
+    {.name = "bias", .kind = AttrKind::kFloat, .default_float = 1},
+};
+constexpr ParamDef kLrnInputs[] = {{"X", kFloatTypes}};
+constexpr OpDef kLocalResponseOps[] = {
+    {.name = "LRN",
+     .attrs = kLrnAttrs,
+     .inputs = kLrnInputs,
+     .infer = InferLrn,
+     .grad = kGradPending,
+     .space = &kLrnSpace,
+     .cost = CostLrn},
+};
+
+}  // namespace
+
+std::span<const OpDef> LocalResponseOps() { return kLocalResponseOps; }
+
+}  // namespace msrt
