@@ -34,5 +34,7 @@ std::span<const OpDef> SamplingOps();          // sampling.cc: GridSample, Affin
 std::span<const OpDef> UnpoolOps();            // unpool.cc: MaxUnpool, Col2Im
 std::span<const OpDef> DeformConvOps();        // deform_conv.cc
 std::span<const OpDef> LocalResponseOps();     // local_response.cc: LRN
+std::span<const OpDef> SignalOps();            // signal.cc: DFT, STFT
+std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, MelWeightMatrix
 
 }  // namespace msrt

@@ -11,10 +11,10 @@ namespace {
 
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
-    UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,     ResizeOps,      NormalizationOps, SoftmaxOps,
-    ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps, MovementOps,    PadOps,           GatherOps,
-    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,   SuppressionOps, LossOps,          SamplingOps,
-    UnpoolOps, DeformConvOps,   LocalResponseOps,
+    UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,        ResizeOps,      NormalizationOps, SoftmaxOps,
+    ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps,    MovementOps,    PadOps,           GatherOps,
+    StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,      SuppressionOps, LossOps,          SamplingOps,
+    UnpoolOps, DeformConvOps,   LocalResponseOps,    SignalOps,    SignalTableOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

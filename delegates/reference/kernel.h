@@ -67,5 +67,7 @@ std::span<const KernelDef> SamplingKernels();
 std::span<const KernelDef> UnpoolKernels();
 std::span<const KernelDef> DeformConvKernels();
 std::span<const KernelDef> LocalResponseKernels();
+std::span<const KernelDef> SignalKernels();
+std::span<const KernelDef> SignalTableKernels();
 
 }  // namespace msrt::reference

@@ -7,10 +7,32 @@ namespace msrt::reference {
 namespace {
 
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
-    UnaryKernels,   BinaryKernels,       MatMulKernels,           ConvKernels,      PoolKernels,   ResizeKernels,   NormalizationKernels,
-    SoftmaxKernels, ReduceKernels,       SelectKernels,           AttentionKernels, ShapeKernels,  GenerateKernels, MovementKernels,
-    GatherKernels,  QuantizationKernels, QuantizedProductKernels, RecurrentKernels, FilterKernels, LossKernels,     SamplingKernels,
-    UnpoolKernels,  DeformConvKernels,   LocalResponseKernels,
+    UnaryKernels,
+    BinaryKernels,
+    MatMulKernels,
+    ConvKernels,
+    PoolKernels,
+    ResizeKernels,
+    NormalizationKernels,
+    SoftmaxKernels,
+    ReduceKernels,
+    SelectKernels,
+    AttentionKernels,
+    ShapeKernels,
+    GenerateKernels,
+    MovementKernels,
+    GatherKernels,
+    QuantizationKernels,
+    QuantizedProductKernels,
+    RecurrentKernels,
+    FilterKernels,
+    LossKernels,
+    SamplingKernels,
+    UnpoolKernels,
+    DeformConvKernels,
+    LocalResponseKernels,
+    SignalKernels,
+    SignalTableKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }

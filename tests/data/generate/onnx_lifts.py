@@ -75,4 +75,15 @@ add("lstm7", "LSTM", 7, [x, w, r, b], {"hidden_size": 3, "activations": ["sigmoi
 add("gru7", "GRU", 7, [x, w[:, :9], r[:, :9], b[:, :18]], {"hidden_size": 3, "activations": ["hardsigmoid", "softsign"]}, outputs=2)
 add("rnn7", "RNN", 7, [x, w[:, :3], r[:, :3], b[:, :6]], {"hidden_size": 3, "activations": ["Relu"], "direction": "reverse"}, outputs=2)
 
+# ---- images and signals: modes had other names, regions were not shifted, the axis was an attribute ----
+image, grid = floats(1, 2, 4, 5), floats(1, 3, 4, 2, low=-1.2, high=1.2)
+for mode in ("bilinear", "bicubic", "nearest"):
+    add(f"gridsample16_{mode}", "GridSample", 16, [image, grid], {"mode": mode, "padding_mode": "border"})
+add("gridsample16", "GridSample", 16, [image, grid])
+regions = np.array([[0.5, 0.2, 3.9, 2.8], [0, 0, 4.5, 3.5]], F32)
+add("roialign10", "RoiAlign", 10, [image, regions, np.array([0, 0])], {"output_height": 2, "output_width": 3, "sampling_ratio": 2})
+signal = floats(2, 6, 3, 1)
+add("dft17", "DFT", 17, [signal])
+add("dft17_axis", "DFT", 17, [signal, np.array(4)], {"axis": 2, "onesided": 1}, constants=[1])
+
 cases.report()
