@@ -36,5 +36,7 @@ std::span<const OpDef> DeformConvOps();        // deform_conv.cc
 std::span<const OpDef> LocalResponseOps();     // local_response.cc: LRN
 std::span<const OpDef> SignalOps();            // signal.cc: DFT, STFT
 std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, MelWeightMatrix
+std::span<const OpDef> EinsumOps();            // einsum.cc
+std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 
 }  // namespace msrt

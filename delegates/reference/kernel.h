@@ -69,5 +69,7 @@ std::span<const KernelDef> DeformConvKernels();
 std::span<const KernelDef> LocalResponseKernels();
 std::span<const KernelDef> SignalKernels();
 std::span<const KernelDef> SignalTableKernels();
+std::span<const KernelDef> EinsumKernels();
+std::span<const KernelDef> DeterminantKernels();
 
 }  // namespace msrt::reference

@@ -33,6 +33,8 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     LocalResponseKernels,
     SignalKernels,
     SignalTableKernels,
+    EinsumKernels,
+    DeterminantKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }
