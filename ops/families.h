@@ -38,5 +38,6 @@ std::span<const OpDef> SignalOps();            // signal.cc: DFT, STFT
 std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, MelWeightMatrix
 std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
+std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 
 }  // namespace msrt

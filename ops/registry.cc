@@ -14,7 +14,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,  BinaryOps,       MatMulOps,           ConvOps,      PoolOps,        ResizeOps,      NormalizationOps, SoftmaxOps,
     ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps,    MovementOps,    PadOps,           GatherOps,
     StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,      SuppressionOps, LossOps,          SamplingOps,
-    UnpoolOps, DeformConvOps,   LocalResponseOps,    SignalOps,    SignalTableOps, EinsumOps,      DeterminantOps,
+    UnpoolOps, DeformConvOps,   LocalResponseOps,    SignalOps,    SignalTableOps, EinsumOps,      DeterminantOps,   RotaryOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

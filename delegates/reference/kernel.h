@@ -71,5 +71,6 @@ std::span<const KernelDef> SignalKernels();
 std::span<const KernelDef> SignalTableKernels();
 std::span<const KernelDef> EinsumKernels();
 std::span<const KernelDef> DeterminantKernels();
+std::span<const KernelDef> RotaryKernels();
 
 }  // namespace msrt::reference

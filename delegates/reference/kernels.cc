@@ -35,6 +35,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     SignalTableKernels,
     EinsumKernels,
     DeterminantKernels,
+    RotaryKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }
