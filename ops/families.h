@@ -39,5 +39,6 @@ std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, Mel
 std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
+std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
 
 }  // namespace msrt

@@ -72,5 +72,6 @@ std::span<const KernelDef> SignalTableKernels();
 std::span<const KernelDef> EinsumKernels();
 std::span<const KernelDef> DeterminantKernels();
 std::span<const KernelDef> RotaryKernels();
+std::span<const KernelDef> RandomKernels();
 
 }  // namespace msrt::reference

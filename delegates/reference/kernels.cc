@@ -36,6 +36,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     EinsumKernels,
     DeterminantKernels,
     RotaryKernels,
+    RandomKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }

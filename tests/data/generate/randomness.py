@@ -1,0 +1,126 @@
+"""Cases of the random ops. Run from the root of the repository:
+    python tests/data/generate/randomness.py tests/data/ops/random.cases
+
+Bits are those of numpy's Philox, which is an implementation of its own: element i is drawn with counter i and the seed as the key.
+"""
+import sys
+
+import numpy as np
+
+from cases import BF16, Cases, Dtype, NAMES
+
+F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+RTOL = {F32: 1e-6, F64: 1e-12, F16: 1e-3, BF16: 1e-2}
+
+
+def bits(seed, count):
+    """count x 4 words. numpy counts up before it draws, so its counter stands one behind."""
+    key = np.array([np.float64(seed).view(np.uint64), 0], np.uint64)
+    rows = []
+    for i in range(count):
+        before = (i - 1) % 2**256
+        counter = np.array([before >> (64 * w) & (2**64 - 1) for w in range(4)], np.uint64)
+        rows.append(np.random.Philox(key=key, counter=counter).random_raw(4))
+    return np.array(rows, np.uint64).reshape(count, 4)
+
+
+def uniform(seed, count, word=0):
+    return (bits(seed, count)[:, word] >> np.uint64(11)).astype(F64) * 2.0**-53
+
+
+def normal(seed, count):
+    words = bits(seed, count)
+    u = (words >> np.uint64(11)).astype(F64) * 2.0**-53
+    return np.sqrt(-2 * np.log(1 - u[:, 0])) * np.cos(2 * np.pi * u[:, 1])
+
+
+def tolerance(dtype):
+    return {"rtol": RTOL[dtype], "atol": RTOL[dtype]}
+
+
+def typed(dtype):
+    return {"dtype": Dtype(NAMES[dtype.name])}
+
+
+def shaped(cases):
+    def one(shape, seed=7.0, dtype=None, mean=None, scale=None, low=None, high=None, name=""):
+        count, to = int(np.prod(shape)), dtype or F32
+        attrs = {"shape": list(shape), "seed": seed} | ({} if dtype is None else typed(dtype))
+        expected = (mean or 0.0) + (1.0 if scale is None else scale) * normal(seed, count)
+        given = {n: v for n, v in (("mean", mean), ("scale", scale)) if v is not None}
+        cases.add("RandomNormal", [], [expected.reshape(shape).astype(to)], attrs | given, name=name, **tolerance(to))
+        a, b = 0.0 if low is None else low, 1.0 if high is None else high
+        given = {n: v for n, v in (("low", low), ("high", high)) if v is not None}
+        expected = a + (b - a) * uniform(seed, count)
+        cases.add("RandomUniform", [], [expected.reshape(shape).astype(to)], attrs | given, name=name, **tolerance(to))
+
+    for dtype in (F32, F64, F16, BF16):
+        one((3, 5), dtype=dtype, name=dtype.name)
+    one((4, 6), 0.0, name="seed_zero")
+    one((4, 6), -1.5, mean=3.0, scale=0.25, low=-2.0, high=5.0, name="moved")
+    one((2, 3, 2, 2, 3), 11.0, name="rank5")
+    one((), 5.0, name="scalar")
+    one((0, 3), 5.0, name="empty")
+    one((700,), 13.0, name="longer_than_a_block")
+
+
+def like(cases):
+    def one(x, seed=3.0, dtype=None, name=""):
+        attrs = {"seed": seed} | ({} if dtype is None else typed(dtype))
+        to = dtype or x.dtype
+        cases.add("RandomNormalLike", [x], [normal(seed, x.size).reshape(x.shape).astype(to)], attrs, name=name, **tolerance(to))
+        cases.add("RandomUniformLike", [x], [uniform(seed, x.size).reshape(x.shape).astype(to)], attrs, name=name, **tolerance(to))
+
+    for dtype in (F32, F64, F16, BF16):
+        one(np.ones((4, 3), dtype), name=dtype.name)
+    one(np.zeros((2, 5), np.int64), dtype=F32, name="of_integers")
+    one(np.zeros((2, 5), bool), dtype=F16, name="of_truth_values")
+    one(np.zeros((0, 5), F32), name="empty")
+
+
+def bernoulli(cases):
+    rng = np.random.default_rng(5)
+
+    def one(p, seed=21.0, dtype=None, name=""):
+        attrs = {"seed": seed} | ({} if dtype is None else typed(dtype))
+        drawn = uniform(seed, p.size).reshape(p.shape) < p.astype(F64)
+        cases.add("Bernoulli", [p], [drawn.astype(dtype or p.dtype)], attrs, name=name)
+
+    for dtype in (F32, F64, F16, BF16):
+        one(rng.uniform(size=(5, 4)).astype(dtype), name=dtype.name)
+    for dtype in (np.dtype(bool), np.dtype(np.int32), np.dtype(np.uint8), F64):
+        one(rng.uniform(size=(5, 4)).astype(F32), dtype=dtype, name=f"to_{dtype.name}")
+    one(np.array([0, 1, 0, 1, 1, 0], F32), name="certain")
+    one(np.zeros((0,), F32), name="empty")
+
+
+def multinomial(cases):
+    rng = np.random.default_rng(6)
+
+    def one(logits, samples=None, seed=2.0, dtype=None, name=""):
+        count = 1 if samples is None else samples
+        u = uniform(seed, logits.shape[0] * count).reshape(logits.shape[0], count)
+        p = np.exp(logits.astype(F64) - logits.astype(F64).max(1, keepdims=True)) if logits.size else np.zeros(logits.shape)
+        running = np.cumsum(p, 1)
+        chosen = np.array([[np.searchsorted(running[r], u[r, s] * running[r, -1], side="right") for s in range(count)]
+                           for r in range(logits.shape[0])]).reshape(logits.shape[0], count)
+        attrs = {"seed": seed} | ({} if samples is None else {"sample_size": samples}) | ({} if dtype is None else typed(dtype))
+        cases.add("Multinomial", [logits], [chosen.astype(dtype or np.int32)], attrs, name=name)
+
+    for dtype in (F32, F64, F16, BF16):
+        one(rng.normal(size=(3, 5)).astype(dtype), 8, name=dtype.name)
+    one(rng.normal(size=(4, 5)).astype(F32), name="one_sample")
+    one(rng.normal(size=(4, 5)).astype(F32) * 300, 6, dtype=np.dtype(np.int64), name="far_apart_int64")
+    one(np.array([[0, -np.inf, 1, -np.inf]], F32), 20, name="impossible_classes")
+    one(rng.normal(size=(2, 1)).astype(F32), 3, name="one_class")
+    one(rng.normal(size=(3, 4)).astype(F32), 0, name="no_samples")
+    one(np.zeros((0, 4), F32), 3, name="no_rows")
+
+
+if __name__ == "__main__":
+    all_cases = Cases("numpy's Philox")
+    shaped(all_cases)
+    like(all_cases)
+    bernoulli(all_cases)
+    multinomial(all_cases)
+    all_cases.write(sys.argv[1])
