@@ -40,5 +40,6 @@ std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
+std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum of ai.onnx.preview.training
 
 }  // namespace msrt

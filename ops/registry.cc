@@ -15,7 +15,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ReduceOps, SelectOps,       AttentionOps,        ShapeOps,     GenerateOps,    MovementOps,    PadOps,           GatherOps,
     StateOps,  QuantizationOps, QuantizedProductOps, RecurrentOps, FilterOps,      SuppressionOps, LossOps,          SamplingOps,
     UnpoolOps, DeformConvOps,   LocalResponseOps,    SignalOps,    SignalTableOps, EinsumOps,      DeterminantOps,   RotaryOps,
-    RandomOps,
+    RandomOps, OptimizerOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

@@ -73,5 +73,6 @@ std::span<const KernelDef> EinsumKernels();
 std::span<const KernelDef> DeterminantKernels();
 std::span<const KernelDef> RotaryKernels();
 std::span<const KernelDef> RandomKernels();
+std::span<const KernelDef> OptimizerKernels();
 
 }  // namespace msrt::reference

@@ -37,6 +37,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     DeterminantKernels,
     RotaryKernels,
     RandomKernels,
+    OptimizerKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }
