@@ -23,7 +23,7 @@ bool HasInput(const Node& node, size_t i) { return i < node.inputs.size() && nod
 
 // The start of a chain, if `node` is one.
 bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
-  if (!node.domain.empty() || node.def == nullptr || node.inputs.empty()) return false;
+  if (!node.domain.empty() || node.def == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
   // Products of integers exist; fused ones do not.
   if (!IsFloat(graph.value(node.inputs[0]).type.dtype)) return false;
   if (node.op == "Conv") {
