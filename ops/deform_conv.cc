@@ -2,6 +2,7 @@
 // X is [N, C, space...], W [outputs, C / group, kernel...], offset [N, offset_group * taps * rank of space, out...].
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 #include "ops/window.h"
 
 namespace msrt {
@@ -101,14 +102,7 @@ Status DeformConvOperands(const OpView& op, const Box& box, std::span<Box> input
   return OkStatus();
 }
 
-Status DeformConvResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = Box::Whole(op.output(0).dims);
-  outputs[0][0] = box[0];
-  outputs[0][1] = box[1];
-  return OkStatus();
-}
-
-constexpr SpaceDef kDeformConvSpace{.axes = DeformConvAxes, .operands = DeformConvOperands, .results = DeformConvResults};
+constexpr SpaceDef kDeformConvSpace{.axes = DeformConvAxes, .operands = DeformConvOperands, .results = OutputBeginsWithBox};
 constexpr AttrDef kDeformConvAttrs[] = {
     kKernelShapeAttr,
     kStridesAttr,

@@ -1,6 +1,7 @@
 // Det: the determinants of a stack of square matrices.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -24,23 +25,13 @@ Cost CostDet(const OpView& op) {
   return cost;
 }
 
-Status DetAxes(const OpView& op, IterationSpace* space) {
-  for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);
-  return OkStatus();
-}
-
 Status DetOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   inputs[0] = Box::Whole(op.input(0).dims);
   for (int i = 0; i < box.rank(); ++i) inputs[0][i] = box[i];
   return OkStatus();
 }
 
-Status DetResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kDetSpace{.axes = DetAxes, .operands = DetOperands, .results = DetResults};
+constexpr SpaceDef kDetSpace{.axes = ParallelOutputAxes, .operands = DetOperands, .results = OutputIsBox};
 constexpr ParamDef kDetInputs[] = {{"x", kFloatTypes}};
 constexpr OpDef kDeterminantOps[] = {
     {.name = "Det", .inputs = kDetInputs, .infer = InferDet, .grad = kGradPending, .space = &kDetSpace, .cost = CostDet},

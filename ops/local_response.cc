@@ -1,6 +1,7 @@
 // LRN: each element divided by a power of the squares of its neighbours in the channels around it.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -29,12 +30,7 @@ Status LrnOperands(const OpView&, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status LrnResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kLrnSpace{.axes = LrnAxes, .operands = LrnOperands, .results = LrnResults};
+constexpr SpaceDef kLrnSpace{.axes = LrnAxes, .operands = LrnOperands, .results = OutputIsBox};
 constexpr AttrDef kLrnAttrs[] = {
     {.name = "size", .required = true, .min_int = 1, .max_int = int64_t{1} << 31},
     {.name = "alpha", .kind = AttrKind::kFloat, .default_float = 1e-4},

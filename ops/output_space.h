@@ -15,6 +15,13 @@ inline Status OutputIsBox(const OpView&, const Box& box, std::span<Box> outputs)
   return OkStatus();
 }
 
+// The box has the first axes of the output; the others are whole.
+inline Status OutputBeginsWithBox(const OpView& op, const Box& box, std::span<Box> outputs) {
+  outputs[0] = Box::Whole(op.output(0).dims);
+  for (int i = 0; i < box.rank(); ++i) outputs[0][i] = box[i];
+  return OkStatus();
+}
+
 // All of every input, for the ones that a piece needs whole; the others are overwritten.
 inline void WholeOperands(const OpView& op, std::span<Box> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -1,6 +1,7 @@
 // RotaryEmbedding: pairs of elements of each head are turned by an angle that depends on the token's position.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -94,12 +95,7 @@ Status RotaryOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status RotaryResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kRotarySpace{.axes = RotaryAxes, .operands = RotaryOperands, .results = RotaryResults};
+constexpr SpaceDef kRotarySpace{.axes = RotaryAxes, .operands = RotaryOperands, .results = OutputIsBox};
 constexpr int64_t kMostHeads = int64_t{1} << 31;
 constexpr AttrDef kRotaryAttrs[] = {
     {.name = "num_heads", .min_int = 0, .max_int = kMostHeads},

@@ -109,12 +109,6 @@ Status AffineGridOperands(const OpView& op, const Box& box, std::span<Box> input
   return OkStatus();
 }
 
-Status AffineGridResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  outputs[0].push_back({0, op.output(0).dims.back()});
-  return OkStatus();
-}
-
 // A piece has positions of the whole grid.
 Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
   const auto size = op.Ints("size"), old_begin = op.Ints("piece_begin"), old_whole = op.Ints("whole_size");
@@ -177,18 +171,11 @@ Status RoiAlignOperands(const OpView& op, const Box& box, std::span<Box> inputs)
   return OkStatus();
 }
 
-Status RoiAlignResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = Box::Whole(op.output(0).dims);
-  outputs[0][0] = box[0];
-  outputs[0][1] = box[1];
-  return OkStatus();
-}
-
 // ---- entries --------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kGridSampleSpace{.axes = ParallelOutputAxes, .operands = GridSampleOperands, .results = OutputIsBox};
-constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, AffineGridResults, LocalizeAffineGrid};
-constexpr SpaceDef kRoiAlignSpace{.axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = RoiAlignResults};
+constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, OutputBeginsWithBox, LocalizeAffineGrid};
+constexpr SpaceDef kRoiAlignSpace{.axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = OutputBeginsWithBox};
 
 constexpr std::string_view kModes[] = {"linear", "nearest", "cubic"}, kPaddings[] = {"zeros", "border", "reflection"};
 constexpr std::string_view kPools[] = {"avg", "max"}, kTransforms[] = {"half_pixel", "output_half_pixel"};

@@ -1,6 +1,7 @@
 // Fourier transforms: DFT and STFT. A complex number is the last axis of a tensor, two elements; a real one is one element.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -184,17 +185,10 @@ Status StftOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status StftResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = Box::Whole(op.output(0).dims);
-  outputs[0][0] = box[0];
-  outputs[0][1] = box[1];
-  return OkStatus();
-}
-
 // ---- entries --------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kDftSpace{.axes = DftAxes, .operands = DftOperands, .results = DftResults};
-constexpr SpaceDef kStftSpace{.axes = StftAxes, .operands = StftOperands, .results = StftResults};
+constexpr SpaceDef kStftSpace{.axes = StftAxes, .operands = StftOperands, .results = OutputBeginsWithBox};
 
 constexpr AttrDef kDftAttrs[] = {
     {.name = "inverse", .min_int = 0, .max_int = 1},

@@ -119,13 +119,6 @@ Status Col2ImOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status Col2ImResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = Box::Whole(op.output(0).dims);
-  outputs[0][0] = box[0];
-  outputs[0][1] = box[1];
-  return OkStatus();
-}
-
 Cost CostCol2Im(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   cost.flops = static_cast<double>(op.input(0).elements());
@@ -134,7 +127,7 @@ Cost CostCol2Im(const OpView& op) {
 
 // ---- entries --------------------------------------------------------------------------------------------------------------------
 
-constexpr SpaceDef kCol2ImSpace{.axes = Col2ImAxes, .operands = Col2ImOperands, .results = Col2ImResults};
+constexpr SpaceDef kCol2ImSpace{.axes = Col2ImAxes, .operands = Col2ImOperands, .results = OutputBeginsWithBox};
 
 constexpr AttrDef kMaxUnpoolAttrs[] = {
     {.name = "kernel_shape", .kind = AttrKind::kInts, .required = true, .min_int = 1, .max_int = kMaxWindow, .max_count = kMaxSpace},
