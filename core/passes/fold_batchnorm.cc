@@ -2,19 +2,16 @@
 
 #include <cmath>
 
+#include "core/passes/channel_affine.h"
 #include "ops/node_view.h"
 
 namespace msrt {
 namespace {
 
-// y = scale * (x - mean) / sqrt(var + epsilon) + bias, as factor * x + shift for each channel, in double.
-struct Affine {
-  std::vector<double> factor, shift;
-};
-
 bool IsF32(const ConstTensor* t, int64_t elements) { return t != nullptr && t->dtype == DType::kF32 && t->dims.elements() == elements; }
 
-bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, Affine* out) {
+// y = scale * (x - mean) / sqrt(var + epsilon) + bias, as factor * x + shift for each channel, in double.
+bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, ChannelAffine* out) {
   const ConstTensor* parameters[4];
   for (size_t i = 0; i < 4; ++i) {
     parameters[i] = graph.value(norm.inputs[i + 1]).constant.get();
@@ -30,42 +27,23 @@ bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, Affine* ou
   return true;
 }
 
-// Conv weights are [M, C/g, k...]; those of ConvTranspose [C, M/g, k...], so the output channel depends on the group of the row.
-ConstTensor ScaledWeights(const ConstTensor& w, const Affine& affine, bool transposed, int64_t group) {
-  std::vector<float> scaled(static_cast<size_t>(w.dims.elements()));
-  const auto source = w.As<float>();
-  const int64_t inner = w.dims.product(2, w.dims.rank());
-  const int64_t rows = w.dims[0], columns = w.dims[1];
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const int64_t channel = transposed ? r / (rows / group) * columns + c : r;
-      const double factor = affine.factor[static_cast<size_t>(channel)];
-      for (int64_t i = (r * columns + c) * inner; i < (r * columns + c + 1) * inner; ++i) {
-        scaled[static_cast<size_t>(i)] = static_cast<float>(source[static_cast<size_t>(i)] * factor);
-      }
-    }
-  }
-  return ConstTensor::Floats(w.dims, scaled);
-}
-
 bool FoldOne(Graph* graph, Node* conv, const Node& norm) {
   const bool transposed = conv->op == "ConvTranspose";
   const std::shared_ptr<const ConstTensor> weights = graph->value(conv->inputs[1]).constant;
   if (weights == nullptr || weights->dtype != DType::kF32) return false;
   const int64_t group = NodeView(*graph, *conv).op().Int("group");
   const int64_t channels = transposed ? weights->dims[1] * group : weights->dims[0];
-  Affine affine;
+  ChannelAffine affine;
   if (!AffineOf(*graph, norm, channels, &affine)) return false;
-  std::vector<float> bias(static_cast<size_t>(channels), 0);
-  if (conv->inputs.size() > 2 && conv->inputs[2] != kNoValue) {
-    const ConstTensor* old = graph->value(conv->inputs[2]).constant.get();
-    if (!IsF32(old, channels)) return false;
-    bias.assign(old->As<float>().begin(), old->As<float>().end());
-  }
-  for (size_t c = 0; c < bias.size(); ++c) bias[c] = static_cast<float>(bias[c] * affine.factor[c] + affine.shift[c]);
+  const bool has_bias = conv->inputs.size() > 2 && conv->inputs[2] != kNoValue;
+  const ConstTensor* old = has_bias ? graph->value(conv->inputs[2]).constant.get() : nullptr;
+  if (has_bias && !IsF32(old, channels)) return false;
+  auto scaled = ScaledWeights(*weights, affine.factor, transposed ? WeightDim::kInner : WeightDim::kOuter, group);
+  auto bias = ScaledBias(old, affine);
+  if (!scaled || !bias) return false;
   conv->inputs.resize(3, kNoValue);
-  conv->inputs[1] = graph->AddConstant(conv->name + ".folded_weight", ScaledWeights(*weights, affine, transposed, group));
-  conv->inputs[2] = graph->AddConstant(conv->name + ".folded_bias", ConstTensor::Floats({channels}, bias));
+  conv->inputs[1] = graph->AddConstant(conv->name + ".folded_weight", *std::move(scaled));
+  conv->inputs[2] = graph->AddConstant(conv->name + ".folded_bias", *std::move(bias));
   conv->outputs[0] = norm.outputs[0];
   return true;
 }

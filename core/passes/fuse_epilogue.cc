@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/passes/rewrite.h"
 #include "ops/activation.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
@@ -40,12 +41,6 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
     e->bias = node.inputs[2];
   }
   return true;
-}
-
-// Dims that are known to be equal: numbers or the same symbol.
-bool ProvenEqual(const Type& a, const Type& b) {
-  return a.dtype == b.dtype && a.rank_known && b.rank_known && a.dims == b.dims &&
-         std::none_of(a.dims.begin(), a.dims.end(), [](int64_t d) { return d == kUnknownDim; });
 }
 
 // The other operand of an Add as a bias: one number for each channel (convolution) or a constant that broadcasts to the

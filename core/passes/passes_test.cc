@@ -1,70 +1,20 @@
 // What each pass does to a graph, and that results stay what they were.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <random>
-
 #include "core/passes/fold_batchnorm.h"
 #include "core/passes/fold_constants.h"
 #include "core/passes/fuse_epilogue.h"
 #include "core/passes/merge_common.h"
+#include "core/passes/passes_testing.h"
 #include "core/passes/remove_dead.h"
-#include "delegates/builtin.h"
-#include "ops/builder.h"
-#include "tests/conformance/op_case.h"
-#include "tests/conformance/pipeline.h"
 
 namespace msrt {
 namespace {
 
-const PassContext kContext{.evaluator = &BuiltinEvaluator()};
-
-// A module under construction whose every node must be right.
-struct Net {
-  Module module;
-  GraphBuilder builder;
-  std::mt19937 random{5};
-
-  Net() : module(EmptyModule()), builder(&module.graphs[0]) {}
-  Graph& graph() { return module.graphs[0]; }
-  static Module EmptyModule() {
-    Module m;
-    m.graphs.emplace_back().name = "main";
-    m.entries = {0};
-    return m;
-  }
-  ValueId Input(const char* name, Dims dims) { return graph().AddInput(name, Type::Tensor(DType::kF32, dims)); }
-  ConstTensor Random(Dims dims, float low = -1, float high = 1) {
-    std::uniform_real_distribution<float> uniform(low, high);
-    std::vector<float> values(static_cast<size_t>(dims.elements()));
-    for (float& v : values) v = uniform(random);
-    return ConstTensor::Floats(dims, values);
-  }
-  ValueId Weight(Dims dims, float low = -1, float high = 1) {
-    return graph().AddConstant(StrCat("w", graph().value_count()), Random(dims, low, high));
-  }
-  ValueId Op(const char* op, std::vector<ValueId> inputs, AttrList attrs = {}) {
-    auto out = builder.Add(op, StrCat(op, graph().nodes.size()), std::move(inputs), std::move(attrs));
-    EXPECT_TRUE(out.ok()) << out.status().message();
-    return out.ok() ? *out : kNoValue;
-  }
-  std::vector<std::string> Ops() {
-    std::vector<std::string> names;
-    for (const Node& n : graph().nodes) names.push_back(OpName(n));
-    return names;
-  }
-};
-
-using Names = std::vector<std::string>;
-
-// The outputs with all passes on are those with none, to float rounding.
-void ExpectSameResults(const Module& module, const std::vector<ConstTensor>& inputs) {
-  const auto plain = testing::RunModule(module, inputs, {"reference"}, {"all"});
-  const auto optimised = testing::RunModule(module, inputs, {"reference"});
-  ASSERT_TRUE(plain.ok()) << plain.status().message();
-  ASSERT_TRUE(optimised.ok()) << optimised.status().message();
-  for (size_t i = 0; i < plain->size(); ++i) EXPECT_EQ(testing::Difference((*optimised)[i], (*plain)[i], 1e-5, 1e-5), "");
-}
+using testing::ExpectSameResults;
+using testing::kContext;
+using testing::Names;
+using testing::Net;
 
 AttrList Pads(int64_t pad) { return {{"pads", std::vector<int64_t>{pad, pad, pad, pad}}}; }
 
@@ -82,7 +32,7 @@ TEST(FoldConstants, FoldsChainsAndShapesWithinTheBudget) {
   Net large;
   const ValueId big = large.Op("Expand", {large.Weight({1})}, {{"shape", std::vector<int64_t>{1000, 1000}}});
   large.graph().outputs = {big};
-  const PassContext small_budget{.evaluator = &BuiltinEvaluator(), .fold_budget_bytes = 1000};
+  const PassContext small_budget{.evaluator = kContext.evaluator, .fold_budget_bytes = 1000};
   ASSERT_TRUE(FoldConstants(small_budget, &large.graph()).ok());
   EXPECT_EQ(large.Ops(), Names{"Expand"});
 }
@@ -95,7 +45,7 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
     module.graphs.push_back(net.graph());
   }
   FoldBudget budget{.bytes = 3 * 4000};
-  const PassContext context{.evaluator = &BuiltinEvaluator(), .folding = &budget};
+  const PassContext context{.evaluator = kContext.evaluator, .folding = &budget};
   for (Graph& graph : module.graphs) ASSERT_TRUE(FoldConstants(context, &graph).ok());
   size_t left = 0;
   for (const Graph& graph : module.graphs) left += graph.nodes.size();
@@ -105,7 +55,7 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
   const ValueId w = product.Weight({100, 100});
   product.graph().outputs = {product.Op("MatMul", {w, w})};
   FoldBudget little_time{.work = 1e6};
-  ASSERT_TRUE(FoldConstants({.evaluator = &BuiltinEvaluator(), .folding = &little_time}, &product.graph()).ok());
+  ASSERT_TRUE(FoldConstants({.evaluator = kContext.evaluator, .folding = &little_time}, &product.graph()).ok());
   EXPECT_EQ(product.Ops(), Names{"MatMul"});
 }
 

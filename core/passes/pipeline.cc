@@ -2,20 +2,39 @@
 #include <algorithm>
 
 #include "core/base/clock.h"
+#include "core/passes/eliminate_moves.h"
 #include "core/passes/fold_batchnorm.h"
 #include "core/passes/fold_constants.h"
+#include "core/passes/fold_pad.h"
+#include "core/passes/fold_scale.h"
+#include "core/passes/fold_shapes.h"
 #include "core/passes/fuse_epilogue.h"
 #include "core/passes/merge_common.h"
 #include "core/passes/pass.h"
+#include "core/passes/recognize_activations.h"
+#include "core/passes/recognize_attention.h"
+#include "core/passes/recognize_norms.h"
 #include "core/passes/remove_dead.h"
 #include "ops/validate.h"
 
 namespace msrt {
 namespace {
 
+// What makes graphs smaller and alike comes first, so that patterns are found; what a chain means is recognised before its parts are folded
+// into their neighbours; epilogues are fused last, from what is left.
 constexpr PassInfo kPasses[] = {
-    {"fold_constants", FoldConstants}, {"merge_common", MergeCommon}, {"fold_batchnorm", FoldBatchNorm},
-    {"fuse_epilogue", FuseEpilogue},   {"remove_dead", RemoveDead},
+    {"fold_shapes", FoldShapes},
+    {"fold_constants", FoldConstants},
+    {"merge_common", MergeCommon},
+    {"eliminate_moves", EliminateMoves},
+    {"fold_batchnorm", FoldBatchNorm},
+    {"recognize_norms", RecognizeNorms},
+    {"recognize_activations", RecognizeActivations},
+    {"recognize_attention", RecognizeAttention},
+    {"fold_pad", FoldPad},
+    {"fold_scale", FoldScale},
+    {"fuse_epilogue", FuseEpilogue},
+    {"remove_dead", RemoveDead},
 };
 
 Status CheckNames(const std::vector<std::string>& disabled) {

@@ -77,10 +77,9 @@ class FallbackRun {
     std::vector<TensorView> inputs(args.inputs.begin(), args.inputs.end()), outputs(args.outputs.begin(), args.outputs.end());
     MakePlain(input_offsets_, scratch, inputs);
     MakePlain(output_offsets_, scratch, outputs);
-    before_.Run(args.inputs, args.outputs, scratch);
+    MSRT_RETURN_IF_ERROR(before_.Run(args.inputs, args.outputs, scratch, args.parallel));
     MSRT_RETURN_IF_ERROR(fallback_->Evaluate(op, inputs, outputs));
-    after_.Run(args.inputs, args.outputs, scratch);
-    return OkStatus();
+    return after_.Run(args.inputs, args.outputs, scratch, args.parallel);
   }
 
  private:
@@ -152,8 +151,7 @@ class Bound final : public BoundKernel {
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));
       }
-      v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch));
-      return OkStatus();
+      return v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel);
     } catch (const dnnl::error& error) {
       return FromError(error, op);
     }

@@ -19,7 +19,7 @@ const Rule* FindRule(const OpView& op) {
       onednn::BinaryRules,      onednn::EltwiseRules,
       onednn::SoftmaxRules,     onednn::NormalizationRules,
       onednn::ReductionRules,   onednn::ResamplingRules,
-      onednn::ConcatRules,
+      onednn::ConcatRules,      onednn::AttentionRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -33,7 +33,8 @@ const Rule* FindRule(const OpView& op) {
 std::string TypeRefusal(const NodeInfo& node) {
   const auto check = [](const Type& declared, const Type& typical) -> std::string {
     if (!declared.is_tensor() || !declared.rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
-    if (!IsFloat(declared.dtype)) return kIndexTypes.Has(declared.dtype) ? std::string() : StrCat("elements of type ", declared.dtype);
+    const bool admitted = kIndexTypes.Has(declared.dtype) || declared.dtype == DType::kBool;  // indices, shapes, masks
+    if (!IsFloat(declared.dtype)) return admitted ? std::string() : StrCat("elements of type ", declared.dtype);
     if (declared.dtype == DType::kF32) return {};
     return StrCat("elements of type ", declared.dtype, ": oneDNN 3 has fast kernels on AVX2 for f32 only");
   };

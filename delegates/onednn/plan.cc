@@ -22,7 +22,7 @@ size_t Plan::Reserve(size_t bytes) {
 
 void Plan::Append(dnnl::primitive primitive, const memory::desc& scratchpad, std::vector<Argument> arguments) {
   scratchpad_ = std::max(scratchpad_, scratchpad.get_size());
-  steps_.push_back({std::move(primitive), std::move(arguments), scratchpad});
+  steps_.push_back({std::move(primitive), std::move(arguments), scratchpad, nullptr});
 }
 
 void Plan::AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc) {
@@ -39,25 +39,31 @@ std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
   };
   for (const Step& step : steps_) {
     for (const Argument& a : step.arguments) add(a.id, a.desc);
-    if (step.scratchpad.get_size() > 0) add(DNNL_ARG_SCRATCHPAD, step.scratchpad);
+    if (step.has_scratchpad()) add(DNNL_ARG_SCRATCHPAD, step.scratchpad);
   }
   return handles;
 }
 
-void Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch) const {
+Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch, ParallelFor& parallel) const {
   std::unique_ptr<Handles> handles(spare_.exchange(nullptr, std::memory_order_acq_rel));
   if (handles == nullptr) handles = MakeHandles();
   size_t at = 0;
   const auto set = [&](void* data) { handles->memories[at++].set_data_handle(data); };
+  Status status;
   for (const Step& step : steps_) {
+    if (step.loop) {
+      status = step.loop({inputs, outputs, scratch, parallel});
+      if (!status.ok()) break;
+      continue;
+    }
     const size_t first = at;
     for (const Argument& a : step.arguments) {
       switch (a.place.kind) {
         case Place::kInput:
-          set(inputs[a.place.number].data);
+          set(static_cast<std::byte*>(inputs[a.place.number].data) + a.place.offset);
           break;
         case Place::kOutput:
-          set(outputs[a.place.number].data);
+          set(static_cast<std::byte*>(outputs[a.place.number].data) + a.place.offset);
           break;
         case Place::kScratch:
           set(scratch + a.place.number);
@@ -67,7 +73,7 @@ void Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> o
           break;
       }
     }
-    if (step.scratchpad.get_size() > 0) set(scratch + reserved_);
+    if (step.has_scratchpad()) set(scratch + reserved_);
     dnnl::error::wrap_c_api(dnnl_primitive_execute(step.primitive.get(), handles->stream.get(), static_cast<int>(at - first),
                                                    handles->arguments.data() + first),
                             "could not execute a primitive");
@@ -75,6 +81,7 @@ void Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> o
   Handles* mine = handles.release();
   Handles* expected = nullptr;
   if (!spare_.compare_exchange_strong(expected, mine, std::memory_order_acq_rel)) delete mine;
+  return status;
 }
 
 }  // namespace msrt::onednn

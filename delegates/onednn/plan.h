@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <vector>
 
+#include "core/base/parallel_for.h"
 #include "core/graph/tensor.h"
 #include "delegates/onednn/library.h"
 
@@ -14,9 +16,10 @@ struct Place {
   enum Kind : uint8_t { kInput, kOutput, kScratch, kFixed } kind;
   size_t number = 0;           // of the input or output; byte offset into scratch memory
   const void* data = nullptr;  // kFixed: packed weights and constants, which outlive the plan
+  size_t offset = 0;           // bytes into the input or output
 
-  static Place Input(size_t i) { return {kInput, i}; }
-  static Place Output(size_t i) { return {kOutput, i}; }
+  static Place Input(size_t i, size_t offset = 0) { return {kInput, i, nullptr, offset}; }
+  static Place Output(size_t i, size_t offset = 0) { return {kOutput, i, nullptr, offset}; }
   static Place Scratch(size_t offset) { return {kScratch, offset}; }
   static Place Fixed(const void* data) { return {kFixed, 0, data}; }
 };
@@ -26,6 +29,14 @@ struct Argument {
   Place place;
   memory::desc desc;
 };
+
+// What a loop of our own between primitives works on.
+struct LoopArgs {
+  std::span<const TensorView> inputs, outputs;
+  std::byte* scratch;
+  ParallelFor& parallel;
+};
+using Loop = std::function<Status(const LoopArgs&)>;
 
 class Plan {
  public:
@@ -44,17 +55,21 @@ class Plan {
   // Appends a copy from one form to another.
   void AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc);
 
+  void AddLoop(Loop loop) { steps_.push_back({{}, {}, {}, std::move(loop)}); }
+
   bool empty() const { return steps_.empty(); }
   size_t primitives() const { return steps_.size(); }
   size_t scratch_bytes() const { return reserved_ + scratchpad_; }
   // `scratch` has scratch_bytes(). May be called from several threads at once. Throws dnnl::error.
-  void Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch) const;
+  Status Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch, ParallelFor& parallel) const;
 
  private:
   struct Step {
     dnnl::primitive primitive;
     std::vector<Argument> arguments;
     memory::desc scratchpad;
+    Loop loop;  // in place of a primitive
+    bool has_scratchpad() const { return !loop && scratchpad.get_size() > 0; }
   };
   // The library's handles of one running call. Making them costs half a microsecond each, setting their pointers almost nothing;
   // so each plan keeps one set for the next call, and a second call at the same time makes its own.

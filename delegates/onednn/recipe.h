@@ -82,5 +82,6 @@ std::span<const Rule> EltwiseRules();
 std::span<const Rule> BinaryRules();
 std::span<const Rule> ResamplingRules();
 std::span<const Rule> ConcatRules();
+std::span<const Rule> AttentionRules();
 
 }  // namespace msrt::onednn

@@ -1,0 +1,285 @@
+#include "core/passes/eliminate_moves.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/passes/rewrite.h"
+#include "ops/infer.h"
+#include "ops/node_view.h"
+
+namespace msrt {
+namespace {
+
+constexpr int kRounds = 4;      // of the whole pass; what is left then is left
+constexpr int kLookAhead = 16;  // nodes between two Transposes
+
+using Perm = std::vector<int>;
+
+// ---- nodes that do nothing ------------------------------------------------------------------------------------------------------
+
+bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
+  return list && std::all_of(list->begin(), list->end(), [&](int64_t v) { return v == value; });
+}
+
+// Its output is its first input, element by element.
+bool DoesNothing(const Rewriter& r, const Node& node) {
+  if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+  if (node.op == "Identity") return true;
+  const NodeView view(r.graph(), node);
+  const OpView& op = view.op();
+  if (node.op == "Cast") return op.Dtype("to") == op.input(0).dtype;
+  if (node.op == "Concat") return node.inputs.size() == 1;
+  // The other ops keep the order of elements, or do so under the conditions below, so nothing happens if all dims stay.
+  if (!ProvenEqual(op.input(0), op.output(0))) return false;
+  if (node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" || node.op == "Flatten" || node.op == "Expand") return true;
+  if (node.op == "Slice") return AllAre(IntsAttrOrInput(op, "steps", 4), 1);
+  if (node.op == "Tile") return AllAre(IntsAttrOrInput(op, "repeats", 1), 1);
+  return node.op == "Pad" && AllAre(IntsAttrOrInput(op, "pads", 1), 0);
+}
+
+// ---- views ----------------------------------------------------------------------------------------------------------------------
+
+bool IsView(const Node& node) { return node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" || node.op == "Flatten"; }
+
+// The attributes of a Reshape between two types of equally many elements, as far as they can be written down: dims that the run decides are
+// copied from the same place, and one more may be inferred.
+std::optional<AttrList> ReshapeAttrs(const Type& in, const Type& out) {
+  if (!in.rank_known || !out.rank_known) return std::nullopt;
+  std::vector<int64_t> shape(out.dims.begin(), out.dims.end());
+  if (out.dims.known()) return AttrList{{"shape", std::move(shape)}, {"allowzero", int64_t{1}}};
+  bool inferred = false;
+  for (int i = 0; i < out.rank(); ++i) {
+    int64_t& d = shape[static_cast<size_t>(i)];
+    if (d == 0) return std::nullopt;
+    if (IsKnown(d)) continue;
+    if (i < in.rank() && ProvenEqual(in.dims[i], d)) {
+      d = 0;
+    } else if (inferred) {
+      return std::nullopt;
+    } else {
+      d = -1;
+      inferred = true;
+    }
+  }
+  return AttrList{{"shape", std::move(shape)}};
+}
+
+// Squeeze and Unsqueeze of the same axes undo each other, whatever the other dims are.
+bool Undoes(const Rewriter& r, const Node& second, const Node& first) {
+  if (!(first.op == "Squeeze" && second.op == "Unsqueeze") && !(first.op == "Unsqueeze" && second.op == "Squeeze")) return false;
+  const NodeView a(r.graph(), first), b(r.graph(), second);
+  const auto first_axes = IntsAttrOrInput(a.op(), "axes", 1), second_axes = IntsAttrOrInput(b.op(), "axes", 1);
+  return first_axes && second_axes && !first_axes->empty() && *first_axes == *second_axes;
+}
+
+bool SimplifyView(Rewriter* r, size_t n) {
+  const Node& node = r->node(n);
+  const auto p = r->Producer(node.inputs[0]);
+  if (!p || !r->IsLive(*p) || !IsView(r->node(*p))) return false;
+  const ValueId x = r->node(*p).inputs[0];
+  if (Undoes(*r, node, r->node(*p)) || ProvenEqual(r->type(x), r->type(node.outputs[0]))) {
+    if (r->Forward(n, x)) return true;
+  }
+  auto attrs = ReshapeAttrs(r->type(x), r->type(node.outputs[0]));
+  return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
+}
+
+// ---- transposes -----------------------------------------------------------------------------------------------------------------
+
+// Empty where the rank is not known.
+Perm PermOf(const Rewriter& r, const Node& node) {
+  const NodeView view(r.graph(), node);
+  const auto perm = view.op().Ints("perm");
+  Perm result(perm.begin(), perm.end());
+  if (!perm.empty() || !view.op().input(0).rank_known) return result;
+  result.resize(static_cast<size_t>(view.op().input(0).rank()));
+  std::iota(result.rbegin(), result.rend(), 0);
+  return result;
+}
+
+AttrList PermAttr(const Perm& perm) { return {{"perm", std::vector<int64_t>(perm.begin(), perm.end())}}; }
+
+bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
+
+// Only dims of 1 change places, so the elements stay where they are.
+bool MovesOnlyOnes(const Type& in, const Perm& perm) {
+  int last = -1;
+  for (int from : perm) {
+    if (in.dims[from] == 1) continue;
+    if (from < last) return false;
+    last = from;
+  }
+  return true;
+}
+
+// Where each dim of `to` stands in `from`, if the two differ in dims of 1 only; -1 for a 1 that `from` does not have.
+std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
+  if (!from.rank_known || !to.rank_known) return std::nullopt;
+  Perm origin(static_cast<size_t>(to.rank()), -1);
+  int at = 0;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (to.dims[i] == 1) continue;
+    while (at < from.rank() && from.dims[at] == 1) ++at;
+    if (at == from.rank() || !ProvenEqual(from.dims[at], to.dims[i])) return std::nullopt;
+    origin[static_cast<size_t>(i)] = at++;
+  }
+  while (at < from.rank() && from.dims[at] == 1) ++at;
+  return at == from.rank() ? std::optional(origin) : std::nullopt;
+}
+
+// Transpose, a Reshape that only adds or drops dims of 1, Transpose: the two Transposes become one, and the Reshape comes last.
+bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
+  const auto view = r->Producer(r->node(n).inputs[0], "Reshape");
+  if (!view || r->uses(r->node(n).inputs[0]) != 1) return false;
+  const ValueId x = r->node(*view).inputs[0], reshaped = r->node(*view).outputs[0];
+  const auto before = r->Producer(x, "Transpose");
+  const auto origin = before ? WithoutOnes(r->type(x), r->type(reshaped)) : std::nullopt;
+  if (!origin) return false;
+  // The dims of x in their new order, those of 1 first.
+  Perm moved;
+  for (int i = 0; i < r->type(x).rank(); ++i) {
+    if (std::find(origin->begin(), origin->end(), i) == origin->end()) moved.push_back(i);
+  }
+  for (int from : perm) {
+    if ((*origin)[static_cast<size_t>(from)] >= 0) moved.push_back((*origin)[static_cast<size_t>(from)]);
+  }
+  const Perm first = PermOf(*r, r->node(*before));
+  Perm both;
+  for (int from : moved) both.push_back(first[static_cast<size_t>(from)]);
+  Type between = r->type(x);
+  for (size_t i = 0; i < moved.size(); ++i) between.dims[static_cast<int>(i)] = r->type(x).dims[moved[i]];
+  auto attrs = ReshapeAttrs(between, r->type(r->node(n).outputs[0]));
+  if (!attrs) return false;
+  const ValueId turned = r->Add(n, "Transpose", {r->node(*before).inputs[0]}, PermAttr(both));
+  return turned != kNoValue && r->Replace(n, "Reshape", {turned}, *std::move(attrs));
+}
+
+bool SimplifyTranspose(Rewriter* r, size_t n) {
+  const ValueId x = r->node(n).inputs[0], y = r->node(n).outputs[0];
+  const Perm perm = PermOf(*r, r->node(n));
+  if (perm.empty() || !r->type(x).rank_known) return false;
+  if (IsIdentity(perm)) return r->Forward(n, x);
+  if (const auto p = r->Producer(x, "Transpose")) {
+    const Perm before = PermOf(*r, r->node(*p));
+    if (before.size() != perm.size()) return false;
+    Perm both;
+    for (int from : perm) both.push_back(before[static_cast<size_t>(from)]);
+    const ValueId source = r->node(*p).inputs[0];
+    if (IsIdentity(both) && r->Forward(n, source)) return true;
+    return r->Replace(n, "Transpose", {source}, PermAttr(both));
+  }
+  if (!MovesOnlyOnes(r->type(x), perm)) return JoinAcrossReshape(r, n, perm);
+  auto attrs = ReshapeAttrs(r->type(x), r->type(y));
+  return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
+}
+
+// ---- transposes behind elementwise nodes ----------------------------------------------------------------------------------------
+
+// The inputs of an elementwise node before a Transpose that all of them share.
+struct Pushed {
+  Perm perm;
+  std::vector<ValueId> inputs;  // constants as they are
+  int transposes = 0;
+};
+
+bool IsElementwise(const Rewriter& r, size_t n) {
+  if (!r.IsLive(n)) return false;
+  const Node& node = r.node(n);
+  const auto attrs = node.def->attrs;
+  return (node.def->traits & kElementwise) != 0 && node.outputs.size() == 1 &&
+         std::none_of(attrs.begin(), attrs.end(), [](const AttrDef& a) { return a.name == "axis"; });
+}
+
+// A constant that looks the same from all sides, or has one dim only, which can be put elsewhere without moving data.
+bool IsLine(const ConstTensor& t) {
+  return std::count_if(t.dims.begin(), t.dims.end(), [](int64_t d) { return d != 1; }) <= 1;
+}
+
+std::optional<Pushed> InputsBeforeTranspose(const Rewriter& r, const Node& node) {
+  Pushed pushed;
+  for (ValueId v : node.inputs) {
+    if (v == kNoValue) {
+      pushed.inputs.push_back(v);
+      continue;
+    }
+    if (const ConstTensor* c = r.constant(v)) {
+      if (!IsLine(*c)) return std::nullopt;
+      pushed.inputs.push_back(v);
+      continue;
+    }
+    const auto p = r.Producer(v, "Transpose");
+    if (!p || r.uses(v) != 1) return std::nullopt;
+    const Perm perm = PermOf(r, r.node(*p));
+    if (perm.empty() || (!pushed.perm.empty() && perm != pushed.perm)) return std::nullopt;
+    pushed.perm = perm;
+    pushed.inputs.push_back(r.node(*p).inputs[0]);
+    ++pushed.transposes;
+  }
+  for (ValueId v : node.inputs) {
+    if (v != kNoValue && r.type(v).rank() > static_cast<int>(pushed.perm.size())) return std::nullopt;
+  }
+  return pushed.transposes == 0 ? std::nullopt : std::optional(std::move(pushed));
+}
+
+// Whether the only way from `v` on leads through elementwise nodes with constants to a Transpose.
+bool LeadsToTranspose(const Rewriter& r, ValueId v) {
+  for (int i = 0; i < kLookAhead; ++i) {
+    const auto user = r.SoleUser(v);
+    if (!user) return false;
+    if (r.Is(*user, "Transpose")) return true;
+    if (!IsElementwise(r, *user)) return false;
+    for (ValueId other : r.node(*user).inputs) {
+      if (other != v && other != kNoValue && (r.constant(other) == nullptr || !IsLine(*r.constant(other)))) return false;
+    }
+    v = r.node(*user).outputs[0];
+  }
+  return false;
+}
+
+// The constant as it must be before the Transpose.
+ValueId Turned(Rewriter* r, ValueId v, const Perm& perm) {
+  const ConstTensor* c = r->constant(v);
+  if (c->dims.elements() == 1) return v;
+  ConstTensor turned = *c;
+  turned.dims = Dims::Filled(static_cast<int>(perm.size()), 1);
+  const int lead = turned.dims.rank() - c->dims.rank();
+  for (int i = 0; i < c->dims.rank(); ++i) turned.dims[perm[static_cast<size_t>(lead + i)]] = c->dims[i];
+  return r->AddConstant(StrCat(r->graph().value(v).name, ".turned"), std::move(turned));
+}
+
+bool PushTransposeBehind(Rewriter* r, size_t n) {
+  if (!IsElementwise(*r, n)) return false;
+  const auto pushed = InputsBeforeTranspose(*r, r->node(n));
+  if (!pushed || (pushed->transposes < 2 && !LeadsToTranspose(*r, r->node(n).outputs[0]))) return false;
+  std::vector<ValueId> inputs = pushed->inputs;
+  for (ValueId& v : inputs) {
+    if (v != kNoValue && r->constant(v) != nullptr) v = Turned(r, v, pushed->perm);
+  }
+  const Node node = r->node(n);
+  const ValueId before = r->Add(n, node.op, std::move(inputs), node.attrs);
+  return before != kNoValue && r->Replace(n, "Transpose", {before}, PermAttr(pushed->perm));
+}
+
+bool Simplify(Rewriter* r, size_t n) {
+  if (!r->IsLive(n) || r->node(n).outputs.size() != 1) return false;
+  const Node& node = r->node(n);
+  if (DoesNothing(*r, node) && r->Forward(n, node.inputs[0])) return true;
+  if (IsView(node)) return SimplifyView(r, n);
+  if (node.op == "Transpose") return SimplifyTranspose(r, n);
+  return PushTransposeBehind(r, n);
+}
+
+}  // namespace
+
+Status EliminateMoves(const PassContext& context, Graph* graph) {
+  for (int round = 0; round < kRounds; ++round) {
+    Rewriter r(context, graph);
+    bool any = false;
+    const size_t count = r.node_count();
+    for (size_t n = 0; n < count; ++n) any |= Simplify(&r, n);
+    if (!any) break;
+  }
+  return OkStatus();
+}
+
+}  // namespace msrt

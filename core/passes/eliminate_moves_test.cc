@@ -1,0 +1,157 @@
+// Moves that cancel go, moves that do something stay, and outputs keep their names.
+#include "core/passes/eliminate_moves.h"
+
+#include <gtest/gtest.h>
+
+#include "core/passes/passes_testing.h"
+
+namespace msrt::testing {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+AttrList Perm(Shape perm) { return {{"perm", std::move(perm)}}; }
+AttrList To(Shape shape) { return {{"shape", std::move(shape)}}; }
+AttrList Axes(Shape axes) { return {{"axes", std::move(axes)}}; }
+
+Names After(Net* net, const std::vector<ConstTensor>& inputs) { return OpsAfter(EliminateMoves, net, inputs); }
+
+TEST(EliminateMoves, NodesThatDoNothing) {
+  Net net;
+  ValueId v = net.Op("Neg", {net.Input("x", {2, 3})});
+  v = net.Op("Identity", {v});
+  v = net.Op("Cast", {v}, {{"to", DType::kF32}});
+  v = net.Op("Concat", {v}, {{"axis", int64_t{0}}});
+  v = net.Op("Slice", {v}, {{"starts", Shape{0, 0}}, {"ends", Shape{2, 100}}});
+  v = net.Op("Expand", {v}, To({1, 3}));
+  v = net.Op("Tile", {v}, {{"repeats", Shape{1, 1}}});
+  v = net.Op("Pad", {v}, {{"pads", Shape{0, 0, 0, 0}}});
+  v = net.Op("Reshape", {v}, To({2, 3}));
+  net.graph().outputs = {net.Op("Abs", {v})};
+  EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Neg", "Abs"}));
+}
+
+TEST(EliminateMoves, NodesThatDoSomething) {
+  Net net;
+  const ValueId x = net.Input("x", {2, 3});
+  const ValueId reversed = net.Op("Slice", {x}, {{"starts", Shape{-1}}, {"ends", Shape{-100}}, {"axes", Shape{0}}, {"steps", Shape{-1}}});
+  const ValueId grown = net.Op("Expand", {x}, To({2, 2, 3}));
+  const ValueId cast = net.Op("Cast", {x}, {{"to", DType::kF64}});
+  net.graph().outputs = {reversed, grown, cast};
+  EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Slice", "Expand", "Cast"}));
+}
+
+TEST(EliminateMoves, OutputsAndInputsKeepTheirNames) {
+  Net net;
+  const ValueId x = net.Input("x", {2});
+  const ValueId direct = net.Op("Identity", {x});  // between an input and an output: it stays
+  const ValueId made = net.Op("Neg", {x});
+  const ValueId renamed = net.Op("Identity", {made});
+  const ValueId used = net.Op("Abs", {made});
+  net.graph().outputs = {direct, renamed, used};
+  EXPECT_EQ(After(&net, {net.Random({2})}), (Names{"Identity", "Neg", "Abs"}));
+
+  Net twice;  // both have names to keep
+  const ValueId first = twice.Op("Neg", {twice.Input("x", {2})});
+  twice.graph().outputs = {first, twice.Op("Identity", {first})};
+  EXPECT_EQ(After(&twice, {twice.Random({2})}), (Names{"Neg", "Identity"}));
+}
+
+TEST(EliminateMoves, TransposesCancelOrJoin) {
+  Net net;
+  const ValueId x = net.Input("x", {2, 3, 4});
+  const ValueId there = net.Op("Transpose", {x}, Perm({2, 0, 1}));
+  const ValueId back = net.Op("Transpose", {there}, Perm({1, 2, 0}));
+  const ValueId further = net.Op("Transpose", {there}, Perm({0, 2, 1}));
+  net.graph().outputs = {net.Op("Neg", {back}), net.Op("Neg", {further})};
+  EXPECT_EQ(After(&net, {net.Random({2, 3, 4})}), (Names{"Transpose", "Neg", "Neg"}));
+}
+
+TEST(EliminateMoves, TransposeOfOnesIsAReshape) {
+  Net net;
+  const ValueId x = net.Input("x", {1, net.module.SymbolFor("n"), 1, 5});
+  net.graph().outputs = {net.Op("Transpose", {x}, Perm({1, 2, 3, 0}))};
+  EXPECT_EQ(After(&net, {net.Random({1, 4, 1, 5})}), Names{"Reshape"});
+
+  Net real;
+  const ValueId y = real.Input("x", {1, kUnknownDim, 5});  // the open dim may be more than 1
+  real.graph().outputs = {real.Op("Transpose", {y}, Perm({0, 2, 1}))};
+  EXPECT_EQ(After(&real, {real.Random({1, 4, 5})}), Names{"Transpose"});
+}
+
+TEST(EliminateMoves, ChainsOfViewsAreOne) {
+  Net net;
+  const ValueId x = net.Input("x", {kUnknownDim, 6, 4});
+  ValueId v = net.Op("Reshape", {x}, To({0, 24}));
+  v = net.Op("Unsqueeze", {v}, Axes({1}));
+  v = net.Op("Reshape", {v}, To({-1, 3, 8}));
+  net.graph().outputs = {v, net.Op("Squeeze", {net.Op("Unsqueeze", {net.Op("Neg", {x})}, Axes({-1}))}, Axes({-1}))};
+  EXPECT_EQ(After(&net, {net.Random({2, 6, 4})}), (Names{"Reshape", "Neg"}));
+
+  Net open;  // the second copies a dim of the first that x does not have there
+  const ValueId y = open.Input("x", {kUnknownDim, kUnknownDim, 4});
+  const ValueId flat = open.Op("Reshape", {y}, To({-1, 2}));
+  open.graph().outputs = {open.Op("Reshape", {flat}, To({0, 2, 1}))};
+  EXPECT_EQ(After(&open, {open.Random({3, 5, 4})}), Names{"Reshape"});
+
+  Net two;  // two dims that only the run knows: nothing can be written down
+  const ValueId z = two.Input("x", {kUnknownDim, kUnknownDim, 4});
+  const ValueId shape = two.graph().AddInput("shape", Type::Tensor(DType::kI64, {2}));
+  two.graph().outputs = {two.Op("Unsqueeze", {two.Op("Reshape", {z, shape})}, Axes({0}))};
+  EXPECT_EQ(After(&two, {two.Random({3, 2, 4}), ConstTensor::Int64s(Shape{4, 6})}), (Names{"Reshape", "Unsqueeze"}));
+}
+
+TEST(EliminateMoves, TransposesMeetBehindElementwiseNodes) {
+  Net net;
+  const ValueId x = net.Input("x", {1, 4, 5, 3});
+  ValueId v = net.Op("Transpose", {x}, Perm({0, 3, 1, 2}));
+  v = net.Op("Relu", {net.Op("Mul", {net.Op("Add", {v, net.Weight({3, 1, 1})}), net.Scalar(2)})});
+  v = net.Op("Clip", {v, kNoValue, net.Scalar(0.7)});
+  net.graph().outputs = {net.Op("Transpose", {v}, Perm({0, 2, 3, 1}))};
+  EXPECT_EQ(After(&net, {net.Random({1, 4, 5, 3})}), (Names{"Add", "Mul", "Relu", "Clip"}));
+
+  Net sum;  // two become one
+  const ValueId a = sum.Op("Transpose", {sum.Input("a", {2, 3})}), b = sum.Op("Transpose", {sum.Input("b", {2, 3})});
+  sum.graph().outputs = {sum.Op("Add", {a, b})};
+  EXPECT_EQ(After(&sum, {sum.Random({2, 3}), sum.Random({2, 3})}), (Names{"Add", "Transpose"}));
+}
+
+TEST(EliminateMoves, TransposesStayWhereNothingIsGained) {
+  Net alone;
+  alone.graph().outputs = {alone.Op("Relu", {alone.Op("Transpose", {alone.Input("x", {2, 3})})})};
+  EXPECT_EQ(After(&alone, {alone.Random({2, 3})}), (Names{"Transpose", "Relu"}));
+
+  Net shared;  // the value in between is an output
+  const ValueId relu = shared.Op("Relu", {shared.Op("Transpose", {shared.Input("x", {2, 3})})});
+  shared.graph().outputs = {relu, shared.Op("Transpose", {relu})};
+  EXPECT_EQ(After(&shared, {shared.Random({2, 3})}), (Names{"Transpose", "Relu", "Transpose"}));
+
+  Net other;  // different orders
+  const ValueId a = other.Op("Transpose", {other.Input("a", {2, 2, 2})}, Perm({0, 2, 1}));
+  const ValueId b = other.Op("Transpose", {other.Input("b", {2, 2, 2})}, Perm({1, 0, 2}));
+  other.graph().outputs = {other.Op("Add", {a, b})};
+  EXPECT_EQ(After(&other, {other.Random({2, 2, 2}), other.Random({2, 2, 2})}), (Names{"Transpose", "Transpose", "Add"}));
+
+  Net matrix;  // a constant that would have to be moved itself
+  const ValueId t = matrix.Op("Transpose", {matrix.Input("x", {2, 3})});
+  matrix.graph().outputs = {matrix.Op("Transpose", {matrix.Op("Add", {t, matrix.Weight({3, 2})})})};
+  EXPECT_EQ(After(&matrix, {matrix.Random({2, 3})}), (Names{"Transpose", "Add", "Transpose"}));
+}
+
+// What PyTorch writes for the keys of an attention.
+TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
+  Net net;
+  const ValueId heads = net.Op("Transpose", {net.Input("x", {1, 6, 3, 4})}, Perm({0, 2, 1, 3}));
+  const ValueId turned = net.Op("Transpose", {net.Op("Reshape", {heads}, To({-1, 6, 4}))}, Perm({0, 2, 1}));
+  net.graph().outputs = {net.Op("Neg", {net.Op("Reshape", {turned}, To({1, 3, 4, 6}))})};
+  EXPECT_EQ(After(&net, {net.Random({1, 6, 3, 4})}), (Names{"Transpose", "Neg"}));
+
+  Net mixed;  // the Reshape does more than dims of 1
+  const ValueId a = mixed.Op("Transpose", {mixed.Input("x", {2, 6, 3, 4})}, Perm({0, 2, 1, 3}));
+  const ValueId b = mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
+  mixed.graph().outputs = {b};
+  EXPECT_EQ(After(&mixed, {mixed.Random({2, 6, 3, 4})}), (Names{"Transpose", "Reshape", "Transpose"}));
+}
+
+}  // namespace
+}  // namespace msrt::testing

@@ -1,0 +1,123 @@
+// Arithmetic on shapes that is done before the run, and that which must wait for it.
+#include "core/passes/fold_shapes.h"
+
+#include <gtest/gtest.h>
+
+#include "core/passes/passes_testing.h"
+
+namespace msrt::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct ShapeNet : Net {
+  ValueId x;
+  explicit ShapeNet(bool named = true) {
+    const int64_t batch = named ? module.SymbolFor("batch") : kUnknownDim, rows = named ? module.SymbolFor("rows") : kUnknownDim;
+    x = Input("x", {batch, rows, 12});
+  }
+  ValueId Number(int64_t value) {
+    return graph().AddConstant(StrCat("n", graph().value_count()), ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{value}));
+  }
+  ValueId Dim(ValueId v, int64_t axis) { return Op("Gather", {Op("Shape", {v}), Number(axis)}, {{"axis", int64_t{0}}}); }
+  ValueId Line(ValueId scalar) { return Op("Unsqueeze", {scalar}, {{"axes", Ints{0}}}); }
+  ValueId Join(std::vector<ValueId> parts) { return Op("Concat", std::move(parts), {{"axis", int64_t{0}}}); }
+  // The 0 of an empty tensor in a computed shape means "copy" to Reshape: not every graph can run with one.
+  Names After(bool empty_too = true) {
+    Names names;
+    for (const Dims& dims : {Dims{2, 5, 12}, Dims{1, 1, 12}, empty_too ? Dims{3, 0, 12} : Dims{3, 7, 12}}) {
+      Net copy;
+      copy.module = module;
+      copy.builder = GraphBuilder(&copy.module.graphs[0]);
+      names = OpsAfter(FoldShapes, &copy, {Random(dims)});
+      last = copy.module;
+    }
+    return names;
+  }
+  Module last;
+};
+
+TEST(FoldShapes, HeadsOfAnAttention) {
+  for (const bool named : {true, false}) {
+    ShapeNet net(named);
+    // [batch, rows, 12] to [batch, rows, 3, 4], turned, and back again, all by the shape of x.
+    const ValueId batch = net.Line(net.Dim(net.x, 0)), rows = net.Line(net.Dim(net.x, 1));
+    const ValueId heads = net.Op("Reshape", {net.x, net.Join({batch, rows, net.List({3}), net.List({4})})});
+    const ValueId turned = net.Op("Transpose", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
+    const ValueId back = net.Op("Transpose", {net.Op("Neg", {turned})}, {{"perm", Ints{0, 2, 1, 3}}});
+    const ValueId width = net.Op("Mul", {net.Dim(back, 2), net.Dim(back, 3)});
+    net.graph().outputs = {net.Op("Reshape", {back, net.Join({batch, rows, net.Line(width)})})};
+    EXPECT_EQ(net.After(), (Names{"Reshape", "Transpose", "Neg", "Transpose", "Reshape"}));
+  }
+}
+
+TEST(FoldShapes, ProductsAndQuotients) {
+  ShapeNet net;
+  const ValueId rows = net.Op("Mul", {net.Dim(net.x, 0), net.Dim(net.x, 1)});
+  const ValueId flat = net.Op("Reshape", {net.x, net.Join({net.Line(rows), net.List({12})})});
+  const ValueId half = net.Op("Div", {net.Dim(flat, 1), net.Number(2)});
+  const ValueId cast = net.Op("Cast", {net.Op("Cast", {half}, {{"to", DType::kI32}})}, {{"to", DType::kI64}});
+  const ValueId pairs = net.Op("Reshape", {flat, net.Join({net.List({-1}), net.Line(cast)})});
+  net.graph().outputs = {net.Op("Abs", {pairs})};
+  EXPECT_EQ(net.After(/*empty_too=*/false), (Names{"Reshape", "Reshape", "Abs"}));
+}
+
+// torch.Tensor.expand: -1 keeps a dim.
+TEST(FoldShapes, ExpandToItsOwnShape) {
+  ShapeNet net;
+  const ValueId wanted =
+      net.Join({net.Line(net.Dim(net.x, 0)), net.Op("Slice", {net.Op("Shape", {net.x})}, {{"starts", Ints{1}}, {"ends", Ints{3}}})});
+  const ValueId keep = net.Op("Equal", {wanted, net.List({-1, -1, -1})});
+  const ValueId chosen = net.Op("Where", {keep, net.List({1, 1, 1}), wanted});
+  net.graph().outputs = {net.Op("Neg", {net.Op("Expand", {net.Op("Abs", {net.x}), chosen})})};
+  EXPECT_EQ(net.After(), (Names{"Abs", "Neg"}));
+}
+
+TEST(FoldShapes, SliceToTheEnd) {
+  ShapeNet net;
+  const ValueId end = net.Line(net.Dim(net.x, 1));
+  net.graph().outputs = {net.Op("Slice", {net.Op("Neg", {net.x}), net.List({0}), end, net.List({1})})};
+  EXPECT_EQ(net.After(), (Names{"Neg", "Slice"}));
+  EXPECT_EQ(net.last.main().nodes[1].inputs.size(), 1u);
+  EXPECT_EQ(net.last.main().value(net.last.main().outputs[0]).type.dims[1], net.module.SymbolFor("rows"));
+}
+
+TEST(FoldShapes, ListsBecomeAttributes) {
+  ShapeNet net;
+  const ValueId mean = net.Op("ReduceMean", {net.x, net.List({2})});
+  net.graph().outputs = {net.Op("Squeeze", {mean, net.List({2})})};
+  EXPECT_EQ(net.After(), (Names{"ReduceMean", "Squeeze"}));
+  EXPECT_EQ(net.last.main().nodes[0].inputs.size() + net.last.main().nodes[1].inputs.size(), 2u);
+}
+
+TEST(FoldShapes, WhatCannotBeProvenWaits) {
+  ShapeNet other;  // a dim of another tensor
+  const ValueId y = other.graph().AddInput("y", Type::Tensor(DType::kF32, {kUnknownDim, 4}));
+  const ValueId shape = other.Join({other.Line(other.Dim(y, 0)), other.List({-1}), other.List({12})});
+  other.graph().outputs = {other.Op("Reshape", {other.x, shape}), y};
+  ASSERT_TRUE(FoldShapes(kContext, &other.graph()).ok());
+  EXPECT_EQ(other.Ops().back(), "Reshape");
+  EXPECT_EQ(other.graph().nodes.back().inputs.size(), 2u);
+
+  ShapeNet sum;  // a sum of two dims that the run decides
+  const ValueId total = sum.Op("Add", {sum.Dim(sum.x, 0), sum.Dim(sum.x, 1)});
+  sum.graph().outputs = {sum.Op("Expand", {sum.Scalar(1, {1}), sum.Line(total)})};
+  ASSERT_TRUE(FoldShapes(kContext, &sum.graph()).ok());
+  EXPECT_EQ(sum.Ops().back(), "Expand");
+  EXPECT_EQ(sum.graph().nodes.back().inputs.size(), 2u);
+
+  ShapeNet swapped;  // the dims of x in another order: no 0 may be written
+  const ValueId turned =
+      swapped.Join({swapped.Line(swapped.Dim(swapped.x, 1)), swapped.Line(swapped.Dim(swapped.x, 0)), swapped.List({12})});
+  swapped.graph().outputs = {swapped.Op("Reshape", {swapped.x, turned})};
+  ASSERT_TRUE(FoldShapes(kContext, &swapped.graph()).ok());
+  EXPECT_EQ(swapped.graph().nodes.back().inputs.size(), 2u);
+
+  ShapeNet remainder;  // no exact quotient
+  const ValueId odd = remainder.Op("Div", {remainder.Op("Mul", {remainder.Dim(remainder.x, 1), remainder.Number(3)}), remainder.Number(2)});
+  remainder.graph().outputs = {odd};
+  EXPECT_EQ(remainder.After().back(), "Div");
+}
+
+}  // namespace
+}  // namespace msrt::testing

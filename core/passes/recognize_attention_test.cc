@@ -1,0 +1,138 @@
+// Attentions in the forms that exporters write, and what only looks like them.
+#include "core/passes/recognize_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/passes/passes_testing.h"
+
+namespace msrt::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// 2 batches, 3 heads of width 4, 5 queries, 6 keys.
+struct AttentionNet : Net {
+  int64_t batch, rows, keys;
+  ValueId x, y;
+  explicit AttentionNet(bool open = false)
+      : batch(open ? module.SymbolFor("batch") : 2), rows(open ? module.SymbolFor("rows") : 5), keys(open ? module.SymbolFor("keys") : 6) {
+    x = Input("x", {batch, rows, 12});
+    y = Input("y", {batch, keys, 12});
+  }
+  ValueId Turn(ValueId v, Ints perm) { return Op("Transpose", {v}, {{"perm", std::move(perm)}}); }
+  ValueId Split(ValueId v, Ints perm) { return Turn(Op("Reshape", {v}, {{"shape", Ints{0, 0, 3, 4}}}), std::move(perm)); }
+  ValueId Query() { return Split(x, {0, 2, 1, 3}); }
+  ValueId TurnedKey() { return Split(y, {0, 2, 3, 1}); }
+  ValueId Values() { return Split(Op("Neg", {y}), {0, 2, 1, 3}); }
+  ValueId Merge(ValueId v) { return Op("Reshape", {Turn(v, {0, 2, 1, 3})}, {{"shape", Ints{0, 0, 12}}}); }
+  ValueId Softmax(ValueId v, int64_t axis = -1) { return Op("Softmax", {v}, {{"axis", axis}}); }
+  ValueId Half(ValueId v) { return Op("Mul", {v, Scalar(0.5)}); }
+  std::vector<ConstTensor> Feeds() { return {Random({2, 5, 12}), Random({2, 6, 12})}; }
+  Names After(ValueId output, std::vector<ConstTensor> more = {}) {
+    graph().outputs.insert(graph().outputs.begin(), output);
+    std::vector<ConstTensor> inputs = Feeds();
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    return OpsAfter(RecognizeAttention, this, inputs);
+  }
+};
+
+const Names kPacked{"Neg", "Attention"};
+
+TEST(RecognizeAttention, WithAnAddedMask) {
+  for (const bool open : {false, true}) {
+    AttentionNet net(open);
+    const ValueId mask = net.Input("mask", {net.batch, 1, 1, net.keys});
+    const ValueId scores = net.Op("Div", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), net.Scalar(2)});
+    const ValueId weights = net.Softmax(net.Op("Add", {scores, mask}));
+    EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {weights, net.Values()})), {net.Random({2, 1, 1, 6}, -3, 0)}), kPacked);
+    EXPECT_EQ(net.graph().nodes[1].inputs.size(), 4u);
+  }
+}
+
+// torch.nn.functional.scaled_dot_product_attention: both sides scaled, a guard for rows that see nothing.
+TEST(RecognizeAttention, WithScalesOnBothSidesAndAGuard) {
+  AttentionNet net;
+  const ValueId mask = net.graph().AddInput("mask", Type::Tensor(DType::kBool, {5, 6}));
+  const ValueId added = net.Op("Where", {mask, net.Scalar(0), net.Scalar(kMinusInfinity)});
+  const double root = std::sqrt(0.5);
+  const ValueId q = net.Op("Mul", {net.Query(), net.Scalar(root)}), k = net.Op("Mul", {net.TurnedKey(), net.Scalar(root)});
+  const ValueId weights = net.Softmax(net.Op("Add", {net.Op("MatMul", {q, k}), added}));
+  const ValueId guarded = net.Op("Where", {net.Op("IsNaN", {weights}), net.Scalar(0), weights});
+  std::vector<uint8_t> seen(30, 1);
+  std::fill(seen.begin() + 6, seen.begin() + 12, uint8_t{0});  // the second row sees nothing
+  const ConstTensor seen_keys = ConstTensor::Of<uint8_t>(DType::kBool, {5, 6}, seen);
+  EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {guarded, net.Values()})), {seen_keys}), (Names{"Where", "Neg", "Attention"}));
+}
+
+TEST(RecognizeAttention, WithAMaskOfChoices) {
+  AttentionNet net;
+  const ValueId mask = net.graph().AddInput("mask", Type::Tensor(DType::kBool, {1, 1, 5, 6}));
+  const ValueId scores = net.Half(net.Op("MatMul", {net.Query(), net.TurnedKey()}));
+  const ValueId weights = net.Softmax(net.Op("Where", {mask, scores, net.Scalar(kMinusInfinity)}));
+  std::vector<uint8_t> seen(30, 1);
+  seen[3] = seen[7] = seen[8] = 0;
+  EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {weights, net.Values()})), {ConstTensor::Of<uint8_t>(DType::kBool, {1, 1, 5, 6}, seen)}),
+            kPacked);
+}
+
+// Keys behind a cache are not packed: the Attention takes them as they are.
+TEST(RecognizeAttention, WithAPast) {
+  AttentionNet net;
+  const ValueId past = net.Input("past", {2, 3, 2, 4});
+  const auto longer = [&](ValueId v) { return net.Op("Concat", {past, v}, {{"axis", int64_t{2}}}); };
+  const ValueId k = net.Turn(longer(net.Split(net.y, {0, 2, 1, 3})), {0, 1, 3, 2});
+  const ValueId weights = net.Softmax(net.Half(net.Op("MatMul", {net.Query(), k})), 3);
+  const Names ops = net.After(net.Merge(net.Op("MatMul", {weights, longer(net.Values())})), {net.Random({2, 3, 2, 4})});
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Attention"), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 0);
+}
+
+TEST(RecognizeAttention, LeavesWhatIsNoAttention) {
+  const auto stays = [](AttentionNet* net, ValueId output, std::vector<ConstTensor> more = {}) {
+    const Names ops = net->After(output, std::move(more));
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "Attention"), 0);
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 1);
+  };
+  AttentionNet axis;  // over queries
+  stays(&axis, axis.Op("MatMul", {axis.Softmax(axis.Op("MatMul", {axis.Query(), axis.TurnedKey()}), 2), axis.Values()}));
+
+  AttentionNet shared;  // the weights are wanted too
+  const ValueId weights = shared.Softmax(shared.Op("MatMul", {shared.Query(), shared.TurnedKey()}));
+  shared.graph().outputs = {weights};
+  stays(&shared, shared.Op("MatMul", {weights, shared.Values()}));
+
+  AttentionNet negative;
+  const ValueId turned = negative.Op("Mul", {negative.Op("MatMul", {negative.Query(), negative.TurnedKey()}), negative.Scalar(-0.5)});
+  stays(&negative, negative.Op("MatMul", {negative.Softmax(turned), negative.Values()}));
+
+  AttentionNet wide;  // the mask has more batches than the scores
+  const ValueId mask = wide.Input("mask", {4, 2, 3, 5, 6});
+  const ValueId masked = wide.Op("Add", {wide.Op("MatMul", {wide.Query(), wide.TurnedKey()}), mask});
+  stays(&wide, wide.Op("MatMul", {wide.Softmax(masked), wide.Values()}), {wide.Random({4, 2, 3, 5, 6})});
+
+  AttentionNet one;  // one head of values for all heads of scores
+  const ValueId values = one.Input("values", {2, 1, 6, 4});
+  stays(&one, one.Op("MatMul", {one.Softmax(one.Op("MatMul", {one.Query(), one.TurnedKey()})), values}), {one.Random({2, 1, 6, 4})});
+
+  AttentionNet finite;  // hidden keys still count a little
+  const ValueId keep = finite.graph().AddInput("keep", Type::Tensor(DType::kBool, {5, 6}));
+  const ValueId chosen = finite.Op("Where", {keep, finite.Op("MatMul", {finite.Query(), finite.TurnedKey()}), finite.Scalar(-1)});
+  stays(&finite, finite.Op("MatMul", {finite.Softmax(chosen), finite.Values()}),
+        {ConstTensor::Of<uint8_t>(DType::kBool, {5, 6}, std::vector<uint8_t>(30, 0))});
+}
+
+TEST(RecognizeAttention, UnnamedOpenDimsProveNothing) {
+  AttentionNet net;
+  const ValueId mask = net.Input("mask", {kUnknownDim, 1, 5, 6});  // may have more batches than there are
+  const ValueId masked = net.Op("Add", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), mask});
+  const Names ops = net.After(net.Op("MatMul", {net.Softmax(masked), net.Values()}), {net.Random({2, 1, 5, 6})});
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 1);
+}
+
+}  // namespace
+}  // namespace msrt::testing
