@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/passes/fold_constants.h"
 #include "core/passes/rewrite.h"
 #include "core/passes/symbolic_shapes.h"
 #include "ops/infer.h"
@@ -10,6 +11,8 @@
 
 namespace msrt {
 namespace {
+
+constexpr int kRounds = 3;
 
 std::optional<std::vector<int64_t>> NumbersOf(const DimProducts& list) {
   std::vector<int64_t> numbers;
@@ -153,9 +156,8 @@ bool ReadsShapes(const Graph& graph) {
                      [](const Node& node) { return node.def != nullptr && (node.def->traits & kShapeOnly) != 0; });
 }
 
-}  // namespace
-
-Status FoldShapes(const PassContext& context, Graph* graph) {
+// Whether anything changed.
+bool FoldOnce(const PassContext& context, Graph* graph) {
   Rewriter r(context, graph);
   bool any = false;
   if (ReadsShapes(*graph)) {
@@ -168,6 +170,17 @@ Status FoldShapes(const PassContext& context, Graph* graph) {
   }
   for (size_t n = 0; n < r.node_count(); ++n) any |= r.IsLive(n) && MoveListsToAttributes(&r, n);
   if (any) r.InferAgain();
+  return any;
+}
+
+}  // namespace
+
+Status FoldShapes(const PassContext& context, Graph* graph) {
+  for (int round = 0; round < kRounds; ++round) {
+    if (!FoldOnce(context, graph)) return OkStatus();
+    // What has become constant makes more so, and types that have become known prove more.
+    MSRT_RETURN_IF_ERROR(FoldConstants(context, graph));
+  }
   return OkStatus();
 }
 

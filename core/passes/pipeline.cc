@@ -23,8 +23,8 @@ namespace {
 // What makes graphs smaller and alike comes first, so that patterns are found; what a chain means is recognised before its parts are folded
 // into their neighbours; epilogues are fused last, from what is left.
 constexpr PassInfo kPasses[] = {
-    {"fold_shapes", FoldShapes},
     {"fold_constants", FoldConstants},
+    {"fold_shapes", FoldShapes},
     {"merge_common", MergeCommon},
     {"eliminate_moves", EliminateMoves},
     {"fold_batchnorm", FoldBatchNorm},

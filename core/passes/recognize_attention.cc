@@ -13,7 +13,10 @@ namespace {
 constexpr int kMostScales = 3;  // one after the other
 
 struct Attention {
-  ValueId query = kNoValue, turned_key = kNoValue, value = kNoValue, mask = kNoValue;
+  ValueId query = kNoValue, turned_key = kNoValue, value = kNoValue;
+  ValueId mask = kNoValue;    // added
+  ValueId choice = kNoValue;  // keys that are seen, or not
+  bool chooses_hidden = false;
   double scale = 1;
 };
 
@@ -42,29 +45,34 @@ bool TakeScores(Match* m, ValueId v, Attention* a) {
   return true;
 }
 
-// Scores with a mask, or without one.
-bool TakeMaskedScores(Match* m, ValueId v, Attention* a) {
-  Match trial = *m;
-  if (const Node* sum = trial.Take(v, "Add")) {
-    for (size_t i = 0; i < 2; ++i) {
-      Match side = trial;
-      Attention found = *a;
-      if (!TakeScores(&side, sum->inputs[i], &found)) continue;
-      found.mask = sum->inputs[1 - i];
-      *a = found;
-      m->inner = side.inner;
-      return true;
-    }
-    return false;
-  }
-  if (const Node* where = trial.Take(v, "Where")) {
-    const auto hidden = ScalarOf(m->r, where->inputs[2]);
-    if (hidden != -std::numeric_limits<double>::infinity()) return false;
-    a->mask = where->inputs[0];
-    m->inner = trial.inner;
-    return TakeScores(m, where->inputs[1], a);
+// Scores, or a choice between them and minus infinity.
+bool TakeChosenScores(Match* m, ValueId v, Attention* a) {
+  if (const Node* where = m->Take(v, "Where")) {
+    const auto is_hidden = [&](size_t i) { return ScalarOf(m->r, where->inputs[i]) == -std::numeric_limits<double>::infinity(); };
+    a->choice = where->inputs[0];
+    a->chooses_hidden = is_hidden(1);
+    const size_t scores = a->chooses_hidden ? 2 : 1;
+    return is_hidden(3 - scores) && KeepsDims(m->r.type(where->inputs[3 - scores]), m->r.type(where->inputs[scores])) &&
+           TakeScores(m, where->inputs[scores], a);
   }
   return TakeScores(m, v, a);
+}
+
+// With a mask added, or without one.
+bool TakeMaskedScores(Match* m, ValueId v, Attention* a) {
+  const auto sum = m->r.Producer(v, "Add");
+  if (!sum) return TakeChosenScores(m, v, a);
+  m->Take(v, "Add");
+  for (size_t i = 0; i < 2; ++i) {
+    Match side = *m;
+    Attention found = *a;
+    if (!TakeChosenScores(&side, m->r.node(*sum).inputs[i], &found)) continue;
+    found.mask = m->r.node(*sum).inputs[1 - i];
+    *a = found;
+    m->inner = side.inner;
+    return true;
+  }
+  return false;
 }
 
 // The softmax over keys, whose NaN may be replaced by zeros: its input.
@@ -84,7 +92,15 @@ ValueId TakeSoftmax(Match* m, ValueId v) {
   return axis == -1 || axis == m->r.type(v).rank() - 1 ? softmax->inputs[0] : kNoValue;
 }
 
-// Batches and heads are the same for all three, and the mask has nothing that the scores do not have.
+bool IsWithin(const Type& mask, const Dims& scores) {
+  if (!mask.rank_known || mask.rank() > scores.rank()) return false;
+  for (int i = 0; i < mask.rank(); ++i) {
+    if (mask.dims[i] != 1 && !ProvenEqual(mask.dims[i], scores[scores.rank() - mask.rank() + i])) return false;
+  }
+  return true;
+}
+
+// Batches and heads are the same for all three, and the masks have nothing that the scores do not have.
 bool HasAttentionShapes(const Rewriter& r, const Attention& a) {
   const Type &q = r.type(a.query), &k = r.type(a.turned_key), &v = r.type(a.value);
   for (const Type* t : {&q, &k, &v}) {
@@ -92,14 +108,21 @@ bool HasAttentionShapes(const Rewriter& r, const Attention& a) {
     if (!ProvenEqual(t->dims[0], q.dims[0]) || !ProvenEqual(t->dims[1], q.dims[1])) return false;
   }
   if (q.dtype != DType::kF32 && q.dtype != DType::kF64) return false;
-  if (a.mask == kNoValue) return true;
-  const Type& mask = r.type(a.mask);
-  if (!mask.rank_known || mask.rank() > 4 || (mask.dtype != q.dtype && mask.dtype != DType::kBool)) return false;
   const Dims scores{q.dims[0], q.dims[1], q.dims[2], k.dims[3]};
-  for (int i = 0; i < mask.rank(); ++i) {
-    if (mask.dims[i] != 1 && !ProvenEqual(mask.dims[i], scores[4 - mask.rank() + i])) return false;
-  }
-  return true;
+  return (a.mask == kNoValue || IsWithin(r.type(a.mask), scores)) && (a.choice == kNoValue || IsWithin(r.type(a.choice), scores));
+}
+
+// The one mask that Attention takes, made of both before node `n`; kNoValue where there is none.
+ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
+  if (a.choice == kNoValue) return a.mask;
+  if (a.mask == kNoValue && !a.chooses_hidden) return a.choice;
+  if (a.mask == kNoValue) return r->Add(n, "Not", {a.choice}, {});
+  const bool wide = r->type(a.mask).dtype == DType::kF64;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const ValueId hidden = r->AddConstant("hidden", wide ? ConstTensor::Of<double>(DType::kF64, {}, std::vector<double>{-infinity})
+                                                       : ConstTensor::Floats({}, std::vector<float>{static_cast<float>(-infinity)}));
+  const bool first = a.chooses_hidden;
+  return r->Add(n, "Where", {a.choice, first ? hidden : a.mask, first ? a.mask : hidden}, {});
 }
 
 std::optional<std::vector<int64_t>> PermOf(const Rewriter& r, size_t transpose) {
@@ -129,7 +152,8 @@ void Recognize(Rewriter* r, size_t n) {
   const ValueId key = KeyRows(r, n, a.turned_key);
   if (key == kNoValue) return;
   std::vector<ValueId> inputs{a.query, key, a.value};
-  if (a.mask != kNoValue) inputs.push_back(a.mask);
+  if (const ValueId mask = JoinedMask(r, n, a); mask != kNoValue) inputs.push_back(mask);
+  else if (a.mask != kNoValue || a.choice != kNoValue) return;
   r->Replace(n, "Attention", std::move(inputs), {{"scale", a.scale}});
 }
 

@@ -80,6 +80,23 @@ TEST(RecognizeAttention, WithAMaskOfChoices) {
             kPacked);
 }
 
+// masked_fill, which names what is hidden, and a mask on top of it.
+TEST(RecognizeAttention, WithBothKindsOfMask) {
+  for (const bool added : {false, true}) {
+    AttentionNet net;
+    const ValueId hidden = net.graph().AddInput("hidden", Type::Tensor(DType::kBool, {1, 1, 5, 6}));
+    const ValueId mask = net.Input("mask", {2, 1, 1, 6});
+    const ValueId scores = net.Half(net.Op("MatMul", {net.Query(), net.TurnedKey()}));
+    ValueId masked = net.Op("Where", {hidden, net.Scalar(kMinusInfinity), scores});
+    if (added) masked = net.Op("Add", {mask, masked});
+    std::vector<uint8_t> hides(30, 0);
+    hides[3] = hides[7] = hides[8] = 1;
+    const Names ops = net.After(net.Merge(net.Op("MatMul", {net.Softmax(masked), net.Values()})),
+                                {ConstTensor::Of<uint8_t>(DType::kBool, {1, 1, 5, 6}, hides), net.Random({2, 1, 1, 6}, -3, 0)});
+    EXPECT_EQ(ops, (Names{"Neg", added ? "Where" : "Not", "Attention"}));
+  }
+}
+
 // Keys behind a cache are not packed: the Attention takes them as they are.
 TEST(RecognizeAttention, WithAPast) {
   AttentionNet net;

@@ -252,19 +252,85 @@ bool RecognizeFactored(Rewriter* r, size_t n) {
   return false;
 }
 
+// ---- groups -----------------------------------------------------------------------------------------------------------------------
+
+bool IsFilledWith(const Rewriter& r, ValueId v, float value) {
+  const ConstTensor* c = v == kNoValue ? nullptr : r.constant(v);
+  if (c == nullptr || c->dtype != DType::kF32) return false;
+  const auto data = c->As<float>();
+  return std::all_of(data.begin(), data.end(), [&](float x) { return x == value; });
+}
+
+// [batch, channels, ...] as [batch, groups, everything else]: the number of groups, or 0.
+int64_t GroupsOf(const Rewriter& r, const Node& reshape) {
+  const Type &x = r.type(reshape.inputs[0]), &y = r.type(reshape.outputs[0]);
+  if (!x.rank_known || x.rank() < 3 || !y.rank_known || y.rank() != 3 || !IsKnown(x.dims[1]) || !IsKnown(y.dims[1])) return 0;
+  const NodeView view(r.graph(), reshape);
+  const auto shape = view.op().Ints("shape");
+  const bool copies_batch = !shape.empty() && shape[0] == 0 && view.op().Int("allowzero") == 0;
+  if (!copies_batch && !ProvenEqual(x.dims[0], y.dims[0])) return 0;
+  return y.dims[1] >= 1 && x.dims[1] % y.dims[1] == 0 ? y.dims[1] : 0;
+}
+
+// Back to the dims of x: by the list of just those, or proven.
+bool RestoresDims(const Rewriter& r, const Node& reshape, ValueId x) {
+  if (ProvenEqual(r.type(x), r.type(reshape.outputs[0]))) return true;
+  const auto shape = reshape.inputs.size() == 2 ? r.Producer(reshape.inputs[1], "Shape") : std::nullopt;
+  return shape && r.node(*shape).inputs[0] == x && r.node(*shape).attrs.empty();
+}
+
+// One number for each channel, dim 1 of a tensor of this rank, as a list; kNoValue if it is something else.
+ValueId AsChannelList(Rewriter* r, ValueId v, int rank, int64_t channels) {
+  const ConstTensor* c = r->constant(v);
+  const int at = c == nullptr ? -1 : 1 - (rank - c->dims.rank());
+  if (at < 0 || c->dtype != DType::kF32 || c->dims[at] != channels || c->dims.elements() != channels) return kNoValue;
+  ConstTensor flat = *c;
+  flat.dims = {channels};
+  return r->AddConstant(StrCat(r->graph().value(v).name, ".flat"), std::move(flat));
+}
+
+// The groups as instances of a plain InstanceNormalization, and scale and bias for each channel behind it: how PyTorch writes it.
+bool RecognizeGroup(Rewriter* r, size_t n) {
+  const Node sum = r->node(n);
+  for (size_t i = 0; sum.op == "Add" && i < 2; ++i) {
+    Match m(*r);
+    const Node* product = m.Take(sum.inputs[i], "Mul");
+    for (size_t j = 0; product != nullptr && j < 2; ++j) {
+      Match side = m;
+      const Node* back = side.Take(product->inputs[j], "Reshape");
+      const Node* norm = back != nullptr ? side.Take(back->inputs[0], "InstanceNormalization") : nullptr;
+      const Node* there = norm != nullptr ? side.Take(norm->inputs[0], "Reshape") : nullptr;
+      if (there == nullptr || !IsFilledWith(*r, norm->inputs[1], 1) || !IsFilledWith(*r, norm->inputs[2], 0)) continue;
+      const ValueId x = there->inputs[0], gamma = product->inputs[1 - j];
+      const int64_t groups = GroupsOf(*r, *there);
+      if (groups == 0 || !RestoresDims(*r, *back, x) || !side.OnlyFeeds(n)) continue;
+      const int rank = r->type(x).rank();
+      const int64_t channels = r->type(x).dims[1];
+      const double epsilon = NodeView(r->graph(), *norm).op().Float("epsilon");
+      const ValueId scale = AsChannelList(r, gamma, rank, channels), bias = AsChannelList(r, sum.inputs[1 - i], rank, channels);
+      if (scale == kNoValue || bias == kNoValue) continue;
+      return r->Replace(n, "GroupNormalization", {x, scale, bias}, {{"num_groups", groups}, {"epsilon", epsilon}});
+    }
+  }
+  return false;
+}
+
 bool IsReal(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
 }  // namespace
 
 Status RecognizeNorms(const PassContext& context, Graph* graph) {
-  // Every form has a mean in it.
-  if (std::none_of(graph->nodes.begin(), graph->nodes.end(), [](const Node& node) { return node.op == "ReduceMean"; })) return OkStatus();
+  // Every form has one of these in it.
+  const auto is_part = [](const Node& node) { return node.op == "ReduceMean" || node.op == "InstanceNormalization"; };
+  if (std::none_of(graph->nodes.begin(), graph->nodes.end(), is_part)) return OkStatus();
   Rewriter r(context, graph);
   // From the end: the last node of a chain is its root.
   for (size_t n = r.node_count(); n-- > 0;) {
     if (!r.Is(n, "Add") && !r.Is(n, "Mul") && !r.Is(n, "Div")) continue;
-    if (IsReal(r.type(r.node(n).outputs[0]).dtype) && !RecognizePlain(&r, n)) RecognizeFactored(&r, n);
+    if (!IsReal(r.type(r.node(n).outputs[0]).dtype)) continue;
+    if (!RecognizePlain(&r, n) && !RecognizeFactored(&r, n)) RecognizeGroup(&r, n);
   }
+  if (r.changed()) r.InferAgain();
   return OkStatus();
 }
 

@@ -83,6 +83,22 @@ TEST(RecognizeNorms, RmsNorm) {
   EXPECT_EQ(quotient.After(quotient.Op("Div", {quotient.x, quotient.Deviation(quotient.x)})), Names{"RMSNormalization"});
 }
 
+TEST(RecognizeNorms, GroupNormOfPyTorch) {
+  for (const bool per_channel : {true, false}) {
+    for (const float factor : {1.0f, 2.0f}) {
+      Net net;
+      const ValueId x = net.Input("x", {kUnknownDim, 6, kUnknownDim, 5});
+      const ValueId groups = net.Op("Reshape", {x}, {{"shape", Ints{0, 3, -1}}});
+      const ValueId norm = net.Op("InstanceNormalization", {groups, net.Weight({3}, factor, factor), net.Weight({3}, 0, 0)});
+      const ValueId back = net.Op("Reshape", {norm, net.Op("Shape", {x})});
+      const ValueId scale = net.Weight(per_channel ? Dims{6, 1, 1} : Dims{6, 1, 5});
+      net.graph().outputs = {net.Op("Add", {net.Op("Mul", {back, scale}), net.Weight({6, 1, 1})})};
+      const Names ops = OpsAfter(RecognizeNorms, &net, {net.Random({2, 6, 4, 5})});
+      EXPECT_EQ(ops == Names{"GroupNormalization"}, per_channel && factor == 1.0f);
+    }
+  }
+}
+
 TEST(RecognizeNorms, LeavesWhatIsNoNorm) {
   const auto chain = [](NormNet* net) {
     const ValueId d = net->Centred();

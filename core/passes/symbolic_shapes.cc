@@ -109,6 +109,20 @@ DimProduct Remaining(const DimProducts& in, const DimProducts& out, size_t infer
   return from.Over(to);
 }
 
+std::optional<DimProducts> ReducedDims(const OpView& op, const DimProducts& in) {
+  const auto axes = IntsAttrOrInput(op, "axes", 1);
+  if (!axes || axes->empty()) return std::nullopt;
+  const auto reduced = NormalizeAxes(*axes, static_cast<int>(in.size()));
+  if (!reduced.ok()) return std::nullopt;
+  DimProducts out;
+  for (int i = 0; i < static_cast<int>(in.size()); ++i) {
+    const bool gone = std::find(reduced->begin(), reduced->end(), i) != reduced->end();
+    if (!gone) out.push_back(in[static_cast<size_t>(i)]);
+    else if (op.Int("keepdims") != 0) out.push_back(DimProduct::Number(1));
+  }
+  return out;
+}
+
 std::optional<DimProducts> ReshapedDims(const OpView& op, const DimProducts& in, const DimProducts& shape) {
   DimProducts out;
   std::optional<size_t> inferred;
@@ -205,6 +219,7 @@ std::optional<DimProducts> SymbolicShapes::DimsOf(const Node& node) const {
     }
     return out;
   }
+  if (node.op.starts_with("Reduce")) return ReducedDims(op, x);
   if (node.op == "MatMul" && op.input(1).rank_known && op.input(1).rank() == 2 && x.size() >= 2) {
     DimProducts out = x;
     out.back() = (*dims(node.inputs[1]))[1];
