@@ -26,6 +26,8 @@ std::span<const OpDef> GatherOps();            // gather.cc: Gather*, Scatter*, 
 std::span<const OpDef> QuantizationOps();      // quantization.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
 std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
 std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
+std::span<const OpDef> NgramOps();             // ngram.cc: TfIdfVectorizer
+std::span<const OpDef> TreeEnsembleOps();      // tree_ensemble.cc
 std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt.StateWrite
 std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
 std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression

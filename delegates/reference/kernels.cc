@@ -38,6 +38,8 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RotaryKernels,
     RandomKernels,
     OptimizerKernels,
+    NgramKernels,
+    TreeEnsembleKernels,
 };
 
 std::string Key(std::string_view domain, std::string_view op) { return StrCat(domain, ".", op); }

@@ -17,7 +17,7 @@ class OnnxCases:
         if self.root.exists():
             shutil.rmtree(self.root)
 
-    def add(self, name, op, opset, inputs, attrs=None, *, constants=(), outputs=1, domain="", expected=None):
+    def add(self, name, op, opset, inputs, attrs=None, *, constants=(), outputs=1, domain="", domain_opset=1, expected=None):
         """inputs: arrays or None; those whose index is in `constants` are initializers. outputs: how many, or their names, some of them
         empty. expected: for what ONNX Runtime lacks."""
         names = ["" if a is None else f"i{i}" for i, a in enumerate(inputs)]
@@ -26,7 +26,7 @@ class OnnxCases:
         given = {n: a for i, (n, a) in enumerate(zip(names, inputs)) if n and i not in constants}
         fixed = [numpy_helper.from_array(inputs[i], names[i]) for i in constants]
         declared = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in given.items()]
-        opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+        opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, domain_opset)] if domain else [])
         wanted = [o for o in results if o]
 
         def model(types):

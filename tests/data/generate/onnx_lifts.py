@@ -1,4 +1,4 @@
-"""Nodes of older opsets, for the rules of tools/msconvert/onnx. Oracle: ONNX Runtime; NumPy where it lacks the op.
+"""Nodes of older opsets and of ai.onnx.ml, for the rules of tools/msconvert/onnx. Oracle: ONNX Runtime; NumPy where it lacks the op.
     python3 tests/data/generate/onnx_lifts.py tests/data/onnx/lifts"""
 import sys
 
@@ -85,5 +85,64 @@ add("roialign10", "RoiAlign", 10, [image, regions, np.array([0, 0])], {"output_h
 signal = floats(2, 6, 3, 1)
 add("dft17", "DFT", 17, [signal])
 add("dft17_axis", "DFT", 17, [signal, np.array(4)], {"axis": 2, "onesided": 1}, constants=[1])
+
+# ---- cropping and padding; indices of the last axis; thresholds ----
+x = floats(5, 6, 3)
+for label, shape, attrs in (("crop", [3, 4, 2], {}), ("pad", [8, 7, 4], {}), ("both", [4, 9], {"axes": [0, -1]}), ("none", [5, 6, 3], {})):
+    expected = x
+    for axis, size in zip(attrs.get("axes", range(3)), shape):
+        n = expected.shape[axis]
+        keep, before = min(n, size), (size - min(n, size)) // 2
+        expected = np.take(expected, range((n - keep) // 2, (n - keep) // 2 + keep), axis)
+        pads = [(0, 0)] * 3
+        pads[axis] = (before, size - keep - before)
+        expected = np.pad(expected, pads)
+    for constants in ([1], []):
+        add(f"center_crop_pad_{label}_{'fixed' if constants else 'dynamic'}", "CenterCropPad", 18, [x, np.array(shape)], attrs,
+            constants=constants, expected=[expected])
+ML = "ai.onnx.ml"
+for t in (np.float32, np.float64, np.int32, np.int64):
+    values = np.array([-2, 0, 1, 2, 3]).astype(t)
+    add(f"binarizer_{np.dtype(t).name}", "Binarizer", 15, [values], {"threshold": 1.5}, domain=ML, expected=[(values > 1.5).astype(t)])
+add("array_feature_extractor", "ArrayFeatureExtractor", 15, [x, np.array([2, 0])], domain=ML)
+add("array_feature_extractor_row", "ArrayFeatureExtractor", 15, [x[0, 0], np.array([[1, 1, 2]])], domain=ML)
+
+
+# ---- trees ----
+def trees(kind, count, targets, per_leaf, low, stump=False):
+    """Attributes of count random trees of three levels; with `stump`, one more of nothing but a leaf."""
+    lists = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+    leaves = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
+    for tree in range(count + stump):
+        inner = 3 if tree < count else 0
+        for node in range(2 * inner + 1):
+            row = (tree, node, int(random.integers(4)), float(F32(random.uniform(-2, 2))),
+                   random.choice(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"]) if node < inner else "LEAF",
+                   2 * node + 1 if node < inner else 0, 2 * node + 2 if node < inner else 0, int(random.integers(2)))
+            for key, value in zip(lists, row):
+                lists[key].append(value)
+            for target in random.choice(targets, per_leaf, replace=False) if node >= inner else []:
+                for key, value in zip(leaves, (tree, node, int(target), float(F32(random.uniform(low, 1))))):
+                    leaves[key].append(value)
+    return {**{f"nodes_{k}": v for k, v in lists.items()}, **{f"{kind}_{k}": v for k, v in leaves.items()}}
+
+
+x = floats(9, 4)
+x[3, 1] = np.nan
+for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+    add(f"tree_regressor_{aggregate.lower()}", "TreeEnsembleRegressor", 15, [x],
+        {**trees("target", 4, 1, 1, -1), "n_targets": 1, "aggregate_function": aggregate}, domain=ML, domain_opset=3)
+add("tree_regressor_base", "TreeEnsembleRegressor", 15, [x],
+    {**trees("target", 3, 3, 3, -1, stump=True), "n_targets": 3, "base_values": [0.5, -1.0, 2.0], "post_transform": "LOGISTIC"},
+    domain=ML, domain_opset=3)
+add("tree_regressor_double", "TreeEnsembleRegressor", 15, [x.astype("f8")], {**trees("target", 3, 2, 1, -1), "n_targets": 2}, domain=ML)
+for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+    add(f"tree_classifier_{transform.lower()}", "TreeEnsembleClassifier", 15, [x],
+        {**trees("class", 5, 4, 4, -1), "classlabels_int64s": [10, 20, 30, 40], "post_transform": transform}, outputs=2, domain=ML)
+two = {"classlabels_int64s": [7, 9]}
+add("tree_classifier_two_positive", "TreeEnsembleClassifier", 15, [x], {**trees("class", 2, 1, 1, 0), **two}, outputs=2, domain=ML)
+add("tree_classifier_two_signed", "TreeEnsembleClassifier", 15, [x], {**trees("class", 4, 1, 1, -1), **two}, outputs=2, domain=ML)
+add("tree_classifier_two_logistic", "TreeEnsembleClassifier", 15, [x],
+    {**trees("class", 4, 1, 1, -1), **two, "post_transform": "LOGISTIC", "base_values": [0.25]}, outputs=2, domain=ML)
 
 cases.report()

@@ -165,8 +165,8 @@ Status NodeLift::InputsToAttrs(const OpDef& def) {
 }
 
 LiftFn FindLift(std::string_view domain, std::string_view op) {
-  static constexpr std::span<const LiftRule> (*kFamilies[])() = {ElementwiseLifts,  TensorLifts,    NormalizationLifts, ResizeLifts,
-                                                                 QuantizationLifts, RecurrentLifts, VisionLifts,        LegacyLifts};
+  static constexpr std::span<const LiftRule> (*kFamilies[])() = {
+      ElementwiseLifts, TensorLifts, NormalizationLifts, ResizeLifts, QuantizationLifts, RecurrentLifts, VisionLifts, MlLifts, LegacyLifts};
   for (const auto family : kFamilies) {
     for (const LiftRule& rule : family()) {
       if (rule.op == op && rule.domain == domain) return rule.lift;

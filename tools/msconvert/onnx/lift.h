@@ -98,6 +98,7 @@ std::span<const LiftRule> ResizeLifts();
 std::span<const LiftRule> QuantizationLifts();
 std::span<const LiftRule> RecurrentLifts();
 std::span<const LiftRule> VisionLifts();
+std::span<const LiftRule> MlLifts();
 std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import

@@ -19,12 +19,50 @@ Status LiftOneHot(NodeLift& n) {
   return n.Pass();
 }
 
+// Along each axis a slice of the middle, then zeros on both sides. The sizes may be known only at run time, so they are computed by ops.
+Status LiftCenterCropPad(NodeLift& n) {
+  if (!n.has_input(0) || !n.has_input(1)) return InvalidModel("inputs 0 and 1 must be given");
+  const Type& x = n.type(0);
+  std::vector<int64_t> axes = n.Ints("axes");
+  if (!n.Has("axes")) {
+    if (!x.rank_known) return Unsupported("without axes the rank of the input must be known");
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  const auto scalar = [&](int64_t v) { return n.Scalar(DType::kI64, static_cast<double>(v)); };
+  MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId dims, n.Add("Gather", {shape, n.Constant(ConstTensor::Int64s(axes))}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId wanted, n.Add("Cast", {n.input(1)}, {{"to", DType::kI64}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId kept, n.Add("Min", {dims, wanted}));
+  // What is cut off or added before the middle is the smaller half.
+  const auto half_of_excess = [&](ValueId of) -> Result<ValueId> {
+    MSRT_ASSIGN_OR_RETURN(const ValueId excess, n.Add("Sub", {of, kept}));
+    return n.Add("Div", {excess, scalar(2)});
+  };
+  MSRT_ASSIGN_OR_RETURN(const ValueId start, half_of_excess(dims));
+  MSRT_ASSIGN_OR_RETURN(const ValueId end, n.Add("Add", {start, kept}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId middle, n.Add("Slice", {n.input(0), start, end}, {{"axes", axes}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId before, half_of_excess(wanted));
+  MSRT_ASSIGN_OR_RETURN(const ValueId added, n.Add("Sub", {wanted, kept}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId after, n.Add("Sub", {added, before}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId pads, n.Add("Concat", {before, after}, {{"axis", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Pad", {middle, pads}, {{"axes", axes}}));
+  n.SetOutput(0, out);
+  return OkStatus();
+}
+
+Status LiftTfIdfVectorizer(NodeLift& n) {
+  if (n.Has("pool_strings")) return Unsupported("pool_strings: text is not supported; map words to numbers before the model");
+  return n.Pass();
+}
+
 Status LiftScatter(NodeLift& n) { return n.PassAs("ScatterElements"); }
 
 constexpr LiftRule kRules[] = {
     {"", "Split", LiftSplit},
     {"", "OneHot", LiftOneHot},
     {"", "Scatter", LiftScatter},
+    {"", "CenterCropPad", LiftCenterCropPad},
+    {"", "TfIdfVectorizer", LiftTfIdfVectorizer},
 };
 
 }  // namespace
