@@ -3,6 +3,7 @@
 
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -59,23 +60,13 @@ Status TfIdfAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-Box RowsOf(const Dims& dims, Interval rows) {
-  Box box = Box::Whole(dims);
-  box[0] = rows;
-  return box;
-}
-
 Status TfIdfOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = RowsOf(op.input(0).dims, box[0]);
+  inputs[0] = Box::Whole(op.input(0).dims);
+  inputs[0][0] = box[0];
   return OkStatus();
 }
 
-Status TfIdfResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = RowsOf(op.output(0).dims, box[0]);
-  return OkStatus();
-}
-
-constexpr SpaceDef kTfIdfSpace{.axes = TfIdfAxes, .operands = TfIdfOperands, .results = TfIdfResults};
+constexpr SpaceDef kTfIdfSpace{.axes = TfIdfAxes, .operands = TfIdfOperands, .results = OutputBeginsWithBox};
 
 constexpr int kMostGrams = 1 << 24, kLongestGram = 64;
 constexpr std::string_view kModes[] = {"TF", "IDF", "TFIDF"};

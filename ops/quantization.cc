@@ -3,6 +3,7 @@
 #include "core/base/checked_math.h"
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -116,8 +117,7 @@ Status QuantizationAxes(const OpView& op, IterationSpace* space) {
   for (const Type* t : {&op.input(kX), &op.output(0)}) {
     if (BitsOf(t->dtype) < 8) return Unsupported("elements of type ", t->dtype, " share bytes, so the node cannot be cut; cast first");
   }
-  for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);
-  return OkStatus();
+  return ParallelOutputAxes(op, space);
 }
 
 // The part of the scale, and of the zero point, that a box of x uses.
@@ -147,11 +147,6 @@ Status QuantizationOperands(const OpView& op, const Box& box, std::span<Box> inp
   return OkStatus();
 }
 
-Status QuantizationResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
 // A piece may begin inside a block.
 Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, op.input(kScale).dims));
@@ -161,7 +156,7 @@ Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Bo
 }
 
 constexpr SpaceDef kQuantizationSpace{
-    .axes = QuantizationAxes, .operands = QuantizationOperands, .results = QuantizationResults, .localize = QuantizationLocalize};
+    .axes = QuantizationAxes, .operands = QuantizationOperands, .results = OutputIsBox, .localize = QuantizationLocalize};
 
 // ---- entries --------------------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 // averaged, or the least or greatest of it is taken. Transforms of the result are ops of their own.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -98,23 +99,13 @@ Status TreeAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-Box RowsOf(const Dims& dims, Interval rows) {
-  Box box = Box::Whole(dims);
-  box[0] = rows;
-  return box;
-}
-
 Status TreeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = RowsOf(op.input(0).dims, box[0]);
+  inputs[0] = Box::Whole(op.input(0).dims);
+  inputs[0][0] = box[0];
   return OkStatus();
 }
 
-Status TreeResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = RowsOf(op.output(0).dims, box[0]);
-  return OkStatus();
-}
-
-constexpr SpaceDef kTreeSpace{.axes = TreeAxes, .operands = TreeOperands, .results = TreeResults};
+constexpr SpaceDef kTreeSpace{.axes = TreeAxes, .operands = TreeOperands, .results = OutputBeginsWithBox};
 
 constexpr int kMostNodes = 1 << 28;
 constexpr AttrDef IdsAttr(std::string_view name, bool required = true) {

@@ -106,6 +106,16 @@ for t in (np.float32, np.float64, np.int32, np.int64):
     add(f"binarizer_{np.dtype(t).name}", "Binarizer", 15, [values], {"threshold": 1.5}, domain=ML, expected=[(values > 1.5).astype(t)])
 add("array_feature_extractor", "ArrayFeatureExtractor", 15, [x, np.array([2, 0])], domain=ML)
 add("array_feature_extractor_row", "ArrayFeatureExtractor", 15, [x[0, 0], np.array([[1, 1, 2]])], domain=ML)
+whole, real = np.array([[3, 5], [9, 3]]), np.array([1.5, np.nan, 7, 2], F32)
+add("label_encoder_ints", "LabelEncoder", 15, [whole], {"keys_int64s": [3, 9, 4], "values_int64s": [30, 90, 40], "default_int64": 7},
+    domain=ML, domain_opset=2)
+add("label_encoder_to_floats", "LabelEncoder", 15, [whole], {"keys_int64s": [3, 9], "values_floats": [0.5, -2.5]}, domain=ML, domain_opset=2)
+add("label_encoder_from_floats", "LabelEncoder", 15, [real], {"keys_floats": [1.5, float("nan"), 2.0], "values_int64s": [4, 5, 6]},
+    domain=ML, domain_opset=4)
+add("label_encoder_floats", "LabelEncoder", 15, [real], {"keys_floats": [2.0, 1.5], "values_floats": [0.25, 8.0], "default_float": 3.5},
+    domain=ML, domain_opset=2)
+add("label_encoder_twice", "LabelEncoder", 15, [whole[0]], {"keys_int64s": [3, 5, 3], "values_int64s": [1, 2, 3]}, domain=ML, domain_opset=2,
+    expected=[np.array([3, 2])])
 
 
 # ---- trees ----

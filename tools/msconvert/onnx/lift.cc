@@ -40,6 +40,13 @@ NodeLift::NodeLift(Graph* graph, std::string domain, std::string op, int64_t ops
       output_names_(std::move(output_names)),
       outputs_(output_names_.size(), kNoValue) {}
 
+Status NodeLift::RequireInputs(size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (!has_input(i)) return InvalidModel("input ", i, " is missing");
+  }
+  return OkStatus();
+}
+
 void NodeLift::SetInput(size_t i, ValueId value) {
   if (inputs_.size() <= i) inputs_.resize(i + 1, kNoValue);
   inputs_[i] = value;
@@ -165,8 +172,19 @@ Status NodeLift::InputsToAttrs(const OpDef& def) {
 }
 
 LiftFn FindLift(std::string_view domain, std::string_view op) {
-  static constexpr std::span<const LiftRule> (*kFamilies[])() = {
-      ElementwiseLifts, TensorLifts, NormalizationLifts, ResizeLifts, QuantizationLifts, RecurrentLifts, VisionLifts, MlLifts, LegacyLifts};
+  static constexpr std::span<const LiftRule> (*kFamilies[])() = {ElementwiseLifts,
+                                                                 TensorLifts,
+                                                                 NormalizationLifts,
+                                                                 ResizeLifts,
+                                                                 ContribLifts,
+                                                                 ContribAttentionLifts,
+                                                                 ContribGroupQueryLifts,
+                                                                 ContribQuantLifts,
+                                                                 RecurrentLifts,
+                                                                 VisionLifts,
+                                                                 MlLifts,
+                                                                 TreeLifts,
+                                                                 LegacyLifts};
   for (const auto family : kFamilies) {
     for (const LiftRule& rule : family()) {
       if (rule.op == op && rule.domain == domain) return rule.lift;

@@ -33,6 +33,7 @@ class NodeLift {
   // The value of an input that is constant; null otherwise.
   const ConstTensor* constant(size_t i) const { return has_input(i) ? constant_of(inputs_[i]) : nullptr; }
   const ConstTensor* constant_of(ValueId v) const { return graph_->value(v).constant.get(); }
+  Status RequireInputs(size_t count) const;  // refuses a node that leaves out one of the first
   void SetInput(size_t i, ValueId value);
   void DropInputs(size_t from) {
     if (from < inputs_.size()) inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(from), inputs_.end());
@@ -95,10 +96,14 @@ std::span<const LiftRule> ElementwiseLifts();
 std::span<const LiftRule> TensorLifts();
 std::span<const LiftRule> NormalizationLifts();
 std::span<const LiftRule> ResizeLifts();
-std::span<const LiftRule> QuantizationLifts();
+std::span<const LiftRule> ContribLifts();
+std::span<const LiftRule> ContribAttentionLifts();
+std::span<const LiftRule> ContribGroupQueryLifts();
+std::span<const LiftRule> ContribQuantLifts();
 std::span<const LiftRule> RecurrentLifts();
 std::span<const LiftRule> VisionLifts();
 std::span<const LiftRule> MlLifts();
+std::span<const LiftRule> TreeLifts();
 std::span<const LiftRule> LegacyLifts();
 
 }  // namespace msrt::onnx_import

@@ -21,7 +21,7 @@ Status LiftOneHot(NodeLift& n) {
 
 // Along each axis a slice of the middle, then zeros on both sides. The sizes may be known only at run time, so they are computed by ops.
 Status LiftCenterCropPad(NodeLift& n) {
-  if (!n.has_input(0) || !n.has_input(1)) return InvalidModel("inputs 0 and 1 must be given");
+  MSRT_RETURN_IF_ERROR(n.RequireInputs(2));
   const Type& x = n.type(0);
   std::vector<int64_t> axes = n.Ints("axes");
   if (!n.Has("axes")) {

@@ -1,0 +1,1 @@
+Boutput_0JŠreouan’3Z|€†ƒ

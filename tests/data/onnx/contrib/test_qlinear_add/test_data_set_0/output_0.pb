@@ -1,0 +1,1 @@
+Boutput_0J(BpaloC‹/~°Q¦a}]” H[!±lˆŒn&µWD”p8~:¯€‚o

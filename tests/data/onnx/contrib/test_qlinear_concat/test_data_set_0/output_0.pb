@@ -1,0 +1,1 @@
+Boutput_0J<1PYt]L™8U—]Ÿu„fŠ’Sj7}‘e‹”|/Œ=Q…?‡0¡‹‘†L^ctf[ŠOaˆfu}k†`nO
