@@ -186,7 +186,7 @@ bool IsElementwise(const Rewriter& r, size_t n) {
   if (!r.IsLive(n)) return false;
   const Node& node = r.node(n);
   const auto attrs = node.def->attrs;
-  return (node.def->traits & kElementwise) != 0 && node.outputs.size() == 1 &&
+  return (node.def->traits & kElementwise) != 0 && node.def->effect == Effect::kNone && node.outputs.size() == 1 &&
          std::none_of(attrs.begin(), attrs.end(), [](const AttrDef& a) { return a.name == "axis"; });
 }
 
@@ -264,6 +264,10 @@ bool Simplify(Rewriter* r, size_t n) {
   if (!r->IsLive(n) || r->node(n).outputs.size() != 1) return false;
   const Node& node = r->node(n);
   if (DoesNothing(*r, node) && r->Forward(n, node.inputs[0])) return true;
+  if (node.op == "Mul" || node.op == "Div") {
+    const auto scaled = WithScalar(*r, node, /*ordered=*/node.op == "Div");
+    if (scaled && scaled->constant == 1 && r->Forward(n, scaled->x)) return true;
+  }
   if (IsView(node)) return SimplifyView(r, n);
   if (node.op == "Transpose") return SimplifyTranspose(r, n);
   return PushTransposeBehind(r, n);

@@ -27,6 +27,7 @@ TEST(EliminateMoves, NodesThatDoNothing) {
   v = net.Op("Tile", {v}, {{"repeats", Shape{1, 1}}});
   v = net.Op("Pad", {v}, {{"pads", Shape{0, 0, 0, 0}}});
   v = net.Op("Reshape", {v}, To({2, 3}));
+  v = net.Op("Div", {net.Op("Mul", {net.Scalar(1), v}), net.Scalar(1, {1, 1})});
   net.graph().outputs = {net.Op("Abs", {v})};
   EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Neg", "Abs"}));
 }
@@ -37,8 +38,9 @@ TEST(EliminateMoves, NodesThatDoSomething) {
   const ValueId reversed = net.Op("Slice", {x}, {{"starts", Shape{-1}}, {"ends", Shape{-100}}, {"axes", Shape{0}}, {"steps", Shape{-1}}});
   const ValueId grown = net.Op("Expand", {x}, To({2, 2, 3}));
   const ValueId cast = net.Op("Cast", {x}, {{"to", DType::kF64}});
-  net.graph().outputs = {reversed, grown, cast};
-  EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Slice", "Expand", "Cast"}));
+  const ValueId inverse = net.Op("Div", {net.Scalar(1), x}), wide = net.Op("Mul", {x, net.Scalar(1, {1, 1, 1})});
+  net.graph().outputs = {reversed, grown, cast, inverse, wide};
+  EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Slice", "Expand", "Cast", "Div", "Mul"}));
 }
 
 TEST(EliminateMoves, OutputsAndInputsKeepTheirNames) {

@@ -245,7 +245,8 @@ std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kMustAccept[] = {"Conv",
+constexpr std::string_view kMustAccept[] = {"Attention",
+                                            "Conv",
                                             "FusedConv",
                                             "MatMul",
                                             "Gemm",
@@ -368,6 +369,22 @@ TEST(OneDnn, LayersOfNetworks) {
 }
 
 // One compiled kernel serves every shape, also where the library prefers other weights there.
+// More scores than are computed at once: two heads of one batch at a time, each with its part of the mask; packed heads and others.
+TEST(OneDnn, AttentionInPieces) {
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
+  constexpr int64_t kBatch = 2, kHeads = 4, kRows = 1000, kWidth = 8;
+  ConstTensor mask = RandomTensor({kBatch, kHeads, 1, kRows}, 4);
+  for (const bool packed : {true, false}) {
+    const Dims dims = packed ? Dims{kBatch, kRows, kHeads * kWidth} : Dims{kBatch, kHeads, kRows, kWidth};
+    AttrList attrs;
+    if (packed) attrs = {{"q_num_heads", kHeads}, {"kv_num_heads", kHeads}, {"is_causal", int64_t{1}}};
+    const OneNode node("", "Attention", attrs, {RandomTensor(dims, 1), RandomTensor(dims, 2), RandomTensor(dims, 3), mask},
+                       {false, false, false, false}, 1);
+    ASSERT_TRUE(node.ok());
+    EXPECT_EQ(CheckNode(*delegate, node), 1u);
+  }
+}
+
 TEST(OneDnn, ManyShapesOnOneKernel) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   for (const Layer& l : kLayers) {
