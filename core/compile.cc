@@ -1,8 +1,10 @@
 #include "core/compile.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "core/base/clock.h"
+#include "ops/control.h"
 #include "ops/validate.h"
 
 namespace msrt {
@@ -64,19 +66,26 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, con
   times->compile += watch.Millis() - view_millis - place_millis;
   auto entry = std::make_shared<EntryProgram>();
   entry->program = *std::move(program);
+  entry->program->reads_state_in_place = model.module.graphs.size() == 1;
+  entry->typical = typical;
   entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
   return entry;
 }
 
-Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& model, const Graph& graph, PlaceOptions options,
-                                                         LoadTimes* times) {
-  const std::vector<Dims> typical = TypicalDims(graph, model.options);
+bool IsEntry(const Module& module, const Graph& graph) {
+  return std::any_of(module.entries.begin(), module.entries.end(), [&](uint32_t entry) { return &module.graphs[entry] == &graph; });
+}
+
+Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& model, const Graph& graph, const std::vector<Dims>& typical,
+                                                         PlaceOptions options, LoadTimes* times) {
   for (;;) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry, PlaceEntry(model, graph, typical, options, times));
     Lap lap(&times->prepare);
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
     const std::string failed = FailedDelegate(status);
+    // What a graph is called with is a guess until it is called, and a branch may never be.
+    if (failed.empty() && !IsEntry(model.module, graph)) return entry;
     if (failed.empty() || options.strict) return status;
     model.environment->log(LogLevel::kWarning, "delegate ", failed, " failed to bind (", status.message(), "); placing again without it");
     options.pins.push_back({"", "", failed, /*exclude=*/true});
@@ -86,12 +95,50 @@ Result<std::shared_ptr<const EntryProgram>> CompileEntry(const CompiledModel& mo
 // A pin that speaks of no node is a slip of the pen, or names what a pass has merged into another node.
 void WarnOfIdlePins(const CompiledModel& model) {
   for (const Pin& pin : model.options.place.pins) {
-    const bool used = std::any_of(model.module.entries.begin(), model.module.entries.end(), [&](uint32_t entry) {
-      const std::vector<Node>& nodes = model.module.graphs[entry].nodes;
-      return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return Concerns(pin, node); });
+    const bool used = std::any_of(model.module.graphs.begin(), model.module.graphs.end(), [&](const Graph& graph) {
+      return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return Concerns(pin, node); });
     });
     if (!used) model.environment->log(LogLevel::kWarning, "pin '", Describe(pin), "' matches no node as they are after all passes");
   }
+}
+
+// What the graphs that a node calls get at typical shapes, where that is known.
+void AddCallees(const Module& module, const PlacedGraph& placed, const Node& node,
+                std::deque<std::pair<uint32_t, std::vector<Dims>>>* queue) {
+  const auto calls = CallsOf(node, [&](ValueId v) { return placed.typical().types[IndexOf(v)]; });
+  if (!calls.ok()) return;  // typical shapes are guesses: a loop over one may not even slice
+  for (const GraphCall& call : *calls) {
+    const Graph& callee = module.graphs[call.graph];
+    std::vector<Dims> dims;
+    for (size_t i = 0; i < callee.inputs.size(); ++i) {
+      const Type& declared = callee.value(callee.inputs[i]).type;
+      const bool fits = i < call.arguments.size() && call.arguments[i].concrete() && MergeTypes(declared, call.arguments[i]).ok();
+      dims.push_back(fits ? call.arguments[i].dims : declared.dims);
+    }
+    queue->emplace_back(call.graph, std::move(dims));
+  }
+}
+
+// Every graph that a run can reach. Those that are called are placed for what their first caller hands to them.
+Status CompileGraphs(CompiledModel* model) {
+  model->graphs.resize(model->module.graphs.size());
+  std::deque<std::pair<uint32_t, std::vector<Dims>>> queue;
+  for (uint32_t entry : model->module.entries) queue.emplace_back(entry, TypicalDims(model->module.graphs[entry], model->options));
+  while (!queue.empty()) {
+    const auto [g, typical] = std::move(queue.front());
+    queue.pop_front();
+    if (model->graphs[g] != nullptr) continue;
+    const Graph& graph = model->module.graphs[g];
+    auto compiled = CompileGraph(*model, graph, typical, model->options.place, &model->times);
+    if (!compiled.ok() && model->graphs.size() > 1) return std::move(compiled).status().Within(StrCat("graph ", g, " '", graph.name, "'"));
+    if (!compiled.ok()) return std::move(compiled).status();
+    model->graphs[g] = std::make_shared<ModelEntry>(*compiled);
+    for (const Node& node : graph.nodes) {
+      if (IsControl(node)) AddCallees(model->module, *(*compiled)->program->placed, node, &queue);
+    }
+  }
+  for (uint32_t entry : model->module.entries) model->entries.push_back(model->graphs[entry]);
+  return OkStatus();
 }
 
 Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
@@ -106,11 +153,7 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
     MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get()}, options.passes, &model->module));
   }
   WarnOfIdlePins(*model);
-  for (uint32_t graph_index : model->module.entries) {
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
-                          CompileEntry(*model, model->module.graphs[graph_index], options.place, &model->times));
-    model->entries.push_back(std::make_unique<ModelEntry>(std::move(entry)));
-  }
+  MSRT_RETURN_IF_ERROR(CompileGraphs(model.get()));
   return std::shared_ptr<const CompiledModel>(std::move(model));
 }
 
@@ -152,11 +195,11 @@ Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, co
   return entry.bindings->Get(request, [&] { return Bind(*entry.program, model.module, *model.environment->evaluator, request); });
 }
 
-Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_ptr<const EntryProgram>& failed,
+Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
                     const std::string& delegate, const Status& why) {
   if (model.options.place.strict) return why;
   const Environment& env = *model.environment;
-  ModelEntry& entry = *model.entries[index];
+  ModelEntry& entry = *model.graphs[graph];
   std::lock_guard replacing(entry.replacing_);
   if (entry.current() != failed) return OkStatus();
   env.log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(), "); placing the model again without it");
@@ -164,7 +207,7 @@ Status PlaceWithout(const CompiledModel& model, size_t index, const std::shared_
   for (const std::string& lost : entry.lost_) options.pins.push_back({"", "", lost, /*exclude=*/true});
   options.pins.push_back({"", "", delegate, /*exclude=*/true});
   LoadTimes times;
-  auto program = CompileEntry(model, *failed->program->graph, options, &times);
+  auto program = CompileGraph(model, *failed->program->graph, failed->typical, options, &times);
   if (!program.ok()) {
     return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", program.status().message());
   }

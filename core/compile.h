@@ -30,7 +30,7 @@ struct Environment {
   const Evaluator* evaluator = nullptr;
   std::vector<RegisteredKernel> kernels;  // behind the delegate "kernels"
   std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
-  std::optional<Machine> machine;  // measured; empty: what is typical
+  std::optional<Machine> machine;         // measured; empty: what is typical
 };
 
 struct CompileOptions {
@@ -54,9 +54,11 @@ struct CompiledModel;
 struct EntryProgram {
   std::unique_ptr<Program> program;
   std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
+  std::vector<Dims> typical;               // of its inputs: what it was placed for
 };
 
-// A function of a model that sessions run. Its program is immutable, but another one takes its place when a delegate is lost.
+// A function of a model that sessions run, or a graph that such functions call. Its program is immutable, but another one takes its place
+// when a delegate is lost.
 class ModelEntry {
  public:
   explicit ModelEntry(std::shared_ptr<const EntryProgram> first) : current_(std::move(first)) {}
@@ -66,7 +68,7 @@ class ModelEntry {
   }
 
  private:
-  friend Status PlaceWithout(const CompiledModel&, size_t, const std::shared_ptr<const EntryProgram>&, const std::string&, const Status&);
+  friend Status PlaceWithout(const CompiledModel&, uint32_t, const std::shared_ptr<const EntryProgram>&, const std::string&, const Status&);
   mutable std::mutex mutex_, replacing_;
   std::shared_ptr<const EntryProgram> current_;
   std::vector<std::string> lost_;  // delegates that failed at run time; guarded by replacing_
@@ -77,7 +79,8 @@ struct CompiledModel {
   std::shared_ptr<const Environment> environment;
   Module module;
   CompileOptions options;
-  std::vector<std::unique_ptr<ModelEntry>> entries;  // one for each of module.entries
+  std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
+  std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   LoadTimes times;
   std::vector<PassReport> passes;
 };
@@ -93,9 +96,9 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
 // The binding for these shapes, from the cache or new.
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request);
 
-// A run of `failed` met a delegate that no longer works: places the entry again without it, unless another session has done so already. If
+// A run of `failed` met a delegate that no longer works: places its graph again without it, unless another session has done so already. If
 // that cannot be (the model is strict, nobody else can run it), the error is `why` with what stood in the way.
-Status PlaceWithout(const CompiledModel& model, size_t entry, const std::shared_ptr<const EntryProgram>& failed,
+Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
                     const std::string& delegate, const Status& why);
 
 }  // namespace msrt

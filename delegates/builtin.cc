@@ -43,7 +43,7 @@ Status CheckKernel(const RegisteredKernel& added, const OpSet& ops, std::span<co
   if (added.desc.version != 0 && added.desc.version != def->version) {
     return Unsupported("it has version ", added.desc.version, " of ", added.OpName(), ", this runtime version ", def->version);
   }
-  if ((def->traits & kView) != 0 || def->effect == Effect::kState) {
+  if ((def->traits & (kView | kByFrames)) != 0 || def->effect == Effect::kState) {
     return InvalidArgument(added.OpName(), " moves no data that a kernel could: the runtime itself does it");
   }
   return OkStatus();

@@ -27,6 +27,10 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
     Status status = InferTypes(*node.def, view.op(), types);
     if (!status.ok()) return std::move(status).Within(what);
     for (size_t i = 0; i < declared.size(); ++i) {
+      if (!IsDeclared(types[i])) {  // only its module tells what a node gives that calls graphs
+        types[i] = std::move(declared[i]);
+        continue;
+      }
       auto merged = MergeTypes(declared[i], types[i]);
       if (!merged.ok()) {
         return InvalidModel(what, ": output ", i, " is declared ", declared[i], ", but its inputs give ", types[i], ": ",

@@ -43,5 +43,7 @@ std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
 std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum of ai.onnx.preview.training
+std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call, msrt.Partial
+std::span<const OpDef> ListOps();              // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
 
 }  // namespace msrt

@@ -8,12 +8,13 @@ namespace msrt {
 namespace {
 
 Status CheckInputCount(const OpDef& def, const OpView& op) {
-  const bool variadic = !def.inputs.empty() && def.inputs.back().kind == ParamDef::kVariadic;
+  const bool variadic = !def.inputs.empty() && def.inputs.back().kind >= ParamDef::kVariadic;
   if (!variadic && op.input_count() > def.inputs.size()) {
     return InvalidModel("has ", op.input_count(), " inputs, at most ", def.inputs.size(), " are allowed");
   }
   for (size_t i = 0; i < def.inputs.size(); ++i) {
-    if (def.inputs[i].kind != ParamDef::kOptional && !op.has_input(i))
+    const bool may_be_missing = def.inputs[i].kind == ParamDef::kOptional || def.inputs[i].kind == ParamDef::kRest;
+    if (!may_be_missing && !op.has_input(i))
       return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
   }
   for (size_t i = def.inputs.size(); i < op.input_count(); ++i) {
@@ -28,6 +29,11 @@ Status CheckInputTypes(const OpDef& def, const OpView& op) {
     if (!op.has_input(i)) continue;
     const ParamDef& param = def.inputs[std::min(i, def.inputs.size() - 1)];
     const Type& type = op.input(i);
+    if (param.kind == ParamDef::kRest) continue;
+    if (param.list) {
+      if (type.kind != TypeKind::kList) return InvalidModel("input ", i, " '", param.name, "' is ", type, ", must be a list");
+      continue;
+    }
     if (!type.is_tensor()) return InvalidModel("input ", i, " '", param.name, "' is a ", type, ", must be a tensor");
     if (!param.types.Has(type.dtype)) {
       return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be one of ", param.types.Names());

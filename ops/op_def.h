@@ -16,11 +16,13 @@ class CustomOp;      // ops/custom_op.h
 
 // Inputs. All parameters with the same non-zero `group` must have one element type.
 struct ParamDef {
-  enum Kind : uint8_t { kRequired, kOptional, kVariadic };  // variadic: the last one only; one or more
+  // Variadic: the last one only, one or more. Rest: the last one only, any number; values of every kind, not only tensors.
+  enum Kind : uint8_t { kRequired, kOptional, kVariadic, kRest };
   std::string_view name;
   DTypeSet types;
   Kind kind = kRequired;
   uint8_t group = 0;
+  bool list = false;  // a list instead of a tensor
 };
 
 // Types and shapes of the outputs from those of the inputs, with unknown dims wherever they depend on unknown ones. Attribute
@@ -53,7 +55,8 @@ struct Cost {
 using CostFn = Cost (*)(const OpView&);  // requires concrete types
 Cost CostOfTraffic(const OpView&);       // reads every input and writes every output once, one operation an output element
 
-enum class Effect : uint8_t { kNone, kRandom, kState, kComm };  // passes neither merge, drop nor reorder what has effects
+// kControl: calls graphs that may do anything.
+enum class Effect : uint8_t { kNone, kRandom, kState, kComm, kControl };  // passes neither merge, drop nor reorder what has effects
 
 // Gradients are graph rewrites (core/autodiff). Null: the op is not differentiable. kGradPending: it is, but nobody wrote it yet.
 struct GradBuilder;
@@ -64,6 +67,7 @@ enum OpTrait : uint32_t {
   kElementwise = 1,  // output element i depends on input elements i only (inputs broadcast): may run in place
   kView = 2,         // output 0 is input 0 with other dims: no data moves when the layout is plain
   kShapeOnly = 4,    // reads types, never data (Shape, Size)
+  kByFrames = 8,     // no kernel: core/run carries it out (control flow, lists, functions)
 };
 
 struct OpDef {

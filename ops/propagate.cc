@@ -111,7 +111,8 @@ void GraphFacts::SetKnown(ValueId value, ConstTensor data) {
 
 Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator, GraphFacts* facts) {
   const Node& node = graph.nodes[index];
-  if (node.def == nullptr) return OkStatus();
+  // What a graph that is called gives is known when it has run.
+  if (node.def == nullptr || node.def->effect == Effect::kControl) return OkStatus();
   const NodeView view(node, *facts);
   OutputTypes types(node.outputs.size());
   const std::span<Type> outputs = types.all();

@@ -47,6 +47,8 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     OptimizerOps,
     NgramOps,
     TreeEnsembleOps,
+    ControlOps,
+    ListOps,
 };
 
 std::string Key(std::string_view domain, std::string_view name) {

@@ -5,12 +5,16 @@
 
 #include "core/base/checked_math.h"
 #include "core/graph/sources.h"
+#include "ops/control.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
 #include "ops/registry.h"
 
 namespace msrt {
 namespace {
+
+// Far more than models have, and little enough to keep all of it in mind.
+constexpr size_t kDeepestCalls = 100'000;
 
 // `parts_left` bounds the work on types that contain types.
 Status CheckType(const Module& module, const Type& type, uint32_t* parts_left) {
@@ -121,25 +125,35 @@ class Validator {
   Status Run() {
     MSRT_RETURN_IF_ERROR(CheckStates());
     MSRT_RETURN_IF_ERROR(CheckEntries());
-    for (size_t g = 0; g < module_.graphs.size(); ++g) {
-      Status status = ValidateGraph(&module_.graphs[g]);
-      if (!status.ok()) return std::move(status).Within(StrCat("graph ", g, " '", module_.graphs[g].name, "'"));
-    }
+    progress_.resize(module_.graphs.size());
+    for (uint32_t entry : module_.entries) MSRT_RETURN_IF_ERROR(ValidateFrom(entry));
+    for (uint32_t g = 0; g < module_.graphs.size(); ++g) MSRT_RETURN_IF_ERROR(ValidateFrom(g));
     return OkStatus();
   }
 
  private:
   Status CheckStates() const;
   Status CheckEntries() const;
-  Status ValidateGraph(Graph* graph);
+  // A graph and all that it calls, those first: what a node gives that calls them follows from theirs.
+  Status ValidateFrom(uint32_t graph);
+  Status BeginGraph(Graph* graph) const;
+  // Goes on until the end, or until a graph is called that has to come first: true then.
+  Result<bool> AdvanceGraph(uint32_t graph);
+  Status ValidateCalls(Graph* graph, Node* node, bool* postponed);
   Status CheckValues(const Graph& graph) const;
-  Status ValidateNode(Graph* graph, Node* node);
+  Status ValidateNode(Graph* graph, Node* node, bool* postponed);
   Status MergeOutput(Graph* graph, const Node& node, size_t i, const Type& inferred) const;
   Status CheckStateUse(const Graph& graph, const Node& node) const;
 
   Module& module_;
   const OpSet* ops_;
-  std::vector<Type> inferred_;  // reused from node to node
+  struct Progress {
+    bool begun = false;
+    size_t node = 0;
+  };
+  std::vector<Progress> progress_;  // by graph
+  std::vector<uint32_t> stack_;     // graphs that have begun and not ended
+  std::vector<Type> inferred_;      // reused from node to node
 };
 
 Status Validator::CheckStates() const {
@@ -192,19 +206,76 @@ Status Validator::CheckValues(const Graph& graph) const {
   return OkStatus();
 }
 
-Status Validator::ValidateGraph(Graph* graph) {
+Status Validator::BeginGraph(Graph* graph) const {
   MSRT_RETURN_IF_ERROR(CheckSources(GraphSources(*graph)));
-  MSRT_RETURN_IF_ERROR(CheckValues(*graph));
-  for (size_t n = 0; n < graph->nodes.size(); ++n) {
-    Status status = ValidateNode(graph, &graph->nodes[n]);
-    if (!status.ok()) {
-      return std::move(status).Within(Describe(*graph, n)).With("node", graph->nodes[n].name).With("op", OpName(graph->nodes[n]));
+  return CheckValues(*graph);
+}
+
+Status Validator::ValidateFrom(uint32_t first) {
+  if (progress_[first].begun) return OkStatus();
+  stack_.push_back(first);
+  while (!stack_.empty()) {
+    const uint32_t g = stack_.back();
+    Graph& graph = module_.graphs[g];
+    Status status;
+    if (!progress_[g].begun) status = BeginGraph(&graph);
+    progress_[g].begun = true;
+    if (status.ok()) {
+      auto postponed = AdvanceGraph(g);
+      if (postponed.ok() && !*postponed) stack_.pop_back();
+      status = std::move(postponed).status();
     }
+    if (!status.ok()) return std::move(status).Within(StrCat("graph ", g, " '", graph.name, "'"));
   }
   return OkStatus();
 }
 
-Status Validator::ValidateNode(Graph* graph, Node* node) {
+Result<bool> Validator::AdvanceGraph(uint32_t g) {
+  Graph& graph = module_.graphs[g];
+  for (size_t& n = progress_[g].node; n < graph.nodes.size(); ++n) {
+    Node& node = graph.nodes[n];
+    bool postponed = false;
+    Status status = ValidateNode(&graph, &node, &postponed);
+    if (!status.ok()) return std::move(status).Within(Describe(graph, n)).With("node", node.name).With("op", OpName(node));
+    if (postponed) return true;
+  }
+  return false;
+}
+
+// The graphs that a node calls take what it hands to them. Those that have not been looked at yet come first; a graph that calls itself,
+// directly or not, is taken by what it declares.
+Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls, CallsOf(*node, [&](ValueId v) { return graph->value(v).type; }));
+  const bool partial = ShapeOfControl(*node).kind == ControlKind::kPartial;
+  for (const GraphCall& call : calls) {
+    Graph& callee = module_.graphs[call.graph];
+    const auto name = [&] { return StrCat("'", call.role, "' (graph ", call.graph, " '", callee.name, "')"); };
+    if (partial ? callee.inputs.size() < call.arguments.size() : callee.inputs.size() != call.arguments.size()) {
+      return InvalidModel(name(), " takes ", callee.inputs.size(), " inputs, gets ", call.arguments.size());
+    }
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      Value& input = callee.value(callee.inputs[i]);
+      if (!IsDeclared(call.arguments[i])) return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
+      const bool one =
+          call.arguments[i].is_tensor() && input.type.is_tensor() && call.arguments[i].dims.empty() && input.type.dims == Dims{1};
+      if (one && call.arguments[i].dtype == input.type.dtype) continue;  // a number, which bodies may take as a list of one
+      const auto fits = MergeTypes(input.type, call.arguments[i]);
+      if (!fits.ok()) return InvalidModel(name(), ": input ", i, " '", input.name, "': ", fits.status().message());
+    }
+    if (progress_[call.graph].begun) continue;
+    if (stack_.size() >= kDeepestCalls) return LimitExceeded("graphs call each other more than ", kDeepestCalls, " deep");
+    stack_.push_back(call.graph);
+    *postponed = true;
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(inferred_, ResultsOf(module_, *graph, *node));
+  if (inferred_.size() < node->outputs.size()) {
+    return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ", inferred_.size());
+  }
+  return OkStatus();
+}
+
+Status Validator::ValidateNode(Graph* graph, Node* node, bool* postponed) {
   node->def = FindOp(node->domain, node->op, ops_);
   MSRT_RETURN_IF_ERROR(CheckVersion(*node));
   MSRT_RETURN_IF_ERROR(CheckReferences(module_, node->attrs));
@@ -214,6 +285,10 @@ Status Validator::ValidateNode(Graph* graph, Node* node) {
     MSRT_RETURN_IF_ERROR(CheckRequiredOutputs(*node));
     Status status = InferTypes(*node->def, NodeView(*graph, *node).op(), inferred_);
     if (!status.ok()) return std::move(status).With("inputs", InputTypes(*graph, *node));
+    if (IsControl(*node)) {
+      MSRT_RETURN_IF_ERROR(ValidateCalls(graph, node, postponed));
+      if (*postponed) return OkStatus();
+    }
   }
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     if (node->outputs[i] != kNoValue) MSRT_RETURN_IF_ERROR(MergeOutput(graph, *node, i, inferred_[i]));

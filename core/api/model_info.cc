@@ -39,7 +39,7 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
       if (constant != nullptr && seen.insert(constant->bytes.data()).second) weights_bytes += constant->bytes.size();
     }
   }
-  for (const auto& entry : model.entries) packed_bytes += entry->current()->program->packed_bytes;
+  for (const auto& entry : model.graphs) packed_bytes += entry == nullptr ? 0 : entry->current()->program->packed_bytes;
   json->Key("ops");
   json->BeginObject();
   for (const auto& [op, count] : ops) json->Field(op, count);

@@ -120,7 +120,6 @@ std::string PlanReport(const Program& program) {
 }
 
 std::string ProfileReport(const Session& session) {
-  const Program& program = session.program();
   const int64_t start = session.profile().empty() ? 0 : session.profile().front().begin_nanos;
   int64_t total = 0;
   JsonWriter json;
@@ -128,9 +127,13 @@ std::string ProfileReport(const Session& session) {
   json.Key("steps");
   json.BeginArray();
   for (const StepTime& time : session.profile()) {
+    const std::shared_ptr<const EntryProgram> placed = session.model().graphs[time.graph]->current();
+    const Program& program = *placed->program;
+    if (time.step >= program.steps.size()) continue;  // another program has taken its place meanwhile
     const Step& step = program.steps[time.step];
     json.BeginObject();
     WriteNode(&json, program.graph->nodes[step.node]);
+    if (session.model().module.graphs.size() > 1) json.Field("graph", program.graph->name);
     json.Field("kind", StepKindName(step.kind));
     json.Field("delegate", DelegateName(step));
     json.Field("algorithm", step.algorithm);
@@ -148,7 +151,8 @@ std::string ProfileReport(const Session& session) {
 std::string MemoryReport(const Session& session, size_t cap_bytes) {
   const SessionMemory memory = session.memory();
   size_t bindings = 0, binding_bytes = 0, packed_bytes = 0;
-  for (const auto& entry : session.model().entries) {
+  for (const auto& entry : session.model().graphs) {
+    if (entry == nullptr) continue;
     const std::shared_ptr<const EntryProgram> current = entry->current();
     bindings += current->bindings->count();
     binding_bytes += current->bindings->bytes();

@@ -44,6 +44,10 @@ class Binder {
     out_.end_step = program_.steps.size();
     for (size_t s = out_.begin_step; s < program_.steps.size(); ++s) {
       const Step& step = program_.steps[s];
+      if (step.kind == StepKind::kControl) {
+        out_.end_step = s;
+        break;
+      }
       if (!sized || s != out_.begin_step) MSRT_RETURN_IF_ERROR(PropagateStep(step));
       const bool concrete =
           std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
@@ -119,7 +123,7 @@ class Binder {
     };
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& read = program_.steps[s];
-      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0])) continue;
+      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0]) || !program_.reads_state_in_place) continue;
       Group& group = groups_[read.outputs[0]];
       const size_t end = out_.end_step < program_.steps.size() ? program_.steps.size() : size_t{group.last} + 1;
       const bool written_before = writes(0, s, SlotOf(read));
@@ -290,6 +294,9 @@ class Binder {
 
 Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
   const Value& input = graph.value(graph.inputs[i]);
+  if (given.kind != input.type.kind)
+    return InvalidArgument("input ", i, " '", input.name, "' is ", given, ", the model wants ", input.type);
+  if (!given.is_tensor()) return OkStatus();
   if (given.dtype != input.type.dtype) {
     return InvalidArgument("input ", i, " '", input.name, "' has element type ", given.dtype, ", the model wants ", input.type.dtype);
   }
@@ -374,6 +381,26 @@ Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& 
   return OkStatus();
 }
 
+void SetStateTypes(const Program& program, size_t from_step, std::span<const Type> states, GraphFacts* facts) {
+  for (size_t s = from_step; s < program.steps.size(); ++s) {
+    if (program.steps[s].kind != StepKind::kStateRead) continue;
+    const Node& node = program.graph->nodes[program.steps[s].node];
+    facts->types[IndexOf(node.outputs[0])] = states[static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")))];
+  }
+}
+
+// A binding that begins where `previous` ended, with all that is known by then.
+std::shared_ptr<Binding> Follow(std::shared_ptr<const Binding> previous) {
+  auto binding = std::make_shared<Binding>(previous->facts);
+  binding->begin_step = previous->end_step;
+  binding->places = previous->places;
+  binding->previous = std::move(previous);
+  for (Location& l : binding->places) {
+    if (l.kind == Location::kArena) l.kind = Location::kEarlier;
+  }
+  return binding;
+}
+
 }  // namespace
 
 std::string FailedDelegate(const Status& status) {
@@ -392,11 +419,7 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
     MSRT_RETURN_IF_ERROR(CheckInput(graph, i, request.inputs[i], &symbols));
     binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
   }
-  for (const Node& node : graph.nodes) {
-    if (node.def == nullptr || node.def->effect != Effect::kState || node.outputs.empty()) continue;
-    const auto slot = static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")));
-    binding->facts.types[IndexOf(node.outputs[0])] = request.states[slot];
-  }
+  SetStateTypes(program, 0, request.states, &binding->facts);
   MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
@@ -408,19 +431,31 @@ Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Ev
   const bool sized = IsSizedByData(*program.graph, stopped);
   MSRT_RETURN_IF_ERROR(ReadSmallInputs(program, stopped, read, &facts));
   if (sized) MSRT_RETURN_IF_ERROR(SizeStep(program, evaluator, stopped, read, &facts));
-  auto binding = std::make_shared<Binding>(std::move(facts));
-  binding->begin_step = previous->end_step;
-  binding->places = previous->places;
-  binding->previous = std::move(previous);
-  for (Location& l : binding->places) {
-    if (l.kind == Location::kArena) l.kind = Location::kEarlier;
-  }
+  std::shared_ptr<Binding> binding = Follow(std::move(previous));
+  binding->facts = std::move(facts);
   MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
+Result<std::shared_ptr<const Binding>> ContinueAfterControl(const Program& program, const Evaluator& evaluator,
+                                                            std::shared_ptr<const Binding> previous, uint32_t depth,
+                                                            std::span<const Type> results, std::span<const Type> states) {
+  const Step& control = program.steps[previous->end_step];
+  std::shared_ptr<Binding> binding = Follow(std::move(previous));
+  for (size_t i = 0; i < control.outputs.size(); ++i) {
+    const BufferId b = control.outputs[i];
+    if (b == kNoBuffer) continue;
+    binding->facts.types[IndexOf(program.buffers[b].value)] = results[i];
+    binding->places[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0, nullptr};
+  }
+  ++binding->begin_step;
+  SetStateTypes(program, binding->begin_step, states, &binding->facts);
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/true, /*sized=*/false));
+  return std::shared_ptr<const Binding>(std::move(binding));
+}
+
 std::string Print(const Program& program, const Binding& binding) {
-  constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input", "output", "state", "earlier"};
+  constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input", "output", "state", "earlier", "held"};
   std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes,
                            " bytes, lower bound ", binding.lower_bound_bytes, "\n");
   for (const BoundStep& s : binding.steps) {

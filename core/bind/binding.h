@@ -1,7 +1,8 @@
 // A Binding: a Program for one set of input shapes. Sizes, places in memory, and kernels bound to their shapes; immutable, shared by
 // the sessions that run these shapes. Making one must be cheap: it re-infers types, plans memory, and leaves code generation for later.
 //
-// A size that depends on data ends a binding: it covers the steps up to there, and `Continue` binds the rest once the data exists.
+// A size that depends on data ends a binding, and so does control flow: it covers the steps up to there, and `Continue` binds the rest once
+// the data exists.
 #pragma once
 
 #include <memory>
@@ -14,10 +15,10 @@ namespace msrt {
 
 // Where the bytes of a buffer are during a run.
 struct Location {
-  enum Kind : uint8_t { kNowhere, kArena, kConstant, kInput, kOutput, kState, kEarlier };
+  enum Kind : uint8_t { kNowhere, kArena, kConstant, kInput, kOutput, kState, kEarlier, kHeld };
   Kind kind = kNowhere;
   uint16_t device = 0;              // kArena, kEarlier: whose arena
-  uint32_t index = 0;               // input, output, state slot; kEarlier: which binding of the chain
+  uint32_t index = 0;               // input, output, state slot, held value; kEarlier: which binding of the chain
   size_t offset = 0;                // in the arena (kArena, kEarlier); kState: 1 for the value written in this run, 0 for the one before
   const std::byte* data = nullptr;  // kConstant
 };
@@ -74,6 +75,12 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
 // Binds from where `previous` (the last of `depth` bindings of this run) ended. `read` copies the bytes of a buffer that exists by now.
 Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
                                                 uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read);
+
+// Binds the steps after a control step that `previous` ended at. `results` are the types of what that step gave, `states` those of the
+// module's state slots by now.
+Result<std::shared_ptr<const Binding>> ContinueAfterControl(const Program& program, const Evaluator& evaluator,
+                                                            std::shared_ptr<const Binding> previous, uint32_t depth,
+                                                            std::span<const Type> results, std::span<const Type> states);
 
 std::string Print(const Program& program, const Binding& binding);
 

@@ -14,12 +14,22 @@ static bool operator==(const FunctionSignature& a, const FunctionSignature& b) {
   return a.parameters == b.parameters && a.results == b.results;
 }
 
+Type Type::Function(std::vector<Type> parameters, std::vector<Type> results) {
+  Type t;
+  t.kind = TypeKind::kFunction;
+  t.signature = std::make_shared<const FunctionSignature>(FunctionSignature{std::move(parameters), std::move(results)});
+  return t;
+}
+
 bool Type::operator==(const Type& other) const {
   if (kind != other.kind) return false;
   switch (kind) {
-    case TypeKind::kTensor: return dtype == other.dtype && rank_known == other.rank_known && dims == other.dims;
-    case TypeKind::kList: return SamePointee(element, other.element);
-    case TypeKind::kFunction: return SamePointee(signature, other.signature);
+    case TypeKind::kTensor:
+      return dtype == other.dtype && rank_known == other.rank_known && dims == other.dims;
+    case TypeKind::kList:
+      return SamePointee(element, other.element);
+    case TypeKind::kFunction:
+      return SamePointee(signature, other.signature);
   }
   return false;
 }
@@ -55,6 +65,10 @@ void AppendTo(std::string* out, const Type& type) {
 }
 
 Result<Type> MergeTypes(const Type& a, const Type& b) {
+  if (a.kind == TypeKind::kList && b.kind == TypeKind::kList && a.element && b.element) {
+    MSRT_ASSIGN_OR_RETURN(Type element, MergeTypes(*a.element, *b.element));
+    return Type::ListOf(std::move(element));
+  }
   if (!a.is_tensor() || !b.is_tensor()) {
     if (a == b) return a;
     return InvalidModel("type ", a, " is not ", b);
@@ -70,6 +84,24 @@ Result<Type> MergeTypes(const Type& a, const Type& b) {
     merged.dims[i] = IsKnown(x) ? x : IsKnown(y) ? y : IsSymbol(x) ? x : y;
   }
   return merged;
+}
+
+Result<Type> JoinTypes(const Type& a, const Type& b) {
+  if (!IsDeclared(a)) return b;
+  if (!IsDeclared(b)) return a;
+  if (a.kind == TypeKind::kList && b.kind == TypeKind::kList) {
+    if (a == b) return a;
+    MSRT_ASSIGN_OR_RETURN(Type element, JoinTypes(*a.element, *b.element));
+    return Type::ListOf(std::move(element));
+  }
+  if (!a.is_tensor() || !b.is_tensor()) return MergeTypes(a, b);
+  if (a.dtype != b.dtype) return InvalidModel("element type ", a.dtype, " is not ", b.dtype);
+  if (!a.rank_known || !b.rank_known || a.rank() != b.rank()) return Type::UnrankedTensor(a.dtype);
+  Type joined = a;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dims[i] != b.dims[i]) joined.dims[i] = kUnknownDim;
+  }
+  return joined;
 }
 
 }  // namespace msrt

@@ -40,6 +40,14 @@ struct Type {
     return t;
   }
 
+  static Type ListOf(Type element) {
+    Type t;
+    t.kind = TypeKind::kList;
+    t.element = std::make_shared<const Type>(std::move(element));
+    return t;
+  }
+  static Type Function(std::vector<Type> parameters, std::vector<Type> results);
+
   bool is_tensor() const { return kind == TypeKind::kTensor; }
   int rank() const { return dims.rank(); }
   // A tensor whose every dim is a number.
@@ -64,5 +72,9 @@ void AppendTo(std::string* out, const Type& type);
 
 // What is known when both descriptions hold, or why they cannot both hold ("dim 2 is 3 and 4"). Names win over unknowns.
 Result<Type> MergeTypes(const Type& a, const Type& b);
+
+// The narrowest description that fits what either describes: the result of a branch, a value that a loop carries. An error if there is
+// none ("element type f32 is not i64"). A type about which nothing was said gives way to the other.
+Result<Type> JoinTypes(const Type& a, const Type& b);
 
 }  // namespace msrt

@@ -17,7 +17,9 @@ constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 constexpr double kArenaSlack = 2;
 constexpr uint32_t kNoOption = UINT32_MAX;
 
-bool RunByHost(const Node& node) { return node.def != nullptr && ((node.def->traits & kView) != 0 || node.def->effect == Effect::kState); }
+bool RunByHost(const Node& node) {
+  return node.def != nullptr && ((node.def->traits & (kView | kByFrames)) != 0 || node.def->effect == Effect::kState);
+}
 
 bool Allowed(const PlaceOptions& options, std::string_view delegate) {
   return options.delegates.empty() || std::find(options.delegates.begin(), options.delegates.end(), delegate) != options.delegates.end();
@@ -162,6 +164,7 @@ std::string Placer::Refused(uint32_t d, const Candidate& c) const {
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState) return "it holds state, which is the session's";
+    if (node.def != nullptr && (node.def->traits & kByFrames) != 0) return "it works on frames, which are the session's";
     const Pin* pin = PinAgainst(options_.pins, node, delegates_[d]->name());
     if (pin != nullptr) return StrCat("pinned by the user: ", Describe(*pin));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/place/place.h"
+#include "ops/control.h"
 
 namespace msrt {
 
@@ -19,6 +20,7 @@ struct Buffer {
   TensorState state;
   BufferId root;                        // itself, unless it is a view
   const std::byte* uploaded = nullptr;  // a constant in the memory of its device
+  int32_t held = -1;                    // not in an arena: the frame holds it under this number (results of control flow; lists)
 };
 
 enum class StepKind : uint8_t {
@@ -29,6 +31,7 @@ enum class StepKind : uint8_t {
   kView,  // other dims, no data moved
   kStateRead,
   kStateWrite,
+  kControl,  // calls graphs, or works on lists and functions: frames do it, and its outputs have the sizes they turn out to have
 };
 
 struct Step {
@@ -42,6 +45,9 @@ struct Step {
   std::vector<BufferId> inputs, outputs;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   double seconds = 0;  // of one run, by the model of costs
+  // Control flow: how its inputs divide. Null for lists.
+  std::shared_ptr<const ControlShape> control = nullptr;
+  bool tail = false;  // the last step, and its results are the graph's: the frame is not needed any more
 };
 
 struct Program {
@@ -58,6 +64,9 @@ struct Program {
   bool optimal = false;
   size_t packed_bytes = 0;
   double flops = 0;  // of one run at the typical shapes
+  uint32_t held_count = 0;
+  // State may be read where it lies: no other graph writes it in the same run.
+  bool reads_state_in_place = true;
 };
 
 // Places, compiles and lays out the steps; what fails to compile is left out and placement made again, unless the options are strict.

@@ -13,7 +13,10 @@ ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
       buffers_(graph_.value_count()),
       upload_streams_(program->devices.size()) {
   FindWanted(placement);
-  for (ValueId v : graph_.inputs) program_.input_buffers.push_back(Produce(v, kHostPlain));
+  for (ValueId v : graph_.inputs) {
+    program_.input_buffers.push_back(Produce(v, kHostPlain));
+    if (!graph_.value(v).type.is_tensor()) Hold(program_.input_buffers.back());
+  }
   for (uint32_t v = 0; v < graph_.value_count(); ++v) {
     if (graph_.value(ValueId(v)).constant != nullptr) Produce(ValueId(v), kHostPlain);
   }
@@ -72,6 +75,17 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
     program_.steps.push_back(std::move(step));
     return;
   }
+  if ((node.def->traits & kByFrames) != 0) {
+    Step step{StepKind::kControl, 0, n, {n}, {}, {}, {}, {}, {}, {}};
+    for (ValueId v : node.inputs) step.inputs.push_back(Need(n, v, kHostPlain));
+    for (ValueId v : node.outputs) {
+      step.outputs.push_back(Produce(v, kHostPlain));
+      if (v != kNoValue) Hold(step.outputs.back());
+    }
+    if (IsControl(node)) step.control = std::make_shared<const ControlShape>(ShapeOfControl(node));
+    program_.steps.push_back(std::move(step));
+    return;
+  }
   const TensorState state{placed.device, Layout::kPlain};
   const BufferId source = Need(n, node.inputs[0], state);
   const BufferId target = Produce(node.outputs[0], state);
@@ -101,7 +115,7 @@ void ProgramBuilder::Finish() {
     BufferId b = Need(last, v, kHostPlain);
     for (size_t s = before; s < program_.steps.size(); ++s) mark(program_.steps[s]);
     made.resize(program_.buffers.size());
-    if (!made[b]) {
+    if (!made[b] && graph_.value(v).type.is_tensor()) {  // what is no tensor is shared, never written
       const BufferId own = NewBuffer(v, kHostPlain);
       program_.steps.push_back({StepKind::kConvert, 0, last, {}, {}, {}, "copy", {b}, {own}, {}});
       b = own;
@@ -109,6 +123,11 @@ void ProgramBuilder::Finish() {
     }
     made[b] = false;  // taken: named once more, it must be copied
     program_.output_buffers.push_back(b);
+  }
+  if (!program_.steps.empty()) {
+    Step& last_step = program_.steps.back();
+    const bool calls = last_step.control != nullptr && last_step.control->carried + last_step.control->scan_inputs == 0;
+    last_step.tail = calls && last_step.control->kind != ControlKind::kPartial && last_step.outputs == program_.output_buffers;
   }
   DropUnusedDevices();
 }
@@ -128,6 +147,8 @@ BufferId ProgramBuilder::NewBuffer(ValueId v, TensorState state) {
   program_.buffers.push_back({v, state, id});
   return id;
 }
+
+void ProgramBuilder::Hold(BufferId b) { program_.buffers[b].held = static_cast<int32_t>(program_.held_count++); }
 
 BufferId ProgramBuilder::Produce(ValueId v, TensorState state) {
   if (v == kNoValue) return kNoBuffer;

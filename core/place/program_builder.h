@@ -19,6 +19,7 @@ class ProgramBuilder {
   void FindWanted(const Placement& placement);
   BufferId NewBuffer(ValueId value, TensorState state);
   BufferId Produce(ValueId value, TensorState state);
+  void Hold(BufferId buffer);
   BufferId Find(ValueId value, TensorState state) const;
   BufferId Need(uint32_t node, ValueId value, TensorState state);
   Result<BufferId> NeedConstant(ValueId value, uint16_t device);

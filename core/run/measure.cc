@@ -269,8 +269,9 @@ MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& opt
   MeasureReport report;
   const StopWatch watch;
   size_t all = 0, done = 0;
-  for (uint32_t entry : model.module.entries) all += model.module.graphs[entry].nodes.size();
-  for (const auto& entry : model.entries) {
+  for (size_t g = 0; g < model.graphs.size(); ++g) all += model.graphs[g] == nullptr ? 0 : model.module.graphs[g].nodes.size();
+  for (const auto& entry : model.graphs) {
+    if (entry == nullptr) continue;
     const std::shared_ptr<const EntryProgram> current = entry->current();
     const Program& program = *current->program;
     model.environment->parallel->OnTeam([&] {

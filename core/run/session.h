@@ -8,22 +8,13 @@
 
 #include "core/base/clock.h"
 #include "core/compile.h"
+#include "core/run/run_options.h"
+#include "core/run/value.h"
 
 namespace msrt {
 
 struct SessionOptions {
   size_t memory_cap_bytes = 0;  // arena + scratch + outputs + state; 0: no cap
-};
-
-struct RunOptions {
-  int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
-  bool profile = false;
-};
-
-// One step of the last profiled run.
-struct StepTime {
-  uint32_t step;  // in the program
-  int64_t begin_nanos, end_nanos;
 };
 
 struct SessionMemory {
@@ -48,6 +39,8 @@ class Session {
   // The data is used in place and must stay valid until it is replaced; `owner` (may be null) is held meanwhile. Dims and types are checked
   // when the run binds.
   Status SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner);
+  // The same for a value of any kind.
+  Status SetInput(size_t index, RunValue value);
   // Results go to this memory instead of the session's own, if type and dims fit and no input or other output is in it. A view with null
   // data takes that back. The result of the last run of this output is gone.
   Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
@@ -59,6 +52,8 @@ class Session {
 
   // The result of the last successful run; valid until the next run or until the session goes.
   Result<TensorView> Output(size_t index) const;
+  // The same for a result of any kind.
+  Result<RunValue> OutputValue(size_t index) const;
   // Holds the memory of that result, even beyond the session; the next run may still write to it. Null where nobody has to.
   std::shared_ptr<const void> OutputOwner(size_t index) const;
 

@@ -6,6 +6,8 @@
 //   onnx_suite FOLDER [--filter TEXT] [--at-least N] [--contradicted LIST] [--verbose]
 // FOLDER holds one folder a case: model.onnx and test_data_set_*/{input,output}_*.pb. Exits with 1 if a case is wrong or failed, if a case
 // of the list passes, or if fewer than N passed.
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -49,28 +51,99 @@ Result<std::string> ReadText(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// The element types that the model declares, by the names of its inputs and outputs.
-Result<std::map<std::string, DType>> DeclaredTypes(const fs::path& model) {
+using Declared = std::map<std::string, onnx::TypeProto>;
+
+// What the model declares about its inputs and outputs, by name.
+Result<Declared> DeclaredTypes(const fs::path& model) {
   MSRT_ASSIGN_OR_RETURN(const std::string bytes, ReadText(model));
   onnx::ModelProto proto;
   if (!proto.ParseFromString(bytes)) return InvalidModel("'", model.string(), "' is no model");
-  std::map<std::string, DType> types;
-  const auto add = [&](const auto& values) {
-    for (const auto& v : values) {
-      const auto dtype = onnx_import::DTypeOf(v.type().tensor_type().elem_type());
-      if (dtype.ok()) types[v.name()] = *dtype;
-    }
-  };
-  add(proto.graph().input());
-  add(proto.graph().output());
+  Declared types;
+  for (const auto& v : proto.graph().input()) types[v.name()] = v.type();
+  for (const auto& v : proto.graph().output()) types[v.name()] = v.type();
   return types;
 }
 
-Result<ConstTensor> ReadTensor(const fs::path& path) {
-  MSRT_ASSIGN_OR_RETURN(const std::string bytes, ReadText(path));
+DType ElementType(const onnx::TypeProto& type) {
+  const auto dtype = onnx_import::DTypeOf(type.tensor_type().elem_type());
+  return dtype.ok() ? *dtype : DType::kNone;
+}
+
+// A value as the runtime takes it: optionals are lists of at most one element.
+struct Datum {
+  bool is_list = false;
+  ConstTensor tensor;
+  std::vector<Datum> elements;
+};
+
+// The messages SequenceProto and OptionalProto stand in a file of their own, onnx-data.proto. Of their fields only these are in the data.
+enum DataField { kTensor = 3, kSequence = 5 };
+
+Result<std::vector<std::pair<int, std::string>>> FieldsOf(const std::string& bytes) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  std::vector<std::pair<int, std::string>> fields;
+  while (const uint32_t tag = in.ReadTag()) {
+    const int field = static_cast<int>(tag >> 3);
+    uint32_t number = 0;
+    std::string text;
+    const bool read = (tag & 7) == 2 ? in.ReadVarint32(&number) && in.ReadString(&text, static_cast<int>(number))
+                                     : (tag & 7) == 0 && in.ReadVarint32(&number);
+    if (!read) return InvalidModel("the data cannot be read");
+    fields.emplace_back(field, std::move(text));
+  }
+  return fields;
+}
+
+Result<Datum> ParseTensor(const std::string& bytes) {
   onnx::TensorProto proto;
-  if (!proto.ParseFromString(bytes)) return InvalidModel("'", path.string(), "' is no tensor");
-  return onnx_import::TakeTensor(&proto, onnx_import::ExternalData("", DefaultIo()));
+  if (!proto.ParseFromString(bytes)) return InvalidModel("the data is no tensor");
+  Datum datum;
+  MSRT_ASSIGN_OR_RETURN(datum.tensor, onnx_import::TakeTensor(&proto, onnx_import::ExternalData("", DefaultIo())));
+  return datum;
+}
+
+// A sequence of tensors, or an optional of a tensor or of a sequence: the same fields mean the same in both.
+Result<Datum> ParseList(const std::string& bytes) {
+  Datum datum;
+  datum.is_list = true;
+  MSRT_ASSIGN_OR_RETURN(const auto fields, FieldsOf(bytes));
+  for (const auto& [field, text] : fields) {
+    if (field != kTensor && field != kSequence) continue;
+    MSRT_ASSIGN_OR_RETURN(Datum element, field == kTensor ? ParseTensor(text) : ParseList(text));
+    datum.elements.push_back(std::move(element));
+  }
+  return datum;
+}
+
+Result<Datum> ReadDatum(const fs::path& path, const onnx::TypeProto& type) {
+  MSRT_ASSIGN_OR_RETURN(const std::string bytes, ReadText(path));
+  auto datum = type.has_sequence_type() || type.has_optional_type() ? ParseList(bytes) : ParseTensor(bytes);
+  if (!datum.ok()) return std::move(datum).status().Within(StrCat("'", path.string(), "'"));
+  return datum;
+}
+
+RunValue ValueOf(const Datum& datum) {
+  if (!datum.is_list) {
+    const ConstTensor& t = datum.tensor;
+    RunValue value = RunValue::Of({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, t.owner);
+    value.lasting = true;
+    return value;
+  }
+  ListValue list;
+  for (const Datum& e : datum.elements) list.elements.push_back(ValueOf(e));
+  return RunValue::Of(std::make_shared<const ListValue>(std::move(list)));
+}
+
+Datum DatumOf(const RunValue& value) {
+  Datum datum;
+  datum.is_list = value.kind == TypeKind::kList;
+  if (datum.is_list) {
+    for (const RunValue& e : value.list->elements) datum.elements.push_back(DatumOf(e));
+  } else {
+    const TensorView& t = value.tensor;
+    datum.tensor = ConstTensor::Copy(t.dtype, t.dims, {t.As<std::byte>(), BytesOf(t.dtype, t.elements())});
+  }
+  return datum;
 }
 
 // Test data of type bf16 is stored as u16, the type that NumPy has for it; the model says what is meant.
@@ -152,30 +225,55 @@ std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
   return {};
 }
 
-CaseResult RunSet(const Module& module, const std::map<std::string, DType>& types, const fs::path& set) {
+// Empty if they agree.
+std::string Difference(const Datum& have, const Datum& want) {
+  if (have.is_list != want.is_list) return have.is_list ? "is a list, must be a tensor" : "is a tensor, must be a list";
+  if (!have.is_list) return Difference(have.tensor, want.tensor);
+  if (have.elements.size() != want.elements.size()) {
+    return StrCat("has ", have.elements.size(), " elements, must have ", want.elements.size());
+  }
+  for (size_t i = 0; i < have.elements.size(); ++i) {
+    const std::string difference = Difference(have.elements[i], want.elements[i]);
+    if (!difference.empty()) return StrCat("element ", i, " of the list: ", difference);
+  }
+  return {};
+}
+
+CaseResult RunSet(const Module& module, const Declared& types, const fs::path& set) {
   const Graph& graph = module.main();
   const auto type_of = [&](ValueId v) {
     const auto found = types.find(graph.value(v).name);
-    return found == types.end() ? DType::kNone : found->second;
+    return found == types.end() ? onnx::TypeProto() : found->second;
   };
-  std::vector<ConstTensor> inputs;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    auto tensor = ReadTensor(set / StrCat("input_", i, ".pb"));
-    if (!tensor.ok()) return tensor.status().code() == Code::kUnsupported ? Refused(tensor.status().message()) : Failed(tensor.status());
-    const DType declared = type_of(graph.inputs[i]);
-    if (IsStoredAsU16(tensor->dtype, declared)) tensor->dtype = declared;
-    inputs.push_back(*std::move(tensor));
-  }
+  const auto failed = [](const Status& status) {
+    return status.code() == Code::kUnsupported ? Refused(std::string(status.message())) : Failed(status);
+  };
   const bool random = DrawsRandomNumbers(graph);
-  auto outputs = RunModule(module, inputs);
-  if (!outputs.ok()) return outputs.status().code() == Code::kUnsupported ? Refused(outputs.status().message()) : Failed(outputs.status());
-  for (size_t i = 0; i < outputs->size(); ++i) {
-    const auto want = ReadTensor(set / StrCat("output_", i, ".pb"));
+  auto model = CompileModule(TestEnvironment(), module, {});
+  if (!model.ok()) return failed(model.status());
+  auto session = Session::Create(*model, 0, {});
+  if (!session.ok()) return failed(session.status());
+  std::vector<Datum> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    auto datum = ReadDatum(set / StrCat("input_", i, ".pb"), type_of(graph.inputs[i]));
+    if (!datum.ok()) return failed(datum.status());
+    const DType declared = ElementType(type_of(graph.inputs[i]));
+    if (IsStoredAsU16(datum->tensor.dtype, declared)) datum->tensor.dtype = declared;
+    inputs.push_back(*std::move(datum));
+    const Status status = (*session)->SetInput(i, ValueOf(inputs.back()));
+    if (!status.ok()) return failed(status);
+  }
+  if (const Status status = (*session)->Run({}); !status.ok()) return failed(status);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    auto want = ReadDatum(set / StrCat("output_", i, ".pb"), type_of(graph.outputs[i]));
     if (!want.ok()) return Failed(want.status());
+    const auto result = (*session)->OutputValue(i);
+    if (!result.ok()) return Failed(result.status());
+    Datum have = DatumOf(*result);
     // Compared as they are stored, which is what ONNX's own runner does: its bf16 data was cut, not rounded, so the last bit differs.
-    ConstTensor& have = (*outputs)[i];
-    if (have.dtype == DType::kBF16 && IsStoredAsU16(want->dtype, type_of(graph.outputs[i]))) have.dtype = want->dtype;
-    const std::string difference = random ? DifferenceInKind(have, *want) : Difference(have, *want);
+    const bool cut = have.tensor.dtype == DType::kBF16 && IsStoredAsU16(want->tensor.dtype, ElementType(type_of(graph.outputs[i])));
+    if (cut) have.tensor.dtype = want->tensor.dtype;
+    const std::string difference = random ? DifferenceInKind(have.tensor, want->tensor) : Difference(have, *want);
     if (!difference.empty()) return {Outcome::kWrong, StrCat("output ", i, ": ", difference)};
   }
   if (random) return {Outcome::kRandom, "types, shapes and ranges are right; values cannot be compared"};

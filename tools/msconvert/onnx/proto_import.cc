@@ -184,13 +184,12 @@ Result<Type> TypeOf(const onnx::TypeProto& type, Module* module) {
       return TensorType(type.tensor_type(), module);
     case onnx::TypeProto::kSequenceType: {
       MSRT_ASSIGN_OR_RETURN(Type element, TypeOf(type.sequence_type().elem_type(), module));
-      Type list;
-      list.kind = TypeKind::kList;
-      list.element = std::make_shared<const Type>(std::move(element));
-      return list;
+      return Type::ListOf(std::move(element));
     }
-    case onnx::TypeProto::kOptionalType:
-      return Unsupported("an optional value");
+    case onnx::TypeProto::kOptionalType: {  // a list of at most one element
+      MSRT_ASSIGN_OR_RETURN(Type element, TypeOf(type.optional_type().elem_type(), module));
+      return Type::ListOf(std::move(element));
+    }
     case onnx::TypeProto::kSparseTensorType:
       return Unsupported("a sparse tensor");
     case onnx::TypeProto::kMapType:

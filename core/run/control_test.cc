@@ -1,0 +1,328 @@
+// Control flow through the whole runtime: graphs that call each other, loops, functions as values, lists.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "ops/builder.h"
+#include "ops/validate.h"
+#include "tests/conformance/pipeline.h"
+
+namespace msrt {
+namespace {
+
+const Type kNumber = Type::Tensor(DType::kI64, {});
+const Type kFlag = Type::Tensor(DType::kBool, {});
+
+// Builds modules of several graphs. Graph 0 is the entry.
+class Flow {
+ public:
+  explicit Flow(size_t graphs) {
+    module.graphs.resize(graphs);
+    module.entries = {0};
+    for (size_t g = 0; g < graphs; ++g) module.graphs[g].name = StrCat("g", g);
+  }
+  ValueId Input(uint32_t g, Type type) { return module.graphs[g].AddInput(StrCat("in", module.graphs[g].inputs.size()), std::move(type)); }
+  ValueId Number(uint32_t g, int64_t value) {
+    return module.graphs[g].AddConstant(Name(), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
+  }
+  ValueId Op(uint32_t g, std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
+    auto value = GraphBuilder(&module.graphs[g]).Add(op, Name(), std::move(inputs), std::move(attrs));
+    EXPECT_TRUE(value.ok()) << value.status().message();
+    return value.ok() ? *value : kNoValue;
+  }
+  std::vector<ValueId> Control(uint32_t g, std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+                               std::vector<Type> results) {
+    const size_t count = results.size();
+    auto values = GraphBuilder(&module.graphs[g]).Add(domain, op, Name(), std::move(inputs), std::move(attrs), count, std::move(results));
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    return values.ok() ? *values : std::vector<ValueId>(count, kNoValue);
+  }
+  ValueId If(uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no, Type result = kNumber) {
+    captured.insert(captured.begin(), condition);
+    return Control(g, "", "If", std::move(captured), {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}},
+                   {std::move(result)})[0];
+  }
+  ValueId Call(uint32_t g, uint32_t callee, std::vector<ValueId> arguments, Type result = kNumber) {
+    return Control(g, "msrt", "Call", std::move(arguments), {{"graph", GraphRef{callee}}}, {std::move(result)})[0];
+  }
+  void Output(uint32_t g, ValueId v) { module.graphs[g].outputs.push_back(v); }
+
+  Module module;
+
+ private:
+  std::string Name() { return StrCat("v", names_++); }
+  int names_ = 0;
+};
+
+ConstTensor Numbers(Dims dims, const std::vector<int64_t>& values) {
+  return ConstTensor::Of<int64_t>(DType::kI64, dims, std::span(values));
+}
+ConstTensor Number(int64_t value) { return Numbers({}, {value}); }
+
+Result<std::unique_ptr<Session>> Open(const Module& module) {
+  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(testing::TestEnvironment(), module, {}));
+  return Session::Create(std::move(model), 0, {});
+}
+
+Result<int64_t> Compute(const Module& module, const std::vector<int64_t>& inputs) {
+  std::vector<ConstTensor> tensors;
+  for (int64_t i : inputs) tensors.push_back(Number(i));
+  MSRT_ASSIGN_OR_RETURN(auto session, Open(module));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> outputs, testing::RunSession(*session, tensors));
+  return outputs[0].As<int64_t>()[0];
+}
+
+int64_t Must(Result<int64_t> result) {
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return result.ok() ? *result : INT64_MIN;
+}
+
+// n! as n * (n-1)!: a call that is no tail call.
+Module Factorial() {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber);
+  f.Output(0, f.If(0, f.Op(0, "LessOrEqual", {n, f.Number(0, 1)}), {n}, 1, 2));
+  f.Input(1, kNumber);
+  f.Output(1, f.Op(1, "Identity", {f.Number(1, 1)}));
+  const ValueId m = f.Input(2, kNumber);
+  f.Output(2, f.Op(2, "Mul", {m, f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)})})}));
+  return f.module;
+}
+
+Module Fibonacci() {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber);
+  f.Output(0, f.If(0, f.Op(0, "Less", {n, f.Number(0, 2)}), {n}, 1, 2));
+  f.Output(1, f.Input(1, kNumber));
+  const ValueId m = f.Input(2, kNumber);
+  const ValueId a = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)})}), b = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 2)})});
+  f.Output(2, f.Op(2, "Add", {a, b}));
+  return f.module;
+}
+
+// Counts down by calling itself last.
+Module CountDown() {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber), sum = f.Input(0, kNumber);
+  f.Output(0, f.If(0, f.Op(0, "Equal", {n, f.Number(0, 0)}), {n, sum}, 1, 2));
+  f.Input(1, kNumber);
+  f.Output(1, f.Input(1, kNumber));
+  const ValueId m = f.Input(2, kNumber), s = f.Input(2, kNumber);
+  f.Output(2, f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)}), f.Op(2, "Add", {s, m})}));
+  return f.module;
+}
+
+// while (i < n) i += 1
+Module Count() {
+  Flow f(3);
+  const ValueId i = f.Input(0, kNumber), n = f.Input(0, kNumber);
+  f.Output(
+      0, f.Control(0, "msrt", "While", {i, n}, {{"condition", GraphRef{1}}, {"body", GraphRef{2}}, {"carried", int64_t{1}}}, {kNumber})[0]);
+  const ValueId ci = f.Input(1, kNumber), cn = f.Input(1, kNumber);
+  f.Output(1, f.Op(1, "Less", {ci, cn}));
+  const ValueId bi = f.Input(2, kNumber);
+  f.Input(2, kNumber);
+  f.Output(2, f.Op(2, "Add", {bi, f.Number(2, 1)}));
+  return f.module;
+}
+
+TEST(Recursion, FactorialFibonacciAckermann) {
+  EXPECT_EQ(Must(Compute(Factorial(), {10})), 3628800);
+  EXPECT_EQ(Must(Compute(Fibonacci(), {15})), 610);
+  // A(m, n): two branches inside a branch, and a call inside a call's argument.
+  Flow f(5);
+  const ValueId m = f.Input(0, kNumber), n = f.Input(0, kNumber);
+  f.Output(0, f.If(0, f.Op(0, "Equal", {m, f.Number(0, 0)}), {m, n}, 1, 2));
+  f.Input(1, kNumber);
+  f.Output(1, f.Op(1, "Add", {f.Input(1, kNumber), f.Number(1, 1)}));
+  const ValueId m2 = f.Input(2, kNumber), n2 = f.Input(2, kNumber);
+  f.Output(2, f.If(2, f.Op(2, "Equal", {n2, f.Number(2, 0)}), {m2, n2}, 3, 4));
+  const ValueId m3 = f.Input(3, kNumber);
+  f.Input(3, kNumber);
+  f.Output(3, f.Call(3, 0, {f.Op(3, "Sub", {m3, f.Number(3, 1)}), f.Number(3, 1)}));
+  const ValueId m4 = f.Input(4, kNumber), n4 = f.Input(4, kNumber);
+  const ValueId inner = f.Call(4, 0, {m4, f.Op(4, "Sub", {n4, f.Number(4, 1)})});
+  f.Output(4, f.Call(4, 0, {f.Op(4, "Sub", {m4, f.Number(4, 1)}), inner}));
+  EXPECT_EQ(Must(Compute(f.module, {2, 3})), 9);
+  EXPECT_EQ(Must(Compute(f.module, {3, 3})), 61);
+}
+
+TEST(Recursion, Mutual) {
+  Flow f(6);  // even(n) = n == 0 ? 1 : odd(n - 1)
+  const auto half = [&](uint32_t g, uint32_t base, uint32_t step, uint32_t other, int64_t at_zero) {
+    const ValueId n = f.Input(g, kNumber);
+    f.Output(g, f.If(g, f.Op(g, "Equal", {n, f.Number(g, 0)}), {n}, base, step));
+    f.Input(base, kNumber);
+    f.Output(base, f.Op(base, "Identity", {f.Number(base, at_zero)}));
+    f.Output(step, f.Call(step, other, {f.Op(step, "Sub", {f.Input(step, kNumber), f.Number(step, 1)})}));
+  };
+  half(0, 1, 2, 3, 1);
+  half(3, 4, 5, 0, 0);
+  EXPECT_EQ(Must(Compute(f.module, {10})), 1);
+  EXPECT_EQ(Must(Compute(f.module, {7})), 0);
+}
+
+TEST(Recursion, DepthHasALimitAndMemoryIsGivenBack) {
+  auto session = Open(Factorial());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const ConstTensor deep = Number(40'000);  // two frames each: the branch and the graph
+  (void)(*session)->SetInput(0, {deep.dtype, deep.dims, Layout::kPlain, const_cast<std::byte*>(deep.bytes.data())}, nullptr);
+  EXPECT_TRUE((*session)->Run({}).ok());
+  const Status limited = (*session)->Run({.most_frames = 1000});
+  EXPECT_EQ(limited.code(), Code::kLimitExceeded);
+  EXPECT_NE(limited.message().find("more than 1000 graphs are active"), std::string::npos) << limited.message();
+  (*session)->Trim();
+  EXPECT_EQ((*session)->memory().total(), 0u);
+  const Status calls = (*session)->Run({.most_calls = 500});
+  EXPECT_EQ(calls.code(), Code::kLimitExceeded);
+}
+
+TEST(Recursion, TailCallsTakeConstantMemory) {
+  auto session = Open(CountDown());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  size_t bytes = 0;
+  for (const int64_t n : {10, 200'000}) {
+    const auto outputs = testing::RunSession(**session, {Number(n), Number(0)});
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].As<int64_t>()[0], n * (n + 1) / 2);
+    if (n == 10) bytes = (*session)->memory().total();
+  }
+  EXPECT_EQ((*session)->memory().total(), bytes);
+}
+
+TEST(Loops, WhileCounts) {
+  EXPECT_EQ(Must(Compute(Count(), {0, 1000})), 1000);
+  EXPECT_EQ(Must(Compute(Count(), {5, 3})), 5);  // not once
+}
+
+TEST(Loops, EndlessOnesStopAtTheDeadlineAndWhenCancelled) {
+  Module module = Count();
+  auto session = Open(module);
+  ASSERT_TRUE(session.ok());
+  const ConstTensor from = Number(0), to = Number(INT64_MAX);
+  for (size_t i = 0; i < 2; ++i) {
+    const ConstTensor& t = i == 0 ? from : to;
+    (void)(*session)->SetInput(i, {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, nullptr);
+  }
+  const Status late = (*session)->Run({.deadline_nanos = DefaultClock()->NowNanos() + 20'000'000});
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.message();
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    (*session)->Cancel();
+  });
+  const Status cancelled = (*session)->Run({});
+  canceller.join();
+  EXPECT_EQ(cancelled.code(), Code::kCancelled) << cancelled.message();
+}
+
+// A loop whose value grows by one element an iteration, and which collects what it was before.
+TEST(Loops, CarriedValuesMayChangeTheirShape) {
+  Flow f(2);
+  const Type open = Type::Tensor(DType::kI64, {kUnknownDim});
+  const ValueId trips = f.Input(0, kNumber), start = f.Input(0, open);
+  const auto results = f.Control(0, "", "Loop", {trips, kNoValue, start}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {open, open});
+  f.Output(0, results[0]);
+  f.Output(0, results[1]);
+  const ValueId i = f.Input(1, kNumber), go_on = f.Input(1, kFlag), x = f.Input(1, open);
+  f.Output(1, go_on);
+  f.Output(1, f.Op(1, "Concat", {x, f.Op(1, "Unsqueeze", {i}, {{"axes", std::vector<int64_t>{0}}})}, {{"axis", int64_t{0}}}));
+  f.Output(1, f.Op(1, "Mul", {i, i}));
+  auto session = Open(f.module);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (const int64_t n : {4, 0, 6}) {
+    const auto outputs = testing::RunSession(**session, {Number(n), Numbers({1}, {7})});
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    ASSERT_EQ((*outputs)[0].dims, Dims{n + 1});
+    ASSERT_EQ((*outputs)[1].dims, Dims{n});
+    EXPECT_EQ((*outputs)[0].As<int64_t>()[0], 7);
+    for (int64_t k = 0; k < n; ++k) {
+      EXPECT_EQ((*outputs)[0].As<int64_t>()[static_cast<size_t>(k) + 1], k);
+      EXPECT_EQ((*outputs)[1].As<int64_t>()[static_cast<size_t>(k)], k * k);
+    }
+  }
+}
+
+TEST(Functions, ChosenByIndexAndCalledWithWhatTheyCaptured) {
+  Flow f(4);
+  const ValueId index = f.Input(0, kNumber), x = f.Input(0, kNumber);
+  const Type function = Type::Function({kNumber}, {kNumber});
+  const ValueId chosen = f.Control(0, "msrt", "SwitchN", {index, x}, {{"branches", std::vector<GraphRef>{{1}, {2}}}}, {function})[0];
+  f.Output(0, f.Control(0, "msrt", "Call", {chosen, f.Number(0, 10)}, {}, {kNumber})[0]);
+  for (const uint32_t g : {1u, 2u}) {
+    const ValueId captured = f.Input(g, kNumber);
+    const ValueId bound = g == 1 ? captured : f.Op(g, "Neg", {captured});
+    f.Output(g, f.Control(g, "msrt", "Partial", {bound}, {{"graph", GraphRef{3}}}, {function})[0]);
+  }
+  f.Output(3, f.Op(3, "Sub", {f.Input(3, kNumber), f.Input(3, kNumber)}));
+  EXPECT_EQ(Must(Compute(f.module, {0, 3})), 3 - 10);
+  EXPECT_EQ(Must(Compute(f.module, {1, 3})), -3 - 10);
+  EXPECT_EQ(Must(Compute(f.module, {-1, 3})), -3 - 10);  // from the end
+  const auto beyond = Compute(f.module, {2, 3});
+  EXPECT_NE(beyond.status().message().find("index 2 names none of 2 branches"), std::string::npos) << beyond.status().message();
+}
+
+TEST(State, IsReadAndWrittenInsideBranchesAndLoops) {
+  Flow f(2);
+  f.module.states.push_back({"count", kNumber, Number(5)});
+  const ValueId trips = f.Input(0, kNumber);
+  f.Control(0, "", "Loop", {trips, kNoValue}, {{"body", GraphRef{1}}, {"carried", int64_t{0}}}, {});
+  const AttrList read = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+  f.Output(0, f.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0]);
+  f.Input(1, kNumber);
+  const ValueId go_on = f.Input(1, kFlag);
+  const ValueId old = f.Control(1, "msrt", "StateRead", {}, read, {kNumber})[0];
+  f.Control(1, "msrt", "StateWrite", {f.Op(1, "Add", {old, f.Number(1, 2)})}, {{"slot", int64_t{0}}}, {});
+  f.Output(1, go_on);
+  auto session = Open(f.module);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (const int64_t want : {11, 17}) {
+    const auto outputs = testing::RunSession(**session, {Number(3)});
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].As<int64_t>()[0], want);
+  }
+  // A run that is stopped leaves the state alone.
+  EXPECT_FALSE((*session)->Run({.most_calls = 3}).ok());
+  EXPECT_EQ(*(*session)->State(0)->As<int64_t>(), 17);
+}
+
+struct BadModule {
+  const char* name;
+  const char* message;
+  void (*spoil)(Flow*);
+};
+class BadControl : public ::testing::TestWithParam<BadModule> {};
+
+TEST_P(BadControl, IsRefused) {
+  Flow f(3);
+  const ValueId c = f.Input(0, kFlag), x = f.Input(0, kNumber);
+  f.Output(0, f.If(0, c, {x}, 1, 2));
+  for (const uint32_t g : {1u, 2u}) f.Output(g, f.Op(g, "Neg", {f.Input(g, kNumber)}));
+  GetParam().spoil(&f);
+  const Status status = Validate(&f.module);
+  EXPECT_NE(status.message().find(GetParam().message), std::string::npos) << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadControl,
+    ::testing::Values(
+        BadModule{"BranchTypes", "result 0 differs from branch to branch: element type i64 is not f32",
+                  [](Flow* f) {
+                    f->module.graphs[2].outputs[0] = f->Op(2, "Cast", {f->module.graphs[2].outputs[0]}, {{"to", DType::kF32}});
+                  }},
+        BadModule{"BranchResults", "its branches give 1 and 0 results", [](Flow* f) { f->module.graphs[2].outputs.clear(); }},
+        BadModule{"Captures", "takes 2 inputs, gets 1", [](Flow* f) { f->Input(1, kNumber); }},
+        BadModule{"CaptureType", "input 0 'in0': element type f32 is not i64",
+                  [](Flow* f) {
+                    f->module.graphs[1] = {};
+                    f->Output(1, f->Op(1, "Cast", {f->Input(1, Type::Tensor(DType::kF32, {}))}, {{"to", DType::kI64}}));
+                  }},
+        BadModule{"Dangling", "refers to graph 9, the module has 3",
+                  [](Flow* f) { f->module.graphs[0].nodes.back().attrs.Set("else_branch", GraphRef{9}); }},
+        BadModule{"Outputs", "has 2 outputs, what it calls gives 1",
+                  [](Flow* f) { f->module.graphs[0].nodes.back().outputs.push_back(f->module.graphs[0].AddValue("more", kNumber)); }},
+        BadModule{"NoFunction", "calls neither a graph nor a function: input 0 is i64[]",
+                  [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }}),
+    [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace msrt

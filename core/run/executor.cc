@@ -1,0 +1,482 @@
+#include "core/run/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/run/convert.h"
+
+namespace msrt {
+namespace {
+
+// How many frames an error names, from the inside.
+constexpr size_t kNamedFrames = 4;
+
+// True if nothing changed.
+bool Update(Type* type, DType dtype, const Dims& dims) {
+  if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return true;
+  *type = Type::Tensor(dtype, dims);
+  return false;
+}
+
+void Release(ResultCell* cell, Budget* budget) {
+  budget->Release(&cell->block);
+  cell->value = {};
+}
+
+void ReleaseMemory(Frame* frame, Budget* budget) {
+  for (FrameLink& link : frame->links) budget->Release(&link.arena);
+  frame->links.clear();
+  for (auto* cells : {&frame->held, &frame->unwanted, &frame->arguments, &frame->loop.slices}) {
+    for (ResultCell& cell : *cells) Release(&cell, budget);
+  }
+  Release(&frame->loop.condition, budget);
+  for (CarriedValue& c : frame->loop.carried) {
+    c.now = {};
+    for (ResultCell& cell : c.cells) Release(&cell, budget);
+  }
+  for (ScannedResult& s : frame->loop.scanned) {
+    Release(&s.slice, budget);
+    Release(&s.whole, budget);
+  }
+}
+
+size_t BytesOfCells(std::span<const ResultCell> cells) {
+  size_t bytes = 0;
+  for (const ResultCell& cell : cells) bytes += cell.block == nullptr ? 0 : cell.block->bytes();
+  return bytes;
+}
+
+size_t HostBytes(const Frame& frame) {
+  size_t bytes = BytesOfCells(frame.held) + BytesOfCells(frame.unwanted) + BytesOfCells(frame.arguments) + BytesOfCells(frame.loop.slices) +
+                 BytesOfCells({&frame.loop.condition, 1});
+  for (const FrameLink& link : frame.links) bytes += link.arena.bytes();
+  for (const CarriedValue& c : frame.loop.carried) bytes += BytesOfCells(c.cells);
+  for (const ScannedResult& s : frame.loop.scanned) bytes += BytesOfCells({&s.slice, 1}) + BytesOfCells({&s.whole, 1});
+  return bytes;
+}
+
+}  // namespace
+
+// Puts all frames back when a run ends, however it ends. What is enqueued on devices still uses memory of the session and of the caller.
+class Executor::Unwind {
+ public:
+  explicit Unwind(Executor* executor) : executor_(*executor) {}
+  ~Unwind() {
+    while (!executor_.stack_.empty()) {
+      (void)executor_.stack_.back()->devices.Synchronize();
+      executor_.Pop();
+    }
+  }
+
+ private:
+  Executor& executor_;
+};
+
+Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs, const RunOptions& options) {
+  ++run_;
+  calls_ = 0;
+  options_ = options;
+  failure_ = {};
+  profile_.clear();
+  arena_lower_bound_ = 0;
+  const Unwind unwind(this);
+  targets_.clear();
+  for (ResultCell& cell : outputs) targets_.push_back(&cell);
+  Status status = Push(graph, inputs, targets_);
+  if (status.ok()) {
+    binding_.reset();  // before its program
+    binding_placed_ = stack_[0]->placed;
+    binding_ = stack_[0]->links[0].binding;
+    status = RunOnTeam(*model_.environment->parallel, [&] { return Loop(); });
+  }
+  if (status.ok()) return status;
+  NoteFailure(status);
+  // From the inside to the outside, but not a hundred thousand times.
+  for (size_t i = stack_.size(), named = 0; i-- > 1 && named < kNamedFrames; ++named) {
+    const Frame& caller = *stack_[i - 1];
+    const size_t at = caller.links[caller.depth].binding->end_step;
+    status = std::move(status).Within(
+        StrCat(Describe(caller.graph_of(), caller.program().steps[at].node), " in graph '", stack_[i]->graph_of().name, "'"));
+  }
+  return status;
+}
+
+// Only the innermost frame has work under way on devices; what of it failed shows when it ends.
+void Executor::NoteFailure(const Status& status) {
+  if (stack_.empty()) return;
+  Frame& frame = *stack_.back();
+  (void)frame.devices.Synchronize();
+  failure_.graph = frame.graph;
+  failure_.placed = frame.placed;
+  const std::string binder = FailedDelegate(status);
+  if (!binder.empty()) failure_.delegate = binder;
+  if (failure_.delegate.empty()) failure_.delegate = frame.devices.failed();
+}
+
+Status Executor::Loop() {
+  for (;;) {
+    Frame* frame = stack_.back().get();
+    MSRT_RETURN_IF_ERROR(RunLink(frame));
+    bool done = true;
+    if (frame->link().binding->end_step != frame->program().steps.size()) {
+      if (frame->program().steps[frame->link().binding->end_step].kind == StepKind::kControl) {
+        MSRT_ASSIGN_OR_RETURN(done, BeginControl(frame));
+      }
+    } else {
+      FinishOutputs(frame);
+      Pop();
+      if (stack_.empty()) return OkStatus();
+      frame = stack_.back().get();
+      MSRT_ASSIGN_OR_RETURN(done, ResumeControl(frame));
+    }
+    if (done) MSRT_RETURN_IF_ERROR(NextLink(frame));
+  }
+}
+
+Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph) {
+  if (stack_.size() >= options_.most_frames) {
+    return LimitExceeded("more than ", options_.most_frames, " graphs are active at once, the last of them '",
+                         model_.module.graphs[graph].name, "': a graph may call itself without end; raise the limit if it does not");
+  }
+  if (options_.most_calls != 0 && calls_ >= options_.most_calls) {
+    return LimitExceeded("the run has made ", calls_, " calls and iterations, which is its limit");
+  }
+  ++calls_;
+  // Room for it on the stack and, when it is done, among the idle ones: taking frames back must not fail.
+  if (stack_.size() == stack_.capacity()) stack_.reserve(2 * stack_.size() + 4);
+  FrameOwner frame;
+  if (idle_[graph].empty()) {
+    if (++frame_counts_[graph] > idle_[graph].capacity()) idle_[graph].reserve(2 * frame_counts_[graph]);
+    frame = std::make_unique<Frame>();
+    frame->graph = graph;
+  } else {
+    frame = std::move(idle_[graph].back());
+    idle_[graph].pop_back();
+  }
+  if (frame->run != run_) Refresh(frame.get());
+  frame->depth = 0;
+  return frame;
+}
+
+// Another program may have taken the place of the graph's since the frame was last used.
+void Executor::Refresh(Frame* frame) {
+  frame->run = run_;
+  std::shared_ptr<const EntryProgram> current = model_.graphs[frame->graph]->current();
+  frame->devices.ForgetFailure();
+  if (frame->placed == current) return;
+  for (FrameLink& link : frame->links) budget_.Release(&link.arena);
+  frame->links.clear();
+  frame->request = {};
+  // Streams end before the program whose devices they are of.
+  frame->devices.Reset(current->program.get());
+  frame->placed = std::move(current);
+  for (ResultCell& cell : frame->held) Release(&cell, &budget_);
+  frame->held.resize(frame->program().held_count);
+  frame->inputs.resize(frame->graph_of().inputs.size());
+}
+
+Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs) {
+  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph));
+  stack_.push_back(std::move(owner));
+  Frame* frame = stack_.back().get();
+  std::copy(inputs.begin(), inputs.end(), frame->inputs.begin());
+  frame->outputs.assign(outputs.begin(), outputs.end());
+  return BindInputs(frame);
+}
+
+void Executor::Pop() {
+  Frame* frame = stack_.back().get();
+  // What it was given may be gone before it is used again.
+  for (RunValue& v : frame->inputs) v = {};
+  idle_[frame->graph].push_back(std::move(stack_.back()));
+  stack_.pop_back();
+}
+
+Status Executor::BindInputs(Frame* frame) {
+  const Program& program = frame->program();
+  const Graph& graph = frame->graph_of();
+  frame->request.inputs.resize(frame->inputs.size());
+  frame->request.states.resize(states_.count());
+  bool same = !frame->links.empty();
+  for (size_t i = 0; i < frame->inputs.size(); ++i) {
+    const RunValue& input = frame->inputs[i];
+    if (!input.present()) return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
+    if (input.kind == TypeKind::kTensor) {
+      same &= Update(&frame->request.inputs[i], input.tensor.dtype, input.tensor.dims);
+      continue;
+    }
+    frame->request.inputs[i] = graph.value(graph.inputs[i]).type;
+    if (frame->request.inputs[i].kind != input.kind) {
+      return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' must be ", frame->request.inputs[i]);
+    }
+    frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
+  }
+  for (size_t s = 0; s < states_.count(); ++s) {
+    same &= Update(&frame->request.states[s], states_.CurrentType(s).dtype, states_.CurrentType(s).dims);
+  }
+  if (same) return OkStatus();
+  if (frame->links.empty()) frame->links.emplace_back();
+  frame->links[0].binding.reset();
+  auto binding = BindingFor(model_, *frame->placed, frame->request);
+  if (!binding.ok()) {
+    frame->request = {};
+    return std::move(binding).status();
+  }
+  frame->links[0].binding = *std::move(binding);
+  return OkStatus();
+}
+
+Status Executor::RunLink(Frame* frame) {
+  FrameLink& link = frame->link();
+  const Binding& binding = *link.binding;
+  if (link.arena.data() == nullptr || link.arena.bytes() < binding.arena_bytes) {
+    MSRT_RETURN_IF_ERROR(budget_.Ensure(&link.arena, binding.arena_bytes, "the arena"));
+  }
+  MSRT_RETURN_IF_ERROR(frame->devices.Prepare(binding, frame->depth));
+  arena_lower_bound_ += binding.lower_bound_bytes;
+  MSRT_RETURN_IF_ERROR(PlaceOutputs(frame, binding));
+  if (pointers_.size() < binding.most_views) pointers_.resize(binding.most_views);
+  for (const BoundStep& step : binding.steps) MSRT_RETURN_IF_ERROR(RunStep(frame, step));
+  return frame->devices.Synchronize();
+}
+
+// Binds what comes after the step that ended the link: its outputs exist by now, or the data that tells their sizes does.
+Status Executor::NextLink(Frame* frame) {
+  const Program& program = frame->program();
+  const Step& ended = program.steps[frame->link().binding->end_step];
+  if (frame->links.size() == frame->depth + 1) frame->links.emplace_back();
+  if (ended.kind == StepKind::kControl) return LinkAfterControl(frame, ended);
+  auto next = Continue(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
+                       [&](BufferId b, void* to, size_t bytes) { return Read(frame, b, to, bytes); });
+  if (!next.ok()) return std::move(next).status();
+  frame->links[frame->depth + 1].binding = *std::move(next);
+  ++frame->depth;
+  return OkStatus();
+}
+
+Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
+  const Program& program = frame->program();
+  FrameLink& next = frame->links[frame->depth + 1];
+  bool same = next.binding != nullptr && next.binding->previous == frame->link().binding;
+  next.results.resize(control.outputs.size());
+  next.states.resize(states_.count());
+  for (size_t i = 0; i < control.outputs.size(); ++i) {
+    if (control.outputs[i] == kNoBuffer) continue;
+    const RunValue& value = CellOf(frame, control, i)->value;
+    if (value.kind == TypeKind::kTensor) same &= Update(&next.results[i], value.tensor.dtype, value.tensor.dims);
+    else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
+  }
+  for (size_t s = 0; s < states_.count(); ++s) {
+    same &= Update(&next.states[s], states_.CurrentType(s).dtype, states_.CurrentType(s).dims);
+  }
+  if (!same) {
+    next.binding.reset();
+    auto binding =
+        ContinueAfterControl(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1, next.results, next.states);
+    if (!binding.ok()) return std::move(binding).status();
+    next.binding = *std::move(binding);
+  }
+  ++frame->depth;
+  return OkStatus();
+}
+
+// The bytes of a buffer that exists by now, wherever it is.
+Status Executor::Read(Frame* frame, BufferId b, void* to, size_t bytes) {
+  const void* from = Resolve(*frame, frame->link().binding->places[b], frame->depth);
+  const uint16_t device = frame->program().buffers[b].state.device;
+  if (device == 0) {
+    std::memcpy(to, from, bytes);
+    return OkStatus();
+  }
+  MSRT_RETURN_IF_ERROR(frame->devices.CopyToHost(device, to, from, bytes));
+  return frame->devices.Synchronize();
+}
+
+Status Executor::PlaceOutputs(Frame* frame, const Binding& binding) {
+  const Program& program = frame->program();
+  const Graph& graph = frame->graph_of();
+  for (size_t i = 0; i < frame->outputs.size(); ++i) {
+    const Type& type = binding.output_types[i];
+    // A later binding of this run knows; what control flow gives places itself.
+    if (!type.concrete() || program.buffers[program.output_buffers[i]].held >= 0) continue;
+    auto placed = PlaceResult(frame->outputs[i], type, graph.value(graph.outputs[i]).name);
+    if (!placed.ok()) return std::move(placed).status();
+  }
+  return OkStatus();
+}
+
+Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type, std::string_view name) {
+  TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
+  if (cell->bound.present()) {
+    if (cell->bound.dtype != type.dtype || !(cell->bound.dims == type.dims)) {
+      return InvalidArgument("output '", name, "' is ", type, ", but memory for ", cell->bound.dtype, cell->bound.dims, " is bound to it");
+    }
+    view.data = cell->bound.data;
+    cell->value = RunValue::Of(view, cell->bound_owner);
+    return view;
+  }
+  if (cell->block == nullptr || cell->block->bytes() < type.bytes()) {
+    MSRT_RETURN_IF_ERROR(budget_.Ensure(&cell->block, type.bytes(), StrCat("output '", name, "'")));
+  }
+  view.data = cell->block->data();
+  cell->value = RunValue::Of(view, cell->block);
+  return view;
+}
+
+Status Executor::Deliver(ResultCell* cell, const RunValue& value, std::shared_ptr<Block>* block, std::string_view name) {
+  if (value.kind != TypeKind::kTensor || (value.lasting && !cell->bound.present())) {
+    cell->value = value;
+    return OkStatus();
+  }
+  if (block != nullptr && !cell->bound.present()) {
+    std::swap(cell->block, *block);
+    cell->value = RunValue::Of(value.tensor, cell->block);
+    return OkStatus();
+  }
+  const TensorView from = value.tensor;  // `value` may be the cell's own
+  const Type type = Type::Tensor(from.dtype, from.dims);
+  MSRT_ASSIGN_OR_RETURN(const TensorView to, PlaceResult(cell, type, name));
+  if (type.bytes() != 0) std::memmove(to.data, from.data, type.bytes());
+  return OkStatus();
+}
+
+// What is no tensor is handed on at the end.
+void Executor::FinishOutputs(Frame* frame) {
+  const Program& program = frame->program();
+  const Graph& graph = frame->graph_of();
+  for (size_t i = 0; i < frame->outputs.size(); ++i) {
+    if (graph.value(graph.outputs[i]).type.is_tensor()) continue;
+    frame->outputs[i]->value = frame->held[static_cast<size_t>(program.buffers[program.output_buffers[i]].held)].value;
+  }
+}
+
+void* Executor::Resolve(const Frame& frame, const Location& place, uint32_t depth) const {
+  switch (place.kind) {
+    case Location::kNowhere:
+      return nullptr;
+    case Location::kArena:
+      return ArenaOf(frame, place.device, depth) + place.offset;
+    case Location::kEarlier:
+      return ArenaOf(frame, place.device, place.index) + place.offset;
+    case Location::kConstant:
+      return const_cast<std::byte*>(place.data);
+    case Location::kInput:
+      return frame.inputs[place.index].tensor.data;
+    case Location::kOutput:
+      return frame.outputs[place.index]->value.tensor.data;
+    case Location::kState:
+      return states_.Memory(place.index, place.offset != 0);
+    case Location::kHeld:
+      return frame.held[place.index].value.tensor.data;
+  }
+  return nullptr;
+}
+
+std::byte* Executor::ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) const {
+  return device == 0 ? frame.links[depth].arena.data() : frame.devices.arena(device, depth);
+}
+
+Status Executor::CheckStopped(const Frame& frame, uint32_t node) const {
+  if (cancelled_.load(std::memory_order_relaxed)) return MakeStatus(Code::kCancelled, "the run was cancelled");
+  if (options_.deadline_nanos != 0 && model_.environment->clock->NowNanos() >= options_.deadline_nanos) {
+    return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(frame.graph_of(), node));
+  }
+  return OkStatus();
+}
+
+Status Executor::RunStep(Frame* frame, const BoundStep& step) {
+  const uint32_t node = frame->program().steps[step.step].node;
+  MSRT_RETURN_IF_ERROR(CheckStopped(*frame, node));
+  for (size_t i = 0; i < step.places.size(); ++i) pointers_[i] = Resolve(*frame, step.places[i], frame->depth);
+  for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
+  const int64_t begin = options_.profile ? MonotonicNanos() : 0;
+  Status status = Execute(frame, step);
+  if (options_.profile) profile_.push_back({step.step, begin, MonotonicNanos(), frame->graph});
+  if (!status.ok()) return std::move(status).Within(Describe(frame->graph_of(), node));
+  return step.event < 0 ? OkStatus() : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
+}
+
+Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
+  const Program& program = frame->program();
+  msrt_run_args args = MSRT_INIT(msrt_run_args);
+  args.host = program.host->api();
+  args.inputs = pointers_.data();
+  args.input_count = step.input_count;
+  args.outputs = pointers_.data() + step.input_count;
+  args.output_count = step.places.size() - step.input_count;
+  scratch_.ForgetFailure();
+  const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) { return static_cast<SessionScratch*>(context)->Get(bytes); }};
+  args.scratch = &scratch;
+  if (step.device != 0) args.stream = frame->devices.stream(step.device);
+  Status status = step.kernel.Run(args);
+  if (status.ok()) return status;
+  if (!scratch_.failure().ok()) return scratch_.failure();
+  if (MayDoElsewhere(status.code(), step.device != 0)) failure_.delegate = program.steps[step.step].delegate;
+  return status;
+}
+
+TensorView Executor::ViewOf(const BoundStep& step, size_t i) const {
+  TensorView view = step.views[i];
+  view.data = pointers_[i];
+  return view;
+}
+
+Status Executor::Execute(Frame* frame, const BoundStep& step) {
+  ParallelFor& parallel = *model_.environment->parallel;
+  switch (step.kind) {
+    case StepKind::kKernel:
+      return RunKernel(frame, step);
+    case StepKind::kConvert: {
+      // A copy may change dims (a view that had to be materialised), never the order of elements.
+      TensorView from = ViewOf(step, 0);
+      const TensorView to = ViewOf(step, step.input_count);
+      if (from.layout == to.layout) from.dims = to.dims;
+      return ConvertLayout(from, to, parallel);
+    }
+    case StepKind::kCopyToDevice:
+    case StepKind::kCopyToHost: {
+      const TensorView& view = step.views[0];
+      const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
+      return step.kind == StepKind::kCopyToDevice ? frame->devices.CopyToDevice(step.device, pointers_[1], pointers_[0], bytes)
+                                                  : frame->devices.CopyToHost(step.device, pointers_[1], pointers_[0], bytes);
+    }
+    case StepKind::kStateRead:
+      return ConvertLayout(states_.CurrentView(step.slot), ViewOf(step, 0), parallel);
+    case StepKind::kStateWrite:
+      return states_.WritePending(step.slot, ViewOf(step, 0));
+    case StepKind::kView:
+    case StepKind::kControl:
+      return OkStatus();
+  }
+  return OkStatus();
+}
+
+void Executor::Trim() {
+  for (auto& frames : idle_) {
+    for (FrameOwner& frame : frames) {
+      ReleaseMemory(frame.get(), &budget_);
+      frame->devices.Trim();
+    }
+    frames.clear();
+  }
+  std::fill(frame_counts_.begin(), frame_counts_.end(), 0);
+  scratch_.Release();
+}
+
+size_t Executor::arena_bytes() const {
+  size_t bytes = 0;
+  for (const auto& frames : idle_) {
+    for (const FrameOwner& frame : frames) bytes += HostBytes(*frame);
+  }
+  return bytes;
+}
+
+size_t Executor::device_bytes() const {
+  size_t bytes = 0;
+  for (const auto& frames : idle_) {
+    for (const FrameOwner& frame : frames) bytes += frame->devices.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace msrt

@@ -1,0 +1,126 @@
+// Runs programs: frames on an explicit stack, their steps one after the other, control flow between them.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "core/run/budget.h"
+#include "core/run/frame.h"
+#include "core/run/run_options.h"
+#include "core/run/state_store.h"
+
+namespace msrt {
+
+class Executor {
+ public:
+  Executor(const CompiledModel& model, Budget* budget, StateStore* states, const std::atomic<bool>* cancelled)
+      : model_(model),
+        budget_(*budget),
+        states_(*states),
+        cancelled_(*cancelled),
+        scratch_(budget),
+        idle_(model.module.graphs.size()),
+        frame_counts_(idle_.size()) {}
+
+  // Inputs are used in place. Results go where the cells say.
+  Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs, const RunOptions& options);
+
+  // The kernel or device that failed in the last run, though another could do its work; an empty name if it was not that.
+  struct Failure {
+    std::string delegate;
+    uint32_t graph = 0;
+    std::shared_ptr<const EntryProgram> placed;
+  };
+  const Failure& failure() const { return failure_; }
+
+  const std::vector<StepTime>& profile() const { return profile_; }
+  // The first binding of the last run; null before the first.
+  std::shared_ptr<const Binding> binding() const { return binding_; }
+
+  void Trim();
+  size_t arena_bytes() const;  // with what frames hold beside arenas
+  size_t arena_lower_bound() const { return arena_lower_bound_; }
+  size_t scratch_bytes() const { return scratch_.bytes(); }
+  size_t device_bytes() const;
+
+ private:
+  class Unwind;
+  using FrameOwner = std::unique_ptr<Frame>;
+
+  Status Loop();
+  void NoteFailure(const Status& status);
+  // Frames.
+  Result<FrameOwner> Acquire(uint32_t graph);
+  Status Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs);
+  Status BindInputs(Frame* frame);
+  void Pop();
+  void Refresh(Frame* frame);
+  Status RunLink(Frame* frame);
+  Status NextLink(Frame* frame);
+  Status LinkAfterControl(Frame* frame, const Step& control);
+  Status PlaceOutputs(Frame* frame, const Binding& binding);
+  void FinishOutputs(Frame* frame);
+
+  // Steps.
+  Status RunStep(Frame* frame, const BoundStep& step);
+  Status Execute(Frame* frame, const BoundStep& step);
+  Status RunKernel(Frame* frame, const BoundStep& step);
+  TensorView ViewOf(const BoundStep& step, size_t i) const;
+  void* Resolve(const Frame& frame, const Location& place, uint32_t depth) const;
+  std::byte* ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) const;
+  Status Read(Frame* frame, BufferId buffer, void* to, size_t bytes);
+  Status CheckStopped(const Frame& frame, uint32_t node) const;
+
+  // Control flow (control.cc). True: the step is done; false: another frame has to run first.
+  Result<bool> BeginControl(Frame* frame);
+  Result<bool> ResumeControl(Frame* frame);
+  RunValue InputOf(Frame* frame, const Step& step, size_t i) const;
+  Result<int64_t> NumberOf(Frame* frame, const Step& step, size_t i) const;
+  // The cell that output i of a control step goes to.
+  ResultCell* CellOf(Frame* frame, const Step& step, size_t i);
+  ResultCell* Unwanted(Frame* frame, size_t i);
+  Result<bool> Call(Frame* frame, const Step& step, uint32_t graph, std::span<const RunValue> captured);
+  Status TailCall(Frame* frame, uint32_t graph);
+  Result<bool> BeginLoop(Frame* frame, const Step& step);
+  Result<bool> NextIteration(Frame* frame, const Step& step);
+  Status CallBody(Frame* frame, const Step& step);
+  Status TakeResults(Frame* frame, const Step& step);
+  Status FinishLoop(Frame* frame, const Step& step);
+  Status Stack(Frame* frame, const Step& step, size_t i);
+  Result<RunValue> SliceOf(Frame* frame, const Step& step, size_t i);
+  Status MakePartial(Frame* frame, const Step& step);
+
+  // Lists (lists.cc).
+  Status RunListStep(Frame* frame, const Step& step);
+  Result<RunValue> MakeList(Frame* frame, const Step& step);
+  Result<RunValue> ChangeList(Frame* frame, const Step& step);
+  Result<RunValue> ElementOfList(Frame* frame, const Step& step);
+  Result<RunValue> SplitToList(Frame* frame, const Step& step);
+  Status JoinList(const ListValue& list, const Node& node, ResultCell* cell, std::string_view name);
+  Result<RunValue> LastingCopy(const RunValue& value);
+  Result<TensorView> PlaceResult(ResultCell* cell, const Type& type, std::string_view name);
+  // `block` (may be null): the memory of the value, which is handed over.
+  Status Deliver(ResultCell* cell, const RunValue& value, std::shared_ptr<Block>* block, std::string_view name);
+
+  const CompiledModel& model_;
+  Budget& budget_;
+  StateStore& states_;
+  const std::atomic<bool>& cancelled_;
+  SessionScratch scratch_;
+  RunOptions options_;
+  uint64_t run_ = 0, calls_ = 0;
+  std::vector<FrameOwner> stack_;
+  std::vector<std::vector<FrameOwner>> idle_;  // by graph
+  std::vector<size_t> frame_counts_;           // by graph: idle or not
+  Failure failure_;
+  std::shared_ptr<const EntryProgram> binding_placed_;
+  std::shared_ptr<const Binding> binding_;
+  std::vector<void*> pointers_;      // of the step in progress
+  std::vector<RunValue> arguments_;  // of the call that is being made
+  std::vector<ResultCell*> targets_;
+  std::vector<StepTime> profile_;
+  size_t arena_lower_bound_ = 0;
+};
+
+}  // namespace msrt

@@ -1,0 +1,66 @@
+// A frame: one activation of a graph. Frames stand on an explicit stack and are kept for the next activation of the same graph, with their
+// memory and bindings, so that a loop whose shapes are stable allocates nothing.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/compile.h"
+#include "core/run/device_work.h"
+#include "core/run/value.h"
+
+namespace msrt {
+
+// The part of a frame's steps that one binding covers, with its memory. Results and states are the types that a binding after a control
+// step was made for: while they stay the same, so does the binding.
+struct FrameLink {
+  std::shared_ptr<const Binding> binding;
+  Block arena;
+  std::vector<Type> results, states;
+};
+
+// A value that a loop hands from one iteration to the next. The body reads `now` while it writes the other cell.
+struct CarriedValue {
+  RunValue now;
+  ResultCell cells[2];
+  int next = 0;  // the cell that the body writes
+  ResultCell& written() { return cells[next]; }
+};
+
+// A result of each iteration, put together.
+struct ScannedResult {
+  ResultCell slice, whole;
+  int64_t filled = 0;
+};
+
+// The loop that a frame is in: at most one at a time.
+struct LoopState {
+  int64_t iteration = 0, trips = 0;
+  bool in_condition = false;  // While: its condition is being computed, not its body
+  ResultCell condition;
+  std::vector<CarriedValue> carried;
+  std::vector<ScannedResult> scanned;
+  std::vector<ResultCell> slices;  // of scanned inputs that do not lie in one piece
+};
+
+struct Frame {
+  uint32_t graph = 0;
+  std::shared_ptr<const EntryProgram> placed;
+  uint64_t run = 0;  // in which `placed` was last compared with the model's
+  BindRequest request;
+  std::vector<FrameLink> links;
+  uint32_t depth = 0;  // the link in progress
+  std::vector<RunValue> inputs;
+  std::vector<ResultCell*> outputs;   // where the caller wants them
+  std::vector<ResultCell> held;       // results of control steps, lists, functions: see Buffer::held
+  std::vector<ResultCell> unwanted;   // results of callees that this graph leaves out
+  std::vector<ResultCell> arguments;  // of a tail call: copied from a frame that is gone
+  DeviceWork devices;
+  LoopState loop;
+
+  const Program& program() const { return *placed->program; }
+  const Graph& graph_of() const { return *placed->program->graph; }
+  FrameLink& link() { return links[depth]; }
+};
+
+}  // namespace msrt

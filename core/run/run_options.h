@@ -1,0 +1,24 @@
+// What one run may do, and what it tells.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace msrt {
+
+struct RunOptions {
+  int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
+  bool profile = false;
+  // Graphs that call each other: how many may be active at once, and how many calls and iterations there may be in all (0: no limit).
+  size_t most_frames = 100'000;
+  uint64_t most_calls = 0;
+};
+
+// One step of the last profiled run.
+struct StepTime {
+  uint32_t step;  // in the program
+  int64_t begin_nanos, end_nanos;
+  uint32_t graph = 0;  // of the module: whose program
+};
+
+}  // namespace msrt

@@ -1,0 +1,51 @@
+#include "core/run/state_store.h"
+
+#include <cstring>
+
+namespace msrt {
+
+Status StateStore::Write(size_t slot, const TensorView& data) {
+  const StateSlot& declared = module_.states[slot];
+  auto merged = MergeTypes(Type::Tensor(data.dtype, data.dims), declared.type);
+  if (!merged.ok()) return InvalidArgument("state '", declared.name, "': ", merged.status().message());
+  return Store(&committed_[slot], data);
+}
+
+Status StateStore::Reset(size_t slot) {
+  const ConstTensor& initial = module_.states[slot].initial;
+  return Write(slot, {initial.dtype, initial.dims, Layout::kPlain, const_cast<std::byte*>(initial.bytes.data())});
+}
+
+Status StateStore::WritePending(size_t slot, const TensorView& data) {
+  MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
+  written_[slot] = true;
+  return OkStatus();
+}
+
+Status StateStore::Store(State* state, const TensorView& data) {
+  const Type type = Type::Tensor(data.dtype, data.dims);
+  MSRT_RETURN_IF_ERROR(budget_.Ensure(&state->block, type.bytes(), "state"));
+  if (type.bytes() != 0) std::memmove(state->block.data(), data.data, type.bytes());
+  state->type = type;
+  return OkStatus();
+}
+
+void StateStore::Finish(bool succeeded) {
+  for (size_t s = 0; s < committed_.size(); ++s) {
+    if (written_[s] && succeeded) std::swap(committed_[s], pending_[s]);
+    written_[s] = false;
+  }
+}
+
+void StateStore::Trim() {
+  for (State& p : pending_) budget_.Release(&p.block);
+}
+
+size_t StateStore::bytes() const {
+  size_t bytes = 0;
+  for (const State& s : committed_) bytes += s.block.bytes();
+  for (const State& s : pending_) bytes += s.block.bytes();
+  return bytes;
+}
+
+}  // namespace msrt

@@ -1,0 +1,349 @@
+// If, Loop, Scan and SequenceMap, whose bodies become graphs of the module, and optionals.
+#include <algorithm>
+
+#include "ops/builder.h"
+#include "ops/control.h"
+#include "ops/registry.h"
+#include "tools/msconvert/onnx/model_import.h"
+#include "tools/msconvert/onnx/proto_import.h"
+
+namespace msrt::onnx_import {
+namespace {
+
+Type NumberType(DType dtype) { return Type::Tensor(dtype, {}); }
+
+// A scanned tensor without the dim that is scanned.
+Type WithoutDim(Type type, int64_t axis) {
+  if (!type.is_tensor() || !type.rank_known || type.rank() == 0) return type;
+  const int64_t a = axis < 0 ? axis + type.rank() : axis;
+  if (a >= 0 && a < type.rank()) type.dims.erase(static_cast<int>(a));
+  return type;
+}
+
+int64_t IntOf(const AttrList& attrs, std::string_view name, int64_t fallback) {
+  const AttrValue* value = attrs.Find(name);
+  const int64_t* number = value == nullptr ? nullptr : std::get_if<int64_t>(value);
+  return number == nullptr ? fallback : *number;
+}
+
+std::vector<int64_t> IntsOf(const AttrList& attrs, std::string_view name) {
+  const AttrValue* value = attrs.Find(name);
+  const auto* list = value == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(value);
+  return list == nullptr ? std::vector<int64_t>() : *list;
+}
+
+}  // namespace
+
+Status Importer::FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs,
+                           bool* understood) {
+  for (auto& given : *node.proto->mutable_attribute()) {
+    onnx::AttributeProto copy;
+    onnx::AttributeProto* a = Resolve(&given, *scope, &copy);
+    if (a == nullptr) continue;
+    if (a->type() == onnx::AttributeProto::GRAPH) graphs->push_back(*a);
+    else MSRT_RETURN_IF_ERROR(ImportAttr(&given, node, scope, attrs, understood));
+  }
+  return OkStatus();
+}
+
+Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures) {
+  std::unordered_set<std::string> seen;
+  for (const onnx::AttributeProto& a : graphs) {
+    std::vector<std::string> names;
+    std::unordered_set<std::string> of_graph;
+    FindCaptures(a.g(), &names, &of_graph, 0);
+    for (const std::string& name : names) {
+      if (!seen.insert(name).second) continue;
+      const auto found = scope.values.find(name);
+      if (found == scope.values.end()) return InvalidModel("graph '", a.g().name(), "' uses '", name, "', which nobody makes");
+      const Value& value = out_.module.graphs[scope.graph].value(found->second);
+      captures->push_back({name, found->second, value.type, value.constant});
+    }
+  }
+  return OkStatus();
+}
+
+Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope) {
+  onnx::GraphProto copy = graph;  // tensors are taken out of what is imported, and it may be imported again
+  Scope inner_scope;
+  inner_scope.opsets = scope.opsets;
+  inner_scope.bindings = scope.bindings;
+  inner_scope.prefix = scope.prefix;
+  inner_scope.depth = scope.depth + 1;
+  for (const Capture& c : inner.captures) {
+    // An optional that is captured stays one.
+    if (IsOptional(scope, c.value)) inner_scope.optional_captures.insert(c.name);
+  }
+  MSRT_RETURN_IF_ERROR(ImportGraph(&copy, &inner, &inner_scope));
+  return inner_scope.graph;
+}
+
+// The body of a loop. A value that it carries has the type it begins with, unless the body gives another one: then what both have in
+// common, and at last any dims.
+Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
+                                      const Scope& scope) {
+  for (int attempt = 0;; ++attempt) {
+    const size_t graphs = out_.module.graphs.size(), nodes = node_count_;
+    const Problems problems = out_.problems;
+    MSRT_ASSIGN_OR_RETURN(const uint32_t index, ImportInner(graph, inner, scope));
+    const Graph& body = out_.module.graphs[index];
+    bool settled = attempt == 2 || body.outputs.size() < first_result + carried || body.inputs.size() < first + carried;
+    if (!settled) {
+      settled = true;
+      for (size_t i = 0; i < carried; ++i) {
+        const Type& begin = body.value(body.inputs[first + i]).type;
+        const Type& next = body.value(body.outputs[first_result + i]).type;
+        auto joined = JoinTypes(begin, next);
+        if (!IsDeclared(begin) || !IsDeclared(next) || !joined.ok() || *joined == begin) continue;
+        settled = false;
+        inner.inputs[first + i] = attempt == 0 ? *joined : begin.is_tensor() ? Type::UnrankedTensor(begin.dtype) : *joined;
+      }
+    }
+    if (settled) return index;
+    inner.exact = true;
+    out_.module.graphs.resize(graphs);
+    node_count_ = nodes;
+    out_.problems = problems;
+    std::erase_if(optionals_, [&](const auto& o) { return o.first >= graphs; });
+  }
+}
+
+Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inputs, Scope* scope) {
+  AttrList attrs;
+  std::vector<onnx::AttributeProto> graphs;
+  bool understood = true;
+  MSRT_RETURN_IF_ERROR(FindInner(node, scope, &attrs, &graphs, &understood));
+  std::vector<Capture> captures;
+  MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
+  const size_t wanted = node.op == "If" ? 2 : 1;
+  if (graphs.size() != wanted) return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
+  const auto type_of = [&](ValueId v) { return v == kNoValue ? UndeclaredType() : GraphOf(*scope).value(v).type; };
+  InnerGraph inner{{}, captures};
+  if (node.op == "SequenceMap") return ImportSequenceMap(node, std::move(inputs), graphs[0].g(), captures, scope);
+  if (node.op == "Scan" && node.version < 9) {
+    return ImportBatchedScan(node, std::move(inputs), std::move(attrs), graphs[0].g(), captures, scope);
+  }
+  if (node.op == "If") {
+    if (inputs.size() != 1) return InvalidModel("has ", inputs.size(), " inputs, must have one");
+    for (const onnx::AttributeProto& a : graphs) {
+      MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(a.g(), inner, *scope));
+      attrs.Set(a.name(), GraphRef{graph});
+    }
+  } else if (node.op == "Loop") {
+    inputs.resize(std::max<size_t>(inputs.size(), 2), kNoValue);
+    const size_t carried = inputs.size() - 2;
+    inner.inputs = {NumberType(DType::kI64), NumberType(DType::kBool)};
+    for (size_t i = 0; i < carried; ++i) inner.inputs.push_back(type_of(inputs[2 + i]));
+    MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportBody(graphs[0].g(), inner, 2, 1, carried, *scope));
+    attrs.Set("body", GraphRef{graph});
+    attrs.Set("carried", static_cast<int64_t>(carried));
+  } else {
+    const int64_t scanned = IntOf(attrs, "num_scan_inputs", 0);
+    if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size())) {
+      return InvalidModel("num_scan_inputs = ", scanned, ", it has ", inputs.size(), " inputs");
+    }
+    const size_t carried = inputs.size() - static_cast<size_t>(scanned);
+    const std::vector<int64_t> axes = IntsOf(attrs, "scan_input_axes");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const size_t s = i - carried;
+      inner.inputs.push_back(i < carried ? type_of(inputs[i]) : WithoutDim(type_of(inputs[i]), s < axes.size() ? axes[s] : 0));
+    }
+    MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportBody(graphs[0].g(), inner, 0, 0, carried, *scope));
+    attrs.Set("body", GraphRef{graph});
+    attrs.Set("carried", static_cast<int64_t>(carried));
+  }
+  for (const Capture& c : captures) {
+    if (c.constant == nullptr) inputs.push_back(c.value);
+  }
+  if (!understood) return DefineUnknown(*node.proto, scope);
+  return FinishControl(node, node.op, std::move(inputs), std::move(attrs), scope);
+}
+
+// Adds the node that calls what was imported.
+Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
+  const onnx::NodeProto& proto = *node.proto;
+  Graph& graph = GraphOf(*scope);
+  for (ValueId v : inputs) {
+    if (IsUnknown(*scope, v)) return DefineUnknown(proto, scope);
+  }
+  Node draft;
+  draft.op = op;
+  draft.def = FindOp("", op);
+  draft.inputs = inputs;
+  draft.attrs = attrs;
+  auto types = ResultsOf(out_.module, graph, draft);
+  if (!types.ok()) {
+    Problem(node, std::string(types.status().message()), "");
+    return DefineUnknown(proto, scope);
+  }
+  if (types->size() < static_cast<size_t>(proto.output_size())) {
+    return InvalidModel("has ", proto.output_size(), " outputs, what it calls gives ", types->size());
+  }
+  types->resize(static_cast<size_t>(proto.output_size()));
+  // What a graph gives that could not be converted is not known: the reason is in the report.
+  if (!std::all_of(types->begin(), types->end(), [](const Type& t) { return IsDeclared(t); })) return DefineUnknown(proto, scope);
+  const size_t count = types->size();
+  auto outputs = GraphBuilder(&graph).Add("", op, node.name, std::move(inputs), std::move(attrs), count, *std::move(types));
+  if (!outputs.ok()) {
+    Problem(node, std::string(outputs.status().message()), "");
+    return DefineUnknown(proto, scope);
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const ValueId value = (*outputs)[static_cast<size_t>(i)];
+    if (proto.output(i).empty()) continue;
+    graph.value(value).name = scope->prefix + proto.output(i);
+    MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
+  }
+  return OkStatus();
+}
+
+// Scan of opset 8 works on a batch of sequences: a scan over the batch whose body is the scan of one of them.
+Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, const onnx::GraphProto& body,
+                                   const std::vector<Capture>& captures, Scope* scope) {
+  if (!inputs.empty() && inputs[0] != kNoValue) {
+    Problem(node, "sequence_lens is given: sequences of different lengths are not scanned together", "lift the model to opset 9 or later");
+    return DefineUnknown(*node.proto, scope);
+  }
+  if (!inputs.empty()) inputs.erase(inputs.begin());
+  const int64_t scanned = IntOf(attrs, "num_scan_inputs", 0);
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size())) {
+    return InvalidModel("num_scan_inputs = ", scanned, ", it has ", inputs.size(), " inputs");
+  }
+  const size_t carried = inputs.size() - static_cast<size_t>(scanned);
+  InnerGraph inner{{}, captures};
+  std::vector<Type> of_one;  // sequence
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Type type = inputs[i] == kNoValue ? UndeclaredType() : GraphOf(*scope).value(inputs[i]).type;
+    of_one.push_back(WithoutDim(type, 0));
+    inner.inputs.push_back(i < carried ? of_one.back() : WithoutDim(of_one.back(), 0));
+  }
+  MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportBody(body, inner, 0, 0, carried, *scope));
+  std::vector<ValueId> captured;
+  for (const Capture& c : captures) {
+    if (c.constant == nullptr) captured.push_back(c.value);
+  }
+  // The graph around the scan of one sequence.
+  Graph outer;
+  outer.name = StrCat(node.name, " (one sequence)");
+  std::vector<ValueId> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) arguments.push_back(outer.AddInput(StrCat("input", i), of_one[i]));
+  for (ValueId v : captured) arguments.push_back(outer.AddInput(StrCat("captured", arguments.size()), GraphOf(*scope).value(v).type));
+  Node scan;
+  scan.op = "Scan";
+  scan.def = FindOp("", "Scan");
+  scan.inputs = arguments;
+  scan.attrs = AttrList{{"body", GraphRef{graph}}, {"num_scan_inputs", scanned}, {"carried", static_cast<int64_t>(carried)}};
+  if (const AttrValue* directions = attrs.Find("directions")) scan.attrs.Set("scan_input_directions", *directions);
+  auto types = ResultsOf(out_.module, outer, scan);
+  if (!types.ok()) return std::move(types).status();
+  const size_t results = types->size();
+  MSRT_ASSIGN_OR_RETURN(outer.outputs,
+                        GraphBuilder(&outer).Add("", "Scan", node.name, scan.inputs, scan.attrs, results, *std::move(types)));
+  const auto index = static_cast<uint32_t>(out_.module.graphs.size());
+  out_.module.graphs.push_back(std::move(outer));
+  const auto all = static_cast<int64_t>(inputs.size());
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
+  return FinishControl(node, "Scan", std::move(inputs), {{"body", GraphRef{index}}, {"num_scan_inputs", all}, {"carried", int64_t{0}}},
+                       scope);
+}
+
+// A loop over the list that hands its elements to the graph and puts what it gives into new lists.
+Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs, const onnx::GraphProto& body,
+                                   const std::vector<Capture>& captures, Scope* scope) {
+  InnerGraph inner{{}, captures};
+  for (ValueId v : inputs) {
+    if (v == kNoValue || IsUnknown(*scope, v)) return DefineUnknown(*node.proto, scope);
+    const Type& type = GraphOf(*scope).value(v).type;
+    inner.inputs.push_back(type.kind == TypeKind::kList ? *type.element : type);
+  }
+  if (inputs.empty() || GraphOf(*scope).value(inputs[0]).type.kind != TypeKind::kList) return InvalidModel("input 0 is no list");
+  MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(body, inner, *scope));
+  for (const Capture& c : captures) {
+    if (c.constant == nullptr) inputs.push_back(c.value);
+  }
+  std::vector<Type> results;
+  for (ValueId v : out_.module.graphs[graph].outputs) results.push_back(out_.module.graphs[graph].value(v).type);
+  Graph loop;
+  loop.name = StrCat(node.name, " (each element)");
+  GraphBuilder builder(&loop);
+  const ValueId iteration = loop.AddInput("iteration", NumberType(DType::kI64)), go_on = loop.AddInput("go_on", NumberType(DType::kBool));
+  std::vector<ValueId> lists, arguments, begin;
+  std::vector<Type> list_types;
+  for (const Type& r : results) {
+    if (!IsDeclared(r)) return DefineUnknown(*node.proto, scope);
+    list_types.push_back(Type::ListOf(Type::UnrankedTensor(r.dtype)));
+    lists.push_back(loop.AddInput(StrCat("list", lists.size()), list_types.back()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Type type = GraphOf(*scope).value(inputs[i]).type;
+    ValueId v = loop.AddInput(StrCat("input", i), type);
+    if (type.kind == TypeKind::kList && i < inner.inputs.size()) {
+      MSRT_ASSIGN_OR_RETURN(v, builder.Add("SequenceAt", StrCat("element", i), {v, iteration}));
+    }
+    arguments.push_back(v);
+  }
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> given,
+                        builder.Add("msrt", "Call", "call", arguments, {{"graph", GraphRef{graph}}}, results.size(), results));
+  loop.outputs.push_back(go_on);
+  for (size_t i = 0; i < given.size(); ++i) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId list, builder.Add("SequenceInsert", StrCat("insert", i), {lists[i], given[i]}));
+    loop.outputs.push_back(list);
+  }
+  const auto index = static_cast<uint32_t>(out_.module.graphs.size());
+  out_.module.graphs.push_back(std::move(loop));
+  GraphBuilder outer(&GraphOf(*scope));
+  MSRT_ASSIGN_OR_RETURN(const ValueId length, outer.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
+  std::vector<ValueId> operands = {length, kNoValue};
+  for (const Type& r : results) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId empty, outer.Add("SequenceEmpty", StrCat(node.name, "/empty"), {}, {{"dtype", r.dtype}}));
+    operands.push_back(empty);
+  }
+  operands.insert(operands.end(), inputs.begin(), inputs.end());
+  return FinishControl(node, "Loop", std::move(operands), {{"body", GraphRef{index}}, {"carried", static_cast<int64_t>(results.size())}},
+                       scope);
+}
+
+// An optional is a list of at most one element. Opset 18 asks such questions about other values too, which are always there.
+Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope) {
+  const onnx::NodeProto& proto = *node.proto;
+  GraphBuilder builder(&GraphOf(*scope));
+  const bool given = !inputs.empty() && inputs[0] != kNoValue;
+  const bool optional = given && IsOptional(*scope, inputs[0]);
+  const auto constant = [&](bool value) {
+    const uint8_t byte = value ? 1 : 0;
+    return GraphOf(*scope).AddConstant(proto.output(0), ConstTensor::Of<uint8_t>(DType::kBool, {}, std::span(&byte, 1)));
+  };
+  if (proto.output_size() != 1) return InvalidModel("must have one output");
+  if (node.op == "OptionalHasElement") {
+    if (!optional) return Define(scope, proto.output(0), constant(given));
+    MSRT_ASSIGN_OR_RETURN(const ValueId length, builder.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId has, builder.Add("Cast", proto.output(0), {length}, {{"to", DType::kBool}}));
+    return Define(scope, proto.output(0), has);
+  }
+  if (node.op == "OptionalGetElement") {
+    if (!given) return InvalidModel("input 0 is missing");
+    if (!optional) return Define(scope, proto.output(0), inputs[0]);
+    const int64_t first = 0;
+    const ValueId position =
+        GraphOf(*scope).AddConstant(StrCat(node.name, "/position"), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&first, 1)));
+    MSRT_ASSIGN_OR_RETURN(const ValueId element, builder.Add("SequenceAt", proto.output(0), {inputs[0], position}));
+    return Define(scope, proto.output(0), element);
+  }
+  ValueId made = kNoValue;
+  if (given) {
+    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceConstruct", proto.output(0), {inputs[0]}));
+  } else {
+    const auto type = std::find_if(proto.attribute().begin(), proto.attribute().end(), [](const auto& a) { return a.name() == "type"; });
+    if (type == proto.attribute().end() || !type->has_tp()) return InvalidModel("has neither an input nor a type");
+    auto element = TypeOf(type->tp(), &out_.module);
+    if (!element.ok() || !element->is_tensor()) {
+      Problem(node, "an empty optional of something that is no tensor", "");
+      return DefineUnknown(proto, scope);
+    }
+    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceEmpty", proto.output(0), {}, {{"dtype", element->dtype}}));
+  }
+  optionals_.insert({scope->graph, IndexOf(made)});
+  return Define(scope, proto.output(0), made);
+}
+
+}  // namespace msrt::onnx_import

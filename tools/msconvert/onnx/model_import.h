@@ -1,0 +1,154 @@
+// One ONNX model on its way into a module: scopes of names, nodes, functions written out, graphs that nodes call.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "onnx-ml.pb.h"
+#include "tools/msconvert/onnx/external_data.h"
+#include "tools/msconvert/onnx/importer.h"
+#include "tools/msconvert/onnx/lift.h"
+
+namespace msrt::onnx_import {
+
+inline constexpr int kDeepestNesting = 64;
+
+inline std::string Canonical(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+using Opsets = std::map<std::string, int64_t>;
+
+template <typename Imports>
+Opsets OpsetsOf(const Imports& imports) {
+  Opsets opsets;
+  for (const auto& import : imports) opsets[Canonical(import.domain())] = import.version();
+  return opsets;
+}
+
+// Names in one graph, or in one expanded function.
+struct Scope {
+  uint32_t graph = 0;  // of the module
+  const Opsets* opsets = nullptr;
+  std::unordered_map<std::string, ValueId> values;
+  std::map<std::string, const onnx::AttributeProto*> bindings;  // a function's attributes; null: not given
+  std::string prefix;                                           // of node names in an expanded function
+  int depth = 0;
+  std::unordered_set<std::string> optional_captures;  // captured names that are optionals outside
+};
+
+// A node with what stands around it.
+struct NodeInFile {
+  onnx::NodeProto* proto;
+  std::string domain, op, name;  // op with its domain
+  int64_t version;               // of the domain's opset
+};
+
+// A value of an outer graph that an inner one uses.
+struct Capture {
+  std::string name;
+  ValueId value;  // in the outer graph
+  Type type;
+  std::shared_ptr<const ConstTensor> constant;  // copied into the inner graph, so that kernels see weights as such
+};
+
+// What a graph that a node calls is handed: types for its own inputs, where the node tells them, and captured values after these.
+struct InnerGraph {
+  std::vector<Type> inputs;
+  std::vector<Capture> captures;
+  bool exact = false;  // the types hold, whatever the file declares
+};
+
+class Importer {
+ public:
+  Importer(onnx::ModelProto* model, const std::string& path, const ImportOptions& options, Io* io)
+      : model_(*model), options_(options), external_(path, io), opsets_(OpsetsOf(model->opset_import())) {}
+
+  Result<Imported> Run();
+
+ private:
+  struct Function {
+    onnx::FunctionProto* proto = nullptr;
+    Opsets opsets;
+  };
+
+  Status CheckModel();
+
+  Status CheckShapesWereUsed() const;
+
+  Graph& GraphOf(const Scope& scope) { return out_.module.graphs[scope.graph]; }
+
+  // Fills a new graph of the module: the model's own, or one that a node calls.
+  Status ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope);
+
+  // Outputs of the model are found by name, so each has a value of that name, even if it is only a copy of another.
+  Result<ValueId> Named(Scope* scope, ValueId value, const std::string& name);
+
+  Status ImportInitializers(onnx::GraphProto* graph, Scope* scope);
+
+  Status ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner, Scope* scope);
+
+  // A value about which nothing is known, because what makes it could not be converted. What depends on it is looked at, not converted.
+  ValueId Unknown(Scope* scope, const std::string& name) { return GraphOf(*scope).AddValue(name, UndeclaredType()); }
+  bool IsUnknown(const Scope& scope, ValueId v) { return v != kNoValue && !IsDeclared(GraphOf(scope).value(v).type); }
+
+  Status Define(Scope* scope, const std::string& name, ValueId value);
+
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+  // In an order in which they can run: the file should have one, and what has none is a circle.
+  Result<std::vector<onnx::NodeProto*>> Ordered(Nodes* nodes, const Scope& scope);
+
+  static std::vector<std::string> UsedNames(const onnx::NodeProto& node);
+
+  Status ImportNodes(Nodes* nodes, Scope* scope);
+
+  static std::string NodeName(const onnx::NodeProto& node, const Scope& scope);
+
+  Status ImportNode(onnx::NodeProto* node, Scope* scope);
+
+  Status Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
+
+  void Problem(const NodeInFile& node, std::string reason, std::string cure);
+
+  Status DefineUnknown(const onnx::NodeProto& node, Scope* scope);
+
+  // An attribute of a node, or what a function's attribute stands for; null where it was not given. `copy` is the caller's, for what must
+  // not be taken out of the file.
+  onnx::AttributeProto* Resolve(onnx::AttributeProto* given, const Scope& scope, onnx::AttributeProto* copy) const;
+  Status ImportAttr(onnx::AttributeProto* attribute, const NodeInFile& node, Scope* scope, AttrList* attrs, bool* understood);
+
+  // Control flow and optionals (control_import.cc).
+  Status ImportControl(const NodeInFile& node, std::vector<ValueId> inputs, Scope* scope);
+  Status FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs, bool* understood);
+  Status FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures);
+  Result<uint32_t> ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope);
+  Result<uint32_t> ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
+                              const Scope& scope);
+  Status FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
+  Status ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, const onnx::GraphProto& body,
+                           const std::vector<Capture>& captures, Scope* scope);
+  Status ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs, const onnx::GraphProto& body,
+                           const std::vector<Capture>& captures, Scope* scope);
+  Status ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope);
+  bool IsOptional(const Scope& scope, ValueId v) const { return optionals_.count({scope.graph, IndexOf(v)}) != 0; }
+
+  // A model-local function, written out where it is called.
+  Status Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs, Scope* scope);
+
+  onnx::ModelProto& model_;
+  const ImportOptions& options_;
+  const ExternalData external_;
+  const Opsets opsets_;
+  std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name, overload
+  size_t node_count_ = 0;
+  std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
+  Imported out_;
+};
+
+// Names that a graph uses and does not define: what it captures.
+void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out, std::unordered_set<std::string>* seen, int depth);
+
+}  // namespace msrt::onnx_import
