@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/passes/rewrite.h"
+#include "core/passes/symbolic_shapes.h"
 #include "ops/activation.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
@@ -60,7 +61,29 @@ ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
   return graph->AddConstant(value.name + ".flat", std::move(flat));
 }
 
-bool TakeAdd(Graph* graph, const Node& add, ValueId x, Epilogue* e) {
+// Whether two values have equal dims in every run, by their types or by what made them.
+class EqualDims {
+ public:
+  explicit EqualDims(const Graph& graph) : graph_(graph) {
+    bool open = false;
+    for (uint32_t v = 0; v < graph.value_count() && !open; ++v) {
+      const Dims& dims = graph.value(ValueId(v)).type.dims;
+      open = std::find(dims.begin(), dims.end(), kUnknownDim) != dims.end();
+    }
+    if (!open) return;
+    shapes_.emplace(graph);
+    shapes_->FollowAll();
+  }
+  bool operator()(ValueId a, ValueId b) const {
+    return ProvenEqual(graph_.value(a).type, graph_.value(b).type) || (shapes_ && shapes_->AreEqual(a, b));
+  }
+
+ private:
+  const Graph& graph_;
+  std::optional<SymbolicShapes> shapes_;
+};
+
+bool TakeAdd(Graph* graph, const Node& add, ValueId x, const EqualDims& equal, Epilogue* e) {
   if (add.op != "Add" || !e->activation.empty() || add.inputs[0] == add.inputs[1]) return false;
   const ValueId other = add.inputs[0] == x ? add.inputs[1] : add.inputs[0];
   const Type result = graph->value(x).type;
@@ -72,7 +95,7 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, Epilogue* e) {
       return true;
     }
   }
-  if (e->residual != kNoValue || graph->value(other).constant != nullptr || !ProvenEqual(result, graph->value(other).type)) return false;
+  if (e->residual != kNoValue || graph->value(other).constant != nullptr || !equal(x, other)) return false;
   e->residual = other;
   return true;
 }
@@ -137,6 +160,7 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
     }
   }
   std::vector<bool> gone(count);
+  const EqualDims equal(*graph);
   for (size_t n = 0; n < count; ++n) {
     Epilogue e;
     if (gone[n] || !StartOf(*graph, graph->nodes[n], &e)) continue;
@@ -148,7 +172,7 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
       if (next < 0 || gone[static_cast<size_t>(next)]) break;
       const Node node = graph->nodes[static_cast<size_t>(next)];
       if (!node.domain.empty() || node.def == nullptr || node.outputs.size() != 1) break;
-      if (!TakeAdd(graph, node, x, &e) && !TakeActivation(*graph, node, &e)) break;
+      if (!TakeAdd(graph, node, x, equal, &e) && !TakeActivation(*graph, node, &e)) break;
       last = static_cast<size_t>(next);
       chain.push_back(last);
     }

@@ -141,6 +141,31 @@ TEST(FuseEpilogue, BiasResidualActivation) {
   EXPECT_EQ(net.graph().nodes[0].inputs.size(), 4u);
 }
 
+// The two branches of a block that halves an image of open size: their results are equal in every run, whatever the size.
+TEST(FuseEpilogue, ResidualsOfOpenImages) {
+  const auto block = [](int64_t pad, bool named) {
+    Net net;
+    const ValueId x = net.Input("x", {1, 3, named ? net.module.SymbolFor("height") : kUnknownDim, kUnknownDim});
+    const std::vector<int64_t> two{2, 2};
+    AttrList wide = Pads(pad), narrow;
+    wide.Set("strides", two);
+    narrow.Set("strides", two);
+    const ValueId a = net.Op("Conv", {x, net.Weight({4, 3, 3, 3})}, wide);
+    const ValueId b = net.Op("Conv", {net.Op("Relu", {x}), net.Weight({4, 3, 1, 1})}, narrow);
+    net.graph().outputs = {net.Op("Relu", {net.Op("Add", {a, b})})};
+    if (pad == 1) {
+      ExpectSameResults(net.module, {net.Random({1, 3, 8, 9})});
+      ExpectSameResults(net.module, {net.Random({1, 3, 7, 6})});
+    }
+    EXPECT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
+    return net.Ops();
+  };
+  EXPECT_EQ(block(1, false), (Names{"Relu", "Conv", "msrt.FusedConv"}));
+  EXPECT_EQ(block(1, true), (Names{"Relu", "Conv", "msrt.FusedConv"}));
+  // Another padding: the sum can only be one that broadcasts, or fails.
+  EXPECT_EQ(block(2, false), (Names{"Conv", "Relu", "Conv", "Add", "Relu"}));
+}
+
 TEST(FuseEpilogue, ProductsAndGemm) {
   Net net;
   const ValueId x = net.Input("x", {2, 5, 4});

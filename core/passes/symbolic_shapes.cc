@@ -9,7 +9,9 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kMostElements = 64;              // of a tensor whose elements are followed
+constexpr int64_t kMostElements = 64;  // of a tensor whose elements are followed
+constexpr size_t kMostWindows = 256;   // different ones; few networks have more than a dozen
+constexpr uint64_t kWindows = uint64_t{1} << 48;
 constexpr uint64_t kOpenDims = uint64_t{1} << 40;  // open dims are numbered from here, symbols below
 
 }  // namespace
@@ -28,6 +30,13 @@ DimProduct DimProduct::Dim(int64_t dim, ValueId value, int axis) {
   DimProduct p = Number(1);
   p.count_ = 1;
   p.dims_[0] = IsSymbol(dim) ? SymbolOf(dim) : kOpenDims + uint64_t{IndexOf(value)} * kMaxRank + static_cast<uint64_t>(axis);
+  return p;
+}
+
+DimProduct DimProduct::Windows(size_t number) {
+  DimProduct p = Number(1);
+  p.count_ = 1;
+  p.dims_[0] = kWindows + number;
   return p;
 }
 
@@ -182,12 +191,55 @@ void SymbolicShapes::Follow(const Node& node) {
   if (found && static_cast<int64_t>(found->size()) == elements && elements <= kMostElements) data_[IndexOf(out)] = std::move(found);
 }
 
-std::optional<DimProducts> SymbolicShapes::DimsOf(const Node& node) const {
+void SymbolicShapes::FollowAll() {
+  for (const Node& node : graph_.nodes) Follow(node);
+}
+
+bool SymbolicShapes::AreEqual(ValueId a, ValueId b) const {
+  if (!has(a) || !has(b) || !dims(a) || !dims(b) || graph_.value(a).type.dtype != graph_.value(b).type.dtype) return false;
+  return std::equal(dims(a)->begin(), dims(a)->end(), dims(b)->begin(), dims(b)->end());
+}
+
+DimProduct SymbolicShapes::WindowsOver(const DimProduct& dim, int64_t room, int64_t stride) {
+  if (stride == 1 && room == -1) return dim;
+  const auto same = [&](const WindowCount& w) { return w.dim == dim && w.room == room && w.stride == stride; };
+  const auto it = std::find_if(windows_.begin(), windows_.end(), same);
+  if (it != windows_.end()) return DimProduct::Windows(static_cast<size_t>(it - windows_.begin()));
+  if (!dim.known() || windows_.size() == kMostWindows) return DimProduct::Unknown();
+  windows_.push_back({dim, room, stride});
+  return DimProduct::Windows(windows_.size() - 1);
+}
+
+// Convolutions and pools with pads of their own: outputs of equal windows over equal images have equal dims.
+std::optional<DimProducts> SymbolicShapes::DimsOfWindows(const Node& node) {
+  const NodeView view(graph_, node);
+  const OpView& op = view.op();
+  const DimProducts& x = *dims(node.inputs[0]);
+  const std::string_view mode = op.String("auto_pad");
+  const bool conv = node.op == "Conv";
+  if (x.size() < 3 || (mode != "NOTSET" && mode != "VALID") || (!conv && op.Int("ceil_mode") != 0)) return std::nullopt;
+  const auto kernel = conv ? std::span<const int64_t>(op.input(1).dims) : op.Ints("kernel_shape");
+  const auto strides = op.Ints("strides"), dilations = op.Ints("dilations"), pads = op.Ints("pads");
+  const size_t space = x.size() - 2, skipped = conv ? 2 : 0;
+  if (kernel.size() != space + skipped) return std::nullopt;
+  DimProducts out{x[0], conv ? DimProduct::Unknown() : x[1]};
+  for (size_t i = 0; i < space; ++i) {
+    const int64_t taps = kernel[i + skipped], dilation = dilations.empty() ? 1 : dilations[i];
+    if (!IsKnown(taps)) return std::nullopt;
+    const int64_t padding = pads.empty() ? 0 : pads[i] + pads[space + i];
+    // Inference has bounded all of them far below an overflow.
+    out.push_back(WindowsOver(x[i + 2], padding - (dilation * (taps - 1) + 1), strides.empty() ? 1 : strides[i]));
+  }
+  return out;
+}
+
+std::optional<DimProducts> SymbolicShapes::DimsOf(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
   if (!op.has_input(0) || !dims(node.inputs[0])) return std::nullopt;
   const DimProducts& x = *dims(node.inputs[0]);
   if (KeepsDims(node)) return x;
+  if (node.op == "Conv" || node.op == "MaxPool" || node.op == "AveragePool") return DimsOfWindows(node);
   if (node.op == "Transpose") {
     DimProducts out(x.rbegin(), x.rend());
     const auto perm = op.Ints("perm");

@@ -17,6 +17,8 @@ class DimProduct {
   static DimProduct Number(int64_t number);
   // The dim of a type: a number, a symbol, or an open dim that is named by where it stands.
   static DimProduct Dim(int64_t dim, ValueId value, int axis);
+  // The number of windows that slide over another dim, numbered by whoever counts them.
+  static DimProduct Windows(size_t number);
 
   bool known() const { return known_; }
   std::optional<int64_t> number() const { return known_ && count_ == 0 ? std::optional(factor_) : std::nullopt; }
@@ -46,6 +48,8 @@ class SymbolicShapes {
  public:
   explicit SymbolicShapes(const Graph& graph);
 
+  // Follows all nodes in order.
+  void FollowAll();
   // Follows one node. Its inputs must have been followed.
   void Follow(const Node& node);
 
@@ -54,13 +58,24 @@ class SymbolicShapes {
   // The elements of an integer or bool tensor of rank 0 or 1, as far as that is followed.
   const std::optional<DimProducts>& data(ValueId v) const { return data_[IndexOf(v)]; }
   bool has(ValueId v) const { return v != kNoValue && IndexOf(v) < dims_.size(); }
+  // Tensors of one element type and of equal dims in every run.
+  bool AreEqual(ValueId a, ValueId b) const;
 
  private:
   void Declare(ValueId v);
-  std::optional<DimProducts> DimsOf(const Node& node) const;
+  std::optional<DimProducts> DimsOf(const Node& node);
+  std::optional<DimProducts> DimsOfWindows(const Node& node);
+  DimProduct WindowsOver(const DimProduct& dim, int64_t room, int64_t stride);
   std::optional<DimProducts> DataOf(const Node& node) const;
 
+  // floor((dim + room) / stride) + 1, which is no product: each is a name of its own, the same for the same numbers.
+  struct WindowCount {
+    DimProduct dim;
+    int64_t room, stride;
+  };
+
   const Graph& graph_;
+  std::vector<WindowCount> windows_;
   std::vector<std::optional<DimProducts>> dims_, data_;
 };
 
