@@ -76,10 +76,11 @@ TEST(FoldShapes, ExpandToItsOwnShape) {
 TEST(FoldShapes, SliceToTheEnd) {
   ShapeNet net;
   const ValueId end = net.Line(net.Dim(net.x, 1));
-  net.graph().outputs = {net.Op("Slice", {net.Op("Neg", {net.x}), net.List({0}), end, net.List({1})})};
-  EXPECT_EQ(net.After(), (Names{"Neg", "Slice"}));
-  EXPECT_EQ(net.last.main().nodes[1].inputs.size(), 1u);
-  EXPECT_EQ(net.last.main().value(net.last.main().outputs[0]).type.dims[1], net.module.SymbolFor("rows"));
+  net.graph().outputs = {net.Op("Neg", {net.Op("Slice", {net.x, net.List({0}), end, net.List({1})})})};
+  EXPECT_EQ(net.After(), (Names{"Slice", "Neg"}));
+  const Graph& graph = net.last.main();
+  EXPECT_EQ(graph.nodes[0].inputs.size(), 1u);
+  EXPECT_EQ(graph.value(graph.nodes[0].outputs[0]).type.dims[1], net.module.SymbolFor("rows"));
 }
 
 TEST(FoldShapes, ListsBecomeAttributes) {

@@ -136,7 +136,7 @@ bool Rewriter::Replace(size_t n, std::string_view op, std::vector<ValueId> input
   if (!type) return false;
   auto merged = MergeTypes(*type, this->type(out));
   if (!merged.ok()) return false;
-  graph_->value(out).type = *std::move(merged);
+  Refine(out, *std::move(merged));
   std::vector<ValueId> released = node(n).inputs;
   RemoveUses(n);
   graph_->nodes[n] = std::move(next);
@@ -144,6 +144,11 @@ bool Rewriter::Replace(size_t n, std::string_view op, std::vector<ValueId> input
   DropUnused(std::move(released));
   changed_ = true;
   return true;
+}
+
+// What a graph gives is declared to those who run or call it, and stays as it is.
+void Rewriter::Refine(ValueId v, Type type) {
+  if (!IsOutput(v)) graph_->value(v).type = std::move(type);
 }
 
 void Rewriter::DropUnused(std::vector<ValueId> released) {
@@ -186,7 +191,7 @@ bool Rewriter::Forward(size_t n, ValueId to) {
   gone_[n] = true;
   changed_ = true;
   const ValueId kept = named ? from : to;
-  graph_->value(kept).type = *std::move(merged);
+  Refine(kept, *std::move(merged));
   MoveUses(named ? to : from, kept);
   if (named) {
     std::vector<ValueId>& outputs = graph_->nodes[*producer].outputs;
@@ -234,7 +239,7 @@ void Rewriter::InferAgain() {
     for (size_t i = 0; i < types.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       auto merged = MergeTypes(types[i], type(node.outputs[i]));
-      if (merged.ok()) graph_->value(node.outputs[i]).type = *std::move(merged);
+      if (merged.ok()) Refine(node.outputs[i], *std::move(merged));
     }
   }
 }

@@ -69,6 +69,7 @@ class Rewriter {
   void Grow();
   void AddUses(size_t n);
   void RemoveUses(size_t n);
+  void Refine(ValueId v, Type type);
   void DropUnused(std::vector<ValueId> released);
   void MoveUses(ValueId from, ValueId to);
 
