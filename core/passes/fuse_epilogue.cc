@@ -95,7 +95,9 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, const EqualDims& equal, E
       return true;
     }
   }
-  if (e->residual != kNoValue || graph->value(other).constant != nullptr || !equal(x, other)) return false;
+  if (e->residual != kNoValue || graph->value(other).constant != nullptr) return false;
+  // Products whose rows only the run knows keep their residual apart: fused, their memory would be planned a fifth above its bound.
+  if (e->matmul ? !ProvenEqual(result, graph->value(other).type) : !equal(x, other)) return false;
   e->residual = other;
   return true;
 }
