@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "core/graph/constants.h"
 #include "ops/node_view.h"
 
 namespace msrt {
 namespace {
+
+// Smaller weights are not worth being kept small.
+constexpr size_t kSmallWeightBytes = 4096;
 
 bool IsView(const Node& node) { return (node.def->traits & kView) != 0; }
 
@@ -15,12 +19,23 @@ size_t OutputBytes(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing.
-bool Spend(const Graph& graph, const Node& node, FoldBudget* budget) {
+// A weight in few bits that becomes one in more.
+bool IsWidening(const Graph& graph, const Node& node) {
+  if (!node.domain.empty() || (node.op != "DequantizeLinear" && node.op != "Cast")) return false;
+  const size_t bytes = OutputBytes(graph, node);
+  const ConstTensor* stored = graph.value(node.inputs[0]).constant.get();
+  return stored != nullptr && bytes > kSmallWeightBytes && bytes > stored->bytes.size();
+}
+
+// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing. A weight that is made wide again may be
+// of any size and work: its bytes bound both.
+bool Spend(const Graph& graph, const Node& node, size_t largest, FoldBudget* budget) {
   if (IsView(node)) return true;
-  const Cost cost = node.def->cost(NodeView(graph, node).op());
-  const double work = cost.flops + (cost.bytes_read + cost.bytes_written) / 8;
   const auto bytes = static_cast<double>(OutputBytes(graph, node));
+  const bool widening = IsWidening(graph, node);
+  const Cost cost = widening ? Cost{} : node.def->cost(NodeView(graph, node).op());
+  const double work = cost.flops + (cost.bytes_read + cost.bytes_written) / 8;
+  if (!widening && bytes > static_cast<double>(largest)) return false;
   if (work > budget->work || bytes > budget->bytes) return false;
   budget->work -= work;
   budget->bytes -= bytes;
@@ -38,7 +53,7 @@ bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
   for (ValueId v : node.outputs) {
     if (v != kNoValue && !graph.value(v).type.concrete()) return false;
   }
-  return OutputBytes(graph, node) <= context.fold_budget_bytes && context.evaluator->Knows(NodeView(graph, node).op());
+  return context.evaluator->Knows(NodeView(graph, node).op());
 }
 
 // A view of a constant shares its bytes; everything else is computed into memory of its own.
@@ -52,9 +67,9 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
       shared.dims = type.dims;
       return std::vector<ConstTensor>{std::move(shared)};
     }
-    results.push_back(ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes())));
-    outputs.push_back(
-        {type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : const_cast<std::byte*>(results.back().bytes.data())});
+    MSRT_ASSIGN_OR_RETURN(NewConstant made, MakeConstant(type.dtype, type.dims));
+    outputs.push_back({type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : made.bytes.data()});
+    results.push_back(std::move(made.tensor));
   }
   static std::byte never_read;  // what a shape-only op gets for data
   for (ValueId v : node.inputs) {
@@ -70,13 +85,12 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
   return results;
 }
 
-}  // namespace
-
-Status FoldConstants(const PassContext& context, Graph* graph) {
+Status Fold(const PassContext& context, bool widen, Graph* graph) {
   FoldBudget own;
   FoldBudget* budget = context.folding != nullptr ? context.folding : &own;
   std::erase_if(graph->nodes, [&](Node& node) {
-    if (!CanFold(*graph, node, context) || !Spend(*graph, node, budget)) return false;
+    if (!CanFold(*graph, node, context) || (!widen && IsWidening(*graph, node))) return false;
+    if (!Spend(*graph, node, context.fold_budget_bytes, budget)) return false;
     auto results = Evaluate(*graph, node, context);
     if (!results.ok()) return false;  // an error in the data (an index out of range) is the run's to report
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -87,5 +101,11 @@ Status FoldConstants(const PassContext& context, Graph* graph) {
   });
   return OkStatus();
 }
+
+}  // namespace
+
+Status FoldConstants(const PassContext& context, Graph* graph) { return Fold(context, false, graph); }
+
+Status WidenWeights(const PassContext& context, Graph* graph) { return Fold(context, true, graph); }
 
 }  // namespace msrt

@@ -7,6 +7,11 @@
 
 namespace msrt {
 
+// All but weights of some kilobytes that are stored in few bits and made wider by DequantizeLinear or Cast.
 Status FoldConstants(const PassContext& context, Graph* graph);
+
+// Those too, and what becomes constant by them. Apart, because a graph that will be written to a file goes without it: the file stays
+// small, and whoever loads it widens.
+Status WidenWeights(const PassContext& context, Graph* graph);
 
 }  // namespace msrt

@@ -59,6 +59,36 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
   EXPECT_EQ(product.Ops(), Names{"MatMul"});
 }
 
+TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
+  const auto stored = [](Net* net, Dims dims) {
+    const std::vector<int8_t> levels(static_cast<size_t>(dims.elements()), 3);
+    const ValueId weight = net->graph().AddConstant("q", ConstTensor::Of<int8_t>(DType::kI8, dims, levels));
+    return net->Op("DequantizeLinear", {weight, net->Scalar(0.5)});
+  };
+  Net net;
+  const ValueId x = net.Input("x", {2, 2048}), w = stored(&net, {2048, 4});
+  net.graph().outputs = {net.Op("MatMul", {x, net.Op("Neg", {w})})};
+  ExpectSameResults(net.module, {net.Random({2, 2048})});
+  ASSERT_TRUE(FoldConstants(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"DequantizeLinear", "Neg", "MatMul"}));
+  // Neither the largest constant nor the work of others binds it, but all bytes together do.
+  FoldBudget no_bytes{.bytes = 1000};
+  ASSERT_TRUE(WidenWeights({.evaluator = kContext.evaluator, .folding = &no_bytes}, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"DequantizeLinear", "Neg", "MatMul"}));
+  FoldBudget no_work{.bytes = 1e6, .work = 0};
+  ASSERT_TRUE(WidenWeights({.evaluator = kContext.evaluator, .fold_budget_bytes = 64, .folding = &no_work}, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), (Names{"Neg", "MatMul"}));
+  EXPECT_EQ(no_work.bytes, 1e6 - 4 * 2048 * 4);
+  EXPECT_EQ(net.graph().value(w).constant->As<float>()[77], 1.5f);
+  ASSERT_TRUE(WidenWeights(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.Ops(), Names{"MatMul"});
+
+  Net small;
+  small.graph().outputs = {stored(&small, {64})};
+  ASSERT_TRUE(FoldConstants(kContext, &small.graph()).ok());
+  EXPECT_EQ(small.Ops(), Names{});
+}
+
 TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
   Net net;
   net.module.states.push_back({"s", Type::Tensor(DType::kF32, {2}), net.Random({2})});

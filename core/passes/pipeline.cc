@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/clock.h"
+#include "core/graph/constants.h"
 #include "core/passes/eliminate_moves.h"
 #include "core/passes/fold_batchnorm.h"
 #include "core/passes/fold_constants.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr PassInfo kPasses[] = {
     {"fold_constants", FoldConstants},
     {"fold_shapes", FoldShapes},
+    {"widen_weights", WidenWeights},
     {"merge_common", MergeCommon},
     {"eliminate_moves", EliminateMoves},
     {"fold_batchnorm", FoldBatchNorm},
@@ -63,7 +65,9 @@ Result<std::vector<PassReport>> RunPasses(const PassContext& context, const Pass
   const auto off = [&](std::string_view name) {
     return std::any_of(options.disabled.begin(), options.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
   };
+  // Weights of four bits become sixteen times as large at most; a module without them makes do with the usual.
   FoldBudget folding;
+  folding.bytes = std::max(folding.bytes, 16.0 * static_cast<double>(ConstantBytes(*module)));
   PassContext shared = context;
   if (shared.folding == nullptr) shared.folding = &folding;
   std::vector<PassReport> reports;

@@ -99,11 +99,15 @@ uint8_t ToCode(DType type, W value, bool saturate) {
 template <typename W>
 void LoadCodes(DType type, const void* data, int64_t first, int64_t stride, int64_t count, W* out) {
   const auto* bytes = static_cast<const uint8_t*>(data);
-  const bool halves = BitsOf(type) == 4;
+  if (BitsOf(type) == 8) {
+    for (int64_t i = 0; i < count; ++i) out[i] = FromCode<W>(type, bytes[first + i * stride]);
+    return;
+  }
+  W value_of[16];
+  for (int code = 0; code < 16; ++code) value_of[code] = FromCode<W>(type, static_cast<uint8_t>(code));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = first + i * stride;
-    const int code = halves ? (bytes[at / 2] >> (at % 2 * 4)) & 15 : bytes[at];
-    out[i] = FromCode<W>(type, static_cast<uint8_t>(code));
+    out[i] = value_of[(bytes[at / 2] >> (at % 2 * 4)) & 15];
   }
 }
 

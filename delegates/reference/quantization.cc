@@ -29,14 +29,30 @@ class ScaleIndex {
     offset_ = op.Int("block_offset");
     blocks_ = scale[axis];
   }
-  int64_t operator()(int64_t element) const {
+  // Calls f(first, count, index, step) for runs of the elements [first, first + count): those of a run have the same scale (step 0) or each
+  // the next one (step 1), from `index` on.
+  template <typename F>
+  void ForEachRun(int64_t first, int64_t count, F f) const {
+    const int64_t end = first + count;
+    while (first < end) {
+      int64_t length = end - first;
+      const int64_t position = extent_ == 0 ? 0 : first / inner_ % extent_;
+      if (inner_ > 1) length = std::min(length, inner_ - first % inner_);
+      else if (extent_ != 0) length = std::min(length, extent_ - position);
+      if (inner_ == 1 && block_ != 0) length = std::min(length, block_ - (position + offset_) % block_);
+      f(first, length, IndexOf(first), extent_ != 0 && (inner_ == 1) == (block_ == 0) ? 1 : 0);
+      first += length;
+    }
+  }
+
+ private:
+  int64_t IndexOf(int64_t element) const {
     if (extent_ == 0) return 0;
     const int64_t outer = element / inner_, position = outer % extent_;
     if (block_ == 0) return position;
     return (outer / extent_ * blocks_ + (position + offset_) / block_) * inner_ + element % inner_;
   }
 
- private:
   int64_t inner_ = 1, extent_ = 0;               // of x along the axis; extent 0: one scale for all
   int64_t block_ = 0, offset_ = 0, blocks_ = 0;  // block 0: one scale for each index of the axis
 };
@@ -67,7 +83,9 @@ Status MapWithScale(const KernelArgs& args, bool saturate, F f) {
   return ForEachBlock(args.parallel, x.elements(), [&](int64_t first, int64_t count) {
     double values[kBlockElements];
     LoadElements(x.dtype, x.data, first, 1, count, values);
-    for (int64_t i = 0; i < count; ++i) values[i] = f(values[i], static_cast<size_t>(scale_of(first + i)));
+    scale_of.ForEachRun(first, count, [&](int64_t run, int64_t length, int64_t index, int step) {
+      for (int64_t i = 0; i < length; ++i) values[run - first + i] = f(values[run - first + i], static_cast<size_t>(index + i * step));
+    });
     StoreElements(y.dtype, y.data, first, count, values, saturate);
   });
 }
