@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/watched_io.h"
+
 namespace msrt {
 namespace {
 
@@ -41,18 +43,12 @@ Result<uint64_t> RegularFileBytes(const File& file, const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-Status WriteAll(const File& file, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(file.fd(), bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return FileError(path, "write");
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return OkStatus();
-}
+using Watch = std::function<void(uint64_t, uint64_t)>;
 
 class PosixIo final : public Io {
  public:
+  explicit PosixIo(Watch watch = {}) : watch_(std::move(watch)) {}
+
   Result<Bytes> MapFile(const std::string& path) override {
     File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.ok()) return FileError(path, "open");
@@ -94,10 +90,27 @@ class PosixIo final : public Io {
   }
 
  private:
-  static Status WriteAndSync(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+  // So much at a time that somebody who watches sees it move.
+  static constexpr size_t kWatchedBytes = size_t{16} << 20;
+
+  Status WriteAll(const File& file, std::span<const std::byte> bytes, const std::string& path, uint64_t total, uint64_t* written) const {
+    while (!bytes.empty()) {
+      const ssize_t n = write(file.fd(), bytes.data(), std::min<size_t>(bytes.size(), watch_ ? kWatchedBytes : size_t{1} << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return FileError(path, "write");
+      bytes = bytes.subspan(static_cast<size_t>(n));
+      *written += static_cast<uint64_t>(n);
+      if (watch_) watch_(*written, total);
+    }
+    return OkStatus();
+  }
+
+  Status WriteAndSync(const std::string& path, std::span<const std::span<const std::byte>> pieces) const {
     File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!file.ok()) return FileError(path, "create");
-    for (const auto& piece : pieces) MSRT_RETURN_IF_ERROR(WriteAll(file, piece, path));
+    uint64_t total = 0, written = 0;
+    for (const auto& piece : pieces) total += piece.size();
+    for (const auto& piece : pieces) MSRT_RETURN_IF_ERROR(WriteAll(file, piece, path, total, &written));
     if (fsync(file.fd()) != 0) return FileError(path, "fsync");
     if (file.Close() != 0) return FileError(path, "close");
     return OkStatus();
@@ -111,9 +124,13 @@ class PosixIo final : public Io {
     if (file.ok() && fsync(file.fd()) != 0 && errno != EINVAL) return FileError(folder, "fsync");
     return OkStatus();
   }
+
+  const Watch watch_;
 };
 
 }  // namespace
+
+std::unique_ptr<Io> MakeWatchedIo(Watch watch) { return std::make_unique<PosixIo>(std::move(watch)); }
 
 Io* DefaultIo() {
   static PosixIo io;

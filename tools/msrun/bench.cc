@@ -1,4 +1,5 @@
 #include "tools/msrun/bench.h"
+#include "tools/tensors/made_input.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 // msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what its
 // placement is decided by (calibrate), or describes it (info).
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -10,7 +9,9 @@
 #include "core/place/explain.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
-#include "tools/msrun/npy.h"
+#include "tools/tensors/compare.h"
+#include "tools/tensors/made_input.h"
+#include "tools/tensors/npy.h"
 
 namespace msrt {
 namespace {
@@ -41,30 +42,6 @@ Status WriteOutputs(const Session& session, const std::string& folder) {
   return OkStatus();
 }
 
-std::vector<double> AsDoubles(const TensorView& t) {
-  std::vector<double> out(static_cast<size_t>(t.elements()));
-  for (size_t i = 0; i < out.size(); ++i) {
-    switch (t.dtype) {
-      case DType::kF64:
-        out[i] = t.As<double>()[i];
-        break;
-      case DType::kF32:
-        out[i] = t.As<float>()[i];
-        break;
-      case DType::kI64:
-        out[i] = static_cast<double>(t.As<int64_t>()[i]);
-        break;
-      case DType::kI32:
-        out[i] = t.As<int32_t>()[i];
-        break;
-      default:
-        out[i] = t.As<uint8_t>()[i * static_cast<size_t>(BitsOf(t.dtype)) / 8];
-        break;
-    }
-  }
-  return out;
-}
-
 // Every output against REF_DIR/<name>.npy: the largest difference as a part of the reference's range.
 Status CheckOutputs(const Session& session, const Arguments& a) {
   Status worst;
@@ -72,28 +49,13 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
     MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
     const std::string& name = session.graph().value(session.graph().outputs[i]).name;
     MSRT_ASSIGN_OR_RETURN(const ConstTensor reference, ReadNpy(StrCat(a.check_dir, "/", FileNameFor(name), ".npy"), out.dtype));
-    if (!(reference.dims == out.dims))
-      return InvalidArgument("output '", name, "' has shape ", out.dims, ", the reference has ", reference.dims);
-    const std::vector<double> got = AsDoubles(out);
-    const std::vector<double> want =
-        AsDoubles({reference.dtype, reference.dims, Layout::kPlain, const_cast<std::byte*>(reference.bytes.data())});
-    double low = INFINITY, high = -INFINITY, difference = 0;
-    size_t where = 0;
-    for (size_t k = 0; k < got.size(); ++k) {
-      low = std::min(low, want[k]);
-      high = std::max(high, want[k]);
-      const double d = std::isnan(got[k]) != std::isnan(want[k]) ? INFINITY : got[k] == want[k] ? 0 : std::abs(got[k] - want[k]);
-      if (d > difference) {
-        difference = d;
-        where = k;
-      }
-    }
-    const double range = high > low ? high - low : 1;
-    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference,
-                difference / range, where);
-    if (!(difference <= a.rtol * range)) {
+    auto difference = Compare(out, ViewOf(reference));
+    if (!difference.ok()) return std::move(difference).status().Within(StrCat("output '", name, "'"));
+    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference->largest,
+                difference->relative, difference->element);
+    if (!(difference->relative <= a.rtol)) {
       worst =
-          InvalidArgument("output '", name, "' differs from the reference by ", difference / range, " of its range, allowed is ", a.rtol);
+          InvalidArgument("output '", name, "' differs from the reference by ", difference->relative, " of its range, allowed is ", a.rtol);
     }
   }
   return worst;

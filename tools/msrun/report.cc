@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "tools/msrun/bench.h"
+#include "tools/tensors/made_input.h"
 
 namespace msrt {
 namespace {

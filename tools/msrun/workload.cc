@@ -3,17 +3,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <iostream>
 #include <map>
-#include <random>
 
-#include "core/base/half.h"
 #include "core/place/plugin.h"
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
-#include "tools/msrun/npy.h"
+#include "tools/tensors/made_input.h"
+#include "tools/tensors/npy.h"
 
 namespace msrt {
 namespace {
@@ -28,22 +25,6 @@ Result<std::map<std::string, std::string>> SplitPairs(const std::vector<std::str
   return out;
 }
 
-Result<Dims> ParseShape(const std::string& text) {
-  Dims dims;
-  const char* p = text.data();
-  const char* end = p + text.size();
-  while (p < end) {
-    int64_t dim = -1;
-    const auto [next, error] = std::from_chars(p, end, dim);
-    if (error != std::errc() || dim < 0 || dims.rank() == kMaxRank || (next != end && *next != 'x')) {
-      return InvalidArgument("shape '", text, "' must be like 1x3x224x224, with at most ", kMaxRank, " dims");
-    }
-    dims.push_back(dim);
-    p = next == end ? end : next + 1;
-  }
-  return dims;
-}
-
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
@@ -52,58 +33,6 @@ std::vector<std::string> SplitCommas(const std::string& text) {
     begin = comma + 1;
   }
   return parts;
-}
-
-// Dims to run an input at: what the user says, what the model says, or a usual size.
-Result<Dims> DimsFor(const Value& input, const std::map<std::string, std::string>& shapes) {
-  const auto it = shapes.find(input.name);
-  if (it != shapes.end()) return ParseShape(it->second);
-  if (!input.type.rank_known) return InvalidArgument("input '", input.name, "' has no declared rank: give --shape ", input.name, "=...");
-  Dims dims = input.type.dims;
-  for (int d = 0; d < dims.rank(); ++d) {
-    if (!IsKnown(dims[d])) dims[d] = d == 0 ? 1 : dims.rank() == 4 ? 224 : 128;
-  }
-  return dims;
-}
-
-template <typename T, typename Draw>
-ConstTensor Fill(DType dtype, const Dims& dims, Draw draw) {
-  std::vector<T> values(static_cast<size_t>(dims.elements()));
-  for (T& v : values) v = draw();
-  return ConstTensor::Of<T>(dtype, dims, values);
-}
-
-Result<ConstTensor> RandomInput(const Value& input, const Dims& dims, std::mt19937_64& random) {
-  std::normal_distribution<float> normal;
-  const bool mask = input.name.find("mask") != std::string::npos;
-  const auto token = [&] { return mask ? 1 : static_cast<int>(random() % 100); };
-  const DType t = input.type.dtype;
-  switch (t) {
-    case DType::kF64:
-      return Fill<double>(t, dims, [&] { return static_cast<double>(normal(random)); });
-    case DType::kF32:
-      return Fill<float>(t, dims, [&] { return normal(random); });
-    case DType::kF16:
-      return Fill<Half>(t, dims, [&] { return Half(normal(random)); });
-    case DType::kBF16:
-      return Fill<BFloat16>(t, dims, [&] { return BFloat16(normal(random)); });
-    case DType::kI64:
-    case DType::kU64:
-      return Fill<int64_t>(t, dims, token);
-    case DType::kI32:
-    case DType::kU32:
-      return Fill<int32_t>(t, dims, token);
-    case DType::kI16:
-    case DType::kU16:
-      return Fill<int16_t>(t, dims, [&] { return static_cast<int16_t>(token()); });
-    case DType::kI8:
-    case DType::kU8:
-      return Fill<int8_t>(t, dims, [&] { return static_cast<int8_t>(token()); });
-    case DType::kBool:
-      return Fill<uint8_t>(t, dims, [&] { return static_cast<uint8_t>(mask || random() % 2 == 0); });
-    default:
-      return Unsupported("input '", input.name, "' has type ", t, ": give it with --input");
-  }
 }
 
 Status UnknownName(const Graph& graph, const std::string& name) {
@@ -132,22 +61,20 @@ Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& a) {
   return std::shared_ptr<const Environment>(std::move(env));
 }
 
-std::string ShapeText(const Dims& dims) {
-  std::string out;
-  for (int i = 0; i < dims.rank(); ++i) StrAppend(&out, i == 0 ? "" : "x", dims[i]);
-  return dims.empty() ? "scalar" : out;
-}
-
 Result<Workload> Prepare(const Arguments& a) {
   Workload w;
   MSRT_ASSIGN_OR_RETURN(const auto files, SplitPairs(a.inputs, "--input"));
-  MSRT_ASSIGN_OR_RETURN(auto shapes, SplitPairs(a.shapes, "--shape"));
+  MSRT_ASSIGN_OR_RETURN(const auto shape_texts, SplitPairs(a.shapes, "--shape"));
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, text] : shape_texts) {
+    MSRT_ASSIGN_OR_RETURN(shapes[name], ParseShape(text));
+  }
   // Files come first: their shapes are what the model will be run at.
   std::map<std::string, ConstTensor> given;
   for (const auto& [name, path] : files) {
     MSRT_ASSIGN_OR_RETURN(const ConstTensor t, ReadNpy(path));
     given[name] = t;
-    shapes[name] = ShapeText(t.dims) == "scalar" ? "" : ShapeText(t.dims);
+    shapes[name] = t.dims;
   }
   CompileOptions options;
   options.load_by_copy = a.copy_file;
@@ -164,10 +91,7 @@ Result<Workload> Prepare(const Arguments& a) {
     options.place.pins.push_back(std::move(pin));
   }
   // Open dims are typical at the sizes this run will use; the names come from the model, so it is read twice where dims are open.
-  for (const auto& [name, text] : shapes) {
-    MSRT_ASSIGN_OR_RETURN(const Dims dims, ParseShape(text));
-    options.typical.emplace_back(name, dims);
-  }
+  for (const auto& [name, dims] : shapes) options.typical.emplace_back(name, dims);
   if (shapes.empty()) {
     MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));
     for (ValueId v : module.main().inputs) {
@@ -183,7 +107,7 @@ Result<Workload> Prepare(const Arguments& a) {
   w.load_millis = watch.Millis();
 
   const Graph& graph = w.session->graph();
-  for (const auto& [name, text] : shapes) {
+  for (const auto& [name, dims] : shapes) {
     if (std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; }))
       return UnknownName(graph, name);
   }

@@ -41,12 +41,8 @@ struct Workload {
 // Built-in delegates and those of the plugins, threads, a log to standard error.
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& arguments);
 
-// Loads, compiles and makes inputs: from files where given, otherwise seeded random numbers (small token numbers for integers, ones
-// for masks). Open dims without a --shape get 1 in front, 224 in images, 128 elsewhere.
+// Loads, compiles and makes inputs: from files where given, otherwise as tools/tensors/made_input.h says.
 Result<Workload> Prepare(const Arguments& arguments);
-
-// "1x3x224x224".
-std::string ShapeText(const Dims& dims);
 
 Result<double> PeakResidentBytes();
 

@@ -1,4 +1,4 @@
-#include "tools/msrun/npy.h"
+#include "tools/tensors/npy.h"
 
 #include <charconv>
 #include <cstring>

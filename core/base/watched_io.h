@@ -1,0 +1,14 @@
+// The default Io that says how much of a file it has written.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/base/io.h"
+
+namespace msrt {
+
+// `watch` is called with the bytes written so far and in all, on the thread that writes.
+std::unique_ptr<Io> MakeWatchedIo(std::function<void(uint64_t written, uint64_t total)> watch);
+
+}  // namespace msrt

@@ -1,0 +1,36 @@
+#include "tools/tensors/compare.h"
+
+#include <cmath>
+
+#include "delegates/reference/elements.h"
+
+namespace msrt {
+
+std::vector<double> AsDoubles(const TensorView& tensor) {
+  std::vector<double> out(static_cast<size_t>(tensor.elements()));
+  if (!out.empty()) reference::LoadElements(tensor.dtype, tensor.data, 0, 1, tensor.elements(), out.data());
+  return out;
+}
+
+Result<Deviation> Compare(const TensorView& got, const TensorView& want) {
+  if (!(got.dims == want.dims)) return InvalidArgument("has shape ", got.dims, ", the reference has ", want.dims);
+  const std::vector<double> ours = AsDoubles(got), theirs = AsDoubles(want);
+  Deviation d;
+  double low = INFINITY, high = -INFINITY;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (std::isfinite(theirs[i])) {
+      low = std::min(low, theirs[i]);
+      high = std::max(high, theirs[i]);
+    }
+    const bool one_nan = std::isnan(ours[i]) != std::isnan(theirs[i]), same = ours[i] == theirs[i] || std::isnan(ours[i]);
+    const double apart = one_nan ? INFINITY : same ? 0 : std::abs(ours[i] - theirs[i]);
+    if (apart > d.largest) {
+      d.largest = apart;
+      d.element = i;
+    }
+  }
+  d.relative = d.largest / (high > low ? high - low : 1);
+  return d;
+}
+
+}  // namespace msrt
