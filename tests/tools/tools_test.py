@@ -3,41 +3,21 @@
 
 usage: tools_test.py BIN_DIR IDLE_PLUGIN   (Python's standard library only)
 """
-import ast
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 from xml.etree import ElementTree
 
+from onnx_file import read_npy, write_npy
+
 BIN, PLUGIN = None, None
 
 
 def run(tool, *arguments):
     return subprocess.run([os.path.join(BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
-
-
-def read_npy(path):
-    with open(path, "rb") as f:
-        data = f.read()
-    assert data[:6] == b"\x93NUMPY", path
-    length = struct.unpack("<H", data[8:10])[0]
-    header = ast.literal_eval(data[10:10 + length].decode())
-    count = 1
-    for d in header["shape"]:
-        count *= d
-    assert (10 + length) % 64 == 0
-    return header, list(struct.unpack(f"<{count}f", data[10 + length:])) if header["descr"] == "<f4" else data[10 + length:]
-
-
-def write_npy(path, shape, values, descr="<f4", code="f"):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    header += " " * (-(11 + len(header)) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values))
 
 
 class Tools(unittest.TestCase):

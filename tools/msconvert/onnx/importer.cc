@@ -6,16 +6,27 @@
 #include <algorithm>
 
 #include "ops/registry.h"
+#include "tools/msconvert/onnx/cures.h"
 #include "tools/msconvert/onnx/model_import.h"
 #include "tools/msconvert/onnx/proto_import.h"
 
 namespace msrt::onnx_import {
 namespace {
 
-constexpr int64_t kOldestOpset = 1;
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;  // the newest has what the message definitions are of
 constexpr size_t kMostNodes = 1'000'000;
 
 std::string FullName(const std::string& domain, const std::string& op) { return domain.empty() ? op : StrCat(domain, ".", op); }
+
+// What the file says about a value that a node makes; null: nothing.
+const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::string& name) {
+  for (const auto* values : {&graph.value_info(), &graph.output()}) {
+    for (const onnx::ValueInfoProto& v : *values) {
+      if (v.name() == name) return &v.type();
+    }
+  }
+  return nullptr;
+}
 
 bool CallsGraphs(const NodeInFile& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap"; }
 bool IsAboutOptionals(const NodeInFile& node) {
@@ -72,6 +83,10 @@ Status Importer::CheckModel() {
   if (main != opsets_.end() && main->second < kOldestOpset) {
     out_.problems.Add("", main->second, "", StrCat("it uses opset ", main->second, ", the oldest that is read is ", kOldestOpset),
                       "lift it with onnx.version_converter");
+  }
+  if (main != opsets_.end() && main->second > kNewestOpset) {
+    out_.problems.Add("", main->second, "", StrCat("it uses opset ", main->second, ", the newest that is known is ", kNewestOpset),
+                      StrCat("export it with opset ", kNewestOpset, " or older, or lower it with onnx.version_converter"));
   }
   return OkStatus();
 }
@@ -228,6 +243,7 @@ Status Importer::ImportNodes(Nodes* nodes, Scope* scope) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<onnx::NodeProto*> order, Ordered(nodes, *scope));
   for (onnx::NodeProto* node : order) {
     if (++node_count_ > kMostNodes) return LimitExceeded("the model has more than ", kMostNodes, " nodes");
+    if (options_.progress) options_.progress("importing", static_cast<double>(node_count_) / model_.graph().node_size());
     Status status = ImportNode(node, scope);
     if (!status.ok()) return std::move(status).Within(StrCat("node '", NodeName(*node, *scope), "' (", node->op_type(), ")"));
   }
@@ -264,8 +280,8 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
       IsAboutOptionals(node) || FindLift(node.domain, proto->op_type()) != nullptr || FindOp(node.domain, proto->op_type()) != nullptr;
   const auto function = functions_.find({node.domain, proto->op_type(), proto->overload()});
   if (!known && function != functions_.end()) return Expand(proto, function->second, inputs, scope);
-  if (!known) {
-    Problem(node, "the op is not known", "register a kernel for it, or expand it into standard ops");
+  if (!known && (!options_.keep_unknown || unknown)) {
+    Problem(node, "the op is not known", CureForUnknownOp(node.domain, node.op, node.version));
     return DefineUnknown(*proto, scope);
   }
   if (IsAboutOptionals(node)) return unknown ? DefineUnknown(*proto, scope) : ImportOptional(node, inputs, scope);
@@ -277,7 +293,35 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   if (node.op == "Identity" && inputs.size() == 1 && !GraphOf(*scope).value(inputs[0]).type.is_tensor()) {
     return Define(scope, proto->output(0), inputs[0]);
   }
-  return Lift(node, std::move(inputs), std::move(attrs), scope);
+  return known ? Lift(node, std::move(inputs), std::move(attrs), scope) : Keep(node, std::move(inputs), std::move(attrs), scope);
+}
+
+Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
+  const onnx::NodeProto& proto = *node.proto;
+  std::vector<Type> declared;
+  for (const auto& name : proto.output()) {
+    const onnx::TypeProto* given = scope->depth == 0 ? DeclaredType(model_.graph(), name) : nullptr;
+    auto type = given != nullptr ? TypeOf(*given, &out_.module) : Result<Type>(UndeclaredType());
+    if (!type.ok() || !IsDeclared(*type)) {
+      Problem(node, StrCat("the op is not known, and the model does not declare the type of its output '", name, "'"),
+              "declare it as value_info of the main graph");
+      return DefineUnknown(proto, scope);
+    }
+    declared.push_back(*std::move(type));
+  }
+  const size_t count = declared.size();
+  auto added = GraphBuilder(&GraphOf(*scope))
+                   .Add(node.domain, proto.op_type(), node.name, std::move(inputs), std::move(attrs), count, std::move(declared));
+  if (!added.ok()) {
+    Problem(node, std::string(added.status().message()), "");
+    return DefineUnknown(proto, scope);
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const ValueId value = (*added)[static_cast<size_t>(i)];
+    GraphOf(*scope).value(value).name = proto.output(i);
+    MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
+  }
+  return OkStatus();
 }
 
 Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
@@ -290,7 +334,7 @@ Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
   if (!status.ok()) {
     // Wrong use of an op is reported with the rest, so that one run shows all of it.
     if (status.code() == Code::kOutOfMemory || status.code() == Code::kLimitExceeded) return status;
-    Problem(node, std::string(status.message()), "");
+    Problem(node, std::string(status.message()), status.code() == Code::kInvalidModel ? kCureForWrongFile : "");
     return DefineUnknown(proto, scope);
   }
   for (int i = 0; i < proto.output_size(); ++i) {
@@ -387,11 +431,35 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
   return OkStatus();
 }
 
+namespace {
+
+// Hands the file to protobuf piece by piece, so that somebody who watches sees it move.
+class WatchedStream final : public google::protobuf::io::ZeroCopyInputStream {
+ public:
+  WatchedStream(std::span<const std::byte> bytes, const ImportOptions& options)
+      : stream_(bytes.data(), static_cast<int>(bytes.size()), options.progress ? kPiece : -1), options_(options), bytes_(bytes.size()) {}
+  bool Next(const void** data, int* count) override {
+    if (options_.progress) options_.progress("reading", static_cast<double>(ByteCount()) / static_cast<double>(bytes_));
+    return stream_.Next(data, count);
+  }
+  void BackUp(int count) override { stream_.BackUp(count); }
+  bool Skip(int count) override { return stream_.Skip(count); }
+  int64_t ByteCount() const override { return stream_.ByteCount(); }
+
+ private:
+  static constexpr int kPiece = 4 << 20;
+  google::protobuf::io::ArrayInputStream stream_;
+  const ImportOptions& options_;
+  const size_t bytes_;
+};
+
+}  // namespace
+
 Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
     return InvalidModel("the file has ", bytes.size(), " bytes; an ONNX file ends at 2 GiB, larger weights belong into external data");
   }
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  WatchedStream stream(bytes, options);
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(INT32_MAX);
   onnx::ModelProto model;

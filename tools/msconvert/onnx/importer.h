@@ -1,6 +1,7 @@
 // An ONNX file as a module of ours: graphs, subgraphs with their captures, functions expanded, every op lifted to opset 23.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace msrt::onnx_import {
 
 struct ImportOptions {
   std::map<std::string, Dims> shapes;  // of inputs, instead of what the file says
+  // Ops that are not known stay as they are, for kernels that an application registers, if the file declares what they give.
+  bool keep_unknown = false;
+  std::function<void(std::string_view stage, double part)> progress;  // may be empty
 };
 
 // What could be read. The module is whole if there are no problems.

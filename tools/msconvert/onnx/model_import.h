@@ -111,6 +111,9 @@ class Importer {
 
   Status Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
 
+  // A node of an op that is not known, with the types that the file declares.
+  Status Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
+
   void Problem(const NodeInFile& node, std::string reason, std::string cure);
 
   Status DefineUnknown(const onnx::NodeProto& node, Scope* scope);

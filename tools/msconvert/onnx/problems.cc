@@ -3,8 +3,21 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/str_cat.h"
+#include "tools/msconvert/onnx/cures.h"
 
 namespace msrt::onnx_import {
+namespace {
+
+// Reasons name an attribute as "attribute 'name'"; empty: it is about something else.
+std::string AttributeIn(const std::string& reason) {
+  constexpr std::string_view kBefore = "attribute '";
+  const size_t begin = reason.find(kBefore);
+  if (begin == std::string::npos) return {};
+  const size_t name = begin + kBefore.size();
+  return reason.substr(name, reason.find('\'', name) - name);
+}
+
+}  // namespace
 
 void Problems::Add(std::string_view op, int64_t opset, std::string_view node, std::string reason, std::string cure) {
   for (Problem& p : list_) {
@@ -13,6 +26,7 @@ void Problems::Add(std::string_view op, int64_t opset, std::string_view node, st
     ++p.count;
     return;
   }
+  if (cure.empty()) cure = CureFor(reason);
   list_.push_back({std::string(op), opset, std::move(reason), std::move(cure), {std::string(node)}, 1});
 }
 
@@ -35,7 +49,13 @@ std::string Problems::Text() const {
 std::string Problems::Json() const {
   nlohmann::json problems = nlohmann::json::array();
   for (const Problem& p : list_) {
-    problems.push_back({{"op", p.op}, {"opset", p.opset}, {"count", p.count}, {"nodes", p.nodes}, {"reason", p.reason}, {"cure", p.cure}});
+    problems.push_back({{"op", p.op},
+                        {"opset", p.opset},
+                        {"count", p.count},
+                        {"nodes", p.nodes},
+                        {"attribute", AttributeIn(p.reason)},
+                        {"reason", p.reason},
+                        {"cure", p.cure}});
   }
   // Names come from the file and need not be UTF-8.
   return nlohmann::json{{"problems", problems}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);

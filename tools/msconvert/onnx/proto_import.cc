@@ -206,6 +206,9 @@ Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& ex
   const size_t bytes = BytesOf(*dtype, dims.elements());
   if (tensor->data_location() == onnx::TensorProto::EXTERNAL) {
     MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(*tensor, bytes));
+    // A file may put a tensor anywhere; those who read it want whole elements.
+    const auto address = reinterpret_cast<uintptr_t>(data.data.data());
+    if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0) return Truth(ConstTensor::Copy(*dtype, dims, data.data));
     return Truth(ConstTensor{*dtype, dims, data.data, data.owner});
   }
   if (!tensor->has_raw_data()) return FromFields(*tensor, *dtype, dims);

@@ -1,0 +1,198 @@
+#include "tools/msconvert/convert.h"
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/clock.h"
+#include "core/base/watched_io.h"
+#include "core/graph/constants.h"
+#include "core/model/write.h"
+#include "core/passes/pass.h"
+#include "delegates/builtin.h"
+#include "ops/validate.h"
+#include "tools/msconvert/progress.h"
+#include "tools/msconvert/weights.h"
+#include "tools/tensors/made_input.h"
+#if defined(MSRT_HAVE_ONNX)
+#include "tools/msconvert/onnx/importer.h"
+#include "tools/msconvert/verify.h"
+#endif
+
+namespace msrt {
+namespace {
+
+constexpr std::string_view kZoo = "zoo:";
+
+int Fail(const Status& status) {
+  std::cerr << "msconvert: " << status.message() << "\n";
+  return kFailed;
+}
+
+// "NAME=1x3x224x224".
+Result<std::map<std::string, Dims>> ParseShapes(const std::vector<std::string>& texts) {
+  std::map<std::string, Dims> shapes;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    auto dims = equals == std::string::npos ? Result<Dims>(InvalidArgument("")) : ParseShape(text.substr(equals + 1));
+    if (!dims.ok() || equals == 0) return InvalidArgument("--shape ", text, ": must look like NAME=1x3x224x224");
+    shapes[text.substr(0, equals)] = *dims;
+  }
+  return shapes;
+}
+
+class Conversion {
+ public:
+  explicit Conversion(const ConvertArguments& arguments)
+      : a_(arguments), progress_(!a_.quiet && (a_.progress || WantsProgress(a_.input))) {}
+
+  Result<ExitCode> Run() {
+    MSRT_RETURN_IF_ERROR(CheckArguments());
+    MSRT_ASSIGN_OR_RETURN(const ExitCode read, Read());
+    if (read != kDone) return read;
+    MSRT_RETURN_IF_ERROR(Validate(&module_));
+    if (a_.check) {
+      Say(StrCat(a_.input, ": ", module_.main().nodes.size(), " nodes, everything can be converted\n"));
+      return kDone;
+    }
+    MSRT_RETURN_IF_ERROR(Optimize());
+    MSRT_RETURN_IF_ERROR(StoreSmall());
+    MSRT_RETURN_IF_ERROR(Write());
+    return Compare();
+  }
+
+  // What there is to report, however far it came.
+  Status WriteReport() const {
+    if (a_.json.empty() || report_.is_null()) return OkStatus();
+    const std::string text = report_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (a_.json == "-") {
+      std::cout << text << "\n";
+      return OkStatus();
+    }
+    const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
+    return DefaultIo()->WriteFile(a_.json, pieces);
+  }
+
+ private:
+  bool from_zoo() const { return a_.input.starts_with(kZoo); }
+
+  void Say(const std::string& text) {
+    progress_.Clear();
+    if (!a_.quiet && a_.json != "-") std::cout << text << std::flush;
+  }
+
+  Status CheckArguments() {
+    MSRT_ASSIGN_OR_RETURN(shapes_, ParseShapes(a_.shapes));
+    if (!a_.weights.empty()) {
+      MSRT_ASSIGN_OR_RETURN(storage_, ParseWeightStorage(a_.weights, a_.weights_block));
+    }
+    if (!a_.verify.empty() && from_zoo()) return InvalidArgument("--verify: a network of the zoo has no original to be compared with");
+    if (!a_.verify.empty() && a_.check) return InvalidArgument("--verify runs what was written, and --check writes nothing");
+    return OkStatus();
+  }
+
+  Result<ExitCode> Read() {
+    if (from_zoo()) {
+      MSRT_ASSIGN_OR_RETURN(module_, zoo::Build(std::string_view(a_.input).substr(kZoo.size()), a_.zoo));
+      return kDone;
+    }
+#if defined(MSRT_HAVE_ONNX)
+    onnx_import::ImportOptions options{.shapes = shapes_, .keep_unknown = a_.keep_unknown, .progress = {}};
+    if (progress_.on()) options.progress = [this](std::string_view stage, double part) { progress_.At(stage, part); };
+    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, DefaultIo()));
+    report_ = nlohmann::json::parse(imported.problems.Json());
+    if (!imported.problems.empty()) {
+      progress_.Clear();
+      std::cerr << "msconvert: '" << a_.input << "' cannot be converted:\n" << imported.problems.Text();
+      return kProblems;
+    }
+    module_ = std::move(imported.module);
+    return kDone;
+#else
+    return Unsupported("'", a_.input,
+                       "': this build reads zoo:NAME only; build it with protobuf and ONNX's message definitions (tools/setup)");
+#endif
+  }
+
+  Status Optimize() {
+    if (a_.optimize != "default") return OkStatus();
+    const PassContext context{.evaluator = &BuiltinEvaluator()};
+    PassOptions options{.disabled = a_.disabled, .validate = true};
+    options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
+    progress_.At("optimising", 0);
+    MSRT_ASSIGN_OR_RETURN(const std::vector<PassReport> reports, RunPasses(context, options, &module_));
+    progress_.At("optimising", 1);
+    std::string text;
+    for (const PassReport& r : reports) {
+      char line[128];
+      std::snprintf(line, sizeof line, "%-22s %5zu -> %5zu nodes %8.1f ms\n", std::string(r.name).c_str(), r.nodes_before, r.nodes_after,
+                    r.millis);
+      text += line;
+    }
+    Say(text);
+    return OkStatus();
+  }
+
+  Status StoreSmall() {
+    if (storage_.dtype == DType::kNone) return OkStatus();
+    if (!a_.verify.empty()) before_weights_ = module_;
+    MSRT_ASSIGN_OR_RETURN(const WeightReport weights, StoreWeights(storage_, &module_));
+    Say(weights.Text());
+    report_["weights"] = nlohmann::json::parse(weights.Json());
+    return Validate(&module_);
+  }
+
+  Status Write() {
+    const std::unique_ptr<Io> watched = MakeWatchedIo(
+        [this](uint64_t written, uint64_t total) { progress_.At("writing", static_cast<double>(written) / static_cast<double>(total)); });
+    MSRT_RETURN_IF_ERROR(WriteModel(module_, a_.output, progress_.on() ? watched.get() : DefaultIo()));
+    char figures[96];
+    std::snprintf(figures, sizeof figures, ": %zu nodes, %.1f MB of weights, %.0f ms\n", module_.main().nodes.size(),
+                  static_cast<double>(ConstantBytes(module_)) * 1e-6, watch_.Millis());
+    Say(a_.output + figures);
+    return OkStatus();
+  }
+
+  Result<ExitCode> Compare() {
+#if defined(MSRT_HAVE_ONNX)
+    if (a_.verify.empty()) return kDone;
+    VerifyRequest request{.onnx_path = a_.input, .msrt_path = a_.output, .against = a_.verify, .shapes = shapes_, .disabled = a_.disabled};
+    const bool judged = a_.tolerance >= 0;
+    if (judged) request.tolerance = a_.tolerance;
+    // A user who names a tolerance means the file; otherwise the weights' errors are told, and all the rest must agree.
+    if (before_weights_ && !judged) request.before_weights = &*before_weights_;
+    MSRT_ASSIGN_OR_RETURN(const VerifyReport verified, Verify(request));
+    report_["verify"] = nlohmann::json::parse(verified.Json());
+    Say(verified.Text());
+    if (verified.agrees) return kDone;
+    std::cerr << "msconvert: '" << a_.output << "' was written, but differs from the reference by more than " << verified.tolerance
+              << " of an output's range; " << verified.culprit << "\n";
+    return kDiffers;
+#else
+    return kDone;
+#endif
+  }
+
+  const ConvertArguments& a_;
+  const StopWatch watch_;
+  Progress progress_;
+  std::map<std::string, Dims> shapes_;
+  WeightStorage storage_;
+  Module module_;
+  std::optional<Module> before_weights_;
+  nlohmann::json report_;
+};
+
+}  // namespace
+
+int Convert(const ConvertArguments& arguments) {
+  Conversion conversion(arguments);
+  const auto done = conversion.Run();
+  const Status reported = conversion.WriteReport();
+  if (!done.ok()) return Fail(done.status());
+  return reported.ok() ? *done : Fail(reported);
+}
+
+}  // namespace msrt

@@ -1,0 +1,27 @@
+// The way of a conversion: read, check, optimise, store weights small, write, verify.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/msconvert/zoo.h"
+
+namespace msrt {
+
+struct ConvertArguments {
+  std::string input, output;
+  std::string optimize = "default", json, weights, verify;  // empty: not asked for
+  int64_t weights_block = -1;                               // -1: the usual one
+  double tolerance = -1;                                    // of the range of each output; -1: the usual one
+  std::vector<std::string> disabled, shapes;
+  zoo::Options zoo;
+  bool quiet = false, check = false, progress = false, keep_unknown = false;
+};
+
+// What the process returns; 2 is a wrong command line.
+enum ExitCode { kDone = 0, kFailed = 1, kProblems = 3, kDiffers = 4 };
+
+// Says on standard output what was done and on standard error what was not.
+int Convert(const ConvertArguments& arguments);
+
+}  // namespace msrt

@@ -1,0 +1,19 @@
+// What a user can do about a part of a model that cannot be converted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace msrt::onnx_import {
+
+// `opset` is what the model imports for the domain; 0: nothing. `op` has its domain in front.
+std::string CureForUnknownOp(std::string_view domain, std::string_view op, int64_t opset);
+
+// By what the reason speaks of: shapes, constants, text, sparse tensors, training ...
+std::string CureFor(std::string_view reason);
+
+inline constexpr const char* kCureForWrongFile =
+    "the file breaks ONNX's rules here: onnx.checker.check_model(model, full_check=True) says more; export it again";
+
+}  // namespace msrt::onnx_import

@@ -1,0 +1,144 @@
+#include "tools/msconvert/onnx_runtime.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/io.h"
+#include "tools/tensors/compare.h"
+#include "tools/tensors/npy.h"
+
+namespace msrt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNoOnnxRuntime = 3;  // what the script exits with
+
+constexpr const char* kScript = R"py(
+import json, os, sys
+try:
+    import numpy as np
+    import onnxruntime as ort
+except ImportError as error:
+    print(error, file=sys.stderr)
+    sys.exit(3)
+folder = sys.argv[1]
+with open(os.path.join(folder, "request.json")) as f:
+    request = json.load(f)
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+options.log_severity_level = 4
+model = request["model"]
+if request["patch"]:
+    with open(model, "rb") as f, open(os.path.join(folder, request["patch"]), "rb") as g:
+        model = f.read() + g.read()
+    folder_of_weights = os.path.dirname(os.path.abspath(request["model"]))
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder_of_weights)
+try:
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feeds = {name: np.load(os.path.join(folder, "input_%d.npy" % i)) for i, name in enumerate(request["inputs"])}
+    values = session.run(request["outputs"], feeds)
+except Exception as error:
+    print(error, file=sys.stderr)
+    sys.exit(1)
+for i, value in enumerate(values):
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        np.save(os.path.join(folder, "output_%d.npy" % i), np.asarray(value, order="C"))
+)py";
+
+std::string Python() {
+  const char* given = std::getenv("MSCONVERT_PYTHON");
+  return given != nullptr && *given != '\0' ? given : "python3";
+}
+
+Status WriteText(const std::string& path, const std::string& text) {
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
+  return DefaultIo()->WriteFile(path, pieces);
+}
+
+std::string LastLineOf(const std::string& path) {
+  const auto file = DefaultIo()->ReadFile(path, DefaultAllocator());
+  if (!file.ok()) return {};
+  std::string text(reinterpret_cast<const char*>(file->data.data()), file->data.size());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);  // the whole where there is one line
+}
+
+// The exit code; what the script says goes to a file.
+Result<int> RunScript(const std::string& python, const std::string& folder, const std::string& errors) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const char* arguments[] = {python.c_str(), "-c", kScript, folder.c_str(), nullptr};
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, python.c_str(), &actions, nullptr, const_cast<char* const*>(arguments), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return NotFound("'", python, "': ", std::strerror(error));
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0) {
+    if (errno != EINTR) return IoError("'", python, "': ", std::strerror(errno));
+  }
+  if (!WIFEXITED(state)) return IoError("'", python, "' was killed by signal ", WTERMSIG(state));
+  return WEXITSTATUS(state);
+}
+
+}  // namespace
+
+Result<OnnxRuntime> OnnxRuntime::Make(std::string model_path, const std::vector<NamedTensor>& inputs) {
+  OnnxRuntime reference;
+  reference.model_path_ = std::move(model_path);
+  std::error_code error;
+  std::string pattern = (fs::temp_directory_path(error) / "msconvert-XXXXXX").string();
+  if (error || mkdtemp(pattern.data()) == nullptr) return IoError("no temporary folder can be made: ", std::strerror(errno));
+  reference.folder_ = std::move(pattern);
+  for (const auto& [name, tensor] : inputs) {
+    MSRT_RETURN_IF_ERROR(WriteNpy(StrCat(reference.folder_, "/input_", reference.inputs_.size(), ".npy"), ViewOf(tensor)));
+    reference.inputs_.push_back(name);
+  }
+  return reference;
+}
+
+OnnxRuntime::OnnxRuntime(OnnxRuntime&& other) noexcept
+    : model_path_(std::move(other.model_path_)), folder_(std::exchange(other.folder_, {})), inputs_(std::move(other.inputs_)) {}
+
+OnnxRuntime::~OnnxRuntime() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+Result<std::vector<ConstTensor>> OnnxRuntime::Run(const std::vector<std::string>& outputs, const std::string& patch) const {
+  const std::string errors = folder_ + "/errors.txt", python = Python();
+  const auto output_file = [&](size_t i) { return StrCat(folder_, "/output_", i, ".npy"); };
+  for (size_t i = 0; fs::remove(output_file(i)); ++i) continue;
+  if (!patch.empty()) MSRT_RETURN_IF_ERROR(WriteText(folder_ + "/patch.pb", patch));
+  const nlohmann::json request = {
+      {"model", model_path_}, {"patch", patch.empty() ? "" : "patch.pb"}, {"inputs", inputs_}, {"outputs", outputs}};
+  MSRT_RETURN_IF_ERROR(WriteText(folder_ + "/request.json", request.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
+  const auto exit = RunScript(python, folder_, errors);
+  if (!exit.ok() || *exit == kNoOnnxRuntime) {
+    return NotFound("there is no ONNX Runtime to verify against (", exit.ok() ? LastLineOf(errors) : exit.status().message(),
+                    "): name a Python that has the package onnxruntime in $MSCONVERT_PYTHON, or a folder of data as --verify=FOLDER");
+  }
+  if (*exit != 0) return DelegateError("ONNX Runtime: ", LastLineOf(errors));
+  std::vector<ConstTensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!fs::exists(output_file(i))) {
+      results.emplace_back();
+      continue;
+    }
+    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, ReadNpy(output_file(i)));
+    results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+}  // namespace msrt

@@ -1,0 +1,167 @@
+#include "tools/msconvert/quantize.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <vector>
+
+#include "core/base/checked_math.h"
+#include "core/base/half.h"
+#include "core/graph/constants.h"
+
+namespace msrt {
+namespace {
+
+constexpr float kLargestHalf = 65504;
+
+// The largest magnitude; not finite if any element is not.
+float LargestOf(std::span<const float> values) {
+  float largest = 0;
+  bool finite = true;
+  for (float v : values) {
+    const float magnitude = std::abs(v);
+    finite &= magnitude <= FLT_MAX;
+    largest = std::max(largest, magnitude);
+  }
+  return finite ? largest : INFINITY;
+}
+
+double Relative(float error, float largest) { return largest == 0 ? 0 : static_cast<double>(error) / static_cast<double>(largest); }
+
+template <typename Small>
+Result<SmallTensor> Rounded(const ConstTensor& tensor, DType dtype, float largest) {
+  const std::span<const float> values = tensor.As<float>();
+  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(dtype, tensor.dims));
+  auto* small = reinterpret_cast<Small*>(made.bytes.data());
+  float error = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    small[i] = Small(values[i]);
+    error = std::max(error, std::abs(static_cast<float>(small[i]) - values[i]));
+  }
+  return SmallTensor{made.tensor, std::nullopt, Relative(error, largest)};
+}
+
+// How the elements of a tensor fall into groups that share a scale.
+class Groups {
+ public:
+  Groups(const Dims& dims, const Grouping& g)
+      : outer_(dims.product(0, g.axis)), extent_(dims[g.axis]), inner_(dims.product(g.axis + 1, dims.rank())), block_(g.block) {
+    if (block_ == 0) {
+      scale_dims_ = {extent_};
+      return;
+    }
+    scale_dims_ = dims;
+    scale_dims_[g.axis] = CeilDiv(extent_, block_);
+  }
+  const Dims& scale_dims() const { return scale_dims_; }
+
+  // Calls f(first element, how many, first group, step) for runs of neighbours: all of one group (step 0), or each of the next (step 1).
+  template <typename F>
+  void ForEachRun(F f) const {
+    for (int64_t o = 0; o < outer_; ++o) {
+      const int64_t line = o * extent_ * inner_;
+      if (inner_ == 1 && block_ == 0) {
+        f(line, extent_, int64_t{0}, 1);
+      } else if (inner_ == 1) {
+        for (int64_t a = 0; a < extent_; a += block_)
+          f(line + a, std::min(block_, extent_ - a), o * CeilDiv(extent_, block_) + a / block_, 0);
+      } else {
+        for (int64_t a = 0; a < extent_; ++a) {
+          if (block_ == 0) f(line + a * inner_, inner_, a, 0);
+          else f(line + a * inner_, inner_, (o * CeilDiv(extent_, block_) + a / block_) * inner_, 1);
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t outer_, extent_, inner_, block_;
+  Dims scale_dims_;
+};
+
+// The least scales for which every element fits: a negative one may reach one step further than a positive one.
+void FindScales(const float* values, const Groups& groups, int bits, std::span<float> scales) {
+  const float most = static_cast<float>((1 << (bits - 1)) - 1);
+  std::fill(scales.begin(), scales.end(), FLT_MIN);
+  groups.ForEachRun([&](int64_t first, int64_t count, int64_t group, int step) {
+    const float* v = values + first;
+    float* s = scales.data() + group;
+    if (step == 1) {
+      for (int64_t i = 0; i < count; ++i) s[i] = std::max(s[i], std::max(v[i] / most, -v[i] / (most + 1)));
+      return;
+    }
+    float low = 0, high = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      low = std::min(low, v[i]);
+      high = std::max(high, v[i]);
+    }
+    *s = std::max(*s, std::max(high / most, -low / (most + 1)));
+  });
+}
+
+// One integer a byte. Returns the largest error.
+float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales, int8_t* out) {
+  const int most = (1 << (bits - 1)) - 1;
+  float error = 0;
+  const auto one = [&](int64_t at, float scale) {
+    const auto level = std::clamp(static_cast<int>(std::lrintf(values[at] / scale)), -most - 1, most);
+    out[at] = static_cast<int8_t>(level);
+    error = std::max(error, std::abs(static_cast<float>(level) * scale - values[at]));
+  };
+  groups.ForEachRun([&](int64_t first, int64_t count, int64_t group, int step) {
+    const float* s = scales.data() + group;
+    if (step == 0) {
+      for (int64_t i = 0; i < count; ++i) one(first + i, *s);
+    } else {
+      for (int64_t i = 0; i < count; ++i) one(first + i, s[i]);
+    }
+  });
+  return error;
+}
+
+// Two elements a byte, the first in the low half.
+void PackPairs(std::span<const int8_t> values, std::span<std::byte> out) {
+  std::fill(out.begin(), out.end(), std::byte{0});
+  for (size_t i = 0; i < values.size(); ++i) out[i / 2] |= static_cast<std::byte>((values[i] & 15) << (i % 2 * 4));
+}
+
+Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grouping& grouping, float largest) {
+  const Groups groups(tensor.dims, grouping);
+  const float* values = tensor.As<float>().data();
+  const int bits = BitsOf(dtype);
+  MSRT_ASSIGN_OR_RETURN(const NewConstant scale, MakeConstant(DType::kF32, groups.scale_dims()));
+  const std::span<float> scales(reinterpret_cast<float*>(scale.bytes.data()), scale.bytes.size() / sizeof(float));
+  FindScales(values, groups, bits, scales);
+  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(dtype, tensor.dims));
+  SmallTensor out{made.tensor, scale.tensor, 0};
+  if (bits == 8) {
+    out.error = Relative(Quantize(values, groups, bits, scales, reinterpret_cast<int8_t*>(made.bytes.data())), largest);
+    return out;
+  }
+  std::vector<int8_t> levels(static_cast<size_t>(tensor.dims.elements()));
+  out.error = Relative(Quantize(values, groups, bits, scales, levels.data()), largest);
+  PackPairs(levels, made.bytes);
+  return out;
+}
+
+}  // namespace
+
+Result<SmallTensor> StoreSmall(const ConstTensor& tensor, DType dtype, const Grouping& grouping) {
+  MSRT_CHECK(tensor.dtype == DType::kF32);
+  const float largest = LargestOf(tensor.As<float>());
+  if (!std::isfinite(largest)) return Unsupported("it has elements that are not finite");
+  switch (dtype) {
+    case DType::kF16:
+      if (largest > kLargestHalf) return Unsupported("it has elements beyond ", kLargestHalf, ", the largest of f16");
+      return Rounded<Half>(tensor, dtype, largest);
+    case DType::kBF16:
+      return Rounded<BFloat16>(tensor, dtype, largest);
+    case DType::kI8:
+    case DType::kI4:
+      return Quantized(tensor, dtype, grouping, largest);
+    default:
+      return InvalidArgument("weights are not stored as ", dtype);
+  }
+}
+
+}  // namespace msrt
