@@ -41,6 +41,7 @@ Result<std::shared_ptr<Block>> Budget::Make(size_t bytes, std::string_view what)
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(allocator_, bytes, what));
   *used_ += block.bytes();
   struct Counted {
+    Counted(Block b, std::shared_ptr<std::atomic<size_t>> u) : block(std::move(b)), used(std::move(u)) {}
     Block block;
     std::shared_ptr<std::atomic<size_t>> used;
     ~Counted() { *used -= block.bytes(); }

@@ -64,13 +64,14 @@ Status Col2Im(const KernelArgs& args) {
   if (x.dims[1] != out.dims[1] * taps || x.dims[2] != blocks) {
     return InvalidArgument("input 0 is ", x.dims, ", an image ", out.dims, " has ", blocks, " blocks of ", taps, " elements");
   }
+  const int64_t height = a1.kernel, width = a2.kernel;
   return DispatchNumber(x.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, out.dims[0] * out.dims[1], 1, [&](int64_t begin, int64_t end) {
       std::vector<Wide<T>> image(static_cast<size_t>(pixels));
       for (int64_t plane = begin; plane < end; ++plane) {
         std::fill(image.begin(), image.end(), Wide<T>{0});
         for (int64_t t = 0; t < taps; ++t) {
-          const std::array<int64_t, kMaxSpace> tap = {t / (a1.kernel * a2.kernel), t / a2.kernel % a1.kernel, t % a2.kernel};
+          const std::array<int64_t, kMaxSpace> tap = {t / (height * width), t / width % height, t % width};
           AddTap(windows, tap, x.As<T>() + (plane * taps + t) * blocks, &image);
         }
         std::transform(image.begin(), image.end(), out.As<T>() + plane * pixels, FromWide<T>);
