@@ -14,6 +14,9 @@
 namespace msrt {
 namespace {
 
+// Opening a pipe must not wait for somebody who writes to it: it is refused, as whatever is no regular file.
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
 class File {
  public:
   explicit File(int fd) : fd_(fd) {}
@@ -50,7 +53,7 @@ class PosixIo final : public Io {
   explicit PosixIo(Watch watch = {}) : watch_(std::move(watch)) {}
 
   Result<Bytes> MapFile(const std::string& path) override {
-    File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    File file(open(path.c_str(), kReadFlags));
     if (!file.ok()) return FileError(path, "open");
     MSRT_ASSIGN_OR_RETURN(const uint64_t bytes, RegularFileBytes(file, path));
     if (bytes == 0) return Bytes{};
@@ -61,7 +64,7 @@ class PosixIo final : public Io {
   }
 
   Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) override {
-    File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    File file(open(path.c_str(), kReadFlags));
     if (!file.ok()) return FileError(path, "open");
     MSRT_ASSIGN_OR_RETURN(const uint64_t bytes, RegularFileBytes(file, path));
     MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(allocator, bytes, path));

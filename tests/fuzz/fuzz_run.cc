@@ -1,4 +1,5 @@
+#include "core/model/mutate_file.h"
 #include "tests/fuzz/driver.h"
-#include "tests/fuzz/targets.h"
+#include "tests/fuzz/seeds.h"
 
-const msrt::testing::FuzzTarget msrt::testing::kFuzzTarget = FuzzRun;
+const msrt::testing::FuzzSubject msrt::testing::kFuzzSubject = {FuzzRun, FuzzSeeds, MutateFile, FitHeader};

@@ -1,7 +1,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/model/mutate_file.h"
 #include "tests/fuzz/driver.h"
 
 extern "C" {
@@ -11,20 +10,20 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t bytes, size_t most_bytes, unsigned seed);
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
-  msrt::testing::kFuzzTarget({reinterpret_cast<const std::byte*>(data), bytes});
+  msrt::testing::kFuzzSubject.run({reinterpret_cast<const std::byte*>(data), bytes});
   return 0;
 }
 
-// Mostly our own edits, which know tables; sometimes libFuzzer's, which know what comparisons want.
+// Mostly our own edits, which know the format; sometimes libFuzzer's, which know what comparisons want.
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t bytes, size_t most_bytes, unsigned seed) {
   const auto* begin = reinterpret_cast<const std::byte*>(data);
-  std::vector<std::byte> file;
+  msrt::testing::FuzzFile file;
   if (seed % 8 == 0) {
     bytes = LLVMFuzzerMutate(data, bytes, most_bytes);
     file.assign(begin, begin + bytes);
-    msrt::FitHeader(&file);
+    if (msrt::testing::kFuzzSubject.repair != nullptr) msrt::testing::kFuzzSubject.repair(&file);
   } else {
-    file = msrt::MutateFile({begin, bytes}, seed);
+    file = msrt::testing::kFuzzSubject.mutate({begin, bytes}, seed);
   }
   if (file.empty() || file.size() > most_bytes) return LLVMFuzzerMutate(data, bytes, most_bytes);
   std::memcpy(data, file.data(), file.size());

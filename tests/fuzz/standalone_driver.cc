@@ -10,39 +10,35 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "core/model/mutate_file.h"
 #include "tests/fuzz/driver.h"
-#include "tests/fuzz/seeds.h"
 
 namespace msrt::testing {
 namespace {
 
-using File = std::vector<std::byte>;
-
 constexpr double kSlowMillis = 20'000;  // a finding, even under a sanitizer
 constexpr size_t kMostKept = 400, kMostFileBytes = 32 * 1024;
 
-bool Try(const File& file, const char* keep) {
+bool Try(const FuzzFile& file, const char* keep) {
   if (keep != nullptr) {
     std::ofstream out(keep, std::ios::binary | std::ios::trunc);
     out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
   }
   const StopWatch watch;
-  const bool taken = kFuzzTarget(file);
+  const bool taken = kFuzzSubject.run(file);
   if (watch.Millis() < kSlowMillis) return taken;
   std::fprintf(stderr, "finding: took %.0f ms\n", watch.Millis());
   std::abort();
 }
 
 int TryMutations(int64_t runs, uint64_t seed, const char* keep) {
-  std::vector<File> pool = FuzzSeeds();
+  std::vector<FuzzFile> pool = kFuzzSubject.seeds();
   const size_t seeds = pool.size();
   int64_t taken = 0;
   const StopWatch watch;
-  for (const File& file : pool) taken += Try(file, keep);
+  for (const FuzzFile& file : pool) taken += Try(file, keep);
   std::mt19937_64 random(seed);
   for (int64_t run = 0; run < runs; ++run) {
-    File file = MutateFile(pool[random() % pool.size()], random());
+    FuzzFile file = kFuzzSubject.mutate(pool[random() % pool.size()], random());
     if (!Try(file, keep)) continue;
     ++taken;
     // What was taken is a place to go on from.
@@ -61,7 +57,7 @@ int TryFiles(int count, char** paths) {
     std::ifstream in(paths[i], std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-    std::printf("%s: %s\n", paths[i], Try(File(begin, begin + text.size()), nullptr) ? "taken" : "refused");
+    std::printf("%s: %s\n", paths[i], Try(FuzzFile(begin, begin + text.size()), nullptr) ? "taken" : "refused");
   }
   return 0;
 }

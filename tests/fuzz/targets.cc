@@ -12,6 +12,14 @@
 #include "tests/conformance/pipeline.h"
 
 namespace msrt::testing {
+
+void RequireAnswer(const Status& status) {
+  if (status.ok()) return;
+  if (status.code() != Code::kInternal && !status.message().empty()) return;
+  std::fprintf(stderr, "finding: %s: '%s'\n", CodeName(status.code()).data(), status.message().c_str());
+  std::abort();
+}
+
 namespace {
 
 constexpr size_t kCapBytes = size_t{1} << 20;
@@ -25,14 +33,6 @@ Limits FuzzLimits() {
   limits.max_values = 1000;
   limits.max_tensor_bytes = kCapBytes;
   return limits;
-}
-
-// Every answer but these is an error that says what is wrong.
-void RequireAnswer(const Status& status) {
-  if (status.ok()) return;
-  if (status.code() != Code::kInternal && !status.message().empty()) return;
-  std::fprintf(stderr, "finding: %s: '%s'\n", CodeName(status.code()).data(), status.message().c_str());
-  std::abort();
 }
 
 template <typename T>

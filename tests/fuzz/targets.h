@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include "core/base/status.h"
+
 namespace msrt::testing {
 
 // True if the bytes were taken all the way.
@@ -13,5 +15,8 @@ using FuzzTarget = bool (*)(std::span<const std::byte> bytes);
 bool FuzzVerify(std::span<const std::byte> bytes);  // structure alone
 bool FuzzLoad(std::span<const std::byte> bytes);    // and meaning, passes, placement, compilation on reference
 bool FuzzRun(std::span<const std::byte> bytes);     // and one run with small inputs, under caps
+
+// Every error must say what is wrong; one of our own making is a finding.
+void RequireAnswer(const Status& status);
 
 }  // namespace msrt::testing

@@ -40,6 +40,8 @@ Status Importer::FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs
     onnx::AttributeProto copy;
     onnx::AttributeProto* a = Resolve(&given, *scope, &copy);
     if (a == nullptr) continue;
+    const auto same = [&](const onnx::AttributeProto& other) { return other.name() == a->name(); };
+    if (std::any_of(graphs->begin(), graphs->end(), same)) return InvalidModel("attribute '", a->name(), "' is there twice");
     if (a->type() == onnx::AttributeProto::GRAPH) graphs->push_back(*a);
     else MSRT_RETURN_IF_ERROR(ImportAttr(&given, node, scope, attrs, understood));
   }
@@ -64,12 +66,14 @@ Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, cons
 }
 
 Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope) {
+  MSRT_RETURN_IF_ERROR(Spend(graph.ByteSizeLong()));
   onnx::GraphProto copy = graph;  // tensors are taken out of what is imported, and it may be imported again
   Scope inner_scope;
   inner_scope.opsets = scope.opsets;
   inner_scope.bindings = scope.bindings;
   inner_scope.prefix = scope.prefix;
   inner_scope.depth = scope.depth + 1;
+  inner_scope.caller = &scope;
   for (const Capture& c : inner.captures) {
     // An optional that is captured stays one.
     if (IsOptional(scope, c.value)) inner_scope.optional_captures.insert(c.name);
@@ -83,7 +87,7 @@ Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const Inne
 Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
                                       const Scope& scope) {
   for (int attempt = 0;; ++attempt) {
-    const size_t graphs = out_.module.graphs.size(), nodes = node_count_;
+    const size_t graphs = out_.module.graphs.size();
     const Problems problems = out_.problems;
     MSRT_ASSIGN_OR_RETURN(const uint32_t index, ImportInner(graph, inner, scope));
     const Graph& body = out_.module.graphs[index];
@@ -102,7 +106,6 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
     if (settled) return index;
     inner.exact = true;
     out_.module.graphs.resize(graphs);
-    node_count_ = nodes;
     out_.problems = problems;
     std::erase_if(optionals_, [&](const auto& o) { return o.first >= graphs; });
   }
@@ -171,6 +174,7 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
   draft.def = FindOp("", op);
   draft.inputs = inputs;
   draft.attrs = attrs;
+  MSRT_RETURN_IF_ERROR(CheckAttrs(attrs, draft.def->attrs));
   auto types = ResultsOf(out_.module, graph, draft);
   if (!types.ok()) {
     Problem(node, std::string(types.status().message()), "");
@@ -234,6 +238,7 @@ Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> 
   scan.inputs = arguments;
   scan.attrs = AttrList{{"body", GraphRef{graph}}, {"num_scan_inputs", scanned}, {"carried", static_cast<int64_t>(carried)}};
   if (const AttrValue* directions = attrs.Find("directions")) scan.attrs.Set("scan_input_directions", *directions);
+  MSRT_RETURN_IF_ERROR(CheckAttrs(scan.attrs, scan.def->attrs));
   auto types = ResultsOf(out_.module, outer, scan);
   if (!types.ok()) return std::move(types).status();
   const size_t results = types->size();

@@ -14,7 +14,9 @@ namespace msrt::onnx_import {
 namespace {
 
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;  // the newest has what the message definitions are of
-constexpr size_t kMostNodes = 1'000'000;
+// A graph in a graph takes three levels, so this is beyond kDeepestNesting, which has the better message.
+constexpr int kDeepestMessage = 1000;
+constexpr int kMostAttributes = 64;  // readers of .msrt files take no more
 
 std::string FullName(const std::string& domain, const std::string& op) { return domain.empty() ? op : StrCat(domain, ".", op); }
 
@@ -26,6 +28,12 @@ const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::st
     }
   }
   return nullptr;
+}
+
+// For messages: a name, or as much of it as people read.
+std::string Short(const std::string& name) {
+  constexpr size_t kMostBytes = 100;
+  return name.size() <= kMostBytes ? name : StrCat(std::string_view(name).substr(0, kMostBytes), "...");
 }
 
 bool CallsGraphs(const NodeInFile& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap"; }
@@ -61,9 +69,7 @@ void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out, 
 
 Result<Imported> Importer::Run() {
   MSRT_RETURN_IF_ERROR(CheckModel());
-  for (auto& f : *model_.mutable_functions()) {
-    functions_[{Canonical(f.domain()), f.name(), f.overload()}] = {&f, OpsetsOf(f.opset_import())};
-  }
+  MSRT_RETURN_IF_ERROR(FindFunctions());
   Module& module = out_.module;
   module.name = model_.graph().name();
   module.producer = StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ", model_.producer_version());
@@ -79,6 +85,7 @@ Result<Imported> Importer::Run() {
 Status Importer::CheckModel() {
   if (!model_.has_graph()) return InvalidModel("the file holds no ONNX graph");
   if (opsets_.empty()) return InvalidModel("the model imports no opset");
+  if (model_.graph().output_size() == 0) return InvalidModel("graph '", model_.graph().name(), "' has no outputs");
   const auto main = opsets_.find("");
   if (main != opsets_.end() && main->second < kOldestOpset) {
     out_.problems.Add("", main->second, "", StrCat("it uses opset ", main->second, ", the oldest that is read is ", kOldestOpset),
@@ -91,11 +98,33 @@ Status Importer::CheckModel() {
   return OkStatus();
 }
 
+Status Importer::FindFunctions() {
+  for (auto& f : *model_.mutable_functions()) {
+    const bool added =
+        functions_.try_emplace({Canonical(f.domain()), f.name(), f.overload()}, Function{&f, OpsetsOf(f.opset_import())}).second;
+    if (!added) return InvalidModel("function '", FullName(f.domain(), f.name()), "' is there twice");
+  }
+  return OkStatus();
+}
+
+Status Importer::Spend(size_t bytes) {
+  copied_bytes_ += bytes;
+  if (copied_bytes_ <= most_copied_bytes_) return OkStatus();
+  return LimitExceeded("functions and graphs, written out wherever they are used, take more than ", most_copied_bytes_, " bytes");
+}
+
+Result<int64_t> Importer::OpsetOf(const std::string& domain, const Scope& scope) const {
+  if (const auto own = scope.opsets->find(domain); own != scope.opsets->end()) return own->second;
+  if (const auto model = opsets_.find(domain); model != opsets_.end()) return model->second;
+  if (domain.empty()) return InvalidModel("the model imports no opset for the standard ops");
+  return 1;
+}
+
 Status Importer::CheckShapesWereUsed() const {
-  for (const auto& [name, dims] : options_.shapes) {
-    const auto& inputs = model_.graph().input();
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == name; })) continue;
-    return NotFound("--shape ", name, ": the model has no input of that name");
+  const auto& inputs = model_.graph().input();
+  for (const auto& shape : options_.shapes) {
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == shape.first; })) continue;
+    return NotFound("--shape ", shape.first, ": the model has no input of that name");
   }
   return OkStatus();
 }
@@ -118,18 +147,19 @@ Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, S
     if (scope->optional_captures.count(c.name) != 0) optionals_.insert({scope->graph, IndexOf(value)});
   }
   MSRT_RETURN_IF_ERROR(ImportNodes(graph->mutable_node(), scope));
+  std::set<ValueId> given;
   for (const auto& o : graph->output()) {
     const auto found = scope->values.find(o.name());
     if (found == scope->values.end()) return InvalidModel("output '", o.name(), "' of graph '", graph->name(), "' is made by no node");
-    MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, found->second, o.name()));
+    MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, found->second, o.name(), !given.insert(found->second).second));
+    given.insert(named);
     GraphOf(*scope).outputs.push_back(named);
   }
   return OkStatus();
 }
 
-Result<ValueId> Importer::Named(Scope* scope, ValueId value, const std::string& name) {
+Result<ValueId> Importer::Named(Scope* scope, ValueId value, const std::string& name, bool twice) {
   Graph& graph = GraphOf(*scope);
-  const bool twice = std::find(graph.outputs.begin(), graph.outputs.end(), value) != graph.outputs.end();
   const bool needless = scope->graph != 0 || !graph.value(value).type.is_tensor() || IsUnknown(*scope, value);
   if (needless || (graph.value(value).name == name && !twice)) return value;
   MSRT_ASSIGN_OR_RETURN(const ValueId copy, GraphBuilder(&graph).Add("Identity", name, {value}));
@@ -156,8 +186,10 @@ Status Importer::ImportInitializers(onnx::GraphProto* graph, Scope* scope) {
 }
 
 Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner, Scope* scope) {
+  std::unordered_set<std::string_view> seen;
   for (int i = 0; i < graph.input_size(); ++i) {
     const auto& input = graph.input(i);
+    if (!seen.insert(input.name()).second) return InvalidModel("two inputs of graph '", graph.name(), "' are called '", input.name(), "'");
     if (scope->values.count(input.name()) != 0) continue;  // has a value: an initializer that could be overridden
     auto type = TypeOf(input.type(), &out_.module);
     if (inner != nullptr && static_cast<size_t>(i) < inner->inputs.size()) {
@@ -167,6 +199,7 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
       if (!type.ok() || !IsDeclared(*type) || inner->exact) type = given;
       else if (merged.ok()) type = *std::move(merged);
     }
+    if (type.ok() && !IsDeclared(*type) && inner == nullptr) type = Unsupported("of no type");
     if (!type.ok()) {
       if (type.status().code() != Code::kUnsupported) return std::move(type).status().Within(StrCat("input '", input.name(), "'"));
       out_.problems.Add("", 0, input.name(), StrCat("input '", input.name(), "' is ", type.status().message()));
@@ -187,6 +220,10 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
 }
 
 Status Importer::Define(Scope* scope, const std::string& name, ValueId value) {
+  if (name.empty()) return InvalidModel("an input or initializer has no name");
+  if (name.size() > kMostNameBytes) {
+    return InvalidModel("the name '", Short(name), "' has ", name.size(), " bytes, at most ", kMostNameBytes, " are allowed");
+  }
   if (scope->values.emplace(name, value).second) return OkStatus();
   return InvalidModel("two things make the value '", name, "'");
 }
@@ -240,12 +277,13 @@ std::vector<std::string> Importer::UsedNames(const onnx::NodeProto& node) {
 }
 
 Status Importer::ImportNodes(Nodes* nodes, Scope* scope) {
+  node_count_ += static_cast<size_t>(nodes->size());
+  if (node_count_ > options_.most_nodes) return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
   MSRT_ASSIGN_OR_RETURN(const std::vector<onnx::NodeProto*> order, Ordered(nodes, *scope));
   for (onnx::NodeProto* node : order) {
-    if (++node_count_ > kMostNodes) return LimitExceeded("the model has more than ", kMostNodes, " nodes");
-    if (options_.progress) options_.progress("importing", static_cast<double>(node_count_) / model_.graph().node_size());
+    if (options_.progress) options_.progress("importing", static_cast<double>(++imported_count_) / model_.graph().node_size());
     Status status = ImportNode(node, scope);
-    if (!status.ok()) return std::move(status).Within(StrCat("node '", NodeName(*node, *scope), "' (", node->op_type(), ")"));
+    if (!status.ok()) return std::move(status).Within(StrCat("node '", Short(NodeName(*node, *scope)), "' (", Short(node->op_type()), ")"));
   }
   return OkStatus();
 }
@@ -261,7 +299,13 @@ std::string Importer::NodeName(const onnx::NodeProto& node, const Scope& scope) 
 Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   NodeInFile node{proto, Canonical(proto->domain()), "", NodeName(*proto, *scope), 0};
   node.op = FullName(node.domain, proto->op_type());
-  if (const auto opset = scope->opsets->find(node.domain); opset != scope->opsets->end()) node.version = opset->second;
+  MSRT_ASSIGN_OR_RETURN(node.version, OpsetOf(node.domain, *scope));
+  if (node.name.size() > kMostNameBytes)
+    return InvalidModel("its name has ", node.name.size(), " bytes, at most ", kMostNameBytes, " are allowed");
+  if (proto->attribute_size() > kMostAttributes) {
+    return InvalidModel("it has ", proto->attribute_size(), " attributes, at most ", kMostAttributes, " are allowed");
+  }
+  MSRT_RETURN_IF_ERROR(Spend(scope->prefix.size() * static_cast<size_t>(1 + proto->output_size())));
   std::vector<ValueId> inputs;
   bool unknown = false;
   for (const auto& name : proto->input()) {
@@ -290,7 +334,8 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   for (auto& a : *proto->mutable_attribute()) MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &attrs, &understood));
   if (unknown || !understood) return DefineUnknown(*proto, scope);
   // What is no tensor is never copied.
-  if (node.op == "Identity" && inputs.size() == 1 && !GraphOf(*scope).value(inputs[0]).type.is_tensor()) {
+  const bool copies = node.op == "Identity" && inputs.size() == 1 && inputs[0] != kNoValue && proto->output_size() == 1;
+  if (copies && !GraphOf(*scope).value(inputs[0]).type.is_tensor()) {
     return Define(scope, proto->output(0), inputs[0]);
   }
   return known ? Lift(node, std::move(inputs), std::move(attrs), scope) : Keep(node, std::move(inputs), std::move(attrs), scope);
@@ -381,6 +426,7 @@ Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node,
   onnx::AttributeProto* a = Resolve(given, *scope, &copy);
   if (a == nullptr) return OkStatus();
   auto value = AttrOf(a, external_);
+  if (attrs->Find(a->name()) != nullptr) return InvalidModel("attribute '", a->name(), "' is there twice");
   if (value.ok()) {
     attrs->Set(a->name(), *std::move(value));
     return OkStatus();
@@ -394,11 +440,17 @@ Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node,
 Status Importer::Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs, Scope* scope) {
   if (scope->depth >= kDeepestNesting) return InvalidModel("functions call each other more than ", kDeepestNesting, " deep");
   const onnx::FunctionProto& f = *function.proto;
+  for (const Scope* s = scope; s != nullptr; s = s->caller) {
+    if (s->function == &f) return InvalidModel("function '", FullName(f.domain(), f.name()), "' calls itself");
+  }
+  MSRT_RETURN_IF_ERROR(Spend(f.ByteSizeLong()));
   Scope inner;
   inner.graph = scope->graph;
   inner.opsets = &function.opsets;
   inner.prefix = NodeName(*call, *scope) + "/";
   inner.depth = scope->depth + 1;
+  inner.caller = scope;
+  inner.function = &f;
   if (inputs.size() > static_cast<size_t>(f.input_size()))
     return InvalidModel("function takes ", f.input_size(), " inputs, gets ", inputs.size());
   for (int i = 0; i < f.input_size(); ++i) {
@@ -414,10 +466,10 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
   }
   Nodes body = f.node();
   // An input that the call leaves out is left out by those who read it.
+  const std::unordered_set<std::string_view> formal(f.input().begin(), f.input().end());
   for (auto& n : body) {
     for (auto& i : *n.mutable_input()) {
-      const bool formal = std::find(f.input().begin(), f.input().end(), i) != f.input().end();
-      if (formal && inner.values.count(i) == 0) i.clear();
+      if (formal.count(i) != 0 && inner.values.count(i) == 0) i.clear();
     }
   }
   MSRT_RETURN_IF_ERROR(ImportNodes(&body, &inner));
@@ -462,8 +514,11 @@ Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string
   WatchedStream stream(bytes, options);
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(INT32_MAX);
+  coded.SetRecursionLimit(kDeepestMessage);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) return InvalidModel("the bytes are no ONNX model (protobuf)");
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    return InvalidModel("the bytes are no ONNX model: damaged, cut off, or nested more than ", kDeepestMessage, " deep");
+  }
   return Importer(&model, path, options, io).Run();
 }
 

@@ -16,6 +16,9 @@ struct ImportOptions {
   // Ops that are not known stay as they are, for kernels that an application registers, if the file declares what they give.
   bool keep_unknown = false;
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
+  // A small file must neither blow up nor keep the importer busy.
+  size_t most_nodes = 1'000'000;                   // of all graphs, with functions written out
+  uint64_t most_copied_bytes = uint64_t{1} << 30;  // of functions and graphs, each time that one is written out; four files beyond it
 };
 
 // What could be read. The module is whole if there are no problems.

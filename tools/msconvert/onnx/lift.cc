@@ -143,8 +143,9 @@ Status NodeLift::Fit(const OpDef& def) {
     const auto* number = std::get_if<int64_t>(&attr.value);
     if (known->kind == AttrKind::kDType && number != nullptr) {
       if (*number == 0) continue;  // ONNX's "undefined": as if it were not there
-      MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(static_cast<int32_t>(*number)));
-      fitted.Set(attr.name, dtype);
+      auto dtype = DTypeOf(*number);
+      if (!dtype.ok()) return std::move(dtype).status().Within(StrCat("attribute '", attr.name, "'"));
+      fitted.Set(attr.name, *dtype);
     } else {
       fitted.Set(attr.name, attr.value);
     }

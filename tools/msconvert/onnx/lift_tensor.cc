@@ -57,10 +57,20 @@ Status LiftTfIdfVectorizer(NodeLift& n) {
 
 Status LiftScatter(NodeLift& n) { return n.PassAs("ScatterElements"); }
 
+// Exporters leave out the last dim of a real signal, which is 1.
+Status LiftStft(NodeLift& n) {
+  if (n.has_input(0) && n.type(0).is_tensor() && n.type(0).rank_known && n.type(0).rank() == 2) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId signal, n.Add("Unsqueeze", {n.input(0)}, {{"axes", std::vector<int64_t>{2}}}));
+    n.SetInput(0, signal);
+  }
+  return n.Pass();
+}
+
 constexpr LiftRule kRules[] = {
     {"", "Split", LiftSplit},
     {"", "OneHot", LiftOneHot},
     {"", "Scatter", LiftScatter},
+    {"", "STFT", LiftStft},
     {"", "CenterCropPad", LiftCenterCropPad},
     {"", "TfIdfVectorizer", LiftTfIdfVectorizer},
 };

@@ -16,6 +16,7 @@
 namespace msrt::onnx_import {
 
 inline constexpr int kDeepestNesting = 64;
+inline constexpr size_t kMostNameBytes = 4096;  // readers of .msrt files take no longer ones
 
 inline std::string Canonical(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -36,6 +37,8 @@ struct Scope {
   std::map<std::string, const onnx::AttributeProto*> bindings;  // a function's attributes; null: not given
   std::string prefix;                                           // of node names in an expanded function
   int depth = 0;
+  const Scope* caller = nullptr;                      // of an expanded function
+  const onnx::FunctionProto* function = nullptr;      // that is expanded
   std::unordered_set<std::string> optional_captures;  // captured names that are optionals outside
 };
 
@@ -64,7 +67,11 @@ struct InnerGraph {
 class Importer {
  public:
   Importer(onnx::ModelProto* model, const std::string& path, const ImportOptions& options, Io* io)
-      : model_(*model), options_(options), external_(path, io), opsets_(OpsetsOf(model->opset_import())) {}
+      : model_(*model),
+        options_(options),
+        external_(path, io),
+        opsets_(OpsetsOf(model->opset_import())),
+        most_copied_bytes_(options.most_copied_bytes + 4 * model->ByteSizeLong()) {}
 
   Result<Imported> Run();
 
@@ -75,6 +82,7 @@ class Importer {
   };
 
   Status CheckModel();
+  Status FindFunctions();
 
   Status CheckShapesWereUsed() const;
 
@@ -84,7 +92,7 @@ class Importer {
   Status ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope);
 
   // Outputs of the model are found by name, so each has a value of that name, even if it is only a copy of another.
-  Result<ValueId> Named(Scope* scope, ValueId value, const std::string& name);
+  Result<ValueId> Named(Scope* scope, ValueId value, const std::string& name, bool twice);
 
   Status ImportInitializers(onnx::GraphProto* graph, Scope* scope);
 
@@ -95,6 +103,11 @@ class Importer {
   bool IsUnknown(const Scope& scope, ValueId v) { return v != kNoValue && !IsDeclared(GraphOf(scope).value(v).type); }
 
   Status Define(Scope* scope, const std::string& name, ValueId value);
+
+  // Counts what is written out again against the limit.
+  Status Spend(size_t bytes);
+
+  Result<int64_t> OpsetOf(const std::string& domain, const Scope& scope) const;
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
@@ -145,8 +158,11 @@ class Importer {
   const ImportOptions& options_;
   const ExternalData external_;
   const Opsets opsets_;
+  const uint64_t most_copied_bytes_;
   std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name, overload
-  size_t node_count_ = 0;
+  size_t node_count_ = 0;                                                            // of all graphs, as far as they were begun
+  size_t imported_count_ = 0;                                                        // of these, what has been imported
+  uint64_t copied_bytes_ = 0;
   std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
   Imported out_;
 };

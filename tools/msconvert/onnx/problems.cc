@@ -26,6 +26,10 @@ void Problems::Add(std::string_view op, int64_t opset, std::string_view node, st
     ++p.count;
     return;
   }
+  if (list_.size() == kMostKinds) {
+    ++left_out_;
+    return;
+  }
   if (cure.empty()) cure = CureFor(reason);
   list_.push_back({std::string(op), opset, std::move(reason), std::move(cure), {std::string(node)}, 1});
 }
@@ -43,6 +47,7 @@ std::string Problems::Text() const {
     }
     if (!p.cure.empty()) StrAppend(&out, "    ", p.cure, "\n");
   }
+  if (left_out_ != 0) StrAppend(&out, "and ", left_out_, " more\n");
   return out;
 }
 

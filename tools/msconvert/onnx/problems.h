@@ -32,7 +32,9 @@ class Problems {
 
  private:
   static constexpr size_t kNamedNodes = 8;  // beyond these only the count grows
+  static constexpr size_t kMostKinds = 100;
   std::vector<Problem> list_;
+  size_t left_out_ = 0;  // nodes with further kinds
 };
 
 }  // namespace msrt::onnx_import

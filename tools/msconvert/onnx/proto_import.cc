@@ -11,6 +11,10 @@ namespace {
 
 using ProtoType = onnx::TensorProto;
 
+constexpr int kDeepestType = 8;               // sequences of optionals of ...
+constexpr size_t kMostTextBytes = 64 * 1024;  // of an attribute: readers of .msrt files take no more
+constexpr size_t kMostSymbols = 4096;         // looked up one by one; dims with further names are unknown ones
+
 Result<Dims> DimsOf(const onnx::TensorProto& tensor) {
   if (tensor.dims_size() > kMaxRank) {
     return Unsupported("tensor '", tensor.name(), "' has rank ", tensor.dims_size(), ", at most ", kMaxRank, " is supported");
@@ -113,6 +117,9 @@ ConstTensor Truth(ConstTensor t) {
   return ConstTensor::Of<uint8_t>(t.dtype, t.dims, flags);
 }
 
+// Exporters write these where they know no name; two dims of that name are not the same.
+bool IsName(const std::string& dim) { return !dim.empty() && dim != "?" && dim != "-1" && dim != "None"; }
+
 Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.elem_type()));
   if (!tensor.has_shape()) return Type::UnrankedTensor(dtype);
@@ -121,15 +128,37 @@ Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
   for (const auto& d : tensor.shape().dim()) {
     // Exporters write 0 or -1 for a size they do not know; a name says more.
     if (d.has_dim_value() && d.dim_value() >= 0) dims.push_back(d.dim_value());
-    else if (d.has_dim_param() && !d.dim_param().empty()) dims.push_back(module->SymbolFor(d.dim_param()));
+    else if (IsName(d.dim_param()) && module->symbols.size() < kMostSymbols) dims.push_back(module->SymbolFor(d.dim_param()));
     else dims.push_back(kUnknownDim);
   }
   return Type::Tensor(dtype, dims);
 }
 
+Result<Type> TypeAt(const onnx::TypeProto& type, Module* module, int depth) {
+  if (depth > kDeepestType) return InvalidModel("its type is nested more than ", kDeepestType, " deep");
+  switch (type.value_case()) {
+    case onnx::TypeProto::kTensorType:
+      return TensorType(type.tensor_type(), module);
+    case onnx::TypeProto::kSequenceType: {
+      MSRT_ASSIGN_OR_RETURN(Type element, TypeAt(type.sequence_type().elem_type(), module, depth + 1));
+      return Type::ListOf(std::move(element));
+    }
+    case onnx::TypeProto::kOptionalType: {  // a list of at most one element
+      MSRT_ASSIGN_OR_RETURN(Type element, TypeAt(type.optional_type().elem_type(), module, depth + 1));
+      return Type::ListOf(std::move(element));
+    }
+    case onnx::TypeProto::kSparseTensorType:
+      return Unsupported("a sparse tensor");
+    case onnx::TypeProto::kMapType:
+      return Unsupported("a map");
+    default:
+      return UndeclaredType();
+  }
+}
+
 }  // namespace
 
-Result<DType> DTypeOf(int32_t onnx_type) {
+Result<DType> DTypeOf(int64_t onnx_type) {
   switch (onnx_type) {
     case ProtoType::FLOAT:
       return DType::kF32;
@@ -174,30 +203,12 @@ Result<DType> DTypeOf(int32_t onnx_type) {
     default:
       break;
   }
-  if (!onnx::TensorProto_DataType_IsValid(onnx_type)) return InvalidModel("element type ", onnx_type, " does not exist in ONNX");
+  if (onnx_type != static_cast<int32_t>(onnx_type) || !onnx::TensorProto_DataType_IsValid(static_cast<int32_t>(onnx_type)))
+    return InvalidModel("element type ", onnx_type, " does not exist in ONNX");
   return Unsupported("elements of type ", onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(onnx_type)));
 }
 
-Result<Type> TypeOf(const onnx::TypeProto& type, Module* module) {
-  switch (type.value_case()) {
-    case onnx::TypeProto::kTensorType:
-      return TensorType(type.tensor_type(), module);
-    case onnx::TypeProto::kSequenceType: {
-      MSRT_ASSIGN_OR_RETURN(Type element, TypeOf(type.sequence_type().elem_type(), module));
-      return Type::ListOf(std::move(element));
-    }
-    case onnx::TypeProto::kOptionalType: {  // a list of at most one element
-      MSRT_ASSIGN_OR_RETURN(Type element, TypeOf(type.optional_type().elem_type(), module));
-      return Type::ListOf(std::move(element));
-    }
-    case onnx::TypeProto::kSparseTensorType:
-      return Unsupported("a sparse tensor");
-    case onnx::TypeProto::kMapType:
-      return Unsupported("a map");
-    default:
-      return UndeclaredType();
-  }
-}
+Result<Type> TypeOf(const onnx::TypeProto& type, Module* module) { return TypeAt(type, module, 0); }
 
 Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& external) {
   auto dtype = DTypeOf(tensor->data_type());
@@ -226,6 +237,9 @@ Result<AttrValue> AttrOf(onnx::AttributeProto* a, const ExternalData& external) 
     case onnx::AttributeProto::INT:
       return AttrValue(static_cast<int64_t>(a->i()));
     case onnx::AttributeProto::STRING:
+      if (a->s().size() > kMostTextBytes) {
+        return InvalidModel("attribute '", a->name(), "' has ", a->s().size(), " bytes, at most ", kMostTextBytes, " are allowed");
+      }
       return AttrValue(a->s());
     case onnx::AttributeProto::TENSOR: {
       MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, TakeTensor(a->mutable_t(), external));

@@ -16,7 +16,7 @@ namespace msrt::onnx_import {
 class ExternalData;
 
 // Refuses what the runtime has no type for (strings, complex numbers), naming it.
-Result<DType> DTypeOf(int32_t onnx_type);
+Result<DType> DTypeOf(int64_t onnx_type);
 // Symbols are looked up in the module and added to it.
 Result<Type> TypeOf(const onnx::TypeProto& type, Module* module);
 // Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists once.
