@@ -42,6 +42,12 @@ ConstTensor MeantAs(ConstTensor tensor, DType declared) {
   return tensor;
 }
 
+std::string InWords(const Deviation& d) {
+  char text[96];
+  std::snprintf(text, sizeof text, "largest difference %.3g = %.3g of the range", d.largest, d.relative);
+  return text;
+}
+
 class Verifier {
  public:
   explicit Verifier(const VerifyRequest& request) : request_(request), environment_(MakeEnvironment()) {}
@@ -70,7 +76,7 @@ class Verifier {
       const Value& input = graph.value(v);
       if (!input.type.is_tensor()) return Unsupported("input '", input.name, "' is no tensor; verify with --verify=FOLDER");
       MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(input, request_.shapes));
-      MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, RandomInput(input, dims, random));
+      MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, RandomInput(graph, v, dims, random));
       inputs_.emplace_back(input.name, std::move(tensor));
     }
     MSRT_ASSIGN_OR_RETURN(OnnxRuntime reference, OnnxRuntime::Make(request_.onnx_path, inputs_));
@@ -193,7 +199,7 @@ class Verifier {
       if (first == differences.end()) continue;
       const Probe& probe = probes[begin + static_cast<size_t>(first - differences.begin())];
       report_.culprit = StrCat("the first tensor that differs is '", probe.name, "', made by node '", probe.node, "' (", probe.op,
-                               "): largest difference ", first->difference->largest, ", ", first->difference->relative, " of its range");
+                               "): ", InWords(*first->difference));
       return OkStatus();
     }
     return OkStatus();
@@ -201,16 +207,25 @@ class Verifier {
 
   // The graph as it was imported agrees, so one of the passes is to blame: they are let in one after the other.
   Status FindFirstPass(const Module& module) {
-    std::vector<std::string> off = request_.disabled;
+    std::vector<std::string> off;
     for (const PassInfo& pass : AllPasses()) off.emplace_back(pass.name);
-    for (const PassInfo& pass : AllPasses()) {
-      off.erase(std::find(off.begin() + static_cast<ptrdiff_t>(request_.disabled.size()), off.end(), pass.name));
+    const auto agrees = [&]() -> Result<bool> {
       MSRT_ASSIGN_OR_RETURN(const std::vector<OutputDifference> differences, DifferencesOf(module, off, wanted_));
-      if (Agree(differences)) continue;
-      report_.culprit = StrCat("all tensors agree in the graph as it was imported; pass ", pass.name,
-                               " is the first with which the outputs do not: --disable ", pass.name, " leaves it out");
-      return OkStatus();
+      return Agree(differences);
+    };
+    std::string blamed;
+    MSRT_ASSIGN_OR_RETURN(bool agree, agrees());
+    for (const PassInfo& pass : AllPasses()) {
+      const auto& left_out = request_.disabled;
+      if (!agree) break;
+      if (std::find(left_out.begin(), left_out.end(), pass.name) != left_out.end()) continue;
+      std::erase(off, pass.name);
+      blamed = pass.name;
+      MSRT_ASSIGN_OR_RETURN(agree, agrees());
     }
+    if (agree || blamed.empty()) return OkStatus();
+    report_.culprit = StrCat("all tensors agree in the graph as it was imported; pass ", blamed,
+                             " is the first with which the outputs do not: --disable ", blamed, " leaves it out");
     return OkStatus();
   }
 

@@ -120,7 +120,7 @@ Result<Workload> Prepare(const Arguments& a) {
       MSRT_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second, input.type.dtype));
     } else {
       MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(input, shapes));
-      MSRT_ASSIGN_OR_RETURN(tensor, RandomInput(input, dims, random));
+      MSRT_ASSIGN_OR_RETURN(tensor, RandomInput(graph, graph.inputs[i], dims, random));
     }
     MSRT_RETURN_IF_ERROR(
         w.session->SetInput(i, {tensor.dtype, tensor.dims, Layout::kPlain, const_cast<std::byte*>(tensor.bytes.data())}, tensor.owner));

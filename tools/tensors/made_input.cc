@@ -1,6 +1,8 @@
 #include "tools/tensors/made_input.h"
 
+#include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "core/base/half.h"
 
@@ -12,6 +14,25 @@ ConstTensor Fill(DType dtype, const Dims& dims, Draw draw) {
   std::vector<T> values(static_cast<size_t>(dims.elements()));
   for (T& v : values) v = draw();
   return ConstTensor::Of<T>(dtype, dims, values);
+}
+
+// How many different numbers an input of integers may hold: those that every table has which it, or a copy of it in another shape or type,
+// looks up.
+int64_t TokensOf(const Graph& graph, ValueId input) {
+  constexpr std::string_view kCopies[] = {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten"};
+  int64_t tokens = 100;
+  std::unordered_set<ValueId> copies{input};
+  for (const Node& node : graph.nodes) {
+    const auto reads = [&](size_t i) { return i < node.inputs.size() && copies.count(node.inputs[i]) != 0; };
+    if (reads(0) && std::find(std::begin(kCopies), std::end(kCopies), node.op) != std::end(kCopies)) copies.insert(node.outputs[0]);
+    if (node.op != "Gather" || !reads(1)) continue;
+    const Type& table = graph.value(node.inputs[0]).type;
+    const AttrValue* given = node.attrs.Find("axis");
+    const int64_t* axis = given == nullptr ? nullptr : std::get_if<int64_t>(given);
+    if (axis != nullptr && *axis != 0) continue;
+    if (table.rank_known && table.rank() > 0 && table.dims[0] > 0) tokens = std::min(tokens, table.dims[0]);
+  }
+  return tokens;
 }
 
 }  // namespace
@@ -48,10 +69,12 @@ Result<Dims> DimsFor(const Value& input, const std::map<std::string, Dims>& give
   return dims;
 }
 
-Result<ConstTensor> RandomInput(const Value& input, const Dims& dims, std::mt19937_64& random) {
+Result<ConstTensor> RandomInput(const Graph& graph, ValueId id, const Dims& dims, std::mt19937_64& random) {
+  const Value& input = graph.value(id);
+  const auto tokens = static_cast<uint64_t>(TokensOf(graph, id));
   std::normal_distribution<float> normal;
   const bool mask = input.name.find("mask") != std::string::npos;
-  const auto token = [&] { return mask ? 1 : static_cast<int>(random() % 100); };
+  const auto token = [&] { return mask ? 1 : static_cast<int>(random() % tokens); };
   const DType t = input.type.dtype;
   switch (t) {
     case DType::kF64:

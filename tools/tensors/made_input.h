@@ -16,7 +16,7 @@ std::string ShapeText(const Dims& dims);
 // Dims to run an input at: what the user says, what the model says; open ones get 1 in front, 224 in images, 128 elsewhere.
 Result<Dims> DimsFor(const Value& input, const std::map<std::string, Dims>& given);
 
-// Normal numbers; small token numbers for integers, ones for masks.
-Result<ConstTensor> RandomInput(const Value& input, const Dims& dims, std::mt19937_64& random);
+// Normal numbers; for integers small token numbers, which any table that the input looks up has; ones for masks.
+Result<ConstTensor> RandomInput(const Graph& graph, ValueId input, const Dims& dims, std::mt19937_64& random);
 
 }  // namespace msrt
