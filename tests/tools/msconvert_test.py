@@ -199,6 +199,29 @@ for i, name in enumerate(request["outputs"]):
             self.assertIn("ONNX Runtime", said)
         self.assertIn("$MSCONVERT_PYTHON", self.convert(*arguments, code=1, env=dict(environment, MSCONVERT_PYTHON=self.path("nosuch"))))
 
+    def test_verify_names_the_pass(self):
+        """A fused Relu does not keep the NaN of its product, the op alone does (see the limits in the README)."""
+        if "onednn" not in run("msrun", "info", "--json", "-").stdout:
+            self.skipTest("the plain kernels keep it")
+        reference = self.write("nan", f"""#!{sys.executable}
+import json, os, sys
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+import onnx_file
+folder = sys.argv[3]
+with open(os.path.join(folder, "request.json")) as f:
+    request = json.load(f)
+x = onnx_file.read_npy(os.path.join(folder, "input_0.npy"))[1]
+values = {{"a": [v * v for v in x], "m": [float("nan")] * len(x), "y": [float("nan")] * len(x)}}
+for i, name in enumerate(request["outputs"]):
+    onnx_file.write_npy(os.path.join(folder, "output_%d.npy" % i), (64, 256), values[name])
+""".encode())
+        os.chmod(reference, 0o755)
+        weights = [onnx.tensor("w", [256, 256], [float("inf") if i // 256 % 2 == 0 else -float("inf") for i in range(256 * 256)])]
+        nodes = [onnx.node("Mul", ["x", "x"], ["a"]), onnx.node("MatMul", ["a", "w"], ["m"]), onnx.node("Relu", ["m"], ["y"])]
+        path = self.write("nan.onnx", onnx.model(onnx.graph(nodes, [onnx.value("x", [64, 256])], [onnx.value("y", [64, 256])], weights)))
+        environment = dict(os.environ, MSCONVERT_PYTHON=reference)
+        self.assertIn("pass fuse_epilogue is the first", self.convert(path, self.path("nan.msrt"), "--verify", code=4, env=environment))
+
     def test_made_tokens_are_in_the_tables(self):
         nodes = [onnx.node("Unsqueeze", ["ids", "axes"], ["more"]), onnx.node("Gather", ["table", "more"], ["y"])]
         weights = [onnx.tensor("table", [2, 4], some(8)), onnx.tensor("axes", [1], [0], onnx.INT64)]

@@ -158,7 +158,7 @@ class Conversion {
   Result<ExitCode> Compare() {
 #if defined(MSRT_HAVE_ONNX)
     if (a_.verify.empty()) return kDone;
-    VerifyRequest request{.onnx_path = a_.input, .msrt_path = a_.output, .against = a_.verify, .shapes = shapes_, .disabled = a_.disabled};
+    VerifyRequest request{.onnx_path = a_.input, .msrt_path = a_.output, .against = a_.verify, .shapes = shapes_};
     const bool judged = a_.tolerance >= 0;
     if (judged) request.tolerance = a_.tolerance;
     // A user who names a tolerance means the file; otherwise the weights' errors are told, and all the rest must agree.

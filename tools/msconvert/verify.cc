@@ -216,16 +216,15 @@ class Verifier {
     std::string blamed;
     MSRT_ASSIGN_OR_RETURN(bool agree, agrees());
     for (const PassInfo& pass : AllPasses()) {
-      const auto& left_out = request_.disabled;
       if (!agree) break;
-      if (std::find(left_out.begin(), left_out.end(), pass.name) != left_out.end()) continue;
       std::erase(off, pass.name);
       blamed = pass.name;
       MSRT_ASSIGN_OR_RETURN(agree, agrees());
     }
     if (agree || blamed.empty()) return OkStatus();
     report_.culprit = StrCat("all tensors agree in the graph as it was imported; pass ", blamed,
-                             " is the first with which the outputs do not: --disable ", blamed, " leaves it out");
+                             " is the first with which the outputs do not: ", "msrun --disable ", blamed,
+                             " and disabled_passes in msrt_model_config leave it out");
     return OkStatus();
   }
 

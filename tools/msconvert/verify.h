@@ -16,7 +16,6 @@ struct VerifyRequest {
   std::string onnx_path, msrt_path;
   std::string against;                 // "onnxruntime", or a folder of input_0.npy (or .pb), ..., output_0.npy, ...
   std::map<std::string, Dims> shapes;  // of inputs
-  std::vector<std::string> disabled;   // passes that the conversion left out
   double tolerance = 1e-4;             // of the range of an output
   // The module before its weights were stored small: it is what must agree, and of the file the difference is only told. Null: the file
   // must agree.
