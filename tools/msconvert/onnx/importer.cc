@@ -325,7 +325,8 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   const auto function = functions_.find({node.domain, proto->op_type(), proto->overload()});
   if (!known && function != functions_.end()) return Expand(proto, function->second, inputs, scope);
   if (!known && (!options_.keep_unknown || unknown)) {
-    Problem(node, "the op is not known", CureForUnknownOp(node.domain, node.op, node.version));
+    const bool imported = scope->opsets->count(node.domain) != 0 || opsets_.count(node.domain) != 0;
+    Problem(node, "the op is not known", CureForUnknownOp(node.domain, node.op, imported ? node.version : 0));
     return DefineUnknown(*proto, scope);
   }
   if (IsAboutOptionals(node)) return unknown ? DefineUnknown(*proto, scope) : ImportOptional(node, inputs, scope);
