@@ -68,8 +68,8 @@ class Msconvert(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout + done.stderr
 
-    def output(self, model, name="y"):
-        done = run("msrun", "run", self.path(model), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"))
+    def output(self, model, name="y", given="x.npy"):
+        done = run("msrun", "run", self.path(model), "--input", f"x={self.path(given)}", "--output-dir", self.path("out"))
         self.assertEqual(done.returncode, 0, done.stderr)
         return onnx.read_npy(os.path.join(self.path("out"), name + ".npy"))[1]
 
@@ -123,6 +123,42 @@ class Msconvert(unittest.TestCase):
             errors.append(sum(abs(a - b) for a, b in zip(got[::WIDTH], want[::WIDTH])))  # of the spoiled channel
         self.assertLess(errors[1], errors[0] / 2)
         self.assertIn("has no scales", self.convert(path, self.path("x.msrt"), "--weights", "f16", "--weights-block", "8", code=1))
+
+    def test_scales_follow_the_axes(self):
+        """With ones on the diagonal an output is the weight itself, as it was stored. Odd extents, blocks that end early."""
+        inputs, outputs = 65, 127
+        w = some(inputs * outputs, 8191)  # [inputs, outputs]
+        turned = [w[i * outputs + o] for o in range(outputs) for i in range(inputs)]
+        ones = [float(i == k) for i in range(inputs) for k in range(inputs)]
+
+        def stored(top, block):
+            """The weight after a round trip, by columns: groups of neighbours of one output."""
+            out = list(w)
+            for o in range(outputs):
+                for begin in range(0, inputs, block):
+                    at = [i * outputs + o for i in range(begin, min(begin + block, inputs))]
+                    scale = max(max(w[k] for k in at) / top, max(-w[k] for k in at) / (top + 1))
+                    for k in at:
+                        out[k] = round(w[k] / scale) * scale
+            return out
+
+        square, tall = [inputs, inputs], [inputs, inputs, 1, 1]
+        models = {
+            "MatMul": (onnx.node("MatMul", ["x", "w"], ["y"]), square, [inputs, outputs], w),
+            "Gemm": (onnx.node("Gemm", ["x", "w"], ["y"], transB=1), square, [outputs, inputs], turned),
+            "Conv": (onnx.node("Conv", ["x", "w"], ["y"]), tall, [outputs, inputs, 1, 1], turned),
+            "ConvTranspose": (onnx.node("ConvTranspose", ["x", "w"], ["y"]), tall, [inputs, outputs, 1, 1], w),
+        }
+        for op, (node, dims, weight_dims, values) in models.items():
+            y = onnx.value("y", [inputs, outputs] + dims[2:])
+            data = onnx.model(onnx.graph([node], [onnx.value("x", dims)], [y], [onnx.tensor("w", weight_dims, values)]))
+            path = self.write("axes.onnx", data)
+            onnx.write_npy(self.path("ones.npy"), dims, ones)
+            for kind, top, block in (("int8", 127, inputs), ("int4", 7, 32)):
+                self.convert(path, self.path("axes.msrt"), "--weights", kind)
+                got = self.output("axes.msrt", given="ones.npy")
+                apart = max(abs(a - b) for a, b in zip(got, stored(top, block)))
+                self.assertLess(apart, 1e-6, (op, kind))
 
     def test_infinite_weights_stay(self):
         w = list(self.w)

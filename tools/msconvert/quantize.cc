@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <vector>
 
 #include "core/base/checked_math.h"
 #include "core/base/half.h"
@@ -99,13 +98,14 @@ void FindScales(const float* values, const Groups& groups, int bits, std::span<f
   });
 }
 
-// One integer a byte. Returns the largest error.
-float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales, int8_t* out) {
+// Hands every integer to store(element, integer). Returns the largest error.
+template <typename Store>
+float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales, Store store) {
   const int most = (1 << (bits - 1)) - 1;
   float error = 0;
   const auto one = [&](int64_t at, float scale) {
     const auto level = std::clamp(static_cast<int>(std::lrintf(values[at] / scale)), -most - 1, most);
-    out[at] = static_cast<int8_t>(level);
+    store(at, level);
     error = std::max(error, std::abs(static_cast<float>(level) * scale - values[at]));
   };
   groups.ForEachRun([&](int64_t first, int64_t count, int64_t group, int step) {
@@ -119,12 +119,6 @@ float Quantize(const float* values, const Groups& groups, int bits, std::span<co
   return error;
 }
 
-// Two elements a byte, the first in the low half.
-void PackPairs(std::span<const int8_t> values, std::span<std::byte> out) {
-  std::fill(out.begin(), out.end(), std::byte{0});
-  for (size_t i = 0; i < values.size(); ++i) out[i / 2] |= static_cast<std::byte>((values[i] & 15) << (i % 2 * 4));
-}
-
 Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grouping& grouping, float largest) {
   const Groups groups(tensor.dims, grouping);
   const float* values = tensor.As<float>().data();
@@ -133,15 +127,18 @@ Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grou
   const std::span<float> scales(reinterpret_cast<float*>(scale.bytes.data()), scale.bytes.size() / sizeof(float));
   FindScales(values, groups, bits, scales);
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(dtype, tensor.dims));
-  SmallTensor out{made.tensor, scale.tensor, 0};
+  float error = 0;
   if (bits == 8) {
-    out.error = Relative(Quantize(values, groups, bits, scales, reinterpret_cast<int8_t*>(made.bytes.data())), largest);
-    return out;
+    auto* out = reinterpret_cast<int8_t*>(made.bytes.data());
+    error = Quantize(values, groups, bits, scales, [=](int64_t at, int level) { out[at] = static_cast<int8_t>(level); });
+  } else {
+    // Two elements a byte, the first in the low half.
+    auto* out = reinterpret_cast<uint8_t*>(made.bytes.data());
+    std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
+    error = Quantize(values, groups, bits, scales,
+                     [=](int64_t at, int level) { out[at / 2] |= static_cast<uint8_t>((level & 15) << (at % 2 * 4)); });
   }
-  std::vector<int8_t> levels(static_cast<size_t>(tensor.dims.elements()));
-  out.error = Relative(Quantize(values, groups, bits, scales, levels.data()), largest);
-  PackPairs(levels, made.bytes);
-  return out;
+  return SmallTensor{made.tensor, scale.tensor, Relative(error, largest)};
 }
 
 }  // namespace
