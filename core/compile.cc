@@ -150,7 +150,7 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
   }
   {
     Lap lap(&model->times.passes);
-    MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get()}, options.passes, &model->module));
+    MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get(), .added = env.passes}, options.passes, &model->module));
   }
   WarnOfIdlePins(*model);
   MSRT_RETURN_IF_ERROR(CompileGraphs(model.get()));

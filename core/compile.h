@@ -29,6 +29,7 @@ struct Environment {
   std::vector<std::shared_ptr<const Delegate>> delegates;
   const Evaluator* evaluator = nullptr;
   std::vector<RegisteredKernel> kernels;  // behind the delegate "kernels"
+  std::vector<AddedPass> passes;          // that applications bring
   std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
   std::optional<Machine> machine;         // measured; empty: what is typical
 };

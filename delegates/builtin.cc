@@ -78,6 +78,13 @@ Status Join(const Registration& added, Environment* environment) {
     environment->kernels = std::move(kernels);
     environment->ops = std::move(ops);
   }
+  for (const AddedPass& pass : added.passes) {
+    const auto same = [&](std::string_view name) { return name == pass.name; };
+    const bool taken = std::any_of(AllPasses().begin(), AllPasses().end(), [&](const PassInfo& p) { return same(p.name); }) ||
+                       std::any_of(environment->passes.begin(), environment->passes.end(), [&](const AddedPass& p) { return same(p.name); });
+    if (taken) return InvalidArgument("there is a pass '", pass.name, "' already");
+  }
+  environment->passes.insert(environment->passes.end(), added.passes.begin(), added.passes.end());
   environment->delegates = std::move(delegates);
   return OkStatus();
 }

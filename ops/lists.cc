@@ -20,7 +20,9 @@ constexpr ParamDef kListInputs[] = {kList};
 constexpr ParamDef kSplitInputs[] = {{.name = "tensor", .types = kAllTypes},
                                      {.name = "split", .types = kPositionTypes, .kind = ParamDef::kOptional}};
 
-constexpr AttrDef kEmptyAttrs[] = {{.name = "dtype", .kind = AttrKind::kDType}};
+// `depth` goes beyond ONNX: 2 is a list of lists.
+constexpr AttrDef kEmptyAttrs[] = {{.name = "dtype", .kind = AttrKind::kDType},
+                                   {.name = "depth", .default_int = 1, .min_int = 1, .max_int = 8}};
 constexpr AttrDef kSplitAttrs[] = {{.name = "axis", .min_int = -kMaxRank, .max_int = kMaxRank - 1},
                                    {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1}};
 constexpr AttrDef kConcatAttrs[] = {{.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1},
@@ -39,7 +41,9 @@ Status InferConstruct(InferContext& c) {
 
 Status InferEmpty(InferContext& c) {
   const DType dtype = c.op().Dtype("dtype");
-  c.SetOutput(0, Type::ListOf(Type::UnrankedTensor(dtype == DType::kNone ? DType::kF32 : dtype)));
+  Type type = Type::UnrankedTensor(dtype == DType::kNone ? DType::kF32 : dtype);
+  for (int64_t d = 0; d < c.op().Int("depth"); ++d) type = Type::ListOf(std::move(type));
+  c.SetOutput(0, std::move(type));
   return OkStatus();
 }
 

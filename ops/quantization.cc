@@ -26,6 +26,7 @@ struct Scaling {
 Result<Scaling> ScalingOf(const OpView& op, const Dims& x, const Dims& scale) {
   const bool blocked = op.Int("block_size") > 0 && scale.rank() == x.rank() && x.rank() > 0;
   if (!blocked && (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == 1))) return Scaling{};
+  if (x.rank() == 0 && MayBeOneElement(scale)) return Scaling{};
   if (!blocked && scale.rank() != 1) {
     return InvalidModel("the scale has shape ", scale, ", must be one number, a list along 'axis' or, with 'block_size', of rank ",
                         x.rank());

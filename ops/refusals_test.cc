@@ -87,7 +87,8 @@ TEST(Vision, ShapesThatDoNotGoTogether) {
   ExpectRefused(NodeOf("", "GridSample", {}, {F32({1, 2, 4, 5}), F32({1, 3, 4, 3})}), "the number of spatial axes");
   ExpectRefused(NodeOf("", "GridSample", {}, {F32({1, 2, 4, 5}), F32({2, 3, 4, 2})}), "the batches of input and grid");
   ExpectRefused(NodeOf("", "AffineGrid", {{"size", Ints{1, 2, 4, 5}}}, {F32({1, 3, 4})}), "the rows of theta");
-  ExpectRefused(NodeOf("", "AffineGrid", {{"size", Ints{1, 2, 4}}}, {F32({1, 1, 2})}), "must be for 2 or 3");
+  ExpectRefused(NodeOf("", "AffineGrid", {{"size", Ints{1, 2, 4}}}, {F32({1, 1, 2})}), "must have 4 or 5");
+  ExpectRefused(NodeOf("", "AffineGrid", {{"size", Ints{}}}, {F32({1, 2, 3})}), "size has 0 entries");
   ExpectRefused(NodeOf("", "RoiAlign", {}, {F32({1, 2, 4, 5}), F32({3, 4}), I64({2})}), "batch_indices");
   ExpectRefused(NodeOf("", "MaxUnpool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"unpooled_shape", Ints{1, 1, 3, 4}}},
                        {F32({1, 1, 2, 2}), I64({1, 1, 2, 2})}),

@@ -62,6 +62,7 @@ Status GridSampleOperands(const OpView& op, const Box& box, std::span<Box> input
 Result<int> AffineSpace(const Type& theta, const std::optional<std::vector<int64_t>>& size) {
   int64_t space = theta.rank_known ? theta.dims[1] : kUnknownDim;
   if (size) {
+    if (size->size() != 4 && size->size() != 5) return InvalidModel("size has ", size->size(), " entries, must have 4 or 5");
     MSRT_ASSIGN_OR_RETURN(space, SameDim(space, std::ssize(*size) - 2, "the rows of theta and the spatial axes of size"));
   }
   if (!IsKnown(space) && !size) return -1;

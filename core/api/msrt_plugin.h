@@ -1,5 +1,5 @@
-/* How something that computes joins msrt: delegates (a device, a library), kernels (one op, known or new) and plugins (a shared library
- * that brings either). Plain C99; the delegates inside msrt use exactly this and nothing behind it.
+/* How something that computes joins msrt: delegates (a device, a library), kernels (one op, known or new), passes, importers, and plugins
+ * (a shared library that brings any of them). Plain C99; the delegates inside msrt use exactly this and nothing behind it.
  *
  * A plugin needs no symbol of the library: all it calls comes to it as a table of functions. Unstable until 1.0: a plugin of another
  * MSRT_PLUGIN_ABI is refused by name.
@@ -349,6 +349,48 @@ typedef struct msrt_kernel_desc {
  * is not called. */
 MSRT_API msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kernel_desc* kernel);
 
+/* ---- passes and importers --------------------------------------------------------------------------------------------------------- */
+
+/* How a pass or an importer changes a graph. Values are known by the ids of views and of what was added. Everything given is copied; the
+ * result is checked as a whole afterwards, and what is wrong with it is an error that names the pass. */
+typedef struct msrt_graph_editor {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* editor;
+  msrt_status (*add_constant)(void* editor, const char* name, const msrt_shape* shape, const void* data, int64_t* value);
+  /* Stands before node `before` of the graph's view (SIZE_MAX: after the last), later than what was added there earlier. Input ids may be
+   * -1 where an optional input is left out. Types of outputs follow from the op; `declared` (may be NULL) gives them for an op that the
+   * library does not know. */
+  msrt_status (*add_node)(void* editor, size_t before, const char* domain, const char* op, const char* name, const int64_t* inputs,
+                          size_t input_count, const msrt_attr_view* attrs, size_t attr_count, const msrt_shape* declared, int64_t* outputs,
+                          size_t output_count);
+  /* Whatever reads `from`, reads `to` from now on; an output of the graph keeps its name. Nodes that nobody needs any more are dropped. */
+  msrt_status (*replace)(void* editor, int64_t from, int64_t to);
+} msrt_graph_editor;
+
+/* A pass of one's own: runs over every graph of a model, when it is converted and when it is loaded, after the library has simplified it
+ * and before it fuses nodes. It must keep the meaning, and should do nothing the second time. Its name is the one to switch it off by. */
+typedef struct msrt_pass_desc {
+  uint32_t struct_size;
+  uint32_t plugin_abi; /* MSRT_PLUGIN_ABI */
+  const char* name;
+  void* user;
+  void (*destroy)(void* user); /* may be NULL */
+  msrt_status (*run)(void* user, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_graph_editor* editor);
+} msrt_pass_desc;
+
+/* What msconvert makes of a node of an ONNX file whose op the library does not know: nodes that it does, or one of the application's.
+ * `node` has the attributes as they stand in the file, and as its version the opset that the file imports for the domain. Sets one id for
+ * each output. */
+typedef struct msrt_importer_desc {
+  uint32_t struct_size;
+  uint32_t plugin_abi;     /* MSRT_PLUGIN_ABI */
+  const char *domain, *op; /* domain NULL or "": ONNX's */
+  void* user;
+  void (*destroy)(void* user); /* may be NULL */
+  msrt_status (*import)(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_graph_editor* editor, int64_t* outputs);
+} msrt_importer_desc;
+
 /* ---- a plugin --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct msrt_plugin_host {
@@ -359,6 +401,8 @@ typedef struct msrt_plugin_host {
   msrt_status (*register_delegate)(void* host, const msrt_delegate_api* api, void* self);
   const char* options; /* what the application passed, never NULL */
   msrt_status (*register_kernel)(void* host, const msrt_kernel_desc* kernel);
+  msrt_status (*register_pass)(void* host, const msrt_pass_desc* pass);
+  msrt_status (*register_importer)(void* host, const msrt_importer_desc* importer);
 } msrt_plugin_host;
 
 /* The one symbol that a plugin exports. If it fails, what it registered so far is taken back. */

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,13 @@ struct FoldBudget {
   double work = 150e6;               // operations, and words of 8 bytes moved: some tenths of a second
 };
 
+struct PassContext;
+// A pass that an application brings.
+struct AddedPass {
+  std::string name;
+  std::function<Status(const PassContext&, Graph*)> run;
+};
+
 struct PassContext {
   const Evaluator* evaluator = nullptr;
   const OpSet* ops = nullptr;  // known beside the library's
@@ -28,6 +37,7 @@ struct PassContext {
   size_t fold_budget_bytes = size_t{16} << 20;
   // Shared by all graphs of a module; null: each has its own.
   FoldBudget* folding = nullptr;
+  std::span<const AddedPass> added = {};
 };
 
 using PassFn = Status (*)(const PassContext&, Graph*);
@@ -39,7 +49,7 @@ struct PassInfo {
 
 // One row for each pass that ran.
 struct PassReport {
-  std::string_view name;
+  std::string name;
   double millis = 0;
   size_t nodes_before = 0, nodes_after = 0;
 };

@@ -39,12 +39,17 @@ constexpr PassInfo kPasses[] = {
     {"remove_dead", RemoveDead},
 };
 
-Status CheckNames(const std::vector<std::string>& disabled) {
+// What applications bring sees graphs that are simple and not yet fused.
+constexpr std::string_view kAddedBefore = "fuse_epilogue";
+
+Status CheckNames(const PassContext& context, const std::vector<std::string>& disabled) {
+  std::vector<std::string_view> names;
+  for (const PassInfo& p : kPasses) names.push_back(p.name);
+  for (const AddedPass& p : context.added) names.push_back(p.name);
   for (const std::string& name : disabled) {
-    const bool known = std::any_of(std::begin(kPasses), std::end(kPasses), [&](const PassInfo& p) { return p.name == name; });
-    if (known || name == "all") continue;
+    if (name == "all" || std::find(names.begin(), names.end(), name) != names.end()) continue;
     std::string all;
-    for (const PassInfo& p : kPasses) StrAppend(&all, all.empty() ? "" : ", ", p.name);
+    for (std::string_view n : names) StrAppend(&all, all.empty() ? "" : ", ", n);
     return InvalidArgument("there is no pass '", name, "'; the passes are ", all);
   }
   return OkStatus();
@@ -61,7 +66,7 @@ size_t NodeCount(const Module& module) {
 std::span<const PassInfo> AllPasses() { return kPasses; }
 
 Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options, Module* module) {
-  MSRT_RETURN_IF_ERROR(CheckNames(options.disabled));
+  MSRT_RETURN_IF_ERROR(CheckNames(context, options.disabled));
   const auto off = [&](std::string_view name) {
     return std::any_of(options.disabled.begin(), options.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
   };
@@ -71,21 +76,25 @@ Result<std::vector<PassReport>> RunPasses(const PassContext& context, const Pass
   PassContext shared = context;
   if (shared.folding == nullptr) shared.folding = &folding;
   std::vector<PassReport> reports;
-  for (const PassInfo& pass : kPasses) {
-    if (off(pass.name)) continue;
+  const auto run = [&](std::string_view name, const auto& pass, bool validate) -> Status {
+    if (off(name)) return OkStatus();
     const StopWatch watch;
-    PassReport report{pass.name, 0, NodeCount(*module), 0};
+    PassReport report{std::string(name), 0, NodeCount(*module), 0};
     for (Graph& graph : module->graphs) {
-      Status status = pass.run(shared, &graph);
-      if (!status.ok()) return std::move(status).Within(StrCat("pass ", pass.name));
+      Status status = pass(shared, &graph);
+      if (!status.ok()) return std::move(status).Within(StrCat("pass ", name));
     }
     report.millis = watch.Millis();
     report.nodes_after = NodeCount(*module);
     reports.push_back(report);
-    if (options.validate) {
-      Status status = Validate(module, context.ops);
-      if (!status.ok()) return std::move(status).Within(StrCat("after pass ", pass.name));
+    if (!validate) return OkStatus();
+    return Validate(module, context.ops).Within(StrCat("after pass ", name));
+  };
+  for (const PassInfo& pass : kPasses) {
+    if (pass.name == kAddedBefore) {
+      for (const AddedPass& added : context.added) MSRT_RETURN_IF_ERROR(run(added.name, added.run, /*validate=*/true));
     }
+    MSRT_RETURN_IF_ERROR(run(pass.name, pass.run, options.validate));
   }
   return reports;
 }

@@ -55,6 +55,20 @@ Status RegisterKernel(PluginLoad* load, const msrt_kernel_desc* desc) {
   return OkStatus();
 }
 
+Status RegisterPass(PluginLoad* load, const msrt_pass_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_pass: pass is NULL");
+  MSRT_ASSIGN_OR_RETURN(AddedPass pass, MakeAddedPass(*desc, load->library));
+  load->registration.passes.push_back(std::move(pass));
+  return OkStatus();
+}
+
+Status RegisterImporter(PluginLoad* load, const msrt_importer_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_importer: importer is NULL");
+  MSRT_ASSIGN_OR_RETURN(RegisteredImporter importer, RegisteredImporter::Make(*desc, load->library));
+  load->registration.importers.push_back(std::move(importer));
+  return OkStatus();
+}
+
 Status RunEntry(const std::string& path, const std::string& options, PluginLoad* load) {
   const auto entry = reinterpret_cast<msrt_plugin_register_fn>(dlsym(load->library.get(), MSRT_PLUGIN_ENTRY));
   if (entry == nullptr) return InvalidArgument("'", path, "' is no plugin of msrt: it does not export ", MSRT_PLUGIN_ENTRY);
@@ -67,6 +81,12 @@ Status RunEntry(const std::string& path, const std::string& options, PluginLoad*
   };
   host.register_kernel = [](void* l, const msrt_kernel_desc* desc) {
     return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterKernel(static_cast<PluginLoad*>(l), desc); });
+  };
+  host.register_pass = [](void* l, const msrt_pass_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterPass(static_cast<PluginLoad*>(l), desc); });
+  };
+  host.register_importer = [](void* l, const msrt_importer_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterImporter(static_cast<PluginLoad*>(l), desc); });
   };
   host.options = options.c_str();
   Status status = TakeFailure(entry(&host), path);

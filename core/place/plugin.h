@@ -9,6 +9,7 @@
 
 #include "core/place/delegate.h"
 #include "core/place/registered_kernel.h"
+#include "core/place/registered_rewrite.h"
 
 namespace msrt {
 
@@ -16,6 +17,8 @@ namespace msrt {
 struct Registration {
   std::vector<std::shared_ptr<const Delegate>> delegates;
   std::vector<RegisteredKernel> kernels;
+  std::vector<AddedPass> passes = {};
+  std::vector<RegisteredImporter> importers = {};
 };
 
 // Loads the library and calls its entry with the options. On an error nothing of it remains.

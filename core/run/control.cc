@@ -111,9 +111,9 @@ Result<bool> Executor::BeginControl(Frame* frame) {
     }
     case ControlKind::kCall: {
       if (!shape.graphs.empty()) return Call(frame, step, shape.graphs[0], {});
-      const std::shared_ptr<const Closure> closure = InputOf(frame, step, 0).closure;
-      if (closure == nullptr) return describe(InvalidArgument("the function that it calls was never made"));
-      return Call(frame, step, closure->graph, closure->captured);
+      const RunValue function = InputOf(frame, step, 0);
+      if (!function.present()) return describe(InvalidArgument("the function that it calls was never made"));
+      return Call(frame, step, function.closure().graph, function.closure().captured);
     }
     case ControlKind::kPartial: {
       Status status = MakePartial(frame, step);

@@ -187,7 +187,7 @@ Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs, std::spa
 void Executor::Pop() {
   Frame* frame = stack_.back().get();
   // What it was given may be gone before it is used again.
-  for (RunValue& v : frame->inputs) v = {};
+  for (RunValue& v : frame->inputs) v.owner.reset();
   idle_[frame->graph].push_back(std::move(stack_.back()));
   stack_.pop_back();
 }
@@ -306,6 +306,9 @@ Status Executor::PlaceOutputs(Frame* frame, const Binding& binding) {
 }
 
 Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type, std::string_view name) {
+  const TensorView& last = cell->value.tensor;
+  const bool there = cell->block != nullptr && last.data == cell->block->data() && last.dtype == type.dtype && last.dims == type.dims;
+  if (there && !cell->bound.present() && cell->value.kind == TypeKind::kTensor) return last;
   TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
   if (cell->bound.present()) {
     if (cell->bound.dtype != type.dtype || !(cell->bound.dims == type.dims)) {

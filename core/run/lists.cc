@@ -113,7 +113,8 @@ Status Executor::RunListStep(Frame* frame, const Step& step) {
     MSRT_ASSIGN_OR_RETURN(const RunValue result, (this->*run)(frame, step));
     return Deliver(cell, result, nullptr, name);
   }
-  const ListValue& list = *InputOf(frame, step, 0).list;
+  const RunValue input = InputOf(frame, step, 0);
+  const ListValue& list = input.list();
   if (node.op == "ConcatFromSequence") return JoinList(list, node, cell, name);
   MSRT_ASSIGN_OR_RETURN(const TensorView length, PlaceResult(cell, Type::Tensor(DType::kI64, {}), name));
   *length.As<int64_t>() = static_cast<int64_t>(list.elements.size());
@@ -134,7 +135,7 @@ Result<RunValue> Executor::MakeList(Frame* frame, const Step& step) {
 Result<RunValue> Executor::ChangeList(Frame* frame, const Step& step) {
   const bool insert = frame->graph_of().nodes[step.node].op == "SequenceInsert";
   const size_t position_input = insert ? 2 : 1;
-  std::vector<RunValue> elements = InputOf(frame, step, 0).list->elements;
+  std::vector<RunValue> elements = InputOf(frame, step, 0).list().elements;
   int64_t position = insert ? static_cast<int64_t>(elements.size()) : -1;
   if (position_input < step.inputs.size() && step.inputs[position_input] != kNoBuffer) {
     MSRT_ASSIGN_OR_RETURN(position, NumberOf(frame, step, position_input));
@@ -150,10 +151,10 @@ Result<RunValue> Executor::ChangeList(Frame* frame, const Step& step) {
 }
 
 Result<RunValue> Executor::ElementOfList(Frame* frame, const Step& step) {
-  const std::shared_ptr<const ListValue> list = InputOf(frame, step, 0).list;
+  const RunValue list = InputOf(frame, step, 0);
   MSRT_ASSIGN_OR_RETURN(const int64_t position, NumberOf(frame, step, 1));
-  MSRT_ASSIGN_OR_RETURN(const size_t at, PositionIn(position, list->elements.size(), false));
-  return list->elements[at];
+  MSRT_ASSIGN_OR_RETURN(const size_t at, PositionIn(position, list.list().elements.size(), false));
+  return list.list().elements[at];
 }
 
 Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {

@@ -7,9 +7,9 @@ Closure::~Closure() {
   while (!rest.empty()) {
     RunValue value = std::move(rest.back());
     rest.pop_back();
-    if (value.closure == nullptr || value.closure.use_count() != 1) continue;
+    if (value.kind != TypeKind::kFunction || value.owner.use_count() != 1) continue;
     // Nobody else holds it, so what it captured can be taken out before it goes.
-    auto& inner = const_cast<Closure&>(*value.closure).captured;
+    auto& inner = const_cast<Closure&>(value.closure()).captured;
     for (RunValue& v : inner) rest.push_back(std::move(v));
     inner.clear();
   }

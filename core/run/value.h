@@ -13,33 +13,19 @@ struct Closure;
 
 // Copying shares. Lists and closures never change once they are made.
 struct RunValue {
-  TypeKind kind = TypeKind::kTensor;
   TensorView tensor;
-  std::shared_ptr<const ListValue> list;
-  std::shared_ptr<const Closure> closure;
-  std::shared_ptr<const void> owner;  // of the tensor's memory; null: it is there as long as somebody else says
-  bool lasting = false;               // the memory is held by `owner` and never changes: it may be shared instead of copied
+  std::shared_ptr<const void> owner;  // of the tensor's memory (null: it is there as long as somebody else says), or the list or closure
+  TypeKind kind = TypeKind::kTensor;
+  bool lasting = false;  // the tensor's memory is held by `owner` and never changes: it may be shared instead of copied
 
-  bool present() const { return kind != TypeKind::kTensor ? list != nullptr || closure != nullptr : tensor.present(); }
+  bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
+  // Require that kind.
+  const ListValue& list() const { return *static_cast<const ListValue*>(owner.get()); }
+  const Closure& closure() const { return *static_cast<const Closure*>(owner.get()); }
 
-  static RunValue Of(const TensorView& tensor, std::shared_ptr<const void> owner = nullptr) {
-    RunValue v;
-    v.tensor = tensor;
-    v.owner = std::move(owner);
-    return v;
-  }
-  static RunValue Of(std::shared_ptr<const ListValue> list) {
-    RunValue v;
-    v.kind = TypeKind::kList;
-    v.list = std::move(list);
-    return v;
-  }
-  static RunValue Of(std::shared_ptr<const Closure> closure) {
-    RunValue v;
-    v.kind = TypeKind::kFunction;
-    v.closure = std::move(closure);
-    return v;
-  }
+  static RunValue Of(const TensorView& tensor, std::shared_ptr<const void> owner = nullptr) { return {tensor, std::move(owner)}; }
+  static RunValue Of(std::shared_ptr<const ListValue> list) { return {{}, std::move(list), TypeKind::kList}; }
+  static RunValue Of(std::shared_ptr<const Closure> closure) { return {{}, std::move(closure), TypeKind::kFunction}; }
 };
 
 // Elements own their memory.

@@ -1,7 +1,7 @@
 #include "delegates/sdk/export.h"
 
 #include <algorithm>
-#include <array>
+#include <memory>
 #include <optional>
 
 #include "delegates/sdk/graph_image.h"
@@ -202,11 +202,13 @@ msrt_status Run(void*, void* bound, const msrt_run_args* args) {
     const auto& b = *static_cast<const ExportedBound*>(bound);
     // Several threads may run the same kernel, so each fills in the data in its own copy of the views.
     constexpr size_t kInline = 12;
-    std::array<TensorView, kInline> few;
+    static_assert(std::is_trivially_destructible_v<TensorView>);
+    alignas(TensorView) std::byte few[kInline * sizeof(TensorView)];
     std::vector<TensorView> many;
-    if (b.views.size() > kInline) many.resize(b.views.size());
-    const std::span<TensorView> views(many.empty() ? few.data() : many.data(), b.views.size());
-    std::copy(b.views.begin(), b.views.end(), views.begin());
+    const bool inline_views = b.views.size() <= kInline;
+    if (!inline_views) many = b.views;
+    else std::uninitialized_copy(b.views.begin(), b.views.end(), reinterpret_cast<TensorView*>(few));
+    const std::span<TensorView> views(inline_views ? reinterpret_cast<TensorView*>(few) : many.data(), b.views.size());
     for (size_t i = 0; i < args->input_count; ++i) views[i].data = const_cast<void*>(args->inputs[i]);
     for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
     HostParallel parallel(&host);

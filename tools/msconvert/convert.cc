@@ -50,9 +50,10 @@ class Conversion {
 
   Result<ExitCode> Run() {
     MSRT_RETURN_IF_ERROR(CheckArguments());
+    MSRT_RETURN_IF_ERROR(LoadPlugins());
     MSRT_ASSIGN_OR_RETURN(const ExitCode read, Read());
     if (read != kDone) return read;
-    MSRT_RETURN_IF_ERROR(Validate(&module_));
+    MSRT_RETURN_IF_ERROR(Validate(&module_, ops()));
     if (a_.check) {
       Say(StrCat(a_.input, ": ", module_.main().nodes.size(), " nodes, everything can be converted\n"));
       return kDone;
@@ -93,13 +94,29 @@ class Conversion {
     return OkStatus();
   }
 
+  // Kernels are not for this tool, but the ops that they define are.
+  Status LoadPlugins() {
+    for (const std::string& path : a_.plugins) {
+      MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, ""));
+      MSRT_RETURN_IF_ERROR(Join(plugin, &plugins_).Within(StrCat("plugin '", path, "'")));
+      importers_.insert(importers_.end(), plugin.importers.begin(), plugin.importers.end());
+    }
+    return OkStatus();
+  }
+  const OpSet* ops() const { return plugins_.ops.get(); }
+
   Result<ExitCode> Read() {
     if (from_zoo()) {
       MSRT_ASSIGN_OR_RETURN(module_, zoo::Build(std::string_view(a_.input).substr(kZoo.size()), a_.zoo));
       return kDone;
     }
 #if defined(MSRT_HAVE_ONNX)
-    onnx_import::ImportOptions options{.shapes = shapes_, .keep_unknown = a_.keep_unknown, .progress = {}};
+    onnx_import::ImportOptions options{.shapes = shapes_,
+                                       .keep_unknown = a_.keep_unknown,
+                                       .progress = {},
+                                       .importers = importers_,
+                                       .evaluator = &BuiltinEvaluator(),
+                                       .ops = ops()};
     if (progress_.on()) options.progress = [this](std::string_view stage, double part) { progress_.At(stage, part); };
     MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, DefaultIo()));
     report_ = nlohmann::json::parse(imported.problems.Json());
@@ -118,7 +135,7 @@ class Conversion {
 
   Status Optimize() {
     if (a_.optimize != "default") return OkStatus();
-    const PassContext context{.evaluator = &BuiltinEvaluator()};
+    const PassContext context{.evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
     PassOptions options{.disabled = a_.disabled, .validate = true};
     options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
     progress_.At("optimising", 0);
@@ -141,7 +158,7 @@ class Conversion {
     MSRT_ASSIGN_OR_RETURN(const WeightReport weights, StoreWeights(storage_, &module_));
     Say(weights.Text());
     report_["weights"] = nlohmann::json::parse(weights.Json());
-    return Validate(&module_);
+    return Validate(&module_, ops());
   }
 
   Status Write() {
@@ -177,6 +194,8 @@ class Conversion {
 
   const ConvertArguments& a_;
   const StopWatch watch_;
+  Environment plugins_;
+  std::vector<RegisteredImporter> importers_;
   Progress progress_;
   std::map<std::string, Dims> shapes_;
   WeightStorage storage_;

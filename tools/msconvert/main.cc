@@ -45,6 +45,7 @@ int Main(int argc, char** argv) {
   app.add_option("--tolerance", a.tolerance, "largest difference for --verify, relative to the range of an output (1e-4)")
       ->check(CLI::NonNegativeNumber)
       ->needs(verify);
+  app.add_option("--plugin", a.plugins, "a shared library that brings passes, importers and ops (may be given several times)");
   app.add_flag("--progress", a.progress, "say how far it is; on a terminal it does for files beyond 200 MB");
   app.add_flag("--quiet", a.quiet, "print errors only");
   auto* sizes = app.add_option_group("sizes of zoo networks", "0 or absent: the usual value; batch and sequence are open unless given");

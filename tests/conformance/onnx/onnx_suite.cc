@@ -138,7 +138,7 @@ Datum DatumOf(const RunValue& value) {
   Datum datum;
   datum.is_list = value.kind == TypeKind::kList;
   if (datum.is_list) {
-    for (const RunValue& e : value.list->elements) datum.elements.push_back(DatumOf(e));
+    for (const RunValue& e : value.list().elements) datum.elements.push_back(DatumOf(e));
   } else {
     const TensorView& t = value.tensor;
     datum.tensor = ConstTensor::Copy(t.dtype, t.dims, {t.As<std::byte>(), BytesOf(t.dtype, t.elements())});

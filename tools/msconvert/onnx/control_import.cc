@@ -82,6 +82,21 @@ Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const Inne
   return inner_scope.graph;
 }
 
+// A body may take an optional and give back what it would hold: from then on there is always one.
+Status Importer::WrapOptionals(uint32_t index, size_t first, size_t first_result, size_t carried) {
+  Graph& body = out_.module.graphs[index];
+  if (body.outputs.size() < first_result + carried || body.inputs.size() < first + carried) return OkStatus();  // refused later
+  for (size_t i = 0; i < carried; ++i) {
+    const ValueId begin = body.inputs[first + i];
+    ValueId& next = body.outputs[first_result + i];
+    const Type &taken = body.value(begin).type, &given = body.value(next).type;
+    const bool optional = optionals_.count({index, IndexOf(begin)}) != 0 && taken.kind == TypeKind::kList;
+    if (!optional || JoinTypes(taken, given).ok() || !JoinTypes(*taken.element, given).ok()) continue;
+    MSRT_ASSIGN_OR_RETURN(next, GraphBuilder(&body).Add("SequenceConstruct", StrCat("optional", i), {next}));
+  }
+  return OkStatus();
+}
+
 // The body of a loop. A value that it carries has the type it begins with, unless the body gives another one: then what both have in
 // common, and at last any dims.
 Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
@@ -90,6 +105,7 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
     const size_t graphs = out_.module.graphs.size();
     const Problems problems = out_.problems;
     MSRT_ASSIGN_OR_RETURN(const uint32_t index, ImportInner(graph, inner, scope));
+    MSRT_RETURN_IF_ERROR(WrapOptionals(index, first, first_result, carried));
     const Graph& body = out_.module.graphs[index];
     bool settled = attempt == 2 || body.outputs.size() < first_result + carried || body.inputs.size() < first + carried;
     if (!settled) {
@@ -196,6 +212,11 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
     const ValueId value = (*outputs)[static_cast<size_t>(i)];
     if (proto.output(i).empty()) continue;
     graph.value(value).name = scope->prefix + proto.output(i);
+    // What a loop carries as an optional it gives as one.
+    const size_t carried_from = op == "Loop" ? 2 : 0;
+    const bool optional = carried_from != 0 && carried_from + static_cast<size_t>(i) < draft.inputs.size() &&
+                          IsOptional(*scope, draft.inputs[carried_from + static_cast<size_t>(i)]);
+    if (optional) optionals_.insert({scope->graph, IndexOf(value)});
     MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
   }
   return OkStatus();
@@ -341,11 +362,14 @@ Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueI
     const auto type = std::find_if(proto.attribute().begin(), proto.attribute().end(), [](const auto& a) { return a.name() == "type"; });
     if (type == proto.attribute().end() || !type->has_tp()) return InvalidModel("has neither an input nor a type");
     auto element = TypeOf(type->tp(), &out_.module);
-    if (!element.ok() || !element->is_tensor()) {
-      Problem(node, "an empty optional of something that is no tensor", "");
+    if (!element.ok()) {
+      Problem(node, StrCat("an empty optional of ", element.status().message()), "");
       return DefineUnknown(proto, scope);
     }
-    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceEmpty", proto.output(0), {}, {{"dtype", element->dtype}}));
+    int64_t depth = 1;
+    const Type* leaf = &*element;
+    for (; leaf->kind == TypeKind::kList; leaf = leaf->element.get()) ++depth;
+    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceEmpty", proto.output(0), {}, {{"dtype", leaf->dtype}, {"depth", depth}}));
   }
   optionals_.insert({scope->graph, IndexOf(made)});
   return Define(scope, proto.output(0), made);

@@ -151,7 +151,14 @@ Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, S
   for (const auto& o : graph->output()) {
     const auto found = scope->values.find(o.name());
     if (found == scope->values.end()) return InvalidModel("output '", o.name(), "' of graph '", graph->name(), "' is made by no node");
-    MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, found->second, o.name(), !given.insert(found->second).second));
+    ValueId value = found->second;
+    // Declared as what an optional holds: it is taken out.
+    if (IsOptional(*scope, value) && o.has_type() && !o.type().has_optional_type()) {
+      const int64_t zero = 0;
+      const ValueId first = GraphOf(*scope).AddConstant("", ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1)));
+      MSRT_ASSIGN_OR_RETURN(value, GraphBuilder(&GraphOf(*scope)).Add("SequenceAt", o.name(), {value, first}));
+    }
+    MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, value, o.name(), !given.insert(value).second));
     given.insert(named);
     GraphOf(*scope).outputs.push_back(named);
   }
@@ -322,6 +329,10 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   if (CallsGraphs(node)) return ImportControl(node, std::move(inputs), scope);
   const bool known =
       IsAboutOptionals(node) || FindLift(node.domain, proto->op_type()) != nullptr || FindOp(node.domain, proto->op_type()) != nullptr;
+  const RegisteredImporter* rule = PluginRule(node);
+  if (!known && (rule != nullptr || FindOp(node.domain, proto->op_type(), options_.ops) != nullptr)) {
+    return unknown ? DefineUnknown(*proto, scope) : ImportByPlugin(node, rule, std::move(inputs), scope);
+  }
   const auto function = functions_.find({node.domain, proto->op_type(), proto->overload()});
   if (!known && function != functions_.end()) return Expand(proto, function->second, inputs, scope);
   if (!known && (!options_.keep_unknown || unknown)) {
@@ -366,6 +377,39 @@ Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
     const ValueId value = (*added)[static_cast<size_t>(i)];
     GraphOf(*scope).value(value).name = proto.output(i);
     MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
+  }
+  return OkStatus();
+}
+
+const RegisteredImporter* Importer::PluginRule(const NodeInFile& node) const {
+  const auto rule = std::find_if(options_.importers.begin(), options_.importers.end(),
+                                 [&](const RegisteredImporter& r) { return r.domain == node.domain && r.op == node.proto->op_type(); });
+  return rule == options_.importers.end() ? nullptr : &*rule;
+}
+
+Status Importer::ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule, std::vector<ValueId> inputs, Scope* scope) {
+  onnx::NodeProto& proto = *node.proto;
+  Node given;
+  bool understood = true;
+  for (auto& a : *proto.mutable_attribute()) MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &given.attrs, &understood));
+  if (!understood) return DefineUnknown(proto, scope);
+  given.name = node.name;
+  given.domain = node.domain;
+  given.op = proto.op_type();
+  given.version = static_cast<int32_t>(node.version);
+  given.inputs = std::move(inputs);
+  given.outputs.assign(static_cast<size_t>(proto.output_size()), kNoValue);
+  Graph& graph = GraphOf(*scope);
+  auto outputs =
+      rule != nullptr
+          ? rule->Import(given, &graph, options_.ops, *options_.evaluator)
+          : GraphBuilder(&graph, options_.ops).Add(given.domain, given.op, given.name, given.inputs, given.attrs, given.outputs.size());
+  if (!outputs.ok()) {
+    Problem(node, std::string(outputs.status().message()), "");
+    return DefineUnknown(proto, scope);
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (!proto.output(i).empty()) MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), (*outputs)[static_cast<size_t>(i)]));
   }
   return OkStatus();
 }

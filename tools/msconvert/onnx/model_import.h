@@ -122,6 +122,10 @@ class Importer {
 
   Status ImportNode(onnx::NodeProto* node, Scope* scope);
 
+  const RegisteredImporter* PluginRule(const NodeInFile& node) const;
+  // By a rule, or without one as a node of an op that a plugin defines.
+  Status ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule, std::vector<ValueId> inputs, Scope* scope);
+
   Status Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
 
   // A node of an op that is not known, with the types that the file declares.
@@ -141,6 +145,7 @@ class Importer {
   Status FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs, bool* understood);
   Status FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures);
   Result<uint32_t> ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope);
+  Status WrapOptionals(uint32_t body, size_t first, size_t first_result, size_t carried);
   Result<uint32_t> ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
                               const Scope& scope);
   Status FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);

@@ -1,0 +1,27 @@
+// Passes and importers that a plugin brings: checked copies of msrt_pass_desc and msrt_importer_desc.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/api/msrt_plugin.h"
+#include "core/passes/pass.h"
+#include "core/place/registered_kernel.h"
+
+namespace msrt {
+
+// `library` stays loaded as long as the pass lives, and `user` is owned from now on.
+Result<AddedPass> MakeAddedPass(const msrt_pass_desc& desc, std::shared_ptr<const void> library);
+
+struct RegisteredImporter {
+  std::string domain, op;
+  void* user = nullptr;
+  decltype(msrt_importer_desc::import) import = nullptr;
+  std::shared_ptr<KernelOwner> owner;
+
+  static Result<RegisteredImporter> Make(const msrt_importer_desc& desc, std::shared_ptr<const void> library);
+  // Adds what the node becomes to the end of `graph`, and gives the values of its outputs.
+  Result<std::vector<ValueId>> Import(const Node& node, Graph* graph, const OpSet* ops, const Evaluator& evaluator) const;
+};
+
+}  // namespace msrt
