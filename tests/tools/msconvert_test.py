@@ -286,6 +286,10 @@ for i, name in enumerate(request["outputs"]):
         self.assertEqual(attribute["attribute"], "slope")
         sparse = onnx.graph([onnx.node("Relu", ["x"], ["y"])], [x], [y]) + onnx.field(15, b"")
         self.assertIn("dense", self.problems(onnx.model(sparse))[0]["cure"])
+        # A cure that is tried: the shape that it asks for.
+        softmax = onnx.model(onnx.graph([onnx.node("Softmax", ["x"], ["y"])], [onnx.value("x", None)], [onnx.value("y", None)]), 11)
+        self.assertIn("--shape", self.problems(softmax)[0]["cure"])
+        self.convert("--check", self.path("bad.onnx"), "--shape", "x=2x3x4")
         # Inside a branch, and twice.
         branch = onnx.graph([onnx.node("Frobnicate", ["x"], ["b"], "inner", "my.domain")], [], [onnx.value("b", [2, 8])])
         main = onnx.graph([onnx.node("If", ["c"], ["y"], "if", then_branch=branch, else_branch=branch)],

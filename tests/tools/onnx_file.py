@@ -31,6 +31,9 @@ def tensor(name, dims, values, kind=FLOAT):
 
 
 def value(name, dims, kind=FLOAT):
+    """A dim is a number or a name; dims None: not even the rank is known."""
+    if dims is None:
+        return field(1, name) + field(2, field(1, field(1, kind)))
     shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
     return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
 

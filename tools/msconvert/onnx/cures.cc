@@ -29,7 +29,6 @@ constexpr struct {
     {"training", kInference},
     {"is_test", kInference},
     {"constant", kFoldConstants},
-    {"before opset", "lift the model with onnx.version_converter.convert_version(model, 23)"},
     {"at most 8", "merge neighbouring dims with Reshape when exporting"},
     {"be known", kGiveShapes},
     {"known size", kGiveShapes},
@@ -38,6 +37,7 @@ constexpr struct {
     {"needs its rank", kGiveShapes},
     {"needs the rank", kGiveShapes},
     {"needs the sizes", kGiveShapes},
+    {"before opset", "lift the model with onnx.version_converter.convert_version(model, 23)"},
 };
 
 }  // namespace
