@@ -131,7 +131,7 @@ constexpr BadOnnx kRows[] = {
     {"OptionalOfNothing", "has neither an input nor a type",
      MSRT_X "node { name: 'o' op_type: 'Optional' output: 'z' } node { op_type: 'OptionalHasElement' input: 'z' output: 'y' }" MSRT_Y},
     {"ElementOfNothing", "input 0 is missing", MSRT_X "node { name: 'o' op_type: 'OptionalGetElement' output: 'y' }" MSRT_Y},
-    {"OptionalWithoutOutput", "must have one output",
+    {"OptionalWithoutOutput", "it has no outputs",
      MSRT_X "node { name: 'o' op_type: 'OptionalHasElement' input: 'x' } node { op_type: 'Neg' input: 'x' output: 'y' }" MSRT_Y},
 };
 

@@ -7,6 +7,12 @@ namespace {
 #define MSRT_Y " output { name: 'y' }"
 #define MSRT_RELU "node { name: 'relu' op_type: 'Relu' input: 'x' output: 'y' }"
 
+std::vector<std::byte> OfOpset(int64_t version, std::string_view graph) {
+  onnx::ModelProto model = OnnxModel(graph);
+  model.mutable_opset_import(0)->set_version(version);
+  return OnnxBytes(model);
+}
+
 constexpr BadOnnx kRows[] = {
     // Names.
     {"CircleOfTwo", "'first' depends on itself",
@@ -121,6 +127,29 @@ constexpr BadOnnx kRows[] = {
     {"TooManyOutputs", "'n'", MSRT_X "node { name: 'n' op_type: 'Relu' input: 'x' output: 'y' output: 'z' }" MSRT_Y},
     {"NoNodesOutput", "'n'",
      MSRT_X "node { name: 'n' op_type: 'Identity' input: 'x' } node { op_type: 'Relu' input: 'x' output: 'y' }" MSRT_Y},
+    {"ConstantWithoutOutput", "it has no outputs",
+     MSRT_X MSRT_RELU " node { name: 'c' op_type: 'Constant' attribute { name: 'value_int' type: INT i: 1 } }" MSRT_Y},
+    {"SoftmaxOfNothing", "'n'", nullptr, "", [] { return OfOpset(11, "node { name: 'n' op_type: 'Softmax' output: 'y' }" MSRT_Y); }},
+    {"ClipOfNothing", "'n'", nullptr, "",
+     [] { return OfOpset(6, "node { name: 'n' op_type: 'Clip' output: 'y' attribute { name: 'min' type: FLOAT f: 1 } }" MSRT_Y); }},
+    {"PadOfNothing", "'n'", nullptr, "",
+     [] {
+       return OfOpset(2,
+                      "node { name: 'n' op_type: 'Pad' output: 'y' attribute { name: 'pads' type: INTS ints: 1 } attribute { name: 'value' "
+                      "type: FLOAT f: 1e30 } }" MSRT_Y);
+     }},
+    {"SumOfOneThatIsLeftOut", "'n'", nullptr, "",
+     [] {
+       return OfOpset(6, MSRT_X
+                      "node { name: 'n' op_type: 'Add' input: '' input: 'x' output: 'y' attribute { name: 'broadcast' type: INT i: 1 } "
+                      "attribute { name: 'axis' type: INT i: 0 } }" MSRT_Y);
+     }},
+    {"AxisOfASumThatWraps", "does not fit operands", nullptr, "",
+     [] {
+       return OfOpset(6, MSRT_X
+                      "node { name: 'n' op_type: 'Add' input: 'x' input: 'x' output: 'y' attribute { name: 'broadcast' type: INT i: 1 } "
+                      "attribute { name: 'axis' type: INT i: 9223372036854775807 } }" MSRT_Y);
+     }},
     {"IdentityOfAListWithoutOutput", "'n'",
      "input { name: 'x' type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } } node { name: 'n' op_type: 'Identity' "
      "input: 'x' "

@@ -10,6 +10,9 @@
 namespace msrt::onnx_import {
 namespace {
 
+// Each level of loops may double the work of those inside.
+constexpr size_t kMostRereads = 10'000;
+
 Type NumberType(DType dtype) { return Type::Tensor(dtype, {}); }
 
 // A scanned tensor without the dim that is scanned.
@@ -120,6 +123,7 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
       }
     }
     if (settled) return index;
+    if (++rereads_ > kMostRereads) return LimitExceeded("loops in loops had to be read again more than ", kMostRereads, " times");
     inner.exact = true;
     out_.module.graphs.resize(graphs);
     out_.problems = problems;

@@ -340,6 +340,7 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
     Problem(node, "the op is not known", CureForUnknownOp(node.domain, node.op, imported ? node.version : 0));
     return DefineUnknown(*proto, scope);
   }
+  if (proto->output_size() == 0) return InvalidModel("it has no outputs");
   if (IsAboutOptionals(node)) return unknown ? DefineUnknown(*proto, scope) : ImportOptional(node, inputs, scope);
   AttrList attrs;
   bool understood = true;

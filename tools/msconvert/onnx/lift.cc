@@ -1,6 +1,7 @@
 #include "tools/msconvert/onnx/lift.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/half.h"
 #include "ops/registry.h"
@@ -39,6 +40,11 @@ NodeLift::NodeLift(Graph* graph, std::string domain, std::string op, int64_t ops
       attrs_(std::move(attrs)),
       output_names_(std::move(output_names)),
       outputs_(output_names_.size(), kNoValue) {}
+
+const Type& NodeLift::type_of(ValueId v) const {
+  static const Type undeclared = UndeclaredType();
+  return v == kNoValue ? undeclared : graph_->value(v).type;
+}
 
 Status NodeLift::RequireInputs(size_t count) const {
   for (size_t i = 0; i < count; ++i) {
@@ -114,7 +120,8 @@ ValueId NodeLift::Scalar(DType dtype, double value) {
       break;
   }
   // Integers and truth values: the low bytes, least significant first.
-  const auto v = static_cast<int64_t>(value);
+  constexpr double kMost = 9.2e18;
+  const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
   return Constant(ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
 }
 

@@ -28,11 +28,12 @@ class NodeLift {
   bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
   ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : kNoValue; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
-  const Type& type(size_t i) const { return graph_->value(inputs_[i]).type; }
-  const Type& type_of(ValueId v) const { return graph_->value(v).type; }
+  // Undeclared where the input is left out; whoever needs it is refused when the node is added.
+  const Type& type(size_t i) const { return type_of(input(i)); }
+  const Type& type_of(ValueId v) const;
   // The value of an input that is constant; null otherwise.
   const ConstTensor* constant(size_t i) const { return has_input(i) ? constant_of(inputs_[i]) : nullptr; }
-  const ConstTensor* constant_of(ValueId v) const { return graph_->value(v).constant.get(); }
+  const ConstTensor* constant_of(ValueId v) const { return v == kNoValue ? nullptr : graph_->value(v).constant.get(); }
   Status RequireInputs(size_t count) const;  // refuses a node that leaves out one of the first
   void SetInput(size_t i, ValueId value);
   void DropInputs(size_t from) {

@@ -13,7 +13,7 @@ Status AlignSecondOperand(NodeLift& n) {
   const Type &a = n.type(0), &b = n.type(1);
   if (!a.rank_known || !b.rank_known) return Unsupported("broadcasting along an axis (before opset 7) needs known ranks");
   const int64_t at = axis < 0 ? axis + a.rank() : axis;
-  if (at < 0 || at + b.rank() > a.rank())
+  if (at < 0 || at > a.rank() - b.rank())
     return InvalidModel("axis = ", axis, " does not fit operands of rank ", a.rank(), " and ", b.rank());
   std::vector<int64_t> added;
   for (int64_t d = at + b.rank(); d < a.rank(); ++d) added.push_back(d - at);

@@ -168,6 +168,7 @@ class Importer {
   size_t node_count_ = 0;                                                            // of all graphs, as far as they were begun
   size_t imported_count_ = 0;                                                        // of these, what has been imported
   uint64_t copied_bytes_ = 0;
+  size_t rereads_ = 0;                                 // of bodies of loops
   std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
   Imported out_;
 };
