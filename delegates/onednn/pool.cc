@@ -33,6 +33,7 @@ std::string WindowRefusal(const OpView& op) {
 std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (op.output_count() > 1 && op.has_output(1)) return "the indices of a MaxPool";
+  if (IsGlobal(op) && (!op.input(0).rank_known || op.input(0).rank() < 3)) return "a pool that may have no space to go over";
   if (op.op() == "AveragePool" && op.Int("ceil_mode") != 0 && op.Int("count_include_pad") != 0) {
     return "an average that counts padding but not what ceil_mode adds to it";
   }
