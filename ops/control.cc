@@ -70,8 +70,15 @@ constexpr OpDef kControlOps[] = {
     Entry("Call", "msrt", kCallAttrs, kAnyInputs),
     Entry("Partial", "msrt", kPartialAttrs, kAnyInputs),
 };
-constexpr ControlKind kKinds[] = {ControlKind::kIf,     ControlKind::kLoop, ControlKind::kScan,   ControlKind::kWhile,
-                                  ControlKind::kSwitch, ControlKind::kCall, ControlKind::kPartial};
+
+ControlKind KindOfEntry(const OpDef& def) {
+  constexpr std::pair<std::string_view, ControlKind> kKinds[] = {
+      {"If", ControlKind::kIf},          {"Loop", ControlKind::kLoop}, {"Scan", ControlKind::kScan},      {"While", ControlKind::kWhile},
+      {"SwitchN", ControlKind::kSwitch}, {"Call", ControlKind::kCall}, {"Partial", ControlKind::kPartial}};
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& kind) { return kind.first == def.name; });
+  MSRT_CHECK(found != std::end(kKinds));
+  return found->second;
+}
 
 size_t CountAttr(const Node& node, std::string_view name) { return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find(name))); }
 uint32_t GraphAttr(const Node& node, std::string_view name) { return std::get<GraphRef>(*node.attrs.Find(name)).index; }
@@ -319,7 +326,7 @@ bool IsControl(const Node& node) { return node.def != nullptr && node.def->effec
 
 ControlShape ShapeOfControl(const Node& node) {
   ControlShape shape;
-  shape.kind = kKinds[node.def - kControlOps];
+  shape.kind = KindOfEntry(*node.def);
   switch (shape.kind) {
     case ControlKind::kIf:
       shape.leading = 1;

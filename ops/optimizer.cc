@@ -86,37 +86,23 @@ constexpr AttrDef kMomentumAttrs[] = {
 constexpr ParamDef kOptimizerInputs[] = {{"R", kFloatTypes}, {"T", kIndexTypes}, {"inputs", kFloatTypes, ParamDef::kVariadic}};
 constexpr int kMostOutputs = 1 << 16;
 
+constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int min_outputs) {
+  return {.name = name,
+          .domain = kDomain,
+          .version = 1,
+          .attrs = attrs,
+          .inputs = kOptimizerInputs,
+          .min_outputs = min_outputs,
+          .max_outputs = kMostOutputs,
+          .infer = InferOptimizer,
+          .space = &kOptimizerSpace,
+          .cost = CostOptimizer};
+}
+
 constexpr OpDef kOptimizerOps[] = {
-    {.name = "Adagrad",
-     .domain = kDomain,
-     .version = 1,
-     .attrs = kAdagradAttrs,
-     .inputs = kOptimizerInputs,
-     .min_outputs = 2,
-     .max_outputs = kMostOutputs,
-     .infer = InferOptimizer,
-     .space = &kOptimizerSpace,
-     .cost = CostOptimizer},
-    {.name = "Adam",
-     .domain = kDomain,
-     .version = 1,
-     .attrs = kAdamAttrs,
-     .inputs = kOptimizerInputs,
-     .min_outputs = 3,
-     .max_outputs = kMostOutputs,
-     .infer = InferOptimizer,
-     .space = &kOptimizerSpace,
-     .cost = CostOptimizer},
-    {.name = "Momentum",
-     .domain = kDomain,
-     .version = 1,
-     .attrs = kMomentumAttrs,
-     .inputs = kOptimizerInputs,
-     .min_outputs = 2,
-     .max_outputs = kMostOutputs,
-     .infer = InferOptimizer,
-     .space = &kOptimizerSpace,
-     .cost = CostOptimizer},
+    Entry("Adagrad", kAdagradAttrs, 2),
+    Entry("Adam", kAdamAttrs, 3),
+    Entry("Momentum", kMomentumAttrs, 2),
 };
 
 }  // namespace

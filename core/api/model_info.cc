@@ -1,7 +1,7 @@
 #include <map>
-#include <set>
 
 #include "core/api/model.h"
+#include "core/graph/constants.h"
 
 namespace msrt {
 namespace {
@@ -30,21 +30,16 @@ void WriteTimes(JsonWriter* json, const LoadTimes& times) {
 // After the passes: what runs, not what was in the file.
 void WriteContents(JsonWriter* json, const CompiledModel& model) {
   std::map<std::string, size_t> ops;
-  std::set<const std::byte*> seen;
-  size_t weights_bytes = 0, packed_bytes = 0;
+  size_t packed_bytes = 0;
   for (const Graph& graph : model.module.graphs) {
     for (const Node& node : graph.nodes) ++ops[OpName(node)];
-    for (uint32_t v = 0; v < graph.value_count(); ++v) {
-      const auto& constant = graph.value(ValueId{v}).constant;
-      if (constant != nullptr && seen.insert(constant->bytes.data()).second) weights_bytes += constant->bytes.size();
-    }
   }
   for (const auto& entry : model.graphs) packed_bytes += entry == nullptr ? 0 : entry->current()->program->packed_bytes;
   json->Key("ops");
   json->BeginObject();
   for (const auto& [op, count] : ops) json->Field(op, count);
   json->EndObject();
-  json->Field("weights_bytes", weights_bytes);
+  json->Field("weights_bytes", ConstantBytes(model.module));
   json->Field("packed_bytes", packed_bytes);
 }
 

@@ -76,7 +76,7 @@ Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given, s
   kernel.domain = d.domain == nullptr ? "" : d.domain;
   kernel.op = d.op;
   kernel.in_place.assign(d.in_place, d.in_place + d.in_place_count);
-  kernel.owner = std::make_shared<KernelOwner>(d.user, d.destroy, std::move(library));
+  kernel.owner = std::make_shared<UserOwner>(d.user, d.destroy, std::move(library));
   kernel.desc = d;
   kernel.desc.domain = kernel.desc.op = kernel.desc.name = nullptr;
   kernel.desc.in_place = nullptr;

@@ -7,30 +7,11 @@
 
 #include "core/api/msrt_plugin.h"
 #include "core/base/status.h"
+#include "core/place/user_owner.h"
 
 namespace msrt {
 
 struct OpDef;  // ops/op_def.h
-
-// The application's pointer, and the library that its functions are in.
-class KernelOwner {
- public:
-  KernelOwner(void* user, void (*destroy)(void*), std::shared_ptr<const void> library)
-      : user_(user), destroy_(destroy), library_(std::move(library)) {}
-  KernelOwner(const KernelOwner&) = delete;
-  KernelOwner& operator=(const KernelOwner&) = delete;
-  ~KernelOwner() {
-    if (owns_user_ && destroy_ != nullptr) destroy_(user_);
-  }
-  // From now on `user` ends with this object; until then it is the caller's.
-  void TakeOver() { owns_user_ = true; }
-
- private:
-  void* const user_;
-  void (*const destroy_)(void*);
-  const std::shared_ptr<const void> library_;
-  bool owns_user_ = false;
-};
 
 // Copies share what they own.
 struct RegisteredKernel {
@@ -38,7 +19,7 @@ struct RegisteredKernel {
   std::vector<msrt_in_place> in_place;
   // Its strings, in_place and meaning are null: those of the caller may be gone.
   msrt_kernel_desc desc;
-  std::shared_ptr<KernelOwner> owner;
+  std::shared_ptr<UserOwner> owner;
   std::shared_ptr<const OpDef> meaning;  // of the op that it defines; null: of none
 
   // Checks and copies. `library` (may be null) stays loaded as long as the kernel lives. The kernel does not own its user pointer yet.

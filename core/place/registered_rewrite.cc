@@ -23,7 +23,7 @@ Result<AddedPass> MakeAddedPass(const msrt_pass_desc& given, std::shared_ptr<con
   const msrt_pass_desc d = KnownPart(given);
   if (d.name == nullptr || *d.name == '\0') return InvalidArgument("pass.name is empty");
   if (d.run == nullptr) return InvalidArgument("pass.run is null");
-  auto owner = std::make_shared<KernelOwner>(d.user, d.destroy, std::move(library));
+  auto owner = std::make_shared<UserOwner>(d.user, d.destroy, std::move(library));
   owner->TakeOver();
   const auto run = [user = d.user, callback = d.run, owner](const PassContext& context, Graph* graph) -> Status {
     // The view is of a copy, so that what it points to stays while the graph grows.
@@ -45,7 +45,7 @@ Result<RegisteredImporter> RegisteredImporter::Make(const msrt_importer_desc& gi
   if (d.op == nullptr || *d.op == '\0') return InvalidArgument("importer.op is empty");
   if (d.import == nullptr) return InvalidArgument("importer.import is null");
   RegisteredImporter importer{d.domain == nullptr ? "" : d.domain, d.op, d.user, d.import,
-                              std::make_shared<KernelOwner>(d.user, d.destroy, std::move(library))};
+                              std::make_shared<UserOwner>(d.user, d.destroy, std::move(library))};
   importer.owner->TakeOver();
   return importer;
 }

@@ -6,7 +6,7 @@
 
 #include "core/api/msrt_plugin.h"
 #include "core/passes/pass.h"
-#include "core/place/registered_kernel.h"
+#include "core/place/user_owner.h"
 
 namespace msrt {
 
@@ -17,7 +17,7 @@ struct RegisteredImporter {
   std::string domain, op;
   void* user = nullptr;
   decltype(msrt_importer_desc::import) import = nullptr;
-  std::shared_ptr<KernelOwner> owner;
+  std::shared_ptr<UserOwner> owner;
 
   static Result<RegisteredImporter> Make(const msrt_importer_desc& desc, std::shared_ptr<const void> library);
   // Adds what the node becomes to the end of `graph`, and gives the values of its outputs.

@@ -3,56 +3,17 @@
 
 #include <thread>
 
-#include "ops/builder.h"
 #include "ops/validate.h"
+#include "tests/conformance/module_builder.h"
 #include "tests/conformance/pipeline.h"
 
 namespace msrt {
 namespace {
 
-const Type kNumber = Type::Tensor(DType::kI64, {});
-const Type kFlag = Type::Tensor(DType::kBool, {});
-
-// Builds modules of several graphs. Graph 0 is the entry.
-class Flow {
- public:
-  explicit Flow(size_t graphs) {
-    module.graphs.resize(graphs);
-    module.entries = {0};
-    for (size_t g = 0; g < graphs; ++g) module.graphs[g].name = StrCat("g", g);
-  }
-  ValueId Input(uint32_t g, Type type) { return module.graphs[g].AddInput(StrCat("in", module.graphs[g].inputs.size()), std::move(type)); }
-  ValueId Number(uint32_t g, int64_t value) {
-    return module.graphs[g].AddConstant(Name(), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
-  }
-  ValueId Op(uint32_t g, std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
-    auto value = GraphBuilder(&module.graphs[g]).Add(op, Name(), std::move(inputs), std::move(attrs));
-    EXPECT_TRUE(value.ok()) << value.status().message();
-    return value.ok() ? *value : kNoValue;
-  }
-  std::vector<ValueId> Control(uint32_t g, std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
-                               std::vector<Type> results) {
-    const size_t count = results.size();
-    auto values = GraphBuilder(&module.graphs[g]).Add(domain, op, Name(), std::move(inputs), std::move(attrs), count, std::move(results));
-    EXPECT_TRUE(values.ok()) << values.status().message();
-    return values.ok() ? *values : std::vector<ValueId>(count, kNoValue);
-  }
-  ValueId If(uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no, Type result = kNumber) {
-    captured.insert(captured.begin(), condition);
-    return Control(g, "", "If", std::move(captured), {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}},
-                   {std::move(result)})[0];
-  }
-  ValueId Call(uint32_t g, uint32_t callee, std::vector<ValueId> arguments, Type result = kNumber) {
-    return Control(g, "msrt", "Call", std::move(arguments), {{"graph", GraphRef{callee}}}, {std::move(result)})[0];
-  }
-  void Output(uint32_t g, ValueId v) { module.graphs[g].outputs.push_back(v); }
-
-  Module module;
-
- private:
-  std::string Name() { return StrCat("v", names_++); }
-  int names_ = 0;
-};
+using testing::CountingLoop;
+using testing::kFlag;
+using testing::kNumber;
+using Flow = testing::ModuleBuilder;
 
 ConstTensor Numbers(Dims dims, const std::vector<int64_t>& values) {
   return ConstTensor::Of<int64_t>(DType::kI64, dims, std::span(values));
@@ -109,20 +70,6 @@ Module CountDown() {
   f.Output(1, f.Input(1, kNumber));
   const ValueId m = f.Input(2, kNumber), s = f.Input(2, kNumber);
   f.Output(2, f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)}), f.Op(2, "Add", {s, m})}));
-  return f.module;
-}
-
-// while (i < n) i += 1
-Module Count() {
-  Flow f(3);
-  const ValueId i = f.Input(0, kNumber), n = f.Input(0, kNumber);
-  f.Output(
-      0, f.Control(0, "msrt", "While", {i, n}, {{"condition", GraphRef{1}}, {"body", GraphRef{2}}, {"carried", int64_t{1}}}, {kNumber})[0]);
-  const ValueId ci = f.Input(1, kNumber), cn = f.Input(1, kNumber);
-  f.Output(1, f.Op(1, "Less", {ci, cn}));
-  const ValueId bi = f.Input(2, kNumber);
-  f.Input(2, kNumber);
-  f.Output(2, f.Op(2, "Add", {bi, f.Number(2, 1)}));
   return f.module;
 }
 
@@ -191,12 +138,12 @@ TEST(Recursion, TailCallsTakeConstantMemory) {
 }
 
 TEST(Loops, WhileCounts) {
-  EXPECT_EQ(Must(Compute(Count(), {0, 1000})), 1000);
-  EXPECT_EQ(Must(Compute(Count(), {5, 3})), 5);  // not once
+  EXPECT_EQ(Must(Compute(CountingLoop(), {0, 1000})), 1000);
+  EXPECT_EQ(Must(Compute(CountingLoop(), {5, 3})), 5);  // not once
 }
 
 TEST(Loops, EndlessOnesStopAtTheDeadlineAndWhenCancelled) {
-  Module module = Count();
+  Module module = CountingLoop();
   auto session = Open(module);
   ASSERT_TRUE(session.ok());
   const ConstTensor from = Number(0), to = Number(INT64_MAX);

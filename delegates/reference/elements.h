@@ -47,7 +47,7 @@ void LoadElements(DType type, const void* data, int64_t first, int64_t stride, i
 template <typename W>
 void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values, bool saturate = true);
 
-// All of a small tensor of any type, as doubles.
+// All of a plain tensor of any type, as doubles.
 std::vector<double> Doubles(const TensorView& t);
 
 // Calls body(first, count) for every block of [0, elements).

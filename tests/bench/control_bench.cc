@@ -6,13 +6,11 @@
 #include <cstdlib>
 
 #include "core/base/clock.h"
-#include "ops/builder.h"
+#include "tests/conformance/module_builder.h"
 #include "tests/conformance/pipeline.h"
 
 namespace msrt {
 namespace {
-
-const Type kNumber = Type::Tensor(DType::kI64, {});
 
 template <typename T>
 T Must(Result<T> result) {
@@ -23,71 +21,41 @@ T Must(Result<T> result) {
   return *std::move(result);
 }
 
-// Graphs over i64 numbers.
-struct Numbers {
-  Module module;
-  explicit Numbers(size_t graphs) {
-    module.graphs.resize(graphs);
-    module.entries = {0};
-  }
-  ValueId In(uint32_t g) { return module.graphs[g].AddInput(StrCat("i", module.graphs[g].inputs.size()), kNumber); }
-  ValueId Constant(uint32_t g, int64_t v) {
-    return module.graphs[g].AddConstant(StrCat("c", module.graphs[g].value_count()),
-                                        ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&v, 1)));
-  }
-  ValueId Op(uint32_t g, std::string_view op, std::vector<ValueId> inputs) {
-    return Must(GraphBuilder(&module.graphs[g]).Add(op, StrCat(op, module.graphs[g].value_count()), std::move(inputs)));
-  }
-  ValueId Control(uint32_t g, std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs) {
-    return Must(GraphBuilder(&module.graphs[g]).Add(domain, op, std::string(op), std::move(inputs), std::move(attrs), 1, {kNumber}))[0];
-  }
-  void Out(uint32_t g, ValueId v) { module.graphs[g].outputs.push_back(v); }
-};
+using Numbers = testing::ModuleBuilder;
 
 Module Plain() {
   Numbers m(1);
-  m.Out(0, m.Op(0, "Add", {m.In(0), m.Constant(0, 1)}));
+  m.Output(0, m.Op(0, "Add", {m.Input(0), m.Number(0, 1)}));
   return m.module;
 }
 
 Module Branch() {
   Numbers m(3);
-  const ValueId x = m.In(0);
-  m.Out(0,
-        m.Control(0, "", "If", {m.Op(0, "Less", {x, m.Constant(0, 0)}), x}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}));
-  m.Out(1, m.Op(1, "Sub", {m.In(1), m.Constant(1, 1)}));
-  m.Out(2, m.Op(2, "Add", {m.In(2), m.Constant(2, 1)}));
-  return m.module;
-}
-
-// while (i < n) i += 1
-Module While() {
-  Numbers m(3);
-  m.Out(0, m.Control(0, "msrt", "While", {m.Constant(0, 0), m.In(0)},
-                     {{"condition", GraphRef{1}}, {"body", GraphRef{2}}, {"carried", int64_t{1}}}));
-  const ValueId i = m.In(1);
-  m.Out(1, m.Op(1, "Less", {i, m.In(1)}));
-  const ValueId j = m.In(2);
-  m.In(2);
-  m.Out(2, m.Op(2, "Add", {j, m.Constant(2, 1)}));
+  const ValueId x = m.Input(0);
+  m.Output(0, m.If(0, m.Op(0, "Less", {x, m.Number(0, 0)}), {x}, 1, 2));
+  m.Output(1, m.Op(1, "Sub", {m.Input(1), m.Number(1, 1)}));
+  m.Output(2, m.Op(2, "Add", {m.Input(2), m.Number(2, 1)}));
   return m.module;
 }
 
 Module TailCall() {
   Numbers m(3);
-  const ValueId n = m.In(0);
-  m.Out(0,
-        m.Control(0, "", "If", {m.Op(0, "Equal", {n, m.Constant(0, 0)}), n}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}));
-  m.Out(1, m.In(1));
-  m.Out(2, m.Control(2, "msrt", "Call", {m.Op(2, "Sub", {m.In(2), m.Constant(2, 1)})}, {{"graph", GraphRef{0}}}));
+  const ValueId n = m.Input(0);
+  m.Input(0);
+  m.Output(0, m.If(0, m.Op(0, "Equal", {n, m.Number(0, 0)}), {n}, 1, 2));
+  m.Output(1, m.Input(1));
+  const ValueId left = m.Op(2, "Sub", {m.Input(2), m.Number(2, 1)});
+  m.Output(2, m.Call(2, 0, {left, left}));
   return m.module;
 }
 
-// Nanoseconds of one run, divided by `parts`.
-void Measure(const char* name, const Module& module, int64_t input, double parts, int rounds) {
+// Nanoseconds of one run, divided by `parts`. All inputs are numbers.
+void Measure(const char* name, const Module& module, std::vector<int64_t> inputs, double parts, int rounds) {
   auto model = Must(CompileModule(testing::TestEnvironment(), module, {}));
   auto session = Must(Session::Create(std::move(model), 0, {}));
-  if (!session->SetInput(0, {DType::kI64, {}, Layout::kPlain, &input}, nullptr).ok()) std::exit(1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!session->SetInput(i, {DType::kI64, {}, Layout::kPlain, &inputs[i]}, nullptr).ok()) std::exit(1);
+  }
   std::vector<double> nanos;
   const int runs = parts > 1 ? 1 : 2000;
   for (int r = 0; r <= rounds; ++r) {
@@ -112,9 +80,9 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   const int64_t count = rounds > 1 ? 1'000'000 : 20'000;  // one round is a trial, also under sanitizers
   std::printf("%-28s %10s %10s\n", "nanoseconds", "least", "median");
-  msrt::Measure("a run of one Add", msrt::Plain(), 5, 1, rounds);
-  msrt::Measure("a run of Less, If, Add", msrt::Branch(), 5, 1, rounds);
-  msrt::Measure("an iteration of a While", msrt::While(), count, static_cast<double>(count), rounds);
-  msrt::Measure("a tail call (If and Call)", msrt::TailCall(), count, static_cast<double>(count), rounds);
+  msrt::Measure("a run of one Add", msrt::Plain(), {5}, 1, rounds);
+  msrt::Measure("a run of Less, If, Add", msrt::Branch(), {5}, 1, rounds);
+  msrt::Measure("an iteration of a While", msrt::testing::CountingLoop(), {0, count}, static_cast<double>(count), rounds);
+  msrt::Measure("a tail call (If and Call)", msrt::TailCall(), {count, 0}, static_cast<double>(count), rounds);
   return 0;
 }

@@ -4,49 +4,23 @@
 usage: convert_plugin_test.py BIN_DIR PLUGIN_DIR   (Python's standard library only)
 """
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import onnx_file as onnx  # noqa: E402
+
 BIN, LIB = None, None
-
-
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def field(number, value):
-    """A field of a protobuf message: a number, or bytes (a string, a message)."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def image(name, rows, columns):
-    """ValueInfoProto of an f32 tensor."""
-    shape = b"".join(field(1, field(1, d)) for d in (1, rows, columns))
-    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
-
-
-def node(op, inputs, outputs, domain="", attrs=b""):
-    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + field(7, domain) + attrs
 
 
 def soften_model():
     """y = Soften(Neg(Neg(x)), radius = 1), on an image of 4 x 5."""
-    radius = field(5, field(1, "radius") + field(3, 1) + field(20, 2))
-    nodes = [node("Neg", ["x"], ["a"]), node("Neg", ["a"], ["b"]), node("Soften", ["b"], ["y"], "com.example", radius)]
-    graph = b"".join(field(1, n) for n in nodes) + field(2, "g") + field(11, image("x", 4, 5)) + field(12, image("y", 4, 5))
-    opsets = field(8, field(1, "") + field(2, 17)) + field(8, field(1, "com.example") + field(2, 1))
-    return field(1, 8) + field(7, graph) + opsets
+    nodes = [onnx.node("Neg", ["x"], ["a"]), onnx.node("Neg", ["a"], ["b"]),
+             onnx.node("Soften", ["b"], ["y"], domain="com.example", radius=1)]
+    image = [1, 4, 5]
+    return onnx.model(onnx.graph(nodes, [onnx.value("x", image)], [onnx.value("y", image)]), domains=["com.example"])
 
 
 class ConvertPlugin(unittest.TestCase):
@@ -92,14 +66,10 @@ class ConvertPlugin(unittest.TestCase):
 
         pixels = [float(i * i % 7) for i in range(20)]
         values, result = self.path("x.npy"), self.path("out")
-        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4, 5), }"
-        header += " " * (-(11 + len(header)) % 64) + "\n"
-        with open(values, "wb") as f:
-            f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<20f", *pixels))
+        onnx.write_npy(values, (1, 4, 5), pixels)
         done = self.run_tool("msrun", "run", self.msrt, "--plugin", kernel, "--input", "x=" + values, "--output-dir", result)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(os.path.join(result, "y.npy"), "rb") as f:
-            y = struct.unpack("<20f", f.read()[-80:])
+        _, y = onnx.read_npy(os.path.join(result, "y.npy"))
         for r in range(4):
             for c in range(5):
                 near = [pixels[i * 5 + j] for i in range(max(r - 1, 0), min(r + 2, 4)) for j in range(max(c - 1, 0), min(c + 2, 5))]

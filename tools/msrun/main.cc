@@ -7,6 +7,7 @@
 
 #include "core/api/session.h"
 #include "core/place/explain.h"
+#include "delegates/reference/elements.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
 #include "tools/tensors/compare.h"
@@ -128,7 +129,7 @@ int RunOnce(const Arguments& a) {
     std::printf("output     %s %s %s", w->session->graph().value(w->session->graph().outputs[i]).name.c_str(),
                 std::string(DTypeName(out->dtype)).c_str(), ShapeText(out->dims).c_str());
     if (IsFloat(out->dtype) || out->dtype == DType::kI64 || out->dtype == DType::kI32) {
-      const std::vector<double> values = AsDoubles(*out);
+      const std::vector<double> values = reference::Doubles(*out);
       std::printf(" [");
       for (size_t k = 0; k < std::min<size_t>(values.size(), 6); ++k) std::printf("%s%.6g", k == 0 ? "" : ", ", values[k]);
       std::printf(values.size() > 6 ? ", ...]" : "]");

@@ -6,15 +6,9 @@
 
 namespace msrt {
 
-std::vector<double> AsDoubles(const TensorView& tensor) {
-  std::vector<double> out(static_cast<size_t>(tensor.elements()));
-  if (!out.empty()) reference::LoadElements(tensor.dtype, tensor.data, 0, 1, tensor.elements(), out.data());
-  return out;
-}
-
 Result<Deviation> Compare(const TensorView& got, const TensorView& want) {
   if (!(got.dims == want.dims)) return InvalidArgument("has shape ", got.dims, ", the reference has ", want.dims);
-  const std::vector<double> ours = AsDoubles(got), theirs = AsDoubles(want);
+  const std::vector<double> ours = reference::Doubles(got), theirs = reference::Doubles(want);
   Deviation d;
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < ours.size(); ++i) {

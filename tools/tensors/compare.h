@@ -1,14 +1,9 @@
 // How far a tensor is from the one it should be.
 #pragma once
 
-#include <vector>
-
 #include "core/graph/tensor.h"
 
 namespace msrt {
-
-// The elements of a plain tensor of any type.
-std::vector<double> AsDoubles(const TensorView& tensor);
 
 inline TensorView ViewOf(const ConstTensor& t) { return {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}; }
 

@@ -17,9 +17,10 @@
 #include <map>
 #include <set>
 
-#include "core/base/half.h"
+#include "delegates/reference/elements.h"
 #include "onnx-ml.pb.h"
 #include "ops/registry.h"
+#include "tests/conformance/op_case.h"
 #include "tests/conformance/pipeline.h"
 #include "tools/msconvert/onnx/external_data.h"
 #include "tools/msconvert/onnx/importer.h"
@@ -149,49 +150,6 @@ Datum DatumOf(const RunValue& value) {
 // Test data of type bf16 is stored as u16, the type that NumPy has for it; the model says what is meant.
 bool IsStoredAsU16(DType stored, DType declared) { return stored == DType::kU16 && declared == DType::kBF16; }
 
-double ElementAt(const ConstTensor& t, size_t i) {
-  switch (t.dtype) {
-    case DType::kF64:
-      return t.As<double>()[i];
-    case DType::kF32:
-      return t.As<float>()[i];
-    case DType::kF16:
-      return t.As<Half>()[i];
-    case DType::kBF16:
-      return t.As<BFloat16>()[i];
-    case DType::kI8:
-      return t.As<int8_t>()[i];
-    case DType::kI16:
-      return t.As<int16_t>()[i];
-    case DType::kI32:
-      return t.As<int32_t>()[i];
-    case DType::kI64:
-      return static_cast<double>(t.As<int64_t>()[i]);
-    case DType::kU16:
-      return t.As<uint16_t>()[i];
-    case DType::kU32:
-      return t.As<uint32_t>()[i];
-    case DType::kU64:
-      return static_cast<double>(t.As<uint64_t>()[i]);
-    default:
-      return static_cast<double>(t.As<uint8_t>()[i]);  // bytes; small types are compared bit by bit
-  }
-}
-
-// Empty if they agree.
-std::string Difference(const ConstTensor& have, const ConstTensor& want) {
-  if (have.dtype != want.dtype || !(have.dims == want.dims)) return StrCat("is ", have.type(), ", must be ", want.type());
-  if (BitsOf(have.dtype) < 8) {
-    return std::equal(have.bytes.begin(), have.bytes.end(), want.bytes.begin()) ? "" : "bits differ";
-  }
-  for (size_t i = 0; i < static_cast<size_t>(want.dims.elements()); ++i) {
-    const double a = ElementAt(have, i), b = ElementAt(want, i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b))) return StrCat("element ", i, " is ", a, ", must be ", b);
-  }
-  return {};
-}
-
 std::vector<fs::path> DataSets(const fs::path& folder) {
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -208,19 +166,20 @@ bool DrawsRandomNumbers(const Graph& graph) {
   });
 }
 
+std::vector<double> Numbers(const ConstTensor& t) {
+  return reference::Doubles({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())});
+}
+
 // Of random numbers: empty if they have the right type and shape and lie in the range of the stored ones.
 std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
-  if (have.dtype != want.dtype || !(have.dims == want.dims)) return Difference(have, want);
-  const auto count = static_cast<size_t>(want.dims.elements());
-  if (count == 0) return {};
-  double least = ElementAt(want, 0), most = least;
-  for (size_t i = 1; i < count; ++i) {
-    least = std::min(least, ElementAt(want, i));
-    most = std::max(most, ElementAt(want, i));
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const double value = ElementAt(have, i);
-    if (!(value >= least && value <= most)) return StrCat("element ", i, " is ", value, ", must be in [", least, ", ", most, "]");
+  if (have.dtype != want.dtype || !(have.dims == want.dims)) return StrCat("type ", have.type(), ", expected ", want.type());
+  const std::vector<double> values = Numbers(have), stored = Numbers(want);
+  if (stored.empty()) return {};
+  const auto [least, most] = std::minmax_element(stored.begin(), stored.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!(values[i] >= *least && values[i] <= *most)) {
+      return StrCat("element ", i, " is ", values[i], ", must be in [", *least, ", ", *most, "]");
+    }
   }
   return {};
 }
@@ -228,7 +187,7 @@ std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
 // Empty if they agree.
 std::string Difference(const Datum& have, const Datum& want) {
   if (have.is_list != want.is_list) return have.is_list ? "is a list, must be a tensor" : "is a tensor, must be a list";
-  if (!have.is_list) return Difference(have.tensor, want.tensor);
+  if (!have.is_list) return testing::Difference(have.tensor, want.tensor, kRelative, kAbsolute);
   if (have.elements.size() != want.elements.size()) {
     return StrCat("has ", have.elements.size(), " elements, must have ", want.elements.size());
   }

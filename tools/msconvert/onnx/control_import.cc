@@ -333,6 +333,13 @@ Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> 
                        scope);
 }
 
+Result<ValueId> Importer::ContentOf(Scope* scope, ValueId optional, const std::string& name) {
+  const int64_t zero = 0;
+  Graph& graph = GraphOf(*scope);
+  const ValueId first = graph.AddConstant(StrCat(name, "/position"), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1)));
+  return GraphBuilder(&graph).Add("SequenceAt", name, {optional, first});
+}
+
 // An optional is a list of at most one element. Opset 18 asks such questions about other values too, which are always there.
 Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
@@ -353,10 +360,7 @@ Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueI
   if (node.op == "OptionalGetElement") {
     if (!given) return InvalidModel("input 0 is missing");
     if (!optional) return Define(scope, proto.output(0), inputs[0]);
-    const int64_t first = 0;
-    const ValueId position =
-        GraphOf(*scope).AddConstant(StrCat(node.name, "/position"), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&first, 1)));
-    MSRT_ASSIGN_OR_RETURN(const ValueId element, builder.Add("SequenceAt", proto.output(0), {inputs[0], position}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId element, ContentOf(scope, inputs[0], proto.output(0)));
     return Define(scope, proto.output(0), element);
   }
   ValueId made = kNoValue;

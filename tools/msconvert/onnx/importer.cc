@@ -135,28 +135,35 @@ Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, S
   out_.module.graphs.emplace_back().name = graph->name();
   MSRT_RETURN_IF_ERROR(ImportInitializers(graph, scope));
   MSRT_RETURN_IF_ERROR(ImportInputs(*graph, inner, scope));
-  for (const Capture& c : inner == nullptr ? std::vector<Capture>() : inner->captures) {
+  if (inner != nullptr) AddCaptures(*inner, scope);
+  MSRT_RETURN_IF_ERROR(ImportNodes(graph->mutable_node(), scope));
+  return AddOutputs(*graph, scope);
+}
+
+void Importer::AddCaptures(const InnerGraph& inner, Scope* scope) {
+  Graph& graph = GraphOf(*scope);
+  for (const Capture& c : inner.captures) {
     const bool shadowed = scope->values.count(c.name) != 0;
     if (c.constant != nullptr) {
-      if (!shadowed) scope->values[c.name] = GraphOf(*scope).AddConstant(c.name, *c.constant);
+      if (!shadowed) scope->values[c.name] = graph.AddConstant(c.name, *c.constant);
       continue;
     }
     // What one branch captures, the other is handed too.
-    const ValueId value = GraphOf(*scope).AddInput(shadowed ? StrCat(c.name, " (outer)") : c.name, c.type);
+    const ValueId value = graph.AddInput(shadowed ? StrCat(c.name, " (outer)") : c.name, c.type);
     if (!shadowed) scope->values[c.name] = value;
     if (scope->optional_captures.count(c.name) != 0) optionals_.insert({scope->graph, IndexOf(value)});
   }
-  MSRT_RETURN_IF_ERROR(ImportNodes(graph->mutable_node(), scope));
+}
+
+Status Importer::AddOutputs(const onnx::GraphProto& graph, Scope* scope) {
   std::set<ValueId> given;
-  for (const auto& o : graph->output()) {
+  for (const auto& o : graph.output()) {
     const auto found = scope->values.find(o.name());
-    if (found == scope->values.end()) return InvalidModel("output '", o.name(), "' of graph '", graph->name(), "' is made by no node");
+    if (found == scope->values.end()) return InvalidModel("output '", o.name(), "' of graph '", graph.name(), "' is made by no node");
     ValueId value = found->second;
-    // Declared as what an optional holds: it is taken out.
-    if (IsOptional(*scope, value) && o.has_type() && !o.type().has_optional_type()) {
-      const int64_t zero = 0;
-      const ValueId first = GraphOf(*scope).AddConstant("", ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1)));
-      MSRT_ASSIGN_OR_RETURN(value, GraphBuilder(&GraphOf(*scope)).Add("SequenceAt", o.name(), {value, first}));
+    const bool declared_as_content = IsOptional(*scope, value) && o.has_type() && !o.type().has_optional_type();
+    if (declared_as_content) {
+      MSRT_ASSIGN_OR_RETURN(value, ContentOf(scope, value, o.name()));
     }
     MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, value, o.name(), !given.insert(value).second));
     given.insert(named);

@@ -90,6 +90,8 @@ class Importer {
 
   // Fills a new graph of the module: the model's own, or one that a node calls.
   Status ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope);
+  void AddCaptures(const InnerGraph& inner, Scope* scope);
+  Status AddOutputs(const onnx::GraphProto& graph, Scope* scope);
 
   // Outputs of the model are found by name, so each has a value of that name, even if it is only a copy of another.
   Result<ValueId> Named(Scope* scope, ValueId value, const std::string& name, bool twice);
@@ -153,6 +155,8 @@ class Importer {
                            const std::vector<Capture>& captures, Scope* scope);
   Status ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs, const onnx::GraphProto& body,
                            const std::vector<Capture>& captures, Scope* scope);
+  // What an optional holds. A run in which it holds nothing fails there.
+  Result<ValueId> ContentOf(Scope* scope, ValueId optional, const std::string& name);
   Status ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope);
   bool IsOptional(const Scope& scope, ValueId v) const { return optionals_.count({scope.graph, IndexOf(v)}) != 0; }
 
