@@ -361,6 +361,26 @@ ControlShape ShapeOfControl(const Node& node) {
 
 Result<std::vector<GraphCall>> CallsOf(const Node& node, FunctionRef<Type(ValueId)> type_of) { return Calls(node, type_of).Run(); }
 
+Status CheckArguments(const Module& module, const Node& node, const GraphCall& call) {
+  const Graph& callee = module.graphs[call.graph];
+  const auto name = [&] { return StrCat("'", call.role, "' (graph ", call.graph, " '", callee.name, "')"); };
+  const bool partial = ShapeOfControl(node).kind == ControlKind::kPartial;
+  if (partial ? callee.inputs.size() < call.arguments.size() : callee.inputs.size() != call.arguments.size()) {
+    return InvalidModel(name(), " takes ", callee.inputs.size(), " inputs, gets ", call.arguments.size());
+  }
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const Value& input = callee.value(callee.inputs[i]);
+    const Type& argument = call.arguments[i];
+    if (!IsDeclared(argument)) return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
+    // A number, which bodies may take as a list of one.
+    const bool one = argument.is_tensor() && input.type.is_tensor() && argument.dims.empty() && input.type.dims == Dims{1};
+    if (one && argument.dtype == input.type.dtype) continue;
+    const auto fits = MergeTypes(input.type, argument);
+    if (!fits.ok()) return InvalidModel(name(), ": input ", i, " '", input.name, "': ", fits.status().message());
+  }
+  return OkStatus();
+}
+
 Result<std::vector<Type>> ResultsOf(const Module& module, const Graph& graph, const Node& node) {
   return Results(module, graph, node).Run();
 }

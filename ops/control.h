@@ -43,6 +43,9 @@ struct GraphCall {
 // The graphs that a node calls, from the types of its inputs. Errors say which numbers do not fit.
 Result<std::vector<GraphCall>> CallsOf(const Node& node, FunctionRef<Type(ValueId)> type_of);
 
+// The graph that is called takes what it gets; the first inputs only, if the node is a Partial.
+Status CheckArguments(const Module& module, const Node& node, const GraphCall& call);
+
 // The types of the node's outputs from those of the graphs it calls, which may be undeclared where they are not known yet.
 Result<std::vector<Type>> ResultsOf(const Module& module, const Graph& graph, const Node& node);
 

@@ -246,22 +246,8 @@ Result<bool> Validator::AdvanceGraph(uint32_t g) {
 // directly or not, is taken by what it declares.
 Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls, CallsOf(*node, [&](ValueId v) { return graph->value(v).type; }));
-  const bool partial = ShapeOfControl(*node).kind == ControlKind::kPartial;
   for (const GraphCall& call : calls) {
-    Graph& callee = module_.graphs[call.graph];
-    const auto name = [&] { return StrCat("'", call.role, "' (graph ", call.graph, " '", callee.name, "')"); };
-    if (partial ? callee.inputs.size() < call.arguments.size() : callee.inputs.size() != call.arguments.size()) {
-      return InvalidModel(name(), " takes ", callee.inputs.size(), " inputs, gets ", call.arguments.size());
-    }
-    for (size_t i = 0; i < call.arguments.size(); ++i) {
-      Value& input = callee.value(callee.inputs[i]);
-      if (!IsDeclared(call.arguments[i])) return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
-      const bool one =
-          call.arguments[i].is_tensor() && input.type.is_tensor() && call.arguments[i].dims.empty() && input.type.dims == Dims{1};
-      if (one && call.arguments[i].dtype == input.type.dtype) continue;  // a number, which bodies may take as a list of one
-      const auto fits = MergeTypes(input.type, call.arguments[i]);
-      if (!fits.ok()) return InvalidModel(name(), ": input ", i, " '", input.name, "': ", fits.status().message());
-    }
+    MSRT_RETURN_IF_ERROR(CheckArguments(module_, *node, call));
     if (progress_[call.graph].begun) continue;
     if (stack_.size() >= kDeepestCalls) return LimitExceeded("graphs call each other more than ", kDeepestCalls, " deep");
     stack_.push_back(call.graph);

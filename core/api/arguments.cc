@@ -23,6 +23,66 @@ Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module,
   return symbol == nullptr || *symbol == '\0' ? kUnknownDim : module->SymbolFor(symbol);
 }
 
+// Deeper than any list or function that means something; a struct may even point to itself.
+constexpr int kDeepestType = 8;
+
+Result<Type> TensorArgument(const msrt_tensor_info& info, Module* module, std::string_view argument) {
+  MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeArgument(info.dtype, StrCat(argument, ".dtype")));
+  MSRT_RETURN_IF_ERROR(CheckRank(info.rank, -1, StrCat(argument, ".rank")));
+  if (info.rank < 0) return Type::UnrankedTensor(dtype);
+  Dims dims, least;
+  for (int32_t i = 0; i < info.rank; ++i) {
+    MSRT_ASSIGN_OR_RETURN(const int64_t dim, OpenDim(info, i, module, argument));
+    dims.push_back(dim);
+    least.push_back(IsKnown(dim) ? dim : 1);
+  }
+  MSRT_RETURN_IF_ERROR(BytesArgument(dtype, least).status());
+  return Type::Tensor(dtype, dims);
+}
+
+class TypeReader {
+ public:
+  explicit TypeReader(Module* module) : module_(module) {}
+
+  Result<Type> Read(const msrt_tensor_info& info, const std::string& argument, int depth) {
+    if (info.reserved != 0) return InvalidArgument(argument, ".reserved is ", info.reserved, ", must be 0");
+    if (++parts_ > kMaxTypeParts) return InvalidArgument(argument, ": the type has more than ", kMaxTypeParts, " parts");
+    if (info.list_depth < 0 || info.list_depth > kDeepestType) {
+      return InvalidArgument(argument, ".list_depth is ", info.list_depth, ", must be from 0 to ", kDeepestType);
+    }
+    if (info.function != nullptr) return Function(info, argument, depth);
+    MSRT_ASSIGN_OR_RETURN(Type type, TensorArgument(info, module_, argument));
+    for (int32_t i = 0; i < info.list_depth; ++i) type = Type::ListOf(std::move(type));
+    return type;
+  }
+
+ private:
+  Result<Type> Function(const msrt_tensor_info& info, const std::string& argument, int depth) {
+    if (info.list_depth != 0)
+      return InvalidArgument(argument, " is a list by list_depth and a function by function; it can be one of them");
+    if (depth == kDeepestType) return InvalidArgument(argument, ".function: functions of functions go ", kDeepestType, " deep at the most");
+    const msrt_signature& s = *info.function;
+    MSRT_ASSIGN_OR_RETURN(std::vector<Type> parameters, List(s.parameters, s.parameter_count, argument + ".function->parameter", depth));
+    MSRT_ASSIGN_OR_RETURN(std::vector<Type> results, List(s.results, s.result_count, argument + ".function->result", depth));
+    return Type::Function(std::move(parameters), std::move(results));
+  }
+  Result<std::vector<Type>> List(const msrt_tensor_info* infos, size_t count, const std::string& argument, int depth) {
+    if (count > kMaxTypeParts) return InvalidArgument(argument, "_count is ", count, ", must be at most ", kMaxTypeParts);
+    if (count != 0) MSRT_RETURN_IF_ERROR(NotNull(infos, argument + "s"));
+    std::vector<Type> types;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = StrCat(argument, "s[", i, "]");
+      MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info info, ConfigArgument(InfoAt(infos, i), name));
+      MSRT_ASSIGN_OR_RETURN(Type type, Read(info, name, depth + 1));
+      types.push_back(std::move(type));
+    }
+    return types;
+  }
+
+  Module* module_;
+  uint32_t parts_ = 0;
+};
+
 }  // namespace
 
 Status NotNull(const void* pointer, std::string_view argument) {
@@ -58,28 +118,24 @@ Result<size_t> BytesArgument(DType dtype, const Dims& dims) {
 }
 
 Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument) {
-  MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeArgument(info.dtype, StrCat(argument, ".dtype")));
-  MSRT_RETURN_IF_ERROR(CheckRank(info.rank, -1, StrCat(argument, ".rank")));
-  if (info.rank < 0) return Type::UnrankedTensor(dtype);
-  Dims dims, least;
-  for (int32_t i = 0; i < info.rank; ++i) {
-    MSRT_ASSIGN_OR_RETURN(const int64_t dim, OpenDim(info, i, module, argument));
-    dims.push_back(dim);
-    least.push_back(IsKnown(dim) ? dim : 1);
-  }
-  MSRT_RETURN_IF_ERROR(BytesArgument(dtype, least).status());
-  return Type::Tensor(dtype, dims);
+  return TypeReader(module).Read(info, std::string(argument), 0);
+}
+
+const msrt_tensor_info* InfoAt(const msrt_tensor_info* infos, size_t i) {
+  return reinterpret_cast<const msrt_tensor_info*>(reinterpret_cast<const std::byte*>(infos) + i * infos->struct_size);
 }
 
 Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<const std::string> symbols) {
-  if (!type.is_tensor()) return Unsupported("'", name == nullptr ? "" : name, "' is ", type, ", not a tensor");
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
-  info.dtype = static_cast<msrt_dtype>(type.dtype);
-  info.rank = type.rank_known ? type.rank() : -1;
+  const Type* tensor = &type;
+  for (; tensor->kind == TypeKind::kList; tensor = tensor->element.get()) ++info.list_depth;
+  if (!tensor->is_tensor()) return Unsupported("'", name == nullptr ? "" : name, "' is ", type, ", neither a tensor nor a list of tensors");
+  info.dtype = static_cast<msrt_dtype>(tensor->dtype);
+  info.rank = tensor->rank_known ? tensor->rank() : -1;
   info.name = name;
   if (type.concrete()) info.bytes = type.bytes();
   for (int32_t i = 0; i < info.rank; ++i) {
-    const int64_t dim = type.dims[i];
+    const int64_t dim = tensor->dims[i];
     info.dims[i] = IsKnown(dim) ? dim : MSRT_UNKNOWN_DIM;
     if (IsSymbol(dim) && SymbolOf(dim) < symbols.size()) info.symbols[i] = symbols[SymbolOf(dim)].c_str();
   }

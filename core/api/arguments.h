@@ -22,6 +22,9 @@ Result<size_t> BytesArgument(DType dtype, const Dims& dims);
 
 // The type that `info` describes; symbols are looked up in `module` and added to it.
 Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument);
+// Entry i of an array of infos, whose first must have passed CheckStructSize: they have the size of the release that the caller was
+// compiled with.
+const msrt_tensor_info* InfoAt(const msrt_tensor_info* infos, size_t i);
 // The other direction. The strings belong to `name` and `symbols`.
 Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<const std::string> symbols);
 

@@ -22,9 +22,11 @@ Status CheckNewName(const Graph& graph, std::span<const ValueId> values, std::st
   return InvalidArgument("there is an ", what, " '", name, "' already; names must differ");
 }
 
-Status CheckValue(const Graph& graph, msrt_value value) {
-  if (value < graph.value_count()) return OkStatus();
-  return InvalidArgument("value ", value, " does not exist in the graph, which has ", graph.value_count());
+Status CheckNewGraph(std::span<const Graph> graphs, std::string_view name) {
+  if (name.empty()) return InvalidArgument("name is empty; a graph needs one, for messages and dumps");
+  const auto same = [&](const Graph& g) { return g.name == name; };
+  if (std::none_of(graphs.begin(), graphs.end(), same)) return OkStatus();
+  return InvalidArgument("name: there is a graph '", name, "' already; names must differ (the first graph of a model is 'main')");
 }
 
 bool Contains(std::span<const ValueId> values, ValueId v) { return std::find(values.begin(), values.end(), v) != values.end(); }
@@ -39,6 +41,9 @@ Status AddOutput(Graph& graph, ValueId value, const char* name) {
     const bool is_made_by_node = !Contains(graph.inputs, value) && graph.value(value).constant == nullptr;
     if (is_made_by_node && !is_output) {
       graph.value(value).name = wanted;
+    } else if (!graph.value(value).type.is_tensor()) {
+      return InvalidArgument("name is '", wanted, "', but '", graph.value(value).name, "' is ", graph.value(value).type,
+                             ", and only tensors can be outputs under several names: pass NULL");
     } else {
       MSRT_ASSIGN_OR_RETURN(value, GraphBuilder(&graph).Add("Identity", wanted, {value}));
     }
@@ -47,23 +52,38 @@ Status AddOutput(Graph& graph, ValueId value, const char* name) {
   return OkStatus();
 }
 
-Status AddState(GraphObject& graph, const char* name, const msrt_tensor_info* info, const TensorObject& initial) {
-  for (const StateSlot& s : graph.module.states) {
+Status AddState(const GraphObject& graph, const char* name, const msrt_tensor_info* info, const TensorObject& initial) {
+  for (const StateSlot& s : graph.module().states) {
     if (s.name == name) return InvalidArgument("there is a state '", name, "' already; names must differ");
   }
   Type type = initial.type();
   if (info != nullptr) {
     MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info given, ConfigArgument(info, "info"));
-    MSRT_ASSIGN_OR_RETURN(type, TypeArgument(given, &graph.module, "info"));
+    MSRT_ASSIGN_OR_RETURN(type, TypeArgument(given, &graph.module(), "info"));
     auto merged = MergeTypes(type, initial.type());
     if (!merged.ok()) return InvalidArgument("initial is ", initial.type(), ", which is not the type in info: ", merged.status().message());
   }
-  MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment, initial));
-  graph.module.states.push_back({name, std::move(type), std::move(copy)});
+  MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment(), initial));
+  graph.module().states.push_back({name, std::move(type), std::move(copy)});
   return OkStatus();
 }
 
 }  // namespace
+
+msrt_value Publish(const GraphObject& graph, ValueId value) {
+  graph.draft->given.push_back({graph.index, value});
+  return static_cast<msrt_value>(graph.draft->given.size() - 1);
+}
+
+Result<ValueId> ValueArgument(const GraphObject& graph, msrt_value value, std::string_view argument) {
+  const auto& given = graph.draft->given;
+  if (value >= given.size()) return InvalidArgument(argument, "value ", value, " does not exist in the model, which has ", given.size());
+  if (given[value].graph == graph.index) return given[value].value;
+  const Graph& owner = graph.module().graphs[given[value].graph];
+  return InvalidArgument(argument, "value ", value, " '", owner.value(given[value].value).name, "' belongs to graph '", owner.name,
+                         "', not to '", graph.graph().name, "': a graph sees only its own values; hand it over as an input");
+}
+
 }  // namespace msrt
 
 using namespace msrt;
@@ -72,13 +92,29 @@ msrt_status msrt_graph_create(msrt_runtime* runtime, const char* name, msrt_grap
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    auto graph = std::make_shared<GraphObject>();
-    graph->environment = owner->environment();
-    graph->module.name = name == nullptr ? "" : name;
-    graph->module.producer = StrCat("msrt ", msrt_version());
-    graph->module.graphs.emplace_back().name = "main";
-    graph->module.entries = {0};
-    *out = NewHandle(std::move(graph));
+    auto draft = std::make_shared<ModuleDraft>();
+    draft->environment = owner->environment();
+    draft->module.name = name == nullptr ? "" : name;
+    draft->module.producer = StrCat("msrt ", msrt_version());
+    draft->module.graphs.emplace_back().name = "main";
+    draft->module.entries = {0};
+    *out = NewHandle(std::make_shared<GraphObject>(std::move(draft), 0));
+    return OkStatus();
+  });
+}
+
+msrt_status msrt_graph_add_graph(msrt_graph* graph, const char* name, msrt_graph** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
+    MSRT_RETURN_IF_ERROR(NotNull(name, "name"));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    std::vector<Graph>& graphs = object->module().graphs;
+    MSRT_RETURN_IF_ERROR(CheckNewGraph(graphs, name));
+    Graph empty;
+    empty.name = name;
+    if (graphs.size() == graphs.capacity()) graphs.reserve(2 * graphs.size());  // so that nothing can fail once there is a handle
+    *out = NewHandle(std::make_shared<GraphObject>(object->draft, static_cast<uint32_t>(graphs.size())));
+    graphs.push_back(std::move(empty));
     return OkStatus();
   });
 }
@@ -91,8 +127,8 @@ msrt_status msrt_graph_add_input(msrt_graph* graph, const msrt_tensor_info* info
     MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info given, ConfigArgument(info, "info"));
     MSRT_RETURN_IF_ERROR(NotNull(given.name, "info.name"));
     MSRT_RETURN_IF_ERROR(CheckNewName(object->graph(), object->graph().inputs, given.name, "input"));
-    MSRT_ASSIGN_OR_RETURN(Type type, TypeArgument(given, &object->module, "info"));
-    *out = IndexOf(object->graph().AddInput(given.name, std::move(type)));
+    MSRT_ASSIGN_OR_RETURN(Type type, TypeArgument(given, &object->module(), "info"));
+    *out = Publish(*object, object->graph().AddInput(given.name, std::move(type)));
     return OkStatus();
   });
 }
@@ -102,8 +138,8 @@ msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name, const m
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, ObjectOf<TensorObject>(data, "data"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(object->environment, *tensor));
-    *out = IndexOf(object->graph().AddConstant(name == nullptr ? "" : name, std::move(copy)));
+    MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(object->environment(), *tensor));
+    *out = Publish(*object, object->graph().AddConstant(name == nullptr ? "" : name, std::move(copy)));
     return OkStatus();
   });
 }
@@ -116,7 +152,7 @@ msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name, const msrt
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, ObjectOf<TensorObject>(initial, "initial"));
     MSRT_RETURN_IF_ERROR(NotNull(slot, "slot"));
     MSRT_RETURN_IF_ERROR(AddState(*object, name, info, *tensor));
-    *slot = static_cast<int64_t>(object->module.states.size()) - 1;
+    *slot = static_cast<int64_t>(object->module().states.size()) - 1;
     return OkStatus();
   });
 }
@@ -124,18 +160,18 @@ msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name, const msrt
 msrt_status msrt_graph_add_output(msrt_graph* graph, msrt_value value, const char* name) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
-    MSRT_RETURN_IF_ERROR(CheckValue(object->graph(), value));
-    return AddOutput(object->graph(), ValueId{value}, name);
+    MSRT_ASSIGN_OR_RETURN(const ValueId found, ValueArgument(*object, value, ""));
+    return AddOutput(object->graph(), found, name);
   });
 }
 
 msrt_status msrt_graph_value_info(msrt_graph* graph, msrt_value value, msrt_tensor_info* info) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
-    MSRT_RETURN_IF_ERROR(CheckValue(object->graph(), value));
+    MSRT_ASSIGN_OR_RETURN(const ValueId id, ValueArgument(*object, value, ""));
     MSRT_RETURN_IF_ERROR(CheckStructSize(info, "info"));
-    const Value& found = object->graph().value(ValueId{value});
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled, InfoOf(found.type, found.name.c_str(), object->module.symbols));
+    const Value& found = object->graph().value(id);
+    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled, InfoOf(found.type, found.name.c_str(), object->module().symbols));
     WriteStruct(info, filled);
     return OkStatus();
   });
@@ -145,9 +181,9 @@ msrt_status msrt_graph_save(msrt_graph* graph, const char* path) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
-    Module module = object->module;
-    MSRT_RETURN_IF_ERROR(Validate(&module, object->environment->ops.get()));
-    return WriteModel(module, path, object->environment->io);
+    Module module = object->module();
+    MSRT_RETURN_IF_ERROR(Validate(&module, object->environment()->ops.get()));
+    return WriteModel(module, path, object->environment()->io);
   });
 }
 
@@ -155,9 +191,9 @@ msrt_status msrt_graph_compile(msrt_graph* graph, const msrt_model_config* confi
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object, Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config, *object->environment));
+    MSRT_ASSIGN_OR_RETURN(const CompileOptions options, CompileOptionsOf(config, *object->environment()));
     auto model = std::make_shared<ModelObject>();
-    MSRT_ASSIGN_OR_RETURN(model->compiled, CompileModule(object->environment, object->module, options));
+    MSRT_ASSIGN_OR_RETURN(model->compiled, CompileModule(object->environment(), object->module(), options));
     MSRT_RETURN_IF_ERROR(CheckTypicalNames(options, *model->compiled));
     *out = NewHandle(std::move(model));
     return OkStatus();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
@@ -6,6 +7,9 @@
 #include "core/api/graph.h"
 #include "core/api/tensor.h"
 #include "ops/builder.h"
+#include "ops/control.h"
+#include "ops/infer.h"
+#include "ops/node_view.h"
 #include "ops/registry.h"
 
 namespace msrt {
@@ -28,8 +32,23 @@ Result<std::vector<std::string>> StringsArgument(const char* const* strings, siz
   return result;
 }
 
+Result<std::vector<GraphRef>> GraphsArgument(const GraphObject& graph, const msrt_graph* const* graphs, size_t count,
+                                             const std::string& argument) {
+  std::vector<GraphRef> result;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = StrCat(argument, ".graphs[", i, "]");
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<GraphObject> called, ObjectOf<GraphObject>(graphs[i], name));
+    if (called->draft != graph.draft) {
+      return InvalidArgument(name, " is graph '", called->graph().name, "' of another model; make it with msrt_graph_add_graph");
+    }
+    result.push_back({called->index});
+  }
+  return result;
+}
+
 Result<AttrValue> AttrArgument(const GraphObject& graph, const msrt_attr& attr, const std::string& argument) {
-  const bool is_list = attr.kind == MSRT_ATTR_INTS || attr.kind == MSRT_ATTR_FLOATS || attr.kind == MSRT_ATTR_STRINGS;
+  const bool is_list =
+      attr.kind == MSRT_ATTR_INTS || attr.kind == MSRT_ATTR_FLOATS || attr.kind == MSRT_ATTR_STRINGS || attr.kind == MSRT_ATTR_GRAPHS;
   const size_t count = is_list ? attr.count : 1;
   const auto check = [&](const void* list, std::string_view field) {
     return CheckCount(count, list, argument + ".count", StrCat(argument, ".", field));
@@ -58,17 +77,28 @@ Result<AttrValue> AttrArgument(const GraphObject& graph, const msrt_attr& attr, 
     }
     case MSRT_ATTR_TENSOR: {
       MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, ObjectOf<TensorObject>(attr.tensor, argument + ".tensor"));
-      MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment, *tensor));
+      MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment(), *tensor));
       return AttrValue(std::move(copy));
     }
+    case MSRT_ATTR_GRAPH:
+    case MSRT_ATTR_GRAPHS: {
+      MSRT_RETURN_IF_ERROR(check(attr.graphs, "graphs"));
+      MSRT_ASSIGN_OR_RETURN(std::vector<GraphRef> graphs, GraphsArgument(graph, attr.graphs, count, argument));
+      if (!is_list) return AttrValue(graphs[0]);
+      return AttrValue(std::move(graphs));
+    }
     default:
-      return InvalidArgument(argument, ".kind is ", attr.kind, ", must be from MSRT_ATTR_INT = 0 to MSRT_ATTR_TENSOR = 7");
+      return InvalidArgument(argument, ".kind is ", attr.kind, ", must be from MSRT_ATTR_INT = 0 to MSRT_ATTR_GRAPHS = 9");
   }
 }
 
-std::vector<ValueId> InputsOf(const msrt_node_desc& node) {
-  std::vector<ValueId> inputs;
-  for (size_t i = 0; i < node.input_count; ++i) inputs.push_back(node.inputs[i] == MSRT_NO_VALUE ? kNoValue : ValueId{node.inputs[i]});
+Result<std::vector<ValueId>> InputsArgument(const GraphObject& graph, const msrt_node_desc& node) {
+  MSRT_RETURN_IF_ERROR(CheckCount(node.input_count, node.inputs, "node.input_count", "node.inputs"));
+  std::vector<ValueId> inputs(node.input_count, kNoValue);
+  for (size_t i = 0; i < node.input_count; ++i) {
+    if (node.inputs[i] == MSRT_NO_VALUE) continue;
+    MSRT_ASSIGN_OR_RETURN(inputs[i], ValueArgument(graph, node.inputs[i], StrCat("node.inputs[", i, "]: ")));
+  }
   return inputs;
 }
 
@@ -77,22 +107,67 @@ size_t OutputCount(const OpDef* def, size_t asked) {
   return def->max_outputs == 0 ? 0 : static_cast<size_t>(std::max(def->min_outputs, 1));
 }
 
-Status AddNode(GraphObject& graph, const msrt_node_desc& node, msrt_value* outputs) {
-  MSRT_RETURN_IF_ERROR(NotNull(node.op, "node.op"));
-  MSRT_RETURN_IF_ERROR(CheckCount(node.input_count, node.inputs, "node.input_count", "node.inputs"));
-  MSRT_RETURN_IF_ERROR(CheckCount(node.output_count, &node, "node.output_count", ""));
-  const std::string_view domain = node.domain == nullptr ? "" : node.domain;
-  const OpSet* ops = graph.environment->ops.get();
-  const size_t output_count = OutputCount(FindOp(domain, node.op, ops), node.output_count);
+// What a node gives that calls graphs, as far as those tell; nothing where one of them has no outputs so far: it may still get some.
+Result<std::optional<std::vector<Type>>> ResultsOfCalls(const GraphObject& graph, const Node& node) {
+  MSRT_RETURN_IF_ERROR(InferTypes(*node.def, NodeView(graph.graph(), node).op(), {}));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls, CallsOf(node, [&](ValueId v) { return graph.graph().value(v).type; }));
+  bool complete = true;
+  for (const GraphCall& call : calls) {
+    if (graph.module().graphs[call.graph].outputs.empty()) complete = false;
+    else MSRT_RETURN_IF_ERROR(CheckArguments(graph.module(), node, call));
+  }
+  if (!complete) return std::optional<std::vector<Type>>();
+  MSRT_ASSIGN_OR_RETURN(std::vector<Type> types, ResultsOf(graph.module(), graph.graph(), node));
+  return std::optional(std::move(types));
+}
+
+// The types of what a node gives that calls graphs: what those give, and what the application says in `declared`.
+Result<std::vector<Type>> OutputsOfCalls(const GraphObject& graph, const Node& node, size_t asked, std::vector<Type> declared,
+                                         bool wanted) {
+  MSRT_ASSIGN_OR_RETURN(std::optional<std::vector<Type>> results, ResultsOfCalls(graph, node));
+  if (!results.has_value()) {
+    if (declared.empty() && (asked != 0 || wanted)) {
+      return InvalidArgument("calls a graph that has no outputs so far: add those first, or give node.output_count and node.output_types");
+    }
+    return declared;
+  }
+  const size_t count = !declared.empty() ? declared.size() : asked == 0 ? results->size() : asked;
+  if (count > results->size()) return InvalidArgument("node.output_count is ", count, ", what it calls gives ", results->size());
+  results->resize(count);
+  for (size_t i = 0; i < declared.size(); ++i) {
+    auto merged = MergeTypes(declared[i], (*results)[i]);
+    if (!merged.ok())
+      return InvalidArgument("node.output_types[", i, "]: what it calls gives ", (*results)[i], ": ", merged.status().message());
+    (*results)[i] = *std::move(merged);
+  }
+  return *std::move(results);
+}
+
+Status AddNode(const GraphObject& graph, const msrt_node_desc& desc, msrt_value* outputs) {
+  MSRT_RETURN_IF_ERROR(NotNull(desc.op, "node.op"));
+  MSRT_RETURN_IF_ERROR(CheckCount(desc.output_count, &desc, "node.output_count", ""));
+  const OpSet* ops = graph.environment()->ops.get();
+  Node node;
+  node.domain = desc.domain == nullptr ? "" : desc.domain;
+  node.op = desc.op;
+  node.def = FindOp(node.domain, node.op, ops);
+  MSRT_ASSIGN_OR_RETURN(node.inputs, InputsArgument(graph, desc));
+  MSRT_ASSIGN_OR_RETURN(node.attrs, AttrsArgument(graph, desc));
+  const bool named = desc.name != nullptr && *desc.name != '\0';
+  node.name = named ? std::string(desc.name) : StrCat(desc.op, "_", graph.graph().nodes.size());
+  MSRT_ASSIGN_OR_RETURN(std::vector<Type> declared, OutputTypesArgument(graph, desc, std::max<size_t>(desc.output_count, 1)));
+  size_t output_count = OutputCount(node.def, desc.output_count);
+  if (IsControl(node)) {
+    auto types = OutputsOfCalls(graph, node, desc.output_count, std::move(declared), outputs != nullptr);
+    if (!types.ok()) return std::move(types).status().Within(StrCat("node '", node.name, "' (", OpName(node), ")"));
+    declared = *std::move(types);
+    output_count = declared.size();
+  }
   if (output_count != 0) MSRT_RETURN_IF_ERROR(NotNull(outputs, "outputs"));
-  MSRT_ASSIGN_OR_RETURN(AttrList attrs, AttrsArgument(graph, node));
-  MSRT_ASSIGN_OR_RETURN(std::vector<Type> declared, OutputTypesArgument(graph, node, output_count));
-  const bool named = node.name != nullptr && *node.name != '\0';
-  const std::string name = named ? std::string(node.name) : StrCat(node.op, "_", graph.graph().nodes.size());
   GraphBuilder builder(&graph.graph(), ops);
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> made,
-                        builder.Add(domain, node.op, name, InputsOf(node), std::move(attrs), output_count, std::move(declared)));
-  for (size_t i = 0; i < made.size(); ++i) outputs[i] = IndexOf(made[i]);
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> made, builder.Add(node.domain, node.op, node.name, std::move(node.inputs),
+                                                                     std::move(node.attrs), output_count, std::move(declared)));
+  for (size_t i = 0; i < made.size(); ++i) outputs[i] = Publish(graph, made[i]);
   return OkStatus();
 }
 
@@ -112,16 +187,14 @@ Result<AttrList> AttrsArgument(const GraphObject& graph, const msrt_node_desc& n
   return attrs;
 }
 
-Result<std::vector<Type>> OutputTypesArgument(GraphObject& graph, const msrt_node_desc& node, size_t output_count) {
+Result<std::vector<Type>> OutputTypesArgument(const GraphObject& graph, const msrt_node_desc& node, size_t output_count) {
   std::vector<Type> types;
   if (node.output_types == nullptr) return types;
   MSRT_RETURN_IF_ERROR(CheckStructSize(node.output_types, "node.output_types[0]"));
-  const size_t stride = node.output_types->struct_size;  // of the release that the caller was compiled with
   for (size_t i = 0; i < output_count; ++i) {
     const std::string argument = StrCat("node.output_types[", i, "]");
-    const auto* given = reinterpret_cast<const msrt_tensor_info*>(reinterpret_cast<const std::byte*>(node.output_types) + i * stride);
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info info, ConfigArgument(given, argument));
-    MSRT_ASSIGN_OR_RETURN(Type type, TypeArgument(info, &graph.module, argument));
+    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info info, ConfigArgument(InfoAt(node.output_types, i), argument));
+    MSRT_ASSIGN_OR_RETURN(Type type, TypeArgument(info, &graph.module(), argument));
     types.push_back(std::move(type));
   }
   return types;

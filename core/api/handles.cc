@@ -83,6 +83,8 @@ std::string_view KindName(HandleKind kind) {
       return "tensor";
     case HandleKind::kGraph:
       return "graph";
+    case HandleKind::kList:
+      return "list";
   }
   return "unknown";
 }

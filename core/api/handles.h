@@ -12,7 +12,7 @@
 
 namespace msrt {
 
-enum class HandleKind : uint8_t { kNone, kRuntime, kModel, kSession, kTensor, kGraph };
+enum class HandleKind : uint8_t { kNone, kRuntime, kModel, kSession, kTensor, kGraph, kList };
 
 // Thread-safe, all three. A look-up writes to nothing that look-ups of other handles share.
 uintptr_t InsertHandle(HandleKind kind, std::shared_ptr<void> object);
@@ -27,6 +27,7 @@ struct ModelObject;
 struct SessionObject;
 struct TensorObject;
 struct GraphObject;
+struct ListObject;
 
 template <typename Object>
 struct HandleOf;
@@ -54,6 +55,11 @@ template <>
 struct HandleOf<GraphObject> {
   using Type = msrt_graph;
   static constexpr HandleKind kKind = HandleKind::kGraph;
+};
+template <>
+struct HandleOf<ListObject> {
+  using Type = msrt_list;
+  static constexpr HandleKind kKind = HandleKind::kList;
 };
 
 template <typename Object>

@@ -27,6 +27,7 @@ class Misuse : public ::testing::Test {
     MSRT_ASSERT_OK(msrt_graph_compile(graph, nullptr, &model));
     session = SessionOf(model);
     tensor = FloatTensor(runtime, {1, 3}, {1, 2, 3});
+    MSRT_ASSERT_OK(msrt_list_create(runtime, &list));
     msrt_model* counter = Compiled(CounterGraph(runtime));
     stateful = SessionOf(counter);
     msrt_model_destroy(counter);
@@ -35,6 +36,7 @@ class Misuse : public ::testing::Test {
     EXPECT_EQ(RunFloats(session, {1, 3}, {1, 2, 3}), SmallResult({1, 2, 3})) << "misuse left damage";
     msrt_session_destroy(stateful);
     msrt_tensor_destroy(tensor);
+    msrt_list_destroy(list);
     msrt_session_destroy(session);
     msrt_model_destroy(model);
     msrt_graph_destroy(graph);
@@ -61,6 +63,7 @@ class Misuse : public ::testing::Test {
   msrt_session* session = nullptr;
   msrt_session* stateful = nullptr;
   msrt_tensor* tensor = nullptr;
+  msrt_list* list = nullptr;
 
   // Where nothing must be written.
   msrt_runtime* no_runtime = nullptr;
@@ -68,6 +71,7 @@ class Misuse : public ::testing::Test {
   msrt_model* no_model = nullptr;
   msrt_session* no_session = nullptr;
   msrt_tensor* no_tensor = nullptr;
+  msrt_list* no_list = nullptr;
   const char* no_text = nullptr;
   void* no_data = nullptr;
   size_t no_size = 0;
@@ -114,6 +118,17 @@ TEST_F(Misuse, Handles) {
       {"model_load_memory", "runtime", "runtime",
        [&](void* h) { return msrt_model_load_memory(As<msrt_runtime>(h), &slot, 8, nullptr, nullptr, nullptr, &no_model); }},
       {"graph_create", "runtime", "runtime", [&](void* h) { return msrt_graph_create(As<msrt_runtime>(h), "g", &no_graph); }},
+      {"graph_add_graph", "graph", "graph", [&](void* h) { return msrt_graph_add_graph(As<msrt_graph>(h), "g", &no_graph); }},
+      {"list_create", "runtime", "runtime", [&](void* h) { return msrt_list_create(As<msrt_runtime>(h), &no_list); }},
+      {"list_append", "list", "list", [&](void* h) { return msrt_list_append(As<msrt_list>(h), tensor); }},
+      {"list_append", "tensor", "tensor", [&](void* h) { return msrt_list_append(list, As<msrt_tensor>(h)); }},
+      {"list_append_list", "list", "list", [&](void* h) { return msrt_list_append_list(As<msrt_list>(h), list); }},
+      {"list_append_list", "list", "element", [&](void* h) { return msrt_list_append_list(list, As<msrt_list>(h)); }},
+      {"list_length", "list", "list", [&](void* h) { return msrt_list_length(As<msrt_list>(h), &no_size); }},
+      {"list_element", "list", "list", [&](void* h) { return msrt_list_element(As<msrt_list>(h), 0, &no_tensor); }},
+      {"list_element_list", "list", "list", [&](void* h) { return msrt_list_element_list(As<msrt_list>(h), 0, &no_list); }},
+      {"session_bind_list", "session", "session", [&](void* h) { return msrt_session_bind_list(As<msrt_session>(h), 0, list); }},
+      {"session_output_list", "session", "session", [&](void* h) { return msrt_session_output_list(As<msrt_session>(h), 0, &no_list); }},
       {"tensor_get_info", "tensor", "tensor", [&](void* h) { return msrt_tensor_get_info(As<msrt_tensor>(h), &info); }},
       {"tensor_data", "tensor", "tensor", [&](void* h) { return msrt_tensor_data(As<msrt_tensor>(h), &no_data); }},
       {"tensor_copy", "tensor", "destination", [&](void* h) { return msrt_tensor_copy(As<msrt_tensor>(h), tensor); }},
@@ -153,8 +168,8 @@ TEST_F(Misuse, Handles) {
        [&](void* h) { return msrt_session_report_json(As<msrt_session>(h), MSRT_REPORT_PLAN, &no_text); }},
       {"session_trim", "session", "session", [&](void* h) { return msrt_session_trim(As<msrt_session>(h)); }},
   };
-  const std::map<std::string, void*> alive = {
-      {"runtime", runtime}, {"graph", graph}, {"model", model}, {"session", session}, {"tensor", tensor}};
+  const std::map<std::string, void*> alive = {{"runtime", runtime}, {"graph", graph},   {"model", model},
+                                              {"session", session}, {"tensor", tensor}, {"list", list}};
   msrt_runtime* dead_runtime = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &dead_runtime));
   msrt_graph* dead_graph = SmallGraph(dead_runtime);
@@ -162,13 +177,16 @@ TEST_F(Misuse, Handles) {
   MSRT_ASSERT_OK(msrt_graph_compile(dead_graph, nullptr, &dead_model));
   msrt_session* dead_session = SessionOf(dead_model);
   msrt_tensor* dead_tensor = FloatTensor(dead_runtime, {1}, {1});
-  const std::map<std::string, void*> dead = {
-      {"runtime", dead_runtime}, {"graph", dead_graph}, {"model", dead_model}, {"session", dead_session}, {"tensor", dead_tensor}};
+  msrt_list* dead_list = nullptr;
+  MSRT_ASSERT_OK(msrt_list_create(dead_runtime, &dead_list));
+  const std::map<std::string, void*> dead = {{"runtime", dead_runtime}, {"graph", dead_graph},   {"model", dead_model},
+                                             {"session", dead_session}, {"tensor", dead_tensor}, {"list", dead_list}};
   msrt_runtime_destroy(dead_runtime);
   msrt_graph_destroy(dead_graph);
   msrt_model_destroy(dead_model);
   msrt_session_destroy(dead_session);
   msrt_tensor_destroy(dead_tensor);
+  msrt_list_destroy(dead_list);
 
   for (const HandleRow& row : rows) {
     const auto expect = [&](void* handle, const std::string& cause) {
@@ -191,6 +209,7 @@ TEST_F(Misuse, Handles) {
   EXPECT_EQ(no_model, nullptr);
   EXPECT_EQ(no_session, nullptr);
   EXPECT_EQ(no_tensor, nullptr);
+  EXPECT_EQ(no_list, nullptr);
 }
 
 TEST_F(Misuse, DestroyingWrongHandlesDoesNothing) {
@@ -199,6 +218,7 @@ TEST_F(Misuse, DestroyingWrongHandlesDoesNothing) {
   msrt_model_destroy(nullptr);
   msrt_graph_destroy(nullptr);
   msrt_session_destroy(nullptr);
+  msrt_list_destroy(nullptr);
   msrt_tensor* gone = FloatTensor(runtime, {1}, {1});
   msrt_tensor_destroy(gone);
   msrt_tensor* next = FloatTensor(runtime, {1}, {2});  // has the slot of the one before
@@ -441,6 +461,9 @@ TEST_F(Misuse, GraphArguments) {
   Info zero = Sized<Info>(0);
   Check({
       {"graph_create", "out", [&] { return msrt_graph_create(runtime, "g", nullptr); }},
+      {"graph_add_graph", "out", [&] { return msrt_graph_add_graph(graph, "g", nullptr); }},
+      {"graph_add_input", "info.list_depth", input([](Info& i) { i.list_depth = 9; })},
+      {"graph_add_input", "info.reserved", input([](Info& i) { i.reserved = 1; })},
       {"graph_add_input", "info", [&] { return msrt_graph_add_input(graph, nullptr, &no_value); }},
       {"graph_add_input", "out",
        [&] {
@@ -525,12 +548,12 @@ TEST_F(Misuse, NodeArguments) {
       {"graph_add_node", "node.input_count", node([](Node& n) { n.input_count = SIZE_MAX; })},
       {"graph_add_node", "node.output_count", node([](Node& n) { n.output_count = SIZE_MAX; })},
       {"graph_add_node", "outputs", node([](Node& n) { n.output_count = 5; }), MSRT_INVALID_MODEL},
-      {"graph_add_node", "input value 1000", node([](Node& n) { n.inputs = &nowhere; })},
+      {"graph_add_node", "node.inputs[0]: value 1000", node([](Node& n) { n.inputs = &nowhere; })},
       {"graph_add_node", "input", node([](Node& n) { n.input_count = 0; }), MSRT_INVALID_MODEL},
       {"graph_add_node", "node.attrs", node([](Node& n) { n.attr_count = 1; })},
       {"graph_add_node", "node.attr_count", node([](Node& n) { n.attr_count = SIZE_MAX; })},
       {"graph_add_node", "node.attrs[0].name", attr([](msrt_attr& a) { a.name = nullptr; })},
-      {"graph_add_node", "node.attrs[0].kind", attr([](msrt_attr& a) { a.kind = 8; })},
+      {"graph_add_node", "node.attrs[0].kind", attr([](msrt_attr& a) { a.kind = 10; })},
       {"graph_add_node", "node.attrs[0].kind", attr([](msrt_attr& a) { a.kind = -1; })},
       {"graph_add_node", "node.attrs[0].ints", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_INT; })},
       {"graph_add_node", "node.attrs[0].ints", attr([](msrt_attr& a) {
@@ -572,10 +595,12 @@ TEST_F(Misuse, SessionArguments) {
   msrt_tensor* other = FloatTensor(runtime, {1, 4}, {1, 2, 3, 4});
   msrt_tensor_info zero = Sized<msrt_tensor_info>(0);
   const msrt_session_config no_size_config = Sized<msrt_session_config>(0);
-  msrt_run_config bad_run = MSRT_INIT(msrt_run_config), early = bad_run, reserved = bad_run;
+  msrt_run_config bad_run = MSRT_INIT(msrt_run_config), early = bad_run, reserved = bad_run, shallow = bad_run, few = bad_run;
   bad_run.struct_size = 0;
   early.timeout_us = -1;
   reserved.reserved = 1;
+  shallow.most_depth = -1;
+  few.most_calls = -1;
   const std::vector<Row> rows = {
       {"session_create", "out", [&] { return msrt_session_create(model, nullptr, nullptr, nullptr); }},
       {"session_create", "'main'", [&] { return msrt_session_create(model, "train", nullptr, &no_session); }, MSRT_NOT_FOUND},
@@ -609,6 +634,13 @@ TEST_F(Misuse, SessionArguments) {
       {"session_run", "config.struct_size", [&] { return msrt_session_run(session, &bad_run); }},
       {"session_run", "config.timeout_us", [&] { return msrt_session_run(session, &early); }},
       {"session_run", "config.reserved", [&] { return msrt_session_run(session, &reserved); }},
+      {"session_run", "config.most_depth", [&] { return msrt_session_run(session, &shallow); }},
+      {"session_run", "config.most_calls", [&] { return msrt_session_run(session, &few); }},
+      {"session_output_list", "out", [&] { return msrt_session_output_list(session, 0, nullptr); }},
+      {"list_create", "out", [&] { return msrt_list_create(runtime, nullptr); }},
+      {"list_length", "out", [&] { return msrt_list_length(list, nullptr); }},
+      {"list_element", "out", [&] { return msrt_list_element(list, 0, nullptr); }},
+      {"list_element_list", "out", [&] { return msrt_list_element_list(list, 0, nullptr); }},
       {"session_state_count", "out", [&] { return msrt_session_state_count(session, nullptr); }},
       {"session_state_find", "name", [&] { return msrt_session_state_find(stateful, nullptr, &no_size); }},
       {"session_state_find", "out", [&] { return msrt_session_state_find(stateful, "counter", nullptr); }},

@@ -25,7 +25,7 @@
 
 /* Grows with every change of this header that a compiled program would notice. A program compares the number it was compiled with
  * to the library's own, msrt_abi_version(). */
-#define MSRT_ABI_VERSION 1u
+#define MSRT_ABI_VERSION 2u
 
 /* A config with its size and otherwise defaults:  msrt_runtime_config config = MSRT_INIT(msrt_runtime_config); */
 #ifdef __cplusplus
@@ -96,6 +96,7 @@ typedef struct msrt_model msrt_model;
 typedef struct msrt_session msrt_session;
 typedef struct msrt_tensor msrt_tensor;
 typedef struct msrt_graph msrt_graph;
+typedef struct msrt_list msrt_list;
 
 /* ---- runtime: delegates, threads, memory, log --------------------------------------------------------------------------------- */
 
@@ -133,6 +134,8 @@ MSRT_API msrt_status msrt_runtime_calibrate(msrt_runtime* runtime);
 
 /* ---- tensor: typed memory, reference-counted ------------------------------------------------------------------------------------ */
 
+struct msrt_signature;
+
 typedef struct msrt_tensor_info {
   uint32_t struct_size;
   msrt_dtype dtype;
@@ -141,7 +144,18 @@ typedef struct msrt_tensor_info {
   const char* symbols[MSRT_MAX_RANK];       /* the name of an unknown dim, or NULL; equal names mean equal sizes */
   const char* name;                         /* of an input, output or state; NULL for a tensor */
   size_t bytes;                             /* 0 where a dim is unknown */
+  int32_t list_depth;                       /* 0: a tensor; 1: a list of such tensors; 2: a list of lists, and so on */
+  int32_t reserved;                         /* must be 0 */
+  const struct msrt_signature* function;    /* inside graphs: a function instead, of which only this and the name count; else NULL */
 } msrt_tensor_info;
+
+/* What a function takes and gives; each entry has its struct_size. */
+typedef struct msrt_signature {
+  const msrt_tensor_info* parameters;
+  size_t parameter_count;
+  const msrt_tensor_info* results;
+  size_t result_count;
+} msrt_signature;
 
 /* Uninitialised memory from the runtime's allocator, aligned to 64 bytes. */
 MSRT_API msrt_status msrt_tensor_create(msrt_runtime* runtime, msrt_dtype dtype, int32_t rank, const int64_t* dims, msrt_tensor** out);
@@ -159,6 +173,19 @@ MSRT_API msrt_status msrt_tensor_copy(msrt_tensor* destination, const msrt_tenso
 MSRT_API msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor, msrt_tensor** out);
 MSRT_API msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out);
 MSRT_API void msrt_tensor_destroy(msrt_tensor* tensor);
+
+/* ---- list: tensors in order, or lists; an optional of ONNX is a list of at most one --------------------------------------------- */
+
+MSRT_API msrt_status msrt_list_create(msrt_runtime* runtime, msrt_list** out);
+/* The data is copied. */
+MSRT_API msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor);
+/* What `element` holds now is shared, not copied; what is appended to it later does not show in `list`. */
+MSRT_API msrt_status msrt_list_append_list(msrt_list* list, const msrt_list* element);
+MSRT_API msrt_status msrt_list_length(const msrt_list* list, size_t* out);
+/* The handle is the caller's and outlives the list. The memory is that of the list: it must not be written to. */
+MSRT_API msrt_status msrt_list_element(const msrt_list* list, size_t index, msrt_tensor** out);
+MSRT_API msrt_status msrt_list_element_list(const msrt_list* list, size_t index, msrt_list** out);
+MSRT_API void msrt_list_destroy(msrt_list* list);
 
 /* ---- model: loaded, checked, placed, compiled; immutable and shared --------------------------------------------------------------- */
 
@@ -213,7 +240,9 @@ enum {
   MSRT_ATTR_FLOATS = 4,
   MSRT_ATTR_STRINGS = 5,
   MSRT_ATTR_DTYPE = 6,   /* dtype */
-  MSRT_ATTR_TENSOR = 7   /* tensor; its data is copied */
+  MSRT_ATTR_TENSOR = 7,  /* tensor; its data is copied */
+  MSRT_ATTR_GRAPH = 8,   /* graphs[0]: a graph of the same model */
+  MSRT_ATTR_GRAPHS = 9
 };
 
 typedef struct msrt_attr {
@@ -225,6 +254,7 @@ typedef struct msrt_attr {
   const char* const* strings;
   msrt_dtype dtype;
   const msrt_tensor* tensor;
+  const msrt_graph* const* graphs;
 } msrt_attr;
 
 typedef struct msrt_node_desc {
@@ -236,13 +266,31 @@ typedef struct msrt_node_desc {
   size_t input_count;
   const msrt_attr* attrs;
   size_t attr_count;
-  size_t output_count; /* 0 means 1, except for ops without outputs */
-  /* The types of its outputs, each with its struct_size. Needed for an op that neither this library nor a registered kernel defines. */
+  size_t output_count; /* 0 means 1; for ops without outputs 0; for a node that calls graphs as many as those give */
+  /* The types of its outputs, each with its struct_size. Needed for an op that neither this library nor a registered kernel defines, and
+   * for a node that calls a graph whose outputs are yet to come. */
   const msrt_tensor_info* output_types;
 } msrt_node_desc;
 
+/* A model with one graph, which is the one that sessions run. */
 MSRT_API msrt_status msrt_graph_create(msrt_runtime* runtime, const char* name, msrt_graph** out);
-/* info: dtype, rank, dims with MSRT_UNKNOWN_DIM and symbols where they are open, name. */
+/* One more graph of the same model: a branch, a body, a function. All functions below take it; it may call and be called before it is
+ * complete, itself included. Nodes call graphs by attributes of kind MSRT_ATTR_GRAPH. A graph sees nothing of its caller but its inputs, so
+ * what it captures is handed to it with every call, after its own parameters:
+ *   If            condition, captured...          then_branch, else_branch: captured... -> results...
+ *   msrt.SwitchN  index, captured...              branches (MSRT_ATTR_GRAPHS): captured... -> results...
+ *   Loop          trip count or MSRT_NO_VALUE, condition or MSRT_NO_VALUE, carried..., captured...
+ *                   body: iteration, condition, carried..., captured... -> condition, carried..., scanned...
+ *   Scan          carried..., scanned..., captured...   (INT num_scan_inputs)
+ *                   body: carried..., slices..., captured... -> carried..., slices...
+ *   msrt.While    carried..., captured...         condition: carried..., captured... -> bool; body: the same -> carried...
+ *   msrt.Call     arguments...                    graph: arguments... -> results...
+ *                 function, arguments...          without `graph`: what the function gives
+ *   msrt.Partial  captured...                     graph; gives a function of that graph's remaining inputs
+ * Loop, Scan and While say by the INT `carried` how many values they carry. Graphs and functions are values of their model, and a model's
+ * graphs belong to one thread at a time together. */
+MSRT_API msrt_status msrt_graph_add_graph(msrt_graph* graph, const char* name, msrt_graph** out);
+/* info: dtype, rank, dims with MSRT_UNKNOWN_DIM and symbols where they are open, name; list_depth or function for other values. */
 MSRT_API msrt_status msrt_graph_add_input(msrt_graph* graph, const msrt_tensor_info* info, msrt_value* out);
 /* The data is copied. */
 MSRT_API msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name, const msrt_tensor* data, msrt_value* out);
@@ -250,16 +298,17 @@ MSRT_API msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name
  * attribute `slot`. info (may be NULL: the type of `initial`) can leave dims open; `initial` is what a session starts with. */
 MSRT_API msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name, const msrt_tensor_info* info, const msrt_tensor* initial,
                                           int64_t* slot);
-/* Checks the node and infers its types at once. `outputs` gets its values (node->output_count, or what 0 stands for) and may be NULL for a
+/* Checks the node and infers its types at once; calls of graphs without outputs so far are checked when the model is compiled or saved.
+ * `outputs` gets its values (node->output_count, or what 0 stands for) and may be NULL for a
  * node without outputs. */
 MSRT_API msrt_status msrt_graph_add_node(msrt_graph* graph, const msrt_node_desc* node, msrt_value* outputs);
 /* `name` may be NULL: that of the value. Outputs have names of their own, so a value may be several. */
 MSRT_API msrt_status msrt_graph_add_output(msrt_graph* graph, msrt_value value, const char* name);
-/* Strings in `info` are valid until the graph changes. */
+/* Strings in `info` are valid until the model changes. Functions have no info. */
 MSRT_API msrt_status msrt_graph_value_info(msrt_graph* graph, msrt_value value, msrt_tensor_info* info);
-/* Writes a .msrt file: the whole new one, or the old one stays. */
+/* Writes the model, from whichever of its graphs, to a .msrt file: the whole new one, or the old one stays. */
 MSRT_API msrt_status msrt_graph_save(msrt_graph* graph, const char* path);
-/* Compiles what has been built so far; the graph stays as it is. */
+/* Compiles what has been built of the model so far, from whichever of its graphs; it stays as it is. */
 MSRT_API msrt_status msrt_graph_compile(msrt_graph* graph, const msrt_model_config* config, msrt_model** out);
 MSRT_API void msrt_graph_destroy(msrt_graph* graph);
 
@@ -271,7 +320,7 @@ enum { MSRT_INPUT = 0, MSRT_OUTPUT = 1 };
 typedef struct msrt_session_config {
   uint32_t struct_size;
   int32_t profile;         /* non-zero: measure each step of every run */
-  size_t memory_cap_bytes; /* arena, scratch, outputs and state together; 0: no cap */
+  size_t memory_cap_bytes; /* arena, frames of calls, scratch, outputs and state together; 0: no cap */
 } msrt_session_config;
 
 /* `function`: the entry to run, NULL for the first. `config` may be NULL. */
@@ -293,11 +342,19 @@ MSRT_API msrt_status msrt_session_input(msrt_session* session, size_t index, int
 /* The result of the last run, if that was successful. The handle is the caller's and outlives the session; unless a tensor was bound, the
  * memory is shared with the session, whose next run overwrites it or leaves it for other memory. */
 MSRT_API msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor** out);
+/* The same for inputs and outputs that are lists. What the list holds now is what runs read; NULL unbinds. */
+MSRT_API msrt_status msrt_session_bind_list(msrt_session* session, size_t index, const msrt_list* list);
+/* The handle is the caller's; what it holds never changes. */
+MSRT_API msrt_status msrt_session_output_list(msrt_session* session, size_t index, msrt_list** out);
 
 typedef struct msrt_run_config {
   uint32_t struct_size;
   int32_t reserved; /* must be 0 */
   int64_t timeout_us; /* 0: none */
+  /* Graphs that call each other. How often one graph may be active at once, which is how deep it may call itself other than as its last
+   * step; 0: 100,000. What the frames of calls take counts against msrt_session_config.memory_cap_bytes. */
+  int64_t most_depth;
+  int64_t most_calls; /* calls and iterations in all; 0: no limit */
 } msrt_run_config;
 
 /* All or nothing: after an error the state is as before. `config` may be NULL. */

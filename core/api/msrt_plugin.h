@@ -64,10 +64,6 @@ typedef struct msrt_value_view {
 } msrt_value_view;
 
 enum {
-  MSRT_ATTR_GRAPH = 8, /* count = 1, ints[0]: a graph of the module */
-  MSRT_ATTR_GRAPHS = 9
-};
-enum {
   MSRT_ATTR_IS_DEFAULT = 1, /* the model does not say it: the op's default */
   MSRT_ATTR_IS_LOCAL = 2,   /* tells a piece of a node where it stands in the whole */
   MSRT_ATTR_IS_REQUIRED = 4 /* in rules: a node without it is refused */
@@ -78,7 +74,7 @@ typedef struct msrt_attr_view {
   msrt_attr_kind kind; /* single values have count 1 and stand in the list of their kind */
   uint32_t flags;
   size_t count;
-  const int64_t* ints;
+  const int64_t* ints; /* also of MSRT_ATTR_GRAPH and MSRT_ATTR_GRAPHS: numbers of graphs of the module */
   const double* floats;
   const char* const* strings;
   msrt_dtype dtype;

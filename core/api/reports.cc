@@ -161,6 +161,7 @@ std::string MemoryReport(const Session& session, size_t cap_bytes) {
   JsonWriter json;
   json.BeginObject();
   json.Field("arena_bytes", memory.arena_bytes);
+  json.Field("frame_bytes", memory.frame_bytes);
   json.Field("arena_lower_bound_bytes", memory.arena_lower_bound_bytes);
   json.Field("scratch_bytes", memory.scratch_bytes);
   json.Field("output_bytes", memory.output_bytes);

@@ -33,6 +33,16 @@ Result<int64_t> DeadlineOf(const msrt_run_config& config, Clock& clock) {
   return fits ? deadline : INT64_MAX;
 }
 
+Result<RunOptions> RunOptionsOf(const msrt_run_config& config, Clock& clock) {
+  RunOptions options;
+  MSRT_ASSIGN_OR_RETURN(options.deadline_nanos, DeadlineOf(config, clock));
+  if (config.most_depth < 0) return InvalidArgument("config.most_depth is ", config.most_depth, ", must be at least 0");
+  if (config.most_calls < 0) return InvalidArgument("config.most_calls is ", config.most_calls, ", must be at least 0");
+  if (config.most_depth != 0) options.most_depth = static_cast<size_t>(config.most_depth);
+  options.most_calls = static_cast<uint64_t>(config.most_calls);
+  return options;
+}
+
 }  // namespace
 }  // namespace msrt
 
@@ -67,8 +77,9 @@ msrt_status msrt_session_run(msrt_session* session, const msrt_run_config* confi
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_ASSIGN_OR_RETURN(const msrt_run_config given, ConfigArgument(config, "config"));
-    MSRT_ASSIGN_OR_RETURN(const int64_t deadline, DeadlineOf(given, *object->session->model().environment->clock));
-    return object->session->Run({.deadline_nanos = deadline, .profile = object->config.profile != 0});
+    MSRT_ASSIGN_OR_RETURN(RunOptions options, RunOptionsOf(given, *object->session->model().environment->clock));
+    options.profile = object->config.profile != 0;
+    return object->session->Run(options);
   });
 }
 

@@ -1,6 +1,7 @@
 // Inputs and outputs of a session: their types, and the memory they are read from and written to.
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
+#include "core/api/list.h"
 #include "core/api/session.h"
 #include "core/api/tensor.h"
 
@@ -28,6 +29,14 @@ Status CheckFits(const SessionObject& session, ValueId port, const Type& given, 
   if (merged.ok()) return OkStatus();
   return InvalidArgument(argument, " is ", given, ", but ", IoName(kind), " ", index, " '", declared.name, "' is ", declared.type, ": ",
                          merged.status().message());
+}
+
+Status CheckKind(const SessionObject& session, ValueId port, TypeKind kind, msrt_io io, size_t index) {
+  const Value& declared = session.graph().value(port);
+  if (declared.type.kind == kind) return OkStatus();
+  const std::string_view tensor = io == MSRT_INPUT ? "msrt_session_bind" : "msrt_session_output";
+  return InvalidArgument(IoName(io), " ", index, " '", declared.name, "' is ", declared.type, ": use ", tensor,
+                         kind == TypeKind::kTensor ? "_list" : "");
 }
 
 }  // namespace
@@ -83,6 +92,7 @@ msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size_t index,
     std::shared_ptr<TensorObject> owner;
     if (tensor != nullptr) {
       MSRT_ASSIGN_OR_RETURN(owner, ObjectOf<TensorObject>(tensor, "tensor"));
+      MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, kind, index));
       MSRT_RETURN_IF_ERROR(CheckFits(*object, port, owner->type(), "tensor", kind, index));
       view = owner->view;
     }
@@ -98,6 +108,7 @@ msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank
     MSRT_ASSIGN_OR_RETURN(const Dims checked, DimsArgument(rank, dims, ""));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     const Value& value = object->graph().value(port);
+    MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_INPUT, index));
     MSRT_RETURN_IF_ERROR(CheckFits(*object, port, Type::Tensor(value.type.dtype, checked), "dims", MSRT_INPUT, index));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
                           NewTensor(object->session->model().environment, value.type.dtype, checked, StrCat("input '", value.name, "'")));
@@ -115,12 +126,41 @@ msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank
 msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor** out) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
-    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const ValueId port, PortAt(*object, MSRT_OUTPUT, index));
+    MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_OUTPUT, index));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_OUTPUT, index));
     MSRT_ASSIGN_OR_RETURN(const TensorView result, object->session->Output(index));
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(object->session->model().environment, result.dtype, result.dims,
                                                                            result.data, object->session->OutputOwner(index)));
     *out = NewHandle(std::move(tensor));
+    return OkStatus();
+  });
+}
+
+msrt_status msrt_session_bind_list(msrt_session* session, size_t index, const msrt_list* list) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
+    MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_INPUT, index));
+    MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kList, MSRT_INPUT, index));
+    if (list == nullptr) return object->session->SetInput(index, RunValue());
+    MSRT_ASSIGN_OR_RETURN(RunValue value, ListArgument(list, "list"));
+    const Value& declared = object->graph().value(port);
+    Status status = CheckListFits(declared.type, value, "list");
+    if (!status.ok()) return std::move(status).Within(StrCat("input ", index, " '", declared.name, "'"));
+    return object->session->SetInput(index, std::move(value));
+  });
+}
+
+msrt_status msrt_session_output_list(msrt_session* session, size_t index, msrt_list** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
+    MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_OUTPUT, index));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kList, MSRT_OUTPUT, index));
+    const Value& declared = object->graph().value(port);
+    MSRT_RETURN_IF_ERROR(InfoOf(declared.type, declared.name.c_str(), {}).status());  // not of functions
+    MSRT_ASSIGN_OR_RETURN(const RunValue result, object->session->OutputValue(index));
+    *out = PublishList(object->session->model().environment, result.list());
     return OkStatus();
   });
 }

@@ -22,6 +22,12 @@ void Budget::Release(Block* block) {
   block->Reset();
 }
 
+Status Budget::Take(size_t bytes, std::string_view what) {
+  MSRT_RETURN_IF_ERROR(Check(bytes, *used_, what));
+  *used_ += bytes;
+  return OkStatus();
+}
+
 Status Budget::Ensure(std::shared_ptr<Block>* block, size_t bytes, std::string_view what) {
   if (*block != nullptr && (*block)->bytes() >= bytes) return OkStatus();
   Release(block);

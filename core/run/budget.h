@@ -16,7 +16,11 @@ class Budget {
   Status Ensure(Block* block, size_t bytes, std::string_view what);
   void Release(Block* block);
 
-  // The same for a block that others may hold too: it is replaced, never freed under a reader.
+  // Memory that is not in blocks: `bytes` more or less from now on.
+  Status Take(size_t bytes, std::string_view what);
+  void Give(size_t bytes) { *used_ -= bytes; }
+
+  // As Ensure and Release, for a block that others may hold too: it is replaced, never freed under a reader.
   Status Ensure(std::shared_ptr<Block>* block, size_t bytes, std::string_view what);
   void Release(std::shared_ptr<Block>* block);
   // A block that counts as long as anybody holds it, even if that is longer than the session.

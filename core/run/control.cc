@@ -164,7 +164,7 @@ Result<bool> Executor::Call(Frame* frame, const Step& step, uint32_t graph, std:
 
 // The callee takes the caller's place: what it is given moves into memory of its own, and its results go where the caller's would have.
 Status Executor::TailCall(Frame* caller, uint32_t graph) {
-  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph));
+  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, caller));
   stack_.push_back(std::move(owner));
   Frame* callee = stack_.back().get();
   if (callee->arguments.size() < arguments_.size()) callee->arguments.resize(arguments_.size());

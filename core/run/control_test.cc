@@ -115,9 +115,9 @@ TEST(Recursion, DepthHasALimitAndMemoryIsGivenBack) {
   const ConstTensor deep = Number(40'000);  // two frames each: the branch and the graph
   (void)(*session)->SetInput(0, {deep.dtype, deep.dims, Layout::kPlain, const_cast<std::byte*>(deep.bytes.data())}, nullptr);
   EXPECT_TRUE((*session)->Run({}).ok());
-  const Status limited = (*session)->Run({.most_frames = 1000});
+  const Status limited = (*session)->Run({.most_depth = 1000});
   EXPECT_EQ(limited.code(), Code::kLimitExceeded);
-  EXPECT_NE(limited.message().find("more than 1000 graphs are active"), std::string::npos) << limited.message();
+  EXPECT_NE(limited.message().find("is active 1000 times at once"), std::string::npos) << limited.message();
   (*session)->Trim();
   EXPECT_EQ((*session)->memory().total(), 0u);
   const Status calls = (*session)->Run({.most_calls = 500});

@@ -11,6 +11,10 @@ namespace {
 // How many frames an error names, from the inside.
 constexpr size_t kNamedFrames = 4;
 
+// A level of recursion is a frame of the graph that calls itself and those of the branches and bodies that it does so from. More of these
+// than anybody nests are many graphs that call each other without end.
+constexpr size_t kFramesALevel = 8;
+
 // True if nothing changed.
 bool Update(Type* type, DType dtype, const Dims& dims) {
   if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return true;
@@ -23,9 +27,18 @@ void Release(ResultCell* cell, Budget* budget) {
   cell->value = {};
 }
 
-void ReleaseMemory(Frame* frame, Budget* budget) {
-  for (FrameLink& link : frame->links) budget->Release(&link.arena);
+void ReleaseLinks(Frame* frame, Budget* budget) {
+  for (FrameLink& link : frame->links) {
+    budget->Release(&link.arena);
+    budget->Give(link.own_bytes);
+  }
   frame->links.clear();
+}
+
+void ReleaseMemory(Frame* frame, Budget* budget) {
+  ReleaseLinks(frame, budget);
+  budget->Give(frame->own_bytes);
+  frame->own_bytes = 0;
   for (auto* cells : {&frame->held, &frame->unwanted, &frame->arguments, &frame->loop.slices}) {
     for (ResultCell& cell : *cells) Release(&cell, budget);
   }
@@ -44,6 +57,12 @@ size_t BytesOfCells(std::span<const ResultCell> cells) {
   size_t bytes = 0;
   for (const ResultCell& cell : cells) bytes += cell.block == nullptr ? 0 : cell.block->bytes();
   return bytes;
+}
+
+// What a frame takes beside what it computes.
+size_t OwnBytes(const Frame& frame) {
+  const size_t values = frame.inputs.size() * (sizeof(RunValue) + sizeof(Type)) + frame.held.size() * sizeof(ResultCell);
+  return sizeof(Frame) + values + sizeof(FrameLink);
 }
 
 size_t HostBytes(const Frame& frame) {
@@ -133,22 +152,37 @@ Status Executor::Loop() {
   }
 }
 
-Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph) {
-  if (stack_.size() >= options_.most_frames) {
-    return LimitExceeded("more than ", options_.most_frames, " graphs are active at once, the last of them '",
-                         model_.module.graphs[graph].name, "': a graph may call itself without end; raise the limit if it does not");
+Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
+  const size_t active = frame_counts_[graph] - idle_[graph].size() - (replaced != nullptr && replaced->graph == graph ? 1 : 0);
+  if (active >= options_.most_depth) {
+    return LimitExceeded("graph '", model_.module.graphs[graph].name, "' is active ", active,
+                         " times at once: it may call itself without end; if it does not, raise most_depth of the run");
+  }
+  if (stack_.size() / kFramesALevel >= options_.most_depth) {
+    return LimitExceeded(stack_.size(), " graphs are active at once, the last of them '", model_.module.graphs[graph].name,
+                         "': graphs may call each other without end; if they do not, raise most_depth of the run");
   }
   if (options_.most_calls != 0 && calls_ >= options_.most_calls) {
-    return LimitExceeded("the run has made ", calls_, " calls and iterations, which is its limit");
+    return LimitExceeded("the run has made ", calls_, " calls and iterations, which is its most_calls; a loop may have no end");
   }
+  return OkStatus();
+}
+
+Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* replaced) {
+  MSRT_RETURN_IF_ERROR(CheckLimits(graph, replaced));
   ++calls_;
   // Room for it on the stack and, when it is done, among the idle ones: taking frames back must not fail.
   if (stack_.size() == stack_.capacity()) stack_.reserve(2 * stack_.size() + 4);
   FrameOwner frame;
   if (idle_[graph].empty()) {
-    if (++frame_counts_[graph] > idle_[graph].capacity()) idle_[graph].reserve(2 * frame_counts_[graph]);
+    if (frame_counts_[graph] >= idle_[graph].capacity()) idle_[graph].reserve(2 * (frame_counts_[graph] + 1));
     frame = std::make_unique<Frame>();
     frame->graph = graph;
+    Refresh(frame.get());
+    const size_t bytes = OwnBytes(*frame);
+    MSRT_RETURN_IF_ERROR(budget_.Take(bytes, StrCat("a frame of graph '", model_.module.graphs[graph].name, "'")));
+    frame->own_bytes = bytes;
+    ++frame_counts_[graph];
   } else {
     frame = std::move(idle_[graph].back());
     idle_[graph].pop_back();
@@ -164,8 +198,7 @@ void Executor::Refresh(Frame* frame) {
   std::shared_ptr<const EntryProgram> current = model_.graphs[frame->graph]->current();
   frame->devices.ForgetFailure();
   if (frame->placed == current) return;
-  for (FrameLink& link : frame->links) budget_.Release(&link.arena);
-  frame->links.clear();
+  ReleaseLinks(frame, &budget_);
   frame->request = {};
   // Streams end before the program whose devices they are of.
   frame->devices.Reset(current->program.get());
@@ -176,7 +209,7 @@ void Executor::Refresh(Frame* frame) {
 }
 
 Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs) {
-  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph));
+  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, nullptr));
   stack_.push_back(std::move(owner));
   Frame* frame = stack_.back().get();
   std::copy(inputs.begin(), inputs.end(), frame->inputs.begin());
@@ -249,7 +282,7 @@ Status Executor::NextLink(Frame* frame) {
   auto next = Continue(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
                        [&](BufferId b, void* to, size_t bytes) { return Read(frame, b, to, bytes); });
   if (!next.ok()) return std::move(next).status();
-  frame->links[frame->depth + 1].binding = *std::move(next);
+  MSRT_RETURN_IF_ERROR(SetOwnBinding(&frame->links[frame->depth + 1], *std::move(next)));
   ++frame->depth;
   return OkStatus();
 }
@@ -274,9 +307,18 @@ Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
     auto binding =
         ContinueAfterControl(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1, next.results, next.states);
     if (!binding.ok()) return std::move(binding).status();
-    next.binding = *std::move(binding);
+    MSRT_RETURN_IF_ERROR(SetOwnBinding(&next, *std::move(binding)));
   }
   ++frame->depth;
+  return OkStatus();
+}
+
+Status Executor::SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding) {
+  budget_.Give(link->own_bytes);
+  link->own_bytes = 0;
+  MSRT_RETURN_IF_ERROR(budget_.Take(binding->bytes, "a binding"));
+  link->own_bytes = binding->bytes;
+  link->binding = std::move(binding);
   return OkStatus();
 }
 
@@ -470,6 +512,17 @@ size_t Executor::arena_bytes() const {
   size_t bytes = 0;
   for (const auto& frames : idle_) {
     for (const FrameOwner& frame : frames) bytes += HostBytes(*frame);
+  }
+  return bytes;
+}
+
+size_t Executor::frame_bytes() const {
+  size_t bytes = 0;
+  for (const auto& frames : idle_) {
+    for (const FrameOwner& frame : frames) {
+      bytes += frame->own_bytes;
+      for (const FrameLink& link : frame->links) bytes += link.own_bytes;
+    }
   }
   return bytes;
 }

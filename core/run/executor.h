@@ -40,6 +40,7 @@ class Executor {
 
   void Trim();
   size_t arena_bytes() const;  // with what frames hold beside arenas
+  size_t frame_bytes() const;  // of frames themselves
   size_t arena_lower_bound() const { return arena_lower_bound_; }
   size_t scratch_bytes() const { return scratch_.bytes(); }
   size_t device_bytes() const;
@@ -51,7 +52,9 @@ class Executor {
   Status Loop();
   void NoteFailure(const Status& status);
   // Frames.
-  Result<FrameOwner> Acquire(uint32_t graph);
+  // `replaced` (may be null): the caller, which ends with this call.
+  Result<FrameOwner> Acquire(uint32_t graph, const Frame* replaced);
+  Status CheckLimits(uint32_t graph, const Frame* replaced) const;
   Status Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs);
   Status BindInputs(Frame* frame);
   void Pop();
@@ -59,6 +62,7 @@ class Executor {
   Status RunLink(Frame* frame);
   Status NextLink(Frame* frame);
   Status LinkAfterControl(Frame* frame, const Step& control);
+  Status SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding);
   Status PlaceOutputs(Frame* frame, const Binding& binding);
   void FinishOutputs(Frame* frame);
 

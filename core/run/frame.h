@@ -17,6 +17,7 @@ struct FrameLink {
   std::shared_ptr<const Binding> binding;
   Block arena;
   std::vector<Type> results, states;
+  size_t own_bytes = 0;  // of a binding that no other frame shares
 };
 
 // A value that a loop hands from one iteration to the next. The body reads `now` while it writes the other cell.
@@ -55,6 +56,7 @@ struct Frame {
   std::vector<ResultCell> held;       // results of control steps, lists, functions: see Buffer::held
   std::vector<ResultCell> unwanted;   // results of callees that this graph leaves out
   std::vector<ResultCell> arguments;  // of a tail call: copied from a frame that is gone
+  size_t own_bytes = 0;               // of the frame itself
   DeviceWork devices;
   LoopState loop;
 

@@ -54,6 +54,8 @@ class Session::Impl {
       Status status = executor_.Run(model_->module.entries[entry_], inputs_, outputs_, options);
       scope.succeeded = status.ok();
       if (status.ok()) return status;
+      // The frames of a recursion that went too far would leave no room for the next run.
+      if (status.code() == Code::kLimitExceeded || status.code() == Code::kOutOfMemory) executor_.Trim();
       const bool stopped = status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
       const Executor::Failure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
@@ -93,6 +95,7 @@ class Session::Impl {
   SessionMemory memory() const {
     SessionMemory m;
     m.arena_bytes = executor_.arena_bytes();
+    m.frame_bytes = executor_.frame_bytes();
     m.arena_lower_bound_bytes = executor_.arena_lower_bound();
     m.scratch_bytes = executor_.scratch_bytes();
     m.device_bytes = executor_.device_bytes();

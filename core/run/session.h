@@ -14,14 +14,15 @@
 namespace msrt {
 
 struct SessionOptions {
-  size_t memory_cap_bytes = 0;  // arena + scratch + outputs + state; 0: no cap
+  size_t memory_cap_bytes = 0;  // arena + frames + scratch + outputs + state; 0: no cap
 };
 
 struct SessionMemory {
   size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
+  size_t frame_bytes = 0;                               // what activations of graphs take beside their arenas
   size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
   size_t device_bytes = 0;  // arenas on devices; not part of the cap, which is the host's
-  size_t total() const { return arena_bytes + scratch_bytes + output_bytes + state_bytes; }
+  size_t total() const { return arena_bytes + frame_bytes + scratch_bytes + output_bytes + state_bytes; }
 };
 
 // One thread at a time, except Cancel. A second thread that runs meanwhile gets an error, not a race.
