@@ -41,7 +41,7 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, co
   }
   for (const StateSlot& s : model.module.states) request.states.push_back(s.initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding, BindingFor(model, entry, request));
-  return RunOnTeam(*model.environment->parallel, [&]() -> Status {
+  return RunOnTeam(*model.parallel, [&]() -> Status {
     for (const BoundStep& step : binding->steps) {
       if (step.kernel) MSRT_RETURN_IF_ERROR(step.kernel.Prepare(*entry.program->host));
     }
@@ -49,17 +49,26 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, co
   });
 }
 
-Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, const Graph& graph, const std::vector<Dims>& typical,
-                                                 const PlaceOptions& options, LoadTimes* times) {
+// The scale of estimates: of the machine that measured costs beside them come from, else of this one, as much of it as runs use.
+std::optional<Machine> ScaleOf(const CompiledModel& model, const PlaceOptions& options) {
+  if (options.costs != nullptr) return options.costs->origin.machine;
+  const std::optional<Machine>& machine = model.environment->machine;
+  if (!machine) return machine;
+  const double part = static_cast<double>(model.parallel->threads()) / model.environment->parallel->threads();
+  return Machine{machine->flops_per_second * part, machine->bytes_per_second * part};
+}
+
+Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, const Graph& graph, std::unique_ptr<PlacedGraph> placed,
+                                                 const std::vector<Dims>& typical, const PlaceOptions& options, LoadTimes* times) {
   const Environment& env = *model.environment;
   const StopWatch watch;
-  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, *env.evaluator, typical));
+  if (placed == nullptr) {
+    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(graph, *env.evaluator, typical));
+  }
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  // Estimates stand beside measured costs, so they are made for the machine that those were measured on.
-  const std::optional<Machine> machine = options.costs != nullptr ? options.costs->origin.machine : env.machine;
-  auto host = std::make_shared<const Host>(env.allocator, env.parallel, env.log, machine);
-  auto program = RunOnTeam(*env.parallel,
+  auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options));
+  auto program = RunOnTeam(*model.parallel,
                            [&] { return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
   times->place += view_millis + place_millis;
@@ -76,10 +85,20 @@ bool IsEntry(const Module& module, const Graph& graph) {
   return std::any_of(module.entries.begin(), module.entries.end(), [&](uint32_t entry) { return &module.graphs[entry] == &graph; });
 }
 
-Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& model, const Graph& graph, const std::vector<Dims>& typical,
-                                                         PlaceOptions options, LoadTimes* times) {
+// A graph that a run can reach, and the dims of its inputs to place it for.
+struct Reached {
+  uint32_t graph;
+  std::vector<Dims> typical;
+  std::unique_ptr<PlacedGraph> placed;  // for the first attempt
+};
+
+Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& model, Reached reached, PlaceOptions options,
+                                                         LoadTimes* times) {
+  const Graph& graph = model.module.graphs[reached.graph];
+  const std::vector<Dims>& typical = reached.typical;
   for (;;) {
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry, PlaceEntry(model, graph, typical, options, times));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
+                          PlaceEntry(model, graph, std::move(reached.placed), typical, options, times));
     Lap lap(&times->prepare);
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
@@ -103,8 +122,7 @@ void WarnOfIdlePins(const CompiledModel& model) {
 }
 
 // What the graphs that a node calls get at typical shapes, where that is known.
-void AddCallees(const Module& module, const PlacedGraph& placed, const Node& node,
-                std::deque<std::pair<uint32_t, std::vector<Dims>>>* queue) {
+void AddCallees(const Module& module, const PlacedGraph& placed, const Node& node, std::deque<Reached>* queue) {
   const auto calls = CallsOf(node, [&](ValueId v) { return placed.typical().types[IndexOf(v)]; });
   if (!calls.ok()) return;  // typical shapes are guesses: a loop over one may not even slice
   for (const GraphCall& call : *calls) {
@@ -115,27 +133,74 @@ void AddCallees(const Module& module, const PlacedGraph& placed, const Node& nod
       const bool fits = i < call.arguments.size() && call.arguments[i].concrete() && MergeTypes(declared, call.arguments[i]).ok();
       dims.push_back(fits ? call.arguments[i].dims : declared.dims);
     }
-    queue->emplace_back(call.graph, std::move(dims));
+    queue->push_back({call.graph, std::move(dims), nullptr});
   }
 }
 
-// Every graph that a run can reach. Those that are called are placed for what their first caller hands to them.
-Status CompileGraphs(CompiledModel* model) {
-  model->graphs.resize(model->module.graphs.size());
-  std::deque<std::pair<uint32_t, std::vector<Dims>>> queue;
-  for (uint32_t entry : model->module.entries) queue.emplace_back(entry, TypicalDims(model->module.graphs[entry], model->options));
-  while (!queue.empty()) {
-    const auto [g, typical] = std::move(queue.front());
-    queue.pop_front();
-    if (model->graphs[g] != nullptr) continue;
-    const Graph& graph = model->module.graphs[g];
-    auto compiled = CompileGraph(*model, graph, typical, model->options.place, &model->times);
-    if (!compiled.ok() && model->graphs.size() > 1) return std::move(compiled).status().Within(StrCat("graph ", g, " '", graph.name, "'"));
-    if (!compiled.ok()) return std::move(compiled).status();
-    model->graphs[g] = std::make_shared<ModelEntry>(*compiled);
-    for (const Node& node : graph.nodes) {
-      if (IsControl(node)) AddCallees(model->module, *(*compiled)->program->placed, node, &queue);
+// What one core needs for all nodes at typical shapes, each once, give or take a factor of two.
+double SecondsAlone(const PlacedGraph& graph, const Machine& core) {
+  constexpr double kEfficiency = 0.4;  // of small products and of loops
+  constexpr double kStepSeconds = 0.5e-6;
+  double seconds = 0;
+  for (size_t n = 0; n < graph.node_count(); ++n) {
+    const msrt_node_view& node = graph.node(n);
+    seconds += kStepSeconds + std::max(node.flops / (kEfficiency * core.flops_per_second), node.bytes / core.bytes_per_second);
+  }
+  return seconds;
+}
+
+// Of one graph among several.
+Status NamingGraph(Status status, const Module& module, uint32_t graph) {
+  if (module.graphs.size() == 1) return status;
+  return std::move(status).Within(StrCat("graph ", graph, " '", module.graphs[graph].name, "'"));
+}
+
+// Every graph that a run can reach. Those that are called are placed for what their first caller hands to them. `seconds_alone` gets
+// what one core needs for each of them once.
+Result<std::vector<Reached>> FindReached(const CompiledModel& model, double* millis, double* seconds_alone) {
+  Lap lap(millis);
+  const Module& module = model.module;
+  const Machine core = TypicalMachine(1);
+  std::vector<Reached> reached;
+  std::vector<bool> seen(module.graphs.size());
+  std::deque<Reached> queue;
+  for (uint32_t entry : module.entries) queue.push_back({entry, TypicalDims(module.graphs[entry], model.options), nullptr});
+  for (; !queue.empty(); queue.pop_front()) {
+    Reached& next = queue.front();
+    if (seen[next.graph]) continue;
+    seen[next.graph] = true;
+    auto placed = PlacedGraph::Make(module.graphs[next.graph], *model.environment->evaluator, next.typical);
+    if (!placed.ok()) return NamingGraph(std::move(placed).status(), module, next.graph);
+    next.placed = *std::move(placed);
+    *seconds_alone += SecondsAlone(*next.placed, core);
+    reached.push_back(std::move(next));
+    for (const Node& node : module.graphs[reached.back().graph].nodes) {
+      if (IsControl(node)) AddCallees(module, *reached.back().placed, node, &queue);
     }
+  }
+  return reached;
+}
+
+// Whether it is certain how large a run of any entry will be.
+bool InputsAreKnown(const CompiledModel& model) {
+  return std::all_of(model.module.entries.begin(), model.module.entries.end(), [&](uint32_t entry) {
+    const std::vector<Dims> typical = TypicalDims(model.module.graphs[entry], model.options);
+    return std::all_of(typical.begin(), typical.end(), [](const Dims& dims) { return dims.known(); });
+  });
+}
+
+Status CompileGraphs(CompiledModel* model) {
+  const Environment& env = *model->environment;
+  double seconds_alone = 0;
+  MSRT_ASSIGN_OR_RETURN(std::vector<Reached> reached, FindReached(*model, &model->times.place, &seconds_alone));
+  const bool alone = seconds_alone < env.alone_seconds && InputsAreKnown(*model);
+  model->parallel = alone ? std::shared_ptr<ParallelFor>(MakeSerial()) : env.parallel;
+  model->graphs.resize(model->module.graphs.size());
+  for (Reached& r : reached) {
+    const uint32_t graph = r.graph;
+    auto compiled = CompileGraph(*model, std::move(r), model->options.place, &model->times);
+    if (!compiled.ok()) return NamingGraph(std::move(compiled).status(), model->module, graph);
+    model->graphs[graph] = std::make_shared<ModelEntry>(*compiled);
   }
   for (uint32_t entry : model->module.entries) model->entries.push_back(model->graphs[entry]);
   return OkStatus();
@@ -150,7 +215,8 @@ Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledMod
   }
   {
     Lap lap(&model->times.passes);
-    MSRT_ASSIGN_OR_RETURN(model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get(), .added = env.passes}, options.passes, &model->module));
+    MSRT_ASSIGN_OR_RETURN(
+        model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get(), .added = env.passes}, options.passes, &model->module));
   }
   WarnOfIdlePins(*model);
   MSRT_RETURN_IF_ERROR(CompileGraphs(model.get()));
@@ -207,7 +273,7 @@ Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::share
   for (const std::string& lost : entry.lost_) options.pins.push_back({"", "", lost, /*exclude=*/true});
   options.pins.push_back({"", "", delegate, /*exclude=*/true});
   LoadTimes times;
-  auto program = CompileGraph(model, *failed->program->graph, failed->typical, options, &times);
+  auto program = CompileGraph(model, {graph, failed->typical, nullptr}, options, &times);
   if (!program.ok()) {
     return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", program.status().message());
   }

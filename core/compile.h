@@ -32,6 +32,9 @@ struct Environment {
   std::vector<AddedPass> passes;          // that applications bring
   std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
   std::optional<Machine> machine;         // measured; empty: what is typical
+  // Models that one core finishes in less run on the calling thread alone: to wake a team and to wait for it costs some 50 us, and a run
+  // of 40 us on one core takes no less than 30 on two.
+  double alone_seconds = 100e-6;
 };
 
 struct CompileOptions {
@@ -80,6 +83,7 @@ struct CompiledModel {
   std::shared_ptr<const Environment> environment;
   Module module;
   CompileOptions options;
+  std::shared_ptr<ParallelFor> parallel;             // what its runs use: the environment's, or the calling thread alone
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   LoadTimes times;

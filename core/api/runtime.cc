@@ -1,5 +1,7 @@
 #include "core/api/runtime.h"
 
+#include <cmath>
+
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
 #include "core/api/json_writer.h"
@@ -19,6 +21,7 @@ Status CheckConfig(const msrt_runtime_config& config) {
   if (config.log_level < MSRT_LOG_ERROR || config.log_level > MSRT_LOG_DEBUG) {
     return InvalidArgument("config.log_level is ", config.log_level, ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
   }
+  if (std::isnan(config.alone_seconds)) return InvalidArgument("config.alone_seconds is not a number; 0 means the usual");
   if ((config.allocate == nullptr) != (config.deallocate == nullptr)) {
     return InvalidArgument("config.allocate and config.deallocate belong together: give both or none");
   }
@@ -32,6 +35,7 @@ std::shared_ptr<RuntimeEnvironment> MakeEnvironment(const msrt_runtime_config& c
   environment->log = MakeCallbackLog(config);
   if (config.parallel_for != nullptr) environment->parallel = MakeCallbackParallel(config, threads);
   else environment->parallel = MakeDefaultParallel(threads);
+  if (config.alone_seconds != 0) environment->alone_seconds = config.alone_seconds;
   environment->delegates = BuiltinDelegates();
   environment->evaluator = &BuiltinEvaluator();
   return environment;

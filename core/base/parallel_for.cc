@@ -26,6 +26,10 @@ Status RunSerially(int64_t count, FunctionRef<void(int64_t)> task) {
 class Serial final : public ParallelFor {
  public:
   int threads() const override { return 1; }
+  void OnTeam(FunctionRef<void()> body) override {
+    const OpenMpTeamSize size(1);
+    body();
+  }
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override { return RunSerially(count, task); }
 };
 
@@ -53,6 +57,7 @@ class ThreadPool final : public ParallelFor {
   void OnTeam(FunctionRef<void()> body) override {
     if (HasSlot()) return body();
     const Slot slot(this);
+    const OpenMpTeamSize size(1);  // libraries below start no threads beside these
     body();
   }
 
@@ -188,7 +193,8 @@ std::unique_ptr<ParallelFor> MakeThreadPool(int threads) { return std::make_uniq
 
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads) {
 #if defined(MSRT_HAVE_OPENMP)
-  return MakeOpenMpTeam(threads);
+  if (threads > 1) return MakeOpenMpTeam(threads);  // one thread needs no leader: the caller is it
+  return MakeThreadPool(threads);
 #else
   return MakeThreadPool(threads);
 #endif

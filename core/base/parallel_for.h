@@ -72,13 +72,13 @@ class OpenMpTeamSize {
 // Splits [0, total) into contiguous ranges of at least `grain` and calls body(begin, end) for each.
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
-// Runs everything on the calling thread.
+// Runs everything on the calling thread, libraries included. Any number of callers at once.
 std::unique_ptr<ParallelFor> MakeSerial();
 // Our own workers, which sleep when there is nothing to do. The caller is one of the `threads`.
 std::unique_ptr<ParallelFor> MakeThreadPool(int threads);
 // The OpenMP team, with a thread of its own that leads it (openmp_team.cc). Only in builds with OpenMP.
 std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads);
-// The OpenMP team; our own threads in builds without OpenMP.
+// The OpenMP team; our own threads in builds without OpenMP, and for one thread.
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads);
 
 // Cores that this process may use.

@@ -106,7 +106,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
     binding_.reset();  // before its program
     binding_placed_ = stack_[0]->placed;
     binding_ = stack_[0]->links[0].binding;
-    status = RunOnTeam(*model_.environment->parallel, [&] { return Loop(); });
+    status = RunOnTeam(*model_.parallel, [&] { return Loop(); });
   }
   if (status.ok()) return status;
   NoteFailure(status);
@@ -467,7 +467,7 @@ TensorView Executor::ViewOf(const BoundStep& step, size_t i) const {
 }
 
 Status Executor::Execute(Frame* frame, const BoundStep& step) {
-  ParallelFor& parallel = *model_.environment->parallel;
+  ParallelFor& parallel = *model_.parallel;
   switch (step.kind) {
     case StepKind::kKernel:
       return RunKernel(frame, step);

@@ -274,7 +274,7 @@ MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& opt
     if (entry == nullptr) continue;
     const std::shared_ptr<const EntryProgram> current = entry->current();
     const Program& program = *current->program;
-    model.environment->parallel->OnTeam([&] {
+    model.parallel->OnTeam([&] {
       for (const std::vector<Offer>& offers : OffersOf(model, program)) {
         if (options.progress) options.progress(done, all);
         ++done;

@@ -192,6 +192,39 @@ TEST(Session, OutputThatIsAnInputOrAConstantOrNamedTwice) {
   EXPECT_EQ(ValuesOf((*out)[3]), ValuesOf((*out)[4]));
 }
 
+// A product of (rows x 64) and (64 x 64).
+Module ProductModule(int64_t rows) {
+  Module module = EmptyModule();
+  Graph& g = module.graphs[0];
+  GraphBuilder b(&g);
+  const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {rows == 0 ? module.SymbolFor("n") : rows, 64}));
+  g.outputs = {Must(b.Add("MatMul", "y", {x, g.AddConstant("w", Floats({64, 64}, std::vector<float>(64 * 64, 0.5f)))}))};
+  return module;
+}
+
+TEST(Session, WhatIsSmallForCertainRunsOnTheCallingThread) {
+  const auto threads_of = [](int64_t rows, std::shared_ptr<Environment> env, const CompileOptions& options = {}) {
+    auto model = CompileModule(std::move(env), ProductModule(rows), options);
+    return model.ok() ? (*model)->parallel->threads() : 0;
+  };
+  EXPECT_EQ(threads_of(1, testing::UserEnvironment()), 1);
+  EXPECT_EQ(threads_of(100000, testing::UserEnvironment()), 2);
+  EXPECT_EQ(threads_of(0, testing::UserEnvironment()), 2) << "any number of rows may come";
+  CompileOptions one_row;
+  one_row.typical = {{"x", {1, 64}}};
+  EXPECT_EQ(threads_of(0, testing::UserEnvironment(), one_row), 1);
+  EXPECT_EQ(threads_of(1, TestEnvironment()), 2) << "it was forbidden";
+
+  const std::vector<float> x(64, 1.0f);
+  for (const auto& env : {testing::UserEnvironment(), TestEnvironment()}) {
+    auto session = SessionOf(ProductModule(1), {}, env);
+    ASSERT_TRUE(session.ok());
+    auto out = RunSession(**session, {Floats({1, 64}, x)});
+    ASSERT_TRUE(out.ok());
+    EXPECT_EQ(ValuesOf((*out)[0]), std::vector<float>(64, 32.0f));
+  }
+}
+
 TEST(Session, ManySessionsOfOneModelAgree) {
   auto model = CompileModule(TestEnvironment(), SmallModule(), {});
   ASSERT_TRUE(model.ok());

@@ -51,7 +51,7 @@ Module TailCall() {
 
 // Nanoseconds of one run, divided by `parts`. All inputs are numbers.
 void Measure(const char* name, const Module& module, std::vector<int64_t> inputs, double parts, int rounds) {
-  auto model = Must(CompileModule(testing::TestEnvironment(), module, {}));
+  auto model = Must(CompileModule(testing::UserEnvironment(), module, {}));
   auto session = Must(Session::Create(std::move(model), 0, {}));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!session->SetInput(i, {DType::kI64, {}, Layout::kPlain, &inputs[i]}, nullptr).ok()) std::exit(1);

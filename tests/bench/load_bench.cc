@@ -45,7 +45,7 @@ Status Measure(const std::string& path, int rounds) {
   std::vector<double> before, after, total, bind;
   CompileOptions options;
   options.typical = {{"image", {1, 3, 224, 224}}};
-  const auto environment = TestEnvironment();
+  const auto environment = UserEnvironment();
   for (int round = 0; round < rounds; ++round) {
     const StopWatch watch;
     MSRT_ASSIGN_OR_RETURN(const auto model, CompileFile(environment, path, options));

@@ -11,6 +11,8 @@
 namespace msrt::testing {
 
 std::shared_ptr<Environment> TestEnvironment();
+// The same as users have it: small models run on the calling thread.
+std::shared_ptr<Environment> UserEnvironment();
 
 // The names of the built-in delegates.
 std::vector<std::string> DelegateNames();

@@ -104,7 +104,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
   }
   const double median = Percentile(sorted, 50);
   return {{"model", a.model},
-          {"threads", w.model->environment->parallel->threads()},
+          {"threads", w.model->parallel->threads()},
           {"inputs", inputs},
           {"load_ms", w.load_millis},
           {"load_parts_ms", LoadJson(w.model->times)},
@@ -137,7 +137,7 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
   const double median = Percentile(sorted, 50);
   const Program& program = w.session->program();
   std::printf("model      %s: %zu nodes, %zu steps, %d threads\n", a.model.c_str(), program.graph->nodes.size(), program.steps.size(),
-              w.model->environment->parallel->threads());
+              w.model->parallel->threads());
   for (size_t i = 0; i < w.inputs.size(); ++i) {
     std::printf("input      %s %s %s\n", w.session->graph().value(w.session->graph().inputs[i]).name.c_str(),
                 std::string(DTypeName(w.inputs[i].dtype)).c_str(), ShapeText(w.inputs[i].dims).c_str());
