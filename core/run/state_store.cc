@@ -17,6 +17,15 @@ Status StateStore::Reset(size_t slot) {
 }
 
 Status StateStore::WritePending(size_t slot, const TensorView& data) {
+  // Who reads it next was compiled for what the slot declares. What is written may have a type that only this run knows.
+  const StateSlot& declared = module_.states[slot];
+  if (!(declared.type.dtype == data.dtype && declared.type.dims == data.dims)) {
+    auto merged = MergeTypes(declared.type, Type::Tensor(data.dtype, data.dims));
+    if (!merged.ok()) {
+      return InvalidArgument("state '", declared.name, "' is ", declared.type, ", what is written to it ", data.dtype, data.dims, ": ",
+                             merged.status().message());
+    }
+  }
   MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
   written_[slot] = true;
   return OkStatus();

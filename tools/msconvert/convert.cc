@@ -14,6 +14,7 @@
 #include "delegates/builtin.h"
 #include "ops/validate.h"
 #include "tools/msconvert/progress.h"
+#include "tools/msconvert/state.h"
 #include "tools/msconvert/weights.h"
 #include "tools/tensors/made_input.h"
 #if defined(MSRT_HAVE_ONNX)
@@ -54,6 +55,10 @@ class Conversion {
     MSRT_ASSIGN_OR_RETURN(const ExitCode read, Read());
     if (read != kDone) return read;
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops()));
+    if (!a_.states.empty()) {
+      MSRT_RETURN_IF_ERROR(KeepAsState(a_.states, &module_));
+      MSRT_RETURN_IF_ERROR(Validate(&module_, ops()));
+    }
     if (a_.check) {
       Say(StrCat(a_.input, ": ", module_.main().nodes.size(), " nodes, everything can be converted\n"));
       return kDone;
@@ -90,6 +95,9 @@ class Conversion {
       MSRT_ASSIGN_OR_RETURN(storage_, ParseWeightStorage(a_.weights, a_.weights_block));
     }
     if (!a_.verify.empty() && from_zoo()) return InvalidArgument("--verify: a network of the zoo has no original to be compared with");
+    if (!a_.verify.empty() && !a_.states.empty()) {
+      return InvalidArgument("--verify: with --state the model has other inputs and outputs than the original; verify it without");
+    }
     if (!a_.verify.empty() && a_.check) return InvalidArgument("--verify runs what was written, and --check writes nothing");
     return OkStatus();
   }

@@ -13,7 +13,7 @@ struct ConvertArguments {
   std::string optimize = "default", json, weights, verify;  // empty: not asked for
   int64_t weights_block = -1;                               // -1: the usual one
   double tolerance = -1;                                    // of the range of each output; -1: the usual one
-  std::vector<std::string> disabled, shapes, plugins;
+  std::vector<std::string> disabled, shapes, states, plugins;
   zoo::Options zoo;
   bool quiet = false, check = false, progress = false, keep_unknown = false;
 };

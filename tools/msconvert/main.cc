@@ -26,6 +26,10 @@ int Main(int argc, char** argv) {
       ->excludes(output);
   app.add_option("--json", a.json, "write what is reported as JSON to this file; - is standard output");
   app.add_option("--shape", a.shapes, "NAME=1x3x224x224: the dims of an input (may be given several times)");
+  app.add_option(
+      "--state", a.states,
+      "INPUT=OUTPUT: what the output gives is the input of the next run; the session keeps it, from zeros on (may be given several "
+      "times)");
   app.add_flag("--keep-unknown", a.keep_unknown,
                "keep ops that are not known, for kernels that the application registers; the model must declare the types they give");
   app.add_option("--optimize", a.optimize, "none: write the graph as it comes; default: run the passes first")
