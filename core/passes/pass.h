@@ -1,5 +1,5 @@
-// What every pass gets and gives. A pass rewrites one graph and keeps its meaning; it asks for what it needs here and never for a
-// delegate by name.
+// What every pass gets and gives. A pass rewrites one graph, or the graphs of a module that call each other, and keeps their meaning; it
+// asks for what it needs here and never for a delegate by name.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,11 @@ struct FoldBudget {
   double work = 150e6;               // operations, and words of 8 bytes moved: some tenths of a second
 };
 
+// How many nodes passes may still copy: a small file must not blow up where graphs are written out that call graphs.
+struct CopyBudget {
+  size_t nodes = 4096;
+};
+
 struct PassContext;
 // A pass that an application brings.
 struct AddedPass {
@@ -37,17 +42,21 @@ struct PassContext {
   size_t fold_budget_bytes = size_t{16} << 20;
   // Shared by all graphs of a module; null: each has its own.
   FoldBudget* folding = nullptr;
+  CopyBudget* copying = nullptr;
   std::span<const AddedPass> added = {};
 };
 
 using PassFn = Status (*)(const PassContext&, Graph*);
+// True: something changed, which may be worth a look by the passes before it.
+using ModulePassFn = Result<bool> (*)(const PassContext&, Module*);
 
 struct PassInfo {
   std::string_view name;
-  PassFn run;
+  PassFn run = nullptr;               // for each graph, or
+  ModulePassFn run_module = nullptr;  // for all of them together
 };
 
-// One row for each pass that ran.
+// One row for each time that a pass ran.
 struct PassReport {
   std::string name;
   double millis = 0;
@@ -59,7 +68,7 @@ struct PassOptions {
   bool validate = false;              // infer the whole graph again after each pass (tests, debug builds)
 };
 
-// The passes in the order in which they run.
+// The passes in the order in which they run first; some run again while control flow becomes simpler.
 std::span<const PassInfo> AllPasses();
 
 // Runs them over every graph of the module. An unknown name in `disabled` is an error that lists the known ones.

@@ -3,29 +3,37 @@
 
 #include "core/base/clock.h"
 #include "core/graph/constants.h"
+#include "core/passes/drop_dead_carried.h"
 #include "core/passes/eliminate_moves.h"
 #include "core/passes/fold_batchnorm.h"
 #include "core/passes/fold_constants.h"
+#include "core/passes/fold_control.h"
 #include "core/passes/fold_pad.h"
 #include "core/passes/fold_scale.h"
 #include "core/passes/fold_shapes.h"
 #include "core/passes/fuse_epilogue.h"
+#include "core/passes/inline_calls.h"
 #include "core/passes/merge_common.h"
 #include "core/passes/pass.h"
 #include "core/passes/recognize_activations.h"
 #include "core/passes/recognize_attention.h"
 #include "core/passes/recognize_norms.h"
 #include "core/passes/remove_dead.h"
+#include "ops/control.h"
 #include "ops/validate.h"
 
 namespace msrt {
 namespace {
 
-// What makes graphs smaller and alike comes first, so that patterns are found; what a chain means is recognised before its parts are folded
-// into their neighbours; epilogues are fused last, from what is left.
+// Control flow comes first, since it decides which nodes there are; constants and shapes decide it, and become known by it, so those take
+// turns. What makes graphs smaller and alike is next, so that patterns are found; what a chain means is recognised before its parts are
+// folded into their neighbours; epilogues are fused last, from what is left.
 constexpr PassInfo kPasses[] = {
+    {.name = "inline_calls", .run_module = InlineCalls},
     {"fold_constants", FoldConstants},
     {"fold_shapes", FoldShapes},
+    {.name = "fold_control", .run_module = FoldControl},
+    {.name = "drop_dead_carried", .run_module = DropDeadCarried},
     {"widen_weights", WidenWeights},
     {"merge_common", MergeCommon},
     {"eliminate_moves", EliminateMoves},
@@ -38,6 +46,10 @@ constexpr PassInfo kPasses[] = {
     {"fuse_epilogue", FuseEpilogue},
     {"remove_dead", RemoveDead},
 };
+
+// The passes before this one run again as long as control flow changes, which it does once for each level of what is nested.
+constexpr std::string_view kSettledBefore = "widen_weights";
+constexpr int kMostRounds = 16;
 
 // What applications bring sees graphs that are simple and not yet fused.
 constexpr std::string_view kAddedBefore = "fuse_epilogue";
@@ -61,42 +73,89 @@ size_t NodeCount(const Module& module) {
   return nodes;
 }
 
+bool HasControlFlow(const Module& module) {
+  return module.graphs.size() > 1 || std::any_of(module.main().nodes.begin(), module.main().nodes.end(), IsControl);
+}
+
+// Runs passes one by one and writes down how it went.
+class Pipeline {
+ public:
+  Pipeline(const PassContext& context, const PassOptions& options, Module* module) : context_(context), options_(options), module_(module) {
+    // Weights of four bits become sixteen times as large at most; a module without them makes do with the usual.
+    folding_.bytes = std::max(folding_.bytes, 16.0 * static_cast<double>(ConstantBytes(*module)));
+    if (context_.folding == nullptr) context_.folding = &folding_;
+    if (context_.copying == nullptr) context_.copying = &copying_;
+  }
+
+  Result<std::vector<PassReport>> Run() {
+    const PassInfo* const settled =
+        std::find_if(std::begin(kPasses), std::end(kPasses), [](const auto& p) { return p.name == kSettledBefore; });
+    bool changed = true;
+    for (int round = 0; changed && round < kMostRounds; ++round) {
+      changed = false;
+      for (const PassInfo& pass : std::span(std::begin(kPasses), settled)) MSRT_RETURN_IF_ERROR(RunBuiltin(pass, &changed));
+    }
+    for (const PassInfo& pass : std::span(settled, std::end(kPasses))) {
+      if (pass.name == kAddedBefore) {
+        for (const AddedPass& added : context_.added) MSRT_RETURN_IF_ERROR(RunAdded(added));
+      }
+      MSRT_RETURN_IF_ERROR(RunBuiltin(pass, &changed));
+    }
+    return std::move(reports_);
+  }
+
+ private:
+  bool Off(std::string_view name) const {
+    return std::any_of(options_.disabled.begin(), options_.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
+  }
+
+  Status RunBuiltin(const PassInfo& pass, bool* changed) {
+    return Timed(pass.name, options_.validate, [&]() -> Status {
+      if (pass.run != nullptr) return OnEachGraph(pass.run);
+      if (!HasControlFlow(*module_)) return OkStatus();
+      MSRT_ASSIGN_OR_RETURN(const bool has_changed, pass.run_module(context_, module_));
+      *changed = *changed || has_changed;
+      return OkStatus();
+    });
+  }
+  Status RunAdded(const AddedPass& added) {
+    return Timed(added.name, /*validate=*/true, [&] { return OnEachGraph(added.run); });
+  }
+
+  template <typename Pass>
+  Status OnEachGraph(const Pass& pass) {
+    for (Graph& graph : module_->graphs) MSRT_RETURN_IF_ERROR(pass(context_, &graph));
+    return OkStatus();
+  }
+
+  template <typename Work>
+  Status Timed(std::string_view name, bool validate, const Work& work) {
+    if (Off(name)) return OkStatus();
+    const StopWatch watch;
+    PassReport report{std::string(name), 0, NodeCount(*module_), 0};
+    MSRT_RETURN_IF_ERROR(work().Within(StrCat("pass ", name)));
+    report.millis = watch.Millis();
+    report.nodes_after = NodeCount(*module_);
+    reports_.push_back(report);
+    if (!validate) return OkStatus();
+    return Validate(module_, context_.ops).Within(StrCat("after pass ", name));
+  }
+
+  PassContext context_;
+  const PassOptions& options_;
+  Module* const module_;
+  FoldBudget folding_;
+  CopyBudget copying_;
+  std::vector<PassReport> reports_;
+};
+
 }  // namespace
 
 std::span<const PassInfo> AllPasses() { return kPasses; }
 
 Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options, Module* module) {
   MSRT_RETURN_IF_ERROR(CheckNames(context, options.disabled));
-  const auto off = [&](std::string_view name) {
-    return std::any_of(options.disabled.begin(), options.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
-  };
-  // Weights of four bits become sixteen times as large at most; a module without them makes do with the usual.
-  FoldBudget folding;
-  folding.bytes = std::max(folding.bytes, 16.0 * static_cast<double>(ConstantBytes(*module)));
-  PassContext shared = context;
-  if (shared.folding == nullptr) shared.folding = &folding;
-  std::vector<PassReport> reports;
-  const auto run = [&](std::string_view name, const auto& pass, bool validate) -> Status {
-    if (off(name)) return OkStatus();
-    const StopWatch watch;
-    PassReport report{std::string(name), 0, NodeCount(*module), 0};
-    for (Graph& graph : module->graphs) {
-      Status status = pass(shared, &graph);
-      if (!status.ok()) return std::move(status).Within(StrCat("pass ", name));
-    }
-    report.millis = watch.Millis();
-    report.nodes_after = NodeCount(*module);
-    reports.push_back(report);
-    if (!validate) return OkStatus();
-    return Validate(module, context.ops).Within(StrCat("after pass ", name));
-  };
-  for (const PassInfo& pass : kPasses) {
-    if (pass.name == kAddedBefore) {
-      for (const AddedPass& added : context.added) MSRT_RETURN_IF_ERROR(run(added.name, added.run, /*validate=*/true));
-    }
-    MSRT_RETURN_IF_ERROR(run(pass.name, pass.run, options.validate));
-  }
-  return reports;
+  return Pipeline(context, options, module).Run();
 }
 
 }  // namespace msrt

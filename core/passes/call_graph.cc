@@ -1,0 +1,128 @@
+#include "core/passes/call_graph.h"
+
+#include <algorithm>
+
+namespace msrt {
+
+std::vector<uint32_t> GraphsNamedBy(const Node& node) {
+  std::vector<uint32_t> graphs;
+  for (const Attr& attr : node.attrs) {
+    if (const auto* one = std::get_if<GraphRef>(&attr.value)) graphs.push_back(one->index);
+    if (const auto* many = std::get_if<std::vector<GraphRef>>(&attr.value)) {
+      for (GraphRef g : *many) graphs.push_back(g.index);
+    }
+  }
+  return graphs;
+}
+
+CallGraph::CallGraph(const Module& module) : about_(module.graphs.size()) {
+  Reach(module);
+  SpreadEffects();
+  Order(module);
+}
+
+void CallGraph::Reach(const Module& module) {
+  std::vector<uint32_t> waiting;
+  const auto reach = [&](uint32_t g) {
+    if (!about_[g].reachable) waiting.push_back(g);
+    about_[g].reachable = true;
+  };
+  for (uint32_t entry : module.entries) {
+    about_[entry].open = true;
+    reach(entry);
+  }
+  while (!waiting.empty()) {
+    const uint32_t g = waiting.back();
+    waiting.pop_back();
+    const Graph& graph = module.graphs[g];
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+      const Node& node = graph.nodes[n];
+      if (!IsControl(node)) {
+        about_[g].pure = about_[g].pure && node.def != nullptr && node.def->effect == Effect::kNone;
+        for (uint32_t named : GraphsNamedBy(node)) {
+          about_[named].open = true;
+          reach(named);
+        }
+        continue;
+      }
+      const ControlShape shape = ShapeOfControl(node);
+      if (shape.kind == ControlKind::kCall && shape.graphs.empty()) about_[g].pure = false;  // a function may be anything
+      for (uint32_t i = 0; i < shape.graphs.size(); ++i) {
+        About& callee = about_[shape.graphs[i]];
+        callee.sites.push_back({g, n, i});
+        callee.open = callee.open || shape.kind == ControlKind::kPartial;
+        reach(shape.graphs[i]);
+      }
+    }
+  }
+}
+
+void CallGraph::SpreadEffects() {
+  std::vector<uint32_t> waiting;
+  for (uint32_t g = 0; g < about_.size(); ++g) {
+    if (!about_[g].pure) waiting.push_back(g);
+  }
+  while (!waiting.empty()) {
+    const uint32_t g = waiting.back();
+    waiting.pop_back();
+    for (const CallSite& site : about_[g].sites) {
+      if (!about_[site.graph].pure) continue;
+      about_[site.graph].pure = false;
+      waiting.push_back(site.graph);
+    }
+  }
+}
+
+// Takes away what calls nothing that is left; what then remains reaches a circle, and is put at the end unless no circle reaches it.
+void CallGraph::Order(const Module& module) {
+  std::vector<size_t> callees(about_.size()), callers(about_.size());
+  std::vector<std::vector<uint32_t>> called(about_.size());
+  for (uint32_t g = 0; g < about_.size(); ++g) {
+    if (!about_[g].reachable) continue;
+    callers[g] = about_[g].sites.size();
+    for (const CallSite& site : about_[g].sites) {
+      ++callees[site.graph];
+      called[site.graph].push_back(g);
+    }
+  }
+  std::vector<uint32_t> waiting;
+  for (uint32_t g = 0; g < module.graphs.size(); ++g) {
+    if (about_[g].reachable && callees[g] == 0) waiting.push_back(g);
+  }
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    about_[waiting[i]].recursive = false;
+    for (const CallSite& site : about_[waiting[i]].sites) {
+      if (--callees[site.graph] == 0) waiting.push_back(site.graph);
+    }
+  }
+  callees_first_ = waiting;
+  std::vector<uint32_t> above;
+  for (uint32_t g = 0; g < module.graphs.size(); ++g) {
+    if (!about_[g].reachable || !about_[g].recursive) continue;
+    callees_first_.push_back(g);
+    if (callers[g] == 0) above.push_back(g);
+  }
+  while (!above.empty()) {
+    const uint32_t g = above.back();
+    above.pop_back();
+    about_[g].recursive = false;
+    for (uint32_t callee : called[g]) {
+      if (--callers[callee] == 0 && about_[callee].recursive) above.push_back(callee);
+    }
+  }
+}
+
+bool CallGraph::OwnsGraphs(uint32_t graph, uint32_t node, const ControlShape& shape) const {
+  return std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) {
+    return !open(g) && std::all_of(sites(g).begin(), sites(g).end(), [&](const CallSite& s) { return s.graph == graph && s.node == node; });
+  });
+}
+
+bool CallGraph::IsPure(const Node& node) const {
+  if (!IsControl(node)) return node.def != nullptr && node.def->effect == Effect::kNone;
+  const ControlShape shape = ShapeOfControl(node);
+  if (shape.kind == ControlKind::kPartial) return true;
+  return !shape.graphs.empty() && std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) { return pure(g); });
+}
+
+}  // namespace msrt

@@ -1,0 +1,222 @@
+#include "core/passes/fold_control.h"
+
+#include <algorithm>
+
+#include "core/graph/constants.h"
+#include "core/passes/call_graph.h"
+#include "core/passes/fold_constants.h"
+#include "core/passes/graph_edit.h"
+#include "core/passes/same_graph.h"
+#include "ops/infer.h"
+#include "ops/registry.h"
+
+namespace msrt {
+namespace {
+
+// A condition that is larger is not worth being tried out on the values that a loop begins with.
+constexpr size_t kTriedConditionNodes = 32;
+
+class Folding {
+ public:
+  Folding(const PassContext& context, Module* module) : context_(context), module_(*module), calls_(*module) {}
+
+  bool Run() {
+    bool changed = false;
+    // Callers first: what a graph hands on may have become constant just before.
+    for (size_t i = calls_.callees_first().size(); i-- > 0;) {
+      const uint32_t g = calls_.callees_first()[i];
+      changed = TakeConstants(g) || changed;
+      changed = TakeTrueCondition(g) || changed;
+    }
+    for (uint32_t g : calls_.callees_first()) changed = InGraph(g) || changed;
+    return changed;
+  }
+
+ private:
+  // The constant that all callers hand to input i, or null. What a graph hands on to itself is no other.
+  const ConstTensor* HandedBy(uint32_t g, size_t i) const {
+    const ConstTensor* handed = nullptr;
+    for (const CallSite& site : calls_.sites(g)) {
+      const Graph& caller = module_.graphs[site.graph];
+      const Node& node = caller.nodes[site.node];
+      const ControlShape shape = ShapeOfControl(node);
+      const size_t position = i + InputOffset(shape);
+      if (position < shape.captured_from()) return nullptr;
+      const ValueId value = node.inputs[position];
+      if (site.graph == g && value == module_.graphs[g].inputs[i]) continue;
+      const ConstTensor* constant = caller.value(value).constant.get();
+      if (constant == nullptr || (handed != nullptr && !SameConstant(*handed, *constant))) return nullptr;
+      handed = constant;
+    }
+    return handed;
+  }
+
+  bool SetInput(Graph* graph, size_t i, const ConstTensor& data, const std::vector<uint32_t>& uses) {
+    const ValueId input = graph->inputs[i];
+    if (uses[IndexOf(input)] == 0 || !MergeTypes(graph->value(input).type, data.type()).ok()) return false;
+    graph->ReplaceUses(input, graph->AddConstant(graph->value(input).name, data));
+    return true;
+  }
+
+  bool TakeConstants(uint32_t g) {
+    if (calls_.open(g)) return false;
+    Graph& graph = module_.graphs[g];
+    const std::vector<uint32_t> uses = graph.UseCounts();
+    bool changed = false;
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const ConstTensor* handed = HandedBy(g, i);
+      if (handed != nullptr) changed = SetInput(&graph, i, *handed, uses) || changed;
+    }
+    return changed;
+  }
+
+  // A loop calls its body as long as the condition holds, and says so.
+  bool TakeTrueCondition(uint32_t g) {
+    Graph& graph = module_.graphs[g];
+    const auto by_loop = [&](const CallSite& s) {
+      return ShapeOfControl(module_.graphs[s.graph].nodes[s.node]).kind == ControlKind::kLoop;
+    };
+    if (calls_.open(g) || !std::all_of(calls_.sites(g).begin(), calls_.sites(g).end(), by_loop)) return false;
+    const Type& type = graph.value(graph.inputs[1]).type;
+    if (!type.concrete() || type.elements() != 1) return false;
+    const uint8_t yes = 1;
+    return SetInput(&graph, 1, ConstTensor::Of<uint8_t>(DType::kBool, type.dims, std::span(&yes, 1)), graph.UseCounts());
+  }
+
+  bool InGraph(uint32_t g) {
+    Graph& graph = module_.graphs[g];
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
+    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
+    bool changed = false;
+    GraphEdit edit(&graph, entry);
+    for (size_t n = 0; n < edit.node_count(); ++n) {
+      Node& node = edit.Visit(n);
+      if (IsControl(node)) {
+        const ControlShape shape = ShapeOfControl(node);
+        if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit)) {
+          changed = true;
+          continue;
+        }
+        const auto branch = BranchOf(graph, node, shape);
+        if (branch) changed = CallInstead(graph, *branch, &node) || changed;
+      }
+      edit.Keep(std::move(node));
+    }
+    return changed;
+  }
+
+  // The branch that is taken whenever the node runs.
+  std::optional<uint32_t> BranchOf(const Graph& graph, const Node& node, const ControlShape& shape) const {
+    if (shape.kind != ControlKind::kIf && shape.kind != ControlKind::kSwitch) return std::nullopt;
+    const auto count = static_cast<int64_t>(shape.graphs.size());
+    const auto number = ConstantNumber(graph, node.inputs[0]);
+    if (shape.kind == ControlKind::kSwitch) {
+      if (!number || *number < -count || *number >= count) return std::nullopt;
+      return shape.graphs[static_cast<size_t>(*number < 0 ? *number + count : *number)];
+    }
+    if (number) return shape.graphs[*number != 0 ? 0 : 1];
+    const Type& condition = graph.value(node.inputs[0]).type;
+    const bool runs = condition.concrete() && condition.elements() == 1;
+    if (runs && SameGraph(module_.graphs[shape.graphs[0]], module_.graphs[shape.graphs[1]])) return shape.graphs[0];
+    return std::nullopt;
+  }
+
+  bool CallInstead(const Graph& graph, uint32_t branch, Node* node) const {
+    const Graph& callee = module_.graphs[branch];
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      if (node->outputs[i] == kNoValue) continue;
+      // What was declared of the results may not hold for this branch.
+      if (!MergeTypes(graph.value(node->outputs[i]).type, callee.value(callee.outputs[i]).type).ok()) return false;
+    }
+    node->domain = "msrt";
+    node->op = "Call";
+    node->version = 0;
+    node->def = FindOp(node->domain, node->op);
+    node->attrs = {{"graph", GraphRef{branch}}};
+    node->inputs.erase(node->inputs.begin());
+    return true;
+  }
+
+  bool NeverBegins(const Graph& graph, const Node& node, const ControlShape& shape) const {
+    switch (shape.kind) {
+      case ControlKind::kLoop: {
+        const auto trips = ConstantNumber(graph, node.inputs[0]), condition = ConstantNumber(graph, node.inputs[1]);
+        return (trips && *trips <= 0) || (condition && *condition == 0);
+      }
+      case ControlKind::kScan:
+        return ScansNothing(graph, node, shape);
+      case ControlKind::kWhile:
+        return BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
+      default:
+        return false;
+    }
+  }
+
+  static bool ScansNothing(const Graph& graph, const Node& node, const ControlShape& shape) {
+    const AttrValue* given = node.attrs.Find("scan_input_axes");
+    for (size_t i = 0; i < shape.scan_inputs; ++i) {
+      const Type& type = graph.value(node.inputs[shape.carried + i]).type;
+      const auto* axes = given == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(given);
+      const int64_t axis = axes == nullptr || i >= axes->size() ? 0 : (*axes)[i];
+      if (!type.concrete()) return false;
+      const auto a = NormalizeAxis(axis, type.rank());
+      if (!a.ok() || type.dims[*a] != 0) return false;
+    }
+    return true;
+  }
+
+  // Computes the condition of a While for what is known of the values that it begins with.
+  bool BeginsFalse(const Graph& graph, const Node& node, const Graph& condition) const {
+    if (condition.nodes.size() > kTriedConditionNodes) return false;
+    Graph trial;
+    std::vector<ValueId> arguments;
+    for (ValueId v : node.inputs) {
+      arguments.push_back(trial.AddValue("", graph.value(v).type));
+      trial.value(arguments.back()).constant = graph.value(v).constant;
+    }
+    {
+      GraphEdit edit(&trial, false);
+      const auto results = edit.WriteOut(condition, arguments);
+      if (!results) return false;
+      trial.outputs = *results;
+    }
+    if (!FoldConstants(context_, &trial).ok()) return false;
+    const auto number = ConstantNumber(trial, trial.outputs[0]);
+    return number && *number == 0;
+  }
+
+  // The results of a loop that does not begin: what it carries as it was, and nothing of what it would have scanned.
+  bool ReplaceByNothing(const Node& node, const ControlShape& shape, GraphEdit* edit) const {
+    std::vector<ValueId> results;
+    const Graph& body = module_.graphs[shape.graphs.back()];
+    const size_t before = shape.kind == ControlKind::kLoop ? 1 : 0;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (i < shape.carried) {
+        results.push_back(node.inputs[shape.leading + i]);
+        continue;
+      }
+      if (node.outputs[i] == kNoValue) {
+        results.push_back(kNoValue);
+        continue;
+      }
+      // The run would take the size from what the body declares, and nothing for what it does not.
+      Type slice = body.value(body.outputs[before + i]).type;
+      if (!slice.concrete() || shape.kind == ControlKind::kScan) return false;
+      slice.dims.insert(0, 0);
+      auto empty = MakeConstant(slice.dtype, slice.dims);
+      if (!empty.ok()) return false;
+      results.push_back(edit->graph().AddConstant(edit->graph().value(node.outputs[i]).name, std::move(empty->tensor)));
+    }
+    return edit->Replace(node, results);
+  }
+
+  const PassContext& context_;
+  Module& module_;
+  const CallGraph calls_;
+};
+
+}  // namespace
+
+Result<bool> FoldControl(const PassContext& context, Module* module) { return Folding(context, module).Run(); }
+
+}  // namespace msrt
