@@ -82,6 +82,7 @@ class Dropping {
         changed = (IsLoop(shape) ? TrimLoop(uses, shape, &node) : TrimCall(uses, shape, &node)) || changed;
       }
     }
+    RemoveNodes();  // that computed what has been dropped
     return RemoveGraphs() || changed;
   }
 

@@ -146,7 +146,8 @@ class Folding {
       case ControlKind::kScan:
         return ScansNothing(graph, node, shape);
       case ControlKind::kWhile:
-        return BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
+        // The condition runs once however it comes out.
+        return calls_.pure(shape.graphs[0]) && BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
       default:
         return false;
     }

@@ -1,0 +1,100 @@
+#include "core/passes/inline_calls.h"
+
+#include "core/passes/flow_testing.h"
+
+namespace msrt::testing {
+namespace {
+
+// main(x, y) = f(x, y) for f(a, b) = (a - b, a), called `times` times, each time with the results of the last.
+Module Calling(int times, bool small = true) {
+  ModuleBuilder m(2);
+  ValueId x = m.Input(0), y = m.Input(0);
+  for (int i = 0; i < times; ++i) {
+    const auto results = m.Control(0, "msrt", "Call", {x, y}, {{"graph", GraphRef{1}}}, {kNumber, kNumber});
+    x = results[0];
+    y = results[1];
+  }
+  m.Output(0, x);
+  m.Output(0, y);
+  const ValueId a = m.Input(1), b = m.Input(1);
+  ValueId difference = m.Op(1, "Sub", {a, b});
+  for (int i = 0; !small && i < 20; ++i) difference = m.Op(1, "Neg", {difference});
+  m.Output(1, difference);
+  m.Output(1, a);
+  return m.module;
+}
+const std::vector<std::vector<ConstTensor>> kTwo = {{NumberOf(5), NumberOf(3)}};
+
+TEST(InlineCalls, OnePlaceOnlyIsWrittenOut) {
+  const Module after = AfterPass(InlineCalls, Calling(1, /*small=*/false), kTwo);
+  // What is handed through keeps the name of the output by a node of its own.
+  EXPECT_EQ(OpsOf(after.main()).front(), "Sub");
+  EXPECT_EQ(OpsOf(after.main()).back(), "Identity");
+  EXPECT_EQ(after.main().nodes.size(), 22u);
+}
+
+TEST(InlineCalls, SmallGraphsAreCopiedLargeOnesAreNot) {
+  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, Calling(3), kTwo).main()), (OpNames{"Sub", "Sub", "Sub"}));
+  AfterPass(InlineCalls, Calling(3, /*small=*/false), kTwo, /*changes=*/false);
+}
+
+TEST(InlineCalls, CopiesAreBounded) {
+  Module module = Calling(3);
+  CopyBudget none{0};
+  const auto changed = InlineCalls({.evaluator = TestEnvironment()->evaluator, .copying = &none}, &module);
+  EXPECT_TRUE(changed.ok() && !*changed);
+}
+
+TEST(InlineCalls, ChainsAreWrittenOutFromTheirEnd) {
+  ModuleBuilder m(4);
+  m.Output(0, m.Call(0, 1, {m.Input(0)}));
+  for (const uint32_t g : {1u, 2u}) m.Output(g, m.Call(g, g + 1, {m.Op(g, "Neg", {m.Input(g)})}));
+  m.Output(3, m.Op(3, "Abs", {m.Input(3)}));
+  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, {{NumberOf(7)}}).main()), (OpNames{"Neg", "Neg", "Abs"}));
+}
+
+TEST(InlineCalls, RecursionStays) {
+  ModuleBuilder m(4);  // main calls f, f(n) = n < 1 ? n : f(n - 1)
+  m.Output(0, m.Call(0, 1, {m.Input(0)}));
+  const ValueId n = m.Input(1);
+  m.Output(1, m.If(1, m.Op(1, "Less", {n, m.Number(1, 1)}), {n}, 2, 3));
+  m.Output(2, m.Input(2));
+  m.Output(3, m.Call(3, 1, {m.Op(3, "Sub", {m.Input(3), m.Number(3, 1)})}));
+  AfterPass(InlineCalls, m.module, {{NumberOf(4)}}, /*changes=*/false);
+}
+
+TEST(InlineCalls, AFunctionMadeBesideItsCallIsAGraph) {
+  ModuleBuilder m(2);
+  const ValueId x = m.Input(0), y = m.Input(0);
+  const Type function = Type::Function({kNumber}, {kNumber});
+  const ValueId bound = m.Control(0, "msrt", "Partial", {x}, {{"graph", GraphRef{1}}}, {function})[0];
+  m.Output(0, m.Control(0, "msrt", "Call", {bound, y}, {}, {kNumber})[0]);
+  m.Output(1, m.Op(1, "Sub", {m.Input(1), m.Input(1)}));
+  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, kTwo).main()), (OpNames{"msrt.Partial", "Sub"}));
+}
+
+TEST(InlineCalls, ACallThatChecksItsArgumentStays) {
+  ModuleBuilder m(2);  // the caller knows less of the dims than the callee declares
+  const Type open = Type::Tensor(DType::kI64, {kUnknownDim}), three = Type::Tensor(DType::kI64, {3});
+  m.Output(0, m.Control(0, "msrt", "Call", {m.Input(0, open)}, {{"graph", GraphRef{1}}}, {three})[0]);
+  m.Output(1, m.Op(1, "Neg", {m.Input(1, three)}));
+  const std::vector<int64_t> numbers = {1, 2, 3};
+  AfterPass(InlineCalls, m.module, {{ConstTensor::Int64s(numbers)}}, /*changes=*/false);
+}
+
+TEST(InlineCalls, StateAndRandomNumbersStayInOrder) {
+  ModuleBuilder m(2);
+  m.module.states.push_back({"count", kNumber, NumberOf(1)});
+  const AttrList read = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+  const ValueId before = m.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0];
+  const auto results = m.Control(0, "msrt", "Call", {before}, {{"graph", GraphRef{1}}}, {Type::Tensor(DType::kF32, {2})});
+  m.Output(0, m.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0]);
+  m.Output(0, results[0]);
+  m.Control(1, "msrt", "StateWrite", {m.Op(1, "Add", {m.Input(1), m.Number(1, 4)})}, {{"slot", int64_t{0}}}, {});
+  m.Output(1, m.Op(1, "RandomUniform", {}, {{"shape", std::vector<int64_t>{2}}}));
+  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, {{}}).main()),
+            (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
+}
+
+}  // namespace
+}  // namespace msrt::testing

@@ -1,0 +1,396 @@
+#include "tests/fuzz/random_flow.h"
+
+#include <random>
+
+#include "tests/conformance/module_builder.h"
+
+namespace msrt::testing {
+namespace {
+
+constexpr int kDeepest = 3;
+constexpr size_t kMostGraphs = 40;
+constexpr int64_t kModulus = 1009;  // numbers stay small however often they are added up
+
+const Type kVector = Type::Tensor(DType::kF32, {4});
+const Type kElement = Type::Tensor(DType::kF32, {});
+// What values may be. The order is that of Kind.
+const Type kTypes[] = {kNumber, kFlag, kVector, kElement};
+enum Kind : size_t { kNumbers, kFlags, kVectors, kElements, kKinds };
+
+// A graph that can be called: what it takes and gives.
+struct Callable {
+  uint32_t graph = 0;
+  std::vector<Kind> takes, gives;
+};
+
+class Grower {
+ public:
+  explicit Grower(uint64_t seed) : random_(seed) {}
+
+  RandomFlow Grow() {
+    b_.module.states.push_back({"count", kNumber, Number(1)});
+    b_.module.states.push_back({"total", kNumber, Number(2)});
+    const std::vector<Kind> takes = {kNumbers, kNumbers, kFlags, kVectors, kVectors, kElements};
+    Fill(0, takes, SomeKinds(2, 5), 0, Below(8) + 4);
+    RandomFlow flow{std::move(b_.module), {}};
+    for (Kind kind : takes) flow.inputs.push_back(SomeConstant(kind));
+    return flow;
+  }
+
+ private:
+  // A graph in the making: its values by kind.
+  struct Scope {
+    uint32_t graph;
+    int depth;
+    std::vector<ValueId> values[kKinds];
+  };
+
+  size_t Below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
+  bool OneIn(size_t n) { return Below(n) == 0; }
+  std::vector<Kind> SomeKinds(size_t least, size_t most) {
+    std::vector<Kind> kinds(least + Below(most - least + 1));
+    for (Kind& kind : kinds) kind = static_cast<Kind>(Below(kKinds));
+    return kinds;
+  }
+  static std::vector<Type> TypesOf(const std::vector<Kind>& kinds) {
+    std::vector<Type> types;
+    for (Kind kind : kinds) types.push_back(kTypes[kind]);
+    return types;
+  }
+
+  static ConstTensor Number(int64_t value) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)); }
+  ConstTensor SomeConstant(Kind kind) {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    if (kind == kNumbers) return Number(static_cast<int64_t>(Below(7)));
+    const auto flag = static_cast<uint8_t>(Below(2));
+    if (kind == kFlags) return ConstTensor::Of<uint8_t>(DType::kBool, {}, std::span(&flag, 1));
+    std::vector<float> values(kind == kVectors ? 4 : 1);
+    for (float& v : values) v = uniform(random_);
+    return ConstTensor::Floats(kTypes[kind].dims, values);
+  }
+  ValueId Constant(const Scope& s, ConstTensor data) {
+    return b_.module.graphs[s.graph].AddConstant(StrCat("c", b_.module.graphs[s.graph].value_count()), std::move(data));
+  }
+  ValueId ConstantNumber(const Scope& s, int64_t value) { return Constant(s, Number(value)); }
+  ValueId Any(const Scope& s, Kind kind) {
+    const auto& values = s.values[kind];
+    return values.empty() || OneIn(5) ? Constant(s, SomeConstant(kind)) : values[Below(values.size())];
+  }
+  std::vector<ValueId> AnyOf(const Scope& s, const std::vector<Kind>& kinds) {
+    std::vector<ValueId> values;
+    for (Kind kind : kinds) values.push_back(Any(s, kind));
+    return values;
+  }
+  // At least 0 and below `limit`.
+  ValueId SmallNumber(const Scope& s, int64_t limit) {
+    if (OneIn(2)) return ConstantNumber(s, static_cast<int64_t>(Below(static_cast<size_t>(limit))));
+    return b_.Op(s.graph, "Mod", {Any(s, kNumbers), ConstantNumber(s, limit)});
+  }
+  void Give(Scope* s, const std::vector<Kind>& kinds, const std::vector<ValueId>& values) {
+    for (size_t i = 0; i < kinds.size(); ++i) s->values[kinds[i]].push_back(values[i]);
+  }
+
+  uint32_t NewGraph() {
+    b_.module.graphs.emplace_back().name = StrCat("g", b_.module.graphs.size() - 1);
+    return static_cast<uint32_t>(b_.module.graphs.size() - 1);
+  }
+  Scope Enter(uint32_t graph, const std::vector<Kind>& takes, int depth) {
+    Scope s{graph, depth, {}};
+    for (Kind kind : takes) s.values[kind].push_back(b_.Input(graph, kTypes[kind]));
+    return s;
+  }
+  void Fill(uint32_t graph, const std::vector<Kind>& takes, const std::vector<Kind>& gives, int depth, size_t steps) {
+    Scope s = Enter(graph, takes, depth);
+    for (size_t i = 0; i < steps; ++i) Step(&s);
+    for (Kind kind : gives) b_.Output(graph, Result(s, kind));
+  }
+  // An entry's outputs have names of their own, so a node makes each.
+  ValueId Result(const Scope& s, Kind kind) {
+    const ValueId v = Any(s, kind);
+    return s.graph == 0 ? b_.Op(0, "Identity", {v}) : v;
+  }
+  uint32_t Filled(const std::vector<Kind>& takes, const std::vector<Kind>& gives, int depth) {
+    const uint32_t g = NewGraph();
+    Fill(g, takes, gives, depth, Below(5) + 1);
+    return g;
+  }
+
+  void Step(Scope* s) {
+    const bool simple = s->depth >= kDeepest || b_.module.graphs.size() >= kMostGraphs || OneIn(2);
+    if (simple) return SimpleStep(s);
+    constexpr void (Grower::*kNested[])(Scope*) = {&Grower::If,   &Grower::If,        &Grower::Switch,   &Grower::Loop,
+                                                   &Grower::Loop, &Grower::Scan,      &Grower::While,    &Grower::Call,
+                                                   &Grower::Call, &Grower::CallBound, &Grower::CallPick, &Grower::Recursion};
+    (this->*kNested[Below(std::size(kNested))])(s);
+  }
+
+  void SimpleStep(Scope* s) {
+    switch (Below(9)) {
+      case 0:
+      case 1: {
+        constexpr const char* kOps[] = {"Add", "Sub", "Mul"};
+        const ValueId x = b_.Op(s->graph, kOps[Below(3)], {Any(*s, kNumbers), Any(*s, kNumbers)});
+        return Give(s, {kNumbers}, {b_.Op(s->graph, "Mod", {x, ConstantNumber(*s, kModulus)})});
+      }
+      case 2:
+        return Give(s, {kFlags}, {b_.Op(s->graph, OneIn(2) ? "Less" : "Equal", {Any(*s, kNumbers), Any(*s, kNumbers)})});
+      case 3:
+        return Give(s, {kFlags},
+                    {OneIn(2) ? b_.Op(s->graph, "Not", {Any(*s, kFlags)}) : b_.Op(s->graph, "And", {Any(*s, kFlags), Any(*s, kFlags)})});
+      case 4: {
+        constexpr const char* kOps[] = {"Tanh", "Neg", "Sigmoid", "Relu"};
+        return Give(s, {kVectors}, {b_.Op(s->graph, kOps[Below(4)], {Any(*s, kVectors)})});
+      }
+      case 5: {
+        constexpr const char* kOps[] = {"Add", "Mul", "Max"};
+        const ValueId x = b_.Op(s->graph, kOps[Below(3)], {Any(*s, kVectors), Any(*s, OneIn(2) ? kVectors : kElements)});
+        return Give(s, {kVectors}, {b_.Op(s->graph, "Tanh", {x})});
+      }
+      case 6:
+        return Give(s, {kElements}, {b_.Op(s->graph, "ReduceMax", {Any(*s, kVectors)}, {{"keepdims", int64_t{0}}})});
+      case 7:
+        return State(s);
+      default:
+        return Give(s, {kVectors}, {b_.Op(s->graph, "RandomUniform", {}, {{"shape", std::vector<int64_t>{4}}})});
+    }
+  }
+
+  void State(Scope* s) {
+    const auto slot = static_cast<int64_t>(Below(2));
+    if (OneIn(2)) {
+      b_.Control(s->graph, "msrt", "StateWrite", {Any(*s, kNumbers)}, {{"slot", slot}}, {});
+      return;
+    }
+    const AttrList attrs = {{"slot", slot}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+    Give(s, {kNumbers}, b_.Control(s->graph, "msrt", "StateRead", {}, attrs, {kNumber}));
+  }
+
+  void If(Scope* s) {
+    const std::vector<Kind> takes = SomeKinds(0, 4), gives = SomeKinds(1, 3);
+    const uint32_t yes = Filled(takes, gives, s->depth + 1), no = OneIn(6) ? yes : Filled(takes, gives, s->depth + 1);
+    std::vector<ValueId> inputs = AnyOf(*s, takes);
+    inputs.insert(inputs.begin(), Any(*s, kFlags));
+    Give(s, gives, b_.Control(s->graph, "", "If", inputs, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, TypesOf(gives)));
+  }
+
+  void Switch(Scope* s) {
+    const std::vector<Kind> takes = SomeKinds(0, 4), gives = SomeKinds(1, 3);
+    std::vector<GraphRef> branches(Below(3) + 1);
+    for (GraphRef& branch : branches) branch.index = Filled(takes, gives, s->depth + 1);
+    std::vector<ValueId> inputs = AnyOf(*s, takes);
+    inputs.insert(inputs.begin(), SmallNumber(*s, static_cast<int64_t>(branches.size())));
+    Give(s, gives, b_.Control(s->graph, "msrt", "SwitchN", inputs, {{"branches", branches}}, TypesOf(gives)));
+  }
+
+  // What the body of a loop gives back for what it carries; often what it was given.
+  void Carry(const Scope& s, const std::vector<Kind>& carried, size_t first) {
+    for (size_t i = 0; i < carried.size(); ++i) {
+      const ValueId given = b_.module.graphs[s.graph].inputs[first + i];
+      b_.Output(s.graph, OneIn(3) ? given : Any(s, carried[i]));
+    }
+  }
+
+  static std::vector<Type> Stacked(const std::vector<Kind>& kinds, int64_t length) {
+    std::vector<Type> types = TypesOf(kinds);
+    for (Type& t : types) t.dims.insert(0, length);
+    return types;
+  }
+
+  void Loop(Scope* s) {
+    const std::vector<Kind> carried = SomeKinds(0, 4), captured = SomeKinds(0, 3), scanned = SomeKinds(0, 2);
+    const uint32_t g = NewGraph();
+    std::vector<Kind> takes = {kNumbers, kFlags};
+    takes.insert(takes.end(), carried.begin(), carried.end());
+    takes.insert(takes.end(), captured.begin(), captured.end());
+    Scope body = Enter(g, takes, s->depth + 1);
+    for (size_t i = Below(4) + 1; i-- > 0;) Step(&body);
+    b_.Output(g, OneIn(2) ? b_.module.graphs[g].inputs[1] : Any(body, kFlags));
+    Carry(body, carried, 2);
+    for (Kind kind : scanned) b_.Output(g, Any(body, kind));
+    std::vector<ValueId> inputs = {SmallNumber(*s, 5), OneIn(2) ? kNoValue : Any(*s, kFlags)};
+    for (const auto& kinds : {carried, captured}) {
+      const std::vector<ValueId> values = AnyOf(*s, kinds);
+      inputs.insert(inputs.end(), values.begin(), values.end());
+    }
+    std::vector<Type> results = TypesOf(carried);
+    for (Type& t : Stacked(scanned, kUnknownDim)) results.push_back(t);
+    const std::vector<ValueId> values =
+        b_.Control(s->graph, "", "Loop", inputs, {{"body", GraphRef{g}}, {"carried", static_cast<int64_t>(carried.size())}}, results);
+    Give(s, carried, values);
+    Summarize(s, scanned, {values.begin() + static_cast<ptrdiff_t>(carried.size()), values.end()});
+  }
+
+  // Sums of what was scanned, so that something reads it. Sums of nothing are zero.
+  void Summarize(Scope* s, const std::vector<Kind>& scanned, const std::vector<ValueId>& values) {
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      if (scanned[i] == kFlags || OneIn(3)) continue;
+      const ValueId sum = b_.Op(s->graph, "ReduceSum", {values[i]}, {{"keepdims", int64_t{0}}, {"axes", std::vector<int64_t>{0}}});
+      s->values[scanned[i]].push_back(sum);
+    }
+  }
+
+  void Scan(Scope* s) {
+    const std::vector<Kind> carried = SomeKinds(0, 3), captured = SomeKinds(0, 3), scanned = SomeKinds(0, 2);
+    const size_t scans = Below(2) + 1;
+    const uint32_t g = NewGraph();
+    std::vector<Kind> takes = carried;
+    takes.insert(takes.end(), scans, kElements);
+    takes.insert(takes.end(), captured.begin(), captured.end());
+    Scope body = Enter(g, takes, s->depth + 1);
+    for (size_t i = Below(4) + 1; i-- > 0;) Step(&body);
+    Carry(body, carried, 0);
+    for (Kind kind : scanned) b_.Output(g, Any(body, kind));
+    std::vector<ValueId> inputs;
+    for (const auto& kinds : {carried, std::vector<Kind>(scans, kVectors), captured}) {
+      const std::vector<ValueId> values = AnyOf(*s, kinds);
+      inputs.insert(inputs.end(), values.begin(), values.end());
+    }
+    std::vector<Type> results = TypesOf(carried);
+    for (Type& t : Stacked(scanned, 4)) results.push_back(t);
+    AttrList attrs = {{"body", GraphRef{g}},
+                      {"carried", static_cast<int64_t>(carried.size())},
+                      {"num_scan_inputs", static_cast<int64_t>(scans)},
+                      {"scan_output_directions", std::vector<int64_t>(scanned.size(), static_cast<int64_t>(Below(2)))}};
+    const std::vector<ValueId> values = b_.Control(s->graph, "", "Scan", inputs, attrs, results);
+    Give(s, carried, values);
+    Summarize(s, scanned, {values.begin() + static_cast<ptrdiff_t>(carried.size()), values.end()});
+  }
+
+  // Counts its first value up to a small number.
+  void While(Scope* s) {
+    std::vector<Kind> carried = SomeKinds(0, 3);
+    carried.insert(carried.begin(), kNumbers);
+    const std::vector<Kind> captured = SomeKinds(0, 3);
+    std::vector<Kind> takes = carried;
+    takes.insert(takes.end(), captured.begin(), captured.end());
+    const uint32_t condition = NewGraph(), body = NewGraph();
+    Scope c = Enter(condition, takes, kDeepest);
+    for (size_t i = Below(3); i-- > 0;) Step(&c);
+    ValueId go_on = b_.Op(condition, "Less", {b_.module.graphs[condition].inputs[0], ConstantNumber(c, static_cast<int64_t>(Below(5)))});
+    if (OneIn(2)) go_on = b_.Op(condition, "And", {go_on, Any(c, kFlags)});
+    b_.Output(condition, go_on);
+    Scope inner = Enter(body, takes, s->depth + 1);
+    for (size_t i = Below(4) + 1; i-- > 0;) Step(&inner);
+    b_.Output(body, b_.Op(body, "Add", {b_.module.graphs[body].inputs[0], ConstantNumber(inner, 1)}));
+    Carry(inner, {carried.begin() + 1, carried.end()}, 1);
+    std::vector<ValueId> inputs = AnyOf(*s, takes);
+    inputs[0] = SmallNumber(*s, 4);
+    Give(s, carried,
+         b_.Control(s->graph, "msrt", "While", inputs,
+                    {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", static_cast<int64_t>(carried.size())}},
+                    TypesOf(carried)));
+  }
+
+  // A graph to call: a new one, or one that is called elsewhere too.
+  Callable SomeCallable(int depth) {
+    if (!callables_.empty() && OneIn(2)) return callables_[Below(callables_.size())];
+    Callable made{0, SomeKinds(1, 3), SomeKinds(1, 3)};
+    made.graph = Filled(made.takes, made.gives, depth + 1);
+    callables_.push_back(made);
+    return made;
+  }
+
+  void Call(Scope* s) {
+    const Callable callee = SomeCallable(s->depth);
+    Give(s, callee.gives,
+         b_.Control(s->graph, "msrt", "Call", AnyOf(*s, callee.takes), {{"graph", GraphRef{callee.graph}}}, TypesOf(callee.gives)));
+  }
+
+  ValueId Bound(const Scope& s, const Callable& callee, size_t captured) {
+    const std::vector<Kind> first(callee.takes.begin(), callee.takes.begin() + static_cast<ptrdiff_t>(captured));
+    return b_.Control(s.graph, "msrt", "Partial", AnyOf(s, first), {{"graph", GraphRef{callee.graph}}}, {FunctionOf(callee, captured)})[0];
+  }
+  static Type FunctionOf(const Callable& callee, size_t captured) {
+    return Type::Function(TypesOf({callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()}), TypesOf(callee.gives));
+  }
+  void CallFunction(Scope* s, ValueId function, const Callable& callee, size_t captured) {
+    std::vector<ValueId> inputs = AnyOf(*s, {callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()});
+    inputs.insert(inputs.begin(), function);
+    Give(s, callee.gives, b_.Control(s->graph, "msrt", "Call", inputs, {}, TypesOf(callee.gives)));
+  }
+
+  void CallBound(Scope* s) {
+    const Callable callee = SomeCallable(s->depth);
+    const size_t captured = Below(callee.takes.size() + 1);
+    CallFunction(s, Bound(*s, callee, captured), callee, captured);
+  }
+
+  // One of two functions, made in the branches or handed to them.
+  void CallPick(Scope* s) {
+    const Callable first{Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
+    const Callable second{Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
+    const Type function = FunctionOf(first, 1);
+    const bool handed = OneIn(2);
+    std::vector<ValueId> inputs = {Any(*s, kFlags)};
+    if (handed) inputs.insert(inputs.end(), {Bound(*s, first, 1), Bound(*s, second, 1)});
+    else inputs.push_back(Any(*s, kNumbers));
+    uint32_t branches[2];
+    for (size_t i = 0; i < 2; ++i) {
+      branches[i] = NewGraph();
+      if (handed) {
+        for (int k = 0; k < 2; ++k) b_.Input(branches[i], function);
+        b_.Output(branches[i], b_.module.graphs[branches[i]].inputs[i]);
+      } else {
+        const Scope inner = Enter(branches[i], {kNumbers}, s->depth + 1);
+        b_.Output(branches[i], Bound(inner, i == 0 ? first : second, 1));
+      }
+    }
+    const AttrList attrs = {{"then_branch", GraphRef{branches[0]}}, {"else_branch", GraphRef{branches[1]}}};
+    CallFunction(s, b_.Control(s->graph, "", "If", inputs, attrs, {function})[0], first, 1);
+  }
+
+  // header(i, values...) = i < n ? body : exit, and the body calls the header in the end, perhaps from two branches of its own.
+  void Recursion(Scope* s) {
+    std::vector<Kind> takes = SomeKinds(1, 3);
+    takes.insert(takes.begin(), kNumbers);
+    const std::vector<Kind> gives = SomeKinds(1, 2);
+    const uint32_t header = NewGraph(), body = NewGraph(), exit = Filled(takes, gives, s->depth + 1);
+    Scope h = Enter(header, takes, s->depth + 1);
+    for (size_t i = Below(3); i-- > 0;) SimpleStep(&h);
+    const ValueId count = b_.module.graphs[header].inputs[0];
+    const bool body_first = OneIn(2);
+    std::vector<ValueId> inputs = AnyOf(h, takes);
+    inputs[0] = count;
+    const ValueId limit = ConstantNumber(h, static_cast<int64_t>(Below(5)));
+    inputs.insert(inputs.begin(), body_first ? b_.Op(header, "Less", {count, limit}) : b_.Op(header, "GreaterOrEqual", {count, limit}));
+    for (ValueId v : b_.Control(header, "", "If", inputs,
+                                {{"then_branch", GraphRef{body_first ? body : exit}}, {"else_branch", GraphRef{body_first ? exit : body}}},
+                                TypesOf(gives))) {
+      b_.Output(header, v);
+    }
+    if (OneIn(2)) {
+      CallAgain(body, header, takes, gives, s->depth + 1);
+    } else {
+      const uint32_t yes = NewGraph(), no = NewGraph();
+      Scope inner = Enter(body, takes, s->depth + 1);
+      SimpleStep(&inner);
+      std::vector<ValueId> handed = b_.module.graphs[body].inputs;
+      handed.insert(handed.begin(), Any(inner, kFlags));
+      for (ValueId v :
+           b_.Control(body, "", "If", handed, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, TypesOf(gives))) {
+        b_.Output(body, v);
+      }
+      for (uint32_t g : {yes, no}) CallAgain(g, header, takes, gives, s->depth + 1);
+    }
+    std::vector<ValueId> begin = AnyOf(*s, takes);
+    begin[0] = SmallNumber(*s, 4);
+    Give(s, gives, b_.Control(s->graph, "msrt", "Call", begin, {{"graph", GraphRef{header}}}, TypesOf(gives)));
+  }
+  void CallAgain(uint32_t g, uint32_t header, const std::vector<Kind>& takes, const std::vector<Kind>& gives, int depth) {
+    Scope s = Enter(g, takes, depth);
+    for (size_t i = Below(4); i-- > 0;) Step(&s);
+    std::vector<ValueId> next = AnyOf(s, takes);
+    next[0] = b_.Op(g, "Add", {b_.module.graphs[g].inputs[0], ConstantNumber(s, 1)});
+    for (ValueId v : b_.Control(g, "msrt", "Call", next, {{"graph", GraphRef{header}}}, TypesOf(gives))) b_.Output(g, v);
+  }
+
+  std::mt19937_64 random_;
+  ModuleBuilder b_{1};
+  std::vector<Callable> callables_;
+};
+
+}  // namespace
+
+RandomFlow MakeRandomFlow(uint64_t seed) { return Grower(seed).Grow(); }
+
+}  // namespace msrt::testing
