@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/watched_io.h"
 #include "core/graph/constants.h"
+#include "core/model/load.h"
 #include "core/model/write.h"
 #include "core/passes/pass.h"
 #include "delegates/builtin.h"
@@ -21,11 +22,16 @@
 #include "tools/msconvert/onnx/importer.h"
 #include "tools/msconvert/verify.h"
 #endif
+#if defined(MSRT_HAVE_MINDIR)
+#include "tools/msconvert/mindir/export.h"
+#endif
 
 namespace msrt {
 namespace {
 
-constexpr std::string_view kZoo = "zoo:";
+constexpr std::string_view kZoo = "zoo:", kMsrt = ".msrt", kMindIr = ".mindir";
+// Of the ops that passes make, MindSpore has none: what it is given stays in ops that others know.
+constexpr std::string_view kNotForMindIr[] = {"recognize_attention", "fuse_epilogue"};
 
 int Fail(const Status& status) {
   std::cerr << "msconvert: " << status.message() << "\n";
@@ -65,7 +71,8 @@ class Conversion {
     }
     MSRT_RETURN_IF_ERROR(Optimize());
     MSRT_RETURN_IF_ERROR(StoreSmall());
-    MSRT_RETURN_IF_ERROR(Write());
+    MSRT_ASSIGN_OR_RETURN(const ExitCode written, to_mindir() ? WriteMindIr() : Write());
+    if (written != kDone) return written;
     return Compare();
   }
 
@@ -83,6 +90,7 @@ class Conversion {
 
  private:
   bool from_zoo() const { return a_.input.starts_with(kZoo); }
+  bool to_mindir() const { return a_.output.ends_with(kMindIr); }
 
   void Say(const std::string& text) {
     progress_.Clear();
@@ -98,6 +106,8 @@ class Conversion {
     if (!a_.verify.empty() && !a_.states.empty()) {
       return InvalidArgument("--verify: with --state the model has other inputs and outputs than the original; verify it without");
     }
+    if (!a_.verify.empty() && to_mindir()) return InvalidArgument("--verify runs .msrt files; MindSpore runs a .mindir");
+    if (!a_.weights.empty() && to_mindir()) return InvalidArgument("--weights: MindIR has no weights that are stored small");
     if (!a_.verify.empty() && a_.check) return InvalidArgument("--verify runs what was written, and --check writes nothing");
     return OkStatus();
   }
@@ -116,6 +126,11 @@ class Conversion {
   Result<ExitCode> Read() {
     if (from_zoo()) {
       MSRT_ASSIGN_OR_RETURN(module_, zoo::Build(std::string_view(a_.input).substr(kZoo.size()), a_.zoo));
+      return kDone;
+    }
+    if (a_.input.ends_with(kMsrt)) {
+      if (!shapes_.empty()) return InvalidArgument("--shape is for models of other formats; a .msrt file says its shapes");
+      MSRT_ASSIGN_OR_RETURN(module_, LoadFile(DefaultIo(), a_.input));
       return kDone;
     }
 #if defined(MSRT_HAVE_ONNX)
@@ -145,7 +160,8 @@ class Conversion {
     if (a_.optimize != "default") return OkStatus();
     const PassContext context{.evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
     PassOptions options{.disabled = a_.disabled, .validate = true};
-    options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
+    if (to_mindir()) options.disabled.insert(options.disabled.end(), std::begin(kNotForMindIr), std::end(kNotForMindIr));
+    else options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
     progress_.At("optimising", 0);
     MSRT_ASSIGN_OR_RETURN(const std::vector<PassReport> reports, RunPasses(context, options, &module_));
     progress_.At("optimising", 1);
@@ -169,15 +185,38 @@ class Conversion {
     return Validate(&module_, ops());
   }
 
-  Status Write() {
+  Result<ExitCode> Write() {
     const std::unique_ptr<Io> watched = MakeWatchedIo(
         [this](uint64_t written, uint64_t total) { progress_.At("writing", static_cast<double>(written) / static_cast<double>(total)); });
     MSRT_RETURN_IF_ERROR(WriteModel(module_, a_.output, progress_.on() ? watched.get() : DefaultIo()));
+    SayWritten();
+    return kDone;
+  }
+
+  Result<ExitCode> WriteMindIr() {
+#if defined(MSRT_HAVE_MINDIR)
+    MSRT_ASSIGN_OR_RETURN(const auto refusals, mindir_export::WriteFile(module_, a_.output, DefaultIo()));
+    if (!refusals.empty()) {
+      progress_.Clear();
+      std::cerr << "msconvert: '" << a_.input << "' cannot be written as MindIR:\n";
+      for (const mindir_export::Refusal& r : refusals) {
+        std::cerr << "  " << r.op << " '" << r.node << "': " << r.reason << "\n";
+        report_["problems"].push_back({{"op", r.op}, {"nodes", {r.node}}, {"reason", r.reason}});
+      }
+      return kProblems;
+    }
+    SayWritten();
+    return kDone;
+#else
+    return Unsupported("'", a_.output, "': this build writes .msrt only; build it with protobuf (tools/setup)");
+#endif
+  }
+
+  void SayWritten() {
     char figures[96];
     std::snprintf(figures, sizeof figures, ": %zu nodes, %.1f MB of weights, %.0f ms\n", module_.main().nodes.size(),
                   static_cast<double>(ConstantBytes(module_)) * 1e-6, watch_.Millis());
     Say(a_.output + figures);
-    return OkStatus();
   }
 
   Result<ExitCode> Compare() {

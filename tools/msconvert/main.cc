@@ -1,4 +1,4 @@
-// msconvert: brings models into .msrt files.
+// msconvert: brings models into .msrt files, and out of them into MindSpore's.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
@@ -20,8 +20,10 @@ int Main(int argc, char** argv) {
   ConvertArguments a;
   CLI::App app("Brings models into .msrt files.", "msconvert");
   app.footer(Footer());
-  app.add_option("input", a.input, "an .onnx file, or zoo:NAME")->required();
-  auto* output = app.add_option("output", a.output, "the .msrt file to write");
+  app.add_option("input", a.input, "an .onnx or .msrt file, or zoo:NAME")->required();
+  auto* output = app.add_option("output", a.output,
+                                "the .msrt file to write, or a .mindir file for MindSpore (then passes that make ops of our own "
+                                "are left out)");
   app.add_flag("--check", a.check, "say all that stands in the way, with op, opset, nodes, reason and cure, and write nothing")
       ->excludes(output);
   app.add_option("--json", a.json, "write what is reported as JSON to this file; - is standard output");

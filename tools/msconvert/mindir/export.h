@@ -1,0 +1,26 @@
+// A module of ours as a MindIR file that MindSpore 2.10 loads and runs: ops as primitives, control flow as functions that call each other,
+// weights and state as parameters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/io.h"
+#include "core/graph/graph.h"
+
+namespace msrt::mindir_export {
+
+// A node that MindSpore cannot be given.
+struct Refusal {
+  std::string op, node, reason;
+};
+
+struct WriteOptions {
+  // Beyond so many bytes weights go into files beside the model, as MindSpore does it.
+  uint64_t most_bytes_inside = uint64_t{1} << 30;
+};
+
+// Writes `path` (and perhaps <path without extension>_variables/data_0) if nothing is refused. Requires a validated module.
+Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io, const WriteOptions& options = {});
+
+}  // namespace msrt::mindir_export

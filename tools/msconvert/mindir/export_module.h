@@ -1,0 +1,62 @@
+// A module as functions of a MindIR file. Graphs are written one after the other, each as a function of its own; what a graph captures is
+// handed to it, as it is here. Graphs that touch state also take the parameters that hold it and a token that orders what is done to them.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "tools/msconvert/mindir/export.h"
+#include "tools/msconvert/mindir/export_lower.h"
+
+namespace msrt::mindir_export {
+
+// What stands in for the values of a node that was refused, so that all the others are still looked at.
+inline constexpr const char* kRefused = "refused";
+
+class ModuleExport {
+ public:
+  ModuleExport(const Module& module, FileWriter* file) : module_(module), file_(*file) {}
+  std::vector<Refusal> Run();
+
+  const Module& module() const { return module_; }
+  FileWriter& file() { return file_; }
+  // The function that a graph becomes; it is written later.
+  Ref FunctionOf(uint32_t graph);
+  bool TouchesState(uint32_t graph) const { return touches_state_[graph]; }
+
+ private:
+  struct Pending {
+    uint32_t graph;
+    mindir::GraphProto* function;
+  };
+  void FindEffects();
+  void WriteMain();
+  void WriteGraph(const Graph& graph, FunctionWriter* out, bool is_main, bool with_state);
+  void Refuse(const Node& node, const Status& why);
+
+  const Module& module_;
+  FileWriter& file_;
+  std::map<uint32_t, Ref> functions_;
+  std::deque<Pending> pending_;
+  std::vector<bool> touches_state_;
+  std::vector<Ref> slots_;  // the parameters of state, as the main graph calls them
+  std::vector<Refusal> refusals_;
+};
+
+// The state of a module inside one function. Empty where a graph touches none.
+struct StateNames {
+  std::vector<Ref> slots;
+  Ref token;
+};
+
+// Control flow: writes what calls graphs. Errors say what MindSpore lacks.
+Status LowerControl(ModuleExport* module, GraphNames* names, StateNames* state, const Node& node);
+
+// A function of several results gives a tuple.
+Ref Bundle(FunctionWriter* out, const std::vector<Ref>& results);
+
+}  // namespace msrt::mindir_export

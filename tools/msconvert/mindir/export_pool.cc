@@ -1,0 +1,133 @@
+// Pools as primitives of MindSpore. Its pools pad in their own ways, so the padding is a node of its own here.
+#include <algorithm>
+#include <limits>
+
+#include "core/base/checked_math.h"
+#include "core/graph/constants.h"
+#include "ops/window.h"
+#include "tools/msconvert/mindir/export_lower.h"
+
+namespace msrt::mindir_export {
+namespace {
+
+// The windows of two axes, and the ends that the last window reads: what a window of ceil mode overhangs is padding too.
+struct PoolForm {
+  bool one_axis = false;
+  std::vector<WindowAxis> axes;
+
+  bool padded() const {
+    for (const WindowAxis& a : axes) {
+      if (a.pad_begin != 0 || End(a) > 0) return true;
+    }
+    return false;
+  }
+  static int64_t End(const WindowAxis& a) { return a.stride * (a.out - 1) + a.span() - a.in - a.pad_begin; }
+  Ints Kernel() const { return List(&WindowAxis::kernel); }
+  Ints Strides() const { return List(&WindowAxis::stride); }
+  // In the order of PadV3: the last axis first. A negative end crops what no window reads.
+  Ints Pads() const {
+    Ints pads;
+    for (size_t i = axes.size(); i-- > 0;) pads.insert(pads.end(), {axes[i].pad_begin, End(axes[i])});
+    return pads;
+  }
+
+ private:
+  Ints List(int64_t WindowAxis::*member) const {
+    Ints values;
+    for (const WindowAxis& a : axes) values.push_back(a.*member);
+    return values;
+  }
+};
+
+Result<PoolForm> FormOf(NodeLowering& n) {
+  MSRT_RETURN_IF_ERROR(n.NeedRank());
+  if (n.dims(0).rank() == 5) return Unsupported("pools over three axes are not exported");
+  MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(n.op(), n.dims(0), n.op().Ints("kernel_shape"), n.op().Int("ceil_mode") != 0));
+  PoolForm form;
+  form.one_axis = windows.rank == 1;
+  if (form.one_axis) form.axes.emplace_back();
+  for (int i = 0; i < windows.rank; ++i) {
+    const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
+    if (!IsKnown(axis.in)) return Unsupported("dim ", i + 2, " of the input is not known before the run");
+    if (axis.dilation != 1) return Unsupported("attribute 'dilations': MindSpore's pools have none");
+    form.axes.push_back(axis);
+  }
+  return form;
+}
+
+Ints Prefixed(Ints values) {
+  values.insert(values.begin(), {1, 1});
+  return values;
+}
+
+Ref Padded(NodeLowering& n, const PoolForm& form, const Ref& x, double value) {
+  if (!form.padded()) return x;
+  return n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {x, form.Pads(), n.Number(value)});
+}
+
+Status LowerMaxPool(NodeLowering& n) {
+  if (n.Wants(1)) return Unsupported("the second output (indices) is not exported");
+  if (!IsFloat(n.dtype())) return Unsupported("MindSpore's MaxPool has no element type ", n.dtype());
+  MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
+  Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
+  x = Padded(n, form, x, -std::numeric_limits<double>::infinity());
+  x = n.Prim("MaxPool",
+             {{"pad_mode", "VALID"}, {"kernel_size", Prefixed(form.Kernel())}, {"format", "NCHW"}, {"strides", Prefixed(form.Strides())}},
+             {x});
+  n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
+  return OkStatus();
+}
+
+// How many times too large MindSpore's divisor is, for each place of the result: it counts the padding too.
+Result<ConstTensor> Corrections(const PoolForm& form, bool count_padding) {
+  const WindowAxis &rows = form.axes[0], &columns = form.axes[1];
+  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, {1, 1, rows.out, columns.out}));
+  float* factors = reinterpret_cast<float*>(made.bytes.data());
+  const auto counted = [&](const WindowAxis& a, int64_t y) {
+    const Interval taps = count_padding ? a.Taps(y, -a.pad_begin, a.in + a.pad_end) : a.TapsInside(y);
+    return static_cast<double>(taps.end - taps.begin);
+  };
+  for (int64_t y = 0; y < rows.out; ++y) {
+    for (int64_t x = 0; x < columns.out; ++x) {
+      *factors++ = static_cast<float>(static_cast<double>(rows.kernel * columns.kernel) / (counted(rows, y) * counted(columns, x)));
+    }
+  }
+  return made.tensor;
+}
+
+Status LowerAveragePool(NodeLowering& n) {
+  if (n.dtype() != DType::kF32) return Unsupported("MindSpore's AvgPool has no element type ", n.dtype(), " on the CPU");
+  MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
+  Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
+  constexpr int kValid = 2, kNchw = 0;  // MindSpore's numbers
+  x = n.Op("AvgPool", {Padded(n, form, x, 0), form.Kernel(), form.Strides(), kValid, kNchw});
+  if (form.padded()) {
+    MSRT_ASSIGN_OR_RETURN(const ConstTensor factors, Corrections(form, n.op().Int("count_include_pad") != 0));
+    const auto f = factors.As<float>();
+    if (std::any_of(f.begin(), f.end(), [](float factor) { return factor != 1; })) x = n.Op("Mul", {x, n.out().Constant(factors)});
+  }
+  n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
+  return OkStatus();
+}
+
+Status LowerGlobal(NodeLowering& n) {
+  MSRT_RETURN_IF_ERROR(n.NeedRank());
+  Ints axes;
+  for (int i = 2; i < n.dims(0).rank(); ++i) axes.push_back(i);
+  // No axes would mean all of them.
+  n.Give(axes.empty() ? n.In(0) : n.Op(n.primitive(), {n.In(0), axes, true}));
+  return OkStatus();
+}
+
+constexpr Lowerer kRows[] = {
+    {"MaxPool", LowerMaxPool},
+    {"AveragePool", LowerAveragePool},
+    {"GlobalAveragePool", LowerGlobal, "ReduceMean"},
+    {"GlobalMaxPool", LowerGlobal, "ReduceMax"},
+};
+
+}  // namespace
+
+std::span<const Lowerer> PoolLowerers() { return kRows; }
+
+}  // namespace msrt::mindir_export

@@ -1,0 +1,130 @@
+// A MindIR file while it is written: functions of nodes, the primitives they refer to, weights. Knows MindSpore's encoding and nothing of
+// our ops; export_lower.h stands on it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/graph/tensor.h"
+#include "mindir.pb.h"
+
+namespace msrt::mindir_export {
+
+// How a value is called in the file: a node, a parameter, a constant or a function.
+struct Ref {
+  std::string name;
+};
+
+using Ints = std::vector<int64_t>;
+
+// What a primitive is given: a value, or something that is constant by nature.
+class Arg {
+ public:
+  struct None {};
+  Arg(Ref value) : value_(std::move(value)) {}              // NOLINT: implicit, so that calls read like the op
+  Arg(int value) : value_(int64_t{value}) {}                // NOLINT
+  Arg(int64_t value) : value_(value) {}                     // NOLINT
+  Arg(bool value) : value_(value) {}                        // NOLINT
+  Arg(double value) : value_(static_cast<float>(value)) {}  // NOLINT
+  Arg(Ints values) : value_(std::move(values)) {}           // NOLINT
+  Arg(const char* text) : value_(std::string(text)) {}      // NOLINT
+  Arg(None none) : value_(none) {}                          // NOLINT
+  const Ref* ref() const { return std::get_if<Ref>(&value_); }
+  void EncodeTo(mindir::AttributeProto* attribute) const;  // requires that it is no Ref
+
+ private:
+  std::variant<Ref, int64_t, bool, float, Ints, std::string, None> value_;
+};
+using Args = std::vector<Arg>;
+using PrimAttrs = std::vector<std::pair<std::string_view, Arg>>;
+
+// MindSpore's number of an element type, as Cast and others are given it; 0: it has none.
+int64_t TypeIdOf(DType dtype);
+// What a file says about a tensor of that type; UNDEFINED: MindIR has none.
+mindir::TensorProto::DataType DataTypeOf(DType dtype);
+
+class FileWriter;
+
+// One function. Nodes are appended in an order in which they can run.
+class FunctionWriter {
+ public:
+  FunctionWriter(FileWriter* file, mindir::GraphProto* graph) : file_(*file), graph_(*graph) {}
+  FunctionWriter(const FunctionWriter&) = delete;
+  FunctionWriter& operator=(const FunctionWriter&) = delete;
+
+  const std::string& name() const { return graph_.name(); }
+  Ref self() const { return {graph_.name()}; }
+
+  Ref Input(std::string_view input_name, const Type& type);
+  Ref MonadInput();
+  void Return(Ref value, std::span<const Type> types);
+
+  // The nodes that follow belong to this node of ours; their names say so.
+  void SetScope(std::string_view scope) { scope_ = scope; }
+
+  // A primitive whose former attributes are arguments, in the order of MindSpore's definition of the op.
+  Ref Op(std::string_view primitive, const Args& args);
+  // A primitive with attributes.
+  Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args);
+  // Calls a function, or what a node gives.
+  Ref Call(const Ref& callee, const Args& args);
+  // Writes a parameter, after what the token stands for.
+  Ref Assign(const Ref& parameter, const Ref& value, const Ref& token);
+  Ref Tuple(std::vector<Ref> elements);
+  Ref Item(const Ref& tuple, size_t index);
+
+  Ref Constant(const ConstTensor& tensor);
+  Ref Monad();
+  // Says what a node of this function gives. Nothing happens for other values.
+  void Describe(const Ref& value, std::span<const Type> types);
+
+ private:
+  Ref AddNode(std::string_view what, std::string op_type, const Args& args);
+  Ref ConstantOf(const mindir::AttributeProto& value);
+
+  FileWriter& file_;
+  mindir::GraphProto& graph_;
+  std::string scope_;
+  std::map<std::string, std::string> constants_;  // encoded value -> name
+  std::map<std::string, mindir::NodeProto*> nodes_;
+};
+
+// Weights stand outside the message until it is clear whether they fit into it.
+struct Weight {
+  mindir::TensorProto* parameter;
+  ConstTensor tensor;
+};
+
+class FileWriter {
+ public:
+  FileWriter();
+
+  mindir::GraphProto* main() { return model_.mutable_graph(); }
+  // The name is made unique. Colons end it, so it has none.
+  mindir::GraphProto* AddFunction(std::string_view name);
+  void NameMain(std::string_view name);
+  // A parameter of the main graph.
+  Ref AddWeight(std::string_view name, const ConstTensor& tensor);
+
+  std::string PrimitiveFor(std::string_view op_type, const PrimAttrs& attrs, bool function);
+  uint64_t NextId() { return ++last_id_; }
+
+  mindir::ModelProto& model() { return model_; }
+  const std::vector<Weight>& weights() const { return weights_; }
+
+ private:
+  std::string Unique(std::string name);
+
+  mindir::ModelProto model_;
+  uint64_t last_id_ = 0;
+  std::map<std::string, std::string> primitives_;  // encoded -> name
+  std::map<std::string, int> names_;
+  std::vector<Weight> weights_;
+};
+
+}  // namespace msrt::mindir_export
