@@ -2,7 +2,7 @@
 import ast
 import struct
 
-FLOAT, INT8, INT64, STRING = 1, 3, 7, 8
+FLOAT, INT8, INT64, STRING, BOOL = 1, 3, 7, 8, 9
 
 
 def varint(n):
@@ -26,7 +26,7 @@ def fields(number, values):
 
 
 def tensor(name, dims, values, kind=FLOAT):
-    code = {FLOAT: "f", INT8: "b", INT64: "q"}[kind]
+    code = {FLOAT: "f", INT8: "b", INT64: "q", BOOL: "?"}[kind]
     return fields(1, dims) + field(2, kind) + field(8, name) + field(9, struct.pack(f"<{len(values)}{code}", *values))
 
 
@@ -39,7 +39,11 @@ def value(name, dims, kind=FLOAT):
 
 
 def attribute(name, given):
-    """A number, a text, or bytes: a graph."""
+    """A number, a text, bytes (a graph), or a list of integers."""
+    if isinstance(given, float):
+        return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", given) + field(20, 1)
+    if isinstance(given, list):
+        return field(1, name) + fields(8, given) + field(20, 7)
     number, kind = {int: (3, 2), str: (4, 3), bytes: (6, 5)}[type(given)]
     return field(1, name) + field(number, given) + field(20, kind)
 

@@ -14,8 +14,8 @@ struct Variable {
   Type type;
 };
 
-const Type kCountType = Type::Tensor(DType::kI64, {});
-const Type kTruthType = Type::Tensor(DType::kBool, {});
+Type CountType() { return Type::Tensor(DType::kI64, {}); }
+Type TruthType() { return Type::Tensor(DType::kBool, {}); }
 
 Ref AsScalar(FunctionWriter& out, const Ref& x, const Type& type) {
   return type.rank_known && type.rank() == 0 ? x : out.Op("Reshape", {x, Ints{}});
@@ -202,35 +202,42 @@ class ControlLowering {
     return Finish(out_.Call(header.out.self(), first));
   }
 
-  void AddCarried() {
+  // MindSpore finds the types of a loop by going round until nothing changes, and a shape that grows changes every time. So a dim that the
+  // loop may change is one whose extent MindSpore cannot know from the beginning.
+  Status AddCarried() {
     carried_at_ = variables_.size();
     for (size_t i = 0; i < shape_.carried; ++i) {
-      // The joined type: what the loop gives.
-      const ValueId v = node_.outputs[i];
-      const Type& type = v == kNoValue ? TypeOf(shape_.leading + i) : names_.graph().value(v).type;
-      Add(StrCat("carried", i), type, In(shape_.leading + i));
-    }
-  }
-  void AddFrom(size_t input, std::string_view name) {
-    for (size_t i = input; i < node_.inputs.size(); ++i) Add(StrCat(name, i - input), TypeOf(i), In(i));
-  }
-  // MindSpore finds the types of a loop by going round until nothing changes; what changes every time it goes round for ever.
-  Status CheckCarried() const {
-    for (size_t i = 0; i < shape_.carried; ++i) {
-      const Type& begin = TypeOf(shape_.leading + i);
       const ValueId v = node_.outputs[i];
       if (v == kNoValue) return Unsupported("output ", i, " is left out");
-      const Type& end = names_.graph().value(v).type;
-      if (begin.is_tensor() && begin.concrete() && !end.concrete()) {
-        return Unsupported("carried value ", i, " begins as ", begin, " and changes its shape: MindSpore cannot type such a loop");
+      const Type &begin = TypeOf(shape_.leading + i), &end = names_.graph().value(v).type;
+      Ref first = In(shape_.leading + i);
+      for (int d = 0; begin.is_tensor() && begin.rank_known && end.rank_known && d < std::min(begin.rank(), end.rank()); ++d) {
+        if (begin.dims[d] != end.dims[d]) first = Opened(first, begin, d);
       }
+      Add(StrCat("carried", i), end, first);
     }
     return OkStatus();
   }
 
+  // The indices of the elements of `flags` that are not zero: how many there are, MindSpore learns at run time.
+  Ref IndicesOf(const Ref& flags) { return out_.Op("Reshape", {out_.Op("NonZero", {flags}), Ints{-1}}); }
+  Ref Flags(const Arg& shape, double value) { return out_.Prim("FillV2", {}, {shape, out_.Constant(NumberTensor(DType::kF32, value))}); }
+
+  // The same tensor with an extent that is not known before the run.
+  Ref Opened(const Ref& x, const Type& type, int axis) {
+    Arg extent = Ints{type.dims[axis]};
+    if (!IsKnown(type.dims[axis])) {
+      const Ref shape = out_.Op("TensorShape", {x});
+      extent = out_.Prim("TensorToTuple", {}, {out_.Op("StridedSlice", {shape, Ints{axis}, Ints{axis + 1}, Ints{1}, 0, 0, 0, 0, 0})});
+    }
+    return out_.Op("Gather", {x, IndicesOf(Flags(extent, 1)), axis, 0});
+  }
+
+  void AddFrom(size_t input, std::string_view name) {
+    for (size_t i = input; i < node_.inputs.size(); ++i) Add(StrCat(name, i - input), TypeOf(i), In(i));
+  }
   Status While() {
-    MSRT_RETURN_IF_ERROR(CheckCarried());
-    AddCarried();
+    MSRT_RETURN_IF_ERROR(AddCarried());
     AddFrom(shape_.captured_from(), "captured");
     const auto condition = [&](Part& p) {
       const Graph& g = graph(0);
@@ -247,27 +254,36 @@ class ControlLowering {
 
   // ---- what loops collect -----------------------------------------------------------------------------------------------------
 
-  // Slices are collected in a tensor that has room for all of them from the beginning: its shape never changes.
+  // Slices are collected in a tensor that has room for all of them from the beginning, or, where nobody knows how many there will be, in
+  // one that grows.
   struct Stack {
     size_t variable = 0, output = 0;  // output of the node
     int64_t axis = 0;
-    bool reversed = false;
+    bool reversed = false, grows = false;
   };
 
   Status AddStack(size_t g, size_t result, size_t output, int64_t length, int64_t axis, bool reversed) {
     const Type& slice = graph(g).value(graph(g).outputs[result]).type;
     if (!slice.concrete()) return Unsupported("the shape of what it collects for output ", output, " is not known before the run");
-    if (length <= 0) return Unsupported("how often it runs at most is not known before the run, and output ", output, " collects from it");
     Type whole = slice;
     if (whole.rank() == kMaxRank) return Unsupported("output ", output, " would have too many dims");
-    whole.dims.insert(0, length);
-    const Ref room = out_.Prim("FillV2", {}, {Ints(whole.dims.begin(), whole.dims.end()), out_.Constant(NumberTensor(slice.dtype, 0))});
-    stacks_.push_back({Add(StrCat("collected", output), whole, room), output, FromFront(axis, whole.rank()), reversed});
+    const bool grows = length <= 0;
+    whole.dims.insert(0, grows ? 1 : length);
+    Ref room = out_.Prim("FillV2", {}, {Ints(whole.dims.begin(), whole.dims.end()), out_.Constant(NumberTensor(slice.dtype, 0))});
+    if (grows) {
+      room = out_.Op("Gather", {room, IndicesOf(Flags(Ints{1}, 0)), 0, 0});
+      whole.dims[0] = kUnknownDim;
+    }
+    stacks_.push_back({Add(StrCat("collected", output), whole, room), output, FromFront(axis, whole.rank()), reversed, grows});
     return OkStatus();
   }
 
   static Ref Placed(Part& p, const Ref& stack, const Ref& at, const Ref& slice) {
     return p.out.Prim("TensorScatterUpdate", {}, {stack, p.out.Op("Reshape", {at, Ints{1, 1}}), p.out.Op("ExpandDims", {slice, 0})});
+  }
+
+  static Ref Appended(Part& p, const Ref& stack, const Ref& slice) {
+    return p.out.Op("Concat", {p.out.Tuple({stack, p.out.Op("ExpandDims", {slice, 0})}), 0});
   }
 
   // The axis along which slices are stacked comes first while they are collected.
@@ -309,15 +325,14 @@ class ControlLowering {
   }
 
   Status Loop() {
-    MSRT_RETURN_IF_ERROR(CheckCarried());
     const ConstTensor* trips = ConstantIn(0);
     const int64_t length = trips != nullptr ? trips->As<int64_t>()[0] : -1;
     const bool to_the_end = RunsToTheEnd();
-    const size_t i = Add("iteration", kCountType, Count(out_, 0));
+    const size_t i = Add("iteration", CountType(), Count(out_, 0));
     const size_t truth =
-        Add("condition", kTruthType, Given(1) ? AsScalar(out_, In(1), TypeOf(1)) : out_.Constant(NumberTensor(DType::kBool, 1)));
-    const size_t most = Given(0) ? Add("trip_count", kCountType, AsScalar(out_, In(0), TypeOf(0))) : SIZE_MAX;
-    AddCarried();
+        Add("condition", TruthType(), Given(1) ? AsScalar(out_, In(1), TypeOf(1)) : out_.Constant(NumberTensor(DType::kBool, 1)));
+    const size_t most = Given(0) ? Add("trip_count", CountType(), AsScalar(out_, In(0), TypeOf(0))) : SIZE_MAX;
+    MSRT_RETURN_IF_ERROR(AddCarried());
     for (size_t r = 1 + shape_.carried; r < graph(0).outputs.size(); ++r) {
       MSRT_RETURN_IF_ERROR(AddStack(0, r, r - 1, length, 0, false));
     }
@@ -339,7 +354,10 @@ class ControlLowering {
       values[i] = p.out.Op("Add", {p.args[i], Count(p.out, 1)});
       values[truth] = AsScalar(p.out, given[0], graph(0).value(graph(0).outputs[0]).type);
       for (size_t c = 0; c < shape_.carried; ++c) values[carried_at_ + c] = given[1 + c];
-      for (const Stack& s : stacks_) values[s.variable] = Placed(p, p.args[s.variable], p.args[i], given[1 + s.output]);
+      for (const Stack& s : stacks_) {
+        const Ref &stack = p.args[s.variable], &slice = given[1 + s.output];
+        values[s.variable] = s.grows ? Appended(p, stack, slice) : Placed(p, stack, p.args[i], slice);
+      }
       return values;
     };
     const auto results = [&](Part& p) {
@@ -347,7 +365,7 @@ class ControlLowering {
                               p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
       for (const Stack& s : stacks_) {
         const Ref& whole = p.args[s.variable];
-        values.push_back(to_the_end ? whole : Taken(p, whole, variables_[s.variable].type.rank(), p.args[i]));
+        values.push_back(to_the_end || s.grows ? whole : Taken(p, whole, variables_[s.variable].type.rank(), p.args[i]));
       }
       return values;
     };
@@ -364,13 +382,12 @@ class ControlLowering {
   }
 
   Status Scan() {
-    MSRT_RETURN_IF_ERROR(CheckCarried());
     const Type& scanned = TypeOf(shape_.carried);
     if (!scanned.rank_known) return Unsupported("the rank of what it scans is not known before the run");
     const int64_t length = scanned.dims[static_cast<int>(FromFront(ListAttr("scan_input_axes", 0), scanned.rank()))];
     if (!IsKnown(length)) return Unsupported("how much it scans is not known before the run");
-    const size_t i = Add("iteration", kCountType, Count(out_, 0));
-    AddCarried();
+    const size_t i = Add("iteration", CountType(), Count(out_, 0));
+    MSRT_RETURN_IF_ERROR(AddCarried());
     for (size_t r = shape_.carried; r < graph(0).outputs.size(); ++r) {
       const size_t k = r - shape_.carried;
       MSRT_RETURN_IF_ERROR(AddStack(0, r, r, length, ListAttr("scan_output_axes", k), ListAttr("scan_output_directions", k) != 0));
