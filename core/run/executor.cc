@@ -278,13 +278,41 @@ Status Executor::NextLink(Frame* frame) {
   const Program& program = frame->program();
   const Step& ended = program.steps[frame->link().binding->end_step];
   if (frame->links.size() == frame->depth + 1) frame->links.emplace_back();
-  if (ended.kind == StepKind::kControl) return LinkAfterControl(frame, ended);
-  auto next = Continue(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
-                       [&](BufferId b, void* to, size_t bytes) { return Read(frame, b, to, bytes); });
-  if (!next.ok()) return std::move(next).status();
-  MSRT_RETURN_IF_ERROR(SetOwnBinding(&frame->links[frame->depth + 1], *std::move(next)));
+  MSRT_RETURN_IF_ERROR(ended.kind == StepKind::kControl ? LinkAfterControl(frame, ended) : LinkAfterData(frame));
   ++frame->depth;
   return OkStatus();
+}
+
+Status Executor::LinkAfterData(Frame* frame) {
+  constexpr size_t kMostKept = 4096;
+  FrameLink& next = frame->links[frame->depth + 1];
+  MSRT_ASSIGN_OR_RETURN(const bool same, ReadsTheSame(frame, next));
+  if (same) return OkStatus();
+  next.binding.reset();
+  next.reads.clear();
+  size_t kept = 0;
+  auto binding = Continue(frame->program(), *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
+                          [&](BufferId b, void* to, size_t bytes) {
+                            MSRT_RETURN_IF_ERROR(Read(frame, b, to, bytes));
+                            kept += bytes;
+                            const auto* data = static_cast<const std::byte*>(to);
+                            if (kept <= kMostKept) next.reads.push_back({b, {data, data + bytes}});
+                            return OkStatus();
+                          });
+  if (kept > kMostKept) next.reads.clear();
+  if (!binding.ok()) return std::move(binding).status();
+  return SetOwnBinding(&next, *std::move(binding));
+}
+
+// Whether the data that told the sizes of `next` is what it was.
+Result<bool> Executor::ReadsTheSame(Frame* frame, const FrameLink& next) {
+  if (next.binding == nullptr || next.binding->previous != frame->link().binding || next.reads.empty()) return false;
+  for (const DataRead& read : next.reads) {
+    read_.resize(read.bytes.size());
+    MSRT_RETURN_IF_ERROR(Read(frame, read.buffer, read_.data(), read_.size()));
+    if (read_ != read.bytes) return false;
+  }
+  return true;
 }
 
 Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
@@ -309,7 +337,6 @@ Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
     if (!binding.ok()) return std::move(binding).status();
     MSRT_RETURN_IF_ERROR(SetOwnBinding(&next, *std::move(binding)));
   }
-  ++frame->depth;
   return OkStatus();
 }
 

@@ -61,6 +61,8 @@ class Executor {
   void Refresh(Frame* frame);
   Status RunLink(Frame* frame);
   Status NextLink(Frame* frame);
+  Status LinkAfterData(Frame* frame);
+  Result<bool> ReadsTheSame(Frame* frame, const FrameLink& next);
   Status LinkAfterControl(Frame* frame, const Step& control);
   Status SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding);
   Status PlaceOutputs(Frame* frame, const Binding& binding);
@@ -121,6 +123,7 @@ class Executor {
   std::shared_ptr<const EntryProgram> binding_placed_;
   std::shared_ptr<const Binding> binding_;
   std::vector<void*> pointers_;      // of the step in progress
+  std::vector<std::byte> read_;      // of data that tells sizes
   std::vector<RunValue> arguments_;  // of the call that is being made
   std::vector<ResultCell*> targets_;
   std::vector<StepTime> profile_;

@@ -11,13 +11,19 @@
 
 namespace msrt {
 
-// The part of a frame's steps that one binding covers, with its memory. Results and states are the types that a binding after a control
-// step was made for: while they stay the same, so does the binding.
+// Data that told sizes.
+struct DataRead {
+  BufferId buffer;
+  std::vector<std::byte> bytes;
+};
+
+// The part of a frame's steps that one binding covers, with its memory. While what it was made for stays the same, so does the binding.
 struct FrameLink {
   std::shared_ptr<const Binding> binding;
   Block arena;
-  std::vector<Type> results, states;
-  size_t own_bytes = 0;  // of a binding that no other frame shares
+  std::vector<Type> results, states;  // after a control step
+  std::vector<DataRead> reads;        // after a size in data; none if that was too much to be kept
+  size_t own_bytes = 0;               // of a binding that no other frame shares
 };
 
 // A value that a loop hands from one iteration to the next. The body reads `now` while it writes the other cell.
