@@ -122,8 +122,10 @@ struct Variant {
   std::unique_ptr<FallbackRun> fallback;  // set where the library has nothing
 };
 
-bool AnyEmpty(std::span<const Type* const> types) {
-  return std::any_of(types.begin(), types.end(), [](const Type* t) { return t != nullptr && t->elements() == 0; });
+bool IsEmpty(const Type* t) { return t != nullptr && t->elements() == 0; }
+bool AnyEmpty(std::span<const Type* const> types) { return std::any_of(types.begin(), types.end(), IsEmpty); }
+bool NothingToDo(std::span<const Type* const> outputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [](const Type* t) { return t == nullptr || IsEmpty(t); });
 }
 
 class Bound final : public BoundKernel {
@@ -135,7 +137,7 @@ class Bound final : public BoundKernel {
   Status Prepare() override { return Ready(recipe_->residual_input() >= 0).status; }
 
   Status Run(const RunArgs& args) override {
-    if (AnyEmpty(types_.outputs())) return OkStatus();
+    if (NothingToDo(types_.outputs())) return OkStatus();
     const int residual = recipe_->residual_input();
     const Variant& v = Ready(residual >= 0 && args.inputs[static_cast<size_t>(residual)].data == args.outputs[0].data);
     if (!v.status.ok()) return v.status;
@@ -169,10 +171,11 @@ class Bound final : public BoundKernel {
   }
 
   Status Build(bool shared_residual, Variant* v) const {
-    if (AnyEmpty(types_.outputs())) return OkStatus();
+    if (NothingToDo(types_.outputs())) return OkStatus();
     const OpView op = View();
     try {
-      Status status = AnyEmpty(types_.inputs()) ? Unsupported("empty input") : BuildPlan(op, shared_residual, &v->plan);
+      Status status =
+          AnyEmpty(types_.inputs()) || AnyEmpty(types_.outputs()) ? Unsupported("empty input") : BuildPlan(op, shared_residual, &v->plan);
       if (status.code() != Code::kUnsupported) return status;
       v->fallback = std::make_unique<FallbackRun>();
       return v->fallback->Build(*recipe_, op, fallback_);

@@ -20,6 +20,7 @@ const Rule* FindRule(const OpView& op) {
       onednn::SoftmaxRules,     onednn::NormalizationRules,
       onednn::ReductionRules,   onednn::ResamplingRules,
       onednn::ConcatRules,      onednn::AttentionRules,
+      onednn::RecurrentRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -30,9 +31,10 @@ const Rule* FindRule(const OpView& op) {
 }
 
 // What every family requires: ranks, concrete typical shapes, f32 data.
-std::string TypeRefusal(const NodeInfo& node) {
-  const auto check = [](const Type& declared, const Type& typical) -> std::string {
-    if (!declared.is_tensor() || !declared.rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
+std::string TypeRefusal(const NodeInfo& node, const Rule& rule) {
+  const auto check = [&](const Type& declared, const Type& typical) -> std::string {
+    const bool rank_known = declared.is_tensor() && (declared.rank_known || rule.one_rank);
+    if (!rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
     const bool admitted = kIndexTypes.Has(declared.dtype) || declared.dtype == DType::kBool;  // indices, shapes, masks
     if (!IsFloat(declared.dtype)) return admitted ? std::string() : StrCat("elements of type ", declared.dtype);
     if (declared.dtype == DType::kF32) return {};
@@ -71,7 +73,7 @@ class OneDnnDelegate final : public Delegate {
       std::string reason;
       const Rule* rule = FindRule(*node.op);
       if (rule == nullptr) reason = "oneDNN has no primitive for this op";
-      if (reason.empty()) reason = TypeRefusal(node);
+      if (reason.empty()) reason = TypeRefusal(node, *rule);
       if (reason.empty()) reason = PieceRefusal(*node.op);
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});

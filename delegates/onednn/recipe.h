@@ -62,6 +62,7 @@ struct Rule {
   std::string_view domain, op;
   QueryFn query;
   CompileFn compile;
+  bool one_rank = false;  // the op admits one rank for each tensor, so that ranks need not be declared
 };
 
 // The usual CompileFn: a recipe that needs nothing but the node.
@@ -83,5 +84,6 @@ std::span<const Rule> BinaryRules();
 std::span<const Rule> ResamplingRules();
 std::span<const Rule> ConcatRules();
 std::span<const Rule> AttentionRules();
+std::span<const Rule> RecurrentRules();
 
 }  // namespace msrt::onednn

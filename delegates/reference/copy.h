@@ -2,6 +2,8 @@
 // each axis. Strides (Transpose, Slice, Expand) are the plain case; Tile and Pad bring their own rule.
 #pragma once
 
+#include <algorithm>
+
 #include "core/base/dims.h"
 #include "core/base/parallel_for.h"
 #include "delegates/reference/dispatch.h"
@@ -36,11 +38,36 @@ Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* d
   return ParallelRanges(parallel, rows, grain, copy_rows);
 }
 
+// Axes that are walked as one become one, axes of a single index go.
+inline void MergeAxes(Dims* dims, Dims* strides) {
+  Dims merged_dims, merged_strides;
+  for (int i = 0; i < dims->rank(); ++i) {
+    if ((*dims)[i] == 1) continue;
+    const int last = merged_dims.rank() - 1;
+    if (last >= 0 && merged_strides[last] == (*strides)[i] * (*dims)[i]) {
+      merged_dims[last] *= (*dims)[i];
+      merged_strides[last] = (*strides)[i];
+    } else {
+      merged_dims.push_back((*dims)[i]);
+      merged_strides.push_back((*strides)[i]);
+    }
+  }
+  *dims = merged_dims;
+  *strides = merged_strides;
+}
+
 // destination[i] = source[start + sum of i[axis] * strides[axis]]; strides may be zero or negative.
-inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source, int64_t start, const Dims& strides, const Dims& dims,
+inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source, int64_t start, Dims strides, Dims dims,
                           void* destination) {
+  if (dims.elements() == 0) return OkStatus();
+  MergeAxes(&dims, &strides);
   return DispatchWidth(dtype, [&]<typename T>() -> Status {
-    if (dims.elements() == 0) return OkStatus();
+    if (dims.empty() || (dims.rank() == 1 && strides[0] == 1)) {
+      const T* from = static_cast<const T*>(source) + start;
+      constexpr int64_t kGrain = 1 << 16;
+      return ParallelRanges(parallel, dims.elements(), kGrain,
+                            [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, static_cast<T*>(destination) + begin); });
+    }
     // Lowest offsets first: CopyByAxis takes -1 for "no source", so every axis must count from zero up.
     Dims low = Dims::Filled(dims.rank(), 0);
     int64_t first = start;
