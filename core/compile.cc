@@ -63,7 +63,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, con
   const Environment& env = *model.environment;
   const StopWatch watch;
   if (placed == nullptr) {
-    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(graph, *env.evaluator, typical));
+    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(graph, *env.evaluator, typical, &model.module));
   }
   const double view_millis = watch.Millis();
   double place_millis = 0;
@@ -137,14 +137,17 @@ void AddCallees(const Module& module, const PlacedGraph& placed, const Node& nod
   }
 }
 
-// What one core needs for all nodes at typical shapes, each once, give or take a factor of two.
-double SecondsAlone(const PlacedGraph& graph, const Machine& core) {
-  constexpr double kEfficiency = 0.4;  // of small products and of loops
-  constexpr double kStepSeconds = 0.5e-6;
+// What a team saves of a run of the graph at typical shapes, give or take a factor of two, apart from waking it: less than nothing if
+// handing the steps' work to several threads costs more than sharing it gains.
+double SecondsSaved(const PlacedGraph& graph, int threads) {
+  constexpr double kEfficiency = 0.4;        // of small products and of loops
+  constexpr double kHandOverSeconds = 4e-6;  // of one step, there and back
+  const Machine core = TypicalMachine(1);
   double seconds = 0;
   for (size_t n = 0; n < graph.node_count(); ++n) {
     const msrt_node_view& node = graph.node(n);
-    seconds += kStepSeconds + std::max(node.flops / (kEfficiency * core.flops_per_second), node.bytes / core.bytes_per_second);
+    const double alone = std::max(node.flops / (kEfficiency * core.flops_per_second), node.bytes / core.bytes_per_second);
+    seconds += alone * (1 - 1.0 / threads) - kHandOverSeconds;
   }
   return seconds;
 }
@@ -155,12 +158,11 @@ Status NamingGraph(Status status, const Module& module, uint32_t graph) {
   return std::move(status).Within(StrCat("graph ", graph, " '", module.graphs[graph].name, "'"));
 }
 
-// Every graph that a run can reach. Those that are called are placed for what their first caller hands to them. `seconds_alone` gets
-// what one core needs for each of them once.
-Result<std::vector<Reached>> FindReached(const CompiledModel& model, double* millis, double* seconds_alone) {
+// Every graph that a run can reach. Those that are called are placed for what their first caller hands to them. `most_saved` gets what a
+// team saves in the one that gains most.
+Result<std::vector<Reached>> FindReached(const CompiledModel& model, double* millis, double* most_saved) {
   Lap lap(millis);
   const Module& module = model.module;
-  const Machine core = TypicalMachine(1);
   std::vector<Reached> reached;
   std::vector<bool> seen(module.graphs.size());
   std::deque<Reached> queue;
@@ -169,10 +171,10 @@ Result<std::vector<Reached>> FindReached(const CompiledModel& model, double* mil
     Reached& next = queue.front();
     if (seen[next.graph]) continue;
     seen[next.graph] = true;
-    auto placed = PlacedGraph::Make(module.graphs[next.graph], *model.environment->evaluator, next.typical);
+    auto placed = PlacedGraph::Make(module.graphs[next.graph], *model.environment->evaluator, next.typical, &module);
     if (!placed.ok()) return NamingGraph(std::move(placed).status(), module, next.graph);
     next.placed = *std::move(placed);
-    *seconds_alone += SecondsAlone(*next.placed, core);
+    *most_saved = std::max(*most_saved, SecondsSaved(*next.placed, model.environment->parallel->threads()));
     reached.push_back(std::move(next));
     for (const Node& node : module.graphs[reached.back().graph].nodes) {
       if (IsControl(node)) AddCallees(module, *reached.back().placed, node, &queue);
@@ -191,9 +193,9 @@ bool InputsAreKnown(const CompiledModel& model) {
 
 Status CompileGraphs(CompiledModel* model) {
   const Environment& env = *model->environment;
-  double seconds_alone = 0;
-  MSRT_ASSIGN_OR_RETURN(std::vector<Reached> reached, FindReached(*model, &model->times.place, &seconds_alone));
-  const bool alone = seconds_alone < env.alone_seconds && InputsAreKnown(*model);
+  double most_saved = 0;
+  MSRT_ASSIGN_OR_RETURN(std::vector<Reached> reached, FindReached(*model, &model->times.place, &most_saved));
+  const bool alone = env.parallel->threads() > 1 && most_saved <= env.team_seconds && InputsAreKnown(*model);
   model->parallel = alone ? std::shared_ptr<ParallelFor>(MakeSerial()) : env.parallel;
   model->graphs.resize(model->module.graphs.size());
   for (Reached& r : reached) {

@@ -32,9 +32,9 @@ struct Environment {
   std::vector<AddedPass> passes;          // that applications bring
   std::shared_ptr<const OpSet> ops;       // that applications define; null: none. Nodes point to its entries
   std::optional<Machine> machine;         // measured; empty: what is typical
-  // Models that one core finishes in less run on the calling thread alone: to wake a team and to wait for it costs some 50 us, and a run
-  // of 40 us on one core takes no less than 30 on two.
-  double alone_seconds = 100e-6;
+  // To wake a team and to wait for it at the end. Models that it would not shorten by more, hand-overs between steps included, run on the
+  // calling thread alone.
+  double team_seconds = 50e-6;
 };
 
 struct CompileOptions {

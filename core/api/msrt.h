@@ -120,9 +120,9 @@ typedef struct msrt_runtime_config {
   void* parallel_user;
   /* Called once for the three user pointers above when the runtime and all that came from it are gone; not if msrt_runtime_create fails. */
   void (*destroy_users)(void* log_user, void* allocator_user, void* parallel_user);
-  /* Models whose input shapes are known and that one core is estimated to finish in less run on the calling thread alone: waking a team and
-   * waiting for it costs more than it saves. Such runs do not count against `threads`. 0: 0.0001; less than 0: no model does. */
-  double alone_seconds;
+  /* What it costs to wake the threads for a run. Models whose input shapes are known and whose runs several threads would shorten by less run
+   * on the calling thread alone, and do not count against `threads`. In seconds; 0: 0.00005; less than 0: no model runs so. */
+  double team_seconds;
 } msrt_runtime_config;
 
 /* `config` may be NULL. Any number of runtimes live side by side. */

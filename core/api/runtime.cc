@@ -21,7 +21,7 @@ Status CheckConfig(const msrt_runtime_config& config) {
   if (config.log_level < MSRT_LOG_ERROR || config.log_level > MSRT_LOG_DEBUG) {
     return InvalidArgument("config.log_level is ", config.log_level, ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
   }
-  if (std::isnan(config.alone_seconds)) return InvalidArgument("config.alone_seconds is not a number; 0 means the usual");
+  if (std::isnan(config.team_seconds)) return InvalidArgument("config.team_seconds is not a number; 0 means the usual");
   if ((config.allocate == nullptr) != (config.deallocate == nullptr)) {
     return InvalidArgument("config.allocate and config.deallocate belong together: give both or none");
   }
@@ -35,7 +35,7 @@ std::shared_ptr<RuntimeEnvironment> MakeEnvironment(const msrt_runtime_config& c
   environment->log = MakeCallbackLog(config);
   if (config.parallel_for != nullptr) environment->parallel = MakeCallbackParallel(config, threads);
   else environment->parallel = MakeDefaultParallel(threads);
-  if (config.alone_seconds != 0) environment->alone_seconds = config.alone_seconds;
+  if (config.team_seconds != 0) environment->team_seconds = config.team_seconds;
   environment->delegates = BuiltinDelegates();
   environment->evaluator = &BuiltinEvaluator();
   return environment;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/place/typical_results.h"
 #include "ops/node_view.h"
 
 namespace msrt {
@@ -64,9 +65,10 @@ PlacedGraph::PlacedGraph(const Graph& graph)
   for (ValueId v : graph.outputs) is_output_[IndexOf(v)] = true;
 }
 
-Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims) {
+Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims,
+                                                       const Module* module) {
   std::unique_ptr<PlacedGraph> placed(new PlacedGraph(graph));
-  MSRT_RETURN_IF_ERROR(placed->FindTypicalTypes(evaluator, typical_dims));
+  placed->FindTypicalTypes(evaluator, typical_dims, module);
   placed->nodes_.reserve(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) placed->AddNode(n);
   placed->api_ = MSRT_INIT(msrt_graph_view);
@@ -79,7 +81,8 @@ Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const
   return placed;
 }
 
-Status PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims) {
+void PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module) {
+  size_t nodes_left = 4 * graph_.nodes.size() + 1000;  // of graphs that are asked for what they give
   for (size_t i = 0; i < graph_.inputs.size(); ++i) {
     Type& t = typical_.types[IndexOf(graph_.inputs[i])];
     t = TypicalInput(t, i < typical_dims.size() ? &typical_dims[i] : nullptr);
@@ -92,10 +95,20 @@ Status PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const
       if (!agreed_[n]) typical_.types[IndexOf(v)] = graph_.value(v).type;
       settled_[n] = settled_[n] && typical_.types[IndexOf(v)].concrete();
       if (!typical_.types[IndexOf(v)].concrete()) size_in_data_[n] = true;
-      FillUnknown(&typical_.types[IndexOf(v)]);
+    }
+    if (module != nullptr && agreed_[n] && !settled_[n])
+      TakeResults(TypicalResults(*module, graph_.nodes[n], typical_, evaluator, &nodes_left), n);
+    for (ValueId v : graph_.nodes[n].outputs) {
+      if (v != kNoValue) FillUnknown(&typical_.types[IndexOf(v)]);
     }
   }
-  return OkStatus();
+}
+
+void PlacedGraph::TakeResults(std::span<const Type> results, size_t n) {
+  const std::vector<ValueId>& outputs = graph_.nodes[n].outputs;
+  for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
+    if (outputs[i] != kNoValue) typical_.types[IndexOf(outputs[i])] = results[i];
+  }
 }
 
 msrt_value_view PlacedGraph::ValueOf(ValueId v) const {

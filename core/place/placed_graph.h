@@ -23,7 +23,9 @@ struct CandidateBorder {
 class PlacedGraph {
  public:
   // `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
-  static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims);
+  // `module` (may be null) is where the graphs are that this one calls.
+  static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims,
+                                                   const Module* module = nullptr);
   PlacedGraph(const PlacedGraph&) = delete;
   PlacedGraph& operator=(const PlacedGraph&) = delete;
 
@@ -51,7 +53,8 @@ class PlacedGraph {
 
  private:
   explicit PlacedGraph(const Graph& graph);
-  Status FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims);
+  void FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module);
+  void TakeResults(std::span<const Type> results, size_t node);
   void AddNode(size_t n);
   msrt_value_view ValueOf(ValueId value) const;
   template <typename T>

@@ -9,7 +9,7 @@ std::shared_ptr<Environment> TestEnvironment() {
   static const std::shared_ptr<ParallelFor> team = MakeDefaultParallel(2);
   auto env = std::make_shared<Environment>();
   env->parallel = team;
-  env->alone_seconds = 0;  // small cases go through the team like large models: what they test is also how kernels share their work
+  env->team_seconds = -1;  // small cases go through the team like large models: what they test is also how kernels share their work
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
   return env;
@@ -17,7 +17,7 @@ std::shared_ptr<Environment> TestEnvironment() {
 
 std::shared_ptr<Environment> UserEnvironment() {
   auto env = TestEnvironment();
-  env->alone_seconds = Environment().alone_seconds;
+  env->team_seconds = Environment().team_seconds;
   return env;
 }
 
