@@ -64,7 +64,7 @@ class MindSporeModel:
         self._cell = mindspore.nn.GraphCell(mindspore.load(str(path)))
 
     def __call__(self, inputs):
-        given = self._cell(*[self._tensor(np.ascontiguousarray(x)) for x in inputs])
+        given = self._cell(*[self._tensor(np.array(x, order="C")) for x in inputs])
         given = given if isinstance(given, (tuple, list)) else (given,)
         return [x.asnumpy() for x in given]
 

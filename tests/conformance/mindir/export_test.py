@@ -25,27 +25,72 @@ def find_mindspore():
     sys.exit(subprocess.run([other, *sys.argv]).returncode)
 
 
-def check(bin_dir, name, content, runs, folder):
+def convert(bin_dir, name, content, folder, *options):
     import agreement
     source, native, mindir = (folder / f"{name}{kind}" for kind in (".onnx", ".msrt", ".mindir"))
     source.write_bytes(content)
     agreement.tool(bin_dir, "msconvert", source, native, "--quiet")
-    agreement.tool(bin_dir, "msconvert", source, mindir, "--quiet")
-    info = agreement.describe(bin_dir, native)
+    agreement.tool(bin_dir, "msconvert", source, mindir, "--quiet", *options)
+    return native, mindir, agreement.describe(bin_dir, native)
+
+
+def compare(run, names, expected, got):
+    import agreement
+    if len(expected) != len(got):
+        return [f"run {run}: {len(got)} outputs instead of {len(expected)}"]
+    failures = []
+    for name, a, b in zip(names, expected, got):
+        d = agreement.difference(a, b)
+        if d is None:
+            failures.append(f"run {run}, {name}: {b.dtype}{b.shape} instead of {a.dtype}{a.shape}")
+        elif d > TOLERANCE:
+            failures.append(f"run {run}, {name}: differs by {d:.1e} of its range")
+    return failures
+
+
+def check(bin_dir, name, content, runs, folder):
+    import agreement
+    native, mindir, info = convert(bin_dir, name, content, folder)
     failures = []
     for r, inputs in enumerate(runs):
         named = dict(zip([v["name"] for v in info["inputs"]], inputs))
         # MindSpore compiles a loaded graph for the shapes of its first call and keeps to them.
-        expected, got = agreement.run_msrun(bin_dir, native, named, folder), agreement.MindSporeModel(mindir)(inputs)
-        if len(expected) != len(got):
-            failures.append(f"run {r}: {len(got)} outputs instead of {len(expected)}")
-            continue
-        for output, a, b in zip(info["outputs"], expected, got):
-            d = agreement.difference(a, b)
-            if d is None:
-                failures.append(f"run {r}, {output['name']}: {b.dtype}{b.shape} instead of {a.dtype}{a.shape}")
-            elif d > TOLERANCE:
-                failures.append(f"run {r}, {output['name']}: differs by {d:.1e} of its range")
+        got = agreement.MindSporeModel(mindir)(inputs)
+        failures += compare(r, [v["name"] for v in info["outputs"]], agreement.run_msrun(bin_dir, native, named, folder), got)
+    return failures
+
+
+def check_state(bin_dir, name, content, runs, kept, folder):
+    """One loaded model run after run, against a model whose state is handed from run to run."""
+    import agreement
+    import numpy as np
+    native, mindir, info = convert(bin_dir, name, content, folder, "--state", "=".join(kept))
+    theirs, inputs = agreement.MindSporeModel(mindir), {v["name"]: np.zeros(v["dims"], np.float32) for v in info["inputs"]}
+    names, failures = [v["name"] for v in info["outputs"]], []
+    for r, given in enumerate(runs):
+        inputs.update(zip([n for n in inputs if n != kept[0]], given))
+        outputs = dict(zip(names, agreement.run_msrun(bin_dir, native, inputs, folder)))
+        inputs[kept[0]] = outputs.pop(kept[1])
+        failures += compare(r, list(outputs), list(outputs.values()), theirs(given))
+    return failures
+
+
+# Whole numbers for the modules of mindir_flow_modules.
+FLOWS = {"choices": [(0, 7), (2, 7)], "factorial": [(6,), (1,)], "closure": [(3, 4)], "state_in_loop": [(4,), (0,)], "counting": [(2, 9), (9, 2)]}
+
+
+def check_flow(bin_dir, name, runs, folder):
+    import agreement
+    import numpy as np
+    if not (folder / "counting.msrt").exists():
+        agreement.tool(bin_dir, "mindir_flow_modules", folder)
+    native, mindir = folder / f"{name}.msrt", folder / f"{name}.mindir"
+    agreement.tool(bin_dir, "msconvert", native, mindir, "--quiet", "--optimize", "none")
+    info, failures = agreement.describe(bin_dir, native), []
+    for r, numbers in enumerate(runs):
+        inputs = {v["name"]: np.array(n, np.int64) for v, n in zip(info["inputs"], numbers)}
+        expected = agreement.run_msrun(bin_dir, native, inputs, folder)
+        failures += compare(r, [v["name"] for v in info["outputs"]], expected, agreement.MindSporeModel(mindir)(inputs.values()))
     return failures
 
 
@@ -55,11 +100,15 @@ def main():
     bin_dir, wanted = sys.argv[1], sys.argv[2:]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, content, runs in models.cases():
+        folder = pathlib.Path(folder)
+        checks = [(case[0], lambda case=case: check(bin_dir, *case, folder)) for case in models.cases()]
+        checks += [(case[0], lambda case=case: check_state(bin_dir, *case, folder)) for case in models.stateful_cases()]
+        checks += [(name, lambda name=name: check_flow(bin_dir, name, FLOWS[name], folder)) for name in FLOWS]
+        for name, run in checks:
             if wanted and name not in wanted:
                 continue
             try:
-                failures = check(bin_dir, name, content, runs, pathlib.Path(folder))
+                failures = run()
             except Exception as error:  # MindSpore raises whatever it likes
                 failures = [f"{type(error).__name__}: {str(error)[:1500]}"]
             failed += bool(failures)

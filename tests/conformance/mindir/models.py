@@ -248,6 +248,18 @@ def reductions():
                [[normal(2, 3, 4)]])
 
 
+def running_state():
+    """What was given last is read before it is written, and used after."""
+    nodes = [node("Mul", ["s", "half"], ["faded"]), node("Add", ["faded", "x"], ["s2"]), node("Sub", ["s2", "s"], ["y"])]
+    x = normal(2, 3)
+    return one("running_state", nodes, [("x", [2, 3]), ("s", [2, 3])], [("y", [2, 3]), ("s2", [2, 3])], [number("half", 0.5)], [[x], [-2 * x], [x * x]])
+
+
+def stateful_cases():
+    """With the pairs of input and output that MindSpore is to keep."""
+    return [(*running_state(), ("s", "s2"))]
+
+
 def cases():
     return [make() for make in (convnet, conv_one_axis, lstm, branch, loop_with_scan_outputs, loop_that_stops, while_loop, loop_of_unknown_length,
                                 branch_inside_loop,

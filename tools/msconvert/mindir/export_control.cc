@@ -103,8 +103,10 @@ class ControlLowering {
     Ref index = AsScalar(out_, In(0), TypeOf(0));
     if (TypeOf(0).dtype != DType::kI32) index = out_.Op("Cast", {index, TypeIdOf(DType::kI32)});
     std::vector<Ref> branches;
-    for (size_t g = 0; g < shape_.graphs.size(); ++g) branches.push_back(Bound(g, Inputs(1)));
-    return Finish(out_.Call(out_.Prim("SwitchLayer", {}, {index, out_.Tuple(branches)}), {}));
+    for (uint32_t g : shape_.graphs) branches.push_back(module_.FunctionOf(g));
+    Args args = Inputs(1);
+    if (Effects()) Append(&args, state_);
+    return Finish(out_.Call(out_.Prim("switch_layer", {}, {index, out_.Tuple(branches)}), args));
   }
 
   Status Call() {

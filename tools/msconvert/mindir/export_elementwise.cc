@@ -61,6 +61,13 @@ Status LowerShift(NodeLowering& n) {
   return OkStatus();
 }
 
+// MindSpore has no such op on the CPU.
+Status LowerBitwiseNot(NodeLowering& n) {
+  const std::vector<std::byte> ones(BytesOf(n.dtype(), 1), std::byte{0xff});
+  n.Give(n.Prim("BitwiseXor", {}, {n.In(0), n.out().Constant(ConstTensor::Copy(n.dtype(), {}, ones))}));
+  return OkStatus();
+}
+
 Status LowerCast(NodeLowering& n) {
   const DType to = n.op().Dtype("to");
   const Ref x = n.In(0);
@@ -236,7 +243,7 @@ constexpr Lowerer kRows[] = {
     {"Clip", LowerClip},
     {"Cast", LowerCast},
     {"Not", Rename, "LogicalNot"},
-    {"BitwiseNot", Rename, "BitwiseNot"},
+    {"BitwiseNot", LowerBitwiseNot},
     {"IsNaN", RenamePrim, "IsNan"},
     {"IsInf", LowerIsInf},
     {"Add", Rename, "Add"},

@@ -1,6 +1,7 @@
 #include "tools/msconvert/mindir/export_module.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/control.h"
 
@@ -37,7 +38,8 @@ Status LowerState(GraphNames* names, StateNames* state, const Node& node) {
   FunctionWriter& out = names->out();
   const Ref slot = state->slots[SlotOf(node)];
   if (node.op == "StateRead") {
-    const Ref read = out.Prim("Load", {}, {slot, state->token});
+    // A copy: what Load gives is the parameter itself, and shows what is written to it later.
+    const Ref read = out.Prim("TensorMove", {}, {out.Prim("Load", {}, {slot, state->token})});
     state->token = out.Prim("UpdateState", {}, {state->token, read});
     names->Set(node.outputs[0], read);
     return OkStatus();
@@ -72,21 +74,30 @@ void ModuleExport::Refuse(const Node& node, const Status& why) {
   refusals_.push_back({OpName(node), node.name.empty() ? "(without a name)" : node.name, why.message()});
 }
 
-// A graph touches state if it does so itself or calls one that does.
+bool ModuleExport::CallsState(const Node& node) const {
+  if (!IsControl(node)) return false;
+  const ControlShape shape = ShapeOfControl(node);
+  return std::any_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t callee) { return touches_state_[callee]; });
+}
+
+// A graph touches state if it does so itself or calls one that does. Graphs that an index chooses from are called alike, so one that
+// touches state makes the others take it too.
 void ModuleExport::FindEffects() {
   touches_state_.assign(module_.graphs.size(), false);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t g = 0; g < module_.graphs.size(); ++g) {
-      if (touches_state_[g]) continue;
-      const auto touches = [&](const Node& node) {
-        if (IsState(node)) return true;
-        if (!IsControl(node)) return false;
+  bool changed = true;
+  const auto mark = [&](uint32_t graph) {
+    changed = changed || !touches_state_[graph];
+    touches_state_[graph] = true;
+  };
+  while (std::exchange(changed, false)) {
+    for (uint32_t g = 0; g < module_.graphs.size(); ++g) {
+      for (const Node& node : module_.graphs[g].nodes) {
+        const bool calls = CallsState(node);
+        if (calls || IsState(node)) mark(g);
+        if (!calls) continue;
         const ControlShape shape = ShapeOfControl(node);
-        return std::any_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t callee) { return touches_state_[callee]; });
-      };
-      const auto& nodes = module_.graphs[g].nodes;
-      if (std::any_of(nodes.begin(), nodes.end(), touches)) touches_state_[g] = changed = true;
+        if (shape.kind == ControlKind::kSwitch) std::for_each(shape.graphs.begin(), shape.graphs.end(), mark);
+      }
     }
   }
 }

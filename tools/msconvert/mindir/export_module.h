@@ -33,6 +33,7 @@ class ModuleExport {
     uint32_t graph;
     mindir::GraphProto* function;
   };
+  bool CallsState(const Node& node) const;
   void FindEffects();
   void WriteMain();
   void WriteGraph(const Graph& graph, FunctionWriter* out, bool is_main, bool with_state);

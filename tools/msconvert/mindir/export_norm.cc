@@ -123,7 +123,8 @@ Status LowerLpNorm(NodeLowering& n) {
 Status LowerMeanVariance(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   Ints axes(n.op().Ints("axes").begin(), n.op().Ints("axes").end());
-  if (axes.empty()) axes = {0, 2, 3};
+  if (!n.op().Has("axes")) axes = {0, 2, 3};
+  if (axes.empty()) axes = AxesFrom(0, n.dims(0).rank());
   constexpr double kSmall = 1e-9;  // added to the deviation
   const Ref x = n.In(0);
   const Ref centred = n.Op("Sub", {x, Mean(n, x, axes)});
@@ -154,6 +155,8 @@ Result<Ints> ReducedAxes(const NodeLowering& n) {
   return AxesFrom(0, n.dims(0).rank());
 }
 
+Status NoIntegers(const NodeLowering& n) { return Unsupported("MindSpore has no logarithm and no root of ", n.dtype(), " elements"); }
+
 Ref Reduced(NodeLowering& n, std::string_view primitive, const Ref& x, const Ints& axes, bool keep) {
   if (axes.empty()) return x;  // no axes would mean all of them
   Args args{x, axes, keep};
@@ -164,6 +167,7 @@ Ref Reduced(NodeLowering& n, std::string_view primitive, const Ref& x, const Int
 Status LowerReduce(NodeLowering& n) {
   MSRT_ASSIGN_OR_RETURN(const Ints axes, ReducedAxes(n));
   const std::string_view op = n.node().op;
+  if ((op == "ReduceL2" || op == "ReduceLogSum") && !IsFloat(n.dtype())) return NoIntegers(n);
   const bool keep = n.op().Int("keepdims") != 0;
   Ref x = n.In(0);
   if (op == "ReduceL1") x = n.Op("Abs", {x});
@@ -178,6 +182,7 @@ Status LowerReduce(NodeLowering& n) {
 }
 
 Status LowerLogSumExp(NodeLowering& n) {
+  if (!IsFloat(n.dtype())) return NoIntegers(n);
   MSRT_ASSIGN_OR_RETURN(const Ints axes, ReducedAxes(n));
   const bool keep = n.op().Int("keepdims") != 0;
   const Ref x = n.In(0);

@@ -120,10 +120,10 @@ Status LowerExpand(NodeLowering& n) {
     n.Give(n.Op("BroadcastTo", {n.In(0), Ints(n.result().dims.begin(), n.result().dims.end())}));
     return OkStatus();
   }
-  if (n.dtype() == DType::kBool) return Unsupported("the shape of the result is not known before the run, and its elements are bool");
-  // Both shapes broadcast against each other: a product with ones does just that.
-  const Ref ones = n.Prim("FillV2", {}, {n.IntsArg("shape", 1), n.Number(1)});
-  n.Give(n.Op("Mul", {n.In(0), ones}));
+  // Both shapes broadcast against each other: a product with ones does just that, or an Or with false.
+  const bool truth = n.dtype() == DType::kBool;
+  const Ref neutral = n.Prim("FillV2", {}, {n.IntsArg("shape", 1), n.Number(truth ? 0 : 1)});
+  n.Give(n.Op(truth ? "LogicalOr" : "Mul", {n.In(0), neutral}));
   return OkStatus();
 }
 
@@ -255,33 +255,71 @@ Status LowerTile(NodeLowering& n) {
   return OkStatus();
 }
 
-Status LowerPad(NodeLowering& n) {
+// ---- Pad --------------------------------------------------------------------------------------------------------------------
+
+// Begin and end of every axis.
+struct PadForm {
+  Dims begin, end;
+  bool Changes(int axis) const { return begin[axis] != 0 || end[axis] != 0; }
+};
+
+Result<PadForm> PadFormOf(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const auto pads = n.KnownInts("pads", 1), axes = n.KnownInts("axes", 3);
   if (!pads) return Unsupported("pads are not known before the run");
   const int rank = n.dims(0).rank();
-  Dims begin = Dims::Filled(rank, 0), end = begin;
+  PadForm form{Dims::Filled(rank, 0), Dims::Filled(rank, 0)};
   const size_t count = pads->size() / 2;
   for (size_t i = 0; i < count; ++i) {
     const int axis = static_cast<int>(axes ? FromFront((*axes)[i], rank) : static_cast<int64_t>(i));
-    begin[axis] = (*pads)[i];
-    end[axis] = (*pads)[i + count];
+    form.begin[axis] = (*pads)[i];
+    form.end[axis] = (*pads)[i + count];
   }
-  const std::string mode(n.op().String("mode"));
-  Ints paddings;  // the last axis first, and no axes in front that stay as they are
+  return form;
+}
+
+// Where element `at` of a padded axis of `extent` elements comes from.
+int64_t PadSource(std::string_view mode, int64_t at, int64_t extent) {
+  if (mode == "edge") return std::clamp<int64_t>(at, 0, extent - 1);
+  if (mode == "wrap") return (at % extent + extent) % extent;
+  const int64_t period = std::max<int64_t>(2 * (extent - 1), 1), place = (at % period + period) % period;
+  return place < extent ? place : period - place;
+}
+
+// MindSpore repeats elements only along the last axes of tensors of certain ranks; indices do it anywhere.
+Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
+  Ref x = n.In(0);
+  for (int axis = 0; axis < n.dims(0).rank(); ++axis) {
+    if (!form.Changes(axis)) continue;
+    const int64_t extent = n.dims(0)[axis];
+    if (!IsKnown(extent) || extent == 0) return Unsupported("dim ", axis, ", which it pads, is not known before the run");
+    Ints sources;
+    for (int64_t at = -form.begin[axis]; at < extent + form.end[axis]; ++at)
+      sources.push_back(PadSource(n.op().String("mode"), at, extent));
+    x = n.Op("Gather", {x, n.IntTensor(sources), axis, 0});
+  }
+  n.Give(x);
+  return OkStatus();
+}
+
+Status LowerPad(NodeLowering& n) {
+  MSRT_ASSIGN_OR_RETURN(const PadForm form, PadFormOf(n));
+  if (n.op().String("mode") != "constant") return LowerRepeatingPad(n, form);
+  const int rank = n.dims(0).rank();
   int first = 0;
-  while (first < rank && begin[first] == 0 && end[first] == 0) ++first;
-  if (mode != "constant") first = std::min(first, rank > 2 ? 2 : 0);
-  for (int i = rank; i-- > first;) paddings.insert(paddings.end(), {begin[i], end[i]});
-  if (std::all_of(paddings.begin(), paddings.end(), [](int64_t p) { return p == 0; })) {
+  while (first < rank && !form.Changes(first)) ++first;
+  Ints paddings;  // the last axis first, and no axes in front that stay as they are
+  for (int i = rank; i-- > first;) paddings.insert(paddings.end(), {form.begin[i], form.end[i]});
+  if (paddings.empty()) {
     n.Give(n.In(0));
     return OkStatus();
   }
-  Args args{n.In(0), paddings};
-  if (mode == "constant") args.emplace_back(n.Has(2) ? n.In(2) : n.Number(n.op().Float("value")));
-  n.Give(n.Prim("PadV3", {{"mode", mode == "wrap" ? "circular" : mode.c_str()}, {"paddings_contiguous", true}}, args));
+  const Ref value = n.Has(2) ? n.Op("Reshape", {n.In(2), Ints{}}) : n.Number(n.op().Float("value"));
+  n.Give(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {n.In(0), paddings, value}));
   return OkStatus();
 }
+
+// -----------------------------------------------------------------------------------------------------------------------------
 
 Status LowerConstantOfShape(NodeLowering& n) {
   const ConstTensor* value = n.op().Tensor("value");
@@ -291,7 +329,7 @@ Status LowerConstantOfShape(NodeLowering& n) {
 }
 
 Status LowerRange(NodeLowering& n) {
-  const auto number = [&](size_t input) { return n.Op("Reshape", {n.In(input), Ints{}}); };
+  const auto number = [&](size_t input) { return n.Prim("TensorToScalar", {}, {n.Op("Reshape", {n.In(input), Ints{}})}); };
   constexpr int64_t kMost = 1'000'000;
   n.Give(n.Op("Range", {number(0), number(1), number(2), kMost}));
   return OkStatus();

@@ -176,7 +176,8 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
   ASSERT_TRUE(e.refusals.empty());
   ExpectClosed(e.model);
   EXPECT_EQ(e.model.graph().parameter(0).ref_key(), "count");
-  EXPECT_EQ(e.Ops(e.model.graph()), (std::vector<std::string>{"Load", "UpdateState", "Add", "Assign", "UpdateState", "Depend"}));
+  EXPECT_EQ(e.Ops(e.model.graph()),
+            (std::vector<std::string>{"Load", "TensorMove", "UpdateState", "Add", "Assign", "UpdateState", "Depend"}));
 }
 
 TEST(MindIrExport, AllThatIsRefusedIsNamed) {
