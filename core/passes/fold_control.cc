@@ -9,6 +9,7 @@
 #include "core/passes/same_graph.h"
 #include "ops/infer.h"
 #include "ops/registry.h"
+#include "ops/validate.h"
 
 namespace msrt {
 namespace {
@@ -23,13 +24,13 @@ class Folding {
   bool Run() {
     bool changed = false;
     // Callers first: what a graph hands on may have become constant just before.
-    for (size_t i = calls_.callees_first().size(); i-- > 0;) {
-      const uint32_t g = calls_.callees_first()[i];
-      changed = TakeConstants(g) || changed;
-      changed = TakeTrueCondition(g) || changed;
-    }
+    for (size_t i = calls_.callees_first().size(); i-- > 0;) changed = AroundGraph(calls_.callees_first()[i]) || changed;
     for (uint32_t g : calls_.callees_first()) changed = InGraph(g) || changed;
     return changed;
+  }
+  bool RunIn(uint32_t g) {
+    const bool changed = AroundGraph(g);
+    return InGraph(g) || changed;
   }
 
  private:
@@ -68,6 +69,11 @@ class Folding {
       if (handed != nullptr) changed = SetInput(&graph, i, *handed, uses) || changed;
     }
     return changed;
+  }
+
+  bool AroundGraph(uint32_t g) {
+    const bool changed = TakeConstants(g);
+    return TakeTrueCondition(g) || changed;
   }
 
   // A loop calls its body as long as the condition holds, and says so.
@@ -216,8 +222,40 @@ class Folding {
   const CallGraph calls_;
 };
 
+size_t NodesOf(const Module& module) {
+  size_t nodes = 0;
+  for (const Graph& graph : module.graphs) nodes += graph.nodes.size();
+  return nodes;
+}
+
+// With known shapes, deciding may show that a graph cannot run for them. That is an error of the run that comes there, if one ever does,
+// and not of the model: such graphs stay undecided.
+bool FoldWhatStaysRight(const PassContext& context, Module* module) {
+  constexpr size_t kMostWork = 1'000'000;  // nodes looked at, each graph by itself
+  if (module->graphs.size() * NodesOf(*module) > kMostWork) return false;
+  bool changed = false;
+  const std::vector<uint32_t> order = CallGraph(*module).callees_first();
+  for (uint32_t g : order) {
+    Module trial = *module;
+    if (!Folding(context, &trial).RunIn(g) || !Validate(&trial, context.ops).ok()) continue;
+    *module = std::move(trial);
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
-Result<bool> FoldControl(const PassContext& context, Module* module) { return Folding(context, module).Run(); }
+Result<bool> FoldControl(const PassContext& context, Module* module) {
+  const bool any = std::any_of(module->graphs.begin(), module->graphs.end(),
+                               [](const Graph& graph) { return std::any_of(graph.nodes.begin(), graph.nodes.end(), IsControl); });
+  if (!any) return false;
+  const Module before = *module;
+  if (!Folding(context, module).Run()) return false;
+  Module checked = *module;
+  if (Validate(&checked, context.ops).ok()) return true;
+  *module = before;
+  return FoldWhatStaysRight(context, module);
+}
 
 }  // namespace msrt

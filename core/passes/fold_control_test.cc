@@ -130,5 +130,31 @@ TEST(FoldControl, ConstantsThatAllCallersHandOverAreTheGraphsOwn) {
   }
 }
 
+// g2 adds lists of two and, once its condition is decided, of three numbers: nobody may ever come there.
+TEST(FoldControl, ABranchThatCannotRunStaysForTheRunThatComesThere) {
+  ModuleBuilder m(5);
+  const ValueId c = m.Input(0, kFlag), x = m.Input(0);
+  const auto list = [&](uint32_t g, int64_t length) {
+    const std::vector<int64_t> values(static_cast<size_t>(length), 7);
+    return m.module.graphs[g].AddConstant("list", ConstTensor::Of<int64_t>(DType::kI64, {length}, values));
+  };
+  Type any = kNumber;
+  any.rank_known = false;
+  const auto choose = [&](uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no) {
+    captured.insert(captured.begin(), condition);
+    return m.Control(g, "", "If", captured, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, {any})[0];
+  };
+  m.Output(0, choose(0, c, {x}, 1, 2));
+  m.Output(1, m.Op(1, "Neg", {m.Input(1)}));
+  m.Input(2);
+  m.Output(2, m.Op(2, "Add", {choose(2, Flag(&m, 2, true), {}, 3, 4), list(2, 2)}));
+  m.Output(3, m.Op(3, "Neg", {list(3, 3)}));
+  m.Output(4, m.Op(4, "Neg", {list(4, 2)}));
+  const Module after = AfterPass(FoldControl, m.module, {{FlagOf(true), NumberOf(3)}}, /*changes=*/false);
+  const auto failed = RunModule(after, {FlagOf(false), NumberOf(3)}, {"reference"}, {"all"});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.status().message().find("[3]"), std::string::npos) << failed.status().message();
+}
+
 }  // namespace
 }  // namespace msrt::testing
