@@ -3,6 +3,24 @@
 #include <algorithm>
 
 namespace msrt {
+namespace {
+
+void Renumber(const std::vector<uint32_t>& number, AttrList* attrs) {
+  std::vector<Attr> renumbered(attrs->begin(), attrs->end());
+  bool names_graphs = false;
+  for (Attr& attr : renumbered) {
+    if (auto* one = std::get_if<GraphRef>(&attr.value)) {
+      one->index = number[one->index];
+      names_graphs = true;
+    } else if (auto* many = std::get_if<std::vector<GraphRef>>(&attr.value)) {
+      for (GraphRef& g : *many) g.index = number[g.index];
+      names_graphs = true;
+    }
+  }
+  if (names_graphs) *attrs = AttrList(std::move(renumbered));
+}
+
+}  // namespace
 
 std::vector<uint32_t> GraphsNamedBy(const Node& node) {
   std::vector<uint32_t> graphs;
@@ -123,6 +141,25 @@ bool CallGraph::IsPure(const Node& node) const {
   const ControlShape shape = ShapeOfControl(node);
   if (shape.kind == ControlKind::kPartial) return true;
   return !shape.graphs.empty() && std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) { return pure(g); });
+}
+
+bool RemoveUncalledGraphs(Module* module) {
+  const CallGraph calls(*module);
+  std::vector<uint32_t> number(module->graphs.size());
+  std::vector<Graph> kept;
+  for (uint32_t g = 0; g < module->graphs.size(); ++g) {
+    if (!calls.reachable(g)) continue;
+    number[g] = static_cast<uint32_t>(kept.size());
+    kept.push_back(std::move(module->graphs[g]));
+  }
+  const bool changed = kept.size() != module->graphs.size();
+  module->graphs = std::move(kept);
+  if (!changed) return false;
+  for (uint32_t& entry : module->entries) entry = number[entry];
+  for (Graph& graph : module->graphs) {
+    for (Node& node : graph.nodes) Renumber(number, &node.attrs);
+  }
+  return true;
 }
 
 }  // namespace msrt

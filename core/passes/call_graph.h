@@ -53,6 +53,9 @@ class CallGraph {
 // All graphs that a node names, of ops that are known and of others.
 std::vector<uint32_t> GraphsNamedBy(const Node& node);
 
+// Graphs that no entry leads to still name others, whose inputs and outputs can only change once those are gone. True if there were any.
+bool RemoveUncalledGraphs(Module* module);
+
 // Callee input i is node input i + this, where it is handed on as it is (captured values and arguments).
 inline size_t InputOffset(const ControlShape& shape) {
   return shape.kind == ControlKind::kIf || shape.kind == ControlKind::kSwitch ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/passes/call_graph.h"
+#include "core/passes/loop_shape.h"
 
 namespace msrt {
 namespace {
@@ -83,14 +84,10 @@ class Dropping {
       }
     }
     RemoveNodes();  // that computed what has been dropped
-    return RemoveGraphs() || changed;
+    return RemoveUncalledGraphs(&module_) || changed;
   }
 
  private:
-  static bool IsLoop(const ControlShape& shape) {
-    return shape.kind == ControlKind::kLoop || shape.kind == ControlKind::kScan || shape.kind == ControlKind::kWhile;
-  }
-
   bool RemoveNodes() {
     bool changed = false;
     for (uint32_t g : calls_.callees_first()) {
@@ -112,20 +109,6 @@ class Dropping {
     std::vector<bool> wanted(results);
     for (size_t i = 0; i < node.outputs.size(); ++i) wanted[i] = node.outputs[i] != kNoValue && uses[IndexOf(node.outputs[i])] != 0;
     return wanted;
-  }
-
-  // The graphs of a loop, and what belongs to the body alone: the number and the condition that a Loop tells it, the condition that it
-  // gives.
-  struct LoopView {
-    Graph* body = nullptr;
-    Graph* condition = nullptr;
-    size_t told = 0, answered = 0;
-  };
-  LoopView ViewOf(const ControlShape& shape) {
-    LoopView view{&module_.graphs[shape.graphs.back()]};
-    if (shape.kind == ControlKind::kWhile) view.condition = &module_.graphs[shape.graphs[0]];
-    if (shape.kind == ControlKind::kLoop) view.told = 2, view.answered = 1;
-    return view;
   }
 
   std::vector<uint32_t> DistinctGraphs(const ControlShape& shape) const {
@@ -160,7 +143,7 @@ class Dropping {
   }
 
   bool TrimLoop(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
-    const LoopView loop = ViewOf(shape);
+    const LoopGraphs loop = GraphsOf(&module_, shape);
     if (loop.condition == loop.body) return false;
     std::vector<bool> wanted = Wanted(*node, uses, loop.body->outputs.size() - loop.answered);
     Liveness in_body(*loop.body, calls_);
@@ -195,7 +178,7 @@ class Dropping {
   }
 
   // What a loop carries is wanted where its end, its condition or the next value of something wanted depends on it.
-  static void SpreadThroughCarried(const LoopView& loop, const ControlShape& shape, Liveness* in_condition, Liveness* in_body,
+  static void SpreadThroughCarried(const LoopGraphs& loop, const ControlShape& shape, Liveness* in_condition, Liveness* in_body,
                                    std::vector<bool>* wanted) {
     const auto want = [&](size_t i) {
       (*wanted)[i] = true;
@@ -229,40 +212,6 @@ class Dropping {
       KeepOnly({wanted.begin() + static_cast<ptrdiff_t>(shape.carried), wanted.end()}, 0, &list);
       node->attrs.Set(name, std::move(list));
     }
-  }
-
-  bool RemoveGraphs() {
-    calls_ = CallGraph(module_);
-    std::vector<uint32_t> number(module_.graphs.size());
-    std::vector<Graph> kept;
-    for (uint32_t g = 0; g < module_.graphs.size(); ++g) {
-      if (!calls_.reachable(g)) continue;
-      number[g] = static_cast<uint32_t>(kept.size());
-      kept.push_back(std::move(module_.graphs[g]));
-    }
-    const bool changed = kept.size() != module_.graphs.size();
-    module_.graphs = std::move(kept);
-    if (!changed) return false;
-    for (uint32_t& entry : module_.entries) entry = number[entry];
-    for (Graph& graph : module_.graphs) {
-      for (Node& node : graph.nodes) Renumber(number, &node.attrs);
-    }
-    return true;
-  }
-
-  static void Renumber(const std::vector<uint32_t>& number, AttrList* attrs) {
-    std::vector<Attr> renumbered(attrs->begin(), attrs->end());
-    bool names_graphs = false;
-    for (Attr& attr : renumbered) {
-      if (auto* one = std::get_if<GraphRef>(&attr.value)) {
-        one->index = number[one->index];
-        names_graphs = true;
-      } else if (auto* many = std::get_if<std::vector<GraphRef>>(&attr.value)) {
-        for (GraphRef& g : *many) g.index = number[g.index];
-        names_graphs = true;
-      }
-    }
-    if (names_graphs) *attrs = AttrList(std::move(renumbered));
   }
 
   Module& module_;

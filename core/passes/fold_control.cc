@@ -6,8 +6,8 @@
 #include "core/passes/call_graph.h"
 #include "core/passes/fold_constants.h"
 #include "core/passes/graph_edit.h"
+#include "core/passes/loop_shape.h"
 #include "core/passes/same_graph.h"
-#include "ops/infer.h"
 #include "ops/registry.h"
 #include "ops/validate.h"
 
@@ -150,26 +150,13 @@ class Folding {
         return (trips && *trips <= 0) || (condition && *condition == 0);
       }
       case ControlKind::kScan:
-        return ScansNothing(graph, node, shape);
+        return ScanLength(graph, node, shape) == 0;
       case ControlKind::kWhile:
         // The condition runs once however it comes out.
         return calls_.pure(shape.graphs[0]) && BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
       default:
         return false;
     }
-  }
-
-  static bool ScansNothing(const Graph& graph, const Node& node, const ControlShape& shape) {
-    const AttrValue* given = node.attrs.Find("scan_input_axes");
-    for (size_t i = 0; i < shape.scan_inputs; ++i) {
-      const Type& type = graph.value(node.inputs[shape.carried + i]).type;
-      const auto* axes = given == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(given);
-      const int64_t axis = axes == nullptr || i >= axes->size() ? 0 : (*axes)[i];
-      if (!type.concrete()) return false;
-      const auto a = NormalizeAxis(axis, type.rank());
-      if (!a.ok() || type.dims[*a] != 0) return false;
-    }
-    return true;
   }
 
   // Computes the condition of a While for what is known of the values that it begins with.

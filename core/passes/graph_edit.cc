@@ -121,6 +121,12 @@ void GraphEdit::Rename(ValueId from, ValueId to, size_t first_node) {
   }
 }
 
+bool GraphEdit::ReplaceOutput(ValueId output, ValueId by) {
+  if (output == kNoValue || NamedOutput(output) || !CanStandFor(by, output)) return false;
+  standing_[IndexOf(output)] = by;
+  return true;
+}
+
 bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (i >= results.size() || !CanStandFor(results[i], node.outputs[i])) return false;

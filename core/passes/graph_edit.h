@@ -31,6 +31,8 @@ class GraphEdit {
   // From here on the results stand for the outputs of a node that is not kept. False, and nothing happens, if their types do not agree, or
   // an output of the graph with a name to keep is no tensor.
   bool Replace(const Node& node, std::span<const ValueId> results);
+  // The same for one output of a node that stays. False, and nothing happens, where the output has a name to keep.
+  bool ReplaceOutput(ValueId output, ValueId by);
   // Takes back what was appended since there were so many nodes.
   size_t appended() const { return graph_->nodes.size(); }
   void Undo(size_t appended) { graph_->nodes.resize(appended); }

@@ -5,6 +5,7 @@
 
 #include "core/passes/call_graph.h"
 #include "core/passes/graph_edit.h"
+#include "core/passes/resolve_functions.h"
 
 namespace msrt {
 namespace {
@@ -99,7 +100,8 @@ Result<bool> InlineCalls(const PassContext& context, Module* module) {
   CopyBudget own;
   PassContext with_budget = context;
   if (with_budget.copying == nullptr) with_budget.copying = &own;
-  return Inlining(with_budget, module).Run();
+  const bool removed = RemoveUncalledGraphs(module), resolved = ResolveFunctions(module);
+  return Inlining(with_budget, module).Run() || removed || resolved;
 }
 
 }  // namespace msrt

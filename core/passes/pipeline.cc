@@ -12,13 +12,16 @@
 #include "core/passes/fold_scale.h"
 #include "core/passes/fold_shapes.h"
 #include "core/passes/fuse_epilogue.h"
+#include "core/passes/hoist_invariants.h"
 #include "core/passes/inline_calls.h"
 #include "core/passes/merge_common.h"
 #include "core/passes/pass.h"
 #include "core/passes/recognize_activations.h"
 #include "core/passes/recognize_attention.h"
 #include "core/passes/recognize_norms.h"
+#include "core/passes/recover_loops.h"
 #include "core/passes/remove_dead.h"
+#include "core/passes/unroll_loops.h"
 #include "ops/control.h"
 #include "ops/validate.h"
 
@@ -30,9 +33,12 @@ namespace {
 // folded into their neighbours; epilogues are fused last, from what is left.
 constexpr PassInfo kPasses[] = {
     {.name = "inline_calls", .run_module = InlineCalls},
+    {.name = "recover_loops", .run_module = RecoverLoops},
     {"fold_constants", FoldConstants},
     {"fold_shapes", FoldShapes},
     {.name = "fold_control", .run_module = FoldControl},
+    {.name = "unroll_loops", .run_module = UnrollLoops},
+    {.name = "hoist_invariants", .run_module = HoistInvariants},
     {.name = "drop_dead_carried", .run_module = DropDeadCarried},
     {"widen_weights", WidenWeights},
     {"merge_common", MergeCommon},

@@ -79,12 +79,4 @@ bool SameGraph(const Graph& a, const Graph& b) {
   return pairing.SameValues(a.outputs, b.outputs);
 }
 
-std::optional<int64_t> ConstantNumber(const Graph& graph, ValueId v) {
-  const ConstTensor* t = v == kNoValue ? nullptr : graph.value(v).constant.get();
-  if (t == nullptr || t->dims.elements() != 1) return std::nullopt;
-  if (t->dtype == DType::kBool) return static_cast<int64_t>(t->As<uint8_t>()[0] != 0);
-  if (t->dtype == DType::kI32 || t->dtype == DType::kI64) return IntValues(*t)[0];
-  return std::nullopt;
-}
-
 }  // namespace msrt

@@ -1,8 +1,6 @@
 // Whether constants and whole graphs are the same, whatever their values are called and numbered.
 #pragma once
 
-#include <optional>
-
 #include "core/graph/graph.h"
 
 namespace msrt {
@@ -13,8 +11,5 @@ bool SameConstant(const ConstTensor& a, const ConstTensor& b);
 // The same nodes in the same order on the same inputs. A node with effects is the same only under the same name, from which a random
 // one may take its seed.
 bool SameGraph(const Graph& a, const Graph& b);
-
-// The value of a constant of one element that is a bool, i32 or i64.
-std::optional<int64_t> ConstantNumber(const Graph& graph, ValueId v);
 
 }  // namespace msrt
