@@ -20,17 +20,31 @@ ConstTensor Numbers(Dims dims, const std::vector<int64_t>& values) {
 }
 ConstTensor Number(int64_t value) { return Numbers({}, {value}); }
 
-Result<std::unique_ptr<Session>> Open(const Module& module) {
-  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(testing::TestEnvironment(), module, {}));
+// As it stands: passes would turn some of what is tested here into something simpler.
+const std::vector<std::string> kNoPasses = {"all"};
+
+Result<std::unique_ptr<Session>> Open(const Module& module, const std::vector<std::string>& disabled_passes = kNoPasses) {
+  CompileOptions options;
+  options.passes.disabled = disabled_passes;
+  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(testing::TestEnvironment(), module, options));
   return Session::Create(std::move(model), 0, {});
 }
 
-Result<int64_t> Compute(const Module& module, const std::vector<int64_t>& inputs) {
+Result<int64_t> ComputeWithout(const std::vector<std::string>& disabled_passes, const Module& module, const std::vector<int64_t>& inputs) {
   std::vector<ConstTensor> tensors;
   for (int64_t i : inputs) tensors.push_back(Number(i));
-  MSRT_ASSIGN_OR_RETURN(auto session, Open(module));
+  MSRT_ASSIGN_OR_RETURN(auto session, Open(module, disabled_passes));
   MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> outputs, testing::RunSession(*session, tensors));
   return outputs[0].As<int64_t>()[0];
+}
+
+// As it stands, and with all passes, which must make no difference.
+Result<int64_t> Compute(const Module& module, const std::vector<int64_t>& inputs) {
+  auto plain = ComputeWithout(kNoPasses, module, inputs);
+  const auto optimised = ComputeWithout({}, module, inputs);
+  EXPECT_EQ(plain.ok(), optimised.ok());
+  EXPECT_EQ(plain.ok() ? *plain : 0, optimised.ok() ? *optimised : 0);
+  return plain;
 }
 
 int64_t Must(Result<int64_t> result) {

@@ -45,6 +45,7 @@ bool FoldingRefuses(Module module) {
 
 bool FuzzOnnx(std::span<const std::byte> bytes) {
   onnx_import::ImportOptions options;
+  options.evaluator = &BuiltinEvaluator();
   options.most_nodes = kMostNodes;
   options.most_copied_bytes = kMostCopiedBytes;
   auto imported = onnx_import::ImportBytes(bytes, "", options, DefaultIo());

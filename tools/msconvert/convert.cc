@@ -138,8 +138,8 @@ class Conversion {
                                        .keep_unknown = a_.keep_unknown,
                                        .progress = {},
                                        .importers = importers_,
-                                       .evaluator = &BuiltinEvaluator(),
-                                       .ops = ops()};
+                                       .ops = ops(),
+                                       .evaluator = &BuiltinEvaluator()};
     if (progress_.on()) options.progress = [this](std::string_view stage, double part) { progress_.At(stage, part); };
     MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, DefaultIo()));
     report_ = nlohmann::json::parse(imported.problems.Json());

@@ -153,7 +153,9 @@ class Verifier {
     }
     MSRT_ASSIGN_OR_RETURN(
         onnx_import::Imported imported,
-        onnx_import::ImportFile(request_.onnx_path, {.shapes = request_.shapes, .keep_unknown = true, .progress = {}}, DefaultIo()));
+        onnx_import::ImportFile(request_.onnx_path,
+                                {.shapes = request_.shapes, .keep_unknown = true, .progress = {}, .evaluator = &BuiltinEvaluator()},
+                                DefaultIo()));
     MSRT_RETURN_IF_ERROR(FindFirstTensor(imported.module));
     if (report_.culprit.empty()) MSRT_RETURN_IF_ERROR(FindFirstPass(imported.module));
     if (report_.culprit.empty())

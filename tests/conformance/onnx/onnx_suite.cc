@@ -17,6 +17,7 @@
 #include <map>
 #include <set>
 
+#include "delegates/builtin.h"
 #include "delegates/reference/elements.h"
 #include "onnx-ml.pb.h"
 #include "ops/registry.h"
@@ -240,7 +241,9 @@ CaseResult RunSet(const Module& module, const Declared& types, const fs::path& s
 }
 
 CaseResult RunCase(const fs::path& folder) {
-  auto imported = onnx_import::ImportFile((folder / "model.onnx").string(), {}, DefaultIo());
+  onnx_import::ImportOptions options;
+  options.evaluator = &BuiltinEvaluator();
+  auto imported = onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo());
   if (!imported.ok()) return Failed(imported.status());
   if (!imported->problems.empty()) {
     const onnx_import::Problem& p = imported->problems.list()[0];

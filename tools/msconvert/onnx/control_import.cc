@@ -3,6 +3,7 @@
 
 #include "ops/builder.h"
 #include "ops/control.h"
+#include "ops/propagate.h"
 #include "ops/registry.h"
 #include "tools/msconvert/onnx/model_import.h"
 #include "tools/msconvert/onnx/proto_import.h"
@@ -12,6 +13,10 @@ namespace {
 
 // Each level of loops may double the work of those inside.
 constexpr size_t kMostRereads = 10'000;
+
+// A condition that depends on more nodes is left to the run, and so are all after so many values were looked at.
+constexpr size_t kMostDeciding = 64;
+constexpr uint64_t kMostLookedAt = 50'000'000;
 
 Type NumberType(DType dtype) { return Type::Tensor(dtype, {}); }
 
@@ -131,23 +136,71 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
   }
 }
 
+// The value of a condition that constants and known shapes decide.
+std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
+  const Graph& graph = GraphOf(scope);
+  if (options_.evaluator == nullptr || IsUnknown(scope, condition)) return std::nullopt;
+  looked_at_ += graph.value_count();
+  if (looked_at_ > kMostLookedAt) return std::nullopt;
+  const std::vector<int32_t> producers = graph.Producers();
+  std::set<size_t> nodes;  // that it depends on, in order
+  std::vector<ValueId> waiting = {condition};
+  while (!waiting.empty()) {
+    const int32_t n = producers[IndexOf(waiting.back())];
+    waiting.pop_back();
+    if (n < 0 || !nodes.insert(static_cast<size_t>(n)).second) continue;
+    if (nodes.size() > kMostDeciding) return std::nullopt;
+    for (ValueId v : graph.nodes[static_cast<size_t>(n)].inputs) {
+      if (v != kNoValue) waiting.push_back(v);
+    }
+  }
+  GraphFacts facts(graph);
+  for (size_t n : nodes) {
+    if (!PropagateNode(graph, n, *options_.evaluator, &facts).ok()) return std::nullopt;
+  }
+  const ConstTensor* known = facts.known[IndexOf(condition)];
+  if (known == nullptr || known->dtype != DType::kBool || known->dims.elements() != 1) return std::nullopt;
+  return known->As<uint8_t>()[0] != 0;
+}
+
+// Of an If that is decided, the branch that is taken: the other may be wrong for the shapes that decide.
+Status Importer::KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope, std::vector<onnx::AttributeProto>* branches) {
+  if (inputs.size() != 1 || inputs[0] == kNoValue) return InvalidModel("has ", inputs.size(), " inputs, must have one");
+  const auto taken = Decided(inputs[0], scope);
+  if (!taken) return OkStatus();
+  const std::string_view untaken = *taken ? "else_branch" : "then_branch";
+  if (std::none_of(branches->begin(), branches->end(), [&](const auto& a) { return a.name() == untaken; })) return OkStatus();
+  std::erase_if(*branches, [&](const auto& a) { return a.name() == untaken; });
+  return OkStatus();
+}
+
+Status Importer::ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch, const InnerGraph& inner, Scope* scope) {
+  MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(branch, inner, *scope));
+  std::vector<ValueId> captured;
+  for (const Capture& c : inner.captures) {
+    if (c.constant == nullptr) captured.push_back(c.value);
+  }
+  return FinishControl(node, "Call", std::move(captured), {{"graph", GraphRef{graph}}}, scope);
+}
+
 Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inputs, Scope* scope) {
   AttrList attrs;
   std::vector<onnx::AttributeProto> graphs;
   bool understood = true;
   MSRT_RETURN_IF_ERROR(FindInner(node, scope, &attrs, &graphs, &understood));
-  std::vector<Capture> captures;
-  MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
   const size_t wanted = node.op == "If" ? 2 : 1;
   if (graphs.size() != wanted) return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
+  if (node.op == "If") MSRT_RETURN_IF_ERROR(KeepDecided(inputs, *scope, &graphs));
+  std::vector<Capture> captures;
+  MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
   const auto type_of = [&](ValueId v) { return v == kNoValue ? UndeclaredType() : GraphOf(*scope).value(v).type; };
   InnerGraph inner{{}, captures};
   if (node.op == "SequenceMap") return ImportSequenceMap(node, std::move(inputs), graphs[0].g(), captures, scope);
   if (node.op == "Scan" && node.version < 9) {
     return ImportBatchedScan(node, std::move(inputs), std::move(attrs), graphs[0].g(), captures, scope);
   }
+  if (graphs.size() < wanted) return ImportDecided(node, graphs[0].g(), inner, scope);
   if (node.op == "If") {
-    if (inputs.size() != 1) return InvalidModel("has ", inputs.size(), " inputs, must have one");
     for (const onnx::AttributeProto& a : graphs) {
       MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(a.g(), inner, *scope));
       attrs.Set(a.name(), GraphRef{graph});
@@ -189,9 +242,11 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
   for (ValueId v : inputs) {
     if (IsUnknown(*scope, v)) return DefineUnknown(proto, scope);
   }
+  const std::string_view domain = op == "Call" ? "msrt" : "";
   Node draft;
+  draft.domain = domain;
   draft.op = op;
-  draft.def = FindOp("", op);
+  draft.def = FindOp(domain, op);
   draft.inputs = inputs;
   draft.attrs = attrs;
   MSRT_RETURN_IF_ERROR(CheckAttrs(attrs, draft.def->attrs));
@@ -207,7 +262,7 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
   // What a graph gives that could not be converted is not known: the reason is in the report.
   if (!std::all_of(types->begin(), types->end(), [](const Type& t) { return IsDeclared(t); })) return DefineUnknown(proto, scope);
   const size_t count = types->size();
-  auto outputs = GraphBuilder(&graph).Add("", op, node.name, std::move(inputs), std::move(attrs), count, *std::move(types));
+  auto outputs = GraphBuilder(&graph).Add(domain, op, node.name, std::move(inputs), std::move(attrs), count, *std::move(types));
   if (!outputs.ok()) {
     Problem(node, std::string(outputs.status().message()), "");
     return DefineUnknown(proto, scope);

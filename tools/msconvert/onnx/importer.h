@@ -21,10 +21,11 @@ struct ImportOptions {
   // A small file must neither blow up nor keep the importer busy.
   size_t most_nodes = 1'000'000;                   // of all graphs, with functions written out
   uint64_t most_copied_bytes = uint64_t{1} << 30;  // of functions and graphs, each time that one is written out; four files beyond it
-  // What plugins bring: rules for ops that the library does not know, which need an evaluator, and ops with a meaning of their own.
+  // What plugins bring: rules for ops that the library does not know, and ops with a meaning of their own.
   std::vector<RegisteredImporter> importers = {};
-  const Evaluator* evaluator = nullptr;
   const OpSet* ops = nullptr;
+  // Such rules need it, and Ifs whose conditions constants and shapes decide, of which only the branch that is taken is read then.
+  const Evaluator* evaluator = nullptr;
 };
 
 // What could be read. The module is whole if there are no problems.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -146,6 +147,9 @@ class Importer {
   Status ImportControl(const NodeInFile& node, std::vector<ValueId> inputs, Scope* scope);
   Status FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs, bool* understood);
   Status FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures);
+  std::optional<bool> Decided(ValueId condition, const Scope& scope);
+  Status KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope, std::vector<onnx::AttributeProto>* branches);
+  Status ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch, const InnerGraph& inner, Scope* scope);
   Result<uint32_t> ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope);
   Status WrapOptionals(uint32_t body, size_t first, size_t first_result, size_t carried);
   Result<uint32_t> ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
@@ -172,6 +176,7 @@ class Importer {
   size_t node_count_ = 0;                                                            // of all graphs, as far as they were begun
   size_t imported_count_ = 0;                                                        // of these, what has been imported
   uint64_t copied_bytes_ = 0;
+  uint64_t looked_at_ = 0;                             // values, for conditions that may be decided
   size_t rereads_ = 0;                                 // of bodies of loops
   std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
   Imported out_;
