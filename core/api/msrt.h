@@ -8,9 +8,9 @@
  * object was wrong and what to do. Nothing is printed and nothing aborts. Every config begins with struct_size: set it with
  * MSRT_INIT, which also gives all other fields their defaults (zero).
  *
- * Threads: a runtime, a model and a tensor may be used from any thread. A session and a graph under construction belong to one thread at
- * a time, except msrt_session_cancel; a second thread gets an error. Callbacks must not throw. Strings are UTF-8. Dims are int64_t in the
- * order of the model, row-major. */
+ * Threads: a runtime, a model and a tensor may be used from any thread. A session, a list and a graph under construction belong to one
+ * thread at a time, except msrt_session_cancel; a second thread gets an error. Callbacks must not throw. Strings are UTF-8. Dims are
+ * int64_t in the order of the model, row-major. */
 #ifndef MSRT_H
 #define MSRT_H
 
@@ -290,8 +290,8 @@ MSRT_API msrt_status msrt_graph_create(msrt_runtime* runtime, const char* name, 
  *   msrt.Call     arguments...                    graph: arguments... -> results...
  *                 function, arguments...          without `graph`: what the function gives
  *   msrt.Partial  captured...                     graph; gives a function of that graph's remaining inputs
- * Loop, Scan and While say by the INT `carried` how many values they carry. Graphs and functions are values of their model, and a model's
- * graphs belong to one thread at a time together. */
+ * Loop, Scan and While say by the INT `carried` how many values they carry. A call that is the last step of a graph takes its place and no
+ * memory of its own. The graphs of a model belong to one thread at a time together. */
 MSRT_API msrt_status msrt_graph_add_graph(msrt_graph* graph, const char* name, msrt_graph** out);
 /* info: dtype, rank, dims with MSRT_UNKNOWN_DIM and symbols where they are open, name; list_depth or function for other values. */
 MSRT_API msrt_status msrt_graph_add_input(msrt_graph* graph, const msrt_tensor_info* info, msrt_value* out);
@@ -301,9 +301,9 @@ MSRT_API msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name
  * attribute `slot`. info (may be NULL: the type of `initial`) can leave dims open; `initial` is what a session starts with. */
 MSRT_API msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name, const msrt_tensor_info* info, const msrt_tensor* initial,
                                           int64_t* slot);
-/* Checks the node and infers its types at once; calls of graphs without outputs so far are checked when the model is compiled or saved.
- * `outputs` gets its values (node->output_count, or what 0 stands for) and may be NULL for a
- * node without outputs. */
+/* Checks the node and infers its types at once; calls of graphs that have no outputs so far are checked when the model is compiled or
+ * saved. `outputs` gets its values (node->output_count, or what 0 stands for), which must be of the same graph wherever they are used; it
+ * may be NULL for a node without outputs. */
 MSRT_API msrt_status msrt_graph_add_node(msrt_graph* graph, const msrt_node_desc* node, msrt_value* outputs);
 /* `name` may be NULL: that of the value. Outputs have names of their own, so a value may be several. */
 MSRT_API msrt_status msrt_graph_add_output(msrt_graph* graph, msrt_value value, const char* name);

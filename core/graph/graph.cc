@@ -3,48 +3,6 @@
 #include <algorithm>
 
 namespace msrt {
-namespace {
-
-void AppendDim(std::string* out, int64_t dim, const Module* module) {
-  if (IsKnown(dim)) AppendTo(out, dim);
-  else if (IsSymbol(dim) && module != nullptr && SymbolOf(dim) < module->symbols.size()) out->append(module->symbols[SymbolOf(dim)]);
-  else if (IsSymbol(dim)) StrAppend(out, "s", SymbolOf(dim));
-  else out->push_back('?');
-}
-
-void AppendType(std::string* out, const Type& type, const Module* module) {
-  if (!type.is_tensor() || !type.rank_known) {
-    AppendTo(out, type);
-    return;
-  }
-  AppendTo(out, type.dtype);
-  out->push_back('[');
-  for (int i = 0; i < type.rank(); ++i) {
-    if (i != 0) out->append(", ");
-    AppendDim(out, type.dims[i], module);
-  }
-  out->push_back(']');
-}
-
-void AppendValue(std::string* out, const Graph& graph, ValueId id) {
-  if (id == kNoValue) {
-    out->append("_");
-    return;
-  }
-  const std::string& name = graph.value(id).name;
-  if (name.empty()) StrAppend(out, "%", IndexOf(id));
-  else StrAppend(out, "%", name);
-}
-
-void AppendTyped(std::string* out, const Graph& graph, ValueId id, const Module* module) {
-  AppendValue(out, graph, id);
-  if (id == kNoValue) return;
-  out->append(": ");
-  AppendType(out, graph.value(id).type, module);
-}
-
-}  // namespace
-
 ValueId Graph::AddValue(std::string value_name, Type type) {
   values_.push_back({std::move(value_name), std::move(type), nullptr});
   return ValueId(static_cast<uint32_t>(values_.size() - 1));
@@ -118,60 +76,6 @@ int64_t Module::SymbolFor(std::string_view symbol_name) {
 std::string Describe(const Graph& graph, size_t node_index) {
   const Node& n = graph.nodes[node_index];
   return StrCat("node ", node_index, " '", n.name, "' (", OpName(n), ")");
-}
-
-std::string Print(const Graph& graph, const Module* module) {
-  std::string out = StrCat("graph '", graph.name, "' (");
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    if (i != 0) out += ", ";
-    AppendTyped(&out, graph, graph.inputs[i], module);
-  }
-  out += ") {\n";
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    out += "  ";
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (i != 0) out += ", ";
-      AppendTyped(&out, graph, node.outputs[i], module);
-    }
-    StrAppend(&out, " = ", OpName(node), "(");
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (i != 0) out += ", ";
-      AppendValue(&out, graph, node.inputs[i]);
-    }
-    out += ")";
-    const char* separator = " {";
-    for (const Attr& a : node.attrs) {
-      StrAppend(&out, separator, a.name, "=");
-      AppendTo(&out, a.value);
-      separator = ", ";
-    }
-    if (!node.attrs.empty()) out += "}";
-    if (!node.name.empty()) StrAppend(&out, "  # ", n, " ", node.name);
-    out += "\n";
-  }
-  out += "  return ";
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    if (i != 0) out += ", ";
-    AppendValue(&out, graph, graph.outputs[i]);
-  }
-  out += "\n}\n";
-  return out;
-}
-
-std::string Print(const Module& module) {
-  std::string out = StrCat("module '", module.name, "' by '", module.producer, "'\n");
-  for (const StateSlot& s : module.states) {
-    StrAppend(&out, "state '", s.name, "': ");
-    AppendType(&out, s.type, &module);
-    out += "\n";
-  }
-  for (size_t g = 0; g < module.graphs.size(); ++g) {
-    const bool entry = std::find(module.entries.begin(), module.entries.end(), g) != module.entries.end();
-    StrAppend(&out, "#", g, entry ? " entry " : " ");
-    out += Print(module.graphs[g], &module);
-  }
-  return out;
 }
 
 }  // namespace msrt

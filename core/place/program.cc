@@ -141,11 +141,17 @@ std::string Print(const Program& program) {
     if (step.kind == StepKind::kKernel) {
       what.clear();
       for (uint32_t n : step.nodes) StrAppend(&what, what.empty() ? "" : "+", OpName(program.graph->nodes[n]));
+    } else if (step.kind == StepKind::kControl) {
+      what = OpName(program.graph->nodes[step.node]);
     }
     StrAppend(&out, " = ", what, "(");
     for (size_t i = 0; i < step.inputs.size(); ++i) StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.inputs[i]));
     out += ")";
     if (step.kind == StepKind::kKernel) StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm);
+    if (step.control != nullptr) {
+      for (uint32_t g : step.control->graphs) StrAppend(&out, "  #", g);
+      if (step.tail) out += "  as a tail call";
+    }
     out += "\n";
   }
   return out;

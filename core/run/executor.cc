@@ -330,13 +330,28 @@ Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
   for (size_t s = 0; s < states_.count(); ++s) {
     same &= Update(&next.states[s], states_.CurrentType(s).dtype, states_.CurrentType(s).dims);
   }
-  if (!same) {
-    next.binding.reset();
-    auto binding =
-        ContinueAfterControl(program, *model_.environment->evaluator, frame->link().binding, frame->depth + 1, next.results, next.states);
-    if (!binding.ok()) return std::move(binding).status();
-    MSRT_RETURN_IF_ERROR(SetOwnBinding(&next, *std::move(binding)));
+  return same ? OkStatus() : BindAfterControl(frame, &next);
+}
+
+// A recursion makes many frames of one graph that go on alike: what the last of them bound serves the next.
+Status Executor::BindAfterControl(Frame* frame, FrameLink* next) {
+  std::vector<Continuation>& known = continuations_[frame->graph];
+  if (known.size() <= frame->depth) known.resize(frame->depth + 1);
+  Continuation& last = known[frame->depth];
+  next->binding.reset();
+  budget_.Give(next->own_bytes);
+  next->own_bytes = 0;
+  if (last.binding != nullptr && last.binding->previous == frame->link().binding && last.results == next->results &&
+      last.states == next->states) {
+    next->binding = last.binding;
+    return OkStatus();
   }
+  auto binding = ContinueAfterControl(frame->program(), *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
+                                      next->results, next->states);
+  if (!binding.ok()) return std::move(binding).status();
+  MSRT_RETURN_IF_ERROR(SetOwnBinding(next, *std::move(binding)));
+  last.binding.reset();  // before its program
+  last = {frame->placed, next->binding, next->results, next->states};
   return OkStatus();
 }
 
@@ -532,6 +547,7 @@ void Executor::Trim() {
     frames.clear();
   }
   std::fill(frame_counts_.begin(), frame_counts_.end(), 0);
+  for (auto& known : continuations_) known.clear();
   scratch_.Release();
 }
 

@@ -21,7 +21,8 @@ class Executor {
         cancelled_(*cancelled),
         scratch_(budget),
         idle_(model.module.graphs.size()),
-        frame_counts_(idle_.size()) {}
+        frame_counts_(idle_.size()),
+        continuations_(idle_.size()) {}
 
   // Inputs are used in place. Results go where the cells say.
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs, const RunOptions& options);
@@ -64,6 +65,7 @@ class Executor {
   Status LinkAfterData(Frame* frame);
   Result<bool> ReadsTheSame(Frame* frame, const FrameLink& next);
   Status LinkAfterControl(Frame* frame, const Step& control);
+  Status BindAfterControl(Frame* frame, FrameLink* next);
   Status SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding);
   Status PlaceOutputs(Frame* frame, const Binding& binding);
   void FinishOutputs(Frame* frame);
@@ -119,6 +121,13 @@ class Executor {
   std::vector<FrameOwner> stack_;
   std::vector<std::vector<FrameOwner>> idle_;  // by graph
   std::vector<size_t> frame_counts_;           // by graph: idle or not
+  // What a frame bound last after a control step, and for which types.
+  struct Continuation {
+    std::shared_ptr<const EntryProgram> placed;  // goes after the binding
+    std::shared_ptr<const Binding> binding;
+    std::vector<Type> results, states;
+  };
+  std::vector<std::vector<Continuation>> continuations_;  // by graph, then by link
   Failure failure_;
   std::shared_ptr<const EntryProgram> binding_placed_;
   std::shared_ptr<const Binding> binding_;

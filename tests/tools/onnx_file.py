@@ -30,12 +30,21 @@ def tensor(name, dims, values, kind=FLOAT):
     return fields(1, dims) + field(2, kind) + field(8, name) + field(9, struct.pack(f"<{len(values)}{code}", *values))
 
 
+def tensor_type(dims, kind):
+    if dims is None:
+        return field(1, field(1, kind))
+    shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
+    return field(1, field(1, kind) + field(2, shape))
+
+
 def value(name, dims, kind=FLOAT):
     """A dim is a number or a name; dims None: not even the rank is known."""
-    if dims is None:
-        return field(1, name) + field(2, field(1, field(1, kind)))
-    shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
-    return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
+    return field(1, name) + field(2, tensor_type(dims, kind))
+
+
+def list_value(name, dims, kind=FLOAT):
+    """A sequence of such tensors."""
+    return field(1, name) + field(2, field(4, field(1, tensor_type(dims, kind))))
 
 
 def attribute(name, given):

@@ -8,6 +8,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json PortJson(const Module& module, const Value& v) {
+  if (!v.type.is_tensor()) return {{"name", v.name}, {"type", StrCat(v.type)}};
   Json dims = Json::array();
   for (int64_t d : v.type.dims) {
     if (IsKnown(d)) dims.push_back(d);

@@ -6,10 +6,12 @@
 #include <iostream>
 
 #include "core/api/session.h"
+#include "core/graph/outline.h"
 #include "core/place/explain.h"
 #include "delegates/reference/elements.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
+#include "tools/msrun/value_files.h"
 #include "tools/tensors/compare.h"
 #include "tools/tensors/made_input.h"
 #include "tools/tensors/npy.h"
@@ -36,49 +38,76 @@ Status WriteOutputs(const Session& session, const std::string& folder) {
   std::filesystem::create_directories(folder, error);
   if (error) return IoError("folder '", folder, "': ", error.message());
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
+    MSRT_ASSIGN_OR_RETURN(const RunValue out, session.OutputValue(i));
     const std::string& name = session.graph().value(session.graph().outputs[i]).name;
-    MSRT_RETURN_IF_ERROR(WriteNpy(StrCat(folder, "/", FileNameFor(name), ".npy"), out));
+    MSRT_RETURN_IF_ERROR(WriteValue(StrCat(folder, "/", FileNameFor(name)), out));
   }
   return OkStatus();
 }
 
-// Every output against REF_DIR/<name>.npy: the largest difference as a part of the reference's range.
+// A value against what a file or a folder has: the largest difference as a part of the reference's range. `worst` gets what is too far off.
+Status CheckValue(const RunValue& out, const RunValue& reference, const std::string& name, double allowed, Status* worst) {
+  if (out.kind == TypeKind::kList) {
+    const auto &elements = out.list().elements, &wanted = reference.list().elements;
+    if (elements.size() != wanted.size()) {
+      return InvalidArgument("output '", name, "' has ", elements.size(), " elements, the reference has ", wanted.size());
+    }
+    for (size_t i = 0; i < elements.size(); ++i) {
+      MSRT_RETURN_IF_ERROR(CheckValue(elements[i], wanted[i], StrCat(name, "[", i, "]"), allowed, worst));
+    }
+    return OkStatus();
+  }
+  auto difference = Compare(out.tensor, reference.tensor);
+  if (!difference.ok()) return std::move(difference).status().Within(StrCat("output '", name, "'"));
+  std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference->largest,
+              difference->relative, difference->element);
+  if (!(difference->relative <= allowed)) {
+    *worst =
+        InvalidArgument("output '", name, "' differs from the reference by ", difference->relative, " of its range, allowed is ", allowed);
+  }
+  return OkStatus();
+}
+
+// Every output against REF_DIR/<name>.npy, or its folder.
 Status CheckOutputs(const Session& session, const Arguments& a) {
   Status worst;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
-    const std::string& name = session.graph().value(session.graph().outputs[i]).name;
-    MSRT_ASSIGN_OR_RETURN(const ConstTensor reference, ReadNpy(StrCat(a.check_dir, "/", FileNameFor(name), ".npy"), out.dtype));
-    auto difference = Compare(out, ViewOf(reference));
-    if (!difference.ok()) return std::move(difference).status().Within(StrCat("output '", name, "'"));
-    std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference->largest,
-                difference->relative, difference->element);
-    if (!(difference->relative <= a.rtol)) {
-      worst =
-          InvalidArgument("output '", name, "' differs from the reference by ", difference->relative, " of its range, allowed is ", a.rtol);
-    }
+    MSRT_ASSIGN_OR_RETURN(const RunValue out, session.OutputValue(i));
+    const Value& port = session.graph().value(session.graph().outputs[i]);
+    const bool tensor = out.kind == TypeKind::kTensor;
+    const std::string path = StrCat(a.check_dir, "/", FileNameFor(port.name), tensor ? ".npy" : "");
+    MSRT_ASSIGN_OR_RETURN(const RunValue reference, ReadValue(path, tensor ? Type::UnrankedTensor(out.tensor.dtype) : port.type));
+    MSRT_RETURN_IF_ERROR(CheckValue(out, reference, port.name, a.rtol, &worst));
   }
   return worst;
 }
 
+// What `print` says of each graph that runs, under its name if there are several.
+template <typename PrintProgram>
+void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
+  for (size_t g = 0; g < model.graphs.size(); ++g) {
+    if (model.graphs[g] == nullptr) continue;
+    if (model.graphs.size() > 1) std::cout << "graph #" << g << " '" << model.module.graphs[g].name << "'\n";
+    std::cout << print(*model.graphs[g]->current()->program);
+  }
+}
+
 Status Dump(const Arguments& a, const Workload& w) {
   for (const std::string& what : a.dump) {
-    const Program& program = w.session->program();
     if (what == "graph") {
       MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), a.model));
-      std::cout << Print(module);
+      std::cout << Outline(module);
     } else if (what == "passes") {
       for (const PassReport& p : w.model->passes)
         std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
-      std::cout << Print(w.model->module);
+      std::cout << Outline(w.model->module);
     } else if (what == "placement") {
-      std::cout << PlanText(PlanOf(program));
+      DumpPrograms(*w.model, [](const Program& program) { return PlanText(PlanOf(program)); });
     } else if (what == "program") {
-      std::cout << Print(program);
+      DumpPrograms(*w.model, [](const Program& program) { return Print(program); });
     } else {
       if (w.session->binding() == nullptr) MSRT_RETURN_IF_ERROR(w.session->Run({}));
-      std::cout << Print(program, *w.session->binding());
+      std::cout << Print(w.session->program(), *w.session->binding());
     }
   }
   return OkStatus();
@@ -126,23 +155,35 @@ int Bench(const Arguments& a) {
   return status.ok() ? 0 : Fail(status);
 }
 
+// The elements of a list stand below it.
+void PrintValue(const char* indent, const std::string& name, const RunValue& value) {
+  std::printf("%s%s %s", indent, name.c_str(), ValueText(value).c_str());
+  if (value.kind != TypeKind::kTensor) {
+    std::printf("\n");
+    if (value.kind != TypeKind::kList) return;
+    const std::vector<RunValue>& elements = value.list().elements;
+    for (size_t i = 0; i < elements.size(); ++i) PrintValue("           ", StrCat(name, "[", i, "]"), elements[i]);
+    return;
+  }
+  const TensorView& out = value.tensor;
+  if (IsFloat(out.dtype) || out.dtype == DType::kI64 || out.dtype == DType::kI32) {
+    const std::vector<double> values = reference::Doubles(out);
+    std::printf(" [");
+    for (size_t k = 0; k < std::min<size_t>(values.size(), 6); ++k) std::printf("%s%.6g", k == 0 ? "" : ", ", values[k]);
+    std::printf(values.size() > 6 ? ", ...]" : "]");
+  }
+  std::printf("\n");
+}
+
 int RunOnce(const Arguments& a) {
   auto w = Prepare(a);
   if (!w.ok()) return Fail(w.status());
   Status status = w->session->Run({});
   if (!status.ok()) return Fail(status);
   for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {
-    const auto out = w->session->Output(i);
+    const auto out = w->session->OutputValue(i);
     if (!out.ok()) return Fail(out.status());
-    std::printf("output     %s %s %s", w->session->graph().value(w->session->graph().outputs[i]).name.c_str(),
-                std::string(DTypeName(out->dtype)).c_str(), ShapeText(out->dims).c_str());
-    if (IsFloat(out->dtype) || out->dtype == DType::kI64 || out->dtype == DType::kI32) {
-      const std::vector<double> values = reference::Doubles(*out);
-      std::printf(" [");
-      for (size_t k = 0; k < std::min<size_t>(values.size(), 6); ++k) std::printf("%s%.6g", k == 0 ? "" : ", ", values[k]);
-      std::printf(values.size() > 6 ? ", ...]" : "]");
-    }
-    std::printf("\n");
+    PrintValue("output     ", w->session->graph().value(w->session->graph().outputs[i]).name, *out);
   }
   status = Finish(a, *w);
   return status.ok() ? 0 : Fail(status);
@@ -165,7 +206,8 @@ void AddPluginOption(CLI::App* app, Arguments* a) {
 
 void AddRunOptions(CLI::App* app, Arguments* a) {
   AddPluginOption(app, a);
-  app->add_option("--input", a->inputs, "NAME=FILE.npy; inputs that are not given are seeded random numbers");
+  app->add_option("--input", a->inputs,
+                  "NAME=FILE.npy, for a list NAME=FOLDER with 0.npy, 1.npy, ...; inputs that are not given are seeded random numbers");
   app->add_option("--shape", a->shapes, "NAME=1x3x224x224, for open dims");
   app->add_option("--threads", a->threads, "0: one for each core");
   app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
@@ -185,7 +227,7 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
   app->add_option("--costs", a->costs, "a file of measured costs, made by 'msrun calibrate', instead of estimates");
   app->add_option("--pin", a->pins, "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run")->take_all();
   app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
-  app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy");
+  app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy, lists as folders");
   app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy");
   app->add_option("--rtol", a->rtol, "largest difference that --check allows, as a part of the reference's range");
 }

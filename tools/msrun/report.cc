@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "tools/msrun/bench.h"
+#include "tools/msrun/value_files.h"
 #include "tools/tensors/made_input.h"
 
 namespace msrt {
@@ -86,9 +87,11 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
   Json inputs = Json::array(), steps = Json::array();
   for (size_t i = 0; i < w.inputs.size(); ++i) {
     const Value& v = w.session->graph().value(w.session->graph().inputs[i]);
+    const TensorView& t = w.inputs[i].tensor;
+    const bool tensor = w.inputs[i].kind == TypeKind::kTensor;
     inputs.push_back({{"name", v.name},
-                      {"type", DTypeName(w.inputs[i].dtype)},
-                      {"dims", std::vector<int64_t>(w.inputs[i].dims.begin(), w.inputs[i].dims.end())}});
+                      {"type", tensor ? std::string(DTypeName(t.dtype)) : StrCat(v.type)},
+                      {"dims", tensor ? Json(std::vector<int64_t>(t.dims.begin(), t.dims.end())) : Json(nullptr)}});
   }
   for (const StepTotal& s : m.steps) {
     steps.push_back({{"name", s.name},
@@ -139,8 +142,7 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
   std::printf("model      %s: %zu nodes, %zu steps, %d threads\n", a.model.c_str(), program.graph->nodes.size(), program.steps.size(),
               w.model->parallel->threads());
   for (size_t i = 0; i < w.inputs.size(); ++i) {
-    std::printf("input      %s %s %s\n", w.session->graph().value(w.session->graph().inputs[i]).name.c_str(),
-                std::string(DTypeName(w.inputs[i].dtype)).c_str(), ShapeText(w.inputs[i].dims).c_str());
+    std::printf("input      %s %s\n", w.session->graph().value(w.session->graph().inputs[i]).name.c_str(), ValueText(w.inputs[i]).c_str());
   }
   const LoadTimes& t = w.model->times;
   std::printf("load       %s = map %.2f + verify %.2f + validate %.2f + passes %.2f + place %.2f + compile and pack %.2f + prepare %.2f\n",

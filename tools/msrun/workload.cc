@@ -3,12 +3,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "core/place/plugin.h"
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
+#include "tools/msrun/value_files.h"
 #include "tools/tensors/made_input.h"
 #include "tools/tensors/npy.h"
 
@@ -41,6 +43,12 @@ Status UnknownName(const Graph& graph, const std::string& name) {
   return NotFound("the model has no input '", name, "'; it has ", known);
 }
 
+// The tensors that a list holds, as the input that they would be.
+Value TensorsIn(Value input) {
+  while (input.type.kind == TypeKind::kList) input.type = Type(*input.type.element);
+  return input;
+}
+
 // "PATH:OPTIONS". Options may hold colons; a path cannot.
 Status AddPlugin(const std::string& text, Environment* environment) {
   const size_t colon = text.find(':');
@@ -70,10 +78,9 @@ Result<Workload> Prepare(const Arguments& a) {
     MSRT_ASSIGN_OR_RETURN(shapes[name], ParseShape(text));
   }
   // Files come first: their shapes are what the model will be run at.
-  std::map<std::string, ConstTensor> given;
   for (const auto& [name, path] : files) {
+    if (std::filesystem::is_directory(path)) continue;  // a list, whose elements may differ
     MSRT_ASSIGN_OR_RETURN(const ConstTensor t, ReadNpy(path));
-    given[name] = t;
     shapes[name] = t.dims;
   }
   CompileOptions options;
@@ -107,24 +114,27 @@ Result<Workload> Prepare(const Arguments& a) {
   w.load_millis = watch.Millis();
 
   const Graph& graph = w.session->graph();
+  const auto known = [&](const std::string& name) {
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; });
+  };
   for (const auto& [name, dims] : shapes) {
-    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; }))
-      return UnknownName(graph, name);
+    if (!known(name)) return UnknownName(graph, name);
+  }
+  for (const auto& [name, path] : files) {
+    if (!known(name)) return UnknownName(graph, name);
   }
   std::mt19937_64 random(a.seed);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value& input = graph.value(graph.inputs[i]);
-    const auto file = files.find(input.name);
-    ConstTensor tensor;
+    const auto file = files.find(graph.value(graph.inputs[i]).name);
+    RunValue value;
     if (file != files.end()) {
-      MSRT_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second, input.type.dtype));
+      MSRT_ASSIGN_OR_RETURN(value, ReadValue(file->second, graph.value(graph.inputs[i]).type));
     } else {
-      MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(input, shapes));
-      MSRT_ASSIGN_OR_RETURN(tensor, RandomInput(graph, graph.inputs[i], dims, random));
+      MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(TensorsIn(graph.value(graph.inputs[i])), shapes));
+      MSRT_ASSIGN_OR_RETURN(value, MadeValue(graph, graph.inputs[i], dims, random));
     }
-    MSRT_RETURN_IF_ERROR(
-        w.session->SetInput(i, {tensor.dtype, tensor.dims, Layout::kPlain, const_cast<std::byte*>(tensor.bytes.data())}, tensor.owner));
-    w.inputs.push_back(std::move(tensor));
+    MSRT_RETURN_IF_ERROR(w.session->SetInput(i, value));
+    w.inputs.push_back(std::move(value));
   }
   return w;
 }

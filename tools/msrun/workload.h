@@ -12,7 +12,7 @@ namespace msrt {
 
 struct Arguments {
   std::string model;
-  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy, NAME=1x3x224x224
+  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy or a list's NAME=FOLDER, NAME=1x3x224x224
   std::vector<std::string> plugins;         // PATH[:OPTIONS]
   std::vector<std::string> pins;
   std::string costs;  // a file of measured costs
@@ -34,7 +34,7 @@ struct Arguments {
 struct Workload {
   std::shared_ptr<const CompiledModel> model;
   std::unique_ptr<Session> session;
-  std::vector<ConstTensor> inputs;
+  std::vector<RunValue> inputs;
   double load_millis = 0;  // open to ready
 };
 
