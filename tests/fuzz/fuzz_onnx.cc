@@ -1,47 +1,13 @@
-// An ONNX file through all of msconvert: import, validation, passes, and a .msrt file that must be readable again.
-#include <cstdio>
-#include <cstdlib>
-
-#include "core/model/load.h"
-#include "core/model/sample_models.h"
-#include "core/model/write.h"
-#include "core/passes/pass.h"
-#include "delegates/builtin.h"
-#include "ops/validate.h"
+// An ONNX file through all of msconvert.
+#include "tests/fuzz/converted.h"
 #include "tests/fuzz/driver.h"
-#include "tests/fuzz/mutate_onnx.h"
 #include "tests/fuzz/onnx_seeds.h"
 #include "tools/msconvert/onnx/importer.h"
 
 namespace msrt::testing {
 namespace {
 
-// Small models and little folding: time goes into variety.
-constexpr size_t kMostNodes = 500, kMostCopiedBytes = 1 << 20, kMostFoldedBytes = 1 << 16;
-constexpr double kMostFoldingWork = 1e6;
-
-// What was taken so far must be taken all the way.
-void RequireOk(const Status& status, const char* stage) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "finding: %s: %s\n", stage, status.message().c_str());
-  std::abort();
-}
-
-Status Optimize(std::vector<std::string> disabled, Module* module) {
-  FoldBudget folding{.bytes = kMostFoldedBytes, .work = kMostFoldingWork};
-  const PassContext context{.evaluator = &BuiltinEvaluator(), .fold_budget_bytes = kMostFoldedBytes, .folding = &folding};
-  return RunPasses(context, {.disabled = std::move(disabled), .validate = true}, module).status();
-}
-
-// Sizes that contradict each other may come to light only when they are computed, so folding may refuse what validation took. No other pass
-// may.
-bool FoldingRefuses(Module module) {
-  std::vector<std::string> others;
-  for (const PassInfo& pass : AllPasses()) {
-    if (pass.name != "fold_constants" && pass.name != "fold_shapes") others.emplace_back(pass.name);
-  }
-  return !Optimize(others, &module).ok();
-}
+constexpr size_t kMostNodes = 500, kMostCopiedBytes = 1 << 20;  // small models
 
 bool FuzzOnnx(std::span<const std::byte> bytes) {
   onnx_import::ImportOptions options;
@@ -51,23 +17,7 @@ bool FuzzOnnx(std::span<const std::byte> bytes) {
   auto imported = onnx_import::ImportBytes(bytes, "", options, DefaultIo());
   if (!imported.ok()) RequireAnswer(imported.status());
   if (!imported.ok() || !imported->problems.empty()) return false;
-  Module& module = imported->module;
-  const Status valid = Validate(&module);
-  RequireAnswer(valid);
-  if (!valid.ok()) return false;
-  const Module before = module;
-  if (const Status optimized = Optimize({}, &module); !optimized.ok()) {
-    RequireAnswer(optimized);
-    if (FoldingRefuses(before)) return false;
-    RequireOk(optimized, "passes");
-  }
-  const auto file = SerializeModel(module);
-  if (!file.ok()) RequireAnswer(file.status());
-  if (!file.ok()) return false;
-  auto loaded = Load(AlignedCopy(*file), Limits());
-  RequireOk(loaded.status(), "the file that was written");
-  RequireOk(Validate(&*loaded), "the module that was written");
-  return true;
+  return FuzzConverted(std::move(imported->module));
 }
 
 }  // namespace

@@ -4,9 +4,35 @@
 #include <filesystem>
 
 #include "core/base/io.h"
+#include "ops/registry.h"
+#include "tests/fuzz/mutate_message.h"
 #include "tests/hostile/onnx_text.h"
 
 namespace msrt::testing {
+namespace {
+
+// Names of ops and attributes, and what attributes may be.
+const std::vector<std::string>& OpWords() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> list = {"",     "com.microsoft", "ai.onnx.ml", "If",          "Loop",
+                                     "Scan", "SequenceMap",   "Optional",   "then_branch", "body"};
+    ForEachOp([&](const OpDef& def) {
+      list.emplace_back(def.name);
+      for (const AttrDef& attr : def.attrs) {
+        list.emplace_back(attr.name);
+        list.insert(list.end(), attr.choices.begin(), attr.choices.end());
+      }
+    });
+    return list;
+  }();
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::byte> MutateOnnx(std::span<const std::byte> file, uint64_t seed) {
+  return MutateMessage(file, seed, OpWords(), NewDynamicOnnx().get());
+}
 
 std::vector<std::vector<std::byte>> OnnxSeeds() {
   namespace fs = std::filesystem;

@@ -18,12 +18,14 @@
 #include "tools/msconvert/state.h"
 #include "tools/msconvert/weights.h"
 #include "tools/tensors/made_input.h"
+#if defined(MSRT_HAVE_MINDIR)
+#include "tools/msconvert/mindir/checkpoint.h"
+#include "tools/msconvert/mindir/export.h"
+#include "tools/msconvert/mindir/import.h"
+#endif
 #if defined(MSRT_HAVE_ONNX)
 #include "tools/msconvert/onnx/importer.h"
 #include "tools/msconvert/verify.h"
-#endif
-#if defined(MSRT_HAVE_MINDIR)
-#include "tools/msconvert/mindir/export.h"
 #endif
 
 namespace msrt {
@@ -60,6 +62,7 @@ class Conversion {
     MSRT_RETURN_IF_ERROR(LoadPlugins());
     MSRT_ASSIGN_OR_RETURN(const ExitCode read, Read());
     if (read != kDone) return read;
+    MSRT_RETURN_IF_ERROR(LoadWeights());
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops()));
     if (!a_.states.empty()) {
       MSRT_RETURN_IF_ERROR(KeepAsState(a_.states, &module_));
@@ -133,15 +136,23 @@ class Conversion {
       MSRT_ASSIGN_OR_RETURN(module_, LoadFile(DefaultIo(), a_.input));
       return kDone;
     }
-#if defined(MSRT_HAVE_ONNX)
-    onnx_import::ImportOptions options{.shapes = shapes_,
-                                       .keep_unknown = a_.keep_unknown,
-                                       .progress = {},
-                                       .importers = importers_,
-                                       .ops = ops(),
-                                       .evaluator = &BuiltinEvaluator()};
-    if (progress_.on()) options.progress = [this](std::string_view stage, double part) { progress_.At(stage, part); };
-    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, DefaultIo()));
+    MSRT_ASSIGN_OR_RETURN(const bool mindir, IsMindIr());
+    return mindir ? ReadMindIr() : ReadOnnx();
+  }
+
+  Result<bool> IsMindIr() const {
+#if defined(MSRT_HAVE_MINDIR)
+    if (a_.input.ends_with(".mindir")) return true;
+    MSRT_ASSIGN_OR_RETURN(const Bytes bytes, DefaultIo()->MapFile(a_.input));
+    return mindir_import::LooksLikeMindIr(bytes.data);
+#else
+    return false;
+#endif
+  }
+
+  // Everything that stands in the way, in the report and to the user; or the module.
+  template <typename Imported>
+  ExitCode Take(Imported imported) {
     report_ = nlohmann::json::parse(imported.problems.Json());
     if (!imported.problems.empty()) {
       progress_.Clear();
@@ -150,9 +161,49 @@ class Conversion {
     }
     module_ = std::move(imported.module);
     return kDone;
+  }
+
+  std::function<void(std::string_view, double)> ImportProgress() {
+    if (!progress_.on()) return {};
+    return [this](std::string_view stage, double part) { progress_.At(stage, part); };
+  }
+
+  Result<ExitCode> ReadMindIr() {
+#if defined(MSRT_HAVE_MINDIR)
+    const mindir_import::ImportOptions options{.shapes = shapes_, .progress = ImportProgress()};
+    MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported, mindir_import::ImportFile(a_.input, options, DefaultIo()));
+    return Take(std::move(imported));
 #else
-    return Unsupported("'", a_.input,
-                       "': this build reads zoo:NAME only; build it with protobuf and ONNX's message definitions (tools/setup)");
+    return Unsupported("'", a_.input, "': this build does not read MindIR; build it with protobuf (tools/setup)");
+#endif
+  }
+
+  // The weights of a checkpoint instead of the model's own.
+  Status LoadWeights() {
+    if (a_.checkpoint.empty()) return OkStatus();
+#if defined(MSRT_HAVE_MINDIR)
+    MSRT_ASSIGN_OR_RETURN(const mindir_import::CheckpointLoad load, mindir_import::LoadCheckpoint(a_.checkpoint, DefaultIo(), &module_));
+    std::string text = StrCat(a_.checkpoint, ": ", load.loaded, " weights\n");
+    for (const std::string& name : load.unused) StrAppend(&text, "  '", name, "' is no weight of the model\n");
+    Say(text);
+    return OkStatus();
+#else
+    return Unsupported("--ckpt: this build does not read checkpoints; build it with protobuf (tools/setup)");
+#endif
+  }
+
+  Result<ExitCode> ReadOnnx() {
+#if defined(MSRT_HAVE_ONNX)
+    const onnx_import::ImportOptions options{.shapes = shapes_,
+                                             .keep_unknown = a_.keep_unknown,
+                                             .progress = ImportProgress(),
+                                             .importers = importers_,
+                                             .ops = ops(),
+                                             .evaluator = &BuiltinEvaluator()};
+    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, DefaultIo()));
+    return Take(std::move(imported));
+#else
+    return Unsupported("'", a_.input, "': this build reads no ONNX; build it with protobuf and ONNX's message definitions (tools/setup)");
 #endif
   }
 

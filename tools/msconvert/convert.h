@@ -10,7 +10,7 @@ namespace msrt {
 
 struct ConvertArguments {
   std::string input, output;
-  std::string optimize = "default", json, weights, verify;  // empty: not asked for
+  std::string optimize = "default", json, weights, checkpoint, verify;  // empty: not asked for
   int64_t weights_block = -1;                               // -1: the usual one
   double tolerance = -1;                                    // of the range of each output; -1: the usual one
   std::vector<std::string> disabled, shapes, states, plugins;

@@ -20,7 +20,7 @@ int Main(int argc, char** argv) {
   ConvertArguments a;
   CLI::App app("Brings models into .msrt files.", "msconvert");
   app.footer(Footer());
-  app.add_option("input", a.input, "an .onnx or .msrt file, or zoo:NAME")->required();
+  app.add_option("input", a.input, "an .onnx, .mindir or .msrt file, or zoo:NAME")->required();
   auto* output = app.add_option("output", a.output,
                                 "the .msrt file to write, or a .mindir file for MindSpore (then passes that make ops of our own "
                                 "are left out)");
@@ -51,6 +51,8 @@ int Main(int argc, char** argv) {
   app.add_option("--tolerance", a.tolerance, "largest difference for --verify, relative to the range of an output (1e-4)")
       ->check(CLI::NonNegativeNumber)
       ->needs(verify);
+  app.add_option("--ckpt", a.checkpoint, "a MindSpore checkpoint whose tensors take the place of the weights of the same names")
+      ->check(CLI::ExistingFile);
   app.add_option("--plugin", a.plugins, "a shared library that brings passes, importers and ops (may be given several times)");
   app.add_flag("--progress", a.progress, "say how far it is; on a terminal it does for files beyond 200 MB");
   app.add_flag("--quiet", a.quiet, "print errors only");

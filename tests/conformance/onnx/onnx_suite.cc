@@ -23,7 +23,7 @@
 #include "ops/registry.h"
 #include "tests/conformance/op_case.h"
 #include "tests/conformance/pipeline.h"
-#include "tools/msconvert/onnx/external_data.h"
+#include "tools/msconvert/external_data.h"
 #include "tools/msconvert/onnx/importer.h"
 #include "tools/msconvert/onnx/proto_import.h"
 
@@ -100,7 +100,7 @@ Result<Datum> ParseTensor(const std::string& bytes) {
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) return InvalidModel("the data is no tensor");
   Datum datum;
-  MSRT_ASSIGN_OR_RETURN(datum.tensor, onnx_import::TakeTensor(&proto, onnx_import::ExternalData("", DefaultIo())));
+  MSRT_ASSIGN_OR_RETURN(datum.tensor, onnx_import::TakeTensor(&proto, ExternalData("", DefaultIo())));
   return datum;
 }
 
@@ -246,7 +246,7 @@ CaseResult RunCase(const fs::path& folder) {
   auto imported = onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo());
   if (!imported.ok()) return Failed(imported.status());
   if (!imported->problems.empty()) {
-    const onnx_import::Problem& p = imported->problems.list()[0];
+    const Problem& p = imported->problems.list()[0];
     return Refused(StrCat(p.op, p.op.empty() ? "" : ": ", p.reason));
   }
   const auto types = DeclaredTypes(folder / "model.onnx");

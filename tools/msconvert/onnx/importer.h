@@ -9,7 +9,8 @@
 #include "core/base/io.h"
 #include "core/graph/graph.h"
 #include "core/place/registered_rewrite.h"
-#include "tools/msconvert/onnx/problems.h"
+#include "tools/msconvert/onnx/cures.h"
+#include "tools/msconvert/problems.h"
 
 namespace msrt::onnx_import {
 
@@ -31,7 +32,7 @@ struct ImportOptions {
 // What could be read. The module is whole if there are no problems.
 struct Imported {
   Module module;
-  Problems problems;
+  Problems problems{CureFor};
 };
 
 // Errors are for files that are wrong or cannot be read; what is right but beyond us is a problem of the result.

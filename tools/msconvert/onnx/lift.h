@@ -9,7 +9,7 @@
 
 #include "core/graph/graph.h"
 #include "ops/builder.h"
-#include "tools/msconvert/onnx/problems.h"
+#include "tools/msconvert/problems.h"
 
 namespace msrt::onnx_import {
 

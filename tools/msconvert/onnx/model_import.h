@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "onnx-ml.pb.h"
-#include "tools/msconvert/onnx/external_data.h"
+#include "tools/msconvert/external_data.h"
 #include "tools/msconvert/onnx/importer.h"
 #include "tools/msconvert/onnx/lift.h"
 

@@ -1,7 +1,7 @@
 #include "tools/msconvert/onnx/probe.h"
 
 #include "onnx-ml.pb.h"
-#include "tools/msconvert/onnx/external_data.h"
+#include "tools/msconvert/external_data.h"
 #include "tools/msconvert/onnx/proto_import.h"
 
 namespace msrt::onnx_import {

@@ -1,10 +1,11 @@
 #include "tools/msconvert/onnx/proto_import.h"
 
+#include <charconv>
 #include <cstring>
 
 #include "core/base/checked_math.h"
 #include "onnx-ml.pb.h"
-#include "tools/msconvert/onnx/external_data.h"
+#include "tools/msconvert/external_data.h"
 
 namespace msrt::onnx_import {
 namespace {
@@ -29,6 +30,29 @@ Result<Dims> DimsOf(const onnx::TensorProto& tensor) {
     return InvalidModel("tensor '", tensor.name(), "' has dims ", dims, ", which cannot be counted");
   }
   return dims;
+}
+
+Result<uint64_t> NumberOf(const std::string& text, const std::string& tensor, std::string_view key) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return InvalidModel("tensor '", tensor, "': external_data ", key, " = '", text, "' is no number");
+  }
+  return value;
+}
+
+Result<ExternalTensor> ExternalOf(const onnx::TensorProto& tensor) {
+  ExternalTensor external{.name = tensor.name(), .location = {}, .offset = 0, .length = {}};
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") external.location = entry.value();
+    if (entry.key() == "offset") {
+      MSRT_ASSIGN_OR_RETURN(external.offset, NumberOf(entry.value(), tensor.name(), "offset"));
+    }
+    if (entry.key() == "length") {
+      MSRT_ASSIGN_OR_RETURN(external.length, NumberOf(entry.value(), tensor.name(), "length"));
+    }
+  }
+  return external;
 }
 
 // The bytes in a string that outlives the file's message.
@@ -216,7 +240,8 @@ Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& ex
   MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsOf(*tensor));
   const size_t bytes = BytesOf(*dtype, dims.elements());
   if (tensor->data_location() == onnx::TensorProto::EXTERNAL) {
-    MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(*tensor, bytes));
+    MSRT_ASSIGN_OR_RETURN(const ExternalTensor place, ExternalOf(*tensor));
+    MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(place, bytes));
     // A file may put a tensor anywhere; those who read it want whole elements.
     const auto address = reinterpret_cast<uintptr_t>(data.data.data());
     if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0) return Truth(ConstTensor::Copy(*dtype, dims, data.data));

@@ -11,9 +11,11 @@ class TensorProto;
 class TypeProto;
 }  // namespace onnx
 
-namespace msrt::onnx_import {
-
+namespace msrt {
 class ExternalData;
+}
+
+namespace msrt::onnx_import {
 
 // Refuses what the runtime has no type for (strings, complex numbers), naming it.
 Result<DType> DTypeOf(int64_t onnx_type);
