@@ -1,4 +1,5 @@
 // An ONNX file through all of msconvert.
+#include "delegates/builtin.h"
 #include "tests/fuzz/converted.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/onnx_seeds.h"
