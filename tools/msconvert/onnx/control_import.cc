@@ -18,6 +18,22 @@ constexpr size_t kMostRereads = 10'000;
 constexpr size_t kMostDeciding = 64;
 constexpr uint64_t kMostLookedAt = 50'000'000;
 
+// Counts how deep the importer is in what the pointer stands for; null: it is not.
+class Inside {
+ public:
+  explicit Inside(size_t* depth) : depth_(depth) {
+    if (depth_ != nullptr) ++*depth_;
+  }
+  ~Inside() {
+    if (depth_ != nullptr) --*depth_;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  size_t* depth_;
+};
+
 Type NumberType(DType dtype) { return Type::Tensor(dtype, {}); }
 
 // A scanned tensor without the dim that is scanned.
@@ -166,7 +182,8 @@ std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
 // Of an If that is decided, the branch that is taken: the other may be wrong for the shapes that decide.
 Status Importer::KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope, std::vector<onnx::AttributeProto>* branches) {
   if (inputs.size() != 1 || inputs[0] == kNoValue) return InvalidModel("has ", inputs.size(), " inputs, must have one");
-  const auto taken = Decided(inputs[0], scope);
+  // What may never run may be wrong for the shapes that would decide inside it.
+  const auto taken = open_choices_ == 0 ? Decided(inputs[0], scope) : std::nullopt;
   if (!taken) return OkStatus();
   const std::string_view untaken = *taken ? "else_branch" : "then_branch";
   if (std::none_of(branches->begin(), branches->end(), [&](const auto& a) { return a.name() == untaken; })) return OkStatus();
@@ -191,6 +208,7 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
   const size_t wanted = node.op == "If" ? 2 : 1;
   if (graphs.size() != wanted) return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
   if (node.op == "If") MSRT_RETURN_IF_ERROR(KeepDecided(inputs, *scope, &graphs));
+  const Inside open_choice(graphs.size() < wanted ? nullptr : &open_choices_);
   std::vector<Capture> captures;
   MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
   const auto type_of = [&](ValueId v) { return v == kNoValue ? UndeclaredType() : GraphOf(*scope).value(v).type; };

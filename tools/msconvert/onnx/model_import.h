@@ -177,6 +177,7 @@ class Importer {
   size_t imported_count_ = 0;                                                        // of these, what has been imported
   uint64_t copied_bytes_ = 0;
   uint64_t looked_at_ = 0;                             // values, for conditions that may be decided
+  size_t open_choices_ = 0;                            // branches and bodies around, of which nobody knows whether they run
   size_t rereads_ = 0;                                 // of bodies of loops
   std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
   Imported out_;
