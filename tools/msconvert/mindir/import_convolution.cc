@@ -114,6 +114,10 @@ Status ConvTranspose(PrimitiveCall& call) {
   for (size_t i = 0; i < space; ++i) {
     MSRT_ASSIGN_OR_RETURN(const int64_t in, call.KnownDim(dy, static_cast<int>(i) + 2));
     MSRT_ASSIGN_OR_RETURN(const int64_t kernel, call.KnownDim(w, static_cast<int>(i) + 2));
+    constexpr int64_t kMost = int64_t{1} << 30;  // so that nothing below overflows
+    for (const int64_t v : {in, kernel, strides[i], dilations[i], sizes[i + 2], pads[i], pads[space + i]}) {
+      if (v < -kMost || v > kMost) return InvalidModel("a size of ", v, " is out of range");
+    }
     const int64_t natural = (in - 1) * strides[i] + dilations[i] * (kernel - 1) + 1;
     if (mode == "SAME") {
       const int64_t cut = std::max<int64_t>(0, natural - sizes[i + 2]);
@@ -152,6 +156,7 @@ Status Pool(PrimitiveCall& call) {
 Status AdaptivePool(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const size_t space, SpaceOf(call, x));
+  MSRT_RETURN_IF_ERROR(call.Get("output_size").status());
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, OfSpace(call, "output_size", space, {}));
   std::vector<int64_t> windows;
   bool global = true;
@@ -204,16 +209,7 @@ Status LayerNormExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId bias, call.TensorOrNone("bias"));
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("eps", 1e-5));
   if (scale == kNoValue) {
-    Dims dims;
-    int64_t count = 1;
-    for (int64_t d : normalized) {
-      if (d < 1 || d > (int64_t{1} << 24) || count > (int64_t{1} << 24) / d || dims.rank() == kMaxRank)
-        return InvalidModel("argument 'normalized_shape' is wrong");
-      dims.push_back(d);
-      count *= d;
-    }
-    MSRT_ASSIGN_OR_RETURN(scale, call.Cast(call.Constant(ConstTensor::Floats(dims, std::vector<float>(static_cast<size_t>(count), 1.f))),
-                                           call.type(x).dtype));
+    MSRT_ASSIGN_OR_RETURN(scale, call.Add("Expand", {call.Number(call.type(x).dtype, 1)}, {{"shape", normalized}}));
   }
   MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("LayerNormalization", {x, scale, bias},
                                                   {{"axis", -static_cast<int64_t>(normalized.size())}, {"epsilon", epsilon}}));

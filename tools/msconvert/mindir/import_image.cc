@@ -173,8 +173,8 @@ Status SuppressWithMask(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId kept, call.Add("NonMaxSuppression", {corners, ranked},
                                                      {{"max_output_boxes_per_class", count}, {"iou_threshold", threshold}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId places, columns(kept, 2, 3));  // one place a row: what ScatterND takes
-  const std::vector<uint8_t> none(static_cast<size_t>(count), 0);
-  const ValueId nothing = call.Constant(ConstTensor::Of<uint8_t>(DType::kBool, {count}, none));
+  MSRT_ASSIGN_OR_RETURN(const ValueId nothing,
+                        call.Add("Expand", {call.Number(DType::kBool, 0)}, {{"shape", std::vector<int64_t>{count}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId flat, call.Add("Reshape", {places}, {{"shape", std::vector<int64_t>{-1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId all, call.Add("GreaterOrEqual", {flat, call.Number(DType::kI64, 0)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mask, call.Add("ScatterND", {nothing, places, all}));

@@ -257,7 +257,7 @@ Result<Strides> ReadStrides(PrimitiveCall& call, int rank) {
       s.axes.push_back(axis);
       s.steps.push_back(shrink ? 1 : step[i]);
       s.starts.push_back(!shrink && set(0, i) ? (step[i] > 0 ? 0 : kEnd) : begin[i]);
-      if (shrink) s.ends.push_back(begin[i] == -1 ? kEnd : begin[i] + 1);
+      if (shrink) s.ends.push_back(begin[i] == -1 || begin[i] == kEnd ? kEnd : begin[i] + 1);
       else s.ends.push_back(set(1, i) ? (step[i] > 0 ? kEnd : kBegin) : end[i]);
       if (shrink) s.dropped.push_back(axis);
       else ++result_axis;
