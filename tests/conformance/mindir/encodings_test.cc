@@ -21,7 +21,7 @@ mindir::ModelProto ReadModel(const std::string& name) {
   return model;
 }
 
-Result<std::vector<ConstTensor>> Run(const mindir::ModelProto& model, const std::vector<ConstTensor>& inputs) {
+Result<std::vector<ConstTensor>> Compute(const mindir::ModelProto& model, const std::vector<ConstTensor>& inputs) {
   const std::string bytes = model.SerializeAsString();
   MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported, mindir_import::ImportBytes(std::as_bytes(std::span(bytes)), "", {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
@@ -69,7 +69,7 @@ TEST(MindIrEncodings, AttributesAtNodes) {
   model.clear_mind_ir_version();
   const std::string folder = StrCat(MSRT_MINDIR_DATA, "/convolutions/");
   const auto x = ReadNpy(folder + "input_0.npy");
-  const auto got = Run(model, {*x});
+  const auto got = Compute(model, {*x});
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t i = 0; i < got->size(); ++i) {
     const auto want = ReadNpy(StrCat(folder, "output_", i, ".npy"));
@@ -117,7 +117,7 @@ TEST(MindIrEncodings, QuantisedWeights) {
   node->add_output("m:y");
   graph->add_output()->set_name("m:y");
   const float x[] = {10, 20, 30, 40, 50, 60}, want[] = {10, 20.5f, 31, 36, 44, 52};
-  const auto got = Run(model, {ConstTensor::Floats({2, 3}, x)});
+  const auto got = Compute(model, {ConstTensor::Floats({2, 3}, x)});
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ((*got)[0].As<float>()[i], want[i]) << i;
 }
