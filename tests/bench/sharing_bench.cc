@@ -100,8 +100,9 @@ Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* w
   }
   // Enough runs that starting the threads is nothing beside them.
   constexpr double kRoundSeconds = 0.2;
-  MSRT_ASSIGN_OR_RETURN(const double trial, SecondsOf({sessions[0].get()}, 20));
-  const int runs = 8 * std::max(20, static_cast<int>(kRoundSeconds / (trial / 20) / 8));
+  constexpr int kTrialRuns = 4;
+  MSRT_ASSIGN_OR_RETURN(const double trial, SecondsOf({sessions[0].get()}, kTrialRuns));
+  const int runs = 8 * std::max(2, static_cast<int>(kRoundSeconds / (trial / kTrialRuns) / 8));
   std::vector<double> of_two, of_eight;
   for (int round = 0; round < rounds; ++round) {
     MSRT_ASSIGN_OR_RETURN(const double two, SecondsAtOnce(sessions, 2, runs));
