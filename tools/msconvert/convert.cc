@@ -248,12 +248,11 @@ class Conversion {
 #if defined(MSRT_HAVE_MINDIR)
     MSRT_ASSIGN_OR_RETURN(const auto refusals, mindir_export::WriteFile(module_, a_.output, DefaultIo()));
     if (!refusals.empty()) {
+      Problems problems([](std::string_view) { return std::string("convert to .msrt instead, or build the model of other ops"); });
+      for (const mindir_export::Refusal& r : refusals) problems.Add(r.op, 0, r.node, r.reason);
+      report_ = nlohmann::json::parse(problems.Json());
       progress_.Clear();
-      std::cerr << "msconvert: '" << a_.input << "' cannot be written as MindIR:\n";
-      for (const mindir_export::Refusal& r : refusals) {
-        std::cerr << "  " << r.op << " '" << r.node << "': " << r.reason << "\n";
-        report_["problems"].push_back({{"op", r.op}, {"nodes", {r.node}}, {"reason", r.reason}});
-      }
+      std::cerr << "msconvert: '" << a_.input << "' cannot be written as MindIR:\n" << problems.Text();
       return kProblems;
     }
     SayWritten();

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/base/checked_math.h"
+#include "tools/msconvert/mindir/export_expand.h"
 #include "tools/msconvert/mindir/export_module.h"
 
 namespace msrt::mindir_export {
@@ -51,8 +52,10 @@ uint64_t BytesOf(const std::vector<Weight>& weights) {
 }  // namespace
 
 Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io, const WriteOptions& options) {
+  Module portable = module;  // constants are shared
+  MSRT_RETURN_IF_ERROR(ExpandRecurrent(&portable));
   FileWriter file;
-  std::vector<Refusal> refusals = ModuleExport(module, &file).Run();
+  std::vector<Refusal> refusals = ModuleExport(portable, &file).Run();
   if (!refusals.empty()) return refusals;
   if (BytesOf(file.weights()) <= options.most_bytes_inside) PutInside(file.weights());
   else MSRT_RETURN_IF_ERROR(PutBeside(file.weights(), path, io));

@@ -30,17 +30,12 @@ Result<Sizes> SizesOf(const NodeLowering& n) {
   return s;
 }
 
-// The first two dims of a tensor as they are at run time, then these.
-Arg OpenShape(NodeLowering& n, const Ref& x, const Ints& rest) {
-  const Ref leading = n.Op("StridedSlice", {n.Op("TensorShape", {x}), Ints{0}, Ints{2}, Ints{1}, 0, 0, 0, 0, 0});
-  return n.Prim("TensorToTuple", {}, {n.Op("Concat", {n.out().Tuple({leading, n.IntTensor(rest)}), 0})});
-}
-
+// Batch and rows as the tensor has them, then `rest`.
 Arg ShapeOf(NodeLowering& n, const Ref& x, const Dims& leading, const Ints& rest) {
-  if (!IsKnown(leading[0]) && !IsKnown(leading[1])) return OpenShape(n, x, rest);
-  Ints shape{IsKnown(leading[0]) ? leading[0] : -1, IsKnown(leading[1]) ? leading[1] : -1};
-  shape.insert(shape.end(), rest.begin(), rest.end());
-  return shape;
+  Args dims;
+  for (int i = 0; i < 2; ++i) dims.emplace_back(IsKnown(leading[i]) ? Arg(leading[i]) : Arg(n.out().DimOf(x, i)));
+  dims.insert(dims.end(), rest.begin(), rest.end());
+  return n.out().ShapeTuple(dims);
 }
 
 // [batch, rows, heads * width] as [batch, heads, rows, width].

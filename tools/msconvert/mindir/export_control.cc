@@ -228,10 +228,7 @@ class ControlLowering {
   // The same tensor with an extent that is not known before the run.
   Ref Opened(const Ref& x, const Type& type, int axis) {
     Arg extent = Ints{type.dims[axis]};
-    if (!IsKnown(type.dims[axis])) {
-      const Ref shape = out_.Op("TensorShape", {x});
-      extent = out_.Prim("TensorToTuple", {}, {out_.Op("StridedSlice", {shape, Ints{axis}, Ints{axis + 1}, Ints{1}, 0, 0, 0, 0, 0})});
-    }
+    if (!IsKnown(type.dims[axis])) extent = out_.ShapeTuple({out_.DimOf(x, axis)});
     return out_.Op("Gather", {x, IndicesOf(Flags(extent, 1)), axis, 0});
   }
 

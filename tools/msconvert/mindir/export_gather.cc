@@ -108,6 +108,16 @@ Status LowerArg(NodeLowering& n) {
   return OkStatus();
 }
 
+Status LowerHardmax(NodeLowering& n) {
+  MSRT_RETURN_IF_ERROR(n.NeedRank());
+  const int rank = n.dims(0).rank();
+  const int64_t axis = FromFront(n.op().Int("axis"), rank), extent = n.dims(0)[static_cast<int>(axis)];
+  if (!IsKnown(extent)) return Unsupported("dim ", axis, " of the input is not known before the run");
+  const Ref most = n.Op("Argmax", {n.In(0), axis, TypeIdOf(DType::kI64)});
+  n.Give(n.Op("OneHot", {most, extent, n.Number(1), n.Number(0), axis == rank - 1 ? -1 : axis}));
+  return OkStatus();
+}
+
 Status LowerTopK(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const auto k = n.op().Has("k") ? std::optional<Ints>(Ints{n.op().Int("k")}) : n.KnownInts("", 1);
@@ -153,6 +163,7 @@ constexpr Lowerer kRows[] = {
     {"OneHot", LowerOneHot},
     {"ArgMax", LowerArg, "Argmax"},
     {"ArgMin", LowerArg, "Argmin"},
+    {"Hardmax", LowerHardmax},
     {"TopK", LowerTopK},
     {"CumSum", LowerCumSum},
     {"NonZero", LowerNonZero},

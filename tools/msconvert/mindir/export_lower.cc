@@ -107,7 +107,7 @@ ConstTensor NumberTensor(DType dtype, double value) {
 const Lowerer* FindLowerer(const Node& node) {
   const std::string name = OpName(node);
   for (const auto& family : {ElementwiseLowerers(), LinearLowerers(), PoolLowerers(), ShapeLowerers(), GatherLowerers(), NormLowerers(),
-                             ResizeLowerers(), AttentionLowerers(), RecurrentLowerers()}) {
+                             ResizeLowerers(), AttentionLowerers(), RecurrentLowerers(), QuantLowerers()}) {
     const auto found = std::find_if(family.begin(), family.end(), [&](const Lowerer& row) { return row.op == name; });
     if (found != family.end()) return &*found;
   }

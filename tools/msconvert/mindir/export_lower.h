@@ -105,6 +105,7 @@ std::span<const Lowerer> NormLowerers();
 std::span<const Lowerer> ResizeLowerers();
 std::span<const Lowerer> AttentionLowerers();
 std::span<const Lowerer> RecurrentLowerers();
+std::span<const Lowerer> QuantLowerers();
 
 // Null: MindSpore gets no such op from us.
 const Lowerer* FindLowerer(const Node& node);

@@ -119,11 +119,26 @@ Status LowerGlobal(NodeLowering& n) {
   return OkStatus();
 }
 
+// Its sum goes over a radius, ours over a number of channels whose middle is not the same where that number is even.
+Status LowerLocalResponse(NodeLowering& n) {
+  const int64_t channels = n.op().Int("size");
+  if (channels % 2 == 0) return Unsupported("attribute 'size' = ", channels, ": MindSpore's LRN has odd numbers of channels only");
+  n.Give(n.Prim("LRN",
+                {{"norm_region", "ACROSS_CHANNELS"},
+                 {"beta", n.op().Float("beta")},
+                 {"depth_radius", channels / 2},
+                 {"bias", n.op().Float("bias")},
+                 {"alpha", n.op().Float("alpha") / static_cast<double>(channels)}},
+                {n.In(0)}));
+  return OkStatus();
+}
+
 constexpr Lowerer kRows[] = {
     {"MaxPool", LowerMaxPool},
     {"AveragePool", LowerAveragePool},
     {"GlobalAveragePool", LowerGlobal, "ReduceMean"},
     {"GlobalMaxPool", LowerGlobal, "ReduceMax"},
+    {"LRN", LowerLocalResponse},
 };
 
 }  // namespace

@@ -30,14 +30,11 @@ Status CheckPlain(const NodeLowering& n) {
         return Unsupported("attribute 'activations' names ", names[i], ": MindSpore's LSTM has the usual ones");
     }
   }
-  for (size_t i : {kW, kR, kB}) {
-    if (n.Has(i) && n.op().constant(i) == nullptr) return Unsupported("weights that are computed at run time");
-  }
   return OkStatus();
 }
 
 // One list: the weights of the inputs, those of the state, the sums of both biases.
-Result<ConstTensor> PackedWeights(const NodeLowering& n, const Sizes& s, int64_t direction) {
+Result<ConstTensor> ConstantWeights(const NodeLowering& n, const Sizes& s, int64_t direction) {
   const int64_t rows = kGates * s.hidden;
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, {rows * (s.inputs + s.hidden + 1), 1, 1}));
   float* out = reinterpret_cast<float*>(made.bytes.data());
@@ -52,6 +49,28 @@ Result<ConstTensor> PackedWeights(const NodeLowering& n, const Sizes& s, int64_t
     for (int64_t h = gate * s.hidden; h < (gate + 1) * s.hidden; ++h) *out++ = bias != nullptr ? bias[h] + bias[rows + h] : 0;
   }
   return made.tensor;
+}
+
+// The same from weights that are computed.
+Ref ComputedWeights(NodeLowering& n, const Sizes& s, int64_t direction) {
+  const int64_t rows = kGates * s.hidden;
+  const auto ordered = [&](size_t input, int64_t offset) {
+    Ints indices;
+    for (int64_t gate : kOurGate) {
+      for (int64_t h = 0; h < s.hidden; ++h) indices.push_back(offset + gate * s.hidden + h);
+    }
+    const Ref own = n.Op("Gather", {n.In(input), n.Number(static_cast<double>(direction), DType::kI64), 0, 0});
+    return n.Op("Reshape", {n.Op("Gather", {own, n.IntTensor(indices), 0, 0}), Ints{-1, 1, 1}});
+  };
+  const Ref bias = n.Has(kB) ? n.Op("Add", {ordered(kB, 0), ordered(kB, rows)}) : n.Prim("FillV2", {}, {Ints{rows, 1, 1}, n.Number(0)});
+  return n.Op("Concat", {n.out().Tuple({ordered(kW, 0), ordered(kR, 0), bias}), 0});
+}
+
+Result<Ref> PackedWeights(NodeLowering& n, const Sizes& s, int64_t direction) {
+  const auto known = [&](size_t input) { return !n.Has(input) || n.op().constant(input) != nullptr; };
+  if (!known(kW) || !known(kR) || !known(kB)) return ComputedWeights(n, s, direction);
+  MSRT_ASSIGN_OR_RETURN(const ConstTensor weights, ConstantWeights(n, s, direction));
+  return n.out().Constant(weights);
 }
 
 // [1, batch, hidden] of one direction.
@@ -76,6 +95,8 @@ struct Outputs {
 Status LowerLstm(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(CheckPlain(n));
   MSRT_RETURN_IF_ERROR(n.NeedRank(kX));
+  MSRT_RETURN_IF_ERROR(n.NeedShape(kW));
+  MSRT_RETURN_IF_ERROR(n.NeedShape(kR));
   const bool batch_first = n.op().Int("layout") == 1;
   const Dims &x_dims = n.dims(kX), &w = n.dims(kW);
   const Sizes s{x_dims[batch_first ? 1 : 0], x_dims[batch_first ? 0 : 1], w[2], n.dims(kR)[2], w[0]};
@@ -83,7 +104,7 @@ Status LowerLstm(NodeLowering& n) {
   Outputs out;
   for (int64_t d = 0; d < s.directions; ++d) {
     const bool backwards = d == 1 || n.op().String("direction") == "reverse";
-    MSRT_ASSIGN_OR_RETURN(const ConstTensor weights, PackedWeights(n, s, d));
+    MSRT_ASSIGN_OR_RETURN(const Ref weights, PackedWeights(n, s, d));
     MSRT_ASSIGN_OR_RETURN(const Ref h, InitialState(n, s, kInitialH, d, batch_first));
     MSRT_ASSIGN_OR_RETURN(const Ref c, InitialState(n, s, kInitialC, d, batch_first));
     const Ref sequence = backwards ? n.Op("ReverseV2", {x, Ints{0}}) : x;
@@ -95,7 +116,7 @@ Status LowerLstm(NodeLowering& n) {
                             {"hidden_size", s.hidden},
                             {"bidirectional", false},
                             {"input_size", s.inputs}},
-                           {sequence, h, c, n.out().Constant(weights)});
+                           {sequence, h, c, weights});
     const Ref all = n.out().Item(run, 0);
     out.all.push_back(n.Op("ExpandDims", {backwards ? n.Op("ReverseV2", {all, Ints{0}}) : all, 1}));  // steps, 1, batch, hidden
     out.hidden.push_back(n.out().Item(run, 1));

@@ -21,18 +21,27 @@ Ref Part(NodeLowering& n, const Ref& list, int64_t begin, int64_t end) {
 
 Ref AsTuple(NodeLowering& n, const Ref& list) { return n.Prim("TensorToTuple", {}, {list}); }
 
-// A shape with zeros for "as the input has it", when several dims are not known.
-Status LowerReshapeAtRun(NodeLowering& n) {
-  const auto known = n.KnownInts("shape", 1);
+// Several dims are not known; zeros mean "as the input has it".
+Status LowerReshapeTo(NodeLowering& n, const Ints& wished) {
   const bool zero_copies = n.op().Int("allowzero") == 0;
-  const int64_t count = n.result().rank();
-  const Ref wished = known ? n.IntTensor(*known) : n.Op("Cast", {n.In(1), TypeIdOf(DType::kI64)});
-  if (!zero_copies || (known && std::find(known->begin(), known->end(), 0) == known->end())) {
-    n.Give(n.Op("Reshape", {n.In(0), known ? Arg(*known) : Arg(AsTuple(n, wished))}));
+  Args dims;
+  for (size_t i = 0; i < wished.size(); ++i) {
+    if (wished[i] != 0 || !zero_copies) dims.emplace_back(wished[i]);
+    else dims.emplace_back(n.out().DimOf(n.In(0), static_cast<int>(i)));
+  }
+  n.Give(n.Op("Reshape", {n.In(0), n.out().ShapeTuple(dims)}));
+  return OkStatus();
+}
+
+// The shape itself is computed at run time.
+Status LowerReshapeAtRun(NodeLowering& n) {
+  const Ref wished = n.Op("Cast", {n.In(1), TypeIdOf(DType::kI64)});
+  if (n.op().Int("allowzero") != 0) {
+    n.Give(n.Op("Reshape", {n.In(0), AsTuple(n, wished)}));
     return OkStatus();
   }
   MSRT_RETURN_IF_ERROR(n.NeedRank());
-  const int64_t common = std::min<int64_t>(count, n.dims(0).rank());
+  const int64_t count = n.result().rank(), common = std::min<int64_t>(count, n.dims(0).rank());
   Ref own = common == n.dims(0).rank() ? ShapeTensor(n, 0) : Part(n, ShapeTensor(n, 0), 0, common);
   if (count > common) own = n.Op("Concat", {n.out().Tuple({own, n.IntTensor(Ints(static_cast<size_t>(count - common), 0))}), 0});
   const Ref shape = n.Op("Select", {n.Op("Equal", {wished, n.Number(0, DType::kI64)}), own, wished});
@@ -46,7 +55,8 @@ Status LowerReshapeOp(NodeLowering& n) {
     return OkStatus();
   }
   if (!n.result().rank_known) return Unsupported("the rank of the result is not known before the run");
-  return LowerReshapeAtRun(n);
+  const auto known = n.KnownInts("shape", 1);
+  return known ? LowerReshapeTo(n, *known) : LowerReshapeAtRun(n);
 }
 
 Status LowerSqueeze(NodeLowering& n) {
@@ -314,7 +324,11 @@ Status LowerPad(NodeLowering& n) {
     n.Give(n.In(0));
     return OkStatus();
   }
-  const Ref value = n.Has(2) ? n.Op("Reshape", {n.In(2), Ints{}}) : n.Number(n.op().Float("value"));
+  Arg value = n.op().Float("value");
+  const ConstTensor* known = n.op().constant(2);
+  if (known != nullptr && known->dtype == DType::kF32) value = static_cast<double>(known->As<float>()[0]);
+  else if (n.Has(2)) value = n.Op("Reshape", {n.In(2), Ints{}});
+  else if (n.dtype() != DType::kF32) value = n.Number(n.op().Float("value"));
   n.Give(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {n.In(0), paddings, value}));
   return OkStatus();
 }

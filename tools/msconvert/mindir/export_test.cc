@@ -183,13 +183,13 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
 TEST(MindIrExport, AllThatIsRefusedIsNamed) {
   ModuleBuilder m(1);
   const ValueId x = m.Input(0, Type::Tensor(DType::kF32, {2, 2}));
-  const ValueId a = m.Op(0, "Det", {x}), b = m.Op(0, "Hardmax", {x});
+  const ValueId a = m.Op(0, "Det", {x}), b = m.Op(0, "Bernoulli", {x});
   m.Output(0, m.Op(0, "Add", {a, b}));
   const Exported e = Export(m.module);
   ASSERT_EQ(e.refusals.size(), 2u);
   EXPECT_EQ(e.refusals[0].op, "Det");
   EXPECT_EQ(e.refusals[0].node, m.module.graphs[0].nodes[0].name);
-  EXPECT_EQ(e.refusals[1].op, "Hardmax");
+  EXPECT_EQ(e.refusals[1].op, "Bernoulli");
   EXPECT_FALSE(e.refusals[1].reason.empty());
 }
 

@@ -77,6 +77,9 @@ class FunctionWriter {
   Ref Assign(const Ref& parameter, const Ref& value, const Ref& token);
   Ref Tuple(std::vector<Ref> elements);
   Ref Item(const Ref& tuple, size_t index);
+  // A dim of a tensor as it is at run time: a number, for tuples that are shapes.
+  Ref DimOf(const Ref& tensor, int axis) { return Item(Op("Shape", {tensor}), static_cast<size_t>(axis)); }
+  Ref ShapeTuple(const Args& dims) { return Prim("MakeTuple", {}, dims); }
 
   Ref Constant(const ConstTensor& tensor);
   Ref Monad();
