@@ -194,10 +194,8 @@ std::unique_ptr<ParallelFor> MakeThreadPool(int threads) { return std::make_uniq
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads) {
 #if defined(MSRT_HAVE_OPENMP)
   if (threads > 1) return MakeOpenMpTeam(threads);  // one thread needs no leader: the caller is it
-  return MakeThreadPool(threads);
-#else
-  return MakeThreadPool(threads);
 #endif
+  return MakeThreadPool(threads);
 }
 
 int AvailableCores() {

@@ -90,25 +90,12 @@ class Folding {
   }
 
   bool InGraph(uint32_t g) {
-    Graph& graph = module_.graphs[g];
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
-    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
-    bool changed = false;
-    GraphEdit edit(&graph, entry);
-    for (size_t n = 0; n < edit.node_count(); ++n) {
-      Node& node = edit.Visit(n);
-      if (IsControl(node)) {
-        const ControlShape shape = ShapeOfControl(node);
-        if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit)) {
-          changed = true;
-          continue;
-        }
-        const auto branch = BranchOf(graph, node, shape);
-        if (branch) changed = CallInstead(graph, *branch, &node) || changed;
-      }
-      edit.Keep(std::move(node));
-    }
-    return changed;
+    const Graph& graph = module_.graphs[g];
+    return EditControl(&module_, g, [&](uint32_t, Node& node, const ControlShape& shape, GraphEdit& edit) {
+      if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit)) return Edited::kReplaced;
+      const auto branch = BranchOf(graph, node, shape);
+      return branch && CallInstead(graph, *branch, &node) ? Edited::kChanged : Edited::kNot;
+    });
   }
 
   // The branch that is taken whenever the node runs.

@@ -162,4 +162,20 @@ bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
   return true;
 }
 
+bool EditControl(Module* module, uint32_t g,
+                 FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit) {
+  Graph& graph = module->graphs[g];
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
+  const bool entry = std::find(module->entries.begin(), module->entries.end(), g) != module->entries.end();
+  bool changed = false;
+  GraphEdit edit(&graph, entry);
+  for (uint32_t n = 0; n < edit.node_count(); ++n) {
+    Node& node = edit.Visit(n);
+    const Edited edited = IsControl(node) ? visit(n, node, ShapeOfControl(node), edit) : Edited::kNot;
+    changed = changed || edited != Edited::kNot;
+    if (edited != Edited::kReplaced) edit.Keep(std::move(node));
+  }
+  return changed;
+}
+
 }  // namespace msrt

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "ops/control.h"
 
 namespace msrt {
 
@@ -52,5 +53,10 @@ class GraphEdit {
   std::vector<bool> named_;        // by value
   std::vector<bool> made_here_;    // by value: a node made it that was added by this edit
 };
+
+// What became of a node that calls graphs.
+enum class Edited : uint8_t { kNot, kChanged, kReplaced };  // kReplaced: others stand in its place
+// Goes over graph g from front to back and shows those nodes to `visit`, which may change them. True if anything became of any.
+bool EditControl(Module* module, uint32_t g, FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit);
 
 }  // namespace msrt

@@ -116,25 +116,15 @@ class Loops {
 
  private:
   bool InGraph(uint32_t g) {
-    Graph& graph = module_.graphs[g];
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
-    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
-    bool changed = false;
-    GraphEdit edit(&graph, entry);
-    for (uint32_t n = 0; n < edit.node_count(); ++n) {
-      Node& node = edit.Visit(n);
-      if (IsControl(node)) {
-        const ControlShape shape = ShapeOfControl(node);
-        if (IsLoop(shape) && calls_.OwnsGraphs(g, n, shape)) {
-          const LoopGraphs loop = GraphsOf(&module_, shape);
-          changed = CaptureUnchanged(shape, loop, &node, &edit) || changed;
-          if (loop.condition != nullptr) changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
-          changed = Hoist(loop.body, loop.told, SurelyBegins(graph, node, shape), shape, loop, &node, &edit) || changed;
-        }
-      }
-      edit.Keep(std::move(node));
-    }
-    return changed;
+    const Graph& graph = module_.graphs[g];
+    return EditControl(&module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
+      if (!IsLoop(shape) || !calls_.OwnsGraphs(g, n, shape)) return Edited::kNot;
+      const LoopGraphs loop = GraphsOf(&module_, shape);
+      bool changed = CaptureUnchanged(shape, loop, &node, &edit);
+      if (loop.condition != nullptr) changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
+      changed = Hoist(loop.body, loop.told, SurelyBegins(graph, node, shape), shape, loop, &node, &edit) || changed;
+      return changed ? Edited::kChanged : Edited::kNot;
+    });
   }
 
   // Hands one more value to the graphs of a loop; what it is in `graph`, which is one of them.

@@ -37,24 +37,12 @@ class Unrolling {
 
  private:
   bool InGraph(uint32_t g) {
-    Graph& graph = module_.graphs[g];
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
-    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
-    bool changed = false;
-    GraphEdit edit(&graph, entry);
-    for (uint32_t n = 0; n < edit.node_count(); ++n) {
-      Node& node = edit.Visit(n);
-      if (IsControl(node)) {
-        const ControlShape shape = ShapeOfControl(node);
-        const int64_t trips = shape.kind == ControlKind::kLoop ? Trips(graph, node, module_.graphs[shape.graphs[0]]) : 0;
-        if (trips > 0 && IsWorthwhile(trips, g, n, shape) && WrittenOut(trips, node, shape, &edit)) {
-          changed = true;
-          continue;
-        }
-      }
-      edit.Keep(std::move(node));
-    }
-    return changed;
+    const Graph& graph = module_.graphs[g];
+    return EditControl(&module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
+      const int64_t trips = shape.kind == ControlKind::kLoop ? Trips(graph, node, module_.graphs[shape.graphs[0]]) : 0;
+      const bool written = trips > 0 && IsWorthwhile(trips, g, n, shape) && WrittenOut(trips, node, shape, &edit);
+      return written ? Edited::kReplaced : Edited::kNot;
+    });
   }
 
   // How often a Loop runs, or 0 where that is not known.

@@ -4,15 +4,14 @@
 usage: convert_plugin_test.py BIN_DIR PLUGIN_DIR   (Python's standard library only)
 """
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import onnx_file as onnx  # noqa: E402
+from tool_case import ToolCase  # noqa: E402
 
-BIN, LIB = None, None
+LIB = None
 
 
 def soften_model():
@@ -23,21 +22,10 @@ def soften_model():
     return onnx.model(onnx.graph(nodes, [onnx.value("x", image)], [onnx.value("y", image)]), domains=["com.example"])
 
 
-class ConvertPlugin(unittest.TestCase):
+class ConvertPlugin(ToolCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.onnx, self.msrt = self.path("photo.onnx"), self.path("photo.msrt")
-        with open(self.onnx, "wb") as f:
-            f.write(soften_model())
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def run_tool(self, tool, *arguments):
-        return subprocess.run([os.path.join(BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
+        super().setUp()
+        self.onnx, self.msrt = self.write("photo.onnx", soften_model()), self.path("photo.msrt")
 
     def convert(self, *arguments):
         return self.run_tool("msconvert", self.onnx, self.msrt, *arguments)
@@ -77,5 +65,5 @@ class ConvertPlugin(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN, LIB = sys.argv[1:3]
+    ToolCase.BIN, LIB = sys.argv[1:3]
     unittest.main(argv=sys.argv[:1])

@@ -9,15 +9,14 @@ that asks for the rate. With MODEL.onnx (silero_vad.onnx of the package of that 
 import math
 import os
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import onnx_file as onnx  # noqa: E402
+from tool_case import ToolCase  # noqa: E402
 
-BIN, MODEL = None, None
+MODEL = None
 FRAME, CONTEXT, CELLS = 512, 64, 128
 STATE = ["--state", "state=stateN", "--shape", f"state=2x1x{CELLS}", "--shape", f"input=1x{CONTEXT + FRAME}"]
 
@@ -51,32 +50,13 @@ def chirp(seconds, silence):
     return tone + [0] * int(16000 * silence)
 
 
-class VadStream(unittest.TestCase):
+class VadStream(ToolCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.onnx = MODEL or self.path("small.onnx")
-        if MODEL is None:
-            with open(self.onnx, "wb") as f:
-                f.write(small_model())
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def run_tool(self, tool, *arguments):
-        return subprocess.run([os.path.join(BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
-
-    def must(self, tool, *arguments):
-        done = self.run_tool(tool, *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        super().setUp()
+        self.onnx = MODEL or self.write("small.onnx", small_model())
 
     def audio(self, name, pcm):
-        with open(self.path(name), "wb") as f:
-            f.write(struct.pack(f"<{len(pcm)}h", *pcm))
-        return self.path(name)
+        return self.write(name, struct.pack(f"<{len(pcm)}h", *pcm))
 
     def by_hand(self, pcm):
         """The probabilities, with the state as an input and an output of the model."""
@@ -150,6 +130,6 @@ class VadStream(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN = sys.argv[1]
+    ToolCase.BIN = sys.argv[1]
     MODEL = sys.argv[2] if len(sys.argv) > 2 else None
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -4,15 +4,12 @@
 usage: values_test.py BIN_DIR   (Python's standard library only)
 """
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import onnx_file as onnx  # noqa: E402
-
-BIN = None
+from tool_case import ToolCase  # noqa: E402
 
 
 def list_model():
@@ -36,50 +33,31 @@ def flow_model():
                                  [onnx.tensor("zero", [], [0.0])]))
 
 
-class Values(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def run_tool(self, tool, *arguments):
-        return subprocess.run([os.path.join(BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
-
-    def good(self, tool, *arguments):
-        done = self.run_tool(tool, *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
+class Values(ToolCase):
     def convert(self, model):
-        with open(self.path("m.onnx"), "wb") as f:
-            f.write(model)
-        self.good("msconvert", self.path("m.onnx"), self.path("m.msrt"))
+        self.must("msconvert", self.write("m.onnx", model), self.path("m.msrt"))
         return self.path("m.msrt")
 
-    def write(self, name, values):
+    def write_numbers(self, name, values):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         onnx.write_npy(self.path(name), [len(values)], values)
 
     def test_lists_are_folders(self):
         model = self.convert(list_model())
-        self.assertIn("input    items list<f32[", self.good("msrun", "info", model))
+        self.assertIn("input    items list<f32[", self.must("msrun", "info", model))
         for i, values in enumerate([[1, 2], [3], []]):
-            self.write(f"in/{i}.npy", values)
-        self.write("x.npy", [4, 5, 6])
+            self.write_numbers(f"in/{i}.npy", values)
+        self.write_numbers("x.npy", [4, 5, 6])
         for i in range(9):  # of an earlier, longer list
-            self.write(f"out/longer/{i}.npy", [7])
+            self.write_numbers(f"out/longer/{i}.npy", [7])
         arguments = ["--input", "items=" + self.path("in"), "--input", "x=" + self.path("x.npy"), "--output-dir", self.path("out")]
-        text = self.good("msrun", "run", model, *arguments)
+        text = self.must("msrun", "run", model, *arguments)
         self.assertIn("output     longer list of 4\n", text)
         self.assertIn("longer[3] f32 3 [4, 5, 6]\n", text)
         self.assertEqual(onnx.read_npy(self.path("out/joined.npy"))[1], [1, 2, 3])
         self.assertEqual(sorted(os.listdir(self.path("out/longer"))), ["0.npy", "1.npy", "2.npy", "3.npy"])
         self.assertEqual(onnx.read_npy(self.path("out/longer/3.npy"))[1], [4, 5, 6])
-        self.assertIn("longer[3]: largest difference 0", self.good("msrun", "run", model, *arguments[:4], "--check", self.path("out")))
+        self.assertIn("longer[3]: largest difference 0", self.must("msrun", "run", model, *arguments[:4], "--check", self.path("out")))
         os.remove(self.path("out/longer/3.npy"))
         shorter = self.run_tool("msrun", "run", model, *arguments[:4], "--check", self.path("out"))
         self.assertEqual(shorter.returncode, 1)
@@ -87,12 +65,12 @@ class Values(unittest.TestCase):
 
     def test_lists_that_nobody_gives_are_made(self):
         model = self.convert(list_model())
-        self.assertIn("output     longer list of 2\n", self.good("msrun", "run", model))
-        self.assertIn("input      items list of 1\n", self.good("msrun", "bench", model, "--seconds", "0.02"))
+        self.assertIn("output     longer list of 2\n", self.must("msrun", "run", model))
+        self.assertIn("input      items list of 1\n", self.must("msrun", "bench", model, "--seconds", "0.02"))
 
     def test_wrong_lists_are_named(self):
         model = self.convert(list_model())
-        self.write("x.npy", [1])
+        self.write_numbers("x.npy", [1])
         os.makedirs(self.path("in"))
         for given, message in [("items=" + self.path("x.npy"), "is no folder"), ("x=" + self.path("in"), self.path("in")),
                                ("things=" + self.path("in"), "no input 'things'; it has items, x")]:
@@ -105,21 +83,21 @@ class Values(unittest.TestCase):
         onnx.write_npy(self.path("trips.npy"), [], [3], "<i8", "q")
         onnx.write_npy(self.path("x.npy"), [], [-2.5])
         given = ["--input", "trips=" + self.path("trips.npy"), "--input", "x=" + self.path("x.npy")]
-        text = self.good("msrun", "run", model, *given, "--disable", "all", "--dump=graph")
+        text = self.must("msrun", "run", model, *given, "--disable", "all", "--dump=graph")
         self.assertIn("output     size f32 scalar [7.5]\n", text)
         # A body and two branches, each indented below the node that calls it, with what it captures behind its inputs.
         self.assertRegex(text, r"\n  %total: f32\[\] = Loop\(%trips, _, %zero, %x\) \{.*body=#\d '.*'.*\}  # \d repeat\n"
                                r"    body #\d '[^']*' \(%i: i64\[\], %go: bool\[\], %sum: f32\[\] <- %zero, %x: f32\[\] <- %x\) \{\n")
         self.assertRegex(text, r"\n    else_branch #\d '[^']*' \(%total: f32\[\] <- %total\) \{\n"
                                r"      %turned: f32\[\] = Neg\(%total\)  # 0 turn\n      return %turned\n    \}\n")
-        program = self.good("msrun", "run", model, *given, "--disable", "all", "--dump=program")
+        program = self.must("msrun", "run", model, *given, "--disable", "all", "--dump=program")
         self.assertRegex(program, r"= If\(.*\)  #\d  #\d  as a tail call\n")
         self.assertIn("graph #1 '", program)
-        self.assertIn("turn", self.good("msrun", "run", model, *given, "--disable", "all", "--dump=placement"))
-        self.assertIn("accumulate", self.good("msrun", "run", model, *given, "--dump=passes"))
-        self.assertIn("binding of steps 0 to", self.good("msrun", "run", model, *given, "--dump=binding"))
+        self.assertIn("turn", self.must("msrun", "run", model, *given, "--disable", "all", "--dump=placement"))
+        self.assertIn("accumulate", self.must("msrun", "run", model, *given, "--dump=passes"))
+        self.assertIn("binding of steps 0 to", self.must("msrun", "run", model, *given, "--dump=binding"))
 
 
 if __name__ == "__main__":
-    BIN = sys.argv[1]
+    ToolCase.BIN = sys.argv[1]
     unittest.main(argv=sys.argv[:1], verbosity=2)

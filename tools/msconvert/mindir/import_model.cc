@@ -1,11 +1,11 @@
 #include "tools/msconvert/mindir/import_model.h"
 
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 #include <set>
 
+#include "tools/msconvert/messages.h"
 #include "tools/msconvert/mindir/import_rule.h"
 
 namespace msrt::mindir_import {
@@ -404,13 +404,8 @@ Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string
   }
   if (IsEncrypted(bytes)) return Unsupported("the file is encrypted: export it without a key (enc_key of mindspore.export)");
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetTotalBytesLimit(INT32_MAX);
-  coded.SetRecursionLimit(kDeepestMessage);
   mindir::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    return InvalidModel("the bytes are no MindIR model: damaged, cut off, or nested more than ", kDeepestMessage, " deep");
-  }
+  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "MindIR", kDeepestMessage, &model));
   return Importer(&model, path, options, io).Run();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/checked_math.h"
 #include "mindir.pb.h"
+#include "tools/msconvert/messages.h"
 
 namespace msrt::mindir_import {
 namespace {
@@ -22,22 +23,6 @@ constexpr struct {
     {TensorProto::FLOAT16, 42, DType::kF16}, {TensorProto::FLOAT, 43, DType::kF32},     {TensorProto::DOUBLE, 44, DType::kF64},
     {TensorProto::FLOAT64, 44, DType::kF64}, {TensorProto::BFLOAT16, 45, DType::kBF16},
 };
-
-Result<Dims> DimsOf(const TensorProto& tensor) {
-  if (tensor.dims_size() > kMaxRank) {
-    return Unsupported("tensor '", tensor.name(), "' has rank ", tensor.dims_size(), ", at most ", kMaxRank, " is supported");
-  }
-  Dims dims;
-  for (int64_t d : tensor.dims()) {
-    if (d < 0) return InvalidModel("tensor '", tensor.name(), "' has the dim ", d);
-    dims.push_back(d);
-  }
-  int64_t elements;
-  if (!CheckedProduct(dims, &elements) || elements > kMaxElements) {
-    return InvalidModel("tensor '", tensor.name(), "' has dims ", dims, ", which cannot be counted");
-  }
-  return dims;
-}
 
 // Files may hold any byte where a truth value is meant.
 ConstTensor Truth(ConstTensor t) {

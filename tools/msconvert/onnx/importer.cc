@@ -1,11 +1,11 @@
 #include "tools/msconvert/onnx/importer.h"
 
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 
 #include "ops/registry.h"
+#include "tools/msconvert/messages.h"
 #include "tools/msconvert/onnx/cures.h"
 #include "tools/msconvert/onnx/model_import.h"
 #include "tools/msconvert/onnx/proto_import.h"
@@ -565,13 +565,8 @@ Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string
     return InvalidModel("the file has ", bytes.size(), " bytes; an ONNX file ends at 2 GiB, larger weights belong into external data");
   }
   WatchedStream stream(bytes, options);
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetTotalBytesLimit(INT32_MAX);
-  coded.SetRecursionLimit(kDeepestMessage);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    return InvalidModel("the bytes are no ONNX model: damaged, cut off, or nested more than ", kDeepestMessage, " deep");
-  }
+  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "ONNX", kDeepestMessage, &model));
   return Importer(&model, path, options, io).Run();
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "onnx-ml.pb.h"
 #include "tools/msconvert/external_data.h"
+#include "tools/msconvert/messages.h"
 
 namespace msrt::onnx_import {
 namespace {
@@ -15,22 +16,6 @@ using ProtoType = onnx::TensorProto;
 constexpr int kDeepestType = 8;               // sequences of optionals of ...
 constexpr size_t kMostTextBytes = 64 * 1024;  // of an attribute: readers of .msrt files take no more
 constexpr size_t kMostSymbols = 4096;         // looked up one by one; dims with further names are unknown ones
-
-Result<Dims> DimsOf(const onnx::TensorProto& tensor) {
-  if (tensor.dims_size() > kMaxRank) {
-    return Unsupported("tensor '", tensor.name(), "' has rank ", tensor.dims_size(), ", at most ", kMaxRank, " is supported");
-  }
-  Dims dims;
-  for (int64_t d : tensor.dims()) {
-    if (d < 0) return InvalidModel("tensor '", tensor.name(), "' has the dim ", d);
-    dims.push_back(d);
-  }
-  int64_t elements;
-  if (!CheckedProduct(dims, &elements) || elements > kMaxElements) {
-    return InvalidModel("tensor '", tensor.name(), "' has dims ", dims, ", which cannot be counted");
-  }
-  return dims;
-}
 
 Result<uint64_t> NumberOf(const std::string& text, const std::string& tensor, std::string_view key) {
   uint64_t value = 0;

@@ -1,0 +1,31 @@
+"""A test that runs the project's tools in a folder of its own. `BIN` is where they are; the script that runs the tests sets it."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+
+class ToolCase(unittest.TestCase):
+    BIN = None
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+        return self.path(name)
+
+    def run_tool(self, tool, *arguments):
+        return subprocess.run([os.path.join(self.BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
+
+    def must(self, tool, *arguments):
+        done = self.run_tool(tool, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
