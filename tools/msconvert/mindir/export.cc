@@ -53,9 +53,9 @@ uint64_t BytesOf(const std::vector<Weight>& weights) {
 
 Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io, const WriteOptions& options) {
   Module portable = module;  // constants are shared
-  MSRT_RETURN_IF_ERROR(ExpandRecurrent(&portable));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<Expanded> expanded, ExpandRecurrent(&portable));
   FileWriter file;
-  std::vector<Refusal> refusals = ModuleExport(portable, &file).Run();
+  std::vector<Refusal> refusals = ModuleExport(portable, expanded, &file).Run();
   if (!refusals.empty()) return refusals;
   if (BytesOf(file.weights()) <= options.most_bytes_inside) PutInside(file.weights());
   else MSRT_RETURN_IF_ERROR(PutBeside(file.weights(), path, io));

@@ -112,7 +112,7 @@ class Expansion {
   Expansion(Module* module, uint32_t graph) : module_(*module), graph_(graph) {}
 
   // The nodes of the graph again, with others in place of the layers.
-  Status Run(bool* changed) {
+  Status Run(std::vector<Expanded>* expanded) {
     std::vector<Node> nodes = std::move(graph().nodes);
     graph().nodes.clear();
     for (Node& node : nodes) {
@@ -121,8 +121,9 @@ class Expansion {
         graph().nodes.push_back(std::move(node));
         continue;
       }
+      const size_t first = graph().nodes.size();
       MSRT_RETURN_IF_ERROR(Expand(node, LayerOf(view.op())));
-      *changed = true;
+      expanded->push_back({graph_, first, graph().nodes.size(), std::move(node)});
     }
     return OkStatus();
   }
@@ -198,11 +199,12 @@ class Expansion {
 
 }  // namespace
 
-Status ExpandRecurrent(Module* module) {
-  bool changed = false;
+Result<std::vector<Expanded>> ExpandRecurrent(Module* module) {
+  std::vector<Expanded> expanded;
   const auto graphs = static_cast<uint32_t>(module->graphs.size());
-  for (uint32_t g = 0; g < graphs; ++g) MSRT_RETURN_IF_ERROR(Expansion(module, g).Run(&changed));
-  return changed ? Validate(module) : OkStatus();
+  for (uint32_t g = 0; g < graphs; ++g) MSRT_RETURN_IF_ERROR(Expansion(module, g).Run(&expanded));
+  if (!expanded.empty()) MSRT_RETURN_IF_ERROR(Validate(module));
+  return expanded;
 }
 
 }  // namespace msrt::mindir_export

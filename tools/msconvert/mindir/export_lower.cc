@@ -8,8 +8,8 @@ namespace msrt::mindir_export {
 namespace {
 
 // Trained numbers are parameters, as MindSpore has them; literals stay literals, so that it can fold them.
+constexpr size_t kLiteralBytes = 4096;
 bool IsWeight(const ConstTensor& t) {
-  constexpr size_t kLiteralBytes = 4096;
   return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes;
 }
 
@@ -35,6 +35,14 @@ Ref GraphNames::Of(ValueId id) {
   const Value& value = graph_.value(id);
   if (ref.name.empty() && value.constant != nullptr) ref = Load(value);
   return ref;
+}
+
+std::optional<Ref> GraphNames::Known(ValueId id) {
+  const Ref& ref = refs_[IndexOf(id)];
+  if (!ref.name.empty()) return ref;
+  const ConstTensor* constant = graph_.value(id).constant.get();
+  if (constant == nullptr || constant->bytes.size() > kLiteralBytes) return std::nullopt;
+  return out_.Constant(*constant);
 }
 
 std::vector<Ref> NodeLowering::AllInputs() {

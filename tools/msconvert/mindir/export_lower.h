@@ -30,6 +30,8 @@ class GraphNames {
   FunctionWriter& out() { return out_; }
   // Constants are written when they are first asked for: weights of the main graph as parameters, all others where they are used.
   Ref Of(ValueId value);
+  // The same for a value that is there already or costs next to nothing.
+  std::optional<Ref> Known(ValueId value);
   void Set(ValueId value, Ref ref) { refs_[IndexOf(value)] = std::move(ref); }
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/control.h"
+#include "tools/msconvert/mindir/export_origin.h"
 
 namespace msrt::mindir_export {
 namespace {
@@ -110,7 +111,41 @@ Ref ModuleExport::FunctionOf(uint32_t graph) {
   return functions_[graph] = {function->name()};
 }
 
-void ModuleExport::WriteGraph(const Graph& graph, FunctionWriter* out, bool is_main, bool with_state) {
+Status ModuleExport::WriteNode(GraphNames* names, StateNames* state, const Node& node) {
+  MSRT_RETURN_IF_ERROR(CheckTypes(names->graph(), node));
+  if (IsControl(node)) return LowerControl(this, names, state, node);
+  if (IsState(node)) return LowerState(names, state, node);
+  return LowerPlain(names, node);
+}
+
+void ModuleExport::WriteNodes(uint32_t index, GraphNames* names, StateNames* state) {
+  const Graph& graph = names->graph();
+  FunctionWriter& out = names->out();
+  auto group = std::find_if(expanded_.begin(), expanded_.end(), [&](const Expanded& e) { return e.graph == index; });
+  size_t before = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (group != expanded_.end() && group->graph == index && i == group->end) ++group;
+    const bool grouped = group != expanded_.end() && group->graph == index && i >= group->first;
+    if (!grouped || i == group->first) before = out.node_count();
+    out.SetScope(ScopeOf(graph, node));
+    const Status written = WriteNode(names, state, node);
+    if (!written.ok()) {
+      Refuse(node, written);
+      for (ValueId v : node.outputs) {
+        if (v != kNoValue) names->Set(v, {kRefused});
+      }
+    } else if (grouped && i + 1 == group->end) {
+      NoteOrigin(names, group->original, before);
+    } else if (!grouped && !IsControl(node) && !IsState(node)) {
+      NoteOrigin(names, node, before);
+    }
+  }
+}
+
+void ModuleExport::WriteGraph(uint32_t index, FunctionWriter* out, bool is_main) {
+  const Graph& graph = module_.graphs[index];
+  const bool with_state = touches_state_[index];
   GraphNames names(graph, out, &file_, is_main);
   for (ValueId v : graph.inputs) names.Set(v, out->Input(graph.value(v).name, graph.value(v).type));
   StateNames state;
@@ -120,26 +155,15 @@ void ModuleExport::WriteGraph(const Graph& graph, FunctionWriter* out, bool is_m
     for (const StateSlot& slot : module_.states) state.slots.push_back(out->Input(slot.name, slot.type));
     state.token = out->MonadInput();
   }
-  for (const Node& node : graph.nodes) {
-    out->SetScope(ScopeOf(graph, node));
-    Status lowered = CheckTypes(graph, node);
-    if (lowered.ok()) {
-      lowered = IsControl(node) ? LowerControl(this, &names, &state, node)
-                : IsState(node) ? LowerState(&names, &state, node)
-                                : LowerPlain(&names, node);
-    }
-    if (lowered.ok()) continue;
-    Refuse(node, lowered);
-    for (ValueId v : node.outputs) {
-      if (v != kNoValue) names.Set(v, {kRefused});
-    }
-  }
+  WriteNodes(index, &names, &state);
   out->SetScope("");
   std::vector<Ref> results;
   std::vector<Type> types;
+  std::vector<std::string> called;
   for (ValueId v : graph.outputs) {
     results.push_back(names.Of(v));
     types.push_back(graph.value(v).type);
+    if (is_main) called.push_back(graph.value(v).name);
   }
   Ref result = Bundle(out, results);
   out->Describe(result, types);
@@ -147,7 +171,7 @@ void ModuleExport::WriteGraph(const Graph& graph, FunctionWriter* out, bool is_m
     result = out->Prim("Depend", {}, {result, state.token});
     out->Describe(result, types);
   }
-  out->Return(result, types);
+  out->Return(result, types, called);
 }
 
 void ModuleExport::WriteMain() {
@@ -155,7 +179,7 @@ void ModuleExport::WriteMain() {
   file_.NameMain(main.name.empty() ? "main" : main.name);
   for (const StateSlot& slot : module_.states) slots_.push_back(file_.AddWeight(slot.name, slot.initial));
   FunctionWriter out(&file_, file_.main());
-  WriteGraph(main, &out, true, touches_state_[module_.entries[0]]);
+  WriteGraph(module_.entries[0], &out, true);
 }
 
 std::vector<Refusal> ModuleExport::Run() {
@@ -164,7 +188,7 @@ std::vector<Refusal> ModuleExport::Run() {
   for (; !pending_.empty(); pending_.pop_front()) {
     const auto [graph, function] = pending_.front();
     FunctionWriter out(&file_, function);
-    WriteGraph(module_.graphs[graph], &out, false, touches_state_[graph]);
+    WriteGraph(graph, &out, false);
   }
   return std::move(refusals_);
 }

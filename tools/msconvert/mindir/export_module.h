@@ -10,6 +10,7 @@
 
 #include "core/graph/graph.h"
 #include "tools/msconvert/mindir/export.h"
+#include "tools/msconvert/mindir/export_expand.h"
 #include "tools/msconvert/mindir/export_lower.h"
 
 namespace msrt::mindir_export {
@@ -17,9 +18,16 @@ namespace msrt::mindir_export {
 // What stands in for the values of a node that was refused, so that all the others are still looked at.
 inline constexpr const char* kRefused = "refused";
 
+// The state of a module inside one function. Empty where a graph touches none.
+struct StateNames {
+  std::vector<Ref> slots;
+  Ref token;
+};
+
 class ModuleExport {
  public:
-  ModuleExport(const Module& module, FileWriter* file) : module_(module), file_(*file) {}
+  ModuleExport(const Module& module, std::span<const Expanded> expanded, FileWriter* file)
+      : module_(module), expanded_(expanded), file_(*file) {}
   std::vector<Refusal> Run();
 
   const Module& module() const { return module_; }
@@ -36,22 +44,19 @@ class ModuleExport {
   bool CallsState(const Node& node) const;
   void FindEffects();
   void WriteMain();
-  void WriteGraph(const Graph& graph, FunctionWriter* out, bool is_main, bool with_state);
+  void WriteGraph(uint32_t index, FunctionWriter* out, bool is_main);
+  Status WriteNode(GraphNames* names, StateNames* state, const Node& node);
+  void WriteNodes(uint32_t index, GraphNames* names, StateNames* state);
   void Refuse(const Node& node, const Status& why);
 
   const Module& module_;
+  const std::span<const Expanded> expanded_;
   FileWriter& file_;
   std::map<uint32_t, Ref> functions_;
   std::deque<Pending> pending_;
   std::vector<bool> touches_state_;
   std::vector<Ref> slots_;  // the parameters of state, as the main graph calls them
   std::vector<Refusal> refusals_;
-};
-
-// The state of a module inside one function. Empty where a graph touches none.
-struct StateNames {
-  std::vector<Ref> slots;
-  Ref token;
 };
 
 // Control flow: writes what calls graphs. Errors say what MindSpore lacks.

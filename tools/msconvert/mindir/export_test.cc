@@ -51,7 +51,7 @@ Exported Export(Module module) {
   EXPECT_TRUE(valid.ok()) << valid.message();
   FileWriter file;
   Exported e;
-  e.refusals = ModuleExport(module, &file).Run();
+  e.refusals = ModuleExport(module, {}, &file).Run();
   std::string bytes;
   EXPECT_TRUE(file.model().SerializeToString(&bytes));
   EXPECT_TRUE(e.model.ParseFromString(bytes));

@@ -111,13 +111,18 @@ Ref FunctionWriter::MonadInput() {
   return {input->name()};
 }
 
-void FunctionWriter::Return(Ref value, std::span<const Type> types) {
+void FunctionWriter::Return(Ref value, std::span<const Type> types, std::span<const std::string> names) {
   mindir::ValueInfoProto* output = graph_.add_output();
   output->set_name(value.name);
   const bool tensors = std::all_of(types.begin(), types.end(), [](const Type& t) { return t.is_tensor(); });
   if (!tensors) return;
-  if (types.size() == 1) Encode(types[0], output->add_tensor());
-  else EncodeTypes(types, output->mutable_attr_info());
+  if (types.size() == 1) {
+    Encode(types[0], output->add_tensor());
+    if (!names.empty()) output->mutable_tensor(0)->set_name(names[0]);
+    return;
+  }
+  EncodeTypes(types, output->mutable_attr_info());
+  for (size_t i = 0; i < names.size(); ++i) output->mutable_attr_info()->mutable_values(static_cast<int>(i))->set_name(names[i]);
 }
 
 Ref FunctionWriter::AddNode(std::string_view what, std::string op_type, const Args& args) {
@@ -193,6 +198,14 @@ Ref FunctionWriter::Monad() {
   AttributeProto value;
   value.set_type(AttributeProto::UMONAD);
   return ConstantOf(value);
+}
+
+mindir::NodeProto* FunctionWriter::NodeAfter(size_t before, const Ref& value) {
+  for (int i = graph_.node_size(); i-- > static_cast<int>(before);) {
+    mindir::NodeProto* node = graph_.mutable_node(i);
+    if (node->name() == value.name) return node->op_type() == "Constant" ? nullptr : node;
+  }
+  return nullptr;
 }
 
 void FunctionWriter::Describe(const Ref& value, std::span<const Type> types) {

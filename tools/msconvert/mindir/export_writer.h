@@ -62,7 +62,8 @@ class FunctionWriter {
 
   Ref Input(std::string_view input_name, const Type& type);
   Ref MonadInput();
-  void Return(Ref value, std::span<const Type> types);
+  // The results may have names, which MindSpore does not look at.
+  void Return(Ref value, std::span<const Type> types, std::span<const std::string> names = {});
 
   // The nodes that follow belong to this node of ours; their names say so.
   void SetScope(std::string_view scope) { scope_ = scope; }
@@ -83,6 +84,9 @@ class FunctionWriter {
 
   Ref Constant(const ConstTensor& tensor);
   Ref Monad();
+  size_t node_count() const { return static_cast<size_t>(graph_.node_size()); }
+  // The node that gives `value`, if it is one of those after the first `before`; else null.
+  mindir::NodeProto* NodeAfter(size_t before, const Ref& value);
   // Says what a node of this function gives. Nothing happens for other values.
   void Describe(const Ref& value, std::span<const Type> types);
 

@@ -235,6 +235,20 @@ Status GroupNorm(PrimitiveCall& call) {
   return call.GiveTuple({y, kNoValue, kNoValue});
 }
 
+// Its sum goes over a radius and is not divided by the number of channels.
+Status LocalResponse(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
+  MSRT_ASSIGN_OR_RETURN(const int64_t radius, call.Int("depth_radius", 5));
+  MSRT_ASSIGN_OR_RETURN(const double bias, call.Float("bias", 1));
+  MSRT_ASSIGN_OR_RETURN(const double alpha, call.Float("alpha", 1));
+  MSRT_ASSIGN_OR_RETURN(const double beta, call.Float("beta", 0.5));
+  constexpr int64_t kWidest = 1 << 20;
+  if (radius < 0 || radius > kWidest) return Unsupported("argument 'depth_radius' = ", radius, " is not supported");
+  const int64_t channels = 2 * radius + 1;
+  return call.Give(
+      call.Add("LRN", {x}, {{"size", channels}, {"bias", bias}, {"alpha", alpha * static_cast<double>(channels)}, {"beta", beta}}));
+}
+
 constexpr std::string_view kConvArguments = "x w";
 
 constexpr Rule kRules[] = {
@@ -257,6 +271,7 @@ constexpr Rule kRules[] = {
     {"LayerNorm", "input_x gamma beta begin_norm_axis begin_params_axis epsilon", LayerNorm},
     {"LayerNormExt", "input normalized_shape weight bias eps", LayerNormExt},
     {"RmsNorm", "x gamma epsilon", RmsNorm},
+    {"LRN", "x", LocalResponse},
     {"GroupNorm", "input num_groups weight bias eps", GroupNorm},
 };
 

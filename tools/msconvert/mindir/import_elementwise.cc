@@ -109,6 +109,27 @@ Status FloorMod(PrimitiveCall& call) {
   return call.Give(call.Add("Sub", {p.a, multiple}));
 }
 
+// Rounded towards zero. Ours does that to integers anyway.
+Status TruncateDiv(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
+  MSRT_ASSIGN_OR_RETURN(const ValueId quotient, call.Add("Div", {p.a, p.b}));
+  if (!IsFloat(p.dtype)) return call.Give(Result<ValueId>(quotient));
+  MSRT_ASSIGN_OR_RETURN(const ValueId size, call.Add("Abs", {quotient}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId whole, call.Add("Floor", {size}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId sign, call.Add("Sign", {quotient}));
+  return call.Give(call.Add("Mul", {whole, sign}));
+}
+
+Status TruncateMod(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
+  return call.Give(call.Add("Mod", {p.a, p.b}, {{"fmod", int64_t{1}}}));
+}
+
+Status Shift(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
+  return call.Give(call.Add("BitShift", {p.a, p.b}, {{"direction", std::string(call.target())}}));
+}
+
 // A function of one tensor, in the type that the result has: floating point of an integer is floating point.
 Status Function(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
@@ -292,6 +313,13 @@ constexpr Rule kRules[] = {
     {"RemainderTensorTensor", kPair, FloorMod},
     {"RemainderTensorScalar", kPair, FloorMod},
     {"RemainderScalarTensor", kPair, FloorMod},
+    {"TruncateDiv", kPair, TruncateDiv},
+    {"TruncateMod", kPair, TruncateMod},
+    {"BitwiseAnd", kPair, Arithmetic, "BitwiseAnd"},
+    {"BitwiseOr", kPair, Arithmetic, "BitwiseOr"},
+    {"BitwiseXor", kPair, Arithmetic, "BitwiseXor"},
+    {"LeftShift", kPair, Shift, "LEFT"},
+    {"RightShift", kPair, Shift, "RIGHT"},
     {"Equal", kPair, Comparison, "Equal"},
     {"NotEqual", kPair, Comparison, "NotEqual"},
     {"Greater", kPair, Comparison, "Greater"},
@@ -334,6 +362,9 @@ constexpr Rule kRules[] = {
     {"Sinh", kOne, Function, "Sinh"},
     {"Cosh", kOne, Function, "Cosh"},
     {"Tanh", kOne, Function, "Tanh"},
+    {"Asinh", kOne, Function, "Asinh"},
+    {"Acosh", kOne, Function, "Acosh"},
+    {"Atanh", kOne, Function, "Atanh"},
     {"Sigmoid", kOne, Function, "Sigmoid"},
     {"ReLU", kOne, Function, "Relu"},
     {"Mish", kOne, Function, "Mish"},

@@ -1,5 +1,6 @@
 #include "tools/msconvert/mindir/import_file.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -47,7 +48,11 @@ Result<ModelFile> ModelFile::Of(mindir::ModelProto* model) {
   for (auto& f : *model->mutable_functions()) MSRT_RETURN_IF_ERROR(file.AddGraph(&f));
   for (uint32_t g = 0; g < file.graphs_.size(); ++g) MSRT_RETURN_IF_ERROR(file.AddNodes(g));
   MSRT_RETURN_IF_ERROR(file.FindFree());
-  for (uint32_t g = 0; g < file.graphs_.size(); ++g) MSRT_RETURN_IF_ERROR(file.Order(g));
+  for (uint32_t g = 0; g < file.graphs_.size(); ++g) {
+    MSRT_RETURN_IF_ERROR(file.Order(g));
+    file.FindOrigins(g);
+    file.FindNeeded(g);
+  }
   return file;
 }
 
@@ -102,7 +107,7 @@ Status ModelFile::AddNodes(uint32_t g) {
   };
   for (auto& n : *graph.proto->mutable_node()) {
     if (n.op_type() == "Constant") continue;
-    graph.nodes.push_back({&n, TargetOf(n)});
+    graph.nodes.push_back({.proto = &n, .target = TargetOf(n), .origin = nullptr});
     for (const std::string& name : Used(graph.nodes.back())) MSRT_RETURN_IF_ERROR(use(name, n.output(0)));
   }
   if (graph.proto->output_size() == 0) return InvalidModel("graph '", graph.proto->name(), "' has no outputs");
@@ -185,6 +190,48 @@ Status ModelFile::Order(uint32_t g) {
   }
   graph.nodes = std::move(ordered);
   return OkStatus();
+}
+
+// A note holds only if all that it names is there before the first of the nodes that it stands for.
+void ModelFile::FindOrigins(uint32_t g) {
+  FileGraph& graph = graphs_[g];
+  std::unordered_map<std::string_view, size_t> position;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) position.emplace(graph.nodes[i].proto->output(0), i);
+  const auto known_before = [&](const std::string& name, size_t i) {
+    if (name.empty()) return true;
+    const Name found = Find(name);
+    if (found.kind == NameKind::kConstant || found.kind == NameKind::kWeight) return true;
+    if (found.kind != NameKind::kValue || found.graph != g) return false;
+    const auto made = position.find(name);
+    return made == position.end() || made->second < i;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    auto origin = OriginOf(*graph.nodes[i].proto);
+    if (origin == nullptr) continue;
+    const auto known = [&](const std::string& name) { return known_before(name, i); };
+    if (std::all_of(origin->inputs.begin(), origin->inputs.end(), known)) graph.nodes[i].origin = std::move(origin);
+  }
+}
+
+void ModelFile::FindNeeded(uint32_t g) {
+  FileGraph& graph = graphs_[g];
+  std::unordered_set<std::string_view> needed;
+  const auto need = [&](const std::string& name) {
+    needed.insert(name);
+    const Name found = Find(name);
+    if (found.kind == NameKind::kGraph) needed.insert(graphs_[found.graph].free.begin(), graphs_[found.graph].free.end());
+  };
+  for (const auto& o : graph.proto->output()) need(o.name());
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    node->needed = needed.contains(node->proto->output(0));
+    if (!node->needed) continue;
+    if (node->origin != nullptr) {
+      for (const std::string& name : node->origin->inputs) need(name);
+      continue;
+    }
+    for (const auto& name : node->proto->input()) need(name);
+    if (node->target.kind == Target::kGraph || node->target.kind == Target::kValue) need(node->target.op);
+  }
 }
 
 }  // namespace msrt::mindir_import

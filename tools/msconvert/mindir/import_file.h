@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mindir.pb.h"
+#include "tools/msconvert/mindir/import_origin.h"
 #include "tools/msconvert/mindir/import_proto.h"
 
 namespace msrt::mindir_import {
@@ -23,6 +24,8 @@ struct Target {
 struct FileNode {
   mindir::NodeProto* proto;
   Target target;
+  std::shared_ptr<const Origin> origin;  // of what it gives; null: what it says itself
+  bool needed = false;                   // for the results of its graph
 };
 
 struct FileGraph {
@@ -60,6 +63,8 @@ class ModelFile {
   Status AddNodes(uint32_t graph);
   Target TargetOf(const mindir::NodeProto& node) const;
   Status Order(uint32_t graph);
+  void FindOrigins(uint32_t graph);
+  void FindNeeded(uint32_t graph);
   Status FindFree();
   // All that a node refers to: its inputs, and what it calls.
   static std::vector<std::string> Used(const FileNode& node);

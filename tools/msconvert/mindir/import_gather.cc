@@ -76,6 +76,13 @@ Status OneHot(PrimitiveCall& call) {
   return call.Give(call.Add("OneHot", {beyond, kNoValue, values}, {{"axis", axis}, {"depth", depth}}));
 }
 
+// One row for each element that is not zero; ours has one column.
+Status NonZero(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
+  MSRT_ASSIGN_OR_RETURN(const ValueId columns, call.Add("NonZero", {x}));
+  return call.Give(call.Add("Transpose", {columns}, {{"perm", std::vector<int64_t>{1, 0}}}));
+}
+
 constexpr Rule kRules[] = {
     {"Gather", "params indices axis batch_dims", Gather},
     {"GatherV2", "params indices axis batch_dims", Gather},
@@ -90,6 +97,7 @@ constexpr Rule kRules[] = {
     {"TensorScatterMax", "input indices updates", TensorScatter, "max"},
     {"TensorScatterMin", "input indices updates", TensorScatter, "min"},
     {"TensorScatterElements", "data indices updates axis reduce", ScatterElements},
+    {"NonZero", "x", NonZero},
     {"OneHot", "indices depth on_value off_value axis", OneHot},
 };
 

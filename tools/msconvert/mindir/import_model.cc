@@ -21,6 +21,17 @@ const mindir::AttributeProto* DeclarationOf(const mindir::NodeProto& node) {
   return nullptr;
 }
 
+// What the file calls its results one by one: msconvert does, MindSpore does not. Empty where it does not, or where names stand twice.
+std::vector<std::string> NamesOfResults(const mindir::GraphProto& graph, size_t count) {
+  std::vector<std::string> names;
+  if (graph.output_size() == 1 && graph.output(0).tensor_size() == 1) names.push_back(graph.output(0).tensor(0).name());
+  else if (graph.output_size() == 1) {
+    for (const auto& value : graph.output(0).attr_info().values()) names.push_back(value.name());
+  }
+  std::set<std::string> distinct(names.begin(), names.end());
+  return names.size() == count && distinct.size() == count && !distinct.contains("") ? names : std::vector<std::string>();
+}
+
 constexpr const char* kCureForWrongFile = "the file breaks MindIR's rules here: export it again with mindspore.export";
 
 }  // namespace
@@ -149,7 +160,7 @@ Status Importer::CheckShapesWereUsed(const std::vector<Instance::Input>& inputs)
 }
 
 Status Importer::Write(const Instance& instance) {
-  Scope scope{GraphDraft(&out_.module, instance.graph, &weights_), {}};
+  Scope scope{GraphDraft(&out_.module, instance.graph, &weights_)};
   Graph& graph = scope.draft.graph();
   std::set<std::string_view> names;
   std::vector<ValueId> inputs;
@@ -192,6 +203,7 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
   node_count_ += graph.nodes.size() + 1;
   if (node_count_ > options_.most_nodes) return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
   for (const FileNode& node : graph.nodes) {
+    if (!node.needed) continue;
     Status status = ImportNode(node, scope);
     if (!status.ok()) return std::move(status).Within(StrCat("node '", node.proto->output(0), "' (", node.target.op, ")"));
   }
@@ -225,12 +237,13 @@ Status Importer::SetResult(const Instance& instance, const Item& result, Scope* 
 Status Importer::NameOutputs(Graph* graph) {
   if (graph->outputs.empty() && out_.problems.empty()) return InvalidModel("gives no tensor");
   const auto& proto = model_.graph();
+  const std::vector<std::string> names = NamesOfResults(proto, graph->outputs.size());
   std::set<ValueId> given(graph->inputs.begin(), graph->inputs.end());
   for (size_t i = 0; i < graph->outputs.size(); ++i) {
     ValueId& value = graph->outputs[i];
     const bool one = static_cast<size_t>(proto.output_size()) == graph->outputs.size();
     const std::string first = ModelFile::Short(proto.output(one ? static_cast<int>(i) : 0).name());
-    const std::string name = one ? first : StrCat(first, ".", i);
+    const std::string name = !names.empty() ? names[i] : one ? first : StrCat(first, ".", i);
     if (!given.insert(value).second || graph->value(value).constant != nullptr) {
       if (!IsDeclared(graph->value(value).type)) continue;  // there are problems
       MSRT_ASSIGN_OR_RETURN(value, GraphBuilder(graph).Add("Identity", name, {value}));
@@ -283,15 +296,7 @@ Status Importer::ImportNode(const FileNode& node, Scope* scope) {
     if (read.ok()) declared = *std::move(read);
     else if (read.status().code() != Code::kUnsupported) return std::move(read).status();
   }
-  Items inputs;
-  Status wrong;
-  for (const auto& name : node.proto->input()) {
-    auto item = Look(name, scope);
-    if (!item.ok() && item.status().code() != Code::kUnsupported) return std::move(item).status().Within(StrCat("input '", name, "'"));
-    if (!item.ok() && wrong.ok()) wrong = item.status();
-    inputs.push_back(item.ok() ? *std::move(item) : Item());
-  }
-  auto result = wrong.ok() ? ImportTarget(node, declared, std::move(inputs), scope) : Result<Item>(wrong);
+  auto result = node.origin != nullptr ? ImportOrigin(node, declared, scope) : ImportAsSaid(node, declared, scope);
   if (!result.ok()) {
     const Code code = result.status().code();
     // Wrong use of a primitive is reported with the rest, so that one run shows all of it.
@@ -304,6 +309,60 @@ Status Importer::ImportNode(const FileNode& node, Scope* scope) {
   }
   scope->items[output] = *std::move(result);
   return OkStatus();
+}
+
+Result<Item> Importer::ImportAsSaid(const FileNode& node, const Declared& declared, Scope* scope) {
+  Items inputs;
+  Status wrong;
+  for (const auto& name : node.proto->input()) {
+    auto item = Look(name, scope);
+    if (!item.ok() && item.status().code() != Code::kUnsupported) return std::move(item).status().Within(StrCat("input '", name, "'"));
+    if (!item.ok() && wrong.ok()) wrong = item.status();
+    inputs.push_back(item.ok() ? *std::move(item) : Item());
+  }
+  if (!wrong.ok()) return wrong;
+  return ImportTarget(node, declared, std::move(inputs), scope);
+}
+
+Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* scope) {
+  std::vector<ValueId> inputs;
+  for (const std::string& name : origin.inputs) {
+    if (name.empty()) {
+      inputs.push_back(kNoValue);
+      continue;
+    }
+    MSRT_ASSIGN_OR_RETURN(const Item item, Look(name, scope));
+    MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, ModelFile::Short(name)));
+    inputs.push_back(value);
+  }
+  MSRT_ASSIGN_OR_RETURN(
+      std::vector<ValueId> outputs,
+      scope->draft.AddMany(origin.domain, origin.op, origin.name, std::move(inputs), origin.attrs, origin.outputs.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (origin.outputs[i].empty()) scope->draft.graph().nodes.back().outputs[i] = kNoValue;
+  }
+  ++node_count_;
+  return outputs;
+}
+
+// Whichever node comes first makes the op for all that give its results.
+Result<Item> Importer::ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope) {
+  const Origin& origin = *node.origin;
+  const std::string& key =
+      *std::find_if(origin.outputs.begin(), origin.outputs.end(), [](const std::string& output) { return !output.empty(); });
+  auto made = scope->origins.find(key);
+  if (made == scope->origins.end()) {
+    MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, MakeOrigin(origin, scope));
+    made = scope->origins.emplace(key, std::move(outputs)).first;
+  }
+  const size_t index = origin.OutputOf(node.proto->output(0));
+  if (index >= made->second.size()) return InvalidModel("is noted as result ", index, " of an op that has ", made->second.size());
+  const ValueId value = made->second[index];
+  if (declared.kind == ItemKind::kTensor) {
+    const auto agreed = MergeTypes(declared.type, scope->draft.type(value));
+    if (!agreed.ok()) return InvalidModel("is noted as a result of ", origin.op, ", which is not what it gives: ", agreed.status().message());
+  }
+  return Item::Tensor(value);
 }
 
 Result<Item> Importer::Assumed(const Declared& declared, Scope* scope, const std::string& name) {

@@ -41,7 +41,8 @@ class Importer {
   // The names of a graph while it is written.
   struct Scope {
     GraphDraft draft;
-    std::unordered_map<std::string, Item> items;
+    std::unordered_map<std::string, Item> items = {};
+    std::unordered_map<std::string, std::vector<ValueId>> origins = {};  // results of noted ops, by the first node that gives one
     const FileGraph* graph = nullptr;
   };
 
@@ -62,6 +63,9 @@ class Importer {
   Result<Item> FunctionOf(uint32_t graph, Scope* scope);
 
   Status ImportNode(const FileNode& node, Scope* scope);
+  Result<Item> ImportAsSaid(const FileNode& node, const Declared& declared, Scope* scope);
+  Result<Item> ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope);
+  Result<std::vector<ValueId>> MakeOrigin(const Origin& origin, Scope* scope);
   Result<Item> ImportTarget(const FileNode& node, const Declared& declared, Items inputs, Scope* scope);
   Result<Item> ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs, Scope* scope);
   Result<std::vector<std::pair<std::string, Item>>> Attributes(const FileNode& node);

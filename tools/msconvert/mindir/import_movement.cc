@@ -325,6 +325,9 @@ Status TupleToTensor(PrimitiveCall& call) {
   return call.Give(call.Add("Concat", std::move(parts), {{"axis", int64_t{0}}}));
 }
 
+// A list of numbers that nobody knows before the run: those who take one take a tensor too.
+Status TensorToTuple(PrimitiveCall& call) { return call.Give(call.Tensor("input")); }
+
 Status Reverse(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, call.Ints("axis"));
@@ -377,6 +380,7 @@ constexpr Rule kRules[] = {
     {"TensorShape", kOne, TensorShape},
     {"DynamicShape", kOne, TensorShape},
     {"TupleToTensor", "input dtype", TupleToTensor},
+    {"TensorToTuple", kOne, TensorToTuple},
     {"ReverseV2", "input axis", Reverse},
     {"Tril", "input diagonal", Triangle, "lower"},
     {"TrilExt", "input diagonal", Triangle, "lower"},
