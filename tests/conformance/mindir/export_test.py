@@ -52,7 +52,7 @@ def check(bin_dir, name, content, runs, folder):
     import agreement
     native, mindir, info = convert(bin_dir, name, content, folder)
     failures = []
-    for r, inputs in enumerate(runs):
+    for r, inputs in enumerate([x.numpy() for x in run] for run in runs):
         named = dict(zip([v["name"] for v in info["inputs"]], inputs))
         # MindSpore compiles a loaded graph for the shapes of its first call and keeps to them.
         got = agreement.MindSporeModel(mindir)(inputs)
@@ -67,31 +67,11 @@ def check_state(bin_dir, name, content, runs, kept, folder):
     native, mindir, info = convert(bin_dir, name, content, folder, "--state", "=".join(kept))
     theirs, inputs = agreement.MindSporeModel(mindir), {v["name"]: np.zeros(v["dims"], np.float32) for v in info["inputs"]}
     names, failures = [v["name"] for v in info["outputs"]], []
-    for r, given in enumerate(runs):
+    for r, given in enumerate([x.numpy() for x in run] for run in runs):
         inputs.update(zip([n for n in inputs if n != kept[0]], given))
         outputs = dict(zip(names, agreement.run_msrun(bin_dir, native, inputs, folder)))
         inputs[kept[0]] = outputs.pop(kept[1])
         failures += compare(r, list(outputs), list(outputs.values()), theirs(given))
-    return failures
-
-
-# Models of which every op has one primitive that means the same: read again, they give the same bits.
-ROUND_TRIPS = ("conv_one_axis", "lstm", "branch", "loop_with_scan_outputs", "while_loop", "branch_inside_loop", "scan")
-
-
-def check_round_trip(bin_dir, name, content, runs, folder):
-    import agreement
-    import numpy as np
-    native, _, info = convert(bin_dir, name, content, folder)
-    there, back = folder / "there.mindir", folder / "back.msrt"
-    agreement.tool(bin_dir, "msconvert", native, there, "--quiet")
-    agreement.tool(bin_dir, "msconvert", there, back, "--quiet")
-    names, failures = [v["name"] for v in agreement.describe(bin_dir, back)["inputs"]], []
-    for r, inputs in enumerate(runs):
-        first = agreement.run_msrun(bin_dir, native, dict(zip([v["name"] for v in info["inputs"]], inputs)), folder)
-        again = agreement.run_msrun(bin_dir, back, dict(zip(names, inputs)), folder)
-        failures += [f"run {r}: {v['name']} is not the same" for v, a, b in zip(info["outputs"], first, again) if not np.array_equal(a, b)]
-        failures += [] if len(first) == len(again) else [f"run {r}: {len(again)} outputs instead of {len(first)}"]
     return failures
 
 
@@ -123,8 +103,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         checks = [(case[0], lambda case=case: check(bin_dir, *case, folder)) for case in models.cases()]
-        checks += [(case[0] + "_and_back", lambda case=case: check_round_trip(bin_dir, *case, folder)) for case in models.cases()
-                   if case[0] in ROUND_TRIPS]
         checks += [(case[0], lambda case=case: check_state(bin_dir, *case, folder)) for case in models.stateful_cases()]
         checks += [(name, lambda name=name: check_flow(bin_dir, name, FLOWS[name], folder)) for name in FLOWS]
         for name, run in checks:

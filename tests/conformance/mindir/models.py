@@ -1,13 +1,16 @@
-"""Small ONNX models for the export to MindIR, each with what it is run on. A case is (name, bytes of the model, lists of inputs)."""
+"""Small ONNX models for the export to MindIR, each with what it is run on. A case is (name, bytes of the model, lists of inputs).
+
+    models.py FOLDER
+
+writes each as FOLDER/<name>/model.onnx, with FOLDER/<name>/run_<k>/input_<n>.npy. Needs nothing but Python itself.
+"""
 import math
 import pathlib
 import random
 import sys
 
-import numpy as np
-
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
-from onnx_file import BOOL, FLOAT, INT64, graph, model, node, tensor, value  # noqa: E402
+from onnx_file import BOOL, FLOAT, INT64, graph, model, node, tensor, value, write_npy  # noqa: E402
 
 OPSET = 22
 
@@ -25,8 +28,32 @@ def number(name, given, kind=FLOAT):
     return tensor(name, [], [given], kind)
 
 
+class Array:
+    """An input of a run."""
+
+    FORMS = {FLOAT: ("<f4", "f"), INT64: ("<i8", "q"), BOOL: ("|b1", "?")}
+
+    def __init__(self, dims, values, kind=FLOAT):
+        self.dims, self.values, self.kind = tuple(dims), list(values), kind
+
+    def map(self, function):
+        return Array(self.dims, [function(v) for v in self.values], self.kind)
+
+    def save(self, path):
+        write_npy(path, self.dims, self.values, *self.FORMS[self.kind])
+
+    def numpy(self):
+        import numpy as np
+        return np.array(self.values, self.FORMS[self.kind][0]).reshape(self.dims)
+
+
 def normal(*dims, seed=1):
-    return np.random.default_rng(seed).standard_normal(dims).astype(np.float32)
+    rng = random.Random(seed)
+    return Array(dims, [rng.gauss(0, 1) for _ in range(math.prod(dims))])
+
+
+def whole(number):
+    return Array([], [number], INT64)
 
 
 def one(name, nodes, inputs, outputs, weights, runs, opset=OPSET):
@@ -79,8 +106,8 @@ def branch():
         node("If", ["c"], ["a", "b"], then_branch=then, else_branch=other),
         node("Add", ["a", "b"], ["y"]),
     ]
-    x = np.abs(normal(2, 3))
-    return one("branch", nodes, [("x", [2, 3])], [("y", [2, 3]), ("b", [2, 3])], [weight("w", 3), number("zero", 0.0)], [[x], [-x]])
+    x = normal(2, 3).map(abs)
+    return one("branch", nodes, [("x", [2, 3])], [("y", [2, 3]), ("b", [2, 3])], [weight("w", 3), number("zero", 0.0)], [[x], [x.map(lambda v: -v)]])
 
 
 def loop_with_scan_outputs():
@@ -100,7 +127,7 @@ def loop_that_stops():
     nodes = [node("Loop", ["trips", "true", "x"], ["y", "sums"], body=body)]
     return one("loop_that_stops", nodes, [("x", [2, 2])], [("y", [2, 2]), ("sums", ["n"])],
                [number("trips", 12, INT64), number("true", True, BOOL), number("limit", 100.0)],
-               [[np.abs(normal(2, 2))], [np.full((2, 2), 30, np.float32)]])
+               [[normal(2, 2).map(abs)], [Array([2, 2], [30.0] * 4)]])
 
 
 def while_loop():
@@ -116,7 +143,7 @@ def while_loop():
     ]
     return one("while_loop", nodes, [("x", [4])], [("y", [4]), ("count", [])],
                [number("half", 0.5), number("one", 1.0), number("zero", 0.0)],
-               [[np.array([1, 50, 3, 4], np.float32)], [np.array([0.1, 0.2, 0.3, 0.4], np.float32)]])
+               [[Array([4], [1.0, 50.0, 3.0, 4.0])], [Array([4], [0.1, 0.2, 0.3, 0.4])]])
 
 
 def loop_of_unknown_length():
@@ -127,7 +154,7 @@ def loop_of_unknown_length():
                  [value("go2", [], BOOL), value("a2", ["k"]), value("s", [3])])
     nodes = [node("Loop", ["n", "", "a0"], ["grown", "all"], body=body)]
     return one("loop_of_unknown_length", nodes, [("x", [3]), ("n", [], INT64)], [("grown", ["l"]), ("all", ["n", 3])],
-               [tensor("a0", [1], [7.0]), ints("front", 0)], [[normal(3), np.array(4, np.int64)], [normal(3), np.array(1, np.int64)]])
+               [tensor("a0", [1], [7.0]), ints("front", 0)], [[normal(3), whole(4)], [normal(3), whole(1)]])
 
 
 def branch_inside_loop():
@@ -139,7 +166,7 @@ def branch_inside_loop():
     nodes = [node("Loop", ["n", "", "x"], ["y"], body=body)]
     return one("branch_inside_loop", nodes, [("x", [3]), ("n", [], INT64)], [("y", [3])],
                [number("two", 2, INT64), tensor("w", [3], [0.5, 0.25, -1.0])],
-               [[normal(3), np.array(5, np.int64)], [normal(3), np.array(0, np.int64)]])
+               [[normal(3), whole(5)], [normal(3), whole(0)]])
 
 
 def scan():
@@ -172,17 +199,15 @@ def transformer_block():
         node("Mul", ["u5", "half"], ["u6"]), node("MatMul", ["u6", "f2"], ["d"]), node("Add", ["d", "h"], ["e"]),
         node("LayerNormalization", ["e", "g2", "n2"], ["y"], axis=-1),
     ]
-    mask = np.zeros((2, 1, 1, 7), np.float32)
-    mask[1, ..., 5:] = -1e9
+    masks = [0.0] * 12 + [-1e9] * 2  # the second of a batch of two is shorter
+    one_mask = Array([1, 1, 1, 7], masks[:7])
     return one("transformer_block", nodes, [("x", ["batch", "tokens", hidden]), ("mask", ["batch", 1, 1, "tokens"])],
-               [("y", ["batch", "tokens", hidden])], weights, [[normal(2, 7, hidden), mask], [normal(1, 7, hidden), mask[:1]]])
+               [("y", ["batch", "tokens", hidden])], weights, [[normal(2, 7, hidden), Array([2, 1, 1, 7], masks)], [normal(1, 7, hidden), one_mask]])
 
 
 def attention():
     nodes = [node("Attention", ["q", "k", "v", "mask"], ["y"], q_num_heads=4, kv_num_heads=2, is_causal=1, softcap=5.0)]
-    mask = np.ones((5, 5), bool)
-    mask[3] = False
-    mask[:, 2] = False
+    mask = Array([5, 5], [row != 3 and column != 2 for row in range(5) for column in range(5)], BOOL)
     return one("attention", nodes, [("q", [2, 5, 32]), ("k", [2, 5, 16]), ("v", [2, 5, 16]), ("mask", [5, 5], BOOL)], [("y", [2, 5, 32])], [],
                [[normal(2, 5, 32), normal(2, 5, 16, seed=2), normal(2, 5, 16, seed=3), mask]], opset=23)
 
@@ -200,7 +225,7 @@ def elementwise():
     outputs += [("Mod", [5], INT64), ("IntDiv", [5], INT64), ("Equal", [5], BOOL)]
     return one("elementwise", nodes, [("x", [2, 3]), ("n", [5], INT64)], outputs,
                [number("low", -0.5), number("high", 0.7), tensor("slope", [3], [0.1, 0.5, -0.3]), number("three", 3, INT64)],
-               [[normal(2, 3) * 2, np.array([-7, -3, 0, 3, 8], np.int64)]])
+               [[normal(2, 3).map(lambda v: 2 * v), Array([5], [-7, -3, 0, 3, 8], INT64)]])
 
 
 def movement():
@@ -252,7 +277,7 @@ def running_state():
     """What was given last is read before it is written, and used after."""
     nodes = [node("Mul", ["s", "half"], ["faded"]), node("Add", ["faded", "x"], ["s2"]), node("Sub", ["s2", "s"], ["y"])]
     x = normal(2, 3)
-    return one("running_state", nodes, [("x", [2, 3]), ("s", [2, 3])], [("y", [2, 3]), ("s2", [2, 3])], [number("half", 0.5)], [[x], [-2 * x], [x * x]])
+    return one("running_state", nodes, [("x", [2, 3]), ("s", [2, 3])], [("y", [2, 3]), ("s2", [2, 3])], [number("half", 0.5)], [[x], [x.map(lambda v: -2 * v)], [x.map(lambda v: v * v)]])
 
 
 def stateful_cases():
@@ -264,3 +289,18 @@ def cases():
     return [make() for make in (convnet, conv_one_axis, lstm, branch, loop_with_scan_outputs, loop_that_stops, while_loop, loop_of_unknown_length,
                                 branch_inside_loop,
                                 scan, transformer_block, attention, elementwise, movement, resizing, reductions)]
+
+
+def main():
+    for name, content, runs in cases():
+        folder = pathlib.Path(sys.argv[1]) / name
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(content)
+        for k, inputs in enumerate(runs):
+            (folder / f"run_{k}").mkdir()
+            for n, array in enumerate(inputs):
+                array.save(folder / f"run_{k}" / f"input_{n}.npy")
+
+
+if __name__ == "__main__":
+    main()

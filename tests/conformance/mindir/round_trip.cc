@@ -3,6 +3,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/passes/pass.h"
+#include "delegates/builtin.h"
 #include "mindir.pb.h"
 #include "ops/validate.h"
 #include "tests/conformance/pipeline.h"
@@ -43,6 +45,11 @@ bool SameBits(const ConstTensor& a, const ConstTensor& b) {
 
 }  // namespace
 
+Status OptimizeAsWritten(Module* module) {
+  const PassContext context{.evaluator = &BuiltinEvaluator()};
+  return RunPasses(context, {.disabled = {"widen_weights"}, .validate = true}, module).status();
+}
+
 Result<Module> ThroughMindIr(const Module& module, Notes notes) {
   KeptFile file;
   MSRT_ASSIGN_OR_RETURN(const auto refusals, mindir_export::WriteFile(module, "kept.mindir", &file));
@@ -54,8 +61,7 @@ Result<Module> ThroughMindIr(const Module& module, Notes notes) {
     for (auto& function : *model.mutable_functions()) Strip(&function);
     file.text = model.SerializeAsString();
   }
-  MSRT_ASSIGN_OR_RETURN(mindir_import::Imported back,
-                        mindir_import::ImportBytes(std::as_bytes(std::span(file.text)), "", {}, DefaultIo()));
+  MSRT_ASSIGN_OR_RETURN(mindir_import::Imported back, mindir_import::ImportBytes(std::as_bytes(std::span(file.text)), "", {}, DefaultIo()));
   if (!back.problems.empty()) return Unsupported(back.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&back.module));
   return std::move(back.module);

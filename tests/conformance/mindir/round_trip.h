@@ -12,6 +12,9 @@ namespace msrt::testing {
 // written again.
 enum class Notes { kKept, kStripped };
 
+// What msconvert does to a module before it writes a .msrt file.
+Status OptimizeAsWritten(Module* module);
+
 // Refusals and problems are kUnsupported.
 Result<Module> ThroughMindIr(const Module& module, Notes notes);
 

@@ -107,7 +107,8 @@ Status LowerAttention(NodeLowering& n) {
   const Ref capped = cap > 0 ? n.Op("Mul", {n.Op("Tanh", {n.Op("RealDiv", {raw, n.Number(cap)})}), n.Number(cap)}) : raw;
   MSRT_ASSIGN_OR_RETURN(const Ref masked, Masked(n, s, capped));
   const Ref weights = Weights(n, masked);
-  Ref result = n.Op("BatchMatMul", {weights, Repeated(n, value, s), false, false});
+  const Ref alike = n.type(kValue).dtype == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(n.dtype())});
+  Ref result = n.Op("BatchMatMul", {weights, Repeated(n, alike, s), false, false});
   if (s.packed) result = Packed(n, result);
   if (n.Wants(0)) n.Give(0, result);
   if (n.Wants(1)) n.Give(1, key);

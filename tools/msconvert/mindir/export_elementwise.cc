@@ -49,10 +49,13 @@ Status LowerMod(NodeLowering& n) {
   return OkStatus();
 }
 
+Ref AsType(NodeLowering& n, const Ref& x, DType from, DType to) { return from == to ? x : n.Op("Cast", {x, TypeIdOf(to)}); }
+
+// The result has the type of the base; a fractional exponent of an integer must not lose its fraction.
 Status LowerPow(NodeLowering& n) {
-  Ref exponent = n.In(1);
-  if (n.type(1).dtype != n.dtype()) exponent = n.Op("Cast", {exponent, TypeIdOf(n.dtype())});
-  n.Give(n.Op("Pow", {n.In(0), exponent}));
+  const DType base = n.dtype(), exponent = n.type(1).dtype;
+  const DType in = IsFloat(exponent) && !IsFloat(base) ? DType::kF64 : base;
+  n.Give(AsType(n, n.Op("Pow", {AsType(n, n.In(0), base, in), AsType(n, n.In(1), exponent, in)}), in, base));
   return OkStatus();
 }
 
@@ -94,10 +97,13 @@ Status LowerIsInf(NodeLowering& n) {
 
 Ref Clip(NodeLowering& n, const Ref& x, const Ref& low, const Ref& high) { return n.Op("Minimum", {n.Op("Maximum", {x, low}), high}); }
 
+// The nearest number inside the bound that the type has.
+double BoundFor(DType dtype, double bound, bool lower) { return IsFloat(dtype) ? bound : lower ? std::ceil(bound) : std::floor(bound); }
+
 Status LowerClip(NodeLowering& n) {
   Ref x = n.In(0);
   const auto bound = [&](std::string_view attr, size_t input) -> std::optional<Ref> {
-    if (n.op().Has(attr)) return n.Number(n.op().Float(attr));
+    if (n.op().Has(attr)) return n.Number(BoundFor(n.dtype(), n.op().Float(attr), attr == "min"));
     if (!n.Has(input)) return std::nullopt;
     return n.type(input).rank() == 1 ? n.Op("Reshape", {n.In(input), Ints{}}) : n.In(input);
   };
@@ -192,10 +198,13 @@ Status LowerThresholdedRelu(NodeLowering& n) {
 }
 
 Status LowerShrink(NodeLowering& n) {
-  const Ref x = n.In(0);
+  const DType in = IsFloat(n.dtype()) ? n.dtype() : DType::kF64;  // what is added to an integer may have a fraction
+  const Ref x = AsType(n, n.In(0), n.dtype(), in);
+  const auto number = [&](double value) { return n.Number(value, in); };
   const double lambd = n.op().Float("lambd"), bias = n.op().Float("bias");
-  const Ref above = n.Op("Select", {n.Op("Greater", {x, n.Number(lambd)}), n.Op("Sub", {x, n.Number(bias)}), n.Number(0)});
-  n.Give(n.Op("Select", {n.Op("Less", {x, n.Number(-lambd)}), n.Op("Add", {x, n.Number(bias)}), above}));
+  const Ref above = n.Op("Select", {n.Op("Greater", {x, number(lambd)}), n.Op("Sub", {x, number(bias)}), number(0)});
+  const Ref shrunk = n.Op("Select", {n.Op("Less", {x, number(-lambd)}), n.Op("Add", {x, number(bias)}), above});
+  n.Give(AsType(n, shrunk, in, n.dtype()));
   return OkStatus();
 }
 

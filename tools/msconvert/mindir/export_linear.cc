@@ -140,7 +140,11 @@ Ref Product(NodeLowering& n, bool trans_a, bool trans_b) {
   return n.Op("MatMulExt", {turned(0, trans_a), turned(1, trans_b)});
 }
 
-Ref Times(NodeLowering& n, const Ref& x, double factor) { return factor == 1 ? x : n.Op("Mul", {x, n.Number(factor)}); }
+Ref Times(NodeLowering& n, const Ref& x, double factor) {
+  if (factor == 1) return x;
+  if (factor >= 0 || IsFloat(n.dtype()) || kSignedTypes.Has(n.dtype())) return n.Op("Mul", {x, n.Number(factor)});
+  return n.Op("Sub", {n.Number(0), n.Op("Mul", {x, n.Number(-factor)})});  // such a type has no negative numbers
+}
 
 Status LowerMatMul(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(0));

@@ -1,6 +1,7 @@
 #include "tools/msconvert/mindir/export_lower.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/half.h"
 
@@ -9,13 +10,20 @@ namespace {
 
 // Trained numbers are parameters, as MindSpore has them; literals stay literals, so that it can fold them.
 constexpr size_t kLiteralBytes = 4096;
-bool IsWeight(const ConstTensor& t) {
-  return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes;
-}
+bool IsWeight(const ConstTensor& t) { return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes; }
 
 template <typename T>
 ConstTensor Scalar(DType dtype, T value) {
   return ConstTensor::Of<T>(dtype, {}, std::span<const T>(&value, 1));
+}
+
+// The nearest that the type has.
+template <typename T>
+ConstTensor Whole(DType dtype, double value) {
+  using Limits = std::numeric_limits<T>;
+  if (value >= static_cast<double>(Limits::max())) return Scalar(dtype, Limits::max());
+  if (!(value > static_cast<double>(Limits::min()))) return Scalar(dtype, Limits::min());
+  return Scalar(dtype, static_cast<T>(value));
 }
 
 }  // namespace
@@ -90,21 +98,21 @@ ConstTensor NumberTensor(DType dtype, double value) {
     case DType::kBF16:
       return Scalar(dtype, BFloat16(static_cast<float>(value)).bits);
     case DType::kI8:
-      return Scalar(dtype, static_cast<int8_t>(value));
+      return Whole<int8_t>(dtype, value);
     case DType::kI16:
-      return Scalar(dtype, static_cast<int16_t>(value));
+      return Whole<int16_t>(dtype, value);
     case DType::kI32:
-      return Scalar(dtype, static_cast<int32_t>(value));
+      return Whole<int32_t>(dtype, value);
     case DType::kI64:
-      return Scalar(dtype, static_cast<int64_t>(value));
+      return Whole<int64_t>(dtype, value);
     case DType::kU8:
-      return Scalar(dtype, static_cast<uint8_t>(value));
+      return Whole<uint8_t>(dtype, value);
     case DType::kU16:
-      return Scalar(dtype, static_cast<uint16_t>(value));
+      return Whole<uint16_t>(dtype, value);
     case DType::kU32:
-      return Scalar(dtype, static_cast<uint32_t>(value));
+      return Whole<uint32_t>(dtype, value);
     case DType::kU64:
-      return Scalar(dtype, static_cast<uint64_t>(value));
+      return Whole<uint64_t>(dtype, value);
     case DType::kBool:
       return Scalar(dtype, static_cast<uint8_t>(value != 0));
     default:
@@ -114,8 +122,9 @@ ConstTensor NumberTensor(DType dtype, double value) {
 
 const Lowerer* FindLowerer(const Node& node) {
   const std::string name = OpName(node);
-  for (const auto& family : {ElementwiseLowerers(), LinearLowerers(), PoolLowerers(), ShapeLowerers(), GatherLowerers(), NormLowerers(),
-                             ResizeLowerers(), AttentionLowerers(), RecurrentLowerers(), QuantLowerers()}) {
+  for (const auto& family :
+       {ElementwiseLowerers(), LinearLowerers(), PoolLowerers(), ShapeLowerers(), GatherLowerers(), NormLowerers(), ResizeLowerers(),
+        AttentionLowerers(), RecurrentLowerers(), QuantLowerers(), LossLowerers(), DetectionLowerers()}) {
     const auto found = std::find_if(family.begin(), family.end(), [&](const Lowerer& row) { return row.op == name; });
     if (found != family.end()) return &*found;
   }

@@ -108,6 +108,8 @@ std::span<const Lowerer> ResizeLowerers();
 std::span<const Lowerer> AttentionLowerers();
 std::span<const Lowerer> RecurrentLowerers();
 std::span<const Lowerer> QuantLowerers();
+std::span<const Lowerer> LossLowerers();
+std::span<const Lowerer> DetectionLowerers();
 
 // Null: MindSpore gets no such op from us.
 const Lowerer* FindLowerer(const Node& node);

@@ -1,4 +1,6 @@
 // Normalizations, softmaxes and reductions as primitives of MindSpore.
+#include <limits>
+
 #include "tools/msconvert/mindir/export_lower.h"
 
 namespace msrt::mindir_export {
@@ -93,8 +95,12 @@ Status LowerLayerNorm(NodeLowering& n) {
     const Ref scaled = n.Op("Mul", {n.Op("Mul", {m.centred, m.inverse}), n.In(1)});
     n.Give(n.Has(2) ? n.Op("Add", {scaled, n.In(2)}) : scaled);
   }
-  if (n.Wants(1)) n.Give(1, m.mean);
-  if (n.Wants(2)) n.Give(2, m.inverse);
+  const auto give = [&](size_t output, const Ref& value) {
+    const DType wanted = n.result(output).dtype;
+    n.Give(output, wanted == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(wanted)}));
+  };
+  if (n.Wants(1)) give(1, m.mean);
+  if (n.Wants(2)) give(2, m.inverse);
   return OkStatus();
 }
 
@@ -190,7 +196,10 @@ Status LowerLogSumExp(NodeLowering& n) {
     n.Give(x);
     return OkStatus();
   }
-  const Ref most = n.Op("ReduceMax", {x, axes, true});
+  // Infinities would cancel to something that is no number.
+  const double largest = n.dtype() == DType::kF16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+  const Ref finite = n.Op("Maximum", {n.Op("ReduceMax", {x, axes, true}), n.Number(-largest)});
+  const Ref most = n.Op("Minimum", {finite, n.Number(largest)});
   const Ref sum = Reduced(n, "ReduceSum", n.Op("Exp", {n.Op("Sub", {x, most})}), axes, true);
   const Ref result = n.Op("Add", {n.Op("Log", {sum}), most});
   n.Give(keep ? result : n.Op("Squeeze", {result, axes}));

@@ -1,5 +1,5 @@
-// A note beside the primitives that a node became: which node it was. MindSpore skips it; msconvert makes the same node of it again, so that a
-// model that went through MindIR computes the same bits, where the primitives alone would give another op, or several.
+// A note beside the primitives that a node became: which node it was. MindSpore skips it; msconvert makes the same node of it again, so
+// that a model that went through MindIR computes the same bits, where the primitives alone would give another op, or several.
 #pragma once
 
 #include "core/graph/graph.h"

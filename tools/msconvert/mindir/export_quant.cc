@@ -22,6 +22,7 @@ Result<Ref> AlongAxis(NodeLowering& n, size_t input) {
   if (own == 0 || n.dims(input)[0] == 1) return n.Op("Reshape", {x, Ints{}});
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
   if (axis < 0 || axis >= rank) return Unsupported("attribute 'axis' = ", n.op().Int("axis"), " names no axis of the input");
+  if (n.op().Int("block_size") != 0) return Unsupported("scales of blocks are not exported");
   Ints shape(static_cast<size_t>(rank - axis), 1);
   shape[0] = -1;
   return n.Op("Reshape", {x, shape});

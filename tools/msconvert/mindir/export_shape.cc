@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/graph/constants.h"
+#include "core/region/pad.h"
 #include "tools/msconvert/mindir/export_lower.h"
 
 namespace msrt::mindir_export {
@@ -190,7 +191,7 @@ void SetAxis(SliceForm* form, int64_t axis, int64_t start, int64_t end, int64_t 
   form->end_mask &= ~(int64_t{1} << axis);
   if (IsKnown(dim)) {
     const auto resolved = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? at + dim : at, low, high); };
-    form->begin[a] = step > 0 ? resolved(start, 0, dim) : resolved(start, -1, dim - 1);
+    form->begin[a] = step > 0 ? resolved(start, 0, dim) : resolved(start, 0, dim - 1);
     form->end[a] = step > 0 ? resolved(end, 0, dim) : resolved(end, -1, dim - 1);
     if (step < 0 && form->end[a] < 0) form->end_mask |= int64_t{1} << axis;
     return;
@@ -288,14 +289,6 @@ Result<PadForm> PadFormOf(NodeLowering& n) {
   return form;
 }
 
-// Where element `at` of a padded axis of `extent` elements comes from.
-int64_t PadSource(std::string_view mode, int64_t at, int64_t extent) {
-  if (mode == "edge") return std::clamp<int64_t>(at, 0, extent - 1);
-  if (mode == "wrap") return (at % extent + extent) % extent;
-  const int64_t period = std::max<int64_t>(2 * (extent - 1), 1), place = (at % period + period) % period;
-  return place < extent ? place : period - place;
-}
-
 // MindSpore repeats elements only along the last axes of tensors of certain ranks; indices do it anywhere.
 Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
   Ref x = n.In(0);
@@ -303,9 +296,10 @@ Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
     if (!form.Changes(axis)) continue;
     const int64_t extent = n.dims(0)[axis];
     if (!IsKnown(extent) || extent == 0) return Unsupported("dim ", axis, ", which it pads, is not known before the run");
+    const PadAxis rule(*PadModeFromName(n.op().String("mode")), extent, form.begin[axis], form.end[axis]);
+    if (rule.kept == 0) return Unsupported("nothing of dim ", axis, " is kept");
     Ints sources;
-    for (int64_t at = -form.begin[axis]; at < extent + form.end[axis]; ++at)
-      sources.push_back(PadSource(n.op().String("mode"), at, extent));
+    for (int64_t i = 0; i < extent + form.begin[axis] + form.end[axis]; ++i) sources.push_back(rule.Source(i));
     x = n.Op("Gather", {x, n.IntTensor(sources), axis, 0});
   }
   n.Give(x);
@@ -361,6 +355,24 @@ Status LowerTrilu(NodeLowering& n) {
   return OkStatus();
 }
 
+Status LowerEyeLike(NodeLowering& n) {
+  MSRT_RETURN_IF_ERROR(n.NeedShape());
+  constexpr int64_t kMost = 1 << 22;
+  const Dims& dims = n.result().dims;
+  if (dims.elements() > kMost) return Unsupported("its result of ", dims.elements(), " elements would stand in the file");
+  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(n.result().dtype, dims));
+  std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
+  const ConstTensor one = NumberTensor(n.result().dtype, 1);
+  const int64_t k = std::clamp(n.op().Int("k"), -dims[0], dims[1]);
+  for (int64_t row = 0; row < dims[0]; ++row) {
+    const int64_t column = row + k;
+    if (column < 0 || column >= dims[1]) continue;
+    std::copy(one.bytes.begin(), one.bytes.end(), made.bytes.begin() + (row * dims[1] + column) * static_cast<int64_t>(one.bytes.size()));
+  }
+  n.Give(n.out().Constant(made.tensor));
+  return OkStatus();
+}
+
 constexpr Lowerer kRows[] = {
     {"Reshape", LowerReshapeOp},
     {"Squeeze", LowerSqueeze},
@@ -378,6 +390,7 @@ constexpr Lowerer kRows[] = {
     {"ConstantOfShape", LowerConstantOfShape},
     {"Range", LowerRange},
     {"Trilu", LowerTrilu},
+    {"EyeLike", LowerEyeLike},
 };
 
 }  // namespace

@@ -94,6 +94,7 @@ constexpr Rule kRules[] = {
     {"ScatterNd", "indices updates shape", ScatterNd},
     {"TensorScatterUpdate", "input indices updates", TensorScatter, "none"},
     {"TensorScatterAdd", "input indices updates", TensorScatter, "add"},
+    {"TensorScatterMul", "input indices updates", TensorScatter, "mul"},
     {"TensorScatterMax", "input indices updates", TensorScatter, "max"},
     {"TensorScatterMin", "input indices updates", TensorScatter, "min"},
     {"TensorScatterElements", "data indices updates axis reduce", ScatterElements},

@@ -115,12 +115,13 @@ Status PadV3(PrimitiveCall& call) {
     pads[static_cast<size_t>(rank) - 1 - i] = pairs[2 * i];
     pads[2 * static_cast<size_t>(rank) - 1 - i] = pairs[2 * i + 1];
   }
-  AttrList attrs{{"pads", std::move(pads)}, {"mode", std::string(ours)}};
+  std::vector<ValueId> inputs{x};
   if (ours == "constant" && call.Has("constant_value")) {
-    MSRT_ASSIGN_OR_RETURN(const double value, call.Float("constant_value", 0));
-    attrs.Set("value", value);
+    MSRT_ASSIGN_OR_RETURN(ValueId value, call.Tensor("constant_value"));
+    MSRT_ASSIGN_OR_RETURN(value, call.Cast(value, call.type(x).dtype));
+    inputs = {x, kNoValue, value};
   }
-  return call.Give(call.Add("Pad", {x}, std::move(attrs)));
+  return call.Give(call.Add("Pad", std::move(inputs), {{"pads", std::move(pads)}, {"mode", std::string(ours)}}));
 }
 
 // Regions are (image, x1, y1, x2, y2); their ends lie `roi_end_mode` pixels further.

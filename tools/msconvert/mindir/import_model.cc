@@ -217,15 +217,24 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
   return SetResult(instance, tuple, scope);
 }
 
+// What a graph gives are values, also where it is a weight.
+Result<Item> Importer::ReadAll(const Item& item, const std::string& name, Scope* scope) {
+  if (item.is(ItemKind::kParameter)) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, name));
+    return Item::Tensor(value);
+  }
+  if (!item.is(ItemKind::kTuple)) return scope->draft.Materialized(item, name);
+  Items parts;
+  for (size_t i = 0; i < item.part_count(); ++i) {
+    MSRT_ASSIGN_OR_RETURN(Item part, ReadAll(item.part(i), name, scope));
+    parts.push_back(std::move(part));
+  }
+  return Compound(ItemKind::kTuple, std::move(parts));
+}
+
 Status Importer::SetResult(const Instance& instance, const Item& result, Scope* scope) {
   Graph& graph = scope->draft.graph();
-  Item ready;
-  if (result.is(ItemKind::kParameter)) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(result, instance.name));
-    ready = Item::Tensor(value);
-  } else {
-    MSRT_ASSIGN_OR_RETURN(ready, scope->draft.Materialized(result, instance.name));
-  }
+  MSRT_ASSIGN_OR_RETURN(const Item ready, ReadAll(result, instance.name, scope));
   AppendLeaves(ready, &graph.outputs);
   if (instance.graph == 0) return NameOutputs(&graph);
   if (out_.problems.empty() && ShapeOf(ready) != ShapeOf(instance.result)) {
@@ -335,9 +344,8 @@ Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* s
     MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, ModelFile::Short(name)));
     inputs.push_back(value);
   }
-  MSRT_ASSIGN_OR_RETURN(
-      std::vector<ValueId> outputs,
-      scope->draft.AddMany(origin.domain, origin.op, origin.name, std::move(inputs), origin.attrs, origin.outputs.size()));
+  MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, scope->draft.AddMany(origin.domain, origin.op, origin.name, std::move(inputs),
+                                                                           origin.attrs, origin.outputs.size()));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (origin.outputs[i].empty()) scope->draft.graph().nodes.back().outputs[i] = kNoValue;
   }
@@ -360,7 +368,8 @@ Result<Item> Importer::ImportOrigin(const FileNode& node, const Declared& declar
   const ValueId value = made->second[index];
   if (declared.kind == ItemKind::kTensor) {
     const auto agreed = MergeTypes(declared.type, scope->draft.type(value));
-    if (!agreed.ok()) return InvalidModel("is noted as a result of ", origin.op, ", which is not what it gives: ", agreed.status().message());
+    if (!agreed.ok())
+      return InvalidModel("is noted as a result of ", origin.op, ", which is not what it gives: ", agreed.status().message());
   }
   return Item::Tensor(value);
 }

@@ -55,6 +55,7 @@ class Importer {
 
   Status Write(const Instance& instance);
   Status WriteBody(const Instance& instance, const Items& arguments, Scope* scope);
+  Result<Item> ReadAll(const Item& item, const std::string& name, Scope* scope);
   Status SetResult(const Instance& instance, const Item& result, Scope* scope);
   Status NameOutputs(Graph* graph);
   // A value of the file; read once, because its bytes are taken out of it.

@@ -8,16 +8,21 @@ namespace msrt::mindir_import {
 namespace {
 
 // Known lists become attributes, others inputs.
-Status WithList(PrimitiveCall& call, std::string_view op, ValueId x, std::string_view argument, std::string_view attr) {
+Status WithList(PrimitiveCall& call, std::string_view op, ValueId x, std::string_view argument, std::string_view attr,
+                AttrList attrs = {}) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get(argument));
-  if (auto known = call.KnownInts(item)) return call.Give(call.Add(op, {x}, {{std::string(attr), *std::move(known)}}));
+  if (auto known = call.KnownInts(item)) {
+    attrs.Set(attr, *std::move(known));
+    return call.Give(call.Add(op, {x}, std::move(attrs)));
+  }
   MSRT_ASSIGN_OR_RETURN(const ValueId list, call.IntsTensor(argument));
-  return call.Give(call.Add(op, {x, list}));
+  return call.Give(call.Add(op, {x, list}, std::move(attrs)));
 }
 
+// A zero is a dim of no elements here, and nothing else.
 Status Reshape(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return WithList(call, "Reshape", x, "shape", "shape");
+  return WithList(call, "Reshape", x, "shape", "shape", {{"allowzero", int64_t{1}}});
 }
 
 Status Flatten(PrimitiveCall& call) {
@@ -172,6 +177,8 @@ Status SplitSizes(PrimitiveCall& call) {
 Status Tile(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
+  MSRT_ASSIGN_OR_RETURN(const Item item, call.Get("dims"));
+  if (!call.KnownInts(item)) return WithList(call, "Tile", x, "dims", "repeats");
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> repeats, call.Ints("dims"));
   if (repeats.size() > static_cast<size_t>(kMaxRank)) return InvalidModel("argument 'dims' has ", repeats.size(), " numbers");
   const int missing = static_cast<int>(repeats.size()) - rank;
@@ -267,9 +274,47 @@ Result<Strides> ReadStrides(PrimitiveCall& call, int rank) {
   return s;
 }
 
+// The bounds of some axes are computed; those of the others are masked.
+Status StridedSliceAtRun(PrimitiveCall& call, ValueId x, int rank) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> step, call.Ints("strides"));
+  for (std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    MSRT_ASSIGN_OR_RETURN(const int64_t set, call.Int(mask, 0));
+    if (set != 0) return Unsupported("argument '", mask, "' = ", set, " with bounds that are computed; must be a constant slice");
+  }
+  if (step.size() > static_cast<size_t>(rank)) return InvalidModel("argument 'strides' has ", step.size(), " numbers for ", rank, " axes");
+  MSRT_ASSIGN_OR_RETURN(const int64_t begin_mask, call.Int("begin_mask", 0));
+  MSRT_ASSIGN_OR_RETURN(const int64_t end_mask, call.Int("end_mask", 0));
+  std::vector<int64_t> axes, steps;
+  for (size_t i = 0; i < step.size(); ++i) {
+    if (((begin_mask & end_mask) >> i & 1) != 0 && step[i] == 1) continue;
+    axes.push_back(static_cast<int64_t>(i));
+    steps.push_back(step[i]);
+  }
+  const auto bound = [&](std::string_view argument, int64_t mask, int64_t forward, int64_t backward) -> Result<ValueId> {
+    MSRT_ASSIGN_OR_RETURN(const ValueId all, call.IntsTensor(argument));
+    MSRT_ASSIGN_OR_RETURN(const ValueId given, call.Add("Gather", {all, call.IntList(axes)}, {{"axis", int64_t{0}}}));
+    std::vector<int64_t> masked, instead;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      masked.push_back(mask >> axes[i] & 1);
+      instead.push_back(steps[i] > 0 ? forward : backward);
+    }
+    if (std::count(masked.begin(), masked.end(), 0) == static_cast<ptrdiff_t>(masked.size())) return given;
+    MSRT_ASSIGN_OR_RETURN(const ValueId chosen, call.Cast(call.IntList(masked), DType::kBool));
+    return call.Add("Where", {chosen, call.IntList(instead), given});
+  };
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(), kBegin = std::numeric_limits<int64_t>::min();
+  MSRT_ASSIGN_OR_RETURN(const ValueId starts, bound("begin", begin_mask, 0, kEnd));
+  MSRT_ASSIGN_OR_RETURN(const ValueId ends, bound("end", end_mask, kEnd, kBegin));
+  return call.Give(call.Add("Slice", {x, starts, ends, call.IntList(axes), call.IntList(steps)}));
+}
+
 Status StridedSlice(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
+  for (std::string_view argument : {"begin", "end"}) {
+    MSRT_ASSIGN_OR_RETURN(const Item item, call.Get(argument));
+    if (!call.KnownInts(item)) return StridedSliceAtRun(call, x, rank);
+  }
   MSRT_ASSIGN_OR_RETURN(const Strides s, ReadStrides(call, rank));
   if (!s.axes.empty()) {
     MSRT_ASSIGN_OR_RETURN(x, call.Add("Slice", {x}, {{"starts", s.starts}, {"ends", s.ends}, {"axes", s.axes}, {"steps", s.steps}}));
