@@ -67,7 +67,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, con
   }
   const double view_millis = watch.Millis();
   double place_millis = 0;
-  auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options));
+  auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms);
   auto program = RunOnTeam(*model.parallel,
                            [&] { return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
@@ -211,6 +211,7 @@ Status CompileGraphs(CompiledModel* model) {
 Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
   const Environment& env = *model->environment;
   model->options = options;
+  if (options.keep_packed) model->forms = PackedForms::ForKeeping();
   {
     Lap lap(&model->times.validate);
     MSRT_RETURN_IF_ERROR(Validate(&model->module, env.ops.get()));
@@ -246,7 +247,9 @@ Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const 
   model->environment = std::move(environment);
   {
     Lap lap(&model->times.verify);
-    MSRT_ASSIGN_OR_RETURN(model->module, Load(std::move(bytes), options.limits));
+    ModelExtras extras;
+    MSRT_ASSIGN_OR_RETURN(model->module, Load(std::move(bytes), options.limits, &extras));
+    if (!extras.packed.empty()) model->forms = std::make_shared<PackedForms>(std::move(extras.packed), model->environment->log);
   }
   return Compile(std::move(model), options);
 }
@@ -257,6 +260,12 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
   model->environment = std::move(environment);
   model->module = std::move(module);
   return Compile(std::move(model), options);
+}
+
+ModelExtras NativeExtras(const CompiledModel& model) {
+  ModelExtras extras;
+  if (model.forms != nullptr) extras.packed = model.forms->Kept(model.module);
+  return extras;
 }
 
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request) {

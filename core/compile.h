@@ -45,6 +45,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, Dims>> typical;
   size_t binding_cache_bytes = size_t{64} << 20;
   bool load_by_copy = false;
+  bool keep_packed = false;  // copies of all weights that kernels pack, for NativeExtras; those that a file brings are not used then
 };
 
 // Where the time of a load went, in milliseconds.
@@ -86,6 +87,7 @@ struct CompiledModel {
   std::shared_ptr<ParallelFor> parallel;             // what its runs use: the environment's, or the calling thread alone
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
+  std::shared_ptr<PackedForms> forms;                // that the file brings, or to be kept; null: neither
   LoadTimes times;
   std::vector<PassReport> passes;
 };
@@ -97,6 +99,10 @@ Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const 
 // For graphs that were built, not loaded.
 Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module,
                                                            const CompileOptions& options);
+
+// What a file of `model.module` carries beside it so that a load on a machine of this kind packs nothing: all that kernels have packed so
+// far, of a model compiled with keep_packed.
+ModelExtras NativeExtras(const CompiledModel& model);
 
 // The binding for these shapes, from the cache or new.
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request);

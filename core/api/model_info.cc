@@ -41,6 +41,7 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
   json->EndObject();
   json->Field("weights_bytes", ConstantBytes(model.module));
   json->Field("packed_bytes", packed_bytes);
+  json->Field("packed_in_file_bytes", model.forms == nullptr ? size_t{0} : model.forms->found_bytes());
 }
 
 }  // namespace

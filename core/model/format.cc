@@ -1,6 +1,7 @@
 #include "core/model/format.h"
 
 #include <cstring>
+#include <set>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -65,6 +66,17 @@ uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header, std::span<const
   XXH64_update(&state, header.data(), kHashAt);
   XXH64_update(&state, structure.data(), structure.size());
   return XXH64_digest(&state);
+}
+
+PackedSummary Summarize(std::span<const PackedWeight> packed) {
+  PackedSummary summary{packed.size(), 0, {}};
+  std::set<std::string> isas;
+  for (const PackedWeight& p : packed) {
+    summary.bytes += p.data.data.size();
+    if (!p.id.isa.empty()) isas.insert(p.id.isa);
+  }
+  summary.isas.assign(isas.begin(), isas.end());
+  return summary;
 }
 
 }  // namespace msrt

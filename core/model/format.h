@@ -73,4 +73,11 @@ struct ModelExtras {
   std::vector<TunedProgram> programs;
 };
 
+// Packed weights in numbers.
+struct PackedSummary {
+  size_t weights = 0, bytes = 0;
+  std::vector<std::string> isas;  // that they are for, each once, without those that suit any machine
+};
+PackedSummary Summarize(std::span<const PackedWeight> packed);
+
 }  // namespace msrt

@@ -7,8 +7,13 @@ thread_local std::string t_failure;
 
 }  // namespace
 
-Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine)
-    : allocator_(allocator), parallel_(std::move(parallel)), log_(std::move(log)), api_(MSRT_INIT(msrt_host_api)) {
+Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine,
+           std::shared_ptr<PackedForms> forms)
+    : allocator_(allocator),
+      parallel_(std::move(parallel)),
+      log_(std::move(log)),
+      forms_(std::move(forms)),
+      api_(MSRT_INIT(msrt_host_api)) {
   const Machine scale = machine.value_or(TypicalMachine(parallel_->threads()));
   api_.flops_per_second = scale.flops_per_second;
   api_.bytes_per_second = scale.bytes_per_second;
@@ -29,6 +34,22 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
     const Status status = static_cast<Host*>(host)->parallel_->Run(count, [&](int64_t i) { task(context, i); });
     if (!status.ok()) KeepFailure(status.message().c_str());
     return static_cast<msrt_status>(status.code());
+  };
+  if (forms_ == nullptr) return;
+  api_.find_packed = [](void* host, const void* constant, const msrt_packing* packing, size_t bytes) -> const void* {
+    try {
+      return static_cast<Host*>(host)->forms_->Find(constant, *packing, bytes);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  };
+  api_.keep_packed = [](void* host, const void* constant, const msrt_packing* packing, const void* data, size_t bytes) -> msrt_status {
+    try {
+      static_cast<Host*>(host)->forms_->Keep(constant, *packing, {static_cast<const std::byte*>(data), bytes});
+      return MSRT_OK;
+    } catch (const std::bad_alloc&) {
+      return MSRT_OUT_OF_MEMORY;
+    }
   };
 }
 

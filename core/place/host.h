@@ -1,4 +1,4 @@
-// What the runtime lends to delegates: memory, threads, the log, and a place for the text of an error.
+// What the runtime lends to delegates: memory, threads, the log, packed forms of constants, and a place for the text of an error.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,16 @@
 #include "core/base/log.h"
 #include "core/base/machine.h"
 #include "core/base/parallel_for.h"
+#include "core/place/packed_forms.h"
 
 namespace msrt {
 
 // Outlives every kernel that was shown its table.
 class Host {
  public:
-  // Without a machine: what is typical of one with the team's threads.
-  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine = std::nullopt);
+  // Without a machine: what is typical of one with the team's threads. Without forms: none are found and none kept.
+  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine = std::nullopt,
+       std::shared_ptr<PackedForms> forms = nullptr);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   const msrt_host_api* api() const { return &api_; }
@@ -26,6 +28,7 @@ class Host {
   Allocator* allocator_;
   std::shared_ptr<ParallelFor> parallel_;
   Log log_;
+  std::shared_ptr<PackedForms> forms_;
   msrt_host_api api_;
 };
 

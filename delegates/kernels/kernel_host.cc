@@ -29,6 +29,15 @@ KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel) : h
     if (code != MSRT_OK) said_ = true;  // the host's own text says more
     return code;
   };
+  if (host->find_packed == nullptr || host->keep_packed == nullptr) return;
+  api_.find_packed = [](void* self, const void* constant, const msrt_packing* packing, size_t bytes) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    return h.find_packed(h.host, constant, packing, bytes);
+  };
+  api_.keep_packed = [](void* self, const void* constant, const msrt_packing* packing, const void* data, size_t bytes) {
+    const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
+    return h.keep_packed(h.host, constant, packing, data, bytes);
+  };
 }
 
 void KernelHost::Say(const char* message) const noexcept {

@@ -110,9 +110,9 @@ Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs) {
 
 class ConvolutionRecipe final : public Recipe {
  public:
-  ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, Allocator* allocator) : Recipe(node, candidate) {
+  ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
     const ConstTensor* w = op().constant(kW);
-    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), allocator);
+    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
   }
 
   // Chooses the form of the weights from the typical shapes and packs them.
@@ -185,7 +185,7 @@ class ConvolutionRecipe final : public Recipe {
 };
 
 Result<std::shared_ptr<const Recipe>> CompileConvolution(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
-  auto recipe = std::make_shared<ConvolutionRecipe>(node, candidate, context.allocator);
+  auto recipe = std::make_shared<ConvolutionRecipe>(node, candidate, context);
   const Status status = recipe->Pack(*node.typical);
   // Without an implementation at the typical shapes there may still be one at others.
   if (!status.ok() && status.code() != Code::kUnsupported) return status;

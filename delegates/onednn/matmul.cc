@@ -59,12 +59,12 @@ std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates
 
 class MatMulRecipe final : public Recipe {
  public:
-  MatMulRecipe(const NodeInfo& node, const Candidate& candidate, Allocator* allocator) : Recipe(node, candidate) {
+  MatMulRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
     const ConstTensor* b = op().constant(kB);
     if (b == nullptr || b->dims.rank() == 0 || !IsOneProduct(op())) return;
     // The library wants the weights of an inner product as [outputs, inputs].
     Matrices m = MatricesOf(b->dims, !IsTransposed(op(), "transB"), false, 2);
-    weights_ = std::make_unique<PackedWeights>(b->bytes.data(), m.desc(), allocator);
+    weights_ = std::make_unique<PackedWeights>(b->bytes.data(), m.desc(), context);
     weight_dims_ = m.dims;
   }
 
@@ -263,7 +263,7 @@ class MatMulRecipe final : public Recipe {
 };
 
 Result<std::shared_ptr<const Recipe>> CompileMatMul(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
-  auto recipe = std::make_shared<MatMulRecipe>(node, candidate, context.allocator);
+  auto recipe = std::make_shared<MatMulRecipe>(node, candidate, context);
   MSRT_RETURN_IF_ERROR(recipe->Pack(*node.typical));
   return std::shared_ptr<const Recipe>(std::move(recipe));
 }

@@ -9,6 +9,7 @@
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/plan.h"
 #include "delegates/onednn/recipe.h"
+#include "delegates/sdk/packed_form.h"
 
 namespace msrt::onednn {
 namespace {
@@ -19,26 +20,26 @@ enum Input : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes
 
 constexpr int64_t kPanel = 32;  // columns: four vectors of AVX2
 
-// The transpose of a matrix of [columns, depth], in panels of [depth, kPanel], the last one filled up with zeros.
+// The transpose of a matrix of [columns, depth], in panels of [depth, kPanel], the last one filled up with zeros. Does not own them.
 class Panels {
  public:
   Panels() = default;
-  Panels(const float* rows, int64_t columns, int64_t depth)
-      : columns_(columns), depth_(depth), values_(static_cast<size_t>((columns + kPanel - 1) / kPanel * kPanel * depth)) {
+  Panels(const float* values, int64_t columns, int64_t depth) : values_(values), columns_(columns), depth_(depth) {}
+  // How many numbers they are.
+  static int64_t Count(int64_t columns, int64_t depth) { return (columns + kPanel - 1) / kPanel * kPanel * depth; }
+  static void Pack(const float* rows, int64_t columns, int64_t depth, float* values) {
+    std::fill_n(values, Count(columns, depth), 0.0f);
     for (int64_t c = 0; c < columns; ++c) {
-      for (int64_t k = 0; k < depth; ++k) {
-        values_[static_cast<size_t>((c / kPanel * depth + k) * kPanel + c % kPanel)] = rows[c * depth + k];
-      }
+      for (int64_t k = 0; k < depth; ++k) values[(c / kPanel * depth + k) * kPanel + c % kPanel] = rows[c * depth + k];
     }
   }
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
-  const float* panel(int64_t first_column) const { return values_.data() + first_column * depth_; }
-  size_t bytes() const { return values_.size() * sizeof(float); }
+  const float* panel(int64_t first_column) const { return values_ + first_column * depth_; }
 
  private:
+  const float* values_ = nullptr;
   int64_t columns_ = 0, depth_ = 0;
-  std::vector<float> values_;
 };
 
 // sums[r] += x[r] * weights, for kRows rows.
@@ -197,34 +198,51 @@ std::string QueryRecurrent(const NodeInfo& node, std::vector<Candidate>* candida
   return {};
 }
 
+// A constant of [directions, columns, depth] as panels, direction after direction, for the columns up to `split` and for those from there
+// on.
+Result<sdk::PackedForm> PackDirections(const OpView& op, size_t input, int64_t split, const CompileContext& context) {
+  constexpr uint32_t kVersion = 1;
+  const ConstTensor& constant = *op.constant(input);
+  const int64_t directions = constant.dims[0], columns = constant.dims[1], depth = constant.dims[2], rest = columns - split;
+  const int64_t count = Panels::Count(split, depth) + Panels::Count(rest, depth);
+  const auto pack = [&](std::byte* bytes) {
+    const float* rows = constant.As<float>().data();
+    auto* values = reinterpret_cast<float*>(bytes);
+    for (int64_t d = 0; d < directions; ++d, rows += columns * depth, values += count) {
+      Panels::Pack(rows, split, depth, values);
+      Panels::Pack(rows + split * depth, rest, depth, values + Panels::Count(split, depth));
+    }
+    return OkStatus();
+  };
+  const sdk::Packing packing{StrCat("recurrent panels of ", constant.dims, " split at ", split), "", kPanel, kVersion};
+  return sdk::PackedForm::Make(context, constant.bytes.data(), packing, static_cast<size_t>(directions * count) * sizeof(float), pack);
+}
+
 class RecurrentRecipe final : public Recipe {
  public:
-  RecurrentRecipe(const NodeInfo& node, const Candidate& candidate) : Recipe(node, candidate), kind_(KindOf(*node.op)) {
-    const Sizes s(*node.typical);
+  RecurrentRecipe(const NodeInfo& node, const Candidate& candidate) : Recipe(node, candidate), kind_(KindOf(*node.op)) {}
+
+  Status Pack(const OpView& op, const Sizes& s, const CompileContext& context) {
     const int64_t columns = kind_.gates * s.hidden;
-    const auto w = node.op->constant(kW)->As<float>(), r = node.op->constant(kR)->As<float>();
-    const auto b = node.op->has_input(kB) ? node.op->constant(kB)->As<float>() : std::span<const float>();
+    const int64_t early = kind_.step == StepGru ? 2 * s.hidden : columns;  // columns that need nothing but the state
+    MSRT_ASSIGN_OR_RETURN(inputs_, PackDirections(op, kW, columns, context));
+    MSRT_ASSIGN_OR_RETURN(state_, PackDirections(op, kR, early, context));
+    const auto* of_inputs = reinterpret_cast<const float*>(inputs_.data());
+    const auto* of_state = reinterpret_cast<const float*>(state_.data());
     for (int64_t d = 0; d < s.directions; ++d) {
-      const float* rows = r.data() + d * columns * s.hidden;
-      const int64_t early = kind_.step == StepGru ? 2 * s.hidden : columns;  // columns that need nothing but the state
       Direction& direction = directions_.emplace_back();
-      direction.inputs = Panels(w.data() + d * columns * s.inputs, columns, s.inputs);
-      direction.state = Panels(rows, early, s.hidden);
-      direction.hidden = Panels(rows + early * s.hidden, columns - early, s.hidden);
-      direction.bias.resize(static_cast<size_t>(columns));
-      direction.hidden_bias.resize(static_cast<size_t>(columns - early));
-      if (b.empty()) continue;
-      const float *of_input = b.data() + d * 2 * columns, *of_state = of_input + columns;
-      for (int64_t i = 0; i < columns; ++i) direction.bias[static_cast<size_t>(i)] = of_input[i] + (i < early ? of_state[i] : 0);
-      std::copy(of_state + early, of_state + columns, direction.hidden_bias.begin());
+      direction.inputs = Panels(of_inputs, columns, s.inputs);
+      of_inputs += Panels::Count(columns, s.inputs);
+      direction.state = Panels(of_state, early, s.hidden);
+      of_state += Panels::Count(early, s.hidden);
+      direction.hidden = Panels(of_state, columns - early, s.hidden);
+      of_state += Panels::Count(columns - early, s.hidden);
+      AddBias(op, columns, early, d, &direction);
     }
+    return OkStatus();
   }
 
-  size_t packed_bytes() const override {
-    size_t bytes = 0;
-    for (const Direction& d : directions_) bytes += d.inputs.bytes() + d.state.bytes() + d.hidden.bytes();
-    return bytes;
-  }
+  size_t packed_bytes() const override { return inputs_.own_bytes() + state_.own_bytes(); }
 
   Status Build(const OpView& op, bool, Plan* plan) const override {
     const Sizes s(op);
@@ -251,6 +269,15 @@ class RecurrentRecipe final : public Recipe {
   }
 
  private:
+  static void AddBias(const OpView& op, int64_t columns, int64_t early, int64_t d, Direction* direction) {
+    direction->bias.resize(static_cast<size_t>(columns));
+    direction->hidden_bias.resize(static_cast<size_t>(columns - early));
+    if (!op.has_input(kB)) return;
+    const float *of_input = op.constant(kB)->As<float>().data() + d * 2 * columns, *of_state = of_input + columns;
+    for (int64_t i = 0; i < columns; ++i) direction->bias[static_cast<size_t>(i)] = of_input[i] + (i < early ? of_state[i] : 0);
+    std::copy(of_state + early, of_state + columns, direction->hidden_bias.begin());
+  }
+
   // Offsets of scratch memory: gates of all rows of x for each direction, and what each sequence works on.
   struct Memory {
     size_t gates, sequences;
@@ -302,10 +329,17 @@ class RecurrentRecipe final : public Recipe {
   }
 
   const Kind& kind_;
+  sdk::PackedForm inputs_, state_;  // W and R, which directions_ points into
   std::vector<Direction> directions_;
 };
 
-constexpr Rule Layer(std::string_view op) { return {"", op, QueryRecurrent, CompileAs<RecurrentRecipe>, /*one_rank=*/true}; }
+Result<std::shared_ptr<const Recipe>> CompileRecurrent(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
+  auto recipe = std::make_shared<RecurrentRecipe>(node, candidate);
+  MSRT_RETURN_IF_ERROR(recipe->Pack(*node.op, Sizes(*node.typical), context));
+  return std::shared_ptr<const Recipe>(std::move(recipe));
+}
+
+constexpr Rule Layer(std::string_view op) { return {"", op, QueryRecurrent, CompileRecurrent, /*one_rank=*/true}; }
 constexpr Rule kRules[] = {Layer("RNN"), Layer("GRU"), Layer("LSTM")};
 
 }  // namespace

@@ -61,9 +61,9 @@ memory::desc PlainWeights(const OpView& op) {
 
 class TransposedRecipe final : public Recipe {
  public:
-  TransposedRecipe(const NodeInfo& node, const Candidate& candidate, Allocator* allocator) : Recipe(node, candidate) {
+  TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
     const ConstTensor* w = op().constant(kW);
-    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), allocator);
+    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
   }
 
   Status Pack(const OpView& typical) {
@@ -114,7 +114,7 @@ class TransposedRecipe final : public Recipe {
 };
 
 Result<std::shared_ptr<const Recipe>> CompileTransposed(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
-  auto recipe = std::make_shared<TransposedRecipe>(node, candidate, context.allocator);
+  auto recipe = std::make_shared<TransposedRecipe>(node, candidate, context);
   const Status status = recipe->Pack(*node.typical);
   if (!status.ok() && status.code() != Code::kUnsupported) return status;
   return std::shared_ptr<const Recipe>(std::move(recipe));

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "delegates/onednn/plan.h"
+#include "delegates/sdk/packed_form.h"
 
 namespace msrt::onednn {
 
@@ -12,21 +13,23 @@ namespace msrt::onednn {
 // shape, a second form is packed on demand and kept: there are few of them, since they depend on the implementation and not on shapes.
 class PackedWeights {
  public:
-  // `data` outlives this object and is laid out as `desc`.
-  PackedWeights(const void* data, memory::desc desc, Allocator* allocator) : data_(data), desc_(std::move(desc)), allocator_(allocator) {}
+  // `data` is a constant of the model, laid out as `desc`; it and what `context` points to outlive this object.
+  PackedWeights(const void* data, memory::desc desc, const sdk::CompileContext& context)
+      : data_(data), desc_(std::move(desc)), context_(context) {}
 
-  // The weights in the form `wanted`; packs them if nobody asked for it before. Throws dnnl::error.
+  // The weights in the form `wanted`; packs them if neither the model's file has it nor anybody asked for it before. Throws dnnl::error.
   Result<const void*> Get(const memory::desc& wanted);
+  // What they take beside the model's file.
   size_t bytes() const;
 
  private:
   struct Form {
     memory::desc desc;
-    Block block;
+    sdk::PackedForm packed;
   };
   const void* data_;
   memory::desc desc_;
-  Allocator* allocator_;
+  const sdk::CompileContext context_;
   mutable std::mutex mutex_;
   std::list<Form> forms_;  // a list: pointers into it stay valid
 };

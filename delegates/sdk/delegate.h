@@ -104,9 +104,26 @@ class Kernel {
   virtual size_t packed_bytes() const { return 0; }
 };
 
+// Names a form that constants are packed into; see msrt_packing.
+struct Packing {
+  std::string kernel, isa;
+  uint32_t block = 0, version = 0;
+};
+
+// The packed forms that the model's file brings along, and the way into one that is being made; see msrt_host_api. Any thread.
+class FormStore {
+ public:
+  virtual ~FormStore() = default;
+  // Null where there is none.
+  virtual const void* Find(const void* constant, const Packing& packing, size_t bytes) const = 0;
+  virtual Status Keep(const void* constant, const Packing& packing, std::span<const std::byte> data) const = 0;
+};
+
+// What it points to outlives the kernel.
 struct CompileContext {
-  Allocator* allocator;   // for packed weights; outlives the kernel
-  ParallelFor* parallel;  // for packing; its team is what Run will have
+  Allocator* allocator;    // for packed weights
+  ParallelFor* parallel;   // for packing; its team is what Run will have
+  const FormStore* forms;  // packed_form.h makes use of it
 };
 
 class Delegate {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/known_part.h"
 #include "delegates/sdk/graph_image.h"
 
 namespace msrt::sdk {
@@ -49,6 +50,32 @@ class HostParallel final : public ParallelFor {
   const msrt_host_api* host_;
 };
 
+class HostForms final : public FormStore {
+ public:
+  explicit HostForms(const msrt_host_api* host) : host_(KnownPart(*host)) {}
+  const void* Find(const void* constant, const Packing& packing, size_t bytes) const override {
+    const msrt_packing named = NamesOf(packing);
+    return host_.find_packed == nullptr ? nullptr : host_.find_packed(host_.host, constant, &named, bytes);
+  }
+  Status Keep(const void* constant, const Packing& packing, std::span<const std::byte> data) const override {
+    if (host_.keep_packed == nullptr) return OkStatus();
+    const msrt_packing named = NamesOf(packing);
+    const auto code = static_cast<Code>(host_.keep_packed(host_.host, constant, &named, data.data(), data.size()));
+    return code == Code::kOk ? OkStatus() : Status(code, "");
+  }
+
+ private:
+  static msrt_packing NamesOf(const Packing& packing) {
+    msrt_packing named = MSRT_INIT(msrt_packing);
+    named.version = packing.version;
+    named.kernel = packing.kernel.c_str();
+    named.isa = packing.isa.c_str();
+    named.block = packing.block;
+    return named;
+  }
+  const msrt_host_api host_;  // what this build knows of it
+};
+
 class HostScratch final : public Scratch {
  public:
   explicit HostScratch(const msrt_scratch* scratch) : scratch_(scratch) {}
@@ -83,9 +110,10 @@ Candidate CandidateOf(const msrt_candidate& c) {
 // A compiled candidate with all that it points to. Members are destroyed from the last to the first.
 struct ExportedKernel {
   ExportedKernel(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& c)
-      : allocator(host), parallel(host), image(graph, *host), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
+      : allocator(host), parallel(host), forms(host), image(graph, *host), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
   HostAllocator allocator;
   HostParallel parallel;
+  HostForms forms;
   GraphImage image;
   Candidate candidate;
   const OpView& op;  // in image
@@ -178,7 +206,7 @@ msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* 
 msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto k = std::make_unique<ExportedKernel>(host, *graph, *candidate);
-    MSRT_ASSIGN_OR_RETURN(k->kernel, DelegateOf(self).Compile(k->image, k->candidate, {&k->allocator, &k->parallel}));
+    MSRT_ASSIGN_OR_RETURN(k->kernel, DelegateOf(self).Compile(k->image, k->candidate, {&k->allocator, &k->parallel, &k->forms}));
     *out = k.release();
     return OkStatus();
   });

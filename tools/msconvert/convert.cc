@@ -14,6 +14,7 @@
 #include "core/passes/pass.h"
 #include "delegates/builtin.h"
 #include "ops/validate.h"
+#include "tools/msconvert/native.h"
 #include "tools/msconvert/progress.h"
 #include "tools/msconvert/state.h"
 #include "tools/msconvert/weights.h"
@@ -41,12 +42,12 @@ int Fail(const Status& status) {
 }
 
 // "NAME=1x3x224x224".
-Result<std::map<std::string, Dims>> ParseShapes(const std::vector<std::string>& texts) {
+Result<std::map<std::string, Dims>> ParseShapes(std::string_view option, const std::vector<std::string>& texts) {
   std::map<std::string, Dims> shapes;
   for (const std::string& text : texts) {
     const size_t equals = text.rfind('=');
     auto dims = equals == std::string::npos ? Result<Dims>(InvalidArgument("")) : ParseShape(text.substr(equals + 1));
-    if (!dims.ok() || equals == 0) return InvalidArgument("--shape ", text, ": must look like NAME=1x3x224x224");
+    if (!dims.ok() || equals == 0) return InvalidArgument(option, " ", text, ": must look like NAME=1x3x224x224");
     shapes[text.substr(0, equals)] = *dims;
   }
   return shapes;
@@ -74,6 +75,7 @@ class Conversion {
     }
     MSRT_RETURN_IF_ERROR(Optimize());
     MSRT_RETURN_IF_ERROR(StoreSmall());
+    MSRT_RETURN_IF_ERROR(StorePacked());
     MSRT_ASSIGN_OR_RETURN(const ExitCode written, to_mindir() ? WriteMindIr() : Write());
     if (written != kDone) return written;
     return Compare();
@@ -94,6 +96,7 @@ class Conversion {
  private:
   bool from_zoo() const { return a_.input.starts_with(kZoo); }
   bool to_mindir() const { return a_.output.ends_with(kMindIr); }
+  bool native() const { return a_.target == "native"; }
 
   void Say(const std::string& text) {
     progress_.Clear();
@@ -101,7 +104,8 @@ class Conversion {
   }
 
   Status CheckArguments() {
-    MSRT_ASSIGN_OR_RETURN(shapes_, ParseShapes(a_.shapes));
+    MSRT_ASSIGN_OR_RETURN(shapes_, ParseShapes("--shape", a_.shapes));
+    MSRT_ASSIGN_OR_RETURN(typical_, ParseShapes("--typical", a_.typical));
     if (!a_.weights.empty()) {
       MSRT_ASSIGN_OR_RETURN(storage_, ParseWeightStorage(a_.weights, a_.weights_block));
     }
@@ -112,6 +116,23 @@ class Conversion {
     if (!a_.verify.empty() && to_mindir()) return InvalidArgument("--verify runs .msrt files; MindSpore runs a .mindir");
     if (!a_.weights.empty() && to_mindir()) return InvalidArgument("--weights: MindIR has no weights that are stored small");
     if (!a_.verify.empty() && a_.check) return InvalidArgument("--verify runs what was written, and --check writes nothing");
+    return native() ? CheckNative() : CheckPortable();
+  }
+
+  Status CheckPortable() const {
+    if (!a_.typical.empty()) return InvalidArgument("--typical is for --target native; a portable file is packed when it is loaded");
+    return OkStatus();
+  }
+
+  Status CheckNative() const {
+    if (a_.check) return InvalidArgument("--target native packs what is written, and --check writes nothing");
+    if (to_mindir()) return InvalidArgument("--target native is for .msrt files; MindIR has no packed weights");
+    if (!a_.weights.empty()) {
+      return InvalidArgument("--weights ", a_.weights,
+                             " makes a file small and --target native makes loading fast, with weights as f32; choose one");
+    }
+    if (a_.optimize != "default")
+      return InvalidArgument("--target native packs the weights as they are after all passes; leave --optimize out");
     return OkStatus();
   }
 
@@ -236,10 +257,22 @@ class Conversion {
     return Validate(&module_, ops());
   }
 
+  Status StorePacked() {
+    if (!native()) return OkStatus();
+    progress_.At("packing", 0);
+    MSRT_ASSIGN_OR_RETURN(NativeModel packed, PackForThisMachine(plugins_, std::move(module_), a_.disabled, typical_));
+    progress_.At("packing", 1);
+    Say(packed.Text());
+    report_["native"] = nlohmann::json::parse(packed.Json());
+    module_ = std::move(packed.module);
+    extras_ = std::move(packed.extras);
+    return OkStatus();
+  }
+
   Result<ExitCode> Write() {
     const std::unique_ptr<Io> watched = MakeWatchedIo(
         [this](uint64_t written, uint64_t total) { progress_.At("writing", static_cast<double>(written) / static_cast<double>(total)); });
-    MSRT_RETURN_IF_ERROR(WriteModel(module_, a_.output, progress_.on() ? watched.get() : DefaultIo()));
+    MSRT_RETURN_IF_ERROR(WriteModel(module_, a_.output, progress_.on() ? watched.get() : DefaultIo(), {.extras = &extras_}));
     SayWritten();
     return kDone;
   }
@@ -294,9 +327,10 @@ class Conversion {
   Environment plugins_;
   std::vector<RegisteredImporter> importers_;
   Progress progress_;
-  std::map<std::string, Dims> shapes_;
+  std::map<std::string, Dims> shapes_, typical_;
   WeightStorage storage_;
   Module module_;
+  ModelExtras extras_;
   std::optional<Module> before_weights_;
   nlohmann::json report_;
 };

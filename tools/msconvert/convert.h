@@ -1,4 +1,4 @@
-// The way of a conversion: read, check, optimise, store weights small, write, verify.
+// The way of a conversion: read, check, optimise, store weights small or packed, write, verify.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace msrt {
 
 struct ConvertArguments {
   std::string input, output;
-  std::string optimize = "default", json, weights, checkpoint, verify;  // empty: not asked for
-  int64_t weights_block = -1;                               // -1: the usual one
-  double tolerance = -1;                                    // of the range of each output; -1: the usual one
-  std::vector<std::string> disabled, shapes, states, plugins;
+  std::string optimize = "default", target = "portable", json, weights, checkpoint, verify;  // empty: not asked for
+  int64_t weights_block = -1;                                                                // -1: the usual one
+  double tolerance = -1;  // of the range of each output; -1: the usual one
+  std::vector<std::string> disabled, shapes, typical, states, plugins;
   zoo::Options zoo;
   bool quiet = false, check = false, progress = false, keep_unknown = false;
 };

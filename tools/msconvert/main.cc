@@ -37,6 +37,12 @@ int Main(int argc, char** argv) {
   app.add_option("--optimize", a.optimize, "none: write the graph as it comes; default: run the passes first")
       ->check(CLI::IsMember({"none", "default"}));
   app.add_option("--disable", a.disabled, "a pass to leave out (may be given several times)");
+  app.add_option(
+         "--target", a.target,
+         "portable: for any machine; native: with the weights also as kernels of this machine pack them, so that loading on its like "
+         "packs nothing; other machines load the file too")
+      ->check(CLI::IsMember({"portable", "native"}));
+  app.add_option("--typical", a.typical, "NAME=1x3x224x224: for --target native, the usual dims of an input whose dims stay open");
   auto* weights = app.add_option("--weights", a.weights, "store large weights as f16, bf16, int8 or int4; they are computed with as f32")
                       ->check(CLI::IsMember({"f16", "bf16", "int8", "int4"}));
   app.add_option("--weights-block", a.weights_block,

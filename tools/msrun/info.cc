@@ -40,10 +40,21 @@ Json ModelJson(const Module& module) {
           {"ops", ops}};
 }
 
+// What the file carries for one kind of machine; null: nothing.
+Json PackedJson(const ModelExtras& extras) {
+  if (extras.packed.empty()) return nullptr;
+  const PackedSummary packed = Summarize(extras.packed);
+  return {{"weights", packed.weights}, {"bytes", packed.bytes}, {"isa", packed.isas}};
+}
+
 void PrintModel(const Json& info) {
   std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", info["name"].get<std::string>().c_str(),
               info["producer"].get<std::string>().c_str(), info["nodes"].get<size_t>(), info["graphs"].get<size_t>(),
               info["weights_bytes"].get<double>() * 1e-6);
+  if (const Json& packed = info["packed"]; !packed.is_null()) {
+    std::printf("packed   %zu weights, %.1f MB, for %s\n", packed["weights"].get<size_t>(), packed["bytes"].get<double>() * 1e-6,
+                packed["isa"].dump().c_str());
+  }
   for (const char* kind : {"inputs", "outputs", "states"}) {
     for (const Json& port : info[kind])
       std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(),
@@ -58,8 +69,10 @@ Result<Json> Info(const Arguments& a) {
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   Json info = Json::object();
   if (!a.model.empty()) {
-    MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));
+    ModelExtras extras;
+    MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model, {}, &extras));
     info = ModelJson(module);
+    info["packed"] = PackedJson(extras);
   }
   info["delegates"] = Json::array();
   for (const auto& delegate : env->delegates) {

@@ -126,6 +126,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
           {"arena_lower_bound_bytes", m.memory.arena_lower_bound_bytes},
           {"scratch_bytes", m.memory.scratch_bytes},
           {"packed_bytes", w.model->entries[0]->current()->program->packed_bytes},
+          {"packed_in_file_bytes", w.model->forms == nullptr ? size_t{0} : w.model->forms->found_bytes()},
           {"gflop", m.gflop},
           {"gflops", m.gflop / (median * 1e-3)},
           {"peak_gflops", m.peak_gflops},

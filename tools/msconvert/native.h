@@ -1,0 +1,26 @@
+// A file for this kind of machine: the module as it is after all passes, and beside its weights the forms that kernels here pack them into.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/compile.h"
+
+namespace msrt {
+
+struct NativeModel {
+  Module module;  // what to write
+  ModelExtras extras;
+
+  // "native: 54 packed weights for avx2, 102.1 MB" for people, and the same as JSON.
+  std::string Text() const;
+  std::string Json() const;
+};
+
+// Compiles the module as a load would. `plugins` has what plugins bring, `typical` the dims of inputs that the module leaves open.
+Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const std::vector<std::string>& disabled_passes,
+                                       const std::map<std::string, Dims>& typical);
+
+}  // namespace msrt
