@@ -225,8 +225,8 @@ MSRT_API msrt_status msrt_model_load_memory(msrt_runtime* runtime, const void* d
                                             void (*free_fn)(void* user, const void* data), void* user, const msrt_model_config* config,
                                             msrt_model** out);
 /* {"name", "producer", "entries": [{"name", "inputs", "outputs"}], "states", "metadata", "ops": {"Conv": 53, ...}, "weights_bytes",
- * "packed_bytes", "packed_in_file_bytes", "passes", "load_ms": {...}}: packed weights in memory, and those used where the file has them (msconvert
- * --target native). Valid while the model handle is. */
+ * "packed_bytes" (in memory), "packed_in_file_bytes" (used where the file has them), "passes", "load_ms": {...}}. Valid while the model
+ * handle is. */
 MSRT_API msrt_status msrt_model_info_json(msrt_model* model, const char** out);
 MSRT_API void msrt_model_destroy(msrt_model* model);
 

@@ -19,8 +19,8 @@ extern "C" {
 
 /* ---- what the host lends -------------------------------------------------------------------------------------------------------- */
 
-/* Names a form that constants are packed into: all that the bytes of the result depend on, beside the constant. Two packings are the same if
- * everything here is. */
+/* Names a form that constants are packed into: all that the bytes of the result depend on, beside the constant. Two packings are the same
+ * if everything here is. */
 typedef struct msrt_packing {
   uint32_t struct_size;
   uint32_t version;   /* of the code that packs */
@@ -47,12 +47,12 @@ typedef struct msrt_host_api {
   /* What this machine's cores do together at best, for cost models: measured if the application asked for it, else typical. */
   double flops_per_second; /* f32, a multiply-add counts two */
   double bytes_per_second; /* read and written, beyond the caches */
-  /* A constant in a packed form that the model's file brings along (msconvert --target native): exactly `bytes` bytes, aligned to 64, valid as
-   * long as the constant. `constant` is what msrt_value_view has. NULL: there is none, pack it. The bytes may be anything that somebody wrote
-   * into a file: numbers to compute with, never sizes, indices or addresses. The function may be NULL. */
+  /* A constant in a packed form that the model's file brings along (msconvert --target native): exactly `bytes` bytes, aligned to 64, valid
+   * as long as the constant. `constant` is what msrt_value_view has. NULL: there is none, pack it. The bytes may be anything that somebody
+   * wrote into a file: numbers to compute with, never sizes, indices or addresses. The function may be NULL. */
   const void* (*find_packed)(void* host, const void* constant, const msrt_packing* packing, size_t bytes);
-  /* To be told of what was packed because it was not found: a file that is being made gets a copy, otherwise nothing happens. An error is to
-   * be returned. The function may be NULL. */
+  /* To be told of what was packed because it was not found: a file that is being made gets a copy, otherwise nothing happens. An error is
+   * to be returned. The function may be NULL. */
   msrt_status (*keep_packed)(void* host, const void* constant, const msrt_packing* packing, const void* data, size_t bytes);
 } msrt_host_api;
 

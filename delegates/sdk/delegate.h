@@ -121,9 +121,9 @@ class FormStore {
 
 // What it points to outlives the kernel.
 struct CompileContext {
-  Allocator* allocator;    // for packed weights
-  ParallelFor* parallel;   // for packing; its team is what Run will have
-  const FormStore* forms;  // packed_form.h makes use of it
+  Allocator* allocator;              // for packed weights
+  ParallelFor* parallel;             // for packing; its team is what Run will have
+  const FormStore* forms = nullptr;  // packed_form.h makes use of it; null: none
 };
 
 class Delegate {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/compile.h"
+#include "core/model/write.h"
 #include "core/run/session.h"
 #include "tests/conformance/pipeline.h"
 #include "tests/faults/failing_heap.h"
@@ -67,6 +68,7 @@ struct Rig {
   FailingIo io;
   std::shared_ptr<Environment> environment = TestEnvironment();
   bool by_copy = true;
+  std::string file = SmallCnnFile();
   std::vector<std::string> delegates;  // empty: all
 
   Rig() {
@@ -80,7 +82,7 @@ struct Rig {
     return options;
   }
   Result<std::unique_ptr<Session>> Open() {
-    MSRT_ASSIGN_OR_RETURN(auto model, CompileFile(environment, SmallCnnFile(), Options()));
+    MSRT_ASSIGN_OR_RETURN(auto model, CompileFile(environment, file, Options()));
     return Session::Create(std::move(model), 0, {});
   }
 };
@@ -103,6 +105,20 @@ Result<std::vector<float>> OpenAndRun(Rig& rig) {
     StopFailingHeap();
     return OutOfMemory(0, "the heap");
   }
+}
+
+// Brings what kernels pack: a load has other things to fail at.
+std::string NativeFile() {
+  Rig rig;
+  CompileOptions options = rig.Options();
+  options.keep_packed = true;
+  const auto model = CompileFile(rig.environment, rig.file, options);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  const ModelExtras extras = NativeExtras(**model);
+  const std::string path = rig.file + ".native";
+  const Status written = WriteModel((*model)->module, path, DefaultIo(), {.extras = &extras});
+  EXPECT_TRUE(written.ok()) << written.message();
+  return path;
 }
 
 std::vector<float> Expected(Rig& rig) {
@@ -139,13 +155,14 @@ TEST_P(CoreFaults, EveryReadMayFail) {
   }
 }
 
-TEST_P(CoreFaults, EveryAllocationMayFail) {
+void FailEveryAllocation(const std::string& file, bool for_good) {
   Rig rig;
+  rig.file = file;
   const std::vector<float> expected = Expected(rig);
   int64_t failures = 0;
   for (int64_t n = 1;; ++n) {
     ASSERT_LT(n, 1000);
-    rig.allocator.faults.Arm(n, GetParam());
+    rig.allocator.faults.Arm(n, for_good);
     const auto result = OpenAndRun(rig);
     const bool reached = rig.allocator.faults.calls >= n;
     rig.allocator.faults.Arm(0, false);
@@ -161,6 +178,9 @@ TEST_P(CoreFaults, EveryAllocationMayFail) {
   }
   EXPECT_GT(failures, 3);
 }
+
+TEST_P(CoreFaults, EveryAllocationMayFail) { FailEveryAllocation(SmallCnnFile(), GetParam()); }
+TEST_P(CoreFaults, EveryAllocationMayFailWithANativeFile) { FailEveryAllocation(NativeFile(), GetParam()); }
 
 // The session itself must live on, with the state it had.
 TEST_P(CoreFaults, AFailedRunLeavesTheSessionAsItWas) {

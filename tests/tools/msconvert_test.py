@@ -108,6 +108,44 @@ class Msconvert(unittest.TestCase):
             self.assertLess(apart, 8 * bound * spread, kind)
             self.assertGreater(apart, 0)
 
+    def test_native_files_bring_their_packed_weights(self):
+        packs = "onednn" in run("msrun", "info", "--json", "-").stdout
+        portable, native, again = (self.path(name) for name in ("portable.msrt", "native.msrt", "again.msrt"))
+        self.convert(self.product, portable)
+        report = self.path("native.json")
+        text = self.convert(self.product, native, "--target", "native", "--json", report)
+        with open(report) as f:
+            stored = json.load(f)["native"]
+        self.assertEqual(stored["packed_weights"], 1 if packs else 0)
+        self.assertIn(f"native: {stored['packed_weights']} packed weights", text)
+        self.assertEqual(self.output("native.msrt"), self.output("portable.msrt"))
+        packed = [json.loads(run("msrun", "info", path, "--json", "-").stdout)["packed"] for path in (portable, native)]
+        self.assertIsNone(packed[0])
+        if packs:
+            self.assertEqual((packed[1]["weights"], packed[1]["bytes"]), (1, stored["packed_bytes"]))
+            self.assertEqual(packed[1]["isa"], stored["isa"])
+            self.assertGreater(os.path.getsize(native), os.path.getsize(portable) + stored["packed_bytes"] - 8192)
+            used = [json.loads(run("msrun", path, "--seconds", "0.01", "--json", "-").stdout) for path in (portable, native)]
+            self.assertEqual((used[0]["packed_bytes"], used[0]["packed_in_file_bytes"]), (stored["packed_bytes"], 0))
+            self.assertEqual((used[1]["packed_bytes"], used[1]["packed_in_file_bytes"]), (0, stored["packed_bytes"]))
+        # From a .msrt file the same, and back again.
+        self.convert(portable, again, "--target", "native")
+        self.assertEqual(self.read("again.msrt"), self.read("native.msrt"))
+        self.convert(native, again)
+        self.assertEqual(self.read("again.msrt"), self.read("portable.msrt"))
+
+    def test_typical_shapes_of_native_files(self):
+        weights = [onnx.tensor("w", [DEPTH, WIDTH], self.w)]
+        x, y = onnx.value("x", ["rows", DEPTH]), onnx.value("y", ["rows", WIDTH])
+        path = self.write("open.onnx", onnx.model(onnx.graph([onnx.node("MatMul", ["x", "w"], ["y"], "mm")], [x], [y], weights)))
+        self.convert(path, self.path("open.msrt"), "--target", "native", "--typical", f"x=32x{DEPTH}")
+        self.assertEqual(len(self.output("open.msrt")), ROWS * WIDTH)
+        self.assertIn("no input 'z'; it has x", self.convert(path, self.path("no.msrt"), "--target", "native", "--typical", "z=1x2", code=1))
+        self.assertIn("must look like", self.convert(path, self.path("no.msrt"), "--target", "native", "--typical", "x", code=1))
+        for wrong in (["--typical", "x=1x64"], ["--target", "native", "--weights", "int8"], ["--target", "native", "--optimize", "none"]):
+            self.convert(path, self.path("no.msrt"), *wrong, code=1)
+        self.assertFalse(os.path.exists(self.path("no.msrt")))
+
     def test_blocks_are_finer_than_channels(self):
         errors = []
         w = list(self.w)

@@ -55,10 +55,10 @@ Module Tied() {
 }
 
 Module Upsampling() {
-  Module module = OneInput({kUnknownDim, 16, 9, 9});
+  Module module = OneInput({kUnknownDim, 64, 28, 28});
   Graph& graph = module.main();
   GraphBuilder builder(&graph);
-  const ValueId w = graph.AddConstant("w", RandomFloats({16, 8, 2, 2}, 1));
+  const ValueId w = graph.AddConstant("w", RandomFloats({64, 32, 2, 2}, 1));
   graph.outputs = {*builder.Add("ConvTranspose", "up", {graph.inputs[0], w}, {{"strides", std::vector<int64_t>{2, 2}}})};
   return module;
 }
@@ -76,7 +76,7 @@ const Example kExamples[] = {
     {"lstm", [] { return Recurrent("LSTM", 4); }, {7, 1, 24}},
     {"gru", [] { return Recurrent("GRU", 3); }, {7, 1, 24}},
     {"tied", Tied, {1, 48}},
-    {"upsampling", Upsampling, {1, 16, 9, 9}},
+    {"upsampling", Upsampling, {1, 64, 28, 28}},
 };
 
 std::vector<ConstTensor> InputsFor(const Module& module, const Dims& dims) {
