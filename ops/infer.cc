@@ -1,8 +1,7 @@
 #include "ops/infer.h"
+#include "core/base/countable.h"
 
 #include <algorithm>
-
-#include "core/base/checked_math.h"
 
 namespace msrt {
 namespace {
@@ -14,8 +13,7 @@ Status CheckInputCount(const OpDef& def, const OpView& op) {
   }
   for (size_t i = 0; i < def.inputs.size(); ++i) {
     const bool may_be_missing = def.inputs[i].kind == ParamDef::kOptional || def.inputs[i].kind == ParamDef::kRest;
-    if (!may_be_missing && !op.has_input(i))
-      return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
+    if (!may_be_missing && !op.has_input(i)) return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
   }
   for (size_t i = def.inputs.size(); i < op.input_count(); ++i) {
     if (!op.has_input(i)) return InvalidModel("input ", i, " of a variadic list is left out");
@@ -52,12 +50,7 @@ Status CheckInputTypes(const OpDef& def, const OpView& op) {
 Status CheckOutputs(std::span<const Type> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Type& t = outputs[i];
-    if (!t.is_tensor() || !t.rank_known) continue;
-    Dims known;
-    // An empty tensor is held to the same bound without its zeros, so that no kernel loops over 2^60 rows of nothing.
-    for (int64_t d : t.dims) known.push_back(std::max<int64_t>(d, 1));
-    int64_t elements;
-    if (!CheckedProduct(known, &elements) || elements > kMaxElements) {
+    if (t.is_tensor() && t.rank_known && !IsCountable(t.dims)) {
       return InvalidModel("output ", i, " would have dims ", t.dims, ", which is more than 2^56 elements");
     }
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "core/graph/sources.h"
 #include "ops/control.h"
 #include "ops/infer.h"
@@ -21,16 +21,12 @@ Status CheckType(const Module& module, const Type& type, uint32_t* parts_left) {
   if ((*parts_left)-- == 0) return LimitExceeded("a type has more than ", kMaxTypeParts, " parts");
   switch (type.kind) {
     case TypeKind::kTensor: {
-      Dims known;
       for (int64_t d : type.dims) {
         if (IsSymbol(d) && -1 - d >= static_cast<int64_t>(module.symbols.size())) {
           return InvalidModel("type ", type, " uses symbol ", -1 - d, ", the module has ", module.symbols.size());
         }
-        known.push_back(IsKnown(d) ? d : 1);
       }
-      int64_t elements;
-      if (!CheckedProduct(known, &elements) || elements > kMaxElements) return InvalidModel("type ", type, " has more than 2^56 elements");
-      return OkStatus();
+      return IsCountable(type.dims) ? OkStatus() : InvalidModel("type ", type, " has more than 2^56 elements");
     }
     case TypeKind::kList:
       if (type.element == nullptr) return InvalidModel("a list type without the type of its elements");
@@ -50,10 +46,9 @@ Status CheckType(const Module& module, const Type& type) {
 }
 
 Status CheckConstant(const ConstTensor& tensor) {
-  int64_t elements;
-  const bool fits = IsDType(static_cast<uint32_t>(tensor.dtype)) && CheckedProduct(tensor.dims, &elements) && elements <= kMaxElements;
+  const bool fits = IsDType(static_cast<uint32_t>(tensor.dtype)) && tensor.dims.known() && IsCountable(tensor.dims);
   if (!fits) return InvalidModel("a constant cannot be ", tensor.type());
-  const size_t bytes = BytesOf(tensor.dtype, elements);
+  const size_t bytes = tensor.type().bytes();
   if (bytes != tensor.bytes.size()) return InvalidModel("constant ", tensor.type(), " needs ", bytes, " bytes, has ", tensor.bytes.size());
   return OkStatus();
 }

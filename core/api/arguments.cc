@@ -1,8 +1,7 @@
 #include "core/api/arguments.h"
+#include "core/base/countable.h"
 
 #include <algorithm>
-
-#include "core/base/checked_math.h"
 
 namespace msrt {
 namespace {
@@ -110,11 +109,8 @@ Result<Dims> DimsArgument(int32_t rank, const int64_t* dims, std::string_view pr
 }
 
 Result<size_t> BytesArgument(DType dtype, const Dims& dims) {
-  int64_t elements, bits;
-  if (!CheckedProduct(dims, &elements) || !CheckedMul<int64_t>(elements, 64, &bits)) {
-    return InvalidArgument("dims ", dims, " are more elements than can be counted");
-  }
-  return BytesOf(dtype, elements);
+  if (!IsCountable(dims)) return InvalidArgument("dims ", dims, " are more than 2^56 elements");
+  return BytesOf(dtype, dims.elements());
 }
 
 Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument) {

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "core/graph/dtype.h"
 #include "core/graph/type.h"
 #include "core/model/structure_check.h"
@@ -201,10 +202,15 @@ Status StructureCheck::CheckTypes() {
     const fbs::Type* type = model_.types()->Get(i);
     const auto context = [&] { return StrCat("type ", i); };
     switch (type->kind()) {
-      case static_cast<uint8_t>(TypeKind::kTensor): MSRT_RETURN_IF_ERROR(In(CheckTensorType(*type), context)); break;
+      case static_cast<uint8_t>(TypeKind::kTensor):
+        MSRT_RETURN_IF_ERROR(In(CheckTensorType(*type), context));
+        break;
       case static_cast<uint8_t>(TypeKind::kList):
-      case static_cast<uint8_t>(TypeKind::kFunction): MSRT_RETURN_IF_ERROR(In(CheckTypeParts(i, *type), context)); break;
-      default: return InvalidModel("type ", i, ": kind ", type->kind(), " is unknown");
+      case static_cast<uint8_t>(TypeKind::kFunction):
+        MSRT_RETURN_IF_ERROR(In(CheckTypeParts(i, *type), context));
+        break;
+      default:
+        return InvalidModel("type ", i, ": kind ", type->kind(), " is unknown");
     }
   }
   return OkStatus();
@@ -216,19 +222,13 @@ Status StructureCheck::CheckTensorType(const fbs::Type& type) {
   const auto dims = SpanOf(type.dims());
   if (type.unranked() && !dims.empty()) return InvalidModel("has dims though its rank is unknown");
   if (dims.size() > kMaxRank) return InvalidModel("rank ", dims.size(), ", at most ", kMaxRank, " is allowed");
-  Dims known;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (IsSymbol(dims[i]) && -1 - dims[i] >= static_cast<int64_t>(CountOf(model_.symbols()))) {
       return InvalidModel("dim ", i, " is symbol ", -1 - dims[i], ", there are ", CountOf(model_.symbols()));
     }
     if (dims[i] > limits_.max_dim) return LimitExceeded("dim ", i, " is ", dims[i], ", the limit is ", limits_.max_dim);
-    known.push_back(IsKnown(dims[i]) ? dims[i] : 1);
   }
-  int64_t elements;
-  if (!CheckedProduct(known, &elements) || elements > kMaxElements) {
-    return InvalidModel("dims ", DimsOf(type), " are more than 2^56 elements");
-  }
-  return OkStatus();
+  return IsCountable(DimsOf(type)) ? OkStatus() : InvalidModel("dims ", DimsOf(type), " are more than 2^56 elements");
 }
 
 // Parts stand before the whole, so types cannot contain themselves.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "ops/op_def.h"
 
 #define XXH_INLINE_ALL
@@ -79,8 +79,7 @@ Result<uint32_t> TableBuilder::TypeIndex(const Type& type) {
 }
 
 Result<uint32_t> TableBuilder::ConstantIndex(const ConstTensor& tensor) {
-  int64_t elements;
-  if (!CheckedProduct(tensor.dims, &elements) || elements > kMaxElements || BytesOf(tensor.dtype, elements) != tensor.bytes.size()) {
+  if (!tensor.dims.known() || !IsCountable(tensor.dims) || tensor.type().bytes() != tensor.bytes.size()) {
     return InvalidModel("a constant ", tensor.type(), " has ", tensor.bytes.size(), " bytes of data");
   }
   fbs::ConstantT out;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "core/place/host.h"
 #include "ops/builder.h"
 
@@ -17,14 +17,13 @@ Result<Type> TypeArgument(const msrt_shape& shape, std::string_view what) {
   Dims dims;
   // An open dim is passed on as such; which other size it equals is found again by inference.
   for (int i = 0; i < shape.rank; ++i) dims.push_back(shape.dims[i] < 0 ? kUnknownDim : shape.dims[i]);
+  if (!IsCountable(dims)) return InvalidArgument(what, " has dims ", dims, ", which are more than 2^56 elements");
   return Type::Tensor(dtype, dims);
 }
 
 Result<ConstTensor> TensorArgument(const msrt_shape& shape, const void* data, std::string_view what) {
   MSRT_ASSIGN_OR_RETURN(const Type type, TypeArgument(shape, what));
-  int64_t elements = 0;
-  if (!type.concrete() || !CheckedProduct(type.dims, &elements) || elements > kMaxElements)
-    return InvalidArgument(what, " cannot be ", type);
+  if (!type.concrete()) return InvalidArgument(what, " cannot be ", type);
   const size_t bytes = type.bytes();
   if (data == nullptr && bytes != 0) return InvalidArgument(what, " has no data");
   return ConstTensor::Copy(type.dtype, type.dims, {static_cast<const std::byte*>(data), bytes});

@@ -99,7 +99,7 @@ std::vector<Row> Structure() {
       {"TwoOutputsOfANode", "has 2 outputs",
        Model(StrCat(kX, " node { output: 'm:y' output: 'm:z' op_type: 'REF::Neg' input: 'm:x' } ", Output("m:y")))},
       {"ConstantWithoutValue", "has no value", Model(StrCat(kX, " node { output: 'k' op_type: 'Constant' } ", Output("k")))},
-      {"DimsOverflow", "cannot be counted",
+      {"DimsOverflow", "more than 2^56 elements",
        Model(StrCat(kX, " parameter { name: 'm:w' data_type: 1 dims: 4611686018427387904 dims: 4611686018427387904 } ", Output("m:w")))},
       {"NegativeDim", "has the dim -4", Model(StrCat(kX, " parameter { name: 'm:w' data_type: 1 dims: -4 } ", Output("m:w")))},
       {"TooFewBytes", "needs 8 bytes, has 3",

@@ -56,7 +56,11 @@ constexpr BadOnnx kRows[] = {
      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} "
      "dim {} "
      "dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} } } } } " MSRT_RELU MSRT_Y},
-    {"DimTooLarge", "which is more than 2^56 elements",
+    {"ExtentOfAnEmptyImage", "more than 2^56 elements",
+     "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 0 } dim { dim_value: 1 } dim { dim_value: "
+     "9223372036854775807 } } } } } node { op_type: 'MaxPool' input: 'x' output: 'y' attribute { name: 'kernel_shape' type: INTS ints: 2 } "
+     "attribute { name: 'pads' type: INTS ints: [1, 1] } } " MSRT_Y},
+    {"DimTooLarge", "more than 2^56 elements",
      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 9223372036854775807 } dim { dim_value: "
      "9223372036854775807 } } } } } " MSRT_RELU MSRT_Y},
     // Tensors.

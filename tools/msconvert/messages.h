@@ -3,7 +3,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "core/graph/tensor.h"
 
 namespace msrt {
@@ -29,10 +29,7 @@ Result<Dims> DimsOf(const TensorProto& tensor) {
     if (d < 0) return InvalidModel("tensor '", tensor.name(), "' has the dim ", d);
     dims.push_back(d);
   }
-  int64_t elements;
-  if (!CheckedProduct(dims, &elements) || elements > kMaxElements) {
-    return InvalidModel("tensor '", tensor.name(), "' has dims ", dims, ", which cannot be counted");
-  }
+  if (!IsCountable(dims)) return InvalidModel("tensor '", tensor.name(), "' has dims ", dims, ", which are more than 2^56 elements");
   return dims;
 }
 

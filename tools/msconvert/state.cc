@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "ops/builder.h"
 
 namespace msrt {
@@ -21,14 +21,11 @@ Result<size_t> PortNamed(const Graph& graph, std::span<const ValueId> ports, std
 
 Result<ConstTensor> Zeros(const Value& input) {
   const Type& type = input.type;
-  int64_t elements, bits;
   if (!type.is_tensor()) return InvalidArgument("input '", input.name, "' is ", type, "; only a tensor can be state");
   if (!type.concrete()) {
     return InvalidArgument("input '", input.name, "' is ", type, ": its dims must be known; give them with --shape ", input.name, "=...");
   }
-  if (!CheckedProduct(type.dims, &elements) || !CheckedMul<int64_t>(elements, 64, &bits)) {
-    return InvalidArgument("input '", input.name, "' is ", type, ", which is more than can be counted");
-  }
+  if (!IsCountable(type.dims)) return InvalidArgument("input '", input.name, "' is ", type, ", which is more than 2^56 elements");
   const auto bytes = std::make_shared<std::vector<std::byte>>(type.bytes());
   return ConstTensor{type.dtype, type.dims, *bytes, bytes};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
+#include "core/base/countable.h"
 
 namespace msrt {
 namespace {
@@ -79,12 +80,11 @@ Result<Npy> Parse(std::span<const std::byte> file, const std::string& path) {
   if (npy.stored == DType::kNone) return Unsupported("file '", path, "' has element type ", descr.substr(0, 6), ", which no tensor has");
   MSRT_ASSIGN_OR_RETURN(const std::string_view shape, Field(header, "shape", path));
   MSRT_ASSIGN_OR_RETURN(npy.dims, ParseShape(shape, path));
-  int64_t elements;
   npy.data = file.subspan(prefix + length);
-  if (!CheckedProduct(npy.dims, &elements) || elements > INT64_MAX / 64 || npy.data.size() < BytesOf(npy.stored, elements)) {
+  if (!IsCountable(npy.dims) || npy.data.size() < BytesOf(npy.stored, npy.dims.elements())) {
     return InvalidArgument("file '", path, "' is shorter than its shape ", npy.dims, " says");
   }
-  npy.data = npy.data.first(BytesOf(npy.stored, elements));
+  npy.data = npy.data.first(BytesOf(npy.stored, npy.dims.elements()));
   return npy;
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "mindir.pb.h"
 
 namespace msrt::mindir_import {
@@ -51,14 +51,12 @@ Result<Tensors> ReadTensors(mindir::CheckpointProto* checkpoint) {
     Dims dims;
     if (first.tensor().dims_size() > kMaxRank) return Unsupported("tensor '", name, "' has rank ", first.tensor().dims_size());
     for (int64_t d : first.tensor().dims()) dims.push_back(d);
-    int64_t elements;
-    const bool counted = std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d >= 0; }) && CheckedProduct(dims, &elements);
-    if (!counted || elements > kMaxElements) return InvalidModel("tensor '", name, "' has dims ", dims, ", which cannot be counted");
+    if (!dims.known() || !IsCountable(dims)) return InvalidModel("tensor '", name, "' has dims ", dims, ", which no tensor can have");
     auto bytes = std::make_shared<std::string>(std::move(*first.mutable_tensor()->mutable_tensor_content()));
     for (++i; i < checkpoint->value_size() && checkpoint->value(i).tag() == name; ++i)
       *bytes += checkpoint->value(i).tensor().tensor_content();
-    if (bytes->size() != BytesOf(*dtype, elements)) {
-      return InvalidModel("tensor '", name, "' ", Type::Tensor(*dtype, dims), " needs ", BytesOf(*dtype, elements), " bytes, has ",
+    if (bytes->size() != BytesOf(*dtype, dims.elements())) {
+      return InvalidModel("tensor '", name, "' ", Type::Tensor(*dtype, dims), " needs ", BytesOf(*dtype, dims.elements()), " bytes, has ",
                           bytes->size());
     }
     const bool added =

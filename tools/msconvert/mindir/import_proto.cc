@@ -1,6 +1,7 @@
 #include "tools/msconvert/mindir/import_proto.h"
 
 #include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "mindir.pb.h"
 #include "tools/msconvert/messages.h"
 
@@ -230,6 +231,7 @@ Result<Type> TypeOf(const TensorProto& t) {
   if (t.dims_size() > kMaxRank) return Unsupported("rank ", t.dims_size(), "; at most ", kMaxRank, " is supported");
   Dims dims;
   for (int64_t d : t.dims()) dims.push_back(d < 0 ? kUnknownDim : d);
+  if (!IsCountable(dims)) return InvalidModel("dims ", dims, " are more than 2^56 elements");
   return Type::Tensor(dtype, dims);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/checked_math.h"
+#include "core/base/countable.h"
 #include "onnx-ml.pb.h"
 #include "tools/msconvert/external_data.h"
 #include "tools/msconvert/messages.h"
@@ -140,6 +141,7 @@ Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
     else if (IsName(d.dim_param()) && module->symbols.size() < kMostSymbols) dims.push_back(module->SymbolFor(d.dim_param()));
     else dims.push_back(kUnknownDim);
   }
+  if (!IsCountable(dims)) return InvalidModel("dims ", dims, " are more than 2^56 elements");
   return Type::Tensor(dtype, dims);
 }
 
