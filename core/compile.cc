@@ -58,13 +58,14 @@ std::optional<Machine> ScaleOf(const CompiledModel& model, const PlaceOptions& o
   return Machine{machine->flops_per_second * part, machine->bytes_per_second * part};
 }
 
-Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, const Graph& graph, std::unique_ptr<PlacedGraph> placed,
+Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uint32_t graph, std::unique_ptr<PlacedGraph> placed,
                                                  const std::vector<Dims>& typical, const PlaceOptions& options, LoadTimes* times) {
   const Environment& env = *model.environment;
   const StopWatch watch;
   if (placed == nullptr) {
-    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(graph, *env.evaluator, typical, &model.module));
+    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(model.module.graphs[graph], *env.evaluator, typical, &model.module));
   }
+  placed->SetCarried(model.carried[graph]);
   const double view_millis = watch.Millis();
   double place_millis = 0;
   auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms);
@@ -98,7 +99,7 @@ Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& mo
   const std::vector<Dims>& typical = reached.typical;
   for (;;) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
-                          PlaceEntry(model, graph, std::move(reached.placed), typical, options, times));
+                          PlaceEntry(model, reached.graph, std::move(reached.placed), typical, options, times));
     Lap lap(&times->prepare);
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
@@ -198,6 +199,7 @@ Status CompileGraphs(CompiledModel* model) {
   const bool alone = env.parallel->threads() > 1 && most_saved <= env.team_seconds && InputsAreKnown(*model);
   model->parallel = alone ? std::shared_ptr<ParallelFor>(MakeSerial()) : env.parallel;
   model->graphs.resize(model->module.graphs.size());
+  model->carried = FindCarried(model->module);
   for (Reached& r : reached) {
     const uint32_t graph = r.graph;
     auto compiled = CompileGraph(*model, std::move(r), model->options.place, &model->times);

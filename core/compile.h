@@ -88,6 +88,7 @@ struct CompiledModel {
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   std::shared_ptr<PackedForms> forms;                // that the file brings, or to be kept; null: neither
+  std::vector<std::vector<CarriedPair>> carried;     // by graph: what the loop hands on that it is the body of
   LoadTimes times;
   std::vector<PassReport> passes;
 };

@@ -53,6 +53,26 @@ Status CheckValues(const AssignProblem& problem) {
   return OkStatus();
 }
 
+Status CheckCarried(const AssignProblem& problem) {
+  std::vector<bool> seen(problem.values.size());
+  for (size_t c = 0; c < problem.carried.size(); ++c) {
+    const AssignCarried& pair = problem.carried[c];
+    for (uint32_t v : {pair.begin, pair.end}) {
+      if (v >= seen.size() || seen[v]) return InvalidArgument("carried pair ", c, ": value ", v, " is out of range or carried twice");
+      seen[v] = true;
+    }
+    const AssignValue &begin = problem.values[pair.begin], &end = problem.values[pair.end];
+    if (begin.producer >= 0 || begin.is_output || end.producer < 0 || !end.is_output) {
+      return InvalidArgument("carried pair ", c, ": must begin as what no node makes and end as an output that one makes");
+    }
+    const auto cost = [](double s) { return IsAmount(s) || std::isinf(s); };
+    if (pair.seconds.size() != problem.device_caps.size() || !std::all_of(pair.seconds.begin(), pair.seconds.end(), cost)) {
+      return InvalidArgument("carried pair ", c, ": must have seconds of at least 0 for each device");
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckOptions(const AssignProblem& problem) {
   const size_t devices = problem.device_caps.size();
   for (size_t o = 0; o < problem.options.size(); ++o) {
@@ -86,6 +106,7 @@ Status Check(const AssignProblem& problem) {
     }
   }
   MSRT_RETURN_IF_ERROR(CheckValues(problem));
+  MSRT_RETURN_IF_ERROR(CheckCarried(problem));
   return CheckOptions(problem);
 }
 
@@ -179,6 +200,15 @@ ChoiceProblem NodeVariables(const AssignProblem& problem, const ListsByNode& cho
   return out;
 }
 
+void AddCarried(const AssignProblem& problem, ChoiceProblem* out) {
+  std::vector<double> costs;
+  for (const AssignCarried& pair : problem.carried) {
+    costs.clear();
+    for (double s : pair.seconds) costs.push_back(std::isinf(s) ? kForbidden : s);
+    out->AddNode(costs);
+  }
+}
+
 double MemoryOn(const AssignOption& option, size_t device) { return option.device == device ? option.memory_bytes : 0; }
 
 // Caps that could be passed at all.
@@ -241,6 +271,7 @@ Result<Assignment> Assign(const AssignProblem& problem) {
     if (choices.of(n).empty()) return Unsupported("node ", n, " has no option that may be chosen; allow a delegate that can run it");
   }
   ChoiceProblem choice_problem = NodeVariables(problem, choices, [](const AssignOption& option) { return option.seconds; });
+  AddCarried(problem, &choice_problem);
   const double unavoidable = AddTransfers(problem, choices, &choice_problem);
   AddLaunches(problem, choices, &choice_problem);
   AddCaps(problem, choices, &choice_problem);
@@ -248,7 +279,10 @@ Result<Assignment> Assign(const AssignProblem& problem) {
   if (!solution.feasible) return NoPlan(problem, choices, solution);
 
   for (uint32_t n = 0; n < problem.node_count; ++n) plan.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
-  plan.seconds = SecondsOf(problem, plan.option_of_node);
+  for (size_t c = 0; c < problem.carried.size(); ++c) {
+    plan.carried_on.push_back(static_cast<uint16_t>(solution.choices[VariableOfCarried(problem, c)]));
+  }
+  plan.seconds = SecondsOf(problem, plan.option_of_node, plan.carried_on);
   const double modelled = solution.cost + unavoidable;
   if (!(std::abs(modelled - plan.seconds) <= 1e-9 * plan.seconds)) {
     return InternalError("the plan takes ", plan.seconds, " s but was chosen for ", modelled, " s");

@@ -4,7 +4,8 @@
 // The time of a plan is the sum of
 //   kernels    the seconds of every chosen option, once an option;
 //   transfers  copies and layout changes, each (value, state) at most once however many read it (transfer.h);
-//   launches   launch_seconds of a delegate each time that, in program order, it takes over from another one or begins.
+//   launches   launch_seconds of a delegate each time that, in program order, it takes over from another one or begins;
+//   carried    what it costs to keep the values that a loop carries where the plan keeps them.
 // An option of several nodes runs as one step in the place of its last node.
 #pragma once
 
@@ -19,9 +20,9 @@ namespace msrt {
 
 struct AssignValue {
   std::array<double, kLayoutCount> bytes = {};  // by Layout
-  int32_t producer = -1;                        // node; -1: on the host and plain from the start (inputs of the graph)
+  int32_t producer = -1;                        // node; -1: on the host and plain from the start (inputs of the graph), unless carried
   std::vector<uint32_t> readers;                // nodes, ascending, each once; all after the producer
-  bool is_output = false;                       // must end on the host, plain
+  bool is_output = false;                       // must end on the host, plain, unless carried
 };
 
 // The delegate of what the runtime does itself (views, state): not launched, and no interruption of another delegate's launch.
@@ -38,10 +39,18 @@ struct AssignOption {
   uint16_t device = 0;
 };
 
+// What a run of the graph hands to the next one: `begin` is made by no node and no output, `end` is an output. The plan keeps both plain on
+// one device.
+struct AssignCarried {
+  uint32_t begin, end;
+  std::vector<double> seconds;  // by device, a run; infinity: it cannot be kept there
+};
+
 struct AssignProblem {
   uint32_t node_count = 0;
   std::vector<AssignValue> values;
   std::vector<AssignOption> options;
+  std::vector<AssignCarried> carried;
   std::vector<double> launch_seconds;  // by delegate
   std::vector<double> device_caps;     // in bytes, by device, the host first; infinity: none. At most kMaxDevices
   TransferCosts transfers;             // with a link for each device
@@ -49,6 +58,7 @@ struct AssignProblem {
 
 struct Assignment {
   std::vector<uint32_t> option_of_node;
+  std::vector<uint16_t> carried_on;  // devices, by AssignProblem::carried
   double seconds = 0;
   double lower_bound = 0;         // no plan is faster than this
   bool optimal = false;           // seconds is the least possible
@@ -65,7 +75,7 @@ Result<Assignment> Assign(const AssignProblem& problem);
 Status Admissible(const AssignProblem& problem, const AssignOption& option);
 
 // The time of a plan; infinity if an option is chosen by some of its nodes but not by all, or reads what is not made. Caps are not looked
-// at. Requires one option for each node.
-double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node);
+// at. Requires one option for each node and a device for each carried pair.
+double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on = {});
 
 }  // namespace msrt

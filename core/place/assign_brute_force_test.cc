@@ -30,9 +30,15 @@ class Dice {
 
 class Simulator {
  public:
-  explicit Simulator(const AssignProblem& problem) : problem_(&problem), there_(problem.values.size()), first_(problem.values.size()) {
+  explicit Simulator(const AssignProblem& problem, std::span<const uint16_t> carried_on = {})
+      : problem_(&problem), home_(problem.values.size()), there_(problem.values.size()), first_(problem.values.size()) {
+    for (size_t c = 0; c < carried_on.size(); ++c) {
+      const AssignCarried& pair = problem.carried[c];
+      home_[pair.begin] = home_[pair.end] = {carried_on[c], Layout::kPlain};
+      seconds_ += pair.seconds[carried_on[c]];
+    }
     for (size_t v = 0; v < problem.values.size(); ++v) {
-      if (problem.values[v].producer < 0) Put(v, kHostPlain);
+      if (problem.values[v].producer < 0) Put(v, home_[v]);
     }
   }
 
@@ -47,7 +53,7 @@ class Simulator {
   }
   void Finish() {
     for (size_t v = 0; v < problem_->values.size(); ++v) {
-      if (problem_->values[v].is_output) Need(v, kHostPlain);
+      if (problem_->values[v].is_output) Need(v, home_[v]);
     }
   }
   void Need(size_t v, TensorState state) {
@@ -84,14 +90,15 @@ class Simulator {
   bool There(size_t v, TensorState s) const { return there_[v][s.device][static_cast<size_t>(s.layout)]; }
 
   const AssignProblem* problem_;
+  std::vector<TensorState> home_;                          // by value: where it begins and must end
   std::vector<std::array<std::array<bool, 3>, 4>> there_;  // by value, device, layout
   std::vector<Origin> first_;
   int64_t running_ = -1;
   double seconds_ = 0;
 };
 
-double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_of_node) {
-  Simulator simulator(problem);
+double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
+  Simulator simulator(problem, carried_on);
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];
     if (option.nodes.back() == n) simulator.Run(option);
@@ -106,21 +113,33 @@ class BruteForce {
  public:
   BruteForce(const AssignProblem& problem, const std::vector<bool>& allowed)
       : problem_(problem), allowed_(allowed), chosen_(problem.node_count, kUnset), used_(problem.device_caps.size()) {
-    Choose(0, Simulator(problem));
+    carried_on_.resize(problem.carried.size());
+    ChooseCarried(0);
   }
   double best() const { return best_; }
   size_t plans() const { return plans_; }
-  const std::vector<std::vector<uint32_t>>& some_plans() const { return some_plans_; }
+  struct Plan {
+    std::vector<uint32_t> options;
+    std::vector<uint16_t> carried_on;
+  };
+  const std::vector<Plan>& some_plans() const { return some_plans_; }
 
  private:
   static constexpr uint32_t kUnset = UINT32_MAX;
 
+  void ChooseCarried(size_t c) {
+    if (c == carried_on_.size()) return Choose(0, Simulator(problem_, carried_on_));
+    for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) {
+      carried_on_[c] = d;
+      if (problem_.carried[c].seconds[d] != kNone) ChooseCarried(c + 1);
+    }
+  }
   void Choose(uint32_t n, const Simulator& before) {
     if (n == problem_.node_count) {
       Simulator after = before;
       after.Finish();
       best_ = std::min(best_, after.seconds());
-      if (plans_++ % 97 == 0) some_plans_.push_back(chosen_);
+      if (plans_++ % 97 == 0) some_plans_.push_back({chosen_, carried_on_});
     } else if (chosen_[n] != kUnset) {
       Continue(n, before);
     } else {
@@ -155,7 +174,8 @@ class BruteForce {
   std::vector<double> used_;
   double best_ = kNone;
   size_t plans_ = 0;
-  std::vector<std::vector<uint32_t>> some_plans_;
+  std::vector<uint16_t> carried_on_;
+  std::vector<Plan> some_plans_;
 };
 
 // ---- Random problems.
@@ -181,6 +201,7 @@ class Generator {
       out_.whole_numbers = dice_.Chance(0.5);
       MakeCosts();
       MakeGraph();
+      if (dice_.Chance(0.5)) MakeCarried();
       for (uint32_t n = 0; n < p().node_count; ++n) MakeOptions(n);
       for (uint32_t i = dice_.Below(4); i > 0 && p().node_count > 1; --i) MakeGroup();
       if (dice_.Chance(0.35)) MakeCaps();
@@ -234,6 +255,21 @@ class Generator {
       }
     }
     for (AssignValue& value : p().values) value.is_output = dice_.Chance(value.readers.empty() ? 0.8 : 0.15);
+  }
+
+  // Values that no node makes, each with an output that one makes.
+  void MakeCarried() {
+    std::vector<uint32_t> ends;
+    for (uint32_t v = 0; v < p().values.size(); ++v) {
+      if (p().values[v].producer >= 0 && p().values[v].is_output) ends.push_back(v);
+    }
+    for (uint32_t v = 0; v < p().values.size() && p().values[v].producer < 0 && !ends.empty(); ++v) {
+      p().values[v].is_output = false;
+      AssignCarried pair{v, ends.back(), {Amount(12)}};
+      ends.pop_back();
+      while (pair.seconds.size() < p().device_caps.size()) pair.seconds.push_back(dice_.Chance(0.15) ? kNone : Amount(3));
+      p().carried.push_back(std::move(pair));
+    }
   }
 
   void MakeOptions(uint32_t n) {
@@ -328,7 +364,7 @@ class Generator {
   double PlanBound() {
     std::vector<double> ways(p().node_count);
     for (const AssignOption& option : p().options) ++ways[option.nodes[0]];
-    double plans = 1;
+    double plans = std::pow(p().device_caps.size(), p().carried.size());
     for (double w : ways) plans *= std::max(w, 1.0);
     return plans;
   }
@@ -350,7 +386,7 @@ void ExpectSame(double a, double b, bool exactly) {
 constexpr uint32_t kSeeds = 1500;
 
 TEST(AssignBruteForce, RandomProblems) {
-  int infeasible = 0, capped = 0, groups_chosen = 0, groups_refused = 0;
+  int infeasible = 0, capped = 0, groups_chosen = 0, groups_refused = 0, carried = 0, carried_on_devices = 0;
   size_t plans = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
@@ -358,8 +394,8 @@ TEST(AssignBruteForce, RandomProblems) {
     const AssignProblem& problem = random.problem;
     const BruteForce brute(problem, random.allowed);
     plans += brute.plans();
-    for (const std::vector<uint32_t>& plan : brute.some_plans()) {
-      ExpectSame(SecondsOf(problem, plan), Simulate(problem, plan), random.whole_numbers);
+    for (const auto& [options, carried_on] : brute.some_plans()) {
+      ExpectSame(SecondsOf(problem, options, carried_on), Simulate(problem, options, carried_on), random.whole_numbers);
     }
     const Result<Assignment> plan = Assign(problem);
     if (brute.best() == kNone) {
@@ -374,7 +410,11 @@ TEST(AssignBruteForce, RandomProblems) {
     EXPECT_TRUE(plan->optimal);
     EXPECT_EQ(plan->lower_bound, plan->seconds);
     ExpectSame(plan->seconds, brute.best(), random.whole_numbers);
-    ExpectSame(Simulate(problem, plan->option_of_node), brute.best(), random.whole_numbers);
+    ExpectSame(Simulate(problem, plan->option_of_node, plan->carried_on), brute.best(), random.whole_numbers);
+    ASSERT_EQ(plan->carried_on.size(), problem.carried.size());
+    carried += static_cast<int>(problem.carried.size());
+    carried_on_devices +=
+        static_cast<int>(std::count_if(plan->carried_on.begin(), plan->carried_on.end(), [](uint16_t d) { return d != 0; }));
     std::vector<double> used(problem.device_caps.size());
     for (uint32_t n = 0; n < problem.node_count; ++n) {
       const AssignOption& option = problem.options[plan->option_of_node[n]];
@@ -395,8 +435,9 @@ TEST(AssignBruteForce, RandomProblems) {
   EXPECT_GT(capped, 200);
   EXPECT_GT(groups_chosen, 200);
   EXPECT_GT(groups_refused, 200);
-  std::printf("%zu plans tried; %d problems without one, %d caps kept, %d groups chosen, %d refused\n", plans, infeasible, capped,
-              groups_chosen, groups_refused);
+  EXPECT_GT(carried_on_devices, 100);
+  std::printf("%zu plans tried; %d problems without one, %d caps kept, %d groups chosen, %d refused; %d of %d carried pairs on a device\n",
+              plans, infeasible, capped, groups_chosen, groups_refused, carried_on_devices, carried);
 }
 
 // One value, made in any of several states and wanted in so many that the sets of them are too many to be listed.

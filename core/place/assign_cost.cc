@@ -24,11 +24,14 @@ bool ChosenByAllItsNodes(const AssignProblem& problem, std::span<const uint32_t>
   return true;
 }
 
-double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> option_of_node) {
+double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
   std::vector<StateSet> made(problem.values.size()), wanted(problem.values.size());
   for (size_t v = 0; v < problem.values.size(); ++v) {
     if (problem.values[v].producer < 0) made[v] = SetOf(kHostPlain);
     if (problem.values[v].is_output) wanted[v] = SetOf(kHostPlain);
+  }
+  for (size_t c = 0; c < problem.carried.size(); ++c) {
+    made[problem.carried[c].begin] = wanted[problem.carried[c].end] = SetOf({carried_on[c], Layout::kPlain});
   }
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];
@@ -48,9 +51,10 @@ double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> o
 
 }  // namespace
 
-double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node) {
+double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
   if (!ChosenByAllItsNodes(problem, option_of_node)) return kNoPlan;
-  double seconds = TransferSeconds(problem, option_of_node);
+  double seconds = TransferSeconds(problem, option_of_node, carried_on);
+  for (size_t c = 0; c < problem.carried.size(); ++c) seconds += problem.carried[c].seconds[carried_on[c]];
   uint32_t running = kHostWork;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];

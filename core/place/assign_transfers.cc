@@ -1,6 +1,6 @@
 // Transfers as pairwise costs. A value made in one state and read by one node costs a table between producer and reader. Where several
 // nodes with a choice read it, variables of its own say in which states it is wanted: one variable over the sets that may come about,
-// or, where these are many, a variable for each state.
+// or, where these are many, a variable for each state. Carried pairs make their first value and read their last like nodes do.
 #include <algorithm>
 #include <bit>
 
@@ -11,20 +11,23 @@ namespace {
 
 constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and nobody outside reads it
 constexpr uint32_t kNoVariable = UINT32_MAX;
+constexpr uint32_t kNoPair = UINT32_MAX;
 // Up to this many sets, one variable over them is eliminated faster than a variable for each state: for layers of attention on four
 // devices, with up to 256 sets, in half the time.
 constexpr size_t kMaxSets = 256;
 
-// The sets of states that a node wants a value in, by its choices.
+// The sets of states that a node or a carried pair wants a value in, by its choices.
 struct Reader {
-  uint32_t node;
-  size_t first_want;
+  uint32_t variable;
+  size_t first_want, want_count;
 };
 
 class TransferTables {
  public:
   TransferTables(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out)
-      : problem_(problem), choices_(choices), out_(*out) {}
+      : problem_(problem), choices_(choices), out_(*out), pair_of_(problem.values.size(), kNoPair) {
+    for (uint32_t c = 0; c < problem.carried.size(); ++c) pair_of_[problem.carried[c].begin] = pair_of_[problem.carried[c].end] = c;
+  }
 
   void Add(uint32_t v) {
     const AssignValue& value = problem_.values[v];
@@ -36,7 +39,7 @@ class TransferTables {
     if (readers_.empty()) {
       AddAlone(prices);
     } else if (readers_.size() == 1) {
-      ChargeForSets(readers_[0].node, WantsOf(readers_[0]), prices);
+      ChargeForSets(readers_[0].variable, WantsOf(readers_[0]), prices);
     } else if (CollectSets()) {
       AddSetVariable(prices);
     } else {
@@ -47,13 +50,16 @@ class TransferTables {
   double unavoidable() const { return unavoidable_; }
 
  private:
-  std::span<const StateSet> WantsOf(const Reader& r) const { return {wants_.data() + r.first_want, choices_.of(r.node).size()}; }
+  std::span<const StateSet> WantsOf(const Reader& r) const { return {wants_.data() + r.first_want, r.want_count}; }
 
   // Fills made_, by choice of the producer; where it is always the same state the producer plays no part.
   void CollectMade(uint32_t v) {
     const int32_t producer = problem_.values[v].producer;
     made_.clear();
-    if (producer < 0) {
+    if (producer < 0 && pair_of_[v] != kNoPair) {
+      producer_ = VariableOfCarried(problem_, pair_of_[v]);
+      for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) made_.push_back(StateIndex({d, Layout::kPlain}));
+    } else if (producer < 0) {
       made_.push_back(StateIndex(kHostPlain));
     } else {
       producer_ = static_cast<uint32_t>(producer);
@@ -73,20 +79,30 @@ class TransferTables {
   void CollectWants(uint32_t v) {
     const AssignValue& value = problem_.values[v];
     const StateSet there = fixed_ ? StateSet{1} << made_[0] : 0;
-    always_ = (value.is_output ? SetOf(kHostPlain) : 0) & ~there;
+    const bool handed_on = value.is_output && pair_of_[v] != kNoPair;
+    always_ = (value.is_output && !handed_on ? SetOf(kHostPlain) : 0) & ~there;
     readers_.clear();
     wants_.clear();
     for (uint32_t node : value.readers) {
       const size_t first = wants_.size();
       for (uint32_t o : choices_.of(node)) wants_.push_back(Want(problem_.options[o], v) & ~there);
-      const bool same =
-          std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(), [&](StateSet w) { return w == wants_[first]; });
-      if (same) {
-        always_ |= wants_[first];
-        wants_.resize(first);
-      } else {
-        readers_.push_back({node, first});
-      }
+      AddReader(node, first);
+    }
+    if (!handed_on) return;
+    const size_t first = wants_.size();
+    for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) wants_.push_back(SetOf({d, Layout::kPlain}) & ~there);
+    AddReader(VariableOfCarried(problem_, pair_of_[v]), first);
+  }
+
+  // Who wants the same whatever is chosen has no part in it.
+  void AddReader(uint32_t variable, size_t first) {
+    const bool same =
+        std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(), [&](StateSet w) { return w == wants_[first]; });
+    if (same) {
+      always_ |= wants_[first];
+      wants_.resize(first);
+    } else {
+      readers_.push_back({variable, first, wants_.size() - first});
     }
   }
 
@@ -155,7 +171,7 @@ class TransferTables {
       for (StateSet set : sets_) {
         for (StateSet want : WantsOf(reader)) cells_.push_back((want & ~set) == 0 ? 0 : kForbidden);
       }
-      out_.AddEdge(variable, reader.node, cells_);
+      out_.AddEdge(variable, reader.variable, cells_);
     }
   }
 
@@ -242,13 +258,14 @@ class TransferTables {
       const std::span<const StateSet> wants = WantsOf(reader);
       cells_.assign(wants.size() * columns, 0);
       for (size_t i = 0; i < wants.size(); ++i) cells_[i * columns] = (wants[i] & set) != 0 ? kForbidden : 0;
-      out_.AddEdge(reader.node, variable, cells_);
+      out_.AddEdge(reader.variable, variable, cells_);
     }
   }
 
   const AssignProblem& problem_;
   const ListsByNode& choices_;
   ChoiceProblem& out_;
+  std::vector<uint32_t> pair_of_;  // by value: the carried pair that it begins or ends
   // Of the value at hand.
   uint32_t producer_ = 0;
   std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where it is the same whatever is chosen

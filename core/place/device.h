@@ -25,6 +25,7 @@ class DeviceBlock {
   ~DeviceBlock() { Reset(); }
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   size_t bytes() const { return bytes_; }
+  const Device* device() const { return device_.get(); }
   void Reset();
 
  private:

@@ -16,6 +16,8 @@ constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 // are gaps between tensors.
 constexpr double kArenaSlack = 2;
 constexpr uint32_t kNoOption = UINT32_MAX;
+// Of a loop: to bring what it carries to a device and back is paid once in so many iterations.
+constexpr double kTypicalTrips = 16;
 
 bool RunByHost(const Node& node) {
   return node.def != nullptr && ((node.def->traits & (kView | kByFrames)) != 0 || node.def->effect == Effect::kState);
@@ -255,8 +257,26 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     problem.options.push_back(std::move(option));
     option_of->push_back(c);
   }
+  AddCarried(&problem);
   SetCaps(*option_of, &problem);
   return problem;
+}
+
+// A loop can hand values on where they are, if the body makes them there: a view would hand on the memory of something else.
+void Placer::AddCarried(AssignProblem* problem) const {
+  if (devices_.size() == 1) return;
+  for (const CarriedPair& pair : graph_.carried()) {
+    const AssignValue& end = problem->values[IndexOf(pair.end)];
+    if (end.producer < 0 || RunByHost(graph_.graph().nodes[static_cast<size_t>(end.producer)])) continue;
+    const TransferPrices begins(problem->transfers, problem->values[IndexOf(pair.begin)].bytes), ends(problem->transfers, end.bytes);
+    AssignCarried carried{IndexOf(pair.begin), IndexOf(pair.end), {0}};
+    for (uint16_t d = 1; d < devices_.size(); ++d) {
+      const TensorState there{d, Layout::kPlain};
+      const double back = ends.copy_from(there);
+      carried.seconds.push_back((begins.copy_to(there) + back) / kTypicalTrips + (pair.read_by_condition ? back : 0));
+    }
+    problem->carried.push_back(std::move(carried));
+  }
 }
 
 // Weights and workspaces add up; tensors take turns. Where the device can hold the most that is ever live at once besides, only weights are
@@ -298,6 +318,11 @@ Result<Placement> Placer::Place() const {
       step.candidate = &candidates_[step.option].candidate;
     }
     placement.steps.push_back(std::move(step));
+  }
+  for (size_t c = 0; c < problem.carried.size(); ++c) {
+    if (assignment.carried_on[c] == 0) continue;
+    placement.kept.emplace_back(ValueId(problem.carried[c].begin), assignment.carried_on[c]);
+    placement.kept.emplace_back(ValueId(problem.carried[c].end), assignment.carried_on[c]);
   }
   Explain(&placement);
   if (devices_.size() > 1) OrderSteps(graph_, &placement);

@@ -40,6 +40,8 @@ struct Placement {
     uint16_t device = 0;  // where its tensors are; views of the runtime may be on any device
   };
   std::vector<Step> steps;
+  // Inputs and outputs of the graph that a loop keeps on a device, plain. All others are the host's.
+  std::vector<std::pair<ValueId, uint16_t>> kept;
   std::vector<NodeExplanation> explanations;  // by node
   double seconds = 0, lower_bound = 0;        // of the model of costs
   bool optimal = false;
@@ -75,6 +77,7 @@ class Placer {
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);
   AssignProblem MakeProblem(std::vector<uint32_t>* option_of) const;
   void AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const;
+  void AddCarried(AssignProblem* problem) const;
   void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
   void Explain(Placement* placement) const;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/place/attr_views.h"
+#include "core/place/carried.h"
 #include "core/place/transfer.h"
 #include "ops/propagate.h"
 
@@ -34,6 +35,9 @@ class PlacedGraph {
   const msrt_node_view& node(size_t index) const { return nodes_[index]; }
   const msrt_graph_view* api() const { return &api_; }
   const GraphFacts& typical() const { return typical_; }
+  // What the loop that this graph is the body of hands from one run to the next; none if it is no such body.
+  std::span<const CarriedPair> carried() const { return carried_; }
+  void SetCarried(std::vector<CarriedPair> carried) { carried_ = std::move(carried); }
   // The nodes that read a value, ascending, each once.
   const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
@@ -69,6 +73,7 @@ class PlacedGraph {
   std::vector<bool> size_in_data_;  // by node: the types of its inputs do not tell those of its outputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
+  std::vector<CarriedPair> carried_;
   std::vector<msrt_node_view> nodes_;
   std::deque<std::vector<msrt_value_view>> values_;
   std::deque<std::vector<msrt_attr_view>> attrs_;

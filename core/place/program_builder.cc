@@ -8,13 +8,14 @@ ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
     : graph_(*program->graph),
       program_(*program),
       transfers_(placement.transfers),
+      kept_(placement.kept),
       wanted_(graph_.value_count()),
       produced_(graph_.value_count(), kNoBuffer),
       buffers_(graph_.value_count()),
       upload_streams_(program->devices.size()) {
   FindWanted(placement);
   for (ValueId v : graph_.inputs) {
-    program_.input_buffers.push_back(Produce(v, kHostPlain));
+    program_.input_buffers.push_back(Produce(v, HomeOf(v)));
     if (!graph_.value(v).type.is_tensor()) Hold(program_.input_buffers.back());
   }
   for (uint32_t v = 0; v < graph_.value_count(); ++v) {
@@ -33,7 +34,12 @@ void ProgramBuilder::FindWanted(const Placement& placement) {
       else want(border.inputs[i], {i == 0 ? step.device : uint16_t{0}, Layout::kPlain});
     }
   }
-  for (ValueId v : graph_.outputs) want(v, kHostPlain);
+  for (ValueId v : graph_.outputs) want(v, HomeOf(v));
+}
+
+TensorState ProgramBuilder::HomeOf(ValueId v) const {
+  const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == v; });
+  return kept == kept_.end() ? kHostPlain : TensorState{kept->second, Layout::kPlain};
 }
 
 Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view delegate, Kernel kernel) {
@@ -99,7 +105,8 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
   SendHome(n, target);
 }
 
-// Every graph output must be plain memory of its own: a value that is also an input, a constant, or named twice is copied.
+// Every graph output must be plain memory of its own: a value that is also an input, a constant, or named twice is copied. Those that are
+// kept on a device are made there by a kernel or a copy, and named once.
 void ProgramBuilder::Finish() {
   std::vector<bool> made(program_.buffers.size());
   const auto mark = [&](const Step& step) {
@@ -112,7 +119,7 @@ void ProgramBuilder::Finish() {
   const auto last = static_cast<uint32_t>(graph_.nodes.empty() ? 0 : graph_.nodes.size() - 1);
   for (ValueId v : graph_.outputs) {
     const size_t before = program_.steps.size();
-    BufferId b = Need(last, v, kHostPlain);
+    BufferId b = Need(last, v, HomeOf(v));
     for (size_t s = before; s < program_.steps.size(); ++s) mark(program_.steps[s]);
     made.resize(program_.buffers.size());
     if (!made[b] && graph_.value(v).type.is_tensor()) {  // what is no tensor is shared, never written

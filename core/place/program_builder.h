@@ -17,6 +17,8 @@ class ProgramBuilder {
 
  private:
   void FindWanted(const Placement& placement);
+  // Where the caller has an input, or wants an output.
+  TensorState HomeOf(ValueId value) const;
   BufferId NewBuffer(ValueId value, TensorState state);
   BufferId Produce(ValueId value, TensorState state);
   void Hold(BufferId buffer);
@@ -31,6 +33,7 @@ class ProgramBuilder {
   const Graph& graph_;
   Program& program_;
   const TransferCosts& transfers_;
+  const std::vector<std::pair<ValueId, uint16_t>>& kept_;
   std::vector<StateSet> wanted_;                         // by value
   std::vector<BufferId> produced_;                       // by value: the buffer its producer writes
   std::vector<std::vector<BufferId>> buffers_;           // by value: one for each state it is in

@@ -371,6 +371,10 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
     ResultCell* cell = CellOf(frame, step, i);
     if (i < shape.carried) {
       CarriedValue& c = loop.carried[i];
+      if (c.now.device != nullptr) {
+        MSRT_RETURN_IF_ERROR(BringHome(cell, c.now, shape.graphs.back(), name));
+        continue;
+      }
       std::shared_ptr<Block>* block = loop.iteration != 0 ? &c.cells[c.next ^ 1].block : nullptr;
       MSRT_RETURN_IF_ERROR(Deliver(cell, c.now, block, name));
       continue;

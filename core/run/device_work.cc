@@ -28,23 +28,32 @@ Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
   for (uint16_t d = 1; d < program_->devices.size(); ++d) {
     if (program_->devices[d] == nullptr) continue;
     const Device& device = *program_->devices[d];
-    if (streams_[d] == nullptr) {
-      auto stream = device.MakeStream(host);
-      if (!stream.ok()) return From(d, std::move(stream).status());
-      streams_[d] = *std::move(stream);
-    }
+    MSRT_RETURN_IF_ERROR(EnsureStream(d));
     while (events_[d].size() < binding.event_counts[d]) {
       auto event = device.MakeEvent(host);
       if (!event.ok()) return From(d, std::move(event).status());
       events_[d].push_back(*std::move(event));
     }
-    DeviceBlock& arena = arenas_[depth][d];
-    if (arena.data() != nullptr && arena.bytes() >= binding.device_arena_bytes[d]) continue;
-    arena.Reset();
-    auto block = device.Allocate(host, binding.device_arena_bytes[d], "the arena");
-    if (!block.ok()) return From(d, std::move(block).status());
-    arena = *std::move(block);
+    MSRT_RETURN_IF_ERROR(Ensure(d, &arenas_[depth][d], binding.device_arena_bytes[d], "the arena"));
   }
+  return OkStatus();
+}
+
+Status DeviceWork::EnsureStream(uint16_t d) {
+  if (streams_[d] != nullptr) return OkStatus();
+  auto stream = program_->devices[d]->MakeStream(*program_->host);
+  if (!stream.ok()) return From(d, std::move(stream).status());
+  streams_[d] = *std::move(stream);
+  return OkStatus();
+}
+
+Status DeviceWork::Ensure(uint16_t d, DeviceBlock* block, size_t bytes, std::string_view what) {
+  const Device& device = *program_->devices[d];
+  if (block->data() != nullptr && block->device() == &device && block->bytes() >= bytes) return OkStatus();
+  block->Reset();
+  auto larger = device.Allocate(*program_->host, bytes, what);
+  if (!larger.ok()) return From(d, std::move(larger).status());
+  *block = *std::move(larger);
   return OkStatus();
 }
 
@@ -63,6 +72,7 @@ Status DeviceWork::Wait(EventId e) { return From(e.device, events_[e.device][e.n
 Status DeviceWork::Record(EventId e) { return From(e.device, events_[e.device][e.number]->Record(*program_->host, *streams_[e.device])); }
 
 Status DeviceWork::CopyToDevice(uint16_t device, void* to, const void* from, size_t bytes) {
+  MSRT_RETURN_IF_ERROR(EnsureStream(device));
   return From(device, streams_[device]->CopyToDevice(*program_->host, to, from, bytes));
 }
 

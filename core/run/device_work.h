@@ -15,6 +15,8 @@ class DeviceWork {
   void Reset(const Program* program);
   // Makes what a binding needs that is not there yet.
   Status Prepare(const Binding& binding, uint32_t depth);
+  // Makes the block at least `bytes` large, in the memory of that device; its contents are lost if it grows.
+  Status Ensure(uint16_t device, DeviceBlock* block, size_t bytes, std::string_view what);
   // Until all streams are idle; the first error since the last call.
   Status Synchronize();
 
@@ -32,6 +34,7 @@ class DeviceWork {
   void ForgetFailure() { failed_.clear(); }
 
  private:
+  Status EnsureStream(uint16_t device);
   // Passes a status on, and remembers whose it is if another device could do better.
   Status From(uint16_t device, Status status);
 

@@ -24,6 +24,7 @@ bool Update(Type* type, DType dtype, const Dims& dims) {
 
 void Release(ResultCell* cell, Budget* budget) {
   budget->Release(&cell->block);
+  cell->device_block.reset();
   cell->value = {};
 }
 
@@ -56,6 +57,12 @@ void ReleaseMemory(Frame* frame, Budget* budget) {
 size_t BytesOfCells(std::span<const ResultCell> cells) {
   size_t bytes = 0;
   for (const ResultCell& cell : cells) bytes += cell.block == nullptr ? 0 : cell.block->bytes();
+  return bytes;
+}
+
+size_t DeviceBytesOfCells(std::span<const ResultCell> cells) {
+  size_t bytes = 0;
+  for (const ResultCell& cell : cells) bytes += cell.device_block == nullptr ? 0 : cell.device_block->bytes();
   return bytes;
 }
 
@@ -125,8 +132,10 @@ void Executor::NoteFailure(const Status& status) {
   if (stack_.empty()) return;
   Frame& frame = *stack_.back();
   (void)frame.devices.Synchronize();
-  failure_.graph = frame.graph;
-  failure_.placed = frame.placed;
+  if (failure_.placed == nullptr) {
+    failure_.graph = frame.graph;
+    failure_.placed = frame.placed;
+  }
   const std::string binder = FailedDelegate(status);
   if (!binder.empty()) failure_.delegate = binder;
   if (failure_.delegate.empty()) failure_.delegate = frame.devices.failed();
@@ -236,6 +245,7 @@ Status Executor::BindInputs(Frame* frame) {
     if (!input.present()) return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
     if (input.kind == TypeKind::kTensor) {
       same &= Update(&frame->request.inputs[i], input.tensor.dtype, input.tensor.dims);
+      if (input.device != HomeOfInput(program, i)) MSRT_RETURN_IF_ERROR(Bring(frame, i));
       continue;
     }
     frame->request.inputs[i] = graph.value(graph.inputs[i]).type;
@@ -382,7 +392,12 @@ Status Executor::PlaceOutputs(Frame* frame, const Binding& binding) {
   for (size_t i = 0; i < frame->outputs.size(); ++i) {
     const Type& type = binding.output_types[i];
     // A later binding of this run knows; what control flow gives places itself.
-    if (!type.concrete() || program.buffers[program.output_buffers[i]].held >= 0) continue;
+    const Buffer& buffer = program.buffers[program.output_buffers[i]];
+    if (!type.concrete() || buffer.held >= 0) continue;
+    if (buffer.state.device != 0) {
+      MSRT_RETURN_IF_ERROR(PlaceOnDevice(frame, frame->outputs[i], buffer.state.device, type));
+      continue;
+    }
     auto placed = PlaceResult(frame->outputs[i], type, graph.value(graph.outputs[i]).name);
     if (!placed.ok()) return std::move(placed).status();
   }
@@ -548,6 +563,8 @@ void Executor::Trim() {
   }
   std::fill(frame_counts_.begin(), frame_counts_.end(), 0);
   for (auto& known : continuations_) known.clear();
+  home_streams_.clear();
+  home_devices_.clear();
   scratch_.Release();
 }
 
@@ -573,7 +590,10 @@ size_t Executor::frame_bytes() const {
 size_t Executor::device_bytes() const {
   size_t bytes = 0;
   for (const auto& frames : idle_) {
-    for (const FrameOwner& frame : frames) bytes += frame->devices.bytes();
+    for (const FrameOwner& frame : frames) {
+      bytes += frame->devices.bytes() + DeviceBytesOfCells(frame->arguments);
+      for (const CarriedValue& c : frame->loop.carried) bytes += DeviceBytesOfCells(c.cells);
+    }
   }
   return bytes;
 }

@@ -70,6 +70,15 @@ class Executor {
   Status PlaceOutputs(Frame* frame, const Binding& binding);
   void FinishOutputs(Frame* frame);
 
+  // Values between the host and devices (kept.cc).
+  // The device on which the program wants input i; null: the host.
+  static const Device* HomeOfInput(const Program& program, size_t i);
+  Status Bring(Frame* frame, size_t i);
+  Status PlaceOnDevice(Frame* frame, ResultCell* cell, uint16_t device, const Type& type);
+  // A value on a device, in the cell's own memory on the host. `maker`: the graph that made it, to be placed again if the device fails.
+  Status BringHome(ResultCell* cell, const RunValue& value, uint32_t maker, std::string_view name);
+  Result<Stream*> HomeStream(const Device& device);
+
   // Steps.
   Status RunStep(Frame* frame, const BoundStep& step);
   Status Execute(Frame* frame, const BoundStep& step);
@@ -135,6 +144,8 @@ class Executor {
   std::vector<std::byte> read_;      // of data that tells sizes
   std::vector<RunValue> arguments_;  // of the call that is being made
   std::vector<ResultCell*> targets_;
+  std::vector<std::unique_ptr<Stream>> home_streams_;  // for BringHome
+  std::vector<const Device*> home_devices_;            // whose they are
   std::vector<StepTime> profile_;
   size_t arena_lower_bound_ = 0;
 };

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "core/place/device.h"
 
 namespace msrt {
 
@@ -16,7 +16,8 @@ struct RunValue {
   TensorView tensor;
   std::shared_ptr<const void> owner;  // of the tensor's memory (null: it is there as long as somebody else says), or the list or closure
   TypeKind kind = TypeKind::kTensor;
-  bool lasting = false;  // the tensor's memory is held by `owner` and never changes: it may be shared instead of copied
+  bool lasting = false;            // the tensor's memory is held by `owner` and never changes: it may be shared instead of copied
+  const Device* device = nullptr;  // whose memory the tensor is in, if not the host's: only of what a loop keeps there
 
   bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
   // Require that kind.
@@ -44,8 +45,9 @@ struct Closure {
 // Where a result goes, and what it was last.
 struct ResultCell {
   RunValue value;
-  std::shared_ptr<Block> block;  // memory of its own, kept from run to run
-  TensorView bound;              // memory that somebody else brought for it; null data: none
+  std::shared_ptr<Block> block;               // memory of its own, kept from run to run
+  std::unique_ptr<DeviceBlock> device_block;  // the same on a device, for what a loop keeps there
+  TensorView bound;                           // memory that somebody else brought for it; null data: none
   std::shared_ptr<const void> bound_owner;
 };
 

@@ -1,0 +1,216 @@
+// Loops whose bodies run on a device: what they carry stays there from one iteration to the next, and all else is as on the host.
+#include "tests/conformance/load_accelerator.h"
+#include "tests/conformance/module_builder.h"
+#include "tests/conformance/small_graph.h"
+
+namespace msrt::testing {
+namespace {
+
+using Flow = ModuleBuilder;
+
+class AcceleratorLoops : public ::testing::Test {
+ protected:
+  ~AcceleratorLoops() override { EXPECT_EQ(NewMisuses(), ""); }
+};
+
+const Type kRow = Type::Tensor(DType::kF32, {Dims{64}});
+const Type kAnyRow = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
+
+// These on the device, all others on the host.
+const std::vector<Pin> kOnDevice = {{"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
+                                    {"", "Add", "reference", false},   {"", "Less", "reference", false},
+                                    {"", "Sub", "reference", false},   {"", "ReduceMax", "reference", false}};
+
+CompileOptions Placed(std::vector<Pin> pins, bool strict = false) {
+  CompileOptions options;
+  options.passes.disabled = {"all"};
+  options.place.pins = std::move(pins);
+  options.place.strict = strict;
+  return options;
+}
+
+ConstTensor Number(int64_t n) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1)); }
+
+ValueId Constant(Flow* f, uint32_t g, float value) {
+  return f->module.graphs[g].AddConstant(StrCat("c", value), ConstTensor::Of<float>(DType::kF32, {}, std::span(&value, 1)));
+}
+
+std::vector<ValueId> While(Flow* f, uint32_t g, const std::vector<ValueId>& values, int64_t carried, uint32_t condition, uint32_t body,
+                           std::vector<Type> results) {
+  return f->Control(g, "msrt", "While", values, {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", carried}},
+                    std::move(results));
+}
+
+// (i, x) = (0, x); while (i < n) (i, x) = (i + 1, x * 1.5 * 0.75). Graph 1 is the condition, graph 2 the body.
+Module Powers() {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
+  const auto results = While(&f, 0, {f.Number(0, 0), x, n}, 2, 1, 2, {kNumber, kRow});
+  f.Output(0, results[0]);
+  f.Output(0, results[1]);
+  const ValueId i = f.Input(1, kNumber);
+  f.Input(1, kRow);
+  f.Output(1, f.Op(1, "Less", {i, f.Input(1, kNumber)}));
+  const ValueId j = f.Input(2, kNumber), y = f.Input(2, kRow);
+  f.Input(2, kNumber);
+  f.Output(2, f.Op(2, "Add", {j, f.Number(2, 1)}));
+  f.Output(2, f.Op(2, "Mul", {f.Op(2, "Mul", {y, Constant(&f, 2, 1.5f)}), Constant(&f, 2, 0.75f)}));
+  return f.module;
+}
+
+size_t CopiesIn(const CompiledModel& model, uint32_t graph) {
+  const auto placed = model.graphs[graph]->current();
+  return static_cast<size_t>(std::count_if(placed->program->steps.begin(), placed->program->steps.end(), [](const Step& s) {
+    return s.kind == StepKind::kCopyToDevice || s.kind == StepKind::kCopyToHost;
+  }));
+}
+
+// Runs with the device as pinned and without it, and compares; with chains and without, at once and delayed.
+void ExpectLikeReference(const Module& module, const std::vector<std::vector<ConstTensor>>& runs, uint32_t body, size_t copies) {
+  auto reference = CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+  ASSERT_TRUE(reference.ok()) << reference.status().message();
+  for (const char* options : {"", "chain=1", "delay_us=200", "delay_us=200,chain=1,seed=3"}) {
+    auto model = CompileModule(AcceleratedEnvironment(options), module, Placed(kOnDevice, /*strict=*/true));
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    EXPECT_EQ(CopiesIn(**model, body), copies) << Print(*(*model)->graphs[body]->current()->program);
+    auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
+    ASSERT_TRUE(session.ok() && expected.ok());
+    for (const auto& inputs : runs) {
+      const auto got = RunSession(**session, inputs), want = RunSession(**expected, inputs);
+      ASSERT_TRUE(got.ok()) << options << ": " << got.status().message();
+      ASSERT_TRUE(want.ok()) << want.status().message();
+      ExpectSameBits(*got, *want, options);
+    }
+    (*session)->Trim();
+    EXPECT_EQ((*session)->memory().device_bytes, 0u);
+  }
+}
+
+std::vector<std::vector<ConstTensor>> Trips(const std::vector<int64_t>& counts, Dims dims) {
+  std::vector<std::vector<ConstTensor>> runs;
+  for (int64_t n : counts) runs.push_back({Number(n), RandomFloats(dims, static_cast<uint32_t>(n) + 7)});
+  return runs;
+}
+
+TEST_F(AcceleratorLoops, CarriedTensorsStay) { ExpectLikeReference(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}), 2, 0); }
+
+// The host reads the carried value too: it is brought there beside, and stays where it is.
+TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
+  Module module = Powers();
+  Graph& body = module.graphs[2];
+  GraphBuilder builder(&body);
+  const auto most = builder.Add("ReduceMax", "most", {body.inputs[1]}, {{"keepdims", int64_t{0}}});
+  const auto shifted = builder.Add("Mul", "shifted", {body.outputs[1], *most});
+  ASSERT_TRUE(most.ok() && shifted.ok());
+  body.outputs[1] = *shifted;
+  ExpectLikeReference(module, Trips({3, 0, 1, 6}, {64}), 2, 2);
+}
+
+// while (max(x) < limit) x = x * 1.5: the condition is the host's, so that x comes home before each iteration.
+TEST_F(AcceleratorLoops, TheConditionReadsIt) {
+  Flow f(3);
+  const ValueId x = f.Input(0, kRow);
+  f.Output(0, While(&f, 0, {x}, 1, 1, 2, {kRow})[0]);
+  f.Output(1, f.Op(1, "Less", {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}), Constant(&f, 1, 50.f)}));
+  f.Output(2, f.Op(2, "Mul", {f.Input(2, kRow), Constant(&f, 2, 1.5f)}));
+  auto reference = CompileModule(AcceleratedEnvironment(""), f.module, Placed({{"", "", "accelerator", true}}));
+  auto model = CompileModule(AcceleratedEnvironment("delay_us=100"), f.module, Placed(kOnDevice, true));
+  ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
+  auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
+  for (uint32_t seed = 1; seed < 4; ++seed) {
+    std::vector<float> values(64, 0.25f + static_cast<float>(seed));
+    const auto got = RunSession(**session, {Floats({64}, values)}), want = RunSession(**expected, {Floats({64}, values)});
+    ASSERT_TRUE(got.ok() && want.ok()) << got.status().message();
+    ExpectSameBits(*got, *want);
+  }
+}
+
+// Twice as long after each iteration.
+TEST_F(AcceleratorLoops, CarriedTensorsGrow) {
+  Module module = Powers();
+  Graph& body = module.graphs[2];
+  const auto longer = GraphBuilder(&body).Add("Concat", "longer", {body.outputs[1], body.outputs[1]}, {{"axis", int64_t{0}}});
+  ASSERT_TRUE(longer.ok());
+  body.outputs[1] = *longer;
+  for (Graph& graph : module.graphs) {
+    for (uint32_t v = 0; v < graph.value_count(); ++v) {
+      Value& value = graph.value(ValueId(v));
+      if (value.constant == nullptr && value.type.dtype == DType::kF32) value.type = kAnyRow;
+    }
+  }
+  ExpectLikeReference(module, Trips({3, 0, 1, 5, 2}, {3}), 2, 0);
+}
+
+// (a, b) = (b, a * 1.5): a value that is handed on as it came is copied by nobody but the host.
+TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
+  const auto results = While(&f, 0, {f.Number(0, 0), x, x, n}, 3, 1, 2, {kNumber, kRow, kRow});
+  for (ValueId r : results) f.Output(0, r);
+  const ValueId i = f.Input(1, kNumber);
+  f.Input(1, kRow);
+  f.Input(1, kRow);
+  f.Output(1, f.Op(1, "Less", {i, f.Input(1, kNumber)}));
+  const ValueId j = f.Input(2, kNumber), a = f.Input(2, kRow), b = f.Input(2, kRow);
+  f.Input(2, kNumber);
+  f.Output(2, f.Op(2, "Add", {j, f.Number(2, 1)}));
+  f.Output(2, b);
+  f.Output(2, f.Op(2, "Mul", {a, Constant(&f, 2, 1.5f)}));
+  ExpectLikeReference(f.module, Trips({3, 0, 1, 4}, {64}), 2, 2);
+}
+
+// A Loop that gives x * 1.5 of every iteration as well as the last one.
+TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
+  Flow f(2);
+  const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
+  const auto results = f.Control(0, "", "Loop", {n, kNoValue, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
+                                 {kRow, Type::Tensor(DType::kF32, {Dims{kUnknownDim, 64}})});
+  for (ValueId r : results) f.Output(0, r);
+  f.Input(1, kNumber);
+  const ValueId go_on = f.Input(1, kFlag), y = f.Input(1, kRow);
+  const ValueId larger = f.Op(1, "Mul", {y, Constant(&f, 1, 1.5f)});
+  f.Output(1, go_on);
+  f.Output(1, f.Op(1, "Mul", {larger, Constant(&f, 1, 0.5f)}));
+  f.Output(1, larger);
+  ExpectLikeReference(f.module, Trips({3, 1, 0, 5}, {64}), 1, 1);
+}
+
+// Whatever fails, and whenever: the body is placed again without the device, and the results are right.
+TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
+  const Module module = Powers();
+  auto reference = CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+  auto expected = Session::Create(*reference, 0, {});
+  int placed_again = 0;
+  for (const char* kind : {"run_fails_at", "copy_fails_at", "allocate_fails_at", "dies_after"}) {
+    for (int at = 0; at < 12; ++at) {
+      for (const char* late : {"", ",fails_late=1"}) {
+        const std::string options = StrCat(kind, "=", at, late);
+        std::vector<Pin> pins = kOnDevice;
+        pins.erase(pins.begin(), pins.begin() + 2);  // by choice, so that there is another
+        std::string log;
+        auto model = CompileModule(AcceleratedEnvironment(StrCat(kFastDevice, ",", options), &log), module, Placed(pins));
+        ASSERT_TRUE(model.ok()) << options << ": " << model.status().message();
+        auto session = Session::Create(*model, 0, {});
+        for (const auto& inputs : Trips({5, 3}, {64})) {
+          const auto got = RunSession(**session, inputs), want = RunSession(**expected, inputs);
+          ASSERT_TRUE(got.ok() && want.ok()) << options << ": " << got.status().message();
+          ExpectSameBits(*got, *want, options);
+        }
+        placed_again += log.find("placing") != std::string::npos;
+      }
+    }
+  }
+  EXPECT_GT(placed_again, 48);  // half of them, at least, met the failure
+}
+
+// By itself: the device is much faster and copies are dear, so that only a loop that keeps its tensors there is worth it.
+TEST_F(AcceleratorLoops, PlacementCountsOnIt) {
+  auto model = CompileModule(AcceleratedEnvironment("speed=1e6,launch_us=0.001,copy_us=1,copy_gbs=1"), Powers(), Placed({}));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Program& body = *(*model)->graphs[2]->current()->program;
+  EXPECT_NE(body.buffers[body.input_buffers[1]].state.device, 0) << Print(body);
+  EXPECT_EQ(body.buffers[body.input_buffers[0]].state.device, 0) << Print(body);
+}
+
+}  // namespace
+}  // namespace msrt::testing
