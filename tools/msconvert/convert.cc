@@ -281,7 +281,7 @@ class Conversion {
 #if defined(MSRT_HAVE_MINDIR)
     MSRT_ASSIGN_OR_RETURN(const auto refusals, mindir_export::WriteFile(module_, a_.output, DefaultIo()));
     if (!refusals.empty()) {
-      Problems problems([](std::string_view) { return std::string("convert to .msrt instead, or build the model of other ops"); });
+      Problems problems(mindir_export::CureFor);
       for (const mindir_export::Refusal& r : refusals) problems.Add(r.op, 0, r.node, r.reason);
       report_ = nlohmann::json::parse(problems.Json());
       progress_.Clear();

@@ -2,9 +2,10 @@
 
     models.py FOLDER
 
-writes each as FOLDER/<name>/model.onnx, with FOLDER/<name>/run_<k>/input_<n>.npy. Needs nothing but Python itself.
+writes each as FOLDER/<name>/model.onnx, with FOLDER/<name>/run_<k>/input_<n>.npy and FOLDER/<name>/shapes. Needs nothing but Python itself.
 """
 import math
+import os
 import pathlib
 import random
 import sys
@@ -108,6 +109,29 @@ def branch():
     ]
     x = normal(2, 3).map(abs)
     return one("branch", nodes, [("x", [2, 3])], [("y", [2, 3]), ("b", [2, 3])], [weight("w", 3), number("zero", 0.0)], [[x], [x.map(lambda v: -v)]])
+
+
+def branch_that_cannot_be_taken():
+    """Made for inputs of two lengths: at the one that is declared the other branch has ops that do not fit."""
+    then = graph([node("MatMul", ["x", "w6"], ["y6"])], [], [value("y6", ["n", 3])])
+    fitting = graph([node("Identity", ["x"], ["same"])], [], [value("same", None)])
+    wrong = graph([node("Unsqueeze", ["x", "axes"], ["up"])], [], [value("up", None)])
+    other = graph([node("Shape", ["x"], ["dims"]), node("Gather", ["dims", "one"], ["length"]), node("Equal", ["length", "four"], ["fits"]),
+                   node("If", ["fits"], ["v"], then_branch=fitting, else_branch=wrong), node("MatMul", ["v", "w4"], ["y4"])],
+                  [], [value("y4", None)])
+    nodes = [node("Equal", ["kind", "four"], ["is_four"]), node("Not", ["is_four"], ["c"]),
+             node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    weights = [weight("w6", 6, 3), weight("w4", 4, 3), number("one", 1, INT64), number("four", 4, INT64), ints("axes", 0)]
+    return one("branch_that_cannot_be_taken", nodes, [("x", [2, 6]), ("kind", [], INT64)], [("y", [2, 3])], weights, [[normal(2, 6), whole(6)]])
+
+
+def silero_vad():
+    """The real one with its Ifs, where the file is: $MSRT_SILERO_VAD. Its two branches are for two lengths of input."""
+    path = os.environ.get("MSRT_SILERO_VAD", "")
+    if not path:
+        return []
+    runs = [[normal(1, 576).map(lambda v: v / 10), normal(2, 1, 128, seed=2), whole(16000)]]
+    return [("silero_vad", pathlib.Path(path).read_bytes(), runs, {"input": "1x576", "state": "2x1x128"})]
 
 
 def loop_with_scan_outputs():
@@ -286,16 +310,18 @@ def stateful_cases():
 
 
 def cases():
-    return [make() for make in (convnet, conv_one_axis, lstm, branch, loop_with_scan_outputs, loop_that_stops, while_loop, loop_of_unknown_length,
-                                branch_inside_loop,
-                                scan, transformer_block, attention, elementwise, movement, resizing, reductions)]
+    """Of four: the last are dims that inputs are given on import."""
+    makers = (convnet, conv_one_axis, lstm, branch, branch_that_cannot_be_taken, loop_with_scan_outputs, loop_that_stops, while_loop,
+              loop_of_unknown_length, branch_inside_loop, scan, transformer_block, attention, elementwise, movement, resizing, reductions)
+    return [(*make(), {}) for make in makers] + silero_vad()
 
 
 def main():
-    for name, content, runs in cases():
+    for name, content, runs, shapes in cases():
         folder = pathlib.Path(sys.argv[1]) / name
         folder.mkdir(parents=True)
         (folder / "model.onnx").write_bytes(content)
+        (folder / "shapes").write_text("".join(f"{key} {dims}\n" for key, dims in shapes.items()))
         for k, inputs in enumerate(runs):
             (folder / f"run_{k}").mkdir()
             for n, array in enumerate(inputs):

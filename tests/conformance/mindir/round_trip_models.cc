@@ -1,35 +1,44 @@
 // ONNX models through .msrt and MindIR back to .msrt: the same bits?
 //   mindir_round_trip FOLDER...
-// A folder has model.onnx and run_<k>/input_<n>.npy.
+// A folder has model.onnx, run_<k>/input_<n>.npy, and in `shapes` the dims that inputs are given: a name and 1x3x224x224 in a line.
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "delegates/builtin.h"
 #include "ops/validate.h"
 #include "tests/conformance/mindir/round_trip.h"
 #include "tools/msconvert/onnx/importer.h"
+#include "tools/tensors/made_input.h"
 
 namespace msrt::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-Result<Module> Read(const std::string& path) {
+Result<Module> Read(const fs::path& folder) {
   onnx_import::ImportOptions options;
   options.evaluator = &BuiltinEvaluator();
-  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(path, options, DefaultIo()));
+  std::ifstream shapes(folder / "shapes");
+  for (std::string name, dims; shapes >> name >> dims;) {
+    MSRT_ASSIGN_OR_RETURN(options.shapes[name], ParseShape(dims));
+  }
+  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&imported.module));
   return std::move(imported.module);
 }
 
 Result<std::string> DifferenceIn(const fs::path& folder) {
-  MSRT_ASSIGN_OR_RETURN(const Module imported, Read((folder / "model.onnx").string()));
+  MSRT_ASSIGN_OR_RETURN(const Module imported, Read(folder));
   int runs = 0;
   for (const bool passes : {true, false}) {
     Module module = imported;
     if (passes) MSRT_RETURN_IF_ERROR(OptimizeAsWritten(&module));
-    MSRT_ASSIGN_OR_RETURN(const Module back, ThroughMindIr(module, Notes::kKept));
+    auto through = ThroughMindIr(module, Notes::kKept);
+    // Shapes that only passes find are not known then.
+    if (!passes && !through.ok() && through.status().message().find(" is refused: ") != std::string::npos) continue;
+    MSRT_ASSIGN_OR_RETURN(const Module back, std::move(through));
     for (const auto& run : fs::directory_iterator(folder)) {
       if (!run.is_directory()) continue;
       MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> inputs, ReadInputs(run.path().string()));

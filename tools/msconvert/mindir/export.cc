@@ -51,6 +51,11 @@ uint64_t BytesOf(const std::vector<Weight>& weights) {
 
 }  // namespace
 
+std::string CureFor(std::string_view reason) {
+  if (reason.find("known") == std::string_view::npos) return "convert to .msrt instead, or build the model of other ops";
+  return "fix the sizes of the inputs: make the .msrt file from the original with --shape NAME=1x3x224x224";
+}
+
 Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io, const WriteOptions& options) {
   Module portable = module;  // constants are shared
   MSRT_ASSIGN_OR_RETURN(const std::vector<Expanded> expanded, ExpandRecurrent(&portable));

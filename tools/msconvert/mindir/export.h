@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/io.h"
@@ -14,6 +15,9 @@ namespace msrt::mindir_export {
 struct Refusal {
   std::string op, node, reason;
 };
+
+// What a user can do about it.
+std::string CureFor(std::string_view reason);
 
 struct WriteOptions {
   // Beyond so many bytes weights go into files beside the model, as MindSpore does it.

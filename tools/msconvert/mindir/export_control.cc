@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "ops/control.h"
+#include "tools/msconvert/mindir/export_failure.h"
 #include "tools/msconvert/mindir/export_module.h"
 
 namespace msrt::mindir_export {
@@ -95,8 +96,39 @@ class ControlLowering {
 
   Status If() {
     const Ref condition = AsScalar(out_, In(0), TypeOf(0));
-    const Ref then_branch = Bound(0, Inputs(1)), else_branch = Bound(1, Inputs(1));
-    return Finish(out_.Call(out_.Prim("Switch", {}, {condition, then_branch, else_branch}), {}));
+    const std::span<const ValueId> handed = std::span(node_.inputs).subspan(1);
+    const auto fails = [&](size_t g) { return CertainFailure(module_.module(), shape_.graphs[g], names_.graph(), handed); };
+    const std::string failures[] = {fails(0), fails(1)};
+    Ref branches[2];
+    for (size_t g = 0; g < 2; ++g) {
+      const bool alone = !failures[g].empty() && failures[1 - g].empty() && CanBeOutputs(graph(1 - g));
+      branches[g] = alone ? Failing(graph(g).name, failures[g], condition, graph(1 - g)) : Bound(g, Inputs(1));
+    }
+    return Finish(out_.Call(out_.Prim("Switch", {}, {condition, branches[0], branches[1]}), {}));
+  }
+
+  static bool CanBeOutputs(const Graph& like) {
+    return std::all_of(like.outputs.begin(), like.outputs.end(), [&](ValueId v) { return like.value(v).type.concrete(); });
+  }
+
+  // In the place of a branch that fails when it is taken: a function that fails too, and of whose results MindSpore knows beforehand what
+  // it knows of the other branch's. A tensor of two elements becomes one of three or five, which only the run finds out.
+  Ref Failing(const std::string& name, const std::string& why, const Ref& condition, const Graph& like) {
+    FunctionWriter stub(&module_.file(), module_.file().AddFunction(name + "_fails"));
+    stub.SetScope(why);
+    const Ref truth = stub.Op("Cast", {stub.Input("condition", TruthType()), TypeIdOf(DType::kI64)});
+    const Ref odd = stub.Op("Add", {stub.Op("Mul", {truth, Count(stub, 2)}), Count(stub, 3)});
+    const Ref two = stub.Constant(ConstTensor::Int64s(Ints{0, 0}));
+    const Ref never = stub.Op("Reshape", {two, stub.Prim("TensorToTuple", {}, {stub.Op("Reshape", {odd, Ints{1}})})});
+    std::vector<Ref> results;
+    std::vector<Type> types;
+    for (ValueId v : like.outputs) {
+      types.push_back(like.value(v).type);
+      const Dims& dims = types.back().dims;
+      results.push_back(stub.Op("Reshape", {stub.Op("Cast", {never, TypeIdOf(types.back().dtype)}), Ints(dims.begin(), dims.end())}));
+    }
+    stub.Return(Bundle(&stub, results), types);
+    return out_.Prim("Partial", {}, {stub.self(), condition});
   }
 
   Status SwitchN() {
