@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import mindspore as ms
-from mindspore import Parameter, Tensor, export, nn, ops
+from mindspore import Parameter, Tensor, export, mint, nn, ops
 
 CASES = {}
 STATEFUL = set()
@@ -684,6 +684,116 @@ def generated():
         return ops.ones_like(x), ops.zeros((2, 3), ms.float32) + x[0, 0], ops.arange(0, n, 1), ops.eye(3, 3, ms.float32) + x[0, 0], ops.full((2,), 1.5), ops.linspace(Tensor(0.0), Tensor(1.0), 5)
 
     return net(construct), [values(4, 3)]
+
+
+# Primitives of the newer interface, and others that the networks above do not use.
+
+@case
+def newer_arithmetic():
+    def construct(self, x, y, a, b):
+        return (
+            mint.add(x, y, alpha=2), mint.add(x, 2.0), mint.sub(x, y, alpha=3), mint.sub(x, 0.5), mint.pow(2.0, x), mint.pow(x, 2), mint.remainder(5.0, x),
+            mint.remainder(x, 0.3), mint.ne(x, 0.75), mint.ge(x, 0.75), mint.lt(x, 0.75), mint.eq(x, 0.75), mint.bmm(a, b),
+            mint.baddbmm(x, a, b, beta=0.5, alpha=2.0),
+        )
+
+    return net(construct), [values(2, 3, 4, low=0.5, high=2), values(4, seed=1), values(2, 3, 5, seed=2), values(2, 5, 4, seed=3)]
+
+
+@case
+def newer_reductions():
+    def construct(self, x):
+        most, at = mint.max(x, 1)
+        least, where = mint.min(x, 2, True)
+        top, place = ops.ArgMaxWithValue(1, True)(x)
+        return (
+            most, at, least, where, top, place, mint.argmax(x, 1), mint.min(x), mint.mean(x, 1), mint.sum(x, 2), mint.prod(x, 1), ops.ReduceProd(True)(x, 1),
+            mint.nn.functional.log_softmax(x, 1),
+        )
+
+    return net(construct), [values(2, 3, 4)]
+
+
+@case
+def newer_movement():
+    def construct(self, x, row):
+        first, second = mint.split(x, 2, 2)
+        small, large = mint.split(x, (1, 2), 1)
+        a, b, c = mint.unbind(x, 1)
+        return (
+            first + 1, second + 1, small * 2, large * 2, a + b, c, mint.transpose(x, 1, 2) + 1, mint.permute(x, (2, 0, 1)) * 2, mint.broadcast_to(row, (2, 3, 4)),
+            mint.narrow(x, 1, 1, 2), mint.flatten(x, 1, 2), mint.nn.functional.pad(x, (1, 2), "constant", 0.5), ops.Slice()(x, (0, 1, 0), (2, 2, 3)),
+            ops.TensorShape()(x), mint.full((2, 3), 2.0) + x[0, 0, 0], mint.ones_like(x) + x, mint.zeros_like(x) + x,
+        )
+
+    return net(construct), [values(2, 3, 4), values(3, 1)]
+
+
+@case
+def volumes():
+    def construct(self, x, w):
+        return self.a(x), self.b(x), self.c(x), self.d(x), self.conv(x, w)
+
+    cell = net(
+        construct,
+        a=ops.MaxPool3D(2, 2),
+        b=ops.MaxPool3D(3, 2, "same"),
+        c=ops.AvgPool3D(2, 2),
+        d=ops.AvgPool3D(3, 2, "pad", 1),
+        conv=ops.Conv3D(3, (2, 3, 3), 1, "pad", 1),
+    )
+    return cell, [values(1, 2, 4, 6, 6), values(3, 2, 2, 3, 3, seed=1)]
+
+
+@case
+def upsampling():
+    def construct(self, line, image, volume):
+        resize = mint.nn.functional.interpolate
+        return (
+            resize(line, 7, mode="nearest"), resize(image, (5, 7), mode="nearest"), resize(volume, (5, 7, 7), mode="nearest"),
+            resize(volume, (5, 7, 7), mode="trilinear"), ops.interpolate(line, (7,), mode="linear", align_corners=True),
+            ops.interpolate(line, (9,), mode="linear"), ops.adaptive_max_pool2d(image, (2, 3)),
+        )
+
+    return net(construct), [values(2, 3, 4), values(1, 4, 6, 6), values(1, 2, 4, 6, 6)]
+
+
+@case
+def bits():
+    def construct(self, a, b, x, y):
+        return (
+            ops.bitwise_and(a, b), ops.bitwise_or(a, b), ops.bitwise_xor(a, b), ops.LeftShift()(a, b), ops.RightShift()(a, b), ops.truncate_div(-a, b + 1),
+            ops.truncate_mod(-a, b + 1), ops.logical_xor(x > 0, y > 0), ops.FloorMod()(x, y), ops.nonzero(x > 0), ops.isinf(x / (x - x)),
+        )
+
+    return net(construct), [integers(2, 3), integers(3, high=4, seed=1), values(2, 3, low=-5, high=5), values(3, low=0.5, high=2, seed=1)]
+
+
+@case
+def more_functions():
+    def construct(self, x, y):
+        return (
+            ops.asinh(x), ops.acosh(x + 2), ops.atanh(x * 0.5), ops.fast_gelu(x), mint.nn.functional.softplus(x), mint.clamp(x, y, y + 0.5), ops.minimum(x, y),
+            ops.RealDiv()(x, y + 2), ops.Identity()(x) + 1, ops.Dropout(1.0)(x)[0],
+        )
+
+    return net(construct), [values(2, 3, 4), values(4, seed=1)]
+
+
+@case
+def more_layers():
+    def construct(self, table, indices, image, gradient, w, scores, labels, updates, rows):
+        loss, slope = ops.SoftmaxCrossEntropyWithLogits()(scores, labels)
+        return (
+            mint.nn.functional.embedding(indices, table), self.lookup(table, indices, 0), self.response(image), self.back(gradient, w, (1, 4, 6, 6)), loss, slope,
+            ops.tensor_scatter_max(table, rows, updates), ops.tensor_scatter_min(table, rows, updates), ops.tensor_scatter_mul(table, rows, updates),
+        )
+
+    cell = net(construct, lookup=ops.EmbeddingLookup(), response=ops.LRN(1, 1.0, 0.5, 0.7), back=ops.Conv2DBackpropInput(4, 3, "pad", 1, stride=2))
+    return cell, [
+        values(5, 4), integers(2, 3, high=5), values(1, 4, 6, 6), values(1, 3, 3, 3, seed=1), values(3, 4, 3, 3, seed=2), values(3, 4, seed=3),
+        values(3, 4, seed=4, low=0), values(2, 4, seed=5), integers(2, 1, high=5, seed=1),
+    ]
 
 
 @case

@@ -10,10 +10,12 @@
 namespace msrt::mindir_export {
 namespace {
 
-// The windows of two axes, and the ends that the last window reads: what a window of ceil mode overhangs is padding too.
+// The windows of two axes or three, and the ends that the last window reads: what a window of ceil mode overhangs is padding too.
 struct PoolForm {
   bool one_axis = false;
   std::vector<WindowAxis> axes;
+
+  bool three() const { return axes.size() == 3; }
 
   bool padded() const {
     for (const WindowAxis& a : axes) {
@@ -41,7 +43,6 @@ struct PoolForm {
 
 Result<PoolForm> FormOf(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
-  if (n.dims(0).rank() == 5) return Unsupported("pools over three axes are not exported");
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(n.op(), n.dims(0), n.op().Ints("kernel_shape"), n.op().Int("ceil_mode") != 0));
   PoolForm form;
   form.one_axis = windows.rank == 1;
@@ -65,12 +66,25 @@ Ref Padded(NodeLowering& n, const PoolForm& form, const Ref& x, double value) {
   return n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {x, form.Pads(), n.Number(value)});
 }
 
+PrimAttrs Attrs3d(const PoolForm& form) {
+  return {{"kernel_size", Prefixed(form.Kernel())},
+          {"strides", Prefixed(form.Strides())},
+          {"ceil_mode", 0},
+          {"pad_mode", "VALID"},
+          {"format", "NCDHW"},
+          {"pad_list", Ints(6, 0)}};
+}
+
 Status LowerMaxPool(NodeLowering& n) {
   if (n.Wants(1)) return Unsupported("the second output (indices) is not exported");
   if (!IsFloat(n.dtype())) return Unsupported("MindSpore's MaxPool has no element type ", n.dtype());
   MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
   Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
   x = Padded(n, form, x, -std::numeric_limits<double>::infinity());
+  if (form.three()) {
+    n.Give(n.Prim("MaxPool3D", Attrs3d(form), {x}));
+    return OkStatus();
+  }
   x = n.Prim("MaxPool",
              {{"pad_mode", "VALID"}, {"kernel_size", Prefixed(form.Kernel())}, {"format", "NCHW"}, {"strides", Prefixed(form.Strides())}},
              {x});
@@ -80,17 +94,19 @@ Status LowerMaxPool(NodeLowering& n) {
 
 // How many times too large MindSpore's divisor is, for each place of the result: it counts the padding too.
 Result<ConstTensor> Corrections(const PoolForm& form, bool count_padding) {
-  const WindowAxis &rows = form.axes[0], &columns = form.axes[1];
-  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, {1, 1, rows.out, columns.out}));
-  float* factors = reinterpret_cast<float*>(made.bytes.data());
-  const auto counted = [&](const WindowAxis& a, int64_t y) {
+  Dims dims{1, 1};
+  for (const WindowAxis& a : form.axes) dims.push_back(a.out);
+  MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, dims));
+  const std::span<float> factors(reinterpret_cast<float*>(made.bytes.data()), static_cast<size_t>(dims.elements()));
+  const auto factor = [&](const WindowAxis& a, int64_t y) {
     const Interval taps = count_padding ? a.Taps(y, -a.pad_begin, a.in + a.pad_end) : a.TapsInside(y);
-    return static_cast<double>(taps.end - taps.begin);
+    return static_cast<double>(a.kernel) / static_cast<double>(taps.end - taps.begin);
   };
-  for (int64_t y = 0; y < rows.out; ++y) {
-    for (int64_t x = 0; x < columns.out; ++x) {
-      *factors++ = static_cast<float>(static_cast<double>(rows.kernel * columns.kernel) / (counted(rows, y) * counted(columns, x)));
-    }
+  for (size_t place = 0; place < factors.size(); ++place) {
+    double product = 1;
+    auto rest = static_cast<int64_t>(place);
+    for (size_t i = form.axes.size(); i-- > 0; rest /= form.axes[i].out) product *= factor(form.axes[i], rest % form.axes[i].out);
+    factors[place] = static_cast<float>(product);
   }
   return made.tensor;
 }
@@ -100,7 +116,14 @@ Status LowerAveragePool(NodeLowering& n) {
   MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
   Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
   constexpr int kValid = 2, kNchw = 0;  // MindSpore's numbers
-  x = n.Op("AvgPool", {Padded(n, form, x, 0), form.Kernel(), form.Strides(), kValid, kNchw});
+  x = Padded(n, form, x, 0);
+  if (form.three()) {
+    PrimAttrs attrs = Attrs3d(form);
+    attrs.insert(attrs.end(), {{"pad", 0}, {"divisor_override", 0}, {"count_include_pad", true}});
+    x = n.Prim("AvgPool3D", attrs, {x});
+  } else {
+    x = n.Op("AvgPool", {x, form.Kernel(), form.Strides(), kValid, kNchw});
+  }
   if (form.padded()) {
     MSRT_ASSIGN_OR_RETURN(const ConstTensor factors, Corrections(form, n.op().Int("count_include_pad") != 0));
     const auto f = factors.As<float>();

@@ -167,9 +167,17 @@ Status AdaptivePool(PrimitiveCall& call) {
     if (sizes[i] < 1 || dim % sizes[i] != 0) return Unsupported("an output of ", sizes[i], " does not divide an image of ", dim);
     windows.push_back(dim / sizes[i]);
   }
-  if (global) return call.Give(call.Add(call.target() == "AveragePool" ? "GlobalAveragePool" : "GlobalMaxPool", {x}));
-  if (windows.size() != space) return Unsupported("needs the size of the image to be known");
-  return call.Give(call.Add(call.target(), {x}, {{"kernel_shape", windows}, {"strides", windows}}));
+  if (!global && windows.size() != space) return Unsupported("needs the size of the image to be known");
+  const bool average = call.target() == "AveragePool";
+  ValueId pooled;
+  if (global) {
+    MSRT_ASSIGN_OR_RETURN(pooled, call.Add(average ? "GlobalAveragePool" : "GlobalMaxPool", {x}));
+  } else {
+    MSRT_ASSIGN_OR_RETURN(pooled, call.Add(call.target(), {x}, {{"kernel_shape", windows}, {"strides", windows}}));
+  }
+  if (!average) return call.GiveTuple({pooled, kNoValue});  // and where they were
+  call.Give(pooled);
+  return OkStatus();
 }
 
 Status BatchNorm(PrimitiveCall& call) {

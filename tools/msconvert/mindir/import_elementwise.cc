@@ -197,6 +197,12 @@ Status Gelu(PrimitiveCall& call) {
   return call.Give(call.Add("Gelu", {x}, {{"approximate", std::string(form == "TANH" ? "tanh" : "none")}}));
 }
 
+// By a sigmoid.
+Status FastGelu(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
+  return call.Give(call.Add("Swish", {x}, {{"alpha", 1.702}}));
+}
+
 Status Alpha(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double alpha, call.Float("alpha", call.target() == "LeakyRelu" ? 0.2 : 1.0));
@@ -386,7 +392,7 @@ constexpr Rule kRules[] = {
     {"TensorToScalar", kOne, Same},
     {"ScalarToTensor", kOne, Same},
     {"GeLU", kOne, Gelu, "TANH"},
-    {"FastGeLU", kOne, Gelu, "TANH"},
+    {"FastGeLU", kOne, FastGelu},
     {"GeluExt", "input approximate", Gelu, "NONE"},
     {"Elu", "input alpha", Alpha, "Elu"},
     {"EluExt", "input alpha", Alpha, "Elu"},

@@ -45,9 +45,12 @@ Status ResizeNearest(PrimitiveCall& call) {
 
 Status ResizeLinear(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", false));
+  constexpr std::string_view kWays[] = {"ASYMMETRIC", "ALIGN_CORNERS", "HALF_PIXEL"};
   // The forms without the argument have the centres of pixels at a half.
-  MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", call.target() == "half_pixel"));
+  MSRT_ASSIGN_OR_RETURN(const std::string way,
+                        call.Choice("coordinate_transformation_mode", kWays, call.target() == "half_pixel" ? "HALF_PIXEL" : "ASYMMETRIC"));
+  MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", way == "ALIGN_CORNERS"));
+  MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", way == "HALF_PIXEL"));
   return GiveResized(call, x, {{"mode", std::string("linear")}, {"coordinate_transformation_mode", CoordinatesOf(corners, half)}});
 }
 

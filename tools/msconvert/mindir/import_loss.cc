@@ -34,7 +34,9 @@ Status CrossEntropy(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId sum,
                         call.Add("ReduceSum", {product}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId loss, call.Add("Neg", {sum}));
-  return call.GiveTuple({loss, kNoValue});
+  MSRT_ASSIGN_OR_RETURN(const ValueId shares, call.Add("Softmax", {logits}, {{"axis", int64_t{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId slope, call.Add("Sub", {shares, labels}));
+  return call.GiveTuple({loss, slope});
 }
 
 // Squares up to `beta`, absolute values beyond.

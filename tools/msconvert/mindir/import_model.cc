@@ -219,6 +219,9 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
 
 // What a graph gives are values, also where it is a weight.
 Result<Item> Importer::ReadAll(const Item& item, const std::string& name, Scope* scope) {
+  if (item.is(ItemKind::kUnknown) && out_.problems.empty()) {
+    out_.problems.Add("Return", 0, name, "gives a result of a primitive that is not known to inference");
+  }
   if (item.is(ItemKind::kParameter)) {
     MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, name));
     return Item::Tensor(value);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/checked_math.h"
 #include "tools/msconvert/mindir/import_rule.h"
 
 namespace msrt::mindir_import {
@@ -229,6 +230,18 @@ Status SliceAlong(PrimitiveCall& call) {
   return call.Give(call.Add("Slice", std::move(inputs)));
 }
 
+Status Narrow(PrimitiveCall& call) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
+  MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("dim"));
+  MSRT_ASSIGN_OR_RETURN(const int64_t start, call.Int("start"));
+  MSRT_ASSIGN_OR_RETURN(const int64_t length, call.Int("length"));
+  int64_t end = 0;
+  if (length < 0 || !CheckedAdd(start, length, &end)) return InvalidModel("argument 'length' = ", length, " is out of range");
+  if (start < 0 && end == 0) end = std::numeric_limits<int64_t>::max();
+  return call.Give(call.Add(
+      "Slice", {x}, {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}}, {"axes", std::vector<int64_t>{axis}}}));
+}
+
 // One list of a strided slice with its masks applied, in the order of the input's axes.
 struct Strides {
   std::vector<int64_t> axes, starts, ends, steps, dropped, added;
@@ -418,6 +431,7 @@ constexpr Rule kRules[] = {
     {"BroadcastTo", "input shape", BroadcastTo},
     {"BroadcastToView", "input shape", BroadcastTo},
     {"Slice", "input begin size", SliceAt},
+    {"NarrowView", "input dim start length", Narrow},
     {"SliceExt", "input dim start end step", SliceAlong},
     {"SliceExtView", "input dim start end step", SliceAlong},
     {"StridedSlice", "input begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask", StridedSlice},
