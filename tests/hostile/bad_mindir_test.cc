@@ -137,6 +137,39 @@ std::vector<Row> Structure() {
   };
 }
 
+// What msconvert notes about its own primitives. What cannot be followed is left aside; what is followed must fit.
+std::vector<Row> Notes() {
+  const auto noted = [](const std::string& note, const std::string& input = "m:x") {
+    return Model(StrCat(kX, Node("m:z", "REF::Abs", {"m:x"}), Node("m:y", "REF::Neg", {input}, StrCat(kF32x2, " origin { ", note, " } ")),
+                        Node("m:last", "REF::Neg", {"m:y"}), Output("m:last")));
+  };
+  return {
+      {"NoteFollowed", "", noted("op_type: 'Relu' name: 'n' input: 'm:x' output: 'm:y'")},
+      {"NoteOfUnknownOp", "", noted("op_type: 'Frobnicate' input: 'm:x' output: 'm:y'")},
+      {"NoteOfUnknownAttribute", "", noted("op_type: 'Relu' input: 'm:x' output: 'm:y' attribute { name: 'what' i: 1 }")},
+      {"NoteOfAttributeOutOfRange", "", noted("op_type: 'Softmax' input: 'm:x' output: 'm:y' attribute { name: 'axis' s: 'last' }")},
+      {"NoteOfAnotherNode", "", noted("op_type: 'Relu' input: 'm:x' output: 'm:z'")},
+      {"NoteOfItself", "", noted("op_type: 'Relu' input: 'm:y' output: 'm:y'")},
+      {"NoteOfWhatComesLater", "", noted("op_type: 'Relu' input: 'm:last' output: 'm:y'")},
+      {"NoteOfNowhere", "", noted("op_type: 'Relu' input: 'nowhere' output: 'm:y'")},
+      {"NoteOfAGraph", "", noted("op_type: 'Relu' input: 'm' output: 'm:y'")},
+      {"NoteWithoutOutputs", "", noted("op_type: 'Relu' input: 'm:x'")},
+      {"NoteOfControl", "", noted("op_type: 'If' input: 'm:x' output: 'm:y'")},
+      {"NoteOfState", "", noted("op_type: 'StateRead' domain: 'msrt' output: 'm:y'")},
+      {"NoteInANote", "", noted("op_type: 'Relu' input: 'm:x' output: 'm:y' origin { op_type: 'If' }")},
+      {"NoteThatDoesNotFit", "Concat", noted("op_type: 'Concat' input: 'm:x' input: 'm:x' output: 'm:y' attribute { name: 'axis' i: 0 }")},
+      {"NoteWithTooManyInputs", "Relu", noted("op_type: 'Relu' input: 'm:x' input: 'm:x' output: 'm:y'")},
+      {"NoteWithTooManyOutputs", "Relu", noted("op_type: 'Relu' input: 'm:x' output: 'm:y' output: 'm:z'")},
+      {"NoteWithoutFirstInput", "Relu", noted("op_type: 'Relu' input: '' output: 'm:y'")},
+      {"NotesThatDisagree", "result 1 of an op that has 1",
+       Model(StrCat(
+           kX, Node("m:z", "REF::Abs", {"m:x"}, StrCat(kF32x2, " origin { op_type: 'Relu' input: 'm:x' output: 'm:z' } ")),
+           Node("m:y", "REF::Neg", {"m:z"},
+                StrCat(kF32x2, " origin { op_type: 'TopK' input: 'm:z' output: 'm:z' output: 'm:y' attribute { name: 'k' i: 1 } } ")),
+           Output("m:y")))},
+  };
+}
+
 std::vector<Row> Calls() {
   const std::string choice = StrCat(kC, kX, Node("m:s", "REF::Switch", {"m:c", "f", "g"}, ""));
   const std::string called = StrCat(choice, Node("m:y", "REF::m:s", {"m:x"}), Output("m:y"));
@@ -267,6 +300,7 @@ TEST(BadMindIrBytes, EncryptedFilesAreCalledSo) {
 
 std::string NameOf(const ::testing::TestParamInfo<Row>& row) { return row.param.name; }
 INSTANTIATE_TEST_SUITE_P(Structure, BadMindIr, ::testing::ValuesIn(Structure()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Notes, BadMindIr, ::testing::ValuesIn(Notes()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Calls, BadMindIr, ::testing::ValuesIn(Calls()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Bombs, BadMindIr, ::testing::ValuesIn(Bombs()), NameOf);
 
@@ -305,7 +339,7 @@ TEST_P(GoodMindIr, IsAnsweredWithBitsTurned) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, GoodMindIr, ::testing::Values("if_true", "counter", "chosen_by_index"),
+INSTANTIATE_TEST_SUITE_P(Files, GoodMindIr, ::testing::Values("if_true", "counter", "chosen_by_index", "written_by_msconvert"),
                          [](const auto& file) { return std::string(file.param); });
 
 // Weights in a file beside the model.

@@ -3,10 +3,12 @@
 
     tests/conformance/mindir/make_cases.py tests/data/mindir [NAME...]
     tests/conformance/mindir/make_cases.py tests/data/checkpoint --checkpoint
+    tests/conformance/mindir/make_cases.py tests/data/mindir --written BIN_DIR
 
 A case is a function below that returns a network and its inputs. Networks with state get a second run, stored as again_N.npy.
 """
 import os
+import pathlib
 import shutil
 import signal
 import sys
@@ -840,6 +842,23 @@ def make_checkpoint(folder):
         os.chmod(os.path.join(folder, name), 0o644)
 
 
+def make_written(folder, bin_dir):
+    """A file of msconvert's own, with its notes, and what MindSpore gives for it."""
+    import agreement
+    import models
+    target = pathlib.Path(folder) / "written_by_msconvert"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    _, content, (run,) = models.several_primitives()
+    (target / "model.onnx").write_bytes(content)
+    agreement.tool(bin_dir, "msconvert", target / "model.onnx", target / "model.mindir", "--quiet")
+    (target / "model.onnx").unlink()
+    for i, x in enumerate(run):
+        x.save(target / f"input_{i}.npy")
+    for i, x in enumerate(agreement.MindSporeModel(target / "model.mindir")([x.numpy() for x in run])):
+        np.save(target / f"output_{i}.npy", x)
+
+
 def flat(value):
     if isinstance(value, (tuple, list)):
         return [x for v in value for x in flat(v)]
@@ -894,6 +913,9 @@ def main():
     folder, names = sys.argv[1], sys.argv[2:] or list(CASES)
     if names == ["--checkpoint"]:
         make_checkpoint(folder)
+        return 0
+    if names[0] == "--written":
+        make_written(folder, names[1])
         return 0
     failed = 0
     for name in names:

@@ -98,6 +98,23 @@ def lstm():
                [[normal(7, 3, 5), normal(2, 3, 6, seed=2), normal(2, 3, 6, seed=3)]])
 
 
+def gru():
+    """What MindSpore gets as a loop, and functions that it gets as several primitives."""
+    weights = [weight("w", 2, 12, 3), weight("r", 2, 12, 4), weight("b", 2, 24), weight("wr", 1, 4, 3), weight("rr", 1, 4, 4), weight("scale", 4)]
+    nodes = [node("GRU", ["x", "w", "r", "b"], ["y", "last"], hidden_size=4, direction="bidirectional", linear_before_reset=1),
+             node("RNN", ["x", "wr", "rr"], ["z", ""], hidden_size=4, direction="reverse"), node("Gelu", ["y"], ["g"]),
+             node("LayerNormalization", ["z", "scale"], ["n", "mean"], axis=-1)]
+    return one("gru", nodes, [("x", [3, 2, 3])], [("g", [3, 2, 2, 4]), ("last", [2, 2, 4]), ("n", [3, 1, 2, 4]), ("mean", [3, 1, 2, 1])], weights,
+               [[normal(3, 2, 3)]])
+
+
+def several_primitives():
+    """Small, for a file that stays: ops that MindSpore gets as several primitives, one of them with two results."""
+    nodes = [node("Gelu", ["x"], ["g"]), node("LayerNormalization", ["g", "scale"], ["n", "mean"], axis=-1), node("Clip", ["n", "low", "high"], ["y"])]
+    return one("several_primitives", nodes, [("x", [2, 4])], [("y", [2, 4]), ("mean", [2, 1])],
+               [weight("scale", 4), number("low", -0.5), number("high", 0.25)], [[normal(2, 4)]])
+
+
 def branch():
     then = graph([node("Mul", ["x", "w"], ["t"]), node("Exp", ["t"], ["u"])], [], [value("t", [2, 3]), value("u", [2, 3])])
     other = graph([node("Sub", ["x", "w"], ["t2"]), node("Neg", ["x"], ["u2"])], [], [value("t2", [2, 3]), value("u2", [2, 3])])
@@ -311,7 +328,7 @@ def stateful_cases():
 
 def cases():
     """Of four: the last are dims that inputs are given on import."""
-    makers = (convnet, conv_one_axis, lstm, branch, branch_that_cannot_be_taken, loop_with_scan_outputs, loop_that_stops, while_loop,
+    makers = (convnet, conv_one_axis, lstm, gru, several_primitives, branch, branch_that_cannot_be_taken, loop_with_scan_outputs, loop_that_stops, while_loop,
               loop_of_unknown_length, branch_inside_loop, scan, transformer_block, attention, elementwise, movement, resizing, reductions)
     return [(*make(), {}) for make in makers] + silero_vad()
 

@@ -180,6 +180,48 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
             (std::vector<std::string>{"Load", "TensorMove", "UpdateState", "Add", "Assign", "UpdateState", "Depend"}));
 }
 
+TEST(MindIrExport, NotesWhichOpItsPrimitivesWere) {
+  const Exported e = Export(OneNode("Gelu", Type::Tensor(DType::kF32, {3})));
+  ASSERT_TRUE(e.refusals.empty());
+  ASSERT_GT(e.Ops(e.model.graph()).size(), 1u);
+  const mindir::NodeProto* noted = nullptr;
+  for (const auto& node : e.model.graph().node()) {
+    if (!node.has_origin()) continue;
+    EXPECT_EQ(noted, nullptr);
+    noted = &node;
+  }
+  ASSERT_NE(noted, nullptr);
+  EXPECT_EQ(noted->name(), e.model.graph().output(0).name());
+  EXPECT_EQ(noted->origin().op_type(), "Gelu");
+  ASSERT_EQ(noted->origin().input_size(), 1);
+  EXPECT_EQ(noted->origin().input(0), e.model.graph().input(0).name());
+  ASSERT_EQ(noted->origin().output_size(), 1);
+  EXPECT_EQ(noted->origin().output(0), noted->name());
+}
+
+// At length 6 the second branch multiplies by a matrix of 4 rows.
+TEST(MindIrExport, ABranchThatCannotRunFailsWhenItIsTaken) {
+  ModuleBuilder m(3);
+  const Type x_type = Type::Tensor(DType::kF32, {2, 6}), result = Type::Tensor(DType::kF32, {2, 3});
+  const auto matrix = [&](uint32_t g, int64_t rows) {
+    const std::vector<float> numbers(static_cast<size_t>(3 * rows), 1.0f);
+    return m.module.graphs[g].AddConstant("w", ConstTensor::Floats({rows, 3}, numbers));
+  };
+  m.Output(1, m.Op(1, "MatMul", {m.Input(1, x_type), matrix(1, 6)}));
+  m.Output(2, m.Op(2, "MatMul", {m.Input(2, Type::UnrankedTensor(DType::kF32)), matrix(2, 4)}));
+  const ValueId x = m.Input(0, x_type), condition = m.Input(0, kFlag);
+  m.Output(0, m.Control(0, "", "If", {condition, x}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {result})[0]);
+  const Exported e = Export(m.module);
+  ASSERT_TRUE(e.refusals.empty()) << e.refusals[0].reason;
+  ExpectClosed(e.model);
+  EXPECT_EQ(e.Function("g2"), nullptr);
+  const mindir::GraphProto* stub = e.Function("g2_fails");
+  ASSERT_NE(stub, nullptr);
+  EXPECT_EQ(stub->output(0).tensor(0).dims_size(), 2);
+  const std::vector<std::string> ops = e.Ops(*stub);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "MatMul"), 0);
+}
+
 TEST(MindIrExport, AllThatIsRefusedIsNamed) {
   ModuleBuilder m(1);
   const ValueId x = m.Input(0, Type::Tensor(DType::kF32, {2, 2}));
