@@ -1,5 +1,6 @@
 #include "tests/conformance/mindir/round_trip.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "tests/conformance/pipeline.h"
 #include "tools/msconvert/mindir/export.h"
 #include "tools/msconvert/mindir/import.h"
+#include "tools/tensors/compare.h"
 #include "tools/tensors/npy.h"
 
 namespace msrt::testing {
@@ -81,6 +83,19 @@ Result<std::string> DifferenceOf(const Module& a, const Module& b, const std::ve
     }
   }
   return std::string();
+}
+
+Result<double> DeviationOf(const Module& a, const Module& b, const std::vector<ConstTensor>& inputs) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> want, RunModule(a, inputs, {"reference"}));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> got, RunModule(b, inputs, {"reference"}));
+  if (want.size() != got.size()) return InvalidModel(got.size(), " outputs instead of ", want.size());
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (got[i].dtype != want[i].dtype) return InvalidModel("output ", i, " has element type ", got[i].dtype);
+    MSRT_ASSIGN_OR_RETURN(const Deviation deviation, Compare(ViewOf(got[i]), ViewOf(want[i])));
+    largest = std::max(largest, deviation.relative);
+  }
+  return largest;
 }
 
 Result<std::vector<ConstTensor>> ReadInputs(const std::string& folder) {

@@ -21,6 +21,9 @@ Result<Module> ThroughMindIr(const Module& module, Notes notes);
 // Empty: the same bits. Both modules run `runs` times, one after the other, so that state is compared too.
 Result<std::string> DifferenceOf(const Module& a, const Module& b, const std::vector<ConstTensor>& inputs, bool passes, int runs = 1);
 
+// The largest deviation of an output, relative to its range, by the reference kernels; outputs of other kinds are an error.
+Result<double> DeviationOf(const Module& a, const Module& b, const std::vector<ConstTensor>& inputs);
+
 // input_0.npy, input_1.npy ... of a folder.
 Result<std::vector<ConstTensor>> ReadInputs(const std::string& folder);
 
