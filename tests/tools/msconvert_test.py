@@ -142,7 +142,9 @@ class Msconvert(unittest.TestCase):
         self.assertEqual(len(self.output("open.msrt")), ROWS * WIDTH)
         self.assertIn("no input 'z'; it has x", self.convert(path, self.path("no.msrt"), "--target", "native", "--typical", "z=1x2", code=1))
         self.assertIn("must look like", self.convert(path, self.path("no.msrt"), "--target", "native", "--typical", "x", code=1))
-        for wrong in (["--typical", "x=1x64"], ["--target", "native", "--weights", "int8"], ["--target", "native", "--optimize", "none"]):
+        self.convert(path, self.path("open.msrt"), "--target", "native", "--threads", "1")
+        self.assertEqual(len(self.output("open.msrt")), ROWS * WIDTH)
+        for wrong in (["--typical", "x=1x64"], ["--threads", "2"], ["--target", "native", "--weights", "int8"], ["--target", "native", "--optimize", "none"]):
             self.convert(path, self.path("no.msrt"), *wrong, code=1)
         self.assertFalse(os.path.exists(self.path("no.msrt")))
 

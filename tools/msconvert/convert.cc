@@ -121,6 +121,7 @@ class Conversion {
 
   Status CheckPortable() const {
     if (!a_.typical.empty()) return InvalidArgument("--typical is for --target native; a portable file is packed when it is loaded");
+    if (a_.threads != 0) return InvalidArgument("--threads is for --target native; a portable file is packed when it is loaded");
     return OkStatus();
   }
 
@@ -259,8 +260,9 @@ class Conversion {
 
   Status StorePacked() {
     if (!native()) return OkStatus();
+    const NativeOptions options{a_.threads, typical_, a_.disabled};
     progress_.At("packing", 0);
-    MSRT_ASSIGN_OR_RETURN(NativeModel packed, PackForThisMachine(plugins_, std::move(module_), a_.disabled, typical_));
+    MSRT_ASSIGN_OR_RETURN(NativeModel packed, PackForThisMachine(plugins_, std::move(module_), options));
     progress_.At("packing", 1);
     Say(packed.Text());
     report_["native"] = nlohmann::json::parse(packed.Json());

@@ -12,6 +12,7 @@ struct ConvertArguments {
   std::string input, output;
   std::string optimize = "default", target = "portable", json, weights, checkpoint, verify;  // empty: not asked for
   int64_t weights_block = -1;                                                                // -1: the usual one
+  int threads = 0;        // of the runtime that a native file is for; 0: all cores
   double tolerance = -1;  // of the range of each output; -1: the usual one
   std::vector<std::string> disabled, shapes, typical, states, plugins;
   zoo::Options zoo;

@@ -43,6 +43,8 @@ int Main(int argc, char** argv) {
          "packs nothing; other machines load the file too")
       ->check(CLI::IsMember({"portable", "native"}));
   app.add_option("--typical", a.typical, "NAME=1x3x224x224: for --target native, the usual dims of an input whose dims stay open");
+  app.add_option("--threads", a.threads, "for --target native, the threads of the runtime that will load the file (all cores)")
+      ->check(CLI::PositiveNumber);
   auto* weights = app.add_option("--weights", a.weights, "store large weights as f16, bf16, int8 or int4; they are computed with as f32")
                       ->check(CLI::IsMember({"f16", "bf16", "int8", "int4"}));
   app.add_option("--weights-block", a.weights_block,

@@ -37,19 +37,18 @@ std::string NativeModel::Json() const {
   return nlohmann::json{{"packed_weights", packed.weights}, {"packed_bytes", packed.bytes}, {"isa", packed.isas}}.dump();
 }
 
-Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const std::vector<std::string>& disabled_passes,
-                                       const std::map<std::string, Dims>& typical) {
-  MSRT_RETURN_IF_ERROR(CheckNames(typical, module.main()));
+Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const NativeOptions& options) {
+  MSRT_RETURN_IF_ERROR(CheckNames(options.typical, module.main()));
   auto environment = std::make_shared<Environment>(plugins);
-  environment->parallel = MakeDefaultParallel(AvailableCores());
+  environment->parallel = MakeDefaultParallel(options.threads > 0 ? options.threads : AvailableCores());
   environment->evaluator = &BuiltinEvaluator();
   environment->delegates = BuiltinDelegates();
   environment->delegates.insert(environment->delegates.end(), plugins.delegates.begin(), plugins.delegates.end());
-  CompileOptions options;
-  options.passes.disabled = disabled_passes;
-  options.typical.assign(typical.begin(), typical.end());
-  options.keep_packed = true;
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledModel> model, CompileModule(environment, std::move(module), options));
+  CompileOptions compile;
+  compile.passes.disabled = options.disabled_passes;
+  compile.typical.assign(options.typical.begin(), options.typical.end());
+  compile.keep_packed = true;
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledModel> model, CompileModule(environment, std::move(module), compile));
   return NativeModel{model->module, NativeExtras(*model)};
 }
 

@@ -19,8 +19,14 @@ struct NativeModel {
   std::string Json() const;
 };
 
-// Compiles the module as a load would. `plugins` has what plugins bring, `typical` the dims of inputs that the module leaves open.
-Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const std::vector<std::string>& disabled_passes,
-                                       const std::map<std::string, Dims>& typical);
+// How the file will be loaded.
+struct NativeOptions {
+  int threads = 0;                      // of the runtime, which decide how kernels share their work; 0: as many as there are cores
+  std::map<std::string, Dims> typical;  // of inputs that the module leaves open
+  std::vector<std::string> disabled_passes;
+};
+
+// Compiles the module as a load would. `plugins` has what plugins bring.
+Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const NativeOptions& options);
 
 }  // namespace msrt
