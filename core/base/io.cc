@@ -63,6 +63,13 @@ class PosixIo final : public Io {
     return Bytes{{static_cast<const std::byte*>(p), bytes}, std::move(owner)};
   }
 
+  void Forget(std::span<const std::byte> mapped) override {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
+    const auto end = reinterpret_cast<uintptr_t>(mapped.data() + mapped.size()) / page * page;
+    if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // pages come back from the file
+  }
+
   Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) override {
     File file(open(path.c_str(), kReadFlags));
     if (!file.ok()) return FileError(path, "open");

@@ -24,6 +24,8 @@ class Io {
   virtual ~Io() = default;
   // Maps the file read-only. Whoever truncates it while it is mapped makes the process fault: use ReadFile where that may happen.
   virtual Result<Bytes> MapFile(const std::string& path) = 0;
+  // What was read of a mapping of this Io and is not needed for a while: its memory is free for others. The bytes stay readable.
+  virtual void Forget(std::span<const std::byte> mapped) { (void)mapped; }
   // Copies the file into memory from `allocator`, which must outlive the bytes.
   virtual Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) = 0;
   // Writes beside `path`, syncs, renames: afterwards there is the whole new file or the untouched old one.

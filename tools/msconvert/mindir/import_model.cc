@@ -1,10 +1,10 @@
 #include "tools/msconvert/mindir/import_model.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 #include <set>
 
+#include "tools/msconvert/file_stream.h"
 #include "tools/msconvert/messages.h"
 #include "tools/msconvert/mindir/import_rule.h"
 
@@ -469,20 +469,30 @@ bool LooksLikeMindIr(std::span<const std::byte> bytes) {
   return bytes.size() > 2 && bytes[0] == std::byte{0x0a};
 }
 
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+namespace {
+
+// `mapped_by`: see FileStream.
+Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, const std::string& path, const ImportOptions& options,
+                            Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
     return InvalidModel("the file has ", bytes.size(), " bytes; a MindIR file ends at 2 GiB, larger weights belong into files beside it");
   }
   if (IsEncrypted(bytes)) return Unsupported("the file is encrypted: export it without a key (enc_key of mindspore.export)");
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  FileStream stream(bytes, mapped_by, {});
   mindir::ModelProto model;
   MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "MindIR", kDeepestMessage, &model));
   return Importer(&model, path, options, io).Run();
 }
 
+}  // namespace
+
+Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+  return ImportFrom(bytes, nullptr, path, options, io);
+}
+
 Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, io->MapFile(path));
-  auto imported = ImportBytes(bytes.data, path, options, io);
+  auto imported = ImportFrom(bytes.data, io, path, options, io);
   if (!imported.ok()) return std::move(imported).status().Within(StrCat("model '", path, "'"));
   return imported;
 }

@@ -1,10 +1,10 @@
 #include "tools/msconvert/onnx/importer.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 
 #include "ops/registry.h"
+#include "tools/msconvert/file_stream.h"
 #include "tools/msconvert/messages.h"
 #include "tools/msconvert/onnx/cures.h"
 #include "tools/msconvert/onnx/model_import.h"
@@ -538,41 +538,29 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
 
 namespace {
 
-// Hands the file to protobuf piece by piece, so that somebody who watches sees it move.
-class WatchedStream final : public google::protobuf::io::ZeroCopyInputStream {
- public:
-  WatchedStream(std::span<const std::byte> bytes, const ImportOptions& options)
-      : stream_(bytes.data(), static_cast<int>(bytes.size()), options.progress ? kPiece : -1), options_(options), bytes_(bytes.size()) {}
-  bool Next(const void** data, int* count) override {
-    if (options_.progress) options_.progress("reading", static_cast<double>(ByteCount()) / static_cast<double>(bytes_));
-    return stream_.Next(data, count);
-  }
-  void BackUp(int count) override { stream_.BackUp(count); }
-  bool Skip(int count) override { return stream_.Skip(count); }
-  int64_t ByteCount() const override { return stream_.ByteCount(); }
-
- private:
-  static constexpr int kPiece = 4 << 20;
-  google::protobuf::io::ArrayInputStream stream_;
-  const ImportOptions& options_;
-  const size_t bytes_;
-};
-
-}  // namespace
-
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+// `mapped_by`: see FileStream.
+Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, const std::string& path, const ImportOptions& options,
+                            Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
     return InvalidModel("the file has ", bytes.size(), " bytes; an ONNX file ends at 2 GiB, larger weights belong into external data");
   }
-  WatchedStream stream(bytes, options);
   onnx::ModelProto model;
+  FileStream stream(bytes, mapped_by, [&](double part) {
+    if (options.progress) options.progress("reading", part);
+  });
   MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "ONNX", kDeepestMessage, &model));
   return Importer(&model, path, options, io).Run();
 }
 
+}  // namespace
+
+Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+  return ImportFrom(bytes, nullptr, path, options, io);
+}
+
 Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, io->MapFile(path));
-  auto imported = ImportBytes(bytes.data, path, options, io);
+  auto imported = ImportFrom(bytes.data, io, path, options, io);
   if (!imported.ok()) return std::move(imported).status().Within(StrCat("model '", path, "'"));
   return imported;
 }
