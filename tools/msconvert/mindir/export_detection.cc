@@ -13,6 +13,7 @@ Status LowerRoiAlign(NodeLowering& n) {
   if (n.op().String("mode") != "avg")
     return Unsupported("attribute 'mode' = ", n.op().String("mode"), ": MindSpore's ROIAlign has averages");
   if (n.dtype() != DType::kF32) return Unsupported("its input has element type ", n.dtype(), ", only f32 is exported");
+  if (n.op().Int("sampling_ratio") == 0) return Unsupported("attribute 'sampling_ratio' = 0: MindSpore's ROIAlign takes a fixed number");
   const double scale = n.op().Float("spatial_scale");
   const auto part = [&](int64_t begin, int64_t end) {
     return n.Op("StridedSlice", {n.In(kRois), Ints{0, begin}, Ints{0, end}, Ints{1, 1}, 1, 1, 0, 0, 0});

@@ -121,6 +121,7 @@ Status LowerAveragePool(NodeLowering& n) {
     PrimAttrs attrs = Attrs3d(form);
     attrs.insert(attrs.end(), {{"pad", 0}, {"divisor_override", 0}, {"count_include_pad", true}});
     x = n.Prim("AvgPool3D", attrs, {x});
+    n.out().Describe(x, {&n.result(), 1});  // MindSpore does not infer it
   } else {
     x = n.Op("AvgPool", {x, form.Kernel(), form.Strides(), kValid, kNchw});
   }
