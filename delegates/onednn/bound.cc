@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <mutex>
 
 #include "delegates/onednn/plan.h"
@@ -95,23 +96,30 @@ class FallbackRun {
   Plan before_, after_;
 };
 
-// A tenth of what the primitives take that need it.
-bool HasNan(const TensorView& x, ParallelFor& parallel) {
+// Whether an element of a tensor in f32 is such. A tenth of what the primitives take that need it.
+template <typename IsSuch>
+bool AnyElement(const TensorView& x, ParallelFor& parallel, const IsSuch& is_such) {
   constexpr int64_t kGrain = 1 << 16;
   std::atomic<bool> found{false};
   const float* data = x.As<float>();
   const Status status = ParallelRanges(parallel, static_cast<int64_t>(BytesIn(x.layout, x.dtype, x.dims) / sizeof(float)), kGrain,
                                        [&](int64_t begin, int64_t end) {
                                          bool any = false;
-                                         for (int64_t i = begin; i < end; ++i) any |= data[i] != data[i];
+                                         for (int64_t i = begin; i < end; ++i) any |= is_such(data[i]);
                                          if (any) found.store(true, std::memory_order_relaxed);
                                        });
   return !status.ok() || found.load();
 }
 
 bool AnyNan(const RunArgs& args) {
-  return std::any_of(args.inputs.begin(), args.inputs.end(),
-                     [&](const TensorView& x) { return x.present() && x.dtype == DType::kF32 && HasNan(x, args.parallel); });
+  return std::any_of(args.inputs.begin(), args.inputs.end(), [&](const TensorView& x) {
+    return x.present() && x.dtype == DType::kF32 && AnyElement(x, args.parallel, [](float f) { return f != f; });
+  });
+}
+
+bool AnyExtreme(const RunArgs& args) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return AnyElement(args.outputs[0], args.parallel, [](float f) { return f == kMost || f == -kMost; });
 }
 
 // The plan for one way of sharing memory, made once by whoever needs it first.
@@ -144,16 +152,13 @@ class Bound final : public BoundKernel {
     const OpView op = View();
     try {
       if (v.fallback != nullptr) return v.fallback->Run(op, args);
-      if (recipe_->drops_nan() && AnyNan(args)) {
-        FallbackRun fallback;
-        MSRT_RETURN_IF_ERROR(fallback.Build(*recipe_, op, fallback_));
-        return fallback.Run(op, args);
-      }
+      if (recipe_->drops_nan() && AnyNan(args)) return RunFallback(op, args);
       void* scratch = nullptr;
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));
       }
-      return v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel);
+      MSRT_RETURN_IF_ERROR(v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel));
+      return recipe_->begins_finite() && AnyExtreme(args) ? RunFallback(op, args) : OkStatus();
     } catch (const dnnl::error& error) {
       return FromError(error, op);
     }
@@ -162,6 +167,12 @@ class Bound final : public BoundKernel {
   size_t bytes() const override { return kBytesPerPrimitive; }
 
  private:
+  Status RunFallback(const OpView& op, const RunArgs& args) const {
+    FallbackRun fallback;
+    MSRT_RETURN_IF_ERROR(fallback.Build(*recipe_, op, fallback_));
+    return fallback.Run(op, args);
+  }
+
   OpView View() const { return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants()); }
 
   const Variant& Ready(bool shared_residual) {

@@ -86,6 +86,7 @@ class PoolRecipe final : public Recipe {
     return OkStatus();
   }
   bool drops_nan() const override { return IsMax(op()); }
+  bool begins_finite() const override { return IsMax(op()); }
 };
 
 constexpr Rule kPoolRules[] = {

@@ -69,7 +69,11 @@ class ReductionRecipe final : public Recipe {
                                                     {{DNNL_ARG_SRC, Place::Input(0), src}, {DNNL_ARG_DST, Place::Output(0), dst}});
     return OkStatus();
   }
-  bool drops_nan() const override { return op().op() == "ReduceMax" || op().op() == "ReduceMin"; }
+  bool drops_nan() const override { return IsExtreme(); }
+  bool begins_finite() const override { return IsExtreme(); }
+
+ private:
+  bool IsExtreme() const { return op().op() == "ReduceMax" || op().op() == "ReduceMin"; }
 };
 
 constexpr Rule Reduction(std::string_view op) { return {"", op, QueryReduction, CompileAs<ReductionRecipe>}; }

@@ -213,6 +213,11 @@ def global_cases(c):
     nothing = np.zeros([1, 2, 0, 3], np.float32)
     for op, value in {"GlobalAveragePool": np.nan, "GlobalMaxPool": -np.inf, "GlobalLpPool": 0}.items():
         c.add(op, [nothing], [np.full([1, 2, 1, 1], value, np.float32)], name="empty_image", oracle="by hand")
+    depths = np.full([1, 8, 4, 4], -np.inf, np.float32)
+    depths[0, 1], depths[0, 2, 0, 0], depths[0, 3] = 5, np.finfo(np.float32).min, np.inf
+    c.add("GlobalMaxPool", [depths], [depths.max(axis=(2, 3), keepdims=True)], name="infinities", oracle="by hand")
+    pairs = depths.reshape(1, 8, 2, 2, 2, 2).max(axis=(3, 5))
+    c.add("MaxPool", [depths], [pairs], {"kernel_shape": [2, 2], "strides": [2, 2]}, name="infinities", oracle="by hand")
 
 
 c = Cases("brute force in float64")

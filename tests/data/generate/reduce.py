@@ -128,6 +128,8 @@ def reductions(cases):
             add(cases, op, random(op, dtype, (4, 0)), [1], name=f"{dtype.name}_of_nothing")
         add(cases, op, random(op, F16, (2, 0)), [1], name="float16_of_nothing")
         add(cases, op, np.array([[1, np.nan, 3], [-np.inf, 2, np.inf]], F32), [1], name="nan_and_infinities")
+        rows = np.repeat(np.array([[-np.inf], [np.inf], [np.finfo(F32).min], [np.finfo(F32).max], [1]], F32), 17, axis=1)
+        add(cases, op, rows, [1], name="rows_of_infinities")
     extremes = np.array([[-np.inf, -np.inf], [np.inf, 1], [1e3, 1e3], [-1e3, -1e4]], F32)
     add(cases, "ReduceLogSumExp", extremes, [1], name="extremes")
     wrapping = np.array([[2**31 - 1, 5], [-2**31, -7]], np.int32)
