@@ -1,7 +1,7 @@
 // Loops whose bodies run on a device: what they carry stays there from one iteration to the next, and all else is as on the host.
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/module_builder.h"
-#include "tests/conformance/small_graph.h"
+#include "tests/conformance/same_runs.h"
 
 namespace msrt::testing {
 namespace {
@@ -75,12 +75,7 @@ void ExpectLikeReference(const Module& module, const std::vector<std::vector<Con
     EXPECT_EQ(CopiesIn(**model, body), copies) << Print(*(*model)->graphs[body]->current()->program);
     auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
     ASSERT_TRUE(session.ok() && expected.ok());
-    for (const auto& inputs : runs) {
-      const auto got = RunSession(**session, inputs), want = RunSession(**expected, inputs);
-      ASSERT_TRUE(got.ok()) << options << ": " << got.status().message();
-      ASSERT_TRUE(want.ok()) << want.status().message();
-      ExpectSameBits(*got, *want, options);
-    }
+    ExpectSameRuns(**session, **expected, runs, options);
     (*session)->Trim();
     EXPECT_EQ((*session)->memory().device_bytes, 0u);
   }
@@ -191,11 +186,7 @@ TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
         auto model = CompileModule(AcceleratedEnvironment(StrCat(kFastDevice, ",", options), &log), module, Placed(pins));
         ASSERT_TRUE(model.ok()) << options << ": " << model.status().message();
         auto session = Session::Create(*model, 0, {});
-        for (const auto& inputs : Trips({5, 3}, {64})) {
-          const auto got = RunSession(**session, inputs), want = RunSession(**expected, inputs);
-          ASSERT_TRUE(got.ok() && want.ok()) << options << ": " << got.status().message();
-          ExpectSameBits(*got, *want, options);
-        }
+        ExpectSameRuns(**session, **expected, Trips({5, 3}, {64}), options);
         placed_again += log.find("placing") != std::string::npos;
       }
     }

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "tests/conformance/load_accelerator.h"
-#include "tests/conformance/small_graph.h"
+#include "tests/conformance/same_runs.h"
 
 namespace msrt::testing {
 namespace {
@@ -46,12 +46,7 @@ void ExpectLikeReference(const Module& module, const std::vector<std::vector<Con
     ASSERT_TRUE(model.ok()) << model.status().message();
     auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
     ASSERT_TRUE(session.ok() && expected.ok());
-    for (const auto& inputs : runs) {
-      const auto got = RunSession(**session, inputs), want = RunSession(**expected, inputs);
-      ASSERT_TRUE(got.ok()) << options << ": " << got.status().message();
-      ASSERT_TRUE(want.ok()) << want.status().message();
-      ExpectSameBits(*got, *want, options);
-    }
+    ExpectSameRuns(**session, **expected, runs, options);
   }
 }
 

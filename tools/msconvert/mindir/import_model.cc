@@ -1,6 +1,5 @@
 #include "tools/msconvert/mindir/import_model.h"
 
-
 #include <algorithm>
 #include <set>
 

@@ -1,6 +1,5 @@
 #include "tools/msconvert/onnx/importer.h"
 
-
 #include <algorithm>
 
 #include "ops/registry.h"
