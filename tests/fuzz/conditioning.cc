@@ -77,6 +77,9 @@ bool IsExact(const Node& node) {
       "GatherElements",
       "GatherND",
       "OneHot",
+      "Unique",
+      "NonZero",
+      "Compress",
       "StateRead",
       "StateWrite",
   };
@@ -141,6 +144,26 @@ struct NoiseMaker {
     return nodes.back().outputs[0];
   }
 
+  // `v` with the signs of its zeros turned, into `target`: oneDNN's activations after a convolution give -0 for negative numbers.
+  void TurnZeros(ValueId v, ValueId target) {
+    const Type type = graph.value(v).type;
+    const double zero = 0;
+    const ValueId zeros = graph.AddConstant("zero", FloatTensor(type.dtype, {}, {&zero, 1}));
+    const ValueId turned = graph.AddValue("turned", type), is_zero = graph.AddValue("is_zero", Type::Tensor(DType::kBool, type.dims));
+    const auto add = [&](std::string_view op, std::vector<ValueId> inputs, ValueId output) {
+      Node node;
+      node.op = op;
+      node.def = FindOp("", op);
+      node.version = node.def->version;
+      node.inputs = std::move(inputs);
+      node.outputs = {output};
+      nodes.push_back(std::move(node));
+    };
+    add("Equal", {v, zeros}, is_zero);
+    add("Neg", {v}, turned);
+    add("Where", {is_zero, turned, v}, target);
+  }
+
   int64_t Sign() { return choices.OneIn(2) ? 1 : -1; }
 
   ValueId Scaled(ValueId v, ValueId target) {
@@ -188,8 +211,17 @@ Module WithNoise(const Module& module, uint64_t seed) {
       v = results.back().first;
     }
     const double floor = FloorOf(node);
+    const bool activated = node.attrs.Find("activation") != nullptr;
     noise.nodes.push_back(std::move(node));
-    for (const auto& [result, target] : results) noise.Disturb(result, target, floor);
+    for (const auto& [result, target] : results) {
+      if (!activated || noise.choices.OneIn(2)) {
+        noise.Disturb(result, target, floor);
+        continue;
+      }
+      const ValueId disturbed = graph.AddValue("disturbed", graph.value(target).type);
+      noise.Disturb(result, disturbed, floor);
+      noise.TurnZeros(disturbed, target);
+    }
   }
   graph.nodes = std::move(noise.nodes);
   return noisy;
