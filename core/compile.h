@@ -102,8 +102,8 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
                                                            const CompileOptions& options);
 
 // What a file of `model.module` carries beside it so that a load on a machine of this kind packs nothing: all that kernels have packed so
-// far, of a model compiled with keep_packed. The placement is not among it: the search is a tenth of the time that placing takes (0.5 ms
-// for BERT base), and the rest, asking the delegates, a stored one would need too.
+// far, of a model compiled with keep_packed. The placement is not among it: most of the time that placing takes goes into asking the
+// delegates, which a stored one would need too.
 ModelExtras NativeExtras(const CompiledModel& model);
 
 // The binding for these shapes, from the cache or new.

@@ -256,13 +256,12 @@ class Results {
   Result<std::vector<Type>> Carried(size_t g, size_t before) const {
     std::vector<Type> types;
     const Graph& body = module_.graphs[shape_.graphs[g]];
-    const size_t first_input = shape_.kind == ControlKind::kLoop ? 2 : 0;
     for (size_t i = 0; i < shape_.carried; ++i) {
       const Type begin = InputType(graph_, node_, shape_.leading + i), next = Output(g, before + i);
       auto joined = JoinTypes(begin, next);
       if (!joined.ok()) return InvalidModel("carried value ", i, " begins as ", begin, " and becomes ", next);
-      if (IsDeclared(next) && first_input + i < body.inputs.size()) {
-        const Type& declared = body.value(body.inputs[first_input + i]).type;
+      if (IsDeclared(next) && shape_.told() + i < body.inputs.size()) {
+        const Type& declared = body.value(body.inputs[shape_.told() + i]).type;
         const auto fits = MergeTypes(next, declared);
         if (!fits.ok()) {
           return InvalidModel("carried value ", i, " becomes ", next, ", but the body takes ", declared, ": ", fits.status().message(),

@@ -28,6 +28,10 @@ struct ControlShape {
   size_t carried = 0, scan_inputs = 0;
   std::vector<uint32_t> graphs;  // branches in order; then, else; condition, body
   size_t captured_from() const { return leading + carried + scan_inputs; }
+  // What is the body's alone: the number and the condition that a Loop tells it, and the condition that it answers. Input told() + i of the
+  // body is node input leading + i, and output answered() + i of the body becomes node output i.
+  size_t told() const { return kind == ControlKind::kLoop ? 2 : 0; }
+  size_t answered() const { return kind == ControlKind::kLoop ? 1 : 0; }
 };
 
 bool IsControl(const Node& node);

@@ -145,11 +145,11 @@ class Dropping {
   bool TrimLoop(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
     const LoopGraphs loop = GraphsOf(&module_, shape);
     if (loop.condition == loop.body) return false;
-    std::vector<bool> wanted = Wanted(*node, uses, loop.body->outputs.size() - loop.answered);
+    std::vector<bool> wanted = Wanted(*node, uses, loop.body->outputs.size() - shape.answered());
     Liveness in_body(*loop.body, calls_);
-    if (loop.answered != 0) in_body.Want(loop.body->outputs[0]);
+    if (shape.answered() != 0) in_body.Want(loop.body->outputs[0]);
     for (size_t i = shape.carried; i < wanted.size(); ++i) {
-      if (wanted[i]) in_body.Want(loop.body->outputs[loop.answered + i]);
+      if (wanted[i]) in_body.Want(loop.body->outputs[shape.answered() + i]);
     }
     std::optional<Liveness> in_condition;
     if (loop.condition != nullptr) {
@@ -163,12 +163,12 @@ class Dropping {
       const bool captured = i >= shape.carried + shape.scan_inputs;
       if (i < shape.carried) used[i] = wanted[i];
       else if (captured)
-        used[i] = in_body.live(loop.body->inputs[loop.told + i]) || (in_condition && in_condition->live(loop.condition->inputs[i]));
+        used[i] = in_body.live(loop.body->inputs[shape.told() + i]) || (in_condition && in_condition->live(loop.condition->inputs[i]));
     }
     if (All(used) && All(wanted)) return false;
     DropAxes(wanted, shape, node);
-    KeepOnly(used, loop.told, &loop.body->inputs);
-    KeepOnly(wanted, loop.answered, &loop.body->outputs);
+    KeepOnly(used, shape.told(), &loop.body->inputs);
+    KeepOnly(wanted, shape.answered(), &loop.body->outputs);
     if (loop.condition != nullptr) KeepOnly(used, 0, &loop.condition->inputs);
     KeepOnly(used, shape.leading, &node->inputs);
     KeepOnly(wanted, 0, &node->outputs);
@@ -182,7 +182,7 @@ class Dropping {
                                    std::vector<bool>* wanted) {
     const auto want = [&](size_t i) {
       (*wanted)[i] = true;
-      in_body->Want(loop.body->outputs[loop.answered + i]);
+      in_body->Want(loop.body->outputs[shape.answered() + i]);
     };
     for (size_t i = 0; i < shape.carried; ++i) {
       if ((*wanted)[i]) want(i);
@@ -197,7 +197,7 @@ class Dropping {
       const std::vector<size_t> reached = in_body->TakeReached();
       if (reached.empty()) return;
       for (size_t i : reached) {
-        if (i >= loop.told && i - loop.told < shape.carried) want(i - loop.told);
+        if (i >= shape.told() && i - shape.told() < shape.carried) want(i - shape.told());
       }
     }
   }

@@ -170,7 +170,6 @@ class Folding {
   bool ReplaceByNothing(const Node& node, const ControlShape& shape, GraphEdit* edit) const {
     std::vector<ValueId> results;
     const Graph& body = module_.graphs[shape.graphs.back()];
-    const size_t before = shape.kind == ControlKind::kLoop ? 1 : 0;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (i < shape.carried) {
         results.push_back(node.inputs[shape.leading + i]);
@@ -181,7 +180,7 @@ class Folding {
         continue;
       }
       // The run would take the size from what the body declares, and nothing for what it does not.
-      Type slice = body.value(body.outputs[before + i]).type;
+      Type slice = body.value(body.outputs[shape.answered() + i]).type;
       if (!slice.concrete() || shape.kind == ControlKind::kScan) return false;
       slice.dims.insert(0, 0);
       auto empty = MakeConstant(slice.dtype, slice.dims);

@@ -122,7 +122,7 @@ class Loops {
       const LoopGraphs loop = GraphsOf(&module_, shape);
       bool changed = CaptureUnchanged(shape, loop, &node, &edit);
       if (loop.condition != nullptr) changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
-      changed = Hoist(loop.body, loop.told, SurelyBegins(graph, node, shape), shape, loop, &node, &edit) || changed;
+      changed = Hoist(loop.body, shape.told(), SurelyBegins(graph, node, shape), shape, loop, &node, &edit) || changed;
       return changed ? Edited::kChanged : Edited::kNot;
     });
   }
@@ -142,8 +142,8 @@ class Loops {
   static bool CaptureUnchanged(const ControlShape& shape, const LoopGraphs& loop, Node* node, GraphEdit* edit) {
     bool changed = false;
     for (size_t i = 0; i < shape.carried; ++i) {
-      const ValueId begin = loop.body->inputs[loop.told + i];
-      if (loop.body->outputs[loop.answered + i] != begin) continue;
+      const ValueId begin = loop.body->inputs[shape.told() + i];
+      if (loop.body->outputs[shape.answered() + i] != begin) continue;
       const ValueId outside = node->inputs[shape.leading + i];
       const ValueId inside = AddCapture(loop, loop.body, loop.body->value(begin).type, outside, node);
       loop.body->ReplaceUses(begin, inside);

@@ -11,17 +11,13 @@ inline bool IsLoop(const ControlShape& shape) {
   return shape.kind == ControlKind::kLoop || shape.kind == ControlKind::kScan || shape.kind == ControlKind::kWhile;
 }
 
-// The graphs of a loop, and what is the body's alone: the number and the condition that a Loop tells it, the condition that it answers.
-// Input told + i of the body is node input leading + i, and output answered + i of the body becomes node output i.
 struct LoopGraphs {
   Graph* body = nullptr;
   Graph* condition = nullptr;  // of a While
-  size_t told = 0, answered = 0;
 };
 inline LoopGraphs GraphsOf(Module* module, const ControlShape& shape) {
   LoopGraphs loop{&module->graphs[shape.graphs.back()]};
   if (shape.kind == ControlKind::kWhile) loop.condition = &module->graphs[shape.graphs[0]];
-  if (shape.kind == ControlKind::kLoop) loop.told = 2, loop.answered = 1;
   return loop;
 }
 

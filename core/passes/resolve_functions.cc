@@ -108,7 +108,7 @@ class Resolving {
       if (partial == partials.end()) continue;
       const std::vector<uint32_t> graphs = Distinct(shape.graphs);
       // Callee inputs stand where those of the node do, but for what only one of them has.
-      const size_t input = i - shape.leading + (shape.kind == ControlKind::kLoop ? 2 : 0);
+      const size_t input = i - shape.leading + shape.told();
       const auto uses = [&](uint32_t g) { return module_.graphs[g].UseCounts()[IndexOf(module_.graphs[g].inputs[input])] != 0; };
       if (std::none_of(graphs.begin(), graphs.end(), uses)) continue;
       node->inputs.insert(node->inputs.end(), partial->second.inputs.begin(), partial->second.inputs.end());

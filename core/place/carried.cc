@@ -14,11 +14,10 @@ bool IsRead(const Graph& graph, ValueId v) {
 
 std::vector<CarriedPair> PairsOf(const Module& module, const ControlShape& shape) {
   const Graph& body = module.graphs[shape.graphs.back()];
-  const size_t first_input = shape.kind == ControlKind::kLoop ? 2 : 0, first_output = shape.kind == ControlKind::kLoop ? 1 : 0;
   const Graph* condition = shape.kind == ControlKind::kWhile ? &module.graphs[shape.graphs[0]] : nullptr;
   std::vector<CarriedPair> pairs;
   for (size_t i = 0; i < shape.carried; ++i) {
-    const ValueId begin = body.inputs[first_input + i], end = body.outputs[first_output + i];
+    const ValueId begin = body.inputs[shape.told() + i], end = body.outputs[shape.answered() + i];
     const auto named = [&](ValueId v) { return std::count(body.outputs.begin(), body.outputs.end(), v); };
     if (named(begin) != 0 || named(end) != 1 || !body.value(begin).type.is_tensor() || !body.value(end).type.is_tensor()) continue;
     pairs.push_back({begin, end, condition != nullptr && IsRead(*condition, condition->inputs[i])});

@@ -13,8 +13,8 @@ struct CarriedPair {
 };
 
 // By graph of the module: the tensors that can stay where the body makes them, because they are named once and not handed on as they came.
-// None for a graph that is an entry, or that is called from more places than one: what the others hand to it is not
-// where the loop would keep it.
+// None for a graph that is an entry, or that is called from more places than one: what the others hand to it is not where the loop would
+// keep it.
 std::vector<std::vector<CarriedPair>> FindCarried(const Module& module);
 
 }  // namespace msrt

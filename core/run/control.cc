@@ -223,7 +223,7 @@ Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
     loop.carried[i].now = InputOf(frame, step, shape.leading + i);
     loop.carried[i].next = 0;
   }
-  const size_t before = shape.carried + (shape.kind == ControlKind::kLoop ? 1 : 0);
+  const size_t before = shape.answered() + shape.carried;
   const size_t results = model_.module.graphs[shape.graphs.back()].outputs.size();
   loop.scanned.resize(std::max(loop.scanned.size(), results - before));
   for (ScannedResult& s : loop.scanned) s.filled = 0;
@@ -293,7 +293,7 @@ Status Executor::TakeResults(Frame* frame, const Step& step) {
     c.next ^= 1;
   }
   const size_t results = model_.module.graphs[shape.graphs.back()].outputs.size();
-  const size_t scanned = results - shape.carried - (shape.kind == ControlKind::kLoop ? 1 : 0);
+  const size_t scanned = results - shape.answered() - shape.carried;
   for (size_t i = 0; i < scanned; ++i) MSRT_RETURN_IF_ERROR(Stack(frame, step, i));
   ++loop.iteration;
   return OkStatus();
@@ -364,7 +364,6 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
   const Node& node = NodeOf(*frame, step);
   LoopState& loop = frame->loop;
   const Graph& body = model_.module.graphs[shape.graphs.back()];
-  const size_t before = shape.kind == ControlKind::kLoop ? 1 : 0;
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] == kNoBuffer) continue;
     const std::string& name = frame->graph_of().value(node.outputs[i]).name;
@@ -382,7 +381,7 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
     ScannedResult& s = loop.scanned[i - shape.carried];
     if (s.filled == 0) {
       // Nothing tells the size of what was never made but what the body declares.
-      const Type& slice = body.value(body.outputs[before + i]).type;
+      const Type& slice = body.value(body.outputs[shape.answered() + i]).type;
       Dims dims = slice.rank_known ? slice.dims : Dims{};
       for (int64_t& d : dims) d = IsKnown(d) ? d : 0;
       const int64_t axis = shape.kind == ControlKind::kScan ? ListAttr(node, "scan_output_axes", i - shape.carried) : 0;

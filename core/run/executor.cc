@@ -22,65 +22,6 @@ bool Update(Type* type, DType dtype, const Dims& dims) {
   return false;
 }
 
-void Release(ResultCell* cell, Budget* budget) {
-  budget->Release(&cell->block);
-  cell->device_block.reset();
-  cell->value = {};
-}
-
-void ReleaseLinks(Frame* frame, Budget* budget) {
-  for (FrameLink& link : frame->links) {
-    budget->Release(&link.arena);
-    budget->Give(link.own_bytes);
-  }
-  frame->links.clear();
-}
-
-void ReleaseMemory(Frame* frame, Budget* budget) {
-  ReleaseLinks(frame, budget);
-  budget->Give(frame->own_bytes);
-  frame->own_bytes = 0;
-  for (auto* cells : {&frame->held, &frame->unwanted, &frame->arguments, &frame->loop.slices}) {
-    for (ResultCell& cell : *cells) Release(&cell, budget);
-  }
-  Release(&frame->loop.condition, budget);
-  for (CarriedValue& c : frame->loop.carried) {
-    c.now = {};
-    for (ResultCell& cell : c.cells) Release(&cell, budget);
-  }
-  for (ScannedResult& s : frame->loop.scanned) {
-    Release(&s.slice, budget);
-    Release(&s.whole, budget);
-  }
-}
-
-size_t BytesOfCells(std::span<const ResultCell> cells) {
-  size_t bytes = 0;
-  for (const ResultCell& cell : cells) bytes += cell.block == nullptr ? 0 : cell.block->bytes();
-  return bytes;
-}
-
-size_t DeviceBytesOfCells(std::span<const ResultCell> cells) {
-  size_t bytes = 0;
-  for (const ResultCell& cell : cells) bytes += cell.device_block == nullptr ? 0 : cell.device_block->bytes();
-  return bytes;
-}
-
-// What a frame takes beside what it computes.
-size_t OwnBytes(const Frame& frame) {
-  const size_t values = frame.inputs.size() * (sizeof(RunValue) + sizeof(Type)) + frame.held.size() * sizeof(ResultCell);
-  return sizeof(Frame) + values + sizeof(FrameLink);
-}
-
-size_t HostBytes(const Frame& frame) {
-  size_t bytes = BytesOfCells(frame.held) + BytesOfCells(frame.unwanted) + BytesOfCells(frame.arguments) + BytesOfCells(frame.loop.slices) +
-                 BytesOfCells({&frame.loop.condition, 1});
-  for (const FrameLink& link : frame.links) bytes += link.arena.bytes();
-  for (const CarriedValue& c : frame.loop.carried) bytes += BytesOfCells(c.cells);
-  for (const ScannedResult& s : frame.loop.scanned) bytes += BytesOfCells({&s.slice, 1}) + BytesOfCells({&s.whole, 1});
-  return bytes;
-}
-
 }  // namespace
 
 // Puts all frames back when a run ends, however it ends. What is enqueued on devices still uses memory of the session and of the caller.
@@ -557,7 +498,6 @@ void Executor::Trim() {
   for (auto& frames : idle_) {
     for (FrameOwner& frame : frames) {
       ReleaseMemory(frame.get(), &budget_);
-      frame->devices.Trim();
     }
     frames.clear();
   }
@@ -590,10 +530,7 @@ size_t Executor::frame_bytes() const {
 size_t Executor::device_bytes() const {
   size_t bytes = 0;
   for (const auto& frames : idle_) {
-    for (const FrameOwner& frame : frames) {
-      bytes += frame->devices.bytes() + DeviceBytesOfCells(frame->arguments);
-      for (const CarriedValue& c : frame->loop.carried) bytes += DeviceBytesOfCells(c.cells);
-    }
+    for (const FrameOwner& frame : frames) bytes += DeviceBytes(*frame);
   }
   return bytes;
 }

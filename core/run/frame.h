@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/compile.h"
+#include "core/run/budget.h"
 #include "core/run/device_work.h"
 #include "core/run/value.h"
 
@@ -70,5 +71,13 @@ struct Frame {
   const Graph& graph_of() const { return *placed->program->graph; }
   FrameLink& link() { return links[depth]; }
 };
+
+void Release(ResultCell* cell, Budget* budget);
+void ReleaseLinks(Frame* frame, Budget* budget);
+// All that it holds, on devices too.
+void ReleaseMemory(Frame* frame, Budget* budget);
+size_t OwnBytes(const Frame& frame);     // what it takes beside what it computes
+size_t HostBytes(const Frame& frame);    // arenas and values
+size_t DeviceBytes(const Frame& frame);  // the same on devices
 
 }  // namespace msrt

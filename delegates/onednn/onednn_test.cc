@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <random>
 #include <thread>
 
 #include "core/run/convert.h"
@@ -16,7 +15,7 @@
 #include "ops/infer.h"
 #include "ops/registry.h"
 #include "tests/conformance/memory_in_use.h"
-#include "tests/conformance/op_case.h"
+#include "tests/conformance/small_graph.h"
 
 namespace msrt {
 namespace {
@@ -25,6 +24,7 @@ using namespace sdk;
 
 using testing::AllOpCases;
 using testing::OpCase;
+using testing::RandomFloats;
 
 // A graph of one node, with the inputs' values at hand.
 class OneNode final : public GraphView {
@@ -316,14 +316,6 @@ TEST(OneDnn, EveryAcceptedRowAgreesWithReference) {
 
 // ---- layers of real networks -----------------------------------------------------------------------------------------------------
 
-ConstTensor RandomTensor(const Dims& dims, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> values(static_cast<size_t>(dims.elements()));
-  for (float& v : values) v = normal(random);
-  return ConstTensor::Floats(dims, values);
-}
-
 struct Layer {
   const char* name;
   int64_t inputs, outputs, groups, height, width, kernel, stride, pad, dilation = 1;
@@ -344,13 +336,13 @@ std::unique_ptr<OneNode> ConvNode(const Layer& l, int64_t batch, int64_t height,
                  {"dilations", std::vector<int64_t>(2, l.dilation)},
                  {"group", l.groups},
                  {"activation", std::string("Relu")}};
-  std::vector<std::optional<ConstTensor>> inputs{RandomTensor({batch, l.inputs, height, width}, 1),
-                                                 RandomTensor({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2),
-                                                 RandomTensor({l.outputs}, 3)};
+  std::vector<std::optional<ConstTensor>> inputs{RandomFloats({batch, l.inputs, height, width}, 1),
+                                                 RandomFloats({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2),
+                                                 RandomFloats({l.outputs}, 3)};
   const int64_t span = l.dilation * (l.kernel - 1) + 1;
   if (residual) {
     inputs.push_back(
-        RandomTensor({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1, (width + 2 * l.pad - span) / l.stride + 1}, 4));
+        RandomFloats({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1, (width + 2 * l.pad - span) / l.stride + 1}, 4));
   }
   return std::make_unique<OneNode>("msrt", "FusedConv", attrs, std::move(inputs), std::vector<bool>{false, true, true, false});
 }
@@ -373,12 +365,12 @@ TEST(OneDnn, LayersOfNetworks) {
 TEST(OneDnn, AttentionInPieces) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   constexpr int64_t kBatch = 2, kHeads = 4, kRows = 1000, kWidth = 8;
-  ConstTensor mask = RandomTensor({kBatch, kHeads, 1, kRows}, 4);
+  ConstTensor mask = RandomFloats({kBatch, kHeads, 1, kRows}, 4);
   for (const bool packed : {true, false}) {
     const Dims dims = packed ? Dims{kBatch, kRows, kHeads * kWidth} : Dims{kBatch, kHeads, kRows, kWidth};
     AttrList attrs;
     if (packed) attrs = {{"q_num_heads", kHeads}, {"kv_num_heads", kHeads}, {"is_causal", int64_t{1}}};
-    const OneNode node("", "Attention", attrs, {RandomTensor(dims, 1), RandomTensor(dims, 2), RandomTensor(dims, 3), mask},
+    const OneNode node("", "Attention", attrs, {RandomFloats(dims, 1), RandomFloats(dims, 2), RandomFloats(dims, 3), mask},
                        {false, false, false, false}, 1);
     ASSERT_TRUE(node.ok());
     EXPECT_EQ(CheckNode(*delegate, node), 1u);

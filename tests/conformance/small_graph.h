@@ -14,9 +14,9 @@ namespace msrt::testing {
 
 inline ConstTensor Floats(Dims dims, std::vector<float> values) { return ConstTensor::Floats(dims, values); }
 
-inline ConstTensor RandomFloats(const Dims& dims, uint32_t seed) {
+inline ConstTensor RandomFloats(const Dims& dims, uint32_t seed, float spread = 1) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  std::normal_distribution<float> normal(0, spread);
   std::vector<float> values(static_cast<size_t>(dims.elements()));
   for (float& v : values) v = normal(random);
   return ConstTensor::Floats(dims, values);

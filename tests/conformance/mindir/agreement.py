@@ -80,3 +80,17 @@ def difference(ours, theirs):
         return float("inf")
     finite = np.isfinite(a)
     return float(np.max(np.abs(a - b)[finite]) / max(np.max(np.abs(a[finite])), 1e-30))
+
+
+def disagreements(run, names, expected, got, tolerance):
+    """What is wrong with the outputs of a run, a line each. `tolerance` of an expected array is its part of the array's range."""
+    if len(expected) != len(got):
+        return [f"{run}: {len(got)} outputs instead of {len(expected)}"]
+    found = []
+    for name, want, have in zip(names, expected, got):
+        d = difference(want, have)
+        if d is None:
+            found.append(f"{run}, {name}: {have.dtype}{have.shape} instead of {want.dtype}{want.shape}")
+        elif d > tolerance(want):
+            found.append(f"{run}, {name}: differs by {d:.1e} of its range")
+    return found

@@ -40,16 +40,7 @@ def convert(bin_dir, name, content, folder, *options, shapes=()):
 
 def compare(run, names, expected, got):
     import agreement
-    if len(expected) != len(got):
-        return [f"run {run}: {len(got)} outputs instead of {len(expected)}"]
-    failures = []
-    for name, a, b in zip(names, expected, got):
-        d = agreement.difference(a, b)
-        if d is None:
-            failures.append(f"run {run}, {name}: {b.dtype}{b.shape} instead of {a.dtype}{a.shape}")
-        elif d > TOLERANCE:
-            failures.append(f"run {run}, {name}: differs by {d:.1e} of its range")
-    return failures
+    return agreement.disagreements(f"run {run}", names, expected, got, lambda _: TOLERANCE)
 
 
 def check(bin_dir, name, content, runs, shapes, folder):
