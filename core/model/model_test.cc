@@ -9,11 +9,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
+#include "core/base/thread_clock.h"
 #include "core/model/load.h"
 #include "core/model/sample_models.h"
 #include "core/model/write.h"
@@ -272,21 +272,15 @@ TEST_P(Golden, LoadsForEver) {
 
 INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::Values("v1.0-everything", "v1.0-known", "v1.0-chain"));
 
-double CpuMilliseconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
-}
-
 // The least of several runs: other work on the machine only ever adds.
 double LoadMilliseconds(const Bytes& file) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < 9; ++i) {
-    const double start = CpuMilliseconds();
+    const double start = ThreadCpuMillis();
     auto module = Load(file);
     MSRT_CHECK(module.ok());
     const Status valid = Validate(&*module);
-    least = std::min(least, CpuMilliseconds() - start);
+    least = std::min(least, ThreadCpuMillis() - start);
     EXPECT_TRUE(valid.ok()) << valid.message();
   }
   return least;

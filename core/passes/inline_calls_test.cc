@@ -96,5 +96,30 @@ TEST(InlineCalls, StateAndRandomNumbersStayInOrder) {
             (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
 }
 
+// Written out, g3 would show that g2 adds three numbers to two, for nobody who never comes there.
+TEST(InlineCalls, WhatWouldRefuseAModelIsUndone) {
+  ModuleBuilder m(4);
+  const Type three = Type::Tensor(DType::kI64, {3}), open = Type::Tensor(DType::kI64, {kUnknownDim});
+  const ValueId c = m.Input(0, kFlag), x = m.Input(0, three);
+  m.Output(0, m.Control(0, "", "If", {c, x}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {open})[0]);
+  m.Output(1, m.Op(1, "Neg", {m.Input(1, three)}));
+  const std::vector<int64_t> two = {1, 2}, numbers = {1, 2, 3};
+  const ValueId same = m.Control(2, "msrt", "Call", {m.Input(2, three)}, {{"graph", GraphRef{3}}}, {open})[0];
+  m.Output(2, m.Op(2, "Add", {same, m.module.graphs[2].AddConstant("two", ConstTensor::Int64s(two))}));
+  m.Output(3, m.Input(3, open));
+  for (const bool validate : {true, false}) {
+    CompileOptions options;
+    options.passes.validate = validate;
+    const auto model = CompileModule(TestEnvironment(), m.module, options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const auto session = Session::Create(*model, 0, {});
+    ASSERT_TRUE(session.ok());
+    const auto outputs = RunSession(**session, {FlagOf(true), ConstTensor::Int64s(numbers)});
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].As<int64_t>()[2], -3);
+    EXPECT_FALSE(RunSession(**session, {FlagOf(false), ConstTensor::Int64s(numbers)}).ok());
+  }
+}
+
 }  // namespace
 }  // namespace msrt::testing

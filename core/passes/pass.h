@@ -56,16 +56,17 @@ struct PassInfo {
   ModulePassFn run_module = nullptr;  // for all of them together
 };
 
-// One row for each time that a pass ran.
+// One row for each time that a pass ran, and one for each that was undone.
+constexpr std::string_view kUndone = ", undone";
 struct PassReport {
-  std::string name;
+  std::string name;  // and kUndone
   double millis = 0;
   size_t nodes_before = 0, nodes_after = 0;
 };
 
 struct PassOptions {
   std::vector<std::string> disabled;  // by name; "all" switches everything off
-  bool validate = false;              // infer the whole graph again after each pass (tests, debug builds)
+  bool validate = false;              // infer the whole graph again after each pass (conversion, tests)
 };
 
 // The passes in the order in which they run first; some run again while control flow becomes simpler.

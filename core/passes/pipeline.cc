@@ -1,5 +1,6 @@
 // The one list of passes, and the loop that runs them.
 #include <algorithm>
+#include <optional>
 
 #include "core/base/clock.h"
 #include "core/graph/constants.h"
@@ -115,14 +116,25 @@ class Pipeline {
     return std::any_of(options_.disabled.begin(), options_.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
   }
 
+  // What is known better in one place may show that another cannot run, where nobody may ever come: that is an error of the run that does,
+  // and not of the model. So a pass that makes a model with control flow invalid is undone.
   Status RunBuiltin(const PassInfo& pass, bool* changed) {
-    return Timed(pass.name, options_.validate, [&]() -> Status {
+    std::optional<Module> before;
+    if (options_.validate && HasControlFlow(*module_)) before = *module_;
+    bool has_changed = false;
+    const Status status = Timed(pass.name, options_.validate, [&]() -> Status {
       if (pass.run != nullptr) return OnEachGraph(pass.run);
       if (!HasControlFlow(*module_)) return OkStatus();
-      MSRT_ASSIGN_OR_RETURN(const bool has_changed, pass.run_module(context_, module_));
-      *changed = *changed || has_changed;
+      MSRT_ASSIGN_OR_RETURN(has_changed, pass.run_module(context_, module_));
       return OkStatus();
     });
+    if (before && status.code() == Code::kInvalidModel) {
+      reports_.push_back({StrCat(pass.name, kUndone), 0, NodeCount(*module_), NodeCount(*before)});
+      *module_ = *std::move(before);
+      return OkStatus();
+    }
+    *changed = *changed || has_changed;
+    return status;
   }
   Status RunAdded(const AddedPass& added) {
     return Timed(added.name, /*validate=*/true, [&] { return OnEachGraph(added.run); });

@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "core/base/clock.h"
+#include "core/base/thread_clock.h"
 #include "core/place/explain.h"
 #include "core/place/fake_delegate.h"
 #include "core/place/program_builder.h"
@@ -329,10 +329,10 @@ TEST(Place, FiveThousandNodesInTime) {
   ASSERT_TRUE(placer.Query().ok());
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < 5; ++round) {
-    const StopWatch watch;
+    const double before = ThreadCpuMillis();
     const auto placement = placer.Place();
     ASSERT_TRUE(placement.ok());
-    least = std::min(least, watch.Millis());
+    least = std::min(least, ThreadCpuMillis() - before);
     EXPECT_TRUE(placement->optimal);
   }
   std::printf("5,000 nodes, 3 delegates: placed in %.1f ms\n", least);

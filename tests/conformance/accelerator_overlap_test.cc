@@ -5,9 +5,9 @@
 // cores, as a real device would not. Waking its stream, copying and coming back to the host cost what they cost on this machine.
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 
 #include "core/base/clock.h"
+#include "core/base/thread_clock.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/small_graph.h"
 
@@ -102,12 +102,6 @@ struct Calibration {
   bool quiet = false;  // a run of the host gets a core to itself: what is measured means something
   TransferCosts::Link link;
 };
-
-double ThreadCpuMillis() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
-}
 
 Calibration Calibrate(const Module& module, const std::vector<ConstTensor>& inputs) {
   const auto env = TimedEnvironment("");

@@ -46,6 +46,9 @@ Result<Computed> Compute(const RandomFlow& flow, const std::vector<std::string>&
   options.place.delegates = {"reference"};
   options.passes = {.disabled = disabled, .validate = true};
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(TestEnvironment(), flow.module, options));
+  for (const PassReport& pass : model->passes) {
+    if (pass.name.ends_with(kUndone)) return InternalError("what a pass made was not valid: ", pass.name);
+  }
   Computed computed;
   for (const Graph& graph : model->module.graphs) {
     computed.nodes += graph.nodes.size();

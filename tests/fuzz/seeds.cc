@@ -2,6 +2,7 @@
 
 #include "core/model/sample_models.h"
 #include "core/model/write.h"
+#include "tests/fuzz/random_flow.h"
 #include "tests/fuzz/random_graph.h"
 
 namespace msrt::testing {
@@ -18,8 +19,9 @@ std::vector<std::vector<std::byte>> FuzzSeeds() {
   add(EverythingModule());
   add(KnownOpsModule());
   add(ChainModule(4));
-  // So many that every op is in one of them.
+  // So many that every op is in one of them, and every kind of control flow in several.
   for (uint64_t seed = 1; seed <= 100; ++seed) add(MakeRandomGraph(seed).module);
+  for (uint64_t seed = 1; seed <= 40; ++seed) add(MakeRandomFlow(seed).module);
   return seeds;
 }
 
