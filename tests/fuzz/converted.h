@@ -5,7 +5,7 @@
 
 namespace msrt::testing {
 
-// True if it was taken all the way. Little folding: time goes into variety.
+// True if it was taken all the way.
 bool FuzzConverted(Module module);
 
 }  // namespace msrt::testing
