@@ -58,26 +58,20 @@ std::optional<Machine> ScaleOf(const CompiledModel& model, const PlaceOptions& o
   return Machine{machine->flops_per_second * part, machine->bytes_per_second * part};
 }
 
-Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uint32_t graph, std::unique_ptr<PlacedGraph> placed,
-                                                 const std::vector<Dims>& typical, const PlaceOptions& options, LoadTimes* times) {
+Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uint32_t graph, const PlaceOptions& options,
+                                                 LoadTimes* times) {
   const Environment& env = *model.environment;
   const StopWatch watch;
-  if (placed == nullptr) {
-    MSRT_ASSIGN_OR_RETURN(placed, PlacedGraph::Make(model.module.graphs[graph], *env.evaluator, typical, &model.module));
-  }
-  placed->SetCarried(model.carried[graph]);
-  const double view_millis = watch.Millis();
   double place_millis = 0;
   auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms);
   auto program = RunOnTeam(*model.parallel,
-                           [&] { return MakeProgram(std::move(placed), std::move(host), env.delegates, options, env.log, &place_millis); });
+                           [&] { return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
-  times->place += view_millis + place_millis;
-  times->compile += watch.Millis() - view_millis - place_millis;
+  times->place += place_millis;
+  times->compile += watch.Millis() - place_millis;
   auto entry = std::make_shared<EntryProgram>();
   entry->program = *std::move(program);
   entry->program->reads_state_in_place = model.module.graphs.size() == 1;
-  entry->typical = typical;
   entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
   return entry;
 }
@@ -90,16 +84,14 @@ bool IsEntry(const Module& module, const Graph& graph) {
 struct Reached {
   uint32_t graph;
   std::vector<Dims> typical;
-  std::unique_ptr<PlacedGraph> placed;  // for the first attempt
+  std::unique_ptr<PlacedGraph> placed;
 };
 
-Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& model, Reached reached, PlaceOptions options,
-                                                         LoadTimes* times) {
-  const Graph& graph = model.module.graphs[reached.graph];
-  const std::vector<Dims>& typical = reached.typical;
+Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& model, uint32_t number, const std::vector<Dims>& typical,
+                                                         PlaceOptions options, LoadTimes* times) {
+  const Graph& graph = model.module.graphs[number];
   for (;;) {
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
-                          PlaceEntry(model, reached.graph, std::move(reached.placed), typical, options, times));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry, PlaceEntry(model, number, options, times));
     Lap lap(&times->prepare);
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
@@ -192,21 +184,93 @@ bool InputsAreKnown(const CompiledModel& model) {
   });
 }
 
+}  // namespace
+
+// Gives programs to the graphs that it is told of, and to whatever these call that has none.
+class GraphCompiler {
+ public:
+  GraphCompiler(const CompiledModel& model, const PlaceOptions& options, LoadTimes* times)
+      : model_(model), options_(options), times_(*times) {}
+
+  // What a delegate takes along with a node needs no program: graphs that nobody else calls are not even placed.
+  Status Compile(uint32_t graph) {
+    std::deque<uint32_t> queue{graph};
+    for (; !queue.empty(); queue.pop_front()) {
+      const uint32_t next = queue.front();
+      const bool there = next != graph && model_.graphs[next]->current() != nullptr;
+      if (there || std::any_of(made_.begin(), made_.end(), [&](const Made& m) { return m.graph == next; })) continue;
+      auto program = CompileGraph(model_, next, model_.graphs[next]->typical_, options_, &times_);
+      if (!program.ok()) return NamingGraph(std::move(program).status(), model_.module, next);
+      for (const Step& step : (*program)->program->steps) {
+        if (step.control != nullptr) queue.insert(queue.end(), step.control->graphs.begin(), step.control->graphs.end());
+      }
+      made_.push_back({next, *std::move(program)});
+    }
+    return OkStatus();
+  }
+
+  // From now on runs use them. Callees come first: a run may go there at once.
+  void Install() {
+    for (; !made_.empty(); made_.pop_back()) {
+      ModelEntry& entry = *model_.graphs[made_.back().graph];
+      std::lock_guard lock(entry.mutex_);
+      entry.current_ = std::move(made_.back().program);
+    }
+  }
+
+  // The graph, and what it calls from now on, without the delegate and those that the graph lost before.
+  static Status PlaceAgain(const CompiledModel& model, uint32_t graph, const std::string& without) {
+    std::vector<std::string> lost = model.graphs[graph]->lost_;
+    lost.push_back(without);
+    PlaceOptions options = model.options.place;
+    for (const std::string& name : lost) options.pins.push_back({"", "", name, /*exclude=*/true});
+    LoadTimes times;
+    GraphCompiler compiler(model, options, &times);
+    MSRT_RETURN_IF_ERROR(compiler.Compile(graph));
+    // Only now: a delegate that nobody can replace is tried again by the next run.
+    for (const Made& made : compiler.made_) model.graphs[made.graph]->lost_ = lost;
+    compiler.Install();
+    return OkStatus();
+  }
+
+  // By number: all that a run can reach.
+  static void AddEntries(std::vector<Reached> reached, CompiledModel* model) {
+    const std::vector<std::vector<CarriedPair>> carried = FindCarried(model->module);
+    model->views.resize(model->module.graphs.size());
+    model->graphs.resize(model->module.graphs.size());
+    for (Reached& r : reached) {
+      r.placed->SetCarried(carried[r.graph]);
+      r.placed->SetModule(&model->views);
+      model->views[r.graph] = std::move(r.placed);
+      model->graphs[r.graph] = std::make_shared<ModelEntry>();
+      model->graphs[r.graph]->typical_ = std::move(r.typical);
+    }
+    for (uint32_t entry : model->module.entries) model->entries.push_back(model->graphs[entry]);
+  }
+
+ private:
+  struct Made {
+    uint32_t graph;
+    std::shared_ptr<const EntryProgram> program;
+  };
+  const CompiledModel& model_;
+  const PlaceOptions& options_;
+  LoadTimes& times_;
+  std::vector<Made> made_;
+};
+
+namespace {
+
 Status CompileGraphs(CompiledModel* model) {
   const Environment& env = *model->environment;
   double most_saved = 0;
   MSRT_ASSIGN_OR_RETURN(std::vector<Reached> reached, FindReached(*model, &model->times.place, &most_saved));
   const bool alone = env.parallel->threads() > 1 && most_saved <= env.team_seconds && InputsAreKnown(*model);
   model->parallel = alone ? std::shared_ptr<ParallelFor>(MakeSerial()) : env.parallel;
-  model->graphs.resize(model->module.graphs.size());
-  model->carried = FindCarried(model->module);
-  for (Reached& r : reached) {
-    const uint32_t graph = r.graph;
-    auto compiled = CompileGraph(*model, std::move(r), model->options.place, &model->times);
-    if (!compiled.ok()) return NamingGraph(std::move(compiled).status(), model->module, graph);
-    model->graphs[graph] = std::make_shared<ModelEntry>(*compiled);
-  }
-  for (uint32_t entry : model->module.entries) model->entries.push_back(model->graphs[entry]);
+  GraphCompiler::AddEntries(std::move(reached), model);
+  GraphCompiler compiler(*model, model->options.place, &model->times);
+  for (uint32_t entry : model->module.entries) MSRT_RETURN_IF_ERROR(compiler.Compile(entry));
+  compiler.Install();
   return OkStatus();
 }
 
@@ -274,27 +338,22 @@ Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, co
   return entry.bindings->Get(request, [&] { return Bind(*entry.program, model.module, *model.environment->evaluator, request); });
 }
 
+std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel& model) {
+  std::vector<std::shared_ptr<const EntryProgram>> programs;
+  for (const auto& graph : model.graphs) programs.push_back(graph == nullptr ? nullptr : graph->current());
+  return programs;
+}
+
 Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
                     const std::string& delegate, const Status& why) {
   if (model.options.place.strict) return why;
-  const Environment& env = *model.environment;
-  ModelEntry& entry = *model.graphs[graph];
-  std::lock_guard replacing(entry.replacing_);
-  if (entry.current() != failed) return OkStatus();
-  env.log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(), "); placing the model again without it");
-  PlaceOptions options = model.options.place;
-  for (const std::string& lost : entry.lost_) options.pins.push_back({"", "", lost, /*exclude=*/true});
-  options.pins.push_back({"", "", delegate, /*exclude=*/true});
-  LoadTimes times;
-  auto program = CompileGraph(model, {graph, failed->typical, nullptr}, options, &times);
-  if (!program.ok()) {
-    return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", program.status().message());
-  }
-  // Only now: a delegate that nobody can replace is tried again by the next run.
-  entry.lost_.push_back(delegate);
-  std::lock_guard lock(entry.mutex_);
-  entry.current_ = *std::move(program);
-  return OkStatus();
+  std::lock_guard replacing(model.replacing);
+  if (model.graphs[graph]->current() != failed) return OkStatus();
+  model.environment->log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(),
+                         "); placing the model again without it");
+  Status status = GraphCompiler::PlaceAgain(model, graph, delegate);
+  if (status.ok()) return status;
+  return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", status.message());
 }
 
 }  // namespace msrt

@@ -59,24 +59,24 @@ struct CompiledModel;
 struct EntryProgram {
   std::unique_ptr<Program> program;
   std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
-  std::vector<Dims> typical;               // of its inputs: what it was placed for
 };
 
 // A function of a model that sessions run, or a graph that such functions call. Its program is immutable, but another one takes its place
 // when a delegate is lost.
 class ModelEntry {
  public:
-  explicit ModelEntry(std::shared_ptr<const EntryProgram> first) : current_(std::move(first)) {}
+  // Null: it has none yet, because only nodes call it that a delegate took whole.
   std::shared_ptr<const EntryProgram> current() const {
     std::lock_guard lock(mutex_);
     return current_;
   }
 
  private:
-  friend Status PlaceWithout(const CompiledModel&, uint32_t, const std::shared_ptr<const EntryProgram>&, const std::string&, const Status&);
-  mutable std::mutex mutex_, replacing_;
+  friend class GraphCompiler;
+  mutable std::mutex mutex_;
   std::shared_ptr<const EntryProgram> current_;
-  std::vector<std::string> lost_;  // delegates that failed at run time; guarded by replacing_
+  std::vector<Dims> typical_;      // of its inputs, to place it for
+  std::vector<std::string> lost_;  // delegates that failed at run time; guarded by CompiledModel::replacing
 };
 
 // Immutable but for binding caches and entries, which lock themselves: shared by any number of sessions and threads.
@@ -85,10 +85,11 @@ struct CompiledModel {
   Module module;
   CompileOptions options;
   std::shared_ptr<ParallelFor> parallel;             // what its runs use: the environment's, or the calling thread alone
+  PlacedModule views;                                // the graphs as delegates see them; outlives all that they compile
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   std::shared_ptr<PackedForms> forms;                // that the file brings, or to be kept; null: neither
-  std::vector<std::vector<CarriedPair>> carried;     // by graph: what the loop hands on that it is the body of
+  mutable std::mutex replacing;                      // held while programs take the place of others
   LoadTimes times;
   std::vector<PassReport> passes;
 };
@@ -105,6 +106,9 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
 // far, of a model compiled with keep_packed. The placement is not among it: most of the time that placing takes goes into asking the
 // delegates, which a stored one would need too.
 ModelExtras NativeExtras(const CompiledModel& model);
+
+// By graph of the module; null where there is none: no entry leads there, or only nodes that a delegate took whole.
+std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel& model);
 
 // The binding for these shapes, from the cache or new.
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request);

@@ -34,7 +34,7 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
   for (const Graph& graph : model.module.graphs) {
     for (const Node& node : graph.nodes) ++ops[OpName(node)];
   }
-  for (const auto& entry : model.graphs) packed_bytes += entry == nullptr ? 0 : entry->current()->program->packed_bytes;
+  for (const auto& placed : ProgramsOf(model)) packed_bytes += placed == nullptr ? 0 : placed->program->packed_bytes;
   json->Key("ops");
   json->BeginObject();
   for (const auto& [op, count] : ops) json->Field(op, count);

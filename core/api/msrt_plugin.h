@@ -113,14 +113,22 @@ typedef struct msrt_node_view {
   double flops, bytes; /* at typical shapes, by the op's entry; 0 for an op without one */
 } msrt_node_view;
 
-/* Nodes in an order in which they can run. */
+/* Nodes in an order in which they can run. Everything is valid while the graph is. Ids of values mean something within their graph only. */
 typedef struct msrt_graph_view {
   uint32_t struct_size;
   uint32_t reserved;
   const void* graph;
   size_t node_count;
-  /* Valid while the graph is. NULL if index >= node_count. */
+  /* NULL if index >= node_count. */
   const msrt_node_view* (*node)(const void* graph, size_t index);
+  /* What it is called with and what it gives, in order. An output may be an input or a constant, or be named twice. */
+  const msrt_value_view* inputs;
+  size_t input_count;
+  const msrt_value_view* outputs;
+  size_t output_count;
+  /* The graph of the module that an attribute of kind MSRT_ATTR_GRAPH or MSRT_ATTR_GRAPHS means by this number. It is valid as long as this
+   * one. Graphs may call themselves: whoever walks them counts the levels. NULL: there is none to be seen (in a pass, none ever is). */
+  const struct msrt_graph_view* (*callee)(const void* graph, int64_t number);
 } msrt_graph_view;
 
 /* ---- a delegate ------------------------------------------------------------------------------------------------------------------- */
@@ -132,7 +140,19 @@ typedef struct msrt_in_place {
 /* One or several nodes that the delegate can run as one step, and how. Inputs and outputs of one node are the node's. For several nodes:
  * inputs are the values that the nodes read and do not make, constants included; outputs those that they make and somebody else reads;
  * each once, in order of first mention. A candidate of several nodes is used only if no value that it makes is read by another node
- * before its last one has run. */
+ * before its last one has run.
+ *
+ * A control node (If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call) may be offered too, alone: the delegate then runs it whole, with the
+ * graphs that it calls, as one step. It is a choice beside the host's way, which carries the node out itself and places its graphs; the
+ * cheaper is taken. The inputs of the node are, in order: for If and SwitchN the condition or index; for Loop trip count and condition; what
+ * is carried (attribute `carried` counts them); what a Scan scans; what the graphs capture. The host uses such a candidate only if
+ *   - all inputs and outputs of the node are tensors, and every dim of the outputs is declared, so that they have memory before it runs;
+ *   - no node inside has effects: the session's state and random numbers are the host's;
+ *   - no graph inside calls itself, and no pin of the user keeps a node inside away from the delegate.
+ * `--explain` shows which it was. `seconds` counts each branch as equally likely, and a loop as MSRT_TYPICAL_TRIPS iterations where its trip
+ * count is no constant. Constants of the graphs inside are the delegate's to move; the host counts their bytes against the device's memory,
+ * beside workspace_bytes. Cancellation, deadlines and limits on calls act between steps: not inside a node that a delegate runs. */
+#define MSRT_TYPICAL_TRIPS 16
 typedef struct msrt_candidate {
   uint32_t struct_size;
   int32_t exact; /* non-zero: bits of an output element do not depend on the extent of the piece it is computed in */

@@ -151,9 +151,8 @@ std::string ProfileReport(const Session& session) {
 std::string MemoryReport(const Session& session, size_t cap_bytes) {
   const SessionMemory memory = session.memory();
   size_t bindings = 0, binding_bytes = 0, packed_bytes = 0;
-  for (const auto& entry : session.model().graphs) {
-    if (entry == nullptr) continue;
-    const std::shared_ptr<const EntryProgram> current = entry->current();
+  for (const auto& current : ProgramsOf(session.model())) {
+    if (current == nullptr) continue;
     bindings += current->bindings->count();
     binding_bytes += current->bindings->bytes();
     packed_bytes += current->program->packed_bytes;

@@ -21,6 +21,8 @@ void FindPartitions(const Program& program, Plan* plan) {
   const auto join = [&](uint32_t n) {
     plan->partition_of_node[n] = static_cast<uint32_t>(plan->partitions.size() - 1);
     plan->partitions.back().nodes.push_back(n);
+    const NodeExplanation& why = program.explanations[n];
+    if (why.delegate.empty()) plan->partitions.back().seconds += why.seconds;  // those of delegates come with their step
   };
   for (const Step& step : program.steps) {
     if (step.kind == StepKind::kKernel) {

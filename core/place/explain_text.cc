@@ -94,11 +94,12 @@ void AppendNodes(std::string* out, const Plan& plan) {
     const NodeExplanation& why = program.explanations[n];
     const Node& node = program.graph->nodes[n];
     const Step& step = program.steps[plan.step_of_node[n]];
-    const bool kernel = step.kind == StepKind::kKernel;
+    const bool kernel = step.kind == StepKind::kKernel, priced = kernel || why.seconds > 0;
     Row row{
         {StrCat(n), Printable(node.name, 40), Printable(OpName(node), 32), std::string(DelegateName(step)), Printable(step.algorithm, 32),
-         LayoutsText(program, step), kernel ? SecondsText(why.seconds) : "", kernel ? why.measured ? "measured" : "estimated" : ""},
+         LayoutsText(program, step), priced ? SecondsText(why.seconds) : "", priced ? why.measured ? "measured" : "estimated" : ""},
         {}};
+    if (kernel && IsControl(node)) row.notes.push_back(StrCat(step.delegate, " runs the graphs that it calls too"));
     for (const auto& [delegate, reason] : why.others) row.notes.push_back(StrCat("not ", delegate, ": ", Printable(reason)));
     rows.push_back(std::move(row));
   }

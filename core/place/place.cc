@@ -5,6 +5,8 @@
 
 #include "core/base/units.h"
 #include "core/place/order.h"
+#include "core/place/owned.h"
+#include "ops/control.h"
 
 namespace msrt {
 namespace {
@@ -16,11 +18,16 @@ constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 // are gaps between tensors.
 constexpr double kArenaSlack = 2;
 constexpr uint32_t kNoOption = UINT32_MAX;
-// Of a loop: to bring what it carries to a device and back is paid once in so many iterations.
-constexpr double kTypicalTrips = 16;
 
 bool RunByHost(const Node& node) {
   return node.def != nullptr && ((node.def->traits & (kView | kByFrames)) != 0 || node.def->effect == Effect::kState);
+}
+
+// Control flow whose graphs are known, so that a delegate may take it whole.
+bool MayBeOwned(const Node& node) {
+  if (!IsControl(node)) return false;
+  const ControlShape shape = ShapeOfControl(node);
+  return shape.kind != ControlKind::kPartial && !shape.graphs.empty();
 }
 
 bool Allowed(const PlaceOptions& options, std::string_view delegate) {
@@ -74,11 +81,23 @@ double PeakLiveBytes(const PlacedGraph& placed) {
   return peak;
 }
 
-double ConstantBytes(const Graph& graph, std::span<const uint32_t> nodes) {
+double ConstantBytes(const Graph& graph, const Node& node) {
+  double bytes = 0;
+  for (ValueId v : node.inputs) {
+    if (v != kNoValue && graph.value(v).constant != nullptr) bytes += static_cast<double>(graph.value(v).constant->bytes.size());
+  }
+  return bytes;
+}
+
+// Of what the nodes run with, graphs that a control node brings along included.
+double ConstantBytes(const PlacedGraph& placed, std::span<const uint32_t> nodes) {
   double bytes = 0;
   for (uint32_t n : nodes) {
-    for (ValueId v : graph.nodes[n].inputs) {
-      if (v != kNoValue && graph.value(v).constant != nullptr) bytes += static_cast<double>(graph.value(v).constant->bytes.size());
+    const Node& node = placed.graph().nodes[n];
+    bytes += ConstantBytes(placed.graph(), node);
+    if (!IsControl(node)) continue;
+    for (const PlacedGraph* inside : GraphsInside(placed, node)) {
+      for (const Node& inner : inside->graph().nodes) bytes += ConstantBytes(inside->graph(), inner);
     }
   }
   return bytes;
@@ -111,8 +130,14 @@ std::string LayoutsOf(const Candidate& c) {
 }  // namespace
 
 Placer::Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
-               const PlaceOptions& options)
-    : graph_(graph), host_(host), delegates_(delegates), options_(options), refusals_(graph.node_count()) {}
+               const PlaceOptions& options, ControlPrices* prices)
+    : graph_(graph),
+      host_(host),
+      delegates_(delegates),
+      options_(options),
+      given_prices_(prices),
+      own_prices_(host, delegates, options),
+      refusals_(graph.node_count()) {}
 
 Status Placer::Query() {
   MSRT_RETURN_IF_ERROR(CheckDelegateNames(options_, delegates_));
@@ -129,15 +154,18 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
   const Graph& graph = graph_.graph();
   const std::string name(delegates_[d]->name());
   for (Refusal& r : answer.refusals) {
-    if (!RunByHost(graph.nodes[r.node])) refusals_[r.node].emplace_back(name, std::move(r.reason));
+    const Node& node = graph.nodes[r.node];
+    if (!RunByHost(node) || MayBeOwned(node)) refusals_[r.node].emplace_back(name, std::move(r.reason));
   }
   std::vector<Option> options;
   bool usable = false;
   for (Candidate& c : answer.candidates) {
-    if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]])) continue;
+    const bool whole = c.nodes.size() == 1 && MayBeOwned(graph.nodes[c.nodes[0]]);
+    if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]]) && !whole) continue;
     std::string refused = Refused(d, c);
     usable |= refused.empty();
-    const double* measured = options_.costs == nullptr ? nullptr : options_.costs->Find(CostKey(graph_, name, c));
+    // The key of a cost says nothing about the graphs that a node calls.
+    const double* measured = options_.costs == nullptr || whole ? nullptr : options_.costs->Find(CostKey(graph_, name, c));
     if (measured != nullptr) c.seconds = *measured;
     options.push_back({static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
   }
@@ -166,11 +194,29 @@ std::string Placer::Refused(uint32_t d, const Candidate& c) const {
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState) return "it holds state, which is the session's";
-    if (node.def != nullptr && (node.def->traits & kByFrames) != 0) return "it works on frames, which are the session's";
-    const Pin* pin = PinAgainst(options_.pins, node, delegates_[d]->name());
-    if (pin != nullptr) return StrCat("pinned by the user: ", Describe(*pin));
+    std::string why;
+    if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotOwned(graph_, node);
+    else if (node.def != nullptr && (node.def->traits & kByFrames) != 0) why = "it works on frames, which are the session's";
+    if (why.empty()) why = PinnedAway(d, node);
+    if (!why.empty()) return why;
   }
   return {};
+}
+
+// A node whose delegate takes its graphs along is where all inside of it are.
+std::string Placer::PinnedAway(uint32_t d, const Node& node) const {
+  const auto against = [&](const Node& n) -> std::string {
+    const Pin* pin = PinAgainst(options_.pins, n, delegates_[d]->name());
+    return pin == nullptr ? "" : StrCat("pinned by the user: ", Describe(*pin));
+  };
+  std::string why = against(node);
+  if (!IsControl(node) || options_.pins.empty()) return why;
+  for (const PlacedGraph* inside : GraphsInside(graph_, node)) {
+    for (const Node& inner : inside->graph().nodes) {
+      if (why.empty() && (IsControl(inner) || !RunByHost(inner))) why = against(inner);
+    }
+  }
+  return why;
 }
 
 Status Placer::CheckEveryNodeHasOne() const {
@@ -200,7 +246,23 @@ void Placer::BanDelegate(int32_t delegate, const std::string& reason) {
   }
 }
 
-void Placer::AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const {
+std::vector<bool> Placer::OfferedWhole() const {
+  std::vector<bool> offered(graph_.node_count());
+  for (const Option& o : candidates_) {
+    const uint32_t n = o.candidate.nodes[0];
+    if (o.refused.empty() && IsControl(graph_.graph().nodes[n])) offered[n] = true;
+  }
+  return offered;
+}
+
+double Placer::HostSeconds(const Node& node, bool offered) const {
+  if (!IsControl(node) || (!offered && given_prices_ == nullptr)) return 0;
+  // Pinned to a delegate, and there it can go.
+  if (offered && PinAgainst(options_.pins, node, "") != nullptr) return kInfinity;
+  return (given_prices_ == nullptr ? own_prices_ : *given_prices_).SecondsOf(graph_, node);
+}
+
+void Placer::AddHostWork(uint32_t n, double seconds, AssignProblem* problem, std::vector<uint32_t>* option_of) const {
   const Graph& graph = graph_.graph();
   const Node& node = graph.nodes[n];
   const auto constant = [&](ValueId v) { return v == kNoValue || graph.value(v).constant != nullptr; };
@@ -209,6 +271,7 @@ void Placer::AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_
   for (uint16_t device = 0; device < (anywhere ? devices_.size() : 1); ++device) {
     AssignOption option;
     option.nodes = {n};
+    option.seconds = seconds;
     option.device = device;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       // The other inputs of a view are small numbers that the host reads.
@@ -237,8 +300,11 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   problem.transfers = {kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}};
   problem.transfers.links.resize(devices_.size());
   for (size_t d = 1; d < devices_.size(); ++d) problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
+  const std::vector<bool> offered = OfferedWhole();
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    if (RunByHost(graph.nodes[n])) AddHostWork(n, &problem, option_of);
+    if (!RunByHost(graph.nodes[n])) continue;
+    const double seconds = HostSeconds(graph.nodes[n], offered[n]);
+    if (seconds < kInfinity) AddHostWork(n, seconds, &problem, option_of);
   }
   for (uint32_t c = 0; c < candidates_.size(); ++c) {
     const Option& o = candidates_[c];
@@ -292,7 +358,7 @@ void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem
     for (size_t i = 0; i < problem->options.size(); ++i) {
       AssignOption& option = problem->options[i];
       if (option.device != d || option.delegate == kHostWork) continue;
-      option.memory_bytes = ConstantBytes(graph_.graph(), option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option)) +
+      option.memory_bytes = ConstantBytes(graph_, option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option)) +
                             static_cast<double>(candidates_[option_of[i]].candidate.workspace_bytes);
     }
   }
@@ -312,7 +378,7 @@ Result<Placement> Placer::Place() const {
     const uint32_t chosen = assignment.option_of_node[n];
     const AssignOption& option = problem.options[chosen];
     if (option.nodes.back() != n) continue;  // runs with its last node
-    Placement::Step step{option.nodes, -1, option_of[chosen], nullptr, option.device};
+    Placement::Step step{option.nodes, -1, option_of[chosen], nullptr, option.device, option.seconds};
     if (step.option != kNoOption) {
       step.delegate = candidates_[step.option].delegate;
       step.candidate = &candidates_[step.option].candidate;
@@ -334,13 +400,13 @@ void Placer::Explain(Placement* placement) const {
   for (size_t n = 0; n < refusals_.size(); ++n) placement->explanations[n].others = refusals_[n];
   std::vector<bool> chosen(candidates_.size());
   for (const Placement::Step& step : placement->steps) {
+    for (uint32_t n : step.nodes) placement->explanations[n].seconds = step.seconds / static_cast<double>(step.nodes.size());
     if (step.candidate == nullptr) continue;
     chosen[step.option] = true;
     for (uint32_t n : step.nodes) {
       NodeExplanation& why = placement->explanations[n];
       why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
       why.algorithm = step.candidate->algorithm;
-      why.seconds = step.candidate->seconds / static_cast<double>(step.nodes.size());
       why.measured = candidates_[step.option].measured;
     }
   }

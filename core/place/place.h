@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/place/assign.h"
+#include "core/place/control_price.h"
 #include "core/place/cost_table.h"
 #include "core/place/delegate.h"
 #include "core/place/pin.h"
@@ -23,7 +24,7 @@ struct PlaceOptions {
 
 // Why a node is where it is: for --explain.
 struct NodeExplanation {
-  std::string delegate;  // empty: the runtime itself (views, state)
+  std::string delegate;  // empty: the runtime itself (views, state, control flow that no delegate took whole)
   std::string algorithm;
   double seconds = 0;                                       // of a step of several nodes, its share
   bool measured = false;                                    // not estimated: seconds come from a table of costs
@@ -38,6 +39,7 @@ struct Placement {
     uint32_t option = 0;          // of the placer; the same number means the same candidate in every placement
     const Candidate* candidate = nullptr;
     uint16_t device = 0;  // where its tensors are; views of the runtime may be on any device
+    double seconds = 0;
   };
   std::vector<Step> steps;
   // Inputs and outputs of the graph that a loop keeps on a device, plain. All others are the host's.
@@ -49,10 +51,13 @@ struct Placement {
 };
 
 // Asks every delegate once and then makes placements, again and again as candidates turn out not to compile. All arguments outlive it.
+//
+// Control flow that the host carries out has a price only where a delegate offers to take the node whole: elsewhere there is nothing to
+// choose, and nobody waits for the price. With `prices` it has one everywhere, so that the placement tells what the graph costs.
 class Placer {
  public:
-  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
-         const PlaceOptions& options);
+  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
+         ControlPrices* prices = nullptr);
   // Once, before the first Place.
   Status Query();
   Result<Placement> Place() const;
@@ -72,11 +77,16 @@ class Placer {
   };
   void AddCandidates(uint32_t delegate, QueryResult answer);
   std::string Refused(uint32_t delegate, const Candidate& candidate) const;
+  std::string PinnedAway(uint32_t delegate, const Node& node) const;
   Status CheckEveryNodeHasOne() const;
   // Its index, or why it cannot be used.
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);
   AssignProblem MakeProblem(std::vector<uint32_t>* option_of) const;
-  void AddHostWork(uint32_t n, AssignProblem* problem, std::vector<uint32_t>* option_of) const;
+  void AddHostWork(uint32_t n, double seconds, AssignProblem* problem, std::vector<uint32_t>* option_of) const;
+  // What the host's way of a control node costs; infinity where it has to be left to a delegate. `offered`: there is one.
+  double HostSeconds(const Node& node, bool offered) const;
+  // By node: whether it is control flow that a delegate may take whole.
+  std::vector<bool> OfferedWhole() const;
   void AddCarried(AssignProblem* problem) const;
   void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
   void Explain(Placement* placement) const;
@@ -87,6 +97,8 @@ class Placer {
   const PlaceOptions& options_;
   std::vector<std::shared_ptr<const Device>> devices_{nullptr};
   std::vector<size_t> free_bytes_{SIZE_MAX};  // by device
+  ControlPrices* const given_prices_;
+  mutable ControlPrices own_prices_;
   std::vector<Option> candidates_;
   std::vector<std::vector<std::pair<std::string, std::string>>> refusals_;  // by node: delegate, reason
 };

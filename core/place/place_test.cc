@@ -165,9 +165,9 @@ class Pricer {
 // Every way to run every node, each built into a program and priced.
 class BruteForce {
  public:
-  BruteForce(std::unique_ptr<PlacedGraph>* placed, std::shared_ptr<const Host> host,
+  BruteForce(std::shared_ptr<const PlacedGraph> placed, std::shared_ptr<const Host> host,
              std::span<const std::shared_ptr<const Delegate>> delegates, const std::vector<std::shared_ptr<const Device>>& devices)
-      : placed_(*placed), host_(std::move(host)), delegates_(delegates), devices_(devices), pricer_(*placed_, *host_, delegates, devices) {
+      : placed_(std::move(placed)), host_(std::move(host)), delegates_(delegates), devices_(devices), pricer_(*placed_, *host_, delegates, devices) {
     uint16_t device = 0;
     for (size_t d = 0; d < delegates.size(); ++d) {
       delegates[d]->Query(*host_, *placed_, &answers_.emplace_back());
@@ -209,7 +209,7 @@ class BruteForce {
     Program program;
     program.graph = &placed_->graph();
     program.host = host_;
-    program.placed = std::move(placed_);
+    program.placed = placed_;
     program.devices = devices_;
     plan_.transfers = pricer_.costs();
     ProgramBuilder builder(plan_, &program);
@@ -223,12 +223,11 @@ class BruteForce {
       }
     }
     builder.Finish();
-    placed_ = std::move(program.placed);
     least_ = std::min(least_, pricer_.SecondsOf(program, seconds));
     ++plans_;
   }
 
-  std::unique_ptr<PlacedGraph>& placed_;
+  const std::shared_ptr<const PlacedGraph> placed_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const std::vector<std::shared_ptr<const Device>>& devices_;
@@ -252,7 +251,7 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
     const Graph graph = RandomGraph(&random, 2 + random() % 8);
     auto made = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok());
-    std::unique_ptr<PlacedGraph> placed = *std::move(made);
+    const std::shared_ptr<const PlacedGraph> placed = *std::move(made);
     std::vector<std::shared_ptr<const Delegate>> delegates;
     for (FakeDelegate& fake : RandomDelegates(*placed, &random, 400)) delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
@@ -262,7 +261,7 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
     const auto placement = placer.Place();
     ASSERT_TRUE(placement.ok()) << placement.status().message();
     EXPECT_TRUE(placement->optimal);
-    BruteForce all(&placed, host, delegates, placer.devices());
+    BruteForce all(placed, host, delegates, placer.devices());
     const double least = all.Least();
     ASSERT_NEAR(placement->seconds, least, 1e-12) << "seed " << seed;
     plans += all.plans();

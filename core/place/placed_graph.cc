@@ -71,14 +71,36 @@ Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const
   placed->FindTypicalTypes(evaluator, typical_dims, module);
   placed->nodes_.reserve(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) placed->AddNode(n);
-  placed->api_ = MSRT_INIT(msrt_graph_view);
-  placed->api_.graph = placed.get();
-  placed->api_.node_count = placed->nodes_.size();
-  placed->api_.node = [](const void* self, size_t index) -> const msrt_node_view* {
+  placed->MakeApi();
+  return placed;
+}
+
+void PlacedGraph::MakeApi() {
+  api_ = MSRT_INIT(msrt_graph_view);
+  api_.graph = this;
+  api_.node_count = nodes_.size();
+  api_.node = [](const void* self, size_t index) -> const msrt_node_view* {
     const auto& p = *static_cast<const PlacedGraph*>(self);
     return index < p.nodes_.size() ? &p.nodes_[index] : nullptr;
   };
-  return placed;
+  const auto views = [&](const std::vector<ValueId>& values) {
+    std::vector<msrt_value_view> list;
+    for (ValueId v : values) list.push_back(ValueOf(v));
+    return Keep(std::move(list), &values_);
+  };
+  api_.inputs = views(graph_.inputs);
+  api_.input_count = graph_.inputs.size();
+  api_.outputs = views(graph_.outputs);
+  api_.output_count = graph_.outputs.size();
+  api_.callee = [](const void* self, int64_t number) -> const msrt_graph_view* {
+    const PlacedGraph* callee = static_cast<const PlacedGraph*>(self)->callee(number);
+    return callee == nullptr ? nullptr : callee->api();
+  };
+}
+
+const PlacedGraph* PlacedGraph::callee(int64_t number) const {
+  const bool exists = module_ != nullptr && number >= 0 && static_cast<size_t>(number) < module_->size();
+  return exists ? (*module_)[static_cast<size_t>(number)].get() : nullptr;
 }
 
 void PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module) {

@@ -20,6 +20,10 @@ struct CandidateBorder {
   std::vector<ValueId> inputs, outputs;
 };
 
+class PlacedGraph;
+// The graphs of a module, by number; null where no entry leads.
+using PlacedModule = std::vector<std::shared_ptr<const PlacedGraph>>;
+
 // Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must outlive it and not change.
 class PlacedGraph {
  public:
@@ -38,6 +42,10 @@ class PlacedGraph {
   // What the loop that this graph is the body of hands from one run to the next; none if it is no such body.
   std::span<const CarriedPair> carried() const { return carried_; }
   void SetCarried(std::vector<CarriedPair> carried) { carried_ = std::move(carried); }
+  // The graph of that number, among those of the module; null if it is not known.
+  const PlacedGraph* callee(int64_t number) const;
+  // From now on it sees them. They outlive it.
+  void SetModule(const PlacedModule* module) { module_ = module; }
   // The nodes that read a value, ascending, each once.
   const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
@@ -60,6 +68,7 @@ class PlacedGraph {
   void FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module);
   void TakeResults(std::span<const Type> results, size_t node);
   void AddNode(size_t n);
+  void MakeApi();
   msrt_value_view ValueOf(ValueId value) const;
   template <typename T>
   const T* Keep(std::vector<T> list, std::deque<std::vector<T>>* owner) {
@@ -74,6 +83,7 @@ class PlacedGraph {
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
   std::vector<CarriedPair> carried_;
+  const PlacedModule* module_ = nullptr;
   std::vector<msrt_node_view> nodes_;
   std::deque<std::vector<msrt_value_view>> values_;
   std::deque<std::vector<msrt_attr_view>> attrs_;

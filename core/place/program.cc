@@ -11,7 +11,7 @@ namespace {
 // Makes a program from placements, leaving out what fails until one holds.
 class ProgramMaker {
  public:
-  ProgramMaker(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+  ProgramMaker(std::shared_ptr<const PlacedGraph> graph, std::shared_ptr<const Host> host,
                std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options, const Log& log)
       : placed_(std::move(graph)),
         host_(std::move(host)),
@@ -32,11 +32,11 @@ class ProgramMaker {
       auto program = std::make_unique<Program>();
       program->graph = &placed_->graph();
       program->host = host_;
-      program->placed = std::move(placed_);
+      program->placed = placed_;
       program->devices = placer_.devices();
       Status status = LayOut(placement, program.get());
       if (status.ok()) return program;
-      placed_ = std::move(program->placed);  // kernels that were moved into the program are compiled again
+      // Kernels that were moved into the program are compiled again.
       for (const Placement::Step& step : placement.steps) kernels_.erase(step.option);
       if (failed_delegate_ < 0 || options_.strict) return status;
       GiveUp(failed_delegate_, status);
@@ -98,7 +98,7 @@ class ProgramMaker {
     placer_.BanDelegate(delegate, status.message());
   }
 
-  std::unique_ptr<PlacedGraph> placed_;
+  std::shared_ptr<const PlacedGraph> placed_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const PlaceOptions& options_;
@@ -125,7 +125,7 @@ std::string_view StepKindName(StepKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+Result<std::unique_ptr<Program>> MakeProgram(std::shared_ptr<const PlacedGraph> graph, std::shared_ptr<const Host> host,
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
                                              const Log& log, double* place_millis) {
   return ProgramMaker(std::move(graph), std::move(host), delegates, options, log).Run(place_millis);

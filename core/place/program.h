@@ -53,7 +53,7 @@ struct Step {
 struct Program {
   const Graph* graph = nullptr;  // of the model that owns this program
   std::shared_ptr<const Host> host;
-  std::unique_ptr<PlacedGraph> placed;
+  std::shared_ptr<const PlacedGraph> placed;
   std::vector<std::shared_ptr<const Device>> devices;  // by TensorState::device; null for the host and where nothing runs
   std::vector<DeviceBlock> uploads;
   std::vector<Buffer> buffers;
@@ -71,7 +71,7 @@ struct Program {
 
 // Places, compiles and lays out the steps; what fails to compile is left out and placement made again, unless the options are strict.
 // `place_millis` gets the time up to the first finished placement.
-Result<std::unique_ptr<Program>> MakeProgram(std::unique_ptr<PlacedGraph> graph, std::shared_ptr<const Host> host,
+Result<std::unique_ptr<Program>> MakeProgram(std::shared_ptr<const PlacedGraph> graph, std::shared_ptr<const Host> host,
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
                                              const Log& log, double* place_millis);
 

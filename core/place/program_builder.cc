@@ -89,6 +89,7 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
       if (v != kNoValue) Hold(step.outputs.back());
     }
     if (IsControl(node)) step.control = std::make_shared<const ControlShape>(ShapeOfControl(node));
+    step.seconds = placed.seconds;
     program_.steps.push_back(std::move(step));
     return;
   }

@@ -233,7 +233,7 @@ struct Offer {
   Candidate candidate;
 };
 
-// All that the allowed delegates offer, by the last node.
+// All that the allowed delegates offer, by the last node. Not control flow: what it takes depends on graphs that no key of a cost names.
 std::vector<std::vector<Offer>> OffersOf(const CompiledModel& model, const Program& program) {
   const std::vector<std::string>& allowed = model.options.place.delegates;
   std::vector<std::vector<Offer>> offers(program.placed->node_count());
@@ -241,7 +241,9 @@ std::vector<std::vector<Offer>> OffersOf(const CompiledModel& model, const Progr
     if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), delegate->name()) == allowed.end()) continue;
     QueryResult answer;
     delegate->Query(*program.host, *program.placed, &answer);
-    for (Candidate& c : answer.candidates) offers[c.nodes.back()].push_back({delegate.get(), std::move(c)});
+    for (Candidate& c : answer.candidates) {
+      if (!IsControl(program.graph->nodes[c.nodes.back()])) offers[c.nodes.back()].push_back({delegate.get(), std::move(c)});
+    }
   }
   return offers;
 }
@@ -269,10 +271,10 @@ MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& opt
   MeasureReport report;
   const StopWatch watch;
   size_t all = 0, done = 0;
-  for (size_t g = 0; g < model.graphs.size(); ++g) all += model.graphs[g] == nullptr ? 0 : model.module.graphs[g].nodes.size();
-  for (const auto& entry : model.graphs) {
-    if (entry == nullptr) continue;
-    const std::shared_ptr<const EntryProgram> current = entry->current();
+  const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(model);
+  for (const auto& current : programs) all += current == nullptr ? 0 : current->program->graph->nodes.size();
+  for (const auto& current : programs) {
+    if (current == nullptr) continue;
     const Program& program = *current->program;
     model.parallel->OnTeam([&] {
       for (const std::vector<Offer>& offers : OffersOf(model, program)) {

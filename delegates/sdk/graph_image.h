@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/api/msrt_plugin.h"
+#include "core/base/known_part.h"
 #include "delegates/sdk/delegate.h"
 
 namespace msrt::sdk {
@@ -44,7 +45,7 @@ class NodeImage {
 class GraphImage final : public GraphView {
  public:
   GraphImage(const msrt_graph_view& view, const msrt_host_api& host)
-      : view_(view), machine_{host.flops_per_second, host.bytes_per_second} {}
+      : view_(KnownPart(view)), machine_{host.flops_per_second, host.bytes_per_second} {}
   size_t node_count() const override { return view_.node_count; }
   NodeInfo node(size_t index) const override;
 

@@ -85,10 +85,11 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
 // What `print` says of each graph that runs, under its name if there are several.
 template <typename PrintProgram>
 void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
-  for (size_t g = 0; g < model.graphs.size(); ++g) {
-    if (model.graphs[g] == nullptr) continue;
-    if (model.graphs.size() > 1) std::cout << "graph #" << g << " '" << model.module.graphs[g].name << "'\n";
-    std::cout << print(*model.graphs[g]->current()->program);
+  const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(model);
+  for (size_t g = 0; g < programs.size(); ++g) {
+    if (programs[g] == nullptr) continue;
+    if (programs.size() > 1) std::cout << "graph #" << g << " '" << model.module.graphs[g].name << "'\n";
+    std::cout << print(*programs[g]->program);
   }
 }
 

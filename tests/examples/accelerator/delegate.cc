@@ -4,7 +4,10 @@
 #include <new>
 
 #include "delegates/sdk/graph_image.h"
+#include "tests/examples/accelerator/chain.h"
+#include "tests/examples/accelerator/inner.h"
 #include "tests/examples/accelerator/kernel.h"
+#include "tests/examples/accelerator/owned_plan.h"
 
 namespace accelerator {
 namespace {
@@ -19,25 +22,6 @@ msrt_status Guarded(const msrt_host_api* host, F&& body) {
   }
 }
 
-// What the inner delegate answers: the estimate for each node that it takes. What it refuses is refused on the spot.
-struct InnerAnswer {
-  const msrt_query_sink* outer;
-  std::vector<double> seconds;  // by node; negative: refused
-};
-
-InnerAnswer AskInner(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_query_sink* sink) {
-  InnerAnswer answer{sink, std::vector<double>(graph.node_count, -1)};
-  msrt_query_sink inner = MSRT_INIT(msrt_query_sink);
-  inner.sink = &answer;
-  inner.candidate = [](void* self, const msrt_candidate* c) { static_cast<InnerAnswer*>(self)->seconds[c->nodes[0]] = c->seconds; };
-  inner.refuse = [](void* self, uint32_t node, const char* reason) {
-    const msrt_query_sink* outer = static_cast<InnerAnswer*>(self)->outer;
-    outer->refuse(outer->sink, node, reason);
-  };
-  if (a.inner.api.query(a.inner.self, host, &graph, &inner) != MSRT_OK) std::fill(answer.seconds.begin(), answer.seconds.end(), -1);
-  return answer;
-}
-
 // The memory that a chain needs beyond its inputs and outputs.
 size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
   size_t bytes = 0;
@@ -50,32 +34,50 @@ size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
   return bytes;
 }
 
-void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain, const InnerAnswer& inner, const msrt_query_sink& sink) {
-  const Wiring wiring = WiringOf(graph, chain.data(), chain.size());
+// All plain, so no layouts are given. To enqueue a kernel is cheaper than to wake the stream.
+msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t node_count, double inner_seconds) {
   msrt_candidate c = MSRT_INIT(msrt_candidate);
   c.exact = 1;
-  c.nodes = chain.data();
-  c.node_count = chain.size();
-  c.input_count = wiring.input_count;  // all plain, so no layouts are given
+  c.nodes = nodes;
+  c.node_count = node_count;
+  c.seconds = a.options.launch_us * 1e-6 / 5 + inner_seconds / a.options.speed;
+  return c;
+}
+
+void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain, const std::vector<double>& inner,
+           const msrt_query_sink& sink) {
+  double seconds = 0;
+  for (uint32_t n : chain) seconds += inner[n];
+  const Wiring wiring = WiringOf(graph, chain.data(), chain.size());
+  msrt_candidate c = CandidateOf(a, chain.data(), chain.size(), seconds);
+  c.input_count = wiring.input_count;
   c.output_count = wiring.output_count;
-  c.seconds = a.options.launch_us * 1e-6 / 5;  // to enqueue a kernel is cheaper than to wake the stream
-  for (uint32_t n : chain) c.seconds += inner.seconds[n] / a.options.speed;
   c.workspace_bytes = BytesInside(graph, chain);
   c.algorithm = chain.size() == 1 ? "emulated" : "emulated chain";
+  sink.candidate(sink.sink, &c);
+}
+
+// Control flow with the graphs that it calls.
+void OfferWhole(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t n, const msrt_query_sink& sink) {
+  const OwnedPlan plan = PlanOwned(a, host, graph, n);
+  if (!plan.refused.empty()) return sink.refuse(sink.sink, n, plan.refused.c_str());
+  msrt_candidate c = CandidateOf(a, &n, 1, plan.seconds);
+  c.input_count = NodeAt(graph, n).input_count;
+  c.output_count = NodeAt(graph, n).output_count;
+  c.workspace_bytes = plan.arena_bytes;
+  c.algorithm = "emulated whole";
   sink.candidate(sink.sink, &c);
 }
 
 msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
   return Guarded(host, [&]() -> Failure {
     const Accelerator& a = Of(self);
-    const InnerAnswer inner = AskInner(a, host, *graph, sink);
+    const std::vector<double> inner = AskInner(a, host, *graph, sink);
     std::vector<bool> supported(graph->node_count);
     for (uint32_t n = 0; n < graph->node_count; ++n) {
-      if (inner.seconds[n] < 0) continue;
-      const std::string op = NodeAt(*graph, n).op;
-      supported[n] = std::find(a.options.unsupported.begin(), a.options.unsupported.end(), op) == a.options.unsupported.end();
+      supported[n] = inner[n] >= 0;
       if (supported[n]) Offer(a, *graph, {n}, inner, *sink);
-      else sink->refuse(sink->sink, n, ("the accelerator has no " + op).c_str());
+      else if (IsOwned(a.options, NodeAt(*graph, n))) OfferWhole(a, host, *graph, n, *sink);
     }
     for (const Chain& chain : FindChains(*graph, supported, a.options.chain)) Offer(a, *graph, chain, inner, *sink);
     return {};
@@ -84,8 +86,11 @@ msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* 
 
 msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** out) {
   return Guarded(host, [&] {
+    Accelerator& a = Of(self);
     std::unique_ptr<Kernel> kernel;
-    Failure failure = Kernel::Make(&Of(self), host, *graph, *candidate, &kernel);
+    Failure failure = a.faults.OnCompile();
+    const auto make = IsOwned(a.options, NodeAt(*graph, candidate->nodes[0])) ? MakeOwnedKernel : MakeChainKernel;
+    if (failure.ok()) failure = make(&a, host, *graph, *candidate, &kernel);
     *out = kernel.release();
     return failure;
   });
@@ -94,7 +99,7 @@ msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view
 msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t, void** out) {
   return Guarded(host, [&] {
     std::unique_ptr<BoundKernel> bound;
-    Failure failure = BoundKernel::Make(*static_cast<Kernel*>(kernel), host, nodes, &bound);
+    Failure failure = static_cast<const Kernel*>(kernel)->Bind(host, nodes, &bound);
     *out = bound.release();
     return failure;
   });

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "tests/examples/accelerator/failure.h"
 
@@ -62,6 +63,30 @@ class DeviceMemory {
   mutable std::mutex mutex_;
   size_t next_address_ = 0, used_bytes_ = 0;
   std::map<uintptr_t, std::shared_ptr<Block>> blocks_;  // by address
+};
+
+// Memory that the accelerator takes for itself: as long as one run, inside the stream, or as long as a kernel.
+class Temporary {
+ public:
+  explicit Temporary(DeviceMemory* memory) : memory_(memory) {}
+  Temporary(Temporary&& other) noexcept
+      : memory_(other.memory_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_), use_(std::move(other.use_)) {}
+  ~Temporary() {
+    use_ = {};
+    if (pointer_ != nullptr) memory_->Free(pointer_, bytes_);
+  }
+  Failure Allocate(size_t bytes) {
+    bytes_ = bytes;
+    const Failure failure = memory_->Allocate(bytes, &pointer_);
+    return failure.ok() ? memory_->Find(pointer_, bytes, "a temporary", &use_) : failure;
+  }
+  std::byte* data() const { return use_.data(); }
+
+ private:
+  DeviceMemory* memory_;
+  void* pointer_ = nullptr;
+  size_t bytes_ = 0;
+  DeviceMemory::Use use_;
 };
 
 }  // namespace accelerator

@@ -36,9 +36,9 @@ Failure ParseOptions(const char* text, Options* out) {
   for (std::string entry; std::getline(all, entry, ',');) {
     const size_t equals = entry.find('=');
     const std::string key = entry.substr(0, equals), value = equals == std::string::npos ? "" : entry.substr(equals + 1);
-    if (key == "unsupported") {
+    if (key == "unsupported" || key == "owns") {
       std::istringstream ops(value);
-      for (std::string op; std::getline(ops, op, '+');) out->unsupported.push_back(op);
+      for (std::string op; std::getline(ops, op, '+');) (key == "owns" ? out->owns : out->unsupported).push_back(op);
       continue;
     }
     char* end = nullptr;

@@ -15,6 +15,7 @@ struct Options {
   double latency_us = 0, delay_us = 0;      // queued work waits the first, and up to the second more, before it begins
   size_t capacity = SIZE_MAX;               // bytes of memory
   std::vector<std::string> unsupported;     // ops that it refuses: "Conv+Pad"
+  std::vector<std::string> owns;            // control flow that it takes whole: "If+Loop+While"
   size_t chain = 4;                         // the most nodes of a candidate
   double speed = 10;                        // how much faster than plain loops it says that it is
   double launch_us = 10;                    // what it says that coming back to it costs

@@ -1,0 +1,114 @@
+// One node, or several in a row: kernels of the inner delegate, one after the other.
+#include "delegates/sdk/graph_image.h"
+#include "tests/examples/accelerator/chain.h"
+#include "tests/examples/accelerator/inner.h"
+#include "tests/examples/accelerator/kernel.h"
+
+namespace accelerator {
+namespace {
+
+using Place = Wiring::Place;
+
+class ChainKernel final : public Kernel {
+ public:
+  using Kernel::Kernel;
+  Failure Compile(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate) {
+    wiring = WiringOf(graph, candidate.nodes, candidate.node_count);
+    for (size_t n = 0; n < candidate.node_count; ++n) {
+      if (Failure f = inner.emplace_back().Compile(accelerator(), host, graph, candidate.nodes[n]); !f.ok()) return f;
+    }
+    return {};
+  }
+  Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const override;
+  size_t bytes() const override {
+    size_t bytes = 0;
+    for (const InnerKernel& k : inner) bytes += k.bytes();
+    return bytes;
+  }
+
+  Wiring wiring;
+  std::vector<InnerKernel> inner;  // by node of the candidate
+};
+
+class BoundChain final : public BoundKernel {
+ public:
+  BoundChain(const ChainKernel& kernel) : BoundKernel(kernel), wiring_(kernel.wiring) {
+    input_bytes_.resize(wiring_.input_count);
+    output_bytes_.resize(wiring_.output_count);
+    inside_bytes_.resize(wiring_.inside_count);
+  }
+
+  Failure Add(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node) {
+    const Wiring::NodePlaces& places = wiring_.nodes[inner_.size()];
+    for (size_t i = 0; i < node.input_count; ++i) Note(places.inputs[i], node.inputs[i]);
+    for (size_t i = 0; i < node.output_count; ++i) Note(places.outputs[i], node.outputs[i]);
+    return inner_.emplace_back().Bind(kernel, host, node);
+  }
+
+  size_t bytes() const override {
+    size_t bytes = 0;
+    for (const InnerBound& b : inner_) bytes += b.bytes();
+    return bytes;
+  }
+
+  Failure Prepare(const msrt_host_api* host) const override {
+    for (const InnerBound& b : inner_) {
+      if (Failure failure = b.Prepare(host); !failure.ok()) return failure;
+    }
+    return {};
+  }
+
+ protected:
+  Failure Run(const Tensors& tensors) const override {
+    std::vector<Temporary> inside;
+    for (size_t bytes : inside_bytes_) {
+      if (Failure failure = inside.emplace_back(&accelerator().memory).Allocate(bytes); !failure.ok()) return failure;
+    }
+    const auto at = [&](const Place& place) -> void* {
+      if (place.kind == Place::kNone) return nullptr;
+      if (place.kind == Place::kInside) return inside[place.index].data();
+      return (place.kind == Place::kInput ? tensors.inputs : tensors.outputs)[place.index].data();
+    };
+    for (size_t n = 0; n < inner_.size(); ++n) {
+      std::vector<const void*> inputs;
+      std::vector<void*> outputs;
+      for (const Place& p : wiring_.nodes[n].inputs) inputs.push_back(at(p));
+      for (const Place& p : wiring_.nodes[n].outputs) outputs.push_back(at(p));
+      if (Failure failure = inner_[n].Run(inputs, outputs); !failure.ok()) return failure;
+    }
+    return {};
+  }
+
+ private:
+  void Note(const Place& place, const msrt_shape& shape) {
+    const size_t bytes = shape.dtype == 0 ? 0 : msrt::sdk::TypeOf(shape).bytes();
+    if (place.kind == Place::kInput) input_bytes_[place.index] = bytes;
+    if (place.kind == Place::kOutput) output_bytes_[place.index] = bytes;
+    if (place.kind == Place::kInside) inside_bytes_[place.index] = bytes;
+  }
+
+  const Wiring& wiring_;
+  std::vector<InnerBound> inner_;
+  std::vector<size_t> inside_bytes_;
+};
+
+Failure ChainKernel::Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const {
+  auto bound = std::make_unique<BoundChain>(*this);
+  for (size_t n = 0; n < inner.size(); ++n) {
+    if (Failure failure = bound->Add(inner[n], host, nodes[n]); !failure.ok()) return failure;
+  }
+  *out = std::move(bound);
+  return {};
+}
+
+}  // namespace
+
+Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate,
+                        std::unique_ptr<Kernel>* out) {
+  auto kernel = std::make_unique<ChainKernel>(a, candidate.seconds);
+  Failure failure = kernel->Compile(host, graph, candidate);
+  if (failure.ok()) *out = std::move(kernel);
+  return failure;
+}
+
+}  // namespace accelerator
