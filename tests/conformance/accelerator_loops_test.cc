@@ -1,6 +1,6 @@
 // Loops whose bodies run on a device: what they carry stays there from one iteration to the next, and all else is as on the host.
 #include "tests/conformance/load_accelerator.h"
-#include "tests/conformance/module_builder.h"
+#include "tests/conformance/loop_models.h"
 #include "tests/conformance/same_runs.h"
 
 namespace msrt::testing {
@@ -13,50 +13,11 @@ class AcceleratorLoops : public ::testing::Test {
   ~AcceleratorLoops() override { EXPECT_EQ(NewMisuses(), ""); }
 };
 
-const Type kRow = Type::Tensor(DType::kF32, {Dims{64}});
-const Type kAnyRow = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
 
 // These on the device, all others on the host.
 const std::vector<Pin> kOnDevice = {{"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
                                     {"", "Add", "reference", false},   {"", "Less", "reference", false},
                                     {"", "Sub", "reference", false},   {"", "ReduceMax", "reference", false}};
-
-CompileOptions Placed(std::vector<Pin> pins, bool strict = false) {
-  CompileOptions options;
-  options.passes.disabled = {"all"};
-  options.place.pins = std::move(pins);
-  options.place.strict = strict;
-  return options;
-}
-
-ConstTensor Number(int64_t n) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1)); }
-
-ValueId Constant(Flow* f, uint32_t g, float value) {
-  return f->module.graphs[g].AddConstant(StrCat("c", value), ConstTensor::Of<float>(DType::kF32, {}, std::span(&value, 1)));
-}
-
-std::vector<ValueId> While(Flow* f, uint32_t g, const std::vector<ValueId>& values, int64_t carried, uint32_t condition, uint32_t body,
-                           std::vector<Type> results) {
-  return f->Control(g, "msrt", "While", values, {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", carried}},
-                    std::move(results));
-}
-
-// (i, x) = (0, x); while (i < n) (i, x) = (i + 1, x * 1.5 * 0.75). Graph 1 is the condition, graph 2 the body.
-Module Powers() {
-  Flow f(3);
-  const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
-  const auto results = While(&f, 0, {f.Number(0, 0), x, n}, 2, 1, 2, {kNumber, kRow});
-  f.Output(0, results[0]);
-  f.Output(0, results[1]);
-  const ValueId i = f.Input(1, kNumber);
-  f.Input(1, kRow);
-  f.Output(1, f.Op(1, "Less", {i, f.Input(1, kNumber)}));
-  const ValueId j = f.Input(2, kNumber), y = f.Input(2, kRow);
-  f.Input(2, kNumber);
-  f.Output(2, f.Op(2, "Add", {j, f.Number(2, 1)}));
-  f.Output(2, f.Op(2, "Mul", {f.Op(2, "Mul", {y, Constant(&f, 2, 1.5f)}), Constant(&f, 2, 0.75f)}));
-  return f.module;
-}
 
 size_t CopiesIn(const CompiledModel& model, uint32_t graph) {
   const auto placed = model.graphs[graph]->current();
@@ -81,12 +42,6 @@ void ExpectLikeReference(const Module& module, const std::vector<std::vector<Con
   }
 }
 
-std::vector<std::vector<ConstTensor>> Trips(const std::vector<int64_t>& counts, Dims dims) {
-  std::vector<std::vector<ConstTensor>> runs;
-  for (int64_t n : counts) runs.push_back({Number(n), RandomFloats(dims, static_cast<uint32_t>(n) + 7)});
-  return runs;
-}
-
 TEST_F(AcceleratorLoops, CarriedTensorsStay) { ExpectLikeReference(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}), 2, 0); }
 
 // The host reads the carried value too: it is brought there beside, and stays where it is.
@@ -105,9 +60,9 @@ TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
 TEST_F(AcceleratorLoops, TheConditionReadsIt) {
   Flow f(3);
   const ValueId x = f.Input(0, kRow);
-  f.Output(0, While(&f, 0, {x}, 1, 1, 2, {kRow})[0]);
-  f.Output(1, f.Op(1, "Less", {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}), Constant(&f, 1, 50.f)}));
-  f.Output(2, f.Op(2, "Mul", {f.Input(2, kRow), Constant(&f, 2, 1.5f)}));
+  f.Output(0, f.While(0, {x}, 1, 2, {kRow})[0]);
+  f.Output(1, f.Op(1, "Less", {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}), f.Float(1, 50.f)}));
+  f.Output(2, f.Op(2, "Mul", {f.Input(2, kRow), f.Float(2, 1.5f)}));
   auto reference = CompileModule(AcceleratedEnvironment(""), f.module, Placed({{"", "", "accelerator", true}}));
   auto model = CompileModule(AcceleratedEnvironment("delay_us=100"), f.module, Placed(kOnDevice, true));
   ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
@@ -127,12 +82,7 @@ TEST_F(AcceleratorLoops, CarriedTensorsGrow) {
   const auto longer = GraphBuilder(&body).Add("Concat", "longer", {body.outputs[1], body.outputs[1]}, {{"axis", int64_t{0}}});
   ASSERT_TRUE(longer.ok());
   body.outputs[1] = *longer;
-  for (Graph& graph : module.graphs) {
-    for (uint32_t v = 0; v < graph.value_count(); ++v) {
-      Value& value = graph.value(ValueId(v));
-      if (value.constant == nullptr && value.type.dtype == DType::kF32) value.type = kAnyRow;
-    }
-  }
+  OpenRows(&module);
   ExpectLikeReference(module, Trips({3, 0, 1, 5, 2}, {3}), 2, 0);
 }
 
@@ -140,7 +90,7 @@ TEST_F(AcceleratorLoops, CarriedTensorsGrow) {
 TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
   Flow f(3);
   const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
-  const auto results = While(&f, 0, {f.Number(0, 0), x, x, n}, 3, 1, 2, {kNumber, kRow, kRow});
+  const auto results = f.While(0, {f.Number(0, 0), x, x, n}, 1, 2, {kNumber, kRow, kRow});
   for (ValueId r : results) f.Output(0, r);
   const ValueId i = f.Input(1, kNumber);
   f.Input(1, kRow);
@@ -150,7 +100,7 @@ TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
   f.Input(2, kNumber);
   f.Output(2, f.Op(2, "Add", {j, f.Number(2, 1)}));
   f.Output(2, b);
-  f.Output(2, f.Op(2, "Mul", {a, Constant(&f, 2, 1.5f)}));
+  f.Output(2, f.Op(2, "Mul", {a, f.Float(2, 1.5f)}));
   ExpectLikeReference(f.module, Trips({3, 0, 1, 4}, {64}), 2, 2);
 }
 
@@ -163,9 +113,9 @@ TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
   for (ValueId r : results) f.Output(0, r);
   f.Input(1, kNumber);
   const ValueId go_on = f.Input(1, kFlag), y = f.Input(1, kRow);
-  const ValueId larger = f.Op(1, "Mul", {y, Constant(&f, 1, 1.5f)});
+  const ValueId larger = f.Op(1, "Mul", {y, f.Float(1, 1.5f)});
   f.Output(1, go_on);
-  f.Output(1, f.Op(1, "Mul", {larger, Constant(&f, 1, 0.5f)}));
+  f.Output(1, f.Op(1, "Mul", {larger, f.Float(1, 0.5f)}));
   f.Output(1, larger);
   ExpectLikeReference(f.module, Trips({3, 1, 0, 5}, {64}), 1, 1);
 }

@@ -25,6 +25,9 @@ class ModuleBuilder {
   ValueId Number(uint32_t g, int64_t value) {
     return module.graphs[g].AddConstant(Name(), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
   }
+  ValueId Float(uint32_t g, float value) {
+    return module.graphs[g].AddConstant(Name(), ConstTensor::Of<float>(DType::kF32, {}, std::span(&value, 1)));
+  }
   ValueId Op(uint32_t g, std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
     const auto value = GraphBuilder(&module.graphs[g]).Add(op, Name(), std::move(inputs), std::move(attrs));
     MSRT_CHECK(value.ok());
@@ -44,8 +47,13 @@ class ModuleBuilder {
   }
   // Carries the first of `values`.
   ValueId While(uint32_t g, std::vector<ValueId> values, uint32_t condition, uint32_t body) {
+    return While(g, std::move(values), condition, body, {kNumber})[0];
+  }
+  // Carries as many of `values` as it gives results.
+  std::vector<ValueId> While(uint32_t g, std::vector<ValueId> values, uint32_t condition, uint32_t body, std::vector<Type> results) {
+    const auto carried = static_cast<int64_t>(results.size());
     return Control(g, "msrt", "While", std::move(values),
-                   {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", int64_t{1}}}, {kNumber})[0];
+                   {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", carried}}, std::move(results));
   }
   ValueId Call(uint32_t g, uint32_t callee, std::vector<ValueId> arguments) {
     return Control(g, "msrt", "Call", std::move(arguments), {{"graph", GraphRef{callee}}}, {kNumber})[0];

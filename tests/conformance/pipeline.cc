@@ -27,12 +27,12 @@ std::vector<std::string> DelegateNames() {
   return names;
 }
 
-Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs) {
+Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs, const RunOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorView view{inputs[i].dtype, inputs[i].dims, Layout::kPlain, const_cast<std::byte*>(inputs[i].bytes.data())};
     MSRT_RETURN_IF_ERROR(session.SetInput(i, view, inputs[i].owner));
   }
-  MSRT_RETURN_IF_ERROR(session.Run({}));
+  MSRT_RETURN_IF_ERROR(session.Run(options));
   std::vector<ConstTensor> outputs;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
     MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));

@@ -27,6 +27,6 @@ Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> 
                                              std::vector<std::string> disabled_passes);
 
 // One run of an existing session.
-Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs);
+Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs, const RunOptions& options = {});
 
 }  // namespace msrt::testing

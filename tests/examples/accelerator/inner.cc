@@ -76,6 +76,7 @@ Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host, co
   one.node_count = 1;
   one.input_count = NodeAt(graph, node).input_count;
   one.output_count = NodeAt(graph, node).output_count;
+  one.algorithm = "";
   one.exact = 1;
   // An error has its text already: the inner delegate was given the same host.
   const msrt_status code = inner_->api.compile(inner_->self, host, &graph, &one, &kernel_);
