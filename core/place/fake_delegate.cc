@@ -8,8 +8,9 @@ namespace {
 
 FakeDelegate& Fake(void* self) { return *static_cast<FakeDelegate*>(self); }
 
-msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view*, const msrt_query_sink* sink) {
-  for (const Candidate& offer : Fake(self).offers) {
+msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+  const auto in = Fake(self).offers_in.find(static_cast<const PlacedGraph*>(graph->graph));
+  for (const Candidate& offer : in == Fake(self).offers_in.end() ? Fake(self).offers : in->second) {
     std::vector<msrt_layout> inputs, outputs;
     for (Layout l : offer.input_layouts) inputs.push_back(static_cast<msrt_layout>(l));
     for (Layout l : offer.output_layouts) outputs.push_back(static_cast<msrt_layout>(l));

@@ -1,6 +1,7 @@
 // Delegates for tests of placement: tables of functions that offer what a test says, at the cost it says, and compute nothing.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@ namespace msrt::testing {
 struct FakeDelegate {
   std::string name;
   std::vector<Candidate> offers;
+  std::map<const PlacedGraph*, std::vector<Candidate>> offers_in;  // in graphs of a module; `offers` are for any other
   bool has_device = false;
   double launch_seconds = 0;
   size_t capacity_bytes = SIZE_MAX;

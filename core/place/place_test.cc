@@ -28,14 +28,22 @@ ValueId Added(Result<ValueId> value) {
   return *value;
 }
 
-// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere.
-Graph RandomGraph(std::mt19937* random, size_t count) {
+const Type kImage = Type::Tensor(DType::kF32, {1, 8, 6, 6});
+
+// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere. With `calls`, also of graph 1.
+Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
   Graph graph;
   GraphBuilder builder(&graph);
-  std::vector<ValueId> values = {graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}))};
+  std::vector<ValueId> values = {graph.AddInput("x", kImage)};
   const auto pick = [&] { return values[values.size() - 1 - (*random)() % std::min<size_t>(values.size(), 4)]; };
   for (size_t n = 0; n < count; ++n) {
     const std::string name = StrCat("n", n);
+    if (calls && (*random)() % 3 == 0) {
+      const auto called = builder.Add("msrt", "Call", name, {pick()}, {{"graph", GraphRef{1}}}, 1, {kImage});
+      EXPECT_TRUE(called.ok()) << called.status().message();
+      values.push_back((*called)[0]);
+      continue;
+    }
     switch ((*random)() % 6) {
       case 0:
         values.push_back(Added(builder.Add("Reshape", name, {pick()}, {{"shape", std::vector<int64_t>{1, 8, 6, 6}}})));
@@ -69,6 +77,8 @@ Candidate OfferFor(const PlacedGraph& placed, std::vector<uint32_t> nodes, doubl
 }
 
 bool IsView(const Graph& graph, uint32_t n) { return graph.nodes[n].op == "Reshape"; }
+// The host can run it without a delegate, and no delegate can run it with other nodes.
+bool StandsAlone(const Graph& graph, uint32_t n) { return IsView(graph, n) || IsControl(graph.nodes[n]); }
 
 // Up to three delegates, of which some have devices; the first takes every node. `budget` bounds the number of plans.
 std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt19937* random, double budget) {
@@ -83,7 +93,8 @@ std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt1993
     fakes[d].launch_seconds = (*random)() % 2 == 0 ? seconds(*random) : 0;
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       if (IsView(graph, n)) continue;
-      const size_t offers = d == 0 ? 1 + (*random)() % 2 : (*random)() % 3;
+      if (IsControl(graph.nodes[n])) ways[n] = std::max(ways[n], 1.0);  // the host's
+      const size_t offers = d == 0 && !IsControl(graph.nodes[n]) ? 1 + (*random)() % 2 : (*random)() % 3;
       for (size_t o = 0; o < offers; ++o) {
         if (ways[n] > 0 && plans * (ways[n] + 1) / ways[n] > budget) continue;
         plans *= ways[n] > 0 ? (ways[n] + 1) / ways[n] : 1;
@@ -94,7 +105,7 @@ std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt1993
     for (uint32_t n = 0; n + 1 < graph.nodes.size(); ++n) {
       const ValueId out = graph.nodes[n].outputs[0];
       const bool only_next = placed.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !placed.IsOutput(out);
-      if (!only_next || IsView(graph, n) || IsView(graph, n + 1) || (*random)() % 2 == 0 || plans * 2 > budget) continue;
+      if (!only_next || StandsAlone(graph, n) || StandsAlone(graph, n + 1) || (*random)() % 2 == 0 || plans * 2 > budget) continue;
       plans *= 2;
       fakes[d].offers.push_back(OfferFor(placed, {n, n + 1}, seconds(*random), RandomLayout(random), RandomLayout(random)));
     }
@@ -166,8 +177,14 @@ class Pricer {
 class BruteForce {
  public:
   BruteForce(std::shared_ptr<const PlacedGraph> placed, std::shared_ptr<const Host> host,
-             std::span<const std::shared_ptr<const Delegate>> delegates, const std::vector<std::shared_ptr<const Device>>& devices)
-      : placed_(std::move(placed)), host_(std::move(host)), delegates_(delegates), devices_(devices), pricer_(*placed_, *host_, delegates, devices) {
+             std::span<const std::shared_ptr<const Delegate>> delegates, const std::vector<std::shared_ptr<const Device>>& devices,
+             double call_seconds = 0)
+      : placed_(std::move(placed)),
+        host_(std::move(host)),
+        delegates_(delegates),
+        devices_(devices),
+        call_seconds_(call_seconds),
+        pricer_(*placed_, *host_, delegates, devices) {
     uint16_t device = 0;
     for (size_t d = 0; d < delegates.size(); ++d) {
       delegates[d]->Query(*host_, *placed_, &answers_.emplace_back());
@@ -195,6 +212,11 @@ class BruteForce {
       }
       return;
     }
+    if (IsControl(graph.nodes[n])) {
+      plan_.steps.push_back({{n}, -1, 0, nullptr, 0});
+      Choose(n + 1);
+      plan_.steps.pop_back();
+    }
     for (size_t d = 0; d < answers_.size(); ++d) {
       for (const Candidate& c : answers_[d].candidates) {
         if (c.nodes[0] != n) continue;
@@ -214,23 +236,33 @@ class BruteForce {
     plan_.transfers = pricer_.costs();
     ProgramBuilder builder(plan_, &program);
     std::vector<double> seconds;
+    double calls = 0;
     for (const Placement::Step& step : plan_.steps) {
       if (step.candidate == nullptr) {
         builder.AddHostWork(step);
+        // Where there is nothing to choose, nobody asks for the price.
+        if (IsControl(placed_->graph().nodes[step.nodes[0]]) && IsOffered(step.nodes[0])) calls += call_seconds_;
       } else {
         EXPECT_TRUE(builder.AddKernel(step, delegates_[static_cast<size_t>(step.delegate)]->name(), Kernel()).ok());
         seconds.push_back(step.candidate->seconds);
       }
     }
     builder.Finish();
-    least_ = std::min(least_, pricer_.SecondsOf(program, seconds));
+    least_ = std::min(least_, pricer_.SecondsOf(program, seconds) + calls);
     ++plans_;
+  }
+
+  bool IsOffered(uint32_t n) const {
+    return std::any_of(answers_.begin(), answers_.end(), [&](const QueryResult& answer) {
+      return std::any_of(answer.candidates.begin(), answer.candidates.end(), [&](const Candidate& c) { return c.nodes[0] == n; });
+    });
   }
 
   const std::shared_ptr<const PlacedGraph> placed_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const std::vector<std::shared_ptr<const Device>>& devices_;
+  const double call_seconds_;  // of the host's way, where a delegate offers to take the call
   Pricer pricer_;
   std::vector<QueryResult> answers_;
   std::vector<uint16_t> device_of_;
@@ -269,6 +301,46 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
   }
   std::printf("%d graphs, %zu programs, %zu graphs with devices\n", kGraphs, plans, with_devices);
   EXPECT_GT(with_devices, size_t{kGraphs} / 4);
+}
+
+// Control flow that delegates offer to take whole, against the host's way: what the graph that is called costs at best, and the call.
+TEST(Place, EqualsBruteForceOverWholeCalls) {
+  size_t plans = 0, taken = 0, left = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    Module module;
+    module.graphs = {RandomGraph(&random, 2 + random() % 6, /*calls=*/true), RandomGraph(&random, 2)};
+    module.graphs[1].outputs.resize(1);
+    PlacedModule views;
+    for (const Graph& graph : module.graphs) {
+      auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      ASSERT_TRUE(placed.ok());
+      (*placed)->SetModule(&views);
+      views.push_back(*std::move(placed));
+    }
+    std::vector<FakeDelegate> fakes = RandomDelegates(*views[0], &random, 300), inside = RandomDelegates(*views[1], &random, 300);
+    std::vector<std::shared_ptr<const Delegate>> delegates;
+    for (size_t d = 0; d < fakes.size(); ++d) {
+      fakes[d].offers_in[views[1].get()] = d < inside.size() ? inside[d].offers : std::vector<Candidate>();
+      delegates.push_back(MakeFake(std::move(fakes[d])));
+    }
+    const std::shared_ptr<const Host> host = TestHost();
+    const PlaceOptions options;
+    Placer caller(*views[0], *host, delegates, options), callee(*views[1], *host, delegates, options);
+    ASSERT_TRUE(caller.Query().ok() && callee.Query().ok());
+    const auto placement = caller.Place();
+    ASSERT_TRUE(placement.ok()) << placement.status().message();
+    BruteForce all_inside(views[1], host, delegates, callee.devices());
+    BruteForce all(views[0], host, delegates, caller.devices(), all_inside.Least() + 0.4e-6);
+    ASSERT_NEAR(placement->seconds, all.Least(), 1e-12) << "seed " << seed;
+    plans += all.plans() + all_inside.plans();
+    for (const Placement::Step& step : placement->steps) {
+      if (IsControl(module.graphs[0].nodes[step.nodes[0]])) ++(step.candidate != nullptr ? taken : left);
+    }
+  }
+  std::printf("%zu programs, %zu calls taken whole, %zu left to the host\n", plans, taken, left);
+  EXPECT_GT(taken, 50u);
+  EXPECT_GT(left, 50u);
 }
 
 // The estimate of a finished program is the price of its steps.

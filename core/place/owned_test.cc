@@ -1,0 +1,116 @@
+// What may be taken whole by a delegate, and what that takes along.
+#include "core/place/owned.h"
+
+#include <gtest/gtest.h>
+
+#include "delegates/builtin.h"
+#include "tests/conformance/module_builder.h"
+
+namespace msrt::testing {
+namespace {
+
+// The graphs of a module as delegates see them.
+struct Views {
+  explicit Views(const Module& m) : module(m) {
+    for (const Graph& graph : module.graphs) {
+      auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      MSRT_CHECK(placed.ok());
+      (*placed)->SetModule(&graphs);
+      graphs.push_back(*std::move(placed));
+    }
+  }
+  const Module module;
+  PlacedModule graphs;
+};
+
+// Of the first node of the entry.
+void ExpectWhyNot(const Module& module, const std::string& why) {
+  const Views views(module);
+  EXPECT_EQ(WhyNotOwned(*views.graphs[0], views.module.graphs[0].nodes[0]), why);
+}
+
+// A call of graph 1, which gives its input.
+ModuleBuilder OneCall() {
+  ModuleBuilder m(2);
+  m.Output(0, m.Call(0, 1, {m.Input(0)}));
+  m.Output(1, m.Input(1));
+  return m;
+}
+
+TEST(Owned, ALoopMayBe) {
+  ExpectWhyNot(CountingLoop(), "");
+  ExpectWhyNot(OneCall().module, "");
+}
+
+TEST(Owned, GraphsGoAlongOnce) {
+  ModuleBuilder m(4);
+  m.Output(0, m.Call(0, 1, {m.Input(0)}));
+  const ValueId x = m.Input(1);
+  m.Output(1, m.Op(1, "Add", {m.Call(1, 2, {x}), m.Call(1, 2, {m.Call(1, 3, {x})})}));
+  m.Output(2, m.Call(2, 3, {m.Input(2)}));
+  m.Output(3, m.Input(3));
+  const Views views(m.module);
+  std::vector<const PlacedGraph*> expected;
+  for (size_t g = 1; g < 4; ++g) expected.push_back(views.graphs[g].get());
+  EXPECT_EQ(GraphsInside(*views.graphs[0], views.module.graphs[0].nodes[0]), expected);
+}
+
+TEST(Owned, NotWithOpenSizes) {
+  ModuleBuilder m = OneCall();
+  m.module.graphs[0].value(m.module.graphs[0].outputs[0]).type = Type::Tensor(DType::kI64, {Dims{kUnknownDim}});
+  ExpectWhyNot(m.module, "the size of what it gives is not declared");
+}
+
+TEST(Owned, NotWithLists) {
+  ModuleBuilder m = OneCall();
+  m.module.graphs[0].value(m.module.graphs[0].outputs[0]).type = Type::ListOf(kNumber);
+  ExpectWhyNot(m.module, "it takes or gives a list or a function");
+}
+
+TEST(Owned, NotWithEffectsInside) {
+  ModuleBuilder state = OneCall();
+  state.Control(1, "msrt", "StateWrite", {state.module.graphs[1].inputs[0]}, {{"slot", int64_t{0}}}, {});
+  ExpectWhyNot(state.module, "msrt.StateWrite 'v1' inside has effects, which are the session's");
+  ModuleBuilder random = OneCall();
+  random.Op(1, "RandomNormal", {}, {{"shape", std::vector<int64_t>{2}}});
+  ExpectWhyNot(random.module, "RandomNormal 'v1' inside has effects, which are the session's");
+}
+
+TEST(Owned, NotWithRecursion) {
+  ModuleBuilder m = OneCall();
+  m.Call(1, 1, {m.module.graphs[1].inputs[0]});
+  ExpectWhyNot(m.module, "graph 'g1' inside calls itself");
+}
+
+TEST(Owned, NotTooDeep) {
+  constexpr uint32_t kGraphs = 200;
+  ModuleBuilder m(kGraphs);
+  for (uint32_t g = 0; g < kGraphs; ++g) {
+    const ValueId x = m.Input(g);
+    m.Output(g, g + 1 < kGraphs ? m.Call(g, g + 1, {x}) : x);
+  }
+  ExpectWhyNot(m.module, "its graphs call each other more than 64 levels deep");
+}
+
+// As a delegate walks them.
+TEST(Owned, ViewsLeadToGraphs) {
+  const Views views(CountingLoop());
+  const msrt_graph_view& main = *views.graphs[0]->api();
+  ASSERT_EQ(main.input_count, 2u);
+  ASSERT_EQ(main.output_count, 1u);
+  EXPECT_EQ(main.outputs[0].id, main.node(main.graph, 0)->outputs[0].id);
+  EXPECT_NE(main.outputs[0].is_graph_output, 0);
+  for (int64_t g : {1, 2}) {
+    const msrt_graph_view* callee = main.callee(main.graph, g);
+    ASSERT_EQ(callee, views.graphs[static_cast<size_t>(g)]->api());
+    EXPECT_EQ(callee->input_count, 2u);
+    EXPECT_EQ(callee->inputs[0].declared.dtype, MSRT_I64);
+    EXPECT_EQ(callee->callee(callee->graph, g), callee);
+  }
+  for (int64_t g : {-1, 3}) EXPECT_EQ(main.callee(main.graph, g), nullptr);
+  const auto alone = PlacedGraph::Make(views.module.graphs[1], BuiltinEvaluator(), {});
+  EXPECT_EQ((*alone)->api()->callee((*alone)->api()->graph, 0), nullptr);
+}
+
+}  // namespace
+}  // namespace msrt::testing
