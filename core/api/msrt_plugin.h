@@ -146,7 +146,8 @@ typedef struct msrt_in_place {
  * graphs that it calls, as one step. It is a choice beside the host's way, which carries the node out itself and places its graphs; the
  * cheaper is taken. The inputs of the node are, in order: for If and SwitchN the condition or index; for Loop trip count and condition; what
  * is carried (attribute `carried` counts them); what a Scan scans; what the graphs capture. The host uses such a candidate only if
- *   - all inputs and outputs of the node are tensors, and every dim of the outputs is declared, so that they have memory before it runs;
+ *   - all inputs and outputs of the node are tensors, and the sizes of the outputs follow from those of the inputs, whatever the data: they
+ *     have memory before it runs, and bind tells their shapes;
  *   - no node inside has effects: the session's state and random numbers are the host's;
  *   - no graph inside calls itself, and no pin of the user keeps a node inside away from the delegate.
  * `--explain` shows which it was. `seconds` counts each branch as equally likely, and a loop as MSRT_TYPICAL_TRIPS iterations where its trip

@@ -4,6 +4,7 @@
 
 #include "core/bind/memory_plan.h"
 #include "core/bind/waits.h"
+#include "core/place/owned_types.h"
 #include "ops/node_view.h"
 
 namespace msrt {
@@ -65,7 +66,25 @@ class Binder {
   Status PropagateStep(const Step& step) {
     // The types of state were set from the session's own.
     if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
+    if (step.kind == StepKind::kKernel && IsControl(graph_.nodes[step.node])) return SizeOwned(step);
     for (uint32_t n : step.nodes) MSRT_RETURN_IF_ERROR(PropagateNode(graph_, n, evaluator_, &out_.facts));
+    return OkStatus();
+  }
+
+  // Control flow that a delegate took whole: what it gives must have memory before it runs.
+  Status SizeOwned(const Step& step) {
+    const Node& node = graph_.nodes[step.node];
+    std::vector<Type>& types = out_.facts.types;
+    const auto open = [&](ValueId v) { return v != kNoValue && !types[IndexOf(v)].concrete(); };
+    if (std::none_of(node.outputs.begin(), node.outputs.end(), open)) return OkStatus();
+    const auto results = OwnedResults(*program_.placed, node, [&](ValueId v) { return types[IndexOf(v)]; });
+    if (!results) {
+      return DelegateError(Describe(graph_, step.node), ": the sizes of what it gives do not follow from those of its inputs")
+          .With(kFailedDelegate, step.delegate);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNoValue) types[IndexOf(node.outputs[i])] = (*results)[i];
+    }
     return OkStatus();
   }
 

@@ -13,7 +13,7 @@ namespace msrt::testing {
 struct FakeDelegate {
   std::string name;
   std::vector<Candidate> offers;
-  std::map<const PlacedGraph*, std::vector<Candidate>> offers_in;  // in graphs of a module; `offers` are for any other
+  std::map<const PlacedGraph*, std::vector<Candidate>> offers_in = {};  // in graphs of a module; `offers` are for any other
   bool has_device = false;
   double launch_seconds = 0;
   size_t capacity_bytes = SIZE_MAX;

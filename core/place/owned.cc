@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/place/owned_types.h"
 #include "ops/control.h"
 
 namespace msrt {
@@ -64,10 +65,11 @@ std::string WhyNotOwned(const PlacedGraph& graph, const Node& node) {
   if (std::any_of(node.inputs.begin(), node.inputs.end(), no_tensor) || std::any_of(node.outputs.begin(), node.outputs.end(), no_tensor)) {
     return "it takes or gives a list or a function";
   }
-  if (std::any_of(node.outputs.begin(), node.outputs.end(), open)) return "the size of what it gives is not declared";
   Inside inside;
   inside.Enter(graph, node, 1);
-  return std::move(inside.wrong);
+  if (!inside.wrong.empty()) return std::move(inside.wrong);
+  const bool sized = std::none_of(node.outputs.begin(), node.outputs.end(), open) || SizesFollow(graph, node);
+  return sized ? "" : "the size of what it gives does not follow from the sizes of its inputs";
 }
 
 }  // namespace msrt

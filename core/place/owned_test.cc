@@ -55,10 +55,52 @@ TEST(Owned, GraphsGoAlongOnce) {
   EXPECT_EQ(GraphsInside(*views.graphs[0], views.module.graphs[0].nodes[0]), expected);
 }
 
-TEST(Owned, NotWithOpenSizes) {
-  ModuleBuilder m = OneCall();
-  m.module.graphs[0].value(m.module.graphs[0].outputs[0]).type = Type::Tensor(DType::kI64, {Dims{kUnknownDim}});
-  ExpectWhyNot(m.module, "the size of what it gives is not declared");
+const Type kRows = Type::Tensor(DType::kF32, {Dims{kUnknownDim, 4}});
+
+// If (flag) a else b, in rows of open number, with branches that a test fills.
+ModuleBuilder Branches() {
+  ModuleBuilder m(3);
+  const ValueId flag = m.Input(0, kFlag), a = m.Input(0, kRows), b = m.Input(0, kRows);
+  m.Output(0, m.Control(0, "", "If", {flag, a, b}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {kRows})[0]);
+  for (uint32_t g : {1u, 2u}) {
+    m.Input(g, kRows);
+    m.Input(g, kRows);
+  }
+  return m;
+}
+
+TEST(Owned, SizesThatFollow) {
+  const std::string why = "the size of what it gives does not follow from the sizes of its inputs";
+  ModuleBuilder same = Branches();
+  for (uint32_t g : {1u, 2u}) same.Output(g, same.Op(g, g == 1 ? "Neg" : "Relu", {same.module.graphs[g].inputs[0]}));
+  ExpectWhyNot(same.module, "");
+  ModuleBuilder other = Branches();
+  for (uint32_t g : {1u, 2u}) other.Output(g, other.module.graphs[g].inputs[g - 1]);
+  ExpectWhyNot(other.module, why);
+  // Of sizes that are equal, as the graph says.
+  for (ValueId v : {other.module.graphs[0].inputs[1], other.module.graphs[0].inputs[2]})
+    other.module.graphs[0].value(v).type.dims[0] = SymbolDim(0);
+  ExpectWhyNot(other.module, "");
+  // The symbols of a callee are not those of its caller.
+  for (Graph& graph : other.module.graphs) {
+    for (ValueId v : graph.inputs) {
+      if (graph.value(v).type.rank() == 2) graph.value(v).type.dims[0] = &graph == &other.module.graphs[0] ? kUnknownDim : SymbolDim(0);
+    }
+  }
+  ExpectWhyNot(other.module, why);
+}
+
+TEST(Owned, LoopsThatKeepTheirSizes) {
+  for (const bool grows : {false, true}) {
+    ModuleBuilder m(2);
+    const auto results = m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kRows});
+    m.Output(0, results[0]);
+    m.Input(1);
+    m.Output(1, m.Input(1, kFlag));
+    const ValueId x = m.Input(1, kRows);
+    m.Output(1, grows ? m.Op(1, "Concat", {x, x}, {{"axis", int64_t{0}}}) : m.Op(1, "Add", {x, m.Float(1, 1)}));
+    ExpectWhyNot(m.module, grows ? "the size of what it gives does not follow from the sizes of its inputs" : "");
+  }
 }
 
 TEST(Owned, NotWithLists) {

@@ -47,8 +47,9 @@ msrt_shape ShapeOf(const Type& type) {
   return s;
 }
 
-PlacedGraph::PlacedGraph(const Graph& graph)
+PlacedGraph::PlacedGraph(const Graph& graph, const Evaluator& evaluator)
     : graph_(graph),
+      evaluator_(evaluator),
       typical_(graph),
       agreed_(graph.nodes.size()),
       settled_(graph.nodes.size()),
@@ -67,8 +68,8 @@ PlacedGraph::PlacedGraph(const Graph& graph)
 
 Result<std::unique_ptr<PlacedGraph>> PlacedGraph::Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims,
                                                        const Module* module) {
-  std::unique_ptr<PlacedGraph> placed(new PlacedGraph(graph));
-  placed->FindTypicalTypes(evaluator, typical_dims, module);
+  std::unique_ptr<PlacedGraph> placed(new PlacedGraph(graph, evaluator));
+  placed->FindTypicalTypes(typical_dims, module);
   placed->nodes_.reserve(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) placed->AddNode(n);
   placed->MakeApi();
@@ -103,7 +104,7 @@ const PlacedGraph* PlacedGraph::callee(int64_t number) const {
   return exists ? (*module_)[static_cast<size_t>(number)].get() : nullptr;
 }
 
-void PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module) {
+void PlacedGraph::FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module) {
   size_t nodes_left = 4 * graph_.nodes.size() + 1000;  // of graphs that are asked for what they give
   for (size_t i = 0; i < graph_.inputs.size(); ++i) {
     Type& t = typical_.types[IndexOf(graph_.inputs[i])];
@@ -111,7 +112,7 @@ void PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const D
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     // Typical extents are guesses: where they contradict the graph, the declared dims (with ones) must do.
-    settled_[n] = agreed_[n] = PropagateNode(graph_, n, evaluator, &typical_).ok();
+    settled_[n] = agreed_[n] = PropagateNode(graph_, n, evaluator_, &typical_).ok();
     for (ValueId v : graph_.nodes[n].outputs) {
       if (v == kNoValue) continue;
       if (!agreed_[n]) typical_.types[IndexOf(v)] = graph_.value(v).type;
@@ -119,7 +120,7 @@ void PlacedGraph::FindTypicalTypes(const Evaluator& evaluator, std::span<const D
       if (!typical_.types[IndexOf(v)].concrete()) size_in_data_[n] = true;
     }
     if (module != nullptr && agreed_[n] && !settled_[n])
-      TakeResults(TypicalResults(*module, graph_.nodes[n], typical_, evaluator, &nodes_left), n);
+      TakeResults(TypicalResults(*module, graph_.nodes[n], typical_, evaluator_, &nodes_left), n);
     for (ValueId v : graph_.nodes[n].outputs) {
       if (v != kNoValue) FillUnknown(&typical_.types[IndexOf(v)]);
     }

@@ -27,7 +27,7 @@ using PlacedModule = std::vector<std::shared_ptr<const PlacedGraph>>;
 // Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must outlive it and not change.
 class PlacedGraph {
  public:
-  // `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
+  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
   // `module` (may be null) is where the graphs are that this one calls.
   static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims,
                                                    const Module* module = nullptr);
@@ -35,6 +35,7 @@ class PlacedGraph {
   PlacedGraph& operator=(const PlacedGraph&) = delete;
 
   const Graph& graph() const { return graph_; }
+  const Evaluator& evaluator() const { return evaluator_; }
   size_t node_count() const { return nodes_.size(); }
   const msrt_node_view& node(size_t index) const { return nodes_[index]; }
   const msrt_graph_view* api() const { return &api_; }
@@ -64,8 +65,8 @@ class PlacedGraph {
   static constexpr int64_t kTypicalExtent = 128;
 
  private:
-  explicit PlacedGraph(const Graph& graph);
-  void FindTypicalTypes(const Evaluator& evaluator, std::span<const Dims> typical_dims, const Module* module);
+  PlacedGraph(const Graph& graph, const Evaluator& evaluator);
+  void FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module);
   void TakeResults(std::span<const Type> results, size_t node);
   void AddNode(size_t n);
   void MakeApi();
@@ -76,6 +77,7 @@ class PlacedGraph {
   }
 
   const Graph& graph_;
+  const Evaluator& evaluator_;
   GraphFacts typical_;
   std::vector<bool> agreed_;        // by node: the typical shapes do not contradict it
   std::vector<bool> settled_;       // by node: see IsSettled

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/place/callee_types.h"
+
 namespace msrt {
 namespace {
 
@@ -54,16 +56,8 @@ class Asking {
       facts.types[IndexOf(callee.inputs[i])] = outer.types[IndexOf(argument)];
       facts.known[IndexOf(callee.inputs[i])] = outer.known[IndexOf(argument)];
     }
-    for (size_t n = 0; n < callee.nodes.size(); ++n) {
-      if (nodes_left_ == 0 || !PropagateNode(callee, n, evaluator_, &facts).ok()) return {};
-      --nodes_left_;
-      const std::vector<Type> inner = ResultsOf(callee.nodes[n], facts, depth + 1);
-      for (size_t o = 0; o < inner.size() && o < callee.nodes[n].outputs.size(); ++o) {
-        if (callee.nodes[n].outputs[o] != kNoValue) facts.types[IndexOf(callee.nodes[n].outputs[o])] = inner[o];
-      }
-    }
-    std::vector<Type> results;
-    for (ValueId v : callee.outputs) results.push_back(facts.types[IndexOf(v)]);
+    const auto inside = [&](const Node& inner, const GraphFacts& now) { return ResultsOf(inner, now, depth + 1); };
+    std::vector<Type> results = TypesGiven(callee, std::move(facts), evaluator_, &nodes_left_, inside);
     const bool definite = std::all_of(results.begin(), results.end(), [](const Type& t) { return t.concrete(); });
     return definite ? results : std::vector<Type>();
   }

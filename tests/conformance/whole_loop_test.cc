@@ -1,7 +1,8 @@
-// A delegate that knows nothing but msrt_plugin.h looks into a loop and takes it whole, on the host's memory.
+// Delegates that know nothing but msrt_plugin.h look into control flow and take it whole, on the host's memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 
 #include "core/api/msrt_plugin.h"
 #include "tests/conformance/module_builder.h"
@@ -21,6 +22,17 @@ const msrt_graph_view* GraphOf(const msrt_graph_view& graph, const msrt_node_vie
 
 bool IsOne(const msrt_graph_view* graph, const char* op) {
   return graph != nullptr && graph->node_count == 1 && std::strcmp(graph->node(graph->graph, 0)->op, op) == 0;
+}
+
+void Offer(const msrt_node_view& node, uint32_t n, const msrt_query_sink& sink) {
+  msrt_candidate c = MSRT_INIT(msrt_candidate);
+  c.nodes = &n;
+  c.node_count = 1;
+  c.input_count = node.input_count;
+  c.output_count = node.output_count;
+  c.seconds = 1e-8;
+  c.algorithm = "whole";
+  sink.candidate(sink.sink, &c);
 }
 
 // while (i < n) i += step: a step of the body's own, n captured.
@@ -48,14 +60,7 @@ msrt_status Query(void*, const msrt_host_api*, const msrt_graph_view* graph, con
       sink->refuse(sink->sink, n, "it only counts");
       continue;
     }
-    msrt_candidate c = MSRT_INIT(msrt_candidate);
-    c.nodes = &n;
-    c.node_count = 1;
-    c.input_count = node.input_count;
-    c.output_count = node.output_count;
-    c.seconds = 1e-8;
-    c.algorithm = "counts";
-    sink->candidate(sink->sink, &c);
+    Offer(node, n, *sink);
   }
   return MSRT_OK;
 }
@@ -89,12 +94,46 @@ std::shared_ptr<const Delegate> Counter() {
   return *Delegate::Make(api, nullptr, nullptr);
 }
 
+// Takes every call for one that doubles, of however many elements bind says.
+std::shared_ptr<const Delegate> Doubler() {
+  msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
+  api.plugin_abi = MSRT_PLUGIN_ABI;
+  api.name = "doubler";
+  api.query = [](void*, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) -> msrt_status {
+    for (uint32_t n = 0; n < graph->node_count; ++n) {
+      const msrt_node_view& node = *graph->node(graph->graph, n);
+      if (std::strcmp(node.op, "Call") == 0) Offer(node, n, *sink);
+    }
+    return MSRT_OK;
+  };
+  static int anything;
+  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*, void** kernel) -> msrt_status {
+    *kernel = &anything;
+    return MSRT_OK;
+  };
+  api.kernel_destroy = [](void*, void*) {};
+  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node* nodes, size_t, void** bound) -> msrt_status {
+    *bound = new int64_t(nodes[0].outputs[0].dims[0]);
+    return MSRT_OK;
+  };
+  api.bound_destroy = [](void*, void* bound) { delete static_cast<int64_t*>(bound); };
+  api.run = [](void*, void* bound, const msrt_run_args* args) -> msrt_status {
+    for (int64_t i = 0; i < *static_cast<int64_t*>(bound); ++i) {
+      static_cast<float*>(args->outputs[0])[i] = 2 * static_cast<const float*>(args->inputs[0])[i];
+    }
+    return MSRT_OK;
+  };
+  return *Delegate::Make(api, nullptr, nullptr);
+}
+
 ConstTensor Number(int64_t n) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1)); }
 
-std::shared_ptr<const CompiledModel> Compile(const Module& module) {
+std::shared_ptr<const CompiledModel> Compile(const Module& module, std::shared_ptr<const Delegate> delegate = Counter()) {
   auto environment = TestEnvironment();
-  environment->delegates.push_back(Counter());
-  auto model = CompileModule(environment, module, {});
+  environment->delegates.push_back(std::move(delegate));
+  CompileOptions options;
+  options.passes.disabled = {"all"};
+  auto model = CompileModule(environment, module, options);
   EXPECT_TRUE(model.ok()) << model.status().message();
   return *model;
 }
@@ -121,6 +160,45 @@ TEST(WholeLoop, IsLeftToTheHostWithAReason) {
   EXPECT_EQ(program.explanations[0].delegate, "");
   ASSERT_EQ(program.explanations[0].others.size(), 1u);
   EXPECT_EQ(program.explanations[0].others[0], std::make_pair(std::string("counter"), std::string("it only counts")));
+}
+
+// x: f32[?], and what graph 1 makes of it.
+Module CallOfRows(const std::function<ValueId(ModuleBuilder*, ValueId)>& body) {
+  const Type row = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
+  ModuleBuilder m(2);
+  m.Output(0, m.Control(0, "msrt", "Call", {m.Input(0, row)}, {{"graph", GraphRef{1}}}, {row})[0]);
+  m.Output(1, body(&m, m.Input(1, row)));
+  return m.module;
+}
+
+// Nothing is declared of the length, but what comes out is as long as what goes in.
+TEST(WholeLoop, SizesFollowFromTheInputs) {
+  const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) { return m->Op(1, "Add", {x, x}); }), Doubler());
+  const Program& program = *model->entries[0]->current()->program;
+  EXPECT_EQ(program.explanations[0].delegate, "doubler") << Print(program);
+  auto session = Session::Create(model, 0, {});
+  for (int64_t length : {3, 0, 100, 3}) {
+    const ConstTensor x = RandomFloats({length}, 1);
+    const auto result = RunSession(**session, {x});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    ASSERT_EQ((*result)[0].dims, Dims{length});
+    for (int64_t i = 0; i < length; ++i) EXPECT_EQ((*result)[0].As<float>()[i], 2 * x.As<float>()[i]);
+  }
+}
+
+TEST(WholeLoop, SizesThatDependOnDataAreTheHosts) {
+  const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
+                               return m->Op(1, "Compress", {x, m->Op(1, "Less", {x, m->Float(1, 0)})}, {{"axis", int64_t{0}}});
+                             }),
+                             Doubler());
+  const Program& program = *model->entries[0]->current()->program;
+  EXPECT_EQ(program.explanations[0].delegate, "");
+  ASSERT_EQ(program.explanations[0].others.size(), 1u);
+  EXPECT_EQ(program.explanations[0].others[0].second, "whole, plain: the size of what it gives does not follow from the sizes of its inputs");
+  auto session = Session::Create(model, 0, {});
+  const auto result = RunSession(**session, {Floats({4}, {1, -2, 3, -4})});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)[0].dims, Dims{2});
 }
 
 }  // namespace
