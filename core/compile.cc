@@ -64,8 +64,8 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
   const StopWatch watch;
   double place_millis = 0;
   auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms);
-  auto program = RunOnTeam(*model.parallel,
-                           [&] { return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log, &place_millis); });
+  auto program = RunOnTeam(
+      *model.parallel, [&] { return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
   times->place += place_millis;
   times->compile += watch.Millis() - place_millis;

@@ -93,7 +93,8 @@ TEST(Owned, SizesThatFollow) {
 TEST(Owned, LoopsThatKeepTheirSizes) {
   for (const bool grows : {false, true}) {
     ModuleBuilder m(2);
-    const auto results = m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kRows});
+    const auto results =
+        m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kRows});
     m.Output(0, results[0]);
     m.Input(1);
     m.Output(1, m.Input(1, kFlag));

@@ -81,7 +81,9 @@ class Asking {
       if (!type.concrete()) type = call.arguments[i];
     }
     const auto inside = [&](const Node& node, const GraphFacts& now) {
-      return ResultsOf(*callee, node, [&](ValueId v) { return now.types[IndexOf(v)]; }, level + 1).value_or(Types());
+      return ResultsOf(
+                 *callee, node, [&](ValueId v) { return now.types[IndexOf(v)]; }, level + 1)
+          .value_or(Types());
     };
     Types types = TypesGiven(callee->graph(), std::move(facts), callee->evaluator(), &nodes_left_, inside);
     if (types.size() != callee->graph().outputs.size() || !std::all_of(types.begin(), types.end(), IsDefinite)) return std::nullopt;

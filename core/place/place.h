@@ -56,8 +56,8 @@ struct Placement {
 // choose, and nobody waits for the price. With `prices` it has one everywhere, so that the placement tells what the graph costs.
 class Placer {
  public:
-  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
-         ControlPrices* prices = nullptr);
+  Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+         const PlaceOptions& options, ControlPrices* prices = nullptr);
   // Once, before the first Place.
   Status Query();
   Result<Placement> Place() const;

@@ -27,8 +27,8 @@ using PlacedModule = std::vector<std::shared_ptr<const PlacedGraph>>;
 // Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must outlive it and not change.
 class PlacedGraph {
  public:
-  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and `kTypicalExtent` for others.
-  // `module` (may be null) is where the graphs are that this one calls.
+  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where it says nothing, 1 stands for the first dim and
+  // `kTypicalExtent` for others. `module` (may be null) is where the graphs are that this one calls.
   static Result<std::unique_ptr<PlacedGraph>> Make(const Graph& graph, const Evaluator& evaluator, std::span<const Dims> typical_dims,
                                                    const Module* module = nullptr);
   PlacedGraph(const PlacedGraph&) = delete;

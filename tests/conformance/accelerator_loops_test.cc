@@ -13,7 +13,6 @@ class AcceleratorLoops : public ::testing::Test {
   ~AcceleratorLoops() override { EXPECT_EQ(NewMisuses(), ""); }
 };
 
-
 // These on the device, all others on the host.
 const std::vector<Pin> kOnDevice = {{"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
                                     {"", "Add", "reference", false},   {"", "Less", "reference", false},

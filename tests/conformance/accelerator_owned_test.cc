@@ -33,7 +33,8 @@ const Program& EntryOf(const CompiledModel& model) { return *model.entries[0]->c
 // How many control nodes of the entry a delegate took.
 size_t OwnedNodes(const CompiledModel& model) {
   size_t count = 0;
-  for (const Step& step : EntryOf(model).steps) count += step.kind == StepKind::kKernel && IsControl(model.module.graphs[0].nodes[step.node]);
+  for (const Step& step : EntryOf(model).steps)
+    count += step.kind == StepKind::kKernel && IsControl(model.module.graphs[0].nodes[step.node]);
   return count;
 }
 
@@ -60,7 +61,8 @@ void ExpectOwned(const Module& module, const Runs& runs) {
   }
 }
 
-void ExpectHostsWay(const Module& module, const std::string& options, const CompileOptions& how, std::string_view reason, const Runs& runs) {
+void ExpectHostsWay(const Module& module, const std::string& options, const CompileOptions& how, std::string_view reason,
+                    const Runs& runs) {
   const auto model = Compile(module, options, how);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(OwnedNodes(*model), 0u);
@@ -170,7 +172,8 @@ TEST_F(AcceleratorOwned, IsExplained) {
 }
 
 TEST_F(AcceleratorOwned, TheCheaperWayIsTaken) {
-  ExpectHostsWay(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", Placed({}), "not accelerator: emulated whole", Trips({3, 1}, {64}));
+  ExpectHostsWay(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", Placed({}), "not accelerator: emulated whole",
+                 Trips({3, 1}, {64}));
   // Its kernels are no faster than the host's, but the host calls two graphs in every iteration.
   const auto model = Compile(Powers(), "speed=1,launch_us=0,copy_us=0,copy_gbs=1e4,owns=While");
   EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
@@ -180,7 +183,8 @@ TEST_F(AcceleratorOwned, WhatItCannotRunIsNotTaken) {
   ExpectHostsWay(Powers(), kOwner + ",unsupported=Mul", Placed({}), "not accelerator: the accelerator has no kernel for Mul",
                  Trips({3, 1}, {64}));
   // The If inside is not among what it takes.
-  ExpectHostsWay(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), Placed({}), "the accelerator has no kernel for If", Trips({3}, {64}));
+  ExpectHostsWay(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), Placed({}), "the accelerator has no kernel for If",
+                 Trips({3}, {64}));
 }
 
 TEST_F(AcceleratorOwned, SizesThatDependOnDataAreNotTaken) {

@@ -194,7 +194,8 @@ TEST(WholeLoop, SizesThatDependOnDataAreTheHosts) {
   const Program& program = *model->entries[0]->current()->program;
   EXPECT_EQ(program.explanations[0].delegate, "");
   ASSERT_EQ(program.explanations[0].others.size(), 1u);
-  EXPECT_EQ(program.explanations[0].others[0].second, "whole, plain: the size of what it gives does not follow from the sizes of its inputs");
+  EXPECT_EQ(program.explanations[0].others[0].second,
+            "whole, plain: the size of what it gives does not follow from the sizes of its inputs");
   auto session = Session::Create(model, 0, {});
   const auto result = RunSession(**session, {Floats({4}, {1, -2, 3, -4})});
   ASSERT_TRUE(result.ok()) << result.status().message();

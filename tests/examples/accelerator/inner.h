@@ -7,7 +7,8 @@
 
 namespace accelerator {
 
-// What the inner delegate estimates for each node of a graph, negative where it or an option refuses. Why is told to `sink`, if there is one.
+// What the inner delegate estimates for each node of a graph, negative where it or an option refuses. Why is told to `sink`, if there is
+// one.
 std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_query_sink* sink);
 
 class InnerKernel {

@@ -23,9 +23,9 @@ struct OwnedStep {
   const msrt_graph_view* graph = nullptr;
   uint32_t node = 0;
   std::vector<Slot> inputs, outputs;
-  size_t kernel = 0;               // its number among all kernels of the plan
+  size_t kernel = 0;                // its number among all kernels of the plan
   size_t leading = 0, carried = 0;  // as in ops/control.h
-  std::vector<OwnedGraph> graphs;  // then, else; body; condition, body
+  std::vector<OwnedGraph> graphs;   // then, else; body; condition, body
 };
 
 // A graph as one node calls it.
