@@ -143,16 +143,17 @@ typedef struct msrt_in_place {
  * before its last one has run.
  *
  * A control node (If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call) may be offered too, alone: the delegate then runs it whole, with the
- * graphs that it calls, as one step. It is a choice beside the host's way, which carries the node out itself and places its graphs; the
- * cheaper is taken. The inputs of the node are, in order: for If and SwitchN the condition or index; for Loop trip count and condition; what
- * is carried (attribute `carried` counts them); what a Scan scans; what the graphs capture. The host uses such a candidate only if
+ * graphs that it calls (msrt_graph_view.callee), as one step. The other choice is the host's way, which carries the node out itself and
+ * places its graphs; the cheaper one is taken. The inputs of the node are, in this order: condition or index of If and SwitchN, trip count
+ * and condition of Loop; what is carried (attribute `carried` counts it); what a Scan scans; what the graphs capture. The host uses such a
+ * candidate only if
  *   - all inputs and outputs of the node are tensors, and the sizes of the outputs follow from those of the inputs, whatever the data: they
  *     have memory before it runs, and bind tells their shapes;
  *   - no node inside has effects: the session's state and random numbers are the host's;
  *   - no graph inside calls itself, and no pin of the user keeps a node inside away from the delegate.
- * `--explain` shows which it was. `seconds` counts each branch as equally likely, and a loop as MSRT_TYPICAL_TRIPS iterations where its trip
- * count is no constant. Constants of the graphs inside are the delegate's to move; the host counts their bytes against the device's memory,
- * beside workspace_bytes. Cancellation, deadlines and limits on calls act between steps: not inside a node that a delegate runs. */
+ * `--explain` shows what was in the way. `seconds` counts all branches as equally likely, and a loop as MSRT_TYPICAL_TRIPS iterations
+ * where its trip count is no constant. Constants of the graphs inside are the delegate's to move; the host counts their bytes against the
+ * memory of the device, beside workspace_bytes. Cancellation, deadlines and limits on calls act between steps, so never inside of it. */
 #define MSRT_TYPICAL_TRIPS 16
 typedef struct msrt_candidate {
   uint32_t struct_size;
