@@ -116,9 +116,13 @@ void WarnOfIdlePins(const CompiledModel& model) {
 
 // What the graphs that a node calls get at typical shapes, where that is known.
 void AddCallees(const Module& module, const PlacedGraph& placed, const Node& node, std::deque<Reached>* queue) {
-  const auto calls = CallsOf(node, [&](ValueId v) { return placed.typical().types[IndexOf(v)]; });
-  if (!calls.ok()) return;  // typical shapes are guesses: a loop over one may not even slice
-  for (const GraphCall& call : *calls) {
+  std::vector<GraphCall> calls;
+  if (auto typical = CallsOf(node, [&](ValueId v) { return placed.typical().types[IndexOf(v)]; }); typical.ok()) {
+    calls = *std::move(typical);
+  } else {  // typical shapes are guesses: a loop over one may not even slice
+    for (const uint32_t graph : ShapeOfControl(node).graphs) calls.push_back({graph, "", {}});
+  }
+  for (const GraphCall& call : calls) {
     const Graph& callee = module.graphs[call.graph];
     std::vector<Dims> dims;
     for (size_t i = 0; i < callee.inputs.size(); ++i) {
@@ -190,7 +194,7 @@ bool InputsAreKnown(const CompiledModel& model) {
 class GraphCompiler {
  public:
   GraphCompiler(const CompiledModel& model, const PlaceOptions& options, LoadTimes* times)
-      : model_(model), options_(options), times_(*times) {}
+      : model_(model), options_(options), times_(*times), seen_(model.graphs.size()) {}
 
   // What a delegate takes along with a node needs no program: graphs that nobody else calls are not even placed.
   Status Compile(uint32_t graph) {
@@ -198,7 +202,8 @@ class GraphCompiler {
     for (; !queue.empty(); queue.pop_front()) {
       const uint32_t next = queue.front();
       const bool there = next != graph && model_.graphs[next]->current() != nullptr;
-      if (there || std::any_of(made_.begin(), made_.end(), [&](const Made& m) { return m.graph == next; })) continue;
+      if (there || seen_[next]) continue;
+      seen_[next] = true;
       auto program = CompileGraph(model_, next, model_.graphs[next]->typical_, options_, &times_);
       if (!program.ok()) return NamingGraph(std::move(program).status(), model_.module, next);
       for (const Step& step : (*program)->program->steps) {
@@ -256,6 +261,7 @@ class GraphCompiler {
   const CompiledModel& model_;
   const PlaceOptions& options_;
   LoadTimes& times_;
+  std::vector<bool> seen_;  // by graph
   std::vector<Made> made_;
 };
 
