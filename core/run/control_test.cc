@@ -285,5 +285,21 @@ INSTANTIATE_TEST_SUITE_P(
                   [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }}),
     [](const auto& row) { return row.param.name; });
 
+// Placement guesses a rank that the Scan cannot slice; what it is called with can be.
+TEST(Control, ScanOfUnknownRank) {
+  Flow f(2);
+  const Type any = Type::UnrankedTensor(DType::kI64);
+  const AttrList attrs = {
+      {"body", GraphRef{1}}, {"carried", int64_t{0}}, {"num_scan_inputs", int64_t{1}}, {"scan_input_axes", std::vector<int64_t>{1}}};
+  f.Output(0, f.Control(0, "", "Scan", {f.Input(0, any)}, attrs, {any})[0]);
+  f.Output(1, f.Op(1, "Neg", {f.Input(1, any)}));
+  auto session = Open(f.module);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto result = testing::RunSession(**session, {Numbers({2, 3}, {1, 2, 3, 4, 5, 6})});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)[0].dims, (Dims{3, 2}));
+  EXPECT_EQ((*result)[0].As<int64_t>()[1], -4);
+}
+
 }  // namespace
 }  // namespace msrt
