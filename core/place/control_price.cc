@@ -12,12 +12,13 @@ namespace {
 // A frame for the callee, its inputs and its results; see control_bench.
 constexpr double kCallSeconds = 0.4e-6;
 
-double TripsOf(const Graph& graph, const Node& node, const ControlShape& shape) {
-  if (shape.kind == ControlKind::kLoop && node.inputs[0] != kNoValue) {
-    const ConstTensor* count = graph.value(node.inputs[0]).constant.get();
-    if (count != nullptr && count->dims.elements() == 1) return static_cast<double>(std::max(count->As<int64_t>()[0], int64_t{0}));
-  }
-  return kTypicalTrips;
+// Exporters write the largest number where the condition alone ends a loop.
+constexpr int64_t kMostTrips = 1'000'000'000;
+
+double TripsOf(const Graph& graph, const Node& loop) {
+  const ConstTensor* count = loop.inputs[0] == kNoValue ? nullptr : graph.value(loop.inputs[0]).constant.get();
+  if (count == nullptr || count->dims.elements() != 1 || count->As<int64_t>()[0] > kMostTrips) return kTypicalTrips;
+  return static_cast<double>(std::max(count->As<int64_t>()[0], int64_t{0}));
 }
 
 // A Scan runs once for each slice.
@@ -41,7 +42,7 @@ double ControlPrices::SecondsOf(const PlacedGraph& graph, const Node& node) {
       for (size_t g = 0; g < shape.graphs.size(); ++g) seconds += call(g) / static_cast<double>(shape.graphs.size());
       return seconds;
     case ControlKind::kLoop:
-      return TripsOf(graph.graph(), node, shape) * call(0);
+      return TripsOf(graph.graph(), node) * call(0);
     case ControlKind::kScan:
       return SlicesOf(graph, node, shape) * call(0);
     case ControlKind::kWhile:

@@ -119,8 +119,13 @@ class Planner {
     if (plan_.refused.empty()) CheckOne(step->graphs[0].outputs[0]);
     if (plan_.refused.empty() && step->graphs[0].outputs.size() != 1 + step->carried) Refuse("it scans results");
     AddCarried(step, 1);
-    const void* trips = node.inputs[0].constant;
-    return body * static_cast<double>(trips == nullptr ? MSRT_TYPICAL_TRIPS : *static_cast<const int64_t*>(trips));
+    return body * TripsOf(node.inputs[0]);
+  }
+
+  // A number that nobody waits for means that the condition ends the loop.
+  static double TripsOf(const msrt_value_view& count) {
+    const auto* trips = static_cast<const int64_t*>(count.constant);
+    return trips == nullptr || *trips < 0 || *trips > 1'000'000'000 ? MSRT_TYPICAL_TRIPS : static_cast<double>(*trips);
   }
 
   // What is carried waits between iterations where the node's results will be, also where nobody wants one.
