@@ -47,6 +47,17 @@ inline void OpenRows(Module* module) {
   }
 }
 
+// Powers, but each iteration gives rows twice as long.
+inline Module GrowingPowers() {
+  Module module = Powers();
+  Graph& body = module.graphs[2];
+  const auto longer = GraphBuilder(&body).Add("Concat", "longer", {body.outputs[1], body.outputs[1]}, {{"axis", int64_t{0}}});
+  MSRT_CHECK(longer.ok());
+  body.outputs[1] = *longer;
+  OpenRows(&module);
+  return module;
+}
+
 // A number of iterations and a row for each run.
 inline std::vector<std::vector<ConstTensor>> Trips(const std::vector<int64_t>& counts, Dims dims) {
   std::vector<std::vector<ConstTensor>> runs;
