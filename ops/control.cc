@@ -47,14 +47,19 @@ Status InferByModule(InferContext& c) {
 
 Cost NoCost(const OpView&) { return {}; }
 
-constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<const AttrDef> attrs, std::span<const ParamDef> inputs) {
+struct OutputCount {
+  int least = 0, most = kMostOutputs;
+};
+
+constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<const AttrDef> attrs, std::span<const ParamDef> inputs,
+                      OutputCount outputs = {}) {
   return {.name = name,
           .domain = domain,
           .version = domain.empty() ? 23 : 1,
           .attrs = attrs,
           .inputs = inputs,
-          .min_outputs = 0,
-          .max_outputs = kMostOutputs,
+          .min_outputs = outputs.least,
+          .max_outputs = outputs.most,
           .infer = InferByModule,
           .cost = NoCost,
           .effect = Effect::kControl,
@@ -68,7 +73,7 @@ constexpr OpDef kControlOps[] = {
     Entry("While", "msrt", kWhileAttrs, kAnyInputs),
     Entry("SwitchN", "msrt", kSwitchAttrs, kSwitchInputs),
     Entry("Call", "msrt", kCallAttrs, kAnyInputs),
-    Entry("Partial", "msrt", kPartialAttrs, kAnyInputs),
+    Entry("Partial", "msrt", kPartialAttrs, kAnyInputs, {1, 1}),
 };
 
 ControlKind KindOfEntry(const OpDef& def) {

@@ -282,7 +282,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadModule{"Outputs", "has 2 outputs, what it calls gives 1",
                   [](Flow* f) { f->module.graphs[0].nodes.back().outputs.push_back(f->module.graphs[0].AddValue("more", kNumber)); }},
         BadModule{"NoFunction", "calls neither a graph nor a function: input 0 is i64[]",
-                  [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }}),
+                  [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }},
+        BadModule{"NothingToCall", "has 0 inputs", [](Flow* f) { f->Control(0, "msrt", "Call", {}, {}, {kNumber}); }},
+        BadModule{"FunctionForNobody", "has 0 outputs, must have 1 to 1",
+                  [](Flow* f) {
+                    f->Control(0, "msrt", "Partial", {}, {{"graph", GraphRef{1}}}, {Type::Function({kNumber}, {kNumber})});
+                    f->module.graphs[0].nodes.back().outputs.clear();
+                  }}),
     [](const auto& row) { return row.param.name; });
 
 // Placement guesses a rank that the Scan cannot slice; what it is called with can be.
