@@ -47,19 +47,14 @@ Status InferByModule(InferContext& c) {
 
 Cost NoCost(const OpView&) { return {}; }
 
-struct OutputCount {
-  int least = 0, most = kMostOutputs;
-};
-
-constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<const AttrDef> attrs, std::span<const ParamDef> inputs,
-                      OutputCount outputs = {}) {
+constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<const AttrDef> attrs, std::span<const ParamDef> inputs) {
   return {.name = name,
           .domain = domain,
           .version = domain.empty() ? 23 : 1,
           .attrs = attrs,
           .inputs = inputs,
-          .min_outputs = outputs.least,
-          .max_outputs = outputs.most,
+          .min_outputs = 0,
+          .max_outputs = kMostOutputs,
           .infer = InferByModule,
           .cost = NoCost,
           .effect = Effect::kControl,
@@ -73,7 +68,7 @@ constexpr OpDef kControlOps[] = {
     Entry("While", "msrt", kWhileAttrs, kAnyInputs),
     Entry("SwitchN", "msrt", kSwitchAttrs, kSwitchInputs),
     Entry("Call", "msrt", kCallAttrs, kAnyInputs),
-    Entry("Partial", "msrt", kPartialAttrs, kAnyInputs, {1, 1}),
+    Entry("Partial", "msrt", kPartialAttrs, kAnyInputs),
 };
 
 ControlKind KindOfEntry(const OpDef& def) {

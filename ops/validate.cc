@@ -253,6 +253,8 @@ Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
   if (inferred_.size() < node->outputs.size()) {
     return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ", inferred_.size());
   }
+  // A place for the function is there whether somebody wants it or not.
+  if (node->outputs.empty() && ShapeOfControl(*node).kind == ControlKind::kPartial) return InvalidModel("has no output for its function");
   return OkStatus();
 }
 

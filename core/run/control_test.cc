@@ -284,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadModule{"NoFunction", "calls neither a graph nor a function: input 0 is i64[]",
                   [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }},
         BadModule{"NothingToCall", "has 0 inputs", [](Flow* f) { f->Control(0, "msrt", "Call", {}, {}, {kNumber}); }},
-        BadModule{"FunctionForNobody", "has 0 outputs, must have 1 to 1",
+        BadModule{"FunctionForNobody", "has no output for its function",
                   [](Flow* f) {
                     f->Control(0, "msrt", "Partial", {}, {{"graph", GraphRef{1}}}, {Type::Function({kNumber}, {kNumber})});
                     f->module.graphs[0].nodes.back().outputs.clear();
