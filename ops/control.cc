@@ -189,11 +189,11 @@ class Results {
       case ControlKind::kSwitch:
         return Joined();
       case ControlKind::kLoop:
-        return Looped(1, kUnknownDim);
+        return Looped(kUnknownDim);
       case ControlKind::kWhile:
         return OfWhile();
       case ControlKind::kScan:
-        return Looped(0, ScanLength());
+        return Looped(ScanLength());
       case ControlKind::kCall:
         return Called();
       case ControlKind::kPartial:
@@ -225,14 +225,12 @@ class Results {
     return types;
   }
 
-  // What a body must give back to be called again: the carried values, after `before` others.
-  Result<std::vector<Type>> Looped(size_t before, int64_t length) const {
-    if (Outputs(0) < before + shape_.carried) {
-      return InvalidModel("its body gives ", Outputs(0), " results, ", before + shape_.carried, " at least are needed");
-    }
-    if (before != 0) MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "the body's first result"));
-    MSRT_ASSIGN_OR_RETURN(std::vector<Type> types, Carried(0, before));
-    const size_t first = before + shape_.carried;
+  // What a body must give back to be called again: the carried values, after what it answers.
+  Result<std::vector<Type>> Looped(int64_t length) const {
+    const size_t first = shape_.answered() + shape_.carried;
+    if (Outputs(0) < first) return InvalidModel("its body gives ", Outputs(0), " results, ", first, " at least are needed");
+    if (shape_.answered() != 0) MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "the body's first result"));
+    MSRT_ASSIGN_OR_RETURN(std::vector<Type> types, Carried(0));
     const std::vector<int64_t> axes = AxesOf(node_, "scan_output_axes", Outputs(0) - first);
     for (size_t i = first; i < Outputs(0); ++i) {
       MSRT_ASSIGN_OR_RETURN(Type stacked, StackType(Output(0, i), axes[i - first], length));
@@ -245,7 +243,7 @@ class Results {
     if (Outputs(0) != 1) return InvalidModel("its condition gives ", Outputs(0), " results, must give one");
     MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "what its condition gives"));
     if (Outputs(1) != shape_.carried) return InvalidModel("its body gives ", Outputs(1), " results, ", shape_.carried, " are carried");
-    return Carried(1, 0);
+    return Carried(1);
   }
 
   Status CheckCondition(const Type& type, std::string_view what) const {
@@ -253,11 +251,11 @@ class Results {
     return InvalidModel(what, " is ", type, ", must be a bool");
   }
 
-  Result<std::vector<Type>> Carried(size_t g, size_t before) const {
+  Result<std::vector<Type>> Carried(size_t g) const {
     std::vector<Type> types;
     const Graph& body = module_.graphs[shape_.graphs[g]];
     for (size_t i = 0; i < shape_.carried; ++i) {
-      const Type begin = InputType(graph_, node_, shape_.leading + i), next = Output(g, before + i);
+      const Type begin = InputType(graph_, node_, shape_.leading + i), next = Output(g, shape_.answered() + i);
       auto joined = JoinTypes(begin, next);
       if (!joined.ok()) return InvalidModel("carried value ", i, " begins as ", begin, " and becomes ", next);
       if (IsDeclared(next) && shape_.told() + i < body.inputs.size()) {

@@ -119,6 +119,7 @@ class Pipeline {
   // What is known better in one place may show that another cannot run, where nobody may ever come: that is an error of the run that does,
   // and not of the model. So a pass that makes a model with control flow invalid is undone.
   Status RunBuiltin(const PassInfo& pass, bool* changed) {
+    if (Off(pass.name)) return OkStatus();
     std::optional<Module> before;
     if (options_.validate && HasControlFlow(*module_)) before = *module_;
     bool has_changed = false;

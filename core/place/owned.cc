@@ -9,9 +9,6 @@
 namespace msrt {
 namespace {
 
-// Of calls in calls. Deeper ones exist in no model that anybody wrote, and whoever walks graphs may do so by calling itself.
-constexpr int kMostLevels = 64;
-
 // Walks what is inside of a control node, and notes what stands in the way of owning it.
 class Inside {
  public:
@@ -25,8 +22,8 @@ class Inside {
       const auto [it, first] = active_.try_emplace(callee, true);
       if (!first && it->second) Note(StrCat("graph '", callee->graph().name, "' inside calls itself"));
       if (!first) continue;
-      if (level == kMostLevels) {
-        Note(StrCat("its graphs call each other more than ", kMostLevels, " levels deep"));
+      if (level == kMostOwnedLevels) {
+        Note(StrCat("its graphs call each other more than ", kMostOwnedLevels, " levels deep"));
         continue;
       }
       graphs.push_back(callee);

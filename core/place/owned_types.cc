@@ -42,7 +42,7 @@ class Asking {
  public:
   std::optional<Types> ResultsOf(const PlacedGraph& graph, const Node& node, FunctionRef<Type(ValueId)> type_of, int level) {
     const auto calls = CallsOf(node, type_of);
-    if (!calls.ok() || calls->empty() || level == kMostLevels) return std::nullopt;
+    if (!calls.ok() || calls->empty() || level == kMostOwnedLevels) return std::nullopt;
     std::vector<Types> given;
     for (const GraphCall& call : *calls) {
       auto types = ResultsOf(graph, call, level);
@@ -59,8 +59,6 @@ class Asking {
   }
 
  private:
-  static constexpr int kMostLevels = 64;
-
   // What the body makes of the carried values must be like them.
   static std::optional<Types> Carried(const Node& node, const ControlShape& shape, const Types& given, FunctionRef<Type(ValueId)> type_of) {
     if (given.size() != shape.answered() + shape.carried) return std::nullopt;

@@ -9,6 +9,9 @@
 
 namespace msrt {
 
+// Of calls in calls. Deeper ones exist in no model that anybody wrote, and whoever walks graphs may do so by calling itself.
+inline constexpr int kMostOwnedLevels = 64;
+
 // The types of the node's outputs for inputs of these types, every dim known; none where data decides: branches that differ, a loop that
 // changes the size of what it carries or gathers as many slices as it runs.
 std::optional<std::vector<Type>> OwnedResults(const PlacedGraph& graph, const Node& node, FunctionRef<Type(ValueId)> type_of);
