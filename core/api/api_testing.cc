@@ -97,6 +97,21 @@ std::vector<float> SmallResult(const std::vector<float>& x) {
   return y;
 }
 
+std::vector<msrt_attr> StateReadAttrs(const int64_t* slot, const int64_t* dim) {
+  std::vector<msrt_attr> attrs(3);
+  attrs[0].name = "slot";
+  attrs[0].kind = MSRT_ATTR_INT;
+  attrs[0].ints = slot;
+  attrs[1].name = "dtype";
+  attrs[1].kind = MSRT_ATTR_DTYPE;
+  attrs[1].dtype = MSRT_F32;
+  attrs[2].name = "dims";
+  attrs[2].kind = MSRT_ATTR_INTS;
+  attrs[2].count = 1;
+  attrs[2].ints = dim;
+  return attrs;
+}
+
 msrt_graph* CounterGraph(msrt_runtime* runtime) {
   msrt_graph* graph = nullptr;
   MSRT_EXPECT_OK(msrt_graph_create(runtime, "counter", &graph));
@@ -108,19 +123,7 @@ msrt_graph* CounterGraph(msrt_runtime* runtime) {
   MSRT_EXPECT_OK(msrt_graph_add_state(graph, "counter", nullptr, initial, &slot));
   msrt_tensor_destroy(initial);
   const int64_t dims[] = {2};
-  msrt_attr attrs[3] = {};
-  attrs[0].name = "slot";
-  attrs[0].kind = MSRT_ATTR_INT;
-  attrs[0].ints = &slot;
-  attrs[1] = attrs[2] = attrs[0];
-  attrs[1].name = "dtype";
-  attrs[1].kind = MSRT_ATTR_DTYPE;
-  attrs[1].dtype = MSRT_F32;
-  attrs[2].name = "dims";
-  attrs[2].kind = MSRT_ATTR_INTS;
-  attrs[2].count = 1;
-  attrs[2].ints = dims;
-  const std::vector<msrt_attr> read(attrs, attrs + 3), write(attrs, attrs + 1);
+  const std::vector<msrt_attr> read = StateReadAttrs(&slot, dims), write = {read[0]};
   const msrt_value before = AddNode(graph, "StateRead", "before", {}, read, "msrt");
   const msrt_value sum = AddNode(graph, "Add", "sum", {before, x});
   AddNode(graph, "StateWrite", "write", {sum}, write, "msrt");

@@ -40,6 +40,8 @@ msrt_value AddNode(msrt_graph* graph, const char* op, const char* name, std::vec
 // y = relu(x + 1) * x, x: f32[n, 3].
 msrt_graph* SmallGraph(msrt_runtime* runtime);
 std::vector<float> SmallResult(const std::vector<float>& x);
+// Of a StateRead of f32[*dim]. The numbers are read when the node is added; the first attribute is that of a StateWrite.
+std::vector<msrt_attr> StateReadAttrs(const int64_t* slot, const int64_t* dim);
 // before, after = counter, counter += x; counter: f32[2] that starts as {10, 20}.
 msrt_graph* CounterGraph(msrt_runtime* runtime);
 // A run of many steps, each short: `steps` products with a matrix of `extent` rows.

@@ -55,9 +55,10 @@ class CallbackParallel final : public ParallelFor {
   }
 
   // Libraries below that bring OpenMP cannot use the application's threads; they keep to as many of their own.
-  void OnTeam(FunctionRef<void()> body) override {
+  bool TryOnTeam(FunctionRef<void()> body, const Patience&) override {
     const OpenMpTeamSize size(threads_);
     body();
+    return true;
   }
 
  private:

@@ -344,7 +344,7 @@ MSRT_API msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size
 /* Makes an input of these dims and returns it, to be filled by the caller: shorter than create and bind. */
 MSRT_API msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank, const int64_t* dims, msrt_tensor** out);
 /* The result of the last run, if that was successful. The handle is the caller's and outlives the session; unless a tensor was bound, the
- * memory is shared with the session, whose next run overwrites it or leaves it for other memory. */
+ * memory is shared with the session, whose next run overwrites it or leaves it for other memory. Bound as an input, it keeps its memory. */
 MSRT_API msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor** out);
 /* The same for inputs and outputs that are lists. What the list holds now is what runs read; NULL unbinds. */
 MSRT_API msrt_status msrt_session_bind_list(msrt_session* session, size_t index, const msrt_list* list);
@@ -363,7 +363,7 @@ typedef struct msrt_run_config {
 
 /* All or nothing: after an error the state is as before. `config` may be NULL. */
 MSRT_API msrt_status msrt_session_run(msrt_session* session, const msrt_run_config* config);
-/* From any thread: stops the run in progress, which returns MSRT_CANCELLED; without one it does nothing. */
+/* From any thread: stops the run in progress, or waiting for its turn, which returns MSRT_CANCELLED; without one it does nothing. */
 MSRT_API msrt_status msrt_session_cancel(msrt_session* session);
 
 MSRT_API msrt_status msrt_session_state_count(msrt_session* session, size_t* out);

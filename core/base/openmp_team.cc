@@ -13,6 +13,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "core/base/parallel_for.h"
@@ -70,24 +71,31 @@ class OpenMpTeam final : public ParallelFor {
     return RunOnTeam(*this, [&] { return Share(count, static_cast<int>(std::min<int64_t>(threads_, count)), task); });
   }
 
-  void OnTeam(FunctionRef<void()> body) override {
-    if (leads == this) return body();
+  bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) override {
+    if (AtWork::here()) {
+      AsGuest(body);
+      return true;
+    }
     std::exception_ptr error;
-    const auto guarded = [&] {
-      try {
-        body();
-      } catch (...) {
-        error = std::current_exception();
-      }
-    };
+    const auto guarded = [&] { error = ErrorOf(body); };
     Job job(guarded);
     {
       std::unique_lock lock(mutex_);
       jobs_.push_back(&job);
-      if (asleep_) wake_.notify_all();
+      if (added_++ == seen_) wake_.notify_all();
+      if (!AwaitTurn(lock, job.finished, patience, [&] { return job.begun; })) {
+        std::erase(jobs_, &job);
+        return false;
+      }
       job.finished.wait(lock, [&] { return job.done; });
     }
     if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+  void WakeWaiting() override {
+    std::lock_guard lock(mutex_);
+    for (Job* job : jobs_) job->finished.notify_one();
   }
 
  private:
@@ -95,9 +103,38 @@ class OpenMpTeam final : public ParallelFor {
   struct Job {
     explicit Job(FunctionRef<void()> run) : body(run) {}
     FunctionRef<void()> body;
-    bool done = false;
+    bool begun = false, done = false;
     std::condition_variable finished;
   };
+
+  static std::exception_ptr ErrorOf(FunctionRef<void()> body) {
+    try {
+      body();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  // A thread that is at work already leads a team of its own meanwhile. Inside a parallel region it would be a team of one, where libraries
+  // below were set up for this many, so there another thread does it.
+  void AsGuest(FunctionRef<void()> body) const {
+    const OpenMpTeamSize size(threads_);
+    if (!omp_in_parallel()) return body();
+    std::exception_ptr error;
+    std::thread guest;
+    try {
+      guest = std::thread([&] {
+        const AtWork at_work;
+        const OpenMpTeamSize own_size(threads_);
+        error = ErrorOf(body);
+      });
+    } catch (const std::system_error&) {
+      throw std::bad_alloc();
+    }
+    guest.join();
+    if (error) std::rethrow_exception(error);
+  }
 
   static Status Share(int64_t count, int team, FunctionRef<void(int64_t)> task) {
     std::atomic<int64_t> next{0};
@@ -114,7 +151,10 @@ class OpenMpTeam final : public ParallelFor {
       take();
     } else {
 #pragma omp parallel num_threads(team)
-      take();
+      {
+        const AtWork at_work;
+        take();
+      }
     }
     return out_of_memory.load() ? OutOfMemory(0, "a parallel task") : OkStatus();
   }
@@ -129,7 +169,7 @@ class OpenMpTeam final : public ParallelFor {
   }
 
   void Lead() {
-    leads = this;
+    const AtWork at_work;
     omp_set_num_threads(threads_);
     Job* last = nullptr;  // done, but its caller not told yet
     for (;;) {
@@ -142,27 +182,35 @@ class OpenMpTeam final : public ParallelFor {
         job->body();
         last = job;
       }
-      if (last == nullptr) return;  // woken for the end
+      if (last == nullptr && Stopping()) return;
     }
+  }
+
+  bool Stopping() {
+    std::lock_guard lock(mutex_);
+    return stop_;
   }
 
   // The first that waits, or null. `before` is told if there is one.
   Job* NextJob(Job* before) {
     std::lock_guard lock(mutex_);
-    if (jobs_.empty()) return nullptr;
+    if (jobs_.empty()) {
+      seen_ = added_;
+      return nullptr;
+    }
     if (before != nullptr) Tell(before);
     Job* job = jobs_.front();
     jobs_.pop_front();
+    job->begun = true;
     return job;
   }
 
-  // Until there is a job or the end. The leader first tells who waits for the job before.
+  // Until there is a job or the end. The leader first tells who waits for the job before. A job may be withdrawn before all have woken for
+  // it; they all wake nevertheless.
   void Sleep(Job* before) {
     std::unique_lock lock(mutex_);
     if (before != nullptr) Tell(before);
-    asleep_ = true;
-    wake_.wait(lock, [&] { return !jobs_.empty() || stop_; });
-    asleep_ = false;
+    wake_.wait(lock, [&] { return added_ != seen_ || stop_; });
   }
 
   // With mutex_ held, so that the job is still there.
@@ -171,18 +219,15 @@ class OpenMpTeam final : public ParallelFor {
     job->finished.notify_one();
   }
 
-  static thread_local const OpenMpTeam* leads;  // the team whose leader this thread is
-
   const int threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job*> jobs_;  // runs take turns in the order of their calls
-  bool asleep_ = false, stop_ = false;
+  uint64_t added_ = 0, seen_ = 0;  // jobs ever, now and when the leader last found none waiting
+  bool stop_ = false;
   std::thread leader_;  // it uses everything above
   std::optional<Ballast> ballast_;
 };
-
-thread_local const OpenMpTeam* OpenMpTeam::leads = nullptr;
 
 }  // namespace
 

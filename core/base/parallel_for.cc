@@ -26,9 +26,10 @@ Status RunSerially(int64_t count, FunctionRef<void(int64_t)> task) {
 class Serial final : public ParallelFor {
  public:
   int threads() const override { return 1; }
-  void OnTeam(FunctionRef<void()> body) override {
+  bool TryOnTeam(FunctionRef<void()> body, const Patience&) override {
     const OpenMpTeamSize size(1);
     body();
+    return true;
   }
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override { return RunSerially(count, task); }
 };
@@ -54,11 +55,20 @@ class ThreadPool final : public ParallelFor {
   }
   int threads() const override { return threads_; }
 
-  void OnTeam(FunctionRef<void()> body) override {
-    if (HasSlot()) return body();
-    const Slot slot(this);
+  bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) override {
+    std::optional<Slot> slot;
+    if (!AtWork::here()) {
+      if (!TakeSlot(patience)) return false;
+      slot.emplace(this);
+    }
     const OpenMpTeamSize size(1);  // libraries below start no threads beside these
     body();
+    return true;
+  }
+
+  void WakeWaiting() override {
+    std::lock_guard lock(mutex_);
+    slot_freed_.notify_all();
   }
 
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
@@ -89,17 +99,18 @@ class ThreadPool final : public ParallelFor {
     }
   };
 
-  // The calling thread's leave to work, until the end of the scope.
+  bool TakeSlot(const Patience& patience) {
+    std::unique_lock lock(mutex_);
+    if (!AwaitTurn(lock, slot_freed_, patience, [&] { return free_slots_ > 0; })) return false;
+    --free_slots_;
+    return true;
+  }
+
+  // A slot that was taken: the calling thread's leave to work, until the end of the scope.
   class Slot {
    public:
-    explicit Slot(ThreadPool* pool) : pool_(pool), outer_(slot_of_) {
-      std::unique_lock lock(pool_->mutex_);
-      pool_->slot_freed_.wait(lock, [&] { return pool_->free_slots_ > 0; });
-      --pool_->free_slots_;
-      slot_of_ = pool_;
-    }
+    explicit Slot(ThreadPool* pool) : pool_(pool) {}
     ~Slot() {
-      slot_of_ = outer_;
       std::lock_guard lock(pool_->mutex_);
       ++pool_->free_slots_;
       pool_->slot_freed_.notify_one();
@@ -109,10 +120,8 @@ class ThreadPool final : public ParallelFor {
 
    private:
     ThreadPool* pool_;
-    ThreadPool* outer_;  // a task of one runtime may run a model of another
+    const AtWork at_work_;
   };
-
-  bool HasSlot() const { return slot_of_ == this; }
 
   Status RunWithHelpers(int64_t count, FunctionRef<void(int64_t)> task) {
     std::unique_lock lock(mutex_);
@@ -151,13 +160,15 @@ class ThreadPool final : public ParallelFor {
       --job->wanted;
       ++job->joined;
       lock.unlock();
-      job->Take();
+      {
+        const AtWork at_work;
+        job->Take();
+      }
       lock.lock();
       if (--job->joined == 0) job_left_.notify_all();
     }
   }
 
-  static thread_local ThreadPool* slot_of_;  // the pool whose slot the thread holds
   const int threads_;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
@@ -167,9 +178,9 @@ class ThreadPool final : public ParallelFor {
   bool stop_ = false;
 };
 
-thread_local ThreadPool* ThreadPool::slot_of_ = nullptr;
-
 }  // namespace
+
+thread_local int AtWork::depth_ = 0;
 
 #if !defined(MSRT_HAVE_OPENMP)
 OpenMpTeamSize::OpenMpTeamSize(int) {}

@@ -2,9 +2,13 @@
 // default backend is the OpenMP team that oneDNN uses, so that the two never compete for cores.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 
@@ -31,6 +35,17 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
+// How long a caller waits for its turn.
+struct Patience {
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancelled = nullptr;  // who sets it calls WakeWaiting then
+
+  bool over() const {
+    return (cancelled != nullptr && cancelled->load()) ||
+           (until != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= until);
+  }
+};
+
 class ParallelFor {
  public:
   virtual ~ParallelFor() = default;
@@ -44,8 +59,16 @@ class ParallelFor {
   virtual Status Run(int64_t count, FunctionRef<void(int64_t)> task) = 0;
 
   // Runs `body` where this backend wants runs to happen, with what libraries below need set up, and returns when it is done. Exceptions
-  // pass through. A call from inside a body just calls.
-  virtual void OnTeam(FunctionRef<void()> body) { body(); }
+  // pass through. A thread that is at work for a team already, be it another one, never waits: the other may be waiting for this one.
+  void OnTeam(FunctionRef<void()> body) { (void)TryOnTeam(body, {}); }
+  // False: `patience` was over before its turn came, and the body was not called.
+  [[nodiscard]] virtual bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) {
+    (void)patience;
+    body();
+    return true;
+  }
+  // Callers that wait for their turn look at their patience again.
+  virtual void WakeWaiting() {}
 };
 
 // OnTeam for a body that returns a value.
@@ -54,6 +77,30 @@ auto RunOnTeam(ParallelFor& parallel, F&& f) {
   std::optional<decltype(f())> result;
   parallel.OnTeam([&] { result.emplace(f()); });
   return *std::move(result);
+}
+
+// Says, until the end of the scope, that the calling thread is at work for a team.
+class AtWork {
+ public:
+  AtWork() { ++depth_; }
+  ~AtWork() { --depth_; }
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+  static bool here() { return depth_ > 0; }
+
+ private:
+  static thread_local int depth_;
+};
+
+// Waits on `turn` until `come()` holds or patience is over, and returns whether it holds.
+template <typename Come>
+bool AwaitTurn(std::unique_lock<std::mutex>& lock, std::condition_variable& turn, const Patience& patience, const Come& come) {
+  while (!come()) {
+    if (patience.over()) return false;
+    if (patience.until == std::chrono::steady_clock::time_point::max()) turn.wait(lock);
+    else turn.wait_until(lock, patience.until);
+  }
+  return true;
 }
 
 // Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the end of the scope. Nothing in builds

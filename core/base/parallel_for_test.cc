@@ -91,6 +91,77 @@ TEST_P(Backends, ExceptionsPassThroughOnTeam) {
   EXPECT_EQ(RunOnTeam(*parallel, [] { return 7; }), 7);
 }
 
+// From tasks and from bodies, of the same team and of another, in both directions at once: nobody waits for somebody who waits for him.
+TEST_P(Backends, WhoIsAtWorkNeverWaits) {
+  auto one = GetParam()(2), other = GetParam()(2);
+  std::atomic<int> calls{0};
+  constexpr int kRounds = 20;
+  const auto nest = [&](ParallelFor& outer, ParallelFor& inner) {
+    for (int round = 0; round < kRounds; ++round) {
+      ASSERT_TRUE(outer.Run(2, [&](int64_t) {
+                         inner.OnTeam([&] {
+                           outer.OnTeam([&] { ASSERT_TRUE(outer.Run(3, [&](int64_t) { ++calls; }).ok()); });
+                           ASSERT_TRUE(inner.Run(2, [&](int64_t) { ++calls; }).ok());
+                         });
+                       }).ok());
+    }
+  };
+  std::thread there([&] { nest(*one, *other); }), back([&] { nest(*other, *one); }), alone([&] { nest(*one, *one); });
+  there.join();
+  back.join();
+  alone.join();
+  EXPECT_EQ(calls, 3 * kRounds * 2 * 5);
+}
+
+TEST_P(Backends, ExceptionsPassThroughFromInsideATask) {
+  auto parallel = GetParam()(2);
+  std::atomic<int> caught{0};
+  ASSERT_TRUE(parallel->Run(2, [&](int64_t) {
+                        EXPECT_THROW(parallel->OnTeam([] { throw std::runtime_error("no"); }), std::runtime_error);
+                        ++caught;
+                      }).ok());
+  EXPECT_EQ(caught, 2);
+}
+
+// A caller that waits for its turn can be told to stop, and stops by itself in time. Its place is free for others then.
+TEST_P(Backends, WhoWaitsCanGiveUp) {
+  constexpr int kThreads = 2;
+  auto parallel = GetParam()(kThreads);
+  std::atomic<bool> release{false};
+  std::vector<std::thread> busy;
+  for (int t = 0; t < kThreads; ++t) {
+    busy.emplace_back([&] {
+      parallel->OnTeam([&] {
+        while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+    });
+  }
+  const auto in_time = [&] { return Patience{.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20)}; };
+  while (parallel->TryOnTeam([] {}, in_time())) {
+  }  // until all are at work
+  std::atomic<bool> cancelled{false}, ran{false};
+  std::thread waiting([&] { EXPECT_FALSE(parallel->TryOnTeam([&] { ran = true; }, {.cancelled = &cancelled})); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  cancelled = true;
+  parallel->WakeWaiting();
+  waiting.join();
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(parallel->TryOnTeam([&] { ran = true; }, in_time()));
+  release = true;
+  for (std::thread& b : busy) b.join();
+  // Withdrawn as soon as it asked, again and again: the team goes on.
+  std::vector<std::thread> hasty;
+  for (int t = 0; t < 3; ++t) {
+    hasty.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        (void)parallel->TryOnTeam([] {}, {.until = std::chrono::steady_clock::now() + std::chrono::microseconds(i)});
+      }
+    });
+  }
+  for (std::thread& h : hasty) h.join();
+  EXPECT_EQ(RunOnTeam(*parallel, [] { return 7; }), 7);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Backends, ::testing::Values(&MakeThreadPool, &MakeDefaultParallel));
 
 }  // namespace

@@ -374,8 +374,7 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
         MSRT_RETURN_IF_ERROR(BringHome(cell, c.now, shape.graphs.back(), name));
         continue;
       }
-      std::shared_ptr<Block>* block = loop.iteration != 0 ? &c.cells[c.next ^ 1].block : nullptr;
-      MSRT_RETURN_IF_ERROR(Deliver(cell, c.now, block, name));
+      MSRT_RETURN_IF_ERROR(Deliver(cell, c.now, loop.iteration != 0 ? &c.cells[c.next ^ 1] : nullptr, name));
       continue;
     }
     ScannedResult& s = loop.scanned[i - shape.carried];
@@ -389,7 +388,7 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
       MSRT_RETURN_IF_ERROR(PlaceResult(cell, Type::Tensor(slice.dtype, dims), name).status());
       continue;
     }
-    MSRT_RETURN_IF_ERROR(Deliver(cell, s.whole.value, &s.whole.block, name));
+    MSRT_RETURN_IF_ERROR(Deliver(cell, s.whole.value, &s.whole, name));
   }
   // What the loop carried is somebody else's by now, or gone.
   for (CarriedValue& c : loop.carried) c.now = {};

@@ -15,11 +15,12 @@ constexpr size_t kNamedFrames = 4;
 // than anybody nests are many graphs that call each other without end.
 constexpr size_t kFramesALevel = 8;
 
-// True if nothing changed.
-bool Update(Type* type, DType dtype, const Dims& dims) {
-  if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return true;
+// Notes a type that a binding depends on. A binding for another one goes first: whatever fails before there is a new one, none is left
+// that does not fit what was noted.
+void Note(DType dtype, const Dims& dims, Type* type, std::shared_ptr<const Binding>* binding) {
+  if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return;
+  binding->reset();
   *type = Type::Tensor(dtype, dims);
-  return false;
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
     binding_.reset();  // before its program
     binding_placed_ = stack_[0]->placed;
     binding_ = stack_[0]->links[0].binding;
-    status = RunOnTeam(*model_.parallel, [&] { return Loop(); });
+    status = LoopOnTeam();
   }
   if (status.ok()) return status;
   NoteFailure(status);
@@ -80,6 +81,20 @@ void Executor::NoteFailure(const Status& status) {
   const std::string binder = FailedDelegate(status);
   if (!binder.empty()) failure_.delegate = binder;
   if (failure_.delegate.empty()) failure_.delegate = frame.devices.failed();
+}
+
+// Runs of one runtime take turns; cancellation and deadline act while this one waits for its own, too.
+Status Executor::LoopOnTeam() {
+  Patience patience{.cancelled = &cancelled_};
+  if (options_.deadline_nanos != 0) {
+    constexpr int64_t kForever = INT64_MAX / 2;
+    const int64_t left = options_.deadline_nanos - model_.environment->clock->NowNanos();
+    if (left < kForever) patience.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
+  }
+  Status status;
+  if (model_.parallel->TryOnTeam([&] { status = Loop(); }, patience)) return status;
+  if (cancelled_.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");
+  return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline while it waited for other runs of the runtime");
 }
 
 Status Executor::Loop() {
@@ -180,12 +195,13 @@ Status Executor::BindInputs(Frame* frame) {
   const Graph& graph = frame->graph_of();
   frame->request.inputs.resize(frame->inputs.size());
   frame->request.states.resize(states_.count());
-  bool same = !frame->links.empty();
+  if (frame->links.empty()) frame->links.emplace_back();
+  std::shared_ptr<const Binding>* const binding = &frame->links[0].binding;
   for (size_t i = 0; i < frame->inputs.size(); ++i) {
     const RunValue& input = frame->inputs[i];
     if (!input.present()) return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
     if (input.kind == TypeKind::kTensor) {
-      same &= Update(&frame->request.inputs[i], input.tensor.dtype, input.tensor.dims);
+      Note(input.tensor.dtype, input.tensor.dims, &frame->request.inputs[i], binding);
       if (input.device != HomeOfInput(program, i)) MSRT_RETURN_IF_ERROR(Bring(frame, i));
       continue;
     }
@@ -196,17 +212,10 @@ Status Executor::BindInputs(Frame* frame) {
     frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
-    same &= Update(&frame->request.states[s], states_.CurrentType(s).dtype, states_.CurrentType(s).dims);
+    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s], binding);
   }
-  if (same) return OkStatus();
-  if (frame->links.empty()) frame->links.emplace_back();
-  frame->links[0].binding.reset();
-  auto binding = BindingFor(model_, *frame->placed, frame->request);
-  if (!binding.ok()) {
-    frame->request = {};
-    return std::move(binding).status();
-  }
-  frame->links[0].binding = *std::move(binding);
+  if (*binding != nullptr) return OkStatus();
+  MSRT_ASSIGN_OR_RETURN(*binding, BindingFor(model_, *frame->placed, frame->request));
   return OkStatus();
 }
 
@@ -269,19 +278,19 @@ Result<bool> Executor::ReadsTheSame(Frame* frame, const FrameLink& next) {
 Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
   const Program& program = frame->program();
   FrameLink& next = frame->links[frame->depth + 1];
-  bool same = next.binding != nullptr && next.binding->previous == frame->link().binding;
+  if (next.binding != nullptr && next.binding->previous != frame->link().binding) next.binding.reset();
   next.results.resize(control.outputs.size());
   next.states.resize(states_.count());
   for (size_t i = 0; i < control.outputs.size(); ++i) {
     if (control.outputs[i] == kNoBuffer) continue;
     const RunValue& value = CellOf(frame, control, i)->value;
-    if (value.kind == TypeKind::kTensor) same &= Update(&next.results[i], value.tensor.dtype, value.tensor.dims);
+    if (value.kind == TypeKind::kTensor) Note(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
     else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
-    same &= Update(&next.states[s], states_.CurrentType(s).dtype, states_.CurrentType(s).dims);
+    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &next.states[s], &next.binding);
   }
-  return same ? OkStatus() : BindAfterControl(frame, &next);
+  return next.binding != nullptr ? OkStatus() : BindAfterControl(frame, &next);
 }
 
 // A recursion makes many frames of one graph that go on alike: what the last of them bound serves the next.
@@ -289,7 +298,6 @@ Status Executor::BindAfterControl(Frame* frame, FrameLink* next) {
   std::vector<Continuation>& known = continuations_[frame->graph];
   if (known.size() <= frame->depth) known.resize(frame->depth + 1);
   Continuation& last = known[frame->depth];
-  next->binding.reset();
   budget_.Give(next->own_bytes);
   next->own_bytes = 0;
   if (last.binding != nullptr && last.binding->previous == frame->link().binding && last.results == next->results &&
@@ -366,17 +374,20 @@ Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type, std
   return view;
 }
 
-Status Executor::Deliver(ResultCell* cell, const RunValue& value, std::shared_ptr<Block>* block, std::string_view name) {
+Status Executor::Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver, std::string_view name) {
   if (value.kind != TypeKind::kTensor || (value.lasting && !cell->bound.present())) {
     cell->value = value;
     return OkStatus();
   }
-  if (block != nullptr && !cell->bound.present()) {
-    std::swap(cell->block, *block);
-    cell->value = RunValue::Of(value.tensor, cell->block);
+  const TensorView from = value.tensor;  // `value` may be that of either cell
+  if (giver != nullptr && !cell->bound.present()) {
+    std::swap(cell->block, giver->block);
+    giver->value = {};
+    cell->value = RunValue::Of(from, cell->block);
+    // Whoever kept the result before may hand it back as an input.
+    if (giver->block.use_count() > 1) budget_.Release(&giver->block);
     return OkStatus();
   }
-  const TensorView from = value.tensor;  // `value` may be the cell's own
   const Type type = Type::Tensor(from.dtype, from.dims);
   MSRT_ASSIGN_OR_RETURN(const TensorView to, PlaceResult(cell, type, name));
   if (type.bytes() != 0) std::memmove(to.data, from.data, type.bytes());

@@ -50,6 +50,7 @@ class Executor {
   class Unwind;
   using FrameOwner = std::unique_ptr<Frame>;
 
+  Status LoopOnTeam();
   Status Loop();
   void NoteFailure(const Status& status);
   // Frames.
@@ -117,8 +118,8 @@ class Executor {
   Status JoinList(const ListValue& list, const Node& node, ResultCell* cell, std::string_view name);
   Result<RunValue> LastingCopy(const RunValue& value);
   Result<TensorView> PlaceResult(ResultCell* cell, const Type& type, std::string_view name);
-  // `block` (may be null): the memory of the value, which is handed over.
-  Status Deliver(ResultCell* cell, const RunValue& value, std::shared_ptr<Block>* block, std::string_view name);
+  // `giver` (may be null): the cell whose memory the value is in; it is handed over, for what `cell` had.
+  Status Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver, std::string_view name);
 
   const CompiledModel& model_;
   Budget& budget_;

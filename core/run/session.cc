@@ -7,12 +7,13 @@
 namespace msrt {
 namespace {
 
-bool Overlap(const TensorView& a, const TensorView& b) {
-  if (!a.present() || !b.present()) return false;
-  const auto begin = [](const TensorView& v) { return reinterpret_cast<uintptr_t>(v.data); };
-  const auto end = [&](const TensorView& v) { return begin(v) + BytesOf(v.dtype, v.elements()); };
-  return begin(a) < end(b) && begin(b) < end(a);
+bool InMemory(const void* data, size_t bytes, const TensorView& tensor) {
+  if (data == nullptr || !tensor.present()) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(data), other = reinterpret_cast<uintptr_t>(tensor.data);
+  return other < begin + bytes && begin < other + BytesOf(tensor.dtype, tensor.elements());
 }
+
+bool Overlap(const TensorView& a, const TensorView& b) { return InMemory(a.data, BytesOf(a.dtype, a.elements()), b); }
 
 }  // namespace
 
@@ -49,6 +50,7 @@ class Session::Impl {
     RunScope scope{*this};
     cancelled_ = false;
     for (size_t i = 0; i < outputs_.size(); ++i) MSRT_RETURN_IF_ERROR(CheckApart(i));
+    LeaveWhatInputsUse();
     for (;;) {
       placed_ = model_->entries[entry_]->current();
       Status status = executor_.Run(model_->module.entries[entry_], inputs_, outputs_, options);
@@ -80,6 +82,15 @@ class Session::Impl {
       if (i != output && Overlap(memory, outputs_[i].bound)) return refuse("output", i);
     }
     return OkStatus();
+  }
+
+  // A result that is an input now, as where a model is fed with what it gave, keeps its memory; the next result gets other.
+  void LeaveWhatInputsUse() {
+    for (ResultCell& o : outputs_) {
+      if (o.block == nullptr) continue;
+      const auto in_it = [&](const RunValue& input) { return InMemory(o.block->data(), o.block->bytes(), input.tensor); };
+      if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
+    }
   }
 
   void Trim() {
@@ -168,7 +179,10 @@ Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_pt
 }
 
 Status Session::Run(const RunOptions& options) { return impl_->Run(options); }
-void Session::Cancel() { impl_->cancelled_ = true; }
+void Session::Cancel() {
+  impl_->cancelled_ = true;
+  impl_->model_->parallel->WakeWaiting();
+}
 
 Result<TensorView> Session::Output(size_t index) const {
   MSRT_ASSIGN_OR_RETURN(const RunValue* value, impl_->ResultOf(index));

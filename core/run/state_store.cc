@@ -8,7 +8,14 @@ Status StateStore::Write(size_t slot, const TensorView& data) {
   const StateSlot& declared = module_.states[slot];
   auto merged = MergeTypes(Type::Tensor(data.dtype, data.dims), declared.type);
   if (!merged.ok()) return InvalidArgument("state '", declared.name, "': ", merged.status().message());
-  return Store(&committed_[slot], data);
+  // In place where there is room, which cannot fail; otherwise beside the old value, which stays if there is no memory for both.
+  if (committed_[slot].block.data() != nullptr && committed_[slot].block.bytes() >= BytesOf(data.dtype, data.elements())) {
+    return Store(&committed_[slot], data);
+  }
+  MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
+  std::swap(committed_[slot], pending_[slot]);
+  budget_.Release(&pending_[slot].block);
+  return OkStatus();
 }
 
 Status StateStore::Reset(size_t slot) {

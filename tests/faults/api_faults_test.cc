@@ -121,6 +121,40 @@ TEST_P(ApiFaults, AFailedRunLeavesTheSessionAsItWas) {
   msrt_runtime_destroy(runtime);
 }
 
+// Every run has a shape that was never seen before, so that it binds anew; and runs again at once, with what the failure left.
+TEST_P(ApiFaults, ARunThatTheHeapFailedCanBeRepeated) {
+  msrt_runtime* runtime = nullptr;
+  MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &runtime));
+  msrt_model_config config = MSRT_INIT(msrt_model_config);
+  config.delegates = "reference";
+  msrt_graph* graph = SmallGraph(runtime);
+  msrt_model* model = nullptr;
+  MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
+  msrt_graph_destroy(graph);
+  msrt_session* session = SessionOf(model);
+  int64_t failures = 0;
+  for (int64_t n = 1;; ++n) {
+    ASSERT_LT(n, 10000);
+    const std::vector<float> x(static_cast<size_t>(3 * n), 2);
+    msrt_tensor* input = FloatTensor(runtime, {n, 3}, x);
+    MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_INPUT, 0, input));
+    msrt_tensor_destroy(input);
+    FailHeap(n, GetParam());
+    const msrt_status status = msrt_session_run(session, nullptr);
+    const bool failed = StopFailingHeap();
+    if (!failed) {
+      MSRT_EXPECT_OK(status);
+      break;
+    }
+    ASSERT_EQ(status, MSRT_OUT_OF_MEMORY) << "after a failure of new " << n << ": " << msrt_error_message();
+    EXPECT_EQ(RunFloats(session, {n, 3}, x), SmallResult(x)) << "after a failure of new " << n;
+    ++failures;
+  }
+  EXPECT_GT(failures, 10);
+  msrt_session_destroy(session);
+  msrt_runtime_destroy(runtime);
+}
+
 // On reference alone: what a library does when its own allocations fail is its own.
 TEST_P(ApiFaults, EveryAllocationFromTheHeapMayFail) {
   SmallCnnFile();
