@@ -16,7 +16,7 @@
 #include <system_error>
 #include <thread>
 
-#include "core/base/parallel_for.h"
+#include "core/base/turns.h"
 
 namespace msrt {
 namespace {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/turns.h"
+
 namespace msrt {
 namespace {
 

@@ -4,11 +4,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <type_traits>
 
@@ -77,30 +75,6 @@ auto RunOnTeam(ParallelFor& parallel, F&& f) {
   std::optional<decltype(f())> result;
   parallel.OnTeam([&] { result.emplace(f()); });
   return *std::move(result);
-}
-
-// Says, until the end of the scope, that the calling thread is at work for a team.
-class AtWork {
- public:
-  AtWork() { ++depth_; }
-  ~AtWork() { --depth_; }
-  AtWork(const AtWork&) = delete;
-  AtWork& operator=(const AtWork&) = delete;
-  static bool here() { return depth_ > 0; }
-
- private:
-  static thread_local int depth_;
-};
-
-// Waits on `turn` until `come()` holds or patience is over, and returns whether it holds.
-template <typename Come>
-bool AwaitTurn(std::unique_lock<std::mutex>& lock, std::condition_variable& turn, const Patience& patience, const Come& come) {
-  while (!come()) {
-    if (patience.over()) return false;
-    if (patience.until == std::chrono::steady_clock::time_point::max()) turn.wait(lock);
-    else turn.wait_until(lock, patience.until);
-  }
-  return true;
 }
 
 // Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the end of the scope. Nothing in builds
