@@ -4,8 +4,21 @@
  * A plugin needs no symbol of the library: all it calls comes to it as a table of functions. Unstable until 1.0: a plugin of another
  * MSRT_PLUGIN_ABI is refused by name.
  *
- * Every struct begins with struct_size. Whoever reads a struct uses no field beyond the size that its maker knew.
- * Errors are msrt_status; the text goes to host->fail before the function returns. Nothing may throw or unwind through these doors. */
+ * Tables of functions, descriptions, candidates, arguments of calls, and views of nodes and graphs begin with struct_size: whoever reads
+ * one uses no field beyond the size that its maker knew. The small structs that lie in arrays or inside of others have none (msrt_shape,
+ * msrt_value_view, msrt_attr_view, msrt_in_place, msrt_bound_node, msrt_scratch, msrt_attr_rule, msrt_axis, msrt_box, msrt_attr_sink):
+ * they are the same as long as MSRT_PLUGIN_ABI is.
+ *
+ * Errors are msrt_status; the text goes to host->fail before the function returns. Nothing may throw or unwind through these doors; what a
+ * callback throws all the same is an error of that call. Codes that the functions of a delegate, of its device and of kernels return mean:
+ *   MSRT_INVALID_ARGUMENT, MSRT_INVALID_MODEL  the data or the model is wrong, whoever computes: the call of the application fails.
+ *   MSRT_OUT_OF_MEMORY, MSRT_LIMIT_EXCEEDED    the host has no more: it fails, too. With a device of one's own: that is full, which
+ *                                              MSRT_DELEGATE says as well.
+ *   MSRT_DELEGATE, and any other number        another may do it: the model is placed again without the delegate, and the run repeated;
+ *                                              a model that is strict fails with MSRT_DELEGATE.
+ * Where there is a choice yet, the code matters less: what fails in query refuses every node, and what fails in compile leaves that
+ * candidate out, unless the host has no more memory. Codes of ops' meanings, passes, importers and plugins' entries reach the application
+ * as they are; MSRT_CANCELLED, MSRT_DEADLINE_EXCEEDED and MSRT_INTERNAL, which are the library's to give, as MSRT_DELEGATE. */
 #ifndef MSRT_PLUGIN_H
 #define MSRT_PLUGIN_H
 
@@ -30,7 +43,8 @@ typedef struct msrt_packing {
   uint32_t reserved;
 } msrt_packing;
 
-/* Valid as long as what it was passed to (a kernel: until the kernel is destroyed). Any thread. */
+/* Valid as long as what it was passed to (a kernel: until the kernel is destroyed). Any thread. In meanings of ops, passes and importers
+ * parallel_for keeps to the calling thread: the team is for those who compute. */
 typedef struct msrt_host_api {
   uint32_t struct_size;
   int32_t threads; /* how many tasks parallel_for runs at once, at least 1 */
@@ -38,11 +52,11 @@ typedef struct msrt_host_api {
   /* Why the call in progress in this thread returns an error. Copied. */
   void (*fail)(void* host, const char* message);
   void (*log)(void* host, int32_t level, const char* line);
-  /* Memory that counts as the application's; NULL when there is none. */
+  /* Memory that counts as the application's; NULL when there is none. The alignment is a power of two. */
   void* (*allocate)(void* host, size_t bytes, size_t alignment);
   void (*deallocate)(void* host, void* pointer, size_t bytes, size_t alignment);
   /* Calls task(context, i) for every i in [0, count), possibly at once on several threads, and returns when all are done. An error
-   * has its text set already. */
+   * has its text set already; after one, some may not have been called. */
   msrt_status (*parallel_for)(void* host, int64_t count, void (*task)(void* context, int64_t index), void* context);
   /* What this machine's cores do together at best, for cost models: measured if the application asked for it, else typical. */
   double flops_per_second; /* f32, a multiply-add counts two */
@@ -217,7 +231,7 @@ typedef struct msrt_device_api {
   uint32_t reserved;
   double launch_seconds; /* paid whenever the work of the program comes back to this device */
   msrt_status (*memory)(void* self, size_t* free_bytes); /* that can still be allocated; SIZE_MAX: as much as one likes */
-  /* Aligned to 64. The host never dereferences it. */
+  /* Aligned to 64, never NULL without an error; so are streams and events never NULL. The host never dereferences it. */
   msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
   void (*deallocate)(void* self, void* pointer, size_t bytes);
   msrt_status (*stream_create)(void* self, const msrt_host_api* host, void** stream);
