@@ -7,6 +7,16 @@
 
 using namespace msrt;
 
+namespace {
+
+// The environment that something is registered with, or one grown from it, outlives what is registered.
+Lent LentBy(const RuntimeObject& runtime) {
+  const std::shared_ptr<const Environment> environment = runtime.environment();
+  return {environment->allocator, environment->log};
+}
+
+}  // namespace
+
 msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api, void* self) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
@@ -22,7 +32,7 @@ msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kerne
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(kernel, "kernel"));
-    MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made, RegisteredKernel::Make(*kernel, nullptr));
+    MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made, RegisteredKernel::Make(*kernel, nullptr, LentBy(*object)));
     MSRT_RETURN_IF_ERROR(object->Add({{}, {made}}));
     made.owner->TakeOver();
     return OkStatus();
@@ -33,7 +43,7 @@ msrt_status msrt_runtime_load_plugin(msrt_runtime* runtime, const char* path, co
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
-    MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options == nullptr ? "" : options));
+    MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options == nullptr ? "" : options, LentBy(*object)));
     return object->Add(plugin).Within(StrCat("plugin '", path, "'"));
   });
 }

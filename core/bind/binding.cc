@@ -10,8 +10,6 @@
 namespace msrt {
 namespace {
 
-constexpr const char* kFailedDelegate = "delegate";
-
 // Binds steps from `begin` until the first whose sizes are not known yet.
 class Binder {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/place/attr_views.h"
+#include "core/place/door.h"
 #include "core/place/host.h"
 #include "core/place/placed_graph.h"
 
@@ -123,14 +124,14 @@ Result<Box> PartOf(const Dims& dims, const msrt_box& box) {
 
 class CallbackOp final : public CustomOp {
  public:
-  CallbackOp(const msrt_op_desc& desc, CallbackOwner owner) : owner_(std::move(owner)), desc_(desc) {}
+  CallbackOp(const msrt_op_desc& desc, CallbackOwner owner) : owner_(std::move(owner)), host_(owner_.lent), desc_(desc) {}
 
   Status Infer(InferContext& context) const override {
     const CallbackView view(context.op(), owner_.version, context.output_count());
     msrt_shape open{};
     open.rank = -1;
     std::vector<msrt_shape> shapes(context.output_count(), open);
-    MSRT_RETURN_IF_ERROR(Outcome("infer", desc_.infer(owner_.user, host(), view.get(), shapes.data())));
+    MSRT_RETURN_IF_ERROR(Ask("infer", [&] { return desc_.infer(owner_.user, host(), view.get(), shapes.data()); }));
     for (size_t i = 0; i < shapes.size(); ++i) {
       auto type = TypeFrom(context.op(), shapes[i]);
       if (!type.ok()) return Wrong("infer", StrCat("output ", i), type.status());
@@ -142,8 +143,10 @@ class CallbackOp final : public CustomOp {
   Cost CostOf(const OpView& op) const override {
     Cost cost = CostOfTraffic(op);
     if (desc_.flops == nullptr) return cost;
-    const double flops = desc_.flops(owner_.user, CallbackView(op, owner_.version, op.output_count()).get());
-    if (flops >= 0 && flops < 1e18) cost.flops = flops;  // anything else is no number of operations
+    const CallbackView view(op, owner_.version, op.output_count());
+    double flops = -1;
+    const bool said = Caught([&] { flops = desc_.flops(owner_.user, view.get()); }).ok();
+    if (said && flops >= 0 && flops < 1e18) cost.flops = flops;  // anything else is no number of operations
     return cost;
   }
 
@@ -151,7 +154,7 @@ class CallbackOp final : public CustomOp {
     const CallbackView view(op, owner_.version, op.output_count());
     msrt_axis axes[MSRT_MAX_AXES] = {};
     int32_t count = 0;
-    MSRT_RETURN_IF_ERROR(Outcome("axes", desc_.axes(owner_.user, host(), view.get(), axes, &count)));
+    MSRT_RETURN_IF_ERROR(Ask("axes", [&] { return desc_.axes(owner_.user, host(), view.get(), axes, &count); }));
     static_assert(MSRT_MAX_AXES == Box::kMaxAxes);
     if (count < 0 || count > MSRT_MAX_AXES) return Wrong("axes", "axis_count", InvalidModel(count, ", must be from 0 to ", MSRT_MAX_AXES));
     for (int32_t i = 0; i < count; ++i) {
@@ -188,8 +191,10 @@ class CallbackOp final : public CustomOp {
     sink.set_ints = [](void* s, const char* name, const int64_t* values, size_t count) {
       static_cast<LocalAttrs*>(s)->SetList(name, values, count);
     };
-    MSRT_RETURN_IF_ERROR(Outcome("localize", desc_.localize(owner_.user, host(), view.get(), &piece, in.data(), out.data(), &sink)));
+    MSRT_RETURN_IF_ERROR(
+        Ask("localize", [&] { return desc_.localize(owner_.user, host(), view.get(), &piece, in.data(), out.data(), &sink); }));
     if (local.out_of_memory) throw std::bad_alloc();
+    if (local.no_values) return Wrong("localize", "a list", InvalidModel("a count, but NULL for the values"));
     for (Attr& attr : local.attrs) {
       const auto is_it = [&](const AttrDef& def) { return def.local && def.name == attr.name && def.kind == KindOf(attr.value); };
       if (std::none_of(op.attr_defs().begin(), op.attr_defs().end(), is_it)) {
@@ -204,18 +209,20 @@ class CallbackOp final : public CustomOp {
   // Nothing may be thrown through a callback.
   struct LocalAttrs {
     std::vector<Attr> attrs;
-    bool out_of_memory = false;
+    bool out_of_memory = false, no_values = false;
     void Set(const char* name, AttrValue value) noexcept {
       try {
         attrs.push_back({name == nullptr ? "" : name, std::move(value)});
-      } catch (const std::bad_alloc&) {
+      } catch (...) {
         out_of_memory = true;
       }
     }
     void SetList(const char* name, const int64_t* values, size_t count) noexcept {
+      no_values |= values == nullptr && count != 0;
+      if (no_values) return;
       try {
         Set(name, std::vector<int64_t>(values, values + count));
-      } catch (const std::bad_alloc&) {
+      } catch (...) {  // a count beyond all memory too
         out_of_memory = true;
       }
     }
@@ -224,12 +231,10 @@ class CallbackOp final : public CustomOp {
   const msrt_host_api* host() const { return host_.api(); }
   std::string Kernel() const { return StrCat("kernel '", owner_.kernel, "'"); }
 
-  Status Outcome(std::string_view callback, msrt_status code) const {
-    if (code == MSRT_OK) return OkStatus();
-    std::string text = TakeFailureText();
-    if (text.empty()) text = StrCat("failed without saying why (status ", code, ")");
-    const bool known = code > 0 && code <= static_cast<msrt_status>(Code::kInternal);
-    return MakeStatus(known ? static_cast<Code>(code) : Code::kDelegate, Kernel(), ": ", callback, ": ", text);
+  template <typename Call>
+  Status Ask(std::string_view callback, const Call& call) const {
+    Status status = CallRule(call);
+    return status.ok() ? status : std::move(status).Within(StrCat(Kernel(), ": ", callback));
   }
   Status Wrong(std::string_view callback, std::string_view what, const Status& why) const {
     return InvalidModel(Kernel(), ": its ", callback, " gives for ", what, ": ", why.message());
@@ -241,7 +246,7 @@ class CallbackOp final : public CustomOp {
     const CallbackView view(op, owner_.version, op.output_count());
     const msrt_box piece = BoxView(box);
     std::vector<msrt_box> boxes(out.size());
-    MSRT_RETURN_IF_ERROR(Outcome(callback, parts(owner_.user, host(), view.get(), &piece, boxes.data())));
+    MSRT_RETURN_IF_ERROR(Ask(callback, [&] { return parts(owner_.user, host(), view.get(), &piece, boxes.data()); }));
     for (size_t i = 0; i < out.size(); ++i) {
       const Type* type = type_at(i);
       if (type == nullptr) continue;
@@ -253,8 +258,8 @@ class CallbackOp final : public CustomOp {
   }
 
   const CallbackOwner owner_;
-  const Host host_{DefaultAllocator(), MakeSerial(), Log()};  // rules need little more than a place for the text of an error
-  const msrt_op_desc desc_;                                   // its attrs are not used: they may be gone
+  const Host host_;
+  const msrt_op_desc desc_;  // its attrs are not used: they may be gone
 };
 
 }  // namespace

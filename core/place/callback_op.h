@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/api/msrt_plugin.h"
+#include "core/place/lent.h"
 #include "ops/custom_op.h"
 
 namespace msrt {
@@ -14,6 +15,7 @@ struct CallbackOwner {
   std::shared_ptr<const void> owner;  // of user and of the code behind the callbacks
   std::string kernel;                 // for messages
   int32_t version;
+  Lent lent;
 };
 
 // `desc` is complete: its infer is set, and either none or all of axes, operands and results.

@@ -55,7 +55,7 @@ Result<std::shared_ptr<const OpDef>> MakeCustomEntry(const CustomEntryArgs& args
   for (uint32_t i = 0; i < desc.max_inputs; ++i) {
     entry->inputs.push_back({entry->input_names[i], kAllTypes, i < desc.min_inputs ? ParamDef::kRequired : ParamDef::kOptional});
   }
-  entry->custom = MakeCallbackOp(desc, {args.user, args.owner, args.kernel, args.version});
+  entry->custom = MakeCallbackOp(desc, {args.user, args.owner, args.kernel, args.version, args.lent});
   OpDef& def = entry->def;
   def.name = entry->op;
   def.domain = entry->domain;

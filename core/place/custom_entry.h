@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/api/msrt_plugin.h"
+#include "core/place/lent.h"
 #include "ops/op_def.h"
 
 namespace msrt {
@@ -16,6 +17,7 @@ struct CustomEntryArgs {
   const msrt_op_desc* desc = nullptr;  // copied
   void* user = nullptr;
   std::shared_ptr<const void> owner;  // of user and of the code behind the callbacks
+  Lent lent = {};
 };
 
 Result<std::shared_ptr<const OpDef>> MakeCustomEntry(const CustomEntryArgs& args);

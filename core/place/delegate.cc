@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/known_part.h"
+#include "core/place/door.h"
 #include "core/place/placed_graph.h"
 
 namespace msrt {
@@ -49,25 +50,25 @@ struct Sink {
   const PlacedGraph& graph;
   QueryResult& out;
   bool out_of_memory = false;
+  bool offered_nothing = false;  // a candidate that does not even say what it is of
 
   template <typename F>
   void Guarded(F&& body) noexcept {
     try {
       body();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       out_of_memory = true;
     }
+  }
+  void RefuseAll(const std::string& reason) {
+    for (uint32_t n = 0; n < graph.node_count(); ++n) out.refusals.push_back({n, reason});
   }
   void Refuse(uint32_t node, const char* reason) {
     if (node < graph.node_count()) out.refusals.push_back({node, reason == nullptr ? "" : reason});
   }
-  void Add(const msrt_candidate& given) {
-    const msrt_candidate c = KnownPart(given);
-    const std::string wrong = Malformed(c);
-    if (!wrong.empty()) {
-      if (c.nodes != nullptr && c.node_count != 0) Refuse(c.nodes[0], StrCat("its candidate is malformed: ", wrong).c_str());
-      return;
-    }
+  void Add(const msrt_candidate* given) {
+    const msrt_candidate c = given == nullptr ? msrt_candidate{} : KnownPart(*given);
+    if (const std::string wrong = Malformed(c); !wrong.empty()) return RefuseMalformed(c, StrCat("its candidate is malformed: ", wrong));
     Candidate copy;
     copy.nodes.assign(c.nodes, c.nodes + c.node_count);
     copy.input_layouts = Layouts(c.input_layouts, c.input_count);
@@ -89,6 +90,13 @@ struct Sink {
     return layouts;
   }
 
+  // What belongs to no node is said of all, once.
+  void RefuseMalformed(const msrt_candidate& c, const std::string& reason) {
+    if (c.nodes != nullptr && c.node_count != 0 && c.nodes[0] < graph.node_count()) return Refuse(c.nodes[0], reason.c_str());
+    if (!offered_nothing) RefuseAll(reason);
+    offered_nothing = true;
+  }
+
   std::string Malformed(const msrt_candidate& c) const {
     if (c.nodes == nullptr || c.node_count == 0) return "it has no nodes";
     for (size_t i = 0; i < c.node_count; ++i) {
@@ -102,6 +110,7 @@ struct Sink {
       return StrCat("it has layouts for ", c.input_count, " inputs and ", c.output_count, " outputs, there are ", border.inputs.size(),
                     " and ", border.outputs.size());
     }
+    if (c.in_place == nullptr && c.in_place_count != 0) return StrCat("in_place is NULL, but in_place_count ", c.in_place_count);
     for (size_t i = 0; i < c.in_place_count; ++i) {
       if (c.in_place[i].input >= c.input_count || c.in_place[i].output >= c.output_count) return "in_place names what does not exist";
     }
@@ -119,9 +128,19 @@ struct Sink {
   }
 };
 
+// Sizes are for reports and caches: one that it cannot tell counts as nothing.
+size_t BytesFrom(size_t (*function)(void*, const void*), void* self, const void* handle) {
+  size_t bytes = 0;
+  if (function == nullptr || !Caught([&] { bytes = function(self, handle); }).ok()) return 0;
+  return bytes;
+}
+
 }  // namespace
 
-bool MayDoElsewhere(Code code, bool on_device) { return on_device ? code != Code::kInvalidArgument : code == Code::kDelegate; }
+bool MayDoElsewhere(Code code, bool on_device) {
+  const bool full = code == Code::kOutOfMemory || code == Code::kLimitExceeded;
+  return code == Code::kDelegate || (on_device && full);
+}
 
 struct Delegate::Table {
   msrt_delegate_api api;
@@ -138,20 +157,19 @@ BoundKernel::~BoundKernel() {
 }
 
 Status BoundKernel::Prepare(const Host& host) const {
-  const auto& [api, self, library, owned] = *delegate_->table_;
-  return api.prepare == nullptr ? OkStatus() : TakeFailure(api.prepare(self, host.api(), handle_), delegate_->name());
+  const Delegate::Table& table = *delegate_->table_;
+  if (table.api.prepare == nullptr) return OkStatus();
+  Status status = CallDelegate(delegate_->name(), [&] { return table.api.prepare(table.self, host.api(), handle_); });
+  const bool elsewhere = MayDoElsewhere(status.code(), delegate_->device() != nullptr);
+  return elsewhere ? std::move(status).With(kFailedDelegate, std::string(delegate_->name())) : std::move(status);
 }
 
 Status BoundKernel::Run(const msrt_run_args& args) const {
   const Delegate::Table& table = *delegate_->table_;
-  const msrt_status code = table.api.run(table.self, handle_, &args);
-  return code == MSRT_OK ? OkStatus() : TakeFailure(code, delegate_->name());
+  return CallDelegate(delegate_->name(), [&] { return table.api.run(table.self, handle_, &args); });
 }
 
-size_t BoundKernel::bytes() const {
-  const auto& [api, self, library, owned] = *delegate_->table_;
-  return api.bound_bytes == nullptr ? 0 : api.bound_bytes(self, handle_);
-}
+size_t BoundKernel::bytes() const { return BytesFrom(delegate_->table_->api.bound_bytes, delegate_->table_->self, handle_); }
 
 Kernel::~Kernel() {
   if (handle_ != nullptr) delegate_->table_->api.kernel_destroy(delegate_->table_->self, handle_);
@@ -160,15 +178,13 @@ Kernel::~Kernel() {
 Result<BoundKernel> Kernel::Bind(const Host& host, std::span<const msrt_bound_node> nodes) const {
   const Delegate::Table& table = *delegate_->table_;
   void* bound = nullptr;
-  MSRT_RETURN_IF_ERROR(TakeFailure(table.api.bind(table.self, host.api(), handle_, nodes.data(), nodes.size(), &bound), delegate_->name()));
+  MSRT_RETURN_IF_ERROR(
+      CallDelegate(delegate_->name(), [&] { return table.api.bind(table.self, host.api(), handle_, nodes.data(), nodes.size(), &bound); }));
   if (bound == nullptr) return DelegateError("delegate ", delegate_->name(), " bound nothing");
   return BoundKernel(delegate_, bound);
 }
 
-size_t Kernel::packed_bytes() const {
-  const auto& [api, self, library, owned] = *delegate_->table_;
-  return api.kernel_bytes == nullptr ? 0 : api.kernel_bytes(self, handle_);
-}
+size_t Kernel::packed_bytes() const { return BytesFrom(delegate_->table_->api.kernel_bytes, delegate_->table_->self, handle_); }
 
 Result<std::shared_ptr<const Delegate>> Delegate::Make(const msrt_delegate_api& given, void* self, std::shared_ptr<const void> library) {
   if (given.struct_size < offsetof(msrt_delegate_api, query)) {
@@ -200,16 +216,17 @@ void Delegate::Query(const Host& host, const PlacedGraph& graph, QueryResult* ou
   Sink sink{graph, *out};
   msrt_query_sink doors = MSRT_INIT(msrt_query_sink);
   doors.sink = &sink;
-  doors.candidate = [](void* s, const msrt_candidate* c) { static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Add(*c); }); };
+  doors.candidate = [](void* s, const msrt_candidate* c) { static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Add(c); }); };
   doors.refuse = [](void* s, uint32_t node, const char* reason) {
     static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Refuse(node, reason); });
   };
-  const Status status = TakeFailure(table_->api.query(table_->self, host.api(), graph.api(), &doors), name_);
-  if (sink.out_of_memory || status.code() == Code::kOutOfMemory) throw std::bad_alloc();
+  const Status status = CallDelegate(name_, [&] { return table_->api.query(table_->self, host.api(), graph.api(), &doors); });
+  const bool host_is_full = status.code() == Code::kOutOfMemory && device_ == nullptr;
+  if (sink.out_of_memory || host_is_full) throw std::bad_alloc();
   if (status.ok()) return;
   out->candidates.clear();
   out->refusals.clear();
-  for (uint32_t n = 0; n < graph.node_count(); ++n) out->refusals.push_back({n, StrCat("its query failed: ", status.message())});
+  sink.RefuseAll(StrCat("its query failed: ", status.message()));
 }
 
 Result<Kernel> Delegate::Compile(const Host& host, const PlacedGraph& graph, const Candidate& candidate) const {
@@ -237,7 +254,7 @@ Result<Kernel> Delegate::Compile(const Host& host, const PlacedGraph& graph, con
   c.packs_constants = candidate.packs_constants;
   c.tag = candidate.tag;
   void* kernel = nullptr;
-  MSRT_RETURN_IF_ERROR(TakeFailure(table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel), name_));
+  MSRT_RETURN_IF_ERROR(CallDelegate(name_, [&] { return table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel); }));
   if (kernel == nullptr) return DelegateError("delegate ", name_, " compiled nothing");
   return Kernel(shared_from_this(), kernel);
 }

@@ -39,6 +39,8 @@ struct QueryResult {
 // Whether an error of a delegate is its own, so that another may do what it cannot. Wrong data is wrong everywhere, and so is a host
 // without memory; a device that is full or refuses is not.
 bool MayDoElsewhere(Code code, bool on_device);
+// The detail of such an error that names the delegate.
+inline constexpr const char* kFailedDelegate = "delegate";
 
 class Delegate;
 

@@ -5,8 +5,14 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/place/door.h"
 
 namespace msrt {
+
+template <typename Function, typename... Arguments>
+Status Device::Call(Function function, Arguments... arguments) const {
+  return CallDelegate(name_, [&] { return function(self_, arguments...); });
+}
 
 void DeviceBlock::Reset() {
   if (device_ != nullptr) device_->api_.deallocate(device_->self_, data_, std::max<size_t>(bytes_, 1));
@@ -18,40 +24,42 @@ void DeviceBlock::Reset() {
 Stream::~Stream() { device_->api_.stream_destroy(device_->self_, handle_); }
 
 Status Stream::CopyToDevice(const Host& host, void* to, const void* from, size_t bytes) {
-  return TakeFailure(device_->api_.copy_to_device(device_->self_, host.api(), handle_, to, from, bytes), device_->name_);
+  return device_->Call(device_->api_.copy_to_device, host.api(), handle_, to, from, bytes);
 }
 
 Status Stream::CopyToHost(const Host& host, void* to, const void* from, size_t bytes) {
-  return TakeFailure(device_->api_.copy_to_host(device_->self_, host.api(), handle_, to, from, bytes), device_->name_);
+  return device_->Call(device_->api_.copy_to_host, host.api(), handle_, to, from, bytes);
 }
 
-Status Stream::Synchronize(const Host& host) {
-  return TakeFailure(device_->api_.stream_synchronize(device_->self_, host.api(), handle_), device_->name_);
-}
+Status Stream::Synchronize(const Host& host) { return device_->Call(device_->api_.stream_synchronize, host.api(), handle_); }
 
 Event::~Event() { device_->api_.event_destroy(device_->self_, handle_); }
 
 Status Event::Record(const Host& host, const Stream& stream) {
-  return TakeFailure(device_->api_.event_record(device_->self_, host.api(), handle_, stream.handle()), device_->name_);
+  return device_->Call(device_->api_.event_record, host.api(), handle_, stream.handle());
 }
 
-Status Event::Wait(const Host& host) { return TakeFailure(device_->api_.event_wait(device_->self_, host.api(), handle_), device_->name_); }
+Status Event::Wait(const Host& host) { return device_->Call(device_->api_.event_wait, host.api(), handle_); }
 
 Device::Device(const msrt_device_api& api, void* self, std::string name, std::shared_ptr<const void> owner)
     : api_(api), self_(self), name_(std::move(name)), owner_(std::move(owner)) {}
 
 Result<size_t> Device::FreeBytes() const {
   size_t bytes = SIZE_MAX;
-  MSRT_RETURN_IF_ERROR(TakeFailure(api_.memory(self_, &bytes), name_));
+  MSRT_RETURN_IF_ERROR(Call(api_.memory, &bytes));
   return bytes;
 }
 
 Result<DeviceBlock> Device::Allocate(const Host& host, size_t bytes, std::string_view what) const {
   DeviceBlock block;
-  Status status = TakeFailure(api_.allocate(self_, host.api(), std::max<size_t>(bytes, 1), &block.data_), name_);
+  Status status = Call(api_.allocate, host.api(), std::max<size_t>(bytes, 1), &block.data_);
+  if (status.ok() && block.data_ == nullptr) status = DelegateError("delegate ", name_, ": allocate gave no memory and no error");
   if (!status.ok()) return std::move(status).Within(StrCat(what, " (", bytes, " bytes on ", name_, ")"));
   block.device_ = shared_from_this();
   block.bytes_ = bytes;
+  if (reinterpret_cast<uintptr_t>(block.data_) % kTensorAlignment != 0) {
+    return DelegateError("delegate ", name_, ": allocate gave memory that is not aligned to ", kTensorAlignment);
+  }
   return block;
 }
 
@@ -97,15 +105,20 @@ Result<TransferCosts::Link> Device::MeasureLink(const Host& host) const {
   return link;
 }
 
-Result<std::unique_ptr<Stream>> Device::MakeStream(const Host& host) const {
+Result<void*> Device::Create(CreateFn create, const Host& host, std::string_view function) const {
   void* handle = nullptr;
-  MSRT_RETURN_IF_ERROR(TakeFailure(api_.stream_create(self_, host.api(), &handle), name_));
+  MSRT_RETURN_IF_ERROR(Call(create, host.api(), &handle));
+  if (handle == nullptr) return DelegateError("delegate ", name_, ": ", function, " gave NULL and no error");
+  return handle;
+}
+
+Result<std::unique_ptr<Stream>> Device::MakeStream(const Host& host) const {
+  MSRT_ASSIGN_OR_RETURN(void* const handle, Create(api_.stream_create, host, "stream_create"));
   return std::unique_ptr<Stream>(new Stream(shared_from_this(), handle));
 }
 
 Result<std::unique_ptr<Event>> Device::MakeEvent(const Host& host) const {
-  void* handle = nullptr;
-  MSRT_RETURN_IF_ERROR(TakeFailure(api_.event_create(self_, host.api(), &handle), name_));
+  MSRT_ASSIGN_OR_RETURN(void* const handle, Create(api_.event_create, host, "event_create"));
   return std::unique_ptr<Event>(new Event(shared_from_this(), handle));
 }
 

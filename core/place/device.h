@@ -90,6 +90,11 @@ class Device : public std::enable_shared_from_this<Device> {
   friend class DeviceBlock;
   friend class Stream;
   friend class Event;
+  template <typename Function, typename... Arguments>
+  Status Call(Function function, Arguments... arguments) const;
+  using CreateFn = msrt_status (*)(void* self, const msrt_host_api* host, void** out);
+  Result<void*> Create(CreateFn create, const Host& host, std::string_view function) const;
+
   const msrt_device_api api_;
   void* const self_;
   const std::string name_;

@@ -67,7 +67,7 @@ msrt_device_api FakeDevice(double launch_seconds) {
 
 std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
   auto self = std::make_unique<FakeDelegate>(std::move(fake));
-  const msrt_device_api device = FakeDevice(self->launch_seconds);
+  msrt_device_api device = FakeDevice(self->launch_seconds);
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = self->name.c_str();
@@ -81,6 +81,7 @@ std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
   api.run = [](void*, void*, const msrt_run_args*) -> msrt_status { return MSRT_OK; };
   api.device = self->has_device ? &device : nullptr;
   api.destroy = [](void* s) { delete static_cast<FakeDelegate*>(s); };
+  if (self->change) self->change(&api, &device);
   auto delegate = Delegate::Make(api, self.get(), nullptr);
   MSRT_CHECK(delegate.ok());
   (*delegate)->TakeOver();

@@ -1,6 +1,7 @@
 // Delegates for tests of placement: tables of functions that offer what a test says, at the cost it says, and compute nothing.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ struct FakeDelegate {
   bool has_device = false;
   double launch_seconds = 0;
   size_t capacity_bytes = SIZE_MAX;
-  int compile_failures = 0;  // so many compilations fail first
+  int compile_failures = 0;                                               // so many compilations fail first
+  std::function<void(msrt_delegate_api*, msrt_device_api*)> change = {};  // of what is registered, for tests of what misbehaves
 };
 
 // The delegate behind the table; the pieces of device memory that it hands out are the host's own.

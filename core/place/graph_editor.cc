@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/countable.h"
-#include "core/place/host.h"
+#include "core/place/door.h"
 #include "ops/builder.h"
 
 namespace msrt {
@@ -41,6 +41,11 @@ Result<AttrValue> AttrArgument(const msrt_attr_view& attr) {
     if ((single && attr.count != 1) || (list == nullptr && attr.count != 0)) return InvalidArgument(what, " has no value");
     return OkStatus();
   };
+  const auto need_strings = [&]() -> Status {
+    MSRT_RETURN_IF_ERROR(need(attr.strings));
+    const bool whole = std::none_of(attr.strings, attr.strings + attr.count, [](const char* s) { return s == nullptr; });
+    return whole ? OkStatus() : InvalidArgument(what, " has a string that is NULL");
+  };
   switch (attr.kind) {
     case MSRT_ATTR_INT:
       MSRT_RETURN_IF_ERROR(need(attr.ints));
@@ -55,10 +60,10 @@ Result<AttrValue> AttrArgument(const msrt_attr_view& attr) {
       MSRT_RETURN_IF_ERROR(need(attr.floats));
       return AttrValue(ListOf<double>(attr.floats, attr.count));
     case MSRT_ATTR_STRING:
-      MSRT_RETURN_IF_ERROR(need(attr.strings));
+      MSRT_RETURN_IF_ERROR(need_strings());
       return AttrValue(std::string(attr.strings[0]));
     case MSRT_ATTR_STRINGS:
-      MSRT_RETURN_IF_ERROR(need(attr.strings));
+      MSRT_RETURN_IF_ERROR(need_strings());
       return AttrValue(ListOf<std::string>(attr.strings, attr.count));
     case MSRT_ATTR_DTYPE:
       if (!IsDType(static_cast<uint32_t>(attr.dtype))) return InvalidArgument(what, " is no element type");
@@ -72,29 +77,18 @@ Result<AttrValue> AttrArgument(const msrt_attr_view& attr) {
   }
 }
 
-template <typename Body>
-msrt_status Editing(const Body& body) noexcept {
-  try {
-    const Status status = body();
-    if (!status.ok()) KeepFailure(status.message().c_str());
-    return static_cast<msrt_status>(status.code());
-  } catch (const std::bad_alloc&) {
-    return MSRT_OUT_OF_MEMORY;
-  }
-}
-
 }  // namespace
 
 msrt_graph_editor GraphEditor::api() {
   msrt_graph_editor api = MSRT_INIT(msrt_graph_editor);
   api.editor = this;
   api.add_constant = [](void* self, const char* name, const msrt_shape* shape, const void* data, int64_t* value) {
-    return Editing([&] { return static_cast<GraphEditor*>(self)->AddConstant(name, shape, data, value); });
+    return Answer([&] { return static_cast<GraphEditor*>(self)->AddConstant(name, shape, data, value); });
   };
   api.add_node = [](void* self, size_t before, const char* domain, const char* op, const char* name, const int64_t* inputs,
                     size_t input_count, const msrt_attr_view* attrs, size_t attr_count, const msrt_shape* declared, int64_t* outputs,
                     size_t output_count) {
-    return Editing([&]() -> Status {
+    return Answer([&]() -> Status {
       const bool whole = op != nullptr && (inputs != nullptr || input_count == 0) && (attrs != nullptr || attr_count == 0) &&
                          (outputs != nullptr || output_count == 0);
       if (!whole) return InvalidArgument("add_node: op, inputs, attrs or outputs is NULL");
@@ -103,7 +97,7 @@ msrt_graph_editor GraphEditor::api() {
     });
   };
   api.replace = [](void* self, int64_t from, int64_t to) {
-    return Editing([&] { return static_cast<GraphEditor*>(self)->Replace(from, to); });
+    return Answer([&] { return static_cast<GraphEditor*>(self)->Replace(from, to); });
   };
   return api;
 }

@@ -1,4 +1,4 @@
-// What the runtime lends to delegates: memory, threads, the log, packed forms of constants, and a place for the text of an error.
+// What the runtime lends to delegates: memory, threads, the log, packed forms of constants, and a place for the text of an error (door.h).
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/machine.h"
 #include "core/base/parallel_for.h"
+#include "core/place/lent.h"
 #include "core/place/packed_forms.h"
 
 namespace msrt {
@@ -18,6 +19,8 @@ class Host {
   // Without a machine: what is typical of one with the team's threads. Without forms: none are found and none kept.
   Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine = std::nullopt,
        std::shared_ptr<PackedForms> forms = nullptr);
+  // For rules: parallel_for runs its tasks one after the other.
+  explicit Host(const Lent& lent) : Host(lent.allocator, MakeSerial(), lent.log) {}
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   const msrt_host_api* api() const { return &api_; }
@@ -25,19 +28,13 @@ class Host {
   Machine machine() const { return {api_.flops_per_second, api_.bytes_per_second}; }
 
  private:
+  Status RunTasks(int64_t count, void (*task)(void*, int64_t), void* context) const;
+
   Allocator* allocator_;
   std::shared_ptr<ParallelFor> parallel_;
   Log log_;
   std::shared_ptr<PackedForms> forms_;
   msrt_host_api api_;
 };
-
-// Keeps the text for TakeFailure of the same thread: what msrt_host_api.fail does.
-void KeepFailure(const char* message) noexcept;
-// That text, once; empty where there is none.
-std::string TakeFailureText();
-// The status behind a code that a delegate's function returned, with the text that it gave. OK for 0; a number that is no code is
-// kDelegate.
-Status TakeFailure(msrt_status code, std::string_view delegate);
 
 }  // namespace msrt

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/place/door.h"
+
 namespace msrt {
 namespace {
 
@@ -21,18 +23,18 @@ Result<std::shared_ptr<void>> OpenLibrary(const std::string& path) {
 struct PluginLoad {
   std::shared_ptr<void> library;
   Registration registration;
-  Status failure;
+  const Lent& lent;
+  std::string refused = {};  // why the last registration failed that did
 };
 
-// Something that a plugin registers. Nothing may be thrown through its entry.
+// Something that a plugin registers.
 template <typename Body>
 msrt_status Registering(PluginLoad* load, const Body& body) noexcept {
-  try {
-    load->failure = body();
-    return static_cast<msrt_status>(load->failure.code());
-  } catch (const std::bad_alloc&) {
-    return MSRT_OUT_OF_MEMORY;
-  }
+  return Answer([&]() -> Status {
+    Status status = body();
+    if (!status.ok()) load->refused = status.message();
+    return status;
+  });
 }
 
 Status RegisterDelegate(PluginLoad* load, const msrt_delegate_api* api, void* self) {
@@ -49,7 +51,7 @@ Status RegisterKernel(PluginLoad* load, const msrt_kernel_desc* desc) {
   if (desc == nullptr) return InvalidArgument("register_kernel: kernel is NULL");
   auto& kernels = load->registration.kernels;
   kernels.reserve(kernels.size() + 1);
-  MSRT_ASSIGN_OR_RETURN(RegisteredKernel kernel, RegisteredKernel::Make(*desc, load->library));
+  MSRT_ASSIGN_OR_RETURN(RegisteredKernel kernel, RegisteredKernel::Make(*desc, load->library, load->lent));
   kernel.owner->TakeOver();
   kernels.push_back(std::move(kernel));
   return OkStatus();
@@ -57,14 +59,14 @@ Status RegisterKernel(PluginLoad* load, const msrt_kernel_desc* desc) {
 
 Status RegisterPass(PluginLoad* load, const msrt_pass_desc* desc) {
   if (desc == nullptr) return InvalidArgument("register_pass: pass is NULL");
-  MSRT_ASSIGN_OR_RETURN(AddedPass pass, MakeAddedPass(*desc, load->library));
+  MSRT_ASSIGN_OR_RETURN(AddedPass pass, MakeAddedPass(*desc, load->library, load->lent));
   load->registration.passes.push_back(std::move(pass));
   return OkStatus();
 }
 
 Status RegisterImporter(PluginLoad* load, const msrt_importer_desc* desc) {
   if (desc == nullptr) return InvalidArgument("register_importer: importer is NULL");
-  MSRT_ASSIGN_OR_RETURN(RegisteredImporter importer, RegisteredImporter::Make(*desc, load->library));
+  MSRT_ASSIGN_OR_RETURN(RegisteredImporter importer, RegisteredImporter::Make(*desc, load->library, load->lent));
   load->registration.importers.push_back(std::move(importer));
   return OkStatus();
 }
@@ -89,16 +91,19 @@ Status RunEntry(const std::string& path, const std::string& options, PluginLoad*
     return Registering(static_cast<PluginLoad*>(l), [&] { return RegisterImporter(static_cast<PluginLoad*>(l), desc); });
   };
   host.options = options.c_str();
-  Status status = TakeFailure(entry(&host), path);
-  if (!status.ok() && !load->failure.ok()) status = load->failure;
-  return status.ok() ? status : std::move(status).Within(StrCat("plugin '", path, "'"));
+  Status status = CallRule([&] { return entry(&host); });
+  if (status.ok()) return status;
+  // Its own words come first: it may have meant to do without what was refused.
+  const bool more = !load->refused.empty() && load->refused != status.message();
+  if (more) status = MakeStatus(status.code(), status.message(), " (a registration was refused before: ", load->refused, ")");
+  return std::move(status).Within(StrCat("plugin '", path, "'"));
 }
 
 }  // namespace
 
-Result<Registration> LoadPlugin(const std::string& path, const std::string& options) {
-  PluginLoad load;
-  MSRT_ASSIGN_OR_RETURN(load.library, OpenLibrary(path));
+Result<Registration> LoadPlugin(const std::string& path, const std::string& options, const Lent& lent) {
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<void> library, OpenLibrary(path));
+  PluginLoad load{std::move(library), {}, lent};
   MSRT_RETURN_IF_ERROR(RunEntry(path, options, &load));
   return std::move(load.registration);
 }

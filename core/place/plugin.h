@@ -22,7 +22,7 @@ struct Registration {
 };
 
 // Loads the library and calls its entry with the options. On an error nothing of it remains.
-Result<Registration> LoadPlugin(const std::string& path, const std::string& options);
+Result<Registration> LoadPlugin(const std::string& path, const std::string& options, const Lent& lent = {});
 
 // Joins the registered ones, all or none: names must be new.
 Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added, std::vector<std::shared_ptr<const Delegate>>* registered);

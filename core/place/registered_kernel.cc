@@ -48,17 +48,17 @@ Status CheckFields(const msrt_kernel_desc& d) {
   return OkStatus();
 }
 
-Status AddMeaning(const msrt_op_desc& desc, RegisteredKernel* kernel) {
+Status AddMeaning(const msrt_op_desc& desc, const Lent& lent, RegisteredKernel* kernel) {
   if (kernel->domain == "msrt") return InvalidArgument("meaning: domain msrt is the library's own; define ops in another");
   const int32_t version = std::max(kernel->desc.version, 1);
-  MSRT_ASSIGN_OR_RETURN(kernel->meaning,
-                        MakeCustomEntry({kernel->domain, kernel->op, kernel->name, version, &desc, kernel->desc.user, kernel->owner}));
+  MSRT_ASSIGN_OR_RETURN(
+      kernel->meaning, MakeCustomEntry({kernel->domain, kernel->op, kernel->name, version, &desc, kernel->desc.user, kernel->owner, lent}));
   return OkStatus();
 }
 
 }  // namespace
 
-Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given, std::shared_ptr<const void> library) {
+Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given, std::shared_ptr<const void> library, const Lent& lent) {
   // run is the last field that there always was.
   if (given.struct_size < offsetof(msrt_kernel_desc, run) + sizeof given.run) {
     return InvalidArgument("kernel.struct_size is ", given.struct_size, "; set it with MSRT_INIT");
@@ -81,7 +81,7 @@ Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given, s
   kernel.desc.domain = kernel.desc.op = kernel.desc.name = nullptr;
   kernel.desc.in_place = nullptr;
   kernel.desc.meaning = nullptr;
-  if (d.meaning != nullptr) MSRT_RETURN_IF_ERROR(within(AddMeaning(*d.meaning, &kernel)));
+  if (d.meaning != nullptr) MSRT_RETURN_IF_ERROR(within(AddMeaning(*d.meaning, lent, &kernel)));
   return kernel;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/api/msrt_plugin.h"
 #include "core/base/status.h"
+#include "core/place/lent.h"
 #include "core/place/user_owner.h"
 
 namespace msrt {
@@ -23,7 +24,7 @@ struct RegisteredKernel {
   std::shared_ptr<const OpDef> meaning;  // of the op that it defines; null: of none
 
   // Checks and copies. `library` (may be null) stays loaded as long as the kernel lives. The kernel does not own its user pointer yet.
-  static Result<RegisteredKernel> Make(const msrt_kernel_desc& desc, std::shared_ptr<const void> library);
+  static Result<RegisteredKernel> Make(const msrt_kernel_desc& desc, std::shared_ptr<const void> library, const Lent& lent = {});
   // "com.example.Blur", "Relu".
   std::string OpName() const { return domain.empty() ? op : domain + "." + op; }
 };

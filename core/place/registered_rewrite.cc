@@ -1,6 +1,7 @@
 #include "core/place/registered_rewrite.h"
 
 #include "core/base/known_part.h"
+#include "core/place/door.h"
 #include "core/place/graph_editor.h"
 #include "core/place/host.h"
 #include "core/place/placed_graph.h"
@@ -18,34 +19,39 @@ Status CheckDesc(const Desc& desc, size_t known, std::string_view what) {
 
 }  // namespace
 
-Result<AddedPass> MakeAddedPass(const msrt_pass_desc& given, std::shared_ptr<const void> library) {
+Result<AddedPass> MakeAddedPass(const msrt_pass_desc& given, std::shared_ptr<const void> library, const Lent& lent) {
   MSRT_RETURN_IF_ERROR(CheckDesc(given, offsetof(msrt_pass_desc, run) + sizeof given.run, "pass"));
   const msrt_pass_desc d = KnownPart(given);
   if (d.name == nullptr || *d.name == '\0') return InvalidArgument("pass.name is empty");
   if (d.run == nullptr) return InvalidArgument("pass.run is null");
   auto owner = std::make_shared<UserOwner>(d.user, d.destroy, std::move(library));
   owner->TakeOver();
-  const auto run = [user = d.user, callback = d.run, owner](const PassContext& context, Graph* graph) -> Status {
+  const auto run = [user = d.user, callback = d.run, owner, lent](const PassContext& context, Graph* graph) -> Status {
     // The view is of a copy, so that what it points to stays while the graph grows.
     const Graph before = *graph;
     MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<PlacedGraph> view, PlacedGraph::Make(before, *context.evaluator, {}));
-    const Host host(DefaultAllocator(), MakeSerial(), Log());
+    const Host host(lent);
     GraphEditor editor(graph, context.ops);
     const msrt_graph_editor api = editor.api();
-    MSRT_RETURN_IF_ERROR(TakeFailure(callback(user, host.api(), view->api(), &api), "the plugin"));
+    MSRT_RETURN_IF_ERROR(CallRule([&] { return callback(user, host.api(), view->api(), &api); }));
     editor.Finish();
     return OkStatus();
   };
   return AddedPass{d.name, run};
 }
 
-Result<RegisteredImporter> RegisteredImporter::Make(const msrt_importer_desc& given, std::shared_ptr<const void> library) {
+Result<RegisteredImporter> RegisteredImporter::Make(const msrt_importer_desc& given, std::shared_ptr<const void> library,
+                                                    const Lent& lent) {
   MSRT_RETURN_IF_ERROR(CheckDesc(given, offsetof(msrt_importer_desc, import) + sizeof given.import, "importer"));
   const msrt_importer_desc d = KnownPart(given);
   if (d.op == nullptr || *d.op == '\0') return InvalidArgument("importer.op is empty");
   if (d.import == nullptr) return InvalidArgument("importer.import is null");
-  RegisteredImporter importer{d.domain == nullptr ? "" : d.domain, d.op, d.user, d.import,
-                              std::make_shared<UserOwner>(d.user, d.destroy, std::move(library))};
+  RegisteredImporter importer{d.domain == nullptr ? "" : d.domain,
+                              d.op,
+                              d.user,
+                              d.import,
+                              std::make_shared<UserOwner>(d.user, d.destroy, std::move(library)),
+                              lent};
   importer.owner->TakeOver();
   return importer;
 }
@@ -57,11 +63,12 @@ Result<std::vector<ValueId>> RegisteredImporter::Import(const Node& node, Graph*
   around.nodes = {node};
   around.outputs.clear();
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<PlacedGraph> view, PlacedGraph::Make(around, evaluator, {}));
-  const Host host(DefaultAllocator(), MakeSerial(), Log());
+  const Host host(lent);
   GraphEditor editor(graph, ops);
   const msrt_graph_editor api = editor.api();
   std::vector<int64_t> ids(node.outputs.size(), -1);
-  MSRT_RETURN_IF_ERROR(TakeFailure(import(user, host.api(), &view->node(0), &api, ids.data()), "the plugin's importer"));
+  const auto call = [&] { return import(user, host.api(), &view->node(0), &api, ids.data()); };
+  MSRT_RETURN_IF_ERROR(CallRule(call).Within("the plugin's importer"));
   std::vector<ValueId> outputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= graph->value_count()) {

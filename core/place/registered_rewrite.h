@@ -6,20 +6,22 @@
 
 #include "core/api/msrt_plugin.h"
 #include "core/passes/pass.h"
+#include "core/place/lent.h"
 #include "core/place/user_owner.h"
 
 namespace msrt {
 
 // `library` stays loaded as long as the pass lives, and `user` is owned from now on.
-Result<AddedPass> MakeAddedPass(const msrt_pass_desc& desc, std::shared_ptr<const void> library);
+Result<AddedPass> MakeAddedPass(const msrt_pass_desc& desc, std::shared_ptr<const void> library, const Lent& lent);
 
 struct RegisteredImporter {
   std::string domain, op;
   void* user = nullptr;
   decltype(msrt_importer_desc::import) import = nullptr;
   std::shared_ptr<UserOwner> owner;
+  Lent lent = {};
 
-  static Result<RegisteredImporter> Make(const msrt_importer_desc& desc, std::shared_ptr<const void> library);
+  static Result<RegisteredImporter> Make(const msrt_importer_desc& desc, std::shared_ptr<const void> library, const Lent& lent);
   // Adds what the node becomes to the end of `graph`, and gives the values of its outputs.
   Result<std::vector<ValueId>> Import(const Node& node, Graph* graph, const OpSet* ops, const Evaluator& evaluator) const;
 };

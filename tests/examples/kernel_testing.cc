@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/place/door.h"
 #include "core/place/placed_graph.h"
 #include "delegates/builtin.h"
 #include "ops/infer.h"
@@ -10,6 +11,8 @@
 namespace msrt::testing {
 
 RuntimeOwner::RuntimeOwner() { MSRT_EXPECT_OK(msrt_runtime_create(nullptr, &runtime_)); }
+
+bool Says(const char* part) { return std::strstr(msrt_error_message(), part) != nullptr; }
 
 std::string ExamplePath(const std::string& name) { return StrCat(MSRT_EXAMPLES, "/", name, ".so"); }
 
@@ -111,7 +114,7 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
   const Host host(DefaultAllocator(), MakeSerial(), Log());
   const msrt_kernel_desc& desc = kernel.desc;
   void* packed = nullptr;
-  if (desc.pack != nullptr) MSRT_RETURN_IF_ERROR(TakeFailure(desc.pack(desc.user, host.api(), &placed->node(0), &packed), "pack"));
+  if (desc.pack != nullptr) MSRT_RETURN_IF_ERROR(CallRule([&] { return desc.pack(desc.user, host.api(), &placed->node(0), &packed); }));
   // Outputs start as a pattern, so that an element that the kernel forgets is seen.
   const ConstTensor result = ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes(), std::byte{0xA5}));
   std::vector<msrt_shape> shapes;
@@ -141,7 +144,7 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
   args.outputs = &out;
   args.output_count = 1;
   args.scratch = &scratch;
-  const Status status = TakeFailure(desc.run(desc.user, packed, &args), "run");
+  const Status status = CallRule([&] { return desc.run(desc.user, packed, &args); });
   if (packed != nullptr) desc.packed_destroy(desc.user, packed);
   if (!status.ok()) return status;
   return result;

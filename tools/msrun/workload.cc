@@ -53,7 +53,7 @@ Value TensorsIn(Value input) {
 Status AddPlugin(const std::string& text, Environment* environment) {
   const size_t colon = text.find(':');
   const std::string path = text.substr(0, colon), options = colon == std::string::npos ? "" : text.substr(colon + 1);
-  MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options));
+  MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options, {environment->allocator, environment->log}));
   return Join(plugin, environment).Within(StrCat("plugin '", path, "'"));
 }
 
