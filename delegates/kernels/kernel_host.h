@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/api/msrt_plugin.h"
+#include "core/base/caught.h"
 
 namespace msrt {
 
@@ -14,11 +15,15 @@ class KernelHost {
   KernelHost(const KernelHost&) = delete;
   KernelHost& operator=(const KernelHost&) = delete;
 
-  // Runs a callback with the table. An error without a text gets one.
+  // Runs a callback with the table. An error without a text gets one, and so does what it throws.
   template <typename Callback>
   msrt_status Call(const Callback& callback) const {
     said_ = false;
-    const msrt_status code = callback(&api_);
+    msrt_status code = MSRT_OK;
+    if (const Status thrown = Caught([&] { code = callback(&api_); }); !thrown.ok()) {
+      Say(thrown.message().c_str());
+      return static_cast<msrt_status>(thrown.code());
+    }
     if (code != MSRT_OK && !said_) SayWithoutWords(code);
     return code;
   }

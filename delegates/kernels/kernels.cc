@@ -14,6 +14,7 @@ namespace {
 
 // Typical cores; they only have to rank a kernel without a cost of its own beside others.
 constexpr double kFlopsPerCore = 90e9, kBytesPerCore = 20e9, kLaunchSeconds = 1e-6;
+constexpr double kMostSeconds = 1e9;  // that the host takes for an estimate
 
 struct KernelsDelegate {
   std::vector<RegisteredKernel> kernels;
@@ -52,6 +53,14 @@ msrt_status Guarded(F&& body) {
   }
 }
 
+// A callback without a status to return: why it gave no answer. A host without memory is everybody's affair.
+template <typename Call>
+Status Asked(const Call& call) {
+  Status thrown = Caught(call);
+  if (thrown.code() == Code::kOutOfMemory) throw std::bad_alloc();
+  return thrown;
+}
+
 // Every value of the node that exists, inputs first.
 template <typename F>
 void ForEachValue(const msrt_node_view& node, F&& visit) {
@@ -78,11 +87,13 @@ std::string Refusal(const RegisteredKernel& kernel, const msrt_node_view& node) 
     }
   });
   if (!wrong_type.empty()) return wrong_type;
+  if (d.accepts == nullptr) return {};
   const char* reason = nullptr;
-  if (d.accepts != nullptr && d.accepts(d.user, &node, &reason) == 0) {
-    return reason == nullptr || *reason == '\0' ? "it does not take this node" : reason;
-  }
-  return {};
+  bool accepted = false;
+  const Status asked = Asked([&] { accepted = d.accepts(d.user, &node, &reason) != 0; });
+  if (!asked.ok()) return StrCat("accepts: ", asked.message());
+  if (accepted) return {};
+  return reason == nullptr || *reason == '\0' ? "it does not take this node" : reason;
 }
 
 double BytesOf(const msrt_shape& shape) {
@@ -91,8 +102,16 @@ double BytesOf(const msrt_shape& shape) {
   return bytes;
 }
 
-double SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host, const msrt_node_view& node) {
-  if (kernel.desc.seconds != nullptr) return kernel.desc.seconds(kernel.desc.user, &host, &node);
+// Its own estimate, or why that is none.
+Result<double> OwnSecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host, const msrt_node_view& node) {
+  double seconds = 0;
+  MSRT_RETURN_IF_ERROR(Asked([&] { seconds = kernel.desc.seconds(kernel.desc.user, &host, &node); }).Within("seconds"));
+  if (!(seconds >= 0 && seconds < kMostSeconds)) return DelegateError("its seconds are ", seconds, ", must be from 0 to ", kMostSeconds);
+  return seconds;
+}
+
+Result<double> SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host, const msrt_node_view& node) {
+  if (kernel.desc.seconds != nullptr) return OwnSecondsOf(kernel, host, node);
   double bytes = node.bytes;
   if (bytes == 0) ForEachValue(node, [&](const msrt_value_view& value) { bytes += BytesOf(value.typical); });
   const double flops_rate = host.flops_per_second > 0 ? host.flops_per_second : kFlopsPerCore * host.threads;
@@ -124,7 +143,8 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
   for (const msrt_in_place& pair : kernel.in_place) {
     if (pair.input < node.input_count && pair.output < node.output_count) in_place.push_back(pair);
   }
-  const double seconds = SecondsOf(kernel, host, node);
+  const Result<double> seconds = SecondsOf(kernel, host, node);
+  if (!seconds.ok()) return sink.refuse(sink.sink, n, StrCat(kernel.name, ": ", seconds.status().message()).c_str());
   for (msrt_layout layout = MSRT_LAYOUT_PLAIN; layout <= MSRT_LAYOUT_BLOCKED8; ++layout) {
     if ((layouts & MSRT_BIT(layout)) == 0) continue;
     const std::vector<msrt_layout> inputs = LayoutsOf(node.inputs, node.input_count, layout);
@@ -137,7 +157,7 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
     c.output_layouts = outputs.data();
     c.input_count = inputs.size();
     c.output_count = outputs.size();
-    c.seconds = seconds;
+    c.seconds = *seconds;
     c.algorithm = kernel.name.c_str();
     c.in_place = in_place.data();
     c.in_place_count = in_place.size();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,26 @@ msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node, const msrt_mod
 std::string PlanOf(msrt_session* session);
 // Runs once, on x, and ends the model.
 std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims, const std::vector<float>& x);
+
+bool Says(const char* part);  // in msrt_error_message()
+
+// A runtime, and an op to register with it.
+class Kernels : public ::testing::Test {
+ protected:
+  // AddOne with a meaning of its own.
+  msrt_status RegisterAddOne(const std::function<void(msrt_kernel_desc&, msrt_op_desc&)>& change = {}) {
+    msrt_op_desc meaning = SameTypeMeaning();
+    msrt_kernel_desc kernel = KernelFor("AddOne", "add one");
+    kernel.meaning = &meaning;
+    kernel.run = AddOne;
+    kernel.exact = 1;
+    if (change) change(kernel, meaning);
+    return msrt_runtime_register_kernel(runtime, &kernel);
+  }
+  std::vector<float> Run(const msrt_model_config* config = nullptr) { return RunOnce(MakeModel(runtime, {}, config), {4}, {1, 2, 3, 4}); }
+  RuntimeOwner runtime;
+  const std::vector<float> plus_one = {2, 3, 4, 5};
+};
 
 // Runs the kernel on one node, without placement.
 Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, const AttrList& attrs,
