@@ -127,9 +127,7 @@ std::string ProfileReport(const Session& session) {
   json.Key("steps");
   json.BeginArray();
   for (const StepTime& time : session.profile()) {
-    const std::shared_ptr<const EntryProgram> placed = session.model().graphs[time.graph]->current();
-    const Program& program = *placed->program;
-    if (time.step >= program.steps.size()) continue;  // another program has taken its place meanwhile
+    const Program& program = *time.placed->program;
     const Step& step = program.steps[time.step];
     json.BeginObject();
     WriteNode(&json, program.graph->nodes[step.node]);

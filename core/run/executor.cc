@@ -445,7 +445,7 @@ Status Executor::RunStep(Frame* frame, const BoundStep& step) {
   for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
   const int64_t begin = options_.profile ? MonotonicNanos() : 0;
   Status status = Execute(frame, step);
-  if (options_.profile) profile_.push_back({step.step, begin, MonotonicNanos(), frame->graph});
+  if (options_.profile) profile_.push_back({step.step, begin, MonotonicNanos(), frame->placed});
   if (!status.ok()) return std::move(status).Within(Describe(frame->graph_of(), node));
   return step.event < 0 ? OkStatus() : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
 }

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace msrt {
+
+struct EntryProgram;  // core/compile.h
 
 struct RunOptions {
   int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
@@ -19,7 +22,7 @@ struct RunOptions {
 struct StepTime {
   uint32_t step;  // in the program
   int64_t begin_nanos, end_nanos;
-  uint32_t graph = 0;  // of the module: whose program
+  std::shared_ptr<const EntryProgram> placed;  // the program that ran: another one may have its place now
 };
 
 }  // namespace msrt

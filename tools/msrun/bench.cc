@@ -43,18 +43,21 @@ StepTotal DescribeStep(const Program& program, const Binding& binding, const Bou
 // Profiled runs after the timed ones, so that the clock reads between steps do not touch the latency.
 Status Profile(Workload& w, Measurement* m) {
   constexpr int kRuns = 5;
-  const Program& program = w.session->program();
   std::vector<double> millis;
   for (int run = 0; run < kRuns; ++run) {
     MSRT_RETURN_IF_ERROR(w.session->Run({.profile = true}));
     m->traces.push_back(w.session->profile());
   }
+  const Program& program = w.session->program();
   const std::shared_ptr<const Binding> binding = w.session->binding();
+  // A delegate that fails meanwhile leaves traces of another program.
+  std::erase_if(m->traces, [&](const auto& trace) { return trace.empty() || trace[0].placed->program.get() != &program; });
   if (binding->end_step != program.steps.size()) return OkStatus();  // sizes depend on data: the trace has the times
   double total = 0;
   for (size_t i = 0; i < binding->steps.size(); ++i) {
     StepTotal t = DescribeStep(program, *binding, binding->steps[i]);
-    for (const auto& trace : m->traces) t.millis += static_cast<double>(trace[i].end_nanos - trace[i].begin_nanos) * 1e-6 / kRuns;
+    for (const auto& trace : m->traces) t.millis += static_cast<double>(trace[i].end_nanos - trace[i].begin_nanos) * 1e-6;
+    t.millis /= static_cast<double>(std::max<size_t>(m->traces.size(), 1));
     const double seconds = std::max(t.millis * 1e-3, 1e-9);
     t.gflops = t.gflops * 1e-9 / seconds;
     t.gbytes_per_second = t.gbytes_per_second * 1e-9 / seconds;

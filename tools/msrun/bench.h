@@ -44,7 +44,7 @@ double Percentile(const std::vector<double>& sorted, double p);
 
 nlohmann::json ToJson(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
 void PrintReport(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
-Status WriteTrace(const std::string& path, const Workload& workload, const Measurement& measurement);
+Status WriteTrace(const std::string& path, const Measurement& measurement);
 
 // Two JSON reports side by side: which is faster, where the time went.
 Status CompareReports(const std::string& a, const std::string& b);

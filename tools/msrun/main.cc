@@ -150,7 +150,7 @@ int Bench(const Arguments& a) {
   if (!m.ok()) return Fail(m.status());
   if (a.json != "-") PrintReport(a, *w, *m);
   Status status = a.json.empty() ? OkStatus() : WriteText(a.json, ToJson(a, *w, *m).dump(2));
-  if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, *w, *m);
+  if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, *m);
   if (status.ok()) status = RunFromTheBeginning(w->session.get());
   if (status.ok()) status = Finish(a, *w);
   return status.ok() ? 0 : Fail(status);

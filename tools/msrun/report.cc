@@ -164,13 +164,11 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
   PrintAdvice(w, m, median, sorted.front());
 }
 
-Status WriteTrace(const std::string& path, const Workload& w, const Measurement& m) {
+Status WriteTrace(const std::string& path, const Measurement& m) {
   Json events = Json::array();
   for (const auto& trace : m.traces) {
     for (const StepTime& t : trace) {
-      const std::shared_ptr<const EntryProgram> placed = w.model->graphs[t.graph]->current();
-      const Program& program = *placed->program;
-      if (t.step >= program.steps.size()) continue;
+      const Program& program = *t.placed->program;
       const Step& step = program.steps[t.step];
       const Node& node = program.graph->nodes[step.node];
       events.push_back({{"name", step.kind == StepKind::kKernel ? OpName(node) : step.algorithm},
