@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "core/api/api_testing.h"
-#include "core/api/callbacks.h"
+#include "core/api/errors.h"
+#include "core/api/runtime.h"
 
 namespace msrt::testing {
 namespace {
@@ -308,6 +309,13 @@ TEST_F(Api, ErrorsAreOfTheThread) {
   EXPECT_EQ(error["status"], msrt_status_string(error["code"].get<int>()));
   EXPECT_NE(error["message"].get<std::string>().find("\"file\"\n\xEF\xBF\xBD"), std::string::npos);
   EXPECT_STREQ(msrt_status_string(1234), "unknown status");
+  EXPECT_EQ(RecordOutOfMemory("msrt_session_run"), MSRT_OUT_OF_MEMORY);
+  const Json no_memory = Json::parse(msrt_error_json());
+  EXPECT_EQ(no_memory["function"], "msrt_session_run");
+  EXPECT_EQ(no_memory["code"], MSRT_OUT_OF_MEMORY);
+  EXPECT_EQ(no_memory["status"], msrt_status_string(MSRT_OUT_OF_MEMORY));
+  EXPECT_EQ(no_memory["message"], msrt_error_message());
+  EXPECT_EQ(no_memory["details"], Json::object());
 }
 
 TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {

@@ -1,19 +1,20 @@
 #include "core/api/errors.h"
 
+#include <cstdio>
+
 #include "core/api/json_writer.h"
 
 namespace msrt {
 namespace {
 
 constexpr const char* kNoMemory = "out of memory: the process heap has no more";
-constexpr const char* kNoMemoryJson =
-    "{\"code\": 5, \"status\": \"out of memory\", \"message\": \"out of memory: the process heap has no more\", \"details\": {}}";
 
 struct ErrorRecord {
   Status status;
   bool out_of_memory = false;  // instead of `status`: there was no memory to make one
   const char* function = "";
   std::string json;  // made when somebody asks
+  char no_memory_json[256] = "";
   bool prepared = false;
 };
 
@@ -32,6 +33,14 @@ std::string ErrorJson() {
   json.EndObject();
   json.EndObject();
   return json.Take();
+}
+
+// The same of a failure to get memory, without getting any.
+const char* NoMemoryJson() {
+  std::snprintf(record.no_memory_json, sizeof record.no_memory_json,
+                R"({"code": %d, "status": "%s", "message": "%s", "function": "%s", "details": {}})", static_cast<int>(Code::kOutOfMemory),
+                CodeName(Code::kOutOfMemory).data(), kNoMemory, record.function);
+  return record.no_memory_json;
 }
 
 }  // namespace
@@ -71,11 +80,11 @@ const char* msrt_status_string(msrt_status status) { return CodeName(static_cast
 const char* msrt_error_message(void) { return record.out_of_memory ? kNoMemory : record.status.message().c_str(); }
 
 const char* msrt_error_json(void) {
-  if (record.out_of_memory) return kNoMemoryJson;
+  if (record.out_of_memory) return NoMemoryJson();
   try {
     if (record.json.empty()) record.json = ErrorJson();
     return record.json.c_str();
   } catch (const std::bad_alloc&) {
-    return kNoMemoryJson;
+    return NoMemoryJson();
   }
 }
