@@ -505,23 +505,36 @@ TEST(ApiRuntime, ParallelForOfTheApplication) {
   msrt_model_destroy(model);
   msrt_graph_destroy(graph);
   msrt_runtime_destroy(runtime);
+}
 
-  // One that forgets a task is found out.
-  config.parallel_for = [](void*, int64_t count, void (*task)(void*, int64_t), void* context) {
-    for (int64_t i = 1; i < count; ++i) task(context, i);
+// One that forgets a task is found out, also if it makes as many calls as it should.
+TEST(ApiRuntime, ParallelForThatForgets) {
+  msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
+  config.parallel_for = [](void* user, int64_t count, void (*task)(void*, int64_t), void* context) {
+    const bool repeats = *static_cast<bool*>(user);
+    for (int64_t i = repeats ? 0 : 1; i < count; ++i) task(context, repeats && i + 1 == count ? 0 : i);
   };
-  MSRT_ASSERT_OK(msrt_runtime_create(&config, &runtime));
-  graph = SmallGraph(runtime);
-  MSRT_ASSERT_OK(msrt_graph_compile(graph, &reference, &model));
-  session = SessionOf(model);
-  msrt_status status = MSRT_OK;
-  RunFloats(session, {100000, 3}, x, 0, &status);
-  EXPECT_EQ(status, MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("parallel_for"), std::string::npos);
-  msrt_session_destroy(session);
-  msrt_model_destroy(model);
-  msrt_graph_destroy(graph);
-  msrt_runtime_destroy(runtime);
+  for (bool repeats : {false, true}) {
+    config.parallel_user = &repeats;
+    const std::unique_ptr<ParallelFor> parallel = MakeCallbackParallel(config, 3);
+    for (const int64_t count : {2, 3, 8, 5000}) {
+      const Status status = parallel->Run(count, [](int64_t) {});
+      EXPECT_EQ(status.code(), Code::kInvalidArgument);
+      const std::string calls = StrCat("it made ", repeats ? count : count - 1, " such calls", repeats ? ", some for the same index" : "");
+      EXPECT_NE(status.message().find(calls), std::string::npos) << status.message();
+    }
+  }
+}
+
+// Their names are those to switch them off by.
+TEST(ApiRuntime, InfoNamesPassesThatPluginsBring) {
+  auto environment = std::make_shared<Environment>();
+  environment->parallel = MakeSerial();
+  environment->passes.push_back({"brought_along", nullptr});
+  RuntimeObject runtime(std::move(environment));
+  const Json passes = Json::parse(runtime.info())["passes"];
+  EXPECT_EQ(passes.back(), "brought_along");
+  EXPECT_GT(passes.size(), 10u);
 }
 
 TEST(ApiRuntime, TwoRuntimesAtOnce) {

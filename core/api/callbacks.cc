@@ -8,12 +8,27 @@ namespace {
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
+// A number for each index whose sums tell sets of indices apart: the same one twice does not stand for two (splitmix64).
+uint64_t Mark(int64_t index) {
+  uint64_t z = (static_cast<uint64_t>(index) + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
 // One parallel loop on its way through the application. The task that the application calls must not throw into its C code.
 struct Job {
   FunctionRef<void(int64_t)> task;
   int64_t count;
   std::atomic<int64_t> calls{0};
+  std::atomic<uint64_t> marks{0};  // the sum over all calls
   std::atomic<bool> out_of_memory{false}, failed{false}, bad_index{false};
+
+  bool EachOnce() const {
+    uint64_t expected = 0;
+    for (int64_t i = 0; i < count; ++i) expected += Mark(i);
+    return calls == count && marks == expected;
+  }
 
   static void Call(void* context, int64_t index) noexcept {
     Job& job = *static_cast<Job*>(context);
@@ -22,6 +37,7 @@ struct Job {
       return;
     }
     job.calls.fetch_add(1, std::memory_order_relaxed);
+    job.marks.fetch_add(Mark(index), std::memory_order_relaxed);
     const bool outer = inside_task;
     inside_task = true;
     try {
@@ -47,9 +63,12 @@ class CallbackParallel final : public ParallelFor {
     config_.parallel_for(config_.parallel_user, count, &Job::Call, &job);
     if (job.out_of_memory) return OutOfMemory(0, "a parallel task");
     if (job.failed) return InternalError("a parallel task threw an exception; please report this");
-    if (job.bad_index || job.calls != count) {
+    if (job.bad_index || !job.EachOnce()) {
       return InvalidArgument("the application's parallel_for must call the task once for each index in [0, ", count, "); it made ",
-                             job.calls.load(), " such calls", job.bad_index ? " and others besides" : "");
+                             job.calls.load(), " such calls",
+                             job.bad_index        ? " and others besides"
+                             : job.calls == count ? ", some for the same index"
+                                                  : "");
     }
     return OkStatus();
   }

@@ -61,6 +61,7 @@ std::string RuntimeInfo(const Environment& environment) {
   json.Key("passes");
   json.BeginArray();
   for (const PassInfo& pass : AllPasses()) json.Value(pass.name);
+  for (const AddedPass& pass : environment.passes) json.Value(pass.name);
   json.EndArray();
   json.Key("ops");
   json.BeginArray();
