@@ -100,7 +100,7 @@ Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& mo
     if (failed.empty() && !IsEntry(model.module, graph)) return entry;
     if (failed.empty() || options.strict) return status;
     model.environment->log(LogLevel::kWarning, "delegate ", failed, " failed to bind (", status.message(), "); placing again without it");
-    options.pins.push_back({"", "", failed, /*exclude=*/true});
+    options.lost.push_back({failed, StrCat("it failed to bind (", status.message(), ")")});
   }
 }
 
@@ -201,41 +201,51 @@ class GraphCompiler {
     std::deque<uint32_t> queue{graph};
     for (; !queue.empty(); queue.pop_front()) {
       const uint32_t next = queue.front();
-      const bool there = next != graph && model_.graphs[next]->current() != nullptr;
-      if (there || seen_[next]) continue;
+      std::shared_ptr<const EntryProgram> before = model_.graphs[next]->current();
+      if ((next != graph && before != nullptr) || seen_[next]) continue;
       seen_[next] = true;
       auto program = CompileGraph(model_, next, model_.graphs[next]->typical_, options_, &times_);
       if (!program.ok()) return NamingGraph(std::move(program).status(), model_.module, next);
       for (const Step& step : (*program)->program->steps) {
         if (step.control != nullptr) queue.insert(queue.end(), step.control->graphs.begin(), step.control->graphs.end());
       }
-      made_.push_back({next, *std::move(program)});
+      made_.push_back({next, *std::move(program), std::move(before)});
     }
     return OkStatus();
   }
 
-  // From now on runs use them. Callees come first: a run may go there at once.
+  // From now on runs use them. Callees come first: a run may go there at once; one that two callers needed at once may have a program
+  // already. What was there before goes with this object and not under a lock, since the end of a program calls delegates.
   void Install() {
-    for (; !made_.empty(); made_.pop_back()) {
-      ModelEntry& entry = *model_.graphs[made_.back().graph];
+    for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+      ModelEntry& entry = *model_.graphs[made->graph];
       std::lock_guard lock(entry.mutex_);
-      entry.current_ = std::move(made_.back().program);
+      if (entry.current_ != made->before) continue;
+      entry.lost_ = options_.lost;
+      entry.current_.swap(made->program);
     }
   }
 
-  // The graph, and what it calls from now on, without the delegate and those that the graph lost before.
-  static Status PlaceAgain(const CompiledModel& model, uint32_t graph, const std::string& without) {
-    std::vector<std::string> lost = model.graphs[graph]->lost_;
-    lost.push_back(without);
+  // The graph, and what it calls from now on, without the delegate and those that the graph lost before. False: another session has put a
+  // program in the place of `failed` meanwhile.
+  static Result<bool> PlaceAgain(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
+                                 LostDelegate without) {
+    const ModelEntry& entry = *model.graphs[graph];
     PlaceOptions options = model.options.place;
-    for (const std::string& name : lost) options.pins.push_back({"", "", name, /*exclude=*/true});
+    {
+      std::lock_guard replacing(model.replacing);
+      options.lost = entry.lost_;
+    }
+    options.lost.push_back(std::move(without));
     LoadTimes times;
     GraphCompiler compiler(model, options, &times);
-    MSRT_RETURN_IF_ERROR(compiler.Compile(graph));
-    // Only now: a delegate that nobody can replace is tried again by the next run.
-    for (const Made& made : compiler.made_) model.graphs[made.graph]->lost_ = lost;
+    Status status = entry.current() == failed ? compiler.Compile(graph) : OkStatus();
+    std::lock_guard replacing(model.replacing);
+    if (entry.current() != failed) return false;
+    // Only now is it lost: a delegate that nobody can replace is tried again by the next run.
+    if (!status.ok()) return status;
     compiler.Install();
-    return OkStatus();
+    return true;
   }
 
   // By number: all that a run can reach.
@@ -257,6 +267,7 @@ class GraphCompiler {
   struct Made {
     uint32_t graph;
     std::shared_ptr<const EntryProgram> program;
+    std::shared_ptr<const EntryProgram> before;  // whose place it takes; null: it is the first
   };
   const CompiledModel& model_;
   const PlaceOptions& options_;
@@ -353,13 +364,13 @@ std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel&
 Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
                     const std::string& delegate, const Status& why) {
   if (model.options.place.strict) return why;
-  std::lock_guard replacing(model.replacing);
-  if (model.graphs[graph]->current() != failed) return OkStatus();
-  model.environment->log(LogLevel::kWarning, "delegate ", delegate, " failed at run time (", why.message(),
-                         "); placing the model again without it");
-  Status status = GraphCompiler::PlaceAgain(model, graph, delegate);
-  if (status.ok()) return status;
-  return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", status.message());
+  const std::string reason = StrCat("failed at run time (", why.message(), ")");
+  const auto placed = GraphCompiler::PlaceAgain(model, graph, failed, {delegate, "it " + reason});
+  if (!placed.ok()) {
+    return MakeStatus(why.code(), why.message(), "; without delegate ", delegate, " the model cannot run: ", placed.status().message());
+  }
+  if (*placed) model.environment->log(LogLevel::kWarning, "delegate ", delegate, " ", reason, "; the model was placed again without it");
+  return OkStatus();
 }
 
 }  // namespace msrt

@@ -75,8 +75,8 @@ class ModelEntry {
   friend class GraphCompiler;
   mutable std::mutex mutex_;
   std::shared_ptr<const EntryProgram> current_;
-  std::vector<Dims> typical_;      // of its inputs, to place it for
-  std::vector<std::string> lost_;  // delegates that failed at run time; guarded by CompiledModel::replacing
+  std::vector<Dims> typical_;       // of its inputs, to place it for
+  std::vector<LostDelegate> lost_;  // at run time; guarded by CompiledModel::replacing
 };
 
 // Immutable but for binding caches and entries, which lock themselves: shared by any number of sessions and threads.
@@ -89,7 +89,7 @@ struct CompiledModel {
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   std::shared_ptr<PackedForms> forms;                // that the file brings, or to be kept; null: neither
-  mutable std::mutex replacing;                      // held while programs take the place of others
+  mutable std::mutex replacing;                      // held while programs take the place of others, never while they are made
   LoadTimes times;
   std::vector<PassReport> passes;
 };
@@ -114,7 +114,9 @@ std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel&
 Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model, const EntryProgram& entry, const BindRequest& request);
 
 // A run of `failed` met a delegate that no longer works: places its graph again without it, unless another session has done so already. If
-// that cannot be (the model is strict, nobody else can run it), the error is `why` with what stood in the way.
+// that cannot be (the model is strict, nobody else can run it), the error is `why` with what stood in the way. Sessions that meet it at
+// once each place the graph, and the first that is done counts: whoever waited for another could wait for ever, as that one calls delegates
+// and the application, which may wait in turn.
 Status PlaceWithout(const CompiledModel& model, uint32_t graph, const std::shared_ptr<const EntryProgram>& failed,
                     const std::string& delegate, const Status& why);
 

@@ -106,7 +106,8 @@ typedef struct msrt_runtime_config {
   uint32_t struct_size;
   int32_t threads;   /* how many threads a run may use, the caller's included; 0: one for each core */
   int32_t log_level; /* the most that is logged */
-  /* May be called from any thread. Without it nothing is logged. `line` is valid during the call. */
+  /* May be called from any thread, and may call the library, but not wait for another thread that does. Without it nothing is logged. `line`
+   * is valid during the call. */
   void (*log)(void* user, int32_t level, const char* line);
   void* log_user;
   /* Memory for tensors, arenas and packed weights; both or none. From any thread. `allocate` returns NULL when there is no memory. */
@@ -378,7 +379,9 @@ MSRT_API msrt_status msrt_session_state_reset(msrt_session* session, size_t inde
 
 typedef int32_t msrt_report;
 enum {
-  MSRT_REPORT_PLAN = 0,    /* expected time, partitions, steps, and for each node its delegate and why not the others */
+  /* Expected time, partitions, steps, and for each node its delegate and why not the others. "lost": [{"delegate", "reason"}] names those
+   * that failed, at run time or before, and that graphs of the model do without from then on. */
+  MSRT_REPORT_PLAN = 0,
   MSRT_REPORT_PROFILE = 1, /* time of each step of the last run (msrt_session_config.profile) */
   MSRT_REPORT_MEMORY = 2,  /* arena and its lower bound, scratch, outputs, state, packed weights, bindings */
   MSRT_REPORT_PLAN_TEXT = 3, /* the plan as a table for a terminal */

@@ -1,4 +1,6 @@
 // What a session tells about itself, as JSON: the plan, the time, the memory.
+#include <algorithm>
+
 #include "core/api/json_writer.h"
 #include "core/api/session.h"
 #include "core/place/explain.h"
@@ -11,6 +13,23 @@ void WriteNode(JsonWriter* json, const Node& node) {
   json->Field("op", OpName(node));
 }
 
+// Calls write for each element of a list between brackets.
+template <typename List, typename Write>
+void WriteList(JsonWriter* json, std::string_view key, const List& list, Write&& write) {
+  json->Key(key);
+  json->BeginArray();
+  for (const auto& element : list) write(element);
+  json->EndArray();
+}
+
+// Why a delegate does not run something.
+void WriteReason(JsonWriter* json, std::string_view delegate, std::string_view reason) {
+  json->BeginObject();
+  json->Field("delegate", delegate);
+  json->Field("reason", reason);
+  json->EndObject();
+}
+
 void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation& why) {
   json->BeginObject();
   WriteNode(json, node);
@@ -18,15 +37,7 @@ void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation&
   json->Field("algorithm", why.algorithm);
   json->Field("us", why.seconds * 1e6);
   json->Field("measured", why.measured);
-  json->Key("others");
-  json->BeginArray();
-  for (const auto& [delegate, reason] : why.others) {
-    json->BeginObject();
-    json->Field("delegate", delegate);
-    json->Field("reason", reason);
-    json->EndObject();
-  }
-  json->EndArray();
+  WriteList(json, "others", why.others, [&](const auto& other) { WriteReason(json, other.first, other.second); });
   json->EndObject();
 }
 
@@ -79,18 +90,22 @@ void WritePartition(JsonWriter* json, const Program& program, const PlanPartitio
   json->EndObject();
 }
 
-// Calls write for each element of a list between brackets.
-template <typename List, typename Write>
-void WriteList(JsonWriter* json, std::string_view key, const List& list, Write&& write) {
-  json->Key(key);
-  json->BeginArray();
-  for (const auto& element : list) write(element);
-  json->EndArray();
+// By all graphs of the model: one that is called may do without a delegate that its caller uses.
+std::vector<LostDelegate> LostDelegates(const CompiledModel& model) {
+  std::vector<LostDelegate> all;
+  for (const auto& current : ProgramsOf(model)) {
+    if (current == nullptr) continue;
+    for (const LostDelegate& lost : current->program->lost) {
+      if (std::none_of(all.begin(), all.end(), [&](const LostDelegate& known) { return known.name == lost.name; })) all.push_back(lost);
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
-std::string PlanReport(const Program& program) {
+std::string PlanReport(const Session& session) {
+  const Program& program = session.program();
   const Plan plan = PlanOf(program);
   JsonWriter json;
   json.BeginObject();
@@ -109,6 +124,7 @@ std::string PlanReport(const Program& program) {
     if (d == 0 || program.devices[d] != nullptr) json.Value(DeviceName(program, d));
   }
   json.EndArray();
+  WriteList(&json, "lost", LostDelegates(session.model()), [&](const LostDelegate& d) { WriteReason(&json, d.name, d.reason); });
   WriteList(&json, "partitions", plan.partitions, [&](const PlanPartition& p) { WritePartition(&json, program, p); });
   WriteList(&json, "steps", program.steps, [&](const Step& step) { WriteStep(&json, program, step); });
   json.Key("nodes");

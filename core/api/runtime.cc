@@ -88,23 +88,27 @@ std::string RuntimeInfo(const Environment& environment) {
 
 }  // namespace
 
-Status RuntimeObject::Add(const Registration& registration) {
+Status RuntimeObject::Grow(FunctionRef<Status(Environment*)> change) {
+  std::shared_ptr<const Environment> before;  // goes without the lock: what ends with it may call the application
   std::lock_guard lock(mutex_);
   auto grown = std::make_shared<GrownEnvironment>(first_, *environment_);
-  MSRT_RETURN_IF_ERROR(Join(registration, grown.get()).Within("runtime"));
-  environment_ = std::move(grown);
+  MSRT_RETURN_IF_ERROR(change(grown.get()));
+  before = std::exchange(environment_, std::move(grown));
   info_is_current_ = false;
   return OkStatus();
 }
 
+Status RuntimeObject::Add(const Registration& registration) {
+  return Grow([&](Environment* grown) { return Join(registration, grown).Within("runtime"); });
+}
+
 Status RuntimeObject::Calibrate() {
   MSRT_ASSIGN_OR_RETURN(const Machine machine, MeasureMachine(*first_->parallel));
-  std::lock_guard lock(mutex_);
-  auto grown = std::make_shared<GrownEnvironment>(first_, *environment_);
-  grown->machine = machine;
-  grown->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ", machine.bytes_per_second * 1e-9, " GB/s");
-  environment_ = std::move(grown);
-  info_is_current_ = false;
+  MSRT_RETURN_IF_ERROR(Grow([&](Environment* grown) {
+    grown->machine = machine;
+    return OkStatus();
+  }));
+  first_->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ", machine.bytes_per_second * 1e-9, " GB/s");
   return OkStatus();
 }
 

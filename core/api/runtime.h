@@ -55,7 +55,10 @@ class RuntimeObject {
   const char* info();
 
  private:
-  mutable std::mutex mutex_;
+  // Puts another environment in place, with the change. No callback may come of it: it is called with the lock held.
+  Status Grow(FunctionRef<Status(Environment*)> change);
+
+  mutable std::mutex mutex_;  // never held while the application or a delegate is called
   const std::shared_ptr<const Environment> first_;
   std::shared_ptr<const Environment> environment_;
   std::deque<std::string> infos_;  // one for each environment that somebody asked about; earlier ones may still be in use

@@ -97,7 +97,7 @@ msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, co
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     switch (kind) {
       case MSRT_REPORT_PLAN:
-        object->report = PlanReport(object->session->program());
+        object->report = PlanReport(*object->session);
         break;
       case MSRT_REPORT_PLAN_TEXT:
         object->report = PlanText(PlanOf(object->session->program()));

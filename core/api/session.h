@@ -24,7 +24,7 @@ inline Result<Exclusive<SessionObject>> EnterSession(const msrt_session* session
   return Exclusive<SessionObject>::Enter(session, "session");
 }
 
-std::string PlanReport(const Program& program);
+std::string PlanReport(const Session& session);
 std::string ProfileReport(const Session& session);
 std::string MemoryReport(const Session& session, size_t cap_bytes);
 

@@ -29,6 +29,7 @@ Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& requ
     }
   }
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Binding> made, make());
+  std::list<Entry> dropped;  // without the lock: the end of a binding calls delegates
   std::lock_guard lock(mutex_);
   if (const auto it = index_.find(key); it != index_.end()) return it->second->binding;
   entries_.push_front({key, made});
@@ -37,7 +38,7 @@ Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& requ
   while (bytes_ > most_bytes_ && entries_.size() > 1) {
     bytes_ -= entries_.back().binding->bytes;
     index_.erase(entries_.back().key);
-    entries_.pop_back();
+    dropped.splice(dropped.end(), entries_, std::prev(entries_.end()));
   }
   return made;
 }

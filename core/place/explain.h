@@ -39,7 +39,8 @@ std::vector<BufferId> MovingBuffers(const Program& program, const std::vector<Bu
 // At the typical shape, in the buffer's layout.
 double TypicalBytes(const Program& program, BufferId buffer);
 
-// The total first, then partitions, transfers, and a line for each node with the reasons against the others below it.
+// The total first, then delegates that failed, partitions, transfers, and a line for each node with the reasons against the others below
+// it.
 std::string PlanText(const Plan& plan);
 // One picture: a column for each delegate, a box for each node, as high as it takes time, and marked lines where tensors are copied or
 // change their layout. Beyond a few hundred nodes neighbours of one delegate share a box. Self-contained, without scripts.

@@ -159,7 +159,7 @@ class Picture {
   }
 
   void PlaceBoxes() {
-    double most = 0, y = kMargin + kLegendLine * static_cast<double>(columns_.size() + 4);
+    double most = 0, y = kMargin + kLegendLine * static_cast<double>(columns_.size() + program_.lost.size() + 4);
     for (const Box& box : boxes_) most = std::max(most, box.seconds);
     for (Box& box : boxes_) {
       box.y = y;
@@ -262,6 +262,10 @@ class Picture {
     for (const auto& [colour, meaning] : kinds) {
       StrAppend(out, "<path d=\"M", Number(kMargin), " ", Number(y), " h24\" stroke=\"", colour, "\" stroke-width=\"2\"/>\n");
       text(kMargin + 32, meaning);
+      y += kLegendLine;
+    }
+    for (const LostDelegate& lost : program_.lost) {
+      text(kMargin, StrCat("left out: ", Xml(lost.name), ": ", Xml(lost.reason, 120)));
       y += kLegendLine;
     }
   }

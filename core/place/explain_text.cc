@@ -112,6 +112,7 @@ std::string PlanText(const Plan& plan) {
   const Program& program = *plan.program;
   std::string out = StrCat(Printable(program.graph->name, 60), ": ", program.graph->nodes.size(), " nodes in ", program.steps.size(),
                            " steps, ", Total(plan));
+  for (const LostDelegate& lost : program.lost) StrAppend(&out, "  left out: ", lost.name, ": ", Printable(lost.reason), "\n");
   AppendPartitions(&out, plan);
   AppendTransfers(&out, plan);
   AppendNodes(&out, plan);

@@ -120,6 +120,8 @@ double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const
   return bytes;
 }
 
+std::string LeftOut(const std::string& reason) { return StrCat("left out: ", reason); }
+
 // Tells candidates of one algorithm apart: the layouts of the first tensors in and out.
 std::string LayoutsOf(const Candidate& c) {
   const Layout in = c.input_layouts.empty() ? Layout::kPlain : c.input_layouts[0];
@@ -190,6 +192,9 @@ std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint1
 }
 
 std::string Placer::Refused(uint32_t d, const Candidate& c) const {
+  for (const LostDelegate& lost : options_.lost) {
+    if (lost.name == delegates_[d]->name()) return LeftOut(lost.reason);
+  }
   if (options_.exact && !c.exact) return "its bits depend on the piece";
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
@@ -242,7 +247,7 @@ void Placer::Ban(uint32_t option, std::string reason) { candidates_[option].refu
 
 void Placer::BanDelegate(int32_t delegate, const std::string& reason) {
   for (Option& o : candidates_) {
-    if (o.delegate == delegate) o.refused = reason;
+    if (o.delegate == delegate) o.refused = LeftOut(reason);
   }
 }
 

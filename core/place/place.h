@@ -14,9 +14,16 @@
 
 namespace msrt {
 
+// One that failed and gets no node any more.
+struct LostDelegate {
+  std::string name;
+  std::string reason;  // "it failed at run time (...)"
+};
+
 struct PlaceOptions {
   std::vector<std::string> delegates;  // allow only these, in any order; empty: all that are registered
   std::vector<Pin> pins;
+  std::vector<LostDelegate> lost;
   std::shared_ptr<const CostTable> costs;  // measured, instead of estimates where it has them; null: none
   bool exact = false;                      // only candidates whose bits do not depend on the piece
   bool strict = false;                     // a delegate that fails fails the model; otherwise placement is made again without it

@@ -17,6 +17,7 @@ class ProgramMaker {
         host_(std::move(host)),
         delegates_(delegates),
         options_(options),
+        lost_(options.lost),
         log_(log),
         placer_(*placed_, *host_, delegates, options) {}
 
@@ -35,7 +36,10 @@ class ProgramMaker {
       program->placed = placed_;
       program->devices = placer_.devices();
       Status status = LayOut(placement, program.get());
-      if (status.ok()) return program;
+      if (status.ok()) {
+        program->lost = std::move(lost_);
+        return program;
+      }
       // Kernels that were moved into the program are compiled again.
       for (const Placement::Step& step : placement.steps) kernels_.erase(step.option);
       if (failed_delegate_ < 0 || options_.strict) return status;
@@ -95,13 +99,16 @@ class ProgramMaker {
   void GiveUp(int32_t delegate, const Status& status) {
     log_(LogLevel::kWarning, "delegate ", delegates_[static_cast<size_t>(delegate)]->name(), ": ", status.message(),
          "; placing again without it");
-    placer_.BanDelegate(delegate, status.message());
+    lost_.push_back(
+        {std::string(delegates_[static_cast<size_t>(delegate)]->name()), StrCat("it failed to compile (", status.message(), ")")});
+    placer_.BanDelegate(delegate, lost_.back().reason);
   }
 
   std::shared_ptr<const PlacedGraph> placed_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const PlaceOptions& options_;
+  std::vector<LostDelegate> lost_;
   const Log& log_;
   Placer placer_;
   std::map<uint32_t, Kernel> kernels_;  // by option: what is compiled already

@@ -60,6 +60,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<BufferId> input_buffers, output_buffers;  // for the graph's inputs and outputs
   std::vector<NodeExplanation> explanations;            // by node
+  std::vector<LostDelegate> lost;                       // those of the options, and what failed while this was made
   double seconds = 0, lower_bound = 0;                  // of one run, by the model of costs
   bool optimal = false;
   size_t packed_bytes = 0;

@@ -115,11 +115,12 @@ Status Dump(const Arguments& a, const Workload& w) {
 }
 
 // "text", "json" or "svg", and after a colon the file it goes to.
-Status Explain(const std::string& how, const Program& program) {
+Status Explain(const std::string& how, const Session& session) {
   if (how.empty()) return OkStatus();
   const size_t colon = std::min(how.find(':'), how.size());
   const std::string form = how.substr(0, colon), file = colon == how.size() ? "-" : how.substr(colon + 1);
-  return WriteText(file, form == "json" ? PlanReport(program) : form == "svg" ? PlanSvg(PlanOf(program)) : PlanText(PlanOf(program)));
+  const Plan plan = PlanOf(session.program());
+  return WriteText(file, form == "json" ? PlanReport(session) : form == "svg" ? PlanSvg(plan) : PlanText(plan));
 }
 
 // What a model with state gives depends on the runs before; after a measurement nobody knows how many there were.
@@ -132,7 +133,7 @@ Status RunFromTheBeginning(Session* session) {
 // Outputs, checks and dumps, which bench and run share.
 Status Finish(const Arguments& a, const Workload& w) {
   MSRT_RETURN_IF_ERROR(Dump(a, w));
-  MSRT_RETURN_IF_ERROR(Explain(a.explain, w.session->program()));
+  MSRT_RETURN_IF_ERROR(Explain(a.explain, *w.session));
   if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(WriteOutputs(*w.session, a.output_dir));
   if (!a.check_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputs(*w.session, a));
   return OkStatus();
