@@ -186,7 +186,7 @@ TEST_F(Kernels, NobodyCancelledTheRun) {
   node.domain = nullptr;
   node.op = "Relu";
   msrt_model_config config = MSRT_INIT(msrt_model_config);
-  for (msrt_status odd : {MSRT_CANCELLED, MSRT_DEADLINE_EXCEEDED, MSRT_INTERNAL, MSRT_UNSUPPORTED, -77}) {
+  for (msrt_status odd : std::initializer_list<msrt_status>{MSRT_CANCELLED, MSRT_DEADLINE_EXCEEDED, MSRT_INTERNAL, MSRT_UNSUPPORTED, -77}) {
     code = odd;
     config.strict = 0;
     EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4})) << odd;
