@@ -30,8 +30,9 @@ msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph
 }
 
 msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view*, const msrt_candidate*, void** kernel) {
-  if (Fake(self).compile_failures > 0) {
-    --Fake(self).compile_failures;
+  FakeDelegate& fake = Fake(self);
+  const int number = ++fake.compilations;
+  if (number <= fake.compile_failures || (fake.compile_fails_every != 0 && number % fake.compile_fails_every == 0)) {
     host->fail(host->host, "this one does not compile");
     return MSRT_DELEGATE;
   }
@@ -87,6 +88,20 @@ std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
   (*delegate)->TakeOver();
   self.release();
   return *std::move(delegate);
+}
+
+Candidate OfferFor(const PlacedGraph& placed, std::vector<uint32_t> nodes, double seconds, Layout inputs, Layout outputs) {
+  const CandidateBorder border = placed.BorderOf(nodes);
+  Candidate c;
+  c.nodes = std::move(nodes);
+  c.input_layouts.assign(border.inputs.size(), inputs);
+  c.output_layouts.assign(border.outputs.size(), outputs);
+  c.seconds = seconds;
+  return c;
+}
+
+std::shared_ptr<const Host> TestHost() {
+  return std::make_shared<const Host>(DefaultAllocator(), std::shared_ptr<ParallelFor>(MakeSerial()), Log());
 }
 
 }  // namespace msrt::testing

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/place/delegate.h"
+#include "core/place/placed_graph.h"
 
 namespace msrt::testing {
 
@@ -18,11 +19,20 @@ struct FakeDelegate {
   bool has_device = false;
   double launch_seconds = 0;
   size_t capacity_bytes = SIZE_MAX;
-  int compile_failures = 0;                                               // so many compilations fail first
+  int compile_failures = 0;     // so many compilations fail first
+  int compile_fails_every = 0;  // and every so many, the last of each; 0: none
+  int compilations = 0;         // so far
   std::function<void(msrt_delegate_api*, msrt_device_api*)> change = {};  // of what is registered, for tests of what misbehaves
 };
 
 // The delegate behind the table; the pieces of device memory that it hands out are the host's own.
 std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake);
+
+// To run these nodes as one, with all inputs in one layout and all outputs in one.
+Candidate OfferFor(const PlacedGraph& placed, std::vector<uint32_t> nodes, double seconds, Layout inputs = Layout::kPlain,
+                   Layout outputs = Layout::kPlain);
+
+// One thread, no log.
+std::shared_ptr<const Host> TestHost();
 
 }  // namespace msrt::testing

@@ -17,12 +17,6 @@
 namespace msrt::testing {
 namespace {
 
-const Log kSilent;
-
-std::shared_ptr<const Host> TestHost() {
-  return std::make_shared<const Host>(DefaultAllocator(), std::shared_ptr<ParallelFor>(MakeSerial()), kSilent);
-}
-
 ValueId Added(Result<ValueId> value) {
   EXPECT_TRUE(value.ok()) << value.status().message();
   return *value;
@@ -65,16 +59,6 @@ Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
 }
 
 Layout RandomLayout(std::mt19937* random) { return static_cast<Layout>((*random)() % 3); }
-
-Candidate OfferFor(const PlacedGraph& placed, std::vector<uint32_t> nodes, double seconds, Layout inputs, Layout outputs) {
-  const CandidateBorder border = placed.BorderOf(nodes);
-  Candidate c;
-  c.nodes = std::move(nodes);
-  c.input_layouts.assign(border.inputs.size(), inputs);
-  c.output_layouts.assign(border.outputs.size(), outputs);
-  c.seconds = seconds;
-  return c;
-}
 
 bool IsView(const Graph& graph, uint32_t n) { return graph.nodes[n].op == "Reshape"; }
 // The host can run it without a delegate, and no delegate can run it with other nodes.
@@ -362,7 +346,7 @@ TEST(Place, EstimateIsThePriceOfTheSteps) {
     for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
     double place_millis = 0;
-    const auto program = MakeProgram(*std::move(placed), host, delegates, {}, kSilent, &place_millis);
+    const auto program = MakeProgram(*std::move(placed), host, delegates, {}, Log(), &place_millis);
     ASSERT_TRUE(program.ok()) << program.status().message();
     std::vector<double> seconds;
     for (const Step& step : (*program)->steps) {
@@ -410,90 +394,6 @@ TEST(Place, FiveThousandNodesInTime) {
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(least, 100);
 #endif
-}
-
-struct Placed {
-  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
-  Result<std::unique_ptr<Program>> program = Status(Code::kInternal, "not made");
-};
-
-// Three nodes in a row, on delegates that a test describes.
-Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options, int offers_of_each = 1) {
-  Placed out;
-  GraphBuilder builder(out.graph.get());
-  ValueId v = out.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
-  for (const char* name : {"first", "second", "third"}) v = Added(builder.Add("Relu", name, {v}));
-  out.graph->outputs = {v};
-  auto placed = PlacedGraph::Make(*out.graph, BuiltinEvaluator(), {});
-  std::vector<std::shared_ptr<const Delegate>> delegates;
-  double seconds = 1e-3;
-  for (FakeDelegate& fake : fakes) {
-    for (uint32_t n = 0; n < 3 && offers_of_each > 0; ++n)
-      fake.offers.push_back(OfferFor(**placed, {n}, seconds, Layout::kPlain, Layout::kPlain));
-    delegates.push_back(MakeFake(std::move(fake)));
-    seconds /= 10;  // each faster than the one before
-  }
-  double place_millis = 0;
-  out.program = MakeProgram(*std::move(placed), TestHost(), delegates, options, kSilent, &place_millis);
-  return out;
-}
-
-std::vector<std::string> DelegatesOf(const Program& program) {
-  std::vector<std::string> names;
-  for (const NodeExplanation& e : program.explanations) names.push_back(e.delegate);
-  return names;
-}
-
-FakeDelegate Named(const char* name) {
-  FakeDelegate fake;
-  fake.name = name;
-  return fake;
-}
-
-TEST(Place, FailedCompilationsAreLeftOut) {
-  FakeDelegate fast = Named("fast");
-  fast.compile_failures = 2;
-  const Placed placed = PlaceChain({Named("slow"), fast}, {});
-  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
-  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
-  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"), std::string::npos);
-}
-
-TEST(Place, StrictForbidsThat) {
-  FakeDelegate fast = Named("fast");
-  fast.compile_failures = 1;
-  PlaceOptions options;
-  options.strict = true;
-  const Placed placed = PlaceChain({Named("slow"), fast}, options);
-  ASSERT_FALSE(placed.program.ok());
-  EXPECT_EQ(placed.program.status().code(), Code::kDelegate);
-  EXPECT_NE(placed.program.status().message().find("first"), std::string::npos);
-}
-
-TEST(Place, PinsAreKept) {
-  PlaceOptions options;
-  options.pins = {*ParsePin("node:sec*=slow"), *ParsePin("node:third!=fast")};
-  const Placed placed = PlaceChain({Named("slow"), Named("fast")}, options);
-  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
-  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"fast", "slow", "slow"}));
-  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("node:third!=fast"), std::string::npos);
-}
-
-TEST(Place, CapacityIsKept) {
-  FakeDelegate device = Named("device");
-  device.has_device = true;
-  device.capacity_bytes = 3000;  // one node's input and output: 2 x 1152 bytes
-  const Placed placed = PlaceChain({Named("slow"), device}, {});
-  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
-  const std::vector<std::string> names = DelegatesOf(**placed.program);
-  EXPECT_EQ(std::count(names.begin(), names.end(), "device"), 1);
-}
-
-TEST(Place, NobodyToRunANode) {
-  const Placed placed = PlaceChain({Named("empty")}, {}, 0);
-  ASSERT_FALSE(placed.program.ok());
-  EXPECT_EQ(placed.program.status().code(), Code::kUnsupported);
-  EXPECT_NE(placed.program.status().message().find("'first'"), std::string::npos);
 }
 
 }  // namespace

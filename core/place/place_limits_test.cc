@@ -1,0 +1,139 @@
+// What keeps a placement from the fastest: compilers that fail, candidates that may not be used, pins, memory that a device does not have.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/bind/binding.h"
+#include "core/place/explain.h"
+#include "core/place/fake_delegate.h"
+#include "delegates/builtin.h"
+#include "ops/builder.h"
+
+namespace msrt::testing {
+namespace {
+
+// A graph, what delegates offer for it, and the program that comes of both.
+struct Placed {
+  std::unique_ptr<Module> module = std::make_unique<Module>();
+  Graph& graph = module->graphs.emplace_back();
+  std::shared_ptr<const PlacedGraph> view;
+  std::vector<FakeDelegate> fakes;
+  std::vector<std::string> warnings;
+  Result<std::unique_ptr<Program>> program = Status(Code::kInternal, "not made");
+
+  ValueId Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs) {
+    const auto v = GraphBuilder(&graph).Add(op, name, std::move(inputs));
+    EXPECT_TRUE(v.ok()) << v.status().message();
+    return *v;
+  }
+  // The graph is whole: delegates can look at it.
+  void Show() {
+    module->entries = {0};
+    auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    EXPECT_TRUE(placed.ok()) << placed.status().message();
+    view = *std::move(placed);
+  }
+  void Offer(FakeDelegate* fake, std::vector<uint32_t> nodes, double seconds) {
+    fake->offers.push_back(OfferFor(*view, std::move(nodes), seconds));
+  }
+  void Place(const PlaceOptions& options = {}) {
+    std::vector<std::shared_ptr<const Delegate>> delegates;
+    for (const FakeDelegate& fake : fakes) delegates.push_back(MakeFake(fake));
+    const Log log([this](LogLevel, const std::string& line) { warnings.push_back(line); }, LogLevel::kWarning);
+    double place_millis = 0;
+    program = MakeProgram(view, TestHost(), delegates, options, log, &place_millis);
+  }
+  std::string Explained() const { return PlanText(PlanOf(**program)); }
+  // What a run takes of the first device's memory for tensors.
+  size_t ArenaBytes() const {
+    BindRequest request;
+    for (ValueId v : graph.inputs) request.inputs.push_back(graph.value(v).type);
+    const auto binding = Bind(**program, *module, BuiltinEvaluator(), request);
+    EXPECT_TRUE(binding.ok()) << binding.status().message();
+    return (*binding)->device_arena_bytes.size() < 2 ? 0 : (*binding)->device_arena_bytes[1];
+  }
+};
+
+// Nodes in a row.
+Placed Chain(size_t length) {
+  Placed out;
+  ValueId v = out.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
+  for (size_t n = 0; n < length; ++n) v = out.Add("Relu", StrCat("n", n), {v});
+  out.graph.outputs = {v};
+  out.Show();
+  return out;
+}
+
+// Three of them, on delegates that a test describes, each faster than the one before.
+Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options, bool offered = true) {
+  Placed out = Chain(3);
+  double seconds = 1e-3;
+  for (FakeDelegate& fake : fakes) {
+    for (uint32_t n = 0; n < 3 && offered; ++n) out.Offer(&fake, {n}, seconds);
+    seconds /= 10;
+  }
+  out.fakes = std::move(fakes);
+  out.Place(options);
+  return out;
+}
+
+std::vector<std::string> DelegatesOf(const Program& program) {
+  std::vector<std::string> names;
+  for (const NodeExplanation& e : program.explanations) names.push_back(e.delegate);
+  return names;
+}
+
+FakeDelegate Named(const char* name) {
+  FakeDelegate fake;
+  fake.name = name;
+  return fake;
+}
+
+TEST(PlaceLimits, FailedCompilationsAreLeftOut) {
+  FakeDelegate fast = Named("fast");
+  fast.compile_failures = 2;
+  const Placed placed = PlaceChain({Named("slow"), fast}, {});
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
+  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"), std::string::npos);
+}
+
+TEST(PlaceLimits, StrictForbidsThat) {
+  FakeDelegate fast = Named("fast");
+  fast.compile_failures = 1;
+  PlaceOptions options;
+  options.strict = true;
+  const Placed placed = PlaceChain({Named("slow"), fast}, options);
+  ASSERT_FALSE(placed.program.ok());
+  EXPECT_EQ(placed.program.status().code(), Code::kDelegate);
+  EXPECT_NE(placed.program.status().message().find("'n0'"), std::string::npos);
+}
+
+TEST(PlaceLimits, PinsAreKept) {
+  PlaceOptions options;
+  options.pins = {*ParsePin("node:n1*=slow"), *ParsePin("node:n2!=fast")};
+  const Placed placed = PlaceChain({Named("slow"), Named("fast")}, options);
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"fast", "slow", "slow"}));
+  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("node:n2!=fast"), std::string::npos);
+}
+
+TEST(PlaceLimits, CapacityIsKept) {
+  FakeDelegate device = Named("device");
+  device.has_device = true;
+  device.capacity_bytes = 3000;  // one node's input and output: 2 x 1152 bytes
+  const Placed placed = PlaceChain({Named("slow"), device}, {});
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  const std::vector<std::string> names = DelegatesOf(**placed.program);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "device"), 1);
+}
+
+TEST(PlaceLimits, NobodyToRunANode) {
+  const Placed placed = PlaceChain({Named("empty")}, {}, /*offered=*/false);
+  ASSERT_FALSE(placed.program.ok());
+  EXPECT_EQ(placed.program.status().code(), Code::kUnsupported);
+  EXPECT_NE(placed.program.status().message().find("'n0'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace msrt::testing
