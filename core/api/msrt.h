@@ -203,7 +203,7 @@ typedef struct msrt_model_config {
   uint32_t struct_size;
   int32_t copy_file; /* non-zero: read the file instead of mapping it (for files that somebody may truncate meanwhile) */
   int32_t exact;     /* non-zero: only kernels whose bits do not depend on how the work is cut */
-  int32_t strict;    /* non-zero: a delegate that fails, at load or in a run, makes that call fail, instead of being left out */
+  int32_t strict;    /* non-zero: a delegate that fails in compiling or in a run fails the call, instead of another doing its work */
   const char* delegates;       /* comma-separated names to allow; NULL: all */
   const char* disabled_passes; /* comma-separated names, or "all"; NULL: none */
   /* Sizes to expect where the model leaves dims open: algorithms are chosen, and code is made ahead, for these. */

@@ -224,15 +224,27 @@ std::string Placer::PinnedAway(uint32_t d, const Node& node) const {
   return why;
 }
 
-Status Placer::CheckEveryNodeHasOne() const {
-  const Graph& graph = graph_.graph();
-  std::vector<bool> taken(graph.nodes.size());
+std::vector<bool> Placer::Taken(int32_t without) const {
+  const std::vector<Node>& nodes = graph_.graph().nodes;
+  std::vector<bool> taken(nodes.size());
+  std::transform(nodes.begin(), nodes.end(), taken.begin(), RunByHost);
   for (const Option& o : candidates_) {
-    if (!o.refused.empty()) continue;
+    if (!o.refused.empty() || o.delegate == without) continue;
     for (uint32_t n : o.candidate.nodes) taken[n] = true;
   }
+  return taken;
+}
+
+bool Placer::CanDoWithout(int32_t delegate) const {
+  const std::vector<bool> taken = Taken(delegate);
+  return std::find(taken.begin(), taken.end(), false) == taken.end();
+}
+
+Status Placer::CheckEveryNodeHasOne() const {
+  const Graph& graph = graph_.graph();
+  const std::vector<bool> taken = Taken();
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (taken[n] || RunByHost(graph.nodes[n])) continue;
+    if (taken[n]) continue;
     auto why = refusals_[n];
     for (const Option& o : candidates_) {
       if (o.refused.empty() || !std::binary_search(o.candidate.nodes.begin(), o.candidate.nodes.end(), n)) continue;

@@ -71,6 +71,8 @@ class Placer {
   // From now on without this option; without this delegate.
   void Ban(uint32_t option, std::string reason);
   void BanDelegate(int32_t delegate, const std::string& reason);
+  // Whether every node has somebody else.
+  bool CanDoWithout(int32_t delegate) const;
   // By device of a placement; null for the host.
   const std::vector<std::shared_ptr<const Device>>& devices() const { return devices_; }
 
@@ -85,6 +87,8 @@ class Placer {
   void AddCandidates(uint32_t delegate, QueryResult answer);
   std::string Refused(uint32_t delegate, const Candidate& candidate) const;
   std::string PinnedAway(uint32_t delegate, const Node& node) const;
+  // By node: whether the host or a delegate may run it.
+  std::vector<bool> Taken(int32_t without = -1) const;
   Status CheckEveryNodeHasOne() const;
   // Its index, or why it cannot be used.
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);

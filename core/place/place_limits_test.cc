@@ -135,5 +135,63 @@ TEST(PlaceLimits, NobodyToRunANode) {
   EXPECT_NE(placed.program.status().message().find("'n0'"), std::string::npos);
 }
 
+// 300 nodes with nine ways each: it is not asked for all of them.
+TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
+  Placed placed = Chain(300);
+  FakeDelegate slow = Named("slow"), fast = Named("fast");
+  fast.compile_failures = 1 << 30;
+  for (uint32_t n = 0; n < 300; ++n) {
+    placed.Offer(&slow, {n}, 1e-2);
+    for (int way = 0; way < 9; ++way) {
+      fast.offers.push_back(OfferFor(*placed.view, {n}, 1e-4, static_cast<Layout>(way / 3), static_cast<Layout>(way % 3)));
+    }
+  }
+  placed.fakes = {slow, fast};
+  placed.Place();
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  ASSERT_EQ(placed.warnings.size(), 3u);
+  EXPECT_EQ(placed.warnings[0],
+            "node 0 'n0' (Relu): delegate fast failed to compile (this one does not compile); "
+            "placing again without this candidate");
+  EXPECT_EQ(placed.warnings[2],
+            "delegate fast: failed to compile 3 nodes, the last node 2 'n2' (Relu): this one does not compile; "
+            "placing again without it");
+  const std::vector<std::string> names = DelegatesOf(**placed.program);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "slow"), 300);
+  EXPECT_NE(placed.Explained().find("failed to compile 3 nodes"), std::string::npos);
+}
+
+// Bad luck with some nodes is no reason to do without the delegate for the others.
+TEST(PlaceLimits, SomeFailedCompilationsDoNot) {
+  Placed placed = Chain(300);
+  FakeDelegate slow = Named("slow"), fast = Named("fast");
+  fast.compile_fails_every = 20;
+  for (uint32_t n = 0; n < 300; ++n) {
+    placed.Offer(&slow, {n}, 1e-2);
+    placed.Offer(&fast, {n}, 1e-4);
+  }
+  placed.fakes = {slow, fast};
+  placed.Place();
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(placed.warnings.size(), 15u);
+  const std::vector<std::string> names = DelegatesOf(**placed.program);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "fast"), 285);
+}
+
+// The same compiler, but there is a node that nobody else can run.
+TEST(PlaceLimits, ADelegateThatIsNeededStays) {
+  Placed placed = Chain(5);
+  FakeDelegate slow = Named("slow"), fast = Named("fast");
+  fast.compile_failures = 3;
+  for (uint32_t n = 0; n < 5; ++n) {
+    if (n < 4) placed.Offer(&slow, {n}, 1e-2);
+    placed.Offer(&fast, {n}, 1e-4);
+  }
+  placed.fakes = {slow, fast};
+  placed.Place();
+  ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
+}
+
 }  // namespace
 }  // namespace msrt::testing

@@ -1,6 +1,7 @@
 #include "core/place/program.h"
 
 #include <map>
+#include <set>
 
 #include "core/base/clock.h"
 #include "core/place/program_builder.h"
@@ -48,26 +49,49 @@ class ProgramMaker {
   }
 
  private:
+  // How a delegate gets on. One candidate that does not compile is bad luck with this one, and others of the delegate may still be the
+  // best. Three nodes for each that it did compile, and three to begin with, are a compiler that is broken: a delegate of which one in
+  // twenty fails loses by that once in thousands of models, and one of which all fail is not asked for every way of every node. It stays
+  // as long as there is a node that nobody else can run.
+  struct Compilations {
+    std::set<uint32_t> failed_nodes;
+    size_t compiled = 0;
+    bool given_up = false;
+    bool broken() const { return failed_nodes.size() >= 3 * (compiled + 1); }
+  };
+
   Status CompileAll(const Placement& placement, bool* whole) {
-    const Graph& graph = placed_->graph();
     for (const Placement::Step& step : placement.steps) {
       if (step.candidate == nullptr || kernels_.count(step.option) != 0) continue;
-      const Delegate& delegate = *delegates_[static_cast<size_t>(step.delegate)];
-      auto kernel = delegate.Compile(*host_, *placed_, *step.candidate);
+      Compilations& so_far = compilations_[step.delegate];
+      if (so_far.given_up) continue;
+      auto kernel = delegates_[static_cast<size_t>(step.delegate)]->Compile(*host_, *placed_, *step.candidate);
       if (kernel.ok()) {
         kernels_.emplace(step.option, *std::move(kernel));
+        ++so_far.compiled;
         continue;
       }
-      Status status = std::move(kernel).status();
-      const uint32_t n = step.nodes.back();
-      // A device that is full is its delegate's affair; a full host is everybody's.
-      const bool host_is_full = status.code() == Code::kOutOfMemory && step.device == 0;
-      if (options_.strict || host_is_full) return std::move(status).Within(Describe(graph, n));
-      log_(LogLevel::kWarning, Describe(graph, n), ": delegate ", delegate.name(), " failed to compile (", status.message(),
-           "); placing again without it");
-      placer_.Ban(step.option, StrCat("failed to compile: ", status.message()));
+      MSRT_RETURN_IF_ERROR(LeaveOut(step, std::move(kernel).status(), &so_far));
       *whole = false;
     }
+    return OkStatus();
+  }
+
+  // The candidate, or with it the delegate.
+  Status LeaveOut(const Placement::Step& step, Status status, Compilations* so_far) {
+    const std::string node = Describe(placed_->graph(), step.nodes.back());
+    // A device that is full is its delegate's affair; a full host is everybody's.
+    const bool host_is_full = status.code() == Code::kOutOfMemory && step.device == 0;
+    if (options_.strict || host_is_full) return std::move(status).Within(node);
+    so_far->failed_nodes.insert(step.nodes.back());
+    so_far->given_up = so_far->broken() && placer_.CanDoWithout(step.delegate);
+    if (so_far->given_up) {
+      GiveUp(step.delegate, std::move(status).Within(StrCat("failed to compile ", so_far->failed_nodes.size(), " nodes, the last ", node)));
+      return OkStatus();
+    }
+    log_(LogLevel::kWarning, node, ": delegate ", delegates_[static_cast<size_t>(step.delegate)]->name(), " failed to compile (",
+         status.message(), "); placing again without this candidate");
+    placer_.Ban(step.option, StrCat("failed to compile: ", status.message()));
     return OkStatus();
   }
 
@@ -111,7 +135,8 @@ class ProgramMaker {
   std::vector<LostDelegate> lost_;
   const Log& log_;
   Placer placer_;
-  std::map<uint32_t, Kernel> kernels_;  // by option: what is compiled already
+  std::map<uint32_t, Kernel> kernels_;            // by option: what is compiled already
+  std::map<int32_t, Compilations> compilations_;  // by delegate
   int32_t failed_delegate_ = -1;
 };
 

@@ -70,7 +70,8 @@ struct Program {
   bool reads_state_in_place = true;
 };
 
-// Places, compiles and lays out the steps; what fails to compile is left out and placement made again, unless the options are strict.
+// Places, compiles and lays out the steps. What fails to compile is left out and placement made again, and so is a delegate of which hardly
+// anything compiles or whose device fails, unless the options are strict.
 // `place_millis` gets the time up to the first finished placement.
 Result<std::unique_ptr<Program>> MakeProgram(std::shared_ptr<const PlacedGraph> graph, std::shared_ptr<const Host> host,
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
