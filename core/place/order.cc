@@ -1,21 +1,152 @@
 #include "core/place/order.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <limits>
 #include <queue>
+
+#include "core/base/allocator.h"
 
 namespace msrt {
 namespace {
 
+// The memory of devices while steps are put in another order. In the order it had, a device never holds more than its peak; what steps made
+// before their turn comes on top of that until it is read for the last time or their turn comes. So as long as the peak and what is ahead
+// are within the limit together, all that is left can still be given out in the old order without passing it: nobody gets stuck.
+class MemoryAhead {
+ public:
+  MemoryAhead(const PlacedGraph& graph, std::span<const double> rooms, const Placement& placement)
+      : steps_(placement.steps), devices_(rooms.size()), blocks_of_(steps_.size()), given_(steps_.size()) {
+    for (size_t d = 0; d < rooms.size(); ++d) devices_[d].limit = rooms[d];
+    FindBlocks(graph, placement);
+    FindPeaks();
+    for (OnDevice& d : devices_) d.limit = d.total <= d.limit ? kNoLimit : d.limit / kArenaSlack;
+  }
+
+  bool Allows(uint32_t s) const {
+    const OnDevice& device = devices_[steps_[s].device];
+    if (s == turn_ || device.limit == kNoLimit) return true;
+    double bytes = device.peak + device.ahead;
+    for (uint32_t b : blocks_of_[s]) bytes += blocks_[b].given == 0 ? blocks_[b].bytes : 0;
+    return bytes <= device.limit;
+  }
+
+  void Give(uint32_t s) {
+    for (uint32_t b : blocks_of_[s]) {
+      Block& block = blocks_[b];
+      if (block.given == 0 && s != turn_) {
+        block.made_ahead_by = s;
+        devices_[block.device].ahead += block.bytes;
+      }
+      if (++block.given == block.users) CatchUp(&block);
+    }
+    given_[s] = true;
+    for (; turn_ < steps_.size() && given_[turn_]; ++turn_) {
+      for (uint32_t b : blocks_of_[turn_]) {
+        if (blocks_[b].made_ahead_by == turn_) CatchUp(&blocks_[b]);
+      }
+    }
+  }
+
+ private:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  struct OnDevice {
+    double limit = kNoLimit, total = 0, peak = 0, ahead = 0;
+  };
+  // Memory that a value has on a device in one layout, from the first step there that makes or wants it to the last.
+  struct Block {
+    uint16_t device;
+    double bytes;
+    uint32_t users = 0, given = 0;  // steps
+    uint32_t made_ahead_by = kNobody;
+  };
+
+  void CatchUp(Block* block) {
+    if (block->made_ahead_by != kNobody) devices_[block->device].ahead -= block->bytes;
+    block->made_ahead_by = kNobody;
+  }
+
+  void FindBlocks(const PlacedGraph& graph, const Placement& placement) {
+    std::vector<std::vector<std::pair<TensorState, uint32_t>>> of_value(graph.graph().value_count());
+    const auto find = [&](ValueId v, TensorState state) {
+      for (const auto& [there, block] : of_value[IndexOf(v)]) {
+        if (there == state) return block;
+      }
+      // What a loop keeps has memory of its own, for the whole run.
+      const bool kept = state.layout == Layout::kPlain &&
+                        std::find(placement.kept.begin(), placement.kept.end(), std::pair(v, state.device)) != placement.kept.end();
+      const auto block = static_cast<uint32_t>(blocks_.size());
+      blocks_.push_back({state.device, kept ? 0 : ArenaBytes(graph.TypicalBytes(v)[static_cast<size_t>(state.layout)])});
+      of_value[IndexOf(v)].emplace_back(state, block);
+      return block;
+    };
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      const Placement::Step& step = steps_[s];
+      if (devices_[step.device].limit == kNoLimit) continue;
+      const CandidateBorder border = graph.BorderOf(step.nodes);
+      if (step.candidate == nullptr) {  // a view shares the memory of what it looks at
+        const TensorState plain{step.device, Layout::kPlain};
+        const uint32_t block = find(border.inputs[0], plain);
+        of_value[IndexOf(border.outputs[0])].emplace_back(plain, block);
+        Use(s, block);
+        continue;
+      }
+      const auto use = [&](const std::vector<ValueId>& values, const std::vector<Layout>& layouts) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (values[i] == kNoValue || graph.graph().value(values[i]).constant != nullptr) continue;
+          Use(s, find(values[i], {step.device, layouts[i]}));
+        }
+      };
+      use(border.inputs, step.candidate->input_layouts);
+      use(border.outputs, step.candidate->output_layouts);
+    }
+  }
+
+  void Use(uint32_t s, uint32_t block) {
+    std::vector<uint32_t>& blocks = blocks_of_[s];
+    if (std::find(blocks.begin(), blocks.end(), block) != blocks.end()) return;
+    blocks.push_back(block);
+    ++blocks_[block].users;
+  }
+
+  void FindPeaks() {
+    std::vector<double> live(devices_.size());
+    std::vector<uint32_t> used(blocks_.size());
+    for (const std::vector<uint32_t>& blocks : blocks_of_) {
+      for (uint32_t b : blocks) {
+        const Block& block = blocks_[b];
+        if (used[b]++ > 0) continue;
+        live[block.device] += block.bytes;
+        devices_[block.device].total += block.bytes;
+        devices_[block.device].peak = std::max(devices_[block.device].peak, live[block.device]);
+      }
+      for (uint32_t b : blocks) {
+        if (used[b] == blocks_[b].users) live[blocks_[b].device] -= blocks_[b].bytes;
+      }
+    }
+  }
+
+  const std::vector<Placement::Step>& steps_;
+  std::vector<OnDevice> devices_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<uint32_t>> blocks_of_;  // by step; empty where nothing limits its device
+  std::vector<bool> given_;                       // by step
+  uint32_t turn_ = 0;                             // the first step that is not given out
+};
+
 class StepOrder {
  public:
-  StepOrder(const PlacedGraph& graph, const Placement& placement)
+  StepOrder(const PlacedGraph& graph, std::span<const double> rooms, const Placement& placement)
       : graph_(graph.graph()),
         steps_(placement.steps),
+        memory_(graph, rooms, placement),
         followers_(steps_.size()),
         missing_(steps_.size()),
         position_(steps_.size(), kNotYet),
-        sources_(steps_.size()) {
+        sources_(steps_.size()),
+        on_device_(rooms.size()),
+        waited_(rooms.size()) {
     FindDependencies();
   }
 
@@ -39,7 +170,6 @@ class StepOrder {
 
  private:
   static constexpr uint32_t kNotYet = UINT32_MAX;
-  enum Kind : uint8_t { kDevice, kHost, kHostThatWaits, kKinds };
   using Earliest = std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>>;
 
   void FindDependencies() {
@@ -76,51 +206,57 @@ class StepOrder {
     }
   }
 
-  void MakeReady(uint32_t s) { ready_[steps_[s].device != 0 ? kDevice : Waits(s) ? kHostThatWaits : kHost].push(s); }
+  void MakeReady(uint32_t s) { (steps_[s].device != 0 ? on_device_[steps_[s].device] : Waits(s) ? host_that_waits_ : host_).push(s); }
 
   // Whether it needs what a device may still be working on. A wait covers all that the device was given before.
   bool Waits(uint32_t s) const {
     return std::any_of(sources_[s].begin(), sources_[s].end(), [&](uint32_t on) {
       const uint16_t device = steps_[on].device;
-      return device != 0 && (device >= waited_.size() || position_[on] >= waited_[device]);
+      return device != 0 && position_[on] >= waited_[device];
     });
   }
 
   uint32_t TakeNext() {
-    for (Kind kind : {kDevice, kHost, kHostThatWaits}) {
-      if (ready_[kind].empty()) continue;
-      const uint32_t s = ready_[kind].top();
-      ready_[kind].pop();
-      if (kind == kHostThatWaits) NoteWaits(s);
-      return s;
+    Earliest* next = nullptr;
+    for (Earliest& ready : on_device_) {
+      if (ready.empty() || !memory_.Allows(ready.top())) continue;
+      if (next == nullptr || ready.top() < next->top()) next = &ready;
     }
-    MSRT_CHECK(false);  // nodes are in an order in which they can run
-    return 0;
+    if (next == nullptr) next = host_.empty() ? &host_that_waits_ : &host_;
+    MSRT_CHECK(!next->empty());  // nodes are in an order in which they can run, and whose turn it is may
+    const uint32_t s = next->top();
+    next->pop();
+    if (next == &host_that_waits_) NoteWaits(s);
+    memory_.Give(s);
+    return s;
   }
 
   void NoteWaits(uint32_t s) {
     for (uint32_t on : sources_[s]) {
       const uint16_t device = steps_[on].device;
-      if (device == 0) continue;
-      if (waited_.size() <= device) waited_.resize(device + size_t{1});
-      waited_[device] = std::max(waited_[device], position_[on] + 1);
+      if (device != 0) waited_[device] = std::max(waited_[device], position_[on] + 1);
     }
   }
 
   const Graph& graph_;
   const std::vector<Placement::Step>& steps_;
+  MemoryAhead memory_;
   std::vector<std::vector<uint32_t>> followers_;
   std::vector<uint32_t> missing_;   // by step: how many it needs are not given out yet
   std::vector<uint32_t> position_;  // by step: in the new order
   std::vector<std::vector<uint32_t>> sources_;
-  std::array<Earliest, kKinds> ready_;
+  // What could come next.
+  std::vector<Earliest> on_device_;
+  Earliest host_, host_that_waits_;
   std::vector<uint32_t> waited_;  // by device: everything before this position is done by now
 };
 
 }  // namespace
 
-void OrderSteps(const PlacedGraph& graph, Placement* placement) {
-  const std::vector<uint32_t> order = StepOrder(graph, *placement).Run();
+double ArenaBytes(double bytes) { return std::ceil(bytes / double{kTensorAlignment}) * double{kTensorAlignment}; }
+
+void OrderSteps(const PlacedGraph& graph, std::span<const double> rooms, Placement* placement) {
+  const std::vector<uint32_t> order = StepOrder(graph, rooms, *placement).Run();
   std::vector<Placement::Step> steps;
   steps.reserve(order.size());
   for (uint32_t s : order) steps.push_back(std::move(placement->steps[s]));

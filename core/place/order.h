@@ -6,8 +6,16 @@
 
 namespace msrt {
 
+// A memory plan may need more than the bytes that are live at once: there are gaps between tensors.
+inline constexpr double kArenaSlack = 2;
+
+// What a memory plan counts for a tensor of so many bytes.
+double ArenaBytes(double bytes);
+
 // Steps keep the order that their values and effects (state) need; among those that could come next, a device's come first, then the
-// host's that wait for nobody, each kind in the order it had.
-void OrderSteps(const PlacedGraph& graph, Placement* placement);
+// host's that wait for nobody, each kind in the order it had. What a device begins early lives longer there: `rooms` says, by device, how
+// many bytes it has for tensors (infinity: no limit), and a step that would take more than that before its turn has to wait for it, as
+// have those of the same device behind it.
+void OrderSteps(const PlacedGraph& graph, std::span<const double> rooms, Placement* placement);
 
 }  // namespace msrt

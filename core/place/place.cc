@@ -14,9 +14,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What a change of layout costs: it reads and writes every byte once, some of them far apart.
 constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
-// A memory plan may need more than the bytes that are live at once in the graph's order: steps are put in another one (order.h), and there
-// are gaps between tensors.
-constexpr double kArenaSlack = 2;
 constexpr uint32_t kNoOption = UINT32_MAX;
 
 bool RunByHost(const Node& node) {
@@ -70,7 +67,7 @@ double PeakLiveBytes(const PlacedGraph& placed) {
     const auto v = static_cast<ValueId>(i);
     if (graph.value(v).constant != nullptr) continue;
     const auto bytes = placed.TypicalBytes(v);
-    const double most = *std::max_element(bytes.begin(), bytes.end());
+    const double most = ArenaBytes(*std::max_element(bytes.begin(), bytes.end()));
     const size_t first = producer[i] < 0 ? 0 : static_cast<size_t>(producer[i]);
     const size_t last = placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
     change[first] += most;
@@ -103,10 +100,15 @@ double ConstantBytes(const PlacedGraph& placed, std::span<const uint32_t> nodes)
   return bytes;
 }
 
+// What stays on the device as long as the model does.
+double FixedBytes(const PlacedGraph& placed, const Candidate& candidate) {
+  return ConstantBytes(placed, candidate.nodes) + static_cast<double>(candidate.workspace_bytes);
+}
+
 double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const AssignOption& option) {
   double bytes = 0;
   const auto add = [&](const auto& list) {
-    for (const auto& [value, state] : list) bytes += problem.values[value].bytes[static_cast<size_t>(state.layout)];
+    for (const auto& [value, state] : list) bytes += ArenaBytes(problem.values[value].bytes[static_cast<size_t>(state.layout)]);
   };
   add(option.inputs);
   add(option.outputs);
@@ -114,7 +116,7 @@ double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const
   for (uint32_t n : option.nodes) {
     if (option.nodes.size() == 1) break;
     for (ValueId v : graph.graph().nodes[n].outputs) {
-      if (v != kNoValue) bytes += graph.TypicalBytes(v)[0];
+      if (v != kNoValue) bytes += ArenaBytes(graph.TypicalBytes(v)[0]);
     }
   }
   return bytes;
@@ -363,7 +365,9 @@ void Placer::AddCarried(AssignProblem* problem) const {
 }
 
 // Weights and workspaces add up; tensors take turns. Where the device can hold the most that is ever live at once besides, only weights are
-// counted against what is left; otherwise every tensor is counted in full, which is more than can be needed.
+// counted against what is left; otherwise every tensor is counted in full, which is more than can be needed. So is a weight that several
+// nodes read: it counts for each of them, though it is uploaded once. Counting it once takes a variable that says whether the device has
+// it, and a share for each reader would be too little where only one of them is there.
 void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const {
   problem->device_caps.assign(devices_.size(), kInfinity);
   const double peak = devices_.size() > 1 ? PeakLiveBytes(graph_) * kArenaSlack : 0;
@@ -375,17 +379,40 @@ void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem
     for (size_t i = 0; i < problem->options.size(); ++i) {
       AssignOption& option = problem->options[i];
       if (option.device != d || option.delegate == kHostWork) continue;
-      option.memory_bytes = ConstantBytes(graph_, option.nodes) + (in_turn ? 0 : BorderBytes(graph_, *problem, option)) +
-                            static_cast<double>(candidates_[option_of[i]].candidate.workspace_bytes);
+      option.memory_bytes = FixedBytes(graph_, candidates_[option_of[i]].candidate) + (in_turn ? 0 : BorderBytes(graph_, *problem, option));
     }
   }
+}
+
+std::vector<double> Placer::RoomsForTensors(const Placement& placement) const {
+  std::vector<double> rooms;
+  for (size_t free : free_bytes_) rooms.push_back(free == SIZE_MAX ? kInfinity : static_cast<double>(free));
+  for (const Placement::Step& step : placement.steps) {
+    if (step.device != 0 && step.candidate != nullptr) rooms[step.device] -= FixedBytes(graph_, *step.candidate);
+  }
+  for (const auto& [value, device] : placement.kept) rooms[device] -= ArenaBytes(graph_.TypicalBytes(value)[0]);
+  return rooms;
+}
+
+// The assignment knows devices by number only.
+Status Placer::NamingDevices(Status status) const {
+  if (status.code() != Code::kLimitExceeded) return status;
+  std::string names;
+  for (size_t d = 1; d < devices_.size(); ++d) {
+    if (free_bytes_[d] == SIZE_MAX) continue;
+    StrAppend(&names, names.empty() ? "" : ", ", "device ", d, " is that of delegate ", devices_[d]->name(), " with ", free_bytes_[d],
+              " bytes free");
+  }
+  return LimitExceeded(status.message(), " (", names, ")");
 }
 
 Result<Placement> Placer::Place() const {
   MSRT_RETURN_IF_ERROR(CheckEveryNodeHasOne());
   std::vector<uint32_t> option_of;
   const AssignProblem problem = MakeProblem(&option_of);
-  MSRT_ASSIGN_OR_RETURN(const Assignment assignment, Assign(problem));
+  auto assigned = Assign(problem);
+  if (!assigned.ok()) return NamingDevices(std::move(assigned).status());
+  const Assignment& assignment = *assigned;
   Placement placement;
   placement.seconds = assignment.seconds;
   placement.lower_bound = assignment.lower_bound;
@@ -408,7 +435,7 @@ Result<Placement> Placer::Place() const {
     placement.kept.emplace_back(ValueId(problem.carried[c].end), assignment.carried_on[c]);
   }
   Explain(&placement);
-  if (devices_.size() > 1) OrderSteps(graph_, &placement);
+  if (devices_.size() > 1) OrderSteps(graph_, RoomsForTensors(placement), &placement);
   return placement;
 }
 

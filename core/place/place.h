@@ -100,6 +100,9 @@ class Placer {
   std::vector<bool> OfferedWhole() const;
   void AddCarried(AssignProblem* problem) const;
   void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
+  Status NamingDevices(Status status) const;
+  // By device: the bytes that are left for tensors beside what stays there.
+  std::vector<double> RoomsForTensors(const Placement& placement) const;
   void Explain(Placement* placement) const;
 
   const PlacedGraph& graph_;

@@ -193,5 +193,108 @@ TEST(PlaceLimits, ADelegateThatIsNeededStays) {
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
 }
 
+TEST(PlaceLimits, MemoryThatIsMissingIsThatOfADelegate) {
+  FakeDelegate device = Named("gadget");
+  device.has_device = true;
+  device.capacity_bytes = 3000;
+  const Placed placed = PlaceChain({device}, {});
+  ASSERT_FALSE(placed.program.ok());
+  EXPECT_EQ(placed.program.status().code(), Code::kLimitExceeded);
+  const std::string message = placed.program.status().message();
+  EXPECT_NE(message.find("(device 1 is that of delegate gadget with 3000 bytes free)"), std::string::npos) << message;
+}
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// Branches in which the device makes something large, the host something small, and the device folds them.
+Placed PlaceBranches(size_t capacity_bytes) {
+  Placed placed;
+  Graph& graph = placed.graph;
+  const ValueId x = graph.AddInput("x", Type::Tensor(DType::kF32, {1, 1024}));
+  const ValueId z = graph.AddInput("z", Type::Tensor(DType::kF32, {1024, 1}));
+  for (int i = 0; i < 16; ++i) {
+    const ValueId large = placed.Add("Add", StrCat("large", i), {x, z}), small = placed.Add("Relu", StrCat("small", i), {z});
+    graph.outputs.push_back(placed.Add("MatMul", StrCat("fold", i), {large, small}));
+  }
+  placed.Show();
+  FakeDelegate host = Named("host"), device = Named("device");
+  device.has_device = true;
+  device.capacity_bytes = capacity_bytes;
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].op == "Relu") placed.Offer(&host, {n}, 1e-6);
+    else placed.Offer(&device, {n}, 1e-4);
+  }
+  placed.fakes = {host, device};
+  placed.Place();
+  EXPECT_TRUE(placed.program.ok()) << placed.program.status().message();
+  return placed;
+}
+
+// How many large values the device has been asked for when the host begins.
+size_t LargeBeforeTheHost(const Program& program) {
+  size_t count = 0;
+  for (const Step& step : program.steps) {
+    if (step.delegate == "host") break;
+    if (step.delegate == "device") ++count;
+  }
+  return count;
+}
+
+TEST(PlaceLimits, WhatADeviceBeginsEarlyFitsItsMemory) {
+  const Placed unlimited = PlaceBranches(SIZE_MAX), roomy = PlaceBranches(80 * kMiB), tight = PlaceBranches(24 * kMiB);
+  EXPECT_EQ(LargeBeforeTheHost(**unlimited.program), 16u);
+  EXPECT_EQ(LargeBeforeTheHost(**roomy.program), 16u);
+  EXPECT_GT(roomy.ArenaBytes(), 64 * kMiB);
+  // Gaps are counted on, so half of the room is for what is live: the large value whose turn it is, and one more.
+  EXPECT_EQ(LargeBeforeTheHost(**tight.program), 2u);
+  EXPECT_LE(tight.ArenaBytes(), 24 * kMiB);
+}
+
+// Branches that are added up. Whatever is placed where and in whichever order it runs, the device has the memory for it.
+TEST(PlaceLimits, MemoryIsKeptInRandomGraphs) {
+  constexpr size_t kTensorBytes = 8 * 6 * 6 * sizeof(float);
+  size_t on_device = 0, reordered = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    Placed placed;
+    const ValueId x = placed.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
+    ValueId sum = x;
+    for (int branch = 0; branch < 48; ++branch) {
+      std::vector<ValueId> values = {x};
+      const auto pick = [&] { return values[random() % values.size()]; };
+      for (int n = 0; n < 2; ++n) {
+        if (random() % 3 == 0) values.push_back(placed.Add("Identity", "", {values.back()}));  // a view
+        else values.push_back(placed.Add("Add", "", {values.back(), pick()}));
+      }
+      sum = placed.Add("Add", "", {sum, values.back()});
+    }
+    placed.graph.outputs = {sum};
+    placed.Show();
+    FakeDelegate host = Named("host"), device = Named("device");
+    device.has_device = true;
+    device.capacity_bytes = kTensorBytes * (3 + random() % 40);
+    for (uint32_t n = 0; n < placed.graph.nodes.size(); ++n) {
+      placed.Offer(&host, {n}, 1e-2);
+      if (random() % 3 != 0) placed.Offer(&device, {n}, 1e-4);
+    }
+    placed.fakes = {host, device};
+    placed.Place();
+    ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
+    EXPECT_LE(placed.ArenaBytes(), device.capacity_bytes) << "seed " << seed;
+    uint32_t last = 0;
+    bool in_order = true;
+    for (const Step& step : (*placed.program)->steps) {
+      if (step.kind != StepKind::kKernel) continue;
+      in_order &= step.node >= last;
+      last = step.node;
+      on_device += step.device != 0;
+    }
+    reordered += !in_order;
+  }
+  std::printf("%zu nodes on the device, %zu graphs in another order\n", on_device, reordered);
+  EXPECT_GT(on_device, 500u);
+  EXPECT_GT(reordered, 30u);
+}
+
 }  // namespace
 }  // namespace msrt::testing

@@ -257,6 +257,23 @@ TEST_F(AcceleratorSession, CancelAndDeadlineInTheMiddle) {
   ExpectSameBits(*RunSession(**session, input), *expected);
 }
 
+// The device could begin sixteen large values before the host begins the small ones, and has memory for six.
+TEST_F(AcceleratorSession, WhatBeginsEarlyFitsTheDevice) {
+  constexpr int64_t kCount = 256;
+  SmallGraph g;
+  const ValueId x = g.Input("x", DType::kF32, {1, kCount}), z = g.Input("z", DType::kF32, {kCount, 1});
+  for (int i = 0; i < 16; ++i) {
+    const ValueId large = g.Add("Add", StrCat("d_large", i), {x, z}), small = g.Add("Relu", StrCat("h_small", i), {z});
+    g.graph.outputs.push_back(g.Add("MatMul", StrCat("d_fold", i), {large, small}));
+  }
+  auto reference = CompileModule(AcceleratedEnvironment(""), g.module, ReferenceOnly());
+  auto model = Split(g.module, StrCat("chain=1,capacity=", 6 * kCount * kCount * 4), Strict());
+  ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
+  auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
+  ASSERT_TRUE(session.ok() && expected.ok());
+  ExpectSameRuns(**session, **expected, {{RandomFloats({1, kCount}, 1), RandomFloats({kCount, 1}, 2)}}, "");
+}
+
 // Data that no delegate could use is the caller's mistake, not the device's: the model stays where it is.
 TEST_F(AcceleratorSession, BadDataDoesNotCostTheDevice) {
   SmallGraph g;
