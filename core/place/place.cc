@@ -124,6 +124,22 @@ double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const
 
 std::string LeftOut(const std::string& reason) { return StrCat("left out: ", reason); }
 
+// Why these nodes can never run as one step, in the place of the last of them; empty: they can.
+std::string WhyNoGroup(const PlacedGraph& placed, const std::vector<uint32_t>& nodes) {
+  const Graph& graph = placed.graph();
+  for (uint32_t n : nodes) {
+    for (ValueId v : graph.nodes[n].outputs) {
+      if (v == kNoValue) continue;
+      for (uint32_t reader : placed.ReadersOf(v)) {
+        if (reader >= nodes.back() || std::binary_search(nodes.begin(), nodes.end(), reader)) continue;
+        return StrCat(Describe(graph, reader), " needs what ", Describe(graph, n), " makes before ", Describe(graph, nodes.back()),
+                      ", the last of the group, has run");
+      }
+    }
+  }
+  return {};
+}
+
 // Tells candidates of one algorithm apart: the layouts of the first tensors in and out.
 std::string LayoutsOf(const Candidate& c) {
   const Layout in = c.input_layouts.empty() ? Layout::kPlain : c.input_layouts[0];
@@ -167,6 +183,7 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
     const bool whole = c.nodes.size() == 1 && MayBeOwned(graph.nodes[c.nodes[0]]);
     if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]]) && !whole) continue;
     std::string refused = Refused(d, c);
+    if (refused.empty()) refused = WhyNoGroup(graph_, c.nodes);
     usable |= refused.empty();
     // The key of a cost says nothing about the graphs that a node calls.
     const double* measured = options_.costs == nullptr || whole ? nullptr : options_.costs->Find(CostKey(graph_, name, c));
@@ -458,10 +475,11 @@ void Placer::Explain(Placement* placement) const {
     if (chosen[c]) continue;
     const Option& o = candidates_[c];
     const std::string cost = o.refused.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "") : o.refused;
+    const std::string algorithm = o.candidate.algorithm.empty() ? "" : StrCat(o.candidate.algorithm, ", ");
     const std::string with = o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
     for (uint32_t n : o.candidate.nodes) {
       placement->explanations[n].others.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(),
-                                                     StrCat(o.candidate.algorithm, ", ", LayoutsOf(o.candidate), with, ": ", cost));
+                                                     StrCat(algorithm, LayoutsOf(o.candidate), with, ": ", cost));
     }
   }
 }

@@ -193,6 +193,36 @@ TEST(PlaceLimits, ADelegateThatIsNeededStays) {
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
 }
 
+// b reads what a makes, and a group of a and c would make it only when b has run.
+Placed PlaceGroup(bool alone_too) {
+  Placed placed;
+  const ValueId x = placed.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8}));
+  const ValueId a = placed.Add("Relu", "a", {x}), b = placed.Add("Relu", "b", {a});
+  placed.graph.outputs = {placed.Add("Add", "c", {a, b})};
+  placed.Show();
+  FakeDelegate slow = Named("slow"), fuser = Named("fuser");
+  for (uint32_t n = 0; n < 3; ++n) {
+    if (alone_too || n == 1) placed.Offer(&slow, {n}, 1e-3);
+  }
+  placed.Offer(&fuser, {0, 2}, 1e-6);
+  placed.fakes = {slow, fuser};
+  placed.Place();
+  return placed;
+}
+
+TEST(PlaceLimits, AGroupThatCannotBeSaysWhy) {
+  const std::string why = "node 1 'b' (Relu) needs what node 0 'a' (Relu) makes before node 2 'c' (Add), the last of the group, has run";
+  const Placed beside = PlaceGroup(true);
+  ASSERT_TRUE(beside.program.ok()) << beside.program.status().message();
+  const std::pair<std::string, std::string> expected{"fuser", StrCat("plain (2 nodes): ", why)};
+  EXPECT_EQ((*beside.program)->explanations[0].others.at(0), expected);
+  const Placed alone = PlaceGroup(false);
+  ASSERT_FALSE(alone.program.ok());
+  const std::string message = alone.program.status().message();
+  EXPECT_NE(message.find(StrCat("node 0 'a' (Relu) on (f32[1, 8]): no delegate can run it (fuser: ", why, ")")), std::string::npos)
+      << message;
+}
+
 TEST(PlaceLimits, MemoryThatIsMissingIsThatOfADelegate) {
   FakeDelegate device = Named("gadget");
   device.has_device = true;
