@@ -271,7 +271,8 @@ class CappedSearch {
     const bool root = subproblems_[index].parent == kNoParent;
     ascent.bound = subproblems_[index].bound;
     ascent.prices = subproblems_[index].prices;
-    if (root || !budget_->spent(*counts_)) {
+    const bool examined = root || !budget_->spent(*counts_);
+    if (examined) {
       const Point point = TryPrices(std::vector(ascent.prices), &ascent);
       if (!point.choices.empty()) RaiseByPrices(point, root ? kRootPrices : kBranchPrices, &ascent);
     }
@@ -283,7 +284,8 @@ class CappedSearch {
     Subproblem& sub = subproblems_[index];
     sub.bound = ascent.bound;
     sub.prices = ascent.prices;
-    if (!ascent.closed && ChooseSplit(ascent, &sub)) open_.push({sub.bound, index});
+    // A leaf that was looked at is done with; one that was not may hold the best, and its bound has to count.
+    if (!ascent.closed && (ChooseSplit(ascent, &sub) || !examined)) open_.push({sub.bound, index});
   }
 
   // The node whose choice matters most to the limits, and which of its choices to split off. False if every node has one choice.
