@@ -168,20 +168,29 @@ ListsByNode MakeChoices(const AssignProblem& problem, std::span<const uint32_t> 
   });
 }
 
-// The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ.
+// The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ. One table for each pair
+// of neighbours, however many options they share: delegates that offer runs of nodes share most of them.
 void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
+  std::vector<std::pair<uint32_t, uint32_t>> next;          // of the node at hand: its neighbour and the option that makes it one
+  std::vector<uint8_t> is_shared(problem.options.size());  // by the node at hand and one neighbour
   std::vector<double> cells;
-  for (uint32_t last = 0; last < problem.node_count; ++last) {
-    for (uint32_t o : choices.of(last)) {
+  for (uint32_t n = 0; n < problem.node_count; ++n) {
+    next.clear();
+    for (uint32_t o : choices.of(n)) {
       const std::vector<uint32_t>& nodes = problem.options[o].nodes;
-      if (nodes.back() != last) continue;
-      for (size_t i = 0; i + 1 < nodes.size(); ++i) {
-        cells.clear();
-        for (uint32_t a : choices.of(nodes[i])) {
-          for (uint32_t b : choices.of(nodes[i + 1])) cells.push_back((a == o) == (b == o) ? 0 : kForbidden);
-        }
-        out->AddEdge(nodes[i], nodes[i + 1], cells);
+      const auto after = std::upper_bound(nodes.begin(), nodes.end(), n);
+      if (after != nodes.end()) next.emplace_back(*after, o);
+    }
+    std::sort(next.begin(), next.end());
+    for (size_t begin = 0, end; begin < next.size(); begin = end) {
+      const uint32_t neighbour = next[begin].first;
+      for (end = begin; end < next.size() && next[end].first == neighbour; ++end) is_shared[next[end].second] = 1;
+      cells.clear();
+      for (uint32_t a : choices.of(n)) {
+        for (uint32_t b : choices.of(neighbour)) cells.push_back(a != b && (is_shared[a] || is_shared[b]) ? kForbidden : 0);
       }
+      out->AddEdge(n, neighbour, cells);
+      for (size_t i = begin; i < end; ++i) is_shared[next[i].second] = 0;
     }
   }
 }

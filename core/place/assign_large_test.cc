@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/base/clock.h"
+#include "core/base/thread_clock.h"
 #include "core/place/assign.h"
 
 namespace msrt {
@@ -287,6 +288,37 @@ TEST(AssignLarge, TheWholeGraphAsOneOption) {
     EXPECT_LE(plan->seconds, without + 1e-12);
     net.problem.options.pop_back();
   }
+}
+
+// A chain of which a device offers every run of up to eight nodes.
+TEST(AssignLarge, EveryRunOfNodesAsAnOption) {
+  constexpr uint32_t kNodes = 500, kLongest = 8;
+  Net net({{0, 1, 0, {Layout::kPlain}}, {1, 1.5, 10e-6, {Layout::kPlain}}}, 23);
+  uint32_t value = net.Input(100e3);
+  for (uint32_t n = 0; n < kNodes; ++n) value = net.Op({value}, 15e-6, 100e3)[0];
+  net.Output(value);
+  std::mt19937 random(29);
+  for (uint32_t n = 0; n < kNodes; ++n) {
+    for (uint32_t end = n + 2; end <= std::min(n + kLongest, kNodes); ++end) {
+      AssignOption run;
+      run.delegate = run.device = 1;
+      for (uint32_t i = n; i < end; ++i) run.nodes.push_back(i);
+      run.inputs = {{n, {1, Layout::kPlain}}};
+      run.outputs = {{end, {1, Layout::kPlain}}};
+      run.seconds = 10e-6 * (end - n) * std::uniform_real_distribution<double>(0.5, 1)(random);
+      net.problem.options.push_back(run);
+    }
+  }
+  const double begin = ThreadCpuMillis();
+  const Result<Assignment> plan = Assign(net.problem);
+  const double millis = ThreadCpuMillis() - begin;
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_TRUE(plan->optimal);
+  EXPECT_LT(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, 0)));
+  std::printf("%u nodes, %zu options: %.1f ms\n", kNodes, net.problem.options.size(), millis);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(millis, 200);
+#endif
 }
 
 // Layers of attention that all read one mask, which is an input or, as exporters write it, computed by a few nodes first.
