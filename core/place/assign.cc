@@ -171,7 +171,7 @@ ListsByNode MakeChoices(const AssignProblem& problem, std::span<const uint32_t> 
 // The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ. One table for each pair
 // of neighbours, however many options they share: delegates that offer runs of nodes share most of them.
 void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
-  std::vector<std::pair<uint32_t, uint32_t>> next;          // of the node at hand: its neighbour and the option that makes it one
+  std::vector<std::pair<uint32_t, uint32_t>> next;         // of the node at hand: its neighbour and the option that makes it one
   std::vector<uint8_t> is_shared(problem.options.size());  // by the node at hand and one neighbour
   std::vector<double> cells;
   for (uint32_t n = 0; n < problem.node_count; ++n) {

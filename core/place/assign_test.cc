@@ -45,6 +45,31 @@ TEST(Assign, CapsAreKeptOrNamed) {
       << plan.status().message();
 }
 
+// Which of the nodes go to a small device: one estimate beyond reason, in a corner of the graph, must not end the search early.
+TEST(Assign, OneAbsurdEstimateChangesNothing) {
+  AssignProblem problem;
+  problem.launch_seconds = {0, 0};
+  problem.device_caps = {kNone, 50};
+  problem.transfers.links = {{}, {0, 1e12, 0, 1e12}};
+  const auto add = [&](double host_seconds, double device_seconds, double device_bytes) {
+    const uint32_t n = problem.node_count++;
+    problem.options.push_back({{n}, 0, {}, {}, host_seconds, 0, 0});
+    problem.options.push_back({{n}, 1, {}, {}, device_seconds, device_bytes, 1});
+  };
+  for (uint32_t n = 0; n < 14; ++n) add(1e-6 * (3 + n * 7 % 17), 1e-7 * (1 + n * 5 % 19), 10 + n * 11 % 13);
+  const Result<Assignment> without = Assign(problem);
+  ASSERT_TRUE(without.ok() && without->optimal);
+  for (const double absurd : {1e3, 1e6, 9e8}) {
+    add(0, absurd, 0);
+    const Result<Assignment> plan = Assign(problem);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_TRUE(plan->optimal);
+    EXPECT_NEAR(plan->seconds, without->seconds, 1e-12) << absurd;
+    problem.options.resize(problem.options.size() - 2);
+    --problem.node_count;
+  }
+}
+
 TEST(Assign, NodesThatNobodyRunsAreNamed) {
   AssignProblem problem = TwoNodes();
   std::erase_if(problem.options, [](const AssignOption& o) { return o.nodes[0] == 1; });

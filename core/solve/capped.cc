@@ -64,7 +64,7 @@ struct Point {
 
 class CappedSearch {
  public:
-  CappedSearch(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts)
+  CappedSearch(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts)
       : problem_(problem),
         graph_(problem.graph()),
         rounding_(rounding),
@@ -114,7 +114,7 @@ class CappedSearch {
   };
 
   // A bound from here on proves that a subproblem holds nothing better. While nothing is found, that is more than any choices cost.
-  double Goal() const { return best_.choices.empty() ? magnitude_ + 2 * rounding_ : best_.cost - rounding_; }
+  double Goal() const { return best_.choices.empty() ? magnitude_ + 2 * rounding_.At(magnitude_) : best_.cost - rounding_.At(best_.cost); }
 
   // Node costs of a subproblem; false if the limits leave nothing.
   bool NodeCosts(size_t index, std::vector<double>* costs) const {
@@ -169,10 +169,10 @@ class CappedSearch {
       for (size_t x = 0; x < costs.size(); ++x) costs[x] += prices[k] * caps_.uses[k][x];
       paid_back += prices[k];
     }
-    const double rounding = rounding_ + kUseRounding * paid_back;
-    RelaxedSolver solver(rounding, budget_, counts_);
-    RelaxedSolution found = solver.Solve(graph_, costs, Goal() + paid_back + 2 * rounding);
-    const double bound = found.lower_bound - paid_back - (paid_back > 0 ? rounding : 0);
+    const double goal = Goal() + paid_back;
+    RelaxedSolver solver(rounding_, budget_, counts_);
+    RelaxedSolution found = solver.Solve(graph_, costs, goal + 2 * rounding_.At(goal));
+    const double bound = found.lower_bound - paid_back - (paid_back > 0 ? rounding_.At(std::min(found.cost, goal)) : 0);
     if (bound > ascent->bound) {
       ascent->bound = bound;
       ascent->prices.assign(prices.begin(), prices.end());
@@ -220,7 +220,7 @@ class CappedSearch {
       for (size_t k = 0; k < from.size(); ++k) prices[k] = std::max(0.0, from[k] + step * direction[k]);
       Point point = TryPrices(prices, ascent);
       if (point.choices.empty()) return;
-      const bool at_top = ascent->bound >= reachable - 2 * (rounding_ + kUseRounding * step * steepest);
+      const bool at_top = reachable != kForbidden && ascent->bound >= reachable - 2 * rounding_.At(std::abs(reachable) + step * steepest);
       (slope(point) > 0 ? rising : falling) = std::move(point);
       if (at_top || (falling.choices.empty() && step >= end)) return;
       if (falling.choices.empty()) {
@@ -328,7 +328,8 @@ class CappedSearch {
 
   const ChoiceProblem& problem_;
   const ChoiceGraph& graph_;
-  double rounding_, magnitude_;
+  const Rounding& rounding_;
+  double magnitude_;
   SolveBudget* budget_;
   SolveCounts* counts_;
   std::vector<double> root_costs_;
@@ -341,7 +342,7 @@ class CappedSearch {
 
 }  // namespace
 
-RelaxedSolution SolveCapped(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts) {
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts) {
   if (problem.caps().empty()) {
     return RelaxedSolver(rounding, budget, counts).Solve(problem.graph(), problem.graph().node_costs, kForbidden);
   }

@@ -7,7 +7,7 @@
 
 namespace msrt {
 
-// Exact as far as the budget goes. `rounding` is the difference in cost that proves nothing.
-RelaxedSolution SolveCapped(const ChoiceProblem& problem, double rounding, SolveBudget* budget, SolveCounts* counts);
+// Exact as far as the budget goes.
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts);
 
 }  // namespace msrt

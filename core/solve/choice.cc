@@ -10,9 +10,6 @@
 namespace msrt {
 namespace {
 
-// Relative to the magnitude of the problem; sums of its costs in another order differ by less.
-constexpr double kRounding = 1e-12;
-
 double CostOrForbidden(double cost) { return std::abs(cost) <= kMaxCost ? cost : kForbidden; }
 
 void AppendCosts(std::span<const double> costs, std::vector<double>* out) {
@@ -49,7 +46,7 @@ void ChoiceProblem::AddCap(double limit, std::vector<std::pair<uint32_t, std::ve
 ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options) {
   SolveBudget budget{options.max_table_cells, options.max_branches, options.max_search_cells};
   ChoiceSolution solution;
-  const double rounding = kRounding * MagnitudeOf(problem.graph());
+  const Rounding rounding(problem.graph());
   RelaxedSolution found = SolveCapped(problem, rounding, &budget, &solution.counts);
   solution.lower_bound = found.lower_bound;
   if (found.choices.empty() && problem.graph().node_count() > 0) return solution;
@@ -57,7 +54,7 @@ ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options) 
   if (!solution.feasible) return solution;
   solution.choices = std::move(found.choices);
   solution.cost = CostOf(problem.graph(), solution.choices);
-  solution.optimal = solution.lower_bound >= solution.cost - rounding;
+  solution.optimal = solution.lower_bound >= solution.cost - rounding.At(solution.cost);
   if (solution.optimal || solution.lower_bound > solution.cost) solution.lower_bound = solution.cost;
   return solution;
 }

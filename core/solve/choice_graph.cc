@@ -28,6 +28,17 @@ double MagnitudeOf(const ChoiceGraph& graph) {
   return sum;
 }
 
+Rounding::Rounding(const ChoiceGraph& graph) {
+  // What is above zero adds up to no more than the sum and what is below.
+  const auto least = [](std::span<const double> costs) { return std::min(0.0, *std::min_element(costs.begin(), costs.end())); };
+  double below = 0;
+  for (uint32_t v = 0; v < graph.node_count(); ++v) below -= least(graph.costs(v));
+  for (const ChoiceGraph::Edge& edge : graph.edges) {
+    below -= least({graph.table(edge), graph.choice_count(edge.a) * graph.choice_count(edge.b)});
+  }
+  below_zero_ = 2 * below;
+}
+
 Incidence::Incidence(const ChoiceGraph& graph) : first_(graph.node_count() + 1, 0), edges_(2 * graph.edges.size() + 1) {
   for (const ChoiceGraph::Edge& edge : graph.edges) ++first_[edge.a], ++first_[edge.b];
   size_t sum = 0;

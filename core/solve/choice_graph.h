@@ -1,6 +1,7 @@
 // The graph of a choice problem in flat arrays: what the solver's stages hand to each other.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -33,8 +34,20 @@ struct ChoiceGraph {
 
 double CostOf(const ChoiceGraph& graph, std::span<const uint32_t> choices);
 
-// The sum over nodes and edges of the largest finite cost, in magnitude: no allowed choices cost more, and rounding is measured by it.
+// The sum over nodes and edges of the largest finite cost, in magnitude: no allowed choices cost more.
 double MagnitudeOf(const ChoiceGraph& graph);
+
+// Sums of the same costs in another order differ by less. It is measured by what choices cost themselves: by the magnitude of all that
+// might be chosen, one absurdly dear choice would hide every difference between the others.
+class Rounding {
+ public:
+  explicit Rounding(const ChoiceGraph& graph);
+  // The difference from a cost, the sum of some choices, that proves nothing.
+  double At(double cost) const { return 1e-12 * (std::abs(cost) + below_zero_); }
+
+ private:
+  double below_zero_;  // how much larger than their sum the costs of some choices can be, in magnitude
+};
 
 // For each node the edges that it has.
 class Incidence {

@@ -117,8 +117,8 @@ double BruteForce(const ChoiceProblem& problem) {
 }
 
 // Everything that a solution says about itself must be so, and agree with the least cost.
-void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double least, bool must_be_proven, const std::string& what) {
-  const double rounding = 1e-9 * MagnitudeOf(problem.graph());
+void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double least, double rounding, bool must_be_proven,
+           const std::string& what) {
   EXPECT_LE(solution.lower_bound, least + rounding) << what;
   if (must_be_proven) {
     EXPECT_EQ(solution.feasible, least != kForbidden) << what;
@@ -142,6 +142,8 @@ void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double 
   }
 }
 
+double RoundingOf(const ChoiceProblem& problem) { return 1e-9 * MagnitudeOf(problem.graph()); }
+
 void Add(const SolveCounts& counts, SolveCounts* sum) {
   sum->single_choice += counts.single_choice, sum->degree_zero += counts.degree_zero;
   sum->degree_one += counts.degree_one, sum->degree_two += counts.degree_two;
@@ -156,8 +158,20 @@ struct Tally {
   int problems = 0, infeasible = 0, unproven = 0;
 };
 
+// One node more, beside all others, with a choice that nobody would take.
+void AddDear(Random& random, const Recipe& recipe, double dear, ChoiceProblem* problem) {
+  std::vector<double> costs = RandomCosts(random, recipe, 3);
+  costs[1] = dear;
+  const uint32_t node = problem->AddNode(costs);
+  for (uint32_t v = 0; v < node; ++v) {
+    costs = RandomCosts(random, recipe, 3 * problem->graph().choice_count(v));
+    for (size_t i = costs.size() / 3; i < costs.size() * 2 / 3; ++i) costs[i] += dear;
+    problem->AddEdge(node, v, costs);
+  }
+}
+
 // Solves `problems` random problems of all shapes in all kinds of costs with these options.
-Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOptions& options, bool must_be_proven) {
+Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOptions& options, bool must_be_proven, double dear = 0) {
   Tally tally;
   Random random(seed);
   for (int i = 0; i < problems; ++i) {
@@ -169,10 +183,13 @@ Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOp
     const Pairs edges = shape == 0   ? Tree(random, recipe.nodes)
                         : shape == 1 ? SeriesParallel(random, recipe.nodes)
                                      : Dense(random, recipe.nodes);
-    const ChoiceProblem problem = RandomProblem(random, recipe, edges);
+    ChoiceProblem problem = RandomProblem(random, recipe, edges);
+    double rounding = RoundingOf(problem);
+    if (dear > 0) AddDear(random, recipe, dear, &problem);
     const double least = BruteForce(problem);
+    if (least > dear && least != kForbidden) rounding = RoundingOf(problem);
     const ChoiceSolution solution = Solve(problem, options);
-    Check(problem, solution, least, must_be_proven, "problem " + std::to_string(i) + " of seed " + std::to_string(seed));
+    Check(problem, solution, least, rounding, must_be_proven, "problem " + std::to_string(i) + " of seed " + std::to_string(seed));
     if (::testing::Test::HasFailure()) return tally;
     Add(solution.counts, &tally.counts);
     ++tally.problems;
@@ -220,6 +237,15 @@ TEST(Solve, EqualsBruteForceUnderCapsByConditioning) {
   EXPECT_GT(tally.counts.conditioned, 100);
 }
 
+// Rounding is that of what is chosen, not of what might be.
+TEST(Solve, ADearChoiceDoesNotHideTheOthers) {
+  const double dear = 9e11;
+  CompareWithBruteForce(13, 300, 0, {}, true, dear);
+  EXPECT_GT(CompareWithBruteForce(14, 300, 0, {.max_table_cells = 0}, true, dear).counts.conditioned, 30);
+  EXPECT_GT(CompareWithBruteForce(15, 300, 1, {}, true, dear).counts.split, 100);
+  EXPECT_GT(CompareWithBruteForce(16, 300, 2, {.max_table_cells = 0, .max_branches = 100000}, true, dear).counts.split, 100);
+}
+
 TEST(Solve, BoundsHoldWithoutBudget) {
   const Tally tally = CompareWithBruteForce(6, 1000, 0, {.max_table_cells = 0, .max_branches = 0}, false);
   EXPECT_GT(tally.unproven, 20);
@@ -243,7 +269,8 @@ TEST(Solve, BoundsHoldWhereverTheSearchEnds) {
     const double least = BruteForce(problem);
     for (int64_t branches = 0; branches <= 70; ++branches) {
       const ChoiceSolution solution = Solve(problem, {.max_branches = branches});
-      Check(problem, solution, least, false, "problem " + std::to_string(i) + " with " + std::to_string(branches) + " branches");
+      const std::string what = "problem " + std::to_string(i) + " with " + std::to_string(branches) + " branches";
+      Check(problem, solution, least, RoundingOf(problem), false, what);
       if (HasFailure()) return;
       unproven += !solution.optimal && solution.lower_bound != kForbidden;
       if (solution.counts.priced < branches) break;  // solved; a larger budget changes nothing
@@ -261,7 +288,7 @@ TEST(Solve, EliminationAndConditioningAgree) {
     const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
     const ChoiceSolution by_tables = Solve(problem);
     const ChoiceSolution by_search = Solve(problem, {.max_table_cells = 0, .max_branches = 1 << 20, .max_search_cells = int64_t{1} << 40});
-    Check(problem, by_search, by_tables.cost, true, "problem " + std::to_string(i));
+    Check(problem, by_search, by_tables.cost, RoundingOf(problem), true, "problem " + std::to_string(i));
     EXPECT_EQ(by_tables.optimal, by_tables.feasible);
     Add(by_tables.counts, &eliminating);
     Add(by_search.counts, &conditioning);

@@ -51,6 +51,7 @@ RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph, std::span<
     tightened = cores.back().node_count() > 0 && Tighten(&cores.back(), turns.size() <= kDeadEndTurns, counts_);
   }
   if (budget_->search_end == std::numeric_limits<int64_t>::max()) budget_->search_end = counts_->cells + budget_->search_cells;
+  depth.outside += base;
   RelaxedSolution solution = SolveCore(&cores.back(), cutoff - base, depth);
   solution.cost += base;
   solution.lower_bound = std::min(solution.lower_bound + base, solution.cost);
@@ -65,7 +66,7 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
     solution.cost = solution.lower_bound = 0;
     return solution;
   }
-  if (const double bound = SumOfMinima(*core); bound >= cutoff - rounding_) {
+  if (const double bound = SumOfMinima(*core); bound >= Enough(cutoff, depth)) {
     solution.lower_bound = bound;
     return solution;
   }
@@ -86,6 +87,7 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
   std::vector<uint32_t> found = SearchLocally(*core, counts_);
   const double cost = CostOf(*core, found);
   Adopt(&solution, std::move(found), cost);
+  depth.outside += moved;
   ConditionOnHub(*core, cutoff - moved, depth, &solution);
   solution.cost += moved;
   solution.lower_bound += moved;
@@ -106,7 +108,7 @@ void RelaxedSolver::ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth
   for (uint32_t x : order) {
     const double goal = std::min(cutoff, solution->cost);
     double child_bound = bound + hub_costs[x] - hub_least;
-    if (child_bound < goal - rounding_ && !budget_->spent(*counts_)) {
+    if (child_bound < Enough(goal, depth) && !budget_->spent(*counts_)) {
       --budget_->branches;
       ++counts_->conditioned;
       node_costs = core.node_costs;

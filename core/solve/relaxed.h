@@ -27,8 +27,9 @@ struct RelaxedSolution {
 
 class RelaxedSolver {
  public:
-  // Keeps the pointers. `rounding` is the difference in cost that proves nothing.
-  RelaxedSolver(double rounding, SolveBudget* budget, SolveCounts* counts) : rounding_(rounding), budget_(budget), counts_(counts) {}
+  // Keeps all three.
+  RelaxedSolver(const Rounding& rounding, SolveBudget* budget, SolveCounts* counts)
+      : rounding_(rounding), budget_(budget), counts_(counts) {}
 
   // `node_costs` stands in for graph.node_costs. Only choices cheaper than `cutoff` are wanted: a bound that reaches it ends the
   // search. The cost is as the reductions sum it.
@@ -41,12 +42,15 @@ class RelaxedSolver {
   struct Depth {
     int levels = 0;
     size_t held_cells = 0;
+    double outside = 0;  // the cost of what has left the core
   };
+  // A bound in the core from here on proves that nothing better than the goal is in it.
+  double Enough(double goal, const Depth& depth) const { return goal == kForbidden ? goal : goal - rounding_.At(goal + depth.outside); }
   RelaxedSolution SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff, Depth depth);
   RelaxedSolution SolveCore(ChoiceGraph* core, double cutoff, Depth depth);
   void ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth, RelaxedSolution* solution);
 
-  double rounding_;
+  const Rounding& rounding_;
   SolveBudget* budget_;
   SolveCounts* counts_;
 };

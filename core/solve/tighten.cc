@@ -70,7 +70,7 @@ class Tightener {
     const std::span<double> a = graph_.costs(edge.a), b = graph_.costs(edge.b);
     double* table = graph_.table(edge);
     counts_->cells += 2 * static_cast<int64_t>(a.size() * b.size());
-    double largest = 0;
+    row_least_.assign(a.size(), 0);
     column_least_.assign(b.size(), kForbidden);
     for (size_t x = 0; x < a.size(); ++x) {
       double* row = table + x * b.size();
@@ -82,14 +82,14 @@ class Tightener {
         Forbid(edge.a, x);
         continue;
       }
-      largest = std::max(largest, std::abs(least));
+      row_least_[x] = std::abs(least);
       a[x] += least;
       for (size_t y = 0; y < b.size(); ++y) {
         row[y] -= least;
         column_least_[y] = std::min(column_least_[y], row[y]);
       }
     }
-    double left = 0;
+    double left = 0;  // beyond rounding, which one dear row must not set for the others
     for (size_t y = 0; y < b.size(); ++y) {
       if (b[y] == kForbidden) continue;
       if (column_least_[y] == kForbidden) {
@@ -97,15 +97,14 @@ class Tightener {
         Forbid(edge.b, y);
         continue;
       }
-      largest = std::max(largest, column_least_[y]);
       b[y] += column_least_[y];
       for (size_t x = 0; x < a.size(); ++x) {
         double& cell = table[x * b.size() + y];
         cell -= column_least_[y];
-        if (a[x] != kForbidden) left = std::max(left, cell);
+        if (a[x] != kForbidden) left = std::max(left, cell - kRounding * (row_least_[x] + column_least_[y]));
       }
     }
-    if (left <= kRounding * largest) {
+    if (left == 0) {
       ++counts_->separable_edges;
       edge_dropped_[e] = 1;
     }
@@ -166,7 +165,7 @@ class Tightener {
   Incidence incidence_;
   std::vector<uint8_t> edge_waits_, edge_dropped_, node_waits_;
   std::vector<uint32_t> waiting_, order_;
-  std::vector<double> column_least_;
+  std::vector<double> row_least_, column_least_;
   bool changed_ = false;
 };
 
