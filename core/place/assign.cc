@@ -110,19 +110,6 @@ Status Check(const AssignProblem& problem) {
   return CheckOptions(problem);
 }
 
-// Lists of numbers by a key below `keys`, in one piece. `each(emit)` calls emit(key, number) for everything, the same way twice.
-template <typename Each>
-ListsByNode ListBy(uint32_t keys, const Each& each) {
-  ListsByNode lists;
-  lists.first.assign(keys + 1, 0);
-  each([&](uint32_t key, uint32_t) { ++lists.first[key + 1]; });
-  for (uint32_t k = 0; k < keys; ++k) lists.first[k + 1] += lists.first[k];
-  lists.numbers.resize(lists.first[keys]);
-  std::vector<uint32_t> next(lists.first.begin(), lists.first.end() - 1);
-  each([&](uint32_t key, uint32_t number) { lists.numbers[next[key]++] = number; });
-  return lists;
-}
-
 std::vector<uint32_t> RefusedOptions(const AssignProblem& problem) {
   const ListsByNode made_by = ListBy(problem.node_count, [&](const auto& emit) {
     for (uint32_t v = 0; v < problem.values.size(); ++v) {
@@ -168,136 +155,17 @@ ListsByNode MakeChoices(const AssignProblem& problem, std::span<const uint32_t> 
   });
 }
 
-// The nodes of an option choose it together or not at all: neighbours in its list forbid each other to differ. One table for each pair
-// of neighbours, however many options they share: delegates that offer runs of nodes share most of them.
-void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
-  std::vector<std::pair<uint32_t, uint32_t>> next;         // of the node at hand: its neighbour and the option that makes it one
-  std::vector<uint8_t> is_shared(problem.options.size());  // by the node at hand and one neighbour
-  std::vector<double> cells;
-  for (uint32_t n = 0; n < problem.node_count; ++n) {
-    next.clear();
-    for (uint32_t o : choices.of(n)) {
-      const std::vector<uint32_t>& nodes = problem.options[o].nodes;
-      const auto after = std::upper_bound(nodes.begin(), nodes.end(), n);
-      if (after != nodes.end()) next.emplace_back(*after, o);
-    }
-    std::sort(next.begin(), next.end());
-    for (size_t begin = 0, end; begin < next.size(); begin = end) {
-      const uint32_t neighbour = next[begin].first;
-      for (end = begin; end < next.size() && next[end].first == neighbour; ++end) is_shared[next[end].second] = 1;
-      cells.clear();
-      for (uint32_t a : choices.of(n)) {
-        for (uint32_t b : choices.of(neighbour)) cells.push_back(a != b && (is_shared[a] || is_shared[b]) ? kForbidden : 0);
-      }
-      out->AddEdge(n, neighbour, cells);
-      for (size_t i = begin; i < end; ++i) is_shared[next[i].second] = 0;
-    }
-  }
-}
-
-// The nodes as variables, with what `cost` says of an option.
-template <typename CostOfOption>
-ChoiceProblem NodeVariables(const AssignProblem& problem, const ListsByNode& choices, const CostOfOption& cost) {
-  ChoiceProblem out;
-  std::vector<double> costs;
-  for (uint32_t n = 0; n < problem.node_count; ++n) {
-    costs.clear();
-    for (uint32_t o : choices.of(n)) costs.push_back(problem.options[o].nodes.back() == n ? cost(problem.options[o]) : 0);
-    out.AddNode(costs);
-  }
-  AddGroups(problem, choices, &out);
-  return out;
-}
-
-void AddCarried(const AssignProblem& problem, ChoiceProblem* out) {
-  std::vector<double> costs;
-  for (const AssignCarried& pair : problem.carried) {
-    costs.clear();
-    for (double s : pair.seconds) costs.push_back(std::isinf(s) ? kForbidden : s);
-    out->AddNode(costs);
-  }
-}
-
-double MemoryOn(const AssignOption& option, size_t device) { return option.device == device ? option.memory_bytes : 0; }
-
-// Caps that could be passed at all.
-void AddCaps(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
-  for (size_t d = 0; d < problem.device_caps.size(); ++d) {
-    if (std::isinf(problem.device_caps[d])) continue;
-    std::vector<std::pair<uint32_t, std::vector<double>>> uses;
-    double most = 0;
-    for (uint32_t n = 0; n < problem.node_count; ++n) {
-      std::vector<double> use;
-      for (uint32_t o : choices.of(n)) use.push_back(problem.options[o].nodes.back() == n ? MemoryOn(problem.options[o], d) : 0);
-      const double largest = *std::max_element(use.begin(), use.end());
-      if (largest == 0) continue;
-      most += largest;
-      uses.emplace_back(n, std::move(use));
-    }
-    if (most > problem.device_caps[d]) out->AddCap(problem.device_caps[d], std::move(uses));
-  }
-}
-
-// Caps that bind are branched on, and each branch solves the whole: this many keep a large graph within a fraction of a second and
-// leave a gap of less than 0.1 % there, while small ones are solved to the end.
-SolveOptions OptionsFor(const ChoiceProblem& problem) {
-  SolveOptions options;
-  options.max_branches = std::clamp<int64_t>(80000 / std::max(problem.graph().node_count(), 1u), 16, options.max_branches);
-  return options;
-}
-
-ChoiceSolution SolveInTime(const ChoiceProblem& problem) {
-  ChoiceSolution solution = Solve(problem, OptionsFor(problem));
-  // Any plan is worth more time than none.
-  if (!solution.feasible && solution.lower_bound < kForbidden) solution = Solve(problem);
-  return solution;
-}
-
-// Why there is no plan.
-Status NoPlan(const AssignProblem& problem, const ListsByNode& choices, const ChoiceSolution& solution) {
-  for (size_t d = 0; d < problem.device_caps.size(); ++d) {
-    const ChoiceSolution least = Solve(NodeVariables(problem, choices, [&](const AssignOption& option) { return MemoryOn(option, d); }));
-    if (!least.feasible) return Unsupported("no set of options covers every node once; offer each node alone as well");
-    if (least.lower_bound > problem.device_caps[d]) {
-      return LimitExceeded("device ", d, " needs at least ", least.lower_bound, " bytes and its cap is ", problem.device_caps[d],
-                           "; raise the cap or allow a delegate on another device");
-    }
-  }
-  if (solution.lower_bound == kForbidden) {
-    return LimitExceeded("the memory caps can be kept for each device alone but not for all together; raise one of them");
-  }
-  return LimitExceeded("no plan within the memory caps was found; raise a cap or allow fewer delegates");
-}
-
 }  // namespace
 
 Result<Assignment> Assign(const AssignProblem& problem) {
   MSRT_RETURN_IF_ERROR(Check(problem));
-  Assignment plan;
-  plan.refused = RefusedOptions(problem);
-  const ListsByNode choices = MakeChoices(problem, plan.refused);
+  std::vector<uint32_t> refused = RefusedOptions(problem);
+  const ListsByNode choices = MakeChoices(problem, refused);
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     if (choices.of(n).empty()) return Unsupported("node ", n, " has no option that may be chosen; allow a delegate that can run it");
   }
-  ChoiceProblem choice_problem = NodeVariables(problem, choices, [](const AssignOption& option) { return option.seconds; });
-  AddCarried(problem, &choice_problem);
-  const double unavoidable = AddTransfers(problem, choices, &choice_problem);
-  AddLaunches(problem, choices, &choice_problem);
-  AddCaps(problem, choices, &choice_problem);
-  const ChoiceSolution solution = SolveInTime(choice_problem);
-  if (!solution.feasible) return NoPlan(problem, choices, solution);
-
-  for (uint32_t n = 0; n < problem.node_count; ++n) plan.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
-  for (size_t c = 0; c < problem.carried.size(); ++c) {
-    plan.carried_on.push_back(static_cast<uint16_t>(solution.choices[VariableOfCarried(problem, c)]));
-  }
-  plan.seconds = SecondsOf(problem, plan.option_of_node, plan.carried_on);
-  const double modelled = solution.cost + unavoidable;
-  if (!(std::abs(modelled - plan.seconds) <= 1e-9 * plan.seconds)) {
-    return InternalError("the plan takes ", plan.seconds, " s but was chosen for ", modelled, " s");
-  }
-  plan.optimal = solution.optimal;
-  plan.lower_bound = plan.optimal ? plan.seconds : std::min(plan.seconds, solution.lower_bound + unavoidable);
+  MSRT_ASSIGN_OR_RETURN(Assignment plan, FastestPlan(problem, choices));
+  plan.refused = std::move(refused);
   return plan;
 }
 

@@ -355,6 +355,38 @@ TEST(AssignLarge, OneMaskForAllLayers) {
   }
 }
 
+// Every node reads several of those before it, so that the graph has no narrow place, and each of seven delegates is the fastest for
+// some of them: too much to be solved in time. What is found must still be no slower than a delegate alone.
+TEST(AssignLarge, UnprovenPlansAreNoSlowerThanOneDelegate) {
+  std::vector<DelegateKind> delegates = {{0, 1, 0, {Layout::kPlain}}};
+  for (uint16_t d = 1; d <= 6; ++d) delegates.push_back({d, 1, 10e-6, {Layout::kPlain}});
+  Net net(std::move(delegates), 2);
+  std::vector<uint32_t> values = {net.Input(5e3)};
+  for (int n = 0; n < 150; ++n) {
+    std::vector<uint32_t> reads;
+    for (size_t v = std::max<size_t>(values.size(), 30) - 30; v < values.size(); ++v) {
+      if (v + 1 == values.size() || net.Pick(16) == 0) reads.push_back(values[v]);
+    }
+    values.push_back(net.Op(reads, 30e-6, 10e3 / (1 + net.Pick(10)))[0]);
+  }
+  net.Output(values.back());
+  for (AssignOption& option : net.problem.options) option.seconds *= 0.5 + 1e-3 * net.Pick(1000);
+  const double begin = ThreadCpuMillis();
+  const Result<Assignment> plan = Assign(net.problem);
+  const double millis = ThreadCpuMillis() - begin;
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_FALSE(plan->optimal);
+  double least = kNone;
+  for (uint32_t d = 0; d < net.problem.launch_seconds.size(); ++d) {
+    AssignProblem alone = net.problem;
+    std::erase_if(alone.options, [&](const AssignOption& o) { return o.delegate != d; });
+    least = std::min(least, Assign(alone)->seconds);
+  }
+  EXPECT_LE(plan->seconds, least * (1 + 1e-12));
+  std::printf("plan %.3f ms, at least %.3f ms, one delegate alone %.3f ms, found in %.0f ms\n", plan->seconds * 1e3,
+              plan->lower_bound * 1e3, least * 1e3, millis);
+}
+
 double MemoryUsed(const AssignProblem& problem, std::span<const uint32_t> plan, uint16_t device) {
   double bytes = 0;
   for (uint32_t o : plan) bytes += problem.options[o].device == device ? problem.options[o].memory_bytes : 0;

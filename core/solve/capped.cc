@@ -48,7 +48,11 @@ ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) 
 bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) {
   for (const ChoiceCap& cap : problem.caps()) {
     double sum = 0;
-    for (const auto& [node, by_choice] : cap.uses) sum += by_choice[choices[node]];
+    for (const auto& [node, by_choice] : cap.uses) {
+      const double use = by_choice[choices[node]];
+      if (!(use >= 0)) return false;
+      sum += use;
+    }
     if (!(sum <= cap.limit)) return false;
   }
   return true;
@@ -64,7 +68,7 @@ struct Point {
 
 class CappedSearch {
  public:
-  CappedSearch(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts)
+  CappedSearch(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known, SolveBudget* budget, SolveCounts* counts)
       : problem_(problem),
         graph_(problem.graph()),
         rounding_(rounding),
@@ -72,7 +76,8 @@ class CappedSearch {
         budget_(budget),
         counts_(counts),
         root_costs_(graph_.node_costs),
-        caps_(Scale(problem, &root_costs_)) {}
+        caps_(Scale(problem, &root_costs_)),
+        best_(std::move(known)) {}
 
   RelaxedSolution Run() {
     if (!caps_.feasible) return {};
@@ -342,11 +347,16 @@ class CappedSearch {
 
 }  // namespace
 
-RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts) {
-  if (problem.caps().empty()) {
-    return RelaxedSolver(rounding, budget, counts).Solve(problem.graph(), problem.graph().node_costs, kForbidden);
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known, SolveBudget* budget,
+                            SolveCounts* counts) {
+  if (known.choices.empty() || known.cost == kForbidden || !KeepsCaps(problem, known.choices)) known = {};
+  if (!problem.caps().empty()) return CappedSearch(problem, rounding, std::move(known), budget, counts).Run();
+  RelaxedSolution found = RelaxedSolver(rounding, budget, counts).Solve(problem.graph(), problem.graph().node_costs, known.cost);
+  if (known.cost < kForbidden && known.cost <= found.cost) {
+    known.lower_bound = std::min(found.lower_bound, known.cost);
+    return known;
   }
-  return CappedSearch(problem, rounding, budget, counts).Run();
+  return found;
 }
 
 }  // namespace msrt

@@ -7,7 +7,8 @@
 
 namespace msrt {
 
-// Exact as far as the budget goes.
-RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, SolveBudget* budget, SolveCounts* counts);
+// Exact as far as the budget goes. `known`: choices to do better than; ignored where they are forbidden.
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known, SolveBudget* budget,
+                            SolveCounts* counts);
 
 }  // namespace msrt

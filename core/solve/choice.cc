@@ -16,6 +16,23 @@ void AppendCosts(std::span<const double> costs, std::vector<double>* out) {
   for (double cost : costs) out->push_back(CostOrForbidden(cost));
 }
 
+// The best that the other nodes can do beside the choices of the first ones.
+RelaxedSolution Follow(const ChoiceGraph& graph, std::span<const uint32_t> start, const Rounding& rounding, const SolveOptions& options,
+                       SolveCounts* counts) {
+  MSRT_CHECK(start.size() <= graph.node_count());
+  std::vector<double> costs = graph.node_costs;
+  for (uint32_t v = 0; v < start.size(); ++v) {
+    MSRT_CHECK(start[v] < graph.choice_count(v));
+    for (size_t x = 0; x < graph.choice_count(v); ++x) {
+      if (x != start[v]) costs[graph.first_choice[v] + x] = kForbidden;
+    }
+  }
+  SolveBudget budget{options.max_table_cells, 0, 0};
+  RelaxedSolution found = RelaxedSolver(rounding, &budget, counts).Solve(graph, costs, kForbidden);
+  if (!found.choices.empty()) found.cost = CostOf(graph, found.choices);
+  return found;
+}
+
 }  // namespace
 
 uint32_t ChoiceProblem::AddNode(std::span<const double> costs) {
@@ -43,11 +60,13 @@ void ChoiceProblem::AddCap(double limit, std::vector<std::pair<uint32_t, std::ve
   caps_.push_back({limit, std::move(uses)});
 }
 
-ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options) {
+ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options, std::span<const uint32_t> start) {
   SolveBudget budget{options.max_table_cells, options.max_branches, options.max_search_cells};
   ChoiceSolution solution;
   const Rounding rounding(problem.graph());
-  RelaxedSolution found = SolveCapped(problem, rounding, &budget, &solution.counts);
+  RelaxedSolution known;
+  if (!start.empty()) known = Follow(problem.graph(), start, rounding, options, &solution.counts);
+  RelaxedSolution found = SolveCapped(problem, rounding, std::move(known), &budget, &solution.counts);
   solution.lower_bound = found.lower_bound;
   if (found.choices.empty() && problem.graph().node_count() > 0) return solution;
   solution.feasible = found.cost != kForbidden;

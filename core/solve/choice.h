@@ -77,7 +77,8 @@ struct ChoiceSolution {
   SolveCounts counts;
 };
 
-// The same problem and options give the same answer.
-ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options = {});
+// The same problem, options and start give the same answer. `start`: choices of the first nodes, where some are known; the others follow
+// them. If they are allowed, the answer costs no more, and only what costs less is searched for.
+ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options = {}, std::span<const uint32_t> start = {});
 
 }  // namespace msrt

@@ -279,6 +279,34 @@ TEST(Solve, BoundsHoldWhereverTheSearchEnds) {
   EXPECT_GT(unproven, 1000);
 }
 
+TEST(Solve, IsNoWorseThanItsStart) {
+  Random random(17);
+  int allowed = 0, kept = 0;
+  for (int i = 0; i < 900; ++i) {
+    const Recipe recipe{.nodes = 2 + Below(random, 7), .max_choices = 4, .forbidden = 0.1, .integers = i % 2 == 0, .caps = i % 3};
+    const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
+    const double least = BruteForce(problem);
+    std::vector<uint32_t> start;
+    for (int t = 0; t < 50; ++t) {  // most are forbidden
+      start.clear();
+      for (uint32_t v = 0; v < problem.graph().node_count(); ++v) {
+        start.push_back(static_cast<uint32_t>(Below(random, static_cast<int>(problem.graph().choice_count(v)))));
+      }
+      if (CostOf(problem.graph(), start) != kForbidden && KeepsCaps(problem, start)) break;
+    }
+    const double cost = KeepsCaps(problem, start) ? CostOf(problem.graph(), start) : kForbidden;
+    const std::string what = "problem " + std::to_string(i);
+    const ChoiceSolution hurried = Solve(problem, {.max_table_cells = 0, .max_branches = 0}, start);
+    Check(problem, hurried, least, RoundingOf(problem), false, what);
+    EXPECT_LE(hurried.cost, cost) << what;
+    allowed += cost != kForbidden;
+    kept += hurried.choices == start;
+    Check(problem, Solve(problem, {}, std::span(start).first(start.size() / 2)), least, RoundingOf(problem), true, what);
+  }
+  EXPECT_GT(allowed, 300);
+  EXPECT_GT(kept, 20);
+}
+
 // Too large for brute force: two ways that share no code beyond the reductions must agree.
 TEST(Solve, EliminationAndConditioningAgree) {
   Random random(9);
