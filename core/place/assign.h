@@ -66,8 +66,8 @@ struct Assignment {
 };
 
 // The fastest plan; where that is not proven, one no slower than what Assign finds for any delegate alone. Errors: kUnsupported where
-// nodes cannot be covered (the message names one that has no option at all), kLimitExceeded where no plan keeps the caps,
-// kInvalidArgument for a problem that is not well-formed.
+// nodes cannot be covered (the message names one that has no option at all), kLimitExceeded where no plan keeps the caps or
+// the search ended before it found one, kInvalidArgument for a problem that is not well-formed.
 Result<Assignment> Assign(const AssignProblem& problem);
 
 // OK, or why an option cannot be part of any plan. What it makes must be listed where somebody outside reads it, and everybody who does

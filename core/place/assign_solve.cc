@@ -219,20 +219,26 @@ Assignment Search(const AssignProblem& problem, const ListsByNode& choices, Mix 
   return best;
 }
 
-// Why there is no plan.
+// Why there is no plan, as far as it is known. `proven`: that there is none.
 Status NoPlan(const AssignProblem& problem, const ListsByNode& choices, bool proven) {
-  for (size_t d = 0; d < problem.device_caps.size(); ++d) {
+  const std::vector<double>& caps = problem.device_caps;
+  const bool capped = std::any_of(caps.begin(), caps.end(), [](double cap) { return !std::isinf(cap); });
+  bool each_fits = true;
+  for (size_t d = 0; (proven || capped) && d < caps.size(); ++d) {
     const ChoiceSolution least = Solve(NodeVariables(problem, choices, [&](const AssignOption& option) { return MemoryOn(option, d); }));
-    if (!least.feasible) return Unsupported("no set of options covers every node once; offer each node alone as well");
-    if (least.lower_bound > problem.device_caps[d]) {
-      return LimitExceeded("device ", d, " needs at least ", least.lower_bound, " bytes and its cap is ", problem.device_caps[d],
+    if (least.lower_bound == kForbidden) return Unsupported("no set of options covers every node once; offer each node alone as well");
+    if (least.lower_bound > caps[d]) {
+      return LimitExceeded("device ", d, " needs at least ", least.lower_bound, " bytes and its cap is ", caps[d],
                            "; raise the cap or allow a delegate on another device");
     }
+    each_fits = each_fits && least.cost <= caps[d];
   }
-  if (proven) {
+  if (proven && each_fits) {
     return LimitExceeded("the memory caps can be kept for each device alone but not for all together; raise one of them");
   }
-  return LimitExceeded("no plan within the memory caps was found; raise a cap or allow fewer delegates");
+  if (proven) return LimitExceeded("no plan keeps the memory caps; raise one of them");
+  return LimitExceeded("no plan was found in time, and none was ruled out; offer each node alone as well",
+                       capped ? ", raise a memory cap" : "", " or allow fewer delegates");
 }
 
 }  // namespace

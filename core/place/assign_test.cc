@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 namespace msrt {
 namespace {
@@ -79,6 +82,31 @@ TEST(Assign, NodesThatNobodyRunsAreNamed) {
   nothing_to_run.device_caps = {kNone};
   nothing_to_run.transfers.links.resize(1);
   EXPECT_TRUE(Assign(nothing_to_run).ok());
+}
+
+// 300 nodes in groups of three, the same ones in nine ways and no node alone: there is a plan, but to mix the ways is a puzzle.
+TEST(Assign, WhatWasNotFoundIsNotDenied) {
+  AssignProblem problem;
+  problem.node_count = 300;
+  problem.launch_seconds = {0};
+  problem.device_caps = {kNone};
+  problem.transfers.links.resize(1);
+  std::mt19937 random(0);
+  std::vector<uint32_t> order(problem.node_count);
+  std::iota(order.begin(), order.end(), 0);
+  for (int way = 0; way < 9; ++way) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (auto at = order.begin(); at != order.end(); at += 3) {
+      if (way > 0 && random() % 8 == 0) continue;  // only the first is whole
+      std::vector<uint32_t> nodes(at, at + 3);
+      std::sort(nodes.begin(), nodes.end());
+      problem.options.push_back({std::move(nodes), 0, {}, {}, 1, 1.0 + static_cast<double>(random() % 100), 0});
+    }
+  }
+  const Status status = Assign(problem).status();
+  EXPECT_EQ(status.code(), Code::kLimitExceeded);
+  EXPECT_NE(status.message().find("no plan was found in time, and none was ruled out"), std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find("cap"), std::string::npos) << status.message();
 }
 
 TEST(Assign, MalformedProblemsAreRefused) {
