@@ -12,6 +12,11 @@ namespace {
 // A frame for the callee, its inputs and its results; see control_bench.
 constexpr double kCallSeconds = 0.4e-6;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// As much as a delegate may estimate, so that its offer is the better one. Counts multiply with each loop inside of a loop, to numbers that
+// placement would refuse.
+constexpr double kMostSeconds = 1e9;
+
 // Exporters write the largest number where the condition alone ends a loop.
 constexpr int64_t kMostTrips = 1'000'000'000;
 
@@ -40,19 +45,24 @@ double ControlPrices::SecondsOf(const PlacedGraph& graph, const Node& node) {
     case ControlKind::kIf:
     case ControlKind::kSwitch:
       for (size_t g = 0; g < shape.graphs.size(); ++g) seconds += call(g) / static_cast<double>(shape.graphs.size());
-      return seconds;
+      break;
     case ControlKind::kLoop:
-      return TripsOf(graph.graph(), node) * call(0);
+      seconds = TripsOf(graph.graph(), node) * call(0);
+      break;
     case ControlKind::kScan:
-      return SlicesOf(graph, node, shape) * call(0);
+      seconds = SlicesOf(graph, node, shape) * call(0);
+      break;
     case ControlKind::kWhile:
-      return kTypicalTrips * (call(0) + call(1)) + call(0);
+      seconds = kTypicalTrips * (call(0) + call(1)) + call(0);
+      break;
     case ControlKind::kCall:
-      return shape.graphs.empty() ? 0 : call(0);
+      seconds = shape.graphs.empty() ? 0 : call(0);
+      break;
     case ControlKind::kPartial:
       break;
   }
-  return 0;
+  // No number: no trips through what cannot run.
+  return seconds < kInfinity ? std::min(seconds, kMostSeconds) : kInfinity;
 }
 
 double ControlPrices::SecondsOfCall(const PlacedGraph& caller, uint32_t number) {
@@ -61,7 +71,7 @@ double ControlPrices::SecondsOfCall(const PlacedGraph& caller, uint32_t number) 
   const auto known = seconds_.find(callee);
   if (known != seconds_.end()) return kCallSeconds + known->second;
   Placer placer(*callee, host_, delegates_, options_, this);
-  double seconds = std::numeric_limits<double>::infinity();
+  double seconds = kInfinity;
   if (placer.Query().ok()) {
     const auto placement = placer.Place();
     if (placement.ok()) seconds = placement->seconds;
