@@ -43,7 +43,9 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, co
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding, BindingFor(model, entry, request));
   return RunOnTeam(*model.parallel, [&]() -> Status {
     for (const BoundStep& step : binding->steps) {
-      if (step.kernel) MSRT_RETURN_IF_ERROR(step.kernel.Prepare(*entry.program->host));
+      if (!step.kernel) continue;
+      Status status = step.kernel.Prepare(*entry.program->host);
+      if (!status.ok()) return std::move(status).Within(Describe(graph, entry.program->steps[step.step].node));
     }
     return OkStatus();
   });

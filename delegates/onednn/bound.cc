@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <mutex>
 
@@ -111,10 +112,20 @@ bool AnyElement(const TensorView& x, ParallelFor& parallel, const IsSuch& is_suc
   return !status.ok() || found.load();
 }
 
-bool AnyNan(const RunArgs& args) {
+template <typename IsSuch>
+bool AnyInput(const RunArgs& args, const IsSuch& is_such) {
   return std::any_of(args.inputs.begin(), args.inputs.end(), [&](const TensorView& x) {
-    return x.present() && x.dtype == DType::kF32 && AnyElement(x, args.parallel, [](float f) { return f != f; });
+    return x.present() && x.dtype == DType::kF32 && AnyElement(x, args.parallel, is_such);
   });
+}
+
+bool IsNan(float f) { return f != f; }
+bool IsNotFinite(float f) { return !(std::abs(f) <= std::numeric_limits<float>::max()); }
+
+// Inputs that the primitive makes something else of than the op.
+bool Misleads(const Recipe& recipe, const RunArgs& args) {
+  if (recipe.needs_finite()) return AnyInput(args, IsNotFinite);
+  return recipe.drops_nan() && AnyInput(args, IsNan);
 }
 
 bool AnyExtreme(const RunArgs& args) {
@@ -152,7 +163,7 @@ class Bound final : public BoundKernel {
     const OpView op = View();
     try {
       if (v.fallback != nullptr) return v.fallback->Run(op, args);
-      if (recipe_->drops_nan() && AnyNan(args)) return RunFallback(op, args);
+      if (Misleads(*recipe_, args)) return RunFallback(op, args);
       void* scratch = nullptr;
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));

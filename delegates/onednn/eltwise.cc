@@ -74,6 +74,8 @@ class EltwiseRecipe final : public Recipe {
     return OkStatus();
   }
   bool drops_nan() const override { return DropsNan(op().op()); }
+  // With AVX-512 the library multiplies 0 by infinity.
+  bool needs_finite() const override { return eltwise_.algorithm == dnnl::algorithm::eltwise_gelu_erf; }
 
  private:
   Eltwise eltwise_;

@@ -36,6 +36,8 @@ class Recipe {
   virtual size_t packed_bytes() const { return 0; }
   // The primitive turns NaN into a number where the op keeps it: runs that meet a NaN in an input go to the fallback.
   virtual bool drops_nan() const { return false; }
+  // The primitive turns infinity into NaN where the op gives a number, at least with some instructions: the same for infinite inputs.
+  virtual bool needs_finite() const { return false; }
   // The primitive begins with the largest finite number where the op begins with infinity: what comes out as such a number is computed by
   // the fallback. Output 0 does not share memory with an input.
   virtual bool begins_finite() const { return false; }
