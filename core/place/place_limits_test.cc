@@ -154,7 +154,7 @@ TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
             "node 0 'n0' (Relu): delegate fast failed to compile (this one does not compile); "
             "placing again without this candidate");
   EXPECT_EQ(placed.warnings[2],
-            "delegate fast: failed to compile 3 nodes, the last node 2 'n2' (Relu): this one does not compile; "
+            "delegate fast failed to compile 3 nodes, the last node 2 'n2' (Relu) (this one does not compile); "
             "placing again without it");
   const std::vector<std::string> names = DelegatesOf(**placed.program);
   EXPECT_EQ(std::count(names.begin(), names.end(), "slow"), 300);

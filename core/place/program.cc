@@ -44,7 +44,7 @@ class ProgramMaker {
       // Kernels that were moved into the program are compiled again.
       for (const Placement::Step& step : placement.steps) kernels_.erase(step.option);
       if (failed_delegate_ < 0 || options_.strict) return status;
-      GiveUp(failed_delegate_, status);
+      GiveUp(failed_delegate_, StrCat("failed to take the model's constants (", status.message(), ")"));
     }
   }
 
@@ -86,7 +86,8 @@ class ProgramMaker {
     so_far->failed_nodes.insert(step.nodes.back());
     so_far->given_up = so_far->broken() && placer_.CanDoWithout(step.delegate);
     if (so_far->given_up) {
-      GiveUp(step.delegate, std::move(status).Within(StrCat("failed to compile ", so_far->failed_nodes.size(), " nodes, the last ", node)));
+      GiveUp(step.delegate,
+             StrCat("failed to compile ", so_far->failed_nodes.size(), " nodes, the last ", node, " (", status.message(), ")"));
       return OkStatus();
     }
     log_(LogLevel::kWarning, node, ": delegate ", delegates_[static_cast<size_t>(step.delegate)]->name(), " failed to compile (",
@@ -120,11 +121,10 @@ class ProgramMaker {
     return OkStatus();
   }
 
-  void GiveUp(int32_t delegate, const Status& status) {
-    log_(LogLevel::kWarning, "delegate ", delegates_[static_cast<size_t>(delegate)]->name(), ": ", status.message(),
-         "; placing again without it");
-    lost_.push_back(
-        {std::string(delegates_[static_cast<size_t>(delegate)]->name()), StrCat("it failed to compile (", status.message(), ")")});
+  void GiveUp(int32_t delegate, const std::string& what) {
+    const std::string name(delegates_[static_cast<size_t>(delegate)]->name());
+    log_(LogLevel::kWarning, "delegate ", name, " ", what, "; placing again without it");
+    lost_.push_back({name, StrCat("it ", what)});
     placer_.BanDelegate(delegate, lost_.back().reason);
   }
 
