@@ -1,5 +1,5 @@
 // Scaled dot-product attention as one op: softmax(scale * Q K^T, capped and masked) V for every head, with a key/value cache
-// and groups of query heads that share one key/value head.
+// and groups of query heads that share one key/value head. msrt.FusedAttention differs in rows that may see no key.
 //
 // Q, K and V are [batch, heads, rows, width], or packed as [batch, rows, heads * width] with the number of heads in attributes.
 // The iteration space is batch, key/value heads (each with its group of query heads), query rows. A piece must know its first
@@ -259,9 +259,27 @@ constexpr ParamDef kAttentionInputs[] = {
     {.name = "past_value", .types = kFloatTypes, .kind = ParamDef::kOptional, .group = 2},
 };
 
+// FusedAttention is what passes make of a chain of products and a Softmax: a row whose scores are all minus infinity is NaN, as a Softmax
+// of it is, where Attention has zeros.
 constexpr OpDef kAttentionOps[] = {
-    {.name = "Attention", .attrs = kAttentionAttrs, .inputs = kAttentionInputs, .max_outputs = 4, .infer = InferAttention,
-     .grad = kGradPending, .space = &kAttentionSpace, .cost = AttentionCost},
+    {.name = "Attention",
+     .attrs = kAttentionAttrs,
+     .inputs = kAttentionInputs,
+     .max_outputs = 4,
+     .infer = InferAttention,
+     .grad = kGradPending,
+     .space = &kAttentionSpace,
+     .cost = AttentionCost},
+    {.name = "FusedAttention",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kAttentionAttrs,
+     .inputs = kAttentionInputs,
+     .max_outputs = 4,
+     .infer = InferAttention,
+     .grad = kGradPending,
+     .space = &kAttentionSpace,
+     .cost = AttentionCost},
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -227,9 +226,6 @@ namespace {
 
 // ---- entries -------------------------------------------------------------------------------------------------------------------
 
-constexpr AttrDef kFusedConvAttrs[] = {kAutoPadAttr,    kDilationsAttr,       kGroupAttr,          kKernelShapeAttr,
-                                       kPadsAttr,       kStridesAttr,         kOutputChannelsAttr, kPartialAttr,
-                                       kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 constexpr AttrDef kConvTransposeAttrs[] = {
     kAutoPadAttr,
     kDilationsAttr,

@@ -1,6 +1,7 @@
 // What Conv means, for ops that are convolutions with something around them: on a view whose inputs are X, W and perhaps a bias.
 #pragma once
 
+#include "ops/activation.h"
 #include "ops/conv.h"
 #include "ops/op_def.h"
 #include "ops/window.h"
@@ -18,5 +19,9 @@ inline constexpr AttrDef kGroupAttr{.name = "group", .default_int = 1, .min_int 
 inline constexpr AttrDef kPartialAttr{.name = "partial", .min_int = 0, .max_int = 1, .local = true};
 inline constexpr AttrDef kConvAttrs[] = {kAutoPadAttr, kDilationsAttr, kGroupAttr,          kKernelShapeAttr,
                                          kPadsAttr,    kStridesAttr,   kOutputChannelsAttr, kPartialAttr};
+
+inline constexpr AttrDef kFusedConvAttrs[] = {kAutoPadAttr,    kDilationsAttr,       kGroupAttr,          kKernelShapeAttr,
+                                       kPadsAttr,       kStridesAttr,         kOutputChannelsAttr, kPartialAttr,
+                                       kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 
 }  // namespace msrt

@@ -87,6 +87,26 @@ Status InferMatMul(InferContext& c) {
   return OkStatus();
 }
 
+Status InferFusedMatMul(InferContext& c) {
+  if (!Ranked(c, {0, 1})) {
+    // The residual has exactly the output's shape.
+    c.SetOutput(0, c.has_input(3) ? c.input(3) : Type::UnrankedTensor(c.dtype(0)));
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(c.op()));
+  Dims dims = p.dims();
+  if (c.has_input(2) && c.input(2).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), dims, "bias"));
+  if (c.has_input(3) && c.input(3).rank_known) {
+    const Dims& z = c.dims(3);
+    if (z.rank() != dims.rank()) return InvalidModel("Z has shape ", z, ", must have the output's shape ", dims);
+    for (int i = 0; i < z.rank(); ++i) {
+      MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(dims[i], z[i], "Z must have the output's shape"));
+    }
+  }
+  c.SetOutput(0, c.dtype(0), dims);
+  return OkStatus();
+}
+
 namespace {
 
 // Integers are scaled exactly, so a factor with a fraction has no meaning for them.
@@ -107,26 +127,6 @@ Status InferGemm(InferContext& c) {
   MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(a, b, c.op().Int("transA") != 0, c.op().Int("transB") != 0));
   if (c.has_input(2) && c.input(2).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), p.dims(), "C"));
   c.SetOutput(0, c.dtype(0), p.dims());
-  return OkStatus();
-}
-
-Status InferFusedMatMul(InferContext& c) {
-  if (!Ranked(c, {0, 1})) {
-    // The residual has exactly the output's shape.
-    c.SetOutput(0, c.has_input(3) ? c.input(3) : Type::UnrankedTensor(c.dtype(0)));
-    return OkStatus();
-  }
-  MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(c.op()));
-  Dims dims = p.dims();
-  if (c.has_input(2) && c.input(2).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), dims, "bias"));
-  if (c.has_input(3) && c.input(3).rank_known) {
-    const Dims& z = c.dims(3);
-    if (z.rank() != dims.rank()) return InvalidModel("Z has shape ", z, ", must have the output's shape ", dims);
-    for (int i = 0; i < z.rank(); ++i) {
-      MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(dims[i], z[i], "Z must have the output's shape"));
-    }
-  }
-  c.SetOutput(0, c.dtype(0), dims);
   return OkStatus();
 }
 

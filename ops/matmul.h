@@ -7,6 +7,8 @@ namespace msrt {
 
 // Output 0 has the element type of the first operand.
 Status InferMatMul(InferContext& c);
+// The same with a bias that broadcasts to the product and a residual of its shape, where they are given as inputs 2 and 3.
+Status InferFusedMatMul(InferContext& c);
 // Axes: batch..., rows, columns, depth; a vector operand lacks the axis it does not have.
 extern const SpaceDef kMatMulSpace;
 Cost MatMulCost(const OpView& op);

@@ -1,5 +1,6 @@
 // Normalizations. An axis of X that an op normalises over stays whole, all others are parallel; BatchNormalization, whose
 // statistics are inputs, may be cut anywhere. GroupNormalization has an axis of groups in place of channels.
+#include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -258,6 +259,7 @@ constexpr AttrDef kBatchAttrs[] = {
     {.name = "momentum", .kind = AttrKind::kFloat, .default_float = 0.9},
     {.name = "training_mode", .min_int = 0, .max_int = 0},
 };
+constexpr AttrDef kFusedBatchAttrs[] = {kEpsilon, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 constexpr AttrDef kInstanceAttrs[] = {kEpsilon};
 constexpr AttrDef kGroupAttrs[] = {kEpsilon, {.name = "num_groups", .required = true, .min_int = 1}, kStashType};
 constexpr AttrDef kTrailingAttrs[] = {kAxis, kEpsilon, kStashType};
@@ -288,6 +290,8 @@ constexpr ParamDef kPlainInputs[] = {{.name = "X", .types = kFloatTypes}};
 constexpr OpDef kNormalizationOps[] = {
     {.name = "BatchNormalization", .attrs = kBatchAttrs, .inputs = kBatchInputs, .infer = InferBatchNormalization, .grad = kGradPending,
      .space = &kBatchSpace, .cost = kAffineCost},
+    {.name = "FusedBatchNormalization", .domain = "msrt", .version = 1, .attrs = kFusedBatchAttrs, .inputs = kBatchInputs,
+     .infer = InferBatchNormalization, .grad = kGradPending, .space = &kBatchSpace, .cost = kAffineCost},
     {.name = "InstanceNormalization", .attrs = kInstanceAttrs, .inputs = kScaleAndBiasInputs, .infer = InferInstanceNormalization,
      .grad = kGradPending, .space = &kInstanceSpace, .cost = kMomentsCost},
     {.name = "GroupNormalization", .attrs = kGroupAttrs, .inputs = kScaleAndBiasInputs, .infer = InferGroupNormalization,

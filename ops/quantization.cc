@@ -1,6 +1,8 @@
-// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. A scale and a zero point belong to the whole
+// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and msrt.QuantizedAdd, the quantised sum of
+// two quantised tensors of one shape, with an activation before it is quantised. A scale and a zero point belong to the whole
 // tensor, to one index of an axis, or to a block of neighbours along an axis.
 #include "core/base/checked_math.h"
+#include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -159,6 +161,36 @@ Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Bo
 constexpr SpaceDef kQuantizationSpace{
     .axes = QuantizationAxes, .operands = QuantizationOperands, .results = OutputIsBox, .localize = QuantizationLocalize};
 
+// ---- sums -----------------------------------------------------------------------------------------------------------------------
+
+constexpr size_t kOther = 3, kSumZero = 7;
+
+Status InferQuantizedAdd(InferContext& c) {
+  for (const size_t i : {1, 2, 4, 5, 6, 7}) {
+    if (c.input(i).rank_known && !MayBeOneElement(c.dims(i))) {
+      return InvalidModel("input ", i, " has shape ", c.dims(i), ", must be one number");
+    }
+  }
+  Type type = c.input(kX).rank_known ? c.input(kX) : c.input(kOther);
+  type.dtype = c.dtype(kSumZero);
+  if (c.input(kX).rank_known && c.input(kOther).rank_known) {
+    MSRT_RETURN_IF_ERROR(CheckRank(c, kOther, type.rank()));
+    for (int i = 0; i < type.rank(); ++i) {
+      MSRT_ASSIGN_OR_RETURN(type.dims[i], SameDim(type.dims[i], c.dims(kOther)[i], StrCat("dim ", i, " of a and b")));
+    }
+  }
+  c.SetOutput(0, std::move(type));
+  return OkStatus();
+}
+
+Status QuantizedAddOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+  WholeOperands(op, inputs);
+  inputs[kX] = inputs[kOther] = box;
+  return OkStatus();
+}
+
+constexpr SpaceDef kQuantizedAddSpace{.axes = ParallelOutputAxes, .operands = QuantizedAddOperands, .results = OutputIsBox};
+
 // ---- entries --------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kAxisAttr{.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
@@ -188,6 +220,19 @@ constexpr ParamDef kDequantizeInputs[] = {
 };
 constexpr ParamDef kDynamicInputs[] = {{.name = "x", .types = DTypeSet{DType::kF32}}};
 
+constexpr DTypeSet kBytes{DType::kI8, DType::kU8};
+constexpr ParamDef kSumInputs[] = {
+    {.name = "a", .types = kBytes, .group = 1},
+    {.name = "a_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "a_zero_point", .types = kBytes, .group = 1},
+    {.name = "b", .types = kBytes, .group = 2},
+    {.name = "b_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "b_zero_point", .types = kBytes, .group = 2},
+    {.name = "y_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "y_zero_point", .types = kBytes},
+};
+constexpr AttrDef kSumAttrs[] = {kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+
 constexpr OpDef kQuantizationOps[] = {
     {.name = "QuantizeLinear", .attrs = kQuantizeAttrs, .inputs = kQuantizeInputs, .infer = InferQuantize, .space = &kQuantizationSpace},
     {.name = "DequantizeLinear",
@@ -198,6 +243,14 @@ constexpr OpDef kQuantizationOps[] = {
      .space = &kQuantizationSpace},
     // Its scale follows from all of x.
     {.name = "DynamicQuantizeLinear", .inputs = kDynamicInputs, .min_outputs = 3, .max_outputs = 3, .infer = InferDynamicQuantize},
+    {.name = "QuantizedAdd",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kSumAttrs,
+     .inputs = kSumInputs,
+     .infer = InferQuantizedAdd,
+     .space = &kQuantizedAddSpace,
+     .traits = kElementwise},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Products of quantised tensors: MatMulInteger and ConvInteger, which give sums of 32 bits, and QLinearMatMul and QLinearConv, which
-// quantise them again. Their shapes and iteration spaces are those of MatMul and Conv; scales and zero points follow the operands.
+// quantise them again. msrt.QuantizedMatMul and msrt.QuantizedConv scale the sums, add a bias and a residual, apply an activation, and
+// return f32, or quantise the result where y_scale is given. Their shapes and iteration spaces are those of MatMul and Conv; scales and
+// zero points follow the operands.
 #include <array>
 
 #include "ops/convolution.h"
@@ -19,13 +21,13 @@ struct Operand {
 };
 struct Slots {
   Operand a, b;
-  size_t y_scale = kNone, y_zero = kNone, bias = kNone;
+  size_t y_scale = kNone, y_zero = kNone, bias = kNone, residual = kNone;
 };
 constexpr Slots kIntegerSlots{.a = {0, kNone, 2}, .b = {1, kNone, 3}};
-constexpr Slots kQLinearSlots{.a = {0, 1, 2}, .b = {3, 4, 5}, .y_scale = 6, .y_zero = 7, .bias = 8};
+constexpr Slots kScaledSlots{.a = {0, 1, 2}, .b = {3, 4, 5}, .y_scale = 6, .y_zero = 7, .bias = 8, .residual = 9};
 
-bool IsRequantized(const OpView& op) { return op.op() == "QLinearMatMul" || op.op() == "QLinearConv"; }
-const Slots& SlotsOf(const OpView& op) { return IsRequantized(op) ? kQLinearSlots : kIntegerSlots; }
+bool IsScaled(const OpView& op) { return op.op() != "MatMulInteger" && op.op() != "ConvInteger"; }
+const Slots& SlotsOf(const OpView& op) { return IsScaled(op) ? kScaledSlots : kIntegerSlots; }
 
 bool Has(const OpView& op, size_t input) { return input != kNone && op.has_input(input); }
 
@@ -33,20 +35,22 @@ bool Has(const OpView& op, size_t input) { return input != kNone && op.has_input
 class PlainView {
  public:
   explicit PlainView(const OpView& op)
-      : inputs_{&op.input(SlotsOf(op).a.data), &op.input(SlotsOf(op).b.data), nullptr},
+      : inputs_{&op.input(SlotsOf(op).a.data), &op.input(SlotsOf(op).b.data), nullptr, nullptr},
         outputs_{op.has_output(0) ? &op.output(0) : nullptr},
         view_(op) {
-    const bool biased = Has(op, SlotsOf(op).bias);
-    if (biased) inputs_[2] = &op.input(SlotsOf(op).bias);
-    view_ = op.WithTypes(std::span<const Type* const>(inputs_).first(biased ? 3 : 2), outputs_);
+    if (Has(op, SlotsOf(op).bias)) inputs_[2] = &op.input(SlotsOf(op).bias);
+    if (Has(op, SlotsOf(op).residual)) inputs_[3] = &op.input(SlotsOf(op).residual);
+    view_ = op.WithTypes(std::span<const Type* const>(inputs_).first(InputCount(op)), outputs_);
   }
+  // Operands, then bias and residual where there are any.
+  static size_t InputCount(const OpView& op) { return Has(op, SlotsOf(op).residual) ? 4 : Has(op, SlotsOf(op).bias) ? 3 : 2; }
   PlainView(const PlainView&) = delete;
   PlainView& operator=(const PlainView&) = delete;
 
   const OpView& operator*() const { return view_; }
 
  private:
-  std::array<const Type*, 3> inputs_;
+  std::array<const Type*, 4> inputs_;
   std::array<const Type*, 1> outputs_;
   OpView view_;
 };
@@ -58,14 +62,21 @@ Status CheckOneElement(const InferContext& c, size_t input) {
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must be one number");
 }
 
-// The type of the sums, or of the zero point that they are quantised with.
+// Sums, real numbers, or what they are quantised to.
+Result<DType> ResultType(const InferContext& c) {
+  const Slots& slots = SlotsOf(c.op());
+  if (slots.y_zero == kNone) return DType::kI32;
+  if (Has(c.op(), slots.y_scale) != Has(c.op(), slots.y_zero)) return InvalidModel("y_scale and y_zero_point must be given together");
+  return Has(c.op(), slots.y_zero) ? c.dtype(slots.y_zero) : DType::kF32;
+}
+
 Status InferProduct(InferContext& c, InferFn infer) {
   const Slots& slots = SlotsOf(c.op());
   const PlainView plain(c.op());
   Type out;
   InferContext inner(*plain, std::span(&out, 1));
   MSRT_RETURN_IF_ERROR(infer(inner));
-  out.dtype = slots.y_zero == kNone ? DType::kI32 : c.dtype(slots.y_zero);
+  MSRT_ASSIGN_OR_RETURN(out.dtype, ResultType(c));
   MSRT_RETURN_IF_ERROR(CheckOneElement(c, slots.y_scale));
   MSRT_RETURN_IF_ERROR(CheckOneElement(c, slots.y_zero));
   c.SetOutput(0, std::move(out));
@@ -74,17 +85,20 @@ Status InferProduct(InferContext& c, InferFn infer) {
 
 // A scale or zero point: one number, a list with one for each row of A (column of B), or a tensor that broadcasts to the operand and has
 // one element along the depth.
+bool IsTransposedB(const OpView& op) { return op.op() == "QuantizedMatMul" && op.Int("transB") != 0; }
+
 Status CheckMatrixParameter(const InferContext& c, size_t input, size_t operand, bool rows) {
   if (!Has(c.op(), input) || !c.input(input).rank_known || !c.input(operand).rank_known) return OkStatus();
   const Dims &p = c.dims(input), &matrix = c.dims(operand);
   if (MayBeOneElement(p)) return OkStatus();
   if (matrix.rank() < 2) return InvalidModel("input ", input, " has shape ", p, ", must be one number for a vector");
+  const bool first = rows || IsTransposedB(c.op());  // which of the last two dims counts the rows or columns
   if (p.rank() == 1) {
-    const int64_t lines = matrix[matrix.rank() - (rows ? 2 : 1)];
+    const int64_t lines = matrix[matrix.rank() - (first ? 2 : 1)];
     return SameDim(p[0], lines, StrCat("the length of input ", input, " and the ", rows ? "rows" : "columns", " of input ", operand))
         .status();
   }
-  const int64_t depth = p[p.rank() - (rows ? 1 : 2)];
+  const int64_t depth = p[p.rank() - (first ? 1 : 2)];
   if (IsKnown(depth) && depth != 1) return InvalidModel("input ", input, " has shape ", p, ", must have the dim 1 along the depth");
   return CheckBroadcastsTo(p, matrix, StrCat("input ", input));
 }
@@ -93,7 +107,7 @@ Status InferQuantizedMatMul(InferContext& c) {
   const Slots& slots = SlotsOf(c.op());
   for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.a.data, true));
   for (size_t p : {slots.b.scale, slots.b.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.b.data, false));
-  return InferProduct(c, InferMatMul);
+  return InferProduct(c, InferFusedMatMul);
 }
 
 Status InferQuantizedConv(InferContext& c) {
@@ -111,28 +125,29 @@ Status InferQuantizedConv(InferContext& c) {
 
 // ---- iteration spaces ---------------------------------------------------------------------------------------------------------
 
-// Sums of parts are sums; quantised parts are not.
+// Sums of parts are sums; parts that were scaled, added to or quantised are not.
 Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* space) {
   IterationSpace plain;
   MSRT_RETURN_IF_ERROR(of_plain.axes(*PlainView(op), &plain));
   for (int i = 0; i < plain.rank(); ++i) {
-    if (plain[i].kind == AxisKind::kReduce && IsRequantized(op)) space->Add(AxisKind::kWhole, plain[i].extent);
+    if (plain[i].kind == AxisKind::kReduce && IsScaled(op)) space->Add(AxisKind::kWhole, plain[i].extent);
     else space->Add(plain[i].kind, plain[i].extent, plain[i].monoid);
   }
   return OkStatus();
 }
 
-// Boxes of the operands and of the bias; all of everything that has one element.
+// Boxes of the operands, the bias and the residual; all of everything that has one element.
 Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box, std::span<Box> inputs) {
   const Slots& slots = SlotsOf(op);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
   }
-  std::array<Box, 3> plain;
-  MSRT_RETURN_IF_ERROR(of_plain.operands(*PlainView(op), box, std::span(plain).first(Has(op, slots.bias) ? 3 : 2)));
+  std::array<Box, 4> plain;
+  MSRT_RETURN_IF_ERROR(of_plain.operands(*PlainView(op), box, std::span(plain).first(PlainView::InputCount(op))));
   inputs[slots.a.data] = plain[0];
   inputs[slots.b.data] = plain[1];
   if (Has(op, slots.bias)) inputs[slots.bias] = plain[2];
+  if (Has(op, slots.residual)) inputs[slots.residual] = plain[3];
   return OkStatus();
 }
 
@@ -143,7 +158,7 @@ Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bo
     inputs[input] = BroadcastNeeds(operand, p);
   } else {
     inputs[input] = {};
-    inputs[input].push_back(operand[operand.rank() - (rows ? 2 : 1)]);
+    inputs[input].push_back(operand[operand.rank() - (rows || IsTransposedB(op) ? 2 : 1)]);
   }
   return OkStatus();
 }
@@ -233,6 +248,22 @@ constexpr ParamDef kQLinearConvInputs[] = {
     {.name = "B", .types = DTypeSet{DType::kI32}, .kind = ParamDef::kOptional},
 };
 
+// Real numbers come in and go out as f32 only: every other type is what a Cast makes of them.
+constexpr ParamDef kFusedInputs[] = {
+    {.name = "a", .types = kBytes, .group = 1},
+    {.name = "a_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "a_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 1},
+    {.name = "b", .types = kBytes, .group = 2},
+    {.name = "b_scale", .types = DTypeSet{DType::kF32}},
+    {.name = "b_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 2},
+    {.name = "y_scale", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
+    {.name = "y_zero_point", .types = kBytes, .kind = ParamDef::kOptional},
+    {.name = "bias", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
+    {.name = "Z", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
+};
+constexpr AttrDef kQuantizedMatMulAttrs[] = {
+    {.name = "transB", .min_int = 0, .max_int = 1}, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+
 constexpr OpDef MatMulLike(std::string_view name, std::span<const ParamDef> inputs) {
   return {.name = name, .inputs = inputs, .infer = InferQuantizedMatMul, .space = &kQuantizedMatMulSpace, .cost = ProductCost<MatMulCost>};
 }
@@ -250,6 +281,22 @@ constexpr OpDef kQuantizedProductOps[] = {
     MatMulLike("QLinearMatMul", kQLinearMatMulInputs),
     ConvLike("ConvInteger", kConvIntegerInputs),
     ConvLike("QLinearConv", kQLinearConvInputs),
+    {.name = "QuantizedMatMul",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kQuantizedMatMulAttrs,
+     .inputs = kFusedInputs,
+     .infer = InferQuantizedMatMul,
+     .space = &kQuantizedMatMulSpace,
+     .cost = ProductCost<MatMulCost>},
+    {.name = "QuantizedConv",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kFusedConvAttrs,
+     .inputs = kFusedInputs,
+     .infer = InferQuantizedConv,
+     .space = &kQuantizedConvSpace,
+     .cost = ProductCost<ConvCost>},
 };
 
 }  // namespace

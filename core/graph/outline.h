@@ -10,4 +10,7 @@ namespace msrt {
 // A graph that is called at one place stands there, indented, with what it is handed behind its inputs.
 std::string Outline(const Module& module);
 
+// "f32[batch, 3, 224, 224]": with the names of the module's symbols.
+std::string TypeText(const Type& type, const Module& module);
+
 }  // namespace msrt

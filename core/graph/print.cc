@@ -189,6 +189,12 @@ class OutlinePrinter {
 
 }  // namespace
 
+std::string TypeText(const Type& type, const Module& module) {
+  std::string text;
+  AppendType(&text, type, &module);
+  return text;
+}
+
 std::string Print(const Graph& graph, const Module* module) {
   std::string out = StrCat("graph '", graph.name, "' (");
   for (size_t i = 0; i < graph.inputs.size(); ++i) {

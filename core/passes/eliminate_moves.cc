@@ -1,9 +1,8 @@
 #include "core/passes/eliminate_moves.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "core/passes/rewrite.h"
+#include "core/passes/transposes.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
 
@@ -12,8 +11,6 @@ namespace {
 
 constexpr int kRounds = 4;      // of the whole pass; what is left then is left
 constexpr int kLookAhead = 16;  // nodes between two Transposes
-
-using Perm = std::vector<int>;
 
 // ---- nodes that do nothing ------------------------------------------------------------------------------------------------------
 
@@ -39,31 +36,6 @@ bool DoesNothing(const Rewriter& r, const Node& node) {
 
 // ---- views ----------------------------------------------------------------------------------------------------------------------
 
-bool IsView(const Node& node) { return node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" || node.op == "Flatten"; }
-
-// The attributes of a Reshape between two types of equally many elements, as far as they can be written down: dims that the run decides are
-// copied from the same place, and one more may be inferred.
-std::optional<AttrList> ReshapeAttrs(const Type& in, const Type& out) {
-  if (!in.rank_known || !out.rank_known) return std::nullopt;
-  std::vector<int64_t> shape(out.dims.begin(), out.dims.end());
-  if (out.dims.known()) return AttrList{{"shape", std::move(shape)}, {"allowzero", int64_t{1}}};
-  bool inferred = false;
-  for (int i = 0; i < out.rank(); ++i) {
-    int64_t& d = shape[static_cast<size_t>(i)];
-    if (d == 0) return std::nullopt;
-    if (IsKnown(d)) continue;
-    if (i < in.rank() && ProvenEqual(in.dims[i], d)) {
-      d = 0;
-    } else if (inferred) {
-      return std::nullopt;
-    } else {
-      d = -1;
-      inferred = true;
-    }
-  }
-  return AttrList{{"shape", std::move(shape)}};
-}
-
 // Squeeze and Unsqueeze of the same axes undo each other, whatever the other dims are.
 bool Undoes(const Rewriter& r, const Node& second, const Node& first) {
   if (!(first.op == "Squeeze" && second.op == "Unsqueeze") && !(first.op == "Unsqueeze" && second.op == "Squeeze")) return false;
@@ -81,95 +53,6 @@ bool SimplifyView(Rewriter* r, size_t n) {
     if (r->Forward(n, x)) return true;
   }
   auto attrs = ReshapeAttrs(r->type(x), r->type(node.outputs[0]));
-  return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
-}
-
-// ---- transposes -----------------------------------------------------------------------------------------------------------------
-
-// Empty where the rank is not known.
-Perm PermOf(const Rewriter& r, const Node& node) {
-  const NodeView view(r.graph(), node);
-  const auto perm = view.op().Ints("perm");
-  Perm result(perm.begin(), perm.end());
-  if (!perm.empty() || !view.op().input(0).rank_known) return result;
-  result.resize(static_cast<size_t>(view.op().input(0).rank()));
-  std::iota(result.rbegin(), result.rend(), 0);
-  return result;
-}
-
-AttrList PermAttr(const Perm& perm) { return {{"perm", std::vector<int64_t>(perm.begin(), perm.end())}}; }
-
-bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
-
-// Only dims of 1 change places, so the elements stay where they are.
-bool MovesOnlyOnes(const Type& in, const Perm& perm) {
-  int last = -1;
-  for (int from : perm) {
-    if (in.dims[from] == 1) continue;
-    if (from < last) return false;
-    last = from;
-  }
-  return true;
-}
-
-// Where each dim of `to` stands in `from`, if the two differ in dims of 1 only; -1 for a 1 that `from` does not have.
-std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
-  if (!from.rank_known || !to.rank_known) return std::nullopt;
-  Perm origin(static_cast<size_t>(to.rank()), -1);
-  int at = 0;
-  for (int i = 0; i < to.rank(); ++i) {
-    if (to.dims[i] == 1) continue;
-    while (at < from.rank() && from.dims[at] == 1) ++at;
-    if (at == from.rank() || !ProvenEqual(from.dims[at], to.dims[i])) return std::nullopt;
-    origin[static_cast<size_t>(i)] = at++;
-  }
-  while (at < from.rank() && from.dims[at] == 1) ++at;
-  return at == from.rank() ? std::optional(origin) : std::nullopt;
-}
-
-// Transpose, a Reshape that only adds or drops dims of 1, Transpose: the two Transposes become one, and the Reshape comes last.
-bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
-  const auto view = r->Producer(r->node(n).inputs[0], "Reshape");
-  if (!view || r->uses(r->node(n).inputs[0]) != 1) return false;
-  const ValueId x = r->node(*view).inputs[0], reshaped = r->node(*view).outputs[0];
-  const auto before = r->Producer(x, "Transpose");
-  const auto origin = before ? WithoutOnes(r->type(x), r->type(reshaped)) : std::nullopt;
-  if (!origin) return false;
-  // The dims of x in their new order, those of 1 first.
-  Perm moved;
-  for (int i = 0; i < r->type(x).rank(); ++i) {
-    if (std::find(origin->begin(), origin->end(), i) == origin->end()) moved.push_back(i);
-  }
-  for (int from : perm) {
-    if ((*origin)[static_cast<size_t>(from)] >= 0) moved.push_back((*origin)[static_cast<size_t>(from)]);
-  }
-  const Perm first = PermOf(*r, r->node(*before));
-  Perm both;
-  for (int from : moved) both.push_back(first[static_cast<size_t>(from)]);
-  Type between = r->type(x);
-  for (size_t i = 0; i < moved.size(); ++i) between.dims[static_cast<int>(i)] = r->type(x).dims[moved[i]];
-  auto attrs = ReshapeAttrs(between, r->type(r->node(n).outputs[0]));
-  if (!attrs) return false;
-  const ValueId turned = r->Add(n, "Transpose", {r->node(*before).inputs[0]}, PermAttr(both));
-  return turned != kNoValue && r->Replace(n, "Reshape", {turned}, *std::move(attrs));
-}
-
-bool SimplifyTranspose(Rewriter* r, size_t n) {
-  const ValueId x = r->node(n).inputs[0], y = r->node(n).outputs[0];
-  const Perm perm = PermOf(*r, r->node(n));
-  if (perm.empty() || !r->type(x).rank_known) return false;
-  if (IsIdentity(perm)) return r->Forward(n, x);
-  if (const auto p = r->Producer(x, "Transpose")) {
-    const Perm before = PermOf(*r, r->node(*p));
-    if (before.size() != perm.size()) return false;
-    Perm both;
-    for (int from : perm) both.push_back(before[static_cast<size_t>(from)]);
-    const ValueId source = r->node(*p).inputs[0];
-    if (IsIdentity(both) && r->Forward(n, source)) return true;
-    return r->Replace(n, "Transpose", {source}, PermAttr(both));
-  }
-  if (!MovesOnlyOnes(r->type(x), perm)) return JoinAcrossReshape(r, n, perm);
-  auto attrs = ReshapeAttrs(r->type(x), r->type(y));
   return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
 }
 
@@ -268,7 +151,8 @@ bool Simplify(Rewriter* r, size_t n) {
     const auto scaled = WithScalar(*r, node, /*ordered=*/node.op == "Div");
     if (scaled && scaled->constant == 1 && r->Forward(n, scaled->x)) return true;
   }
-  if (IsView(node)) return SimplifyView(r, n);
+  if (IsView(node)) return SimplifyView(r, n) || SimplifyViewOfTranspose(r, n);
+  if (node.op == "Gather") return SliceInsteadOfGather(r, n);
   if (node.op == "Transpose") return SimplifyTranspose(r, n);
   return PushTransposeBehind(r, n);
 }

@@ -8,6 +8,8 @@
 namespace msrt::testing {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 using Shape = std::vector<int64_t>;
 
 AttrList Perm(Shape perm) { return {{"perm", std::move(perm)}}; }
@@ -153,6 +155,91 @@ TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
   const ValueId b = mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
   mixed.graph().outputs = {b};
   EXPECT_EQ(After(&mixed, {mixed.Random({2, 6, 3, 4})}), (Names{"Transpose", "Reshape", "Transpose"}));
+}
+
+// The last two dims of four, turned as matrices of a flat batch; and heads that are split off behind the Transpose.
+TEST(EliminateMoves, AxesAreSplitBeforeTransposes) {
+  Net keys;
+  const int64_t batch = keys.module.SymbolFor("batch"), rows = keys.module.SymbolFor("rows");
+  const ValueId x = keys.Input("x", {batch, 3, rows, 4});
+  const auto dims = [&](int64_t begin, int64_t end) { return keys.Op("Shape", {x}, {{"start", begin}, {"end", end}}); };
+  const ValueId merged = keys.Op("Concat", {keys.List({-1}), dims(2, 4)}, {{"axis", int64_t{0}}});
+  const ValueId turned = keys.Op("Transpose", {keys.Op("Reshape", {x, merged})}, {{"perm", Ints{0, 2, 1}}});
+  const ValueId apart = keys.Op("Concat", {dims(0, 2), dims(3, 4), dims(2, 3)}, {{"axis", int64_t{0}}});
+  keys.graph().outputs = {keys.Op("Relu", {keys.Op("Reshape", {turned, apart})})};
+  ExpectSameResults(keys.module, {keys.Random({2, 3, 5, 4})});
+  ASSERT_TRUE(RunPasses(kContext, {.disabled = {}, .validate = true}, &keys.module).ok());
+  EXPECT_EQ(keys.Ops(), (Names{"Transpose", "Relu"}));
+
+  Net heads;
+  const ValueId y = heads.Op("Reshape", {heads.Input("y", {5, 2, 12})}, {{"shape", Ints{5, 6, 4}}});
+  const ValueId swapped = heads.Op("Transpose", {y}, {{"perm", Ints{1, 0, 2}}});
+  heads.graph().outputs = {heads.Op("Reshape", {swapped}, {{"shape", Ints{2, 3, 5, 4}}})};
+  EXPECT_EQ(OpsAfter(EliminateMoves, &heads, {heads.Random({5, 2, 12})}), (Names{"Reshape", "Transpose"}));
+}
+
+TEST(EliminateMoves, AMixedAxisIsNotSplit) {
+  Net net;  // the Reshape takes rows and columns apart anew
+  const ValueId y = net.Op("Reshape", {net.Input("y", {4, 3, 2})}, {{"shape", Ints{12, 2}}});
+  net.graph().outputs = {net.Op("Reshape", {net.Op("Transpose", {y})}, {{"shape", Ints{4, 3, 2}}})};
+  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({4, 3, 2})}), (Names{"Reshape", "Transpose", "Reshape"}));
+}
+
+// Queries, keys and values of one product, taken apart behind a Transpose of all three.
+TEST(EliminateMoves, PartsAreChosenBeforeTheyAreMoved) {
+  Net net;
+  const ValueId x = net.Input("x", {2, 5, 3, 4, 6});
+  const ValueId moved = net.Op("Transpose", {x}, {{"perm", Ints{2, 0, 3, 1, 4}}});
+  for (int64_t i = 0; i < 3; ++i) {
+    const ValueId index = net.graph().AddConstant(StrCat("i", i), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{i}));
+    net.graph().outputs.push_back(net.Op("Gather", {moved, index}, {{"axis", int64_t{0}}}));
+  }
+  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({2, 5, 3, 4, 6})}),
+            (Names{"Slice", "Squeeze", "Transpose", "Slice", "Squeeze", "Transpose", "Slice", "Squeeze", "Transpose"}));
+}
+
+TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
+  const auto after = [](int64_t index) {
+    Net net;
+    const ValueId at = net.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{index}));
+    net.graph().outputs = {net.Op("Gather", {net.Input("x", {2, 5, 3}), at}, {{"axis", int64_t{1}}})};
+    return OpsAfter(EliminateMoves, &net, {net.Random({2, 5, 3})});
+  };
+  EXPECT_EQ(after(0), (Names{"Slice", "Squeeze"}));
+  EXPECT_EQ(after(-1), (Names{"Slice", "Squeeze"}));
+
+  Net open;  // the index may be wrong
+  const ValueId at = open.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{3}));
+  open.graph().outputs = {open.Op("Gather", {open.Input("x", {2, open.module.SymbolFor("rows"), 3}), at}, {{"axis", int64_t{1}}})};
+  EXPECT_EQ(OpsAfter(EliminateMoves, &open, {open.Random({2, 5, 3})}), (Names{"Gather"}));
+}
+
+// torch.nn.MultiheadAttention: parts of one product are picked behind dims of 1 that come and go.
+TEST(EliminateMoves, OnesAreDroppedBeforeTransposes) {
+  Net net;
+  const int64_t batch = net.module.SymbolFor("batch");
+  const ValueId x = net.Op("Reshape", {net.Input("x", {5, batch, 12})}, {{"shape", Ints{5, -1, 3, 4}}});
+  const ValueId apart = net.Op("Unsqueeze", {x, net.List({0})});
+  const ValueId moved = net.Op("Squeeze", {net.Op("Transpose", {apart}, {{"perm", Ints{3, 1, 2, 0, 4}}}), net.List({3})});
+  const ValueId one = net.graph().AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
+  net.graph().outputs = {net.Op("Gather", {moved, one}, {{"axis", int64_t{0}}})};
+  const Names ops = OpsAfter(EliminateMoves, &net, {net.Random({5, 2, 12})});
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 0);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Slice"), 1);
+}
+
+// A batch of 1 between rows and heads, before and behind what is done with the heads.
+TEST(EliminateMoves, OnesStayInTheirPlace) {
+  Net net;
+  const ValueId x = net.Op("Reshape", {net.Input("x", {5, 1, 12})}, {{"shape", Ints{5, 1, 3, 4}}});
+  const ValueId heads = net.Op("Softmax", {net.Op("Transpose", {x}, {{"perm", Ints{1, 2, 0, 3}}})});
+  const ValueId rows = net.Op("Transpose", {heads}, {{"perm", Ints{2, 0, 1, 3}}});
+  net.graph().outputs = {net.Op("Reshape", {rows}, {{"shape", Ints{5, 12}}})};
+  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({5, 1, 12})}), (Names{"Reshape", "Transpose", "Softmax", "Transpose", "Reshape"}));
+  for (const Node& node : net.graph().nodes) {
+    if (node.op != "Transpose") continue;
+    EXPECT_EQ(std::get<Ints>(*node.attrs.Find("perm")), (Ints{0, 2, 1, 3}));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/half_array.h"
 #include "core/graph/constants.h"
 #include "ops/node_view.h"
 
@@ -24,7 +25,9 @@ bool IsWidening(const Graph& graph, const Node& node) {
   if (!node.domain.empty() || (node.op != "DequantizeLinear" && node.op != "Cast")) return false;
   const size_t bytes = OutputBytes(graph, node);
   const ConstTensor* stored = graph.value(node.inputs[0]).constant.get();
-  return stored != nullptr && bytes > kSmallWeightBytes && bytes > stored->bytes.size();
+  // Bytes may be multiplied as they are, so even small matrices of them wait.
+  const bool waits = stored != nullptr && (bytes > kSmallWeightBytes || (node.op == "DequantizeLinear" && stored->dims.rank() >= 2));
+  return waits && bytes > stored->bytes.size();
 }
 
 // Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing. A weight that is made wide again may be
@@ -56,6 +59,32 @@ bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
   return context.evaluator->Knows(NodeView(graph, node).op());
 }
 
+// Weights of f16 and bf16 may be nearly all of a model, so they are widened with vectors and on all threads. False: the node does
+// something else.
+Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext& context, std::span<const TensorView> outputs) {
+  constexpr int64_t kGrain = int64_t{1} << 16;
+  if (!node.domain.empty() || node.op != "Cast" || outputs[0].dtype != DType::kF32) return false;
+  const ConstTensor& from = *graph.value(node.inputs[0]).constant;
+  const auto convert = [&]<typename Small>() {
+    const auto range = [&](int64_t begin, int64_t end) {
+      ConvertArray(from.As<Small>().data() + begin, outputs[0].As<float>() + begin, static_cast<size_t>(end - begin));
+    };
+    const int64_t elements = outputs[0].elements();
+    if (context.parallel != nullptr && elements > kGrain) {
+      return RunOnTeam(*context.parallel, [&] { return ParallelRanges(*context.parallel, elements, kGrain, range); });
+    }
+    range(0, elements);
+    return OkStatus();
+  };
+  if (from.dtype == DType::kF16) {
+    MSRT_RETURN_IF_ERROR(convert.operator()<Half>());
+    return true;
+  }
+  if (from.dtype != DType::kBF16) return false;
+  MSRT_RETURN_IF_ERROR(convert.operator()<BFloat16>());
+  return true;
+}
+
 // A view of a constant shares its bytes; everything else is computed into memory of its own.
 Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, const PassContext& context) {
   std::vector<ConstTensor> results;
@@ -70,6 +99,11 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
     MSRT_ASSIGN_OR_RETURN(NewConstant made, MakeConstant(type.dtype, type.dims));
     outputs.push_back({type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : made.bytes.data()});
     results.push_back(std::move(made.tensor));
+  }
+  MSRT_ASSIGN_OR_RETURN(const bool widened, WidenFloats(graph, node, context, outputs));
+  if (widened) {
+    if (context.forget) context.forget(*graph.value(node.inputs[0]).constant);
+    return results;
   }
   static std::byte never_read;  // what a shape-only op gets for data
   for (ValueId v : node.inputs) {

@@ -151,6 +151,25 @@ bool Fold(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   return op == "Expand" && ExpandsToItself(shapes, r->node(n)) && r->Forward(n, r->node(n).inputs[0]);
 }
 
+// Open dims that have turned out to be a number or a symbol are written into the type.
+bool NameDims(Rewriter* r, const SymbolicShapes& shapes, const Node& node) {
+  bool any = false;
+  for (ValueId v : node.outputs) {
+    if (!shapes.has(v) || !shapes.dims(v) || r->IsOutput(v)) continue;
+    Type type = r->type(v);
+    bool named = false;
+    for (int i = 0; i < type.rank(); ++i) {
+      const auto dim = (*shapes.dims(v))[static_cast<size_t>(i)].dim();
+      if (type.dims[i] != kUnknownDim || !dim) continue;
+      type.dims[i] = *dim;
+      named = true;
+    }
+    if (named) r->Refine(v, std::move(type));
+    any |= named;
+  }
+  return any;
+}
+
 bool ReadsShapes(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](const Node& node) { return node.def != nullptr && (node.def->traits & kShapeOnly) != 0; });
@@ -160,11 +179,12 @@ bool ReadsShapes(const Graph& graph) {
 bool FoldOnce(const PassContext& context, Graph* graph) {
   Rewriter r(context, graph);
   bool any = false;
-  if (ReadsShapes(*graph)) {
+  if (ReadsShapes(*graph) || HasOpenDims(*graph)) {
     SymbolicShapes shapes(*graph);
     for (size_t n = 0; n < r.node_count(); ++n) {
       if (!r.IsLive(n)) continue;
       shapes.Follow(r.node(n));
+      any |= NameDims(&r, shapes, r.node(n));
       any |= Fold(&r, shapes, n);
     }
   }

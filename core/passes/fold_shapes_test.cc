@@ -120,5 +120,42 @@ TEST(FoldShapes, WhatCannotBeProvenWaits) {
   EXPECT_EQ(remainder.After().back(), "Div");
 }
 
+// Dims that nodes compute from shapes are those of the shapes, whatever the nodes.
+TEST(FoldShapes, OpenDimsGetTheirNames) {
+  Net net;
+  const int64_t batch = net.module.SymbolFor("batch"), rows = net.module.SymbolFor("rows");
+  const ValueId x = net.Input("x", {batch, rows, 4}), y = net.Input("y", {batch, 1, 4});
+  const auto dim = [&](int64_t at) { return net.Op("Shape", {x}, {{"start", at}, {"end", at + 1}}); };
+  const auto number = [&](int64_t n) {
+    return net.graph().AddConstant(StrCat("n", n), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{n}));
+  };
+  const ValueId range = net.Op("Range", {number(0), net.Op("Squeeze", {dim(1)}), number(1)});
+  const ValueId table = net.Op("Slice", {net.Weight({9, 4}), net.List({0}), dim(1), net.List({0})});
+  const ValueId sum = net.Op("Add", {x, table});  // of a table that is as long as the rows, or the run fails
+  const ValueId wide = net.Op("Expand", {y, net.Op("Shape", {x})});
+  const ValueId zeros = net.Op("ConstantOfShape", {net.Op("Concat", {dim(1), dim(0)}, {{"axis", int64_t{0}}})});
+  const ValueId product = net.Op("MatMul", {wide, net.Op("Transpose", {x}, {{"perm", Ints{0, 2, 1}}})});
+  for (ValueId v : {range, sum, wide, zeros, product}) net.graph().outputs.push_back(net.Op("Identity", {v}));
+  ASSERT_TRUE(FoldShapes(kContext, &net.graph()).ok());
+  const auto dims = [&](ValueId v) { return net.graph().value(v).type.dims; };
+  EXPECT_EQ(dims(range), (Dims{rows}));
+  EXPECT_EQ(dims(sum), (Dims{batch, rows, 4}));
+  EXPECT_EQ(dims(wide), (Dims{batch, rows, 4}));
+  EXPECT_EQ(dims(zeros), (Dims{rows, batch}));
+  EXPECT_EQ(dims(product), (Dims{batch, rows, rows}));
+}
+
+// A table of one row is broadcast to all rows: then the smaller of both is no name for them.
+TEST(FoldShapes, ASliceMayBeShorterThanItsEnd) {
+  Net net;
+  const int64_t rows = net.module.SymbolFor("rows");
+  const ValueId x = net.Input("x", {rows, 4});
+  const ValueId end = net.Op("Shape", {x}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+  const ValueId part = net.Op("Slice", {net.Weight({9, 4}), net.List({0}), end, net.List({0})});
+  net.graph().outputs = {net.Op("Identity", {part})};
+  ASSERT_TRUE(FoldShapes(kContext, &net.graph()).ok());
+  EXPECT_EQ(net.graph().value(part).type.dims, (Dims{kUnknownDim, 4}));
+}
+
 }  // namespace
 }  // namespace msrt::testing

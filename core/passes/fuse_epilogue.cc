@@ -14,7 +14,8 @@ namespace {
 
 // What has been gathered for one fused node so far.
 struct Epilogue {
-  bool matmul = false;  // FusedMatMul, else FusedConv
+  enum class Start { kConv, kMatMul, kBatchNorm } start = Start::kConv;
+  bool quantized = false;  // starts with QuantizedMatMul or QuantizedConv
   ValueId bias = kNoValue, residual = kNoValue;
   std::string activation;
   double alpha = 0, beta = 0;
@@ -23,8 +24,33 @@ struct Epilogue {
 
 bool HasInput(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
 
+// Inputs of msrt.QuantizedMatMul and msrt.QuantizedConv.
+constexpr size_t kYScale = 6, kQuantizedBias = 8, kQuantizedResidual = 9;
+
+// A product of bytes whose result is f32 and can still be added to.
+bool QuantizedStartOf(const Graph& graph, const Node& node, Epilogue* e) {
+  e->quantized = true;
+  const bool matmul = node.op == "QuantizedMatMul";
+  if (matmul) e->start = Epilogue::Start::kMatMul;
+  if ((!matmul && node.op != "QuantizedConv") || HasInput(node, kYScale) || node.attrs.Find("activation") != nullptr) return false;
+  if (HasInput(node, kQuantizedBias)) e->bias = node.inputs[kQuantizedBias];
+  if (HasInput(node, kQuantizedResidual)) e->residual = node.inputs[kQuantizedResidual];
+  return !matmul || graph.value(node.inputs[0]).type.dims.rank() >= 2;
+}
+
+// A product that another pass has made: it may take what it does not have yet.
+bool ResumeAt(const Graph& graph, const Node& node, Epilogue* e) {
+  if (!NodeView(graph, node).op().String("activation").empty()) return false;
+  e->start = Epilogue::Start::kMatMul;
+  if (HasInput(node, 2)) e->bias = node.inputs[2];
+  if (HasInput(node, 3)) e->residual = node.inputs[3];
+  return true;
+}
+
 // The start of a chain, if `node` is one.
 bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
+  if (node.domain == "msrt" && node.def != nullptr && node.op.starts_with("Quantized")) return QuantizedStartOf(graph, node, e);
+  if (node.domain == "msrt" && node.def != nullptr && node.op == "FusedMatMul") return ResumeAt(graph, node, e);
   if (!node.domain.empty() || node.def == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
   // Products of integers exist; fused ones do not.
   if (!IsFloat(graph.value(node.inputs[0]).type.dtype)) return false;
@@ -32,7 +58,11 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
     if (HasInput(node, 2)) e->bias = node.inputs[2];
     return true;
   }
-  e->matmul = true;
+  if (node.op == "BatchNormalization") {
+    e->start = Epilogue::Start::kBatchNorm;
+    return node.outputs.size() == 1;
+  }
+  e->start = Epilogue::Start::kMatMul;
   if (node.op == "MatMul") {
     return graph.value(node.inputs[0]).type.dims.rank() >= 2 && graph.value(node.inputs[1]).type.dims.rank() >= 2;
   }
@@ -61,35 +91,15 @@ ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
   return graph->AddConstant(value.name + ".flat", std::move(flat));
 }
 
-// Whether two values have equal dims in every run, by their types or by what made them.
-class EqualDims {
- public:
-  explicit EqualDims(const Graph& graph) : graph_(graph) {
-    bool open = false;
-    for (uint32_t v = 0; v < graph.value_count() && !open; ++v) {
-      const Dims& dims = graph.value(ValueId(v)).type.dims;
-      open = std::find(dims.begin(), dims.end(), kUnknownDim) != dims.end();
-    }
-    if (!open) return;
-    shapes_.emplace(graph);
-    shapes_->FollowAll();
-  }
-  bool operator()(ValueId a, ValueId b) const {
-    return ProvenEqual(graph_.value(a).type, graph_.value(b).type) || (shapes_ && shapes_->AreEqual(a, b));
-  }
-
- private:
-  const Graph& graph_;
-  std::optional<SymbolicShapes> shapes_;
-};
-
-bool TakeAdd(Graph* graph, const Node& add, ValueId x, const EqualDims& equal, Epilogue* e) {
+bool TakeAdd(Graph* graph, const Node& add, ValueId x, const ProvenDims& proven, Epilogue* e) {
   if (add.op != "Add" || !e->activation.empty() || add.inputs[0] == add.inputs[1]) return false;
+  if (e->start == Epilogue::Start::kBatchNorm) return false;
+  const bool matmul = e->start == Epilogue::Start::kMatMul;
   const ValueId other = add.inputs[0] == x ? add.inputs[1] : add.inputs[0];
   const Type result = graph->value(x).type;
   if (!result.rank_known) return false;
   if (e->bias == kNoValue && e->residual == kNoValue) {
-    const ValueId bias = AsBias(graph, result, other, e->matmul);
+    const ValueId bias = AsBias(graph, result, other, matmul);
     if (bias != kNoValue) {
       e->bias = bias;
       return true;
@@ -97,7 +107,7 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, const EqualDims& equal, E
   }
   if (e->residual != kNoValue || graph->value(other).constant != nullptr) return false;
   // Products whose rows only the run knows keep their residual apart: fused, their memory would be planned a fifth above its bound.
-  if (e->matmul ? !ProvenEqual(result, graph->value(other).type) : !equal(x, other)) return false;
+  if (matmul ? !ProvenEqual(result, graph->value(other).type) : !proven.Equal(x, other)) return false;
   e->residual = other;
   return true;
 }
@@ -124,20 +134,42 @@ bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
   return true;
 }
 
+const char* FusedName(Epilogue::Start start) {
+  switch (start) {
+    case Epilogue::Start::kConv:
+      return "FusedConv";
+    case Epilogue::Start::kMatMul:
+      return "FusedMatMul";
+    case Epilogue::Start::kBatchNorm:
+      return "FusedBatchNormalization";
+  }
+  return "";
+}
+
 Node FusedNode(const Graph& graph, const Node& start, const Node& last, const Epilogue& e) {
   Node fused;
-  fused.name = last.name.empty() ? start.name : last.name;
+  fused.name = start.name.empty() ? last.name : start.name;
   fused.domain = "msrt";
-  fused.op = e.matmul ? "FusedMatMul" : "FusedConv";
+  fused.op = e.quantized ? start.op : FusedName(e.start);
   fused.def = FindOp(fused.domain, fused.op);
   fused.version = fused.def->version;
-  fused.inputs = {start.inputs[0], start.inputs[1], e.bias, e.residual};
+  if (e.quantized) {
+    fused.inputs = start.inputs;
+    fused.inputs.resize(kYScale, kNoValue);
+    fused.inputs.insert(fused.inputs.end(), {kNoValue, kNoValue, e.bias, e.residual});
+  } else if (e.start == Epilogue::Start::kBatchNorm) {
+    fused.inputs = start.inputs;
+  } else {
+    fused.inputs = {start.inputs[0], start.inputs[1], e.bias, e.residual};
+  }
   while (fused.inputs.back() == kNoValue) fused.inputs.pop_back();
   fused.outputs = last.outputs;
   if (start.op == "Gemm") {
     const NodeView view(graph, start);
     for (const char* flag : {"transA", "transB"}) fused.attrs.Set(flag, view.op().Int(flag));
     fused.attrs.Set("alpha", view.op().Float("alpha"));
+  } else if (e.start == Epilogue::Start::kBatchNorm) {
+    fused.attrs.Set("epsilon", NodeView(graph, start).op().Float("epsilon"));
   } else {
     fused.attrs = start.attrs;
   }
@@ -162,7 +194,7 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
     }
   }
   std::vector<bool> gone(count);
-  const EqualDims equal(*graph);
+  const ProvenDims proven(*graph);
   for (size_t n = 0; n < count; ++n) {
     Epilogue e;
     if (gone[n] || !StartOf(*graph, graph->nodes[n], &e)) continue;
@@ -174,7 +206,7 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
       if (next < 0 || gone[static_cast<size_t>(next)]) break;
       const Node node = graph->nodes[static_cast<size_t>(next)];
       if (!node.domain.empty() || node.def == nullptr || node.outputs.size() != 1) break;
-      if (!TakeAdd(graph, node, x, equal, &e) && !TakeActivation(*graph, node, &e)) break;
+      if (!TakeAdd(graph, node, x, proven, &e) && !TakeActivation(*graph, node, &e)) break;
       last = static_cast<size_t>(next);
       chain.push_back(last);
     }

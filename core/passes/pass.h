@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/base/parallel_for.h"
 #include "ops/evaluator.h"
 #include "ops/op_def.h"
 
@@ -44,6 +45,12 @@ struct PassContext {
   FoldBudget* folding = nullptr;
   CopyBudget* copying = nullptr;
   std::span<const AddedPass> added = {};
+  // For work on large constants; null: the calling thread does it.
+  ParallelFor* parallel = nullptr;
+  // Called with a constant of the model that was read and is not needed for a while: its memory may be given back. Null: nothing happens.
+  std::function<void(const ConstTensor&)> forget = nullptr;
+  // Whether something that may run the node computes it in this type at least as fast as in f32; null: nothing does.
+  std::function<bool(const Node&, DType)> computes_natively = nullptr;
 };
 
 using PassFn = Status (*)(const PassContext&, Graph*);

@@ -15,14 +15,18 @@
 #include "core/passes/fuse_epilogue.h"
 #include "core/passes/hoist_invariants.h"
 #include "core/passes/inline_calls.h"
+#include "core/passes/lower_einsum.h"
 #include "core/passes/merge_common.h"
 #include "core/passes/pass.h"
 #include "core/passes/recognize_activations.h"
 #include "core/passes/recognize_attention.h"
 #include "core/passes/recognize_norms.h"
+#include "core/passes/recognize_quantized.h"
 #include "core/passes/recover_loops.h"
 #include "core/passes/remove_dead.h"
+#include "core/passes/simplify_products.h"
 #include "core/passes/unroll_loops.h"
+#include "core/passes/widen_half.h"
 #include "ops/control.h"
 #include "ops/validate.h"
 
@@ -31,7 +35,7 @@ namespace {
 
 // Control flow comes first, since it decides which nodes there are; constants and shapes decide it, and become known by it, so those take
 // turns. What makes graphs smaller and alike is next, so that patterns are found; what a chain means is recognised before its parts are
-// folded into their neighbours; epilogues are fused last, from what is left.
+// folded into their neighbours; products take up the moves around them, and epilogues are fused last, from what is left.
 constexpr PassInfo kPasses[] = {
     {.name = "inline_calls", .run_module = InlineCalls},
     {.name = "recover_loops", .run_module = RecoverLoops},
@@ -41,7 +45,10 @@ constexpr PassInfo kPasses[] = {
     {.name = "unroll_loops", .run_module = UnrollLoops},
     {.name = "hoist_invariants", .run_module = HoistInvariants},
     {.name = "drop_dead_carried", .run_module = DropDeadCarried},
+    {"widen_half", WidenHalf},
+    {"recognize_quantized", RecognizeQuantized},
     {"widen_weights", WidenWeights},
+    {"lower_einsum", LowerEinsum},
     {"merge_common", MergeCommon},
     {"eliminate_moves", EliminateMoves},
     {"fold_batchnorm", FoldBatchNorm},
@@ -50,16 +57,17 @@ constexpr PassInfo kPasses[] = {
     {"recognize_attention", RecognizeAttention},
     {"fold_pad", FoldPad},
     {"fold_scale", FoldScale},
+    {"simplify_products", SimplifyProducts},
     {"fuse_epilogue", FuseEpilogue},
     {"remove_dead", RemoveDead},
 };
 
 // The passes before this one run again as long as control flow changes, which it does once for each level of what is nested.
-constexpr std::string_view kSettledBefore = "widen_weights";
+constexpr std::string_view kSettledBefore = "widen_half";
 constexpr int kMostRounds = 16;
 
 // What applications bring sees graphs that are simple and not yet fused.
-constexpr std::string_view kAddedBefore = "fuse_epilogue";
+constexpr std::string_view kAddedBefore = "simplify_products";
 
 Status CheckNames(const PassContext& context, const std::vector<std::string>& disabled) {
   std::vector<std::string_view> names;

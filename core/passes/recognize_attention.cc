@@ -1,116 +1,133 @@
 #include "core/passes/recognize_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "core/passes/rewrite.h"
+#include "core/passes/attention_pattern.h"
+#include "core/passes/eliminate_moves.h"
+#include "core/passes/pack_heads.h"
+#include "core/passes/symbolic_shapes.h"
 #include "ops/node_view.h"
 
 namespace msrt {
 namespace {
 
-constexpr int kMostScales = 3;  // one after the other
+using Perm = std::vector<int64_t>;
 
-struct Attention {
-  ValueId query = kNoValue, turned_key = kNoValue, value = kNoValue;
-  ValueId mask = kNoValue;    // added
-  ValueId choice = kNoValue;  // keys that are seen, or not
-  bool chooses_hidden = false;
-  double scale = 1;
-};
+// ---- shapes -----------------------------------------------------------------------------------------------------------------------
 
-// What is left of `v` without products with numbers, which go into `scale`.
-ValueId TakeScales(Match* m, ValueId v, double* scale) {
-  for (int i = 0; i < kMostScales; ++i) {
-    if (const auto product = m->TakeWithScalar(v, "Mul")) {
-      *scale *= product->constant;
-      v = product->x;
-    } else if (const auto quotient = m->TakeWithScalar(v, "Div", true)) {
-      *scale /= quotient->constant;
-      v = quotient->x;
-    } else {
-      break;
+// The last three dims are heads, rows and width; all before them are batches.
+int RankOf(const Rewriter& r, const Attention& a) { return r.type(a.query).rank(); }
+
+// Has nothing that the scores do not have, and is the same for all batches if those are several dims.
+bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention& a, ValueId mask) {
+  const Type& type = r.type(mask);
+  const int rank = RankOf(r, a);
+  if (!type.rank_known || type.rank() > 4) return false;
+  for (int i = 0; i < type.rank(); ++i) {
+    if (type.dims[i] == 1) continue;
+    const int axis = rank - type.rank() + i;
+    if (axis < rank - 3 && rank > 4) return false;
+    const bool fits =
+        axis == rank - 1 ? proven.Equal(mask, i, a.key, static_cast<int>(a.key_perm.back())) : proven.Equal(mask, i, a.query, axis);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// Batches and heads are the same for all three, and the masks fit the scores.
+bool HasAttentionShapes(const Rewriter& r, const ProvenDims& proven, const Attention& a) {
+  const DType dtype = r.type(a.query).dtype;
+  const int rank = RankOf(r, a);
+  if ((dtype != DType::kF32 && dtype != DType::kF64) || !r.type(a.query).rank_known || rank < 4) return false;
+  for (ValueId v : {a.key, a.value}) {
+    const Type& t = r.type(v);
+    if (!t.rank_known || t.rank() != rank || t.dtype != dtype) return false;
+    for (int i = 0; i < rank - 2; ++i) {
+      if (!proven.Equal(v, v == a.key ? static_cast<int>(a.key_perm[static_cast<size_t>(i)]) : i, a.query, i)) return false;
     }
   }
-  return v;
+  return (a.mask == kNoValue || IsWithinScores(r, proven, a, a.mask)) && (a.choice == kNoValue || IsWithinScores(r, proven, a, a.choice));
 }
 
-bool TakeScores(Match* m, ValueId v, Attention* a) {
-  v = TakeScales(m, v, &a->scale);
-  const Node* product = m->Take(v, "MatMul");
-  if (product == nullptr) return false;
-  a->query = TakeScales(m, product->inputs[0], &a->scale);
-  a->turned_key = TakeScales(m, product->inputs[1], &a->scale);
-  return true;
-}
+// ---- batches of several dims --------------------------------------------------------------------------------------------------------
 
-// Scores, or a choice between them and minus infinity.
-bool TakeChosenScores(Match* m, ValueId v, Attention* a) {
-  if (const Node* where = m->Take(v, "Where")) {
-    const auto is_hidden = [&](size_t i) { return ScalarOf(m->r, where->inputs[i]) == -std::numeric_limits<double>::infinity(); };
-    a->choice = where->inputs[0];
-    a->chooses_hidden = is_hidden(1);
-    const size_t scores = a->chooses_hidden ? 2 : 1;
-    return is_hidden(3 - scores) && KeepsDims(m->r.type(where->inputs[3 - scores]), m->r.type(where->inputs[scores])) &&
-           TakeScores(m, where->inputs[scores], a);
-  }
-  return TakeScores(m, v, a);
-}
-
-// With a mask added, or without one.
-bool TakeMaskedScores(Match* m, ValueId v, Attention* a) {
-  const auto sum = m->r.Producer(v, "Add");
-  if (!sum) return TakeChosenScores(m, v, a);
-  m->Take(v, "Add");
-  for (size_t i = 0; i < 2; ++i) {
-    Match side = *m;
-    Attention found = *a;
-    if (!TakeChosenScores(&side, m->r.node(*sum).inputs[i], &found)) continue;
-    found.mask = m->r.node(*sum).inputs[1 - i];
-    *a = found;
-    m->inner = side.inner;
-    return true;
-  }
-  return false;
-}
-
-// The softmax over keys, whose NaN may be replaced by zeros: its input.
-ValueId TakeSoftmax(Match* m, ValueId v) {
-  if (const auto guard = m->r.Producer(v, "Where")) {
-    const Node& where = m->r.node(*guard);
-    const auto test = m->r.Producer(where.inputs[0], "IsNaN");
-    if (!test || m->r.node(*test).inputs[0] != where.inputs[2] || ScalarOf(m->r, where.inputs[1]) != 0.0) return kNoValue;
-    if (!KeepsDims(m->r.type(where.inputs[1]), m->r.type(where.inputs[2]))) return kNoValue;
-    m->Take(v, "Where");
-    m->Take(where.inputs[0], "IsNaN");
-    v = where.inputs[2];
-  }
-  const Node* softmax = m->Take(v, "Softmax");
-  if (softmax == nullptr || !m->r.type(v).rank_known) return kNoValue;
-  const int64_t axis = NodeView(m->r.graph(), *softmax).op().Int("axis");
-  return axis == -1 || axis == m->r.type(v).rank() - 1 ? softmax->inputs[0] : kNoValue;
-}
-
-bool IsWithin(const Type& mask, const Dims& scores) {
-  if (!mask.rank_known || mask.rank() > scores.rank()) return false;
-  for (int i = 0; i < mask.rank(); ++i) {
-    if (mask.dims[i] != 1 && !ProvenEqual(mask.dims[i], scores[scores.rank() - mask.rank() + i])) return false;
+bool KeepsBatches(const Perm& perm) {
+  for (size_t i = 0; i + 3 < perm.size(); ++i) {
+    if (perm[i] != static_cast<int64_t>(i)) return false;
   }
   return true;
 }
 
-// Batches and heads are the same for all three, and the masks have nothing that the scores do not have.
-bool HasAttentionShapes(const Rewriter& r, const Attention& a) {
-  const Type &q = r.type(a.query), &k = r.type(a.turned_key), &v = r.type(a.value);
-  for (const Type* t : {&q, &k, &v}) {
-    if (!t->rank_known || t->rank() != 4 || t->dtype != q.dtype) return false;
-    if (!ProvenEqual(t->dims[0], q.dims[0]) || !ProvenEqual(t->dims[1], q.dims[1])) return false;
-  }
-  if (q.dtype != DType::kF32 && q.dtype != DType::kF64) return false;
-  const Dims scores{q.dims[0], q.dims[1], q.dims[2], k.dims[3]};
-  return (a.mask == kNoValue || IsWithin(r.type(a.mask), scores)) && (a.choice == kNoValue || IsWithin(r.type(a.choice), scores));
+// The order of the last three dims as that of four.
+Perm WithOneBatch(const Perm& perm) {
+  Perm out{0};
+  for (size_t i = perm.size() - 3; i < perm.size(); ++i) out.push_back(perm[i] - static_cast<int64_t>(perm.size()) + 4);
+  return out;
 }
+
+// Dims with at most one that only the run knows, as the list of a Reshape.
+std::optional<Perm> ShapeList(const Dims& dims) {
+  Perm list(dims.begin(), dims.end());
+  if (std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }) > 1) return std::nullopt;
+  std::replace_if(
+      list.begin(), list.end(), [](int64_t d) { return !IsKnown(d); }, int64_t{-1});
+  return list;
+}
+
+// `v` turned by `perm`, with all its batches as one dim, made before node `n`.
+ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
+  if (perm.size() > 4) {
+    const Dims& dims = r->type(v).dims;
+    Perm shape{-1};
+    for (int i = dims.rank() - 3; i < dims.rank(); ++i) shape.push_back(dims[i]);
+    if (!KeepsBatches(perm) || std::any_of(shape.begin() + 1, shape.end(), [](int64_t d) { return d < 1; })) return kNoValue;
+    v = r->Add(n, "Reshape", {v}, {{"shape", std::move(shape)}});
+    perm = WithOneBatch(perm);
+  }
+  if (v == kNoValue || std::is_sorted(perm.begin(), perm.end())) return v;
+  return r->Add(n, "Transpose", {v}, {{"perm", std::move(perm)}});
+}
+
+// The order in which a Transpose made `v` of *source; without one that keeps batches, `v` itself as it is.
+Perm Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
+  *source = v;
+  Perm perm;
+  for (int i = 0; i < r.type(v).rank(); ++i) perm.push_back(i);
+  const auto transpose = perm.size() > 4 ? r.Producer(v, "Transpose") : std::nullopt;
+  if (!transpose) return perm;
+  const NodeView view(r.graph(), r.node(*transpose));
+  const auto given = view.op().Ints("perm");
+  const Perm found(given.begin(), given.end());
+  if (found.size() != perm.size() || !KeepsBatches(found)) return perm;
+  *source = r.node(*transpose).inputs[0];
+  return found;
+}
+
+ValueId WithOneBatchDim(Rewriter* r, size_t n, ValueId v) {
+  ValueId source;
+  Perm perm = Untransposed(*r, v, &source);
+  return Turned(r, n, source, std::move(perm));
+}
+
+// Node `n` gets its batches back, and the Transpose behind it, if that is all that uses it, works on one batch dim.
+bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
+  const ValueId out = r->node(n).outputs[0];
+  const auto shape = ShapeList(r->type(out).dims);
+  if (!shape || !r->Replace(n, "Reshape", {result}, {{"shape", *shape}})) return false;
+  const auto user = r->SoleUser(out);
+  if (!user || !r->Is(*user, "Transpose")) return true;
+  const NodeView view(r->graph(), r->node(*user));
+  const auto given = view.op().Ints("perm");
+  const Perm perm(given.begin(), given.end());
+  const auto turned_shape = ShapeList(r->type(r->node(*user).outputs[0]).dims);
+  if (perm.size() < 4 || !KeepsBatches(perm) || !turned_shape) return true;
+  const ValueId turned = r->Add(*user, "Transpose", {result}, {{"perm", WithOneBatch(perm)}});
+  if (turned != kNoValue) r->Replace(*user, "Reshape", {turned}, {{"shape", *turned_shape}});
+  return true;
+}
+
+// ---- the node ---------------------------------------------------------------------------------------------------------------------
 
 // The one mask that Attention takes, made of both before node `n`; kNoValue where there is none.
 ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
@@ -125,78 +142,63 @@ ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
   return r->Add(n, "Where", {a.choice, first ? hidden : a.mask, first ? a.mask : hidden}, {});
 }
 
-std::optional<std::vector<int64_t>> PermOf(const Rewriter& r, size_t transpose) {
-  const NodeView view(r.graph(), r.node(transpose));
-  const auto perm = view.op().Ints("perm");
-  return perm.size() == 4 ? std::optional(std::vector<int64_t>(perm.begin(), perm.end())) : std::nullopt;
-}
-
-// The keys as rows, from the Transpose that made columns of them.
-ValueId KeyRows(Rewriter* r, size_t before, ValueId turned) {
-  const auto transpose = r->Producer(turned, "Transpose");
-  auto perm = transpose ? PermOf(*r, *transpose) : std::nullopt;
-  if (!perm) return kNoValue;
-  std::swap((*perm)[2], (*perm)[3]);
-  const ValueId source = r->node(*transpose).inputs[0];
-  if (std::is_sorted(perm->begin(), perm->end())) return source;
-  return r->Add(before, "Transpose", {source}, {{"perm", *std::move(perm)}});
-}
-
-void Recognize(Rewriter* r, size_t n) {
-  Match m(*r);
-  Attention a;
-  const ValueId scores = TakeSoftmax(&m, r->node(n).inputs[0]);
-  a.value = r->node(n).inputs[1];
-  if (scores == kNoValue || !TakeMaskedScores(&m, scores, &a) || !m.OnlyFeeds(n)) return;
-  if (!std::isfinite(a.scale) || a.scale < 0 || !HasAttentionShapes(*r, a) || !r->Producer(a.turned_key, "Transpose")) return;
-  const ValueId key = KeyRows(r, n, a.turned_key);
-  if (key == kNoValue) return;
-  std::vector<ValueId> inputs{a.query, key, a.value};
-  if (const ValueId mask = JoinedMask(r, n, a); mask != kNoValue) inputs.push_back(mask);
-  else if (a.mask != kNoValue || a.choice != kNoValue) return;
-  r->Replace(n, "Attention", std::move(inputs), {{"scale", a.scale}});
-}
-
-// ---- packed heads -----------------------------------------------------------------------------------------------------------------
-
-bool SwapsHeadsAndRows(const Rewriter& r, size_t transpose) { return PermOf(r, transpose) == std::vector<int64_t>{0, 2, 1, 3}; }
-
-// [batch, rows, heads, width] and [batch, rows, heads * width].
-bool AreSplitAndPacked(const Type& split, const Type& packed) {
-  if (!split.rank_known || split.rank() != 4 || !packed.rank_known || packed.rank() != 3) return false;
-  return ProvenEqual(split.dims[0], packed.dims[0]) && ProvenEqual(split.dims[1], packed.dims[1]) && IsKnown(split.dims[2]) &&
-         IsKnown(split.dims[3]) && split.dims[2] >= 1 && IsKnown(packed.dims[2]) && packed.dims[2] == split.dims[2] * split.dims[3];
-}
-
-// The value before its heads were split off, or kNoValue.
-ValueId PackedSource(const Rewriter& r, ValueId v) {
-  const auto transpose = r.Producer(v, "Transpose");
-  if (!transpose || !SwapsHeadsAndRows(r, *transpose)) return kNoValue;
-  const auto reshape = r.Producer(r.node(*transpose).inputs[0], "Reshape");
-  if (!reshape) return kNoValue;
-  const ValueId source = r.node(*reshape).inputs[0];
-  return AreSplitAndPacked(r.type(r.node(*reshape).outputs[0]), r.type(source)) ? source : kNoValue;
-}
-
-// `n` is the Reshape that merges heads behind an Attention.
-void Pack(Rewriter* r, size_t n) {
-  const ValueId merged = r->node(n).inputs[0];
-  const auto transpose = r->Producer(merged, "Transpose");
-  if (!transpose || r->uses(merged) != 1 || !SwapsHeadsAndRows(*r, *transpose)) return;
-  const ValueId result = r->node(*transpose).inputs[0];
-  const auto attention = r->Producer(result, "Attention");
-  if (!attention || r->uses(result) != 1 || !AreSplitAndPacked(r->type(merged), r->type(r->node(n).outputs[0]))) return;
-  std::vector<ValueId> inputs = r->node(*attention).inputs;
-  AttrList attrs = r->node(*attention).attrs;
-  if (inputs.size() > 4 || attrs.Find("row_offset") != nullptr) return;
-  const int64_t key_heads = r->type(inputs[1]).dims[1];
-  for (size_t i = 0; i < 3; ++i) {
-    inputs[i] = PackedSource(*r, inputs[i]);
-    if (inputs[i] == kNoValue) return;
+// Heads before each was repeated for a group of query heads: [batch, heads, rows, width] with a new axis behind the heads, which is
+// expanded and merged with them. kNoValue where they are not repeated.
+ValueId Unrepeated(const Rewriter& r, const ProvenDims& proven, ValueId v) {
+  const auto merge = r.Producer(v, "Reshape");
+  const auto expand = merge ? r.Producer(r.node(*merge).inputs[0], "Expand") : std::nullopt;
+  const auto view = expand ? r.Producer(r.node(*expand).inputs[0]) : std::nullopt;
+  if (!view || (!r.Is(*view, "Unsqueeze") && !r.Is(*view, "Reshape"))) return kNoValue;
+  const ValueId source = r.node(*view).inputs[0], viewed = r.node(*view).outputs[0], expanded = r.node(*expand).outputs[0];
+  const Type &from = r.type(source), &apart = r.type(viewed), &wide = r.type(expanded), &to = r.type(v);
+  for (const auto& [type, rank] : {std::pair{&from, 4}, {&apart, 5}, {&wide, 5}, {&to, 4}}) {
+    if (!type->rank_known || type->rank() != rank) return kNoValue;
   }
-  attrs.Set("q_num_heads", r->type(merged).dims[2]);
-  attrs.Set("kv_num_heads", key_heads);
-  r->Replace(n, "Attention", std::move(inputs), std::move(attrs));
+  if (apart.dims[2] != 1 || !IsKnown(wide.dims[2]) || !IsKnown(from.dims[1]) || to.dims[1] != from.dims[1] * wide.dims[2]) return kNoValue;
+  for (int i = 0; i < 4; ++i) {
+    const int at = i < 2 ? i : i + 1;
+    if (!proven.Equal(source, i, viewed, at) || !proven.Equal(source, i, expanded, at)) return kNoValue;
+    if (i != 1 && !proven.Equal(source, i, v, i)) return kNoValue;
+  }
+  return source;
+}
+
+// Queries, keys and values with one dim for batches; false if they cannot have it.
+bool TakeOperands(Rewriter* r, const ProvenDims& proven, size_t n, const Attention& a, std::vector<ValueId>* inputs) {
+  ValueId query = a.query;
+  if (a.head_factor != kNoValue) query = r->Add(n, "Mul", {query, a.head_factor}, {});
+  Perm rows = a.key_perm;
+  std::swap(rows[rows.size() - 1], rows[rows.size() - 2]);
+  *inputs = {query == kNoValue ? kNoValue : WithOneBatchDim(r, n, query), Turned(r, n, a.key, rows), WithOneBatchDim(r, n, a.value)};
+  if (std::find(inputs->begin(), inputs->end(), kNoValue) != inputs->end()) return false;
+  const ValueId few_keys = Unrepeated(*r, proven, (*inputs)[1]), few_values = Unrepeated(*r, proven, (*inputs)[2]);
+  if (few_keys != kNoValue && few_values != kNoValue && r->type(few_keys).dims[1] == r->type(few_values).dims[1]) {
+    (*inputs)[1] = few_keys;
+    (*inputs)[2] = few_values;
+  }
+  return true;
+}
+
+void Recognize(Rewriter* r, const ProvenDims& proven, size_t n) {
+  const auto found = FindAttention(*r, n);
+  if (!found || !HasAttentionShapes(*r, proven, *found)) return;
+  const Attention& a = *found;
+  // Batches of several dims must come back.
+  const bool merged = RankOf(*r, a) > 4;
+  if (merged && !ShapeList(r->type(r->node(n).outputs[0]).dims)) return;
+  std::vector<ValueId> inputs;
+  if (!TakeOperands(r, proven, n, a, &inputs)) return;
+  const bool masked = a.mask != kNoValue || a.choice != kNoValue;
+  if (const ValueId mask = JoinedMask(r, n, a); mask != kNoValue) inputs.push_back(mask);
+  else if (masked) return;
+  // A softmax of a row that is hidden is NaN; Attention has zeros there, as a guard makes them.
+  const bool zeros = a.guarded || !masked;
+  const std::string_view op = zeros ? "Attention" : "FusedAttention", domain = zeros ? "" : "msrt";
+  if (!merged) {
+    r->Replace(n, op, std::move(inputs), {{"scale", a.scale}}, domain);
+  } else if (const ValueId result = r->Add(n, op, std::move(inputs), {{"scale", a.scale}}, domain); result != kNoValue) {
+    RestoreBatches(r, n, result);
+  }
 }
 
 }  // namespace
@@ -205,16 +207,18 @@ Status RecognizeAttention(const PassContext& context, Graph* graph) {
   const auto has = [&](std::string_view op) {
     return std::any_of(graph->nodes.begin(), graph->nodes.end(), [&](const Node& node) { return node.op == op; });
   };
-  if (!has("Softmax") && !has("Attention")) return OkStatus();
-  Rewriter r(context, graph);
-  const size_t count = r.node_count();
-  for (size_t n = 0; n < count; ++n) {
-    if (r.Is(n, "MatMul")) Recognize(&r, n);
+  if (has("Softmax")) {
+    const ProvenDims proven(*graph);
+    Rewriter r(context, graph);
+    const size_t count = r.node_count();
+    for (size_t n = 0; n < count; ++n) {
+      if (r.Is(n, "MatMul")) Recognize(&r, proven, n);
+    }
   }
-  for (size_t n = 0; n < count; ++n) {
-    if (r.Is(n, "Reshape")) Pack(&r, n);
-  }
-  return OkStatus();
+  if (!has("Attention") && !has("FusedAttention")) return OkStatus();
+  if (!PackHeads(context, graph)) return OkStatus();
+  // Heads that are split off or merged beside a packed Attention are views now, which meet others.
+  return EliminateMoves(context, graph);
 }
 
 }  // namespace msrt

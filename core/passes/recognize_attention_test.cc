@@ -41,7 +41,7 @@ struct AttentionNet : Net {
   }
 };
 
-const Names kPacked{"Neg", "Attention"};
+const Names kPacked{"Neg", "Attention"}, kPackedWithNan{"Neg", "msrt.FusedAttention"};
 
 TEST(RecognizeAttention, WithAnAddedMask) {
   for (const bool open : {false, true}) {
@@ -49,7 +49,7 @@ TEST(RecognizeAttention, WithAnAddedMask) {
     const ValueId mask = net.Input("mask", {net.batch, 1, 1, net.keys});
     const ValueId scores = net.Op("Div", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), net.Scalar(2)});
     const ValueId weights = net.Softmax(net.Op("Add", {scores, mask}));
-    EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {weights, net.Values()})), {net.Random({2, 1, 1, 6}, -3, 0)}), kPacked);
+    EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {weights, net.Values()})), {net.Random({2, 1, 1, 6}, -3, 0)}), kPackedWithNan);
     EXPECT_EQ(net.graph().nodes[1].inputs.size(), 4u);
   }
 }
@@ -66,7 +66,8 @@ TEST(RecognizeAttention, WithScalesOnBothSidesAndAGuard) {
   std::vector<uint8_t> seen(30, 1);
   std::fill(seen.begin() + 6, seen.begin() + 12, uint8_t{0});  // the second row sees nothing
   const ConstTensor seen_keys = ConstTensor::Of<uint8_t>(DType::kBool, {5, 6}, seen);
-  EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {guarded, net.Values()})), {seen_keys}), (Names{"Where", "Neg", "Attention"}));
+  EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {guarded, net.Values()})), {seen_keys}), kPacked);
+  EXPECT_EQ(net.graph().nodes[1].inputs[3], mask);
 }
 
 TEST(RecognizeAttention, WithAMaskOfChoices) {
@@ -77,7 +78,7 @@ TEST(RecognizeAttention, WithAMaskOfChoices) {
   std::vector<uint8_t> seen(30, 1);
   seen[3] = seen[7] = seen[8] = 0;
   EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {weights, net.Values()})), {ConstTensor::Of<uint8_t>(DType::kBool, {1, 1, 5, 6}, seen)}),
-            kPacked);
+            kPackedWithNan);
 }
 
 // masked_fill, which names what is hidden, and a mask on top of it.
@@ -93,8 +94,107 @@ TEST(RecognizeAttention, WithBothKindsOfMask) {
     hides[3] = hides[7] = hides[8] = 1;
     const Names ops = net.After(net.Merge(net.Op("MatMul", {net.Softmax(masked), net.Values()})),
                                 {ConstTensor::Of<uint8_t>(DType::kBool, {1, 1, 5, 6}, hides), net.Random({2, 1, 1, 6}, -3, 0)});
-    EXPECT_EQ(ops, (Names{"Neg", added ? "Where" : "Not", "Attention"}));
+    EXPECT_EQ(ops, (Names{"Neg", added ? "Where" : "Not", "msrt.FusedAttention"}));
   }
+}
+
+// The softmax of a row of minus infinities is NaN, and stays so without a guard; Attention has zeros there.
+TEST(RecognizeAttention, HiddenRowsStayNan) {
+  for (const bool added : {false, true}) {
+    AttentionNet net;
+    const ValueId mask = net.graph().AddInput("mask", Type::Tensor(DType::kBool, {5, 6}));
+    ValueId scores = net.Half(net.Op("MatMul", {net.Query(), net.TurnedKey()}));
+    if (added) scores = net.Op("Add", {scores, net.Op("Where", {mask, net.Scalar(0), net.Scalar(kMinusInfinity)})});
+    else scores = net.Op("Where", {mask, scores, net.Scalar(kMinusInfinity)});
+    std::vector<uint8_t> seen(30, 1);
+    std::fill(seen.begin() + 6, seen.begin() + 12, uint8_t{0});
+    const ConstTensor seen_keys = ConstTensor::Of<uint8_t>(DType::kBool, {5, 6}, seen);
+    const ValueId merged = net.Merge(net.Op("MatMul", {net.Softmax(scores), net.Values()}));
+    EXPECT_EQ(net.After(merged, {seen_keys}), kPackedWithNan);
+    std::vector<ConstTensor> inputs = net.Feeds();
+    inputs.push_back(seen_keys);
+    const auto outputs = RunModule(net.module, inputs, {"reference"}, {"all"});
+    ASSERT_TRUE(outputs.ok());
+    EXPECT_TRUE(std::isnan((*outputs)[0].As<float>()[12]));
+    EXPECT_FALSE(std::isnan((*outputs)[0].As<float>()[0]));
+  }
+}
+
+// Batch, rows and heads come from Shape nodes, and the mask has dims that only they name.
+TEST(RecognizeAttention, WithOpenDimsFromShapes) {
+  AttentionNet net(true);
+  const auto dim = [&](ValueId v, int64_t at) { return net.Op("Shape", {v}, {{"start", at}, {"end", at + 1}}); };
+  const auto split = [&](ValueId v, Ints perm) {
+    const ValueId shape = net.Op("Concat", {dim(v, 0), dim(v, 1), net.List({-1}), net.List({4})}, {{"axis", int64_t{0}}});
+    return net.Turn(net.Op("Reshape", {v, shape}), std::move(perm));
+  };
+  const ValueId zero = net.graph().AddConstant("zero", ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{0}));
+  const ValueId one = net.graph().AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{1}));
+  const auto count = [&](ValueId v, int64_t at) { return net.Op("Range", {zero, net.Op("Squeeze", {dim(v, at)}), one}); };
+  const ValueId earlier =
+      net.Op("LessOrEqual", {net.Op("Unsqueeze", {count(net.y, 1), net.List({0})}), net.Op("Unsqueeze", {count(net.x, 1), net.List({1})})});
+  const ValueId scores = net.Half(net.Op("MatMul", {split(net.x, {0, 2, 1, 3}), split(net.y, {0, 2, 3, 1})}));
+  const ValueId weights = net.Softmax(net.Op("Where", {earlier, scores, net.Scalar(kMinusInfinity)}));
+  const ValueId out = net.Turn(net.Op("MatMul", {weights, split(net.Op("Neg", {net.y}), {0, 2, 1, 3})}), {0, 2, 1, 3});
+  const ValueId merged = net.Op("Reshape", {out, net.Op("Concat", {dim(net.x, 0), dim(net.x, 1), net.List({-1})}, {{"axis", int64_t{0}}})});
+  net.graph().outputs = {net.Op("Relu", {merged})};
+  ExpectSameResults(net.module, net.Feeds());
+  ASSERT_TRUE(RunPasses(kContext, {.disabled = {}, .validate = true}, &net.module).ok());
+  const Names ops = net.Ops();
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "msrt.FusedAttention"), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 0);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Reshape"), 0);
+}
+
+// Llama: two heads of keys and values, each repeated for the queries of a group.
+TEST(RecognizeAttention, WithRepeatedHeads) {
+  for (const bool alike : {true, false}) {
+    AttentionNet net;
+    const ValueId q = net.Input("q", {2, 4, 5, 4}), k = net.Input("k", {2, 2, 6, 4}), v = net.Input("v", {2, alike ? 2 : 1, 6, 4});
+    const auto repeat = [&](ValueId heads) {
+      const int64_t count = net.graph().value(heads).type.dims[1];
+      const ValueId wide = net.Op("Expand", {net.Op("Unsqueeze", {heads, net.List({2})}), net.List({2, count, 4 / count, 6, 4})});
+      return net.Op("Reshape", {wide}, {{"shape", Ints{2, 4, 6, 4}}});
+    };
+    const ValueId weights = net.Softmax(net.Half(net.Op("MatMul", {q, net.Turn(repeat(k), {0, 1, 3, 2})})));
+    const Names ops = net.After(net.Op("MatMul", {weights, repeat(v)}),
+                                {net.Random({2, 4, 5, 4}), net.Random({2, 2, 6, 4}), net.Random({2, alike ? 2 : 1, 6, 4})});
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "Attention"), 1);
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "Expand"), alike ? 0 : 2);
+  }
+}
+
+// MaxViT: windows are a second batch dim, the keys are scaled before they are turned, and all heads come from one product.
+TEST(RecognizeAttention, WithBatchesOfTwoDims) {
+  Net net;
+  const int64_t batch = net.module.SymbolFor("batch");
+  const ValueId x = net.Input("x", {batch, 2, 5, 12}), bias = net.Weight({1, 3, 5, 5});
+  const auto heads = [&](ValueId v, Ints perm) {
+    const ValueId apart = net.Op("Reshape", {v}, {{"shape", Ints{-1, 2, 5, 3, 4}}});
+    return net.Op("Transpose", {apart}, {{"perm", std::move(perm)}});
+  };
+  const ValueId q = heads(net.Op("Relu", {x}), {0, 1, 3, 2, 4}), v = heads(net.Op("Neg", {x}), {0, 1, 3, 2, 4});
+  const ValueId k = net.Op("Mul", {heads(x, {0, 1, 3, 2, 4}), net.Scalar(0.5)});
+  const ValueId scores = net.Op("Einsum", {q, k}, {{"equation", std::string("B G H I D, B G H J D -> B G H I J")}});
+  const ValueId weights = net.Op("Softmax", {net.Op("Add", {scores, bias})}, {{"axis", int64_t{-1}}});
+  const ValueId attended = net.Op("Einsum", {weights, v}, {{"equation", std::string("BGHIJ,BGHJD->BGHID")}});
+  const ValueId merged = net.Op("Transpose", {attended}, {{"perm", Ints{0, 1, 3, 2, 4}}});
+  net.graph().outputs = {net.Op("Relu", {net.Op("Reshape", {merged}, {{"shape", Ints{-1, 2, 5, 12}}})})};
+  ExpectSameResults(net.module, {net.Random({3, 2, 5, 12})});
+  ASSERT_TRUE(RunPasses(kContext, {.disabled = {}, .validate = true}, &net.module).ok());
+  const Names ops = net.Ops();
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "msrt.FusedAttention"), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 0);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 0);
+}
+
+// Swin v2: each head has a scale of its own.
+TEST(RecognizeAttention, WithAScaleForEachHead) {
+  AttentionNet net;
+  const ValueId scores = net.Op("Mul", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), net.Weight({3, 1, 1})});
+  const Names ops = net.After(net.Merge(net.Op("MatMul", {net.Softmax(scores), net.Values()})));
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Attention"), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 0);
 }
 
 // Keys behind a cache are not packed: the Attention takes them as they are.

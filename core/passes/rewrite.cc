@@ -146,7 +146,6 @@ bool Rewriter::Replace(size_t n, std::string_view op, std::vector<ValueId> input
   return true;
 }
 
-// What a graph gives is declared to those who run or call it, and stays as it is.
 void Rewriter::Refine(ValueId v, Type type) {
   if (!IsOutput(v)) graph_->value(v).type = std::move(type);
 }

@@ -30,7 +30,9 @@ class Rewriter {
   // Nodes: those of the graph in order, then those that were added.
   size_t node_count() const { return graph_->nodes.size(); }
   const Node& node(size_t n) const { return graph_->nodes[n]; }
-  // Whether it is still there, and an op of ONNX's domain that this build knows.
+  // Whether it is still there.
+  bool IsHere(size_t n) const { return !gone_[n]; }
+  // The same, and an op of ONNX's domain that this build knows.
   bool IsLive(size_t n) const { return !gone_[n] && node(n).def != nullptr && node(n).domain.empty(); }
   bool Is(size_t n, std::string_view op) const { return IsLive(n) && node(n).op == op; }
 
@@ -55,6 +57,8 @@ class Rewriter {
   bool Forward(size_t n, ValueId to);
   // Makes the only output of `n` a constant. False, and nothing happens, if the type differs.
   bool SetConstant(size_t n, ConstTensor data);
+  // Gives a value a type that says more. The outputs of the graph are declared to its users and stay as they are.
+  void Refine(ValueId v, Type type);
   // Infers all types again, so that what has become known is known to the passes that follow.
   void InferAgain();
 
@@ -69,7 +73,6 @@ class Rewriter {
   void Grow();
   void AddUses(size_t n);
   void RemoveUses(size_t n);
-  void Refine(ValueId v, Type type);
   void DropUnused(std::vector<ValueId> released);
   void MoveUses(ValueId from, ValueId to);
 

@@ -1,48 +1,15 @@
 // What is known about shapes and about small integer tensors before a run: each dim and each element as a product of a number and of dims
-// that only the run knows. Filled node by node in the order of the graph; the pass that folds shapes reads it.
+// that only the run knows. Filled node by node in the order of the graph. The pass that folds shapes writes what it finds into the types;
+// passes that look for patterns ask ProvenDims for what types cannot say.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <vector>
-
-#include "core/graph/graph.h"
+#include "core/passes/dim_product.h"
+#include "ops/op_def.h"
 
 namespace msrt {
 
-// number * dim * dim ..., or nothing known at all.
-class DimProduct {
- public:
-  static DimProduct Unknown() { return DimProduct(); }
-  static DimProduct Number(int64_t number);
-  // The dim of a type: a number, a symbol, or an open dim that is named by where it stands.
-  static DimProduct Dim(int64_t dim, ValueId value, int axis);
-  // The number of windows that slide over another dim, numbered by whoever counts them.
-  static DimProduct Windows(size_t number);
-
-  bool known() const { return known_; }
-  std::optional<int64_t> number() const { return known_ && count_ == 0 ? std::optional(factor_) : std::nullopt; }
-  // The dim as types write it, where it is a number or one symbol.
-  std::optional<int64_t> dim() const;
-  // A product of dims and a number that is not negative is never negative.
-  bool IsNeverNegative() const { return known_ && factor_ >= 0; }
-  // Equal in every run. What is not known equals nothing.
-  bool operator==(const DimProduct& other) const;
-
-  DimProduct Times(const DimProduct& other) const;
-  DimProduct Plus(const DimProduct& other, int64_t sign) const;
-  // Where the division is exact and by a number.
-  DimProduct Over(const DimProduct& other) const;
-
- private:
-  static constexpr int kMost = 6;
-  bool known_ = false;
-  int64_t factor_ = 0;
-  int count_ = 0;
-  uint64_t dims_[kMost] = {};  // sorted
-};
-
-using DimProducts = std::vector<DimProduct>;
+// Whether a type leaves a dim open that has no name.
+bool HasOpenDims(const Graph& graph);
 
 class SymbolicShapes {
  public:
@@ -58,25 +25,60 @@ class SymbolicShapes {
   // The elements of an integer or bool tensor of rank 0 or 1, as far as that is followed.
   const std::optional<DimProducts>& data(ValueId v) const { return data_[IndexOf(v)]; }
   bool has(ValueId v) const { return v != kNoValue && IndexOf(v) < dims_.size(); }
-  // Tensors of one element type and of equal dims in every run.
-  bool AreEqual(ValueId a, ValueId b) const;
 
  private:
-  void Declare(ValueId v);
-  std::optional<DimProducts> DimsOf(const Node& node);
-  std::optional<DimProducts> DimsOfWindows(const Node& node);
-  DimProduct WindowsOver(const DimProduct& dim, int64_t room, int64_t stride);
-  std::optional<DimProducts> DataOf(const Node& node) const;
-
-  // floor((dim + room) / stride) + 1, which is no product: each is a name of its own, the same for the same numbers.
-  struct WindowCount {
-    DimProduct dim;
-    int64_t room, stride;
+  // A quantity that is no product: each is a dim of its own, the same for the same operands.
+  struct Term {
+    enum Kind : uint8_t { kWindows, kSum, kQuotient, kSmaller, kBroadcast } kind;
+    DimProduct a, b;
+    int64_t room = 0, stride = 0;  // kWindows: floor((a + room) / stride) + 1
   };
 
+  void Declare(ValueId v);
+  void FollowDims(const Node& node);
+  void FollowData(const Node& node);
+
+  // Dims of the first output, or of all outputs of a Split.
+  std::optional<DimProducts> DimsOf(const Node& node);
+  std::optional<DimProducts> DimsOfWindows(const Node& node);
+  std::optional<DimProducts> DimsOfProduct(const Node& node);
+  std::optional<DimProducts> DimsOfConcat(const Node& node);
+  std::optional<DimProducts> DimsOfSlice(const Node& node);
+  std::optional<DimProducts> DimsOfGather(const Node& node);
+  std::optional<DimProducts> DimsOfBroadcast(const Node& node);
+  std::optional<DimProducts> DimsOfAttention(const Node& node);
+  // The dims that the elements of input `i` are a list of.
+  std::optional<DimProducts> ListedDims(const Node& node, size_t i) const;
+
+  std::optional<DimProducts> DataOf(const Node& node);
+  std::optional<DimProducts> PairwiseData(const Node& node);
+
+  DimProduct Named(const Term& term);
+  DimProduct WindowsOver(const DimProduct& dim, int64_t room, int64_t stride);
+  DimProduct Sum(const DimProduct& a, const DimProduct& b);
+  DimProduct Difference(const DimProduct& a, const DimProduct& b);
+  DimProduct Quotient(const DimProduct& a, const DimProduct& b);
+  DimProduct Smaller(const DimProduct& a, const DimProduct& b);
+  DimProduct BroadcastDim(const DimProduct& a, const DimProduct& b);
+  DimProducts Broadcast(const DimProducts& a, const DimProducts& b);
+
   const Graph& graph_;
-  std::vector<WindowCount> windows_;
+  std::vector<Term> terms_;
   std::vector<std::optional<DimProducts>> dims_, data_;
+};
+
+// Whether dims are equal in every run, by the types or by the nodes that made the values. Of a graph as it was when the object was made:
+// values that are added later are known by their types only.
+class ProvenDims {
+ public:
+  explicit ProvenDims(const Graph& graph);
+  bool Equal(ValueId a, int a_axis, ValueId b, int b_axis) const;
+  // All dims and the element type.
+  bool Equal(ValueId a, ValueId b) const;
+
+ private:
+  const Graph& graph_;
+  std::optional<SymbolicShapes> shapes_;  // where types leave dims open
 };
 
 }  // namespace msrt
