@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "delegates/cpu/cpu.h"
 #include "delegates/kernels/kernels.h"
 #include "delegates/reference/reference.h"
 #include "delegates/sdk/export.h"
@@ -56,8 +57,17 @@ std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates() {
 #if defined(MSRT_HAVE_ONEDNN)
   delegates.push_back(Registered(sdk::Export(MakeOneDnnDelegate(ReferenceEvaluator()))));
 #endif
+  delegates.push_back(Registered(sdk::Export(MakeCpuDelegate())));
   delegates.push_back(Registered(sdk::Export(MakeReferenceDelegate())));
   return delegates;
+}
+
+std::vector<LibraryInfo> BuiltinLibraries() {
+#if defined(MSRT_HAVE_ONEDNN)
+  return {{"oneDNN", OneDnnVersion(), OneDnnInstructions()}};
+#else
+  return {};
+#endif
 }
 
 Status Join(const Registration& added, Environment* environment) {
@@ -80,8 +90,9 @@ Status Join(const Registration& added, Environment* environment) {
   }
   for (const AddedPass& pass : added.passes) {
     const auto same = [&](std::string_view name) { return name == pass.name; };
-    const bool taken = std::any_of(AllPasses().begin(), AllPasses().end(), [&](const PassInfo& p) { return same(p.name); }) ||
-                       std::any_of(environment->passes.begin(), environment->passes.end(), [&](const AddedPass& p) { return same(p.name); });
+    const bool taken =
+        std::any_of(AllPasses().begin(), AllPasses().end(), [&](const PassInfo& p) { return same(p.name); }) ||
+        std::any_of(environment->passes.begin(), environment->passes.end(), [&](const AddedPass& p) { return same(p.name); });
     if (taken) return InvalidArgument("there is a pass '", pass.name, "' already");
   }
   environment->passes.insert(environment->passes.end(), added.passes.begin(), added.passes.end());

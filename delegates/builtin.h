@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/compile.h"
@@ -13,6 +14,13 @@ namespace msrt {
 
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates();
 const Evaluator& BuiltinEvaluator();
+
+// A library that a built-in delegate computes with.
+struct LibraryInfo {
+  std::string name, version;
+  std::string instructions;  // that its kernels use on this processor
+};
+std::vector<LibraryInfo> BuiltinLibraries();
 
 // Adds what was registered, all or nothing: delegates whose names are new, kernels that make up the delegate "kernels" with those before
 // them, and the ops that these define.

@@ -2,7 +2,6 @@
 // fallback where the library has nothing for just these shapes.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -51,7 +50,7 @@ class FallbackRun {
     for (size_t i = 0; i < op.input_count(); ++i) {
       input_offsets_.push_back(kInPlace);
       // Plain data is copied too: the fallback must not read what it writes, and inputs may share memory with outputs.
-      if (!op.has_input(i) || op.input(i).dtype != DType::kF32 || op.input(i).elements() == 0) continue;
+      if (!op.has_input(i) || !IsData(op.input(i).dtype) || op.input(i).elements() == 0) continue;
       input_offsets_.back() = before_.Reserve(op.input(i).bytes());
     }
     for (size_t o = 0; o < op.output_count(); ++o) {
@@ -63,11 +62,11 @@ class FallbackRun {
     for (size_t i = 0; i < input_offsets_.size(); ++i) {
       if (input_offsets_[i] == kInPlace) continue;
       before_.AddReorder(Place::Input(i), Describe(op.input(i), recipe.input_layout(i)), Place::Scratch(input_offsets_[i]),
-                         DescribePlain(op.input(i).dims));
+                         Describe(op.input(i), Layout::kPlain));
     }
     for (size_t o = 0; o < output_offsets_.size(); ++o) {
       if (output_offsets_[o] == kInPlace) continue;
-      after_.AddReorder(Place::Scratch(output_offsets_[o]), DescribePlain(op.output(o).dims), Place::Output(o),
+      after_.AddReorder(Place::Scratch(output_offsets_[o]), Describe(op.output(o), Layout::kPlain), Place::Output(o),
                         Describe(op.output(o), recipe.output_layout(o)));
     }
     return OkStatus();
@@ -86,6 +85,7 @@ class FallbackRun {
 
  private:
   static constexpr size_t kInPlace = SIZE_MAX;
+  static bool IsData(DType dtype) { return dtype == DType::kF32 || kLibraryIntegers.Has(dtype); }
   static void MakePlain(const std::vector<size_t>& offsets, std::byte* scratch, std::vector<TensorView>& views) {
     for (size_t i = 0; i < views.size(); ++i) {
       views[i].layout = Layout::kPlain;
@@ -96,42 +96,6 @@ class FallbackRun {
   std::vector<size_t> input_offsets_, output_offsets_;
   Plan before_, after_;
 };
-
-// Whether an element of a tensor in f32 is such. A tenth of what the primitives take that need it.
-template <typename IsSuch>
-bool AnyElement(const TensorView& x, ParallelFor& parallel, const IsSuch& is_such) {
-  constexpr int64_t kGrain = 1 << 16;
-  std::atomic<bool> found{false};
-  const float* data = x.As<float>();
-  const Status status = ParallelRanges(parallel, static_cast<int64_t>(BytesIn(x.layout, x.dtype, x.dims) / sizeof(float)), kGrain,
-                                       [&](int64_t begin, int64_t end) {
-                                         bool any = false;
-                                         for (int64_t i = begin; i < end; ++i) any |= is_such(data[i]);
-                                         if (any) found.store(true, std::memory_order_relaxed);
-                                       });
-  return !status.ok() || found.load();
-}
-
-template <typename IsSuch>
-bool AnyInput(const RunArgs& args, const IsSuch& is_such) {
-  return std::any_of(args.inputs.begin(), args.inputs.end(), [&](const TensorView& x) {
-    return x.present() && x.dtype == DType::kF32 && AnyElement(x, args.parallel, is_such);
-  });
-}
-
-bool IsNan(float f) { return f != f; }
-bool IsNotFinite(float f) { return !(std::abs(f) <= std::numeric_limits<float>::max()); }
-
-// Inputs that the primitive makes something else of than the op.
-bool Misleads(const Recipe& recipe, const RunArgs& args) {
-  if (recipe.needs_finite()) return AnyInput(args, IsNotFinite);
-  return recipe.drops_nan() && AnyInput(args, IsNan);
-}
-
-bool AnyExtreme(const RunArgs& args) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  return AnyElement(args.outputs[0], args.parallel, [](float f) { return f == kMost || f == -kMost; });
-}
 
 // The plan for one way of sharing memory, made once by whoever needs it first.
 struct Variant {
@@ -163,13 +127,11 @@ class Bound final : public BoundKernel {
     const OpView op = View();
     try {
       if (v.fallback != nullptr) return v.fallback->Run(op, args);
-      if (Misleads(*recipe_, args)) return RunFallback(op, args);
       void* scratch = nullptr;
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));
       }
-      MSRT_RETURN_IF_ERROR(v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel));
-      return recipe_->begins_finite() && AnyExtreme(args) ? RunFallback(op, args) : OkStatus();
+      return v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel);
     } catch (const dnnl::error& error) {
       return FromError(error, op);
     }
@@ -178,12 +140,6 @@ class Bound final : public BoundKernel {
   size_t bytes() const override { return kBytesPerPrimitive; }
 
  private:
-  Status RunFallback(const OpView& op, const RunArgs& args) const {
-    FallbackRun fallback;
-    MSRT_RETURN_IF_ERROR(fallback.Build(*recipe_, op, fallback_));
-    return fallback.Run(op, args);
-  }
-
   OpView View() const { return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants()); }
 
   const Variant& Ready(bool shared_residual) {

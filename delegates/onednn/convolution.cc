@@ -2,11 +2,11 @@
 // blocks of 8 channels come next; plain input with blocked output is for the first layer, plain throughout costs an im2col.
 #include <algorithm>
 
+#include "delegates/onednn/convolution_steps.h"
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/post_ops.h"
 #include "delegates/onednn/recipe.h"
 #include "delegates/onednn/weights.h"
-#include "ops/window.h"
 
 namespace msrt::onednn {
 namespace {
@@ -28,28 +28,34 @@ struct Channels {
 double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
   const int64_t taps = op.input(kW).dims.product(2, op.input(kW).rank());
   const int64_t pixels = op.output(0).dims.product(2, op.output(0).rank());
+  const bool narrow = out == Layout::kBlocked8 && HasWideVectors();
   if (c.depthwise()) {
     if (out == Layout::kPlain) return 0.02;
     if (out == Layout::kChannelsLast) return 0.57;
-    return pixels >= 28 * 28 ? 0.6 : 0.48;
+    return narrow ? 0.4 : pixels >= 28 * 28 ? 0.6 : 0.48;
   }
-  if (c.groups > 1 && c.group_inputs() < 8) return 0.1;  // im2col with tiny products, in every layout
+  // An im2col with tiny products, but for the kernels of AVX-512.
+  if (c.groups > 1 && c.group_inputs() < 8) return out == Layout::kChannelsLast && HasWideVectors() ? 0.35 : 0.1;
   // Vectors of 8 output channels, whether they are all used or not.
   const double used = static_cast<double>(c.group_outputs()) / static_cast<double>((c.group_outputs() + 7) / 8 * 8);
   // The product behind an im2col has the pixels as columns, and with a few of them it starves: a quarter of the peak at four.
   const double columns = static_cast<double>(pixels) / (static_cast<double>(pixels) + 6);
   if (out == Layout::kPlain) return (taps == 1 ? 0.75 : 0.62 * used) * columns;
+  if (narrow && in != Layout::kPlain) return 0.6 * used;
   if (in == Layout::kPlain) return 0.95 * used;
   if (out == Layout::kChannelsLast) return 0.97 * used;
   return (taps == 1 ? 0.96 : 0.91) * used;
 }
 
-void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates) {
+void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates,
+           bool reduced = false) {
   const double activation =
       FlopsIn(EltwiseNanoseconds(node.op->String("activation")) * static_cast<double>(node.typical->output(0).elements()));
-  const double efficiency = Efficiency(*node.typical, c, in, out);
-  const double seconds = Roofline(node.machine, node.flops + activation * efficiency, efficiency, node.bytes);
+  const double efficiency = Efficiency(*node.typical, c, in, out) * (reduced ? kBf16Speedup : 1);
+  double seconds = Roofline(node.machine, node.flops + activation * efficiency, efficiency, node.bytes);
+  if (reduced) seconds += Roofline(node.machine, 0, 1, 1.5 * static_cast<double>(node.typical->input(kX).bytes()));  // rounds its input
   Candidate candidate = MakeCandidate(node, in, out, seconds, algorithm);
+  candidate.reduced = reduced;
   candidate.input_layouts[kW] = Layout::kPlain;
   // Weights that are computed are put in order on every run, by one core.
   constexpr double kPartOfBandwidth = 0.5;
@@ -71,6 +77,8 @@ std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candi
   Offer(node, c, Layout::kPlain, Layout::kPlain, "gemm", candidates);
   if (residual_is_plain) return {};
   Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, c.depthwise() ? "jit depthwise" : "jit", candidates);
+  // Depthwise ones have nothing to gain: rounding the input takes longer than they do.
+  if (HasBf16() && c.groups == 1) Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, "jit bf16", candidates, /*reduced=*/true);
   const bool out_blocked = Admits(op.output(0), Layout::kBlocked8);
   const bool groups_blocked = c.groups == 1 || c.depthwise() || (c.group_inputs() % 8 == 0 && c.group_outputs() % 8 == 0);
   if (out_blocked && groups_blocked && Admits(op.input(kX), Layout::kBlocked8)) {
@@ -84,33 +92,33 @@ std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candi
 
 // ---- descriptors -----------------------------------------------------------------------------------------------------------------
 
-// Weights as the library names them: with a dim for groups where there are several.
-memory::desc PlainWeights(const OpView& op) {
-  Dims dims = op.input(kW).dims;
-  const int64_t groups = op.Int("group");
-  if (groups > 1) {
-    dims[0] /= groups;
-    dims.insert(0, groups);
-  }
-  return DescribePlain(dims);
-}
+memory::desc PlainWeights(const OpView& op) { return DescribePlain(GroupedWeights(op.input(kW).dims, op.Int("group"))); }
 
-// The library lists brgemm kernels first; on AVX2 the older ones are faster for 1x1 and for depthwise (by 2 to 10 and by 15 to 25
-// percent), unless output channels leave a tail.
-Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs) {
-  const std::string_view name = first.impl_info_str();
-  const bool pointwise = name == "brgconv_1x1:avx2", depthwise = name == "brdgmm_dw:avx2";
-  if (!depthwise && !(pointwise && outputs % 8 == 0)) return first;
-  Descriptor next(first.get());  // a copy: next_impl would move `first` on too
-  while (next.next_impl()) {
-    if (std::string_view(next.impl_info_str()) == (pointwise ? "jit_1x1:avx2" : "jit_dw:avx2")) return next;
-  }
+// The library lists brgemm kernels first. The older ones are faster for depthwise convolutions (on AVX2 by 15 to 25 percent, on AVX-512 by
+// 10 to 40) and, on AVX2 and unless output channels leave a tail, for 1x1 (by 2 to 10). On AVX-512 brgemm is faster for 1x1, by up to 12,
+// but the library keeps the code of each for ever, and there is one for each size: open dims take the older ones there too.
+std::string_view PreferredKernel(std::string_view first, int64_t outputs, bool open_dims) {
+  if (first == "brdgmm_dw:avx512_core") return "jit_dw:avx512_core";
+  if (first == "brdgmm_dw:avx2") return "jit_dw:avx2";
+  if (first == "brgconv_1x1:avx512_core" && open_dims) return "jit_1x1:avx512_core";
+  return first == "brgconv_1x1:avx2" && (outputs % 8 == 0 || open_dims) ? "jit_1x1:avx2" : first;
+}
+// `first`, or the one that is preferred to it among those that `make` begins to list; a copy of a descriptor would list nothing.
+template <typename Make>
+Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs, bool open_dims, const Make& make) {
+  const std::string_view name = first.impl_info_str(), preferred = PreferredKernel(name, outputs, open_dims);
+  if (preferred == name) return first;
+  Descriptor next = make();
+  do {
+    if (std::string_view(next.impl_info_str()) == preferred) return next;
+  } while (next.next_impl());
   return first;
 }
 
 class ConvolutionRecipe final : public Recipe {
  public:
-  ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
+  ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
+      : Recipe(node, candidate), reduced_(candidate.reduced) {
     const ConstTensor* w = op().constant(kW);
     if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
   }
@@ -135,7 +143,8 @@ class ConvolutionRecipe final : public Recipe {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op, post_ops));
     const memory::desc wanted = descriptor.weights_desc();
     MSRT_ASSIGN_OR_RETURN(const Place weights, PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
-    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
+    const Place src = plan->Converted(Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)), descriptor.src_desc());
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
     if (op.has_input(kB)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
@@ -159,27 +168,33 @@ class ConvolutionRecipe final : public Recipe {
   }
 
   Result<Descriptor> Describe(const OpView& op, const PostOps& post_ops) const {
+    if (!reduced_) return Describe(op, post_ops, memory::data_type::f32);
+    auto reduced = Describe(op, post_ops, memory::data_type::bf16);
+    return reduced.ok() && !IsNaive(*reduced) ? std::move(reduced) : Describe(op, post_ops, memory::data_type::f32);
+  }
+
+  // With source and weights of this type; sums and everything else are f32.
+  Result<Descriptor> Describe(const OpView& op, const PostOps& post_ops, memory::data_type factors) const {
     const Dims& w = op.input(kW).dims;
-    MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
-    memory::dims strides, dilations, begin, end;
-    for (int i = 0; i < windows.rank; ++i) {
-      const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
-      strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1);
-      begin.push_back(axis.pad_begin), end.push_back(axis.pad_end);
-    }
-    const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)), dst = onednn::Describe(op.output(0), output_layout(0));
+    MSRT_ASSIGN_OR_RETURN(const ConvolutionSteps steps, ConvolutionStepsOf(op, op.input(kX).dims, w));
+    const bool bf16 = factors == memory::data_type::bf16;
+    const memory::desc given = onednn::Describe(op.input(kX), input_layout(kX)), src = bf16 ? InBf16(given) : given;
+    const memory::desc dst = onednn::Describe(op.output(0), output_layout(0));
     const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
     const auto make = [&](const memory::desc& weights) {
-      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, weights, bias, dst, strides,
-                        dilations, begin, end, attr, true);
+      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, weights, bias, dst,
+                        steps.strides, steps.dilations, steps.begin, steps.end, attr, true);
     };
-    const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32, memory::format_tag::any);
-    const Descriptor descriptor = DescribeWithWeights(make, packed_, any);
+    const memory::desc any(PlainWeights(op).get_dims(), factors, memory::format_tag::any);
+    const bool is_packed = packed_.get_ndims() > 0 && packed_.get_data_type() == factors;
+    const Descriptor descriptor = DescribeWithWeights(make, is_packed ? packed_ : memory::desc(), any);
     if (descriptor.get(true) == nullptr) return Unsupported("oneDNN has no convolution for these shapes");
-    return PreferOlderKernels(descriptor, w[0]);
+    const bool as_packed = packed_.get_ndims() > 0 && descriptor.weights_desc() == packed_;
+    return PreferOlderKernels(descriptor, w[0], !this->op().input(kX).concrete(), [&] { return make(as_packed ? packed_ : any); });
   }
 
+  const bool reduced_;                      // rounds source and weights to bf16, where the library has it
   std::unique_ptr<PackedWeights> weights_;  // null where W is no constant
   memory::desc packed_;                     // empty until Pack
 };

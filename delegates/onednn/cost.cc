@@ -12,6 +12,14 @@ bool RankHasLayouts(const Type& type) { return type.rank() >= 3 && type.rank() <
 
 }  // namespace
 
+bool HasWideVectors() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#else
+  return false;
+#endif
+}
+
 double Roofline(const Machine& machine, double flops, double efficiency, double bytes) {
   return kLaunchSeconds + std::max(flops / (machine.flops_per_second * efficiency), bytes / machine.bytes_per_second);
 }

@@ -1,6 +1,7 @@
 #include "delegates/onednn/library.h"
 
 #include "core/base/checked_math.h"
+#include "delegates/onednn/onednn.h"
 
 namespace msrt::onednn {
 namespace {
@@ -9,6 +10,13 @@ namespace {
 // the distinct primitives of the models in use, not of every shape they ever saw. An entry of JIT code and tables is
 // 20 to 70 KB, so these are some 6 MB.
 constexpr int kPrimitiveCacheEntries = 128;
+
+// Instruction sets are sets of bits: those that are later include it.
+bool HasAvx512Vnni() {
+  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+  static const bool has = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni;
+  return has;
+}
 
 }  // namespace
 
@@ -20,14 +28,46 @@ const dnnl::engine& Engine() {
   return engine;
 }
 
-memory::desc Describe(const Dims& dims, Layout layout) {
+memory::data_type ToDnnl(DType dtype) {
+  switch (dtype) {
+    case DType::kU8:
+      return memory::data_type::u8;
+    case DType::kI8:
+      return memory::data_type::s8;
+    case DType::kI32:
+      return memory::data_type::s32;
+    default:
+      return memory::data_type::f32;
+  }
+}
+
+memory::desc Describe(const Dims& dims, Layout layout, memory::data_type elements) {
   using Tag = memory::format_tag;
   constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc}, kBlocked[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c};
-  constexpr auto kF32 = memory::data_type::f32;
-  if (dims.rank() == 0) return memory::desc({1}, kF32, memory::dims{1});
-  if (layout == Layout::kPlain) return memory::desc(ToDnnl(dims), kF32, ToDnnl(RowMajorStrides(dims)));
+  if (dims.rank() == 0) return memory::desc({1}, elements, memory::dims{1});
+  if (layout == Layout::kPlain) return memory::desc(ToDnnl(dims), elements, ToDnnl(RowMajorStrides(dims)));
   const Tag* tags = layout == Layout::kChannelsLast ? kChannelsLast : kBlocked;
-  return memory::desc(ToDnnl(dims), kF32, tags[dims.rank() - 3]);
+  return memory::desc(ToDnnl(dims), elements, tags[dims.rank() - 3]);
+}
+
+bool SumsBytesExactly() {
+  static const bool exact = OneDnnInstructions().find("vnni") != std::string::npos || HasAvx512Vnni();
+  return exact;
+}
+
+bool SumsBytesExactly(const dnnl::primitive_desc& descriptor) {
+  return HasAvx512Vnni() || std::string_view(descriptor.impl_info_str()).find("vnni") != std::string_view::npos;
+}
+
+memory::desc InBf16(const memory::desc& desc) { return memory::desc(desc.get_dims(), memory::data_type::bf16, desc.get_strides()); }
+
+bool HasBf16() {
+  static const bool has = [] {
+    using Isa = dnnl::cpu_isa;
+    const Isa isa = dnnl::get_effective_cpu_isa();
+    return isa == Isa::avx512_core_bf16 || isa == Isa::avx512_core_fp16 || isa == Isa::avx512_core_amx || isa == Isa::avx512_core_amx_fp16;
+  }();
+  return has;
 }
 
 dnnl::primitive_attr UserScratchpad(const dnnl::post_ops& post_ops) {
@@ -47,3 +87,32 @@ Status FromError(const dnnl::error& error, const OpView& op) {
 }
 
 }  // namespace msrt::onednn
+
+namespace msrt {
+
+std::string OneDnnVersion() {
+  const dnnl_version_t& version = *dnnl_version();
+  return StrCat(version.major, ".", version.minor, ".", version.patch);
+}
+
+std::string OneDnnInstructions() {
+  using Isa = dnnl::cpu_isa;
+  constexpr std::pair<Isa, std::string_view> kNames[] = {{Isa::sse41, "sse41"},
+                                                         {Isa::avx, "avx"},
+                                                         {Isa::avx2, "avx2"},
+                                                         {Isa::avx2_vnni, "avx2_vnni"},
+                                                         {Isa::avx2_vnni_2, "avx2_vnni_2"},
+                                                         {Isa::avx512_core, "avx512_core"},
+                                                         {Isa::avx512_core_vnni, "avx512_core_vnni"},
+                                                         {Isa::avx512_core_bf16, "avx512_core_bf16"},
+                                                         {Isa::avx512_core_fp16, "avx512_core_fp16"},
+                                                         {Isa::avx512_core_amx, "avx512_core_amx"},
+                                                         {Isa::avx512_core_amx_fp16, "avx512_core_amx_fp16"}};
+  const Isa isa = dnnl::get_effective_cpu_isa();
+  for (const auto& [known, name] : kNames) {
+    if (known == isa) return std::string(name);
+  }
+  return StrCat("isa", static_cast<int64_t>(isa));
+}
+
+}  // namespace msrt

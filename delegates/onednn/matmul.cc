@@ -42,16 +42,31 @@ Matrices MatricesOf(Dims dims, bool transposed, bool row_vector, int rank) {
 // With B the same for every batch, all rows of all batches are the rows of one product.
 bool IsOneProduct(const OpView& op) { return op.input(kB).rank() <= 2 && !IsTransposed(op, "transA"); }
 
-std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates) {
+void OfferProduct(const NodeInfo& node, bool reduced, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  if (std::string reason = op.domain() == "msrt" ? ActivationRefusal(op) : std::string(); !reason.empty()) return reason;
   const bool packed = op.constant(kB) != nullptr && IsOneProduct(op);
   const double activation = op.domain() == "msrt" ? EltwiseNanoseconds(op.String("activation")) : 0;
-  const double seconds = Roofline(node.machine, node.flops, packed ? 0.93 : 0.75, node.bytes) +
-                         PerElement(node.machine, static_cast<double>(node.typical->output(0).elements()), activation, 0) - kLaunchSeconds;
-  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, packed ? "brgemm, packed" : "gemm");
+  double efficiency = packed ? 0.93 : 0.75, bytes = node.bytes;
+  if (reduced) {
+    efficiency *= kBf16Speedup;
+    const auto a = static_cast<double>(node.typical->input(kA).bytes()), b = static_cast<double>(node.typical->input(kB).bytes());
+    // What is not packed is rounded in each run: read, and written and read again with half of the bytes.
+    bytes += packed ? a - b / 2 : a + b;
+  }
+  double seconds = Roofline(node.machine, node.flops, efficiency, bytes) +
+                   PerElement(node.machine, static_cast<double>(node.typical->output(0).elements()), activation, 0) - kLaunchSeconds;
+  if (reduced) seconds += (packed ? 1 : 2) * kLaunchSeconds;
+  const std::string_view algorithm = packed ? (reduced ? "brgemm, packed bf16" : "brgemm, packed") : (reduced ? "gemm bf16" : "gemm");
+  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, algorithm);
+  c.reduced = reduced;
   if (op.has_input(kZ) && op.constant(kZ) == nullptr && AlphaOf(op) == 1) c.in_place = {{uint32_t{kZ}, 0u}};
   candidates->push_back(std::move(c));
+}
+
+std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates) {
+  if (std::string reason = node.op->domain() == "msrt" ? ActivationRefusal(*node.op) : std::string(); !reason.empty()) return reason;
+  OfferProduct(node, /*reduced=*/false, candidates);
+  if (HasBf16()) OfferProduct(node, /*reduced=*/true, candidates);
   return {};
 }
 
@@ -59,7 +74,8 @@ std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates
 
 class MatMulRecipe final : public Recipe {
  public:
-  MatMulRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
+  MatMulRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
+      : Recipe(node, candidate), reduced_(candidate.reduced) {
     const ConstTensor* b = op().constant(kB);
     if (b == nullptr || b->dims.rank() == 0 || !IsOneProduct(op())) return;
     // The library wants the weights of an inner product as [outputs, inputs].
@@ -149,18 +165,32 @@ class MatMulRecipe final : public Recipe {
   }
 
   InnerProduct::primitive_desc DescribeInnerProduct(const OpView& op, const PostOps& post_ops) const {
-    const memory::desc src = DescribePlain({Rows(op), op.input(kA).dims.back()}), dst = DescribePlain(ResultDims(op, true));
+    if (reduced_) {
+      const InnerProduct::primitive_desc reduced = DescribeInnerProduct(op, post_ops, memory::data_type::bf16);
+      if (reduced.get(true) != nullptr && !IsNaive(reduced)) return reduced;
+    }
+    return DescribeInnerProduct(op, post_ops, memory::data_type::f32);
+  }
+
+  static memory::desc SourceRows(const OpView& op) { return DescribePlain({Rows(op), op.input(kA).dims.back()}); }
+
+  // With operands of this type; sums and everything else are f32.
+  InnerProduct::primitive_desc DescribeInnerProduct(const OpView& op, const PostOps& post_ops, memory::data_type factors) const {
+    const memory::desc src = factors == memory::data_type::bf16 ? InBf16(SourceRows(op)) : SourceRows(op);
+    const memory::desc dst = DescribePlain(ResultDims(op, true));
     const memory::desc bias = IsColumnBias(op) ? DescribePlain({op.output(0).dims.back()}) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
     const auto make = [&](const memory::desc& weights) {
       return InnerProduct::primitive_desc(Engine(), dnnl::prop_kind::forward_inference, src, weights, bias, dst, attr, true);
     };
-    return DescribeWithWeights(make, packed_, memory::desc(weight_dims_, memory::data_type::f32, memory::format_tag::any));
+    const bool is_packed = packed_.get_ndims() > 0 && packed_.get_data_type() == factors;
+    return DescribeWithWeights(make, is_packed ? packed_ : memory::desc(), memory::desc(weight_dims_, factors, memory::format_tag::any));
   }
 
   Status AddInnerProduct(const OpView& op, const InnerProduct::primitive_desc& descriptor, const PostOps& post_ops, Plan* plan) const {
     MSRT_ASSIGN_OR_RETURN(const void* packed, weights_->Get(descriptor.weights_desc()));
-    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kA), descriptor.src_desc()},
+    const Place src = plan->Converted(Place::Input(kA), SourceRows(op), descriptor.src_desc());
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, Place::Fixed(packed), descriptor.weights_desc()},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
     if (IsColumnBias(op)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), descriptor.bias_desc()});
@@ -175,6 +205,17 @@ class MatMulRecipe final : public Recipe {
     Dims result;
     memory::desc src, weights, bias, dst;
     bool column_bias;
+    Place src_place = Place::Input(kA), weights_place = Place::Input(kB);
+
+    // The same with operands that are rounded first.
+    Product Reduced(Plan* plan) const {
+      Product p = *this;
+      p.src = InBf16(src), p.weights = InBf16(weights);
+      if (plan == nullptr) return p;
+      p.src_place = plan->Converted(src_place, src, p.src);
+      p.weights_place = plan->Converted(weights_place, weights, p.weights);
+      return p;
+    }
   };
   static Product ProductOf(const OpView& op, bool one_product) {
     Product p{one_product, ResultDims(op, one_product), {}, {}, {}, {}, IsColumnBias(op)};
@@ -197,13 +238,13 @@ class MatMulRecipe final : public Recipe {
   }
   static void AppendMatMul(const Product& p, const MatMul::primitive_desc& descriptor, const PostOps& post_ops, Plan* plan) {
     std::vector<Argument> arguments{
-        {DNNL_ARG_SRC, Place::Input(kA), p.src}, {DNNL_ARG_WEIGHTS, Place::Input(kB), p.weights}, {DNNL_ARG_DST, Place::Output(0), p.dst}};
+        {DNNL_ARG_SRC, p.src_place, p.src}, {DNNL_ARG_WEIGHTS, p.weights_place, p.weights}, {DNNL_ARG_DST, Place::Output(0), p.dst}};
     if (p.column_bias) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), p.bias});
     post_ops.AppendArguments(&arguments);
     plan->Add<MatMul::primitive_desc, MatMul>(descriptor, std::move(arguments));
   }
 
-  static Status AddMatMul(const OpView& op, bool shared_residual, Plan* plan) {
+  Status AddMatMul(const OpView& op, bool shared_residual, Plan* plan) const {
     PostOps post_ops;
     bool one_product = IsOneProduct(op);
     if (!FillPostOps(op, shared_residual, one_product, &post_ops)) {
@@ -212,6 +253,13 @@ class MatMulRecipe final : public Recipe {
       FillPostOps(op, shared_residual, false, &post_ops);
     }
     const Product p = ProductOf(op, one_product);
+    if (reduced_) {
+      const MatMul::primitive_desc reduced = DescribeMatMul(p.Reduced(nullptr), post_ops);
+      if (reduced.get(true) != nullptr && !IsNaive(reduced)) {
+        AppendMatMul(p.Reduced(plan), reduced, post_ops, plan);
+        return OkStatus();
+      }
+    }
     const MatMul::primitive_desc descriptor = DescribeMatMul(p, post_ops);
     if (descriptor.get(true) != nullptr && !IsNaive(descriptor)) {
       AppendMatMul(p, descriptor, post_ops, plan);
@@ -257,6 +305,7 @@ class MatMulRecipe final : public Recipe {
         {{DNNL_ARG_SRC_0, Place::Output(0), desc}, {DNNL_ARG_SRC_1, other, other_desc}, {DNNL_ARG_DST, Place::Output(0), desc}});
   }
 
+  const bool reduced_;                      // rounds both operands to bf16, where the library has it
   std::unique_ptr<PackedWeights> weights_;  // null where B is no constant matrix
   memory::dims weight_dims_;
   memory::desc packed_;

@@ -3,6 +3,7 @@
 #include "core/base/str_cat.h"
 #include "delegates/onednn/library.h"
 #include "delegates/onednn/recipe.h"
+#include "delegates/sdk/piece.h"
 
 namespace msrt {
 namespace {
@@ -14,13 +15,8 @@ using onednn::Rule;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      onednn::ConvolutionRules, onednn::TransposedConvolutionRules,
-      onednn::MatMulRules,      onednn::PoolRules,
-      onednn::BinaryRules,      onednn::EltwiseRules,
-      onednn::SoftmaxRules,     onednn::NormalizationRules,
-      onednn::ReductionRules,   onednn::ResamplingRules,
-      onednn::ConcatRules,      onednn::AttentionRules,
-      onednn::RecurrentRules,
+      onednn::ConvolutionRules,   onednn::TransposedConvolutionRules, onednn::MatMulRules, onednn::ResamplingRules, onednn::RecurrentRules,
+      onednn::IntegerMatMulRules, onednn::IntegerConvolutionRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -30,15 +26,15 @@ const Rule* FindRule(const OpView& op) {
   return nullptr;
 }
 
-// What every family requires: ranks, concrete typical shapes, f32 data.
+// What every family requires: ranks, concrete typical shapes, data of the rule's types.
 std::string TypeRefusal(const NodeInfo& node, const Rule& rule) {
   const auto check = [&](const Type& declared, const Type& typical) -> std::string {
     const bool rank_known = declared.is_tensor() && (declared.rank_known || rule.one_rank);
     if (!rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
+    if (rule.types.Has(declared.dtype)) return {};
     const bool admitted = kIndexTypes.Has(declared.dtype) || declared.dtype == DType::kBool;  // indices, shapes, masks
     if (!IsFloat(declared.dtype)) return admitted ? std::string() : StrCat("elements of type ", declared.dtype);
-    if (declared.dtype == DType::kF32) return {};
-    return StrCat("elements of type ", declared.dtype, ": oneDNN 3 has fast kernels on AVX2 for f32 only");
+    return StrCat("elements of type ", declared.dtype, ": computed in f32 only");
   };
   for (size_t i = 0; i < node.op->input_count(); ++i) {
     if (!node.op->has_input(i)) continue;
@@ -48,15 +44,7 @@ std::string TypeRefusal(const NodeInfo& node, const Rule& rule) {
     if (!node.op->has_output(o)) continue;
     if (std::string reason = check(node.op->output(o), node.typical->output(o)); !reason.empty()) return reason;
   }
-  if (!node.op->has_input(0) || node.op->input(0).dtype != DType::kF32) return "the data is not f32";
-  return {};
-}
-
-// A piece that says with local attributes where it stands in the whole is beyond the library.
-std::string PieceRefusal(const OpView& op) {
-  for (const AttrDef& attr : op.attr_defs()) {
-    if (attr.local && op.Has(attr.name)) return StrCat("a piece with attribute ", attr.name);
-  }
+  if (!node.op->has_input(0) || !rule.types.Has(node.op->input(0).dtype)) return StrCat("the data is not ", rule.types.Names());
   return {};
 }
 
@@ -64,6 +52,7 @@ class OneDnnDelegate final : public Delegate {
  public:
   explicit OneDnnDelegate(const Evaluator& fallback) : fallback_(fallback) {}
   const char* name() const override { return "onednn"; }
+  uint32_t native_types() const override { return onednn::SumsBytesExactly() ? uint32_t{1} << static_cast<int>(DType::kI8) : 0; }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
     std::vector<Candidate> candidates;
@@ -74,7 +63,7 @@ class OneDnnDelegate final : public Delegate {
       const Rule* rule = FindRule(*node.op);
       if (rule == nullptr) reason = "oneDNN has no primitive for this op";
       if (reason.empty()) reason = TypeRefusal(node, *rule);
-      if (reason.empty()) reason = PieceRefusal(*node.op);
+      if (reason.empty()) reason = sdk::PieceRefusal(*node.op);
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
       for (Candidate& c : candidates) {

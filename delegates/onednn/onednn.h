@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "delegates/sdk/delegate.h"
 #include "ops/evaluator.h"
@@ -12,5 +13,8 @@ namespace msrt {
 // `fallback` runs a node that was placed here at a shape for which the library has nothing (empty inputs, mostly). It outlives the delegate
 // and its kernels.
 std::unique_ptr<sdk::Delegate> MakeOneDnnDelegate(const Evaluator& fallback);
+
+std::string OneDnnVersion();       // of the library that was loaded: "3.2.0"
+std::string OneDnnInstructions();  // that its kernels use here: "avx2"
 
 }  // namespace msrt

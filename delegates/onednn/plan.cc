@@ -30,6 +30,13 @@ void Plan::AddReorder(Place from, const memory::desc& from_desc, Place to, const
   Add<dnnl::reorder::primitive_desc, dnnl::reorder>(descriptor, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
 }
 
+Place Plan::Converted(Place from, const memory::desc& desc, const memory::desc& wanted) {
+  if (desc == wanted) return from;
+  const Place converted = Place::Scratch(Reserve(wanted.get_size()));
+  AddReorder(from, desc, converted, wanted);
+  return converted;
+}
+
 std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
   auto handles = std::make_unique<Handles>();
   handles->stream = dnnl::stream(Engine());

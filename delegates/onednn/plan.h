@@ -55,6 +55,9 @@ class Plan {
   // Appends a copy from one form to another.
   void AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc);
 
+  // A tensor in the form `wanted`: where it is, or a copy in scratch memory that is made there.
+  Place Converted(Place from, const memory::desc& desc, const memory::desc& wanted);
+
   void AddLoop(Loop loop) { steps_.push_back({{}, {}, {}, std::move(loop)}); }
 
   bool empty() const { return steps_.empty(); }

@@ -34,13 +34,6 @@ class Recipe {
   // these shapes: the fallback runs then.
   virtual Status Build(const OpView& op, bool shared_residual, Plan* plan) const = 0;
   virtual size_t packed_bytes() const { return 0; }
-  // The primitive turns NaN into a number where the op keeps it: runs that meet a NaN in an input go to the fallback.
-  virtual bool drops_nan() const { return false; }
-  // The primitive turns infinity into NaN where the op gives a number, at least with some instructions: the same for infinite inputs.
-  virtual bool needs_finite() const { return false; }
-  // The primitive begins with the largest finite number where the op begins with infinity: what comes out as such a number is computed by
-  // the fallback. Output 0 does not share memory with an input.
-  virtual bool begins_finite() const { return false; }
   // The input for which shared_residual makes a difference; -1 if none.
   virtual int residual_input() const { return -1; }
 
@@ -58,7 +51,7 @@ class Recipe {
 std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback);
 
 // Adds candidates for the node, or returns why there are none. Types have known ranks and `typical` is concrete; everything that is not
-// an index or a shape is f32.
+// an index or a shape has one of the rule's element types.
 using QueryFn = std::string (*)(const NodeInfo& node, std::vector<Candidate>* out);
 using CompileFn = Result<std::shared_ptr<const Recipe>> (*)(const NodeInfo& node, const Candidate& candidate,
                                                             const CompileContext& context);
@@ -68,6 +61,7 @@ struct Rule {
   QueryFn query;
   CompileFn compile;
   bool one_rank = false;  // the op admits one rank for each tensor, so that ranks need not be declared
+  DTypeSet types{DType::kF32};
 };
 
 // The usual CompileFn: a recipe that needs nothing but the node.
@@ -80,15 +74,9 @@ Result<std::shared_ptr<const Recipe>> CompileAs(const NodeInfo& node, const Cand
 std::span<const Rule> ConvolutionRules();
 std::span<const Rule> TransposedConvolutionRules();
 std::span<const Rule> MatMulRules();
-std::span<const Rule> PoolRules();
-std::span<const Rule> NormalizationRules();
-std::span<const Rule> SoftmaxRules();
-std::span<const Rule> ReductionRules();
-std::span<const Rule> EltwiseRules();
-std::span<const Rule> BinaryRules();
+std::span<const Rule> IntegerMatMulRules();
+std::span<const Rule> IntegerConvolutionRules();
 std::span<const Rule> ResamplingRules();
-std::span<const Rule> ConcatRules();
-std::span<const Rule> AttentionRules();
 std::span<const Rule> RecurrentRules();
 
 }  // namespace msrt::onednn

@@ -1,27 +1,9 @@
 #include "delegates/onednn/weights.h"
 
+#include "delegates/onednn/onednn.h"
+
 namespace msrt::onednn {
 namespace {
-
-std::string IsaName() {
-  using Isa = dnnl::cpu_isa;
-  constexpr std::pair<Isa, std::string_view> kNames[] = {{Isa::sse41, "sse41"},
-                                                         {Isa::avx, "avx"},
-                                                         {Isa::avx2, "avx2"},
-                                                         {Isa::avx2_vnni, "avx2_vnni"},
-                                                         {Isa::avx2_vnni_2, "avx2_vnni_2"},
-                                                         {Isa::avx512_core, "avx512_core"},
-                                                         {Isa::avx512_core_vnni, "avx512_core_vnni"},
-                                                         {Isa::avx512_core_bf16, "avx512_core_bf16"},
-                                                         {Isa::avx512_core_fp16, "avx512_core_fp16"},
-                                                         {Isa::avx512_core_amx, "avx512_core_amx"},
-                                                         {Isa::avx512_core_amx_fp16, "avx512_core_amx_fp16"}};
-  const Isa isa = dnnl::get_effective_cpu_isa();
-  for (const auto& [known, name] : kNames) {
-    if (known == isa) return std::string(name);
-  }
-  return StrCat("isa", static_cast<int64_t>(isa));
-}
 
 void AppendNumbers(std::string* out, std::string_view what, const memory::dims& numbers) {
   StrAppend(out, " ", what);
@@ -41,16 +23,20 @@ std::string FormText(const memory::desc& desc) {
 }
 
 // Only blocked forms can be told apart by what the library says of them: others have no name.
-sdk::Packing PackingOf(const memory::desc& from, const memory::desc& to) {
+sdk::Packing PackingOf(const memory::desc& from, const memory::desc& to, const std::string& variant) {
   constexpr auto kBlocked = memory::format_kind::blocked;
   if (from.get_format_kind() != kBlocked || to.get_format_kind() != kBlocked) return {};
-  static const std::string isa = IsaName();
+  static const std::string isa = OneDnnInstructions();
   const dnnl_version_t& library = *dnnl_version();
   const auto version = static_cast<uint32_t>(library.major * 10000 + library.minor * 100 + library.patch);
-  return {StrCat("onednn ", FormText(to), " from ", FormText(from)), isa, 0, version};
+  return {StrCat("onednn ", FormText(to), " from ", FormText(from), variant.empty() ? "" : " ", variant), isa, 0, version};
 }
 
 }  // namespace
+
+void ShiftBytes(const uint8_t* from, int8_t* to, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i] = static_cast<int8_t>(from[i] ^ 0x80);
+}
 
 Result<const void*> PackedWeights::Get(const memory::desc& wanted) {
   if (wanted == desc_) return data_;
@@ -59,15 +45,24 @@ Result<const void*> PackedWeights::Get(const memory::desc& wanted) {
     if (form.desc == wanted) return static_cast<const void*>(form.packed.data());
   }
   const auto reorder = [&](std::byte* packed) {
-    const dnnl::reorder::primitive_desc descriptor(Engine(), desc_, Engine(), wanted);
+    std::vector<int8_t> shifted;
+    memory::desc plain = desc_;
+    const void* data = data_;
+    if (desc_.get_data_type() == memory::data_type::u8 && wanted.get_data_type() == memory::data_type::s8) {
+      shifted.resize(desc_.get_size());
+      ShiftBytes(static_cast<const uint8_t*>(data_), shifted.data(), shifted.size());
+      plain = memory::desc(desc_.get_dims(), memory::data_type::s8, desc_.get_strides());
+      data = shifted.data();
+    }
+    const dnnl::reorder::primitive_desc descriptor(Engine(), plain, Engine(), wanted);
     dnnl::stream stream(Engine());
-    memory from(desc_, Engine(), const_cast<void*>(data_)), to(wanted, Engine(), packed);
+    memory from(plain, Engine(), const_cast<void*>(data)), to(wanted, Engine(), packed);
     dnnl::reorder(descriptor).execute(stream, from, to);
     stream.wait();
     return OkStatus();
   };
   MSRT_ASSIGN_OR_RETURN(sdk::PackedForm packed,
-                        sdk::PackedForm::Make(context_, data_, PackingOf(desc_, wanted), wanted.get_size(), reorder));
+                        sdk::PackedForm::Make(context_, data_, PackingOf(desc_, wanted, variant_), wanted.get_size(), reorder));
   forms_.push_back({wanted, std::move(packed)});
   return static_cast<const void*>(forms_.back().packed.data());
 }
@@ -84,10 +79,7 @@ Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::de
     MSRT_ASSIGN_OR_RETURN(const void* data, packed->Get(wanted));
     return Place::Fixed(data);
   }
-  if (plain == wanted) return Place::Input(input);
-  const Place converted = Place::Scratch(plan->Reserve(wanted.get_size()));
-  plan->AddReorder(Place::Input(input), plain, converted, wanted);
-  return converted;
+  return plan->Converted(Place::Input(input), plain, wanted);
 }
 
 }  // namespace msrt::onednn

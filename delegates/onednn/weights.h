@@ -9,15 +9,22 @@
 
 namespace msrt::onednn {
 
+// What u8 is more than s8: the library multiplies by s8 only.
+inline constexpr int32_t kByteShift = 128;
+// to[i] = from[i] - kByteShift.
+void ShiftBytes(const uint8_t* from, int8_t* to, size_t count);
+
 // The form chosen at Compile is packed then and used by all bindings. Where the library has no implementation for it at some other
 // shape, a second form is packed on demand and kept: there are few of them, since they depend on the implementation and not on shapes.
 class PackedWeights {
  public:
-  // `data` is a constant of the model, laid out as `desc`; it and what `context` points to outlive this object.
-  PackedWeights(const void* data, memory::desc desc, const sdk::CompileContext& context)
-      : data_(data), desc_(std::move(desc)), context_(context) {}
+  // `data` is a constant of the model, laid out as `desc`; it and what `context` points to outlive this object. `variant` tells forms
+  // apart whose descriptors read alike: sums for zero points that the library keeps beside the weights.
+  PackedWeights(const void* data, memory::desc desc, const sdk::CompileContext& context, std::string variant = {})
+      : data_(data), desc_(std::move(desc)), context_(context), variant_(std::move(variant)) {}
 
-  // The weights in the form `wanted`; packs them if neither the model's file has it nor anybody asked for it before. Throws dnnl::error.
+  // The weights in the form `wanted`; packs them if neither the model's file has it nor anybody asked for it before. Weights of u8 that are
+  // wanted as s8 are packed as differences from kByteShift. Throws dnnl::error.
   Result<const void*> Get(const memory::desc& wanted);
   // What they take beside the model's file.
   size_t bytes() const;
@@ -30,6 +37,7 @@ class PackedWeights {
   const void* data_;
   memory::desc desc_;
   const sdk::CompileContext context_;
+  const std::string variant_;
   mutable std::mutex mutex_;
   std::list<Form> forms_;  // a list: pointers into it stay valid
 };

@@ -11,6 +11,7 @@ namespace msrt::reference {
 
 class Activation {
  public:
+  Activation() = default;  // none
   explicit Activation(const OpView& op)
       : name_(op.String("activation")), alpha_(op.Float("activation_alpha")), beta_(op.Float("activation_beta")) {}
 
@@ -34,7 +35,7 @@ class Activation {
  private:
   static double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
   std::string_view name_;
-  double alpha_, beta_;
+  double alpha_ = 0, beta_ = 0;
 };
 
 }  // namespace msrt::reference

@@ -87,12 +87,12 @@ class Bias {
   Dims strides_;
 };
 
-// Scores become weights that sum to 1, or zeros where no key may be attended to.
-void SoftmaxOrZero(std::vector<double>& scores, bool masked) {
+// Scores become weights that sum to 1. Where no key may be attended to, they are `hidden`.
+void Softmax(std::vector<double>& scores, bool masked, double hidden) {
   double maximum = kMinusInfinity, sum = 0;
   for (double x : scores) maximum = x > maximum || std::isnan(x) ? x : maximum;
   if (masked || maximum == kMinusInfinity) {
-    std::fill(scores.begin(), scores.end(), 0.0);
+    std::fill(scores.begin(), scores.end(), hidden);
     return;
   }
   for (double& x : scores) sum += x = std::exp(x - maximum);
@@ -109,6 +109,7 @@ class Scorer {
         keys_(args, s, 1, 4, s.width),
         bias_(args, s),
         softcap_(args.op.Float("softcap")),
+        hidden_(args.op.domain() == "msrt" ? std::numeric_limits<double>::quiet_NaN() : 0),
         mode_(args.op.Int("qk_matmul_output_mode")) {
     if (args.op.Has("scale")) scale_ = args.op.Float("scale");
     else if (s.width > 0) scale_ = 1 / std::sqrt(static_cast<double>(s.width));
@@ -129,7 +130,7 @@ class Scorer {
       weights[j] = capped + bias;
       if (stage != nullptr) stage[j] = static_cast<T>(mode_ == 0 ? raw : mode_ == 1 ? capped : weights[j]);
     }
-    SoftmaxOrZero(weights, masked);
+    Softmax(weights, masked, hidden_);
     if (stage == nullptr || mode_ != 3) return;
     for (size_t j = 0; j < weights.size(); ++j) stage[j] = static_cast<T>(weights[j]);
   }
@@ -140,6 +141,7 @@ class Scorer {
   CachedRows<T> keys_;
   Bias<T> bias_;
   double scale_ = 1, softcap_;
+  double hidden_;  // the weight of every key where all are hidden
   int64_t mode_;
 };
 
@@ -192,7 +194,7 @@ Status RunAttention(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kAttentionKernels[] = {{"", "Attention", RunAttention}};
+constexpr KernelDef kAttentionKernels[] = {{"", "Attention", RunAttention}, {"msrt", "FusedAttention", RunAttention}};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Normalizations. Statistics are taken in double in two passes (mean, then squared deviations) over the elements of one slice
 // in ascending order; a result is rounded once.
+#include "delegates/reference/activation.h"
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/elements.h"
@@ -44,6 +45,7 @@ Status RunBatch(const KernelArgs& args) {
     const auto scale = Doubles(args.inputs[1]), bias = Doubles(args.inputs[2]);
     const auto mean = Doubles(args.inputs[3]), variance = Doubles(args.inputs[4]);
     const double epsilon = args.op.Float("epsilon");
+    const Activation activation = args.op.domain() == "msrt" ? Activation(args.op) : Activation();
     const T* x = args.inputs[0].As<T>();
     T* y = args.outputs[0].As<T>();
     const int64_t channels = dims.rank() >= 2 ? dims[1] : 1, plane = dims.rank() >= 2 ? dims.product(2, dims.rank()) : 1;
@@ -52,7 +54,7 @@ Status RunBatch(const KernelArgs& args) {
         const auto c = static_cast<size_t>(row % channels);
         const double deviation = std::sqrt(variance[c] + epsilon);
         for (int64_t i = row * plane; i < (row + 1) * plane; ++i) {
-          y[i] = static_cast<T>((static_cast<double>(x[i]) - mean[c]) / deviation * scale[c] + bias[c]);
+          y[i] = static_cast<T>(activation((static_cast<double>(x[i]) - mean[c]) / deviation * scale[c] + bias[c]));
         }
       }
     });
@@ -240,6 +242,7 @@ Status RunMeanVariance(const KernelArgs& args) {
 
 constexpr KernelDef kNormalizationKernels[] = {
     {"", "BatchNormalization", RunBatch},
+    {"msrt", "FusedBatchNormalization", RunBatch},
     {"", "InstanceNormalization", RunInstance},
     {"", "GroupNormalization", RunGroup},
     {"", "LayerNormalization", RunLayer},

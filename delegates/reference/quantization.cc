@@ -6,6 +6,7 @@
 
 #include "core/base/half.h"
 #include "core/base/small_float.h"
+#include "delegates/reference/activation.h"
 #include "delegates/reference/elements.h"
 #include "delegates/reference/kernel.h"
 
@@ -136,10 +137,28 @@ Status DynamicQuantize(const KernelArgs& args) {
   });
 }
 
+Status QuantizedAdd(const KernelArgs& args) {
+  const auto number = [&](size_t input) { return Doubles(args.inputs[input])[0]; };
+  const double a_scale = number(1), a_zero = number(2), b_scale = number(4), b_zero = number(5), y_scale = number(6), y_zero = number(7);
+  const Activation activation(args.op);
+  const TensorView &a = args.inputs[0], &b = args.inputs[3], &y = args.outputs[0];
+  return ForEachBlock(args.parallel, y.elements(), [&](int64_t first, int64_t count) {
+    double left[kBlockElements], right[kBlockElements];
+    LoadElements(a.dtype, a.data, first, 1, count, left);
+    LoadElements(b.dtype, b.data, first, 1, count, right);
+    for (int64_t i = 0; i < count; ++i) {
+      const double sum = activation((left[i] - a_zero) * a_scale + (right[i] - b_zero) * b_scale);
+      left[i] = std::nearbyint(sum / y_scale) + y_zero;
+    }
+    StoreElements(y.dtype, y.data, first, count, left);
+  });
+}
+
 constexpr KernelDef kKernels[] = {
     {"", "QuantizeLinear", Quantize},
     {"", "DequantizeLinear", Dequantize},
     {"", "DynamicQuantizeLinear", DynamicQuantize},
+    {"msrt", "QuantizedAdd", QuantizedAdd},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "delegates/reference/activation.h"
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/conv.h"
 #include "delegates/reference/elements.h"
@@ -12,8 +13,8 @@
 namespace msrt::reference {
 namespace {
 
-// Inputs of the QLinear ops.
-constexpr size_t kA = 0, kAScale = 1, kAZero = 2, kB = 3, kBScale = 4, kBZero = 5, kYScale = 6, kYZero = 7, kBias = 8;
+// Inputs of the QLinear and of the fused ops.
+constexpr size_t kA = 0, kAScale = 1, kAZero = 2, kB = 3, kBScale = 4, kBZero = 5, kYScale = 6, kYZero = 7, kBias = 8, kZ = 9;
 
 // A scale or zero point, read by the index of an element of a tensor of `dims`; `otherwise` where the input is left out.
 class Parameter {
@@ -67,13 +68,33 @@ Status StoreQuantized(const KernelArgs& args, std::vector<double> sums, const Fa
   });
 }
 
+// Scales every sum by factor(index), adds bias and residual, applies the activation, and quantises the result where a y_scale is given.
+template <typename Factor>
+Status StoreFused(const KernelArgs& args, std::vector<double> values, const Factor& factor, const Parameter& bias) {
+  const Activation activation(args.op);
+  const TensorView& y = args.outputs[0];
+  const bool quantizes = args.has_input(kYScale);
+  const double scale = quantizes ? Doubles(args.inputs[kYScale])[0] : 1, zero = quantizes ? Doubles(args.inputs[kYZero])[0] : 0;
+  const float* residual = args.has_input(kZ) ? args.inputs[kZ].As<float>() : nullptr;
+  return ForEachBlock(args.parallel, y.elements(), [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) {
+      double& value = values[static_cast<size_t>(i)];
+      value = activation(value * factor(i) + bias[i] + (residual == nullptr ? 0.0 : double{residual[i]}));
+      if (quantizes) value = std::nearbyint(value / scale) + zero;
+    }
+    StoreElements(y.dtype, y.data, first, count, values.data() + first);
+  });
+}
+
 // ---- matrices -------------------------------------------------------------------------------------------------------------------
 
 Result<std::vector<double>> MatrixSums(const KernelArgs& args, size_t a, size_t a_zero, size_t b, size_t b_zero) {
   const Dims &a_dims = args.inputs[a].dims, &b_dims = args.inputs[b].dims;
-  const auto a_values = Centred(args, a, a_zero, a_dims.rank() - 2), b_values = Centred(args, b, b_zero, b_dims.rank() - 1);
+  const bool transposed = args.op.Int("transB") != 0;  // 0 for ops without it
+  const auto a_values = Centred(args, a, a_zero, a_dims.rank() - 2);
+  const auto b_values = Centred(args, b, b_zero, b_dims.rank() - (transposed ? 2 : 1));
   std::vector<double> sums(static_cast<size_t>(args.outputs[0].elements()));
-  MSRT_RETURN_IF_ERROR(MultiplyMatrices<double>(args.parallel, a_values.data(), a_dims, false, b_values.data(), b_dims, false,
+  MSRT_RETURN_IF_ERROR(MultiplyMatrices<double>(args.parallel, a_values.data(), a_dims, false, b_values.data(), b_dims, transposed,
                                                 [&](int64_t index, double sum) { sums[static_cast<size_t>(index)] = sum; }));
   return sums;
 }
@@ -84,15 +105,29 @@ Status RunMatMulInteger(const KernelArgs& args) {
   return OkStatus();
 }
 
-Status RunQLinearMatMul(const KernelArgs& args) {
-  MSRT_ASSIGN_OR_RETURN(std::vector<double> sums, MatrixSums(args, kA, kAZero, kB, kBZero));
-  // The output with the axes that a vector operand takes away.
+// The output with the axes that a vector operand takes away.
+Dims MatrixDims(const KernelArgs& args) {
   Dims dims = args.outputs[0].dims;
   if (args.inputs[kB].dims.rank() == 1) dims.push_back(1);
   if (args.inputs[kA].dims.rank() == 1) dims.insert(dims.rank() - 1, 1);
+  return dims;
+}
+
+Status RunQLinearMatMul(const KernelArgs& args) {
+  MSRT_ASSIGN_OR_RETURN(std::vector<double> sums, MatrixSums(args, kA, kAZero, kB, kBZero));
+  const Dims dims = MatrixDims(args);
   const Parameter a_scale(args, kAScale, dims, dims.rank() - 2, 1), b_scale(args, kBScale, dims, dims.rank() - 1, 1);
   const double y_scale = Doubles(args.inputs[kYScale])[0];
   return StoreQuantized(args, std::move(sums), [&](int64_t i) { return a_scale[i] * b_scale[i] / y_scale; });
+}
+
+Status RunQuantizedMatMul(const KernelArgs& args) {
+  MSRT_ASSIGN_OR_RETURN(std::vector<double> sums, MatrixSums(args, kA, kAZero, kB, kBZero));
+  const Dims dims = MatrixDims(args);
+  const Parameter a_scale(args, kAScale, dims, dims.rank() - 2, 1), b_scale(args, kBScale, dims, dims.rank() - 1, 1);
+  const Dims& out = args.outputs[0].dims;
+  const Parameter bias(args, kBias, out, out.rank() - 1, 0);
+  return StoreFused(args, std::move(sums), [&](int64_t i) { return a_scale[i] * b_scale[i]; }, bias);
 }
 
 // ---- convolutions ---------------------------------------------------------------------------------------------------------------
@@ -126,11 +161,21 @@ Status RunQLinearConv(const KernelArgs& args) {
   return StoreQuantized(args, std::move(sums), [&](int64_t i) { return x_scale * w_scale[i] / y_scale; });
 }
 
+Status RunQuantizedConv(const KernelArgs& args) {
+  MSRT_ASSIGN_OR_RETURN(std::vector<double> sums, ConvSums(args, kA, kAZero, kB, kBZero));
+  const Dims& dims = args.outputs[0].dims;
+  const Parameter bias(args, kBias, dims, 1, 0), w_scale(args, kBScale, dims, 1, 1);
+  const double x_scale = Doubles(args.inputs[kAScale])[0];
+  return StoreFused(args, std::move(sums), [&](int64_t i) { return x_scale * w_scale[i]; }, bias);
+}
+
 constexpr KernelDef kKernels[] = {
     {"", "MatMulInteger", RunMatMulInteger},
     {"", "QLinearMatMul", RunQLinearMatMul},
     {"", "ConvInteger", RunConvInteger},
     {"", "QLinearConv", RunQLinearConv},
+    {"msrt", "QuantizedMatMul", RunQuantizedMatMul},
+    {"msrt", "QuantizedConv", RunQuantizedConv},
 };
 
 }  // namespace

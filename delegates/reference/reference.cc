@@ -15,6 +15,8 @@ using reference::KernelFn;
 
 // Plain loops: so small a part of what the machine can do that placement prefers anything else that can run the node.
 constexpr double kPartOfFlops = 1.0 / 360, kPartOfBandwidth = 1.0 / 40, kLaunchSeconds = 1e-6;
+// Sizes beyond all memory have estimates that are no answer any more; binding says what is wrong with them.
+constexpr double kMaxSeconds = 1e8;
 
 // Holds its own copy of what an OpView points to, so that it lives as long as the binding.
 class ReferenceBound final : public BoundKernel {
@@ -65,8 +67,9 @@ class ReferenceDelegate final : public Delegate {
       c.node = static_cast<uint32_t>(n);
       c.input_layouts.assign(node.inputs.size(), Layout::kPlain);
       c.output_layouts.assign(node.outputs.size(), Layout::kPlain);
-      c.seconds = kLaunchSeconds + node.flops / (kPartOfFlops * node.machine.flops_per_second) +
-                  node.bytes / (kPartOfBandwidth * node.machine.bytes_per_second);
+      const double seconds = kLaunchSeconds + node.flops / (kPartOfFlops * node.machine.flops_per_second) +
+                             node.bytes / (kPartOfBandwidth * node.machine.bytes_per_second);
+      c.seconds = std::min(seconds, kMaxSeconds);
       c.exact = true;
       c.algorithm = "loops";
       out->candidates.push_back(std::move(c));

@@ -55,6 +55,7 @@ struct Candidate {
   // Pairs (input, output) that may share memory if they have the same number of bytes and nobody needs the input afterwards.
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   bool packs_constants = false;  // run gets no data for constant inputs
+  bool reduced = false;          // rounds to fewer bits than its types have
   uint64_t tag = 0;              // the delegate's own
 };
 
@@ -130,6 +131,8 @@ class Delegate {
  public:
   virtual ~Delegate() = default;
   virtual const char* name() const = 0;
+  // native_types of msrt_delegate_api.
+  virtual uint32_t native_types() const { return 0; }
   // Candidates in any order; several for one node where there are several ways (layouts, algorithms). Must not fail: what it does
   // not understand it refuses.
   virtual void Query(const GraphView& graph, QueryResult* out) const = 0;

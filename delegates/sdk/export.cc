@@ -103,6 +103,7 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.exact = c.exact != 0;
   out.algorithm = c.algorithm;
   out.packs_constants = c.packs_constants != 0;
+  out.reduced = c.reduced != 0;
   out.tag = c.tag;
   return out;
 }
@@ -189,6 +190,7 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   out.in_place = in_place.data();
   out.in_place_count = in_place.size();
   out.packs_constants = c.packs_constants;
+  out.reduced = c.reduced;
   out.tag = c.tag;
   sink.candidate(sink.sink, &out);
 }
@@ -259,6 +261,7 @@ ExportedDelegate Export(std::unique_ptr<const Delegate> delegate) {
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = delegate->name();
+  api.native_types = delegate->native_types();
   api.query = Query;
   api.compile = Compile;
   api.kernel_destroy = [](void*, void* kernel) { delete static_cast<ExportedKernel*>(kernel); };

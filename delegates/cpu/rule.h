@@ -1,0 +1,60 @@
+// What a family of ops provides: candidates for a node, and a bound kernel for concrete shapes. Only families that pack weights compile
+// something in between.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "delegates/cpu/geometry.h"
+#include "delegates/cpu/loops.h"
+#include "delegates/sdk/delegate.h"
+
+namespace msrt::cpu {
+
+using sdk::BoundKernel;
+using sdk::Candidate;
+using sdk::NodeInfo;
+using sdk::RunArgs;
+
+// Adds candidates for the node, or returns why there are none. Ranks are known and `typical` is concrete.
+using QueryFn = std::string (*)(const NodeInfo& node, std::vector<Candidate>* out);
+// `op` is valid only during the call; its types are concrete.
+using BindFn = Result<std::unique_ptr<BoundKernel>> (*)(const OpView& op, const Candidate& candidate);
+
+// For families that pack weights, in place of a BindFn.
+using CompileFn = Result<std::unique_ptr<sdk::Kernel>> (*)(const NodeInfo& node, const sdk::CompileContext& context);
+
+struct Rule {
+  std::string_view domain, op;
+  QueryFn query;
+  BindFn bind;  // null where there is a `compile`
+  CompileFn compile = nullptr;
+};
+
+// The families; listed once in cpu.cc.
+std::span<const Rule> AttentionRules();
+std::span<const Rule> UnaryRules();
+std::span<const Rule> BinaryRules();
+std::span<const Rule> BatchNormRules();
+std::span<const Rule> CastRules();
+std::span<const Rule> MovementRules();
+std::span<const Rule> NormalizationRules();
+std::span<const Rule> PoolRules();
+std::span<const Rule> ReductionRules();
+std::span<const Rule> SoftmaxRules();
+std::span<const Rule> TransposeRules();
+std::span<const Rule> QuantizationRules();
+std::span<const Rule> IntegerMatMulRules();
+
+inline constexpr double kLaunchSeconds = 1e-6;
+// Below so many elements a second thread costs more than it saves.
+inline constexpr int64_t kGrain = 16384;
+
+// Seconds for a pass over so many bytes whose function takes so many nanoseconds an element on one core.
+double PassSeconds(const NodeInfo& node, double elements, double nanoseconds, double bytes);
+
+// A candidate with all layouts plain; the caller changes what it needs.
+Candidate PlainCandidate(const NodeInfo& node, double seconds, std::string_view algorithm);
+
+}  // namespace msrt::cpu
