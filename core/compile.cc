@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "core/base/clock.h"
+#include "core/estimate.h"
 #include "ops/control.h"
 #include "ops/validate.h"
 
@@ -45,7 +46,7 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry, co
     for (const BoundStep& step : binding->steps) {
       if (!step.kernel) continue;
       Status status = step.kernel.Prepare(*entry.program->host);
-      if (!status.ok()) return std::move(status).Within(Describe(graph, entry.program->steps[step.step].node));
+      if (!status.ok()) return std::move(status).Within(Describe(*entry.program, entry.program->steps[step.step]));
     }
     return OkStatus();
   });
@@ -65,7 +66,8 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
   const Environment& env = *model.environment;
   const StopWatch watch;
   double place_millis = 0;
-  auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms);
+  auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log, ScaleOf(model, options), model.forms,
+                                           MappedConstants{env.io, model.mapped});
   auto program = RunOnTeam(
       *model.parallel, [&] { return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log, &place_millis); });
   if (!program.ok()) return std::move(program).status();
@@ -293,21 +295,74 @@ Status CompileGraphs(CompiledModel* model) {
   return OkStatus();
 }
 
-Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
+// Whether more nodes make tensors in bf16 than in any other float type. Weights alone do not count: they may only be stored so.
+bool ComputesInBf16(const Module& module) {
+  int64_t bf16 = 0, others = 0;
+  for (const Graph& graph : module.graphs) {
+    for (const Node& node : graph.nodes) {
+      for (ValueId v : node.outputs) {
+        const DType dtype = v == kNoValue ? DType::kNone : graph.value(v).type.dtype;
+        if (dtype == DType::kBF16) ++bf16;
+        else if (IsFloat(dtype)) ++others;
+      }
+    }
+  }
+  return bf16 > others;
+}
+
+// The application allows rounding, and nothing comes of it.
+void WarnAboutUnusedReduction(const CompiledModel& model) {
+  for (const auto& entry : ProgramsOf(model)) {
+    if (entry == nullptr) continue;
+    const std::vector<NodeExplanation>& nodes = entry->program->explanations;
+    if (std::any_of(nodes.begin(), nodes.end(), [](const NodeExplanation& e) { return e.reduced; })) return;
+  }
+  model.environment->log(LogLevel::kWarning, "accuracy 'fast' has no effect: nothing here computes this model faster with fewer bits");
+}
+
+// Whether a delegate that the model may use says so, or an application registered a kernel for just this type.
+bool ComputesNatively(const Environment& env, const PlaceOptions& options, const Node& node, DType dtype) {
+  const std::vector<std::string>& allowed = options.delegates;
+  const auto may_use = [&](std::string_view name) {
+    return allowed.empty() || std::find(allowed.begin(), allowed.end(), name) != allowed.end();
+  };
+  const auto has_type = [](const RegisteredKernel& k, DType type) { return (k.desc.types >> static_cast<int>(type) & 1) != 0; };
+  return std::any_of(env.delegates.begin(), env.delegates.end(),
+                     [&](const auto& d) { return d->ComputesNatively(dtype) && may_use(d->name()); }) ||
+         std::any_of(env.kernels.begin(), env.kernels.end(), [&](const RegisteredKernel& k) {
+           return k.op == node.op && k.domain == node.domain && has_type(k, dtype) && !has_type(k, DType::kF32);
+         });
+}
+
+Result<std::vector<PassReport>> RunPassesOn(CompiledModel* model) {
   const Environment& env = *model->environment;
-  model->options = options;
-  if (options.keep_packed) model->forms = PackedForms::ForKeeping();
+  const CompileOptions& options = model->options;
+  PassContext context{.evaluator = env.evaluator, .ops = env.ops.get(), .added = env.passes, .parallel = env.parallel.get()};
+  context.computes_natively = [&](const Node& node, DType dtype) { return ComputesNatively(env, options.place, node, dtype); };
+  context.forget = [&](const ConstTensor& constant) { MappedConstants{env.io, model->mapped}.Forget(constant); };
+  return RunPasses(context, options.passes, &model->module);
+}
+
+Status ValidateAndOptimize(CompiledModel* model) {
+  const Environment& env = *model->environment;
   {
     Lap lap(&model->times.validate);
     MSRT_RETURN_IF_ERROR(Validate(&model->module, env.ops.get()));
   }
-  {
-    Lap lap(&model->times.passes);
-    MSRT_ASSIGN_OR_RETURN(
-        model->passes, RunPasses({.evaluator = env.evaluator, .ops = env.ops.get(), .added = env.passes}, options.passes, &model->module));
-  }
+  PlaceOptions& place = model->options.place;
+  place.reduced = place.reduced || (!place.exact && ComputesInBf16(model->module));
+  Lap lap(&model->times.passes);
+  MSRT_ASSIGN_OR_RETURN(model->passes, RunPassesOn(model));
+  return OkStatus();
+}
+
+Result<std::shared_ptr<const CompiledModel>> Compile(std::shared_ptr<CompiledModel> model, const CompileOptions& options) {
+  model->options = options;
+  if (options.keep_packed) model->forms = PackedForms::ForKeeping();
+  MSRT_RETURN_IF_ERROR(ValidateAndOptimize(model.get()));
   WarnOfIdlePins(*model);
   MSRT_RETURN_IF_ERROR(CompileGraphs(model.get()));
+  if (options.place.reduced) WarnAboutUnusedReduction(*model);
   return std::shared_ptr<const CompiledModel>(std::move(model));
 }
 
@@ -320,16 +375,18 @@ Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const E
   auto bytes = options.load_by_copy ? env.io->ReadFile(path, env.allocator) : env.io->MapFile(path);
   if (!bytes.ok()) return std::move(bytes).status();
   const double map_millis = watch.Millis();
-  auto model = CompileBytes(std::move(environment), *std::move(bytes), options);
+  const auto mapped = options.load_by_copy ? std::span<const std::byte>() : bytes->data;
+  auto model = CompileBytes(std::move(environment), *std::move(bytes), options, mapped);
   if (!model.ok()) return std::move(model).status().Within(StrCat("model '", path, "'"));
   std::const_pointer_cast<CompiledModel>(*model)->times.map = map_millis;
   return model;
 }
 
 Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes,
-                                                          const CompileOptions& options) {
+                                                          const CompileOptions& options, std::span<const std::byte> mapped) {
   auto model = std::make_shared<CompiledModel>();
   model->environment = std::move(environment);
+  model->mapped = mapped;
   {
     Lap lap(&model->times.verify);
     ModelExtras extras;
@@ -345,6 +402,34 @@ Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const
   model->environment = std::move(environment);
   model->module = std::move(module);
   return Compile(std::move(model), options);
+}
+
+Result<ModuleEstimate> EstimateModule(std::shared_ptr<const Environment> environment, Module module, const CompileOptions& options) {
+  CompiledModel model;
+  model.environment = std::move(environment);
+  model.module = std::move(module);
+  model.options = options;
+  model.parallel = model.environment->parallel;
+  MSRT_RETURN_IF_ERROR(ValidateAndOptimize(&model));
+  double most_saved = 0;
+  MSRT_ASSIGN_OR_RETURN(std::vector<Reached> reached, FindReached(model, &model.times.place, &most_saved));
+  GraphCompiler::AddEntries(std::move(reached), &model);
+  const Environment& env = *model.environment;
+  const Host host(env.allocator, model.parallel, env.log, ScaleOf(model, options.place), nullptr);
+  ControlPrices prices(host, env.delegates, model.options.place);
+  ModuleEstimate estimate;
+  estimate.graphs.resize(model.module.graphs.size());
+  for (uint32_t g = 0; g < model.views.size(); ++g) {
+    if (model.views[g] == nullptr) continue;
+    Placer placer(*model.views[g], host, env.delegates, model.options.place, &prices);
+    MSRT_RETURN_IF_ERROR(NamingGraph(placer.Query(), model.module, g));
+    auto placement = placer.Place();
+    if (!placement.ok()) return NamingGraph(std::move(placement).status(), model.module, g);
+    estimate.graphs[g] = {std::move(placement->explanations), placement->seconds};
+  }
+  model.views.clear();  // they look at the module
+  estimate.module = std::move(model.module);
+  return estimate;
 }
 
 ModelExtras NativeExtras(const CompiledModel& model) {

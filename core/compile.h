@@ -90,14 +90,16 @@ struct CompiledModel {
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null where no entry leads
   std::shared_ptr<PackedForms> forms;                // that the file brings, or to be kept; null: neither
   mutable std::mutex replacing;                      // held while programs take the place of others, never while they are made
+  std::span<const std::byte> mapped;                 // the file, while it is mapped; empty: it was not
   LoadTimes times;
   std::vector<PassReport> passes;
 };
 
 Result<std::shared_ptr<const CompiledModel>> CompileFile(std::shared_ptr<const Environment> environment, const std::string& path,
                                                          const CompileOptions& options);
+// `mapped`: the bytes, where they are a mapping of the environment's io; empty otherwise.
 Result<std::shared_ptr<const CompiledModel>> CompileBytes(std::shared_ptr<const Environment> environment, Bytes bytes,
-                                                          const CompileOptions& options);
+                                                          const CompileOptions& options, std::span<const std::byte> mapped = {});
 // For graphs that were built, not loaded.
 Result<std::shared_ptr<const CompiledModel>> CompileModule(std::shared_ptr<const Environment> environment, Module module,
                                                            const CompileOptions& options);

@@ -4,6 +4,7 @@
 
 #include "core/bind/memory_plan.h"
 #include "core/bind/waits.h"
+#include "core/graph/outline.h"
 #include "core/place/owned_types.h"
 #include "ops/node_view.h"
 
@@ -52,8 +53,7 @@ class Binder {
           std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
       if (concrete) continue;
       if (!first && s == out_.begin_step) {
-        return Unsupported(Describe(graph_, step.node),
-                           ": the size of its output depends on data in a way that this version cannot follow");
+        return Unsupported(Describe(program_, step), ": the size of its output depends on data in a way that this version cannot follow");
       }
       out_.end_step = s;
       break;
@@ -77,7 +77,7 @@ class Binder {
     if (std::none_of(node.outputs.begin(), node.outputs.end(), open)) return OkStatus();
     const auto results = OwnedResults(*program_.placed, node, [&](ValueId v) { return types[IndexOf(v)]; });
     if (!results) {
-      return DelegateError(Describe(graph_, step.node), ": the sizes of what it gives do not follow from those of its inputs")
+      return DelegateError(Describe(program_, step), ": the sizes of what it gives do not follow from those of its inputs")
           .With(kFailedDelegate, step.delegate);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -244,6 +244,8 @@ class Binder {
       for (BufferId b : step.outputs) AddView(b, &bound);
       if (step.kind == StepKind::kKernel) {
         MSRT_ASSIGN_OR_RETURN(bound.kernel, BindKernel(step));
+        bound.flops = FlopsOf(step);
+        out_.flops += bound.flops;
         out_.bytes += bound.kernel.bytes();
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
@@ -257,6 +259,15 @@ class Binder {
     return OkStatus();
   }
 
+  double FlopsOf(const Step& step) const {
+    double flops = 0;
+    for (uint32_t n : step.nodes) {
+      const Node& node = graph_.nodes[n];
+      if (node.def != nullptr && node.def->cost != nullptr) flops += node.def->cost(NodeView(node, out_.facts).op()).flops;
+    }
+    return flops;
+  }
+
   Result<BoundKernel> BindKernel(const Step& step) {
     shapes_.clear();
     known_.clear();
@@ -268,7 +279,6 @@ class Binder {
         known_.push_back(known == nullptr ? nullptr : known->bytes.data());
       }
       for (ValueId v : node.outputs) shapes_.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(out_.facts.types[IndexOf(v)]));
-      if (node.def != nullptr && node.def->cost != nullptr) out_.flops += node.def->cost(NodeView(node, out_.facts).op()).flops;
     }
     nodes_.clear();
     const msrt_shape* shapes = shapes_.data();
@@ -281,7 +291,7 @@ class Binder {
     }
     auto kernel = step.kernel.Bind(*program_.host, nodes_);
     if (kernel.ok()) return kernel;
-    Status status = std::move(kernel).status().Within(Describe(graph_, step.node));
+    Status status = std::move(kernel).status().Within(Describe(program_, step));
     if (MayDoElsewhere(status.code(), step.device != 0)) status = std::move(status).With(kFailedDelegate, step.delegate);
     return status;
   }
@@ -309,10 +319,11 @@ class Binder {
   std::vector<msrt_bound_node> nodes_;
 };
 
-Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
+// `symbols` has the sizes that earlier inputs gave to the module's symbols; -1: none did.
+Status CheckInput(const Module& module, const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
   const Value& input = graph.value(graph.inputs[i]);
   if (given.kind != input.type.kind)
-    return InvalidArgument("input ", i, " '", input.name, "' is ", given, ", the model wants ", input.type);
+    return InvalidArgument("input ", i, " '", input.name, "' is ", given, ", the model wants ", TypeText(input.type, module));
   if (!given.is_tensor()) return OkStatus();
   if (given.dtype != input.type.dtype) {
     return InvalidArgument("input ", i, " '", input.name, "' has element type ", given.dtype, ", the model wants ", input.type.dtype);
@@ -320,19 +331,19 @@ Status CheckInput(const Graph& graph, size_t i, const Type& given, std::vector<i
   if (!input.type.rank_known) return OkStatus();
   if (given.rank() != input.type.rank()) {
     return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants rank ", input.type.rank(), ": ",
-                           input.type.dims);
+                           TypeText(input.type, module));
   }
   for (int d = 0; d < given.rank(); ++d) {
     const int64_t want = input.type.dims[d], have = given.dims[d];
     if (IsKnown(want) && want != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", input.type.dims, ": dim ", d,
-                             " must be ", want);
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", TypeText(input.type, module),
+                             ": dim ", d, " must be ", want);
     }
     if (!IsSymbol(want)) continue;
     int64_t& bound = (*symbols)[SymbolOf(want)];
     if (bound >= 0 && bound != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have,
-                             ", but the same symbol is ", bound, " in an earlier input or dim");
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have, ", but '",
+                             module.symbols[SymbolOf(want)], "' is ", bound, " in an earlier input or dim");
     }
     bound = have;
   }
@@ -433,7 +444,7 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
   std::vector<int64_t> symbols(module.symbols.size(), -1);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    MSRT_RETURN_IF_ERROR(CheckInput(graph, i, request.inputs[i], &symbols));
+    MSRT_RETURN_IF_ERROR(CheckInput(module, graph, i, request.inputs[i], &symbols));
     binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
   }
   SetStateTypes(program, 0, request.states, &binding->facts);
@@ -476,7 +487,7 @@ std::string Print(const Program& program, const Binding& binding) {
   std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes,
                            " bytes, lower bound ", binding.lower_bound_bytes, "\n");
   for (const BoundStep& s : binding.steps) {
-    StrAppend(&out, "  ", s.step, ": ", Describe(*program.graph, program.steps[s.step].node), "\n");
+    StrAppend(&out, "  ", s.step, ": ", Describe(program, program.steps[s.step]), "\n");
     for (size_t i = 0; i < s.views.size(); ++i) {
       const Location& l = s.places[i];
       StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout,

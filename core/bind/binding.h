@@ -41,6 +41,7 @@ struct BoundStep {
   uint32_t input_count = 0;
   std::vector<EventId> waits;  // the host waits for these before it does or enqueues the step
   int32_t event = -1;          // recorded on its device's stream after the step, for somebody to wait for
+  double flops = 0;
 };
 
 struct Binding {

@@ -77,6 +77,7 @@ struct Sink {
     copy.workspace_bytes = c.workspace_bytes;
     copy.exact = c.exact != 0;
     copy.packs_constants = c.packs_constants != 0;
+    copy.reduced = c.reduced != 0;
     copy.algorithm = c.algorithm == nullptr ? "" : c.algorithm;
     for (size_t i = 0; i < c.in_place_count; ++i) copy.in_place.emplace_back(c.in_place[i].input, c.in_place[i].output);
     copy.tag = c.tag;
@@ -201,6 +202,7 @@ Result<std::shared_ptr<const Delegate>> Delegate::Make(const msrt_delegate_api& 
   }
   std::shared_ptr<Delegate> delegate(new Delegate());
   delegate->name_ = api.name;
+  delegate->native_types_ = api.native_types;
   // What copies point to may go after this call.
   api.name = nullptr;
   api.device = nullptr;
@@ -252,6 +254,7 @@ Result<Kernel> Delegate::Compile(const Host& host, const PlacedGraph& graph, con
   c.in_place = in_place.data();
   c.in_place_count = in_place.size();
   c.packs_constants = candidate.packs_constants;
+  c.reduced = candidate.reduced;
   c.tag = candidate.tag;
   void* kernel = nullptr;
   MSRT_RETURN_IF_ERROR(CallDelegate(name_, [&] { return table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel); }));

@@ -20,7 +20,7 @@ struct Candidate {
   std::vector<Layout> input_layouts, output_layouts;
   double seconds = 0;
   size_t workspace_bytes = 0;
-  bool exact = false, packs_constants = false;
+  bool exact = false, packs_constants = false, reduced = false;
   std::string algorithm;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   uint64_t tag = 0;
@@ -101,6 +101,9 @@ class Delegate : public std::enable_shared_from_this<Delegate> {
   // Null for a delegate that works on the host's memory.
   const std::shared_ptr<const Device>& device() const { return device_; }
 
+  // Whether it says that it computes in this type, beside f32.
+  bool ComputesNatively(DType dtype) const { return (native_types_ >> static_cast<int>(dtype) & 1) != 0; }
+
   // Candidates in any order. A delegate that fails here, or answers with something malformed, refuses.
   void Query(const Host& host, const PlacedGraph& graph, QueryResult* out) const;
   // `candidate` is one that Query returned for this graph, which outlives the kernel.
@@ -112,6 +115,7 @@ class Delegate : public std::enable_shared_from_this<Delegate> {
   struct Table;  // owns self
   Delegate() = default;
   std::string name_;
+  uint32_t native_types_ = 0;
   std::shared_ptr<const Table> table_;
   std::shared_ptr<const Device> device_;
 };

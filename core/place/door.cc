@@ -13,7 +13,8 @@ std::string TakeFailureText() {
 }
 
 std::string WithoutWords(msrt_status code) {
-  return code == MSRT_OUT_OF_MEMORY ? "out of memory" : StrCat("failed without saying why (status ", code, ")");
+  return code == MSRT_OUT_OF_MEMORY ? "out of memory, of which it did not say how much"
+                                    : StrCat("failed without saying why (status ", code, ")");
 }
 
 // Nobody asked for a run to stop, and a bug of theirs is none of ours.

@@ -79,6 +79,16 @@ std::string_view DeviceName(const Program& program, uint16_t device) {
 
 std::string_view DelegateName(const Step& step) { return step.delegate.empty() ? std::string_view("host") : step.delegate; }
 
+std::string_view NameOf(const Program& program, const Step& step) {
+  const Node* node = NodeOf(program, step);
+  return node != nullptr ? node->name : program.graph->value(program.buffers[step.outputs[0]].value).name;
+}
+
+std::string OpOf(const Program& program, const Step& step) {
+  const Node* node = NodeOf(program, step);
+  return node != nullptr ? OpName(*node) : step.algorithm;
+}
+
 std::vector<BufferId> MovingBuffers(const Program& program, const std::vector<BufferId>& buffers) {
   std::vector<BufferId> moving;
   std::copy_if(buffers.begin(), buffers.end(), std::back_inserter(moving),
@@ -100,7 +110,7 @@ Plan PlanOf(const Program& program) {
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     for (uint32_t n : step.nodes) plan.step_of_node[n] = s;
-    if (step.nodes.empty() && !plan.partitions.empty()) plan.partitions[plan.partition_of_node[step.node]].transfer_seconds += step.seconds;
+    if (step.nodes.empty() && step.node != kNoNode) plan.partitions[plan.partition_of_node[step.node]].transfer_seconds += step.seconds;
   }
   CountLaunches(program, &plan);
   CountBorders(program, &plan);

@@ -2,6 +2,7 @@
 // from it here, JSON in core/api.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ Plan PlanOf(const Program& program);
 // "host" for the runtime itself and for delegates without a device.
 std::string_view DeviceName(const Program& program, uint16_t device);
 std::string_view DelegateName(const Step& step);
+// The name and op of the step's node; the value's name and the algorithm of a copy that no node asked for.
+std::string_view NameOf(const Program& program, const Step& step);
+std::string OpOf(const Program& program, const Step& step);
 // Tensors that a step reads or makes at run time: its buffers without constants and what is left out.
 std::vector<BufferId> MovingBuffers(const Program& program, const std::vector<BufferId>& buffers);
 // At the typical shape, in the buffer's layout.
@@ -42,8 +46,13 @@ double TypicalBytes(const Program& program, BufferId buffer);
 // The total first, then delegates that failed, partitions, transfers, and a line for each node with the reasons against the others below
 // it.
 std::string PlanText(const Plan& plan);
-// One picture: a column for each delegate, a box for each node, as high as it takes time, and marked lines where tensors are copied or
-// change their layout. Beyond a few hundred nodes neighbours of one delegate share a box. Self-contained, without scripts.
-std::string PlanSvg(const Plan& plan);
+// A program with what stands before its figures in a picture, such as its name.
+struct TitledProgram {
+  const Program* program;
+  std::string title;
+};
+// One picture, programs below one another: a column for each delegate, a box for each node, as high as it takes time, and marked arrows
+// where tensors are copied or change their layout. Beyond a few hundred nodes neighbours share a box. Self-contained, without scripts.
+std::string PlanSvg(std::span<const TitledProgram> programs);
 
 }  // namespace msrt

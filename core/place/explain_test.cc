@@ -99,6 +99,11 @@ TEST_F(Plans, PartsAddUpToTheWhole) {
   EXPECT_EQ(nodes, ops.size());
 }
 
+std::string Picture(const Program& program) {
+  const TitledProgram programs[] = {{&program, "main: "}};
+  return PlanSvg(programs);
+}
+
 TEST_F(Plans, DevicesAddLaunchesAndCopies) {
   std::vector<std::string> ops, names;
   AlternateOps(&ops, &names);
@@ -109,8 +114,10 @@ TEST_F(Plans, DevicesAddLaunchesAndCopies) {
   EXPECT_GT(plan.launch_seconds, 0);
   EXPECT_NEAR(plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, program->seconds, 1e-12);
   EXPECT_NE(PlanText(plan).find("copy_to_device"), std::string::npos);
-  EXPECT_NE(PlanSvg(plan).find("512 B host to fast"), std::string::npos);
+  EXPECT_NE(Picture(*program).find("512 B host to fast"), std::string::npos);
 }
+
+constexpr std::string_view kBox = "<g class=\"box\">";
 
 size_t Count(const std::string& text, std::string_view part) {
   size_t count = 0;
@@ -120,14 +127,50 @@ size_t Count(const std::string& text, std::string_view part) {
 
 TEST_F(Plans, PictureHasABoxForEachNode) {
   const auto program = Place({"Relu", "Exp", "Relu"}, {"a", "</svg><script>alert(1)</script>&\xFF\x01\"", "c"});
-  const std::string svg = PlanSvg(PlanOf(*program));
+  const std::string svg = Picture(*program);
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_EQ(Count(svg, "<svg"), 1u);
   EXPECT_EQ(Count(svg, "</svg>"), 1u);
   EXPECT_EQ(svg.find('\x01'), std::string::npos);
   EXPECT_EQ(svg.find('\xFF'), std::string::npos);
-  EXPECT_EQ(Count(svg, "<g>"), 5u);  // three nodes, inputs, outputs
+  EXPECT_EQ(Count(svg, kBox), 5u);  // three nodes, inputs, outputs
   EXPECT_NE(svg.find("512 B plain to channels-last"), std::string::npos);
+  EXPECT_LT(svg.rfind(kBox), svg.find("512 B plain to channels-last")) << "a label under a box";
+  EXPECT_NE(svg.find(">x f32[1, 8, 4, 4]<"), std::string::npos);
+  EXPECT_NE(svg.find("marker-end"), std::string::npos);
+}
+
+TEST_F(Plans, NamesInPicturesKeepTheirEnds) {
+  const std::string prefix(80, 'p');
+  const auto program = Place({"Relu"}, {prefix + "/layer4/relu"});
+  EXPECT_NE(Picture(*program).find("/layer4/relu (Relu)</text>"), std::string::npos);
+}
+
+TEST_F(Plans, ColoursFollowDelegates) {
+  const auto program = Place({"Relu", "Exp"}, {"a", "b"});
+  const std::string both = Picture(*program);
+  const auto fill = [](const std::string& svg, const std::string& delegate) {
+    const size_t legend = svg.find(">" + delegate + ": ");
+    const size_t at = svg.rfind("fill=\"#", legend);
+    return svg.substr(at, 15);
+  };
+  graph = {};
+  fast.offers.clear();
+  slow.offers.clear();
+  const auto alone = Place({"Exp"}, {"a"});
+  EXPECT_EQ(fill(both, "slow"), fill(Picture(*alone), "slow"));
+}
+
+// Every other node is on another delegate.
+TEST_F(Plans, PicturesOfLargeMixedGraphsStaySmall) {
+  std::vector<std::string> ops, names;
+  for (int i = 0; i < 3000; ++i) {
+    ops.push_back(i % 2 == 0 ? "Relu" : "Exp");
+    names.push_back(StrCat("n", i));
+  }
+  const std::string svg = Picture(*Place(ops, names));
+  EXPECT_LE(Count(svg, kBox), 102u);
+  EXPECT_LE(Count(svg, "<path"), 500u);
 }
 
 TEST_F(Plans, PicturesOfLargeGraphsStaySmall) {
@@ -135,8 +178,8 @@ TEST_F(Plans, PicturesOfLargeGraphsStaySmall) {
   for (int i = 0; i < 5000; ++i) names.push_back(StrCat("n", i));
   ops[2500] = "Exp";
   const auto program = Place(ops, names);
-  const std::string svg = PlanSvg(PlanOf(*program));
-  EXPECT_EQ(Count(svg, "<g>"), 5u);  // two runs of the fast delegate, one node between them
+  const std::string svg = Picture(*program);
+  EXPECT_EQ(Count(svg, kBox), 5u);  // two runs of the fast delegate, one node between them
   EXPECT_NE(svg.find("2500 nodes: Relu 2500"), std::string::npos);
 }
 
@@ -145,7 +188,7 @@ TEST_F(Plans, AGraphOfNoNodesHasAPlanToo) {
   const Plan plan = PlanOf(*program);
   EXPECT_TRUE(plan.partitions.empty());
   EXPECT_NE(PlanText(plan).find("0 nodes"), std::string::npos);
-  EXPECT_EQ(Count(PlanSvg(plan), "<g>"), 2u);
+  EXPECT_EQ(Count(Picture(*program), kBox), 2u);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/text_table.h"
 #include "core/base/units.h"
 #include "core/base/utf8.h"
 #include "core/place/explain.h"
@@ -9,27 +10,10 @@
 namespace msrt {
 namespace {
 
-struct Row {
-  std::vector<std::string> cells;
-  std::vector<std::string> notes;  // lines below it
-};
-
-// Columns as wide as their widest cell. `alignment` has 'l' or 'r' for each; the first row is the heading.
-void AppendTable(std::string* out, const std::vector<Row>& rows, std::string_view alignment) {
-  std::vector<size_t> widths(alignment.size());
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], CharacterCount(row.cells[c]));
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t c = 0; c < row.cells.size(); ++c) {
-      const std::string pad(widths[c] - CharacterCount(row.cells[c]), ' ');
-      StrAppend(&line, "  ", alignment[c] == 'r' ? pad : "", row.cells[c], alignment[c] == 'r' ? "" : pad);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    StrAppend(out, line, "\n");
-    for (const std::string& note : row.notes) StrAppend(out, "         ", note, "\n");
-  }
+// Control flow has a price only where a delegate offers to take it.
+bool CallsUnpricedGraphs(const Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [](const Step& step) { return step.control != nullptr && step.seconds == 0; });
 }
 
 std::string Total(const Plan& plan) {
@@ -43,12 +27,12 @@ std::string Total(const Plan& plan) {
     StrAppend(&out, "at most ", gap, " above the least of all placements");
   }
   StrAppend(&out, ": kernels ", SecondsText(plan.kernel_seconds), ", transfers ", SecondsText(plan.transfer_seconds), ", launches ",
-            SecondsText(plan.launch_seconds), "\n");
+            SecondsText(plan.launch_seconds), CallsUnpricedGraphs(program) ? "; graphs that it calls are not included" : "", "\n");
   return out;
 }
 
 void AppendPartitions(std::string* out, const Plan& plan) {
-  std::vector<Row> rows = {{{"partition", "delegate", "device", "nodes", "kernels", "transfers", "reads", "makes"}, {}}};
+  std::vector<TextRow> rows = {{{"partition", "delegate", "device", "nodes", "kernels", "transfers", "reads", "makes"}, {}}};
   for (size_t i = 0; i < plan.partitions.size(); ++i) {
     const PlanPartition& p = plan.partitions[i];
     rows.push_back({{StrCat(i), p.delegate, std::string(DeviceName(*plan.program, p.device)), StrCat(p.nodes.size()),
@@ -65,12 +49,12 @@ std::string StateText(const Program& program, TensorState state) {
 
 void AppendTransfers(std::string* out, const Plan& plan) {
   const Program& program = *plan.program;
-  std::vector<Row> rows = {{{"transfer", "value", "from", "to", "bytes", "time"}, {}}};
+  std::vector<TextRow> rows = {{{"transfer", "value", "from", "to", "bytes", "time"}, {}}};
   for (const Step& step : program.steps) {
     if (!step.nodes.empty()) continue;
     const Buffer &from = program.buffers[step.inputs[0]], &to = program.buffers[step.outputs[0]];
     rows.push_back(
-        {{std::string(StepKindName(step.kind)), Printable(program.graph->value(to.value).name, 40), StateText(program, from.state),
+        {{std::string(StepKindName(step.kind)), PrintableEnd(program.graph->value(to.value).name, 40), StateText(program, from.state),
           StateText(program, to.state), BytesText(TypicalBytes(program, step.outputs[0])), SecondsText(step.seconds)},
          {}});
   }
@@ -87,19 +71,27 @@ std::string LayoutsText(const Program& program, const Step& step) {
   return StrCat(layout(in), " -> ", layout(made));
 }
 
+// "graphs #2 and #3".
+std::string GraphsText(const std::vector<uint32_t>& graphs) {
+  std::string out = graphs.empty() ? "the function that it is given" : graphs.size() == 1 ? "graph " : "graphs ";
+  for (size_t i = 0; i < graphs.size(); ++i) StrAppend(&out, i == 0 ? "" : i + 1 == graphs.size() ? " and " : ", ", "#", graphs[i]);
+  return out;
+}
+
 void AppendNodes(std::string* out, const Plan& plan) {
   const Program& program = *plan.program;
-  std::vector<Row> rows = {{{"node", "name", "op", "delegate", "algorithm", "layout", "time", ""}, {}}};
+  std::vector<TextRow> rows = {{{"node", "name", "op", "delegate", "algorithm", "layout", "time", ""}, {}}};
   for (size_t n = 0; n < program.explanations.size(); ++n) {
     const NodeExplanation& why = program.explanations[n];
     const Node& node = program.graph->nodes[n];
     const Step& step = program.steps[plan.step_of_node[n]];
     const bool kernel = step.kind == StepKind::kKernel, priced = kernel || why.seconds > 0;
-    Row row{
-        {StrCat(n), Printable(node.name, 40), Printable(OpName(node), 32), std::string(DelegateName(step)), Printable(step.algorithm, 32),
-         LayoutsText(program, step), priced ? SecondsText(why.seconds) : "", priced ? why.measured ? "measured" : "estimated" : ""},
-        {}};
+    TextRow row{{StrCat(n), PrintableEnd(node.name, 40), Printable(OpName(node), 32), std::string(DelegateName(step)),
+                 Printable(step.algorithm, 32), LayoutsText(program, step), priced ? SecondsText(why.seconds) : "",
+                 priced ? why.measured ? "measured" : "estimated" : ""},
+                {}};
     if (kernel && IsControl(node)) row.notes.push_back(StrCat(step.delegate, " runs the graphs that it calls too"));
+    if (step.control != nullptr) row.notes.push_back(StrCat("calls ", GraphsText(step.control->graphs)));
     for (const auto& [delegate, reason] : why.others) row.notes.push_back(StrCat("not ", delegate, ": ", Printable(reason)));
     rows.push_back(std::move(row));
   }

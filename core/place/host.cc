@@ -7,12 +7,20 @@
 
 namespace msrt {
 
+void MappedConstants::Forget(const ConstTensor& constant) const {
+  constexpr size_t kWorthACall = 64 << 10;
+  const std::byte *begin = constant.bytes.data(), *end = begin + constant.bytes.size();
+  if (io == nullptr || constant.bytes.size() < kWorthACall || begin < bytes.data() || end > bytes.data() + bytes.size()) return;
+  io->Forget(constant.bytes);
+}
+
 Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log, std::optional<Machine> machine,
-           std::shared_ptr<PackedForms> forms)
+           std::shared_ptr<PackedForms> forms, MappedConstants mapped)
     : allocator_(allocator),
       parallel_(std::move(parallel)),
       log_(std::move(log)),
       forms_(std::move(forms)),
+      mapped_(mapped),
       api_(MSRT_INIT(msrt_host_api)) {
   const Machine scale = machine.value_or(TypicalMachine(parallel_->threads()));
   api_.flops_per_second = scale.flops_per_second;

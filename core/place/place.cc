@@ -215,6 +215,7 @@ std::string Placer::Refused(uint32_t d, const Candidate& c) const {
     if (lost.name == delegates_[d]->name()) return LeftOut(lost.reason);
   }
   if (options_.exact && !c.exact) return "its bits depend on the piece";
+  if (c.reduced && !options_.reduced) return "it rounds to fewer bits, which only accuracy 'fast' allows";
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState) return "it holds state, which is the session's";
@@ -468,6 +469,7 @@ void Placer::Explain(Placement* placement) const {
       NodeExplanation& why = placement->explanations[n];
       why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
       why.algorithm = step.candidate->algorithm;
+      why.reduced = step.candidate->reduced;
       why.measured = candidates_[step.option].measured;
     }
   }

@@ -26,6 +26,7 @@ struct PlaceOptions {
   std::vector<LostDelegate> lost;
   std::shared_ptr<const CostTable> costs;  // measured, instead of estimates where it has them; null: none
   bool exact = false;                      // only candidates whose bits do not depend on the piece
+  bool reduced = false;                    // also candidates that round to fewer bits than their types have
   bool strict = false;                     // a delegate that fails fails the model; otherwise placement is made again without it
 };
 
@@ -34,6 +35,7 @@ struct NodeExplanation {
   std::string delegate;  // empty: the runtime itself (views, state, control flow that no delegate took whole)
   std::string algorithm;
   double seconds = 0;                                       // of a step of several nodes, its share
+  bool reduced = false;                                     // rounds to fewer bits than its types have
   bool measured = false;                                    // not estimated: seconds come from a table of costs
   std::vector<std::pair<std::string, std::string>> others;  // delegate, its reason or its cost
 };

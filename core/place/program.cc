@@ -69,12 +69,23 @@ class ProgramMaker {
       if (kernel.ok()) {
         kernels_.emplace(step.option, *std::move(kernel));
         ++so_far.compiled;
+        ForgetConstants(step);
         continue;
       }
       MSRT_RETURN_IF_ERROR(LeaveOut(step, std::move(kernel).status(), &so_far));
       *whole = false;
     }
     return OkStatus();
+  }
+
+  // Compiling has read them, and nearly always packed them.
+  void ForgetConstants(const Placement::Step& step) const {
+    for (const uint32_t n : step.nodes) {
+      for (const ValueId v : placed_->graph().nodes[n].inputs) {
+        if (v == kNoValue) continue;
+        if (const auto& constant = placed_->graph().value(v).constant; constant != nullptr) host_->mapped().Forget(*constant);
+      }
+    }
   }
 
   // The candidate, or with it the delegate.
@@ -162,6 +173,13 @@ Result<std::unique_ptr<Program>> MakeProgram(std::shared_ptr<const PlacedGraph> 
                                              std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
                                              const Log& log, double* place_millis) {
   return ProgramMaker(std::move(graph), std::move(host), delegates, options, log).Run(place_millis);
+}
+
+const Node* NodeOf(const Program& program, const Step& step) { return step.node == kNoNode ? nullptr : &program.graph->nodes[step.node]; }
+
+std::string Describe(const Program& program, const Step& step) {
+  if (step.node != kNoNode) return Describe(*program.graph, step.node);
+  return StrCat("output '", program.graph->value(program.buffers[step.outputs[0]].value).name, "'");
 }
 
 std::string Print(const Program& program) {

@@ -34,10 +34,13 @@ enum class StepKind : uint8_t {
   kControl,  // calls graphs, or works on lists and functions: frames do it, and its outputs have the sizes they turn out to have
 };
 
+inline constexpr uint32_t kNoNode = UINT32_MAX;
+
 struct Step {
   StepKind kind;
-  uint16_t device = 0;          // whose stream it runs on; 0: the host does it at once
-  uint32_t node = 0;            // the last that it runs; for transfers the one they were made for
+  uint16_t device = 0;  // whose stream it runs on; 0: the host does it at once
+  // The last that it runs; for transfers the one they were made for. kNoNode: the copy of an output in a graph without nodes.
+  uint32_t node = kNoNode;
   std::vector<uint32_t> nodes;  // that it runs; none for transfers
   Kernel kernel;
   std::string delegate;  // kernels: its name
@@ -78,6 +81,10 @@ Result<std::unique_ptr<Program>> MakeProgram(std::shared_ptr<const PlacedGraph> 
                                              const Log& log, double* place_millis);
 
 std::string_view StepKindName(StepKind kind);
+// The node of Step::node; null for kNoNode.
+const Node* NodeOf(const Program& program, const Step& step);
+// For messages: "node 17 'conv1' (Conv)", or "output 'y'" if no node is concerned.
+std::string Describe(const Program& program, const Step& step);
 std::string Print(const Program& program);
 
 }  // namespace msrt

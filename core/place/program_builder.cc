@@ -117,7 +117,7 @@ void ProgramBuilder::Finish() {
     }
   };
   for (const Step& step : program_.steps) mark(step);
-  const auto last = static_cast<uint32_t>(graph_.nodes.empty() ? 0 : graph_.nodes.size() - 1);
+  const uint32_t last = graph_.nodes.empty() ? kNoNode : static_cast<uint32_t>(graph_.nodes.size() - 1);
   for (ValueId v : graph_.outputs) {
     const size_t before = program_.steps.size();
     BufferId b = Need(last, v, HomeOf(v));

@@ -88,8 +88,8 @@ ResultCell* Executor::Unwanted(Frame* frame, size_t i) {
 
 Result<bool> Executor::BeginControl(Frame* frame) {
   const Step& step = frame->program().steps[frame->link().binding->end_step];
-  const auto describe = [&](Status status) { return std::move(status).Within(Describe(frame->graph_of(), step.node)); };
-  MSRT_RETURN_IF_ERROR(CheckStopped(*frame, step.node));
+  const auto describe = [&](Status status) { return std::move(status).Within(Describe(frame->program(), step)); };
+  MSRT_RETURN_IF_ERROR(CheckStopped(*frame, step));
   if (step.control == nullptr) {
     Status status = RunListStep(frame, step);
     if (!status.ok()) return describe(std::move(status));
@@ -137,9 +137,9 @@ Result<bool> Executor::ResumeControl(Frame* frame) {
     case ControlKind::kLoop:
     case ControlKind::kScan:
     case ControlKind::kWhile: {
-      Status status = CheckStopped(*frame, step.node);
+      Status status = CheckStopped(*frame, step);
       if (status.ok()) status = TakeResults(frame, step);
-      if (!status.ok()) return std::move(status).Within(Describe(frame->graph_of(), step.node));
+      if (!status.ok()) return std::move(status).Within(Describe(frame->program(), step));
       return NextIteration(frame, step);
     }
     default:
@@ -243,7 +243,7 @@ Result<bool> Executor::NextIteration(Frame* frame, const Step& step) {
     return false;
   }
   Status status = FinishLoop(frame, step);
-  if (!status.ok()) return std::move(status).Within(Describe(frame->graph_of(), step.node));
+  if (!status.ok()) return std::move(status).Within(Describe(frame->program(), step));
   return true;
 }
 

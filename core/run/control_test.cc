@@ -52,6 +52,67 @@ int64_t Must(Result<int64_t> result) {
   return result.ok() ? *result : INT64_MIN;
 }
 
+// A clock that has passed the deadline from the `reads`-th time on that it is read.
+class LateClock final : public Clock {
+ public:
+  static constexpr int64_t kDeadline = 3'600'000'000'000;
+  int64_t NowNanos() override { return reads-- > 1 ? 0 : kDeadline + 1; }
+  int reads = INT32_MAX;
+};
+
+TEST(Control, DeadlineInABranchWithoutNodes) {
+  Flow f(3);
+  const ValueId n = f.Input(0, kNumber);
+  f.Output(0, f.If(0, f.Op(0, "LessOrEqual", {n, f.Number(0, 1)}), {n}, 1, 2));
+  f.Input(1, kNumber);
+  f.Output(1, f.Number(1, 1));
+  f.Output(2, f.Input(2, kNumber));
+  LateClock clock;
+  auto env = testing::TestEnvironment();
+  env->clock = &clock;
+  CompileOptions options;
+  options.passes.disabled = kNoPasses;
+  auto model = CompileModule(env, f.module, options);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto session = Session::Create(*model, 0, {});
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(testing::RunSession(**session, {Number(0)}).ok());
+  bool in_branch = false;
+  for (int reads = 1; reads < 100 && !in_branch; ++reads) {
+    clock.reads = reads;
+    const Status status = (*session)->Run({.deadline_nanos = LateClock::kDeadline});
+    in_branch = status.message().find("before output") != std::string::npos;
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status.message();
+  }
+  EXPECT_TRUE(in_branch);
+}
+
+TEST(Control, ProfileOfALoopContainsItsBody) {
+  auto session = Open(CountingLoop());
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(testing::RunSession(**session, {Number(0), Number(3)}, {.profile = true}).ok());
+  const RunProfile& profile = (*session)->profile();
+  const std::vector<int64_t> self = SelfNanos(profile);
+  size_t loops = 0, inside = 0;
+  int64_t self_total = 0;
+  for (size_t i = 0; i < profile.steps.size(); ++i) {
+    const StepTime& time = profile.steps[i];
+    const bool loop = time.placed->program->steps[time.step].kind == StepKind::kControl;
+    loops += loop;
+    inside += !loop && time.placed != profile.placed && time.begin_nanos >= profile.steps[0].begin_nanos &&
+              time.end_nanos <= profile.steps[0].end_nanos;
+    EXPECT_GE(self[i], 0);
+    EXPECT_EQ(self[i] == time.nanos(), !loop);
+    self_total += self[i];
+  }
+  EXPECT_EQ(loops, 1u);
+  EXPECT_EQ(inside, 4u + 3u);  // the condition once more than the body
+  EXPECT_LE(self_total, profile.end_nanos - profile.begin_nanos);
+  ASSERT_TRUE((*session)->Run({}).ok());
+  EXPECT_TRUE((*session)->profile().steps.empty());
+}
+
 // n! as n * (n-1)!: a call that is no tail call.
 Module Factorial() {
   Flow f(3);

@@ -45,7 +45,8 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
   calls_ = 0;
   options_ = options;
   failure_ = {};
-  profile_.clear();
+  profile_ = {};
+  if (options.profile) profile_.begin_nanos = MonotonicNanos();
   arena_lower_bound_ = 0;
   const Unwind unwind(this);
   targets_.clear();
@@ -54,9 +55,11 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
   if (status.ok()) {
     binding_.reset();  // before its program
     binding_placed_ = stack_[0]->placed;
+    if (options.profile) profile_.placed = binding_placed_;
     binding_ = stack_[0]->links[0].binding;
     status = LoopOnTeam();
   }
+  if (options.profile) profile_.end_nanos = MonotonicNanos();
   if (status.ok()) return status;
   NoteFailure(status);
   // From the inside to the outside, but not a hundred thousand times.
@@ -64,7 +67,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
     const Frame& caller = *stack_[i - 1];
     const size_t at = caller.links[caller.depth].binding->end_step;
     status = std::move(status).Within(
-        StrCat(Describe(caller.graph_of(), caller.program().steps[at].node), " in graph '", stack_[i]->graph_of().name, "'"));
+        StrCat(Describe(caller.program(), caller.program().steps[at]), " in graph '", stack_[i]->graph_of().name, "'"));
   }
   return status;
 }
@@ -104,6 +107,7 @@ Status Executor::Loop() {
     bool done = true;
     if (frame->link().binding->end_step != frame->program().steps.size()) {
       if (frame->program().steps[frame->link().binding->end_step].kind == StepKind::kControl) {
+        BeginRecord(frame);
         MSRT_ASSIGN_OR_RETURN(done, BeginControl(frame));
       }
     } else {
@@ -113,8 +117,24 @@ Status Executor::Loop() {
       frame = stack_.back().get();
       MSRT_ASSIGN_OR_RETURN(done, ResumeControl(frame));
     }
-    if (done) MSRT_RETURN_IF_ERROR(NextLink(frame));
+    if (!done) continue;
+    EndRecord(frame);
+    MSRT_RETURN_IF_ERROR(NextLink(frame));
   }
+}
+
+void Executor::BeginRecord(Frame* frame) {
+  if (!options_.profile) return;
+  const auto step = static_cast<uint32_t>(frame->link().binding->end_step);
+  const int64_t now = MonotonicNanos();
+  if (!frame->program().steps[step].tail) frame->profiled = profile_.steps.size();
+  profile_.steps.push_back({step, now, now, frame->placed, nullptr});
+}
+
+void Executor::EndRecord(Frame* frame) {
+  if (frame->profiled == Frame::kNotProfiled) return;
+  profile_.steps[frame->profiled].end_nanos = MonotonicNanos();
+  frame->profiled = Frame::kNotProfiled;
 }
 
 Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
@@ -154,6 +174,7 @@ Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* repl
   }
   if (frame->run != run_) Refresh(frame.get());
   frame->depth = 0;
+  frame->profiled = Frame::kNotProfiled;
   return frame;
 }
 
@@ -229,7 +250,7 @@ Status Executor::RunLink(Frame* frame) {
   arena_lower_bound_ += binding.lower_bound_bytes;
   MSRT_RETURN_IF_ERROR(PlaceOutputs(frame, binding));
   if (pointers_.size() < binding.most_views) pointers_.resize(binding.most_views);
-  for (const BoundStep& step : binding.steps) MSRT_RETURN_IF_ERROR(RunStep(frame, step));
+  for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
   return frame->devices.Synchronize();
 }
 
@@ -430,23 +451,24 @@ std::byte* Executor::ArenaOf(const Frame& frame, uint16_t device, uint32_t depth
   return device == 0 ? frame.links[depth].arena.data() : frame.devices.arena(device, depth);
 }
 
-Status Executor::CheckStopped(const Frame& frame, uint32_t node) const {
+Status Executor::CheckStopped(const Frame& frame, const Step& step) const {
   if (cancelled_.load(std::memory_order_relaxed)) return MakeStatus(Code::kCancelled, "the run was cancelled");
   if (options_.deadline_nanos != 0 && model_.environment->clock->NowNanos() >= options_.deadline_nanos) {
-    return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(frame.graph_of(), node));
+    return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(frame.program(), step));
   }
   return OkStatus();
 }
 
-Status Executor::RunStep(Frame* frame, const BoundStep& step) {
-  const uint32_t node = frame->program().steps[step.step].node;
-  MSRT_RETURN_IF_ERROR(CheckStopped(*frame, node));
+Status Executor::RunStep(Frame* frame, uint32_t bound) {
+  const BoundStep& step = frame->link().binding->steps[bound];
+  const Step& what = frame->program().steps[step.step];
+  MSRT_RETURN_IF_ERROR(CheckStopped(*frame, what));
   for (size_t i = 0; i < step.places.size(); ++i) pointers_[i] = Resolve(*frame, step.places[i], frame->depth);
   for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
   const int64_t begin = options_.profile ? MonotonicNanos() : 0;
   Status status = Execute(frame, step);
-  if (options_.profile) profile_.push_back({step.step, begin, MonotonicNanos(), frame->placed});
-  if (!status.ok()) return std::move(status).Within(Describe(frame->graph_of(), node));
+  if (options_.profile) profile_.steps.push_back({step.step, begin, MonotonicNanos(), frame->placed, frame->link().binding, bound});
+  if (!status.ok()) return std::move(status).Within(Describe(frame->program(), what));
   return step.event < 0 ? OkStatus() : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/run/budget.h"
 #include "core/run/frame.h"
+#include "core/run/profile.h"
 #include "core/run/run_options.h"
 #include "core/run/state_store.h"
 
@@ -35,7 +36,7 @@ class Executor {
   };
   const Failure& failure() const { return failure_; }
 
-  const std::vector<StepTime>& profile() const { return profile_; }
+  const RunProfile& profile() const { return profile_; }
   // The first binding of the last run; null before the first.
   std::shared_ptr<const Binding> binding() const { return binding_; }
 
@@ -81,14 +82,18 @@ class Executor {
   Result<Stream*> HomeStream(const Device& device);
 
   // Steps.
-  Status RunStep(Frame* frame, const BoundStep& step);
+  Status RunStep(Frame* frame, uint32_t bound);
   Status Execute(Frame* frame, const BoundStep& step);
   Status RunKernel(Frame* frame, const BoundStep& step);
   TensorView ViewOf(const BoundStep& step, size_t i) const;
   void* Resolve(const Frame& frame, const Location& place, uint32_t depth) const;
   std::byte* ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) const;
   Status Read(Frame* frame, BufferId buffer, void* to, size_t bytes);
-  Status CheckStopped(const Frame& frame, uint32_t node) const;
+  Status CheckStopped(const Frame& frame, const Step& step) const;
+
+  // The control step that the frame is at, in the profile.
+  void BeginRecord(Frame* frame);
+  void EndRecord(Frame* frame);
 
   // Control flow (control.cc). True: the step is done; false: another frame has to run first.
   Result<bool> BeginControl(Frame* frame);
@@ -147,7 +152,7 @@ class Executor {
   std::vector<ResultCell*> targets_;
   std::vector<std::unique_ptr<Stream>> home_streams_;  // for BringHome
   std::vector<const Device*> home_devices_;            // whose they are
-  std::vector<StepTime> profile_;
+  RunProfile profile_;
   size_t arena_lower_bound_ = 0;
 };
 

@@ -52,12 +52,15 @@ struct LoopState {
 };
 
 struct Frame {
+  static constexpr size_t kNotProfiled = SIZE_MAX;
+
   uint32_t graph = 0;
   std::shared_ptr<const EntryProgram> placed;
   uint64_t run = 0;  // in which `placed` was last compared with the model's
   BindRequest request;
   std::vector<FrameLink> links;
-  uint32_t depth = 0;  // the link in progress
+  uint32_t depth = 0;              // the link in progress
+  size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile
   std::vector<RunValue> inputs;
   std::vector<ResultCell*> outputs;   // where the caller wants them
   std::vector<ResultCell> held;       // results of control steps, lists, functions: see Buffer::held

@@ -1,13 +1,10 @@
-// What one run may do, and what it tells.
+// What one run may do.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace msrt {
-
-struct EntryProgram;  // core/compile.h
 
 struct RunOptions {
   int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
@@ -16,13 +13,6 @@ struct RunOptions {
   // how many calls and iterations there may be in all (0: no limit). What frames take counts against the session's cap.
   size_t most_depth = 100'000;
   uint64_t most_calls = 0;
-};
-
-// One step of the last profiled run.
-struct StepTime {
-  uint32_t step;  // in the program
-  int64_t begin_nanos, end_nanos;
-  std::shared_ptr<const EntryProgram> placed;  // the program that ran: another one may have its place now
 };
 
 }  // namespace msrt

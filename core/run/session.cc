@@ -95,10 +95,7 @@ class Session::Impl {
 
   void Trim() {
     executor_.Trim();
-    for (ResultCell& o : outputs_) {
-      budget_.Release(&o.block);
-      o.value = {};
-    }
+    for (ResultCell& o : outputs_) ReleaseOutput(&o);
     states_.Trim();
     has_results_ = false;
   }
@@ -118,8 +115,14 @@ class Session::Impl {
   Result<const RunValue*> ResultOf(size_t index) const {
     if (index >= outputs_.size()) return NotFound("output ", index, " does not exist; there are ", outputs_.size());
     if (!has_results_) return InvalidArgument("there is no result: the session has not run, or its last run failed");
-    if (!outputs_[index].value.present()) return InvalidArgument("output ", index, " was bound anew after the last run; run again");
+    if (!outputs_[index].value.present())
+      return InvalidArgument("output ", index, " was taken or bound anew after the last run; run again");
     return &outputs_[index].value;
+  }
+
+  void ReleaseOutput(ResultCell* cell) {
+    budget_.Release(&cell->block);
+    cell->value = {};
   }
 
   const std::shared_ptr<const CompiledModel> model_;
@@ -199,6 +202,10 @@ std::shared_ptr<const void> Session::OutputOwner(size_t index) const {
   return index < impl_->outputs_.size() ? impl_->outputs_[index].value.owner : nullptr;
 }
 
+void Session::ReleaseOutput(size_t index) {
+  if (index < impl_->outputs_.size()) impl_->ReleaseOutput(&impl_->outputs_[index]);
+}
+
 Result<TensorView> Session::State(size_t slot) const {
   if (slot >= impl_->states_.count()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
   return impl_->states_.Committed(slot);
@@ -216,7 +223,7 @@ Status Session::ResetState(size_t slot) {
 
 void Session::Trim() { impl_->Trim(); }
 SessionMemory Session::memory() const { return impl_->memory(); }
-const std::vector<StepTime>& Session::profile() const { return impl_->executor_.profile(); }
+const RunProfile& Session::profile() const { return impl_->executor_.profile(); }
 std::shared_ptr<const Binding> Session::binding() const { return impl_->executor_.binding(); }
 
 }  // namespace msrt

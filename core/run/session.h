@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/compile.h"
+#include "core/run/profile.h"
 #include "core/run/run_options.h"
 #include "core/run/value.h"
 
@@ -57,6 +58,8 @@ class Session {
   Result<RunValue> OutputValue(size_t index) const;
   // Holds the memory of that result, even beyond the session; the next run may still write to it. Null where nobody has to.
   std::shared_ptr<const void> OutputOwner(size_t index) const;
+  // Forgets that result: its memory stays as it is for those who hold it, and no longer counts against the cap. Bound memory stays bound.
+  void ReleaseOutput(size_t index);
 
   Result<TensorView> State(size_t slot) const;  // valid until the next run or write
   Status WriteState(size_t slot, const TensorView& data);
@@ -65,7 +68,8 @@ class Session {
   // Frees the arena, scratch and outputs; the next run allocates again.
   void Trim();
   SessionMemory memory() const;
-  const std::vector<StepTime>& profile() const;
+  // Of the last run, if it was profiled.
+  const RunProfile& profile() const;
   // The binding of the last run; null before the first.
   std::shared_ptr<const Binding> binding() const;
 

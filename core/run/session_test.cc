@@ -49,6 +49,22 @@ Module SmallModule() {
   return module;
 }
 
+TEST(Session, WrongShapesAreNamedBySymbols) {
+  Module module = SmallModule();
+  Graph& g = module.graphs[0];
+  GraphBuilder b(&g);
+  const ValueId mask = g.AddInput("mask", Type::Tensor(DType::kF32, {module.SymbolFor("n"), 3}));
+  g.outputs = {Must(b.Add("Mul", "masked", {g.outputs[0], mask}))};
+  auto session = SessionOf(std::move(module));
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto message = [&](Dims x, Dims other) {
+    const std::vector<float> a(static_cast<size_t>(x.elements())), c(static_cast<size_t>(other.elements()));
+    return RunSession(**session, {Floats(x, a), Floats(other, c)}).status().message();
+  };
+  EXPECT_NE(message({2, 4}, {2, 3}).find("the model wants f32[n, 3]: dim 1 must be 3"), std::string::npos) << message({2, 4}, {2, 3});
+  EXPECT_NE(message({2, 3}, {5, 3}).find("dim 0 is 5, but 'n' is 2"), std::string::npos) << message({2, 3}, {5, 3});
+}
+
 TEST(Session, RunsAtAnyShape) {
   auto session = SessionOf(SmallModule());
   ASSERT_TRUE(session.ok()) << session.status().message();
