@@ -141,6 +141,40 @@ TEST_F(Api, BoundMemoryIsUsedInPlace) {
   EXPECT_EQ(freed, 2);
 }
 
+TEST_F(Api, TakenOutputsAreNotOverwritten) {
+  msrt_session* session = SessionOf(Compiled(SmallGraph(runtime)));
+  msrt_tensor *first = nullptr, *second = nullptr, *none = nullptr;
+  RunFloats(session, {2, 3}, kX);
+  MSRT_ASSERT_OK(msrt_session_take_output(session, 0, &first));
+  EXPECT_EQ(msrt_session_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(msrt_error_message(), "output 0 was taken or bound anew after the last run; run again");
+  EXPECT_EQ(msrt_session_take_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
+  const std::vector<float> ones(6, 1);
+  RunFloats(session, {2, 3}, ones);
+  MSRT_ASSERT_OK(msrt_session_take_output(session, 0, &second));
+  msrt_session_destroy(session);
+  EXPECT_EQ(FloatsOf(first), SmallResult(kX));
+  EXPECT_EQ(FloatsOf(second), SmallResult(ones));
+  msrt_tensor_destroy(first);
+  msrt_tensor_destroy(second);
+}
+
+TEST_F(Api, TakenOutputsDoNotCountAgainstTheCap) {
+  msrt_model* model = Compiled(SmallGraph(runtime));
+  msrt_session_config config = MSRT_INIT(msrt_session_config);
+  config.memory_cap_bytes = 8192;
+  msrt_session* session = nullptr;
+  MSRT_ASSERT_OK(msrt_session_create(model, nullptr, &config, &session));
+  std::vector<msrt_tensor*> taken(8, nullptr);
+  for (msrt_tensor*& tensor : taken) {  // 1200 bytes each, with all the rest far from the cap
+    RunFloats(session, {100, 3}, std::vector<float>(300, 1));
+    MSRT_ASSERT_OK(msrt_session_take_output(session, 0, &tensor));
+  }
+  for (msrt_tensor* tensor : taken) msrt_tensor_destroy(tensor);
+  msrt_session_destroy(session);
+  msrt_model_destroy(model);
+}
+
 TEST_F(Api, OutputsOutliveSessionTrimAndLargerRuns) {
   msrt_session* session = SessionOf(Compiled(SmallGraph(runtime)));
   RunFloats(session, {2, 3}, kX);
@@ -327,7 +361,7 @@ TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {
   config.disabled_passes = "all";
   config.typical = &typical;
   config.typical_count = 1;
-  config.exact = 1;
+  config.accuracy = MSRT_ACCURACY_EXACT;
   config.strict = 1;
   config.binding_cache_bytes = 1;
   msrt_model* model = nullptr;

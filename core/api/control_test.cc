@@ -332,6 +332,43 @@ TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
 }
 
 // Each iteration adds 2 to a state; the body's graph has no output but its condition.
+// The text of every report of a session that has run with a profile.
+std::vector<std::string> AllReports(msrt_session* session) {
+  std::vector<std::string> reports;
+  for (const msrt_report kind : {MSRT_REPORT_PLAN, MSRT_REPORT_PROFILE, MSRT_REPORT_MEMORY, MSRT_REPORT_PLAN_TEXT, MSRT_REPORT_PLAN_SVG}) {
+    const char* text = nullptr;
+    MSRT_EXPECT_OK(msrt_session_report_json(session, kind, &text));
+    reports.emplace_back(text == nullptr ? "" : text);
+  }
+  return reports;
+}
+
+TEST_F(ControlApi, BranchWithoutNodesHasAProfile) {
+  const msrt_value n = Input(main, "n");
+  msrt_graph *fixed = NewGraph("fixed"), *computed = NewGraph("computed");
+  Input(fixed, "n");
+  Output(fixed, Constant(fixed, 7), "seven");
+  Output(computed, Op(computed, "Neg", {Input(computed, "n")}));
+  const msrt_value chosen = If(main, Op(main, "Less", {n, Constant(main, 2)}), {n}, fixed, computed);
+  Output(main, Op(main, "Mul", {chosen, n}));
+  msrt_session_config config = MSRT_INIT(msrt_session_config);
+  config.profile = 1;
+  Open(&config);
+  EXPECT_EQ(Compute({1}), 7);
+  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"fixed\""), std::string::npos) << AllReports(session)[1];
+  EXPECT_EQ(Compute({5}), -25);
+  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"computed\""), std::string::npos) << AllReports(session)[1];
+}
+
+TEST_F(ControlApi, ModelWithoutNodesHasReports) {
+  Output(main, Input(main, "n"));
+  msrt_session_config config = MSRT_INIT(msrt_session_config);
+  config.profile = 1;
+  Open(&config);
+  EXPECT_EQ(Compute({3}), 3);
+  for (const std::string& report : AllReports(session)) EXPECT_FALSE(report.empty());
+}
+
 TEST_F(ControlApi, StateInsideALoop) {
   const msrt_value trips = Input(main, "trips");
   msrt_graph* body = NewGraph("body");

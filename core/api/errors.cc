@@ -7,14 +7,12 @@
 namespace msrt {
 namespace {
 
-constexpr const char* kNoMemory = "out of memory: the process heap has no more";
-
 struct ErrorRecord {
   Status status;
   bool out_of_memory = false;  // instead of `status`: there was no memory to make one
   const char* function = "";
   std::string json;  // made when somebody asks
-  char no_memory_json[256] = "";
+  char no_memory_text[128] = "", no_memory_json[384] = "";
   bool prepared = false;
 };
 
@@ -36,10 +34,15 @@ std::string ErrorJson() {
 }
 
 // The same of a failure to get memory, without getting any.
+const char* NoMemoryText() {
+  std::snprintf(record.no_memory_text, sizeof record.no_memory_text, "%s: the process has no memory left", record.function);
+  return record.no_memory_text;
+}
+
 const char* NoMemoryJson() {
   std::snprintf(record.no_memory_json, sizeof record.no_memory_json,
                 R"({"code": %d, "status": "%s", "message": "%s", "function": "%s", "details": {}})", static_cast<int>(Code::kOutOfMemory),
-                CodeName(Code::kOutOfMemory).data(), kNoMemory, record.function);
+                CodeName(Code::kOutOfMemory).data(), NoMemoryText(), record.function);
   return record.no_memory_json;
 }
 
@@ -77,7 +80,7 @@ using namespace msrt;
 
 const char* msrt_status_string(msrt_status status) { return CodeName(static_cast<Code>(status)).data(); }
 
-const char* msrt_error_message(void) { return record.out_of_memory ? kNoMemory : record.status.message().c_str(); }
+const char* msrt_error_message(void) { return record.out_of_memory ? NoMemoryText() : record.status.message().c_str(); }
 
 const char* msrt_error_json(void) {
   if (record.out_of_memory) return NoMemoryJson();

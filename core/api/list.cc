@@ -1,7 +1,6 @@
 #include "core/api/list.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
@@ -105,9 +104,7 @@ msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, "list"));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from, ObjectOf<TensorObject>(tensor, "tensor"));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
-                          NewTensor(object->environment, from->view.dtype, from->view.dims, "an element of a list"));
-    if (from->bytes() != 0) std::memcpy(copy->view.data, from->view.data, from->bytes());
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy, CopyTensor(object->environment, from->view, "an element of a list"));
     object->elements.push_back(Lasting(std::move(copy)));
     return OkStatus();
   });

@@ -134,6 +134,36 @@ TEST_F(ListApi, InAndOutOfASession) {
   msrt_list_destroy(next);
 }
 
+// An element that is an output is in the memory of the list, which never changes.
+TEST_F(ListApi, WritingToATakenElementLeavesTheListAlone) {
+  const msrt_value in = ListInput(1);
+  const int64_t zero = 0;
+  msrt_tensor* index = nullptr;
+  void* data = nullptr;
+  MSRT_ASSERT_OK(msrt_tensor_create(runtime, MSRT_I64, 0, nullptr, &index));
+  MSRT_ASSERT_OK(msrt_tensor_data(index, &data));
+  std::memcpy(data, &zero, sizeof zero);
+  msrt_value first = MSRT_NO_VALUE;
+  MSRT_ASSERT_OK(msrt_graph_add_constant(graph, "first", index, &first));
+  msrt_tensor_destroy(index);
+  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "SequenceAt", nullptr, {in, first}), "element"));
+  MSRT_ASSERT_OK(msrt_graph_add_output(graph, in, nullptr));
+  Open();
+  Append(list, {7, 8});
+  MSRT_ASSERT_OK(msrt_session_bind_list(session, 0, list));
+  MSRT_ASSERT_OK(msrt_session_run(session, nullptr));
+  msrt_tensor* element = nullptr;
+  MSRT_ASSERT_OK(msrt_session_take_output(session, 0, &element));
+  EXPECT_EQ(FloatsOf(element), (Floats{7, 8}));
+  MSRT_ASSERT_OK(msrt_tensor_data(element, &data));
+  std::memset(data, 0, 2 * sizeof(float));
+  msrt_list* same = nullptr;
+  MSRT_ASSERT_OK(msrt_session_output_list(session, 1, &same));
+  EXPECT_EQ(At(same, 0), (Floats{7, 8}));
+  msrt_list_destroy(same);
+  msrt_tensor_destroy(element);
+}
+
 // given = how many; the optional's content, or nothing.
 TEST_F(ListApi, OptionalsAreListsOfAtMostOne) {
   const msrt_value in = ListInput(1);

@@ -44,7 +44,11 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config, const E
   MSRT_ASSIGN_OR_RETURN(const msrt_model_config given, ConfigArgument(config, "config"));
   CompileOptions options;
   options.load_by_copy = given.copy_file != 0;
-  options.place.exact = given.exact != 0;
+  if (given.accuracy < MSRT_ACCURACY_DEFAULT || given.accuracy > MSRT_ACCURACY_FAST) {
+    return InvalidArgument("config.accuracy is ", given.accuracy, ", must be one of MSRT_ACCURACY_DEFAULT, _EXACT and _FAST");
+  }
+  options.place.exact = given.accuracy == MSRT_ACCURACY_EXACT;
+  options.place.reduced = given.accuracy == MSRT_ACCURACY_FAST;
   options.place.strict = given.strict != 0;
   options.place.delegates = NamesOf(given.delegates);
   if (given.delegates != nullptr && options.place.delegates.empty()) return InvalidArgument("config.delegates names none; NULL allows all");

@@ -37,7 +37,8 @@ inline Struct msrt_init_struct() {
 }
 #define MSRT_INIT(type) (msrt_init_struct<type>())
 #else
-#define MSRT_INIT(type) {.struct_size = (uint32_t)sizeof(type)}
+#define MSRT_INIT(type) \
+  { .struct_size = (uint32_t)sizeof(type) }
 #endif
 
 #ifdef __cplusplus
@@ -78,13 +79,26 @@ MSRT_API const char* msrt_error_json(void);
  * undefined behaviour before it can be refused. */
 typedef int32_t msrt_dtype;
 enum {
-  MSRT_F64 = 1, MSRT_F32 = 2, MSRT_F16 = 3, MSRT_BF16 = 4,
-  MSRT_I8 = 5, MSRT_I16 = 6, MSRT_I32 = 7, MSRT_I64 = 8,
-  MSRT_U8 = 9, MSRT_U16 = 10, MSRT_U32 = 11, MSRT_U64 = 12,
+  MSRT_F64 = 1,
+  MSRT_F32 = 2,
+  MSRT_F16 = 3,
+  MSRT_BF16 = 4,
+  MSRT_I8 = 5,
+  MSRT_I16 = 6,
+  MSRT_I32 = 7,
+  MSRT_I64 = 8,
+  MSRT_U8 = 9,
+  MSRT_U16 = 10,
+  MSRT_U32 = 11,
+  MSRT_U64 = 12,
   MSRT_BOOL = 13, /* one byte, 0 or 1 */
   /* storage only; two 4-bit elements share a byte, the first in the low half */
-  MSRT_I4 = 14, MSRT_U4 = 15,
-  MSRT_F8E4M3FN = 16, MSRT_F8E4M3FNUZ = 17, MSRT_F8E5M2 = 18, MSRT_F8E5M2FNUZ = 19,
+  MSRT_I4 = 14,
+  MSRT_U4 = 15,
+  MSRT_F8E4M3FN = 16,
+  MSRT_F8E4M3FNUZ = 17,
+  MSRT_F8E5M2 = 18,
+  MSRT_F8E5M2FNUZ = 19,
   MSRT_F4E2M1 = 20
 };
 
@@ -106,8 +120,8 @@ typedef struct msrt_runtime_config {
   uint32_t struct_size;
   int32_t threads;   /* how many threads a run may use, the caller's included; 0: one for each core */
   int32_t log_level; /* the most that is logged */
-  /* May be called from any thread, and may call the library, but not wait for another thread that does. Without it nothing is logged. `line`
-   * is valid during the call. */
+  /* May be called from any thread, and may call the library, but not wait for another thread that does. Without it nothing is logged.
+   * `line` is valid during the call. */
   void (*log)(void* user, int32_t level, const char* line);
   void* log_user;
   /* Memory for tensors, arenas and packed weights; both or none. From any thread. `allocate` returns NULL when there is no memory. */
@@ -121,16 +135,16 @@ typedef struct msrt_runtime_config {
   void* parallel_user;
   /* Called once for the three user pointers above when the runtime and all that came from it are gone; not if msrt_runtime_create fails. */
   void (*destroy_users)(void* log_user, void* allocator_user, void* parallel_user);
-  /* What it costs to wake the threads for a run. Models whose input shapes are known and whose runs several threads would shorten by less run
-   * on the calling thread alone, and do not count against `threads`. In seconds; 0: 0.00005; less than 0: no model runs so. */
+  /* What it costs to wake the threads for a run. Models whose input shapes are known and whose runs several threads would shorten by less
+   * run on the calling thread alone, and do not count against `threads`. In seconds; 0: 0.00005; less than 0: no model runs so. */
   double team_seconds;
 } msrt_runtime_config;
 
 /* `config` may be NULL. Any number of runtimes live side by side. */
 MSRT_API msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime** out);
 MSRT_API void msrt_runtime_destroy(msrt_runtime* runtime);
-/* {"version", "threads", "machine": {...}, "delegates": [...], "passes": [...], "ops": [...], "kernels": [{"op", "name"}]}. Valid while the
- * runtime handle is. */
+/* {"version", "threads", "machine": {...}, "build": {...}, "delegates": [...], "passes": [...], "ops": [...], "kernels": [{"op", "name"}]}.
+ * "build" names build type, compiler, libraries, processor and instruction sets. Valid while the runtime handle is. */
 MSRT_API msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out);
 /* Measures in about 50 ms what this machine's cores do together, instead of taking what is typical. Models that are loaded from now on are
  * placed by it. */
@@ -143,14 +157,14 @@ struct msrt_signature;
 typedef struct msrt_tensor_info {
   uint32_t struct_size;
   msrt_dtype dtype;
-  int32_t rank; /* -1: unknown (inputs and outputs of models only) */
-  int64_t dims[MSRT_MAX_RANK];              /* MSRT_UNKNOWN_DIM where any size is accepted */
-  const char* symbols[MSRT_MAX_RANK];       /* the name of an unknown dim, or NULL; equal names mean equal sizes */
-  const char* name;                         /* of an input, output or state; NULL for a tensor */
-  size_t bytes;                             /* 0 where a dim is unknown */
-  int32_t list_depth;                       /* 0: a tensor; 1: a list of such tensors; 2: a list of lists, and so on */
-  int32_t reserved;                         /* must be 0 */
-  const struct msrt_signature* function;    /* inside graphs: a function instead, of which only this and the name count; else NULL */
+  int32_t rank;                          /* -1: unknown (inputs and outputs of models only) */
+  int64_t dims[MSRT_MAX_RANK];           /* MSRT_UNKNOWN_DIM where any size is accepted */
+  const char* symbols[MSRT_MAX_RANK];    /* the name of an unknown dim, or NULL; equal names mean equal sizes */
+  const char* name;                      /* of an input, output or state; NULL for a tensor */
+  size_t bytes;                          /* 0 where a dim is unknown */
+  int32_t list_depth;                    /* 0: a tensor; 1: a list of such tensors; 2: a list of lists, and so on */
+  int32_t reserved;                      /* must be 0 */
+  const struct msrt_signature* function; /* inside graphs: a function instead, of which only this and the name count; else NULL */
 } msrt_tensor_info;
 
 /* What a function takes and gives; each entry has its struct_size. */
@@ -199,12 +213,19 @@ typedef struct msrt_named_dims {
   const int64_t* dims;
 } msrt_named_dims;
 
+typedef int32_t msrt_accuracy;
+enum {
+  MSRT_ACCURACY_DEFAULT = 0, /* f32 arithmetic for f32 and f16 models; products in bf16, summed up in f32, for bf16 models */
+  MSRT_ACCURACY_EXACT = 1,   /* only kernels whose bits do not depend on how the work is cut */
+  MSRT_ACCURACY_FAST = 2     /* products in bf16 for all models, where that is faster: errors of about 1e-2 of a result's range */
+};
+
 typedef struct msrt_model_config {
   uint32_t struct_size;
-  int32_t copy_file; /* non-zero: read the file instead of mapping it (for files that somebody may truncate meanwhile) */
-  int32_t exact;     /* non-zero: only kernels whose bits do not depend on how the work is cut */
-  int32_t strict;    /* non-zero: a delegate that fails in compiling or in a run fails the call, instead of another doing its work */
-  const char* delegates;       /* comma-separated names to allow; NULL: all */
+  int32_t copy_file;     /* non-zero: read the file instead of mapping it (for files that somebody may truncate meanwhile) */
+  msrt_accuracy accuracy;
+  int32_t strict;        /* non-zero: a delegate that fails in compiling or in a run fails the call, instead of another doing its work */
+  const char* delegates; /* comma-separated names to allow; NULL: all */
   const char* disabled_passes; /* comma-separated names, or "all"; NULL: none */
   /* Sizes to expect where the model leaves dims open: algorithms are chosen, and code is made ahead, for these. */
   const msrt_named_dims* typical;
@@ -238,15 +259,15 @@ typedef uint32_t msrt_value;
 
 typedef int32_t msrt_attr_kind;
 enum {
-  MSRT_ATTR_INT = 0,     /* ints[0] */
-  MSRT_ATTR_FLOAT = 1,   /* floats[0] */
-  MSRT_ATTR_STRING = 2,  /* strings[0] */
+  MSRT_ATTR_INT = 0,    /* ints[0] */
+  MSRT_ATTR_FLOAT = 1,  /* floats[0] */
+  MSRT_ATTR_STRING = 2, /* strings[0] */
   MSRT_ATTR_INTS = 3,
   MSRT_ATTR_FLOATS = 4,
   MSRT_ATTR_STRINGS = 5,
-  MSRT_ATTR_DTYPE = 6,   /* dtype */
-  MSRT_ATTR_TENSOR = 7,  /* tensor; its data is copied */
-  MSRT_ATTR_GRAPH = 8,   /* graphs[0]: a graph of the same model */
+  MSRT_ATTR_DTYPE = 6,  /* dtype */
+  MSRT_ATTR_TENSOR = 7, /* tensor; its data is copied */
+  MSRT_ATTR_GRAPH = 8,  /* graphs[0]: a graph of the same model */
   MSRT_ATTR_GRAPHS = 9
 };
 
@@ -347,6 +368,8 @@ MSRT_API msrt_status msrt_session_input(msrt_session* session, size_t index, int
 /* The result of the last run, if that was successful. The handle is the caller's and outlives the session; unless a tensor was bound, the
  * memory is shared with the session, whose next run overwrites it or leaves it for other memory. Bound as an input, it keeps its memory. */
 MSRT_API msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor** out);
+/* The same, but the memory becomes the caller's alone: the next run uses other memory, and there is no result until then. */
+MSRT_API msrt_status msrt_session_take_output(msrt_session* session, size_t index, msrt_tensor** out);
 /* The same for inputs and outputs that are lists. What the list holds now is what runs read; NULL unbinds. */
 MSRT_API msrt_status msrt_session_bind_list(msrt_session* session, size_t index, const msrt_list* list);
 /* The handle is the caller's; what it holds never changes. */
@@ -354,7 +377,7 @@ MSRT_API msrt_status msrt_session_output_list(msrt_session* session, size_t inde
 
 typedef struct msrt_run_config {
   uint32_t struct_size;
-  int32_t reserved; /* must be 0 */
+  int32_t reserved;   /* must be 0 */
   int64_t timeout_us; /* 0: none */
   /* Graphs that call each other. How often one graph may be active at once, which is how deep it may call itself other than as its last
    * step; 0: 100,000. What the frames of calls take counts against msrt_session_config.memory_cap_bytes. */
@@ -380,10 +403,13 @@ MSRT_API msrt_status msrt_session_state_reset(msrt_session* session, size_t inde
 typedef int32_t msrt_report;
 enum {
   /* Expected time, partitions, steps, and for each node its delegate and why not the others. "lost": [{"delegate", "reason"}] names those
-   * that failed, at run time or before, and that graphs of the model do without from then on. */
+   * that failed, at run time or before, and that graphs of the model do without from then on. "graphs" has the same for each graph that
+   * branches, loops and calls lead to. */
   MSRT_REPORT_PLAN = 0,
-  MSRT_REPORT_PROFILE = 1, /* time of each step of the last run (msrt_session_config.profile) */
-  MSRT_REPORT_MEMORY = 2,  /* arena and its lower bound, scratch, outputs, state, packed weights, bindings */
+  /* Each step of the last run (msrt_session_config.profile): "us" with and "self_us" without the graphs that it calls, "dims" of its first
+   * output; "total_us" is the whole run. */
+  MSRT_REPORT_PROFILE = 1,
+  MSRT_REPORT_MEMORY = 2,    /* arena and its lower bound, scratch, outputs, state, packed weights, bindings */
   MSRT_REPORT_PLAN_TEXT = 3, /* the plan as a table for a terminal */
   MSRT_REPORT_PLAN_SVG = 4   /* the plan as a picture: an SVG document */
 };

@@ -184,7 +184,7 @@ typedef struct msrt_candidate {
   const msrt_in_place* in_place;
   size_t in_place_count;
   int32_t packs_constants; /* non-zero: constants are taken at compile, and run gets NULL for them */
-  int32_t reserved;
+  int32_t reduced; /* non-zero: numbers are rounded to fewer bits than their type has; only for models that allow it */
   uint64_t tag; /* the delegate's own; comes back in compile */
 } msrt_candidate;
 
@@ -267,6 +267,13 @@ typedef struct msrt_delegate_api {
   msrt_status (*run)(void* self, void* bound, const msrt_run_args* args);
   const msrt_device_api* device; /* NULL: works on the host's memory, and run returns when the work is done */
   void (*destroy)(void* self);   /* nothing of it is in use any more; may be NULL */
+  /* The types beside f32 that it computes in, as MSRT_BITs.
+   * MSRT_F16, MSRT_BF16: models reach it in these types as they are. In those that no delegate names, nodes are computed in f32, and all
+   * delegates see f32 nodes with Casts around them.
+   * MSRT_I8: it multiplies bytes faster than f32. Products between DequantizeLinear and QuantizeLinear then reach delegates as
+   * msrt.QuantizedMatMul, msrt.QuantizedConv and msrt.QuantizedAdd; otherwise all of them see f32 nodes. */
+  uint32_t native_types;
+  uint32_t reserved; /* must be 0 */
 } msrt_delegate_api;
 
 /* Models that are loaded from now on can use it. `api` is copied, `name` and `device` too. If this call fails, destroy is not called. */

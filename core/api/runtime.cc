@@ -5,6 +5,7 @@
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
 #include "core/api/json_writer.h"
+#include "core/api/version.h"
 #include "core/passes/pass.h"
 #include "delegates/builtin.h"
 #include "ops/registry.h"
@@ -53,6 +54,10 @@ std::string RuntimeInfo(const Environment& environment) {
   json.Field("flops_per_second", machine.flops_per_second);
   json.Field("bytes_per_second", machine.bytes_per_second);
   json.Field("measured", environment.machine.has_value());
+  json.EndObject();
+  json.Key("build");
+  json.BeginObject();
+  WriteBuildInfo(&json);
   json.EndObject();
   json.Key("delegates");
   json.BeginArray();

@@ -100,10 +100,10 @@ msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, co
         object->report = PlanReport(*object->session);
         break;
       case MSRT_REPORT_PLAN_TEXT:
-        object->report = PlanText(PlanOf(object->session->program()));
+        object->report = PlanTextReport(*object->session);
         break;
       case MSRT_REPORT_PLAN_SVG:
-        object->report = PlanSvg(PlanOf(object->session->program()));
+        object->report = PlanSvgReport(*object->session);
         break;
       case MSRT_REPORT_PROFILE:
         if (object->config.profile == 0) return InvalidArgument("kind: there is no profile; create the session with config.profile = 1");

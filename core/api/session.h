@@ -24,7 +24,10 @@ inline Result<Exclusive<SessionObject>> EnterSession(const msrt_session* session
   return Exclusive<SessionObject>::Enter(session, "session");
 }
 
+// Of the session's function and all graphs that it may call.
 std::string PlanReport(const Session& session);
+std::string PlanTextReport(const Session& session);
+std::string PlanSvgReport(const Session& session);
 std::string ProfileReport(const Session& session);
 std::string MemoryReport(const Session& session, size_t cap_bytes);
 

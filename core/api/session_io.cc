@@ -31,6 +31,12 @@ Status CheckFits(const SessionObject& session, ValueId port, const Type& given, 
                          merged.status().message());
 }
 
+// The result of the last run, in the session's memory or where it was bound.
+Result<std::shared_ptr<TensorObject>> OutputTensor(const SessionObject& session, size_t index) {
+  MSRT_ASSIGN_OR_RETURN(const TensorView result, session.session->Output(index));
+  return TensorOver(session.session->model().environment, result.dtype, result.dims, result.data, session.session->OutputOwner(index));
+}
+
 Status CheckKind(const SessionObject& session, ValueId port, TypeKind kind, msrt_io io, size_t index) {
   const Value& declared = session.graph().value(port);
   if (declared.type.kind == kind) return OkStatus();
@@ -129,10 +135,26 @@ msrt_status msrt_session_output(msrt_session* session, size_t index, msrt_tensor
     MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_OUTPUT, index));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_OUTPUT, index));
-    MSRT_ASSIGN_OR_RETURN(const TensorView result, object->session->Output(index));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(object->session->model().environment, result.dtype, result.dims,
-                                                                           result.data, object->session->OutputOwner(index)));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, OutputTensor(*object, index));
     *out = NewHandle(std::move(tensor));
+    return OkStatus();
+  });
+}
+
+msrt_status msrt_session_take_output(msrt_session* session, size_t index, msrt_tensor** out) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
+    MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_OUTPUT, index));
+    MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
+    MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_OUTPUT, index));
+    MSRT_ASSIGN_OR_RETURN(const RunValue result, object->session->OutputValue(index));
+    // Lasting memory may be shared with lists, which never change: the caller, who may write to the tensor, gets a copy.
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
+                          result.lasting ? CopyTensor(object->session->model().environment, result.tensor, "a copy of the output")
+                                         : OutputTensor(*object, index));
+    msrt_tensor* handle = NewHandle(std::move(tensor));
+    object->session->ReleaseOutput(index);  // last: a failure above leaves the result where it is
+    *out = handle;
     return OkStatus();
   });
 }

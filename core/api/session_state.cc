@@ -1,6 +1,4 @@
 // The state of a session: named tensors that outlive its runs.
-#include <cstring>
-
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
 #include "core/api/session.h"
@@ -47,8 +45,7 @@ msrt_status msrt_session_state_read(msrt_session* session, size_t index, msrt_te
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const TensorView value, object->session->State(index));
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
-                          NewTensor(object->session->model().environment, value.dtype, value.dims, "a copy of the state"));
-    if (copy->bytes() != 0) std::memcpy(copy->view.data, value.data, copy->bytes());
+                          CopyTensor(object->session->model().environment, value, "a copy of the state"));
     *out = NewHandle(std::move(copy));
     return OkStatus();
   });

@@ -38,6 +38,13 @@ Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environmen
   return tensor;
 }
 
+Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment, const TensorView& source,
+                                                 std::string_view what) {
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy, NewTensor(std::move(environment), source.dtype, source.dims, what));
+  CopyBytes(copy->view.data, source.data, copy->bytes());
+  return copy;
+}
+
 Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner) {
   MSRT_ASSIGN_OR_RETURN(const size_t bytes, BytesArgument(dtype, dims));

@@ -21,6 +21,9 @@ struct TensorObject {
 // Uninitialised memory from the environment's allocator. The dims are known.
 Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims,
                                                 std::string_view what);
+// The same with a copy of the data in `source`.
+Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment, const TensorView& source,
+                                                 std::string_view what);
 // A tensor over memory of others.
 Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner);

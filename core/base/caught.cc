@@ -8,7 +8,7 @@ Status ThrownStatus() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return MakeStatus(Code::kOutOfMemory, "out of memory");
+    return MakeStatus(Code::kOutOfMemory, "the process has no memory left");
   } catch (const std::exception& e) {
     return DelegateError("threw an exception: ", e.what());
   } catch (...) {

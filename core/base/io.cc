@@ -58,6 +58,7 @@ class PosixIo final : public Io {
     MSRT_ASSIGN_OR_RETURN(const uint64_t bytes, RegularFileBytes(file, path));
     if (bytes == 0) return Bytes{};
     void* p = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd(), 0);
+    if (p == MAP_FAILED && errno == ENOMEM) return OutOfMemory(bytes, StrCat("the map of file '", path, "'"));
     if (p == MAP_FAILED) return FileError(path, "mmap");
     std::shared_ptr<const void> owner(p, [bytes](const void* q) { munmap(const_cast<void*>(q), bytes); });
     return Bytes{{static_cast<const std::byte*>(p), bytes}, std::move(owner)};
@@ -89,6 +90,9 @@ class PosixIo final : public Io {
   }
 
   Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> pieces) override {
+    // A pipe or a device takes the bytes itself; a rename would replace it by a file.
+    struct stat info;
+    if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteAndSync(path, pieces);
     const std::string temporary = StrCat(path, ".tmp-", getpid());
     Status status = WriteAndSync(temporary, pieces);
     if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = FileError(path, "rename");
@@ -121,7 +125,7 @@ class PosixIo final : public Io {
     uint64_t total = 0, written = 0;
     for (const auto& piece : pieces) total += piece.size();
     for (const auto& piece : pieces) MSRT_RETURN_IF_ERROR(WriteAll(file, piece, path, total, &written));
-    if (fsync(file.fd()) != 0) return FileError(path, "fsync");
+    if (fsync(file.fd()) != 0 && errno != EINVAL) return FileError(path, "fsync");  // EINVAL: a pipe or a device
     if (file.Close() != 0) return FileError(path, "close");
     return OkStatus();
   }

@@ -55,6 +55,7 @@ Status&& Status::Within(std::string_view context) && {
 }
 
 Status OutOfMemory(uint64_t bytes, std::string_view what) {
+  if (bytes == 0) return Status(Code::kOutOfMemory, StrCat(what, ": the process has no memory left"));
   return Status(Code::kOutOfMemory, StrCat(what, ": no memory for ", bytes, " bytes"));
 }
 

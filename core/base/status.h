@@ -102,6 +102,7 @@ template <typename... Parts>
 Status InternalError(const Parts&... parts) {
   return Status(Code::kInternal, StrCat(parts...));
 }
+// 0 bytes: a small allocation whose size is not known.
 Status OutOfMemory(uint64_t bytes, std::string_view what);
 
 // A value or the reason why there is none. Reading the value of a failed Result is our own bug and stops the process.

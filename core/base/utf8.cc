@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/str_cat.h"
+
 namespace msrt {
 namespace {
 
@@ -50,6 +52,17 @@ std::string Printable(std::string_view text, size_t most) {
     if (++count + kCut.size() <= most) cut_at = out.size();
   }
   return out;
+}
+
+std::string PrintableEnd(std::string_view text, size_t most) {
+  constexpr std::string_view kCut = "...";
+  const std::string whole = Printable(text);
+  size_t count = CharacterCount(whole);
+  if (count <= most) return whole;
+  if (most <= kCut.size()) return std::string(kCut.substr(0, most));
+  std::string_view end = whole;
+  for (; count + kCut.size() > most; --count) end.remove_prefix(Utf8Length(end));
+  return StrCat(kCut, end);
 }
 
 size_t CharacterCount(std::string_view text) {

@@ -17,6 +17,8 @@ size_t Utf8Length(std::string_view text);
 // Valid UTF-8 of at most `most` characters without control characters and noncharacters, which a terminal would obey and XML forbids:
 // U+FFFD stands for them. What is cut off ends in "...".
 std::string Printable(std::string_view text, size_t most = SIZE_MAX);
+// The same for names, whose ends tell them apart: what is cut off is the front, and "..." stands for it.
+std::string PrintableEnd(std::string_view text, size_t most);
 // How many characters; for columns. Requires valid UTF-8.
 size_t CharacterCount(std::string_view text);
 

@@ -29,5 +29,13 @@ TEST(Printable, CutsBetweenCharacters) {
   EXPECT_EQ(CharacterCount("\xC3\xA9z\xE2\x82\xAC"), 3u);
 }
 
+TEST(Printable, EndOfANameIsKept) {
+  EXPECT_EQ(PrintableEnd("layer1/conv", 11), "layer1/conv");
+  EXPECT_EQ(PrintableEnd("/backbone/layer1/conv", 11), "...er1/conv");
+  EXPECT_EQ(PrintableEnd("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 4), "...\xC3\xA9");
+  EXPECT_EQ(PrintableEnd("abcdef", 2), "..");
+  EXPECT_EQ(PrintableEnd("a\n", 9), "a" + kBad);
+}
+
 }  // namespace
 }  // namespace msrt

@@ -1,0 +1,17 @@
+// Arrays of Half and BFloat16 to and from float, with the widest vectors that this machine has. Numbers are those of half.h, bit by bit; a
+// NaN stays a NaN, but may get another payload.
+#pragma once
+
+#include <cstddef>
+
+#include "core/base/half.h"
+
+namespace msrt {
+
+// The arrays have `count` elements and do not overlap.
+void ConvertArray(const Half* from, float* to, size_t count);
+void ConvertArray(const float* from, Half* to, size_t count);
+void ConvertArray(const BFloat16* from, float* to, size_t count);
+void ConvertArray(const float* from, BFloat16* to, size_t count);
+
+}  // namespace msrt
