@@ -1,0 +1,36 @@
+"""msrt: an embeddable runtime for neural networks.
+
+    import msrt
+
+    msrt.convert("resnet18.onnx", "resnet18.msrt")
+    model = msrt.load("resnet18.msrt")
+    outputs = model.run({"image": array})          # NumPy in, NumPy out
+
+`help(msrt.load)`, `help(msrt.Model)` and `help(msrt.Session)` have the rest.
+"""
+from ._errors import (CancelledError, ConversionError, DeadlineExceededError, DelegateError, Error, InternalError, InvalidArgumentError,
+                      InvalidModelError, IoError, LimitExceededError, MissingFileError, NotFoundError, OutOfMemoryError,
+                      UnsupportedError, VerificationError)
+from ._library import library as _c
+from ._model import Model, load
+from ._runtime import Runtime
+from ._session import Session
+from ._tensor import Tensor, from_dlpack
+from ._tools import check, convert, verify
+from ._types import TensorSpec
+
+
+def version() -> str:
+    """The release of the library, "major.minor.patch"."""
+    return str(_c.msrt_version().decode())
+
+
+__version__ = version()
+__all__ = [
+    "CancelledError", "ConversionError", "DeadlineExceededError", "DelegateError", "Error", "InternalError", "InvalidArgumentError",
+    "InvalidModelError", "IoError", "LimitExceededError", "MissingFileError", "Model", "NotFoundError", "OutOfMemoryError", "Runtime",
+    "Session", "Tensor", "TensorSpec", "UnsupportedError", "VerificationError", "check", "convert", "from_dlpack", "load", "verify",
+    "version",
+]
+for _name in __all__:  # users see msrt.Model, not the file it is in
+    globals()[_name].__module__ = "msrt"

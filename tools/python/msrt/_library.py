@@ -1,0 +1,221 @@
+"""The C library as ctypes sees it. Structs and functions are those of core/api/msrt.h, which is their manual.
+
+ctypes releases the GIL for the time of every call, so runs of several Python threads overlap.
+"""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from typing import Any, Callable, Dict, List
+
+from ._errors import BY_CODE, Error, InternalError, InvalidArgumentError
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+LIB = os.path.join(FOLDER, "lib")
+# A copy of GCC's OpenMP runtime for systems without one (package libgomp1).
+FALLBACK = os.path.join(LIB, "fallback")
+
+ABI_VERSION = 2
+INPUT, OUTPUT = 0, 1
+LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG = 0, 1, 2, 3
+REPORT_PLAN, REPORT_PROFILE, REPORT_MEMORY, REPORT_PLAN_TEXT, REPORT_PLAN_SVG = 0, 1, 2, 3, 4
+UNKNOWN_DIM = -1
+MAX_RANK = 8
+
+LogFn = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+FreeFn = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+
+class RuntimeConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("threads", c_int32), ("log_level", c_int32), ("log", LogFn), ("log_user", c_void_p),
+        ("allocate", c_void_p), ("deallocate", c_void_p), ("allocator_user", c_void_p), ("parallel_for", c_void_p),
+        ("parallel_user", c_void_p), ("destroy_users", c_void_p), ("team_seconds", ctypes.c_double),
+    ]
+
+
+class TensorInfo(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_int32), ("rank", c_int32), ("dims", c_int64 * MAX_RANK), ("symbols", c_char_p * MAX_RANK),
+        ("name", c_char_p), ("bytes", c_size_t), ("list_depth", c_int32), ("reserved", c_int32), ("function", c_void_p),
+    ]
+
+
+class NamedDims(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("rank", c_int32), ("dims", POINTER(c_int64))]
+
+
+ACCURACIES = ("default", "exact", "fast")  # by number
+
+
+class ModelConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("copy_file", c_int32), ("accuracy", c_int32), ("strict", c_int32), ("delegates", c_char_p),
+        ("disabled_passes", c_char_p), ("typical", POINTER(NamedDims)), ("typical_count", c_size_t), ("binding_cache_bytes", c_size_t),
+        ("pins", c_char_p), ("costs_file", c_char_p),
+    ]
+
+
+class SessionConfig(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("profile", c_int32), ("memory_cap_bytes", c_size_t)]
+
+
+class RunConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved", c_int32), ("timeout_us", c_int64), ("most_depth", c_int64), ("most_calls", c_int64),
+    ]
+
+
+HANDLE, OUT_HANDLE, OUT_TEXT, OUT_SIZE = c_void_p, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_size_t)
+DIMS = POINTER(c_int64)
+
+# Functions that return a status, with their parameters.
+CALLS: Dict[str, List[Any]] = {
+    "msrt_runtime_create": [POINTER(RuntimeConfig), OUT_HANDLE],
+    "msrt_runtime_info_json": [HANDLE, OUT_TEXT],
+    "msrt_runtime_calibrate": [HANDLE],
+    "msrt_runtime_load_plugin": [HANDLE, c_char_p, c_char_p],
+    "msrt_tensor_wrap": [HANDLE, c_int32, c_int32, DIMS, c_void_p, c_size_t, FreeFn, c_void_p, OUT_HANDLE],
+    "msrt_tensor_get_info": [HANDLE, POINTER(TensorInfo)],
+    "msrt_tensor_data": [HANDLE, POINTER(c_void_p)],
+    "msrt_tensor_from_dlpack": [HANDLE, c_void_p, OUT_HANDLE],
+    "msrt_tensor_to_dlpack": [HANDLE, POINTER(c_void_p)],
+    "msrt_list_create": [HANDLE, OUT_HANDLE],
+    "msrt_list_append": [HANDLE, HANDLE],
+    "msrt_list_append_list": [HANDLE, HANDLE],
+    "msrt_list_length": [HANDLE, OUT_SIZE],
+    "msrt_list_element": [HANDLE, c_size_t, OUT_HANDLE],
+    "msrt_list_element_list": [HANDLE, c_size_t, OUT_HANDLE],
+    "msrt_model_load_file": [HANDLE, c_char_p, POINTER(ModelConfig), OUT_HANDLE],
+    "msrt_model_load_memory": [HANDLE, c_void_p, c_size_t, FreeFn, c_void_p, POINTER(ModelConfig), OUT_HANDLE],
+    "msrt_model_info_json": [HANDLE, OUT_TEXT],
+    "msrt_session_create": [HANDLE, c_char_p, POINTER(SessionConfig), OUT_HANDLE],
+    "msrt_session_clone": [HANDLE, OUT_HANDLE],
+    "msrt_session_io_count": [HANDLE, c_int32, OUT_SIZE],
+    "msrt_session_io_info": [HANDLE, c_int32, c_size_t, POINTER(TensorInfo)],
+    "msrt_session_bind": [HANDLE, c_int32, c_size_t, HANDLE],
+    "msrt_session_bind_list": [HANDLE, c_size_t, HANDLE],
+    "msrt_session_take_output": [HANDLE, c_size_t, OUT_HANDLE],
+    "msrt_session_output_list": [HANDLE, c_size_t, OUT_HANDLE],
+    "msrt_session_run": [HANDLE, POINTER(RunConfig)],
+    "msrt_session_cancel": [HANDLE],
+    "msrt_session_state_count": [HANDLE, OUT_SIZE],
+    "msrt_session_state_info": [HANDLE, c_size_t, POINTER(TensorInfo)],
+    "msrt_session_state_read": [HANDLE, c_size_t, OUT_HANDLE],
+    "msrt_session_state_write": [HANDLE, c_size_t, HANDLE],
+    "msrt_session_state_reset": [HANDLE, c_size_t],
+    "msrt_session_report_json": [HANDLE, c_int32, OUT_TEXT],
+    "msrt_session_trim": [HANDLE],
+}
+TEXTS = ("msrt_version", "msrt_error_message", "msrt_error_json")
+KINDS = ("runtime", "tensor", "list", "model", "session")
+
+
+def _load_openmp() -> None:
+    """Makes sure that there is a libgomp.so.1 in the process, since libmsrt.so and oneDNN need one.
+
+    One that is loaded already is used, whatever folder it came from: PyTorch brings its own, and both libraries share its threads. Then
+    comes that of the system, and only where there is none the copy in this package.
+    """
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        fallback = os.path.join(FALLBACK, "libgomp.so.1")
+        if os.path.exists(fallback):  # a build without OpenMP has none
+            ctypes.CDLL(fallback)
+
+
+def _load() -> ctypes.CDLL:
+    path = os.path.join(LIB, "libmsrt.so")
+    try:
+        _load_openmp()
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"msrt: {path} cannot be loaded: {error}; install a wheel that was built for this system's C library") from error
+    library.msrt_abi_version.restype = c_uint32
+    if library.msrt_abi_version() != ABI_VERSION:
+        raise ImportError(f"msrt: {path} has ABI {library.msrt_abi_version()}, this package needs {ABI_VERSION}; install the wheel again")
+    for name, arguments in CALLS.items():
+        getattr(library, name).argtypes = arguments
+        getattr(library, name).restype = c_int32
+    for name in TEXTS:
+        getattr(library, name).argtypes = []
+        getattr(library, name).restype = c_char_p
+    for kind in KINDS:
+        getattr(library, f"msrt_{kind}_destroy").argtypes = [HANDLE]
+        getattr(library, f"msrt_{kind}_destroy").restype = None
+    return library
+
+
+library = _load()
+DESTROY: Dict[str, Callable[..., None]] = {kind: getattr(library, f"msrt_{kind}_destroy") for kind in KINDS}
+
+
+def _error(status: int) -> Error:
+    known = json.loads(library.msrt_error_json())
+    return BY_CODE.get(status, InternalError)(known["message"], known["function"], known["details"])
+
+
+def call(function: Callable[..., int], *arguments: Any) -> None:
+    """Calls a function of the library and raises what it reports."""
+    status = function(*arguments)
+    if status != 0:
+        raise _error(status)
+
+
+def text_of(function: Callable[..., int], *arguments: Any) -> str:
+    """The text that a function of the library returns through its last parameter."""
+    out = c_char_p()
+    call(function, *arguments, ctypes.byref(out))
+    return (out.value or b"").decode("utf-8", "replace")
+
+
+def encode(text: str, argument: str) -> bytes:
+    """As the library takes texts. A zero inside would end it early."""
+    if "\0" in text:
+        raise InvalidArgumentError(f"{argument} {text!r} contains a zero character; remove it")
+    return os.fsencode(text)
+
+
+def dims_of(shape: Any) -> Any:
+    return (c_int64 * len(shape))(*shape)
+
+
+# Counts forks: threads do not survive one, so a child process must not use what its parent made.
+generation = 0
+
+
+def _count_fork() -> None:
+    global generation
+    generation += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class Handle:
+    """An object of the library; destroyed with this one. The library keeps alive what other objects still need."""
+
+    __slots__ = ("_pointer", "_kind", "_generation", "_destroy", "__weakref__")
+
+    def __init__(self, kind: str, function: Callable[..., int], *arguments: Any) -> None:
+        """Calls the function, whose last parameter returns the handle."""
+        self._pointer = c_void_p()
+        call(function, *arguments, ctypes.byref(self._pointer))
+        self._kind = kind
+        self._generation = generation
+        self._destroy = DESTROY[kind]
+
+    @property
+    def pointer(self) -> c_void_p:
+        if self._generation != generation:
+            raise InvalidArgumentError(
+                f"this {self._kind} was made before the process forked, and its threads are not here: load the model in the child process, "
+                "or start it with multiprocessing's method 'spawn'")
+        return self._pointer
+
+    def __del__(self) -> None:
+        if self._pointer and getattr(self, "_generation", None) == generation:
+            self._destroy(self._pointer)
