@@ -61,10 +61,8 @@ Status WriteResNet50(const std::string& path) {
 Result<CompileOptions> OptionsFor(const std::string& path) {
   CompileOptions options;
   MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), path));
-  for (ValueId v : module.main().inputs) {
-    MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(module.main().value(v), {}));
-    options.typical.emplace_back(module.main().value(v).name, dims);
-  }
+  MSRT_ASSIGN_OR_RETURN(const std::vector<Dims> sizes, SizesToRun("", {}, module));
+  for (size_t i = 0; i < sizes.size(); ++i) options.typical.emplace_back(module.main().value(module.main().inputs[i]).name, sizes[i]);
   return options;
 }
 

@@ -158,9 +158,9 @@ TEST_F(AcceleratorOwned, NothingPassesTheHostInAnIteration) {
     options.profile = true;
     ASSERT_TRUE(RunSession(**session, Trips({trips}, {64})[0], options).ok());
     size_t copies = 0;
-    for (const StepTime& t : (*session)->profile()) copies += EntryOf(*model).steps[t.step].kind != StepKind::kKernel;
+    for (const StepTime& t : (*session)->profile().steps) copies += EntryOf(*model).steps[t.step].kind != StepKind::kKernel;
     EXPECT_EQ(copies, 4u);  // two inputs, two outputs
-    steps.push_back((*session)->profile().size());
+    steps.push_back((*session)->profile().steps.size());
   }
   EXPECT_EQ(steps, (std::vector<size_t>{5, 5, 5}));
 }

@@ -38,7 +38,7 @@ class ConvertPlugin(ToolCase):
 
     def test_the_file_runs_where_the_kernel_is(self):
         plugin, kernel = os.path.join(LIB, "convert_plugin.so"), os.path.join(LIB, "custom_op.so")
-        done = self.convert("--plugin", plugin)
+        done = self.convert("--plugin", plugin, "--verbose")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("drop_double_negation", done.stdout)
 

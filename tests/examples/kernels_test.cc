@@ -104,7 +104,7 @@ TEST_F(Kernels, SeveralForOneOpCompeteByCost) {
   config.delegates = "reference";
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
   config = MSRT_INIT(msrt_model_config);
-  config.exact = 1;  // none of them says that it is
+  config.accuracy = MSRT_ACCURACY_EXACT;  // none of them says that it is
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
 }
 

@@ -144,6 +144,7 @@ Proposal PerChannel(Grower& g, const OpDef& def) {
   }
   if (def.name == "GroupNormalization") p.attrs.Set("num_groups", channels > 0 && g.choices.OneIn(2) ? channels : 1);
   p.attrs.Set("epsilon", 1e-3);
+  if (def.name == "FusedBatchNormalization") AddActivation(g, def, &p);
   return p;
 }
 
@@ -484,11 +485,13 @@ constexpr Row kRecipes[] = {
     {"Gemm", MatMul},
     {"FusedMatMul", MatMul},
     {"BatchNormalization", PerChannel},
+    {"FusedBatchNormalization", PerChannel},
     {"InstanceNormalization", PerChannel},
     {"GroupNormalization", PerChannel},
     {"LayerNormalization", Trailing},
     {"RMSNormalization", Trailing},
     {"Attention", Attention},
+    {"FusedAttention", Attention},
     {"Reshape", Reshape},
     {"Squeeze", Squeeze},
     {"Unsqueeze", Unsqueeze},

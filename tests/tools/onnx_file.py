@@ -2,7 +2,7 @@
 import ast
 import struct
 
-FLOAT, INT8, INT64, STRING, BOOL = 1, 3, 7, 8, 9
+FLOAT, UINT8, INT8, INT64, STRING, BOOL, UINT4, INT4, FLOAT4 = 1, 2, 3, 7, 8, 9, 21, 22, 23
 
 
 def varint(n):
@@ -45,6 +45,11 @@ def value(name, dims, kind=FLOAT):
 def list_value(name, dims, kind=FLOAT):
     """A sequence of such tensors."""
     return field(1, name) + field(2, field(4, field(1, tensor_type(dims, kind))))
+
+
+def optional_value(name, dims, kind=FLOAT):
+    """Such a tensor, or nothing."""
+    return field(1, name) + field(2, field(9, field(1, tensor_type(dims, kind))))
 
 
 def attribute(name, given):

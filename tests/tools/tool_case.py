@@ -22,8 +22,8 @@ class ToolCase(unittest.TestCase):
             f.write(data)
         return self.path(name)
 
-    def run_tool(self, tool, *arguments):
-        return subprocess.run([os.path.join(self.BIN, tool), *arguments], capture_output=True, text=True, timeout=120)
+    def run_tool(self, tool, *arguments, **options):
+        return subprocess.run([os.path.join(self.BIN, tool), *arguments], capture_output=True, text=True, timeout=120, **options)
 
     def must(self, tool, *arguments):
         done = self.run_tool(tool, *arguments)

@@ -3,26 +3,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "delegates/builtin.h"
+#include "tools/msconvert/environment.h"
 
 namespace msrt {
-namespace {
-
-Status CheckNames(const std::map<std::string, Dims>& typical, const Graph& graph) {
-  for (const auto& [name, dims] : typical) {
-    bool found = false;
-    std::string known;
-    for (ValueId v : graph.inputs) {
-      found = found || graph.value(v).name == name;
-      StrAppend(&known, known.empty() ? "" : ", ", graph.value(v).name);
-    }
-    if (!found) return NotFound("--typical: the model has no input '", name, "'; it has ", known);
-  }
-  return OkStatus();
-}
-
-}  // namespace
-
 std::string NativeModel::Text() const {
   const PackedSummary packed = Summarize(extras.packed);
   std::string isas;
@@ -38,17 +21,14 @@ std::string NativeModel::Json() const {
 }
 
 Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const NativeOptions& options) {
-  MSRT_RETURN_IF_ERROR(CheckNames(options.typical, module.main()));
-  auto environment = std::make_shared<Environment>(plugins);
-  environment->parallel = MakeDefaultParallel(options.threads > 0 ? options.threads : AvailableCores());
-  environment->evaluator = &BuiltinEvaluator();
-  environment->delegates = BuiltinDelegates();
-  environment->delegates.insert(environment->delegates.end(), plugins.delegates.begin(), plugins.delegates.end());
+  const std::vector<NamedType> inputs = InputsOf(module);
+  MSRT_ASSIGN_OR_RETURN(const BoundSizes typical, BoundSizes::Bind("--typical", options.typical, inputs, module));
   CompileOptions compile;
   compile.passes.disabled = options.disabled_passes;
-  compile.typical.assign(options.typical.begin(), options.typical.end());
+  for (const NamedType& input : inputs) compile.typical.emplace_back(input.name, typical.OfInput(input.name, input.type).dims);
   compile.keep_packed = true;
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledModel> model, CompileModule(environment, std::move(module), compile));
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledModel> model,
+                        CompileModule(EnvironmentHere(plugins, options.threads), std::move(module), compile));
   return NativeModel{model->module, NativeExtras(*model)};
 }
 

@@ -1,4 +1,4 @@
-// Measures a workload and says what it found: as text, as JSON, as a Chrome trace.
+// Measures a workload and shows the result: as text, as JSON, as a Chrome trace.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,28 +7,43 @@
 
 namespace msrt {
 
+// A step of a program over the profiled runs, in means of one run. A loop runs the steps of its body more than once.
 struct StepTotal {
-  std::string name, op, delegate, algorithm, layout, shape;
-  double millis = 0, gflops = 0, gbytes_per_second = 0;  // mean time of one run
-  double share = 0;
+  std::string name, op, delegate, algorithm, layout, shape;  // layout and shape of the last time
+  std::string graph;                                         // empty for the model's own
+  double count = 0;
+  double millis = 0;  // without the graphs that it calls
+  double gflops = 0, gbytes_per_second = 0;
+  double share = 0;  // of the run
 };
 
 struct Measurement {
   double first_run_millis = 0;
-  std::vector<double> millis;  // each timed run, in order
+  std::vector<double> millis;  // each timed run, in order; of all streams
+  double runs_per_second = 0;  // of all streams together
   std::vector<StepTotal> steps;
+  double between_steps_millis = 0;  // of a profiled run: sizes, memory, calls
   double peak_gflops = 0, peak_gbytes_per_second = 0, gflop = 0;
   SessionMemory memory;
   double peak_rss_bytes = 0;
-  std::vector<std::vector<StepTime>> traces;  // a few profiled runs
+  std::vector<RunProfile> profiles;  // a few profiled runs
 };
+
+// The op of a kernel or of control flow; for the rest what it does: convert, copy, state.
+std::string OpShown(const Program& program, const Step& step);
+
+// Several sessions of the model at once, for the seconds of the arguments: fills `millis` and `runs_per_second`.
+Status MeasureStreams(const Arguments& arguments, Workload& workload, Measurement* measurement);
+
+// Fills `steps`, `between_steps_millis` and `gflop` from `profiles`.
+void AddUpSteps(Measurement* measurement);
 
 Result<Measurement> Measure(const Arguments& arguments, Workload& workload);
 
 // A line on standard error that rewrites itself, on a terminal only.
 class Progress {
  public:
-  Progress();
+  explicit Progress(bool quiet);
   ~Progress();
   // `part` of 1.
   void Show(const char* what, double part);
@@ -44,7 +59,7 @@ double Percentile(const std::vector<double>& sorted, double p);
 
 nlohmann::json ToJson(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
 void PrintReport(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
-Status WriteTrace(const std::string& path, const Measurement& measurement);
+Status WriteTrace(const std::string& path, const std::string& model, const Measurement& measurement);
 
 // Two JSON reports side by side: which is faster, where the time went.
 Status CompareReports(const std::string& a, const std::string& b);

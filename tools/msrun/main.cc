@@ -1,6 +1,7 @@
 // msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what its
 // placement is decided by (calibrate), or describes it (info).
-#include <CLI/CLI.hpp>
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -8,7 +9,6 @@
 #include "core/api/session.h"
 #include "core/graph/outline.h"
 #include "core/place/explain.h"
-#include "delegates/reference/elements.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
 #include "tools/msrun/value_files.h"
@@ -21,7 +21,7 @@ namespace {
 
 int Fail(const Status& status) {
   std::cerr << "msrun: " << status.message() << "\n";
-  return 1;
+  return kFailed;
 }
 
 Status WriteText(const std::string& path, const std::string& text) {
@@ -114,13 +114,12 @@ Status Dump(const Arguments& a, const Workload& w) {
   return OkStatus();
 }
 
-// "text", "json" or "svg", and after a colon the file it goes to.
-Status Explain(const std::string& how, const Session& session) {
-  if (how.empty()) return OkStatus();
-  const size_t colon = std::min(how.find(':'), how.size());
-  const std::string form = how.substr(0, colon), file = colon == how.size() ? "-" : how.substr(colon + 1);
-  const Plan plan = PlanOf(session.program());
-  return WriteText(file, form == "json" ? PlanReport(session) : form == "svg" ? PlanSvg(plan) : PlanText(plan));
+Status Explain(const Arguments& a, const Session& session) {
+  if (a.explain.empty()) return OkStatus();
+  const std::string form = a.explain_form();
+  return WriteText(a.explain_file(), form == "json"  ? PlanReport(session)
+                                     : form == "svg" ? PlanSvgReport(session)
+                                                     : PlanTextReport(session));
 }
 
 // What a model with state gives depends on the runs before; after a measurement nobody knows how many there were.
@@ -133,28 +132,28 @@ Status RunFromTheBeginning(Session* session) {
 // Outputs, checks and dumps, which bench and run share.
 Status Finish(const Arguments& a, const Workload& w) {
   MSRT_RETURN_IF_ERROR(Dump(a, w));
-  MSRT_RETURN_IF_ERROR(Explain(a.explain, *w.session));
+  MSRT_RETURN_IF_ERROR(Explain(a, *w.session));
   if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(WriteOutputs(*w.session, a.output_dir));
   if (!a.check_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputs(*w.session, a));
   return OkStatus();
 }
 
+int Compare(const Arguments& a) {
+  const Status status = CompareReports(a.compare[0], a.compare[1]);
+  return status.ok() ? kDone : Fail(status);
+}
+
 int Bench(const Arguments& a) {
-  if (!a.compare.empty()) {
-    const Status status = CompareReports(a.compare[0], a.compare[1]);
-    return status.ok() ? 0 : Fail(status);
-  }
-  if (a.model.empty()) return Fail(InvalidArgument("which model? msrun MODEL.msrt, or msrun --help"));
   auto w = Prepare(a);
   if (!w.ok()) return Fail(w.status());
   auto m = Measure(a, *w);
   if (!m.ok()) return Fail(m.status());
-  if (a.json != "-") PrintReport(a, *w, *m);
+  if (a.prints()) PrintReport(a, *w, *m);
   Status status = a.json.empty() ? OkStatus() : WriteText(a.json, ToJson(a, *w, *m).dump(2));
-  if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, *m);
+  if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, a.model, *m);
   if (status.ok()) status = RunFromTheBeginning(w->session.get());
   if (status.ok()) status = Finish(a, *w);
-  return status.ok() ? 0 : Fail(status);
+  return status.ok() ? kDone : Fail(status);
 }
 
 // The elements of a list stand below it.
@@ -167,14 +166,7 @@ void PrintValue(const char* indent, const std::string& name, const RunValue& val
     for (size_t i = 0; i < elements.size(); ++i) PrintValue("           ", StrCat(name, "[", i, "]"), elements[i]);
     return;
   }
-  const TensorView& out = value.tensor;
-  if (IsFloat(out.dtype) || out.dtype == DType::kI64 || out.dtype == DType::kI32) {
-    const std::vector<double> values = reference::Doubles(out);
-    std::printf(" [");
-    for (size_t k = 0; k < std::min<size_t>(values.size(), 6); ++k) std::printf("%s%.6g", k == 0 ? "" : ", ", values[k]);
-    std::printf(values.size() > 6 ? ", ...]" : "]");
-  }
-  std::printf("\n");
+  std::printf(" %s\n", ElementsText(value.tensor, 6).c_str());
 }
 
 int RunOnce(const Arguments& a) {
@@ -185,10 +177,10 @@ int RunOnce(const Arguments& a) {
   for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {
     const auto out = w->session->OutputValue(i);
     if (!out.ok()) return Fail(out.status());
-    PrintValue("output     ", w->session->graph().value(w->session->graph().outputs[i]).name, *out);
+    if (a.prints()) PrintValue("output     ", w->session->graph().value(w->session->graph().outputs[i]).name, *out);
   }
   status = Finish(a, *w);
-  return status.ok() ? 0 : Fail(status);
+  return status.ok() ? kDone : Fail(status);
 }
 
 int Describe(const Arguments& a) {
@@ -196,88 +188,29 @@ int Describe(const Arguments& a) {
   if (!info.ok()) return Fail(info.status());
   if (a.json.empty()) {
     PrintInfo(*info);
-    return 0;
+    return kDone;
   }
   const Status status = WriteText(a.json, info->dump(2));
-  return status.ok() ? 0 : Fail(status);
-}
-
-void AddPluginOption(CLI::App* app, Arguments* a) {
-  app->add_option("--plugin", a->plugins, "PATH[:OPTIONS]: a shared library that brings delegates")->take_all();
-}
-
-void AddRunOptions(CLI::App* app, Arguments* a) {
-  AddPluginOption(app, a);
-  app->add_option("--input", a->inputs,
-                  "NAME=FILE.npy, for a list NAME=FOLDER with 0.npy, 1.npy, ...; inputs that are not given are seeded random numbers");
-  app->add_option("--shape", a->shapes, "NAME=1x3x224x224, for open dims");
-  app->add_option("--threads", a->threads, "0: one for each core");
-  app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
-  app->add_option("--accuracy", a->accuracy, "exact: only kernels whose bits do not depend on how work is cut")
-      ->check(CLI::IsMember({"exact", "default", "fast"}));
-  app->add_option("--disable", a->disabled_passes, "a pass to leave out, or 'all'");
-  app->add_option("--seed", a->seed, "of random inputs");
-  app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take");
-  app->add_flag("--copy", a->copy_file, "read the file instead of mapping it");
-  app->add_flag("--strict", a->strict, "a delegate that fails to compile is an error");
-  // A flag with a value, so that a model's name may follow it.
-  app->add_flag("--explain{text}", a->explain, "where each node runs, and why; --explain=json, =svg, =svg:FILE")
-      ->check([](const std::string& how) {
-        const std::string form = how.substr(0, how.find(':'));
-        return form == "text" || form == "json" || form == "svg" ? "" : "'" + how + "' must be text, json or svg, and may end in :FILE";
-      });
-  app->add_option("--costs", a->costs, "a file of measured costs, made by 'msrun calibrate', instead of estimates");
-  app->add_option("--pin", a->pins, "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run")->take_all();
-  app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
-  app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy, lists as folders");
-  app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy");
-  app->add_option("--rtol", a->rtol, "largest difference that --check allows, as a part of the reference's range");
+  return status.ok() ? kDone : Fail(status);
 }
 
 int Main(int argc, char** argv) {
   Arguments a;
-  CLI::App app("Runs and measures .msrt models. 'msrun MODEL' is short for 'msrun bench MODEL'.", "msrun");
-  app.require_subcommand(1);
-  CLI::App* bench = app.add_subcommand("bench", "measure latency, memory and where the time goes");
-  bench->add_option("model", a.model);
-  AddRunOptions(bench, &a);
-  bench->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::NonNegativeNumber);
-  bench->add_option("--warmup", a.warmup, "runs before measuring")->check(CLI::NonNegativeNumber);
-  bench->add_option("--json", a.json, "write the report as JSON; - is standard output");
-  bench->add_option("--trace", a.trace, "write a Chrome trace of a few runs");
-  bench->add_flag("!--no-ops", a.per_op, "leave out the tables of ops");
-  bench->add_option("--compare", a.compare, "two JSON reports to compare")->expected(2);
-  CLI::App* run = app.add_subcommand("run", "run once and show the outputs");
-  run->add_option("model", a.model)->required();
-  AddRunOptions(run, &a);
-  CLI::App* calibrate = app.add_subcommand("calibrate", "measure every way of running every node, for --costs");
-  calibrate->add_option("model", a.model)->required();
-  AddRunOptions(calibrate, &a);
-  double calibrate_seconds = 60;
-  calibrate->add_option("--seconds", calibrate_seconds, "what is not measured by then stays an estimate")->check(CLI::NonNegativeNumber);
-  calibrate->add_option("--output", a.output_file, "the file to write instead of MODEL.costs");
-  CLI::App* info = app.add_subcommand("info", "describe a model without compiling it, or, without one, what can run models here");
-  info->add_option("model", a.model);
-  AddPluginOption(info, &a);
-  info->add_option("--json", a.json, "as JSON; - is standard output");
-
-  // The short form: anything that is not a verb or a call for help is a bench.
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  constexpr std::string_view kVerbs[] = {"bench", "run", "calibrate", "info", "--help", "-h"};
-  const bool verb = arguments.empty() || std::find(std::begin(kVerbs), std::end(kVerbs), arguments[0]) != std::end(kVerbs);
-  if (!verb) arguments.insert(arguments.begin(), "bench");
-  std::reverse(arguments.begin(), arguments.end());  // what CLI11 wants
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+  int exit_code = kDone;
+  if (!ParseArguments(argc, argv, &a, &exit_code)) return exit_code;
+  switch (a.verb) {
+    case Arguments::Verb::kRun:
+      return RunOnce(a);
+    case Arguments::Verb::kInfo:
+      return Describe(a);
+    case Arguments::Verb::kCalibrate: {
+      const Status status = Calibrate(a);
+      return status.ok() ? kDone : Fail(status);
+    }
+    case Arguments::Verb::kBench:
+      break;
   }
-  if (calibrate->parsed()) {
-    a.seconds = calibrate_seconds;
-    const Status status = Calibrate(a);
-    return status.ok() ? 0 : Fail(status);
-  }
-  return bench->parsed() ? Bench(a) : run->parsed() ? RunOnce(a) : Describe(a);
+  return a.compare.empty() ? Bench(a) : Compare(a);
 }
 
 }  // namespace
@@ -287,7 +220,9 @@ int main(int argc, char** argv) {
   try {
     return msrt::Main(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "msrun: out of memory\n");
-    return 1;
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    std::fprintf(stderr, "msrun: out of memory: the process held %ld kB, and the next block was refused\n", usage.ru_maxrss);
+    return msrt::kFailed;
   }
 }

@@ -6,7 +6,10 @@
 #include <map>
 #include <numeric>
 
+#include "core/api/version.h"
+#include "core/base/text_table.h"
 #include "core/base/units.h"
+#include "core/base/utf8.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/made_input.h"
@@ -23,30 +26,66 @@ Json LoadJson(const LoadTimes& t) {
           {"place", t.place}, {"compile", t.compile}, {"prepare", t.prepare}};
 }
 
-void PrintSteps(const Measurement& m) {
-  std::map<std::string, std::pair<int, double>> by_op;
-  for (const StepTotal& s : m.steps) {
-    by_op[s.op].first++;
-    by_op[s.op].second += s.millis;
-  }
-  std::vector<std::pair<std::string, std::pair<int, double>>> ops(by_op.begin(), by_op.end());
-  std::sort(ops.begin(), ops.end(), [](const auto& x, const auto& y) { return x.second.second > y.second.second; });
-  const double total = std::accumulate(m.steps.begin(), m.steps.end(), 0.0, [](double sum, const StepTotal& s) { return sum + s.millis; });
-  std::printf("\n%-28s %6s %11s %6s\n", "op", "count", "time", "%");
-  for (const auto& [op, n] : ops)
-    std::printf("%-28s %6d %11s %6.1f\n", op.c_str(), n.first, Time(n.second).c_str(), 100 * n.second / total);
+std::string Fixed(double value, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
+// How often a run comes to a step: a branch may not be taken in every run.
+std::string CountText(double count) { return Fixed(count, std::abs(count - std::round(count)) < 0.05 ? 0 : 1); }
+
+// The first dim of every input that is no vector, if they agree: how many items one run works on.
+int64_t BatchOf(const Workload& w) {
+  int64_t batch = 0;
+  for (const RunValue& input : w.inputs) {
+    if (input.kind != TypeKind::kTensor || input.tensor.dims.rank() < 2) continue;
+    if (batch != 0 && input.tensor.dims[0] != batch) return 1;
+    batch = input.tensor.dims[0];
+  }
+  return std::max<int64_t>(batch, 1);
+}
+
+void PrintOps(const Measurement& m, double total) {
+  struct Sum {
+    double count = 0, millis = 0;
+  };
+  std::map<std::string, Sum> by_op;
+  for (const StepTotal& s : m.steps) {
+    by_op[s.op].count += s.count;
+    by_op[s.op].millis += s.millis;
+  }
+  std::vector<std::pair<std::string, Sum>> ops(by_op.begin(), by_op.end());
+  std::sort(ops.begin(), ops.end(), [](const auto& x, const auto& y) { return x.second.millis > y.second.millis; });
+  ops.push_back({"between steps", {0, m.between_steps_millis}});
+  std::vector<TextRow> rows = {{{"op", "count", "time", "%"}, {}}};
+  for (const auto& [op, sum] : ops) {
+    rows.push_back(
+        {{Printable(op, 32), sum.count == 0 ? "" : CountText(sum.count), Time(sum.millis), Fixed(100 * sum.millis / total, 1)}, {}});
+  }
+  std::string table = "\n";
+  AppendTable(&table, rows, "lrrr");
+  std::fputs(table.c_str(), stdout);
+}
+
+void PrintSteps(const Measurement& m) {
+  const double total = std::accumulate(m.steps.begin(), m.steps.end(), m.between_steps_millis,
+                                       [](double sum, const StepTotal& s) { return sum + s.millis; });
+  PrintOps(m, total);
   std::vector<const StepTotal*> slowest;
   for (const StepTotal& s : m.steps) slowest.push_back(&s);
   std::sort(slowest.begin(), slowest.end(), [](const StepTotal* x, const StepTotal* y) { return x->millis > y->millis; });
   slowest.resize(std::min<size_t>(slowest.size(), 20));
-  std::printf("\n%-30s %-16s %-16s %-22s %-14s %10s %5s %8s %7s\n", "slowest steps", "op", "shape", "by", "layout", "time", "%", "GFLOP/s",
-              "GB/s");
+  std::vector<TextRow> rows = {{{"slowest steps", "op", "shape", "by", "layout", "count", "time", "%", "GFLOP/s", "GB/s"}, {}}};
   for (const StepTotal* s : slowest) {
-    std::printf("%-30.30s %-16.16s %-16.16s %-22.22s %-14s %10s %5.1f %8.1f %7.1f\n", s->name.c_str(), s->op.c_str(), s->shape.c_str(),
-                StrCat(s->delegate, ":", s->algorithm).c_str(), s->layout.c_str(), Time(s->millis).c_str(), 100 * s->share, s->gflops,
-                s->gbytes_per_second);
+    rows.push_back({{PrintableEnd(s->graph.empty() ? s->name : StrCat(s->graph, ": ", s->name), 44), Printable(s->op, 20), s->shape,
+                     Printable(s->algorithm.empty() ? s->delegate : StrCat(s->delegate, ":", s->algorithm), 24), s->layout,
+                     CountText(s->count), Time(s->millis), Fixed(100 * s->share, 1), Fixed(s->gflops, 1), Fixed(s->gbytes_per_second, 1)},
+                    {}});
   }
+  std::string table = "\n";
+  AppendTable(&table, rows, "lllllrrrrr");
+  std::fputs(table.c_str(), stdout);
 }
 
 // One line on what limits this run, where something clearly does.
@@ -95,7 +134,9 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
   }
   for (const StepTotal& s : m.steps) {
     steps.push_back({{"name", s.name},
+                     {"graph", s.graph},
                      {"op", s.op},
+                     {"count", s.count},
                      {"delegate", s.delegate},
                      {"algorithm", s.algorithm},
                      {"layout", s.layout},
@@ -107,6 +148,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
   }
   const double median = Percentile(sorted, 50);
   return {{"model", a.model},
+          {"build", Json::parse(BuildInfoJson())},
           {"threads", w.model->parallel->threads()},
           {"inputs", inputs},
           {"load_ms", w.load_millis},
@@ -120,7 +162,9 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
             {"p90", Percentile(sorted, 90)},
             {"p99", Percentile(sorted, 99)},
             {"std", std::sqrt(variance)}}},
-          {"throughput_per_second", 1000 / mean},
+          {"streams", a.streams},
+          {"throughput_per_second", m.runs_per_second},
+          {"items_per_second", m.runs_per_second * static_cast<double>(BatchOf(w))},
           {"peak_rss_bytes", m.peak_rss_bytes},
           {"arena_bytes", m.memory.arena_bytes},
           {"arena_lower_bound_bytes", m.memory.arena_lower_bound_bytes},
@@ -131,6 +175,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
           {"gflops", m.gflop / (median * 1e-3)},
           {"peak_gflops", m.peak_gflops},
           {"peak_gbytes_per_second", m.peak_gbytes_per_second},
+          {"between_steps_ms", m.between_steps_millis},
           {"steps", steps}};
 }
 
@@ -151,7 +196,10 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
   std::printf("first run  %s\n", Time(m.first_run_millis).c_str());
   std::printf("latency    min %s, median %s, mean %s, p90 %s, p99 %s over %zu runs\n", Time(sorted.front()).c_str(), Time(median).c_str(),
               Time(mean).c_str(), Time(Percentile(sorted, 90)).c_str(), Time(Percentile(sorted, 99)).c_str(), sorted.size());
-  std::printf("throughput %.1f runs/s\n", 1000 / mean);
+  std::printf("throughput %.1f runs/s", m.runs_per_second);
+  if (const int64_t batch = BatchOf(w); batch > 1) std::printf(" = %.1f items/s", m.runs_per_second * static_cast<double>(batch));
+  if (a.streams > 1) std::printf(" by %d streams of one thread each", a.streams);
+  std::printf("\n");
   std::printf("compute    %.3f GFLOP a run, %.1f GFLOP/s = %.0f %% of the measured peak of %.0f GFLOP/s\n", m.gflop,
               m.gflop / (median * 1e-3), 100 * m.gflop / (median * 1e-3) / m.peak_gflops, m.peak_gflops);
   std::printf("memory     peak %s; arena %s (%.3f of its lower bound), scratch %s, packed weights %s\n",
@@ -162,28 +210,6 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
               BytesText(static_cast<double>(m.memory.scratch_bytes)).c_str(), BytesText(static_cast<double>(program.packed_bytes)).c_str());
   if (a.per_op && !m.steps.empty()) PrintSteps(m);
   PrintAdvice(w, m, median, sorted.front());
-}
-
-Status WriteTrace(const std::string& path, const Measurement& m) {
-  Json events = Json::array();
-  for (const auto& trace : m.traces) {
-    for (const StepTime& t : trace) {
-      const Program& program = *t.placed->program;
-      const Step& step = program.steps[t.step];
-      const Node& node = program.graph->nodes[step.node];
-      events.push_back({{"name", step.kind == StepKind::kKernel ? OpName(node) : step.algorithm},
-                        {"cat", std::string(step.delegate)},
-                        {"ph", "X"},
-                        {"pid", 1},
-                        {"tid", 1},
-                        {"ts", static_cast<double>(t.begin_nanos - m.traces[0][0].begin_nanos) * 1e-3},
-                        {"dur", static_cast<double>(t.end_nanos - t.begin_nanos) * 1e-3},
-                        {"args", {{"node", node.name}, {"algorithm", step.algorithm}}}});
-    }
-  }
-  const std::string text = Json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump();
-  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
-  return DefaultIo()->WriteFile(path, pieces);
 }
 
 Status CompareReports(const std::string& path_a, const std::string& path_b) {

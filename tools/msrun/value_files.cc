@@ -1,7 +1,9 @@
 #include "tools/msrun/value_files.h"
 
+#include <cstdio>
 #include <filesystem>
 
+#include "delegates/reference/elements.h"
 #include "tools/tensors/made_input.h"
 #include "tools/tensors/npy.h"
 
@@ -38,8 +40,17 @@ Result<RunValue> ReadValue(const std::string& path, const Type& type) {
     return ValueOf(tensor);
   }
   if (type.kind != TypeKind::kList) return Unsupported("'", path, "': a ", type, " cannot be read from files");
-  if (!fs::is_directory(path)) return InvalidArgument("'", path, "' is no folder; ", type, " is read from a folder with 0.npy, 1.npy, ...");
-  const std::string end = type.element->is_tensor() ? ".npy" : "";
+  const bool of_tensors = type.element->is_tensor();
+  if (fs::is_regular_file(path) && of_tensors) {  // an optional input is a list of one tensor or none
+    MSRT_ASSIGN_OR_RETURN(RunValue element, ReadValue(path, *type.element));
+    return ListOf({std::move(element)});
+  }
+  if (!fs::is_directory(path)) {
+    return NotFound("'", path, "' is no folder; ", type, " is read from a folder with ",
+                    of_tensors ? "0.npy, 1.npy, ..." : "folders 0, 1, ...",
+                    of_tensors ? ", or from one .npy file if it has one element" : "");
+  }
+  const std::string end = of_tensors ? ".npy" : "";
   std::vector<RunValue> elements;
   while (fs::exists(ElementPath(path, elements.size()) + end)) {
     MSRT_ASSIGN_OR_RETURN(RunValue element, ReadValue(ElementPath(path, elements.size()) + end, *type.element));
@@ -70,6 +81,30 @@ Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims, 
   const ValueId element = inside.AddInput(value.name, *value.type.element);
   MSRT_ASSIGN_OR_RETURN(RunValue made, MadeValue(inside, element, dims, random));
   return ListOf({std::move(made)});
+}
+
+namespace {
+
+template <typename T>
+std::string NumberText(DType dtype, T number) {
+  if (dtype == DType::kBool) return number != 0 ? "true" : "false";
+  if constexpr (!std::is_floating_point_v<T>) return StrCat(number);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", static_cast<double>(number));
+  return text;
+}
+
+}  // namespace
+
+std::string ElementsText(const TensorView& tensor, int64_t most) {
+  const int64_t shown = std::min(tensor.elements(), most);
+  std::string out = "[";
+  reference::DispatchWide(tensor.dtype, [&]<typename T>() {
+    std::vector<T> values(static_cast<size_t>(shown));
+    reference::LoadElements(tensor.dtype, tensor.data, 0, 1, shown, values.data());
+    for (const T v : values) StrAppend(&out, out.size() == 1 ? "" : ", ", NumberText(tensor.dtype, v));
+  });
+  return out + (shown < tensor.elements() ? ", ...]" : "]");
 }
 
 std::string ValueText(const RunValue& value) {

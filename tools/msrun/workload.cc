@@ -10,22 +10,13 @@
 #include "core/place/plugin.h"
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
+#include "tools/files/plugin_file.h"
 #include "tools/msrun/value_files.h"
-#include "tools/tensors/made_input.h"
 #include "tools/tensors/npy.h"
+#include "tools/tensors/sizes.h"
 
 namespace msrt {
 namespace {
-
-Result<std::map<std::string, std::string>> SplitPairs(const std::vector<std::string>& pairs, std::string_view option) {
-  std::map<std::string, std::string> out;
-  for (const std::string& p : pairs) {
-    const size_t equals = p.rfind('=');
-    if (equals == std::string::npos || equals == 0) return InvalidArgument(option, " ", p, ": must be NAME=VALUE");
-    out[p.substr(0, equals)] = p.substr(equals + 1);
-  }
-  return out;
-}
 
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts;
@@ -43,69 +34,105 @@ Status UnknownName(const Graph& graph, const std::string& name) {
   return NotFound("the model has no input '", name, "'; it has ", known);
 }
 
-// The tensors that a list holds, as the input that they would be.
-Value TensorsIn(Value input) {
-  while (input.type.kind == TypeKind::kList) input.type = Type(*input.type.element);
-  return input;
+Status AddPlugin(const std::string& text, Environment* environment) {
+  const PluginFile plugin = ParsePluginFile(text);
+  MSRT_ASSIGN_OR_RETURN(const Registration added, LoadPlugin(plugin.path, plugin.options, {environment->allocator, environment->log}));
+  return Join(added, environment).Within(StrCat("plugin '", plugin.path, "'"));
 }
 
-// "PATH:OPTIONS". Options may hold colons; a path cannot.
-Status AddPlugin(const std::string& text, Environment* environment) {
-  const size_t colon = text.find(':');
-  const std::string path = text.substr(0, colon), options = colon == std::string::npos ? "" : text.substr(colon + 1);
-  MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options, {environment->allocator, environment->log}));
-  return Join(plugin, environment).Within(StrCat("plugin '", path, "'"));
+// The files that --output-dir will write and --check will read, before the run.
+Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
+  const FilesRead read = FilesReadBy(a);
+  std::map<std::string, std::string> names;  // by file
+  for (ValueId v : graph.outputs) {
+    const Value& output = graph.value(v);
+    const std::string file = StrCat("/", FileNameFor(output.name), output.type.is_tensor() ? ".npy" : "");
+    if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(read.Refuse("--output-dir: output", a.output_dir + file));
+    const auto [other, added] = names.emplace(file, output.name);
+    if (!added && !(a.output_dir.empty() && a.check_dir.empty())) {
+      return Unsupported("outputs '", other->second, "' and '", output.name, "' have the same file name, '", file.substr(1),
+                         "'; rename one of them");
+    }
+    if (!a.check_dir.empty() && !std::filesystem::exists(a.check_dir + file)) {
+      return NotFound("--check: there is no '", a.check_dir, file, "' for output '", output.name, "'");
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& a) {
   auto env = std::make_shared<Environment>();
-  env->parallel = MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
+  env->parallel = a.streams > 1 ? MakeSerial() : MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
-  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; }, LogLevel::kWarning);
+  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; }, a.verbose ? LogLevel::kDebug
+                                                                                                    : a.quiet ? LogLevel::kError
+                                                                                                              : LogLevel::kWarning);
   for (const std::string& plugin : a.plugins) MSRT_RETURN_IF_ERROR(AddPlugin(plugin, env.get()));
   return std::shared_ptr<const Environment>(std::move(env));
 }
 
-Result<Workload> Prepare(const Arguments& a) {
-  Workload w;
-  MSRT_ASSIGN_OR_RETURN(const auto files, SplitPairs(a.inputs, "--input"));
-  MSRT_ASSIGN_OR_RETURN(const auto shape_texts, SplitPairs(a.shapes, "--shape"));
-  std::map<std::string, Dims> shapes;
-  for (const auto& [name, text] : shape_texts) {
-    MSRT_ASSIGN_OR_RETURN(shapes[name], ParseShape(text));
+namespace {
+
+using InputFiles = std::map<std::string, std::string>;  // by the name of the input
+
+// What is wrong with the arguments for this model, before it is compiled.
+Status CheckForModel(const Arguments& a, const InputFiles& files, const Graph& graph) {
+  for (const auto& [name, path] : files) {
+    const auto called = [&](ValueId v) { return graph.value(v).name == name; };
+    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), called)) return UnknownName(graph, name);
   }
-  // Files come first: their shapes are what the model will be run at.
+  return CheckOutputFiles(a, graph);
+}
+
+// The dims that inputs will have: those of files, of --shape, of the model, or usual ones.
+Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files, const Module& module) {
+  MSRT_ASSIGN_OR_RETURN(GivenSizes given, ParseSizes("--shape", a.shapes));
   for (const auto& [name, path] : files) {
     if (std::filesystem::is_directory(path)) continue;  // a list, whose elements may differ
     MSRT_ASSIGN_OR_RETURN(const ConstTensor t, ReadNpy(path));
-    shapes[name] = t.dims;
+    given[name] = t.dims;
   }
+  return SizesToRun("--shape", given, module);
+}
+
+Result<CompileOptions> CompileOptionsOf(const Arguments& a, const Environment& env) {
   CompileOptions options;
   options.load_by_copy = a.copy_file;
   options.passes.disabled = a.disabled_passes;
   options.place.delegates = SplitCommas(a.delegates);
   options.place.exact = a.accuracy == "exact";
+  options.place.reduced = a.accuracy == "fast";
   options.place.strict = a.strict;
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   if (!a.costs.empty()) {
-    MSRT_ASSIGN_OR_RETURN(options.place.costs, ReadCosts(*env, a.costs, msrt_version()));
+    MSRT_ASSIGN_OR_RETURN(options.place.costs, ReadCosts(env, a.costs, msrt_version()));
   }
   for (const std::string& text : a.pins) {
     MSRT_ASSIGN_OR_RETURN(Pin pin, ParsePin(text));
     options.place.pins.push_back(std::move(pin));
   }
-  // Open dims are typical at the sizes this run will use; the names come from the model, so it is read twice where dims are open.
-  for (const auto& [name, dims] : shapes) options.typical.emplace_back(name, dims);
-  if (shapes.empty()) {
+  return options;
+}
+
+}  // namespace
+
+Result<Workload> Prepare(const Arguments& a) {
+  Workload w;
+  MSRT_ASSIGN_OR_RETURN(const auto pairs, SplitPairs("--input", a.inputs));
+  const InputFiles files(pairs.begin(), pairs.end());
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
+  MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsOf(a, *env));
+  // The model is placed for the sizes that this run will use; the names come from the model, so it is read twice.
+  std::vector<Dims> sizes;
+  {
     MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));
-    for (ValueId v : module.main().inputs) {
-      const Value& input = module.main().value(v);
-      if (!input.type.is_tensor() || input.type.dims.known()) continue;
-      MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(input, {}));
-      options.typical.emplace_back(input.name, dims);
+    MSRT_RETURN_IF_ERROR(CheckForModel(a, files, module.main()));
+    MSRT_ASSIGN_OR_RETURN(sizes, SizesOf(a, files, module));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const Value& input = module.main().value(module.main().inputs[i]);
+      if (input.type.is_tensor()) options.typical.emplace_back(input.name, sizes[i]);
     }
   }
   const StopWatch watch;
@@ -114,15 +141,6 @@ Result<Workload> Prepare(const Arguments& a) {
   w.load_millis = watch.Millis();
 
   const Graph& graph = w.session->graph();
-  const auto known = [&](const std::string& name) {
-    return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return graph.value(v).name == name; });
-  };
-  for (const auto& [name, dims] : shapes) {
-    if (!known(name)) return UnknownName(graph, name);
-  }
-  for (const auto& [name, path] : files) {
-    if (!known(name)) return UnknownName(graph, name);
-  }
   std::mt19937_64 random(a.seed);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const auto file = files.find(graph.value(graph.inputs[i]).name);
@@ -130,8 +148,7 @@ Result<Workload> Prepare(const Arguments& a) {
     if (file != files.end()) {
       MSRT_ASSIGN_OR_RETURN(value, ReadValue(file->second, graph.value(graph.inputs[i]).type));
     } else {
-      MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsFor(TensorsIn(graph.value(graph.inputs[i])), shapes));
-      MSRT_ASSIGN_OR_RETURN(value, MadeValue(graph, graph.inputs[i], dims, random));
+      MSRT_ASSIGN_OR_RETURN(value, MadeValue(graph, graph.inputs[i], sizes[i], random));
     }
     MSRT_RETURN_IF_ERROR(w.session->SetInput(i, value));
     w.inputs.push_back(std::move(value));

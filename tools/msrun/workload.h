@@ -1,4 +1,4 @@
-// What msrun is asked to run: the arguments of every verb, and from them a compiled model with inputs.
+// What msrun is asked to run: a compiled model with inputs.
 #pragma once
 
 #include <memory>
@@ -7,29 +7,9 @@
 
 #include "core/compile.h"
 #include "core/run/session.h"
+#include "tools/msrun/arguments.h"
 
 namespace msrt {
-
-struct Arguments {
-  std::string model;
-  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy or a list's NAME=FOLDER, NAME=1x3x224x224
-  std::vector<std::string> plugins;         // PATH[:OPTIONS]
-  std::vector<std::string> pins;
-  std::string costs;  // a file of measured costs
-  std::string delegates, accuracy = "default";
-  std::vector<std::string> disabled_passes;
-  int threads = 0;
-  double seconds = 2;
-  int warmup = 3;
-  uint64_t seed = 0;
-  size_t memory_cap = 0;
-  bool per_op = true, copy_file = false, strict = false;
-  std::vector<std::string> dump;
-  std::string explain;  // text, json or svg, and :FILE; empty: nothing
-  std::string json, trace, output_dir, check_dir, output_file;
-  double rtol = 1e-4;
-  std::vector<std::string> compare;
-};
 
 struct Workload {
   std::shared_ptr<const CompiledModel> model;

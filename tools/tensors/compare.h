@@ -8,9 +8,14 @@ namespace msrt {
 inline TensorView ViewOf(const ConstTensor& t) { return {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}; }
 
 struct Deviation {
-  double largest = 0;   // absolute; infinite where one of the two is NaN and the other is not
-  double relative = 0;  // to the range of what is wanted, which counts as 1 if it is empty
-  size_t element = 0;   // where
+  double largest = 0;    // absolute; infinite where one of the two is NaN and the other is not
+  double relative = 0;   // to the range of the wanted numbers; if that is empty, to their size, at least kSmallValue
+  size_t element = 0;    // where
+  double magnitude = 0;  // of the largest wanted number
+  size_t elements = 0;
+  size_t both_nan = 0;     // elements that are NaN in both
+  bool one_value = false;  // all wanted elements are the same number, or all are NaN
+  static constexpr double kSmallValue = 1e-3;
 };
 
 // Refuses tensors of different dims.

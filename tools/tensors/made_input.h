@@ -1,22 +1,38 @@
-// Inputs to run a model with when nobody gives any: usual sizes, seeded random numbers.
+// Inputs to run a model with when none are given: seeded random numbers that the model can work with.
 #pragma once
 
-#include <map>
 #include <random>
-#include <string>
+#include <vector>
 
 #include "core/graph/graph.h"
+#include "tools/tensors/sizes.h"
 
 namespace msrt {
 
-// "1x3x224x224"; nothing at all is a single number.
-Result<Dims> ParseShape(const std::string& text);
-std::string ShapeText(const Dims& dims);
+// What an input means, by its name, its type and how the graph uses it.
+enum class InputRole {
+  kData,       // floats, pixels
+  kTokens,     // numbers that look up a table
+  kMask,       // which positions count: 1 keeps one (Hugging Face), or hides it (PyTorch)
+  kLengths,    // how much of each sequence of another input counts
+  kPositions,  // 0, 1, 2, ...
+  kSegments,   // 0 for the first part of a sequence, 1 for the second
+};
+InputRole RoleOf(const Value& input);
 
-// Dims to run an input at: what the user says, what the model says; open ones get 1 in front, 224 in images, 128 elsewhere.
-Result<Dims> DimsFor(const Value& input, const std::map<std::string, Dims>& given);
+// Masks along their last dim. Each of the first two leaves some positions and hides others, whichever of the two numbers hides.
+enum class MaskPattern { kOnesFirst, kZerosFirst, kOnes, kZeros };
+inline constexpr MaskPattern kMaskPatterns[] = {MaskPattern::kOnesFirst, MaskPattern::kZerosFirst, MaskPattern::kOnes, MaskPattern::kZeros};
 
-// Normal numbers; for integers small token numbers, which any table that the input looks up has; ones for masks.
-Result<ConstTensor> RandomInput(const Graph& graph, ValueId input, const Dims& dims, std::mt19937_64& random);
+struct InputHints {
+  MaskPattern masks = MaskPattern::kOnesFirst;
+  int64_t length = 0;  // of the sequences that lengths are about; 0: not known
+};
+// The hint for lengths: the extent of the first input of rank 2 or more along its sequence, which is the first open dim after the batch,
+// else the second dim. `sizes` are those that the graph's inputs will have.
+int64_t SequenceLength(const Graph& graph, const std::vector<Dims>& sizes);
+
+// Numbers for the input's role: normal floats, bytes for images, tokens below the size of every table that they look up.
+Result<ConstTensor> RandomInput(const Graph& graph, ValueId input, const Dims& dims, std::mt19937_64& random, const InputHints& hints = {});
 
 }  // namespace msrt

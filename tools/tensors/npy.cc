@@ -24,6 +24,16 @@ DType StoredAs(DType dtype) {
   return BitsOf(dtype) <= 8 && dtype != DType::kBool && dtype != DType::kI8 ? DType::kU8 : dtype;
 }
 
+std::string_view CodeOf(DType stored) {
+  for (const NpyType& t : kTypes) {
+    if (t.dtype == stored) return t.code;
+  }
+  return "";
+}
+
+// Whether NumPy has this type itself.
+bool HasCode(DType dtype) { return !CodeOf(dtype).empty(); }
+
 struct Npy {
   DType stored;
   Dims dims;
@@ -61,6 +71,23 @@ Result<Dims> ParseShape(std::string_view text, const std::string& path) {
   return dims;
 }
 
+// "'<f4'". Records, whose description is a list, are no element type.
+Result<DType> ParseType(std::string_view descr, const std::string& path) {
+  const size_t end = descr.empty() || descr[0] != '\'' ? std::string_view::npos : descr.find('\'', 1);
+  if (end == std::string_view::npos) {
+    return Unsupported("file '", path, "' has an array of records, which no tensor is; save each field as an array of its own");
+  }
+  const std::string_view code = descr.substr(1, end - 1);
+  for (const NpyType& t : kTypes) {
+    if (code == t.code) return t.dtype;
+    if (code.substr(1) == t.code.substr(1) && code.starts_with('>')) {
+      return Unsupported("file '", path, "' has big-endian elements ('", code, "'); save it with array.astype('", t.code, "')");
+    }
+  }
+  return Unsupported("file '", path, "' has element type '", code,
+                     "', which no tensor has; save it with array.astype('<f4') or another type");
+}
+
 Result<Npy> Parse(std::span<const std::byte> file, const std::string& path) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.data());
   if (file.size() < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) return InvalidArgument("file '", path, "' is not a .npy file");
@@ -73,11 +100,7 @@ Result<Npy> Parse(std::span<const std::byte> file, const std::string& path) {
   MSRT_ASSIGN_OR_RETURN(const std::string_view order, Field(header, "fortran_order", path));
   if (!order.starts_with("False")) return Unsupported("file '", path, "' is in Fortran order; save it with numpy.ascontiguousarray");
   MSRT_ASSIGN_OR_RETURN(const std::string_view descr, Field(header, "descr", path));
-  npy.stored = DType::kNone;
-  for (const NpyType& t : kTypes) {
-    if (descr.size() > 4 && descr.substr(1, 3) == t.code) npy.stored = t.dtype;
-  }
-  if (npy.stored == DType::kNone) return Unsupported("file '", path, "' has element type ", descr.substr(0, 6), ", which no tensor has");
+  MSRT_ASSIGN_OR_RETURN(npy.stored, ParseType(descr, path));
   MSRT_ASSIGN_OR_RETURN(const std::string_view shape, Field(header, "shape", path));
   MSRT_ASSIGN_OR_RETURN(npy.dims, ParseShape(shape, path));
   npy.data = file.subspan(prefix + length);
@@ -88,26 +111,41 @@ Result<Npy> Parse(std::span<const std::byte> file, const std::string& path) {
   return npy;
 }
 
+// One element a byte in the file, two in memory. A byte holds the four bits (0 to 15) or, as i1, the number that they mean (-8 to 7).
+Result<ConstTensor> PackPairs(const Npy& npy, DType want, const std::string& path) {
+  const int64_t least = npy.stored == DType::kI8 && want == DType::kI4 ? -8 : 0;
+  const int64_t largest = least < 0 ? 7 : 15;
+  std::vector<std::byte> pairs(BytesOf(want, npy.dims.elements()));
+  for (size_t i = 0; i < npy.data.size(); ++i) {
+    const auto bits = static_cast<uint8_t>(npy.data[i]);
+    const int64_t element = npy.stored == DType::kI8 ? static_cast<int8_t>(bits) : bits;
+    if (element < least || element > largest) {
+      return InvalidArgument("file '", path, "': element ", i, " is ", element, ", which 4 bits of ", want, " stored as ", npy.stored,
+                             " cannot be; it must be in ", least, " to ", largest);
+    }
+    pairs[i / 2] |= static_cast<std::byte>((bits & 15) << (i % 2 * 4));
+  }
+  return ConstTensor::Copy(want, npy.dims, pairs);
+}
+
 }  // namespace
 
 Result<ConstTensor> ReadNpy(const std::string& path, DType want) {
   MSRT_ASSIGN_OR_RETURN(const Bytes file, DefaultIo()->ReadFile(path, DefaultAllocator()));
   MSRT_ASSIGN_OR_RETURN(const Npy npy, Parse(file.data, path));
   if (want == DType::kNone) want = npy.stored;
-  if (npy.stored != StoredAs(want)) return InvalidArgument("file '", path, "' has element type ", npy.stored, ", wanted is ", want);
-  if (BitsOf(want) == 4) return Unsupported("file '", path, "': 4-bit tensors cannot be given as inputs");
+  if (BitsOf(want) == 4 && (npy.stored == DType::kU8 || npy.stored == DType::kI8)) return PackPairs(npy, want, path);
+  if (npy.stored != StoredAs(want)) {
+    return InvalidArgument("file '", path, "' has element type ", npy.stored, ", wanted is ", want, "; save it with array.",
+                           BitsOf(want) == BitsOf(npy.stored) && !HasCode(want) ? "view" : "astype", "('", CodeOf(StoredAs(want)), "')");
+  }
   return ConstTensor::Copy(want, npy.dims, npy.data);
 }
 
 Result<ConstTensor> ReadNpy(const std::string& path) { return ReadNpy(path, DType::kNone); }
 
 Status WriteNpy(const std::string& path, const TensorView& tensor) {
-  const DType stored = StoredAs(tensor.dtype);
-  std::string_view code;
-  for (const NpyType& t : kTypes) {
-    if (t.dtype == stored) code = t.code;
-  }
-  std::string header = StrCat("{'descr': '", code, "', 'fortran_order': False, 'shape': (");
+  std::string header = StrCat("{'descr': '", CodeOf(StoredAs(tensor.dtype)), "', 'fortran_order': False, 'shape': (");
   for (int64_t d : tensor.dims) StrAppend(&header, d, ",");
   header += "), }";
   // Magic, version and length take 10 bytes; the data starts at a multiple of 64.

@@ -9,6 +9,7 @@
 namespace msrt {
 
 // Reads a C-order array. `want` is the element type that the bits are meant to be (so that <u2 can become bf16); other types must agree.
+// 4-bit elements may also be numbers of |i1.
 Result<ConstTensor> ReadNpy(const std::string& path, DType want);
 // Reads whatever type the file has.
 Result<ConstTensor> ReadNpy(const std::string& path);

@@ -49,7 +49,7 @@ bool SameBits(const ConstTensor& a, const ConstTensor& b) {
 
 Status OptimizeAsWritten(Module* module) {
   const PassContext context{.evaluator = &BuiltinEvaluator()};
-  return RunPasses(context, {.disabled = {"widen_weights"}, .validate = true}, module).status();
+  return RunPasses(context, {.disabled = {"widen_half", "recognize_quantized", "widen_weights"}, .validate = true}, module).status();
 }
 
 Result<Module> ThroughMindIr(const Module& module, Notes notes) {

@@ -1,4 +1,4 @@
-"""Cases of Attention. The oracle is the op's formula in NumPy, double precision, written from the operator's documentation. Where
+"""Cases of Attention and msrt.FusedAttention. The oracle is the op's formula in NumPy, double precision, written from the operator's documentation. Where
 onnx and ONNX Runtime are installed, every float32 and float64 case is also compared with onnx's reference evaluator and, where it
 has the kernel, with ONNX Runtime; disagreement stops the generator."""
 import sys
@@ -32,7 +32,7 @@ def unpack(x, heads):
 
 
 def formula(q, k, v, mask=None, past_key=None, past_value=None, q_num_heads=None, kv_num_heads=None, is_causal=0, scale=None,
-            softcap=0.0, qk_matmul_output_mode=0, softmax_precision=None):
+            softcap=0.0, qk_matmul_output_mode=0, softmax_precision=None, fused=False):
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     packed = q.ndim == 3
     if packed:
@@ -59,6 +59,8 @@ def formula(q, k, v, mask=None, past_key=None, past_value=None, q_num_heads=None
         top = biased.max(axis=-1, keepdims=True, initial=-np.inf)
         weights = np.exp(biased - np.where(np.isneginf(top), 0, top))
         weights = weights / np.where(np.isneginf(top), 1, weights.sum(axis=-1, keepdims=True))
+    if fused and raw.shape[3]:
+        weights = np.where(np.isneginf(top), np.nan, weights)
     y = np.einsum("bhij,bhjd->bhid", weights, values)
     if packed:
         y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1)
@@ -100,16 +102,17 @@ def compare(name, inputs, outputs, attrs):
             np.testing.assert_allclose(g, y, rtol=1e-4, atol=2e-5, err_msg=f"{name} output {i} of {who}")
 
 
-def add(name, q, k, v, mask=None, past=None, outputs=1, check=True, **attrs):
+def add(name, q, k, v, mask=None, past=None, outputs=1, check=True, fused=False, **attrs):
     inputs = [q, k, v, mask] + list(past or (None, None))
     while inputs[-1] is None:
         inputs.pop()
     dtypes = [q.dtype, k.dtype, v.dtype, q.dtype]
-    results = [y.astype(t) for y, t in zip(formula(q, k, v, mask, *(past or (None, None)), **attrs), dtypes)][:outputs]
-    if check and onnx is not None:
+    results = [y.astype(t) for y, t in zip(formula(q, k, v, mask, *(past or (None, None)), fused=fused, **attrs), dtypes)][:outputs]
+    if check and not fused and onnx is not None:
         compare(name, inputs, results, attrs)
     rtol, atol = TOLERANCE[q.dtype.name]
-    cases.add("Attention", inputs, results, attrs, name=name, rtol=rtol, atol=atol)
+    op = {"domain": "msrt"} if fused else {}
+    cases.add("FusedAttention" if fused else "Attention", inputs, results, attrs, name=name, rtol=rtol, atol=atol, **op)
 
 
 def heads(batch, query_heads, key_heads, rows, key_rows, width, value_width=None, dtype=np.float32):
@@ -177,6 +180,16 @@ add("present_without_past", *packed(2, 2, 1, 3, 4, 3), q_num_heads=2, kv_num_hea
 add("one_key", *heads(1, 2, 2, 3, 1, 4))
 add("one_query_decode", *heads(2, 4, 2, 1, 1, 4), past=cache(2, 2, 6, 4), is_causal=1, outputs=3)
 add("longer", *heads(1, 2, 1, 33, 65, 8), is_causal=1)
+
+
+def fused(name, *tensors, **given):
+    add(f"fused_{name}", *tensors, fused=True, **given)
+
+
+fused("plain", *heads(2, 3, 3, 4, 5, 6))
+fused("fully_masked_row", *heads(1, 2, 2, 3, 3, 4), mask=blocked)
+fused("float_mask", *heads(1, 2, 2, 3, 3, 4), mask=np.where(blocked, 0.5, -np.inf).astype(np.float32))
+fused("causal_packed", *packed(2, 4, 2, 3, 3, 4), mask=~np.eye(3, dtype=bool), is_causal=1, q_num_heads=4, kv_num_heads=2)
 
 
 def empty(name, q, k, v, outputs=1, **attrs):

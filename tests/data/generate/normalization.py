@@ -202,4 +202,23 @@ mean_variance("unsorted_axes", (2, 3, 4), axes=[2, 0])
 mean_variance("rank5", (2, 2, 3, 2, 2), axes=[1, 3])
 mean_variance("empty", (2, 0, 3, 2))
 
+
+# msrt.FusedBatchNormalization
+def fused_batch(name, shape, activation, function, dtype=np.float32, alpha=0.0, beta=0.0):
+    x = normal(shape, dtype, 0.5)
+    scale, bias, mean = (normal((shape[1],), dtype) for _ in range(3))
+    var = np.abs(random.standard_normal(shape[1])).astype(dtype)
+    s, b, m, v = (per_channel(p, x) for p in (scale, bias, mean, var))
+    y = function((wide(x) - m) / np.sqrt(v + 1e-5) * s + b)
+    rtol, atol = TOLERANCE[np.dtype(dtype).name]
+    attrs = {"activation": activation, "activation_alpha": alpha, "activation_beta": beta}
+    cases.add("FusedBatchNormalization", [x, scale, bias, mean, var], [y.astype(dtype)], attrs, domain="msrt", name=name, rtol=rtol, atol=atol)
+
+
+for t in FLOATS:
+    fused_batch(f"relu_{np.dtype(t).name}", (2, 3, 4, 5), "Relu", lambda y: np.maximum(y, 0), t)
+fused_batch("sigmoid", (2, 16, 3, 3), "Sigmoid", lambda y: 1 / (1 + np.exp(-y)))
+fused_batch("clip", (1, 8, 7), "Clip", lambda y: np.clip(y, -0.5, 0.75), alpha=-0.5, beta=0.75)
+fused_batch("none", (3, 7), "", lambda y: y)
+
 cases.write(sys.argv[1])

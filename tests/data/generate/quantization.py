@@ -306,4 +306,125 @@ for i, (name, (x_shape, w_shape, attrs)) in enumerate(CONVS.items()):
 x, w = codes((1, 1, 4), u1), codes((2, 1, 2), i1)
 cases.add("ConvInteger", [x, w], [conv_sums(x, 0, w, 0, {}).astype(np.int32)], name="no_zero_points", oracle="PyTorch in double")
 
+
+def real_to_bytes(value, y_scale, y_zero, t):
+    """Quantised again, for values that are not near a tie."""
+    steps = value / np.float64(y_scale)
+    assert np.all(np.abs(steps - np.floor(steps) - 0.5) > 1e-5), "too close to a tie"
+    return store(np.rint(steps) + np.float64(y_zero), t)
+
+
+def sigmoid(v):
+    small = np.exp(-np.abs(v))
+    return np.where(v < 0, small, 1) / (1 + small)
+
+
+ACTIVATIONS = {"": lambda v: v, "Relu": lambda v: np.maximum(v, 0), "Sigmoid": sigmoid}
+
+
+def add_fused_matmul(name, a_shape, b_shape, a_type, b_type, *, y_type=None, list_scale=False, zeros=True, b_zero=None, bias=False,
+                     residual=False, activation="", transposed=False, constant=True):
+    a_type, b_type = np.dtype(a_type), np.dtype(b_type)
+    a, b = codes(a_shape, a_type), codes(b_shape, b_type)
+    a_zero = zeros_for((), a_type) if zeros else None
+    b_zero = None if b_zero is None else np.array(b_zero, b_type)
+    a_scale = np.array(random.uniform(0.01, 0.1), F32)
+    b_scale = random.uniform(0.01, 0.1, (b_shape[-2 if transposed else -1],) if list_scale else ()).astype(F32)
+    value = sums(a, a_zero, np.swapaxes(b, -1, -2) if transposed else b, b_zero) * (np.float64(a_scale) * b_scale.astype(np.float64))
+    inputs = [a, a_scale, a_zero, b, b_scale, b_zero, None, None, None, None]
+    if bias:
+        inputs[8] = random.uniform(-2, 2, value.shape[-1]).astype(F32)
+        value = value + inputs[8].astype(np.float64)
+    if residual:
+        inputs[9] = random.uniform(-2, 2, value.shape).astype(F32)
+        value = value + inputs[9].astype(np.float64)
+    value = ACTIVATIONS[activation](value)
+    y = value.astype(F32)
+    if y_type:
+        inputs[6], inputs[7] = np.array(random.uniform(0.1, 0.4), F32), zeros_for((), np.dtype(y_type))
+        y = real_to_bytes(value, inputs[6], inputs[7], np.dtype(y_type))
+    while inputs[-1] is None:
+        inputs.pop()
+    attrs = {k: v for k, v in {"activation": activation, "transB": int(transposed)}.items() if v}
+    cases.add("QuantizedMatMul", inputs, [y], attrs, domain="msrt", name=name, rtol=0 if y_type else 1e-6, constants=(3,) if constant else ())
+
+
+for a_type in ("u1", "i1"):
+    for b_type in ("u1", "i1"):
+        for constant in (True, False):
+            add_fused_matmul(f"{a_type}_{b_type}{'' if constant else '_computed'}", (5, 70), (70, 33), a_type, b_type, constant=constant)
+add_fused_matmul("everything", (2, 5, 64), (64, 48), "u1", "i1", list_scale=True, b_zero=0, bias=True, residual=True, activation="Sigmoid")
+add_fused_matmul("quantised", (2, 5, 64), (64, 48), "u1", "i1", y_type="u1", list_scale=True, bias=True, activation="Relu")
+add_fused_matmul("quantised_signed", (5, 64), (48, 64), "i1", "i1", y_type="i1", list_scale=True, bias=True, transposed=True)
+add_fused_matmul("transposed", (2, 3, 40), (24, 40), "u1", "u1", transposed=True, b_zero=131)
+add_fused_matmul("weight_zero", (5, 64), (64, 48), "u1", "i1", b_zero=-7)
+add_fused_matmul("weight_zero_computed", (5, 64), (64, 48), "i1", "u1", b_zero=9, constant=False)
+add_fused_matmul("unsigned_centred", (5, 64), (64, 48), "u1", "u1", b_zero=128, zeros=False)
+add_fused_matmul("batch", (2, 3, 5, 16), (3, 16, 20), "u1", "i1", b_zero=3)
+add_fused_matmul("deep", (3, 3000), (3000, 17), "u1", "i1", zeros=False)
+add_fused_matmul("empty", (0, 4), (4, 3), "u1", "i1")
+
+# Large sums, which have no exact f32, and 16-bit sums of two products that would saturate.
+for a_type, b_type in (("u1", "i1"), ("i1", "i1"), ("u1", "u1"), ("i1", "u1")):
+    low, high = RANGES[np.dtype(a_type)]
+    a = random.choice(np.array([low, low + 1, high - 1, high], np.int64), (3, 2100)).astype(a_type)
+    low, high = RANGES[np.dtype(b_type)]
+    b = random.choice(np.array([low, high - 1, high], np.int64), (2100, 9)).astype(b_type)
+    zero = np.array(130 if a_type == "u1" else -3, a_type)
+    cases.add("MatMulInteger", [a, b, zero], [sums(a, zero, b, None).astype(np.int32)], name=f"extreme_{a_type}_{b_type}", constants=(1,))
+    cases.add("MatMulInteger", [a, b, zero], [sums(a, zero, b, None).astype(np.int32)], name=f"extreme_computed_{a_type}_{b_type}")
+for a_type, b_type in (("u1", "i1"), ("i1", "u1")):
+    x = np.full((1, 40, 6, 6), RANGES[np.dtype(a_type)][1], a_type)
+    w = codes((19, 40, 3, 3), np.dtype(b_type))
+    w[0], w[1] = RANGES[np.dtype(b_type)][1], RANGES[np.dtype(b_type)][0]
+    x_zero, w_zero = zeros_for((), np.dtype(a_type)), np.array(128 if b_type == "u1" else 0, b_type)
+    cases.add("ConvInteger", [x, w, x_zero, w_zero], [conv_sums(x, x_zero, w, w_zero, {"pads": [1] * 4}).astype(np.int32)],
+              {"pads": [1] * 4}, name=f"extreme_{a_type}_{b_type}", constants=(1, 3), oracle="PyTorch in double")
+
+
+def add_fused_conv(name, x_shape, w_shape, attrs, x_type, w_type, *, y_type=None, list_scale=True, bias=True, residual=False, activation="",
+                   constant=True):
+    x_type, w_type = np.dtype(x_type), np.dtype(w_type)
+    x, w = codes(x_shape, x_type), codes(w_shape, w_type)
+    x_zero, w_zero = zeros_for((), x_type), np.array(128, w_type) if w_type == u1 else None
+    x_scale, w_scale = np.array(0.037, F32), random.uniform(0.01, 0.03, (w_shape[0],) if list_scale else ()).astype(F32)
+    per = [1, -1] + [1] * (x.ndim - 2)
+    value = conv_sums(x, x_zero, w, 0 if w_zero is None else w_zero, attrs) * (np.float64(x_scale) * w_scale.astype(np.float64).reshape(per))
+    inputs = [x, x_scale, x_zero, w, w_scale, w_zero, None, None, None, None]
+    if bias:
+        inputs[8] = random.uniform(-2, 2, w_shape[0]).astype(F32)
+        value = value + inputs[8].astype(np.float64).reshape(per)
+    if residual:
+        inputs[9] = random.uniform(-2, 2, value.shape).astype(F32)
+        value = value + inputs[9].astype(np.float64)
+    value = ACTIVATIONS[activation](value)
+    y = value.astype(F32)
+    if y_type:
+        inputs[6], inputs[7] = np.array(random.uniform(0.1, 0.4), F32), zeros_for((), np.dtype(y_type))
+        y = real_to_bytes(value, inputs[6], inputs[7], np.dtype(y_type))
+    while inputs[-1] is None:
+        inputs.pop()
+    attrs = {**attrs, **({"activation": activation} if activation else {})}
+    cases.add("QuantizedConv", inputs, [y], attrs, domain="msrt", name=name, rtol=0 if y_type else 1e-6,
+              constants=tuple(i for i in (3, 4, 5) if constant and inputs[i] is not None), oracle="PyTorch in double")
+
+
+for i, (name, (x_shape, w_shape, attrs)) in enumerate(list(CONVS.items())[:5]):
+    add_fused_conv(name, x_shape, w_shape, attrs, "ui"[i % 2] + "1", "i1", list_scale=i % 2 == 0, residual=i % 3 == 0)
+    add_fused_conv(f"{name}_quantised", x_shape, w_shape, attrs, "iu"[i % 2] + "1", "iu"[i % 2] + "1", y_type="ui"[i % 2] + "1",
+                   activation=("Relu", "")[i % 2], constant=i != 1)
+add_fused_conv("wide", (2, 40, 9, 8), (33, 40, 3, 3), {"pads": [1, 1, 1, 1]}, "u1", "i1", y_type="u1", activation="Relu")
+add_fused_conv("wide_signed", (2, 40, 9, 8), (33, 40, 3, 3), {"pads": [1, 1, 1, 1]}, "i1", "i1", y_type="i1")
+add_fused_conv("wide_real", (2, 40, 9, 8), (33, 40, 1, 1), {}, "i1", "u1", residual=True, activation="Sigmoid")
+
+for a_type, b_type, y_type, activation in (("u1", "u1", "u1", "Relu"), ("i1", "i1", "i1", ""), ("u1", "i1", "u1", ""), ("i1", "i1", "u1", "Relu")):
+    shape = (2, 16, 5, 9)
+    a, b = codes(shape, np.dtype(a_type)), codes(shape, np.dtype(b_type))
+    numbers = [np.array(random.uniform(0.01, 0.1), F32) for _ in range(3)]
+    zeros = [zeros_for((), np.dtype(t)) for t in (a_type, b_type, y_type)]
+    real = [(v.astype(np.float64) - np.float64(z)) * np.float64(n) for v, z, n in zip((a, b), zeros, numbers)]
+    y = real_to_bytes(ACTIVATIONS[activation](real[0] + real[1]), numbers[2], zeros[2], np.dtype(y_type))
+    cases.add("QuantizedAdd", [a, numbers[0], zeros[0], b, numbers[1], zeros[1], numbers[2], zeros[2]], [y],
+              {"activation": activation} if activation else {}, domain="msrt", name=f"{a_type}_{b_type}_{y_type}")
+
 cases.write(sys.argv[1])

@@ -89,11 +89,13 @@ Result<Ref> Masked(NodeLowering& n, const Sizes& s, Ref scores) {
 
 Ref Weights(NodeLowering& n, const Ref& scores) {
   if (!n.Has(kMask)) return n.Op("Softmax", {scores, Ints{-1}});
-  // A row that may look at nothing gets zeros. MindSpore's softmax spoils the rows beside one that is all infinite (seen in 2.10).
+  // A row that may look at nothing gets zeros, or NaN in msrt.FusedAttention. MindSpore's softmax spoils the rows beside one that is all
+  // infinite (seen in 2.10).
   const double lowest = n.dtype() == DType::kF16 ? -65504.0 : static_cast<double>(std::numeric_limits<float>::lowest());
   const Ref weights = n.Op("Softmax", {n.Op("Maximum", {scores, n.Number(lowest)}), Ints{-1}});
+  const double hidden = n.op().domain() == "msrt" ? std::numeric_limits<double>::quiet_NaN() : 0;
   const Ref most = n.Op("ReduceMax", {scores, Ints{-1}, true});
-  return n.Op("Select", {n.Op("Equal", {most, n.Number(kMinusInfinity)}), n.Number(0), weights});
+  return n.Op("Select", {n.Op("Equal", {most, n.Number(kMinusInfinity)}), n.Number(hidden), weights});
 }
 
 Status LowerAttention(NodeLowering& n) {
@@ -118,7 +120,7 @@ Status LowerAttention(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {{"Attention", LowerAttention}};
+constexpr Lowerer kRows[] = {{"Attention", LowerAttention}, {"msrt.FusedAttention", LowerAttention}};
 
 }  // namespace
 

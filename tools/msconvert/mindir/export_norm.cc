@@ -33,6 +33,12 @@ Ref PerChannel(NodeLowering& n, const Ref& list, int rank) {
   return n.Op("Reshape", {list, shape});
 }
 
+// The activation of msrt.FusedBatchNormalization; BatchNormalization has none.
+Ref Activated(NodeLowering& n, const Ref& x) {
+  if (!n.op().Has("activation")) return x;
+  return LowerActivation(n, x, n.op().String("activation"), n.op().Float("activation_alpha"), n.op().Float("activation_beta"));
+}
+
 Status LowerBatchNorm(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int rank = n.dims(0).rank();
@@ -42,7 +48,7 @@ Status LowerBatchNorm(NodeLowering& n) {
     constexpr double kMomentum = 0.1;  // of training; nothing here reads it
     constexpr int kNchw = 0;
     const Ref all = n.Op("BatchNorm", {x, n.In(1), n.In(2), n.In(3), n.In(4), false, epsilon, kMomentum, kNchw});
-    n.Give(n.out().Item(all, 0));
+    n.Give(Activated(n, n.out().Item(all, 0)));
     return OkStatus();
   }
   const auto list = [&](size_t input) {
@@ -51,7 +57,7 @@ Status LowerBatchNorm(NodeLowering& n) {
   };
   const Ref deviation = n.Op("Sqrt", {n.Op("Add", {list(4), n.Number(epsilon)})});
   const Ref normal = n.Op("RealDiv", {n.Op("Sub", {x, list(3)}), deviation});
-  n.Give(n.Op("Add", {n.Op("Mul", {normal, list(1)}), list(2)}));
+  n.Give(Activated(n, n.Op("Add", {n.Op("Mul", {normal, list(1)}), list(2)})));
   return OkStatus();
 }
 
@@ -208,6 +214,7 @@ Status LowerLogSumExp(NodeLowering& n) {
 
 constexpr Lowerer kRows[] = {
     {"BatchNormalization", LowerBatchNorm},
+    {"msrt.FusedBatchNormalization", LowerBatchNorm},
     {"InstanceNormalization", LowerInstanceNorm},
     {"GroupNormalization", LowerGroupNorm},
     {"LayerNormalization", LowerLayerNorm},

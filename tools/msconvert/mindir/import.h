@@ -3,17 +3,17 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 
 #include "core/base/io.h"
 #include "core/graph/graph.h"
 #include "tools/msconvert/problems.h"
+#include "tools/tensors/sizes.h"
 
 namespace msrt::mindir_import {
 
 struct ImportOptions {
-  std::map<std::string, Dims> shapes;                                 // of inputs, instead of what the file says
+  GivenSizes shapes;                                                  // of inputs or symbols, instead of what the file says
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
   // A small file must neither blow up nor keep the importer busy. A graph is written out once for every set of closures and weights that it
   // is handed.

@@ -100,7 +100,6 @@ Status Importer::ImportAll() {
   }
   Instance main;
   MSRT_ASSIGN_OR_RETURN(main.inputs, MainInputs(&main.arguments));
-  MSRT_RETURN_IF_ERROR(CheckShapesWereUsed(main.inputs));
   MSRT_ASSIGN_OR_RETURN(main.callee, Compound(ItemKind::kFunction, {}, 0));
   main.whole = true;
   main.name = module.name;
@@ -140,22 +139,9 @@ Result<std::vector<Instance::Input>> Importer::MainInputs(Items* arguments) {
     }
     arguments->push_back(std::move(item));
   }
-  for (Instance::Input& i : inputs) {
-    const auto given = options_.shapes.find(i.name);
-    if (given == options_.shapes.end()) continue;
-    auto merged = MergeTypes(i.type, Type::Tensor(i.type.dtype, given->second));
-    if (!merged.ok()) return InvalidArgument("--shape ", i.name, ": the model declares ", i.type, ": ", merged.status().message());
-    i.type = Type::Tensor(i.type.dtype, given->second);
-  }
+  MSRT_ASSIGN_OR_RETURN(const BoundSizes sizes, BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
+  for (Instance::Input& i : inputs) i.type = sizes.OfInput(i.name, std::move(i.type));
   return inputs;
-}
-
-Status Importer::CheckShapesWereUsed(const std::vector<Instance::Input>& inputs) const {
-  for (const auto& shape : options_.shapes) {
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name == shape.first; })) continue;
-    return NotFound("--shape ", shape.first, ": the model has no input of that name");
-  }
-  return OkStatus();
 }
 
 Status Importer::Write(const Instance& instance) {

@@ -18,10 +18,7 @@ namespace msrt::mindir_import {
 // A graph of the module that is to be written. Values in its items are positions among its inputs.
 struct Instance {
   uint32_t graph = 0;  // of the module
-  struct Input {
-    std::string name;
-    Type type;
-  };
+  using Input = NamedType;
   std::vector<Input> inputs;
   // Calls `callee` with `arguments`; its body stands here if nobody else uses it, else a node calls it.
   Item callee;
@@ -51,7 +48,6 @@ class Importer {
   Status ImportAll();  // one pass over everything that is used
   bool AssignSlots();  // true: a weight became state, so everything has to be written again
   Result<std::vector<Instance::Input>> MainInputs(Items* arguments);
-  Status CheckShapesWereUsed(const std::vector<Instance::Input>& inputs) const;
 
   Status Write(const Instance& instance);
   Status WriteBody(const Instance& instance, const Items& arguments, Scope* scope);

@@ -76,8 +76,8 @@ Result<Imported> Importer::Run() {
   module.entries = {0};
   Scope scope;
   scope.opsets = &opsets_;
+  MSRT_RETURN_IF_ERROR(BindSizes());
   MSRT_RETURN_IF_ERROR(ImportGraph(model_.mutable_graph(), nullptr, &scope));
-  MSRT_RETURN_IF_ERROR(CheckShapesWereUsed());
   return std::move(out_);
 }
 
@@ -119,13 +119,22 @@ Result<int64_t> Importer::OpsetOf(const std::string& domain, const Scope& scope)
   return 1;
 }
 
-Status Importer::CheckShapesWereUsed() const {
-  const auto& inputs = model_.graph().input();
-  for (const auto& shape : options_.shapes) {
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == shape.first; })) continue;
-    return NotFound("--shape ", shape.first, ": the model has no input of that name");
+Status Importer::BindSizes() {
+  std::unordered_set<std::string_view> weights;
+  for (const auto& t : model_.graph().initializer()) weights.insert(t.name());
+  std::vector<NamedType> inputs;
+  for (const auto& input : model_.graph().input()) {
+    if (weights.count(input.name()) != 0) continue;
+    auto type = TypeOf(input.type(), &out_.module);  // what is wrong with it is told where it is imported
+    if (type.ok()) inputs.push_back({input.name(), *std::move(type)});
   }
+  MSRT_ASSIGN_OR_RETURN(sizes_, BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
   return OkStatus();
+}
+
+Result<Type> Importer::Declared(const onnx::TypeProto& type) {
+  MSRT_ASSIGN_OR_RETURN(Type declared, TypeOf(type, &out_.module));
+  return sizes_.Apply(std::move(declared));
 }
 
 Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope) {
@@ -204,7 +213,8 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
     const auto& input = graph.input(i);
     if (!seen.insert(input.name()).second) return InvalidModel("two inputs of graph '", graph.name(), "' are called '", input.name(), "'");
     if (scope->values.count(input.name()) != 0) continue;  // has a value: an initializer that could be overridden
-    auto type = TypeOf(input.type(), &out_.module);
+    // Symbols of inner graphs may stand for other sizes in every iteration.
+    auto type = inner == nullptr ? Declared(input.type()) : TypeOf(input.type(), &out_.module);
     if (inner != nullptr && static_cast<size_t>(i) < inner->inputs.size()) {
       const Type& given = inner->inputs[static_cast<size_t>(i)];
       // What is handed to a graph is more than what it declares, unless they disagree: a body may be meant for other dims than the first.
@@ -219,12 +229,7 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
       MSRT_RETURN_IF_ERROR(Define(scope, input.name(), Unknown(scope, input.name())));
       continue;
     }
-    if (const auto given = options_.shapes.find(input.name()); given != options_.shapes.end() && scope->graph == 0) {
-      auto merged = MergeTypes(*type, Type::Tensor(type->dtype, given->second));
-      if (!merged.ok()) return InvalidArgument("--shape ", input.name(), ": the model declares ", *type, ": ", merged.status().message());
-      type->rank_known = true;
-      type->dims = given->second;
-    }
+    if (inner == nullptr) type = sizes_.OfInput(input.name(), *std::move(type));
     const ValueId value = GraphOf(*scope).AddInput(input.name(), *std::move(type));
     if (input.type().has_optional_type()) optionals_.insert({scope->graph, IndexOf(value)});
     MSRT_RETURN_IF_ERROR(Define(scope, input.name(), value));
@@ -365,7 +370,7 @@ Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
   std::vector<Type> declared;
   for (const auto& name : proto.output()) {
     const onnx::TypeProto* given = scope->depth == 0 ? DeclaredType(model_.graph(), name) : nullptr;
-    auto type = given != nullptr ? TypeOf(*given, &out_.module) : Result<Type>(UndeclaredType());
+    auto type = given != nullptr ? Declared(*given) : Result<Type>(UndeclaredType());
     if (!type.ok() || !IsDeclared(*type)) {
       Problem(node, StrCat("the op is not known, and the model does not declare the type of its output '", name, "'"),
               "declare it as value_info of the main graph");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,11 +10,12 @@
 #include "core/place/registered_rewrite.h"
 #include "tools/msconvert/onnx/cures.h"
 #include "tools/msconvert/problems.h"
+#include "tools/tensors/sizes.h"
 
 namespace msrt::onnx_import {
 
 struct ImportOptions {
-  std::map<std::string, Dims> shapes;  // of inputs, instead of what the file says
+  GivenSizes shapes;  // of inputs or symbols, instead of what the file says
   // Ops that are not known stay as they are, for kernels that an application registers, if the file declares what they give.
   bool keep_unknown = false;
   std::function<void(std::string_view stage, double part)> progress;  // may be empty

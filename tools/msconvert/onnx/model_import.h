@@ -85,7 +85,10 @@ class Importer {
   Status CheckModel();
   Status FindFunctions();
 
-  Status CheckShapesWereUsed() const;
+  // Puts the sizes of the options in the place of the main graph's open dims.
+  Status BindSizes();
+  // A type of the main graph as the file declares it, with the sizes of the options.
+  Result<Type> Declared(const onnx::TypeProto& type);
 
   Graph& GraphOf(const Scope& scope) { return out_.module.graphs[scope.graph]; }
 
@@ -180,6 +183,7 @@ class Importer {
   size_t open_choices_ = 0;                            // branches and bodies around, of which nobody knows whether they run
   size_t rereads_ = 0;                                 // of bodies of loops
   std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
+  BoundSizes sizes_;
   Imported out_;
 };
 

@@ -1,0 +1,55 @@
+// The command line of msrun: every verb's arguments, parsed and checked before any work starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "tools/files/output_file.h"
+
+namespace msrt {
+
+enum ExitCode : int { kDone = 0, kFailed = 1, kWrongCommandLine = 2 };
+
+struct Arguments {
+  enum class Verb { kBench, kRun, kCalibrate, kInfo } verb = Verb::kBench;
+  std::string model;
+  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy or a list's NAME=FOLDER; NAME=1x3x224x224 or SYMBOL=8
+  std::vector<std::string> plugins;         // PATH[:OPTIONS]
+  std::vector<std::string> pins;
+  std::string costs;  // a file of measured costs
+  std::string delegates, accuracy = "default";
+  std::vector<std::string> disabled_passes;
+  int threads = 0;
+  int streams = 1;
+  double seconds = 2;
+  int warmup = 3;
+  uint64_t seed = 0;
+  size_t memory_cap = 0;
+  bool per_op = true, copy_file = false, strict = false, quiet = false, verbose = false;
+  std::vector<std::string> dump;
+  std::string explain;  // text, json or svg, and :FILE; empty: nothing
+  std::string json, trace, output_dir, check_dir, output_file;
+  double rtol = 1e-4;
+  std::vector<std::string> compare;
+
+  // Reports for people go to standard output unless something else does, or nothing shall.
+  bool prints() const { return !quiet && json != "-"; }
+  // The form of `explain` and the file it goes to, "-" for standard output.
+  std::string explain_form() const { return explain.substr(0, explain.find(':')); }
+  std::string explain_file() const;
+  // Where `calibrate` writes.
+  std::string costs_file() const { return output_file.empty() ? model + ".costs" : output_file; }
+};
+
+// Parses and checks. False: the process ends with *exit_code, and the reason, the help or the version has been printed.
+bool ParseArguments(int argc, char** argv, Arguments* arguments, int* exit_code);
+
+// "NAME=VALUE" pairs of a list of arguments, in order; the name may contain '='. `option` is for messages.
+Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(std::string_view option, const std::vector<std::string>& texts);
+
+// The files that the arguments name to be read, so that outputs do not replace them.
+FilesRead FilesReadBy(const Arguments& arguments);
+
+}  // namespace msrt
