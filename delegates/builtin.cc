@@ -14,7 +14,8 @@ namespace msrt {
 namespace {
 
 std::shared_ptr<const Delegate> Registered(const sdk::ExportedDelegate& exported) {
-  std::unique_ptr<void, void (*)(void*)> owner(exported.self, exported.api.destroy);  // until somebody else is
+  std::unique_ptr<void, void (*)(void*)> owner(exported.self,
+                                               exported.api.destroy);  // until somebody else is
   auto registered = Delegate::Make(exported.api, exported.self, nullptr);
   MSRT_CHECK(registered.ok());
   (*registered)->TakeOver();
@@ -24,28 +25,38 @@ std::shared_ptr<const Delegate> Registered(const sdk::ExportedDelegate& exported
 
 constexpr std::string_view kKernels = "kernels";
 
-Status RefuseName(std::span<const std::shared_ptr<const Delegate>> delegates, std::string_view name) {
+Status RefuseName(std::span<const std::shared_ptr<const Delegate>> delegates,
+                  std::string_view name) {
   const auto has_it = [&](const auto& delegate) { return delegate->name() == name; };
   if (std::none_of(delegates.begin(), delegates.end(), has_it)) return OkStatus();
-  return InvalidArgument("'", name, "' is the name of the delegate that registered kernels make up; choose another");
+  return InvalidArgument(
+      "'", name, "' is the name of the delegate that registered kernels make up; choose another");
 }
 
 // `kernels` are those before it.
-Status CheckKernel(const RegisteredKernel& added, const OpSet& ops, std::span<const RegisteredKernel> kernels) {
-  const auto same = [&](const RegisteredKernel& k) { return k.name == added.name && k.OpName() == added.OpName(); };
+Status CheckKernel(const RegisteredKernel& added, const OpSet& ops,
+                   std::span<const RegisteredKernel> kernels) {
+  const auto same = [&](const RegisteredKernel& k) {
+    return k.name == added.name && k.OpName() == added.OpName();
+  };
   if (std::any_of(kernels.begin(), kernels.end(), same)) {
-    return InvalidArgument("the runtime has a kernel of this name for ", added.OpName(), " already");
+    return InvalidArgument("the runtime has a kernel of this name for ", added.OpName(),
+                           " already");
   }
   const OpDef* def = FindOp(added.domain, added.op, &ops);
   if (def == nullptr) {
-    if (added.domain == "msrt") return InvalidArgument("there is no op ", added.OpName(), ", and domain msrt is the library's own");
+    if (added.domain == "msrt")
+      return InvalidArgument("there is no op ", added.OpName(),
+                             ", and domain msrt is the library's own");
     return OkStatus();
   }
   if (added.desc.version != 0 && added.desc.version != def->version) {
-    return Unsupported("it has version ", added.desc.version, " of ", added.OpName(), ", this runtime version ", def->version);
+    return Unsupported("it has version ", added.desc.version, " of ", added.OpName(),
+                       ", this runtime version ", def->version);
   }
-  if ((def->traits & (kView | kByFrames)) != 0 || def->effect == Effect::kState) {
-    return InvalidArgument(added.OpName(), " moves no data that a kernel could: the runtime itself does it");
+  if ((def->traits & (kView | kRunByExecutor)) != 0 || def->effect == Effect::kState) {
+    return InvalidArgument(added.OpName(),
+                           " moves no data that a kernel could: the runtime itself does it");
   }
   return OkStatus();
 }
@@ -75,7 +86,8 @@ Status Join(const Registration& added, Environment* environment) {
   MSRT_RETURN_IF_ERROR(RefuseName(added.delegates, kKernels));
   MSRT_RETURN_IF_ERROR(AddDelegates(added.delegates, &delegates));
   if (!added.kernels.empty()) {
-    auto ops = environment->ops == nullptr ? std::make_shared<OpSet>() : std::make_shared<OpSet>(*environment->ops);
+    auto ops = environment->ops == nullptr ? std::make_shared<OpSet>()
+                                           : std::make_shared<OpSet>(*environment->ops);
     std::vector<RegisteredKernel> kernels = environment->kernels;
     for (const RegisteredKernel& kernel : added.kernels) {
       Status status = kernel.meaning == nullptr ? OkStatus() : ops->Add(kernel.meaning);
@@ -90,9 +102,10 @@ Status Join(const Registration& added, Environment* environment) {
   }
   for (const AddedPass& pass : added.passes) {
     const auto same = [&](std::string_view name) { return name == pass.name; };
-    const bool taken =
-        std::any_of(AllPasses().begin(), AllPasses().end(), [&](const PassInfo& p) { return same(p.name); }) ||
-        std::any_of(environment->passes.begin(), environment->passes.end(), [&](const AddedPass& p) { return same(p.name); });
+    const bool taken = std::any_of(AllPasses().begin(), AllPasses().end(),
+                                   [&](const PassInfo& p) { return same(p.name); }) ||
+                       std::any_of(environment->passes.begin(), environment->passes.end(),
+                                   [&](const AddedPass& p) { return same(p.name); });
     if (taken) return InvalidArgument("there is a pass '", pass.name, "' already");
   }
   environment->passes.insert(environment->passes.end(), added.passes.begin(), added.passes.end());

@@ -1,13 +1,13 @@
-// The delegates that are built into the library: the one explicit list, and how others join them. Only what
-// composes a runtime (core/api, tools, tests) includes this.
+// The delegates that are built into the library: the one explicit list, and how others join them.
+// Only what composes a runtime (core/api, tools, tests) includes this.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
-#include "core/place/plugin.h"
+#include "core/compile/compile.h"
+#include "core/extend/plugin.h"
 #include "ops/evaluator.h"
 
 namespace msrt {
@@ -22,8 +22,8 @@ struct LibraryInfo {
 };
 std::vector<LibraryInfo> BuiltinLibraries();
 
-// Adds what was registered, all or nothing: delegates whose names are new, kernels that make up the delegate "kernels" with those before
-// them, and the ops that these define.
+// Adds what was registered, all or nothing: delegates whose names are new, kernels that make up the
+// delegate "kernels" with those before them, and the ops that these define.
 Status Join(const Registration& added, Environment* environment);
 
 }  // namespace msrt

@@ -1,9 +1,11 @@
-// Scaled dot-product attention as one op: softmax(scale * Q K^T, capped and masked) V for every head, with a key/value cache
-// and groups of query heads that share one key/value head. msrt.FusedAttention differs in rows that may see no key.
+// Scaled dot-product attention as one op: softmax(scale * Q K^T, capped and masked) V for every
+// head, with a key/value cache and groups of query heads that share one key/value head.
+// msrt.FusedAttention differs in rows that may see no key.
 //
-// Q, K and V are [batch, heads, rows, width], or packed as [batch, rows, heads * width] with the number of heads in attributes.
-// The iteration space is batch, key/value heads (each with its group of query heads), query rows. A piece must know its first
-// query row for the causal mask: the local attribute row_offset.
+// Q, K and V are [batch, heads, rows, width], or packed as [batch, rows, heads * width] with the
+// number of heads in attributes. The iteration space is batch, key/value heads (each with its group
+// of query heads), query rows. A piece must know its first query row for the causal mask: the local
+// attribute row_offset.
 #include "core/base/checked_math.h"
 #include "ops/families.h"
 #include "ops/infer.h"
@@ -28,7 +30,8 @@ struct Shapes {
   Dims score_dims() const { return {query.batch, query.heads, query.rows, total}; }
 };
 
-// ---- inference ----------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ----------------------------------------------------------------------------------------------------------------
 
 // Both must be the same; the known one replaces the other.
 Status Unify(int64_t* a, int64_t* b, std::string_view what) {
@@ -44,14 +47,17 @@ Status ReadHeads(const Type& type, bool packed, int64_t heads, std::string_view 
   out->batch = type.dims[0];
   if (!packed) {
     int64_t dim = type.dims[1];
-    MSRT_RETURN_IF_ERROR(Unify(&out->heads, &dim, StrCat("heads of ", name, " in its attribute and its shape")));
+    MSRT_RETURN_IF_ERROR(
+        Unify(&out->heads, &dim, StrCat("heads of ", name, " in its attribute and its shape")));
     out->rows = type.dims[2], out->width = type.dims[3];
     return OkStatus();
   }
   out->rows = type.dims[1];
   const int64_t hidden = type.dims[2];
   if (!IsKnown(hidden)) return OkStatus();
-  if (hidden % heads != 0) return InvalidModel("the last dim of ", name, " is ", hidden, ", must be a multiple of its ", heads, " heads");
+  if (hidden % heads != 0)
+    return InvalidModel("the last dim of ", name, " is ", hidden, ", must be a multiple of its ",
+                        heads, " heads");
   out->width = hidden / heads;
   return OkStatus();
 }
@@ -62,8 +68,10 @@ Result<int> RankOf(const OpView& op) {
   for (size_t i : {kQuery, kKey, kValue}) {
     const Type& t = op.input(i);
     if (!t.rank_known) continue;
-    if (t.rank() != 3 && t.rank() != 4) return InvalidModel("input ", i, " has shape ", t.dims, ", must have rank 3 or 4");
-    if (rank != 0 && rank != t.rank()) return InvalidModel("Q, K and V must have one rank, input ", i, " has shape ", t.dims);
+    if (t.rank() != 3 && t.rank() != 4)
+      return InvalidModel("input ", i, " has shape ", t.dims, ", must have rank 3 or 4");
+    if (rank != 0 && rank != t.rank())
+      return InvalidModel("Q, K and V must have one rank, input ", i, " has shape ", t.dims);
     rank = t.rank();
   }
   return rank;
@@ -72,22 +80,29 @@ Result<int> RankOf(const OpView& op) {
 Status ReadPast(const OpView& op, size_t input, Heads* fresh, int64_t* past) {
   const Type& t = op.input(input);
   if (!t.rank_known) return OkStatus();
-  if (t.rank() != 4) return InvalidModel("input ", input, " has shape ", t.dims, ", must have rank 4");
+  if (t.rank() != 4)
+    return InvalidModel("input ", input, " has shape ", t.dims, ", must have rank 4");
   int64_t batch = t.dims[0], heads = t.dims[1], rows = t.dims[2], width = t.dims[3];
-  MSRT_RETURN_IF_ERROR(Unify(&fresh->batch, &batch, "batch of the cache and of what is added to it"));
-  MSRT_RETURN_IF_ERROR(Unify(&fresh->heads, &heads, "heads of the cache and of what is added to it"));
-  MSRT_RETURN_IF_ERROR(Unify(&fresh->width, &width, "head size of the cache and of what is added to it"));
+  MSRT_RETURN_IF_ERROR(
+      Unify(&fresh->batch, &batch, "batch of the cache and of what is added to it"));
+  MSRT_RETURN_IF_ERROR(
+      Unify(&fresh->heads, &heads, "heads of the cache and of what is added to it"));
+  MSRT_RETURN_IF_ERROR(
+      Unify(&fresh->width, &width, "head size of the cache and of what is added to it"));
   return Unify(past, &rows, "rows of past_key and past_value");
 }
 
 Status CheckGroups(const Shapes& s) {
-  if (!IsKnown(s.query.heads) || !IsKnown(s.key.heads) || s.query.heads == s.key.heads) return OkStatus();
+  if (!IsKnown(s.query.heads) || !IsKnown(s.key.heads) || s.query.heads == s.key.heads)
+    return OkStatus();
   if (s.key.heads != 0 && s.query.heads % s.key.heads == 0) return OkStatus();
-  return InvalidModel("Q has ", s.query.heads, " heads, must be a multiple of the ", s.key.heads, " heads of K and V");
+  return InvalidModel("Q has ", s.query.heads, " heads, must be a multiple of the ", s.key.heads,
+                      " heads of K and V");
 }
 
 Status ReadCache(const OpView& op, Shapes* s) {
-  if (op.has_input(kPastKey) != op.has_input(kPastValue)) return InvalidModel("past_key and past_value must be given together");
+  if (op.has_input(kPastKey) != op.has_input(kPastValue))
+    return InvalidModel("past_key and past_value must be given together");
   if (!op.has_input(kPastKey)) return OkStatus();
   s->past = kUnknownDim;
   MSRT_RETURN_IF_ERROR(ReadPast(op, kPastKey, &s->key, &s->past));
@@ -129,7 +144,8 @@ Result<Shapes> ShapesOf(const OpView& op) { return ShapesOf(op, op.input(kQuery)
 Status CheckMask(const InferContext& c, const Shapes& s) {
   if (!c.has_input(kMask)) return OkStatus();
   if (c.dtype(kMask) != DType::kBool && c.dtype(kMask) != c.dtype(kQuery)) {
-    return InvalidModel("attn_mask has element type ", c.dtype(kMask), ", must be bool or ", c.dtype(kQuery), " like Q");
+    return InvalidModel("attn_mask has element type ", c.dtype(kMask), ", must be bool or ",
+                        c.dtype(kQuery), " like Q");
   }
   if (!c.input(kMask).rank_known) return OkStatus();
   return CheckBroadcastsTo(c.dims(kMask), s.score_dims(), "attn_mask");
@@ -139,7 +155,8 @@ Result<Dims> ResultDims(const Shapes& s) {
   if (!s.packed) return Dims{s.query.batch, s.query.heads, s.query.rows, s.value.width};
   int64_t hidden = kUnknownDim;
   if (IsKnown(s.value.width) && !CheckedMul(s.query.heads, s.value.width, &hidden)) {
-    return InvalidModel("the output would have ", s.query.heads, " heads of ", s.value.width, " elements, which is too many");
+    return InvalidModel("the output would have ", s.query.heads, " heads of ", s.value.width,
+                        " elements, which is too many");
   }
   return Dims{s.query.batch, s.query.rows, hidden};
 }
@@ -147,11 +164,13 @@ Result<Dims> ResultDims(const Shapes& s) {
 Status InferAttention(InferContext& c) {
   const DType precision = c.op().Dtype("softmax_precision");
   if (precision != DType::kNone && !IsFloat(precision)) {
-    return InvalidModel("softmax_precision = ", precision, ", must be one of ", kFloatTypes.Names());
+    return InvalidModel("softmax_precision = ", precision, ", must be one of ",
+                        kFloatTypes.Names());
   }
   MSRT_ASSIGN_OR_RETURN(const int rank, RankOf(c.op()));
   if (rank == 0) {
-    for (size_t i = 0; i < c.output_count(); ++i) c.SetOutput(i, Type::UnrankedTensor(c.dtype(i == kPresentValue ? kValue : kQuery)));
+    for (size_t i = 0; i < c.output_count(); ++i)
+      c.SetOutput(i, Type::UnrankedTensor(c.dtype(i == kPresentValue ? kValue : kQuery)));
     return OkStatus();
   }
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(c.op(), rank));
@@ -159,14 +178,17 @@ Status InferAttention(InferContext& c) {
   MSRT_ASSIGN_OR_RETURN(const Dims result, ResultDims(s));
   c.SetOutput(kResult, c.dtype(kQuery), result);
   c.SetOutput(kPresentKey, c.dtype(kKey), {s.key.batch, s.key.heads, s.total, s.key.width});
-  c.SetOutput(kPresentValue, c.dtype(kValue), {s.value.batch, s.value.heads, s.total, s.value.width});
+  c.SetOutput(kPresentValue, c.dtype(kValue),
+              {s.value.batch, s.value.heads, s.total, s.value.width});
   c.SetOutput(kScores, c.dtype(kQuery), s.score_dims());
   return OkStatus();
 }
 
-// ---- iteration space ----------------------------------------------------------------------------------------------------------
+// ---- iteration space
+// ----------------------------------------------------------------------------------------------------------
 
-// Every piece of query rows would have to write the same cache, so rows are cut only where no cache is written.
+// Every piece of query rows would have to write the same cache, so rows are cut only where no cache
+// is written.
 Status AttentionAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
   const bool writes_cache = op.has_output(kPresentKey) || op.has_output(kPresentValue);
@@ -186,32 +208,42 @@ Box BoxOf(std::initializer_list<Interval> axes) {
 
 // The box of a tensor that is packed or not.
 Box HeadsBox(bool packed, Interval batch, Interval heads, Interval rows, int64_t width) {
-  return packed ? BoxOf({batch, rows, Scale(heads, width)}) : BoxOf({batch, heads, rows, {0, width}});
+  return packed ? BoxOf({batch, rows, Scale(heads, width)})
+                : BoxOf({batch, heads, rows, {0, width}});
 }
 
 Status AttentionOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()), rows = box[2];
+  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()),
+                 rows = box[2];
   inputs[kQuery] = HeadsBox(s.packed, batch, query_heads, rows, s.query.width);
   inputs[kKey] = HeadsBox(s.packed, batch, key_heads, {0, s.key.rows}, s.key.width);
   inputs[kValue] = HeadsBox(s.packed, batch, key_heads, {0, s.key.rows}, s.value.width);
-  if (op.has_input(kMask)) inputs[kMask] = BroadcastNeeds(BoxOf({batch, query_heads, rows, {0, s.total}}), op.input(kMask).dims);
-  if (op.has_input(kPastKey)) inputs[kPastKey] = BoxOf({batch, key_heads, {0, s.past}, {0, s.key.width}});
-  if (op.has_input(kPastValue)) inputs[kPastValue] = BoxOf({batch, key_heads, {0, s.past}, {0, s.value.width}});
+  if (op.has_input(kMask))
+    inputs[kMask] =
+        BroadcastNeeds(BoxOf({batch, query_heads, rows, {0, s.total}}), op.input(kMask).dims);
+  if (op.has_input(kPastKey))
+    inputs[kPastKey] = BoxOf({batch, key_heads, {0, s.past}, {0, s.key.width}});
+  if (op.has_input(kPastValue))
+    inputs[kPastValue] = BoxOf({batch, key_heads, {0, s.past}, {0, s.value.width}});
   return OkStatus();
 }
 
 Status AttentionResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()), rows = box[2];
+  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()),
+                 rows = box[2];
   outputs[kResult] = HeadsBox(s.packed, batch, query_heads, rows, s.value.width);
-  if (op.has_output(kPresentKey)) outputs[kPresentKey] = BoxOf({batch, key_heads, {0, s.total}, {0, s.key.width}});
-  if (op.has_output(kPresentValue)) outputs[kPresentValue] = BoxOf({batch, key_heads, {0, s.total}, {0, s.value.width}});
+  if (op.has_output(kPresentKey))
+    outputs[kPresentKey] = BoxOf({batch, key_heads, {0, s.total}, {0, s.key.width}});
+  if (op.has_output(kPresentValue))
+    outputs[kPresentValue] = BoxOf({batch, key_heads, {0, s.total}, {0, s.value.width}});
   if (op.has_output(kScores)) outputs[kScores] = BoxOf({batch, query_heads, rows, {0, s.total}});
   return OkStatus();
 }
 
-Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>,
+                         std::span<const Box>, AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
   // Pieces of no head have no element either; the attributes must be 1 or more all the same.
   const int64_t heads = std::max<int64_t>(box[1].size(), 1);
@@ -221,8 +253,10 @@ Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>,
   return OkStatus();
 }
 
-constexpr SpaceDef kAttentionSpace{
-    .axes = AttentionAxes, .operands = AttentionOperands, .results = AttentionResults, .localize = AttentionLocalize};
+constexpr SpaceDef kAttentionSpace{.axes = AttentionAxes,
+                                   .operands = AttentionOperands,
+                                   .results = AttentionResults,
+                                   .localize = AttentionLocalize};
 
 // Two products, and five operations of the softmax for each score.
 Cost AttentionCost(const OpView& op) {
@@ -231,11 +265,13 @@ Cost AttentionCost(const OpView& op) {
   if (!s.ok()) return cost;
   double scores = 1;
   for (int64_t d : s->score_dims()) scores *= static_cast<double>(d);
-  cost.flops = scores * (2.0 * static_cast<double>(s->key.width) + 2.0 * static_cast<double>(s->value.width) + 5.0);
+  cost.flops = scores * (2.0 * static_cast<double>(s->key.width) +
+                         2.0 * static_cast<double>(s->value.width) + 5.0);
   return cost;
 }
 
-// ---- entry --------------------------------------------------------------------------------------------------------------------
+// ---- entry
+// --------------------------------------------------------------------------------------------------------------------
 
 constexpr int64_t kMaxRows = int64_t{1} << 56;
 
@@ -259,15 +295,15 @@ constexpr ParamDef kAttentionInputs[] = {
     {.name = "past_value", .types = kFloatTypes, .kind = ParamDef::kOptional, .group = 2},
 };
 
-// FusedAttention is what passes make of a chain of products and a Softmax: a row whose scores are all minus infinity is NaN, as a Softmax
-// of it is, where Attention has zeros.
+// FusedAttention is what passes make of a chain of products and a Softmax: a row whose scores are
+// all minus infinity is NaN, as a Softmax of it is, where Attention has zeros.
 constexpr OpDef kAttentionOps[] = {
     {.name = "Attention",
      .attrs = kAttentionAttrs,
      .inputs = kAttentionInputs,
      .max_outputs = 4,
      .infer = InferAttention,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kAttentionSpace,
      .cost = AttentionCost},
     {.name = "FusedAttention",
@@ -277,7 +313,7 @@ constexpr OpDef kAttentionOps[] = {
      .inputs = kAttentionInputs,
      .max_outputs = 4,
      .infer = InferAttention,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kAttentionSpace,
      .cost = AttentionCost},
 };

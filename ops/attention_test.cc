@@ -1,4 +1,5 @@
-// What the op cases cannot show: the bad uses that inference refuses, and how far shapes are known from each other.
+// What the op cases cannot show: the bad uses that inference refuses, and how far shapes are known
+// from each other.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -27,7 +28,8 @@ TEST(AttentionInfer, RefusesBadShapes) {
   refused({kQuery, kKey, kValue, LeftOut(), kKey}, "together");
   refused({kQuery, kKey, kValue, LeftOut(), kKey, F32({2, 2, 4, 6})}, "past_key and past_value");
   refused({kQuery, kKey, kValue, LeftOut(), F32({2, 2, 8}), kValue}, "rank 4");
-  refused({kQuery, kKey, kValue, LeftOut(), F32({2, 2, 4, 6}), F32({2, 2, 4, 6})}, "head size of the cache");
+  refused({kQuery, kKey, kValue, LeftOut(), F32({2, 2, 4, 6}), F32({2, 2, 4, 6})},
+          "head size of the cache");
   refused({kQuery, kKey, kValue}, "softmax_precision", {{"softmax_precision", DType::kI32}});
   const int64_t huge = int64_t{1} << 62;
   const Type endless = F32({0, 1, huge, 1});
@@ -37,7 +39,9 @@ TEST(AttentionInfer, RefusesBadShapes) {
 TEST(AttentionInfer, ShapesAreKnownFromEachOther) {
   const int64_t unknown = kUnknownDim;
   const Type any = Type::UnrankedTensor(DType::kF32);
-  const TypedNode node = NodeOf("", "Attention", {}, {F32({unknown, 4, 3, unknown}), any, kValue, LeftOut(), F32({2, 2, 7, 8}), any}, 4);
+  const TypedNode node =
+      NodeOf("", "Attention", {},
+             {F32({unknown, 4, 3, unknown}), any, kValue, LeftOut(), F32({2, 2, 7, 8}), any}, 4);
   EXPECT_EQ(Inferred(node, 0), "f32[2, 4, 3, 6]");
   EXPECT_EQ(Inferred(node, 1), "f32[2, 2, 12, 8]");
   EXPECT_EQ(Inferred(node, 2), "f32[2, 2, 12, 6]");
@@ -45,7 +49,8 @@ TEST(AttentionInfer, ShapesAreKnownFromEachOther) {
 }
 
 TEST(AttentionSpace, APieceOfAPieceKnowsItsRowInTheWhole) {
-  TypedNode node = NodeOf("", "Attention", {{"is_causal", int64_t{1}}, {"row_offset", int64_t{10}}}, {kQuery, kKey, kValue});
+  TypedNode node = NodeOf("", "Attention", {{"is_causal", int64_t{1}}, {"row_offset", int64_t{10}}},
+                          {kQuery, kKey, kValue});
   ASSERT_TRUE(node.Infer().ok());
   AttrList attrs = node.attrs;
   const Status status = node.With([&](const OpView& op) {

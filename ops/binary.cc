@@ -1,4 +1,5 @@
-// Functions of two or more elements, with NumPy broadcasting: arithmetic, bits, comparisons, logic, Where and PRelu.
+// Functions of two or more elements, with NumPy broadcasting: arithmetic, bits, comparisons, logic,
+// Where and PRelu.
 #include <array>
 
 #include "ops/elementwise.h"
@@ -9,17 +10,24 @@ namespace msrt {
 namespace {
 
 constexpr std::array<ParamDef, 2> PairOf(DTypeSet types) {
-  return {ParamDef{.name = "A", .types = types, .group = 1}, ParamDef{.name = "B", .types = types, .group = 1}};
+  return {ParamDef{.name = "A", .types = types, .group = 1},
+          ParamDef{.name = "B", .types = types, .group = 1}};
 }
-constexpr auto kNumberPair = PairOf(kNumberTypes), kIntPair = PairOf(kIntTypes), kBoolPair = PairOf(kBoolType);
+constexpr auto kNumberPair = PairOf(kNumberTypes), kIntPair = PairOf(kIntTypes),
+               kBoolPair = PairOf(kBoolType);
 constexpr auto kComparablePair = PairOf(kComputeTypes);
-constexpr ParamDef kNumbers[] = {{.name = "data", .types = kNumberTypes, .kind = ParamDef::kVariadic, .group = 1}};
-constexpr ParamDef kFloats[] = {{.name = "data", .types = kFloatTypes, .kind = ParamDef::kVariadic, .group = 1}};
+constexpr ParamDef kNumbers[] = {
+    {.name = "data", .types = kNumberTypes, .kind = ParamDef::kVariadic, .group = 1}};
+constexpr ParamDef kFloats[] = {
+    {.name = "data", .types = kFloatTypes, .kind = ParamDef::kVariadic, .group = 1}};
 
 constexpr DTypeSet kPowBaseTypes = kFloatTypes | kIndexTypes;
-constexpr DTypeSet kPReluTypes = kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
-constexpr ParamDef kPowInputs[] = {{.name = "X", .types = kPowBaseTypes}, {.name = "Y", .types = kNumberTypes}};
-constexpr ParamDef kPReluInputs[] = {{.name = "X", .types = kPReluTypes, .group = 1}, {.name = "slope", .types = kPReluTypes, .group = 1}};
+constexpr DTypeSet kPReluTypes =
+    kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
+constexpr ParamDef kPowInputs[] = {{.name = "X", .types = kPowBaseTypes},
+                                   {.name = "Y", .types = kNumberTypes}};
+constexpr ParamDef kPReluInputs[] = {{.name = "X", .types = kPReluTypes, .group = 1},
+                                     {.name = "slope", .types = kPReluTypes, .group = 1}};
 constexpr ParamDef kWhereInputs[] = {
     {.name = "condition", .types = kBoolType},
     {.name = "X", .types = kComputeTypes, .group = 1},
@@ -27,7 +35,8 @@ constexpr ParamDef kWhereInputs[] = {
 };
 
 constexpr std::string_view kDirections[] = {"LEFT", "RIGHT"};
-constexpr AttrDef kBitShiftAttrs[] = {{.name = "direction", .kind = AttrKind::kString, .required = true, .choices = kDirections}};
+constexpr AttrDef kBitShiftAttrs[] = {
+    {.name = "direction", .kind = AttrKind::kString, .required = true, .choices = kDirections}};
 constexpr AttrDef kModAttrs[] = {{.name = "fmod", .min_int = 0, .max_int = 1}};
 
 Status InferAsFirst(InferContext& c) { return InferBroadcast(c, c.dtype(0)); }
@@ -36,28 +45,34 @@ Status InferWhere(InferContext& c) { return InferBroadcast(c, c.dtype(1)); }
 
 // The slope broadcasts to X, never X to the slope.
 Status InferPRelu(InferContext& c) {
-  if (c.input(0).rank_known && c.input(1).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(1), c.dims(0), "slope"));
+  if (c.input(0).rank_known && c.input(1).rank_known)
+    MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(1), c.dims(0), "slope"));
   return InferSameAsFirst(c);
 }
 
-constexpr OpDef Broadcasting(std::string_view name, std::span<const ParamDef> inputs, GradFn grad, InferFn infer = InferAsFirst,
-                             std::span<const AttrDef> attrs = {}) {
-  return {.name = name, .attrs = attrs, .inputs = inputs, .infer = infer, .grad = grad,
-          .space = &kElementwiseSpace, .traits = kElementwise};
+constexpr OpDef Broadcasting(std::string_view name, std::span<const ParamDef> inputs, GradFn grad,
+                             InferFn infer = InferAsFirst, std::span<const AttrDef> attrs = {}) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = inputs,
+          .infer = infer,
+          .grad = grad,
+          .space = &kElementwiseSpace,
+          .traits = kElementwise};
 }
 
 constexpr OpDef kBinaryOps[] = {
-    Broadcasting("Add", kNumberPair, kGradPending),
-    Broadcasting("Sub", kNumberPair, kGradPending),
-    Broadcasting("Mul", kNumberPair, kGradPending),
-    Broadcasting("Div", kNumberPair, kGradPending),
-    Broadcasting("Mod", kNumberPair, kGradPending, InferAsFirst, kModAttrs),
-    Broadcasting("Pow", kPowInputs, kGradPending),
-    Broadcasting("Max", kNumbers, kGradPending),
-    Broadcasting("Min", kNumbers, kGradPending),
-    Broadcasting("Sum", kFloats, kGradPending),
-    Broadcasting("Mean", kFloats, kGradPending),
-    Broadcasting("PRelu", kPReluInputs, kGradPending, InferPRelu),
+    Broadcasting("Add", kNumberPair, GradPending),
+    Broadcasting("Sub", kNumberPair, GradPending),
+    Broadcasting("Mul", kNumberPair, GradPending),
+    Broadcasting("Div", kNumberPair, GradPending),
+    Broadcasting("Mod", kNumberPair, GradPending, InferAsFirst, kModAttrs),
+    Broadcasting("Pow", kPowInputs, GradPending),
+    Broadcasting("Max", kNumbers, GradPending),
+    Broadcasting("Min", kNumbers, GradPending),
+    Broadcasting("Sum", kFloats, GradPending),
+    Broadcasting("Mean", kFloats, GradPending),
+    Broadcasting("PRelu", kPReluInputs, GradPending, InferPRelu),
     Broadcasting("BitShift", kIntPair, nullptr, InferAsFirst, kBitShiftAttrs),
     Broadcasting("BitwiseAnd", kIntPair, nullptr),
     Broadcasting("BitwiseOr", kIntPair, nullptr),
@@ -70,7 +85,7 @@ constexpr OpDef kBinaryOps[] = {
     Broadcasting("GreaterOrEqual", kNumberPair, nullptr, InferComparison),
     Broadcasting("Less", kNumberPair, nullptr, InferComparison),
     Broadcasting("LessOrEqual", kNumberPair, nullptr, InferComparison),
-    Broadcasting("Where", kWhereInputs, kGradPending, InferWhere),
+    Broadcasting("Where", kWhereInputs, GradPending, InferWhere),
 };
 
 }  // namespace

@@ -6,8 +6,9 @@
 
 namespace msrt {
 
-Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::string_view op, std::string_view name,
-                                               std::vector<ValueId> inputs, AttrList attrs, size_t output_count,
+Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::string_view op,
+                                               std::string_view name, std::vector<ValueId> inputs,
+                                               AttrList attrs, size_t output_count,
                                                std::vector<Type> declared) {
   Node node;
   node.name = name;
@@ -19,7 +20,8 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
   node.attrs = std::move(attrs);
   const std::string what = StrCat("node '", name, "' (", OpName(node), ")");
   for (ValueId v : node.inputs) {
-    if (v != kNoValue && IndexOf(v) >= graph_->value_count()) return InvalidArgument(what, ": input value ", IndexOf(v), " does not exist");
+    if (v != kNoValue && IndexOf(v) >= graph_->value_count())
+      return InvalidArgument(what, ": input value ", IndexOf(v), " does not exist");
   }
   std::vector<Type> types(output_count);
   if (node.def != nullptr) {
@@ -33,29 +35,33 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
       }
       auto merged = MergeTypes(declared[i], types[i]);
       if (!merged.ok()) {
-        return InvalidModel(what, ": output ", i, " is declared ", declared[i], ", but its inputs give ", types[i], ": ",
-                            merged.status().message());
+        return InvalidModel(what, ": output ", i, " is declared ", declared[i],
+                            ", but its inputs give ", types[i], ": ", merged.status().message());
       }
       types[i] = *std::move(merged);
     }
   } else {
     if (declared.size() != output_count) {
       return Unsupported(what,
-                         ": this build does not know the op; declare the types of its outputs, or register a kernel that brings the "
+                         ": this build does not know the op; declare the types of its outputs, or "
+                         "register a kernel that brings the "
                          "op's meaning before the graph is begun");
     }
     types = std::move(declared);
   }
   for (size_t i = 0; i < output_count; ++i) {
-    node.outputs.push_back(graph_->AddValue(i == 0 ? std::string(name) : StrCat(name, ":", i), std::move(types[i])));
+    node.outputs.push_back(
+        graph_->AddValue(i == 0 ? std::string(name) : StrCat(name, ":", i), std::move(types[i])));
   }
   std::vector<ValueId> outputs = node.outputs;
   graph_->nodes.push_back(std::move(node));
   return outputs;
 }
 
-Result<ValueId> GraphBuilder::Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs) {
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Add("", op, name, std::move(inputs), std::move(attrs), 1));
+Result<ValueId> GraphBuilder::Add(std::string_view op, std::string_view name,
+                                  std::vector<ValueId> inputs, AttrList attrs) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                        Add("", op, name, std::move(inputs), std::move(attrs), 1));
   return outputs[0];
 }
 

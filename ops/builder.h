@@ -18,12 +18,16 @@ class GraphBuilder {
 
   Graph& graph() { return *graph_; }
 
-  // Appends a node and gives its outputs the inferred types. For an op that this build does not know (`declared` must then describe
-  // the outputs) the types are taken as they are; for others, what is declared must agree. Errors name the node and the op.
-  Result<std::vector<ValueId>> Add(std::string_view domain, std::string_view op, std::string_view name, std::vector<ValueId> inputs,
-                                   AttrList attrs, size_t output_count, std::vector<Type> declared = {});
+  // Appends a node and gives its outputs the inferred types. For an op that this build does not
+  // know (`declared` must then describe the outputs) the types are taken as they are; for others,
+  // what is declared must agree. Errors name the node and the op.
+  Result<std::vector<ValueId>> Add(std::string_view domain, std::string_view op,
+                                   std::string_view name, std::vector<ValueId> inputs,
+                                   AttrList attrs, size_t output_count,
+                                   std::vector<Type> declared = {});
   // The usual case: an ONNX op with one output, called like the node.
-  Result<ValueId> Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs = {});
+  Result<ValueId> Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs,
+                      AttrList attrs = {});
 
  private:
   Graph* graph_;

@@ -11,32 +11,56 @@ namespace {
 
 constexpr int kMostOutputs = std::numeric_limits<int>::max();
 
-constexpr AttrDef kIfAttrs[] = {{.name = "then_branch", .kind = AttrKind::kGraph, .required = true},
-                                {.name = "else_branch", .kind = AttrKind::kGraph, .required = true}};
-constexpr AttrDef kSwitchAttrs[] = {{.name = "branches", .kind = AttrKind::kGraphs, .required = true, .max_count = 1 << 16}};
-constexpr AttrDef kLoopAttrs[] = {{.name = "body", .kind = AttrKind::kGraph, .required = true},
-                                  {.name = "carried", .required = true, .min_int = 0, .max_int = 1 << 16}};
+constexpr AttrDef kIfAttrs[] = {
+    {.name = "then_branch", .kind = AttrKind::kGraph, .required = true},
+    {.name = "else_branch", .kind = AttrKind::kGraph, .required = true}};
+constexpr AttrDef kSwitchAttrs[] = {
+    {.name = "branches", .kind = AttrKind::kGraphs, .required = true, .max_count = 1 << 16}};
+constexpr AttrDef kLoopAttrs[] = {
+    {.name = "body", .kind = AttrKind::kGraph, .required = true},
+    {.name = "carried", .required = true, .min_int = 0, .max_int = 1 << 16}};
 constexpr AttrDef kScanAttrs[] = {
     {.name = "body", .kind = AttrKind::kGraph, .required = true},
     {.name = "num_scan_inputs", .required = true, .min_int = 1, .max_int = 1 << 16},
     {.name = "carried", .required = true, .min_int = 0, .max_int = 1 << 16},
-    {.name = "scan_input_axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = 1 << 16},
-    {.name = "scan_input_directions", .kind = AttrKind::kInts, .min_int = 0, .max_int = 1, .max_count = 1 << 16},
-    {.name = "scan_output_axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = 1 << 16},
-    {.name = "scan_output_directions", .kind = AttrKind::kInts, .min_int = 0, .max_int = 1, .max_count = 1 << 16}};
-constexpr AttrDef kWhileAttrs[] = {{.name = "condition", .kind = AttrKind::kGraph, .required = true},
-                                   {.name = "body", .kind = AttrKind::kGraph, .required = true},
-                                   {.name = "carried", .required = true, .min_int = 0, .max_int = 1 << 16}};
+    {.name = "scan_input_axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = 1 << 16},
+    {.name = "scan_input_directions",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = 1,
+     .max_count = 1 << 16},
+    {.name = "scan_output_axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = 1 << 16},
+    {.name = "scan_output_directions",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = 1,
+     .max_count = 1 << 16}};
+constexpr AttrDef kWhileAttrs[] = {
+    {.name = "condition", .kind = AttrKind::kGraph, .required = true},
+    {.name = "body", .kind = AttrKind::kGraph, .required = true},
+    {.name = "carried", .required = true, .min_int = 0, .max_int = 1 << 16}};
 constexpr AttrDef kCallAttrs[] = {{.name = "graph", .kind = AttrKind::kGraph}};
 constexpr AttrDef kPartialAttrs[] = {{.name = "graph", .kind = AttrKind::kGraph, .required = true}};
 
 constexpr DTypeSet kBool = {DType::kBool};
-constexpr ParamDef kIfInputs[] = {{.name = "condition", .types = kBool}, {.name = "captured", .types = kAllTypes, .kind = ParamDef::kRest}};
-constexpr ParamDef kSwitchInputs[] = {{.name = "index", .types = {DType::kI32, DType::kI64}},
-                                      {.name = "captured", .types = kAllTypes, .kind = ParamDef::kRest}};
-constexpr ParamDef kLoopInputs[] = {{.name = "trip_count", .types = {DType::kI64}, .kind = ParamDef::kOptional},
-                                    {.name = "condition", .types = kBool, .kind = ParamDef::kOptional},
-                                    {.name = "carried and captured", .types = kAllTypes, .kind = ParamDef::kRest}};
+constexpr ParamDef kIfInputs[] = {
+    {.name = "condition", .types = kBool},
+    {.name = "captured", .types = kAllTypes, .kind = ParamDef::kRest}};
+constexpr ParamDef kSwitchInputs[] = {
+    {.name = "index", .types = {DType::kI32, DType::kI64}},
+    {.name = "captured", .types = kAllTypes, .kind = ParamDef::kRest}};
+constexpr ParamDef kLoopInputs[] = {
+    {.name = "trip_count", .types = {DType::kI64}, .kind = ParamDef::kOptional},
+    {.name = "condition", .types = kBool, .kind = ParamDef::kOptional},
+    {.name = "carried and captured", .types = kAllTypes, .kind = ParamDef::kRest}};
 constexpr ParamDef kAnyInputs[] = {{.name = "values", .types = kAllTypes, .kind = ParamDef::kRest}};
 
 // Only a module tells what the graphs of a node give: see ResultsOf.
@@ -47,7 +71,8 @@ Status InferByModule(InferContext& c) {
 
 Cost NoCost(const OpView&) { return {}; }
 
-constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<const AttrDef> attrs, std::span<const ParamDef> inputs) {
+constexpr OpDef Entry(std::string_view name, std::string_view domain,
+                      std::span<const AttrDef> attrs, std::span<const ParamDef> inputs) {
   return {.name = name,
           .domain = domain,
           .version = domain.empty() ? 23 : 1,
@@ -58,7 +83,7 @@ constexpr OpDef Entry(std::string_view name, std::string_view domain, std::span<
           .infer = InferByModule,
           .cost = NoCost,
           .effect = Effect::kControl,
-          .traits = kByFrames};
+          .traits = kRunByExecutor};
 }
 
 constexpr OpDef kControlOps[] = {
@@ -73,15 +98,22 @@ constexpr OpDef kControlOps[] = {
 
 ControlKind KindOfEntry(const OpDef& def) {
   constexpr std::pair<std::string_view, ControlKind> kKinds[] = {
-      {"If", ControlKind::kIf},          {"Loop", ControlKind::kLoop}, {"Scan", ControlKind::kScan},      {"While", ControlKind::kWhile},
-      {"SwitchN", ControlKind::kSwitch}, {"Call", ControlKind::kCall}, {"Partial", ControlKind::kPartial}};
-  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& kind) { return kind.first == def.name; });
+      {"If", ControlKind::kIf},          {"Loop", ControlKind::kLoop},
+      {"Scan", ControlKind::kScan},      {"While", ControlKind::kWhile},
+      {"SwitchN", ControlKind::kSwitch}, {"Call", ControlKind::kCall},
+      {"Partial", ControlKind::kPartial}};
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [&](const auto& kind) { return kind.first == def.name; });
   MSRT_CHECK(found != std::end(kKinds));
   return found->second;
 }
 
-size_t CountAttr(const Node& node, std::string_view name) { return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find(name))); }
-uint32_t GraphAttr(const Node& node, std::string_view name) { return std::get<GraphRef>(*node.attrs.Find(name)).index; }
+size_t CountAttr(const Node& node, std::string_view name) {
+  return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find(name)));
+}
+uint32_t GraphAttr(const Node& node, std::string_view name) {
+  return std::get<GraphRef>(*node.attrs.Find(name)).index;
+}
 
 Type InputType(const Graph& graph, const Node& node, size_t i) {
   return node.inputs[i] == kNoValue ? UndeclaredType() : graph.value(node.inputs[i]).type;
@@ -110,7 +142,8 @@ Result<Type> StackType(const Type& slice, int64_t axis, int64_t length) {
   if (!IsDeclared(slice)) return slice;
   if (!slice.is_tensor()) return InvalidModel("a ", slice, " cannot be stacked, only tensors can");
   if (!slice.rank_known) return slice;
-  if (slice.rank() == kMaxRank) return InvalidModel("stacked, ", slice, " would have more than ", kMaxRank, " dims");
+  if (slice.rank() == kMaxRank)
+    return InvalidModel("stacked, ", slice, " would have more than ", kMaxRank, " dims");
   MSRT_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, slice.rank() + 1));
   Type whole = slice;
   whole.dims.insert(a, length);
@@ -119,11 +152,13 @@ Result<Type> StackType(const Type& slice, int64_t axis, int64_t length) {
 
 class Calls {
  public:
-  Calls(const Node& node, FunctionRef<Type(ValueId)> type_of) : node_(node), type_of_(type_of), shape_(ShapeOfControl(node)) {}
+  Calls(const Node& node, FunctionRef<Type(ValueId)> type_of)
+      : node_(node), type_of_(type_of), shape_(ShapeOfControl(node)) {}
 
   Result<std::vector<GraphCall>> Run() {
     if (node_.inputs.size() < shape_.captured_from()) {
-      return InvalidModel("has ", node_.inputs.size(), " inputs, its attributes speak of at least ", shape_.captured_from());
+      return InvalidModel("has ", node_.inputs.size(), " inputs, its attributes speak of at least ",
+                          shape_.captured_from());
     }
     switch (shape_.kind) {
       case ControlKind::kIf:
@@ -138,7 +173,8 @@ class Calls {
         return std::vector<GraphCall>{Plain(0, "condition"), Plain(1, "body")};
       case ControlKind::kCall:
       case ControlKind::kPartial:
-        return shape_.graphs.empty() ? std::vector<GraphCall>() : std::vector<GraphCall>{Plain(0, "graph")};
+        return shape_.graphs.empty() ? std::vector<GraphCall>()
+                                     : std::vector<GraphCall>{Plain(0, "graph")};
     }
     return std::vector<GraphCall>();
   }
@@ -148,19 +184,22 @@ class Calls {
   GraphCall Plain(size_t g, std::string_view role) const {
     GraphCall call{shape_.graphs[g], role, {}};
     for (size_t i = shape_.leading; i < node_.inputs.size(); ++i) {
-      call.arguments.push_back(node_.inputs[i] == kNoValue ? UndeclaredType() : type_of_(node_.inputs[i]));
+      call.arguments.push_back(node_.inputs[i] == kNoValue ? UndeclaredType()
+                                                           : type_of_(node_.inputs[i]));
     }
     return call;
   }
   Result<std::vector<GraphCall>> Branches(std::initializer_list<std::string_view> roles) const {
     std::vector<GraphCall> calls;
     if (shape_.graphs.empty()) return InvalidModel("has no branches");
-    for (size_t g = 0; g < shape_.graphs.size(); ++g) calls.push_back(Plain(g, roles.size() == 0 ? "branches" : roles.begin()[g]));
+    for (size_t g = 0; g < shape_.graphs.size(); ++g)
+      calls.push_back(Plain(g, roles.size() == 0 ? "branches" : roles.begin()[g]));
     return calls;
   }
   Result<std::vector<GraphCall>> Body() const {
     GraphCall call = Plain(0, "body");
-    call.arguments.insert(call.arguments.begin(), {Type::Tensor(DType::kI64, {}), Type::Tensor(DType::kBool, {})});
+    call.arguments.insert(call.arguments.begin(),
+                          {Type::Tensor(DType::kI64, {}), Type::Tensor(DType::kBool, {})});
     return std::vector<GraphCall>{std::move(call)};
   }
   Result<std::vector<GraphCall>> ScanBody() const {
@@ -218,7 +257,9 @@ class Results {
       for (size_t i = 0; i < Outputs(g); ++i) {
         if (g == 0) types.push_back(UndeclaredType());
         auto joined = JoinTypes(types[i], Output(g, i));
-        if (!joined.ok()) return InvalidModel("result ", i, " differs from branch to branch: ", joined.status().message());
+        if (!joined.ok())
+          return InvalidModel("result ", i,
+                              " differs from branch to branch: ", joined.status().message());
         types[i] = *std::move(joined);
       }
     }
@@ -228,8 +269,11 @@ class Results {
   // What a body must give back to be called again: the carried values, after what it answers.
   Result<std::vector<Type>> Looped(int64_t length) const {
     const size_t first = shape_.answered() + shape_.carried;
-    if (Outputs(0) < first) return InvalidModel("its body gives ", Outputs(0), " results, ", first, " at least are needed");
-    if (shape_.answered() != 0) MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "the body's first result"));
+    if (Outputs(0) < first)
+      return InvalidModel("its body gives ", Outputs(0), " results, ", first,
+                          " at least are needed");
+    if (shape_.answered() != 0)
+      MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "the body's first result"));
     MSRT_ASSIGN_OR_RETURN(std::vector<Type> types, Carried(0));
     const std::vector<int64_t> axes = AxesOf(node_, "scan_output_axes", Outputs(0) - first);
     for (size_t i = first; i < Outputs(0); ++i) {
@@ -240,9 +284,12 @@ class Results {
   }
 
   Result<std::vector<Type>> OfWhile() const {
-    if (Outputs(0) != 1) return InvalidModel("its condition gives ", Outputs(0), " results, must give one");
+    if (Outputs(0) != 1)
+      return InvalidModel("its condition gives ", Outputs(0), " results, must give one");
     MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "what its condition gives"));
-    if (Outputs(1) != shape_.carried) return InvalidModel("its body gives ", Outputs(1), " results, ", shape_.carried, " are carried");
+    if (Outputs(1) != shape_.carried)
+      return InvalidModel("its body gives ", Outputs(1), " results, ", shape_.carried,
+                          " are carried");
     return Carried(1);
   }
 
@@ -255,14 +302,17 @@ class Results {
     std::vector<Type> types;
     const Graph& body = module_.graphs[shape_.graphs[g]];
     for (size_t i = 0; i < shape_.carried; ++i) {
-      const Type begin = InputType(graph_, node_, shape_.leading + i), next = Output(g, shape_.answered() + i);
+      const Type begin = InputType(graph_, node_, shape_.leading + i),
+                 next = Output(g, shape_.answered() + i);
       auto joined = JoinTypes(begin, next);
-      if (!joined.ok()) return InvalidModel("carried value ", i, " begins as ", begin, " and becomes ", next);
+      if (!joined.ok())
+        return InvalidModel("carried value ", i, " begins as ", begin, " and becomes ", next);
       if (IsDeclared(next) && shape_.told() + i < body.inputs.size()) {
         const Type& declared = body.value(body.inputs[shape_.told() + i]).type;
         const auto fits = MergeTypes(next, declared);
         if (!fits.ok()) {
-          return InvalidModel("carried value ", i, " becomes ", next, ", but the body takes ", declared, ": ", fits.status().message(),
+          return InvalidModel("carried value ", i, " becomes ", next, ", but the body takes ",
+                              declared, ": ", fits.status().message(),
                               "; declare that input with open dims");
         }
       }
@@ -289,10 +339,12 @@ class Results {
       return types;
     }
     const Type function = node_.inputs.empty() ? UndeclaredType() : InputType(graph_, node_, 0);
-    if (function.kind != TypeKind::kFunction) return InvalidModel("calls neither a graph nor a function: input 0 is ", function);
+    if (function.kind != TypeKind::kFunction)
+      return InvalidModel("calls neither a graph nor a function: input 0 is ", function);
     const FunctionSignature& signature = *function.signature;
     if (signature.parameters.size() != node_.inputs.size() - 1) {
-      return InvalidModel("calls a function of ", signature.parameters.size(), " parameters with ", node_.inputs.size() - 1, " arguments");
+      return InvalidModel("calls a function of ", signature.parameters.size(), " parameters with ",
+                          node_.inputs.size() - 1, " arguments");
     }
     for (size_t i = 0; i < signature.parameters.size(); ++i) {
       const auto fits = MergeTypes(InputType(graph_, node_, 1 + i), signature.parameters[i]);
@@ -304,7 +356,8 @@ class Results {
   Result<std::vector<Type>> Bound() const {
     const Graph& callee = module_.graphs[shape_.graphs[0]];
     std::vector<Type> parameters, results;
-    for (size_t i = node_.inputs.size(); i < callee.inputs.size(); ++i) parameters.push_back(callee.value(callee.inputs[i]).type);
+    for (size_t i = node_.inputs.size(); i < callee.inputs.size(); ++i)
+      parameters.push_back(callee.value(callee.inputs[i]).type);
     for (ValueId v : callee.outputs) results.push_back(callee.value(v).type);
     return std::vector<Type>{Type::Function(std::move(parameters), std::move(results))};
   }
@@ -319,7 +372,9 @@ class Results {
 
 std::span<const OpDef> ControlOps() { return kControlOps; }
 
-bool IsControl(const Node& node) { return node.def != nullptr && node.def->effect == Effect::kControl; }
+bool IsControl(const Node& node) {
+  return node.def != nullptr && node.def->effect == Effect::kControl;
+}
 
 ControlShape ShapeOfControl(const Node& node) {
   ControlShape shape;
@@ -331,7 +386,8 @@ ControlShape ShapeOfControl(const Node& node) {
       break;
     case ControlKind::kSwitch:
       shape.leading = 1;
-      for (GraphRef g : std::get<std::vector<GraphRef>>(*node.attrs.Find("branches"))) shape.graphs.push_back(g.index);
+      for (GraphRef g : std::get<std::vector<GraphRef>>(*node.attrs.Find("branches")))
+        shape.graphs.push_back(g.index);
       break;
     case ControlKind::kLoop:
       shape.leading = 2;
@@ -356,24 +412,33 @@ ControlShape ShapeOfControl(const Node& node) {
   return shape;
 }
 
-Result<std::vector<GraphCall>> CallsOf(const Node& node, FunctionRef<Type(ValueId)> type_of) { return Calls(node, type_of).Run(); }
+Result<std::vector<GraphCall>> CallsOf(const Node& node, FunctionRef<Type(ValueId)> type_of) {
+  return Calls(node, type_of).Run();
+}
 
 Status CheckArguments(const Module& module, const Node& node, const GraphCall& call) {
   const Graph& callee = module.graphs[call.graph];
-  const auto name = [&] { return StrCat("'", call.role, "' (graph ", call.graph, " '", callee.name, "')"); };
+  const auto name = [&] {
+    return StrCat("'", call.role, "' (graph ", call.graph, " '", callee.name, "')");
+  };
   const bool partial = ShapeOfControl(node).kind == ControlKind::kPartial;
-  if (partial ? callee.inputs.size() < call.arguments.size() : callee.inputs.size() != call.arguments.size()) {
-    return InvalidModel(name(), " takes ", callee.inputs.size(), " inputs, gets ", call.arguments.size());
+  if (partial ? callee.inputs.size() < call.arguments.size()
+              : callee.inputs.size() != call.arguments.size()) {
+    return InvalidModel(name(), " takes ", callee.inputs.size(), " inputs, gets ",
+                        call.arguments.size());
   }
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const Value& input = callee.value(callee.inputs[i]);
     const Type& argument = call.arguments[i];
-    if (!IsDeclared(argument)) return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
+    if (!IsDeclared(argument))
+      return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
     // A number, which bodies may take as a list of one.
-    const bool one = argument.is_tensor() && input.type.is_tensor() && argument.dims.empty() && input.type.dims == Dims{1};
+    const bool one = argument.is_tensor() && input.type.is_tensor() && argument.dims.empty() &&
+                     input.type.dims == Dims{1};
     if (one && argument.dtype == input.type.dtype) continue;
     const auto fits = MergeTypes(input.type, argument);
-    if (!fits.ok()) return InvalidModel(name(), ": input ", i, " '", input.name, "': ", fits.status().message());
+    if (!fits.ok())
+      return InvalidModel(name(), ": input ", i, " '", input.name, "': ", fits.status().message());
   }
   return OkStatus();
 }

@@ -1,5 +1,6 @@
-// Convolutions. X is [batch, channels, space...]; W is [outputs, inputs of a group, kernel...], for ConvTranspose
-// [inputs, outputs of a group, kernel...]. Axes of the iteration space: batch, output channels, space..., input channels of a group.
+// Convolutions. X is [batch, channels, space...]; W is [outputs, inputs of a group, kernel...], for
+// ConvTranspose [inputs, outputs of a group, kernel...]. Axes of the iteration space: batch, output
+// channels, space..., input channels of a group.
 #include "ops/convolution.h"
 
 #include <algorithm>
@@ -15,19 +16,22 @@ constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
 bool IsTransposed(const OpView& op) { return op.op() == "ConvTranspose"; }
 
-// ---- inference ---------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ---------------------------------------------------------------------------------------------------------------
 
 // The kernel's extents from W and kernel_shape, which must agree where both are known.
 Result<Dims> KernelOf(const InferContext& c, int space_rank) {
   const auto given = c.op().Ints("kernel_shape");
   if (!given.empty() && given.size() != static_cast<size_t>(space_rank)) {
-    return InvalidModel("kernel_shape has ", given.size(), " elements, must have ", space_rank, " for an input of shape ", c.dims(kX));
+    return InvalidModel("kernel_shape has ", given.size(), " elements, must have ", space_rank,
+                        " for an input of shape ", c.dims(kX));
   }
   Dims kernel = Dims::Filled(space_rank, kUnknownDim);
   for (int i = 0; i < space_rank; ++i) {
     if (c.input(kW).rank_known) kernel[i] = c.dims(kW)[2 + i];
     if (!given.empty()) {
-      MSRT_ASSIGN_OR_RETURN(kernel[i], SameDim(given[static_cast<size_t>(i)], kernel[i], "kernel_shape and the shape of W disagree"));
+      MSRT_ASSIGN_OR_RETURN(kernel[i], SameDim(given[static_cast<size_t>(i)], kernel[i],
+                                               "kernel_shape and the shape of W disagree"));
     }
   }
   return kernel;
@@ -39,11 +43,15 @@ Result<int64_t> OutputChannels(const InferContext& c, bool transposed) {
   const int64_t inputs = c.dims(kX)[1];
   const int64_t w0 = c.input(kW).rank_known ? c.dims(kW)[0] : kUnknownDim;
   const int64_t w1 = c.input(kW).rank_known ? c.dims(kW)[1] : kUnknownDim;
-  if (IsKnown(inputs) && inputs % groups != 0) return InvalidModel("input channels ", inputs, " do not divide into group = ", groups);
+  if (IsKnown(inputs) && inputs % groups != 0)
+    return InvalidModel("input channels ", inputs, " do not divide into group = ", groups);
   const auto range = c.op().Ints("output_channels");
   if (!range.empty()) {
-    const bool valid = range.size() == 3 && range[0] < range[2] && range[0] <= range[1] && (range[1] + range[2] - 1) / range[2] == groups;
-    if (!valid) return InvalidModel("output_channels = ", range, " is no [begin, end, per group] of group = ", groups);
+    const bool valid = range.size() == 3 && range[0] < range[2] && range[0] <= range[1] &&
+                       (range[1] + range[2] - 1) / range[2] == groups;
+    if (!valid)
+      return InvalidModel("output_channels = ", range,
+                          " is no [begin, end, per group] of group = ", groups);
   }
   if (transposed) {
     MSRT_RETURN_IF_ERROR(SameDim(inputs, w0, "input channels of X and W").status());
@@ -56,9 +64,12 @@ Result<int64_t> OutputChannels(const InferContext& c, bool transposed) {
       return InvalidModel("W of shape ", c.dims(kW), " with group = ", groups, " is too large");
     return outputs;
   }
-  if (IsKnown(inputs)) MSRT_RETURN_IF_ERROR(SameDim(inputs / groups, w1, "input channels of a group in X and W").status());
+  if (IsKnown(inputs))
+    MSRT_RETURN_IF_ERROR(
+        SameDim(inputs / groups, w1, "input channels of a group in X and W").status());
   if (!range.empty()) return SameDim(range[1] - range[0], w0, "output_channels and dim 0 of W");
-  if (IsKnown(w0) && w0 % groups != 0) return InvalidModel("output channels ", w0, " do not divide into group = ", groups);
+  if (IsKnown(w0) && w0 % groups != 0)
+    return InvalidModel("output channels ", w0, " do not divide into group = ", groups);
   return w0;
 }
 
@@ -66,7 +77,8 @@ Status CheckBias(const InferContext& c, int64_t* outputs) {
   if (!c.has_input(kB) || c.op().Int("partial") != 0) return OkStatus();
   MSRT_RETURN_IF_ERROR(CheckRank(c, kB, 1));
   if (!c.input(kB).rank_known) return OkStatus();
-  MSRT_ASSIGN_OR_RETURN(*outputs, SameDim(*outputs, c.dims(kB)[0], "output channels and the length of B"));
+  MSRT_ASSIGN_OR_RETURN(*outputs,
+                        SameDim(*outputs, c.dims(kB)[0], "output channels and the length of B"));
   return OkStatus();
 }
 
@@ -74,7 +86,8 @@ Status CheckResidual(const InferContext& c, Dims* out) {
   if (!c.has_input(kZ) || !c.input(kZ).rank_known || c.op().Int("partial") != 0) return OkStatus();
   MSRT_RETURN_IF_ERROR(CheckRank(c, kZ, out->rank()));
   for (int i = 0; i < out->rank(); ++i) {
-    MSRT_ASSIGN_OR_RETURN((*out)[i], SameDim((*out)[i], c.dims(kZ)[i], "the residual Z must have the shape of the output"));
+    MSRT_ASSIGN_OR_RETURN((*out)[i], SameDim((*out)[i], c.dims(kZ)[i],
+                                             "the residual Z must have the shape of the output"));
   }
   return OkStatus();
 }
@@ -91,7 +104,8 @@ Status InferConvolution(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckSpatialRank(x));
   MSRT_RETURN_IF_ERROR(CheckRank(c, kW, x.rank()));
   MSRT_ASSIGN_OR_RETURN(const Dims kernel, KernelOf(c, x.rank() - 2));
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, transposed ? TransposedWindowsOf(c.op(), x, kernel) : WindowsOf(c.op(), x, kernel));
+  MSRT_ASSIGN_OR_RETURN(const Windows windows, transposed ? TransposedWindowsOf(c.op(), x, kernel)
+                                                          : WindowsOf(c.op(), x, kernel));
   MSRT_ASSIGN_OR_RETURN(int64_t outputs, OutputChannels(c, transposed));
   MSRT_RETURN_IF_ERROR(CheckBias(c, &outputs));
   Dims out{x[0], outputs};
@@ -103,7 +117,8 @@ Status InferConvolution(InferContext& c) {
 
 namespace {
 
-// ---- iteration space -----------------------------------------------------------------------------------------------------------
+// ---- iteration space
+// -----------------------------------------------------------------------------------------------------------
 
 struct Resolved {
   bool transposed;
@@ -116,7 +131,8 @@ Result<Resolved> Resolve(const OpView& op) {
   Resolved r{.transposed = IsTransposed(op), .channels = {}, .windows = {}};
   r.channels = ConvChannelsOf(op, x, w, r.transposed);
   const auto kernel = std::span<const int64_t>(w).subspan(2);
-  MSRT_ASSIGN_OR_RETURN(r.windows, r.transposed ? TransposedWindowsOf(op, x, kernel) : WindowsOf(op, x, kernel));
+  MSRT_ASSIGN_OR_RETURN(
+      r.windows, r.transposed ? TransposedWindowsOf(op, x, kernel) : WindowsOf(op, x, kernel));
   return r;
 }
 
@@ -126,20 +142,24 @@ std::vector<Interval> SpaceOf(const Box& box, const Windows& windows) {
   return space;
 }
 
-// The groups that output channels `outputs` belong to. An empty box keeps all of them: it must stay a valid convolution.
+// The groups that output channels `outputs` belong to. An empty box keeps all of them: it must stay
+// a valid convolution.
 Interval GroupsOf(const ConvChannels& channels, Interval outputs) {
   if (outputs.empty()) return {0, channels.groups};
   return {channels.group_of(outputs.begin), channels.group_of(outputs.end - 1) + 1};
 }
 
-// Partial sums over input channels exist where those are one block of X and nothing follows the sum.
+// Partial sums over input channels exist where those are one block of X and nothing follows the
+// sum.
 Status ConvAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Resolved r, Resolve(op));
   space->Add(AxisKind::kParallel, op.input(kX).dims[0]);
   space->Add(AxisKind::kParallel, r.channels.outputs);
-  for (int i = 0; i < r.windows.rank; ++i) space->Add(AxisKind::kWindow, r.windows.axis[static_cast<size_t>(i)].out);
+  for (int i = 0; i < r.windows.rank; ++i)
+    space->Add(AxisKind::kWindow, r.windows.axis[static_cast<size_t>(i)].out);
   const bool summable = r.channels.groups == 1 && op.String("activation").empty();
-  space->Add(summable ? AxisKind::kReduce : AxisKind::kWhole, r.channels.group_inputs, summable ? Monoid::kSum : Monoid::kNone);
+  space->Add(summable ? AxisKind::kReduce : AxisKind::kWhole, r.channels.group_inputs,
+             summable ? Monoid::kSum : Monoid::kNone);
   return OkStatus();
 }
 
@@ -148,15 +168,20 @@ Status ConvResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ConvTranspose keeps the outputs of a group on an axis of their own, which a box over several groups needs whole.
-Box WeightBox(const Resolved& r, const Dims& w, Interval groups, Interval outputs, Interval inputs) {
+// ConvTranspose keeps the outputs of a group on an axis of their own, which a box over several
+// groups needs whole.
+Box WeightBox(const Resolved& r, const Dims& w, Interval groups, Interval outputs,
+              Interval inputs) {
   const ConvChannels& ch = r.channels;
   Box box;
   if (r.transposed) {
-    box.push_back(ch.groups == 1 ? inputs : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
+    box.push_back(ch.groups == 1
+                      ? inputs
+                      : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
     const int64_t from = ch.first_output - groups.begin * ch.group_outputs;
     const bool one_group = groups.size() == 1 && !outputs.empty();
-    box.push_back(one_group ? Interval{outputs.begin + from, outputs.end + from} : Interval{0, w[1]});
+    box.push_back(one_group ? Interval{outputs.begin + from, outputs.end + from}
+                            : Interval{0, w[1]});
   } else {
     box.push_back(outputs);
     box.push_back(inputs);
@@ -172,7 +197,9 @@ Status ConvOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   const Interval groups = GroupsOf(ch, outputs);
   Box& x = inputs[kX];
   x.push_back(box[0]);
-  x.push_back(ch.groups == 1 ? summed : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
+  x.push_back(ch.groups == 1
+                  ? summed
+                  : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
   for (int i = 0; i < r.windows.rank; ++i) {
     const WindowAxis& a = r.windows.axis[static_cast<size_t>(i)];
     x.push_back(r.transposed ? TransposedNeedsOf(a, box[2 + i]) : NeedsOf(a, box[2 + i]));
@@ -187,7 +214,8 @@ Status ConvOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                    AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Resolved r, Resolve(op));
   const ConvChannels& ch = r.channels;
   const std::vector<Interval> space = SpaceOf(box, r.windows);
@@ -199,7 +227,8 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
   attrs->Remove("output_channels");
   const int64_t begin = outputs.begin + ch.first_output - groups.begin * ch.group_outputs;
   const int64_t end = begin + outputs.size();
-  if (!outputs.empty() && groups.size() > 1 && (begin != 0 || end != groups.size() * ch.group_outputs)) {
+  if (!outputs.empty() && groups.size() > 1 &&
+      (begin != 0 || end != groups.size() * ch.group_outputs)) {
     attrs->Set("output_channels", std::vector<int64_t>{begin, end, ch.group_outputs});
   }
   if (box[box.rank() - 1].begin > 0) attrs->Set("partial", int64_t{1});
@@ -208,31 +237,45 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
 
 }  // namespace
 
-const SpaceDef kConvSpace{.axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
+const SpaceDef kConvSpace{
+    .axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
 
-// Each output element takes a multiply-add for every weight of its group and tap; a transposed convolution spends them on
-// input elements.
+// Each output element takes a multiply-add for every weight of its group and tap; a transposed
+// convolution spends them on input elements.
 Cost ConvCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims& w = op.input(kW).dims;
   const ConvChannels ch = ConvChannelsOf(op, op.input(kX).dims, w, IsTransposed(op));
   const double taps = static_cast<double>(w.product(2, w.rank()));
-  if (IsTransposed(op)) cost.flops = 2 * static_cast<double>(op.input(kX).elements()) * static_cast<double>(ch.group_outputs) * taps;
-  else cost.flops = 2 * static_cast<double>(op.output(0).elements()) * static_cast<double>(ch.group_inputs) * taps;
+  if (IsTransposed(op))
+    cost.flops = 2 * static_cast<double>(op.input(kX).elements()) *
+                 static_cast<double>(ch.group_outputs) * taps;
+  else
+    cost.flops = 2 * static_cast<double>(op.output(0).elements()) *
+                 static_cast<double>(ch.group_inputs) * taps;
   return cost;
 }
 
 namespace {
 
-// ---- entries -------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// -------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kConvTransposeAttrs[] = {
     kAutoPadAttr,
     kDilationsAttr,
     kGroupAttr,
     kKernelShapeAttr,
-    {.name = "output_padding", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxWindow, .max_count = kMaxSpace},
-    {.name = "output_shape", .kind = AttrKind::kInts, .min_int = 0, .max_int = int64_t{1} << 56, .max_count = kMaxSpace},
+    {.name = "output_padding",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxWindow,
+     .max_count = kMaxSpace},
+    {.name = "output_shape",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = int64_t{1} << 56,
+     .max_count = kMaxSpace},
     kPadsAttr,
     kStridesAttr,
     kOutputChannelsAttr,
@@ -258,14 +301,14 @@ constexpr OpDef kConvOps[] = {
      .attrs = kConvAttrs,
      .inputs = kConvInputs,
      .infer = InferConvolution,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kConvSpace,
      .cost = ConvCost},
     {.name = "ConvTranspose",
      .attrs = kConvTransposeAttrs,
      .inputs = kConvInputs,
      .infer = InferConvolution,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kConvSpace,
      .cost = ConvCost},
     {.name = "FusedConv",
@@ -274,14 +317,15 @@ constexpr OpDef kConvOps[] = {
      .attrs = kFusedConvAttrs,
      .inputs = kFusedConvInputs,
      .infer = InferConvolution,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kConvSpace,
      .cost = ConvCost},
 };
 
 }  // namespace
 
-ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights, bool transposed) {
+ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights,
+                            bool transposed) {
   ConvChannels ch;
   ch.groups = op.Int("group");
   ch.group_inputs = input[1] / ch.groups;

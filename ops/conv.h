@@ -5,9 +5,10 @@
 
 namespace msrt {
 
-// Output channel m of the node belongs to group (m + first_output) / group_outputs of the `groups` groups whose inputs the node
-// has. A piece that begins or ends inside a group says so with the local attribute output_channels = [begin, end, per group],
-// counted from its first group; whole nodes begin at 0 and end with their last group.
+// Output channel m of the node belongs to group (m + first_output) / group_outputs of the `groups`
+// groups whose inputs the node has. A piece that begins or ends inside a group says so with the
+// local attribute output_channels = [begin, end, per group], counted from its first group; whole
+// nodes begin at 0 and end with their last group.
 struct ConvChannels {
   int64_t groups = 1;
   int64_t group_inputs = 0, group_outputs = 0;
@@ -15,10 +16,16 @@ struct ConvChannels {
 
   int64_t group_of(int64_t output) const { return (output + first_output) / group_outputs; }
 };
-inline constexpr AttrDef kOutputChannelsAttr{
-    .name = "output_channels", .kind = AttrKind::kInts, .min_int = 0, .max_int = int64_t{1} << 56, .max_count = 3, .local = true};
+inline constexpr AttrDef kOutputChannelsAttr{.name = "output_channels",
+                                             .kind = AttrKind::kInts,
+                                             .min_int = 0,
+                                             .max_int = int64_t{1} << 56,
+                                             .max_count = 3,
+                                             .local = true};
 
-// For a node whose types have been inferred. `transposed`: weights are [inputs, outputs of a group, ...].
-ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights, bool transposed);
+// For a node whose types have been inferred. `transposed`: weights are [inputs, outputs of a group,
+// ...].
+ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights,
+                            bool transposed);
 
 }  // namespace msrt

@@ -26,7 +26,8 @@ struct Node {
   }
 };
 
-Node MakeNode(std::string_view domain, std::string_view name, AttrList attrs, std::initializer_list<Dims> inputs) {
+Node MakeNode(std::string_view domain, std::string_view name, AttrList attrs,
+              std::initializer_list<Dims> inputs) {
   Node n{.def = FindOp(domain, name), .attrs = std::move(attrs), .inputs = {}};
   for (const Dims& d : inputs) n.inputs.push_back(Type::Tensor(DType::kF32, d));
   return n;
@@ -43,13 +44,21 @@ TEST(ConvInfer, RefusesBadShapes) {
   ExpectRefused(MakeNode("", "Conv", {}, {{1, 3, 5}, {4, 3, 3, 3}}), "rank");
   ExpectRefused(MakeNode("", "Conv", {}, {{1, 3, 5}, {4, 2, 3}}), "input channels");
   ExpectRefused(MakeNode("", "Conv", {{"group", int64_t{2}}}, {{1, 3, 5}, {4, 3, 3}}), "group");
-  ExpectRefused(MakeNode("", "Conv", {{"group", int64_t{2}}}, {{1, 4, 5}, {3, 2, 3}}), "output channels");
+  ExpectRefused(MakeNode("", "Conv", {{"group", int64_t{2}}}, {{1, 4, 5}, {3, 2, 3}}),
+                "output channels");
   ExpectRefused(MakeNode("", "Conv", {}, {{1, 3, 5}, {4, 3, 3}, {5}}), "length of B");
-  ExpectRefused(MakeNode("", "Conv", {{"kernel_shape", std::vector<int64_t>{2}}}, {{1, 3, 5}, {4, 3, 3}}), "kernel_shape");
+  ExpectRefused(
+      MakeNode("", "Conv", {{"kernel_shape", std::vector<int64_t>{2}}}, {{1, 3, 5}, {4, 3, 3}}),
+      "kernel_shape");
   ExpectRefused(MakeNode("", "ConvTranspose", {}, {{1, 3, 5}, {4, 3, 3}}), "input channels");
-  ExpectRefused(MakeNode("", "ConvTranspose", {{"output_padding", std::vector<int64_t>{1}}}, {{1, 3, 5}, {3, 3, 3}}), "output_padding");
-  ExpectRefused(MakeNode("msrt", "FusedConv", {}, {{1, 3, 5}, {4, 3, 3}, {4}, {1, 4, 4}}), "residual");
-  ExpectRefused(MakeNode("", "Conv", {{"output_channels", std::vector<int64_t>{0, 4, 0}}}, {{1, 3, 5}, {4, 3, 3}}), "output_channels");
+  ExpectRefused(MakeNode("", "ConvTranspose", {{"output_padding", std::vector<int64_t>{1}}},
+                         {{1, 3, 5}, {3, 3, 3}}),
+                "output_padding");
+  ExpectRefused(MakeNode("msrt", "FusedConv", {}, {{1, 3, 5}, {4, 3, 3}, {4}, {1, 4, 4}}),
+                "residual");
+  ExpectRefused(MakeNode("", "Conv", {{"output_channels", std::vector<int64_t>{0, 4, 0}}},
+                         {{1, 3, 5}, {4, 3, 3}}),
+                "output_channels");
 }
 
 TEST(ConvSpace, PartsOfASumOverChannelsAddTheBiasOnce) {
@@ -78,7 +87,8 @@ TEST(ConvSpace, PartsOfASumOverChannelsAddTheBiasOnce) {
 
 TEST(ConvSpace, GroupsAndActivationsForbidPartialSums) {
   Node grouped = MakeNode("", "Conv", {{"group", int64_t{2}}}, {{1, 6, 9}, {4, 3, 3}});
-  Node activated = MakeNode("msrt", "FusedConv", {{"activation", std::string("Relu")}}, {{1, 6, 9}, {4, 6, 3}});
+  Node activated =
+      MakeNode("msrt", "FusedConv", {{"activation", std::string("Relu")}}, {{1, 6, 9}, {4, 6, 3}});
   for (Node* node : {&grouped, &activated}) {
     ASSERT_TRUE(node->Infer().ok());
     node->With([&](const OpView& op) {

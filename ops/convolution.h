@@ -1,4 +1,5 @@
-// What Conv means, for ops that are convolutions with something around them: on a view whose inputs are X, W and perhaps a bias.
+// What Conv means, for ops that are convolutions with something around them: on a view whose inputs
+// are X, W and perhaps a bias.
 #pragma once
 
 #include "ops/activation.h"
@@ -14,14 +15,17 @@ Status InferConvolution(InferContext& c);
 extern const SpaceDef kConvSpace;
 Cost ConvCost(const OpView& op);
 
-inline constexpr AttrDef kGroupAttr{.name = "group", .default_int = 1, .min_int = 1, .max_int = kMaxWindow};
+inline constexpr AttrDef kGroupAttr{
+    .name = "group", .default_int = 1, .min_int = 1, .max_int = kMaxWindow};
 // A later part of a sum over input channels: bias and residual are the first part's.
 inline constexpr AttrDef kPartialAttr{.name = "partial", .min_int = 0, .max_int = 1, .local = true};
-inline constexpr AttrDef kConvAttrs[] = {kAutoPadAttr, kDilationsAttr, kGroupAttr,          kKernelShapeAttr,
-                                         kPadsAttr,    kStridesAttr,   kOutputChannelsAttr, kPartialAttr};
+inline constexpr AttrDef kConvAttrs[] = {kAutoPadAttr,        kDilationsAttr, kGroupAttr,
+                                         kKernelShapeAttr,    kPadsAttr,      kStridesAttr,
+                                         kOutputChannelsAttr, kPartialAttr};
 
-inline constexpr AttrDef kFusedConvAttrs[] = {kAutoPadAttr,    kDilationsAttr,       kGroupAttr,          kKernelShapeAttr,
-                                       kPadsAttr,       kStridesAttr,         kOutputChannelsAttr, kPartialAttr,
-                                       kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+inline constexpr AttrDef kFusedConvAttrs[] = {
+    kAutoPadAttr,    kDilationsAttr,       kGroupAttr,          kKernelShapeAttr,
+    kPadsAttr,       kStridesAttr,         kOutputChannelsAttr, kPartialAttr,
+    kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 
 }  // namespace msrt

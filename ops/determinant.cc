@@ -12,8 +12,11 @@ Status InferDet(InferContext& c) {
     c.SetOutput(0, Type::UnrankedTensor(x.dtype));
     return OkStatus();
   }
-  if (x.rank() < 2) return InvalidModel("input 0 has shape ", x.dims, ", must be matrices of rank 2 or more");
-  MSRT_RETURN_IF_ERROR(SameDim(x.dims[x.rank() - 2], x.dims[x.rank() - 1], "the rows and columns of a square matrix").status());
+  if (x.rank() < 2)
+    return InvalidModel("input 0 has shape ", x.dims, ", must be matrices of rank 2 or more");
+  MSRT_RETURN_IF_ERROR(
+      SameDim(x.dims[x.rank() - 2], x.dims[x.rank() - 1], "the rows and columns of a square matrix")
+          .status());
   c.SetOutput(0, x.dtype, Dims(std::span(x.dims.begin(), x.dims.size() - 2)));
   return OkStatus();
 }
@@ -31,10 +34,16 @@ Status DetOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kDetSpace{.axes = ParallelOutputAxes, .operands = DetOperands, .results = OutputIsBox};
+constexpr SpaceDef kDetSpace{
+    .axes = ParallelOutputAxes, .operands = DetOperands, .results = OutputIsBox};
 constexpr ParamDef kDetInputs[] = {{"x", kFloatTypes}};
 constexpr OpDef kDeterminantOps[] = {
-    {.name = "Det", .inputs = kDetInputs, .infer = InferDet, .grad = kGradPending, .space = &kDetSpace, .cost = CostDet},
+    {.name = "Det",
+     .inputs = kDetInputs,
+     .infer = InferDet,
+     .grad = GradPending,
+     .space = &kDetSpace,
+     .cost = CostDet},
 };
 
 }  // namespace

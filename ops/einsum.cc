@@ -38,7 +38,8 @@ Result<std::string> ParseTerm(std::string_view text) {
   return term;
 }
 
-// In the implicit form, the ellipsis and then the letters that stand there once, in the order of their codes.
+// In the implicit form, the ellipsis and then the letters that stand there once, in the order of
+// their codes.
 std::string ImplicitOutput(std::span<const std::string> terms) {
   std::map<char, int> counts;
   bool ellipsis = false;
@@ -57,7 +58,8 @@ std::string ImplicitOutput(std::span<const std::string> terms) {
 
 Result<Equation> ParseEquation(std::string_view text, size_t operand_count) {
   std::string packed;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(packed), [](char c) { return c != ' '; });
+  std::copy_if(text.begin(), text.end(), std::back_inserter(packed),
+               [](char c) { return c != ' '; });
   Equation equation;
   const size_t arrow = packed.find("->");
   std::string_view left = std::string_view(packed).substr(0, arrow);
@@ -69,7 +71,8 @@ Result<Equation> ParseEquation(std::string_view text, size_t operand_count) {
     if (more) left.remove_prefix(comma + 1);
   }
   if (equation.terms.size() != operand_count) {
-    return InvalidModel("equation '", text, "' has ", equation.terms.size(), " terms for ", operand_count, " inputs");
+    return InvalidModel("equation '", text, "' has ", equation.terms.size(), " terms for ",
+                        operand_count, " inputs");
   }
   if (arrow == std::string::npos) {
     equation.output = ImplicitOutput(equation.terms);
@@ -82,7 +85,8 @@ Result<Equation> ParseEquation(std::string_view text, size_t operand_count) {
     if (equation.output.find(c, i + 1) != std::string::npos)
       return InvalidModel("equation: the output names '", std::string(1, c), "' twice");
     if (c != kEllipsis && std::none_of(equation.terms.begin(), equation.terms.end(), has)) {
-      return InvalidModel("equation: no input has the index '", std::string(1, c), "' of the output");
+      return InvalidModel("equation: no input has the index '", std::string(1, c),
+                          "' of the output");
     }
   }
   return equation;
@@ -91,7 +95,8 @@ Result<Equation> ParseEquation(std::string_view text, size_t operand_count) {
 // Numbers the indices in the order of the output, then of the terms.
 class Planner {
  public:
-  Planner(const Equation& equation, std::span<const Type* const> operands) : equation_(equation), operands_(operands) {}
+  Planner(const Equation& equation, std::span<const Type* const> operands)
+      : equation_(equation), operands_(operands) {}
 
   Result<EinsumPlan> Run() {
     MSRT_RETURN_IF_ERROR(FindEllipsisRank());
@@ -107,9 +112,11 @@ class Planner {
     for (size_t o = 0; o < operands_.size(); ++o) {
       const std::string& term = equation_.terms[o];
       const bool ellipsis = term.find(kEllipsis) != std::string::npos;
-      const int letters = static_cast<int>(term.size()) - (ellipsis ? 1 : 0), rank = operands_[o]->rank();
+      const int letters = static_cast<int>(term.size()) - (ellipsis ? 1 : 0),
+                rank = operands_[o]->rank();
       if (ellipsis ? rank < letters : rank != letters) {
-        return InvalidModel("input ", o, " has shape ", operands_[o]->dims, ", the equation names ", letters, " of its dims");
+        return InvalidModel("input ", o, " has shape ", operands_[o]->dims, ", the equation names ",
+                            letters, " of its dims");
       }
       if (ellipsis) ellipsis_rank_ = std::max(ellipsis_rank_, rank - letters);
     }
@@ -120,7 +127,8 @@ class Planner {
     for (char c : term) {
       if (first_.count(c) != 0) continue;
       first_[c] = plan_.index_count();
-      plan_.extents.insert(plan_.extents.end(), c == kEllipsis ? static_cast<size_t>(ellipsis_rank_) : 1, 1);
+      plan_.extents.insert(plan_.extents.end(),
+                           c == kEllipsis ? static_cast<size_t>(ellipsis_rank_) : 1, 1);
     }
   }
 
@@ -131,7 +139,8 @@ class Planner {
     const int in_ellipsis = type.rank() - static_cast<int>(term.size()) + 1;
     std::vector<int>& indices = plan_.operands.emplace_back();
     for (char c : term) {
-      const int count = c == kEllipsis ? in_ellipsis : 1, skipped = c == kEllipsis ? ellipsis_rank_ - in_ellipsis : 0;
+      const int count = c == kEllipsis ? in_ellipsis : 1,
+                skipped = c == kEllipsis ? ellipsis_rank_ - in_ellipsis : 0;
       for (int i = 0; i < count; ++i) indices.push_back(first_[c] + skipped + i);
     }
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -139,7 +148,8 @@ class Planner {
       const int64_t dim = type.dims[static_cast<int>(d)];
       if (extent == 1 || extent == dim) extent = dim;
       else if (IsKnown(extent) && IsKnown(dim) && dim != 1) {
-        return InvalidModel("dim ", d, " of input ", o, " is ", dim, ", but ", extent, " where the equation names it elsewhere");
+        return InvalidModel("dim ", d, " of input ", o, " is ", dim, ", but ", extent,
+                            " where the equation names it elsewhere");
       } else if (!IsKnown(extent)) {
         extent = dim == 1 || !IsKnown(dim) ? kUnknownDim : dim;
       }
@@ -163,7 +173,9 @@ Result<EinsumPlan> PlanEinsum(std::string_view equation, std::span<const Type* c
 
 Result<int> EinsumOutputRank(std::string_view equation, size_t operand_count) {
   MSRT_ASSIGN_OR_RETURN(const Equation parsed, ParseEquation(equation, operand_count));
-  return parsed.output.find(kEllipsis) != std::string::npos ? -1 : static_cast<int>(parsed.output.size());
+  return parsed.output.find(kEllipsis) != std::string::npos
+             ? -1
+             : static_cast<int>(parsed.output.size());
 }
 
 namespace {
@@ -178,14 +190,18 @@ Status InferEinsum(InferContext& c) {
   const DType dtype = c.dtype(0);
   const size_t count = c.op().input_count();
   MSRT_ASSIGN_OR_RETURN(const int rank, EinsumOutputRank(c.op().String("equation"), count));
-  if (rank > kMaxRank) return InvalidModel("equation: the output would have ", rank, " dims, at most ", kMaxRank, " are allowed");
+  if (rank > kMaxRank)
+    return InvalidModel("equation: the output would have ", rank, " dims, at most ", kMaxRank,
+                        " are allowed");
   for (size_t i = 0; i < count; ++i) {
     if (c.input(i).rank_known) continue;
-    c.SetOutput(0, rank < 0 ? Type::UnrankedTensor(dtype) : Type::Tensor(dtype, Dims::Filled(rank, kUnknownDim)));
+    c.SetOutput(0, rank < 0 ? Type::UnrankedTensor(dtype)
+                            : Type::Tensor(dtype, Dims::Filled(rank, kUnknownDim)));
     return OkStatus();
   }
   MSRT_ASSIGN_OR_RETURN(const EinsumPlan plan, PlanOf(c.op()));
-  if (plan.output_rank > kMaxRank) return InvalidModel("the output would have ", plan.output_rank, " dims, at most ", kMaxRank);
+  if (plan.output_rank > kMaxRank)
+    return InvalidModel("the output would have ", plan.output_rank, " dims, at most ", kMaxRank);
   c.SetOutput(0, dtype, Dims(std::span(plan.extents).first(static_cast<size_t>(plan.output_rank))));
   return OkStatus();
 }
@@ -202,7 +218,8 @@ Cost CostEinsum(const OpView& op) {
 
 Status EinsumAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const EinsumPlan plan, PlanOf(op));
-  if (plan.index_count() > Box::kMaxAxes) return Unsupported("cannot be cut: it has more than ", Box::kMaxAxes, " indices");
+  if (plan.index_count() > Box::kMaxAxes)
+    return Unsupported("cannot be cut: it has more than ", Box::kMaxAxes, " indices");
   for (int i = 0; i < plan.index_count(); ++i) {
     const int64_t extent = plan.extents[static_cast<size_t>(i)];
     if (i < plan.output_rank) space->Add(AxisKind::kParallel, extent);
@@ -229,8 +246,10 @@ Status EinsumResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kEinsumSpace{.axes = EinsumAxes, .operands = EinsumOperands, .results = EinsumResults};
-constexpr AttrDef kEinsumAttrs[] = {{.name = "equation", .kind = AttrKind::kString, .required = true}};
+constexpr SpaceDef kEinsumSpace{
+    .axes = EinsumAxes, .operands = EinsumOperands, .results = EinsumResults};
+constexpr AttrDef kEinsumAttrs[] = {
+    {.name = "equation", .kind = AttrKind::kString, .required = true}};
 constexpr ParamDef kEinsumInputs[] = {{"inputs", kNumberTypes, ParamDef::kVariadic, 1}};
 
 constexpr OpDef kEinsumOps[] = {
@@ -238,7 +257,7 @@ constexpr OpDef kEinsumOps[] = {
      .attrs = kEinsumAttrs,
      .inputs = kEinsumInputs,
      .infer = InferEinsum,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kEinsumSpace,
      .cost = CostEinsum},
 };

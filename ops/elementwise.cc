@@ -5,7 +5,8 @@ namespace {
 
 Status CheckAddressable(const Type& type) {
   if (BitsOf(type.dtype) >= 8) return OkStatus();
-  return Unsupported("elements of type ", type.dtype, " share bytes, so the node cannot be cut; cast first");
+  return Unsupported("elements of type ", type.dtype,
+                     " share bytes, so the node cannot be cut; cast first");
 }
 
 Status ElementwiseAxes(const OpView& op, IterationSpace* space) {
@@ -22,7 +23,8 @@ Status ElementwiseOperands(const OpView& op, const Box& box, std::span<Box> inpu
     if (!op.has_input(i)) continue;
     const Dims& dims = op.input(i).dims;
     if (dims == op.output(0).dims) inputs[i] = box;
-    else if (dims.rank() > box.rank()) inputs[i] = Box::Whole(dims);  // a bound of Clip given as [1] beside a tensor of rank 0
+    else if (dims.rank() > box.rank())
+      inputs[i] = Box::Whole(dims);  // a bound of Clip given as [1] beside a tensor of rank 0
     else inputs[i] = BroadcastNeeds(box, dims);
   }
   return OkStatus();
@@ -35,6 +37,7 @@ Status ElementwiseResults(const OpView&, const Box& box, std::span<Box> outputs)
 
 }  // namespace
 
-const SpaceDef kElementwiseSpace{.axes = ElementwiseAxes, .operands = ElementwiseOperands, .results = ElementwiseResults};
+const SpaceDef kElementwiseSpace{
+    .axes = ElementwiseAxes, .operands = ElementwiseOperands, .results = ElementwiseResults};
 
 }  // namespace msrt

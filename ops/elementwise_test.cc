@@ -1,4 +1,5 @@
-// Bad uses of elementwise ops, which inference must refuse by name. Good uses are the rows of tests/data/ops.
+// Bad uses of elementwise ops, which inference must refuse by name. Good uses are the rows of
+// tests/data/ops.
 #include "ops/elementwise.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,9 @@ TEST(ElementwiseInfer, RefusesWrongTypes) {
   ExpectRefused(Infer("Neg", {Type::Tensor(DType::kU8, {2})}), "u8");
   ExpectRefused(Infer("Not", {F32({2})}), "f32");
   ExpectRefused(Infer("Add", {F32({2}), I64({2})}), "must be f32");
-  ExpectRefused(Infer("Add", {Type::Tensor(DType::kF8E5M2, {2}), Type::Tensor(DType::kF8E5M2, {2})}), "f8e5m2");
+  ExpectRefused(
+      Infer("Add", {Type::Tensor(DType::kF8E5M2, {2}), Type::Tensor(DType::kF8E5M2, {2})}),
+      "f8e5m2");
   ExpectRefused(Infer("Where", {F32({2}), F32({2}), F32({2})}), "condition");
   ExpectRefused(Infer("Sum", {I64({2})}), "i64");
 }
@@ -55,7 +58,8 @@ TEST(ElementwiseInfer, RefusesWrongAttributes) {
   ExpectRefused(Infer("Cast", {F32({2})}), "to");
   ExpectRefused(Infer("Cast", {F32({2})}, {{"to", DType::kNone}}), "to");
   ExpectRefused(Infer("Cast", {F32({2})}, {{"to", static_cast<DType>(200)}}), "to");
-  ExpectRefused(Infer("BitShift", {Type::Tensor(DType::kU8, {2}), Type::Tensor(DType::kU8, {2})}), "direction");
+  ExpectRefused(Infer("BitShift", {Type::Tensor(DType::kU8, {2}), Type::Tensor(DType::kU8, {2})}),
+                "direction");
   ExpectRefused(Infer("Mod", {I64({2}), I64({2})}, {{"fmod", int64_t{2}}}), "fmod");
 }
 
@@ -77,7 +81,10 @@ TEST(ElementwiseSpace, ElementsOfFourBitsAreNotCut) {
   const Type *inputs[] = {&in}, *outputs[] = {&out};
   const AttrList attrs{{"to", DType::kI4}};
   IterationSpace space;
-  EXPECT_EQ(cast->space->axes(OpView("", "Cast", "test", &attrs, cast->attrs, inputs, outputs), &space).code(), Code::kUnsupported);
+  EXPECT_EQ(
+      cast->space->axes(OpView("", "Cast", "test", &attrs, cast->attrs, inputs, outputs), &space)
+          .code(),
+      Code::kUnsupported);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Computes one node at once, on the host. Passes that fold constants and bindings that need the values of shapes are handed one,
-// so that core never includes a delegate.
+// Computes one node at once, on the host. Passes that fold constants and bindings that need the
+// values of shapes are handed one, so that core never includes a delegate.
 #pragma once
 
 #include <span>
@@ -14,7 +14,8 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual bool Knows(const OpView& op) const = 0;
   // Concrete types; inputs and outputs plain. Thread-safe.
-  virtual Status Evaluate(const OpView& op, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const = 0;
+  virtual Status Evaluate(const OpView& op, std::span<const TensorView> inputs,
+                          std::span<const TensorView> outputs) const = 0;
 };
 
 }  // namespace msrt

@@ -7,24 +7,30 @@
 
 namespace msrt {
 
-std::span<const OpDef> UnaryOps();             // unary.cc: functions of one element, activations, Cast, Clip, Identity
-std::span<const OpDef> BinaryOps();            // binary.cc: arithmetic, bits, comparisons, logic, Where, PRelu, variadic Sum/Max/Min/Mean
-std::span<const OpDef> MatMulOps();            // matmul.cc: MatMul, Gemm and their fused forms
-std::span<const OpDef> ConvOps();              // conv.cc: Conv, ConvTranspose, FusedConv
-std::span<const OpDef> PoolOps();              // pool.cc
-std::span<const OpDef> ResizeOps();            // resize.cc: Resize, DepthToSpace, SpaceToDepth
-std::span<const OpDef> NormalizationOps();     // normalization.cc
-std::span<const OpDef> SoftmaxOps();           // softmax.cc
-std::span<const OpDef> ReduceOps();            // reduce.cc
-std::span<const OpDef> SelectOps();            // select.cc: ArgMax, ArgMin, TopK
-std::span<const OpDef> AttentionOps();         // attention.cc
-std::span<const OpDef> ShapeOps();             // shape.cc: Reshape, Squeeze, Unsqueeze, Flatten, Shape, Size, Expand
-std::span<const OpDef> GenerateOps();          // generate.cc: ConstantOfShape, Range, EyeLike, Trilu
-std::span<const OpDef> MovementOps();          // movement.cc: Transpose, Concat, Split, Slice, Tile, ReverseSequence
-std::span<const OpDef> PadOps();               // pad.cc
-std::span<const OpDef> GatherOps();            // gather.cc: Gather*, Scatter*, OneHot
-std::span<const OpDef> QuantizationOps();      // quantization.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv
+std::span<const OpDef>
+UnaryOps();  // unary.cc: functions of one element, activations, Cast, Clip, Identity
+std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, bits, comparisons, logic, Where,
+                                     // PRelu, variadic Sum/Max/Min/Mean
+std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused forms
+std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
+std::span<const OpDef> PoolOps();    // pool.cc
+std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
+std::span<const OpDef> NormalizationOps();  // normalization.cc
+std::span<const OpDef> SoftmaxOps();        // softmax.cc
+std::span<const OpDef> ReduceOps();         // reduce.cc
+std::span<const OpDef> SelectOps();         // select.cc: ArgMax, ArgMin, TopK
+std::span<const OpDef> AttentionOps();      // attention.cc
+std::span<const OpDef>
+ShapeOps();  // shape.cc: Reshape, Squeeze, Unsqueeze, Flatten, Shape, Size, Expand
+std::span<const OpDef> GenerateOps();  // generate.cc: ConstantOfShape, Range, EyeLike, Trilu
+std::span<const OpDef>
+MovementOps();  // movement.cc: Transpose, Concat, Split, Slice, Tile, ReverseSequence
+std::span<const OpDef> PadOps();     // pad.cc
+std::span<const OpDef> GatherOps();  // gather.cc: Gather*, Scatter*, OneHot
+std::span<const OpDef>
+QuantizationOps();  // quantization.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger,
+                                               // QLinearMatMul, QLinearConv
 std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
 std::span<const OpDef> NgramOps();             // ngram.cc: TfIdfVectorizer
 std::span<const OpDef> TreeEnsembleOps();      // tree_ensemble.cc
@@ -42,8 +48,10 @@ std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
-std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum of ai.onnx.preview.training
-std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call, msrt.Partial
-std::span<const OpDef> ListOps();              // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
+std::span<const OpDef>
+OptimizerOps();  // optimizer.cc: Adagrad, Adam, Momentum of ai.onnx.preview.training
+std::span<const OpDef>
+ControlOps();  // control.cc: If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call, msrt.Partial
+std::span<const OpDef> ListOps();  // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
 
 }  // namespace msrt

@@ -1,4 +1,5 @@
-// Ops that keep a part of their data, and say which: NonZero, Compress, Unique. Their sizes depend on the data.
+// Ops that keep a part of their data, and say which: NonZero, Compress, Unique. Their sizes depend
+// on the data.
 #include "ops/filter.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace msrt {
 namespace {
 
-// ---- elements of any type -------------------------------------------------------------------------------------------------------
+// ---- elements of any type
+// -------------------------------------------------------------------------------------------------------
 
 template <typename T>
 T LoadAt(const TensorView& x, int64_t i) {
@@ -69,11 +71,13 @@ std::vector<uint64_t> SortKeys(const TensorView& x, int axis) {
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = SortKey(x, static_cast<int64_t>(i));
     return keys;
   }
-  const int64_t outer = x.dims.product(0, axis), count = x.dims[axis], inner = x.dims.product(axis + 1, x.dims.rank());
+  const int64_t outer = x.dims.product(0, axis), count = x.dims[axis],
+                inner = x.dims.product(axis + 1, x.dims.rank());
   size_t next = 0;
   for (int64_t slice = 0; slice < count; ++slice) {
     for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t i = 0; i < inner; ++i) keys[next++] = SortKey(x, (o * count + slice) * inner + i);
+      for (int64_t i = 0; i < inner; ++i)
+        keys[next++] = SortKey(x, (o * count + slice) * inner + i);
     }
   }
   return keys;
@@ -98,12 +102,15 @@ DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
   const int64_t count = axis == kAllElements ? x.elements() : x.dims[axis];
   const std::vector<uint64_t> keys = SortKeys(x, axis);
   const size_t width = count == 0 ? 0 : keys.size() / static_cast<size_t>(count);
-  const auto slice = [&](int64_t i) { return keys.begin() + static_cast<ptrdiff_t>(i * static_cast<int64_t>(width)); };
+  const auto slice = [&](int64_t i) {
+    return keys.begin() + static_cast<ptrdiff_t>(i * static_cast<int64_t>(width));
+  };
   const auto end_of = [&](int64_t i) { return slice(i) + static_cast<ptrdiff_t>(width); };
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return std::lexicographical_compare(slice(a), end_of(a), slice(b), end_of(b)); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::lexicographical_compare(slice(a), end_of(a), slice(b), end_of(b));
+  });
 
   DistinctSlices out;
   out.inverse.resize(order.size());
@@ -120,7 +127,8 @@ DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
 
   std::vector<size_t> by_first(out.first.size());
   std::iota(by_first.begin(), by_first.end(), size_t{0});
-  std::sort(by_first.begin(), by_first.end(), [&](size_t a, size_t b) { return out.first[a] < out.first[b]; });
+  std::sort(by_first.begin(), by_first.end(),
+            [&](size_t a, size_t b) { return out.first[a] < out.first[b]; });
   std::vector<int64_t> place(by_first.size());
   DistinctSlices reordered;
   for (size_t i = 0; i < by_first.size(); ++i) {
@@ -134,10 +142,12 @@ DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
 
 namespace {
 
-// ---- NonZero --------------------------------------------------------------------------------------------------------------------
+// ---- NonZero
+// --------------------------------------------------------------------------------------------------------------------
 
 Status InferNonZero(InferContext& c) {
-  c.SetOutput(0, DType::kI64, {c.input(0).rank_known ? c.input(0).rank() : kUnknownDim, kUnknownDim});
+  c.SetOutput(0, DType::kI64,
+              {c.input(0).rank_known ? c.input(0).rank() : kUnknownDim, kUnknownDim});
   return OkStatus();
 }
 
@@ -146,7 +156,8 @@ Status SizeNonZero(const OpView& op, std::span<Type> outputs) {
   return OkStatus();
 }
 
-// ---- Compress -------------------------------------------------------------------------------------------------------------------
+// ---- Compress
+// -------------------------------------------------------------------------------------------------------------------
 
 Status InferCompress(InferContext& c) {
   const Type &x = c.input(0), &condition = c.input(1);
@@ -168,7 +179,8 @@ Status InferCompress(InferContext& c) {
     dims[axis] = kUnknownDim;
   }
   if (condition.concrete() && IsKnown(extent) && condition.dims[0] > extent) {
-    return InvalidModel("the condition has ", condition.dims[0], " elements, at most ", extent, " can be chosen from");
+    return InvalidModel("the condition has ", condition.dims[0], " elements, at most ", extent,
+                        " can be chosen from");
   }
   c.SetOutput(0, x.dtype, dims);
   return OkStatus();
@@ -176,12 +188,16 @@ Status InferCompress(InferContext& c) {
 
 Status SizeCompress(const OpView& op, std::span<Type> outputs) {
   if (!outputs[0].rank_known) return OkStatus();
-  const int axis = op.Has("axis") ? static_cast<int>(op.Int("axis") < 0 ? op.Int("axis") + outputs[0].rank() : op.Int("axis")) : 0;
+  const int axis = op.Has("axis")
+                       ? static_cast<int>(op.Int("axis") < 0 ? op.Int("axis") + outputs[0].rank()
+                                                             : op.Int("axis"))
+                       : 0;
   outputs[0].dims[axis] = static_cast<int64_t>(TruePlaces(ViewOf(*op.constant(1))).size());
   return OkStatus();
 }
 
-// ---- Unique ---------------------------------------------------------------------------------------------------------------------
+// ---- Unique
+// ---------------------------------------------------------------------------------------------------------------------
 
 void SetUnique(const Type& x, const Dims& y, int64_t slices, int64_t distinct, InferContext* c) {
   c->SetOutput(0, x.dtype, y);
@@ -222,10 +238,12 @@ Status SizeUnique(const OpView& op, std::span<Type> outputs) {
   return OkStatus();
 }
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kCompressAttrs[] = {{.name = "axis"}};
-constexpr AttrDef kUniqueAttrs[] = {{.name = "axis"}, {.name = "sorted", .default_int = 1, .min_int = 0, .max_int = 1}};
+constexpr AttrDef kUniqueAttrs[] = {
+    {.name = "axis"}, {.name = "sorted", .default_int = 1, .min_int = 0, .max_int = 1}};
 
 constexpr ParamDef kNonZeroInputs[] = {{"x", kComputeTypes}};
 constexpr ParamDef kCompressInputs[] = {{"input", kComputeTypes}, {"condition", kBoolType}};
@@ -241,8 +259,13 @@ constexpr OpDef kFilterOps[] = {
      .inputs = kCompressInputs,
      .infer = InferCompress,
      .sizes = &kCompressSizes,
-     .grad = kGradPending},
-    {.name = "Unique", .attrs = kUniqueAttrs, .inputs = kNonZeroInputs, .max_outputs = 4, .infer = InferUnique, .sizes = &kUniqueSizes},
+     .grad = GradPending},
+    {.name = "Unique",
+     .attrs = kUniqueAttrs,
+     .inputs = kNonZeroInputs,
+     .max_outputs = 4,
+     .infer = InferUnique,
+     .sizes = &kUniqueSizes},
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
-// Ops that move elements to or from places that the data names: Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot.
-// Indices may be negative (counted from the end); whether they are in range only the kernel can see.
+// Ops that move elements to or from places that the data names: Gather, GatherElements, GatherND,
+// ScatterElements, ScatterND, OneHot. Indices may be negative (counted from the end); whether they
+// are in range only the kernel can see.
 #include "ops/families.h"
 #include "ops/infer.h"
 
 namespace msrt {
 namespace {
 
-constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
+constexpr DTypeSet kMovedTypes =
+    kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
 
 // Reads as much of the data as it gives, whatever the size of the data.
 Cost CostGather(const OpView& op) {
@@ -46,10 +48,12 @@ void AppendWhole(Box* to, const Dims& dims, int begin, int end) {
   for (int i = begin; i < end; ++i) to->push_back({0, dims[i]});
 }
 
-// ---- Gather: data[..., indices, ...] --------------------------------------------------------------------------------------------
+// ---- Gather: data[..., indices, ...]
+// --------------------------------------------------------------------------------------------
 
 constexpr AttrDef kAxisAttrs[] = {{.name = "axis"}};
-constexpr ParamDef kGatherInputs[] = {{.name = "data", .types = kMovedTypes}, {.name = "indices", .types = kIndexTypes}};
+constexpr ParamDef kGatherInputs[] = {{.name = "data", .types = kMovedTypes},
+                                      {.name = "indices", .types = kIndexTypes}};
 
 Status InferGather(InferContext& c) {
   const Type &data = c.input(0), &indices = c.input(1);
@@ -75,19 +79,22 @@ Status GatherOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kGatherSpace{.axes = OutputAxes, .operands = GatherOperands, .results = SameBoxResults};
+constexpr SpaceDef kGatherSpace{
+    .axes = OutputAxes, .operands = GatherOperands, .results = SameBoxResults};
 
-// ---- GatherElements: every output element has an index of its own ---------------------------------------------------------------
+// ---- GatherElements: every output element has an index of its own
+// ---------------------------------------------------------------
 
-// GatherElements and ScatterElements: positions off the axis are those of the data, so indices must not reach beyond it there.
+// GatherElements and ScatterElements: positions off the axis are those of the data, so indices must
+// not reach beyond it there.
 Status CheckElementIndices(const Type& data, const Type& indices, int axis) {
   if (data.rank() != indices.rank()) {
     return InvalidModel("indices ", indices.dims, " must have the rank of data ", data.dims);
   }
   for (int i = 0; i < data.rank(); ++i) {
     if (i != axis && IsKnown(data.dims[i]) && indices.dims[i] > data.dims[i]) {
-      return InvalidModel("indices ", indices.dims, " reach beyond data ", data.dims, " in dim ", i, "; only dim ", axis,
-                          ", the axis, may");
+      return InvalidModel("indices ", indices.dims, " reach beyond data ", data.dims, " in dim ", i,
+                          "; only dim ", axis, ", the axis, may");
     }
   }
   return OkStatus();
@@ -98,7 +105,8 @@ Status InferGatherElements(InferContext& c) {
   if (!data.rank_known && !indices.rank_known) return SetUnranked(c, data.dtype);
   const int rank = data.rank_known ? data.rank() : indices.rank();
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), rank));
-  if (data.rank_known && indices.rank_known) MSRT_RETURN_IF_ERROR(CheckElementIndices(data, indices, axis));
+  if (data.rank_known && indices.rank_known)
+    MSRT_RETURN_IF_ERROR(CheckElementIndices(data, indices, axis));
   c.SetOutput(0, data.dtype, indices.rank_known ? indices.dims : Dims::Filled(rank, kUnknownDim));
   return OkStatus();
 }
@@ -112,16 +120,18 @@ Status GatherElementsOperands(const OpView& op, const Box& box, std::span<Box> i
   return OkStatus();
 }
 
-constexpr SpaceDef kGatherElementsSpace{.axes = OutputAxes, .operands = GatherElementsOperands, .results = SameBoxResults};
+constexpr SpaceDef kGatherElementsSpace{
+    .axes = OutputAxes, .operands = GatherElementsOperands, .results = SameBoxResults};
 
-// ---- GatherND: the last axis of indices holds tuples that name slices of the data -----------------------------------------------
+// ---- GatherND: the last axis of indices holds tuples that name slices of the data
+// -----------------------------------------------
 
 constexpr AttrDef kGatherNDAttrs[] = {{.name = "batch_dims", .min_int = 0, .max_int = kMaxRank}};
 
 Status CheckTupleLength(int64_t length, const Dims& indices, int indexable) {
   if (length >= 1 && length <= indexable) return OkStatus();
-  return InvalidModel("the last dim of indices ", indices, " is ", length, ", must be in [1, ", indexable,
-                      "], an index for each of so many dims of data");
+  return InvalidModel("the last dim of indices ", indices, " is ", length, ", must be in [1, ",
+                      indexable, "], an index for each of so many dims of data");
 }
 
 Status InferGatherND(InferContext& c) {
@@ -129,16 +139,20 @@ Status InferGatherND(InferContext& c) {
   const int batch_dims = static_cast<int>(c.op().Int("batch_dims"));
   for (size_t i = 0; i < 2; ++i) {
     if (!c.input(i).rank_known || batch_dims < c.input(i).rank()) continue;
-    return InvalidModel("batch_dims = ", batch_dims, ", must be less than the rank of input ", i, " ", c.dims(i));
+    return InvalidModel("batch_dims = ", batch_dims, ", must be less than the rank of input ", i,
+                        " ", c.dims(i));
   }
-  if (!data.rank_known || !indices.rank_known || !IsKnown(indices.dims.back())) return SetUnranked(c, data.dtype);
-  MSRT_RETURN_IF_ERROR(CheckTupleLength(indices.dims.back(), indices.dims, data.rank() - batch_dims));
+  if (!data.rank_known || !indices.rank_known || !IsKnown(indices.dims.back()))
+    return SetUnranked(c, data.dtype);
+  MSRT_RETURN_IF_ERROR(
+      CheckTupleLength(indices.dims.back(), indices.dims, data.rank() - batch_dims));
   const int sliced_from = batch_dims + static_cast<int>(indices.dims.back());
   MSRT_RETURN_IF_ERROR(CheckOutputRank(indices.rank() - 1 + data.rank() - sliced_from));
   Dims dims = indices.dims;
   dims.erase(dims.rank() - 1);
   for (int i = 0; i < batch_dims; ++i) {
-    MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(data.dims[i], indices.dims[i], StrCat("batch dim ", i, " of data and indices")));
+    MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(data.dims[i], indices.dims[i],
+                                           StrCat("batch dim ", i, " of data and indices")));
   }
   for (int i = sliced_from; i < data.rank(); ++i) dims.push_back(data.dims[i]);
   c.SetOutput(0, data.dtype, dims);
@@ -147,7 +161,8 @@ Status InferGatherND(InferContext& c) {
 
 Status GatherNDOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   const Dims &data = op.input(0).dims, &indices = op.input(1).dims;
-  const int batch_dims = static_cast<int>(op.Int("batch_dims")), sliced_from = batch_dims + static_cast<int>(indices.back());
+  const int batch_dims = static_cast<int>(op.Int("batch_dims")),
+            sliced_from = batch_dims + static_cast<int>(indices.back());
   AppendAxes(&inputs[0], box, 0, batch_dims);
   AppendWhole(&inputs[0], data, batch_dims, sliced_from);
   AppendAxes(&inputs[0], box, indices.rank() - 1, box.rank());
@@ -156,13 +171,18 @@ Status GatherNDOperands(const OpView& op, const Box& box, std::span<Box> inputs)
   return OkStatus();
 }
 
-constexpr SpaceDef kGatherNDSpace{.axes = OutputAxes, .operands = GatherNDOperands, .results = SameBoxResults};
+constexpr SpaceDef kGatherNDSpace{
+    .axes = OutputAxes, .operands = GatherNDOperands, .results = SameBoxResults};
 
-// ---- ScatterElements, ScatterND: data with updates put or folded in. Where several updates meet, they are applied in row-major
-// order of the indices. ------------------------------------------------------------------------------------------------------------
+// ---- ScatterElements, ScatterND: data with updates put or folded in. Where several updates meet,
+// they are applied in row-major order of the indices.
+// ------------------------------------------------------------------------------------------------------------
 
 constexpr std::string_view kReductions[] = {"none", "add", "mul", "max", "min"};
-constexpr AttrDef kReductionAttr{.name = "reduction", .kind = AttrKind::kString, .default_string = "none", .choices = kReductions};
+constexpr AttrDef kReductionAttr{.name = "reduction",
+                                 .kind = AttrKind::kString,
+                                 .default_string = "none",
+                                 .choices = kReductions};
 constexpr AttrDef kScatterElementsAttrs[] = {{.name = "axis"}, kReductionAttr};
 constexpr AttrDef kScatterNDAttrs[] = {kReductionAttr};
 constexpr ParamDef kScatterInputs[] = {{.name = "data", .types = kMovedTypes, .group = 1},
@@ -181,7 +201,9 @@ Status InferScatterElements(InferContext& c) {
   if (indices.rank_known && updates.rank_known) {
     MSRT_RETURN_IF_ERROR(CheckRank(c, 2, indices.rank()));
     for (int i = 0; i < indices.rank(); ++i) {
-      MSRT_RETURN_IF_ERROR(SameDim(indices.dims[i], updates.dims[i], StrCat("dim ", i, " of indices and updates")).status());
+      MSRT_RETURN_IF_ERROR(
+          SameDim(indices.dims[i], updates.dims[i], StrCat("dim ", i, " of indices and updates"))
+              .status());
     }
   }
   if (data.rank_known) {
@@ -191,12 +213,13 @@ Status InferScatterElements(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-// The space is the data. Off the axis an update stays at its own position, so indices and updates are cut like the data, and end
-// where they end.
+// The space is the data. Off the axis an update stays at its own position, so indices and updates
+// are cut like the data, and end where they end.
 Status ScatterElementsAxes(const OpView& op, IterationSpace* space) {
   const Dims& data = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), data.rank()));
-  for (int i = 0; i < data.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, data[i]);
+  for (int i = 0; i < data.rank(); ++i)
+    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, data[i]);
   return OkStatus();
 }
 
@@ -205,7 +228,8 @@ Status ScatterElementsOperands(const OpView& op, const Box& box, std::span<Box> 
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
   inputs[0] = box;
   for (int i = 0; i < box.rank(); ++i) {
-    const Interval needed = i == axis ? Interval{0, indices[i]} : Intersect(box[i], {0, indices[i]});
+    const Interval needed =
+        i == axis ? Interval{0, indices[i]} : Intersect(box[i], {0, indices[i]});
     inputs[1].push_back(needed.empty() ? Interval{0, 0} : needed);
   }
   inputs[2] = inputs[1];
@@ -218,16 +242,21 @@ constexpr SpaceDef kScatterElementsSpace{
 Status InferScatterND(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckReduction(c));
   const Type &data = c.input(0), &indices = c.input(1), &updates = c.input(2);
-  if (data.rank_known && data.rank() == 0) return InvalidModel("data is a scalar, must have at least one dim to index");
-  if (indices.rank_known && indices.rank() == 0) return InvalidModel("indices is a scalar, its last dim must hold the index tuples");
+  if (data.rank_known && data.rank() == 0)
+    return InvalidModel("data is a scalar, must have at least one dim to index");
+  if (indices.rank_known && indices.rank() == 0)
+    return InvalidModel("indices is a scalar, its last dim must hold the index tuples");
   if (data.rank_known && indices.rank_known && IsKnown(indices.dims.back())) {
     MSRT_RETURN_IF_ERROR(CheckTupleLength(indices.dims.back(), indices.dims, data.rank()));
-    const int sliced_from = static_cast<int>(indices.dims.back()), slice_rank = data.rank() - sliced_from;
+    const int sliced_from = static_cast<int>(indices.dims.back()),
+              slice_rank = data.rank() - sliced_from;
     MSRT_RETURN_IF_ERROR(CheckRank(c, 2, indices.rank() - 1 + slice_rank));
     for (int i = 0; updates.rank_known && i < updates.rank(); ++i) {
       const int slice_dim = i - (indices.rank() - 1);
       const int64_t wanted = slice_dim < 0 ? indices.dims[i] : data.dims[sliced_from + slice_dim];
-      MSRT_RETURN_IF_ERROR(SameDim(updates.dims[i], wanted, StrCat("dim ", i, " of updates ", updates.dims)).status());
+      MSRT_RETURN_IF_ERROR(
+          SameDim(updates.dims[i], wanted, StrCat("dim ", i, " of updates ", updates.dims))
+              .status());
     }
   }
   return InferSameAsFirst(c);
@@ -236,7 +265,8 @@ Status InferScatterND(InferContext& c) {
 // The space is the data: what the tuples name stays whole, the slices can be cut.
 Status ScatterNDAxes(const OpView& op, IterationSpace* space) {
   const Dims& data = op.input(0).dims;
-  for (int i = 0; i < data.rank(); ++i) space->Add(i < op.input(1).dims.back() ? AxisKind::kWhole : AxisKind::kParallel, data[i]);
+  for (int i = 0; i < data.rank(); ++i)
+    space->Add(i < op.input(1).dims.back() ? AxisKind::kWhole : AxisKind::kParallel, data[i]);
   return OkStatus();
 }
 
@@ -249,9 +279,11 @@ Status ScatterNDOperands(const OpView& op, const Box& box, std::span<Box> inputs
   return OkStatus();
 }
 
-constexpr SpaceDef kScatterNDSpace{.axes = ScatterNDAxes, .operands = ScatterNDOperands, .results = SameBoxResults};
+constexpr SpaceDef kScatterNDSpace{
+    .axes = ScatterNDAxes, .operands = ScatterNDOperands, .results = SameBoxResults};
 
-// ---- OneHot: an index outside [-depth, depth) gives a row of off values ---------------------------------------------------------
+// ---- OneHot: an index outside [-depth, depth) gives a row of off values
+// ---------------------------------------------------------
 
 constexpr AttrDef kOneHotAttrs[] = {
     {.name = "axis", .default_int = -1},
@@ -260,22 +292,27 @@ constexpr AttrDef kOneHotAttrs[] = {
     {.name = "class_begin", .min_int = 0, .local = true},
     {.name = "class_end", .min_int = 0, .local = true},
 };
-constexpr ParamDef kOneHotInputs[] = {{.name = "indices", .types = kNumberTypes},
-                                      {.name = "depth", .types = kIndexTypes, .kind = ParamDef::kOptional},
-                                      {.name = "values", .types = kMovedTypes}};
+constexpr ParamDef kOneHotInputs[] = {
+    {.name = "indices", .types = kNumberTypes},
+    {.name = "depth", .types = kIndexTypes, .kind = ParamDef::kOptional},
+    {.name = "values", .types = kMovedTypes}};
 
-Result<int> OneHotAxis(const OpView& op) { return NormalizeAxis(op.Int("axis"), op.input(0).rank() + 1); }
+Result<int> OneHotAxis(const OpView& op) {
+  return NormalizeAxis(op.Int("axis"), op.input(0).rank() + 1);
+}
 
 Status InferOneHot(InferContext& c) {
   const OpView& op = c.op();
   MSRT_RETURN_IF_ERROR(CheckRank(c, 2, 1));
-  if (c.input(2).rank_known) MSRT_RETURN_IF_ERROR(SameDim(c.dims(2)[0], 2, "values must be {off, on}: dim 0").status());
+  if (c.input(2).rank_known)
+    MSRT_RETURN_IF_ERROR(SameDim(c.dims(2)[0], 2, "values must be {off, on}: dim 0").status());
   MSRT_ASSIGN_OR_RETURN(const auto depth, IntAttrOrInput(op, "depth", 1));
   if (depth && *depth < 0) return InvalidModel("depth = ", *depth, ", must be at least 0");
   int64_t classes = depth.value_or(kUnknownDim);
   if (op.Has("class_begin") || op.Has("class_end")) {
     const int64_t begin = op.Int("class_begin"), end = op.Int("class_end");
-    if (begin > end || (depth && end > *depth)) return InvalidModel("classes [", begin, ", ", end, ") do not lie within depth");
+    if (begin > end || (depth && end > *depth))
+      return InvalidModel("classes [", begin, ", ", end, ") do not lie within depth");
     classes = end - begin;
   }
   if (!c.input(0).rank_known) return SetUnranked(c, c.dtype(2));
@@ -297,7 +334,8 @@ Status OneHotOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status OneHotLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status OneHotLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                      AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const int axis, OneHotAxis(op));
   const int64_t begin = op.Int("class_begin");  // not zero if the node is itself a piece
   attrs->Set("class_begin", begin + box[axis].begin);
@@ -305,25 +343,46 @@ Status OneHotLocalize(const OpView& op, const Box& box, std::span<const Box>, st
   return OkStatus();
 }
 
-constexpr SpaceDef kOneHotSpace{
-    .axes = OutputAxes, .operands = OneHotOperands, .results = SameBoxResults, .localize = OneHotLocalize};
+constexpr SpaceDef kOneHotSpace{.axes = OutputAxes,
+                                .operands = OneHotOperands,
+                                .results = SameBoxResults,
+                                .localize = OneHotLocalize};
 
-// ---- the entries ----------------------------------------------------------------------------------------------------------------
+// ---- the entries
+// ----------------------------------------------------------------------------------------------------------------
 
-constexpr OpDef Gathering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer, const SpaceDef* space) {
-  return {.name = name, .attrs = attrs, .inputs = kGatherInputs, .infer = infer, .grad = kGradPending, .space = space, .cost = CostGather};
+constexpr OpDef Gathering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer,
+                          const SpaceDef* space) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = kGatherInputs,
+          .infer = infer,
+          .grad = GradPending,
+          .space = space,
+          .cost = CostGather};
 }
-constexpr OpDef Scattering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer, const SpaceDef* space) {
-  return {.name = name, .attrs = attrs, .inputs = kScatterInputs, .infer = infer, .grad = kGradPending, .space = space};
+constexpr OpDef Scattering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer,
+                           const SpaceDef* space) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = kScatterInputs,
+          .infer = infer,
+          .grad = GradPending,
+          .space = space};
 }
 
 constexpr OpDef kGatherOps[] = {
     Gathering("Gather", kAxisAttrs, InferGather, &kGatherSpace),
     Gathering("GatherElements", kAxisAttrs, InferGatherElements, &kGatherElementsSpace),
     Gathering("GatherND", kGatherNDAttrs, InferGatherND, &kGatherNDSpace),
-    Scattering("ScatterElements", kScatterElementsAttrs, InferScatterElements, &kScatterElementsSpace),
+    Scattering("ScatterElements", kScatterElementsAttrs, InferScatterElements,
+               &kScatterElementsSpace),
     Scattering("ScatterND", kScatterNDAttrs, InferScatterND, &kScatterNDSpace),
-    {.name = "OneHot", .attrs = kOneHotAttrs, .inputs = kOneHotInputs, .infer = InferOneHot, .space = &kOneHotSpace},
+    {.name = "OneHot",
+     .attrs = kOneHotAttrs,
+     .inputs = kOneHotInputs,
+     .infer = InferOneHot,
+     .space = &kOneHotSpace},
 };
 
 }  // namespace

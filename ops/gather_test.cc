@@ -1,5 +1,5 @@
-// What the op cases cannot show of the reduce, select and gather families: nodes that inference must refuse, and boxes of cut
-// reduce axes.
+// What the op cases cannot show of the reduce, select and gather families: nodes that inference
+// must refuse, and boxes of cut reduce axes.
 #include <gtest/gtest.h>
 
 #include "ops/infer.h"
@@ -60,8 +60,10 @@ TEST(ReduceInfer, RefusesBadAxes) {
 
 TEST(ReduceInfer, UnknownAxesLeaveWhatIsCertain) {
   ExpectType({"ReduceSum", {}, {F32({2, 1, 3}), I64({1})}}, F32({kUnknownDim, 1, kUnknownDim}));
-  ExpectType({"ReduceSum", {{"keepdims", int64_t{0}}}, {F32({2, 1, 3}), I64({2})}}, F32({kUnknownDim}));
-  ExpectType({"ReduceSum", {{"keepdims", int64_t{0}}}, {F32({2, 1, 3}), I64({kUnknownDim})}}, Type::UnrankedTensor(DType::kF32));
+  ExpectType({"ReduceSum", {{"keepdims", int64_t{0}}}, {F32({2, 1, 3}), I64({2})}},
+             F32({kUnknownDim}));
+  ExpectType({"ReduceSum", {{"keepdims", int64_t{0}}}, {F32({2, 1, 3}), I64({kUnknownDim})}},
+             Type::UnrankedTensor(DType::kF32));
 }
 
 TEST(ReduceSpace, CutReduceAxisReadsItsPartAndWritesTheWholeResult) {
@@ -100,12 +102,15 @@ TEST(GatherInfer, RefusesBadShapes) {
   ExpectRefused({"Gather", {}, {F32({2, 1, 1, 1, 1}), I64({1, 1, 1, 1, 1})}}, "rank 9");
   ExpectRefused({"Gather", {}, {F32({2}), F32({2})}}, "f32");
   ExpectRefused({"GatherElements", {}, {F32({2, 3}), I64({2})}}, "rank");
-  ExpectRefused({"GatherElements", {{"axis", int64_t{1}}}, {F32({2, 3}), I64({3, 3})}}, "reach beyond");
+  ExpectRefused({"GatherElements", {{"axis", int64_t{1}}}, {F32({2, 3}), I64({3, 3})}},
+                "reach beyond");
   ExpectRefused({"GatherND", {}, {F32({2, 3}), I64({4, 3})}}, "must be in [1, 2]");
   ExpectRefused({"GatherND", {}, {F32({2, 3}), I64({4, 0})}}, "must be in [1, 2]");
   ExpectRefused({"GatherND", {}, {F32({2, 3}), I64({})}}, "rank of input 1");
-  ExpectRefused({"GatherND", {{"batch_dims", int64_t{2}}}, {F32({2, 3}), I64({2, 3, 1})}}, "batch_dims = 2");
-  ExpectRefused({"GatherND", {{"batch_dims", int64_t{1}}}, {F32({2, 3}), I64({3, 1})}}, "batch dim 0");
+  ExpectRefused({"GatherND", {{"batch_dims", int64_t{2}}}, {F32({2, 3}), I64({2, 3, 1})}},
+                "batch_dims = 2");
+  ExpectRefused({"GatherND", {{"batch_dims", int64_t{1}}}, {F32({2, 3}), I64({3, 1})}},
+                "batch dim 0");
 }
 
 TEST(GatherInfer, RefusesBadScatters) {
@@ -114,7 +119,8 @@ TEST(GatherInfer, RefusesBadScatters) {
   ExpectRefused({"ScatterElements", {}, {F32({2, 3}), I64({2, 4}), F32({2, 4})}}, "reach beyond");
   ExpectRefused({"ScatterElements", {}, {F32({2, 3}), I64({2, 3}), I64({2, 3})}}, "i64");
   const Type flags = Type::Tensor(DType::kBool, {2});
-  ExpectRefused({"ScatterElements", {{"reduction", std::string("add")}}, {flags, I64({2}), flags}}, "needs numbers");
+  ExpectRefused({"ScatterElements", {{"reduction", std::string("add")}}, {flags, I64({2}), flags}},
+                "needs numbers");
   ExpectRefused({"ScatterND", {}, {F32({2, 3}), I64({4, 3}), F32({4})}}, "must be in [1, 2]");
   ExpectRefused({"ScatterND", {}, {F32({2, 3}), I64({4, 1}), F32({4})}}, "rank 2");
   ExpectRefused({"ScatterND", {}, {F32({2, 3}), I64({4, 1}), F32({4, 2})}}, "dim 1 of updates");
@@ -125,16 +131,25 @@ TEST(GatherInfer, RefusesBadOneHots) {
   const Type none{};
   ExpectRefused({"OneHot", {}, {I64({2}), none, F32({2})}}, "'depth' is missing");
   ExpectRefused({"OneHot", {{"depth", int64_t{3}}}, {I64({2}), none, F32({3})}}, "{off, on}");
-  ExpectRefused({"OneHot", {{"depth", int64_t{3}}, {"axis", int64_t{2}}}, {I64({2}), none, F32({2})}}, "axis = 2");
+  ExpectRefused(
+      {"OneHot", {{"depth", int64_t{3}}, {"axis", int64_t{2}}}, {I64({2}), none, F32({2})}},
+      "axis = 2");
   ExpectRefused({"OneHot", {{"depth", INT64_MAX}}, {I64({2}), none, F32({2})}}, "2^56");
-  ExpectRefused({"OneHot", {{"depth", int64_t{3}}, {"class_begin", int64_t{1}}}, {I64({2}), none, F32({2})}}, "classes [1, 0)");
+  ExpectRefused(
+      {"OneHot", {{"depth", int64_t{3}}, {"class_begin", int64_t{1}}}, {I64({2}), none, F32({2})}},
+      "classes [1, 0)");
 }
 
 TEST(StateInfer, DeclaresItsType) {
   const AttrList attrs{{"slot", int64_t{0}}, {"dtype", DType::kF16}, {"dims", Ints{1, -1, 64}}};
   ExpectType({"StateRead", attrs, {}, 1, "msrt"}, Type::Tensor(DType::kF16, {1, kUnknownDim, 64}));
   ExpectRefused({"StateRead", {{"slot", int64_t{0}}}, {}, 1, "msrt"}, "dtype");
-  ExpectRefused({"StateRead", {{"slot", int64_t{0}}, {"dtype", DType::kF16}, {"dims", Ints{-2}}}, {}, 1, "msrt"}, "dims");
+  ExpectRefused({"StateRead",
+                 {{"slot", int64_t{0}}, {"dtype", DType::kF16}, {"dims", Ints{-2}}},
+                 {},
+                 1,
+                 "msrt"},
+                "dims");
   ExpectRefused({"StateWrite", {{"slot", int64_t{-1}}}, {F32({2})}, 0, "msrt"}, "slot");
   ExpectRefused({"StateWrite", {{"slot", int64_t{0}}}, {F32({2})}, 1, "msrt"}, "outputs");
 }

@@ -1,4 +1,5 @@
-// Ops whose elements follow from their index: ConstantOfShape, Range, EyeLike, and Trilu, which keeps elements by their index.
+// Ops whose elements follow from their index: ConstantOfShape, Range, EyeLike, and Trilu, which
+// keeps elements by their index.
 #include <cmath>
 
 #include "core/base/checked_math.h"
@@ -10,7 +11,8 @@
 namespace msrt {
 namespace {
 
-// ---- ConstantOfShape ----------------------------------------------------------------------------------------------------------
+// ---- ConstantOfShape
+// ----------------------------------------------------------------------------------------------------------
 
 constexpr DTypeSet kFillTypes = kComputeTypes | kF8Types;
 
@@ -19,15 +21,21 @@ Status InferConstantOfShape(InferContext& c) {
   DType dtype = DType::kF32;
   if (const ConstTensor* value = c.op().Tensor("value")) {
     dtype = value->dtype;
-    const bool one = std::all_of(value->dims.begin(), value->dims.end(), [](int64_t d) { return d == 1; });
-    if (!one || value->bytes.size() != BytesOf(dtype, 1)) return InvalidModel("value has dims ", value->dims, ", must have one element");
-    if (!kFillTypes.Has(dtype)) return InvalidModel("value has element type ", dtype, ", must be one of ", kFillTypes.Names());
+    const bool one =
+        std::all_of(value->dims.begin(), value->dims.end(), [](int64_t d) { return d == 1; });
+    if (!one || value->bytes.size() != BytesOf(dtype, 1))
+      return InvalidModel("value has dims ", value->dims, ", must have one element");
+    if (!kFillTypes.Has(dtype))
+      return InvalidModel("value has element type ", dtype, ", must be one of ",
+                          kFillTypes.Names());
   }
   const auto shape = IntsAttrOrInput(c.op(), "shape", 0);
   if (shape) {
-    if (shape->size() > kMaxRank) return InvalidModel("shape has ", shape->size(), " dims, at most ", kMaxRank, " are allowed");
+    if (shape->size() > kMaxRank)
+      return InvalidModel("shape has ", shape->size(), " dims, at most ", kMaxRank, " are allowed");
     for (size_t i = 0; i < shape->size(); ++i) {
-      if ((*shape)[i] < 0) return InvalidModel("shape[", i, "] = ", (*shape)[i], ", must be at least 0");
+      if ((*shape)[i] < 0)
+        return InvalidModel("shape[", i, "] = ", (*shape)[i], ", must be at least 0");
     }
     c.SetOutput(0, dtype, Dims(*shape));
     return OkStatus();
@@ -37,7 +45,9 @@ Status InferConstantOfShape(InferContext& c) {
     c.SetOutput(0, Type::UnrankedTensor(dtype));
     return OkStatus();
   }
-  if (list.dims[0] > kMaxRank) return InvalidModel("the shape has ", list.dims[0], " dims, at most ", kMaxRank, " are allowed");
+  if (list.dims[0] > kMaxRank)
+    return InvalidModel("the shape has ", list.dims[0], " dims, at most ", kMaxRank,
+                        " are allowed");
   c.SetOutput(0, dtype, Dims::Filled(static_cast<int>(list.dims[0]), kUnknownDim));
   return OkStatus();
 }
@@ -52,19 +62,26 @@ Status NothingButWholeInputs(const OpView& op, const Box&, std::span<Box> inputs
   return OkStatus();
 }
 
-Status LocalizeConstantOfShape(const OpView&, const Box&, std::span<const Box>, std::span<const Box> outputs, AttrList* attrs) {
+Status LocalizeConstantOfShape(const OpView&, const Box&, std::span<const Box>,
+                               std::span<const Box> outputs, AttrList* attrs) {
   attrs->Set("shape", ExtentsOf(outputs[0]));
   return OkStatus();
 }
 
-// ---- Range --------------------------------------------------------------------------------------------------------------------
+// ---- Range
+// --------------------------------------------------------------------------------------------------------------------
 
 constexpr DTypeSet kRangeTypes = kFloatTypes | DTypeSet{DType::kI16, DType::kI32, DType::kI64};
 constexpr int64_t kMaxRangeElements = int64_t{1} << 56;  // what InferTypes allows any tensor
 
-Status TooManyElements() { return InvalidModel("the range from start to limit in steps of delta has more than 2^56 elements"); }
+Status TooManyElements() {
+  return InvalidModel(
+      "the range from start to limit in steps of delta has more than 2^56 elements");
+}
 
-int64_t IntAt(const ConstTensor& t) { return t.dtype == DType::kI16 ? t.As<int16_t>()[0] : IntValues(t)[0]; }
+int64_t IntAt(const ConstTensor& t) {
+  return t.dtype == DType::kI16 ? t.As<int16_t>()[0] : IntValues(t)[0];
+}
 
 double FloatAt(const ConstTensor& t) {
   if (t.dtype == DType::kF64) return t.As<double>()[0];
@@ -77,8 +94,10 @@ Result<int64_t> CountOfInts(int64_t start, int64_t limit, int64_t delta) {
   if (delta == 0) return InvalidModel("delta is 0, must be another number");
   if (delta > 0 ? limit <= start : limit >= start) return int64_t{0};
   // Unsigned: the distance and the negated step may exceed int64.
-  const uint64_t low = static_cast<uint64_t>(start), high = static_cast<uint64_t>(limit), step = static_cast<uint64_t>(delta);
-  const uint64_t distance = delta > 0 ? high - low : low - high, stride = delta > 0 ? step : uint64_t{0} - step;
+  const uint64_t low = static_cast<uint64_t>(start), high = static_cast<uint64_t>(limit),
+                 step = static_cast<uint64_t>(delta);
+  const uint64_t distance = delta > 0 ? high - low : low - high,
+                 stride = delta > 0 ? step : uint64_t{0} - step;
   const uint64_t count = (distance - 1) / stride + 1;
   if (count > static_cast<uint64_t>(kMaxRangeElements)) return TooManyElements();
   return static_cast<int64_t>(count);
@@ -86,7 +105,8 @@ Result<int64_t> CountOfInts(int64_t start, int64_t limit, int64_t delta) {
 
 Result<int64_t> CountOfFloats(double start, double limit, double delta) {
   if (delta == 0) return InvalidModel("delta is 0, must be another number");
-  if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) return InvalidModel("start, limit and delta must be finite");
+  if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta))
+    return InvalidModel("start, limit and delta must be finite");
   const double count = std::ceil((limit - start) / delta);
   if (count > static_cast<double>(kMaxRangeElements)) return TooManyElements();
   return count > 0 ? static_cast<int64_t>(count) : 0;
@@ -96,9 +116,11 @@ Result<int64_t> RangeCount(const OpView& op) {
   const ConstTensor *start = op.constant(0), *limit = op.constant(1), *delta = op.constant(2);
   if (start == nullptr || limit == nullptr || delta == nullptr) return kUnknownDim;
   for (const ConstTensor* t : {start, limit, delta}) {
-    if (t->dims.rank() > 1 || (t->dims.rank() == 1 && t->dims[0] != 1)) return InvalidModel("start, limit and delta must be scalars");
+    if (t->dims.rank() > 1 || (t->dims.rank() == 1 && t->dims[0] != 1))
+      return InvalidModel("start, limit and delta must be scalars");
   }
-  if (IsFloat(start->dtype)) return CountOfFloats(FloatAt(*start), FloatAt(*limit), FloatAt(*delta));
+  if (IsFloat(start->dtype))
+    return CountOfFloats(FloatAt(*start), FloatAt(*limit), FloatAt(*delta));
   return CountOfInts(IntAt(*start), IntAt(*limit), IntAt(*delta));
 }
 
@@ -113,7 +135,8 @@ Status InferRange(InferContext& c) {
   if (c.op().Has("piece_count")) {
     const int64_t begin = c.op().Int("piece_begin"), piece = c.op().Int("piece_count");
     if (IsKnown(count) && (begin > count || piece > count - begin)) {
-      return InvalidModel("piece_begin = ", begin, " and piece_count = ", piece, " lie outside the ", count, " elements of the range");
+      return InvalidModel("piece_begin = ", begin, " and piece_count = ", piece,
+                          " lie outside the ", count, " elements of the range");
     }
     count = piece;
   }
@@ -121,18 +144,21 @@ Status InferRange(InferContext& c) {
   return OkStatus();
 }
 
-Status LocalizeRange(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status LocalizeRange(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                     AttrList* attrs) {
   attrs->Set("piece_begin", op.Int("piece_begin") + box[0].begin);
   attrs->Set("piece_count", box[0].size());
   return OkStatus();
 }
 
-// ---- EyeLike, Trilu -----------------------------------------------------------------------------------------------------------
+// ---- EyeLike, Trilu
+// -----------------------------------------------------------------------------------------------------------
 
 Status InferEyeLike(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
   const DType dtype = c.op().Has("dtype") ? c.op().Dtype("dtype") : c.dtype(0);
-  if (!kComputeTypes.Has(dtype)) return InvalidModel("dtype = ", dtype, ", must be one of ", kComputeTypes.Names());
+  if (!kComputeTypes.Has(dtype))
+    return InvalidModel("dtype = ", dtype, ", must be one of ", kComputeTypes.Names());
   c.SetOutput(0, dtype, c.input(0).rank_known ? c.dims(0) : Dims{kUnknownDim, kUnknownDim});
   return OkStatus();
 }
@@ -140,10 +166,12 @@ Status InferEyeLike(InferContext& c) {
 Status InferTrilu(InferContext& c) {
   MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(c.op(), "k", 1));
   const Type& in = c.input(0);
-  if (in.rank_known && in.rank() < 2) return InvalidModel("input 0 has shape ", in.dims, ", must have rank 2 or more");
+  if (in.rank_known && in.rank() < 2)
+    return InvalidModel("input 0 has shape ", in.dims, ", must have rank 2 or more");
   if (c.has_input(1)) {
     const Type& k = c.input(1);
-    const bool scalar = !k.rank_known || k.rank() == 0 || (k.rank() == 1 && (!IsKnown(k.dims[0]) || k.dims[0] == 1));
+    const bool scalar = !k.rank_known || k.rank() == 0 ||
+                        (k.rank() == 1 && (!IsKnown(k.dims[0]) || k.dims[0] == 1));
     if (!scalar) return InvalidModel("input 1 'k' has shape ", k.dims, ", must be a scalar");
   }
   return InferSameAsFirst(c);
@@ -159,19 +187,25 @@ Status SameBox(const OpView&, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// Element (row, column) of the piece stands at (row + row0, column + column0), so its diagonal moves by row0 - column0.
-Status LocalizeDiagonal(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+// Element (row, column) of the piece stands at (row + row0, column + column0), so its diagonal
+// moves by row0 - column0.
+Status LocalizeDiagonal(const OpView& op, const Box& box, std::span<const Box>,
+                        std::span<const Box>, AttrList* attrs) {
   const int rank = box.rank();
   const int64_t rows = op.output(0).dims[rank - 2], columns = op.output(0).dims[rank - 1];
-  const int64_t k = std::clamp(op.Int("k"), -rows, columns);  // beyond these nothing changes, and the sum cannot overflow
+  const int64_t k = std::clamp(
+      op.Int("k"), -rows, columns);  // beyond these nothing changes, and the sum cannot overflow
   attrs->Set("k", k + box[rank - 2].begin - box[rank - 1].begin);
   return OkStatus();
 }
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
-constexpr SpaceDef kConstantOfShapeSpace{ConstantOfShapeAxes, NothingButWholeInputs, OutputIsBox, LocalizeConstantOfShape};
-constexpr SpaceDef kRangeSpace{ParallelOutputAxes, NothingButWholeInputs, OutputIsBox, LocalizeRange};
+constexpr SpaceDef kConstantOfShapeSpace{ConstantOfShapeAxes, NothingButWholeInputs, OutputIsBox,
+                                         LocalizeConstantOfShape};
+constexpr SpaceDef kRangeSpace{ParallelOutputAxes, NothingButWholeInputs, OutputIsBox,
+                               LocalizeRange};
 constexpr SpaceDef kDiagonalSpace{DiagonalAxes, SameBox, OutputIsBox, LocalizeDiagonal};
 
 constexpr AttrDef kConstantOfShapeAttrs[] = {
@@ -183,7 +217,8 @@ constexpr AttrDef kRangeAttrs[] = {
     {.name = "piece_count", .min_int = 0, .max_int = kMaxRangeElements, .local = true},
 };
 constexpr AttrDef kEyeLikeAttrs[] = {{.name = "dtype", .kind = AttrKind::kDType}, {.name = "k"}};
-constexpr AttrDef kTriluAttrs[] = {{.name = "upper", .default_int = 1, .min_int = 0, .max_int = 1}, {.name = "k"}};
+constexpr AttrDef kTriluAttrs[] = {{.name = "upper", .default_int = 1, .min_int = 0, .max_int = 1},
+                                   {.name = "k"}};
 
 constexpr ParamDef kConstantOfShapeInputs[] = {{"input", kIndexTypes, ParamDef::kOptional}};
 constexpr ParamDef kRangeInputs[] = {
@@ -192,14 +227,31 @@ constexpr ParamDef kRangeInputs[] = {
     {"delta", kRangeTypes, ParamDef::kRequired, 1},
 };
 constexpr ParamDef kEyeLikeInputs[] = {{"input", kComputeTypes}};
-constexpr ParamDef kTriluInputs[] = {{"input", kComputeTypes | kF8Types}, {"k", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kTriluInputs[] = {{"input", kComputeTypes | kF8Types},
+                                     {"k", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kGenerateOps[] = {
-    {.name = "ConstantOfShape", .attrs = kConstantOfShapeAttrs, .inputs = kConstantOfShapeInputs, .infer = InferConstantOfShape,
+    {.name = "ConstantOfShape",
+     .attrs = kConstantOfShapeAttrs,
+     .inputs = kConstantOfShapeInputs,
+     .infer = InferConstantOfShape,
      .space = &kConstantOfShapeSpace},
-    {.name = "Range", .attrs = kRangeAttrs, .inputs = kRangeInputs, .infer = InferRange, .space = &kRangeSpace},
-    {.name = "EyeLike", .attrs = kEyeLikeAttrs, .inputs = kEyeLikeInputs, .infer = InferEyeLike, .space = &kDiagonalSpace},
-    {.name = "Trilu", .attrs = kTriluAttrs, .inputs = kTriluInputs, .infer = InferTrilu, .grad = kGradPending, .space = &kDiagonalSpace},
+    {.name = "Range",
+     .attrs = kRangeAttrs,
+     .inputs = kRangeInputs,
+     .infer = InferRange,
+     .space = &kRangeSpace},
+    {.name = "EyeLike",
+     .attrs = kEyeLikeAttrs,
+     .inputs = kEyeLikeInputs,
+     .infer = InferEyeLike,
+     .space = &kDiagonalSpace},
+    {.name = "Trilu",
+     .attrs = kTriluAttrs,
+     .inputs = kTriluInputs,
+     .infer = InferTrilu,
+     .grad = GradPending,
+     .space = &kDiagonalSpace},
 };
 
 }  // namespace

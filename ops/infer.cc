@@ -9,11 +9,14 @@ namespace {
 Status CheckInputCount(const OpDef& def, const OpView& op) {
   const bool variadic = !def.inputs.empty() && def.inputs.back().kind >= ParamDef::kVariadic;
   if (!variadic && op.input_count() > def.inputs.size()) {
-    return InvalidModel("has ", op.input_count(), " inputs, at most ", def.inputs.size(), " are allowed");
+    return InvalidModel("has ", op.input_count(), " inputs, at most ", def.inputs.size(),
+                        " are allowed");
   }
   for (size_t i = 0; i < def.inputs.size(); ++i) {
-    const bool may_be_missing = def.inputs[i].kind == ParamDef::kOptional || def.inputs[i].kind == ParamDef::kRest;
-    if (!may_be_missing && !op.has_input(i)) return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
+    const bool may_be_missing =
+        def.inputs[i].kind == ParamDef::kOptional || def.inputs[i].kind == ParamDef::kRest;
+    if (!may_be_missing && !op.has_input(i))
+      return InvalidModel("input ", i, " '", def.inputs[i].name, "' is missing");
   }
   for (size_t i = def.inputs.size(); i < op.input_count(); ++i) {
     if (!op.has_input(i)) return InvalidModel("input ", i, " of a variadic list is left out");
@@ -29,19 +32,22 @@ Status CheckInputTypes(const OpDef& def, const OpView& op) {
     const Type& type = op.input(i);
     if (param.kind == ParamDef::kRest) continue;
     if (param.list) {
-      if (type.kind != TypeKind::kList) return InvalidModel("input ", i, " '", param.name, "' is ", type, ", must be a list");
+      if (type.kind != TypeKind::kList)
+        return InvalidModel("input ", i, " '", param.name, "' is ", type, ", must be a list");
       continue;
     }
-    if (!type.is_tensor()) return InvalidModel("input ", i, " '", param.name, "' is a ", type, ", must be a tensor");
+    if (!type.is_tensor())
+      return InvalidModel("input ", i, " '", param.name, "' is a ", type, ", must be a tensor");
     if (!param.types.Has(type.dtype)) {
-      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be one of ", param.types.Names());
+      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype,
+                          ", must be one of ", param.types.Names());
     }
     if (param.group == 0) continue;
     DType& group = of_group[param.group];
     if (group == DType::kNone) group = type.dtype;
     if (group != type.dtype) {
-      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype, ", must be ", group,
-                          " like the inputs before it");
+      return InvalidModel("input ", i, " '", param.name, "' has element type ", type.dtype,
+                          ", must be ", group, " like the inputs before it");
     }
   }
   return OkStatus();
@@ -51,14 +57,15 @@ Status CheckOutputs(std::span<const Type> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Type& t = outputs[i];
     if (t.is_tensor() && t.rank_known && !IsCountable(t.dims)) {
-      return InvalidModel("output ", i, " would have dims ", t.dims, ", which is more than 2^56 elements");
+      return InvalidModel("output ", i, " would have dims ", t.dims,
+                          ", which is more than 2^56 elements");
     }
   }
   return OkStatus();
 }
 
-// Whether sizes can be read from data at once: it is there, and so little that looking at it costs nothing. Everything else waits for the
-// run, since the files of strangers are validated too.
+// Whether sizes can be read from data at once: it is there, and so little that looking at it costs
+// nothing. Everything else waits for the run, since the files of strangers are validated too.
 bool HasSmallData(const OpDef& def, const OpView& op) {
   constexpr int64_t kMostElements = 256;
   for (size_t i = 0; i < op.input_count(); ++i) {
@@ -70,7 +77,9 @@ bool HasSmallData(const OpDef& def, const OpView& op) {
 
 }  // namespace
 
-Status kGradPending(GradBuilder&) { return Unsupported("the gradient of this op is not written yet"); }
+Status GradPending(GradBuilder&) {
+  return Unsupported("the gradient of this op is not written yet");
+}
 
 Cost CostOfTraffic(const OpView& op) {
   Cost cost;
@@ -91,11 +100,13 @@ Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, b
   MSRT_RETURN_IF_ERROR(CheckInputTypes(def, op));
   const int count = static_cast<int>(outputs.size());
   if (count < def.min_outputs || count > def.max_outputs) {
-    return InvalidModel("has ", count, " outputs, must have ", def.min_outputs, " to ", def.max_outputs);
+    return InvalidModel("has ", count, " outputs, must have ", def.min_outputs, " to ",
+                        def.max_outputs);
   }
   InferContext context(op, outputs);
   MSRT_RETURN_IF_ERROR(def.infer(context));
-  if (def.sizes != nullptr && HasSmallData(def, op)) MSRT_RETURN_IF_ERROR(def.sizes->fill(op, outputs));
+  if (def.sizes != nullptr && HasSmallData(def, op))
+    MSRT_RETURN_IF_ERROR(def.sizes->fill(op, outputs));
   return CheckOutputs(outputs);
 }
 
@@ -115,7 +126,8 @@ Result<Dims> BroadcastDims(const Dims& a, const Dims& b) {
     if (x == y) out[i] = x;
     else if (x == 1) out[i] = y;
     else if (y == 1) out[i] = x;
-    else if (IsKnown(x) && IsKnown(y)) return InvalidModel("shapes ", a, " and ", b, " do not broadcast: ", x, " against ", y);
+    else if (IsKnown(x) && IsKnown(y))
+      return InvalidModel("shapes ", a, " and ", b, " do not broadcast: ", x, " against ", y);
     else if (IsKnown(x)) out[i] = x;  // the other must turn out to be x or 1
     else if (IsKnown(y)) out[i] = y;
     else out[i] = kUnknownDim;
@@ -153,21 +165,26 @@ Status InferSameAsFirst(InferContext& c) {
 }
 
 Result<int> NormalizeAxis(int64_t axis, int rank, std::string_view what) {
-  if (axis < -rank || axis >= rank) return InvalidModel(what, " = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ", rank);
+  if (axis < -rank || axis >= rank)
+    return InvalidModel(what, " = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ",
+                        rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank, std::string_view what) {
+Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank,
+                                       std::string_view what) {
   std::vector<int> out;
   for (int64_t axis : axes) {
     MSRT_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, rank, what));
-    if (std::find(out.begin(), out.end(), a) != out.end()) return InvalidModel(what, " names axis ", a, " twice");
+    if (std::find(out.begin(), out.end(), a) != out.end())
+      return InvalidModel(what, " names axis ", a, " twice");
     out.push_back(a);
   }
   return out;
 }
 
-std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr, size_t input) {
+std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr,
+                                                    size_t input) {
   if (op.Has(attr)) {
     const auto values = op.Ints(attr);
     return std::vector<int64_t>(values.begin(), values.end());
@@ -177,13 +194,16 @@ std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::strin
   return std::nullopt;
 }
 
-Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr, size_t input) {
+Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr,
+                                              size_t input) {
   MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, attr, input));
   if (op.Has(attr)) return std::optional(op.Int(attr));
-  if (!op.has_input(input)) return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
+  if (!op.has_input(input))
+    return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
   const Type& type = op.input(input);
   if (type.concrete() && type.elements() != 1) {
-    return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims, ", must have one element");
+    return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims,
+                        ", must have one element");
   }
   if (const ConstTensor* value = op.constant(input)) return std::optional(IntValues(*value)[0]);
   return std::optional<int64_t>();
@@ -191,17 +211,20 @@ Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view
 
 Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input) {
   if (!op.Has(attr) || !op.has_input(input)) return OkStatus();
-  return InvalidModel("'", attr, "' is given both as an attribute and as input ", input, ": leave one out");
+  return InvalidModel("'", attr, "' is given both as an attribute and as input ", input,
+                      ": leave one out");
 }
 
 Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t input, bool required) {
   MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, attr, input));
   if (!op.has_input(input)) {
-    if (required && !op.Has(attr)) return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
+    if (required && !op.Has(attr))
+      return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
     return OkStatus();
   }
   const Type& type = op.input(input);
-  if (type.rank_known && type.rank() > 1) return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims, ", must be a list");
+  if (type.rank_known && type.rank() > 1)
+    return InvalidModel("input ", input, " '", attr, "' has shape ", type.dims, ", must be a list");
   return OkStatus();
 }
 

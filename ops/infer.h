@@ -1,5 +1,5 @@
-// Type and shape inference: the context that an entry's infer function works on, and the rules that many ops share.
-// Unknown dims are tolerated everywhere; what is known must be right.
+// Type and shape inference: the context that an entry's infer function works on, and the rules that
+// many ops share. Unknown dims are tolerated everywhere; what is known must be right.
 #pragma once
 
 #include <optional>
@@ -26,27 +26,35 @@ class InferContext {
   void SetOutput(size_t i, Type type) {
     if (i < outputs_.size()) outputs_[i] = std::move(type);
   }
-  void SetOutput(size_t i, DType dtype, const Dims& dims) { SetOutput(i, Type::Tensor(dtype, dims)); }
+  void SetOutput(size_t i, DType dtype, const Dims& dims) {
+    SetOutput(i, Type::Tensor(dtype, dims));
+  }
 
  private:
   const OpView& op_;
   std::span<Type> outputs_;
 };
 
-// Runs every check that an entry implies (attributes, number and element types of inputs) and then its infer function.
-// `outputs` arrives with one Type for each output of the node and leaves filled. `check_attrs` is false where the attributes were
-// checked before and cannot have changed (each new binding).
-Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs, bool check_attrs = true);
+// Runs every check that an entry implies (attributes, number and element types of inputs) and then
+// its infer function. `outputs` arrives with one Type for each output of the node and leaves
+// filled. `check_attrs` is false where the attributes were checked before and cannot have changed
+// (each new binding).
+Status InferTypes(const OpDef& def, const OpView& op, std::span<Type> outputs,
+                  bool check_attrs = true);
 
-// Types of a node whose sizes depend on data, once the inputs that its entry's `sizes` names are all in `op` as constants. `outputs` leaves
-// concrete. (InferTypes does it by itself where that data is a constant of a few elements.)
+// Types of a node whose sizes depend on data, once the inputs that its entry's `sizes` names are
+// all in `op` as constants. `outputs` leaves concrete. (InferTypes does it by itself where that
+// data is a constant of a few elements.)
 Status SizeFromData(const OpDef& def, const OpView& op, std::span<Type> outputs);
 
-// ---- shared rules -------------------------------------------------------------------------------------------------------------
+// ---- shared rules
+// -------------------------------------------------------------------------------------------------------------
 
-// NumPy broadcasting of two or more shapes; an unknown dim against 1 or another unknown one stays unknown.
+// NumPy broadcasting of two or more shapes; an unknown dim against 1 or another unknown one stays
+// unknown.
 Result<Dims> BroadcastDims(const Dims& a, const Dims& b);
-// Refuses `from` unless it broadcasts to `to` itself (ONNX calls that unidirectional). Where dims are unknown, nothing is refused.
+// Refuses `from` unless it broadcasts to `to` itself (ONNX calls that unidirectional). Where dims
+// are unknown, nothing is refused.
 Status CheckBroadcastsTo(const Dims& from, const Dims& to, std::string_view what);
 // Broadcast of all inputs; unranked if any is. Output 0 gets `dtype`.
 Status InferBroadcast(InferContext& c, DType dtype);
@@ -56,17 +64,24 @@ Status InferSameAsFirst(InferContext& c);
 // Makes a possibly negative axis positive, or says which range is right.
 Result<int> NormalizeAxis(int64_t axis, int rank, std::string_view what = "axis");
 // The same for a list; also refuses duplicates. An empty list stays empty.
-Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank, std::string_view what = "axes");
+Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank,
+                                       std::string_view what = "axes");
 
-// A list of integers that is an attribute in the usual form and an input in the dynamic one ("shape" of Reshape, "axes" of
-// Squeeze). nullopt: it is an input whose value is not known yet. Absent altogether: an empty list.
-std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr, size_t input);
-// The same for one number ("k" of TopK), which must be given exactly once; as an input it is a tensor of one element.
-Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr, size_t input);
+// A list of integers that is an attribute in the usual form and an input in the dynamic one
+// ("shape" of Reshape, "axes" of Squeeze). nullopt: it is an input whose value is not known yet.
+// Absent altogether: an empty list.
+std::optional<std::vector<int64_t>> IntsAttrOrInput(const OpView& op, std::string_view attr,
+                                                    size_t input);
+// The same for one number ("k" of TopK), which must be given exactly once; as an input it is a
+// tensor of one element.
+Result<std::optional<int64_t>> IntAttrOrInput(const OpView& op, std::string_view attr,
+                                              size_t input);
 // Refuses a node that gives both the attribute and the input that stands for it.
 Status RefuseAttrAndInput(const OpView& op, std::string_view attr, size_t input);
-// The same for a list; also refuses an input of rank above 1 and, if `required`, a list given in neither form.
-Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t input, bool required = false);
+// The same for a list; also refuses an input of rank above 1 and, if `required`, a list given in
+// neither form.
+Status CheckListAttrOrInput(const OpView& op, std::string_view attr, size_t input,
+                            bool required = false);
 
 // Refuses a tensor of known rank other than `rank`.
 Status CheckRank(const InferContext& c, size_t input, int rank);

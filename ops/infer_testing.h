@@ -30,7 +30,8 @@ struct TypedNode {
   }
 };
 
-inline TypedNode NodeOf(std::string_view domain, std::string_view op, AttrList attrs, std::vector<Type> inputs, size_t outputs = 1) {
+inline TypedNode NodeOf(std::string_view domain, std::string_view op, AttrList attrs,
+                        std::vector<Type> inputs, size_t outputs = 1) {
   return {FindOp(domain, op), std::move(attrs), std::move(inputs), std::vector<Type>(outputs)};
 }
 

@@ -1,5 +1,5 @@
-// Lists of values (ONNX's sequences; its optionals are lists of at most one element). They have no kernels: core/run carries them out,
-// because a list lies nowhere in an arena.
+// Lists of values (ONNX's sequences; its optionals are lists of at most one element). They have no
+// kernels: core/run carries them out, because a list lies nowhere in an arena.
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -9,27 +9,33 @@ namespace {
 constexpr DTypeSet kPositionTypes = {DType::kI32, DType::kI64};
 constexpr ParamDef kList = {.name = "list", .types = kAllTypes, .list = true};
 constexpr ParamDef kPosition = {.name = "position", .types = kPositionTypes};
-constexpr ParamDef kOptionalPosition = {.name = "position", .types = kPositionTypes, .kind = ParamDef::kOptional};
+constexpr ParamDef kOptionalPosition = {
+    .name = "position", .types = kPositionTypes, .kind = ParamDef::kOptional};
 constexpr ParamDef kElements = {.name = "elements", .types = kAllTypes, .kind = ParamDef::kRest};
 
 constexpr ParamDef kConstructInputs[] = {kElements};
-constexpr ParamDef kInsertInputs[] = {kList, {.name = "element", .types = kAllTypes}, kOptionalPosition};
+constexpr ParamDef kInsertInputs[] = {
+    kList, {.name = "element", .types = kAllTypes}, kOptionalPosition};
 constexpr ParamDef kEraseInputs[] = {kList, kOptionalPosition};
 constexpr ParamDef kAtInputs[] = {kList, kPosition};
 constexpr ParamDef kListInputs[] = {kList};
-constexpr ParamDef kSplitInputs[] = {{.name = "tensor", .types = kAllTypes},
-                                     {.name = "split", .types = kPositionTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kSplitInputs[] = {
+    {.name = "tensor", .types = kAllTypes},
+    {.name = "split", .types = kPositionTypes, .kind = ParamDef::kOptional}};
 
 // `depth` goes beyond ONNX: 2 is a list of lists.
 constexpr AttrDef kEmptyAttrs[] = {{.name = "dtype", .kind = AttrKind::kDType},
                                    {.name = "depth", .default_int = 1, .min_int = 1, .max_int = 8}};
-constexpr AttrDef kSplitAttrs[] = {{.name = "axis", .min_int = -kMaxRank, .max_int = kMaxRank - 1},
-                                   {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1}};
-constexpr AttrDef kConcatAttrs[] = {{.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1},
-                                    {.name = "new_axis", .min_int = 0, .max_int = 1}};
+constexpr AttrDef kSplitAttrs[] = {
+    {.name = "axis", .min_int = -kMaxRank, .max_int = kMaxRank - 1},
+    {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1}};
+constexpr AttrDef kConcatAttrs[] = {
+    {.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1},
+    {.name = "new_axis", .min_int = 0, .max_int = 1}};
 
 Status InferConstruct(InferContext& c) {
-  if (c.op().input_count() == 0) return InvalidModel("has no elements; an empty list is made by SequenceEmpty");
+  if (c.op().input_count() == 0)
+    return InvalidModel("has no elements; an empty list is made by SequenceEmpty");
   Type element = UndeclaredType();
   for (size_t i = 0; i < c.op().input_count(); ++i) {
     if (!c.has_input(i)) return InvalidModel("element ", i, " is left out");
@@ -80,11 +86,14 @@ Status InferSplit(InferContext& c) {
 
 Status InferConcat(InferContext& c) {
   Type whole = *c.input(0).element;
-  if (!whole.is_tensor()) return InvalidModel("the list holds ", whole, ", only tensors can be joined");
+  if (!whole.is_tensor())
+    return InvalidModel("the list holds ", whole, ", only tensors can be joined");
   if (whole.rank_known) {
     const bool stack = c.op().Int("new_axis") != 0;
-    if (stack && whole.rank() == kMaxRank) return InvalidModel("stacked, ", whole, " would have more than ", kMaxRank, " dims");
-    MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), whole.rank() + (stack ? 1 : 0)));
+    if (stack && whole.rank() == kMaxRank)
+      return InvalidModel("stacked, ", whole, " would have more than ", kMaxRank, " dims");
+    MSRT_ASSIGN_OR_RETURN(const int axis,
+                          NormalizeAxis(c.op().Int("axis"), whole.rank() + (stack ? 1 : 0)));
     if (stack) whole.dims.insert(axis, kUnknownDim);
     else whole.dims[axis] = kUnknownDim;
   }
@@ -94,8 +103,14 @@ Status InferConcat(InferContext& c) {
 
 Cost NoCost(const OpView&) { return {}; }
 
-constexpr OpDef Entry(std::string_view name, std::span<const ParamDef> inputs, InferFn infer, std::span<const AttrDef> attrs = {}) {
-  return {.name = name, .attrs = attrs, .inputs = inputs, .infer = infer, .cost = NoCost, .traits = kByFrames};
+constexpr OpDef Entry(std::string_view name, std::span<const ParamDef> inputs, InferFn infer,
+                      std::span<const AttrDef> attrs = {}) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = inputs,
+          .infer = infer,
+          .cost = NoCost,
+          .traits = kRunByExecutor};
 }
 
 constexpr OpDef kListOps[] = {

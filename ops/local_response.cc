@@ -8,7 +8,9 @@ namespace {
 
 Status InferLrn(InferContext& c) {
   const Type& x = c.input(0);
-  if (x.rank_known && x.rank() < 2) return InvalidModel("input 0 has shape ", x.dims, ", must be batch, channels and possibly space");
+  if (x.rank_known && x.rank() < 2)
+    return InvalidModel("input 0 has shape ", x.dims,
+                        ", must be batch, channels and possibly space");
   return InferSameAsFirst(c);
 }
 
@@ -21,7 +23,8 @@ Cost CostLrn(const OpView& op) {
 // The window over the channels keeps them whole; images are cut in space.
 Status LrnAxes(const OpView& op, IterationSpace* space) {
   const Dims& x = op.input(0).dims;
-  for (int i = 0; i < x.rank(); ++i) space->Add(i == 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
+  for (int i = 0; i < x.rank(); ++i)
+    space->Add(i == 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
   return OkStatus();
 }
 
@@ -43,7 +46,7 @@ constexpr OpDef kLocalResponseOps[] = {
      .attrs = kLrnAttrs,
      .inputs = kLrnInputs,
      .infer = InferLrn,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kLrnSpace,
      .cost = CostLrn},
 };

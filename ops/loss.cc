@@ -1,4 +1,5 @@
-// Losses over classes: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss. Scores are [N, C, d1, ...], targets [N, d1, ...].
+// Losses over classes: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss. Scores are [N, C, d1,
+// ...], targets [N, d1, ...].
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -8,15 +9,18 @@ namespace {
 // The dims of one loss for each sample: those of the scores without the classes.
 Result<Dims> SampleDims(const InferContext& c) {
   const Type &scores = c.input(0), &target = c.input(1);
-  if (scores.rank_known && scores.rank() < 2) return InvalidModel("input 0 has shape ", scores.dims, ", must be [N, C, ...]");
+  if (scores.rank_known && scores.rank() < 2)
+    return InvalidModel("input 0 has shape ", scores.dims, ", must be [N, C, ...]");
   if (scores.rank_known && target.rank_known && target.rank() != scores.rank() - 1) {
-    return InvalidModel("input 1 has shape ", target.dims, ", must be that of input 0, ", scores.dims, ", without the classes");
+    return InvalidModel("input 1 has shape ", target.dims, ", must be that of input 0, ",
+                        scores.dims, ", without the classes");
   }
   Dims dims = target.rank_known ? target.dims : scores.dims;
   if (!target.rank_known) dims.erase(1);
   if (!scores.rank_known || !target.rank_known) return dims;
   for (int i = 0; i < dims.rank(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(scores.dims[i == 0 ? 0 : i + 1], target.dims[i], "a dim of scores and target"));
+    MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(scores.dims[i == 0 ? 0 : i + 1], target.dims[i],
+                                           "a dim of scores and target"));
   }
   return dims;
 }
@@ -34,7 +38,8 @@ Status InferLoss(InferContext& c) {
   Dims samples;
   if (ranked) {
     MSRT_ASSIGN_OR_RETURN(samples, SampleDims(c));
-    if (samples.rank() + 1 > kMaxRank) return InvalidModel("the scores would have more than ", kMaxRank, " dims");
+    if (samples.rank() + 1 > kMaxRank)
+      return InvalidModel("the scores would have more than ", kMaxRank, " dims");
     MSRT_RETURN_IF_ERROR(CheckWeight(c));
   }
   if (c.op().String("reduction") != "none") c.SetOutput(0, dtype, {});
@@ -44,11 +49,13 @@ Status InferLoss(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space: one axis for each axis of the target ------------------------------------------------------------------------
+// ---- iteration space: one axis for each axis of the target
+// ------------------------------------------------------------------------
 
 Status LossAxes(const OpView& op, IterationSpace* space) {
   const std::string_view reduction = op.String("reduction");
-  if (reduction == "mean") return Unsupported("cannot be cut: the divisor of a mean needs all samples");
+  if (reduction == "mean")
+    return Unsupported("cannot be cut: the divisor of a mean needs all samples");
   for (int64_t d : op.input(1).dims) {
     if (reduction == "sum") space->Add(AxisKind::kReduce, d, Monoid::kSum);
     else space->Add(AxisKind::kParallel, d);
@@ -89,27 +96,32 @@ constexpr SpaceDef kLossSpace{.axes = LossAxes, .operands = LossOperands, .resul
 
 constexpr std::string_view kReductions[] = {"mean", "sum", "none"};
 constexpr AttrDef kLossAttrs[] = {
-    {.name = "reduction", .kind = AttrKind::kString, .default_string = "mean", .choices = kReductions},
+    {.name = "reduction",
+     .kind = AttrKind::kString,
+     .default_string = "mean",
+     .choices = kReductions},
     {.name = "ignore_index"},
 };
-constexpr ParamDef kLossInputs[] = {
-    {"input", kFloatTypes, ParamDef::kRequired, 1}, {"target", kIndexTypes}, {"weight", kFloatTypes, ParamDef::kOptional, 1}};
-constexpr ParamDef kCrossEntropyInputs[] = {
-    {"scores", kFloatTypes, ParamDef::kRequired, 1}, {"labels", kIndexTypes}, {"weights", kFloatTypes, ParamDef::kOptional, 1}};
+constexpr ParamDef kLossInputs[] = {{"input", kFloatTypes, ParamDef::kRequired, 1},
+                                    {"target", kIndexTypes},
+                                    {"weight", kFloatTypes, ParamDef::kOptional, 1}};
+constexpr ParamDef kCrossEntropyInputs[] = {{"scores", kFloatTypes, ParamDef::kRequired, 1},
+                                            {"labels", kIndexTypes},
+                                            {"weights", kFloatTypes, ParamDef::kOptional, 1}};
 
 constexpr OpDef kLossOps[] = {
     {.name = "NegativeLogLikelihoodLoss",
      .attrs = kLossAttrs,
      .inputs = kLossInputs,
      .infer = InferLoss,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kLossSpace},
     {.name = "SoftmaxCrossEntropyLoss",
      .attrs = kLossAttrs,
      .inputs = kCrossEntropyInputs,
      .max_outputs = 2,
      .infer = InferLoss,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kLossSpace,
      .cost = CostOfLogSoftmax},
 };

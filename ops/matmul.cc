@@ -1,5 +1,6 @@
-// Matrix products: MatMul with NumPy's rules, Gemm, and msrt.FusedMatMul, which adds a bias and a residual and applies an
-// activation. The iteration space is batch..., rows, columns, depth; a vector operand lacks the axis it does not have.
+// Matrix products: MatMul with NumPy's rules, Gemm, and msrt.FusedMatMul, which adds a bias and a
+// residual and applies an activation. The iteration space is batch..., rows, columns, depth; a
+// vector operand lacks the axis it does not have.
 #include "ops/matmul.h"
 
 #include "ops/activation.h"
@@ -11,10 +12,11 @@
 namespace msrt {
 namespace {
 
-constexpr DTypeSet kProductTypes = kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
+constexpr DTypeSet kProductTypes =
+    kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 
-// A' is [batch..., rows, depth], B' is [batch..., depth, columns]. A vector stands for a matrix whose missing dim is 1 and is
-// dropped again in the product.
+// A' is [batch..., rows, depth], B' is [batch..., depth, columns]. A vector stands for a matrix
+// whose missing dim is 1 and is dropped again in the product.
 struct Product {
   Dims batch;
   int64_t rows = 1, columns = 1, depth = 0;
@@ -30,11 +32,15 @@ struct Product {
   int axes() const { return batch.rank() + int{has_rows} + int{has_columns} + 1; }
 };
 
-Dims WithoutLastTwo(const Dims& dims) { return Dims(std::span<const int64_t>(dims).first(dims.size() - 2)); }
+Dims WithoutLastTwo(const Dims& dims) {
+  return Dims(std::span<const int64_t>(dims).first(dims.size() - 2));
+}
 
 Status CheckOperand(const Dims& dims, bool transposed, std::string_view name) {
-  if (dims.rank() == 0) return InvalidModel(name, " is a scalar, must have rank 1 or more; use Mul");
-  if (dims.rank() == 1 && transposed) return InvalidModel(name, " has rank 1, must have rank 2 or more to be transposed");
+  if (dims.rank() == 0)
+    return InvalidModel(name, " is a scalar, must have rank 1 or more; use Mul");
+  if (dims.rank() == 1 && transposed)
+    return InvalidModel(name, " has rank 1, must have rank 2 or more to be transposed");
   return OkStatus();
 }
 
@@ -56,7 +62,9 @@ Result<Product> ProductOf(const Dims& a, const Dims& b, bool transpose_a, bool t
     p.columns = b[b.rank() - (transpose_b ? 2 : 1)];
     b_depth = b[b.rank() - (transpose_b ? 1 : 2)];
   }
-  MSRT_ASSIGN_OR_RETURN(p.depth, SameDim(a_depth, b_depth, StrCat("the inner dims of A ", a, " and B ", b, " differ")));
+  MSRT_ASSIGN_OR_RETURN(
+      p.depth,
+      SameDim(a_depth, b_depth, StrCat("the inner dims of A ", a, " and B ", b, " differ")));
   auto batch = BroadcastDims(a_batch, b_batch);
   if (!batch.ok()) return std::move(batch).status().Within("batch dims of A and B");
   p.batch = *batch;
@@ -65,7 +73,8 @@ Result<Product> ProductOf(const Dims& a, const Dims& b, bool transpose_a, bool t
 
 // MatMul has no transposes: an absent attribute reads as 0. Requires ranked inputs.
 Result<Product> ProductOf(const OpView& op) {
-  return ProductOf(op.input(0).dims, op.input(1).dims, op.Int("transA") != 0, op.Int("transB") != 0);
+  return ProductOf(op.input(0).dims, op.input(1).dims, op.Int("transA") != 0,
+                   op.Int("transB") != 0);
 }
 
 bool Ranked(const InferContext& c, std::initializer_list<size_t> inputs) {
@@ -95,10 +104,12 @@ Status InferFusedMatMul(InferContext& c) {
   }
   MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(c.op()));
   Dims dims = p.dims();
-  if (c.has_input(2) && c.input(2).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), dims, "bias"));
+  if (c.has_input(2) && c.input(2).rank_known)
+    MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), dims, "bias"));
   if (c.has_input(3) && c.input(3).rank_known) {
     const Dims& z = c.dims(3);
-    if (z.rank() != dims.rank()) return InvalidModel("Z has shape ", z, ", must have the output's shape ", dims);
+    if (z.rank() != dims.rank())
+      return InvalidModel("Z has shape ", z, ", must have the output's shape ", dims);
     for (int i = 0; i < z.rank(); ++i) {
       MSRT_ASSIGN_OR_RETURN(dims[i], SameDim(dims[i], z[i], "Z must have the output's shape"));
     }
@@ -112,8 +123,10 @@ namespace {
 // Integers are scaled exactly, so a factor with a fraction has no meaning for them.
 Status CheckFactor(const InferContext& c, std::string_view attr) {
   const double factor = c.op().Float(attr);
-  if (IsFloat(c.dtype(0)) || (factor == std::trunc(factor) && std::abs(factor) <= 0x1p53)) return OkStatus();
-  return InvalidModel(attr, " = ", factor, ", must be a whole number for elements of type ", c.dtype(0));
+  if (IsFloat(c.dtype(0)) || (factor == std::trunc(factor) && std::abs(factor) <= 0x1p53))
+    return OkStatus();
+  return InvalidModel(attr, " = ", factor, ", must be a whole number for elements of type ",
+                      c.dtype(0));
 }
 
 Status InferGemm(InferContext& c) {
@@ -124,14 +137,19 @@ Status InferGemm(InferContext& c) {
   const Dims unknown = Dims::Filled(2, kUnknownDim);
   const Dims& a = c.input(0).rank_known ? c.dims(0) : unknown;
   const Dims& b = c.input(1).rank_known ? c.dims(1) : unknown;
-  MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(a, b, c.op().Int("transA") != 0, c.op().Int("transB") != 0));
-  if (c.has_input(2) && c.input(2).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), p.dims(), "C"));
+  MSRT_ASSIGN_OR_RETURN(const Product p,
+                        ProductOf(a, b, c.op().Int("transA") != 0, c.op().Int("transB") != 0));
+  if (c.has_input(2) && c.input(2).rank_known)
+    MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(2), p.dims(), "C"));
   c.SetOutput(0, c.dtype(0), p.dims());
   return OkStatus();
 }
 
-// Partial sums over cut depth may be added up only where nothing is done to the sum that is not linear or would count twice.
-bool IsPlainSum(const OpView& op) { return !op.has_input(2) && !op.has_input(3) && op.String("activation").empty(); }
+// Partial sums over cut depth may be added up only where nothing is done to the sum that is not
+// linear or would count twice.
+bool IsPlainSum(const OpView& op) {
+  return !op.has_input(2) && !op.has_input(3) && op.String("activation").empty();
+}
 
 Status MatMulAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(op));
@@ -166,8 +184,10 @@ Status MatMulOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   };
   const Interval rows = p.has_rows ? box[p.batch.rank()] : Interval{0, 1};
   const Interval columns = p.has_columns ? box[p.axes() - 2] : Interval{0, 1};
-  inputs[0] = p.transpose_a ? place(op.input(0).dims, depth, rows) : place(op.input(0).dims, rows, depth);
-  inputs[1] = p.transpose_b ? place(op.input(1).dims, columns, depth) : place(op.input(1).dims, depth, columns);
+  inputs[0] =
+      p.transpose_a ? place(op.input(0).dims, depth, rows) : place(op.input(0).dims, rows, depth);
+  inputs[1] = p.transpose_b ? place(op.input(1).dims, columns, depth)
+                            : place(op.input(1).dims, depth, columns);
   for (size_t i = 2; i < inputs.size(); ++i) {
     if (op.has_input(i)) inputs[i] = BroadcastNeeds(OutputBox(p, box), op.input(i).dims);
   }
@@ -182,12 +202,14 @@ Status MatMulResults(const OpView& op, const Box& box, std::span<Box> outputs) {
 
 }  // namespace
 
-const SpaceDef kMatMulSpace{.axes = MatMulAxes, .operands = MatMulOperands, .results = MatMulResults};
+const SpaceDef kMatMulSpace{
+    .axes = MatMulAxes, .operands = MatMulOperands, .results = MatMulResults};
 
 Cost MatMulCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const auto p = ProductOf(op);
-  if (p.ok()) cost.flops = 2.0 * static_cast<double>(op.output(0).elements()) * static_cast<double>(p->depth);
+  if (p.ok())
+    cost.flops = 2.0 * static_cast<double>(op.output(0).elements()) * static_cast<double>(p->depth);
   return cost;
 }
 
@@ -199,7 +221,8 @@ constexpr AttrDef kAlpha{.name = "alpha", .kind = AttrKind::kFloat, .default_flo
 constexpr AttrDef kBeta{.name = "beta", .kind = AttrKind::kFloat, .default_float = 1};
 
 constexpr AttrDef kGemmAttrs[] = {kTransA, kTransB, kAlpha, kBeta};
-constexpr AttrDef kFusedAttrs[] = {kTransA, kTransB, kAlpha, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+constexpr AttrDef kFusedAttrs[] = {
+    kTransA, kTransB, kAlpha, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 
 constexpr ParamDef kMatMulInputs[] = {
     {.name = "A", .types = kProductTypes, .group = 1},
@@ -218,12 +241,17 @@ constexpr ParamDef kFusedInputs[] = {
 };
 
 constexpr OpDef kMatMulOps[] = {
-    {.name = "MatMul", .inputs = kMatMulInputs, .infer = InferMatMul, .grad = kGradPending, .space = &kMatMulSpace, .cost = MatMulCost},
+    {.name = "MatMul",
+     .inputs = kMatMulInputs,
+     .infer = InferMatMul,
+     .grad = GradPending,
+     .space = &kMatMulSpace,
+     .cost = MatMulCost},
     {.name = "Gemm",
      .attrs = kGemmAttrs,
      .inputs = kGemmInputs,
      .infer = InferGemm,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kMatMulSpace,
      .cost = MatMulCost},
     {.name = "FusedMatMul",
@@ -232,7 +260,7 @@ constexpr OpDef kMatMulOps[] = {
      .attrs = kFusedAttrs,
      .inputs = kFusedInputs,
      .infer = InferFusedMatMul,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kMatMulSpace,
      .cost = MatMulCost},
 };

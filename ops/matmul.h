@@ -1,4 +1,5 @@
-// What MatMul means, for ops that are matrix products with something around them: on a view whose first two inputs are the operands.
+// What MatMul means, for ops that are matrix products with something around them: on a view whose
+// first two inputs are the operands.
 #pragma once
 
 #include "ops/op_def.h"
@@ -7,7 +8,8 @@ namespace msrt {
 
 // Output 0 has the element type of the first operand.
 Status InferMatMul(InferContext& c);
-// The same with a bias that broadcasts to the product and a residual of its shape, where they are given as inputs 2 and 3.
+// The same with a bias that broadcasts to the product and a residual of its shape, where they are
+// given as inputs 2 and 3.
 Status InferFusedMatMul(InferContext& c);
 // Axes: batch..., rows, columns, depth; a vector operand lacks the axis it does not have.
 extern const SpaceDef kMatMulSpace;

@@ -8,39 +8,55 @@ TEST(MatMulInfer, RefusesBadShapes) {
   ExpectRefused(NodeOf("", "MatMul", {}, {F32({2, 3}), F32({4, 5})}), "inner dims");
   ExpectRefused(NodeOf("", "MatMul", {}, {F32({}), F32({4})}), "scalar");
   ExpectRefused(NodeOf("", "MatMul", {}, {F32({2, 3, 4}), F32({3, 4, 5})}), "batch dims");
-  ExpectRefused(NodeOf("", "MatMul", {}, {F32({2, 3}), Type::Tensor(DType::kF16, {3, 4})}), "element type");
-  ExpectRefused(NodeOf("", "MatMul", {}, {F32({int64_t{1} << 40, 0}), F32({0, int64_t{1} << 40})}), "2^56");
+  ExpectRefused(NodeOf("", "MatMul", {}, {F32({2, 3}), Type::Tensor(DType::kF16, {3, 4})}),
+                "element type");
+  ExpectRefused(NodeOf("", "MatMul", {}, {F32({int64_t{1} << 40, 0}), F32({0, int64_t{1} << 40})}),
+                "2^56");
   ExpectRefused(NodeOf("", "Gemm", {}, {F32({2, 3, 4}), F32({4, 5})}), "rank 2");
   ExpectRefused(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 5}), F32({2})}), "does not broadcast");
-  ExpectRefused(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 5}), F32({1, 2, 5})}), "does not broadcast");
-  ExpectRefused(NodeOf("", "Gemm", {{"transA", int64_t{1}}}, {F32({2, 3}), F32({3, 5})}), "inner dims");
+  ExpectRefused(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 5}), F32({1, 2, 5})}),
+                "does not broadcast");
+  ExpectRefused(NodeOf("", "Gemm", {{"transA", int64_t{1}}}, {F32({2, 3}), F32({3, 5})}),
+                "inner dims");
   const Type integers = Type::Tensor(DType::kI32, {2, 2});
   ExpectRefused(NodeOf("", "Gemm", {{"alpha", 0.5}}, {integers, integers}), "whole number");
-  ExpectRefused(NodeOf("msrt", "FusedMatMul", {{"transB", int64_t{1}}}, {F32({2, 3}), F32({3})}), "to be transposed");
-  ExpectRefused(NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), F32({3, 2, 4})}), "bias");
-  ExpectRefused(NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), LeftOut(), F32({4})}), "Z");
-  ExpectRefused(NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), LeftOut(), F32({2, 1})}), "Z");
+  ExpectRefused(NodeOf("msrt", "FusedMatMul", {{"transB", int64_t{1}}}, {F32({2, 3}), F32({3})}),
+                "to be transposed");
+  ExpectRefused(NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), F32({3, 2, 4})}),
+                "bias");
+  ExpectRefused(NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), LeftOut(), F32({4})}),
+                "Z");
+  ExpectRefused(
+      NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), LeftOut(), F32({2, 1})}), "Z");
 }
 
 TEST(MatMulInfer, KeepsWhatIsKnown) {
   const int64_t unknown = kUnknownDim, n = SymbolDim(0);
-  EXPECT_EQ(Inferred(NodeOf("", "MatMul", {}, {F32({n, 1, 2, unknown}), F32({3, 4, 5})})), "f32[s0, 3, 2, 5]");
-  EXPECT_EQ(Inferred(NodeOf("", "Gemm", {}, {Type::UnrankedTensor(DType::kF32), F32({unknown, 5})})), "f32[?, 5]");
-  EXPECT_EQ(Inferred(NodeOf("msrt", "FusedMatMul", {}, {F32({unknown, 3}), F32({3, 4}), LeftOut(), F32({7, 4})})), "f32[7, 4]");
+  EXPECT_EQ(Inferred(NodeOf("", "MatMul", {}, {F32({n, 1, 2, unknown}), F32({3, 4, 5})})),
+            "f32[s0, 3, 2, 5]");
+  EXPECT_EQ(
+      Inferred(NodeOf("", "Gemm", {}, {Type::UnrankedTensor(DType::kF32), F32({unknown, 5})})),
+      "f32[?, 5]");
+  EXPECT_EQ(Inferred(NodeOf("msrt", "FusedMatMul", {},
+                            {F32({unknown, 3}), F32({3, 4}), LeftOut(), F32({7, 4})})),
+            "f32[7, 4]");
 }
 
 TEST(MatMulSpace, DepthIsASumOnlyWhereNothingIsAddedToIt) {
   const auto depth_kind = [](TypedNode node) {
     EXPECT_TRUE(node.Infer().ok());
     IterationSpace space;
-    EXPECT_TRUE(node.With([&](const OpView& op) { return node.def->space->axes(op, &space); }).ok());
+    EXPECT_TRUE(
+        node.With([&](const OpView& op) { return node.def->space->axes(op, &space); }).ok());
     return space[space.rank() - 1].kind;
   };
   EXPECT_EQ(depth_kind(NodeOf("", "MatMul", {}, {F32({2, 3}), F32({3, 4})})), AxisKind::kReduce);
   EXPECT_EQ(depth_kind(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 4})})), AxisKind::kReduce);
-  EXPECT_EQ(depth_kind(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 4}), F32({4})})), AxisKind::kWhole);
+  EXPECT_EQ(depth_kind(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 4}), F32({4})})),
+            AxisKind::kWhole);
   const AttrList relu{{"activation", std::string("Relu")}};
-  EXPECT_EQ(depth_kind(NodeOf("msrt", "FusedMatMul", relu, {F32({2, 3}), F32({3, 4})})), AxisKind::kWhole);
+  EXPECT_EQ(depth_kind(NodeOf("msrt", "FusedMatMul", relu, {F32({2, 3}), F32({3, 4})})),
+            AxisKind::kWhole);
 }
 
 TEST(MatMulSpace, PartOfTheDepthReadsPartOfBothOperands) {

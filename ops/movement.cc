@@ -1,4 +1,5 @@
-// Ops that move elements without changing them: Transpose, Concat, Split, Slice, Tile, ReverseSequence. (Pad: pad.cc.)
+// Ops that move elements without changing them: Transpose, Concat, Split, Slice, Tile,
+// ReverseSequence. (Pad: pad.cc.)
 #include "core/base/checked_math.h"
 #include "core/region/slice.h"
 #include "ops/families.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr int64_t kMaxSplitOutputs = 4096;
 
-// ---- Transpose ----------------------------------------------------------------------------------------------------------------
+// ---- Transpose
+// ----------------------------------------------------------------------------------------------------------------
 
 // Where output axis i comes from. Requires a checked perm.
 int SourceAxis(const OpView& op, int rank, int i) {
@@ -24,12 +26,14 @@ Status InferTranspose(InferContext& c) {
     uint32_t seen = 0;
     for (int64_t p : perm) {
       if (p >= static_cast<int64_t>(perm.size()) || (seen >> p & 1) != 0) {
-        return InvalidModel("perm names axis ", p, " twice or beyond its ", perm.size(), " elements, must be a permutation");
+        return InvalidModel("perm names axis ", p, " twice or beyond its ", perm.size(),
+                            " elements, must be a permutation");
       }
       seen |= uint32_t{1} << p;
     }
     if (in.rank_known && static_cast<int>(perm.size()) != in.rank()) {
-      return InvalidModel("perm has ", perm.size(), " elements, must have ", in.rank(), " for ", in.dims);
+      return InvalidModel("perm has ", perm.size(), " elements, must have ", in.rank(), " for ",
+                          in.dims);
     }
     if (!in.rank_known) {
       c.SetOutput(0, in.dtype, Dims::Filled(static_cast<int>(perm.size()), kUnknownDim));
@@ -49,7 +53,8 @@ Status TransposeOperands(const OpView& op, const Box& box, std::span<Box> inputs
   return OkStatus();
 }
 
-// ---- Concat -------------------------------------------------------------------------------------------------------------------
+// ---- Concat
+// -------------------------------------------------------------------------------------------------------------------
 
 Status InferConcat(InferContext& c) {
   const Type* ranked = nullptr;
@@ -66,16 +71,20 @@ Status InferConcat(InferContext& c) {
   for (size_t i = 0; i < c.op().input_count(); ++i) {
     const Type& in = c.input(i);
     if (!in.rank_known) continue;
-    if (in.rank() != rank) return InvalidModel("input ", i, " has shape ", in.dims, ", must have rank ", rank, " like the others");
+    if (in.rank() != rank)
+      return InvalidModel("input ", i, " has shape ", in.dims, ", must have rank ", rank,
+                          " like the others");
     for (int d = 0; d < rank; ++d) {
       if (d == axis) continue;
       if (IsKnown(in.dims[d]) && IsKnown(out[d]) && in.dims[d] != out[d]) {
-        return InvalidModel("input ", i, " has shape ", in.dims, ", dim ", d, " must be ", out[d], " like that of the inputs before it");
+        return InvalidModel("input ", i, " has shape ", in.dims, ", dim ", d, " must be ", out[d],
+                            " like that of the inputs before it");
       }
       if (!IsKnown(out[d]) && in.dims[d] != kUnknownDim) out[d] = in.dims[d];
     }
     if (!IsKnown(in.dims[axis])) total = kUnknownDim;
-    if (IsKnown(total) && !CheckedAdd(total, in.dims[axis], &total)) return InvalidModel("the sum of dims along axis ", axis, " overflows");
+    if (IsKnown(total) && !CheckedAdd(total, in.dims[axis], &total))
+      return InvalidModel("the sum of dims along axis ", axis, " overflows");
   }
   out[axis] = total;
   c.SetOutput(0, ranked->dtype, out);
@@ -91,16 +100,18 @@ Status ConcatOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
     const int64_t end = begin + op.input(i).dims[axis];
     const Interval part = Intersect(box[axis], {begin, end});
     inputs[i] = box;
-    inputs[i][axis] = part.empty() ? Interval{0, 0} : Interval{part.begin - begin, part.end - begin};
+    inputs[i][axis] =
+        part.empty() ? Interval{0, 0} : Interval{part.begin - begin, part.end - begin};
     begin = end;
   }
   return OkStatus();
 }
 
-// ---- Split --------------------------------------------------------------------------------------------------------------------
+// ---- Split
+// --------------------------------------------------------------------------------------------------------------------
 
-// The size of every output along the axis of extent `extent`: from the list, or equal parts of which the last may be smaller.
-// Unknown sizes are kUnknownDim.
+// The size of every output along the axis of extent `extent`: from the list, or equal parts of
+// which the last may be smaller. Unknown sizes are kUnknownDim.
 Result<std::vector<int64_t>> SplitSizes(const OpView& op, int64_t extent, size_t outputs) {
   const auto split = IntsAttrOrInput(op, "split", 1);
   if (!split) return std::vector<int64_t>(outputs, kUnknownDim);
@@ -108,19 +119,25 @@ Result<std::vector<int64_t>> SplitSizes(const OpView& op, int64_t extent, size_t
     if (!IsKnown(extent)) return std::vector<int64_t>(outputs, kUnknownDim);
     const auto count = static_cast<int64_t>(outputs);
     const int64_t part = CeilDiv(extent, count), last = extent - part * (count - 1);
-    if (last < 0) return InvalidModel("cannot split ", extent, " elements into ", count, " parts of ", part, ": give the sizes in 'split'");
+    if (last < 0)
+      return InvalidModel("cannot split ", extent, " elements into ", count, " parts of ", part,
+                          ": give the sizes in 'split'");
     std::vector<int64_t> sizes(outputs, part);
     sizes.back() = last;
     return sizes;
   }
-  if (split->size() != outputs) return InvalidModel("split has ", split->size(), " sizes, must have one for each of ", outputs, " outputs");
+  if (split->size() != outputs)
+    return InvalidModel("split has ", split->size(), " sizes, must have one for each of ", outputs,
+                        " outputs");
   int64_t total = 0;
   for (size_t i = 0; i < outputs; ++i) {
     const int64_t size = (*split)[i];
     if (size < 0) return InvalidModel("split[", i, "] = ", size, ", must be at least 0");
     if (!CheckedAdd(total, size, &total)) return InvalidModel("the sum of split overflows");
   }
-  if (IsKnown(extent) && total != extent) return InvalidModel("split adds up to ", total, ", must be ", extent, ", the dim along the axis");
+  if (IsKnown(extent) && total != extent)
+    return InvalidModel("split adds up to ", total, ", must be ", extent,
+                        ", the dim along the axis");
   return *split;
 }
 
@@ -128,16 +145,20 @@ Status InferSplit(InferContext& c) {
   const OpView& op = c.op();
   MSRT_RETURN_IF_ERROR(CheckListAttrOrInput(op, "split", 1));
   const bool has_list = op.Has("split") || op.has_input(1);
-  if (has_list == op.Has("num_outputs")) return InvalidModel("needs either 'split' or 'num_outputs', and not both");
+  if (has_list == op.Has("num_outputs"))
+    return InvalidModel("needs either 'split' or 'num_outputs', and not both");
   if (op.Has("num_outputs") && op.Int("num_outputs") != static_cast<int64_t>(c.output_count())) {
-    return InvalidModel("num_outputs = ", op.Int("num_outputs"), ", but the node has ", c.output_count(), " outputs");
+    return InvalidModel("num_outputs = ", op.Int("num_outputs"), ", but the node has ",
+                        c.output_count(), " outputs");
   }
   const Type& in = c.input(0);
   int axis = 0;
   if (in.rank_known) {
     MSRT_ASSIGN_OR_RETURN(axis, NormalizeAxis(op.Int("axis"), in.rank()));
   }
-  MSRT_ASSIGN_OR_RETURN(const auto sizes, SplitSizes(op, in.rank_known ? in.dims[axis] : kUnknownDim, c.output_count()));
+  MSRT_ASSIGN_OR_RETURN(
+      const auto sizes,
+      SplitSizes(op, in.rank_known ? in.dims[axis] : kUnknownDim, c.output_count()));
   for (size_t i = 0; i < sizes.size(); ++i) {
     Type out = in;
     if (in.rank_known) out.dims[axis] = sizes[i];
@@ -150,7 +171,8 @@ Status SplitAxes(const OpView& op, IterationSpace* space) {
   MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
   const Dims& in = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), in.rank()));
-  for (int i = 0; i < in.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, in[i]);
+  for (int i = 0; i < in.rank(); ++i)
+    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, in[i]);
   return OkStatus();
 }
 
@@ -168,7 +190,8 @@ Status SplitResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ---- Slice --------------------------------------------------------------------------------------------------------------------
+// ---- Slice
+// --------------------------------------------------------------------------------------------------------------------
 
 struct SliceLists {
   std::vector<int64_t> starts, ends, steps;
@@ -177,17 +200,23 @@ struct SliceLists {
 
 // The lists, checked against each other and the rank; nullopt where the run alone will know them.
 Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) {
-  auto starts = IntsAttrOrInput(op, "starts", 1), ends = IntsAttrOrInput(op, "ends", 2), steps = IntsAttrOrInput(op, "steps", 4);
+  auto starts = IntsAttrOrInput(op, "starts", 1), ends = IntsAttrOrInput(op, "ends", 2),
+       steps = IntsAttrOrInput(op, "steps", 4);
   const auto known_axes = IntsAttrOrInput(op, "axes", 3);
   if (!starts || !ends || !steps || !known_axes) return std::optional<SliceLists>();
   SliceLists lists{*std::move(starts), *std::move(ends), *std::move(steps), {}};
   const std::vector<int64_t>& axes = *known_axes;
   const size_t count = lists.starts.size();
-  if (lists.ends.size() != count) return InvalidModel("starts has ", count, " elements and ends ", lists.ends.size(), ", must be as many");
-  if (axes.empty() && count > static_cast<size_t>(rank)) return InvalidModel("starts has ", count, " elements for ", rank, " dims");
-  if (!axes.empty() && axes.size() != count) return InvalidModel("axes has ", axes.size(), " elements, must have ", count, " like starts");
+  if (lists.ends.size() != count)
+    return InvalidModel("starts has ", count, " elements and ends ", lists.ends.size(),
+                        ", must be as many");
+  if (axes.empty() && count > static_cast<size_t>(rank))
+    return InvalidModel("starts has ", count, " elements for ", rank, " dims");
+  if (!axes.empty() && axes.size() != count)
+    return InvalidModel("axes has ", axes.size(), " elements, must have ", count, " like starts");
   if (!lists.steps.empty() && lists.steps.size() != count) {
-    return InvalidModel("steps has ", lists.steps.size(), " elements, must have ", count, " like starts");
+    return InvalidModel("steps has ", lists.steps.size(), " elements, must have ", count,
+                        " like starts");
   }
   for (size_t i = 0; i < lists.steps.size(); ++i) {
     if (lists.steps[i] == 0) return InvalidModel("steps[", i, "] = 0, must be another number");
@@ -203,7 +232,8 @@ Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) 
 // All of an axis, whatever its extent: no tensor has 2^56 elements along it.
 bool TakesAll(int64_t start, int64_t end, int64_t step) {
   constexpr int64_t kBeyond = int64_t{1} << 56;
-  return (step == 1 && start == 0 && end >= kBeyond) || (step == -1 && (start == -1 || start >= kBeyond) && end < -kBeyond);
+  return (step == 1 && start == 0 && end >= kBeyond) ||
+         (step == -1 && (start == -1 || start >= kBeyond) && end < -kBeyond);
 }
 
 // Where starts, ends or steps are not known yet: the dims that may be cut are unknown.
@@ -254,7 +284,8 @@ Status AllSliceAxes(const OpView& op, std::span<SliceAxis> all) {
   for (int d = 0; d < in.rank(); ++d) all[static_cast<size_t>(d)] = {0, 1, in[d]};
   for (size_t i = 0; i < lists->axes.size(); ++i) {
     const int a = lists->axes[i];
-    all[static_cast<size_t>(a)] = NormalizeSlice(lists->starts[i], lists->ends[i], lists->steps[i], in[a]);
+    all[static_cast<size_t>(a)] =
+        NormalizeSlice(lists->starts[i], lists->ends[i], lists->steps[i], in[a]);
   }
   return OkStatus();
 }
@@ -263,17 +294,20 @@ Status SliceOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   SliceAxis axes[kMaxRank];
   MSRT_RETURN_IF_ERROR(AllSliceAxes(op, axes));
   inputs[0] = box;
-  for (int d = 0; d < box.rank(); ++d) inputs[0][d] = AffineNeeds(box[d], axes[d].start, axes[d].step, op.input(0).dims[d]);
+  for (int d = 0; d < box.rank(); ++d)
+    inputs[0][d] = AffineNeeds(box[d], axes[d].start, axes[d].step, op.input(0).dims[d]);
   return OkStatus();
 }
 
-Status LocalizeSlice(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box>, AttrList* attrs) {
+Status LocalizeSlice(const OpView& op, const Box& box, std::span<const Box> inputs,
+                     std::span<const Box>, AttrList* attrs) {
   SliceAxis axes[kMaxRank];
   MSRT_RETURN_IF_ERROR(AllSliceAxes(op, axes));
   std::vector<int64_t> starts, ends, steps;
   for (int d = 0; d < box.rank(); ++d) {
     const int64_t step = axes[d].step, extent = inputs[0][d].size();
-    // The piece of the input ends at the last element that is taken, so the slice runs through all of it.
+    // The piece of the input ends at the last element that is taken, so the slice runs through all
+    // of it.
     starts.push_back(step > 0 ? 0 : extent - 1);
     ends.push_back(step > 0 ? extent : std::numeric_limits<int64_t>::min());
     steps.push_back(step);
@@ -291,7 +325,8 @@ Cost CostOfSlice(const OpView& op) {
   return {.flops = 0, .bytes_read = bytes, .bytes_written = bytes};
 }
 
-// ---- Tile ---------------------------------------------------------------------------------------------------------------------
+// ---- Tile
+// ---------------------------------------------------------------------------------------------------------------------
 
 // A piece of a Tile: output dims and where they begin in the whole output.
 Status InferTilePiece(InferContext& c, const Dims& whole) {
@@ -302,7 +337,8 @@ Status InferTilePiece(InferContext& c, const Dims& whole) {
   for (int d = 0; d < whole.rank(); ++d) {
     const auto i = static_cast<size_t>(d);
     if (IsKnown(whole[d]) && (begin[i] > whole[d] || extents[i] > whole[d] - begin[i])) {
-      return InvalidModel("piece_begin[", d, "] = ", begin[i], " and piece_dims[", d, "] = ", extents[i], " lie outside of ", whole);
+      return InvalidModel("piece_begin[", d, "] = ", begin[i], " and piece_dims[", d,
+                          "] = ", extents[i], " lie outside of ", whole);
     }
   }
   c.SetOutput(0, c.dtype(0), Dims(extents));
@@ -316,7 +352,8 @@ Status InferTile(InferContext& c) {
   Dims out = Dims::Filled(in.rank(), kUnknownDim);
   if (const auto repeats = IntsAttrOrInput(c.op(), "repeats", 1)) {
     if (repeats->size() != in.dims.size()) {
-      return InvalidModel("repeats has ", repeats->size(), " elements, must have ", in.rank(), " for ", in.dims);
+      return InvalidModel("repeats has ", repeats->size(), " elements, must have ", in.rank(),
+                          " for ", in.dims);
     }
     for (int d = 0; d < in.rank(); ++d) {
       const int64_t times = (*repeats)[static_cast<size_t>(d)];
@@ -324,7 +361,8 @@ Status InferTile(InferContext& c) {
       if (times == 1) out[d] = in.dims[d];
       else if (times == 0) out[d] = 0;
       else if (IsKnown(in.dims[d]) && !CheckedMul(in.dims[d], times, &out[d])) {
-        return InvalidModel("repeats[", d, "] = ", times, " times ", in.dims[d], " elements overflows");
+        return InvalidModel("repeats[", d, "] = ", times, " times ", in.dims[d],
+                            " elements overflows");
       }
     }
   }
@@ -342,8 +380,9 @@ Status TileAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-// One axis of a piece of the space, seen from the whole: the part of the input it reads, and where in that part it begins. Pieces
-// within one repetition read only their own part; others read the axis whole.
+// One axis of a piece of the space, seen from the whole: the part of the input it reads, and where
+// in that part it begins. Pieces within one repetition read only their own part; others read the
+// axis whole.
 struct TilePart {
   Interval needs;
   int64_t phase;
@@ -351,7 +390,8 @@ struct TilePart {
 TilePart TilePartOf(const OpView& op, int axis, Interval piece) {
   const int64_t extent = op.input(0).dims[axis];
   if (piece.empty()) return {{0, 0}, 0};
-  const int64_t origin = op.Has("piece_begin") ? op.Ints("piece_begin")[static_cast<size_t>(axis)] : 0;
+  const int64_t origin =
+      op.Has("piece_begin") ? op.Ints("piece_begin")[static_cast<size_t>(axis)] : 0;
   const int64_t begin = (origin + piece.begin) % extent;
   if (begin + piece.size() <= extent) return {{begin, begin + piece.size()}, 0};
   return {{0, extent}, begin};
@@ -363,11 +403,13 @@ Status TileOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status LocalizeTile(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box> outputs, AttrList* attrs) {
+Status LocalizeTile(const OpView& op, const Box& box, std::span<const Box>,
+                    std::span<const Box> outputs, AttrList* attrs) {
   std::vector<int64_t> repeats, begin;
   for (int d = 0; d < box.rank(); ++d) {
     const TilePart part = TilePartOf(op, d, box[d]);
-    repeats.push_back(part.needs.empty() ? 1 : CeilDiv(part.phase + box[d].size(), part.needs.size()));
+    repeats.push_back(part.needs.empty() ? 1
+                                         : CeilDiv(part.phase + box[d].size(), part.needs.size()));
     begin.push_back(part.phase);
   }
   attrs->Set("repeats", std::move(repeats));
@@ -376,24 +418,30 @@ Status LocalizeTile(const OpView& op, const Box& box, std::span<const Box>, std:
   return OkStatus();
 }
 
-// ---- ReverseSequence ----------------------------------------------------------------------------------------------------------
+// ---- ReverseSequence
+// ----------------------------------------------------------------------------------------------------------
 
 Status InferReverseSequence(InferContext& c) {
   const int64_t batch = c.op().Int("batch_axis"), time = c.op().Int("time_axis");
-  if (batch == time) return InvalidModel("batch_axis and time_axis are both ", batch, ", must differ");
+  if (batch == time)
+    return InvalidModel("batch_axis and time_axis are both ", batch, ", must differ");
   const Type& in = c.input(0);
-  if (in.rank_known && in.rank() < 2) return InvalidModel("input 0 has shape ", in.dims, ", must have rank 2 or more");
+  if (in.rank_known && in.rank() < 2)
+    return InvalidModel("input 0 has shape ", in.dims, ", must have rank 2 or more");
   MSRT_RETURN_IF_ERROR(CheckRank(c, 1, 1));
   if (in.rank_known && c.input(1).rank_known) {
     const int64_t batches = in.dims[static_cast<int>(batch)];
-    MSRT_RETURN_IF_ERROR(SameDim(batches, c.dims(1)[0], "the batch and the number of sequence_lens differ").status());
+    MSRT_RETURN_IF_ERROR(
+        SameDim(batches, c.dims(1)[0], "the batch and the number of sequence_lens differ")
+            .status());
   }
   return InferSameAsFirst(c);
 }
 
 Status ReverseSequenceAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.output(0).dims;
-  for (int d = 0; d < dims.rank(); ++d) space->Add(d == op.Int("time_axis") ? AxisKind::kWhole : AxisKind::kParallel, dims[d]);
+  for (int d = 0; d < dims.rank(); ++d)
+    space->Add(d == op.Int("time_axis") ? AxisKind::kWhole : AxisKind::kParallel, dims[d]);
   return OkStatus();
 }
 
@@ -403,21 +451,29 @@ Status ReverseSequenceOperands(const OpView& op, const Box& box, std::span<Box> 
   return OkStatus();
 }
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kTransposeSpace{ParallelOutputAxes, TransposeOperands, OutputIsBox, nullptr};
 constexpr SpaceDef kConcatSpace{ParallelOutputAxes, ConcatOperands, OutputIsBox, nullptr};
 constexpr SpaceDef kSplitSpace{SplitAxes, SplitOperands, SplitResults, nullptr};
 constexpr SpaceDef kSliceSpace{SliceAxes, SliceOperands, OutputIsBox, LocalizeSlice};
 constexpr SpaceDef kTileSpace{TileAxes, TileOperands, OutputIsBox, LocalizeTile};
-constexpr SpaceDef kReverseSequenceSpace{ReverseSequenceAxes, ReverseSequenceOperands, OutputIsBox, nullptr};
+constexpr SpaceDef kReverseSequenceSpace{ReverseSequenceAxes, ReverseSequenceOperands, OutputIsBox,
+                                         nullptr};
 
-constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
+constexpr DTypeSet kMovedTypes =
+    kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
 
 constexpr AttrDef kTransposeAttrs[] = {
-    {.name = "perm", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxRank - 1, .max_count = kMaxRank},
+    {.name = "perm",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxRank - 1,
+     .max_count = kMaxRank},
 };
-constexpr AttrDef kConcatAttrs[] = {{.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1}};
+constexpr AttrDef kConcatAttrs[] = {
+    {.name = "axis", .required = true, .min_int = -kMaxRank, .max_int = kMaxRank - 1}};
 constexpr AttrDef kSplitAttrs[] = {
     {.name = "axis", .min_int = -kMaxRank, .max_int = kMaxRank - 1},
     {.name = "split", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxSplitOutputs},
@@ -426,13 +482,25 @@ constexpr AttrDef kSplitAttrs[] = {
 constexpr AttrDef kSliceAttrs[] = {
     {.name = "starts", .kind = AttrKind::kInts, .max_count = kMaxRank},
     {.name = "ends", .kind = AttrKind::kInts, .max_count = kMaxRank},
-    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank},
+    {.name = "axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = kMaxRank},
     {.name = "steps", .kind = AttrKind::kInts, .max_count = kMaxRank},
 };
 constexpr AttrDef kTileAttrs[] = {
     {.name = "repeats", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank},
-    {.name = "piece_begin", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank, .local = true},
-    {.name = "piece_dims", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank, .local = true},
+    {.name = "piece_begin",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_count = kMaxRank,
+     .local = true},
+    {.name = "piece_dims",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_count = kMaxRank,
+     .local = true},
 };
 constexpr AttrDef kReverseSequenceAttrs[] = {
     {.name = "batch_axis", .default_int = 1, .min_int = 0, .max_int = 1},
@@ -441,26 +509,57 @@ constexpr AttrDef kReverseSequenceAttrs[] = {
 
 constexpr ParamDef kOneInput[] = {{"data", kMovedTypes}};
 constexpr ParamDef kConcatInputs[] = {{"inputs", kMovedTypes, ParamDef::kVariadic, 1}};
-constexpr ParamDef kSplitInputs[] = {{"input", kMovedTypes}, {"split", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kSplitInputs[] = {{"input", kMovedTypes},
+                                     {"split", kIndexTypes, ParamDef::kOptional}};
 constexpr ParamDef kSliceInputs[] = {{"data", kMovedTypes},
                                      {"starts", kIndexTypes, ParamDef::kOptional},
                                      {"ends", kIndexTypes, ParamDef::kOptional},
                                      {"axes", kIndexTypes, ParamDef::kOptional},
                                      {"steps", kIndexTypes, ParamDef::kOptional}};
-constexpr ParamDef kTileInputs[] = {{"input", kMovedTypes}, {"repeats", kIndexTypes, ParamDef::kOptional}};
-constexpr ParamDef kReverseSequenceInputs[] = {{"input", kMovedTypes}, {"sequence_lens", kIndexTypes}};
+constexpr ParamDef kTileInputs[] = {{"input", kMovedTypes},
+                                    {"repeats", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kReverseSequenceInputs[] = {{"input", kMovedTypes},
+                                               {"sequence_lens", kIndexTypes}};
 
 constexpr OpDef kMovementOps[] = {
-    {.name = "Transpose", .attrs = kTransposeAttrs, .inputs = kOneInput, .infer = InferTranspose, .grad = kGradPending,
+    {.name = "Transpose",
+     .attrs = kTransposeAttrs,
+     .inputs = kOneInput,
+     .infer = InferTranspose,
+     .grad = GradPending,
      .space = &kTransposeSpace},
-    {.name = "Concat", .attrs = kConcatAttrs, .inputs = kConcatInputs, .infer = InferConcat, .grad = kGradPending, .space = &kConcatSpace},
-    {.name = "Split", .attrs = kSplitAttrs, .inputs = kSplitInputs, .max_outputs = kMaxSplitOutputs, .infer = InferSplit,
-     .grad = kGradPending, .space = &kSplitSpace},
-    {.name = "Slice", .attrs = kSliceAttrs, .inputs = kSliceInputs, .infer = InferSlice, .grad = kGradPending, .space = &kSliceSpace,
+    {.name = "Concat",
+     .attrs = kConcatAttrs,
+     .inputs = kConcatInputs,
+     .infer = InferConcat,
+     .grad = GradPending,
+     .space = &kConcatSpace},
+    {.name = "Split",
+     .attrs = kSplitAttrs,
+     .inputs = kSplitInputs,
+     .max_outputs = kMaxSplitOutputs,
+     .infer = InferSplit,
+     .grad = GradPending,
+     .space = &kSplitSpace},
+    {.name = "Slice",
+     .attrs = kSliceAttrs,
+     .inputs = kSliceInputs,
+     .infer = InferSlice,
+     .grad = GradPending,
+     .space = &kSliceSpace,
      .cost = CostOfSlice},
-    {.name = "Tile", .attrs = kTileAttrs, .inputs = kTileInputs, .infer = InferTile, .grad = kGradPending, .space = &kTileSpace},
-    {.name = "ReverseSequence", .attrs = kReverseSequenceAttrs, .inputs = kReverseSequenceInputs, .infer = InferReverseSequence,
-     .grad = kGradPending, .space = &kReverseSequenceSpace},
+    {.name = "Tile",
+     .attrs = kTileAttrs,
+     .inputs = kTileInputs,
+     .infer = InferTile,
+     .grad = GradPending,
+     .space = &kTileSpace},
+    {.name = "ReverseSequence",
+     .attrs = kReverseSequenceAttrs,
+     .inputs = kReverseSequenceInputs,
+     .infer = InferReverseSequence,
+     .grad = GradPending,
+     .space = &kReverseSequenceSpace},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the op cases cannot show of the shape, generate, movement and pad families: nodes that inference must refuse, and dims
-// that it can tell although others are unknown.
+// What the op cases cannot show of the shape, generate, movement and pad families: nodes that
+// inference must refuse, and dims that it can tell although others are unknown.
 #include <limits>
 
 #include "ops/infer_testing.h"
@@ -21,9 +21,11 @@ TEST(ReshapeInfer, RefusesShapesThatCannotBe) {
   ExpectRefused(Node("Reshape", {{"shape", Ints{2}}}, {F32({2}), I64({1})}), "both");
   ExpectRefused(Node("Reshape", {{"shape", Ints{-1, -1}}}, {F32({2})}), "at most one");
   ExpectRefused(Node("Reshape", {{"shape", Ints{3, -1}}}, {F32({2, 4})}), "not a multiple of 3");
-  ExpectRefused(Node("Reshape", {{"shape", Ints{3, 3}}}, {F32({2, 4})}), "the numbers of elements differ");
+  ExpectRefused(Node("Reshape", {{"shape", Ints{3, 3}}}, {F32({2, 4})}),
+                "the numbers of elements differ");
   ExpectRefused(Node("Reshape", {{"shape", Ints{2, 0, 1}}}, {F32({8})}), "does not have");
-  ExpectRefused(Node("Reshape", {{"shape", Ints{0, -1}}, {"allowzero", int64_t{1}}}, {F32({0, 3})}), "could be anything");
+  ExpectRefused(Node("Reshape", {{"shape", Ints{0, -1}}, {"allowzero", int64_t{1}}}, {F32({0, 3})}),
+                "could be anything");
   ExpectRefused(Node("Reshape", {{"shape", Ints{kHuge, kHuge}}}, {F32({4})}), "overflows");
   ExpectRefused(Node("Reshape", {}, {F32({4}), I64({9})}), "more than 8 dims");
   ExpectRefused(Node("Reshape", {}, {F32({4}), I64({2, 2})}), "must be a list");
@@ -32,7 +34,8 @@ TEST(ReshapeInfer, RefusesShapesThatCannotBe) {
 TEST(ReshapeInfer, TellsWhatCanBeToldOfUnknownDims) {
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, -1}}}, {F32({kN, 3, 4})})), "f32[s0, 12]");
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{-1, 12}}}, {F32({kN, 3, 4})})), "f32[s0, 12]");
-  EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, 0, -1}}}, {F32({kN, kM, 3, 4})})), "f32[s0, s1, 12]");
+  EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, 0, -1}}}, {F32({kN, kM, 3, 4})})),
+            "f32[s0, s1, 12]");
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{-1, 6}}}, {F32({kN, 3, 4})})), "f32[?, 6]");
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, -1}}}, {F32({0, 3, 4})})), "f32[0, 12]");
   EXPECT_EQ(Inferred(Node("Reshape", {}, {F32({kN, 3}), I64({2})})), "f32[?, ?]");
@@ -44,7 +47,8 @@ TEST(SqueezeInfer, RefusesBadAxes) {
   ExpectRefused(Node("Squeeze", {{"axes", Ints{1}}}, {F32({1, 2})}), "which is not 1");
   ExpectRefused(Node("Squeeze", {{"axes", Ints{0, -2}}}, {F32({1, 2})}), "twice");
   ExpectRefused(Node("Unsqueeze", {{"axes", Ints{4}}}, {F32({1, 2})}), "axes = 4");
-  ExpectRefused(Node("Unsqueeze", {{"axes", Ints{0, 1, 2, 3, 4, 5, 6}}}, {F32({1, 2})}), "more than 8");
+  ExpectRefused(Node("Unsqueeze", {{"axes", Ints{0, 1, 2, 3, 4, 5, 6}}}, {F32({1, 2})}),
+                "more than 8");
   ExpectRefused(Node("Unsqueeze", {}, {F32({1, 2})}), "missing");
   ExpectRefused(Node("Flatten", {{"axis", int64_t{3}}}, {F32({1, 2})}), "axis = 3");
   EXPECT_EQ(Inferred(Node("Squeeze", {{"axes", Ints{1}}}, {F32({kN, kUnknown})})), "f32[s0]");
@@ -61,7 +65,8 @@ TEST(ExpandInfer, RefusesWhatDoesNotBroadcastOrFit) {
 }
 
 // Range takes its size from values, which a TypedNode does not have.
-Result<Type> InferredRange(const ConstTensor& start, const ConstTensor& limit, const ConstTensor& delta) {
+Result<Type> InferredRange(const ConstTensor& start, const ConstTensor& limit,
+                           const ConstTensor& delta) {
   const OpDef* def = FindOp("", "Range");
   const AttrList attrs;
   const Type type = start.type();
@@ -69,18 +74,27 @@ Result<Type> InferredRange(const ConstTensor& start, const ConstTensor& limit, c
   const ConstTensor* constants[] = {&start, &limit, &delta};
   Type output;
   const Type* outputs[] = {&output};
-  MSRT_RETURN_IF_ERROR(InferTypes(*def, OpView("", "Range", "test", &attrs, def->attrs, inputs, outputs, constants), {&output, 1}));
+  MSRT_RETURN_IF_ERROR(
+      InferTypes(*def, OpView("", "Range", "test", &attrs, def->attrs, inputs, outputs, constants),
+                 {&output, 1}));
   return output;
 }
 ConstTensor Int(int64_t v) { return ConstTensor::Of<int64_t>(DType::kI64, {}, {&v, 1}); }
 ConstTensor Float(float v) { return ConstTensor::Floats({}, {&v, 1}); }
 
 TEST(RangeInfer, RefusesEndlessRanges) {
-  const auto message = [](const Result<Type>& r) { return r.ok() ? StrCat(*r) : r.status().message(); };
+  const auto message = [](const Result<Type>& r) {
+    return r.ok() ? StrCat(*r) : r.status().message();
+  };
   EXPECT_NE(message(InferredRange(Int(0), Int(5), Int(0))).find("delta is 0"), std::string::npos);
-  EXPECT_NE(message(InferredRange(Int(-kHuge), Int(kHuge), Int(1))).find("2^56"), std::string::npos);
-  EXPECT_NE(message(InferredRange(Float(0), Float(1), Float(1e-30f))).find("2^56"), std::string::npos);
-  EXPECT_NE(message(InferredRange(Float(0), Float(std::numeric_limits<float>::quiet_NaN()), Float(1))).find("finite"), std::string::npos);
+  EXPECT_NE(message(InferredRange(Int(-kHuge), Int(kHuge), Int(1))).find("2^56"),
+            std::string::npos);
+  EXPECT_NE(message(InferredRange(Float(0), Float(1), Float(1e-30f))).find("2^56"),
+            std::string::npos);
+  EXPECT_NE(
+      message(InferredRange(Float(0), Float(std::numeric_limits<float>::quiet_NaN()), Float(1)))
+          .find("finite"),
+      std::string::npos);
   EXPECT_EQ(message(InferredRange(Int(kHuge), Int(-kHuge - 1), Int(-kHuge - 1))), "i64[2]");
   EXPECT_EQ(message(InferredRange(Float(0), Float(1), Float(0.25f))), "f32[4]");
 }
@@ -90,7 +104,8 @@ TEST(MovementInfer, RefusesBadUse) {
   ExpectRefused(Node("Transpose", {{"perm", Ints{0}}}, {F32({1, 2})}), "must have 2");
   ExpectRefused(Node("Concat", {}, {F32({1, 2})}), "'axis' is missing");
   ExpectRefused(Node("Concat", {{"axis", int64_t{0}}}, {F32({})}), "axis = 0");
-  ExpectRefused(Node("Concat", {{"axis", int64_t{0}}}, {F32({1, 2}), F32({1, 3})}), "dim 1 must be 2");
+  ExpectRefused(Node("Concat", {{"axis", int64_t{0}}}, {F32({1, 2}), F32({1, 3})}),
+                "dim 1 must be 2");
   ExpectRefused(Node("Concat", {{"axis", int64_t{0}}}, {F32({1, 2}), F32({1})}), "must have rank");
   ExpectRefused(Node("Concat", {{"axis", int64_t{0}}}, {F32({1}), I64({1})}), "element type i64");
   ExpectRefused(Node("Split", {}, {F32({4})}, 2), "either 'split' or 'num_outputs'");
@@ -99,11 +114,15 @@ TEST(MovementInfer, RefusesBadUse) {
   ExpectRefused(Node("Split", {{"split", Ints{1, 2}}}, {F32({4})}, 2), "adds up to 3");
   ExpectRefused(Node("Split", {{"split", Ints{kHuge, kHuge}}}, {F32({kN})}, 2), "overflows");
   ExpectRefused(Node("Slice", {{"starts", Ints{0}}}, {F32({4})}), "'ends' is missing");
-  ExpectRefused(Node("Slice", {{"starts", Ints{0}}, {"ends", Ints{1}}, {"steps", Ints{0}}}, {F32({4})}), "steps[0] = 0");
-  ExpectRefused(Node("Slice", {{"starts", Ints{0, 0}}, {"ends", Ints{1, 1}}}, {F32({4})}), "for 1 dims");
+  ExpectRefused(
+      Node("Slice", {{"starts", Ints{0}}, {"ends", Ints{1}}, {"steps", Ints{0}}}, {F32({4})}),
+      "steps[0] = 0");
+  ExpectRefused(Node("Slice", {{"starts", Ints{0, 0}}, {"ends", Ints{1, 1}}}, {F32({4})}),
+                "for 1 dims");
   ExpectRefused(Node("Tile", {{"repeats", Ints{2}}}, {F32({4, 4})}), "must have 2");
   ExpectRefused(Node("Tile", {{"repeats", Ints{kHuge}}}, {F32({4})}), "overflows");
-  ExpectRefused(Node("ReverseSequence", {{"batch_axis", int64_t{0}}}, {F32({2, 3}), I64({2})}), "must differ");
+  ExpectRefused(Node("ReverseSequence", {{"batch_axis", int64_t{0}}}, {F32({2, 3}), I64({2})}),
+                "must differ");
   ExpectRefused(Node("ReverseSequence", {}, {F32({2, 3}), I64({2})}), "sequence_lens");
   ExpectRefused(Node("Trilu", {}, {F32({3})}), "rank 2 or more");
   ExpectRefused(Node("EyeLike", {}, {F32({3})}), "rank 2");
@@ -111,31 +130,45 @@ TEST(MovementInfer, RefusesBadUse) {
 
 TEST(MovementInfer, TellsWhatCanBeToldOfUnknownDims) {
   EXPECT_EQ(Inferred(Node("Transpose", {}, {F32({kN, 3})})), "f32[3, s0]");
-  EXPECT_EQ(Inferred(Node("Concat", {{"axis", int64_t{1}}}, {F32({kUnknown, 2}), F32({kN, 3})})), "f32[s0, 5]");
-  EXPECT_EQ(Inferred(Node("Concat", {{"axis", int64_t{1}}}, {F32({4, 2}), F32({kN, kM})})), "f32[4, ?]");
-  EXPECT_EQ(Inferred(Node("Split", {{"split", Ints{1, 2}}}, {F32({kUnknown, kN})}, 2), 1), "f32[2, s0]");
-  EXPECT_EQ(Inferred(Node("Slice", {{"starts", Ints{0, 1}}, {"ends", Ints{kHuge, 3}}}, {F32({kN, kM})})), "f32[s0, ?]");
-  EXPECT_EQ(Inferred(Node("Slice", {{"axes", Ints{1}}}, {F32({4, 5}), I64({1}), I64({1})})), "f32[4, ?]");
-  EXPECT_EQ(Inferred(Node("Tile", {{"repeats", Ints{1, 2, 0}}}, {F32({kN, kM, kM})})), "f32[s0, ?, 0]");
+  EXPECT_EQ(Inferred(Node("Concat", {{"axis", int64_t{1}}}, {F32({kUnknown, 2}), F32({kN, 3})})),
+            "f32[s0, 5]");
+  EXPECT_EQ(Inferred(Node("Concat", {{"axis", int64_t{1}}}, {F32({4, 2}), F32({kN, kM})})),
+            "f32[4, ?]");
+  EXPECT_EQ(Inferred(Node("Split", {{"split", Ints{1, 2}}}, {F32({kUnknown, kN})}, 2), 1),
+            "f32[2, s0]");
+  EXPECT_EQ(
+      Inferred(Node("Slice", {{"starts", Ints{0, 1}}, {"ends", Ints{kHuge, 3}}}, {F32({kN, kM})})),
+      "f32[s0, ?]");
+  EXPECT_EQ(Inferred(Node("Slice", {{"axes", Ints{1}}}, {F32({4, 5}), I64({1}), I64({1})})),
+            "f32[4, ?]");
+  EXPECT_EQ(Inferred(Node("Tile", {{"repeats", Ints{1, 2, 0}}}, {F32({kN, kM, kM})})),
+            "f32[s0, ?, 0]");
   EXPECT_EQ(Inferred(Node("Pad", {{"pads", Ints{0, 1, 0, 1}}}, {F32({kN, kM})})), "f32[s0, ?]");
 }
 
 TEST(PadInfer, RefusesBadUse) {
   ExpectRefused(Node("Pad", {{"pads", Ints{1, 2, 3}}}, {F32({4})}), "two for each of 1 axes");
   ExpectRefused(Node("Pad", {{"pads", Ints{-3, -3}}}, {F32({4})}), "no valid dim");
-  ExpectRefused(Node("Pad", {{"pads", Ints{0, 2}}, {"mode", std::string("edge")}}, {F32({0})}), "no element to repeat");
-  ExpectRefused(Node("Pad", {{"pads", Ints{-4, 9}}, {"mode", std::string("wrap")}}, {F32({4})}), "no element to repeat");
+  ExpectRefused(Node("Pad", {{"pads", Ints{0, 2}}, {"mode", std::string("edge")}}, {F32({0})}),
+                "no element to repeat");
+  ExpectRefused(Node("Pad", {{"pads", Ints{-4, 9}}, {"mode", std::string("wrap")}}, {F32({4})}),
+                "no element to repeat");
   ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}, {"axes", Ints{1}}}, {F32({4})}), "axes = 1");
   ExpectRefused(Node("Pad", {{"pads", Ints{int64_t{1} << 56, 1}}}, {F32({4})}), "2^56");
-  ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}, {"value", 1.0}}, {F32({4}), LeftOut(), F32({})}), "both");
-  ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}}, {F32({4}), LeftOut(), F32({2})}), "one element");
-  ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}, {"value", 1.0}}, {Type::Tensor(DType::kF8E5M2, {4})}), "input 2");
+  ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}, {"value", 1.0}}, {F32({4}), LeftOut(), F32({})}),
+                "both");
+  ExpectRefused(Node("Pad", {{"pads", Ints{1, 1}}}, {F32({4}), LeftOut(), F32({2})}),
+                "one element");
+  ExpectRefused(
+      Node("Pad", {{"pads", Ints{1, 1}}, {"value", 1.0}}, {Type::Tensor(DType::kF8E5M2, {4})}),
+      "input 2");
 }
 
 // A kernel reads where a piece says it stands, so a false claim must not pass.
 TEST(PadInfer, RefusesPiecesThatLackTheirSource) {
-  const AttrList attrs = {{"mode", std::string("reflect")},     {"pads", Ints{2, 2}},      {"whole_dims", Ints{10}},
-                          {"piece_input_begin", Ints{4}}, {"piece_output_begin", Ints{6}}, {"piece_dims", Ints{3}}};
+  const AttrList attrs = {{"mode", std::string("reflect")}, {"pads", Ints{2, 2}},
+                          {"whole_dims", Ints{10}},         {"piece_input_begin", Ints{4}},
+                          {"piece_output_begin", Ints{6}},  {"piece_dims", Ints{3}}};
   EXPECT_EQ(Inferred(Node("Pad", attrs, {F32({3})})), "f32[3]");
   ExpectRefused(Node("Pad", attrs, {F32({2})}), "needs more than the elements");
   AttrList short_list = attrs;
@@ -145,7 +178,8 @@ TEST(PadInfer, RefusesPiecesThatLackTheirSource) {
 
 // Cutting a piece again must lead to the same elements as cutting the whole at once.
 TEST(PadSpace, PiecesOfPiecesReadTheSame) {
-  TypedNode whole = Node("Pad", {{"mode", std::string("reflect")}, {"pads", Ints{4, 6}}}, {F32({5})});
+  TypedNode whole =
+      Node("Pad", {{"mode", std::string("reflect")}, {"pads", Ints{4, 6}}}, {F32({5})});
   ASSERT_TRUE(whole.Infer().ok());
   const SpaceDef& space = *whole.def->space;
   Box outer, inner, direct;

@@ -6,8 +6,8 @@ namespace msrt {
 namespace {
 
 OpView Bare(const Node& node) {
-  const OpView view(node.domain, node.op, node.name, &node.attrs, node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {},
-                    {});
+  const OpView view(node.domain, node.op, node.name, &node.attrs,
+                    node.def != nullptr ? node.def->attrs : std::span<const AttrDef>(), {}, {});
   return node.def == nullptr ? view : view.WithCustom(node.def->custom);
 }
 
@@ -29,18 +29,21 @@ void NodeView::Gather(const Node& node, TypeOf type_of, ConstantOf constant_of) 
     types[i] = v == kNoValue ? nullptr : type_of(v);
     constants[i] = v == kNoValue ? nullptr : constant_of(v);
   }
-  for (size_t i = 0; i < outputs; ++i) types[inputs + i] = node.outputs[i] == kNoValue ? nullptr : type_of(node.outputs[i]);
+  for (size_t i = 0; i < outputs; ++i)
+    types[inputs + i] = node.outputs[i] == kNoValue ? nullptr : type_of(node.outputs[i]);
   view_ = view_.WithTypes({types, inputs}, {types + inputs, outputs}, {constants, inputs});
 }
 
 NodeView::NodeView(const Graph& graph, const Node& node) : view_(Bare(node)) {
   Gather(
-      node, [&](ValueId v) { return &graph.value(v).type; }, [&](ValueId v) { return graph.value(v).constant.get(); });
+      node, [&](ValueId v) { return &graph.value(v).type; },
+      [&](ValueId v) { return graph.value(v).constant.get(); });
 }
 
 NodeView::NodeView(const Node& node, const GraphFacts& facts) : view_(Bare(node)) {
   Gather(
-      node, [&](ValueId v) { return &facts.types[IndexOf(v)]; }, [&](ValueId v) { return facts.known[IndexOf(v)]; });
+      node, [&](ValueId v) { return &facts.types[IndexOf(v)]; },
+      [&](ValueId v) { return facts.known[IndexOf(v)]; });
 }
 
 }  // namespace msrt

@@ -9,7 +9,8 @@ namespace msrt {
 
 struct GraphFacts;  // ops/propagate.h
 
-// Types and known constants of a node's inputs and outputs, gathered for an OpView; keeps the arrays the view points to.
+// Types and known constants of a node's inputs and outputs, gathered for an OpView; keeps the
+// arrays the view points to.
 class NodeView {
  public:
   // As the graph declares them.
@@ -24,7 +25,8 @@ class NodeView {
  private:
   template <typename TypeOf, typename ConstantOf>
   void Gather(const Node& node, TypeOf type_of, ConstantOf constant_of);
-  static constexpr size_t kInline = 8;  // validation makes a view for each node of a model; few have more inputs and outputs
+  static constexpr size_t kInline =
+      8;  // validation makes a view for each node of a model; few have more inputs and outputs
   const Type* inline_types_[2 * kInline];
   const ConstTensor* inline_constants_[kInline];
   std::vector<const Type*> more_types_;

@@ -1,5 +1,6 @@
-// Normalizations. An axis of X that an op normalises over stays whole, all others are parallel; BatchNormalization, whose
-// statistics are inputs, may be cut anywhere. GroupNormalization has an axis of groups in place of channels.
+// Normalizations. An axis of X that an op normalises over stays whole, all others are parallel;
+// BatchNormalization, whose statistics are inputs, may be cut anywhere. GroupNormalization has an
+// axis of groups in place of channels.
 #include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
@@ -9,29 +10,36 @@
 namespace msrt {
 namespace {
 
-// ---- inference ----------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ----------------------------------------------------------------------------------------------------------------
 
 // Input `input` must have one element for each channel; `channels` becomes known if it was not.
 Status CheckPerChannel(const InferContext& c, size_t input, int64_t* channels) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, input, 1));
   if (!c.input(input).rank_known) return OkStatus();
-  MSRT_ASSIGN_OR_RETURN(*channels, SameDim(*channels, c.dims(input)[0], StrCat("channels of X against elements of input ", input)));
+  MSRT_ASSIGN_OR_RETURN(*channels,
+                        SameDim(*channels, c.dims(input)[0],
+                                StrCat("channels of X against elements of input ", input)));
   return OkStatus();
 }
 
 // Output 0 is X, whose channel dim may be better known from the parameters that follow it.
 Status InferPerChannel(InferContext& c, int min_rank) {
   Type x = c.input(0);
-  if (x.rank_known && x.rank() < min_rank) return InvalidModel("X has shape ", x.dims, ", must have rank ", min_rank, " or more");
+  if (x.rank_known && x.rank() < min_rank)
+    return InvalidModel("X has shape ", x.dims, ", must have rank ", min_rank, " or more");
   const bool has_channels = x.rank_known && x.rank() >= 2;
   int64_t channels = has_channels ? x.dims[1] : x.rank_known ? 1 : kUnknownDim;
-  for (size_t i = 1; i < c.op().input_count(); ++i) MSRT_RETURN_IF_ERROR(CheckPerChannel(c, i, &channels));
+  for (size_t i = 1; i < c.op().input_count(); ++i)
+    MSRT_RETURN_IF_ERROR(CheckPerChannel(c, i, &channels));
   if (has_channels) x.dims[1] = channels;
   c.SetOutput(0, std::move(x));
   return OkStatus();
 }
 
-Status InferBatchNormalization(InferContext& c) { return InferPerChannel(c, 1); }  // one dim is a batch of one channel
+Status InferBatchNormalization(InferContext& c) {
+  return InferPerChannel(c, 1);
+}  // one dim is a batch of one channel
 
 Status InferInstanceNormalization(InferContext& c) { return InferPerChannel(c, 3); }
 
@@ -44,8 +52,10 @@ Status CheckStashType(const InferContext& c) {
 Status InferGroupNormalization(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckStashType(c));
   const int64_t groups = c.op().Int("num_groups");
-  if (c.input(0).rank_known && c.input(0).rank() >= 2 && IsKnown(c.dims(0)[1]) && c.dims(0)[1] % groups != 0) {
-    return InvalidModel("num_groups = ", groups, ", must divide the ", c.dims(0)[1], " channels of X");
+  if (c.input(0).rank_known && c.input(0).rank() >= 2 && IsKnown(c.dims(0)[1]) &&
+      c.dims(0)[1] % groups != 0) {
+    return InvalidModel("num_groups = ", groups, ", must divide the ", c.dims(0)[1],
+                        " channels of X");
   }
   return InferPerChannel(c, 2);
 }
@@ -53,7 +63,8 @@ Status InferGroupNormalization(InferContext& c) {
 Status CheckScaleAndBias(const InferContext& c) {
   constexpr std::string_view kNames[] = {"X", "Scale", "B"};
   for (size_t i = 1; i < c.op().input_count(); ++i) {
-    if (c.has_input(i) && c.input(i).rank_known) MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(i), c.dims(0), kNames[i]));
+    if (c.has_input(i) && c.input(i).rank_known)
+      MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(i), c.dims(0), kNames[i]));
   }
   return OkStatus();
 }
@@ -82,7 +93,8 @@ Status InferRmsNormalization(InferContext& c) {
   Type y = c.input(0);
   y.dtype = c.dtype(1);
   if (y.rank_known) {
-    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis, NormalizeAxis(c.op().Int("axis"), y.rank()));
+    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis,
+                          NormalizeAxis(c.op().Int("axis"), y.rank()));
     MSRT_RETURN_IF_ERROR(CheckScaleAndBias(c));
   }
   c.SetOutput(0, std::move(y));
@@ -91,7 +103,8 @@ Status InferRmsNormalization(InferContext& c) {
 
 Status InferLpNormalization(InferContext& c) {
   if (c.input(0).rank_known) {
-    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis, NormalizeAxis(c.op().Int("axis"), c.input(0).rank()));
+    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis,
+                          NormalizeAxis(c.op().Int("axis"), c.input(0).rank()));
   }
   return InferSameAsFirst(c);
 }
@@ -102,7 +115,8 @@ using DimFlags = std::array<bool, kMaxRank>;
 // Absent axes are those of an image batch; an empty list means all, as for every ONNX reduction.
 Result<DimFlags> MeanVarianceFlags(const OpView& op, int rank) {
   constexpr int64_t kImageAxes[] = {0, 2, 3};
-  const std::span<const int64_t> axes = op.Has("axes") ? op.Ints("axes") : std::span<const int64_t>(kImageAxes);
+  const std::span<const int64_t> axes =
+      op.Has("axes") ? op.Ints("axes") : std::span<const int64_t>(kImageAxes);
   DimFlags flags{};
   for (int64_t given : axes) {
     MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(given, rank, "axes"));
@@ -115,25 +129,30 @@ Result<DimFlags> MeanVarianceFlags(const OpView& op, int rank) {
 
 Status InferMeanVarianceNormalization(InferContext& c) {
   if (c.input(0).rank_known) {
-    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const DimFlags flags, MeanVarianceFlags(c.op(), c.input(0).rank()));
+    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const DimFlags flags,
+                          MeanVarianceFlags(c.op(), c.input(0).rank()));
   }
   return InferSameAsFirst(c);
 }
 
-// ---- iteration spaces ---------------------------------------------------------------------------------------------------------
+// ---- iteration spaces
+// ---------------------------------------------------------------------------------------------------------
 
 template <typename IsNormalized>
 void AddDims(const Dims& dims, const IsNormalized& normalized, IterationSpace* space) {
-  for (int i = 0; i < dims.rank(); ++i) space->Add(normalized(i) ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  for (int i = 0; i < dims.rank(); ++i)
+    space->Add(normalized(i) ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
 }
 
 Status BatchAxes(const OpView& op, IterationSpace* space) {
-  AddDims(op.input(0).dims, [](int) { return false; }, space);
+  AddDims(
+      op.input(0).dims, [](int) { return false; }, space);
   return OkStatus();
 }
 
 Status InstanceAxes(const OpView& op, IterationSpace* space) {
-  AddDims(op.input(0).dims, [](int i) { return i >= 2; }, space);
+  AddDims(
+      op.input(0).dims, [](int i) { return i >= 2; }, space);
   return OkStatus();
 }
 
@@ -141,21 +160,24 @@ Status InstanceAxes(const OpView& op, IterationSpace* space) {
 Status TrailingAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  AddDims(dims, [&](int i) { return i >= axis; }, space);
+  AddDims(
+      dims, [&](int i) { return i >= axis; }, space);
   return OkStatus();
 }
 
 Status LpAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  AddDims(dims, [&](int i) { return i == axis; }, space);
+  AddDims(
+      dims, [&](int i) { return i == axis; }, space);
   return OkStatus();
 }
 
 Status MeanVarianceAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const DimFlags flags, MeanVarianceFlags(op, dims.rank()));
-  AddDims(dims, [&](int i) { return flags[static_cast<size_t>(i)]; }, space);
+  AddDims(
+      dims, [&](int i) { return flags[static_cast<size_t>(i)]; }, space);
   return OkStatus();
 }
 
@@ -168,7 +190,8 @@ Box Line(Interval interval) {
 // X piece by piece, with the parameters of the channels in it.
 Status PerChannelOperands(const OpView&, const Box& box, std::span<Box> inputs) {
   inputs[0] = box;
-  for (size_t i = 1; i < inputs.size(); ++i) inputs[i] = Line(box.rank() >= 2 ? box[1] : Interval{0, 1});
+  for (size_t i = 1; i < inputs.size(); ++i)
+    inputs[i] = Line(box.rank() >= 2 ? box[1] : Interval{0, 1});
   return OkStatus();
 }
 
@@ -223,19 +246,28 @@ Status GroupResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-Status GroupLocalize(const OpView&, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status GroupLocalize(const OpView&, const Box& box, std::span<const Box>, std::span<const Box>,
+                     AttrList* attrs) {
   attrs->Set("num_groups", std::max<int64_t>(box[1].size(), 1));
   return OkStatus();
 }
 
-constexpr SpaceDef kBatchSpace{.axes = BatchAxes, .operands = PerChannelOperands, .results = SameResults};
-constexpr SpaceDef kInstanceSpace{.axes = InstanceAxes, .operands = PerChannelOperands, .results = SameResults};
-constexpr SpaceDef kGroupSpace{.axes = GroupAxes, .operands = GroupOperands, .results = GroupResults, .localize = GroupLocalize};
-constexpr SpaceDef kTrailingSpace{.axes = TrailingAxes, .operands = BroadcastOperands, .results = SameResults};
+constexpr SpaceDef kBatchSpace{
+    .axes = BatchAxes, .operands = PerChannelOperands, .results = SameResults};
+constexpr SpaceDef kInstanceSpace{
+    .axes = InstanceAxes, .operands = PerChannelOperands, .results = SameResults};
+constexpr SpaceDef kGroupSpace{.axes = GroupAxes,
+                               .operands = GroupOperands,
+                               .results = GroupResults,
+                               .localize = GroupLocalize};
+constexpr SpaceDef kTrailingSpace{
+    .axes = TrailingAxes, .operands = BroadcastOperands, .results = SameResults};
 constexpr SpaceDef kLpSpace{.axes = LpAxes, .operands = BroadcastOperands, .results = SameResults};
-constexpr SpaceDef kMeanVarianceSpace{.axes = MeanVarianceAxes, .operands = BroadcastOperands, .results = SameResults};
+constexpr SpaceDef kMeanVarianceSpace{
+    .axes = MeanVarianceAxes, .operands = BroadcastOperands, .results = SameResults};
 
-// ---- costs --------------------------------------------------------------------------------------------------------------------
+// ---- costs
+// --------------------------------------------------------------------------------------------------------------------
 
 template <int kPerElement>
 Cost CostPerElement(const OpView& op) {
@@ -243,15 +275,20 @@ Cost CostPerElement(const OpView& op) {
   cost.flops = kPerElement * static_cast<double>(op.output(0).elements());
   return cost;
 }
-constexpr CostFn kAffineCost = CostPerElement<2>;      // the statistics fold into a factor and an addend
-constexpr CostFn kMomentsCost = CostPerElement<8>;     // mean 1, variance 3, result 4
-constexpr CostFn kSquareSumCost = CostPerElement<4>;   // square sum 2, result 2
+constexpr CostFn kAffineCost =
+    CostPerElement<2>;  // the statistics fold into a factor and an addend
+constexpr CostFn kMomentsCost = CostPerElement<8>;    // mean 1, variance 3, result 4
+constexpr CostFn kSquareSumCost = CostPerElement<4>;  // square sum 2, result 2
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
-constexpr AttrDef kEpsilon{.name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-5, .min_float = 0};
-constexpr AttrDef kAxis{.name = "axis", .default_int = -1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
-// The type of the saved statistics, f32 unless given. It is also the least precision of the first stage.
+constexpr AttrDef kEpsilon{
+    .name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-5, .min_float = 0};
+constexpr AttrDef kAxis{
+    .name = "axis", .default_int = -1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
+// The type of the saved statistics, f32 unless given. It is also the least precision of the first
+// stage.
 constexpr AttrDef kStashType{.name = "stash_type", .kind = AttrKind::kDType};
 
 constexpr AttrDef kBatchAttrs[] = {
@@ -259,13 +296,18 @@ constexpr AttrDef kBatchAttrs[] = {
     {.name = "momentum", .kind = AttrKind::kFloat, .default_float = 0.9},
     {.name = "training_mode", .min_int = 0, .max_int = 0},
 };
-constexpr AttrDef kFusedBatchAttrs[] = {kEpsilon, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+constexpr AttrDef kFusedBatchAttrs[] = {kEpsilon, kActivationAttr, kActivationAlphaAttr,
+                                        kActivationBetaAttr};
 constexpr AttrDef kInstanceAttrs[] = {kEpsilon};
-constexpr AttrDef kGroupAttrs[] = {kEpsilon, {.name = "num_groups", .required = true, .min_int = 1}, kStashType};
+constexpr AttrDef kGroupAttrs[] = {
+    kEpsilon, {.name = "num_groups", .required = true, .min_int = 1}, kStashType};
 constexpr AttrDef kTrailingAttrs[] = {kAxis, kEpsilon, kStashType};
 constexpr AttrDef kLpAttrs[] = {kAxis, {.name = "p", .default_int = 2, .min_int = 1, .max_int = 2}};
-constexpr AttrDef kMeanVarianceAttrs[] = {
-    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank}};
+constexpr AttrDef kMeanVarianceAttrs[] = {{.name = "axes",
+                                           .kind = AttrKind::kInts,
+                                           .min_int = -kMaxRank,
+                                           .max_int = kMaxRank - 1,
+                                           .max_count = kMaxRank}};
 
 constexpr ParamDef kBatchInputs[] = {
     {.name = "X", .types = kFloatTypes},
@@ -284,26 +326,70 @@ constexpr ParamDef kLayerInputs[] = {
     {.name = "Scale", .types = kFloatTypes, .group = 1},
     {.name = "B", .types = kFloatTypes, .kind = ParamDef::kOptional, .group = 1},
 };
-constexpr ParamDef kRmsInputs[] = {{.name = "X", .types = kFloatTypes}, {.name = "scale", .types = kFloatTypes}};
+constexpr ParamDef kRmsInputs[] = {{.name = "X", .types = kFloatTypes},
+                                   {.name = "scale", .types = kFloatTypes}};
 constexpr ParamDef kPlainInputs[] = {{.name = "X", .types = kFloatTypes}};
 
 constexpr OpDef kNormalizationOps[] = {
-    {.name = "BatchNormalization", .attrs = kBatchAttrs, .inputs = kBatchInputs, .infer = InferBatchNormalization, .grad = kGradPending,
-     .space = &kBatchSpace, .cost = kAffineCost},
-    {.name = "FusedBatchNormalization", .domain = "msrt", .version = 1, .attrs = kFusedBatchAttrs, .inputs = kBatchInputs,
-     .infer = InferBatchNormalization, .grad = kGradPending, .space = &kBatchSpace, .cost = kAffineCost},
-    {.name = "InstanceNormalization", .attrs = kInstanceAttrs, .inputs = kScaleAndBiasInputs, .infer = InferInstanceNormalization,
-     .grad = kGradPending, .space = &kInstanceSpace, .cost = kMomentsCost},
-    {.name = "GroupNormalization", .attrs = kGroupAttrs, .inputs = kScaleAndBiasInputs, .infer = InferGroupNormalization,
-     .grad = kGradPending, .space = &kGroupSpace, .cost = kMomentsCost},
-    {.name = "LayerNormalization", .attrs = kTrailingAttrs, .inputs = kLayerInputs, .max_outputs = 3, .infer = InferLayerNormalization,
-     .grad = kGradPending, .space = &kTrailingSpace, .cost = kMomentsCost},
-    {.name = "RMSNormalization", .attrs = kTrailingAttrs, .inputs = kRmsInputs, .infer = InferRmsNormalization, .grad = kGradPending,
-     .space = &kTrailingSpace, .cost = kSquareSumCost},
-    {.name = "LpNormalization", .attrs = kLpAttrs, .inputs = kPlainInputs, .infer = InferLpNormalization, .grad = kGradPending,
-     .space = &kLpSpace, .cost = kSquareSumCost},
-    {.name = "MeanVarianceNormalization", .attrs = kMeanVarianceAttrs, .inputs = kPlainInputs, .infer = InferMeanVarianceNormalization,
-     .grad = kGradPending, .space = &kMeanVarianceSpace, .cost = kMomentsCost},
+    {.name = "BatchNormalization",
+     .attrs = kBatchAttrs,
+     .inputs = kBatchInputs,
+     .infer = InferBatchNormalization,
+     .grad = GradPending,
+     .space = &kBatchSpace,
+     .cost = kAffineCost},
+    {.name = "FusedBatchNormalization",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kFusedBatchAttrs,
+     .inputs = kBatchInputs,
+     .infer = InferBatchNormalization,
+     .grad = GradPending,
+     .space = &kBatchSpace,
+     .cost = kAffineCost},
+    {.name = "InstanceNormalization",
+     .attrs = kInstanceAttrs,
+     .inputs = kScaleAndBiasInputs,
+     .infer = InferInstanceNormalization,
+     .grad = GradPending,
+     .space = &kInstanceSpace,
+     .cost = kMomentsCost},
+    {.name = "GroupNormalization",
+     .attrs = kGroupAttrs,
+     .inputs = kScaleAndBiasInputs,
+     .infer = InferGroupNormalization,
+     .grad = GradPending,
+     .space = &kGroupSpace,
+     .cost = kMomentsCost},
+    {.name = "LayerNormalization",
+     .attrs = kTrailingAttrs,
+     .inputs = kLayerInputs,
+     .max_outputs = 3,
+     .infer = InferLayerNormalization,
+     .grad = GradPending,
+     .space = &kTrailingSpace,
+     .cost = kMomentsCost},
+    {.name = "RMSNormalization",
+     .attrs = kTrailingAttrs,
+     .inputs = kRmsInputs,
+     .infer = InferRmsNormalization,
+     .grad = GradPending,
+     .space = &kTrailingSpace,
+     .cost = kSquareSumCost},
+    {.name = "LpNormalization",
+     .attrs = kLpAttrs,
+     .inputs = kPlainInputs,
+     .infer = InferLpNormalization,
+     .grad = GradPending,
+     .space = &kLpSpace,
+     .cost = kSquareSumCost},
+    {.name = "MeanVarianceNormalization",
+     .attrs = kMeanVarianceAttrs,
+     .inputs = kPlainInputs,
+     .infer = InferMeanVarianceNormalization,
+     .grad = GradPending,
+     .space = &kMeanVarianceSpace,
+     .cost = kMomentsCost},
 };
 
 }  // namespace

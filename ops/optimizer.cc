@@ -1,5 +1,6 @@
-// Optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs: the rate, the number of updates so far, and then all tensors
-// that are optimized, all their gradients, and all that the method remembers; outputs: the new tensors and what is remembered next.
+// Optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs: the rate, the number of
+// updates so far, and then all tensors that are optimized, all their gradients, and all that the
+// method remembers; outputs: the new tensors and what is remembered next.
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -14,26 +15,32 @@ size_t ListsOf(const OpView& op) { return op.op() == "Adam" ? 4 : 3; }
 
 Status CheckScalar(const InferContext& c, size_t input, std::string_view what) {
   if (!c.input(input).concrete() || c.input(input).elements() == 1) return OkStatus();
-  return InvalidModel("input ", input, ", ", what, ", has shape ", c.dims(input), ", must have one element");
+  return InvalidModel("input ", input, ", ", what, ", has shape ", c.dims(input),
+                      ", must have one element");
 }
 
 Status InferOptimizer(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckScalar(c, 0, "the rate"));
   MSRT_RETURN_IF_ERROR(CheckScalar(c, 1, "the number of updates"));
-  const size_t lists = ListsOf(c.op()), given = c.op().input_count() - kFirst, tensors = given / lists;
+  const size_t lists = ListsOf(c.op()), given = c.op().input_count() - kFirst,
+               tensors = given / lists;
   if (given % lists != 0 || tensors == 0) {
-    return InvalidModel("has ", given, " tensors after the rate and the count, must have ", lists, " for each that is optimized");
+    return InvalidModel("has ", given, " tensors after the rate and the count, must have ", lists,
+                        " for each that is optimized");
   }
   // The gradient comes in and does not go out.
   if (c.output_count() != tensors * (lists - 1)) {
-    return InvalidModel("has ", c.output_count(), " outputs, must have ", tensors * (lists - 1), " for ", tensors, " tensors");
+    return InvalidModel("has ", c.output_count(), " outputs, must have ", tensors * (lists - 1),
+                        " for ", tensors, " tensors");
   }
   for (size_t t = 0; t < tensors; ++t) {
     Type type = c.input(kFirst + t);
     for (size_t list = 1; list < lists; ++list) {
       const size_t input = kFirst + list * tensors + t;
       auto merged = MergeTypes(type, c.input(input));
-      if (!merged.ok()) return InvalidModel("input ", input, " is ", c.input(input), " but belongs to a tensor ", c.input(kFirst + t));
+      if (!merged.ok())
+        return InvalidModel("input ", input, " is ", c.input(input), " but belongs to a tensor ",
+                            c.input(kFirst + t));
       type = *std::move(merged);
     }
     for (size_t list = 0; list + 1 < lists; ++list) c.SetOutput(list * tensors + t, type);
@@ -49,13 +56,15 @@ Cost CostOptimizer(const OpView& op) {
 
 // Elements are independent; several tensors of different shapes have no common axes.
 Status OptimizerAxes(const OpView& op, IterationSpace* space) {
-  if (op.input_count() - kFirst != ListsOf(op)) return Unsupported("cannot be cut: it optimizes several tensors");
+  if (op.input_count() - kFirst != ListsOf(op))
+    return Unsupported("cannot be cut: it optimizes several tensors");
   for (int64_t d : op.input(kFirst).dims) space->Add(AxisKind::kParallel, d);
   return OkStatus();
 }
 
 Status OptimizerOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = i < kFirst ? Box::Whole(op.input(i).dims) : box;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = i < kFirst ? Box::Whole(op.input(i).dims) : box;
   return OkStatus();
 }
 
@@ -64,12 +73,14 @@ Status OptimizerResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kOptimizerSpace{.axes = OptimizerAxes, .operands = OptimizerOperands, .results = OptimizerResults};
+constexpr SpaceDef kOptimizerSpace{
+    .axes = OptimizerAxes, .operands = OptimizerOperands, .results = OptimizerResults};
 
 constexpr AttrDef kNorm{.name = "norm_coefficient", .kind = AttrKind::kFloat};
 constexpr AttrDef kEpsilon{.name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-6};
 constexpr std::string_view kModes[] = {"standard", "nesterov"};
-constexpr AttrDef kAdagradAttrs[] = {kNorm, kEpsilon, {.name = "decay_factor", .kind = AttrKind::kFloat}};
+constexpr AttrDef kAdagradAttrs[] = {
+    kNorm, kEpsilon, {.name = "decay_factor", .kind = AttrKind::kFloat}};
 constexpr AttrDef kAdamAttrs[] = {
     kNorm,
     kEpsilon,
@@ -83,7 +94,8 @@ constexpr AttrDef kMomentumAttrs[] = {
     {.name = "beta", .kind = AttrKind::kFloat, .required = true},
     {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kModes},
 };
-constexpr ParamDef kOptimizerInputs[] = {{"R", kFloatTypes}, {"T", kIndexTypes}, {"inputs", kFloatTypes, ParamDef::kVariadic}};
+constexpr ParamDef kOptimizerInputs[] = {
+    {"R", kFloatTypes}, {"T", kIndexTypes}, {"inputs", kFloatTypes, ParamDef::kVariadic}};
 constexpr int kMostOutputs = 1 << 16;
 
 constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int min_outputs) {

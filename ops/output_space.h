@@ -1,4 +1,5 @@
-// Iteration spaces whose axes are the axes of output 0, each parallel: the usual case for ops that move or make elements.
+// Iteration spaces whose axes are the axes of output 0, each parallel: the usual case for ops that
+// move or make elements.
 #pragma once
 
 #include "ops/op_def.h"
@@ -38,7 +39,8 @@ inline std::vector<int64_t> ExtentsOf(const Box& box) {
 // `localize` rewrites attributes, so a list that is an input cannot follow the piece.
 inline Status RefuseListInputs(const OpView& op, size_t first) {
   for (size_t i = first; i < op.input_count(); ++i) {
-    if (op.has_input(i)) return Unsupported("cannot be cut while input ", i, " is not an attribute");
+    if (op.has_input(i))
+      return Unsupported("cannot be cut while input ", i, " is not an attribute");
   }
   return OkStatus();
 }

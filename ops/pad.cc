@@ -1,6 +1,7 @@
-// Pad: constant, reflect, edge and wrap; negative pads crop. The rule of one axis is core/region/pad.h.
-#include "core/base/checked_math.h"
+// Pad: constant, reflect, edge and wrap; negative pads crop. The rule of one axis is
+// core/region/pad.h.
 #include "core/region/pad.h"
+#include "core/base/checked_math.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -8,11 +9,13 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kMaxPad = int64_t{1} << 56;  // no tensor has more elements, so sums of a few of these never overflow
+constexpr int64_t kMaxPad =
+    int64_t{1} << 56;  // no tensor has more elements, so sums of a few of these never overflow
 
 PadMode ModeOf(const OpView& op) { return *PadModeFromName(op.String("mode")); }
 
-// The rules of all axes, and where a piece (localize) stands in the whole. Requires concrete types, checked and known lists.
+// The rules of all axes, and where a piece (localize) stands in the whole. Requires concrete types,
+// checked and known lists.
 struct PadNode {
   std::vector<PadAxis> axes;
   Dims input_begin, output_begin;
@@ -20,7 +23,8 @@ struct PadNode {
 PadNode PadNodeOf(const OpView& op) {
   const Dims& in = op.input(0).dims;
   const int rank = in.rank();
-  const PadAmounts amounts = SpreadPads(*IntsAttrOrInput(op, "pads", 1), *IntsAttrOrInput(op, "axes", 3), rank);
+  const PadAmounts amounts =
+      SpreadPads(*IntsAttrOrInput(op, "pads", 1), *IntsAttrOrInput(op, "axes", 3), rank);
   PadNode node{{}, Dims::Filled(rank, 0), Dims::Filled(rank, 0)};
   Dims whole = in;
   if (op.Has("whole_dims")) {
@@ -28,28 +32,35 @@ PadNode PadNodeOf(const OpView& op) {
     node.input_begin = Dims(op.Ints("piece_input_begin"));
     node.output_begin = Dims(op.Ints("piece_output_begin"));
   }
-  for (int d = 0; d < rank; ++d) node.axes.emplace_back(ModeOf(op), whole[d], amounts.before[d], amounts.after[d]);
+  for (int d = 0; d < rank; ++d)
+    node.axes.emplace_back(ModeOf(op), whole[d], amounts.before[d], amounts.after[d]);
   return node;
 }
 
-// ---- inference ----------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ----------------------------------------------------------------------------------------------------------------
 
 Status CheckConstantValue(const InferContext& c) {
   const OpView& op = c.op();
   MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(op, "value", 2));
   if (op.Has("value") && op.Float("value") != 0 && kF8Types.Has(c.dtype(0))) {
-    return InvalidModel("value = ", op.Float("value"), " cannot be an attribute for ", c.dtype(0), " elements: give it as input 2");
+    return InvalidModel("value = ", op.Float("value"), " cannot be an attribute for ", c.dtype(0),
+                        " elements: give it as input 2");
   }
   if (!op.has_input(2) || !op.input(2).concrete() || op.input(2).elements() == 1) return OkStatus();
-  return InvalidModel("input 2 'constant_value' has shape ", op.input(2).dims, ", must have one element");
+  return InvalidModel("input 2 'constant_value' has shape ", op.input(2).dims,
+                      ", must have one element");
 }
 
 Status CheckPadLists(std::span<const int64_t> pads, std::span<const int64_t> axes, int rank) {
   MSRT_RETURN_IF_ERROR(NormalizeAxes(axes, rank).status());
   const size_t count = axes.empty() ? static_cast<size_t>(rank) : axes.size();
-  if (pads.size() != 2 * count) return InvalidModel("pads has ", pads.size(), " elements, must have two for each of ", count, " axes");
+  if (pads.size() != 2 * count)
+    return InvalidModel("pads has ", pads.size(), " elements, must have two for each of ", count,
+                        " axes");
   for (size_t i = 0; i < pads.size(); ++i) {
-    if (pads[i] < -kMaxPad || pads[i] > kMaxPad) return InvalidModel("pads[", i, "] = ", pads[i], ", must be within 2^56 of 0");
+    if (pads[i] < -kMaxPad || pads[i] > kMaxPad)
+      return InvalidModel("pads[", i, "] = ", pads[i], ", must be within 2^56 of 0");
   }
   return OkStatus();
 }
@@ -59,18 +70,23 @@ Status InferPadPiece(InferContext& c) {
   const OpView& op = c.op();
   const auto extents = op.Ints("piece_dims");
   const auto rank = static_cast<size_t>(c.input(0).rank());
-  for (std::string_view name : {"whole_dims", "piece_input_begin", "piece_output_begin", "piece_dims"}) {
-    if (op.Ints(name).size() != rank) return InvalidModel(name, " has ", op.Ints(name).size(), " elements, must have ", rank);
+  for (std::string_view name :
+       {"whole_dims", "piece_input_begin", "piece_output_begin", "piece_dims"}) {
+    if (op.Ints(name).size() != rank)
+      return InvalidModel(name, " has ", op.Ints(name).size(), " elements, must have ", rank);
   }
   if (c.input(0).concrete()) {
     const PadNode node = PadNodeOf(op);
     for (int d = 0; d < c.input(0).rank(); ++d) {
-      const int64_t begin = node.output_begin[d], extent = extents[static_cast<size_t>(d)], first = node.input_begin[d];
+      const int64_t begin = node.output_begin[d], extent = extents[static_cast<size_t>(d)],
+                    first = node.input_begin[d];
       if (extent == 0) continue;
       const bool has_source = node.axes[static_cast<size_t>(d)].kept > 0;
       const Interval have{first, first + c.dims(0)[d]};
-      if (!has_source || !have.Contains(node.axes[static_cast<size_t>(d)].Needs({begin, begin + extent}))) {
-        return InvalidModel("piece_dims[", d, "] = ", extent, " needs more than the elements ", have, " that the piece has");
+      if (!has_source ||
+          !have.Contains(node.axes[static_cast<size_t>(d)].Needs({begin, begin + extent}))) {
+        return InvalidModel("piece_dims[", d, "] = ", extent, " needs more than the elements ",
+                            have, " that the piece has");
       }
     }
   }
@@ -103,24 +119,30 @@ Status InferPad(InferContext& c) {
       continue;
     }
     if (!CheckedAdd(in.dims[d], before + after, &out[d]) || out[d] < 0) {
-      return InvalidModel("pads of ", before, " and ", after, " leave no valid dim of ", in.dims[d], " along axis ", d);
+      return InvalidModel("pads of ", before, " and ", after, " leave no valid dim of ", in.dims[d],
+                          " along axis ", d);
     }
-    if (ModeOf(op) != PadMode::kConstant && out[d] > 0 && PadAxis(ModeOf(op), in.dims[d], before, after).kept == 0) {
-      return InvalidModel("mode '", op.String("mode"), "' has no element to repeat along axis ", d, " of ", in.dims);
+    if (ModeOf(op) != PadMode::kConstant && out[d] > 0 &&
+        PadAxis(ModeOf(op), in.dims[d], before, after).kept == 0) {
+      return InvalidModel("mode '", op.String("mode"), "' has no element to repeat along axis ", d,
+                          " of ", in.dims);
     }
   }
   c.SetOutput(0, in.dtype, out);
   return OkStatus();
 }
 
-// ---- iteration space ----------------------------------------------------------------------------------------------------------
+// ---- iteration space
+// ----------------------------------------------------------------------------------------------------------
 
 Status PadAxes(const OpView& op, IterationSpace* space) {
-  if (op.has_input(1) || op.has_input(3)) return Unsupported("cannot be cut while pads or axes are inputs");
+  if (op.has_input(1) || op.has_input(3))
+    return Unsupported("cannot be cut while pads or axes are inputs");
   const PadNode node = PadNodeOf(op);
   for (int d = 0; d < op.output(0).rank(); ++d) {
     const PadAxis& axis = node.axes[static_cast<size_t>(d)];
-    const bool same = axis.first == 0 && axis.before == 0 && op.output(0).dims[d] == op.input(0).dims[d];
+    const bool same =
+        axis.first == 0 && axis.before == 0 && op.output(0).dims[d] == op.input(0).dims[d];
     space->Add(same ? AxisKind::kParallel : AxisKind::kWindow, op.output(0).dims[d]);
   }
   return OkStatus();
@@ -131,8 +153,10 @@ Status PadOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   const PadNode node = PadNodeOf(op);
   for (int d = 0; d < box.rank(); ++d) {
     const int64_t origin = node.output_begin[d], first = node.input_begin[d];
-    const Interval needs = node.axes[static_cast<size_t>(d)].Needs({box[d].begin + origin, box[d].end + origin});
-    inputs[0][d] = needs.empty() ? Interval{0, 0} : Interval{needs.begin - first, needs.end - first};
+    const Interval needs =
+        node.axes[static_cast<size_t>(d)].Needs({box[d].begin + origin, box[d].end + origin});
+    inputs[0][d] =
+        needs.empty() ? Interval{0, 0} : Interval{needs.begin - first, needs.end - first};
   }
   return OkStatus();
 }
@@ -152,8 +176,10 @@ void LocalizePads(const PadNode& node, const Box& box, const Box& input, AttrLis
   attrs->Remove("axes");
 }
 
-// A reflection or a repeat may come from anywhere: the piece keeps the rule of the whole and says where it stands.
-void LocalizeByPlace(const OpView& op, const PadNode& node, const Box& box, const Box& input, AttrList* attrs) {
+// A reflection or a repeat may come from anywhere: the piece keeps the rule of the whole and says
+// where it stands.
+void LocalizeByPlace(const OpView& op, const PadNode& node, const Box& box, const Box& input,
+                     AttrList* attrs) {
   std::vector<int64_t> input_begin, output_begin;
   for (int d = 0; d < box.rank(); ++d) {
     input_begin.push_back(node.input_begin[d] + input[d].begin);
@@ -168,36 +194,73 @@ void LocalizeByPlace(const OpView& op, const PadNode& node, const Box& box, cons
   attrs->Set("piece_dims", ExtentsOf(box));
 }
 
-Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box>, AttrList* attrs) {
+Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs,
+                   std::span<const Box>, AttrList* attrs) {
   const PadNode node = PadNodeOf(op);
   const PadMode mode = ModeOf(op);
-  if (mode == PadMode::kConstant || mode == PadMode::kEdge) LocalizePads(node, box, inputs[0], attrs);
+  if (mode == PadMode::kConstant || mode == PadMode::kEdge)
+    LocalizePads(node, box, inputs[0], attrs);
   else LocalizeByPlace(op, node, box, inputs[0], attrs);
   return OkStatus();
 }
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kPadSpace{PadAxes, PadOperands, OutputIsBox, LocalizePad};
 
 constexpr std::string_view kModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr AttrDef kPadAttrs[] = {
     {.name = "mode", .kind = AttrKind::kString, .default_string = "constant", .choices = kModes},
-    {.name = "pads", .kind = AttrKind::kInts, .min_int = -kMaxPad, .max_int = kMaxPad, .max_count = 2 * kMaxRank},
+    {.name = "pads",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxPad,
+     .max_int = kMaxPad,
+     .max_count = 2 * kMaxRank},
     {.name = "value", .kind = AttrKind::kFloat},
-    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank},
-    {.name = "whole_dims", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxPad, .max_count = kMaxRank, .local = true},
-    {.name = "piece_input_begin", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxPad, .max_count = kMaxRank, .local = true},
-    {.name = "piece_output_begin", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxPad, .max_count = kMaxRank, .local = true},
-    {.name = "piece_dims", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxPad, .max_count = kMaxRank, .local = true},
+    {.name = "axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = kMaxRank},
+    {.name = "whole_dims",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxPad,
+     .max_count = kMaxRank,
+     .local = true},
+    {.name = "piece_input_begin",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxPad,
+     .max_count = kMaxRank,
+     .local = true},
+    {.name = "piece_output_begin",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxPad,
+     .max_count = kMaxRank,
+     .local = true},
+    {.name = "piece_dims",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxPad,
+     .max_count = kMaxRank,
+     .local = true},
 };
-constexpr ParamDef kPadInputs[] = {{"data", kComputeTypes | kF8Types, ParamDef::kRequired, 1},
-                                   {"pads", kIndexTypes, ParamDef::kOptional},
-                                   {"constant_value", kComputeTypes | kF8Types, ParamDef::kOptional, 1},
-                                   {"axes", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kPadInputs[] = {
+    {"data", kComputeTypes | kF8Types, ParamDef::kRequired, 1},
+    {"pads", kIndexTypes, ParamDef::kOptional},
+    {"constant_value", kComputeTypes | kF8Types, ParamDef::kOptional, 1},
+    {"axes", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kPadOps[] = {
-    {.name = "Pad", .attrs = kPadAttrs, .inputs = kPadInputs, .infer = InferPad, .grad = kGradPending, .space = &kPadSpace},
+    {.name = "Pad",
+     .attrs = kPadAttrs,
+     .inputs = kPadInputs,
+     .infer = InferPad,
+     .grad = GradPending,
+     .space = &kPadSpace},
 };
 
 }  // namespace

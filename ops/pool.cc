@@ -1,5 +1,5 @@
-// Pools over [batch, channels, space...]: MaxPool, AveragePool and LpPool slide a window, the Global ones take the whole space.
-// Axes of the iteration space: batch, channels, space.
+// Pools over [batch, channels, space...]: MaxPool, AveragePool and LpPool slide a window, the
+// Global ones take the whole space. Axes of the iteration space: batch, channels, space.
 #include <algorithm>
 #include <vector>
 
@@ -10,23 +10,29 @@
 namespace msrt {
 namespace {
 
-// ---- sliding windows -----------------------------------------------------------------------------------------------------------
+// ---- sliding windows
+// -----------------------------------------------------------------------------------------------------------
 
-Result<Windows> PoolWindows(const OpView& op, const Dims& x) { return WindowsOf(op, x, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0); }
+Result<Windows> PoolWindows(const OpView& op, const Dims& x) {
+  return WindowsOf(op, x, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0);
+}
 
-// A piece of a MaxPool with indices knows the dims of the whole input and where its own part begins in it.
+// A piece of a MaxPool with indices knows the dims of the whole input and where its own part begins
+// in it.
 Status CheckPlace(const InferContext& c) {
   const auto whole = c.op().Ints("input_dims"), origin = c.op().Ints("input_origin");
   if (whole.empty() && origin.empty()) return OkStatus();
   const Dims& x = c.dims(0);
   int64_t elements;
-  bool fits = whole.size() == x.size() && origin.size() == x.size() && CheckedProduct(whole, &elements);
+  bool fits =
+      whole.size() == x.size() && origin.size() == x.size() && CheckedProduct(whole, &elements);
   for (size_t i = 0; fits && i < x.size(); ++i) {
     const int64_t dim = x[static_cast<int>(i)];
     fits = !IsKnown(dim) || (origin[i] <= whole[i] && dim <= whole[i] - origin[i]);
   }
   if (fits) return OkStatus();
-  return InvalidModel("an input of shape ", x, " at input_origin = ", origin, " is no part of input_dims = ", whole);
+  return InvalidModel("an input of shape ", x, " at input_origin = ", origin,
+                      " is no part of input_dims = ", whole);
 }
 
 Status InferPool(InferContext& c) {
@@ -50,7 +56,8 @@ Status PoolAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(op, x));
   space->Add(AxisKind::kParallel, x[0]);
   space->Add(AxisKind::kParallel, x[1]);
-  for (int i = 0; i < windows.rank; ++i) space->Add(AxisKind::kWindow, windows.axis[static_cast<size_t>(i)].out);
+  for (int i = 0; i < windows.rank; ++i)
+    space->Add(AxisKind::kWindow, windows.axis[static_cast<size_t>(i)].out);
   return OkStatus();
 }
 
@@ -58,7 +65,8 @@ Status PoolOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(op, op.input(0).dims));
   inputs[0].push_back(box[0]);
   inputs[0].push_back(box[1]);
-  for (int i = 0; i < windows.rank; ++i) inputs[0].push_back(NeedsOf(windows.axis[static_cast<size_t>(i)], box[2 + i]));
+  for (int i = 0; i < windows.rank; ++i)
+    inputs[0].push_back(NeedsOf(windows.axis[static_cast<size_t>(i)], box[2 + i]));
   return OkStatus();
 }
 
@@ -67,7 +75,8 @@ Status PoolResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box>, AttrList* attrs) {
+Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> inputs,
+                    std::span<const Box>, AttrList* attrs) {
   const Dims& x = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(op, x));
   std::vector<Interval> space;
@@ -75,7 +84,8 @@ Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> input
   LocalizeWindows(windows, space, attrs);
   if (!op.has_output(1)) return OkStatus();
   const auto outer_dims = op.Ints("input_dims"), outer_origin = op.Ints("input_origin");
-  std::vector<int64_t> dims(outer_dims.begin(), outer_dims.end()), origin(outer_origin.begin(), outer_origin.end());
+  std::vector<int64_t> dims(outer_dims.begin(), outer_dims.end()),
+      origin(outer_origin.begin(), outer_origin.end());
   if (dims.empty()) dims.assign(x.begin(), x.end()), origin.assign(x.size(), 0);
   for (int i = 0; i < x.rank(); ++i) origin[static_cast<size_t>(i)] += inputs[0][i].begin;
   attrs->Set("input_dims", std::move(dims));
@@ -83,7 +93,8 @@ Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> input
   return OkStatus();
 }
 
-constexpr SpaceDef kPoolSpace{.axes = PoolAxes, .operands = PoolOperands, .results = PoolResults, .localize = PoolLocalize};
+constexpr SpaceDef kPoolSpace{
+    .axes = PoolAxes, .operands = PoolOperands, .results = PoolResults, .localize = PoolLocalize};
 
 // A window sees no more of an axis than there is of it.
 Cost PoolCost(const OpView& op) {
@@ -91,12 +102,14 @@ Cost PoolCost(const OpView& op) {
   cost.flops = static_cast<double>(op.output(0).elements());
   const auto kernel = op.Ints("kernel_shape");
   for (size_t i = 0; i < kernel.size(); ++i) {
-    cost.flops *= static_cast<double>(std::min(kernel[i], op.input(0).dims[static_cast<int>(i) + 2]));
+    cost.flops *=
+        static_cast<double>(std::min(kernel[i], op.input(0).dims[static_cast<int>(i) + 2]));
   }
   return cost;
 }
 
-// ---- global pools --------------------------------------------------------------------------------------------------------------
+// ---- global pools
+// --------------------------------------------------------------------------------------------------------------
 
 Status InferGlobalPool(InferContext& c) {
   if (!c.input(0).rank_known) {
@@ -104,7 +117,8 @@ Status InferGlobalPool(InferContext& c) {
     return OkStatus();
   }
   Dims out = c.dims(0);
-  if (out.rank() < 2) return InvalidModel("the input has shape ", out, ", must be batch, channels, space...");
+  if (out.rank() < 2)
+    return InvalidModel("the input has shape ", out, ", must be batch, channels, space...");
   for (int i = 2; i < out.rank(); ++i) out[i] = 1;
   c.SetOutput(0, c.dtype(0), out);
   return OkStatus();
@@ -118,9 +132,15 @@ Status GlobalAxes(const OpView& op, AxisKind kind, Monoid monoid, IterationSpace
   }
   return OkStatus();
 }
-Status GlobalSumAxes(const OpView& op, IterationSpace* space) { return GlobalAxes(op, AxisKind::kReduce, Monoid::kSum, space); }
-Status GlobalMaxAxes(const OpView& op, IterationSpace* space) { return GlobalAxes(op, AxisKind::kReduce, Monoid::kMax, space); }
-Status GlobalWholeAxes(const OpView& op, IterationSpace* space) { return GlobalAxes(op, AxisKind::kWhole, Monoid::kNone, space); }
+Status GlobalSumAxes(const OpView& op, IterationSpace* space) {
+  return GlobalAxes(op, AxisKind::kReduce, Monoid::kSum, space);
+}
+Status GlobalMaxAxes(const OpView& op, IterationSpace* space) {
+  return GlobalAxes(op, AxisKind::kReduce, Monoid::kMax, space);
+}
+Status GlobalWholeAxes(const OpView& op, IterationSpace* space) {
+  return GlobalAxes(op, AxisKind::kWhole, Monoid::kNone, space);
+}
 
 Status GlobalOperands(const OpView&, const Box& box, std::span<Box> inputs) {
   inputs[0] = box;
@@ -133,7 +153,8 @@ Status GlobalResults(const OpView&, const Box& box, std::span<Box> outputs) {
 }
 
 // A part of the space divides by the whole one's size, so that the parts add up to the average.
-Status GlobalAverageLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status GlobalAverageLocalize(const OpView& op, const Box& box, std::span<const Box>,
+                             std::span<const Box>, AttrList* attrs) {
   const Dims& x = op.input(0).dims;
   bool whole = true;
   for (int i = 2; i < x.rank(); ++i) whole = whole && box[i].size() == x[i];
@@ -141,10 +162,14 @@ Status GlobalAverageLocalize(const OpView& op, const Box& box, std::span<const B
   return OkStatus();
 }
 
-constexpr SpaceDef kGlobalAverageSpace{
-    .axes = GlobalSumAxes, .operands = GlobalOperands, .results = GlobalResults, .localize = GlobalAverageLocalize};
-constexpr SpaceDef kGlobalMaxSpace{.axes = GlobalMaxAxes, .operands = GlobalOperands, .results = GlobalResults};
-constexpr SpaceDef kGlobalLpSpace{.axes = GlobalWholeAxes, .operands = GlobalOperands, .results = GlobalResults};
+constexpr SpaceDef kGlobalAverageSpace{.axes = GlobalSumAxes,
+                                       .operands = GlobalOperands,
+                                       .results = GlobalResults,
+                                       .localize = GlobalAverageLocalize};
+constexpr SpaceDef kGlobalMaxSpace{
+    .axes = GlobalMaxAxes, .operands = GlobalOperands, .results = GlobalResults};
+constexpr SpaceDef kGlobalLpSpace{
+    .axes = GlobalWholeAxes, .operands = GlobalOperands, .results = GlobalResults};
 
 Cost GlobalPoolCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
@@ -152,10 +177,15 @@ Cost GlobalPoolCost(const OpView& op) {
   return cost;
 }
 
-// ---- entries -------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// -------------------------------------------------------------------------------------------------------------------
 
-constexpr AttrDef kKernelAttr{
-    .name = "kernel_shape", .kind = AttrKind::kInts, .required = true, .min_int = 1, .max_int = kMaxWindow, .max_count = kMaxSpace};
+constexpr AttrDef kKernelAttr{.name = "kernel_shape",
+                              .kind = AttrKind::kInts,
+                              .required = true,
+                              .min_int = 1,
+                              .max_int = kMaxWindow,
+                              .max_count = kMaxSpace};
 constexpr AttrDef kCeilModeAttr{.name = "ceil_mode", .min_int = 0, .max_int = 1};
 constexpr AttrDef kPAttr{.name = "p", .default_int = 2, .min_int = 1, .max_int = kMaxWindow};
 
@@ -167,19 +197,30 @@ constexpr AttrDef kMaxPoolAttrs[] = {
     kPadsAttr,
     {.name = "storage_order", .min_int = 0, .max_int = 1},
     kStridesAttr,
-    {.name = "input_dims", .kind = AttrKind::kInts, .min_int = 0, .max_count = 2 + kMaxSpace, .local = true},
-    {.name = "input_origin", .kind = AttrKind::kInts, .min_int = 0, .max_count = 2 + kMaxSpace, .local = true},
+    {.name = "input_dims",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_count = 2 + kMaxSpace,
+     .local = true},
+    {.name = "input_origin",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_count = 2 + kMaxSpace,
+     .local = true},
 };
 constexpr AttrDef kAveragePoolAttrs[] = {
-    kAutoPadAttr, kCeilModeAttr, {.name = "count_include_pad", .min_int = 0, .max_int = 1}, kDilationsAttr, kKernelAttr,
-    kPadsAttr,    kStridesAttr,
+    kAutoPadAttr,   kCeilModeAttr, {.name = "count_include_pad", .min_int = 0, .max_int = 1},
+    kDilationsAttr, kKernelAttr,   kPadsAttr,
+    kStridesAttr,
 };
-constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelAttr, kPAttr, kPadsAttr, kStridesAttr};
+constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelAttr,
+                                    kPAttr,       kPadsAttr,     kStridesAttr};
 constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 0, .local = true}};
 constexpr AttrDef kGlobalLpAttrs[] = {kPAttr};
 
 constexpr ParamDef kFloatInput[] = {{.name = "X", .types = kFloatTypes}};
-constexpr ParamDef kMaxPoolInput[] = {{.name = "X", .types = kFloatTypes | DTypeSet{DType::kI8, DType::kU8}}};
+constexpr ParamDef kMaxPoolInput[] = {
+    {.name = "X", .types = kFloatTypes | DTypeSet{DType::kI8, DType::kU8}}};
 
 constexpr OpDef kPoolOps[] = {
     {.name = "MaxPool",
@@ -187,41 +228,41 @@ constexpr OpDef kPoolOps[] = {
      .inputs = kMaxPoolInput,
      .max_outputs = 2,
      .infer = InferPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "AveragePool",
      .attrs = kAveragePoolAttrs,
      .inputs = kFloatInput,
      .infer = InferPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "LpPool",
      .attrs = kLpPoolAttrs,
      .inputs = kFloatInput,
      .infer = InferPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "GlobalAveragePool",
      .attrs = kGlobalAverageAttrs,
      .inputs = kFloatInput,
      .infer = InferGlobalPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kGlobalAverageSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalMaxPool",
      .inputs = kFloatInput,
      .infer = InferGlobalPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kGlobalMaxSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalLpPool",
      .attrs = kGlobalLpAttrs,
      .inputs = kFloatInput,
      .infer = InferGlobalPool,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kGlobalLpSpace,
      .cost = GlobalPoolCost},
 };

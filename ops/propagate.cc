@@ -10,7 +10,8 @@ namespace {
 
 // Shapes have a handful of elements; anything larger is data and belongs to the run.
 constexpr int64_t kMaxEvaluatedElements = 256;
-// Operations and bytes moved. A small result of large constants is folded or computed by the run, not by every binding.
+// Operations and bytes moved. A small result of large constants is folded or computed by the run,
+// not by every binding.
 constexpr double kMaxEvaluatedWork = 1 << 20;
 
 double WorkOf(const Node& node, const OpView& op) {
@@ -24,14 +25,17 @@ bool WorthEvaluating(const Node& node, std::span<const Type> outputs, const Grap
     if (!t.concrete() || t.elements() > kMaxEvaluatedElements || BitsOf(t.dtype) < 8) return false;
   }
   if (node.def->traits & kShapeOnly) {
-    return std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId v) { return v == kNoValue || facts.types[IndexOf(v)].concrete(); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      return v == kNoValue || facts.types[IndexOf(v)].concrete();
+    });
   }
-  return std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [&](ValueId v) { return v == kNoValue || facts.known[IndexOf(v)] != nullptr; });
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+    return v == kNoValue || facts.known[IndexOf(v)] != nullptr;
+  });
 }
 
-Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluator, GraphFacts* facts) {
+Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluator,
+                    GraphFacts* facts) {
   std::vector<TensorView> inputs, outputs;
   for (ValueId v : node.inputs) {
     TensorView t;
@@ -40,7 +44,8 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
       const ConstTensor* data = facts->known[IndexOf(v)];
       // Ops that read shapes only never touch the pointer, but a null one would mean "left out".
       static std::byte nothing;
-      t = {type.dtype, type.dims, Layout::kPlain, data != nullptr ? const_cast<std::byte*>(data->bytes.data()) : &nothing};
+      t = {type.dtype, type.dims, Layout::kPlain,
+           data != nullptr ? const_cast<std::byte*>(data->bytes.data()) : &nothing};
     }
     inputs.push_back(t);
   }
@@ -50,8 +55,10 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
     results.emplace_back();
     if (v != kNoValue) {
       const Type& type = facts->types[IndexOf(v)];
-      results.back() = ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes()));
-      t = {type.dtype, type.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())};
+      results.back() =
+          ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes()));
+      t = {type.dtype, type.dims, Layout::kPlain,
+           const_cast<std::byte*>(results.back().bytes.data())};
     }
     outputs.push_back(t);
   }
@@ -62,15 +69,16 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
   return OkStatus();
 }
 
-// An application's rule may say one thing at load and another later, but kernels were compiled for what it said at load.
+// An application's rule may say one thing at load and another later, but kernels were compiled for
+// what it said at load.
 Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     const Type& declared = graph.value(node.outputs[i]).type;
     auto merged = MergeTypes(outputs[i], declared);
     if (!merged.ok()) {
-      return InvalidModel("its shape rule gives ", outputs[i], " for output ", i, ", which the model declares ", declared, ": ",
-                          merged.status().message());
+      return InvalidModel("its shape rule gives ", outputs[i], " for output ", i,
+                          ", which the model declares ", declared, ": ", merged.status().message());
     }
     outputs[i] = *std::move(merged);
   }
@@ -81,7 +89,9 @@ Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outp
 class OutputTypes {
  public:
   explicit OutputTypes(size_t count) : count_(count), many_(count > std::size(few_) ? count : 0) {}
-  std::span<Type> all() { return many_.empty() ? std::span<Type>(few_, count_) : std::span<Type>(many_); }
+  std::span<Type> all() {
+    return many_.empty() ? std::span<Type>(few_, count_) : std::span<Type>(many_);
+  }
 
  private:
   size_t count_;
@@ -97,7 +107,8 @@ void Keep(const Node& node, std::span<const Type> outputs, GraphFacts* facts) {
 
 }  // namespace
 
-GraphFacts::GraphFacts(const Graph& graph) : types(graph.value_count()), known(graph.value_count()) {
+GraphFacts::GraphFacts(const Graph& graph)
+    : types(graph.value_count()), known(graph.value_count()) {
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     types[v] = graph.value(ValueId(v)).type;
     known[v] = graph.value(ValueId(v)).constant.get();
@@ -109,7 +120,8 @@ void GraphFacts::SetKnown(ValueId value, ConstTensor data) {
   known[IndexOf(value)] = &evaluated.back();
 }
 
-Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator, GraphFacts* facts) {
+Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator,
+                     GraphFacts* facts) {
   const Node& node = graph.nodes[index];
   // What a graph that is called gives is known when it has run.
   if (node.def == nullptr || node.def->effect == Effect::kControl) return OkStatus();
@@ -120,18 +132,22 @@ Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluato
   if (status.ok() && node.def->custom != nullptr) status = HoldToDeclared(graph, node, outputs);
   if (!status.ok()) return std::move(status).Within(Describe(graph, index));
   Keep(node, outputs, facts);
-  if (!WorthEvaluating(node, outputs, *facts) || WorkOf(node, view.op()) > kMaxEvaluatedWork) return OkStatus();
+  if (!WorthEvaluating(node, outputs, *facts) || WorkOf(node, view.op()) > kMaxEvaluatedWork)
+    return OkStatus();
   if (!evaluator.Knows(view.op())) return OkStatus();
   status = EvaluateNode(node, view.op(), evaluator, facts);
   return std::move(status).Within(Describe(graph, index));
 }
 
-Status PropagateSized(const Graph& graph, size_t index, std::span<const ConstTensor* const> data, GraphFacts* facts) {
+Status PropagateSized(const Graph& graph, size_t index, std::span<const ConstTensor* const> data,
+                      GraphFacts* facts) {
   const Node& node = graph.nodes[index];
   std::vector<const Type*> inputs;
-  for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? nullptr : &facts->types[IndexOf(v)]);
+  for (ValueId v : node.inputs)
+    inputs.push_back(v == kNoValue ? nullptr : &facts->types[IndexOf(v)]);
   OutputTypes types(node.outputs.size());
-  Status status = SizeFromData(*node.def, NodeView(node, *facts).op().WithTypes(inputs, {}, data), types.all());
+  Status status =
+      SizeFromData(*node.def, NodeView(node, *facts).op().WithTypes(inputs, {}, data), types.all());
   if (!status.ok()) return std::move(status).Within(Describe(graph, index));
   Keep(node, types.all(), facts);
   return OkStatus();

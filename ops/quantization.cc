@@ -1,6 +1,7 @@
-// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and msrt.QuantizedAdd, the quantised sum of
-// two quantised tensors of one shape, with an activation before it is quantised. A scale and a zero point belong to the whole
-// tensor, to one index of an axis, or to a block of neighbours along an axis.
+// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and
+// msrt.QuantizedAdd, the quantised sum of two quantised tensors of one shape, with an activation
+// before it is quantised. A scale and a zero point belong to the whole tensor, to one index of an
+// axis, or to a block of neighbours along an axis.
 #include "core/base/checked_math.h"
 #include "ops/activation.h"
 #include "ops/families.h"
@@ -13,9 +14,11 @@ namespace {
 constexpr size_t kX = 0, kScale = 1, kZeroPoint = 2;
 
 constexpr DTypeSet kShortFloats{DType::kF32, DType::kF16, DType::kBF16};
-constexpr DTypeSet kQuantizedTypes = kStorageTypes | DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16};
+constexpr DTypeSet kQuantizedTypes =
+    kStorageTypes | DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16};
 
-// ---- what a scale belongs to --------------------------------------------------------------------------------------------------
+// ---- what a scale belongs to
+// --------------------------------------------------------------------------------------------------
 
 enum class Granularity : uint8_t { kTensor, kAxis, kBlock };
 
@@ -24,33 +27,41 @@ struct Scaling {
   int axis = 0;
 };
 
-// Requires known ranks. A list whose length is unknown counts as one for the axis: it will turn out to be that or of one element.
+// Requires known ranks. A list whose length is unknown counts as one for the axis: it will turn out
+// to be that or of one element.
 Result<Scaling> ScalingOf(const OpView& op, const Dims& x, const Dims& scale) {
   const bool blocked = op.Int("block_size") > 0 && scale.rank() == x.rank() && x.rank() > 0;
   if (!blocked && (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == 1))) return Scaling{};
   if (x.rank() == 0 && MayBeOneElement(scale)) return Scaling{};
   if (!blocked && scale.rank() != 1) {
-    return InvalidModel("the scale has shape ", scale, ", must be one number, a list along 'axis' or, with 'block_size', of rank ",
+    return InvalidModel("the scale has shape ", scale,
+                        ", must be one number, a list along 'axis' or, with 'block_size', of rank ",
                         x.rank());
   }
-  if (x.rank() == 0) return InvalidModel("the scale has shape ", scale, ", must be one number for an x of rank 0");
+  if (x.rank() == 0)
+    return InvalidModel("the scale has shape ", scale, ", must be one number for an x of rank 0");
   // A tensor of rank 1 has only one axis, whatever the default says.
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(x.rank() == 1 ? 0 : op.Int("axis"), x.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int axis,
+                        NormalizeAxis(x.rank() == 1 ? 0 : op.Int("axis"), x.rank()));
   return Scaling{blocked ? Granularity::kBlock : Granularity::kAxis, axis};
 }
 
 Status CheckBlocks(const OpView& op, const Dims& x, const Dims& scale, int axis) {
   for (int i = 0; i < x.rank(); ++i) {
-    if (i != axis) MSRT_RETURN_IF_ERROR(SameDim(x[i], scale[i], StrCat("dim ", i, " of x and of its scale")).status());
+    if (i != axis)
+      MSRT_RETURN_IF_ERROR(
+          SameDim(x[i], scale[i], StrCat("dim ", i, " of x and of its scale")).status());
   }
   if (!IsKnown(x[axis]) || !IsKnown(scale[axis])) return OkStatus();
   const int64_t block = op.Int("block_size"), offset = op.Int("block_offset");
   int64_t end;
-  if (!CheckedAdd(x[axis], offset, &end)) return InvalidModel("block_offset = ", offset, " is too large");
+  if (!CheckedAdd(x[axis], offset, &end))
+    return InvalidModel("block_offset = ", offset, " is too large");
   const int64_t blocks = x[axis] == 0 ? 0 : CeilDiv(end, block);
   if (offset < block && scale[axis] == blocks) return OkStatus();
-  return InvalidModel("the scale has ", scale[axis], " blocks along axis ", axis, ", must have ", blocks, " for ", x[axis],
-                      " elements with block_size = ", block, " and block_offset = ", offset);
+  return InvalidModel("the scale has ", scale[axis], " blocks along axis ", axis, ", must have ",
+                      blocks, " for ", x[axis], " elements with block_size = ", block,
+                      " and block_offset = ", offset);
 }
 
 // Where unknown dims allow it, nothing is refused.
@@ -59,21 +70,26 @@ Status CheckScale(const InferContext& c) {
   if (c.has_input(kZeroPoint) && c.input(kZeroPoint).rank_known && scale.rank_known) {
     const Dims& zero = c.dims(kZeroPoint);
     bool same = zero.rank() == scale.rank();
-    for (int i = 0; same && i < zero.rank(); ++i) same = !IsKnown(zero[i]) || !IsKnown(scale.dims[i]) || zero[i] == scale.dims[i];
+    for (int i = 0; same && i < zero.rank(); ++i)
+      same = !IsKnown(zero[i]) || !IsKnown(scale.dims[i]) || zero[i] == scale.dims[i];
     if (!same && !(MayBeOneElement(zero) && MayBeOneElement(scale.dims))) {
-      return InvalidModel("the zero point has shape ", zero, ", must have the shape of the scale ", scale.dims);
+      return InvalidModel("the zero point has shape ", zero, ", must have the shape of the scale ",
+                          scale.dims);
     }
   }
   if (!x.rank_known || !scale.rank_known) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(c.op(), x.dims, scale.dims));
   if (s.granularity == Granularity::kBlock) return CheckBlocks(c.op(), x.dims, scale.dims, s.axis);
   if (s.granularity == Granularity::kAxis && IsKnown(scale.dims[0])) {
-    return SameDim(x.dims[s.axis], scale.dims[0], StrCat("dim ", s.axis, " of x and the length of its scale")).status();
+    return SameDim(x.dims[s.axis], scale.dims[0],
+                   StrCat("dim ", s.axis, " of x and the length of its scale"))
+        .status();
   }
   return OkStatus();
 }
 
-// ---- inference ----------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ----------------------------------------------------------------------------------------------------------------
 
 Status InferAs(InferContext& c, DType dtype) {
   Type type = c.input(kX);
@@ -93,7 +109,8 @@ Status InferQuantize(InferContext& c) {
   }
   if (!c.has_input(kZeroPoint)) return InferAs(c, given == DType::kNone ? DType::kU8 : given);
   const DType zero = c.dtype(kZeroPoint);
-  if (given != DType::kNone && given != zero) return InvalidModel("output_dtype = ", given, ", but the zero point is of type ", zero);
+  if (given != DType::kNone && given != zero)
+    return InvalidModel("output_dtype = ", given, ", but the zero point is of type ", zero);
   return InferAs(c, zero);
 }
 
@@ -114,11 +131,14 @@ Status InferDynamicQuantize(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space ------------------------------------------------------------------------------------------------------------
+// ---- iteration space
+// ------------------------------------------------------------------------------------------------------------
 
 Status QuantizationAxes(const OpView& op, IterationSpace* space) {
   for (const Type* t : {&op.input(kX), &op.output(0)}) {
-    if (BitsOf(t->dtype) < 8) return Unsupported("elements of type ", t->dtype, " share bytes, so the node cannot be cut; cast first");
+    if (BitsOf(t->dtype) < 8)
+      return Unsupported("elements of type ", t->dtype,
+                         " share bytes, so the node cannot be cut; cast first");
   }
   return ParallelOutputAxes(op, space);
 }
@@ -136,7 +156,9 @@ Result<Box> ScaleBox(const OpView& op, const Box& box) {
   Box blocks = box;
   const int64_t block = op.Int("block_size"), offset = op.Int("block_offset");
   const Interval along = box[s.axis];
-  blocks[s.axis] = along.empty() ? Interval{0, 0} : Interval{(along.begin + offset) / block, CeilDiv(along.end + offset, block)};
+  blocks[s.axis] =
+      along.empty() ? Interval{0, 0}
+                    : Interval{(along.begin + offset) / block, CeilDiv(along.end + offset, block)};
   return blocks;
 }
 
@@ -151,17 +173,21 @@ Status QuantizationOperands(const OpView& op, const Box& box, std::span<Box> inp
 }
 
 // A piece may begin inside a block.
-Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Box>,
+                            std::span<const Box>, AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, op.input(kScale).dims));
   if (s.granularity != Granularity::kBlock) return OkStatus();
   attrs->Set("block_offset", (box[s.axis].begin + op.Int("block_offset")) % op.Int("block_size"));
   return OkStatus();
 }
 
-constexpr SpaceDef kQuantizationSpace{
-    .axes = QuantizationAxes, .operands = QuantizationOperands, .results = OutputIsBox, .localize = QuantizationLocalize};
+constexpr SpaceDef kQuantizationSpace{.axes = QuantizationAxes,
+                                      .operands = QuantizationOperands,
+                                      .results = OutputIsBox,
+                                      .localize = QuantizationLocalize};
 
-// ---- sums -----------------------------------------------------------------------------------------------------------------------
+// ---- sums
+// -----------------------------------------------------------------------------------------------------------------------
 
 constexpr size_t kOther = 3, kSumZero = 7;
 
@@ -176,7 +202,8 @@ Status InferQuantizedAdd(InferContext& c) {
   if (c.input(kX).rank_known && c.input(kOther).rank_known) {
     MSRT_RETURN_IF_ERROR(CheckRank(c, kOther, type.rank()));
     for (int i = 0; i < type.rank(); ++i) {
-      MSRT_ASSIGN_OR_RETURN(type.dims[i], SameDim(type.dims[i], c.dims(kOther)[i], StrCat("dim ", i, " of a and b")));
+      MSRT_ASSIGN_OR_RETURN(
+          type.dims[i], SameDim(type.dims[i], c.dims(kOther)[i], StrCat("dim ", i, " of a and b")));
     }
   }
   c.SetOutput(0, std::move(type));
@@ -189,24 +216,30 @@ Status QuantizedAddOperands(const OpView& op, const Box& box, std::span<Box> inp
   return OkStatus();
 }
 
-constexpr SpaceDef kQuantizedAddSpace{.axes = ParallelOutputAxes, .operands = QuantizedAddOperands, .results = OutputIsBox};
+constexpr SpaceDef kQuantizedAddSpace{
+    .axes = ParallelOutputAxes, .operands = QuantizedAddOperands, .results = OutputIsBox};
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
-constexpr AttrDef kAxisAttr{.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
+constexpr AttrDef kAxisAttr{
+    .name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
 constexpr AttrDef kBlockSizeAttr{.name = "block_size", .min_int = 0, .max_int = int64_t{1} << 56};
-constexpr AttrDef kBlockOffsetAttr{.name = "block_offset", .min_int = 0, .max_int = int64_t{1} << 56, .local = true};
+constexpr AttrDef kBlockOffsetAttr{
+    .name = "block_offset", .min_int = 0, .max_int = int64_t{1} << 56, .local = true};
 constexpr AttrDef kOutputTypeAttr{.name = "output_dtype", .kind = AttrKind::kDType};
 
 constexpr AttrDef kQuantizeAttrs[] = {
     kAxisAttr,
     kBlockSizeAttr,
     kOutputTypeAttr,
-    {.name = "precision", .kind = AttrKind::kDType},  // of the division; that of the scale unless given
+    {.name = "precision",
+     .kind = AttrKind::kDType},  // of the division; that of the scale unless given
     {.name = "saturate", .default_int = 1, .min_int = 0, .max_int = 1},
     kBlockOffsetAttr,
 };
-constexpr AttrDef kDequantizeAttrs[] = {kAxisAttr, kBlockSizeAttr, kOutputTypeAttr, kBlockOffsetAttr};
+constexpr AttrDef kDequantizeAttrs[] = {kAxisAttr, kBlockSizeAttr, kOutputTypeAttr,
+                                        kBlockOffsetAttr};
 
 constexpr ParamDef kQuantizeInputs[] = {
     {.name = "x", .types = kShortFloats | DTypeSet{DType::kI32}},
@@ -216,7 +249,10 @@ constexpr ParamDef kQuantizeInputs[] = {
 constexpr ParamDef kDequantizeInputs[] = {
     {.name = "x", .types = kQuantizedTypes | DTypeSet{DType::kI32}, .group = 1},
     {.name = "x_scale", .types = kShortFloats},
-    {.name = "x_zero_point", .types = kQuantizedTypes | DTypeSet{DType::kI32}, .kind = ParamDef::kOptional, .group = 1},
+    {.name = "x_zero_point",
+     .types = kQuantizedTypes | DTypeSet{DType::kI32},
+     .kind = ParamDef::kOptional,
+     .group = 1},
 };
 constexpr ParamDef kDynamicInputs[] = {{.name = "x", .types = DTypeSet{DType::kF32}}};
 
@@ -234,15 +270,23 @@ constexpr ParamDef kSumInputs[] = {
 constexpr AttrDef kSumAttrs[] = {kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
 
 constexpr OpDef kQuantizationOps[] = {
-    {.name = "QuantizeLinear", .attrs = kQuantizeAttrs, .inputs = kQuantizeInputs, .infer = InferQuantize, .space = &kQuantizationSpace},
+    {.name = "QuantizeLinear",
+     .attrs = kQuantizeAttrs,
+     .inputs = kQuantizeInputs,
+     .infer = InferQuantize,
+     .space = &kQuantizationSpace},
     {.name = "DequantizeLinear",
      .attrs = kDequantizeAttrs,
      .inputs = kDequantizeInputs,
      .infer = InferDequantize,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kQuantizationSpace},
     // Its scale follows from all of x.
-    {.name = "DynamicQuantizeLinear", .inputs = kDynamicInputs, .min_outputs = 3, .max_outputs = 3, .infer = InferDynamicQuantize},
+    {.name = "DynamicQuantizeLinear",
+     .inputs = kDynamicInputs,
+     .min_outputs = 3,
+     .max_outputs = 3,
+     .infer = InferDynamicQuantize},
     {.name = "QuantizedAdd",
      .domain = "msrt",
      .version = 1,

@@ -1,7 +1,8 @@
-// Products of quantised tensors: MatMulInteger and ConvInteger, which give sums of 32 bits, and QLinearMatMul and QLinearConv, which
-// quantise them again. msrt.QuantizedMatMul and msrt.QuantizedConv scale the sums, add a bias and a residual, apply an activation, and
-// return f32, or quantise the result where y_scale is given. Their shapes and iteration spaces are those of MatMul and Conv; scales and
-// zero points follow the operands.
+// Products of quantised tensors: MatMulInteger and ConvInteger, which give sums of 32 bits, and
+// QLinearMatMul and QLinearConv, which quantise them again. msrt.QuantizedMatMul and
+// msrt.QuantizedConv scale the sums, add a bias and a residual, apply an activation, and return
+// f32, or quantise the result where y_scale is given. Their shapes and iteration spaces are those
+// of MatMul and Conv; scales and zero points follow the operands.
 #include <array>
 
 #include "ops/convolution.h"
@@ -12,7 +13,8 @@
 namespace msrt {
 namespace {
 
-// ---- where the inputs stand ---------------------------------------------------------------------------------------------------
+// ---- where the inputs stand
+// ---------------------------------------------------------------------------------------------------
 
 constexpr size_t kNone = SIZE_MAX;
 
@@ -24,7 +26,8 @@ struct Slots {
   size_t y_scale = kNone, y_zero = kNone, bias = kNone, residual = kNone;
 };
 constexpr Slots kIntegerSlots{.a = {0, kNone, 2}, .b = {1, kNone, 3}};
-constexpr Slots kScaledSlots{.a = {0, 1, 2}, .b = {3, 4, 5}, .y_scale = 6, .y_zero = 7, .bias = 8, .residual = 9};
+constexpr Slots kScaledSlots{
+    .a = {0, 1, 2}, .b = {3, 4, 5}, .y_scale = 6, .y_zero = 7, .bias = 8, .residual = 9};
 
 bool IsScaled(const OpView& op) { return op.op() != "MatMulInteger" && op.op() != "ConvInteger"; }
 const Slots& SlotsOf(const OpView& op) { return IsScaled(op) ? kScaledSlots : kIntegerSlots; }
@@ -43,7 +46,9 @@ class PlainView {
     view_ = op.WithTypes(std::span<const Type* const>(inputs_).first(InputCount(op)), outputs_);
   }
   // Operands, then bias and residual where there are any.
-  static size_t InputCount(const OpView& op) { return Has(op, SlotsOf(op).residual) ? 4 : Has(op, SlotsOf(op).bias) ? 3 : 2; }
+  static size_t InputCount(const OpView& op) {
+    return Has(op, SlotsOf(op).residual) ? 4 : Has(op, SlotsOf(op).bias) ? 3 : 2;
+  }
   PlainView(const PlainView&) = delete;
   PlainView& operator=(const PlainView&) = delete;
 
@@ -55,10 +60,12 @@ class PlainView {
   OpView view_;
 };
 
-// ---- inference ----------------------------------------------------------------------------------------------------------------
+// ---- inference
+// ----------------------------------------------------------------------------------------------------------------
 
 Status CheckOneElement(const InferContext& c, size_t input) {
-  if (!Has(c.op(), input) || !c.input(input).rank_known || MayBeOneElement(c.dims(input))) return OkStatus();
+  if (!Has(c.op(), input) || !c.input(input).rank_known || MayBeOneElement(c.dims(input)))
+    return OkStatus();
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must be one number");
 }
 
@@ -66,7 +73,8 @@ Status CheckOneElement(const InferContext& c, size_t input) {
 Result<DType> ResultType(const InferContext& c) {
   const Slots& slots = SlotsOf(c.op());
   if (slots.y_zero == kNone) return DType::kI32;
-  if (Has(c.op(), slots.y_scale) != Has(c.op(), slots.y_zero)) return InvalidModel("y_scale and y_zero_point must be given together");
+  if (Has(c.op(), slots.y_scale) != Has(c.op(), slots.y_zero))
+    return InvalidModel("y_scale and y_zero_point must be given together");
   return Has(c.op(), slots.y_zero) ? c.dtype(slots.y_zero) : DType::kF32;
 }
 
@@ -83,30 +91,40 @@ Status InferProduct(InferContext& c, InferFn infer) {
   return OkStatus();
 }
 
-// A scale or zero point: one number, a list with one for each row of A (column of B), or a tensor that broadcasts to the operand and has
-// one element along the depth.
-bool IsTransposedB(const OpView& op) { return op.op() == "QuantizedMatMul" && op.Int("transB") != 0; }
+// A scale or zero point: one number, a list with one for each row of A (column of B), or a tensor
+// that broadcasts to the operand and has one element along the depth.
+bool IsTransposedB(const OpView& op) {
+  return op.op() == "QuantizedMatMul" && op.Int("transB") != 0;
+}
 
 Status CheckMatrixParameter(const InferContext& c, size_t input, size_t operand, bool rows) {
-  if (!Has(c.op(), input) || !c.input(input).rank_known || !c.input(operand).rank_known) return OkStatus();
+  if (!Has(c.op(), input) || !c.input(input).rank_known || !c.input(operand).rank_known)
+    return OkStatus();
   const Dims &p = c.dims(input), &matrix = c.dims(operand);
   if (MayBeOneElement(p)) return OkStatus();
-  if (matrix.rank() < 2) return InvalidModel("input ", input, " has shape ", p, ", must be one number for a vector");
-  const bool first = rows || IsTransposedB(c.op());  // which of the last two dims counts the rows or columns
+  if (matrix.rank() < 2)
+    return InvalidModel("input ", input, " has shape ", p, ", must be one number for a vector");
+  const bool first =
+      rows || IsTransposedB(c.op());  // which of the last two dims counts the rows or columns
   if (p.rank() == 1) {
     const int64_t lines = matrix[matrix.rank() - (first ? 2 : 1)];
-    return SameDim(p[0], lines, StrCat("the length of input ", input, " and the ", rows ? "rows" : "columns", " of input ", operand))
+    return SameDim(p[0], lines,
+                   StrCat("the length of input ", input, " and the ", rows ? "rows" : "columns",
+                          " of input ", operand))
         .status();
   }
   const int64_t depth = p[p.rank() - (first ? 1 : 2)];
-  if (IsKnown(depth) && depth != 1) return InvalidModel("input ", input, " has shape ", p, ", must have the dim 1 along the depth");
+  if (IsKnown(depth) && depth != 1)
+    return InvalidModel("input ", input, " has shape ", p, ", must have the dim 1 along the depth");
   return CheckBroadcastsTo(p, matrix, StrCat("input ", input));
 }
 
 Status InferQuantizedMatMul(InferContext& c) {
   const Slots& slots = SlotsOf(c.op());
-  for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.a.data, true));
-  for (size_t p : {slots.b.scale, slots.b.zero}) MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.b.data, false));
+  for (size_t p : {slots.a.scale, slots.a.zero})
+    MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.a.data, true));
+  for (size_t p : {slots.b.scale, slots.b.zero})
+    MSRT_RETURN_IF_ERROR(CheckMatrixParameter(c, p, slots.b.data, false));
   return InferProduct(c, InferFusedMatMul);
 }
 
@@ -118,32 +136,38 @@ Status InferQuantizedConv(InferContext& c) {
     MSRT_RETURN_IF_ERROR(CheckRank(c, p, 1));
     const Type& w = c.input(slots.b.data);
     if (!w.rank_known || w.rank() == 0) continue;
-    MSRT_RETURN_IF_ERROR(SameDim(c.dims(p)[0], w.dims[0], StrCat("the length of input ", p, " and the output channels of W")).status());
+    MSRT_RETURN_IF_ERROR(SameDim(c.dims(p)[0], w.dims[0],
+                                 StrCat("the length of input ", p, " and the output channels of W"))
+                             .status());
   }
   return InferProduct(c, InferConvolution);
 }
 
-// ---- iteration spaces ---------------------------------------------------------------------------------------------------------
+// ---- iteration spaces
+// ---------------------------------------------------------------------------------------------------------
 
 // Sums of parts are sums; parts that were scaled, added to or quantised are not.
 Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* space) {
   IterationSpace plain;
   MSRT_RETURN_IF_ERROR(of_plain.axes(*PlainView(op), &plain));
   for (int i = 0; i < plain.rank(); ++i) {
-    if (plain[i].kind == AxisKind::kReduce && IsScaled(op)) space->Add(AxisKind::kWhole, plain[i].extent);
+    if (plain[i].kind == AxisKind::kReduce && IsScaled(op))
+      space->Add(AxisKind::kWhole, plain[i].extent);
     else space->Add(plain[i].kind, plain[i].extent, plain[i].monoid);
   }
   return OkStatus();
 }
 
 // Boxes of the operands, the bias and the residual; all of everything that has one element.
-Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box, std::span<Box> inputs) {
+Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box,
+                       std::span<Box> inputs) {
   const Slots& slots = SlotsOf(op);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
   }
   std::array<Box, 4> plain;
-  MSRT_RETURN_IF_ERROR(of_plain.operands(*PlainView(op), box, std::span(plain).first(PlainView::InputCount(op))));
+  MSRT_RETURN_IF_ERROR(
+      of_plain.operands(*PlainView(op), box, std::span(plain).first(PlainView::InputCount(op))));
   inputs[slots.a.data] = plain[0];
   inputs[slots.b.data] = plain[1];
   if (Has(op, slots.bias)) inputs[slots.bias] = plain[2];
@@ -151,7 +175,8 @@ Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& bo
   return OkStatus();
 }
 
-Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bool rows, std::span<Box> inputs) {
+Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bool rows,
+                          std::span<Box> inputs) {
   if (!Has(op, input) || op.input(input).elements() == 1) return OkStatus();
   const Dims& p = op.input(input).dims;
   if (p.rank() > 1) {
@@ -163,14 +188,18 @@ Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bo
   return OkStatus();
 }
 
-Status MatMulAxesOf(const OpView& op, IterationSpace* space) { return ProductAxes(op, kMatMulSpace, space); }
+Status MatMulAxesOf(const OpView& op, IterationSpace* space) {
+  return ProductAxes(op, kMatMulSpace, space);
+}
 
 Status MatMulOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
   MSRT_RETURN_IF_ERROR(ProductOperands(op, kMatMulSpace, box, inputs));
   const Slots& slots = SlotsOf(op);
   const Box a = inputs[slots.a.data], b = inputs[slots.b.data];
-  for (size_t p : {slots.a.scale, slots.a.zero}) MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, a, true, inputs));
-  for (size_t p : {slots.b.scale, slots.b.zero}) MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, b, false, inputs));
+  for (size_t p : {slots.a.scale, slots.a.zero})
+    MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, a, true, inputs));
+  for (size_t p : {slots.b.scale, slots.b.zero})
+    MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, b, false, inputs));
   return OkStatus();
 }
 
@@ -178,7 +207,9 @@ Status MatMulResultsOf(const OpView& op, const Box& box, std::span<Box> outputs)
   return kMatMulSpace.results(*PlainView(op), box, outputs);
 }
 
-Status ConvAxesOf(const OpView& op, IterationSpace* space) { return ProductAxes(op, kConvSpace, space); }
+Status ConvAxesOf(const OpView& op, IterationSpace* space) {
+  return ProductAxes(op, kConvSpace, space);
+}
 
 Status ConvOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
   MSRT_RETURN_IF_ERROR(ProductOperands(op, kConvSpace, box, inputs));
@@ -191,15 +222,21 @@ Status ConvOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status ConvResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) { return kConvSpace.results(*PlainView(op), box, outputs); }
+Status ConvResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) {
+  return kConvSpace.results(*PlainView(op), box, outputs);
+}
 
-Status ConvLocalizeOf(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box> outputs, AttrList* attrs) {
+Status ConvLocalizeOf(const OpView& op, const Box& box, std::span<const Box> inputs,
+                      std::span<const Box> outputs, AttrList* attrs) {
   return kConvSpace.localize(*PlainView(op), box, inputs, outputs, attrs);
 }
 
-constexpr SpaceDef kQuantizedMatMulSpace{.axes = MatMulAxesOf, .operands = MatMulOperandsOf, .results = MatMulResultsOf};
-constexpr SpaceDef kQuantizedConvSpace{
-    .axes = ConvAxesOf, .operands = ConvOperandsOf, .results = ConvResultsOf, .localize = ConvLocalizeOf};
+constexpr SpaceDef kQuantizedMatMulSpace{
+    .axes = MatMulAxesOf, .operands = MatMulOperandsOf, .results = MatMulResultsOf};
+constexpr SpaceDef kQuantizedConvSpace{.axes = ConvAxesOf,
+                                       .operands = ConvOperandsOf,
+                                       .results = ConvResultsOf,
+                                       .localize = ConvLocalizeOf};
 
 template <CostFn kPlainCost>
 Cost ProductCost(const OpView& op) {
@@ -208,7 +245,8 @@ Cost ProductCost(const OpView& op) {
   return cost;
 }
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
 constexpr DTypeSet kBytes{DType::kI8, DType::kU8};
 constexpr DTypeSet kEightBits = kBytes | kF8Types;
@@ -261,11 +299,17 @@ constexpr ParamDef kFusedInputs[] = {
     {.name = "bias", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
     {.name = "Z", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
 };
-constexpr AttrDef kQuantizedMatMulAttrs[] = {
-    {.name = "transB", .min_int = 0, .max_int = 1}, kActivationAttr, kActivationAlphaAttr, kActivationBetaAttr};
+constexpr AttrDef kQuantizedMatMulAttrs[] = {{.name = "transB", .min_int = 0, .max_int = 1},
+                                             kActivationAttr,
+                                             kActivationAlphaAttr,
+                                             kActivationBetaAttr};
 
 constexpr OpDef MatMulLike(std::string_view name, std::span<const ParamDef> inputs) {
-  return {.name = name, .inputs = inputs, .infer = InferQuantizedMatMul, .space = &kQuantizedMatMulSpace, .cost = ProductCost<MatMulCost>};
+  return {.name = name,
+          .inputs = inputs,
+          .infer = InferQuantizedMatMul,
+          .space = &kQuantizedMatMulSpace,
+          .cost = ProductCost<MatMulCost>};
 }
 constexpr OpDef ConvLike(std::string_view name, std::span<const ParamDef> inputs) {
   return {.name = name,

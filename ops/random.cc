@@ -1,5 +1,6 @@
-// Random ops. Each element is a function of the seed and of its own index in the whole tensor, so that no split changes it and every run
-// repeats it: RandomNormal, RandomUniform and their -Like forms, Bernoulli, Multinomial.
+// Random ops. Each element is a function of the seed and of its own index in the whole tensor, so
+// that no split changes it and every run repeats it: RandomNormal, RandomUniform and their -Like
+// forms, Bernoulli, Multinomial.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -9,7 +10,8 @@ namespace {
 
 Status CheckType(DType dtype, DTypeSet allowed) {
   if (allowed.Has(dtype)) return OkStatus();
-  return InvalidModel("the output has element type ", dtype, ", must be one of ", allowed.Names(), ": set dtype");
+  return InvalidModel("the output has element type ", dtype, ", must be one of ", allowed.Names(),
+                      ": set dtype");
 }
 
 Status InferRandomShape(InferContext& c) {
@@ -35,12 +37,14 @@ Status InferMultinomial(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
   const Type& x = c.input(0);
   const int64_t rows = x.rank_known ? x.dims[0] : kUnknownDim, samples = c.op().Int("sample_size");
-  if (x.rank_known && x.dims[1] == 0 && rows != 0 && samples != 0) return InvalidModel("input 0 ", x.dims, " has no class to choose");
+  if (x.rank_known && x.dims[1] == 0 && rows != 0 && samples != 0)
+    return InvalidModel("input 0 ", x.dims, " has no class to choose");
   c.SetOutput(0, dtype, {rows, samples});
   return OkStatus();
 }
 
-// ---- iteration space: the axes of the output, each parallel; a piece knows where in the whole it stands ----------------------------
+// ---- iteration space: the axes of the output, each parallel; a piece knows where in the whole it
+// stands ----------------------------
 
 Status SameAsOutput(const OpView& op, const Box& box, std::span<Box> inputs) {
   if (op.has_input(0)) inputs[0] = box;
@@ -66,7 +70,8 @@ void LocalizePlace(const OpView& op, const Box& box, AttrList* attrs) {
   attrs->Set("whole_shape", shape);
 }
 
-Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                      AttrList* attrs) {
   LocalizePlace(op, box, attrs);
   if (op.Has("shape")) attrs->Set("shape", ExtentsOf(box));
   if (op.op() == "Multinomial") attrs->Set("sample_size", box[1].size());
@@ -76,17 +81,32 @@ Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, st
 constexpr SpaceDef kElementSpace{ParallelOutputAxes, SameAsOutput, OutputIsBox, LocalizeRandom};
 constexpr SpaceDef kRowSpace{ParallelOutputAxes, RowsOfOutput, OutputIsBox, LocalizeRandom};
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kDtype{.name = "dtype", .kind = AttrKind::kDType};
 // Without a seed, the name of the node is one: nodes differ, runs do not.
 constexpr AttrDef kSeed{.name = "seed", .kind = AttrKind::kFloat};
-constexpr AttrDef kShape{.name = "shape", .kind = AttrKind::kInts, .required = true, .min_int = 0, .max_count = kMaxRank};
-constexpr AttrDef kPieceBegin{.name = "piece_begin", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank, .local = true};
-constexpr AttrDef kWholeShape{
-    .name = "whole_shape", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxElements, .max_count = kMaxRank, .local = true};
-constexpr AttrDef kMean{.name = "mean", .kind = AttrKind::kFloat}, kScale{.name = "scale", .kind = AttrKind::kFloat, .default_float = 1};
-constexpr AttrDef kLow{.name = "low", .kind = AttrKind::kFloat}, kHigh{.name = "high", .kind = AttrKind::kFloat, .default_float = 1};
+constexpr AttrDef kShape{.name = "shape",
+                         .kind = AttrKind::kInts,
+                         .required = true,
+                         .min_int = 0,
+                         .max_count = kMaxRank};
+constexpr AttrDef kPieceBegin{.name = "piece_begin",
+                              .kind = AttrKind::kInts,
+                              .min_int = 0,
+                              .max_count = kMaxRank,
+                              .local = true};
+constexpr AttrDef kWholeShape{.name = "whole_shape",
+                              .kind = AttrKind::kInts,
+                              .min_int = 0,
+                              .max_int = kMaxElements,
+                              .max_count = kMaxRank,
+                              .local = true};
+constexpr AttrDef kMean{.name = "mean", .kind = AttrKind::kFloat},
+    kScale{.name = "scale", .kind = AttrKind::kFloat, .default_float = 1};
+constexpr AttrDef kLow{.name = "low", .kind = AttrKind::kFloat},
+    kHigh{.name = "high", .kind = AttrKind::kFloat, .default_float = 1};
 
 constexpr AttrDef kNormalAttrs[] = {kShape, kDtype, kSeed, kMean, kScale, kPieceBegin, kWholeShape};
 constexpr AttrDef kUniformAttrs[] = {kShape, kDtype, kSeed, kLow, kHigh, kPieceBegin, kWholeShape};
@@ -94,14 +114,26 @@ constexpr AttrDef kNormalLikeAttrs[] = {kDtype, kSeed, kMean, kScale, kPieceBegi
 constexpr AttrDef kUniformLikeAttrs[] = {kDtype, kSeed, kLow, kHigh, kPieceBegin, kWholeShape};
 constexpr AttrDef kBernoulliAttrs[] = {kDtype, kSeed, kPieceBegin, kWholeShape};
 constexpr AttrDef kMultinomialAttrs[] = {
-    {.name = "sample_size", .default_int = 1, .min_int = 0, .max_int = kMaxElements}, kDtype, kSeed, kPieceBegin, kWholeShape};
+    {.name = "sample_size", .default_int = 1, .min_int = 0, .max_int = kMaxElements},
+    kDtype,
+    kSeed,
+    kPieceBegin,
+    kWholeShape};
 
 constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}};
 constexpr ParamDef kProbabilityInputs[] = {{"input", kFloatTypes}};
 
 constexpr OpDef kRandomOps[] = {
-    {.name = "RandomNormal", .attrs = kNormalAttrs, .infer = InferRandomShape, .space = &kElementSpace, .effect = Effect::kRandom},
-    {.name = "RandomUniform", .attrs = kUniformAttrs, .infer = InferRandomShape, .space = &kElementSpace, .effect = Effect::kRandom},
+    {.name = "RandomNormal",
+     .attrs = kNormalAttrs,
+     .infer = InferRandomShape,
+     .space = &kElementSpace,
+     .effect = Effect::kRandom},
+    {.name = "RandomUniform",
+     .attrs = kUniformAttrs,
+     .infer = InferRandomShape,
+     .space = &kElementSpace,
+     .effect = Effect::kRandom},
     {.name = "RandomNormalLike",
      .attrs = kNormalLikeAttrs,
      .inputs = kLikeInputs,

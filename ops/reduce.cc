@@ -1,11 +1,13 @@
-// Reductions: ops that fold some axes of a tensor into one value (Reduce*), and CumSum, which keeps every step of the fold.
+// Reductions: ops that fold some axes of a tensor into one value (Reduce*), and CumSum, which keeps
+// every step of the fold.
 #include "ops/families.h"
 #include "ops/infer.h"
 
 namespace msrt {
 namespace {
 
-constexpr DTypeSet kReduceTypes = kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
+constexpr DTypeSet kReduceTypes =
+    kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 constexpr DTypeSet kOrderTypes = kReduceTypes | DTypeSet{DType::kI8, DType::kU8, DType::kBool};
 
 constexpr AttrDef kReduceAttrs[] = {
@@ -13,12 +15,15 @@ constexpr AttrDef kReduceAttrs[] = {
     {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1},
     {.name = "noop_with_empty_axes", .min_int = 0, .max_int = 1},
 };
-constexpr ParamDef kReduceInputs[] = {{.name = "data", .types = kReduceTypes},
-                                      {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
-constexpr ParamDef kOrderInputs[] = {{.name = "data", .types = kOrderTypes},
-                                     {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kReduceInputs[] = {
+    {.name = "data", .types = kReduceTypes},
+    {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kOrderInputs[] = {
+    {.name = "data", .types = kOrderTypes},
+    {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
 
-// ---- which axes are reduced -----------------------------------------------------------------------------------------------------
+// ---- which axes are reduced
+// -----------------------------------------------------------------------------------------------------
 
 constexpr uint32_t AllAxes(int rank) { return (uint32_t{1} << rank) - 1; }
 constexpr bool IsReduced(uint32_t reduced, int axis) { return (reduced >> axis) & 1; }
@@ -46,8 +51,8 @@ Type ReducedType(const Type& data, uint32_t reduced, bool keepdims) {
   return Type::Tensor(data.dtype, dims);
 }
 
-// What can be said while the axes are an input of unknown value: with keepdims the rank, without it the rank if the number of
-// axes is known.
+// What can be said while the axes are an input of unknown value: with keepdims the rank, without it
+// the rank if the number of axes is known.
 Type TypeForUnknownAxes(const OpView& op, bool keepdims) {
   const Type &data = op.input(0), &axes = op.input(1);
   if (keepdims) {
@@ -55,9 +60,11 @@ Type TypeForUnknownAxes(const OpView& op, bool keepdims) {
     for (int64_t d : data.dims) dims.push_back(d == 1 ? 1 : kUnknownDim);
     return Type::Tensor(data.dtype, dims);
   }
-  const bool count_known = axes.rank_known && axes.rank() == 1 && axes.dims[0] > 0 && axes.dims[0] <= data.rank();
+  const bool count_known =
+      axes.rank_known && axes.rank() == 1 && axes.dims[0] > 0 && axes.dims[0] <= data.rank();
   if (!count_known) return Type::UnrankedTensor(data.dtype);
-  return Type::Tensor(data.dtype, Dims::Filled(data.rank() - static_cast<int>(axes.dims[0]), kUnknownDim));
+  return Type::Tensor(data.dtype,
+                      Dims::Filled(data.rank() - static_cast<int>(axes.dims[0]), kUnknownDim));
 }
 
 Status InferReduce(InferContext& c) {
@@ -71,7 +78,8 @@ Status InferReduce(InferContext& c) {
   }
   const bool keepdims = op.Int("keepdims") != 0;
   MSRT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, data.rank()));
-  c.SetOutput(0, reduced ? ReducedType(data, *reduced, keepdims) : TypeForUnknownAxes(op, keepdims));
+  c.SetOutput(0,
+              reduced ? ReducedType(data, *reduced, keepdims) : TypeForUnknownAxes(op, keepdims));
   return OkStatus();
 }
 
@@ -81,15 +89,19 @@ Cost CostReduce(const OpView& op) {
   return cost;
 }
 
-// ---- iteration space: one axis for each axis of the data ------------------------------------------------------------------------
+// ---- iteration space: one axis for each axis of the data
+// ------------------------------------------------------------------------
 
 Result<uint32_t> KnownReducedAxes(const OpView& op) {
   MSRT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, op.input(0).rank()));
-  if (!reduced) return Unsupported("axes are an input whose value is not known before the run, so the work cannot be cut");
+  if (!reduced)
+    return Unsupported(
+        "axes are an input whose value is not known before the run, so the work cannot be cut");
   return *reduced;
 }
 
-// Parts of Mean, L2, LogSum and LogSumExp cannot be joined from rounded results, so their reduced axes stay whole.
+// Parts of Mean, L2, LogSum and LogSumExp cannot be joined from rounded results, so their reduced
+// axes stay whole.
 Monoid MonoidOf(std::string_view op) {
   if (op == "ReduceSum" || op == "ReduceL1" || op == "ReduceSumSquare") return Monoid::kSum;
   if (op == "ReduceProd") return Monoid::kProduct;
@@ -129,30 +141,37 @@ Status ReduceResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kReduceSpace{.axes = ReduceAxes, .operands = DataOperands, .results = ReduceResults};
+constexpr SpaceDef kReduceSpace{
+    .axes = ReduceAxes, .operands = DataOperands, .results = ReduceResults};
 
-// ---- CumSum ---------------------------------------------------------------------------------------------------------------------
+// ---- CumSum
+// ---------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kCumSumAttrs[] = {
     {.name = "axis"},
     {.name = "exclusive", .min_int = 0, .max_int = 1},
     {.name = "reverse", .min_int = 0, .max_int = 1},
 };
-constexpr ParamDef kCumSumInputs[] = {{.name = "x", .types = kReduceTypes},
-                                      {.name = "axis", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kCumSumInputs[] = {
+    {.name = "x", .types = kReduceTypes},
+    {.name = "axis", .types = kIndexTypes, .kind = ParamDef::kOptional}};
 
 Status InferCumSum(InferContext& c) {
   MSRT_ASSIGN_OR_RETURN(const auto axis, IntAttrOrInput(c.op(), "axis", 1));
-  if (axis && c.input(0).rank_known) MSRT_RETURN_IF_ERROR(NormalizeAxis(*axis, c.input(0).rank()).status());
+  if (axis && c.input(0).rank_known)
+    MSRT_RETURN_IF_ERROR(NormalizeAxis(*axis, c.input(0).rank()).status());
   return InferSameAsFirst(c);
 }
 
 Status CumSumAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const auto given, IntAttrOrInput(op, "axis", 1));
-  if (!given) return Unsupported("axis is an input whose value is not known before the run, so the work cannot be cut");
+  if (!given)
+    return Unsupported(
+        "axis is an input whose value is not known before the run, so the work cannot be cut");
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  for (int i = 0; i < dims.rank(); ++i)
+    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
   return OkStatus();
 }
 
@@ -161,16 +180,18 @@ Status SameBoxResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kCumSumSpace{.axes = CumSumAxes, .operands = DataOperands, .results = SameBoxResults};
+constexpr SpaceDef kCumSumSpace{
+    .axes = CumSumAxes, .operands = DataOperands, .results = SameBoxResults};
 
-// ---- the entries ----------------------------------------------------------------------------------------------------------------
+// ---- the entries
+// ----------------------------------------------------------------------------------------------------------------
 
 constexpr OpDef Reduction(std::string_view name, std::span<const ParamDef> inputs = kReduceInputs) {
   return {.name = name,
           .attrs = kReduceAttrs,
           .inputs = inputs,
           .infer = InferReduce,
-          .grad = kGradPending,
+          .grad = GradPending,
           .space = &kReduceSpace,
           .cost = CostReduce};
 }
@@ -186,7 +207,12 @@ constexpr OpDef kReduceOps[] = {
     Reduction("ReduceLogSum"),
     Reduction("ReduceLogSumExp"),
     Reduction("ReduceSumSquare"),
-    {.name = "CumSum", .attrs = kCumSumAttrs, .inputs = kCumSumInputs, .infer = InferCumSum, .grad = kGradPending, .space = &kCumSumSpace},
+    {.name = "CumSum",
+     .attrs = kCumSumAttrs,
+     .inputs = kCumSumInputs,
+     .infer = InferCumSum,
+     .grad = GradPending,
+     .space = &kCumSumSpace},
 };
 
 }  // namespace

@@ -80,10 +80,12 @@ const OpDef* FindOp(std::string_view domain, std::string_view name) {
 
 Status OpSet::Add(std::shared_ptr<const OpDef> def) {
   std::string key = Key(def->domain, def->name);
-  if (FindOp(def->domain, def->name) != nullptr) return InvalidArgument("op ", key, " is the library's own and cannot be defined again");
+  if (FindOp(def->domain, def->name) != nullptr)
+    return InvalidArgument("op ", key, " is the library's own and cannot be defined again");
   const bool is_new = ops_.emplace(std::move(key), def).second;
   if (!is_new)
-    return InvalidArgument("op ", Key(def->domain, def->name), " is defined already; a further kernel for it leaves its meaning null");
+    return InvalidArgument("op ", Key(def->domain, def->name),
+                           " is defined already; a further kernel for it leaves its meaning null");
   return OkStatus();
 }
 

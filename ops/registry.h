@@ -14,7 +14,8 @@ namespace msrt {
 // Null where the op is unknown. O(1).
 const OpDef* FindOp(std::string_view domain, std::string_view name);
 
-// Ops that applications define, beside the table. Belongs to an environment, and is immutable once that is shared.
+// Ops that applications define, beside the table. Belongs to an environment, and is immutable once
+// that is shared.
 class OpSet {
  public:
   // The table's ops and those of this set cannot be defined again.

@@ -27,32 +27,37 @@ Result<std::vector<int>> ResizedAxes(const OpView& op, int rank) {
 }
 
 template <typename T>
-Status CheckLength(const std::optional<std::vector<T>>& list, std::string_view what, size_t length) {
+Status CheckLength(const std::optional<std::vector<T>>& list, std::string_view what,
+                   size_t length) {
   if (!list || list->empty() || list->size() == length) return OkStatus();
-  return InvalidModel(what, " has ", list->size(), " elements, must have ", length, ", one for each resized axis",
-                      what == "roi" ? ", twice" : "");
+  return InvalidModel(what, " has ", list->size(), " elements, must have ", length,
+                      ", one for each resized axis", what == "roi" ? ", twice" : "");
 }
 
 Status CheckLists(const OpView& op, const ResizeLists& lists, size_t axes) {
   constexpr std::string_view kNames[] = {"", "roi", "scales", "sizes"};
   for (size_t input : {kResizeRoiInput, kResizeScalesInput, kResizeSizesInput}) {
     if (op.Has(kNames[input]) && op.has_input(input)) {
-      return InvalidModel(kNames[input], " is given as an attribute and as input ", input, ", must be one of them");
+      return InvalidModel(kNames[input], " is given as an attribute and as input ", input,
+                          ", must be one of them");
     }
   }
   // An input of length zero counts as left out, as older exporters write it.
   const auto given = [](const auto& list) { return !list || !list->empty(); };
   const bool known = lists.scales.has_value() && lists.sizes.has_value();
-  if (known && given(lists.scales) == given(lists.sizes)) return InvalidModel("needs either scales or sizes");
+  if (known && given(lists.scales) == given(lists.sizes))
+    return InvalidModel("needs either scales or sizes");
   MSRT_RETURN_IF_ERROR(CheckLength(lists.roi, "roi", 2 * axes));
   MSRT_RETURN_IF_ERROR(CheckLength(lists.scales, "scales", axes));
   MSRT_RETURN_IF_ERROR(CheckLength(lists.sizes, "sizes", axes));
   constexpr double kLimit = 2147483647;
   for (double v : lists.roi.value_or(std::vector<double>())) {
-    if (!(std::abs(v) <= kLimit)) return InvalidModel("roi holds ", v, ", must be between -2^31 and 2^31");
+    if (!(std::abs(v) <= kLimit))
+      return InvalidModel("roi holds ", v, ", must be between -2^31 and 2^31");
   }
   for (double v : lists.scales.value_or(std::vector<double>())) {
-    if (!(v > 0 && v <= kLimit)) return InvalidModel("scales holds ", v, ", must be greater than 0 and at most 2^31");
+    if (!(v > 0 && v <= kLimit))
+      return InvalidModel("scales holds ", v, ", must be greater than 0 and at most 2^31");
   }
   for (int64_t v : lists.sizes.value_or(std::vector<int64_t>())) {
     if (v < 0 || v > kMaxDim) return InvalidModel("sizes holds ", v, ", must be 0 to 2^56");
@@ -68,7 +73,8 @@ Status SetScale(int index, double scale, ResizeAxis* a) {
   if (!IsKnown(a->in)) return OkStatus();
   // In float: 10 elements at the float nearest to 0.7 are 7, not 6.99999988 cut to 6.
   const double out = std::floor(static_cast<float>(a->in) * static_cast<float>(scale));
-  if (out > static_cast<double>(kMaxDim)) return InvalidModel("axis ", index, " of ", a->in, " elements is too long at scale ", scale);
+  if (out > static_cast<double>(kMaxDim))
+    return InvalidModel("axis ", index, " of ", a->in, " elements is too long at scale ", scale);
   a->out = static_cast<int64_t>(out);
   return OkStatus();
 }
@@ -76,13 +82,15 @@ Status SetScale(int index, double scale, ResizeAxis* a) {
 Status SetSize(int index, int64_t size, ResizeAxis* a) {
   a->out = size;
   if (!IsKnown(a->in)) return OkStatus();
-  if (a->in == 0 && size != 0) return InvalidModel("axis ", index, " is empty and cannot be resized to ", size);
+  if (a->in == 0 && size != 0)
+    return InvalidModel("axis ", index, " is empty and cannot be resized to ", size);
   a->scale = a->in == 0 ? 1 : static_cast<double>(size) / static_cast<double>(a->in);
   return OkStatus();
 }
 
 // One scale for all resized axes: the least or the largest that a size asks for.
-Status SetSizesByAspect(std::span<const int> axes, std::span<const int64_t> sizes, bool not_larger, Resample* r) {
+Status SetSizesByAspect(std::span<const int> axes, std::span<const int64_t> sizes, bool not_larger,
+                        Resample* r) {
   double scale = not_larger ? std::numeric_limits<double>::infinity() : 0;
   bool known = true;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -99,30 +107,35 @@ Status SetSizesByAspect(std::span<const int> axes, std::span<const int64_t> size
     a.out = kUnknownDim;
     if (!known) continue;
     const double out = a.in == 0 ? 0 : std::floor(scale * static_cast<double>(a.in) + 0.5);
-    if (out > static_cast<double>(kMaxDim)) return InvalidModel("axis ", index, " of ", a.in, " elements is too long at scale ", scale);
+    if (out > static_cast<double>(kMaxDim))
+      return InvalidModel("axis ", index, " of ", a.in, " elements is too long at scale ", scale);
     a.out = static_cast<int64_t>(out);
   }
   return OkStatus();
 }
 
-// The local attributes of a piece: the dims of the whole input, and where the piece stands in it and in the whole output.
+// The local attributes of a piece: the dims of the whole input, and where the piece stands in it
+// and in the whole output.
 Status PlacePiece(const OpView& op, const Dims& input, Resample* r) {
-  const auto origin = op.Ints("input_origin"), out_begin = op.Ints("output_origin"), out_dims = op.Ints("output_dims");
+  const auto origin = op.Ints("input_origin"), out_begin = op.Ints("output_origin"),
+             out_dims = op.Ints("output_dims");
   for (size_t i = 0; i < static_cast<size_t>(r->rank); ++i) {
     ResizeAxis& a = r->axis[i];
     const int64_t own = input[static_cast<int>(i)];
     a.in_piece = {origin[i], origin[i] + (IsKnown(own) ? own : 0)};
     a.out_piece = {out_begin[i], out_begin[i] + out_dims[i]};
     if (a.in_piece.end > a.in || (IsKnown(a.out) && a.out_piece.end > a.out)) {
-      return InvalidModel("axis ", i, ": ", a.in_piece, " and ", a.out_piece, " are no parts of ", a.in, " inputs and ", a.out, " outputs");
+      return InvalidModel("axis ", i, ": ", a.in_piece, " and ", a.out_piece, " are no parts of ",
+                          a.in, " inputs and ", a.out, " outputs");
     }
   }
   return OkStatus();
 }
 
-// A scale that was given is a float that stands for a decimal, so a quotient by it is known to some 2^-24 of its size: so close to a half
-// or a whole number it is meant to be that number, which decides what the nearest element is (3.5 / 0.7 is 5). Rounding is monotonous, so
-// coordinates stay in order.
+// A scale that was given is a float that stands for a decimal, so a quotient by it is known to some
+// 2^-24 of its size: so close to a half or a whole number it is meant to be that number, which
+// decides what the nearest element is (3.5 / 0.7 is 5). Rounding is monotonous, so coordinates stay
+// in order.
 double MeantBy(double quotient) {
   const double half = std::nearbyint(2 * quotient) / 2;
   return std::abs(quotient - half) <= std::abs(quotient) * 0x1p-24 ? half : quotient;
@@ -134,8 +147,9 @@ double Unscale(const ResizeAxis& a, double y) {
   return MeantBy(y / a.scale);
 }
 
-// From one corner to the other, where the far one of the output lies at scale * in, which need not be whole: the length_resized of which
-// ONNX says that scale = length_resized / length_original, and its tests with it.
+// From one corner to the other, where the far one of the output lies at scale * in, which need not
+// be whole: the length_resized of which ONNX says that scale = length_resized / length_original,
+// and its tests with it.
 double AlignCorners(const ResizeAxis& a, double y) {
   if (a.out <= 1) return 0;
   const double along = y * static_cast<double>(a.in - 1);
@@ -143,7 +157,9 @@ double AlignCorners(const ResizeAxis& a, double y) {
   return MeantBy(along / (a.scale * static_cast<double>(a.in) - 1));
 }
 
-int64_t FloorToInt(double x) { return static_cast<int64_t>(std::floor(std::clamp(x, -0x1p60, 0x1p60))); }
+int64_t FloorToInt(double x) {
+  return static_cast<int64_t>(std::floor(std::clamp(x, -0x1p60, 0x1p60)));
+}
 
 int64_t NearestOf(ResizeNearest rule, double x) {
   const int64_t floor = FloorToInt(x);
@@ -162,7 +178,9 @@ int64_t NearestOf(ResizeNearest rule, double x) {
 }
 
 // An antialiasing filter is stretched by 1 / scale when the image shrinks.
-double FilterScale(const Resample& r, const ResizeAxis& a) { return r.antialias ? std::min(a.scale, 1.0) : 1.0; }
+double FilterScale(const Resample& r, const ResizeAxis& a) {
+  return r.antialias ? std::min(a.scale, 1.0) : 1.0;
+}
 
 double CubicWeight(double distance, double a) {
   const double d = std::abs(distance);
@@ -185,9 +203,11 @@ std::vector<double> FloatValues(DType dtype, const void* data, int64_t elements)
 }
 
 ResizeLists ResizeListsOf(const OpView& op) {
-  const auto floats = [&](std::string_view attr, size_t input) -> std::optional<std::vector<double>> {
+  const auto floats = [&](std::string_view attr,
+                          size_t input) -> std::optional<std::vector<double>> {
     const auto given = op.Floats(attr);
-    if (!given.empty() || !op.has_input(input)) return std::vector<double>(given.begin(), given.end());
+    if (!given.empty() || !op.has_input(input))
+      return std::vector<double>(given.begin(), given.end());
     const ConstTensor* value = op.constant(input);
     if (value == nullptr) return std::nullopt;
     return FloatValues(value->dtype, value->bytes.data(), value->dims.elements());
@@ -200,14 +220,16 @@ ResizeLists ResizeListsOf(const OpView& op) {
 Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLists& lists) {
   const bool piece = op.Has("input_dims");
   for (std::string_view attr : {"input_dims", "input_origin", "output_origin", "output_dims"}) {
-    if (op.Ints(attr).size() != (piece ? input.size() : 0)) return InvalidModel(attr, " does not fit an input of shape ", input);
+    if (op.Ints(attr).size() != (piece ? input.size() : 0))
+      return InvalidModel(attr, " does not fit an input of shape ", input);
   }
   MSRT_ASSIGN_OR_RETURN(const std::vector<int> axes, ResizedAxes(op, input.rank()));
   MSRT_RETURN_IF_ERROR(CheckLists(op, lists, axes.size()));
   Resample r;
   r.rank = input.rank();
   r.mode = ChoiceOf<ResizeMode>(op, "mode", kResizeModes);
-  r.coordinates = ChoiceOf<ResizeCoordinates>(op, "coordinate_transformation_mode", kResizeCoordinates);
+  r.coordinates =
+      ChoiceOf<ResizeCoordinates>(op, "coordinate_transformation_mode", kResizeCoordinates);
   r.nearest = ChoiceOf<ResizeNearest>(op, "nearest_mode", kResizeNearest);
   r.antialias = op.Int("antialias") != 0;
   r.exclude_outside = op.Int("exclude_outside") != 0;
@@ -217,15 +239,18 @@ Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLis
     a.in = a.out = piece ? op.Ints("input_dims")[static_cast<size_t>(i)] : input[i];
   }
 
-  const bool by_scale = lists.scales && !lists.scales->empty(), by_size = lists.sizes && !lists.sizes->empty();
+  const bool by_scale = lists.scales && !lists.scales->empty(),
+             by_size = lists.sizes && !lists.sizes->empty();
   const auto policy = op.String("keep_aspect_ratio_policy");
-  if (by_size && policy != "stretch") MSRT_RETURN_IF_ERROR(SetSizesByAspect(axes, *lists.sizes, policy == "not_larger", &r));
+  if (by_size && policy != "stretch")
+    MSRT_RETURN_IF_ERROR(SetSizesByAspect(axes, *lists.sizes, policy == "not_larger", &r));
   const bool crop = r.coordinates == ResizeCoordinates::kTfCropAndResize;
   if (crop && lists.roi && lists.roi->empty()) return InvalidModel("tf_crop_and_resize needs roi");
   for (size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& a = r.axis[static_cast<size_t>(axes[i])];
     if (by_scale) MSRT_RETURN_IF_ERROR(SetScale(axes[i], (*lists.scales)[i], &a));
-    else if (by_size && policy == "stretch") MSRT_RETURN_IF_ERROR(SetSize(axes[i], (*lists.sizes)[i], &a));
+    else if (by_size && policy == "stretch")
+      MSRT_RETURN_IF_ERROR(SetSize(axes[i], (*lists.sizes)[i], &a));
     else if (!by_size) a.out = kUnknownDim;
     if (crop && lists.roi) a.roi_begin = (*lists.roi)[i], a.roi_end = (*lists.roi)[axes.size() + i];
   }
@@ -239,7 +264,8 @@ Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLis
 
 double SourceOf(const Resample& r, const ResizeAxis& a, int64_t y) {
   if (r.Unchanged(a)) return static_cast<double>(y);
-  const double at = static_cast<double>(y), in = static_cast<double>(a.in), out = static_cast<double>(a.out);
+  const double at = static_cast<double>(y), in = static_cast<double>(a.in),
+               out = static_cast<double>(a.out);
   switch (r.coordinates) {
     case ResizeCoordinates::kHalfPixel:
       return Unscale(a, at + 0.5) - 0.5;
@@ -261,7 +287,8 @@ double SourceOf(const Resample& r, const ResizeAxis& a, int64_t y) {
 }
 
 bool IsExtrapolated(const Resample& r, const ResizeAxis& a, double source) {
-  return r.coordinates == ResizeCoordinates::kTfCropAndResize && (source < 0 || source > static_cast<double>(a.in - 1));
+  return r.coordinates == ResizeCoordinates::kTfCropAndResize &&
+         (source < 0 || source > static_cast<double>(a.in - 1));
 }
 
 Interval TapsOf(const Resample& r, const ResizeAxis& a, double source) {
@@ -274,7 +301,8 @@ Interval TapsOf(const Resample& r, const ResizeAxis& a, double source) {
   return {floor + before, floor + 2 - before};
 }
 
-void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval taps, std::span<double> weights) {
+void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval taps,
+               std::span<double> weights) {
   const double scale = FilterScale(r, a);
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -287,15 +315,18 @@ void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval t
     else weights[i] = CubicWeight(distance, r.cubic_a);
     sum += weights[i];
   }
-  if (!(r.antialias || r.exclude_outside) || sum == 0) return;  // the plain filters sum to 1 by themselves
+  if (!(r.antialias || r.exclude_outside) || sum == 0)
+    return;  // the plain filters sum to 1 by themselves
   for (double& w : weights) w /= sum;
 }
 
 Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out) {
   if (out.empty() || a.in == 0) return {0, 0};
   // Coordinates rise or fall all along the axis, so the first and the last output reach furthest.
-  const Interval reach = Hull(TapsOf(r, a, SourceOf(r, a, out.begin)), TapsOf(r, a, SourceOf(r, a, out.end - 1)));
-  return {std::clamp<int64_t>(reach.begin, 0, a.in - 1), std::clamp<int64_t>(reach.end - 1, 0, a.in - 1) + 1};
+  const Interval reach =
+      Hull(TapsOf(r, a, SourceOf(r, a, out.begin)), TapsOf(r, a, SourceOf(r, a, out.end - 1)));
+  return {std::clamp<int64_t>(reach.begin, 0, a.in - 1),
+          std::clamp<int64_t>(reach.end - 1, 0, a.in - 1) + 1};
 }
 
 }  // namespace msrt

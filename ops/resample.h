@@ -1,5 +1,6 @@
-// The geometry of Resize: which input elements make an output element, and with what weights. Each axis is resampled by itself.
-// All coordinates are those of the whole tensors, so that a piece computes the same bits as the whole.
+// The geometry of Resize: which input elements make an output element, and with what weights. Each
+// axis is resampled by itself. All coordinates are those of the whole tensors, so that a piece
+// computes the same bits as the whole.
 #pragma once
 
 #include <array>
@@ -25,11 +26,14 @@ enum class ResizeNearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor
 
 // In the order of the enums.
 inline constexpr std::string_view kResizeModes[] = {"nearest", "linear", "cubic"};
-inline constexpr std::string_view kResizeCoordinates[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-                                                          "align_corners", "asymmetric",           "tf_crop_and_resize"};
-inline constexpr std::string_view kResizeNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+inline constexpr std::string_view kResizeCoordinates[] = {
+    "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+    "align_corners", "asymmetric",           "tf_crop_and_resize"};
+inline constexpr std::string_view kResizeNearest[] = {"round_prefer_floor", "round_prefer_ceil",
+                                                      "floor", "ceil"};
 
-// Lists that are attributes in the usual form and inputs in the dynamic one. nullopt: not known before the run; empty: absent.
+// Lists that are attributes in the usual form and inputs in the dynamic one. nullopt: not known
+// before the run; empty: absent.
 struct ResizeLists {
   std::optional<std::vector<double>> roi, scales;
   std::optional<std::vector<int64_t>> sizes;
@@ -43,7 +47,8 @@ std::vector<double> FloatValues(DType dtype, const void* data, int64_t elements)
 struct ResizeAxis {
   int64_t in = 1, out = 1;     // of the whole tensors; unknown where they are
   double scale = 1;            // out / in before out was rounded
-  bool scale_is_ratio = true;  // it is exactly out / in, and coordinates come from those two, without the rounding of a quotient
+  bool scale_is_ratio = true;  // it is exactly out / in, and coordinates come from those two,
+                               // without the rounding of a quotient
   double roi_begin = 0, roi_end = 1;
   Interval in_piece, out_piece;  // what this node has of them: everything, or a piece
 };
@@ -59,21 +64,27 @@ struct Resample {
 
   // Elements of that axis pass unchanged.
   bool Unchanged(const ResizeAxis& a) const {
-    return a.scale == 1 && a.out == a.in && (coordinates != ResizeCoordinates::kTfCropAndResize || (a.roi_begin == 0 && a.roi_end == 1));
+    return a.scale == 1 && a.out == a.in &&
+           (coordinates != ResizeCoordinates::kTfCropAndResize ||
+            (a.roi_begin == 0 && a.roi_end == 1));
   }
 };
 
-// Resolves attributes and lists for an input of known rank; refuses what is wrong. Dims that cannot be known yet are unknown.
+// Resolves attributes and lists for an input of known rank; refuses what is wrong. Dims that cannot
+// be known yet are unknown.
 Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLists& lists);
 
-// Where output y lies on the input axis, and whether that is outside the image in a mode that extrapolates there.
+// Where output y lies on the input axis, and whether that is outside the image in a mode that
+// extrapolates there.
 double SourceOf(const Resample& r, const ResizeAxis& a, int64_t y);
 bool IsExtrapolated(const Resample& r, const ResizeAxis& a, double source);
 
-// The input elements around a source coordinate that have weights, before they are clamped to the axis. As many for each output.
+// The input elements around a source coordinate that have weights, before they are clamped to the
+// axis. As many for each output.
 Interval TapsOf(const Resample& r, const ResizeAxis& a, double source);
 // A weight for each tap; their sum is 1.
-void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval taps, std::span<double> weights);
+void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval taps,
+               std::span<double> weights);
 
 // What outputs `out` need of the input axis. Requires known dims.
 Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out);

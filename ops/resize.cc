@@ -1,4 +1,5 @@
-// Resize, and the two ops that trade channels for space without computing anything: DepthToSpace and SpaceToDepth.
+// Resize, and the two ops that trade channels for space without computing anything: DepthToSpace
+// and SpaceToDepth.
 #include <vector>
 
 #include "core/base/checked_math.h"
@@ -9,17 +10,22 @@
 namespace msrt {
 namespace {
 
-// ---- Resize --------------------------------------------------------------------------------------------------------------------
+// ---- Resize
+// --------------------------------------------------------------------------------------------------------------------
 
 // What an interpolation may be rounded to: everything that a double holds exactly.
-constexpr DTypeSet kInterpolatedTypes = kFloatTypes | DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32};
+constexpr DTypeSet kInterpolatedTypes =
+    kFloatTypes |
+    DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32};
 
 Status InferResize(InferContext& c) {
   const auto mode = c.op().String("mode");
   if (mode != "nearest" && !kInterpolatedTypes.Has(c.dtype(0))) {
-    return InvalidModel("mode = '", mode, "' needs an input of one of ", kInterpolatedTypes.Names(), ", has ", c.dtype(0));
+    return InvalidModel("mode = '", mode, "' needs an input of one of ", kInterpolatedTypes.Names(),
+                        ", has ", c.dtype(0));
   }
-  if (mode == "nearest" && c.op().Int("antialias") != 0) return InvalidModel("antialias = 1 needs mode = 'linear' or 'cubic'");
+  if (mode == "nearest" && c.op().Int("antialias") != 0)
+    return InvalidModel("antialias = 1 needs mode = 'linear' or 'cubic'");
   if (!c.input(0).rank_known) {
     c.SetOutput(0, Type::UnrankedTensor(c.dtype(0)));
     return OkStatus();
@@ -31,7 +37,8 @@ Status InferResize(InferContext& c) {
   Dims out;
   for (int i = 0; i < r.rank; ++i) {
     const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
-    out.push_back(c.op().Has("output_dims") ? c.op().Ints("output_dims")[static_cast<size_t>(i)] : a.out);
+    out.push_back(c.op().Has("output_dims") ? c.op().Ints("output_dims")[static_cast<size_t>(i)]
+                                            : a.out);
   }
   c.SetOutput(0, c.dtype(0), out);
   return OkStatus();
@@ -40,7 +47,8 @@ Status InferResize(InferContext& c) {
 // Pieces exist of the usual form only: lists that are inputs could change under them.
 Result<Resample> ResolveResize(const OpView& op) {
   for (size_t i = 1; i < op.input_count(); ++i) {
-    if (op.has_input(i)) return Unsupported("a Resize whose roi, scales or sizes are inputs cannot be cut");
+    if (op.has_input(i))
+      return Unsupported("a Resize whose roi, scales or sizes are inputs cannot be cut");
   }
   return ResampleOf(op, op.input(0).dims, ResizeListsOf(op));
 }
@@ -72,7 +80,8 @@ Status ResizeResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-Status ResizeLocalize(const OpView& op, const Box& box, std::span<const Box> inputs, std::span<const Box>, AttrList* attrs) {
+Status ResizeLocalize(const OpView& op, const Box& box, std::span<const Box> inputs,
+                      std::span<const Box>, AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Resample r, ResolveResize(op));
   std::vector<int64_t> dims, origin, out_origin, out_dims;
   for (int i = 0; i < r.rank; ++i) {
@@ -89,9 +98,13 @@ Status ResizeLocalize(const OpView& op, const Box& box, std::span<const Box> inp
   return OkStatus();
 }
 
-constexpr SpaceDef kResizeSpace{.axes = ResizeAxes, .operands = ResizeOperands, .results = ResizeResults, .localize = ResizeLocalize};
+constexpr SpaceDef kResizeSpace{.axes = ResizeAxes,
+                                .operands = ResizeOperands,
+                                .results = ResizeResults,
+                                .localize = ResizeLocalize};
 
-// ---- DepthToSpace, SpaceToDepth ------------------------------------------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth
+// ------------------------------------------------------------------------------------------------
 
 Result<Dims> BlockInput(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 4));
@@ -101,13 +114,16 @@ Result<Dims> BlockInput(InferContext& c) {
 Result<int64_t> TimesBlock(int64_t dim, int64_t factor) {
   if (!IsKnown(dim)) return kUnknownDim;
   int64_t product;
-  if (!CheckedMul(dim, factor, &product)) return InvalidModel("an axis of ", dim, " elements times ", factor, " is too long");
+  if (!CheckedMul(dim, factor, &product))
+    return InvalidModel("an axis of ", dim, " elements times ", factor, " is too long");
   return product;
 }
 
 Result<int64_t> DividedByBlock(int64_t dim, int64_t factor, std::string_view what) {
   if (!IsKnown(dim)) return kUnknownDim;
-  if (dim % factor != 0) return InvalidModel(what, " ", dim, " is no multiple of ", factor, ", which blocksize asks for");
+  if (dim % factor != 0)
+    return InvalidModel(what, " ", dim, " is no multiple of ", factor,
+                        ", which blocksize asks for");
   return dim / factor;
 }
 
@@ -133,8 +149,8 @@ Status InferSpaceToDepth(InferContext& c) {
 
 bool IsDepthToSpace(const OpView& op) { return op.op() == "DepthToSpace"; }
 
-// Axes: batch, channels of the spacious side, and rows and columns of blocks. Only in CRD order are the channels that belong to
-// one output channel neighbours, so only there channels can be cut.
+// Axes: batch, channels of the spacious side, and rows and columns of blocks. Only in CRD order are
+// the channels that belong to one output channel neighbours, so only there channels can be cut.
 Status BlockAxes(const OpView& op, IterationSpace* space) {
   const Dims& spacious = IsDepthToSpace(op) ? op.output(0).dims : op.input(0).dims;
   const Dims& deep = IsDepthToSpace(op) ? op.input(0).dims : op.output(0).dims;
@@ -173,30 +189,61 @@ Status BlockResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kBlockSpace{.axes = BlockAxes, .operands = BlockOperands, .results = BlockResults};
+constexpr SpaceDef kBlockSpace{
+    .axes = BlockAxes, .operands = BlockOperands, .results = BlockResults};
 
-// ---- entries -------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// -------------------------------------------------------------------------------------------------------------------
 
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
 constexpr int64_t kMaxDim = int64_t{1} << 56;
 
 constexpr AttrDef PlaceAttr(std::string_view name) {
-  return {.name = name, .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxDim, .max_count = kMaxRank, .local = true};
+  return {.name = name,
+          .kind = AttrKind::kInts,
+          .min_int = 0,
+          .max_int = kMaxDim,
+          .max_count = kMaxRank,
+          .local = true};
 }
 
 constexpr AttrDef kResizeAttrs[] = {
     {.name = "antialias", .min_int = 0, .max_int = 1},
-    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank},
-    {.name = "coordinate_transformation_mode", .kind = AttrKind::kString, .default_string = "half_pixel", .choices = kResizeCoordinates},
-    {.name = "cubic_coeff_a", .kind = AttrKind::kFloat, .default_float = -0.75, .min_float = -1e6, .max_float = 1e6},
+    {.name = "axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = kMaxRank},
+    {.name = "coordinate_transformation_mode",
+     .kind = AttrKind::kString,
+     .default_string = "half_pixel",
+     .choices = kResizeCoordinates},
+    {.name = "cubic_coeff_a",
+     .kind = AttrKind::kFloat,
+     .default_float = -0.75,
+     .min_float = -1e6,
+     .max_float = 1e6},
     {.name = "exclude_outside", .min_int = 0, .max_int = 1},
     {.name = "extrapolation_value", .kind = AttrKind::kFloat},
-    {.name = "keep_aspect_ratio_policy", .kind = AttrKind::kString, .default_string = "stretch", .choices = kPolicies},
-    {.name = "mode", .kind = AttrKind::kString, .default_string = "nearest", .choices = kResizeModes},
-    {.name = "nearest_mode", .kind = AttrKind::kString, .default_string = "round_prefer_floor", .choices = kResizeNearest},
+    {.name = "keep_aspect_ratio_policy",
+     .kind = AttrKind::kString,
+     .default_string = "stretch",
+     .choices = kPolicies},
+    {.name = "mode",
+     .kind = AttrKind::kString,
+     .default_string = "nearest",
+     .choices = kResizeModes},
+    {.name = "nearest_mode",
+     .kind = AttrKind::kString,
+     .default_string = "round_prefer_floor",
+     .choices = kResizeNearest},
     {.name = "roi", .kind = AttrKind::kFloats, .max_count = 2 * kMaxRank},
     {.name = "scales", .kind = AttrKind::kFloats, .max_count = kMaxRank},
-    {.name = "sizes", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxDim, .max_count = kMaxRank},
+    {.name = "sizes",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxDim,
+     .max_count = kMaxRank},
     PlaceAttr("input_dims"),
     PlaceAttr("input_origin"),
     PlaceAttr("output_origin"),
@@ -204,33 +251,44 @@ constexpr AttrDef kResizeAttrs[] = {
 };
 constexpr ParamDef kResizeInputs[] = {
     {.name = "X", .types = kComputeTypes},
-    {.name = "roi", .types = DTypeSet{DType::kF64, DType::kF32, DType::kF16}, .kind = ParamDef::kOptional},
+    {.name = "roi",
+     .types = DTypeSet{DType::kF64, DType::kF32, DType::kF16},
+     .kind = ParamDef::kOptional},
     {.name = "scales", .types = DTypeSet{DType::kF32}, .kind = ParamDef::kOptional},
     {.name = "sizes", .types = DTypeSet{DType::kI64}, .kind = ParamDef::kOptional},
 };
 
 constexpr std::string_view kDepthToSpaceModes[] = {"DCR", "CRD"};
-constexpr AttrDef kBlockSizeAttr{.name = "blocksize", .required = true, .min_int = 1, .max_int = 2147483647};
+constexpr AttrDef kBlockSizeAttr{
+    .name = "blocksize", .required = true, .min_int = 1, .max_int = 2147483647};
 constexpr AttrDef kDepthToSpaceAttrs[] = {
     kBlockSizeAttr,
-    {.name = "mode", .kind = AttrKind::kString, .default_string = "DCR", .choices = kDepthToSpaceModes},
+    {.name = "mode",
+     .kind = AttrKind::kString,
+     .default_string = "DCR",
+     .choices = kDepthToSpaceModes},
 };
 constexpr AttrDef kSpaceToDepthAttrs[] = {kBlockSizeAttr};
 constexpr ParamDef kMovedInput[] = {{.name = "input", .types = kComputeTypes | kF8Types}};
 
 constexpr OpDef kResizeOps[] = {
-    {.name = "Resize", .attrs = kResizeAttrs, .inputs = kResizeInputs, .infer = InferResize, .grad = kGradPending, .space = &kResizeSpace},
+    {.name = "Resize",
+     .attrs = kResizeAttrs,
+     .inputs = kResizeInputs,
+     .infer = InferResize,
+     .grad = GradPending,
+     .space = &kResizeSpace},
     {.name = "DepthToSpace",
      .attrs = kDepthToSpaceAttrs,
      .inputs = kMovedInput,
      .infer = InferDepthToSpace,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kBlockSpace},
     {.name = "SpaceToDepth",
      .attrs = kSpaceToDepthAttrs,
      .inputs = kMovedInput,
      .infer = InferSpaceToDepth,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kBlockSpace},
 };
 

@@ -21,7 +21,8 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 const Type kImage = Type::Tensor(DType::kF32, {1, 2, 8, 8});
 
-void ExpectRefused(AttrList attrs, std::string_view part, Type input = kImage, const Type* sizes = nullptr) {
+void ExpectRefused(AttrList attrs, std::string_view part, Type input = kImage,
+                   const Type* sizes = nullptr) {
   const auto dims = InferResize(std::move(attrs), input, sizes);
   ASSERT_FALSE(dims.ok());
   EXPECT_EQ(dims.status().code(), Code::kInvalidModel);
@@ -35,14 +36,19 @@ TEST(ResizeInfer, RefusesBadUses) {
   ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}}, "attribute and as input", kImage, &sizes);
   ExpectRefused({{"scales", Floats{2, 2}}}, "scales has 2 elements");
   ExpectRefused({{"scales", Floats{1, 1, 0, 2}}}, "scales holds 0");
-  ExpectRefused({{"scales", Floats{1, 1, std::numeric_limits<double>::infinity(), 2}}}, "scales holds");
+  ExpectRefused({{"scales", Floats{1, 1, std::numeric_limits<double>::infinity(), 2}}},
+                "scales holds");
   ExpectRefused({{"sizes", Ints{4, 4}}, {"axes", Ints{2, -2}}}, "twice");
   ExpectRefused({{"sizes", Ints{4, 4}}, {"axes", Ints{2, 4}}}, "axes");
   ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}, {"antialias", int64_t{1}}}, "antialias");
-  ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}, {"mode", std::string("linear")}}, "mode = 'linear'", Type::Tensor(DType::kI64, {1, 2, 8, 8}));
-  ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}, {"coordinate_transformation_mode", std::string("tf_crop_and_resize")}}, "roi");
+  ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}, {"mode", std::string("linear")}}, "mode = 'linear'",
+                Type::Tensor(DType::kI64, {1, 2, 8, 8}));
+  ExpectRefused({{"sizes", Ints{1, 2, 4, 4}},
+                 {"coordinate_transformation_mode", std::string("tf_crop_and_resize")}},
+                "roi");
   ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}}, "empty", Type::Tensor(DType::kF32, {1, 2, 0, 8}));
-  ExpectRefused({{"scales", Floats{1, 1, 2147483647, 2}}}, "too long", Type::Tensor(DType::kF32, {1, 1, int64_t{1} << 50, 1}));
+  ExpectRefused({{"scales", Floats{1, 1, 2147483647, 2}}}, "too long",
+                Type::Tensor(DType::kF32, {1, 1, int64_t{1} << 50, 1}));
   ExpectRefused({{"sizes", Ints{1, 2, 4, 4}}, {"output_dims", Ints{1, 2, 2, 2}}}, "output_dims");
   ExpectRefused({{"sizes", Ints{1, 2, 4, 4}},
                  {"input_dims", Ints{1, 2, 8, 8}},
@@ -54,8 +60,10 @@ TEST(ResizeInfer, RefusesBadUses) {
 
 TEST(ResizeInfer, KnownDimsDoNotDependOnUnknownOnes) {
   const Type symbolic = Type::Tensor(DType::kF32, {SymbolDim(0), 3, kUnknownDim, 10});
-  EXPECT_EQ(*InferResize({{"sizes", Ints{4, 4}}, {"axes", Ints{2, 3}}}, symbolic), (Dims{SymbolDim(0), 3, 4, 4}));
-  EXPECT_EQ(*InferResize({{"scales", Floats{1, 1, 2, 0.7f}}}, symbolic), (Dims{SymbolDim(0), 3, kUnknownDim, 7}));
+  EXPECT_EQ(*InferResize({{"sizes", Ints{4, 4}}, {"axes", Ints{2, 3}}}, symbolic),
+            (Dims{SymbolDim(0), 3, 4, 4}));
+  EXPECT_EQ(*InferResize({{"scales", Floats{1, 1, 2, 0.7f}}}, symbolic),
+            (Dims{SymbolDim(0), 3, kUnknownDim, 7}));
   const Type sizes = Type::Tensor(DType::kI64, {4});
   EXPECT_EQ(*InferResize({}, symbolic, &sizes), Dims::Filled(4, kUnknownDim));
 }

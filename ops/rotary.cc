@@ -1,4 +1,5 @@
-// RotaryEmbedding: pairs of elements of each head are turned by an angle that depends on the token's position.
+// RotaryEmbedding: pairs of elements of each head are turned by an angle that depends on the
+// token's position.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -6,25 +7,31 @@
 namespace msrt {
 namespace {
 
-// X is [batch, heads, sequence, head] or [batch, sequence, heads * head]. The size of a head, where it is known.
+// X is [batch, heads, sequence, head] or [batch, sequence, heads * head]. The size of a head, where
+// it is known.
 Result<int64_t> HeadSize(const OpView& op) {
   const Dims& x = op.input(0).dims;
   if (x.rank() == 4) return x[3];
   const int64_t heads = op.Int("num_heads");
   if (heads == 0) return InvalidModel("num_heads is missing: an input of rank 3 needs it");
   if (!IsKnown(x[2])) return kUnknownDim;
-  if (x[2] % heads != 0) return InvalidModel("the last dim of input 0, ", x, ", must be a multiple of num_heads = ", heads);
+  if (x[2] % heads != 0)
+    return InvalidModel("the last dim of input 0, ", x,
+                        ", must be a multiple of num_heads = ", heads);
   return x[2] / heads;
 }
 
 // Half of the elements of a head that are turned.
 Result<int64_t> PairCount(const OpView& op) {
   MSRT_ASSIGN_OR_RETURN(const int64_t head, HeadSize(op));
-  const int64_t turned = op.Int("rotary_embedding_dim") != 0 ? op.Int("rotary_embedding_dim") : head;
+  const int64_t turned =
+      op.Int("rotary_embedding_dim") != 0 ? op.Int("rotary_embedding_dim") : head;
   if (!IsKnown(turned)) return kUnknownDim;
-  if (turned % 2 != 0) return InvalidModel("turns ", turned, " elements of a head, must be an even number");
+  if (turned % 2 != 0)
+    return InvalidModel("turns ", turned, " elements of a head, must be an even number");
   if (IsKnown(head) && turned > head)
-    return InvalidModel("rotary_embedding_dim = ", turned, ", must be at most ", head, ", the size of a head");
+    return InvalidModel("rotary_embedding_dim = ", turned, ", must be at most ", head,
+                        ", the size of a head");
   return turned / 2;
 }
 
@@ -34,11 +41,14 @@ Status CheckCache(const InferContext& c, size_t input, int64_t pairs) {
   const int rank = c.has_input(3) ? 2 : 3;
   MSRT_RETURN_IF_ERROR(CheckRank(c, input, rank));
   if (!cache.rank_known) return OkStatus();
-  // Many models have angles for the whole head even where only a part of it is turned; the first ones count then.
+  // Many models have angles for the whole head even where only a part of it is turned; the first
+  // ones count then.
   MSRT_ASSIGN_OR_RETURN(const int64_t head, HeadSize(c.op()));
   const bool may_be_for_whole_head = !IsKnown(head) || cache.dims[rank - 1] == head / 2;
   if (!may_be_for_whole_head) {
-    MSRT_RETURN_IF_ERROR(SameDim(cache.dims[rank - 1], pairs, "the cache and half of what is turned of a head").status());
+    MSRT_RETURN_IF_ERROR(
+        SameDim(cache.dims[rank - 1], pairs, "the cache and half of what is turned of a head")
+            .status());
   }
   if (rank == 2) return OkStatus();
   MSRT_RETURN_IF_ERROR(SameDim(cache.dims[0], x[0], "the batches of cache and input").status());
@@ -48,18 +58,23 @@ Status CheckCache(const InferContext& c, size_t input, int64_t pairs) {
 Status InferRotary(InferContext& c) {
   const Type& x = c.input(0);
   if (x.rank_known) {
-    if (x.rank() != 3 && x.rank() != 4) return InvalidModel("input 0 has shape ", x.dims, ", must have rank 3 or 4");
+    if (x.rank() != 3 && x.rank() != 4)
+      return InvalidModel("input 0 has shape ", x.dims, ", must have rank 3 or 4");
     MSRT_ASSIGN_OR_RETURN(const int64_t pairs, PairCount(c.op()));
     MSRT_RETURN_IF_ERROR(CheckCache(c, 1, pairs));
     MSRT_RETURN_IF_ERROR(CheckCache(c, 2, pairs));
     if (c.input(1).concrete() && c.input(2).concrete() && !(c.dims(1) == c.dims(2))) {
-      return InvalidModel("cos_cache is ", c.dims(1), " and sin_cache ", c.dims(2), ", must be alike");
+      return InvalidModel("cos_cache is ", c.dims(1), " and sin_cache ", c.dims(2),
+                          ", must be alike");
     }
     if (c.has_input(3)) {
       MSRT_RETURN_IF_ERROR(CheckRank(c, 3, 2));
       if (c.input(3).rank_known) {
-        MSRT_RETURN_IF_ERROR(SameDim(c.dims(3)[0], x.dims[0], "the batches of position_ids and input").status());
-        MSRT_RETURN_IF_ERROR(SameDim(c.dims(3)[1], x.dims[x.rank() - 2], "the positions of position_ids and input").status());
+        MSRT_RETURN_IF_ERROR(
+            SameDim(c.dims(3)[0], x.dims[0], "the batches of position_ids and input").status());
+        MSRT_RETURN_IF_ERROR(
+            SameDim(c.dims(3)[1], x.dims[x.rank() - 2], "the positions of position_ids and input")
+                .status());
       }
     }
   }
@@ -75,7 +90,8 @@ Cost CostRotary(const OpView& op) {
 // All axes of the input but the last, which holds whole heads.
 Status RotaryAxes(const OpView& op, IterationSpace* space) {
   const Dims& x = op.input(0).dims;
-  for (int i = 0; i < x.rank(); ++i) space->Add(i == x.rank() - 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
+  for (int i = 0; i < x.rank(); ++i)
+    space->Add(i == x.rank() - 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
   return OkStatus();
 }
 
@@ -95,7 +111,8 @@ Status RotaryOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kRotarySpace{.axes = RotaryAxes, .operands = RotaryOperands, .results = OutputIsBox};
+constexpr SpaceDef kRotarySpace{
+    .axes = RotaryAxes, .operands = RotaryOperands, .results = OutputIsBox};
 constexpr int64_t kMostHeads = int64_t{1} << 31;
 constexpr AttrDef kRotaryAttrs[] = {
     {.name = "num_heads", .min_int = 0, .max_int = kMostHeads},
@@ -113,7 +130,7 @@ constexpr OpDef kRotaryOps[] = {
      .attrs = kRotaryAttrs,
      .inputs = kRotaryInputs,
      .infer = InferRotary,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kRotarySpace,
      .cost = CostRotary},
 };

@@ -1,4 +1,5 @@
-// Ops that read images at positions between pixels: GridSample, AffineGrid (which makes such positions), RoiAlign.
+// Ops that read images at positions between pixels: GridSample, AffineGrid (which makes such
+// positions), RoiAlign.
 #include <algorithm>
 
 #include "ops/families.h"
@@ -10,14 +11,17 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
-// ---- GridSample: X [N, C, space...], grid [N, out..., rank of space] -> [N, C, out...] ---------------------------------------------
+// ---- GridSample: X [N, C, space...], grid [N, out..., rank of space] -> [N, C, out...]
+// ---------------------------------------------
 
 Status InferGridSample(InferContext& c) {
   const Type &x = c.input(0), &grid = c.input(1);
-  if (x.rank_known && x.rank() < 3) return InvalidModel("input 0 has shape ", x.dims, ", must be batch, channels and spatial axes");
+  if (x.rank_known && x.rank() < 3)
+    return InvalidModel("input 0 has shape ", x.dims, ", must be batch, channels and spatial axes");
   if (x.rank_known) MSRT_RETURN_IF_ERROR(CheckRank(c, 1, x.rank()));
   if (grid.rank_known && grid.rank() < 3)
-    return InvalidModel("input 1 has shape ", grid.dims, ", must be batch, spatial axes and positions");
+    return InvalidModel("input 1 has shape ", grid.dims,
+                        ", must be batch, spatial axes and positions");
   if (!x.rank_known && !grid.rank_known) {
     c.SetOutput(0, Type::UnrankedTensor(x.dtype));
     return OkStatus();
@@ -29,7 +33,9 @@ Status InferGridSample(InferContext& c) {
     out[1] = x.dims[1];
   }
   if (grid.rank_known) {
-    MSRT_RETURN_IF_ERROR(SameDim(grid.dims[rank - 1], rank - 2, "the last dim of the grid and the number of spatial axes").status());
+    MSRT_RETURN_IF_ERROR(SameDim(grid.dims[rank - 1], rank - 2,
+                                 "the last dim of the grid and the number of spatial axes")
+                             .status());
     MSRT_ASSIGN_OR_RETURN(out[0], SameDim(out[0], grid.dims[0], "the batches of input and grid"));
     for (int i = 2; i < rank; ++i) out[i] = grid.dims[i - 1];
   }
@@ -56,17 +62,21 @@ Status GridSampleOperands(const OpView& op, const Box& box, std::span<Box> input
   return OkStatus();
 }
 
-// ---- AffineGrid: theta [N, r, r + 1], size (N, C, space...) -> [N, space..., r] ----------------------------------------------------
+// ---- AffineGrid: theta [N, r, r + 1], size (N, C, space...) -> [N, space..., r]
+// ----------------------------------------------------
 
 // 2 or 3, from theta or from size; -1 where neither is known.
 Result<int> AffineSpace(const Type& theta, const std::optional<std::vector<int64_t>>& size) {
   int64_t space = theta.rank_known ? theta.dims[1] : kUnknownDim;
   if (size) {
-    if (size->size() != 4 && size->size() != 5) return InvalidModel("size has ", size->size(), " entries, must have 4 or 5");
-    MSRT_ASSIGN_OR_RETURN(space, SameDim(space, std::ssize(*size) - 2, "the rows of theta and the spatial axes of size"));
+    if (size->size() != 4 && size->size() != 5)
+      return InvalidModel("size has ", size->size(), " entries, must have 4 or 5");
+    MSRT_ASSIGN_OR_RETURN(space, SameDim(space, std::ssize(*size) - 2,
+                                         "the rows of theta and the spatial axes of size"));
   }
   if (!IsKnown(space) && !size) return -1;
-  if (space != 2 && space != 3) return InvalidModel("theta and size are for ", space, " spatial axes, must be for 2 or 3");
+  if (space != 2 && space != 3)
+    return InvalidModel("theta and size are for ", space, " spatial axes, must be for 2 or 3");
   return static_cast<int>(space);
 }
 
@@ -88,7 +98,8 @@ Status InferAffineGrid(InferContext& c) {
   }
   if (size) {
     for (int64_t s : *size) {
-      if (s < 0 || s > kMaxExtent) return InvalidModel("size = ", *size, ": each must be at least 0");
+      if (s < 0 || s > kMaxExtent)
+        return InvalidModel("size = ", *size, ": each must be at least 0");
     }
     MSRT_ASSIGN_OR_RETURN(out[0], SameDim(out[0], (*size)[0], "the batches of theta and size"));
     for (int i = 0; i < space; ++i) out[1 + i] = (*size)[static_cast<size_t>(i) + 2];
@@ -111,8 +122,10 @@ Status AffineGridOperands(const OpView& op, const Box& box, std::span<Box> input
 }
 
 // A piece has positions of the whole grid.
-Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
-  const auto size = op.Ints("size"), old_begin = op.Ints("piece_begin"), old_whole = op.Ints("whole_size");
+Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>,
+                          std::span<const Box>, AttrList* attrs) {
+  const auto size = op.Ints("size"), old_begin = op.Ints("piece_begin"),
+             old_whole = op.Ints("whole_size");
   std::vector<int64_t> piece(size.begin(), size.end()), begin, whole;
   piece[0] = box[0].size();
   for (int i = 1; i < box.rank(); ++i) {
@@ -127,33 +140,38 @@ Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>
   return OkStatus();
 }
 
-// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch_indices [R] -> [R, C, height, width] ---------------------------------------------
+// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch_indices [R] -> [R, C, height, width]
+// ---------------------------------------------
 
 Status InferRoiAlign(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 4));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 1, 2));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 2, 1));
   const Type &x = c.input(0), &rois = c.input(1), &batch = c.input(2);
-  Dims out{kUnknownDim, x.rank_known ? x.dims[1] : kUnknownDim, c.op().Int("output_height"), c.op().Int("output_width")};
+  Dims out{kUnknownDim, x.rank_known ? x.dims[1] : kUnknownDim, c.op().Int("output_height"),
+           c.op().Int("output_width")};
   if (rois.rank_known) {
     MSRT_RETURN_IF_ERROR(SameDim(rois.dims[1], 4, "the numbers of a region").status());
     out[0] = rois.dims[0];
   }
   if (batch.rank_known) {
-    MSRT_ASSIGN_OR_RETURN(out[0], SameDim(out[0], batch.dims[0], "the regions and their batch_indices"));
+    MSRT_ASSIGN_OR_RETURN(out[0],
+                          SameDim(out[0], batch.dims[0], "the regions and their batch_indices"));
   }
   c.SetOutput(0, x.dtype, out);
   return OkStatus();
 }
 
-// Ten operations a sample. Where their number depends on the data, a region is as large as the image and has one for each pixel.
+// Ten operations a sample. Where their number depends on the data, a region is as large as the
+// image and has one for each pixel.
 Cost CostRoiAlign(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims &x = op.input(0).dims, &out = op.output(0).dims;
   const auto ratio = static_cast<double>(op.Int("sampling_ratio"));
   const double bins = static_cast<double>(out[2]) * static_cast<double>(out[3]),
                pixels = static_cast<double>(x[2]) * static_cast<double>(x[3]);
-  cost.flops = 10 * static_cast<double>(out[0]) * static_cast<double>(out[1]) * (ratio > 0 ? bins * ratio * ratio : std::max(bins, pixels));
+  cost.flops = 10 * static_cast<double>(out[0]) * static_cast<double>(out[1]) *
+               (ratio > 0 ? bins * ratio * ratio : std::max(bins, pixels));
   return cost;
 }
 
@@ -172,18 +190,27 @@ Status RoiAlignOperands(const OpView& op, const Box& box, std::span<Box> inputs)
   return OkStatus();
 }
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
-constexpr SpaceDef kGridSampleSpace{.axes = ParallelOutputAxes, .operands = GridSampleOperands, .results = OutputIsBox};
-constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, OutputBeginsWithBox, LocalizeAffineGrid};
-constexpr SpaceDef kRoiAlignSpace{.axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kGridSampleSpace{
+    .axes = ParallelOutputAxes, .operands = GridSampleOperands, .results = OutputIsBox};
+constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, OutputBeginsWithBox,
+                                    LocalizeAffineGrid};
+constexpr SpaceDef kRoiAlignSpace{
+    .axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = OutputBeginsWithBox};
 
-constexpr std::string_view kModes[] = {"linear", "nearest", "cubic"}, kPaddings[] = {"zeros", "border", "reflection"};
-constexpr std::string_view kPools[] = {"avg", "max"}, kTransforms[] = {"half_pixel", "output_half_pixel"};
+constexpr std::string_view kModes[] = {"linear", "nearest", "cubic"},
+                           kPaddings[] = {"zeros", "border", "reflection"};
+constexpr std::string_view kPools[] = {"avg", "max"},
+                           kTransforms[] = {"half_pixel", "output_half_pixel"};
 constexpr AttrDef kAlignCorners{.name = "align_corners", .min_int = 0, .max_int = 1};
 constexpr AttrDef kGridSampleAttrs[] = {
     {.name = "mode", .kind = AttrKind::kString, .default_string = "linear", .choices = kModes},
-    {.name = "padding_mode", .kind = AttrKind::kString, .default_string = "zeros", .choices = kPaddings},
+    {.name = "padding_mode",
+     .kind = AttrKind::kString,
+     .default_string = "zeros",
+     .choices = kPaddings},
     kAlignCorners,
 };
 constexpr AttrDef kAffineGridAttrs[] = {
@@ -194,7 +221,10 @@ constexpr AttrDef kAffineGridAttrs[] = {
 };
 constexpr AttrDef kRoiAlignAttrs[] = {
     {.name = "mode", .kind = AttrKind::kString, .default_string = "avg", .choices = kPools},
-    {.name = "coordinate_transformation_mode", .kind = AttrKind::kString, .default_string = "half_pixel", .choices = kTransforms},
+    {.name = "coordinate_transformation_mode",
+     .kind = AttrKind::kString,
+     .default_string = "half_pixel",
+     .choices = kTransforms},
     {.name = "output_height", .default_int = 1, .min_int = 1, .max_int = kMaxExtent},
     {.name = "output_width", .default_int = 1, .min_int = 1, .max_int = kMaxExtent},
     {.name = "sampling_ratio", .min_int = 0, .max_int = 1 << 12},
@@ -202,29 +232,31 @@ constexpr AttrDef kRoiAlignAttrs[] = {
 };
 
 constexpr ParamDef kGridSampleInputs[] = {{"X", kNumberTypes}, {"grid", kFloatTypes}};
-constexpr ParamDef kAffineGridInputs[] = {{"theta", kFloatTypes}, {"size", kIndexTypes, ParamDef::kOptional}};
-constexpr ParamDef kRoiAlignInputs[] = {
-    {"X", kFloatTypes, ParamDef::kRequired, 1}, {"rois", kFloatTypes, ParamDef::kRequired, 1}, {"batch_indices", kIndexTypes}};
+constexpr ParamDef kAffineGridInputs[] = {{"theta", kFloatTypes},
+                                          {"size", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kRoiAlignInputs[] = {{"X", kFloatTypes, ParamDef::kRequired, 1},
+                                        {"rois", kFloatTypes, ParamDef::kRequired, 1},
+                                        {"batch_indices", kIndexTypes}};
 
 constexpr OpDef kSamplingOps[] = {
     {.name = "GridSample",
      .attrs = kGridSampleAttrs,
      .inputs = kGridSampleInputs,
      .infer = InferGridSample,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kGridSampleSpace,
      .cost = CostGridSample},
     {.name = "AffineGrid",
      .attrs = kAffineGridAttrs,
      .inputs = kAffineGridInputs,
      .infer = InferAffineGrid,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kAffineGridSpace},
     {.name = "RoiAlign",
      .attrs = kRoiAlignAttrs,
      .inputs = kRoiAlignInputs,
      .infer = InferRoiAlign,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kRoiAlignSpace,
      .cost = CostRoiAlign},
 };

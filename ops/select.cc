@@ -7,7 +7,8 @@
 namespace msrt {
 namespace {
 
-// ---- ArgMax, ArgMin -------------------------------------------------------------------------------------------------------------
+// ---- ArgMax, ArgMin
+// -------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kArgAttrs[] = {
     {.name = "axis"},
@@ -26,7 +27,8 @@ Status InferArg(InferContext& c) {
   Dims dims = data.dims;
   dims.erase(axis);
   const bool has_outputs = std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d > 0; });
-  if (data.dims[axis] == 0 && has_outputs) return InvalidModel("axis ", axis, " of data ", data.dims, " is empty: nothing can be chosen");
+  if (data.dims[axis] == 0 && has_outputs)
+    return InvalidModel("axis ", axis, " of data ", data.dims, " is empty: nothing can be chosen");
   if (c.op().Int("keepdims") != 0) dims.insert(axis, 1);
   c.SetOutput(0, DType::kI64, dims);
   return OkStatus();
@@ -38,11 +40,13 @@ Cost CostArg(const OpView& op) {
   return cost;
 }
 
-// One axis of the space for each axis of the data. The chosen axis stays whole: indices of parts do not join with a monoid.
+// One axis of the space for each axis of the data. The chosen axis stays whole: indices of parts do
+// not join with a monoid.
 Status SelectAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  for (int i = 0; i < dims.rank(); ++i)
+    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
   return OkStatus();
 }
 
@@ -64,7 +68,8 @@ Status ArgResults(const OpView& op, const Box& box, std::span<Box> outputs) {
 
 constexpr SpaceDef kArgSpace{.axes = SelectAxes, .operands = SelectOperands, .results = ArgResults};
 
-// ---- TopK -----------------------------------------------------------------------------------------------------------------------
+// ---- TopK
+// -----------------------------------------------------------------------------------------------------------------------
 
 constexpr AttrDef kTopKAttrs[] = {
     {.name = "k", .min_int = 0},
@@ -72,8 +77,9 @@ constexpr AttrDef kTopKAttrs[] = {
     {.name = "largest", .default_int = 1, .min_int = 0, .max_int = 1},
     {.name = "sorted", .default_int = 1, .min_int = 0, .max_int = 1},
 };
-constexpr ParamDef kTopKInputs[] = {{.name = "x", .types = kNumberTypes},
-                                    {.name = "k", .types = kIndexTypes, .kind = ParamDef::kOptional}};
+constexpr ParamDef kTopKInputs[] = {
+    {.name = "x", .types = kNumberTypes},
+    {.name = "k", .types = kIndexTypes, .kind = ParamDef::kOptional}};
 
 Status InferTopK(InferContext& c) {
   const Type& x = c.input(0);
@@ -87,7 +93,8 @@ Status InferTopK(InferContext& c) {
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), x.rank()));
   Dims dims = x.dims;
   if (k && IsKnown(dims[axis]) && *k > dims[axis]) {
-    return InvalidModel("k = ", *k, ", must be at most ", dims[axis], ", the extent of axis ", axis, " of ", dims);
+    return InvalidModel("k = ", *k, ", must be at most ", dims[axis], ", the extent of axis ", axis,
+                        " of ", dims);
   }
   dims[axis] = k.value_or(kUnknownDim);
   c.SetOutput(0, x.dtype, dims);
@@ -105,18 +112,29 @@ Status TopKResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kTopKSpace{.axes = SelectAxes, .operands = SelectOperands, .results = TopKResults};
+constexpr SpaceDef kTopKSpace{
+    .axes = SelectAxes, .operands = SelectOperands, .results = TopKResults};
 
 constexpr OpDef kSelectOps[] = {
-    {.name = "ArgMax", .attrs = kArgAttrs, .inputs = kArgInputs, .infer = InferArg, .space = &kArgSpace, .cost = CostArg},
-    {.name = "ArgMin", .attrs = kArgAttrs, .inputs = kArgInputs, .infer = InferArg, .space = &kArgSpace, .cost = CostArg},
+    {.name = "ArgMax",
+     .attrs = kArgAttrs,
+     .inputs = kArgInputs,
+     .infer = InferArg,
+     .space = &kArgSpace,
+     .cost = CostArg},
+    {.name = "ArgMin",
+     .attrs = kArgAttrs,
+     .inputs = kArgInputs,
+     .infer = InferArg,
+     .space = &kArgSpace,
+     .cost = CostArg},
     {.name = "TopK",
      .attrs = kTopKAttrs,
      .inputs = kTopKInputs,
      .min_outputs = 2,
      .max_outputs = 2,
      .infer = InferTopK,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kTopKSpace},
 };
 

@@ -1,5 +1,5 @@
-// Ops about shapes: views of the same elements under other dims (Reshape, Squeeze, Unsqueeze, Flatten), Expand, and the dims
-// themselves as data (Shape, Size).
+// Ops about shapes: views of the same elements under other dims (Reshape, Squeeze, Unsqueeze,
+// Flatten), Expand, and the dims themselves as data (Shape, Size).
 #include <numeric>
 
 #include "core/base/checked_math.h"
@@ -21,27 +21,32 @@ Status SetDimsOfUnknownList(InferContext& c, size_t list, int64_t extra_rank = 0
     return OkStatus();
   }
   if (type.dims[0] > kMaxRank - extra_rank) {
-    return InvalidModel("input ", list, " has ", type.dims[0], " elements: the output would have more than ", kMaxRank, " dims");
+    return InvalidModel("input ", list, " has ", type.dims[0],
+                        " elements: the output would have more than ", kMaxRank, " dims");
   }
   c.SetOutput(0, dtype, Dims::Filled(static_cast<int>(type.dims[0] + extra_rank), kUnknownDim));
   return OkStatus();
 }
 
 Status CheckShapeList(std::span<const int64_t> shape, int64_t least) {
-  if (shape.size() > kMaxRank) return InvalidModel("shape has ", shape.size(), " dims, at most ", kMaxRank, " are allowed");
+  if (shape.size() > kMaxRank)
+    return InvalidModel("shape has ", shape.size(), " dims, at most ", kMaxRank, " are allowed");
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < least) return InvalidModel("shape[", i, "] = ", shape[i], ", must be at least ", least);
+    if (shape[i] < least)
+      return InvalidModel("shape[", i, "] = ", shape[i], ", must be at least ", least);
   }
   return OkStatus();
 }
 
-// ---- Reshape ------------------------------------------------------------------------------------------------------------------
+// ---- Reshape
+// ------------------------------------------------------------------------------------------------------------------
 
-// What remains of one side of "elements in = elements out" after the dims that Reshape copies have been cancelled. Cancelling
-// first lets an empty batch keep its other dims: [0, 3, 4] to [0, -1] is [0, 12], as it is for any other batch.
+// What remains of one side of "elements in = elements out" after the dims that Reshape copies have
+// been cancelled. Cancelling first lets an empty batch keep its other dims: [0, 3, 4] to [0, -1] is
+// [0, 12], as it is for any other batch.
 struct ProductSide {
-  int64_t known = 1;                // product of the known dims
-  int unknown = 0;                  // how many are not known
+  int64_t known = 1;                  // product of the known dims
+  int unknown = 0;                    // how many are not known
   int64_t unknown_dim = kUnknownDim;  // the last of those
 
   Status Multiply(int64_t dim) {
@@ -75,7 +80,8 @@ Status SolveReshape(const Dims& in, Dims* out, std::span<const bool> copied, int
   // to.known > 0: a literal zero together with -1 has been refused.
   if (from_known) {
     if (from.known % to.known != 0) {
-      return InvalidModel("cannot reshape ", in, ": the elements left for the dim -1, ", from.known, ", are not a multiple of ", to.known);
+      return InvalidModel("cannot reshape ", in, ": the elements left for the dim -1, ", from.known,
+                          ", are not a multiple of ", to.known);
     }
     (*out)[inferred] = from.known / to.known;
   } else if (from.unknown == 1 && from.known == to.known) {
@@ -98,11 +104,14 @@ Status InferReshape(InferContext& c) {
   for (int i = 0; i < static_cast<int>(shape->size()); ++i) {
     const int64_t d = (*shape)[static_cast<size_t>(i)];
     if (d == -1) {
-      if (inferred >= 0) return InvalidModel("shape has -1 at ", inferred, " and at ", i, ", at most one dim can be inferred");
+      if (inferred >= 0)
+        return InvalidModel("shape has -1 at ", inferred, " and at ", i,
+                            ", at most one dim can be inferred");
       inferred = i;
       out.push_back(kUnknownDim);
     } else if (d == 0 && zero_copies) {
-      if (in.rank_known && i >= in.rank()) return InvalidModel("shape[", i, "] = 0 copies a dim that ", in.dims, " does not have");
+      if (in.rank_known && i >= in.rank())
+        return InvalidModel("shape[", i, "] = 0 copies a dim that ", in.dims, " does not have");
       copied[i] = true;
       out.push_back(in.rank_known ? in.dims[i] : kUnknownDim);
     } else {
@@ -110,13 +119,16 @@ Status InferReshape(InferContext& c) {
       out.push_back(d);
     }
   }
-  if (literal_zero && inferred >= 0) return InvalidModel("shape has both 0 (with allowzero = 1) and -1: the dim -1 could be anything");
+  if (literal_zero && inferred >= 0)
+    return InvalidModel(
+        "shape has both 0 (with allowzero = 1) and -1: the dim -1 could be anything");
   if (in.rank_known) MSRT_RETURN_IF_ERROR(SolveReshape(in.dims, &out, copied, inferred));
   c.SetOutput(0, in.dtype, out);
   return OkStatus();
 }
 
-// ---- Squeeze, Unsqueeze, Flatten ----------------------------------------------------------------------------------------------
+// ---- Squeeze, Unsqueeze, Flatten
+// ----------------------------------------------------------------------------------------------
 
 // Axes absent: every dim of 1 goes. An empty list: none does.
 bool SqueezesAll(const OpView& op) { return !op.Has("axes") && !op.has_input(1); }
@@ -136,7 +148,8 @@ Status InferSqueeze(InferContext& c) {
   } else {
     MSRT_ASSIGN_OR_RETURN(const auto normalized, NormalizeAxes(*axes, in.rank()));
     for (int a : normalized) {
-      if (IsKnown(in.dims[a]) && in.dims[a] != 1) return InvalidModel("axes names axis ", a, " of ", in.dims, ", which is not 1");
+      if (IsKnown(in.dims[a]) && in.dims[a] != 1)
+        return InvalidModel("axes names axis ", a, " of ", in.dims, ", which is not 1");
       gone[a] = true;
     }
   }
@@ -158,7 +171,8 @@ Status InferUnsqueeze(InferContext& c) {
   }
   if (!axes) return SetDimsOfUnknownList(c, 1, in.rank());
   if (axes->size() > static_cast<size_t>(kMaxRank - in.rank())) {
-    return InvalidModel("axes adds ", axes->size(), " dims to ", in.dims, ", more than ", kMaxRank, " in all");
+    return InvalidModel("axes adds ", axes->size(), " dims to ", in.dims, ", more than ", kMaxRank,
+                        " in all");
   }
   const int rank = in.rank() + static_cast<int>(axes->size());
   MSRT_ASSIGN_OR_RETURN(auto normalized, NormalizeAxes(*axes, rank));
@@ -185,20 +199,24 @@ Status InferFlatten(InferContext& c) {
   }
   int64_t axis = c.op().Int("axis");
   if (axis < -in.rank() || axis > in.rank()) {
-    return InvalidModel("axis = ", axis, ", must be in [", -in.rank(), ", ", in.rank(), "] for ", in.dims);
+    return InvalidModel("axis = ", axis, ", must be in [", -in.rank(), ", ", in.rank(), "] for ",
+                        in.dims);
   }
   if (axis < 0) axis += in.rank();
   MSRT_ASSIGN_OR_RETURN(const int64_t rows, ProductDim(in.dims, 0, static_cast<int>(axis)));
-  MSRT_ASSIGN_OR_RETURN(const int64_t columns, ProductDim(in.dims, static_cast<int>(axis), in.rank()));
+  MSRT_ASSIGN_OR_RETURN(const int64_t columns,
+                        ProductDim(in.dims, static_cast<int>(axis), in.rank()));
   c.SetOutput(0, in.dtype, {rows, columns});
   return OkStatus();
 }
 
-// ---- the iteration space of views ---------------------------------------------------------------------------------------------
+// ---- the iteration space of views
+// ---------------------------------------------------------------------------------------------
 
-// Both shapes fall into groups of neighbouring dims with equal products: [2, 3, 4, 5] and [6, 2, 2, 5] into 2*3 = 6, 4 = 2*2, 5 = 5.
-// Within a group, the outermost dims of both sides can be cut into gcd(outermost in, outermost out) equal parts that cover the
-// same elements; the inner dims stay whole. Each group is one axis of the space. Dims of 1 belong to no group.
+// Both shapes fall into groups of neighbouring dims with equal products: [2, 3, 4, 5] and [6, 2, 2,
+// 5] into 2*3 = 6, 4 = 2*2, 5 = 5. Within a group, the outermost dims of both sides can be cut into
+// gcd(outermost in, outermost out) equal parts that cover the same elements; the inner dims stay
+// whole. Each group is one axis of the space. Dims of 1 belong to no group.
 struct ViewGroup {
   int in_dim, out_dim;
   int64_t parts, in_step, out_step;
@@ -212,7 +230,8 @@ ViewGroups GroupsOf(const OpView& op) {
   const Dims& in = op.input(0).dims;
   const Dims& out = op.output(0).dims;
   ViewGroups result;
-  // Nothing to cut in an empty tensor, and two 4-bit elements share a byte, so a piece may not begin at an address.
+  // Nothing to cut in an empty tensor, and two 4-bit elements share a byte, so a piece may not
+  // begin at an address.
   if (in.elements() == 0 || BitsOf(op.input(0).dtype) < 8) return result;
   int i = 0, o = 0;
   while (true) {
@@ -235,7 +254,8 @@ Status ViewAxes(const OpView& op, IterationSpace* space) {
   MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
   const ViewGroups view = GroupsOf(op);
   for (int g = 0; g < view.count; ++g) {
-    space->Add(view.groups[g].parts > 1 ? AxisKind::kParallel : AxisKind::kWhole, view.groups[g].parts);
+    space->Add(view.groups[g].parts > 1 ? AxisKind::kParallel : AxisKind::kWhole,
+               view.groups[g].parts);
   }
   return OkStatus();
 }
@@ -260,14 +280,16 @@ Status ViewResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-Status LocalizeReshape(const OpView&, const Box&, std::span<const Box>, std::span<const Box> outputs, AttrList* attrs) {
+Status LocalizeReshape(const OpView&, const Box&, std::span<const Box>,
+                       std::span<const Box> outputs, AttrList* attrs) {
   attrs->Set("shape", ExtentsOf(outputs[0]));
   attrs->Set("allowzero", int64_t{1});
   return OkStatus();
 }
 
 // A dim that became 1 by cutting must stay.
-Status LocalizeSqueeze(const OpView& op, const Box&, std::span<const Box>, std::span<const Box>, AttrList* attrs) {
+Status LocalizeSqueeze(const OpView& op, const Box&, std::span<const Box>, std::span<const Box>,
+                       AttrList* attrs) {
   if (!SqueezesAll(op)) return OkStatus();
   std::vector<int64_t> axes;
   for (int i = 0; i < op.input(0).rank(); ++i) {
@@ -277,7 +299,8 @@ Status LocalizeSqueeze(const OpView& op, const Box&, std::span<const Box>, std::
   return OkStatus();
 }
 
-// ---- Shape, Size --------------------------------------------------------------------------------------------------------------
+// ---- Shape, Size
+// --------------------------------------------------------------------------------------------------------------
 
 Status InferShape(InferContext& c) {
   const Type& in = c.input(0);
@@ -285,7 +308,9 @@ Status InferShape(InferContext& c) {
     c.SetOutput(0, DType::kI64, {kUnknownDim});
     return OkStatus();
   }
-  const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + in.rank() : at, 0, in.rank()); };
+  const auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + in.rank() : at, 0, in.rank());
+  };
   const int64_t start = clamp(c.op().Int("start"));
   const int64_t end = c.op().Has("end") ? clamp(c.op().Int("end")) : in.rank();
   c.SetOutput(0, DType::kI64, {std::max<int64_t>(end - start, 0)});
@@ -297,7 +322,8 @@ Status InferSize(InferContext& c) {
   return OkStatus();
 }
 
-// ---- Expand -------------------------------------------------------------------------------------------------------------------
+// ---- Expand
+// -------------------------------------------------------------------------------------------------------------------
 
 Status InferExpand(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckListAttrOrInput(c.op(), "shape", 1, true));
@@ -316,7 +342,8 @@ Status InferExpand(InferContext& c) {
   MSRT_RETURN_IF_ERROR(SetDimsOfUnknownList(c, 1));
   const Type& list = c.input(1);
   if (list.rank_known && list.rank() == 1 && IsKnown(list.dims[0])) {
-    c.SetOutput(0, in.dtype, Dims::Filled(std::max(in.rank(), static_cast<int>(list.dims[0])), kUnknownDim));
+    c.SetOutput(0, in.dtype,
+                Dims::Filled(std::max(in.rank(), static_cast<int>(list.dims[0])), kUnknownDim));
   }
   return OkStatus();
 }
@@ -335,12 +362,14 @@ Status ExpandOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-Status LocalizeExpand(const OpView&, const Box&, std::span<const Box>, std::span<const Box> outputs, AttrList* attrs) {
+Status LocalizeExpand(const OpView&, const Box&, std::span<const Box>, std::span<const Box> outputs,
+                      AttrList* attrs) {
   attrs->Set("shape", ExtentsOf(outputs[0]));
   return OkStatus();
 }
 
-// ---- entries ------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// ------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kReshapeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeReshape};
 constexpr SpaceDef kSqueezeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeSqueeze};
@@ -352,29 +381,76 @@ constexpr AttrDef kReshapeAttrs[] = {
     {.name = "allowzero", .min_int = 0, .max_int = 1},
 };
 constexpr AttrDef kAxesAttrs[] = {
-    {.name = "axes", .kind = AttrKind::kInts, .min_int = -kMaxRank, .max_int = kMaxRank - 1, .max_count = kMaxRank},
+    {.name = "axes",
+     .kind = AttrKind::kInts,
+     .min_int = -kMaxRank,
+     .max_int = kMaxRank - 1,
+     .max_count = kMaxRank},
 };
-constexpr AttrDef kFlattenAttrs[] = {{.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank}};
+constexpr AttrDef kFlattenAttrs[] = {
+    {.name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank}};
 constexpr AttrDef kShapeAttrs[] = {{.name = "start"}, {.name = "end"}};
-constexpr AttrDef kExpandAttrs[] = {{.name = "shape", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank}};
+constexpr AttrDef kExpandAttrs[] = {
+    {.name = "shape", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank}};
 
-constexpr ParamDef kReshapeInputs[] = {{"data", kAllTypes}, {"shape", kIndexTypes, ParamDef::kOptional}};
-constexpr ParamDef kAxesInputs[] = {{"data", kAllTypes}, {"axes", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kReshapeInputs[] = {{"data", kAllTypes},
+                                       {"shape", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kAxesInputs[] = {{"data", kAllTypes},
+                                    {"axes", kIndexTypes, ParamDef::kOptional}};
 constexpr ParamDef kDataInput[] = {{"data", kAllTypes}};
-constexpr ParamDef kExpandInputs[] = {{"input", kComputeTypes | kF8Types}, {"shape", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kExpandInputs[] = {{"input", kComputeTypes | kF8Types},
+                                      {"shape", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kShapeOps[] = {
-    {.name = "Reshape", .attrs = kReshapeAttrs, .inputs = kReshapeInputs, .infer = InferReshape, .grad = kGradPending,
-     .space = &kReshapeSpace, .cost = CostOfView, .traits = kView},
-    {.name = "Squeeze", .attrs = kAxesAttrs, .inputs = kAxesInputs, .infer = InferSqueeze, .grad = kGradPending, .space = &kSqueezeSpace,
-     .cost = CostOfView, .traits = kView},
-    {.name = "Unsqueeze", .attrs = kAxesAttrs, .inputs = kAxesInputs, .infer = InferUnsqueeze, .grad = kGradPending, .space = &kViewSpace,
-     .cost = CostOfView, .traits = kView},
-    {.name = "Flatten", .attrs = kFlattenAttrs, .inputs = kDataInput, .infer = InferFlatten, .grad = kGradPending, .space = &kViewSpace,
-     .cost = CostOfView, .traits = kView},
-    {.name = "Shape", .attrs = kShapeAttrs, .inputs = kDataInput, .infer = InferShape, .cost = CostOfView, .traits = kShapeOnly},
-    {.name = "Size", .inputs = kDataInput, .infer = InferSize, .cost = CostOfView, .traits = kShapeOnly},
-    {.name = "Expand", .attrs = kExpandAttrs, .inputs = kExpandInputs, .infer = InferExpand, .grad = kGradPending, .space = &kExpandSpace},
+    {.name = "Reshape",
+     .attrs = kReshapeAttrs,
+     .inputs = kReshapeInputs,
+     .infer = InferReshape,
+     .grad = GradPending,
+     .space = &kReshapeSpace,
+     .cost = CostOfView,
+     .traits = kView},
+    {.name = "Squeeze",
+     .attrs = kAxesAttrs,
+     .inputs = kAxesInputs,
+     .infer = InferSqueeze,
+     .grad = GradPending,
+     .space = &kSqueezeSpace,
+     .cost = CostOfView,
+     .traits = kView},
+    {.name = "Unsqueeze",
+     .attrs = kAxesAttrs,
+     .inputs = kAxesInputs,
+     .infer = InferUnsqueeze,
+     .grad = GradPending,
+     .space = &kViewSpace,
+     .cost = CostOfView,
+     .traits = kView},
+    {.name = "Flatten",
+     .attrs = kFlattenAttrs,
+     .inputs = kDataInput,
+     .infer = InferFlatten,
+     .grad = GradPending,
+     .space = &kViewSpace,
+     .cost = CostOfView,
+     .traits = kView},
+    {.name = "Shape",
+     .attrs = kShapeAttrs,
+     .inputs = kDataInput,
+     .infer = InferShape,
+     .cost = CostOfView,
+     .traits = kShapeOnly},
+    {.name = "Size",
+     .inputs = kDataInput,
+     .infer = InferSize,
+     .cost = CostOfView,
+     .traits = kShapeOnly},
+    {.name = "Expand",
+     .attrs = kExpandAttrs,
+     .inputs = kExpandInputs,
+     .infer = InferExpand,
+     .grad = GradPending,
+     .space = &kExpandSpace},
 };
 
 }  // namespace

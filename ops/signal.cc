@@ -1,4 +1,5 @@
-// Fourier transforms: DFT and STFT. A complex number is the last axis of a tensor, two elements; a real one is one element.
+// Fourier transforms: DFT and STFT. A complex number is the last axis of a tensor, two elements; a
+// real one is one element.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -15,7 +16,8 @@ Status CheckLength(int64_t length, std::string_view what) {
 }
 
 // The optional scalar inputs of DFT and STFT: an attribute, an input, or neither.
-Result<std::optional<int64_t>> OptionalInt(const OpView& op, std::string_view attr, size_t input, int64_t absent) {
+Result<std::optional<int64_t>> OptionalInt(const OpView& op, std::string_view attr, size_t input,
+                                           int64_t absent) {
   if (!op.Has(attr) && !op.has_input(input)) return std::optional(absent);
   return IntAttrOrInput(op, attr, input);
 }
@@ -24,22 +26,27 @@ Status CheckComplexAxis(const InferContext& c, const Type& x) {
   const bool onesided = c.op().Int("onesided") != 0, inverse = c.op().Int("inverse") != 0;
   const int64_t parts = x.dims.back();
   if (!IsKnown(parts)) return OkStatus();
-  if (parts != 1 && parts != 2) return InvalidModel("the last dim of input 0, ", x.dims, ", must be 1 (real) or 2 (complex)");
+  if (parts != 1 && parts != 2)
+    return InvalidModel("the last dim of input 0, ", x.dims, ", must be 1 (real) or 2 (complex)");
   if (onesided && !inverse && parts == 2) {
-    return InvalidModel("input 0 is complex, so both sides of its spectrum differ: onesided must be 0");
+    return InvalidModel(
+        "input 0 is complex, so both sides of its spectrum differ: onesided must be 0");
   }
-  if (onesided && inverse && parts == 1) return InvalidModel("input 0 must be complex where onesided and inverse are 1");
+  if (onesided && inverse && parts == 1)
+    return InvalidModel("input 0 must be complex where onesided and inverse are 1");
   return OkStatus();
 }
 
-// ---- DFT ------------------------------------------------------------------------------------------------------------------------
+// ---- DFT
+// ------------------------------------------------------------------------------------------------------------------------
 
 // The axis that is transformed; nullopt: it is an input that nobody knows yet.
 Result<std::optional<int>> TransformedAxis(const OpView& op, int rank) {
   MSRT_ASSIGN_OR_RETURN(const auto given, OptionalInt(op, "axis", 2, -2));
   if (!given) return std::optional<int>();
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, rank));
-  if (axis == rank - 1) return InvalidModel("axis = ", *given, " is the one of the real and imaginary parts");
+  if (axis == rank - 1)
+    return InvalidModel("axis = ", *given, " is the one of the real and imaginary parts");
   return std::optional(axis);
 }
 
@@ -65,7 +72,9 @@ Status InferDft(InferContext& c) {
     c.SetOutput(0, Type::UnrankedTensor(x.dtype));
     return OkStatus();
   }
-  if (x.rank() < 2) return InvalidModel("input 0 has shape ", x.dims, ", must have a signal axis and one of real and imaginary parts");
+  if (x.rank() < 2)
+    return InvalidModel("input 0 has shape ", x.dims,
+                        ", must have a signal axis and one of real and imaginary parts");
   MSRT_RETURN_IF_ERROR(CheckComplexAxis(c, x));
   MSRT_ASSIGN_OR_RETURN(const auto axis, TransformedAxis(c.op(), x.rank()));
   Dims dims = x.dims;
@@ -80,8 +89,8 @@ Status InferDft(InferContext& c) {
   return OkStatus();
 }
 
-// Transforms are halved while their length is even, at five operations a number, and summed by definition where it is odd, at eight
-// a product.
+// Transforms are halved while their length is even, at five operations a number, and summed by
+// definition where it is odd, at eight a product.
 double TransformFlops(double lines, int64_t length) {
   double per_number = 0;
   int64_t odd = length;
@@ -108,7 +117,8 @@ Status DftAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const auto axis, TransformedAxis(op, dims.rank()));
   for (int i = 0; i < dims.rank(); ++i) {
-    space->Add(i == *axis || i == dims.rank() - 1 ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+    space->Add(i == *axis || i == dims.rank() - 1 ? AxisKind::kWhole : AxisKind::kParallel,
+               dims[i]);
   }
   return OkStatus();
 }
@@ -127,16 +137,19 @@ Status DftResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ---- STFT -----------------------------------------------------------------------------------------------------------------------
+// ---- STFT
+// -----------------------------------------------------------------------------------------------------------------------
 
 // The length of a frame: given, or that of the window, or the whole signal.
 Result<int64_t> FrameLength(const OpView& op, int64_t signal) {
   int64_t window = kUnknownDim;
   if (op.has_input(2) && op.input(2).rank_known) window = op.input(2).dims[0];
-  MSRT_ASSIGN_OR_RETURN(const auto given, OptionalInt(op, "frame_length", 3, op.has_input(2) ? window : signal));
+  MSRT_ASSIGN_OR_RETURN(const auto given,
+                        OptionalInt(op, "frame_length", 3, op.has_input(2) ? window : signal));
   if (!given || !IsKnown(*given)) return IsKnown(window) ? window : kUnknownDim;
   MSRT_RETURN_IF_ERROR(CheckLength(*given, "frame_length"));
-  if (op.has_input(2)) MSRT_RETURN_IF_ERROR(SameDim(*given, window, "the lengths of frame and window").status());
+  if (op.has_input(2))
+    MSRT_RETURN_IF_ERROR(SameDim(*given, window, "the lengths of frame and window").status());
   return *given;
 }
 
@@ -152,7 +165,8 @@ Status InferStft(InferContext& c) {
   Dims dims{x.rank_known ? x.dims[0] : kUnknownDim, kUnknownDim, kUnknownDim, 2};
   if (IsKnown(length)) dims[2] = c.op().Int("onesided") != 0 ? length / 2 + 1 : length;
   if (IsKnown(length) && IsKnown(signal)) {
-    if (length > signal) return InvalidModel("a frame of ", length, " samples is longer than the signal of ", signal);
+    if (length > signal)
+      return InvalidModel("a frame of ", length, " samples is longer than the signal of ", signal);
     if (step) dims[1] = (signal - length) / *step + 1;
   }
   c.SetOutput(0, x.dtype, dims);
@@ -163,13 +177,15 @@ Cost CostStft(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const auto length = FrameLength(op, op.input(0).dims[1]);
   const Dims& out = op.output(0).dims;
-  if (length.ok() && IsKnown(*length)) cost.flops = TransformFlops(static_cast<double>(out[0]) * static_cast<double>(out[1]), *length);
+  if (length.ok() && IsKnown(*length))
+    cost.flops = TransformFlops(static_cast<double>(out[0]) * static_cast<double>(out[1]), *length);
   return cost;
 }
 
 // Batch and frames; frames overlap.
 Status StftAxes(const OpView& op, IterationSpace* space) {
-  if (op.has_input(1) || op.has_input(3)) return Unsupported("cannot be cut while frame_step or frame_length is an input");
+  if (op.has_input(1) || op.has_input(3))
+    return Unsupported("cannot be cut while frame_step or frame_length is an input");
   space->Add(AxisKind::kParallel, op.output(0).dims[0]);
   space->Add(AxisKind::kWindow, op.output(0).dims[1]);
   return OkStatus();
@@ -185,10 +201,12 @@ Status StftOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
 constexpr SpaceDef kDftSpace{.axes = DftAxes, .operands = DftOperands, .results = DftResults};
-constexpr SpaceDef kStftSpace{.axes = StftAxes, .operands = StftOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kStftSpace{
+    .axes = StftAxes, .operands = StftOperands, .results = OutputBeginsWithBox};
 
 constexpr AttrDef kDftAttrs[] = {
     {.name = "inverse", .min_int = 0, .max_int = 1},
@@ -218,14 +236,14 @@ constexpr OpDef kSignalOps[] = {
      .attrs = kDftAttrs,
      .inputs = kDftInputs,
      .infer = InferDft,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kDftSpace,
      .cost = CostDft},
     {.name = "STFT",
      .attrs = kStftAttrs,
      .inputs = kStftInputs,
      .infer = InferStft,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kStftSpace,
      .cost = CostStft},
 };

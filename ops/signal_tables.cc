@@ -1,15 +1,19 @@
-// Tables that signals and spectra are multiplied by: the windows HannWindow, HammingWindow, BlackmanWindow, and MelWeightMatrix.
+// Tables that signals and spectra are multiplied by: the windows HannWindow, HammingWindow,
+// BlackmanWindow, and MelWeightMatrix.
 #include "ops/families.h"
 #include "ops/infer.h"
 
 namespace msrt {
 namespace {
 
-DType TableType(const OpView& op) { return op.Has("output_datatype") ? op.Dtype("output_datatype") : DType::kF32; }
+DType TableType(const OpView& op) {
+  return op.Has("output_datatype") ? op.Dtype("output_datatype") : DType::kF32;
+}
 
 Status CheckTableType(const OpView& op) {
   if (kNumberTypes.Has(TableType(op))) return OkStatus();
-  return InvalidModel("output_datatype = ", TableType(op), ", must be one of ", kNumberTypes.Names());
+  return InvalidModel("output_datatype = ", TableType(op), ", must be one of ",
+                      kNumberTypes.Names());
 }
 
 Status InferWindow(InferContext& c) {
@@ -23,9 +27,12 @@ Status InferWindow(InferContext& c) {
 // A frequency is an attribute or an input of one element.
 Status CheckEdge(const InferContext& c, std::string_view attr, size_t input) {
   MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(c.op(), attr, input));
-  if (!c.op().Has(attr) && !c.has_input(input)) return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
-  if (!c.has_input(input) || !c.input(input).concrete() || c.input(input).elements() == 1) return OkStatus();
-  return InvalidModel("input ", input, " '", attr, "' has shape ", c.dims(input), ", must have one element");
+  if (!c.op().Has(attr) && !c.has_input(input))
+    return InvalidModel("'", attr, "' is missing: give it as an attribute or as input ", input);
+  if (!c.has_input(input) || !c.input(input).concrete() || c.input(input).elements() == 1)
+    return OkStatus();
+  return InvalidModel("input ", input, " '", attr, "' has shape ", c.dims(input),
+                      ", must have one element");
 }
 
 Status InferMelWeights(InferContext& c) {
@@ -38,7 +45,8 @@ Status InferMelWeights(InferContext& c) {
   if (rate && *rate < 1) return InvalidModel("sample_rate = ", *rate, ", must be at least 1");
   MSRT_RETURN_IF_ERROR(CheckEdge(c, "lower_edge_hertz", 3));
   MSRT_RETURN_IF_ERROR(CheckEdge(c, "upper_edge_hertz", 4));
-  c.SetOutput(0, TableType(c.op()), {length ? *length / 2 + 1 : kUnknownDim, bands.value_or(kUnknownDim)});
+  c.SetOutput(0, TableType(c.op()),
+              {length ? *length / 2 + 1 : kUnknownDim, bands.value_or(kUnknownDim)});
   return OkStatus();
 }
 
@@ -57,8 +65,10 @@ constexpr AttrDef kMelAttrs[] = {
 };
 constexpr ParamDef kWindowInputs[] = {{"size", kIndexTypes, ParamDef::kOptional}};
 constexpr ParamDef kMelInputs[] = {
-    {"num_mel_bins", kIndexTypes, ParamDef::kOptional},     {"dft_length", kIndexTypes, ParamDef::kOptional},
-    {"sample_rate", kIndexTypes, ParamDef::kOptional},      {"lower_edge_hertz", kFloatTypes, ParamDef::kOptional},
+    {"num_mel_bins", kIndexTypes, ParamDef::kOptional},
+    {"dft_length", kIndexTypes, ParamDef::kOptional},
+    {"sample_rate", kIndexTypes, ParamDef::kOptional},
+    {"lower_edge_hertz", kFloatTypes, ParamDef::kOptional},
     {"upper_edge_hertz", kFloatTypes, ParamDef::kOptional},
 };
 
@@ -66,7 +76,10 @@ constexpr ParamDef kMelInputs[] = {
 constexpr OpDef kSignalTableOps[] = {
     {.name = "HannWindow", .attrs = kWindowAttrs, .inputs = kWindowInputs, .infer = InferWindow},
     {.name = "HammingWindow", .attrs = kWindowAttrs, .inputs = kWindowInputs, .infer = InferWindow},
-    {.name = "BlackmanWindow", .attrs = kWindowAttrs, .inputs = kWindowInputs, .infer = InferWindow},
+    {.name = "BlackmanWindow",
+     .attrs = kWindowAttrs,
+     .inputs = kWindowInputs,
+     .infer = InferWindow},
     {.name = "MelWeightMatrix", .attrs = kMelAttrs, .inputs = kMelInputs, .infer = InferMelWeights},
 };
 

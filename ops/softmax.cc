@@ -7,7 +7,8 @@ namespace {
 
 Status InferSoftmax(InferContext& c) {
   if (c.input(0).rank_known) {
-    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis, NormalizeAxis(c.op().Int("axis"), c.input(0).rank()));
+    MSRT_ASSIGN_OR_RETURN([[maybe_unused]] const int axis,
+                          NormalizeAxis(c.op().Int("axis"), c.input(0).rank()));
   }
   return InferSameAsFirst(c);
 }
@@ -15,7 +16,8 @@ Status InferSoftmax(InferContext& c) {
 Status SoftmaxAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i) space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  for (int i = 0; i < dims.rank(); ++i)
+    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
   return OkStatus();
 }
 
@@ -29,7 +31,8 @@ Status SoftmaxResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kSoftmaxSpace{.axes = SoftmaxAxes, .operands = SoftmaxOperands, .results = SoftmaxResults};
+constexpr SpaceDef kSoftmaxSpace{
+    .axes = SoftmaxAxes, .operands = SoftmaxOperands, .results = SoftmaxResults};
 
 // Maximum, difference, exponential, sum, quotient.
 Cost SoftmaxCost(const OpView& op) {
@@ -38,15 +41,30 @@ Cost SoftmaxCost(const OpView& op) {
   return cost;
 }
 
-constexpr AttrDef kSoftmaxAttrs[] = {{.name = "axis", .default_int = -1, .min_int = -kMaxRank, .max_int = kMaxRank - 1}};
+constexpr AttrDef kSoftmaxAttrs[] = {
+    {.name = "axis", .default_int = -1, .min_int = -kMaxRank, .max_int = kMaxRank - 1}};
 constexpr ParamDef kSoftmaxInputs[] = {{.name = "input", .types = kFloatTypes}};
 
 constexpr OpDef kSoftmaxOps[] = {
-    {.name = "Softmax", .attrs = kSoftmaxAttrs, .inputs = kSoftmaxInputs, .infer = InferSoftmax, .grad = kGradPending,
-     .space = &kSoftmaxSpace, .cost = SoftmaxCost},
-    {.name = "LogSoftmax", .attrs = kSoftmaxAttrs, .inputs = kSoftmaxInputs, .infer = InferSoftmax, .grad = kGradPending,
-     .space = &kSoftmaxSpace, .cost = SoftmaxCost},
-    {.name = "Hardmax", .attrs = kSoftmaxAttrs, .inputs = kSoftmaxInputs, .infer = InferSoftmax, .space = &kSoftmaxSpace},
+    {.name = "Softmax",
+     .attrs = kSoftmaxAttrs,
+     .inputs = kSoftmaxInputs,
+     .infer = InferSoftmax,
+     .grad = GradPending,
+     .space = &kSoftmaxSpace,
+     .cost = SoftmaxCost},
+    {.name = "LogSoftmax",
+     .attrs = kSoftmaxAttrs,
+     .inputs = kSoftmaxInputs,
+     .infer = InferSoftmax,
+     .grad = GradPending,
+     .space = &kSoftmaxSpace,
+     .cost = SoftmaxCost},
+    {.name = "Hardmax",
+     .attrs = kSoftmaxAttrs,
+     .inputs = kSoftmaxInputs,
+     .infer = InferSoftmax,
+     .space = &kSoftmaxSpace},
 };
 
 }  // namespace

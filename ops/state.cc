@@ -1,5 +1,6 @@
-// State that outlives a run: graphs read and write the slots of their module (StateSlot in core/graph/graph.h) with these two ops.
-// They have no kernel: a slot belongs to the session, so core/run carries them out.
+// State that outlives a run: graphs read and write the slots of their module (StateSlot in
+// core/graph/graph.h) with these two ops. They have no kernel: a slot belongs to the session, so
+// core/run carries them out.
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -10,12 +11,17 @@ constexpr AttrDef kReadAttrs[] = {
     {.name = "slot", .required = true, .min_int = 0},
     {.name = "dtype", .kind = AttrKind::kDType, .required = true},
     // -1 is a dim that may differ from run to run: a cache may grow.
-    {.name = "dims", .kind = AttrKind::kInts, .required = true, .min_int = -1, .max_count = kMaxRank},
+    {.name = "dims",
+     .kind = AttrKind::kInts,
+     .required = true,
+     .min_int = -1,
+     .max_count = kMaxRank},
 };
 constexpr AttrDef kWriteAttrs[] = {{.name = "slot", .required = true, .min_int = 0}};
 constexpr ParamDef kWriteInputs[] = {{.name = "value", .types = kAllTypes}};
 
-// The node declares its type, so that inference needs no module; validation compares it with the slot.
+// The node declares its type, so that inference needs no module; validation compares it with the
+// slot.
 Status InferStateRead(InferContext& c) {
   Dims dims;
   for (int64_t d : c.op().Ints("dims")) dims.push_back(IsKnown(d) ? d : kUnknownDim);
@@ -28,7 +34,12 @@ Status InferStateRead(InferContext& c) {
 Status InferStateWrite(InferContext&) { return OkStatus(); }
 
 constexpr OpDef kStateOps[] = {
-    {.name = "StateRead", .domain = "msrt", .version = 1, .attrs = kReadAttrs, .infer = InferStateRead, .effect = Effect::kState},
+    {.name = "StateRead",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kReadAttrs,
+     .infer = InferStateRead,
+     .effect = Effect::kState},
     {.name = "StateWrite",
      .domain = "msrt",
      .version = 1,

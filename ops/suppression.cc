@@ -30,21 +30,24 @@ bool Overlap(const Corners& a, const Corners& b, double limit) {
   return common > limit * (AreaOf(a) + AreaOf(b) - common);
 }
 
-// One class of one image. Boxes that may stay, best first; of equals the first. A score that is no number is no score.
+// One class of one image. Boxes that may stay, best first; of equals the first. A score that is no
+// number is no score.
 std::vector<int64_t> Ranked(std::span<const float> scores, const SuppressionLimits& limits) {
   std::vector<int64_t> ranked;
   for (int64_t i = 0; i < std::ssize(scores); ++i) {
     const double score = scores[static_cast<size_t>(i)];
     if (limits.has_score ? score > limits.score : score == score) ranked.push_back(i);
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [&](int64_t a, int64_t b) { return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)]; });
+  std::stable_sort(ranked.begin(), ranked.end(), [&](int64_t a, int64_t b) {
+    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+  });
   return ranked;
 }
 
 }  // namespace
 
-std::vector<std::array<int64_t, 3>> SelectBoxes(const TensorView& boxes, const TensorView& scores, const SuppressionLimits& limits) {
+std::vector<std::array<int64_t, 3>> SelectBoxes(const TensorView& boxes, const TensorView& scores,
+                                                const SuppressionLimits& limits) {
   const int64_t batches = scores.dims[0], classes = scores.dims[1], count = scores.dims[2];
   std::vector<std::array<int64_t, 3>> selected;
   for (int64_t batch = 0; batch < batches; ++batch) {
@@ -55,7 +58,9 @@ std::vector<std::array<int64_t, 3>> SelectBoxes(const TensorView& boxes, const T
       for (int64_t i : Ranked({of_class, static_cast<size_t>(count)}, limits)) {
         if (std::ssize(kept) >= limits.boxes_per_class) break;
         const Corners box = CornersOf(of_batch + i * 4, limits.centers);
-        if (std::any_of(kept.begin(), kept.end(), [&](const Corners& k) { return Overlap(box, k, limits.overlap); })) continue;
+        if (std::any_of(kept.begin(), kept.end(),
+                        [&](const Corners& k) { return Overlap(box, k, limits.overlap); }))
+          continue;
         kept.push_back(box);
         selected.push_back({batch, c, i});
       }
@@ -67,9 +72,11 @@ std::vector<std::array<int64_t, 3>> SelectBoxes(const TensorView& boxes, const T
 Result<SuppressionLimits> SuppressionLimitsOf(const OpView& op, std::span<const TensorView> views) {
   const auto given = [&](size_t i) { return i < views.size() && views[i].present(); };
   SuppressionLimits limits;
-  limits.boxes_per_class = given(2) ? *views[2].As<const int64_t>() : op.Int("max_output_boxes_per_class");
+  limits.boxes_per_class =
+      given(2) ? *views[2].As<const int64_t>() : op.Int("max_output_boxes_per_class");
   limits.overlap = given(3) ? double{*views[3].As<const float>()} : op.Float("iou_threshold");
-  if (!(limits.overlap >= 0 && limits.overlap <= 1)) return InvalidArgument("iou_threshold = ", limits.overlap, ", must be in [0, 1]");
+  if (!(limits.overlap >= 0 && limits.overlap <= 1))
+    return InvalidArgument("iou_threshold = ", limits.overlap, ", must be in [0, 1]");
   limits.has_score = given(4) || op.Has("score_threshold");
   limits.score = given(4) ? double{*views[4].As<const float>()} : op.Float("score_threshold");
   limits.centers = op.Int("center_point_box") != 0;
@@ -81,18 +88,22 @@ namespace {
 Status InferSuppression(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 3));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 1, 3));
-  constexpr std::string_view kLimits[] = {"max_output_boxes_per_class", "iou_threshold", "score_threshold"};
+  constexpr std::string_view kLimits[] = {"max_output_boxes_per_class", "iou_threshold",
+                                          "score_threshold"};
   for (size_t i = 0; i < std::size(kLimits); ++i) {
     MSRT_RETURN_IF_ERROR(RefuseAttrAndInput(c.op(), kLimits[i], i + 2));
     if (c.has_input(i + 2) && c.input(i + 2).concrete() && c.input(i + 2).elements() != 1) {
-      return InvalidModel("input ", i + 2, " '", kLimits[i], "' has shape ", c.dims(i + 2), ", must have one element");
+      return InvalidModel("input ", i + 2, " '", kLimits[i], "' has shape ", c.dims(i + 2),
+                          ", must have one element");
     }
   }
   if (c.input(0).rank_known) {
     MSRT_RETURN_IF_ERROR(SameDim(c.dims(0)[2], 4, "the numbers of a box").status());
     if (c.input(1).rank_known) {
-      MSRT_RETURN_IF_ERROR(SameDim(c.dims(0)[0], c.dims(1)[0], "the batches of boxes and scores").status());
-      MSRT_RETURN_IF_ERROR(SameDim(c.dims(0)[1], c.dims(1)[2], "the boxes and their scores").status());
+      MSRT_RETURN_IF_ERROR(
+          SameDim(c.dims(0)[0], c.dims(1)[0], "the batches of boxes and scores").status());
+      MSRT_RETURN_IF_ERROR(
+          SameDim(c.dims(0)[1], c.dims(1)[2], "the boxes and their scores").status());
     }
   }
   c.SetOutput(0, DType::kI64, {kUnknownDim, 3});

@@ -1,5 +1,6 @@
-// TreeEnsemble (ai.onnx.ml): every row of X walks from the root of each tree to a leaf; what the leaves say about each target is added up,
-// averaged, or the least or greatest of it is taken. Transforms of the result are ops of their own.
+// TreeEnsemble (ai.onnx.ml): every row of X walks from the root of each tree to a leaf; what the
+// leaves say about each target is added up, averaged, or the least or greatest of it is taken.
+// Transforms of the result are ops of their own.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -11,13 +12,15 @@ constexpr int64_t kModes = 7, kMember = 6;  // how a node compares; membership i
 
 Status CheckLength(const OpView& op, std::string_view attr, size_t length) {
   if (op.Ints(attr).size() == length) return OkStatus();
-  return InvalidModel(attr, " has ", op.Ints(attr).size(), " elements, must have one for each of the ", length, " nodes");
+  return InvalidModel(attr, " has ", op.Ints(attr).size(),
+                      " elements, must have one for each of the ", length, " nodes");
 }
 
 // A tensor of rank 1 with numbers of one of `types`.
 Status CheckTensor(const OpView& op, std::string_view attr, size_t length, DTypeSet types) {
   const ConstTensor* t = op.Tensor(attr);
-  if (t == nullptr || !types.Has(t->dtype)) return InvalidModel(attr, " must be a tensor of one of ", types.Names());
+  if (t == nullptr || !types.Has(t->dtype))
+    return InvalidModel(attr, " must be a tensor of one of ", types.Names());
   if (t->dims.elements() == static_cast<int64_t>(length)) return OkStatus();
   return InvalidModel(attr, " has ", t->dims.elements(), " elements, must have ", length);
 }
@@ -26,26 +29,33 @@ Status CheckTensor(const OpView& op, std::string_view attr, size_t length, DType
 Status CheckBranches(const OpView& op, size_t leaves) {
   const auto features = op.Ints("nodes_featureids");
   const auto nodes = static_cast<int64_t>(features.size());
-  for (const auto& [ids, leafs] : {std::pair<std::string_view, std::string_view>{"nodes_truenodeids", "nodes_trueleafs"},
-                                   std::pair<std::string_view, std::string_view>{"nodes_falsenodeids", "nodes_falseleafs"}}) {
+  for (const auto& [ids, leafs] :
+       {std::pair<std::string_view, std::string_view>{"nodes_truenodeids", "nodes_trueleafs"},
+        std::pair<std::string_view, std::string_view>{"nodes_falsenodeids", "nodes_falseleafs"}}) {
     const auto to = op.Ints(ids), is_leaf = op.Ints(leafs);
     for (size_t i = 0; i < to.size(); ++i) {
       const int64_t count = is_leaf[i] != 0 ? static_cast<int64_t>(leaves) : nodes;
-      if (to[i] >= count) return InvalidModel(ids, "[", i, "] = ", to[i], ", there are ", count, is_leaf[i] != 0 ? " leaves" : " nodes");
+      if (to[i] >= count)
+        return InvalidModel(ids, "[", i, "] = ", to[i], ", there are ", count,
+                            is_leaf[i] != 0 ? " leaves" : " nodes");
     }
   }
   for (int64_t root : op.Ints("tree_roots")) {
-    if (root >= nodes) return InvalidModel("tree_roots holds ", root, ", there are ", nodes, " nodes");
+    if (root >= nodes)
+      return InvalidModel("tree_roots holds ", root, ", there are ", nodes, " nodes");
   }
   return OkStatus();
 }
 
-// Sets are delimited by NaNs, as many as there are nodes that ask for membership; that is checked when they are read.
+// Sets are delimited by NaNs, as many as there are nodes that ask for membership; that is checked
+// when they are read.
 Status CheckModes(const OpView& op, size_t nodes) {
   MSRT_RETURN_IF_ERROR(CheckTensor(op, "nodes_modes", nodes, DTypeSet{DType::kU8}));
   bool any_set = false;
   for (uint8_t mode : op.Tensor("nodes_modes")->As<uint8_t>()) {
-    if (mode >= kModes) return InvalidModel("nodes_modes holds ", static_cast<int>(mode), ", must be less than ", kModes);
+    if (mode >= kModes)
+      return InvalidModel("nodes_modes holds ", static_cast<int>(mode), ", must be less than ",
+                          kModes);
     any_set |= mode == kMember;
   }
   if (!any_set) return OkStatus();
@@ -57,8 +67,10 @@ Result<size_t> LeavesOf(const OpView& op) {
   const auto targets = op.Ints("leaf_targetids"), begins = op.Ints("leaf_begins");
   if (begins.empty()) return targets.size();
   for (size_t i = 0; i < begins.size(); ++i) {
-    const int64_t end = i + 1 < begins.size() ? begins[i + 1] : static_cast<int64_t>(targets.size());
-    if (begins[i] > end) return InvalidModel("leaf_begins[", i, "] = ", begins[i], ", must be at most ", end);
+    const int64_t end =
+        i + 1 < begins.size() ? begins[i + 1] : static_cast<int64_t>(targets.size());
+    if (begins[i] > end)
+      return InvalidModel("leaf_begins[", i, "] = ", begins[i], ", must be at most ", end);
   }
   return begins.size();
 }
@@ -66,27 +78,33 @@ Result<size_t> LeavesOf(const OpView& op) {
 Status InferTreeEnsemble(InferContext& c) {
   const OpView& op = c.op();
   const size_t nodes = op.Ints("nodes_featureids").size();
-  for (std::string_view attr : {"nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs"}) {
+  for (std::string_view attr :
+       {"nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs"}) {
     MSRT_RETURN_IF_ERROR(CheckLength(op, attr, nodes));
   }
-  if (op.Has("nodes_missing_value_tracks_true")) MSRT_RETURN_IF_ERROR(CheckLength(op, "nodes_missing_value_tracks_true", nodes));
+  if (op.Has("nodes_missing_value_tracks_true"))
+    MSRT_RETURN_IF_ERROR(CheckLength(op, "nodes_missing_value_tracks_true", nodes));
   const DTypeSet floats{DType::kF32, DType::kF64, DType::kF16};
   MSRT_RETURN_IF_ERROR(CheckTensor(op, "nodes_splits", nodes, floats));
   MSRT_RETURN_IF_ERROR(CheckTensor(op, "leaf_weights", op.Ints("leaf_targetids").size(), floats));
-  if (const ConstTensor* members = op.Tensor("membership_values"); members != nullptr && !floats.Has(members->dtype)) {
+  if (const ConstTensor* members = op.Tensor("membership_values");
+      members != nullptr && !floats.Has(members->dtype)) {
     return InvalidModel("membership_values must be a tensor of one of ", floats.Names());
   }
   MSRT_RETURN_IF_ERROR(CheckModes(op, nodes));
   MSRT_ASSIGN_OR_RETURN(const size_t leaves, LeavesOf(op));
   MSRT_RETURN_IF_ERROR(CheckBranches(op, leaves));
   for (int64_t target : op.Ints("leaf_targetids")) {
-    if (target >= op.Int("n_targets")) return InvalidModel("leaf_targetids holds ", target, ", n_targets is ", op.Int("n_targets"));
+    if (target >= op.Int("n_targets"))
+      return InvalidModel("leaf_targetids holds ", target, ", n_targets is ", op.Int("n_targets"));
   }
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
   const int64_t rows = c.input(0).rank_known ? c.dims(0)[0] : kUnknownDim;
   if (c.input(0).rank_known && IsKnown(c.dims(0)[1])) {
     for (int64_t feature : op.Ints("nodes_featureids")) {
-      if (feature >= c.dims(0)[1]) return InvalidModel("nodes_featureids holds ", feature, ", X has ", c.dims(0)[1], " features");
+      if (feature >= c.dims(0)[1])
+        return InvalidModel("nodes_featureids holds ", feature, ", X has ", c.dims(0)[1],
+                            " features");
     }
   }
   c.SetOutput(0, c.dtype(0), {rows, op.Int("n_targets")});
@@ -105,17 +123,30 @@ Status TreeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-constexpr SpaceDef kTreeSpace{.axes = TreeAxes, .operands = TreeOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kTreeSpace{
+    .axes = TreeAxes, .operands = TreeOperands, .results = OutputBeginsWithBox};
 
 constexpr int kMostNodes = 1 << 28;
 constexpr AttrDef IdsAttr(std::string_view name, bool required = true) {
-  return {.name = name, .kind = AttrKind::kInts, .required = required, .min_int = 0, .max_count = kMostNodes};
+  return {.name = name,
+          .kind = AttrKind::kInts,
+          .required = required,
+          .min_int = 0,
+          .max_count = kMostNodes};
 }
 constexpr AttrDef FlagsAttr(std::string_view name, bool required = true) {
-  return {.name = name, .kind = AttrKind::kInts, .required = required, .min_int = 0, .max_int = 1, .max_count = kMostNodes};
+  return {.name = name,
+          .kind = AttrKind::kInts,
+          .required = required,
+          .min_int = 0,
+          .max_int = 1,
+          .max_count = kMostNodes};
 }
 constexpr AttrDef kTreeAttrs[] = {
-    {.name = "aggregate_function", .default_int = 1, .min_int = 0, .max_int = 3},  // average, sum, least, greatest
+    {.name = "aggregate_function",
+     .default_int = 1,
+     .min_int = 0,
+     .max_int = 3},  // average, sum, least, greatest
     {.name = "n_targets", .default_int = 1, .min_int = 1, .max_int = 2147483647},
     IdsAttr("tree_roots"),
     IdsAttr("nodes_featureids"),
@@ -129,10 +160,12 @@ constexpr AttrDef kTreeAttrs[] = {
     {.name = "membership_values", .kind = AttrKind::kTensor},
     IdsAttr("leaf_targetids"),
     {.name = "leaf_weights", .kind = AttrKind::kTensor, .required = true},
-    // Beyond ONNX: where the targets and weights of each leaf begin, for leaves with several of them. Absent: one a leaf.
+    // Beyond ONNX: where the targets and weights of each leaf begin, for leaves with several of
+    // them. Absent: one a leaf.
     IdsAttr("leaf_begins", false),
 };
-constexpr ParamDef kTreeInputs[] = {{.name = "X", .types = DTypeSet{DType::kF32, DType::kF64, DType::kF16}}};
+constexpr ParamDef kTreeInputs[] = {
+    {.name = "X", .types = DTypeSet{DType::kF32, DType::kF64, DType::kF16}}};
 
 constexpr OpDef kTreeEnsembleOps[] = {
     {.name = "TreeEnsemble",

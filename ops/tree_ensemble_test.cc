@@ -1,4 +1,5 @@
-// What the op cases cannot show: trees and pools of n-grams whose lists contradict each other, as a hostile file has them.
+// What the op cases cannot show: trees and pools of n-grams whose lists contradict each other, as a
+// hostile file has them.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -9,7 +10,9 @@ using Ints = std::vector<int64_t>;
 ConstTensor Bytes(std::vector<uint8_t> values) {
   return ConstTensor::Of<uint8_t>(DType::kU8, {static_cast<int64_t>(values.size())}, values);
 }
-ConstTensor Floats(std::vector<float> values) { return ConstTensor::Floats({static_cast<int64_t>(values.size())}, values); }
+ConstTensor Floats(std::vector<float> values) {
+  return ConstTensor::Floats({static_cast<int64_t>(values.size())}, values);
+}
 
 // Two nodes and three leaves, with one attribute replaced.
 void ExpectTreeRefused(std::string_view attr, AttrValue value, std::string_view reason) {
@@ -33,7 +36,8 @@ TEST(TreeEnsembleInfer, RefusesListsThatContradictEachOther) {
   ExpectTreeRefused("nodes_modes", Bytes({0, 6}), "membership_values is missing");
   ExpectTreeRefused("membership_values", Bytes({0}), "membership_values must be a tensor");
   ExpectTreeRefused("nodes_truenodeids", Ints{2, 1}, "nodes_truenodeids[0] = 2, there are 2 nodes");
-  ExpectTreeRefused("nodes_falsenodeids", Ints{0, 3}, "nodes_falsenodeids[1] = 3, there are 3 leaves");
+  ExpectTreeRefused("nodes_falsenodeids", Ints{0, 3},
+                    "nodes_falsenodeids[1] = 3, there are 3 leaves");
   ExpectTreeRefused("leaf_targetids", Ints{0, 1, 0}, "n_targets is 1");
   ExpectTreeRefused("leaf_weights", Floats({1}), "leaf_weights has 1");
   ExpectTreeRefused("leaf_begins", Ints{0, 4, 1}, "leaf_begins[1] = 4");

@@ -1,4 +1,5 @@
-// Functions of one element: arithmetic, transcendental functions, activations, tests, Cast, Clip and Identity.
+// Functions of one element: arithmetic, transcendental functions, activations, tests, Cast, Clip
+// and Identity.
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/infer.h"
@@ -22,7 +23,9 @@ constexpr ParamDef kClipInputs[] = {
 };
 
 // Defaults are those of ONNX, where attributes are of single precision: 0.01f is not 0.01.
-constexpr AttrDef FloatAttr(std::string_view name, float value) { return {.name = name, .kind = AttrKind::kFloat, .default_float = value}; }
+constexpr AttrDef FloatAttr(std::string_view name, float value) {
+  return {.name = name, .kind = AttrKind::kFloat, .default_float = value};
+}
 constexpr AttrDef FlagAttr(std::string_view name, int64_t value) {
   return {.name = name, .kind = AttrKind::kInt, .default_int = value, .min_int = 0, .max_int = 1};
 }
@@ -30,14 +33,19 @@ constexpr std::string_view kGeluApproximations[] = {"none", "tanh"};
 
 constexpr AttrDef kAlphaOneAttrs[] = {FloatAttr("alpha", 1)};  // Elu, Celu, Swish, ThresholdedRelu
 constexpr AttrDef kLeakyReluAttrs[] = {FloatAttr("alpha", 0.01f)};
-constexpr AttrDef kSeluAttrs[] = {FloatAttr("alpha", 1.67326319217681884765625f), FloatAttr("gamma", 1.05070102214813232421875f)};
+constexpr AttrDef kSeluAttrs[] = {FloatAttr("alpha", 1.67326319217681884765625f),
+                                  FloatAttr("gamma", 1.05070102214813232421875f)};
 constexpr AttrDef kHardSigmoidAttrs[] = {FloatAttr("alpha", 0.2f), FloatAttr("beta", 0.5f)};
 constexpr AttrDef kShrinkAttrs[] = {FloatAttr("bias", 0), FloatAttr("lambd", 0.5f)};
 constexpr AttrDef kIsInfAttrs[] = {FlagAttr("detect_negative", 1), FlagAttr("detect_positive", 1)};
-constexpr AttrDef kGeluAttrs[] = {
-    {.name = "approximate", .kind = AttrKind::kString, .default_string = "none", .choices = kGeluApproximations}};
-constexpr AttrDef kCastAttrs[] = {{.name = "to", .kind = AttrKind::kDType, .required = true}, FlagAttr("saturate", 1)};
-constexpr AttrDef kClipAttrs[] = {{.name = "min", .kind = AttrKind::kFloat}, {.name = "max", .kind = AttrKind::kFloat}};
+constexpr AttrDef kGeluAttrs[] = {{.name = "approximate",
+                                   .kind = AttrKind::kString,
+                                   .default_string = "none",
+                                   .choices = kGeluApproximations}};
+constexpr AttrDef kCastAttrs[] = {{.name = "to", .kind = AttrKind::kDType, .required = true},
+                                  FlagAttr("saturate", 1)};
+constexpr AttrDef kClipAttrs[] = {{.name = "min", .kind = AttrKind::kFloat},
+                                  {.name = "max", .kind = AttrKind::kFloat}};
 
 // The type of input 0 with another element type.
 Status InferAs(InferContext& c, DType dtype) {
@@ -56,7 +64,8 @@ Status InferCast(InferContext& c) {
 }
 
 Status InferCelu(InferContext& c) {
-  if (c.op().Float("alpha") == 0) return InvalidModel("alpha = 0, must not be zero because Celu divides by it");
+  if (c.op().Float("alpha") == 0)
+    return InvalidModel("alpha = 0, must not be zero because Celu divides by it");
   return InferSameAsFirst(c);
 }
 
@@ -64,28 +73,38 @@ Status InferClip(InferContext& c) {
   for (size_t i = 1; i <= 2; ++i) {
     if (!c.has_input(i)) continue;
     const std::string_view name = kClipInputs[i].name;
-    if (c.op().Has(name)) return InvalidModel(name, " is given twice, as an attribute and as input ", i, "; give one of them");
+    if (c.op().Has(name))
+      return InvalidModel(name, " is given twice, as an attribute and as input ", i,
+                          "; give one of them");
     const Type& bound = c.input(i);
-    const bool scalar = !bound.rank_known || bound.rank() == 0 || (bound.rank() == 1 && (bound.dims[0] == 1 || !IsKnown(bound.dims[0])));
-    if (!scalar) return InvalidModel("input ", i, " '", name, "' has shape ", bound.dims, ", must be a scalar");
+    const bool scalar = !bound.rank_known || bound.rank() == 0 ||
+                        (bound.rank() == 1 && (bound.dims[0] == 1 || !IsKnown(bound.dims[0])));
+    if (!scalar)
+      return InvalidModel("input ", i, " '", name, "' has shape ", bound.dims,
+                          ", must be a scalar");
   }
   return InferSameAsFirst(c);
 }
 
-constexpr OpDef Unary(std::string_view name, std::span<const ParamDef> inputs, GradFn grad, std::span<const AttrDef> attrs = {},
-                      InferFn infer = InferSameAsFirst) {
-  return {.name = name, .attrs = attrs, .inputs = inputs, .infer = infer, .grad = grad,
-          .space = &kElementwiseSpace, .traits = kElementwise};
+constexpr OpDef Unary(std::string_view name, std::span<const ParamDef> inputs, GradFn grad,
+                      std::span<const AttrDef> attrs = {}, InferFn infer = InferSameAsFirst) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = inputs,
+          .infer = infer,
+          .grad = grad,
+          .space = &kElementwiseSpace,
+          .traits = kElementwise};
 }
 // Functions of real numbers.
 constexpr OpDef Function(std::string_view name, std::span<const AttrDef> attrs = {}) {
-  return Unary(name, kFloatInput, kGradPending, attrs);
+  return Unary(name, kFloatInput, GradPending, attrs);
 }
 
 constexpr OpDef kUnaryOps[] = {
-    Unary("Abs", kNumberInput, kGradPending),
-    Unary("Neg", kSignedInput, kGradPending),
-    Unary("Sign", kNumberInput, kGradPending),
+    Unary("Abs", kNumberInput, GradPending),
+    Unary("Neg", kSignedInput, GradPending),
+    Unary("Sign", kNumberInput, GradPending),
     Function("Ceil"),
     Function("Floor"),
     Function("Round"),
@@ -107,11 +126,11 @@ constexpr OpDef kUnaryOps[] = {
     Function("Acosh"),
     Function("Atanh"),
     Function("Sigmoid"),
-    Unary("Relu", kSignedInput, kGradPending),
+    Unary("Relu", kSignedInput, GradPending),
     Function("LeakyRelu", kLeakyReluAttrs),
     Function("Elu", kAlphaOneAttrs),
     Function("Selu", kSeluAttrs),
-    Unary("Celu", kFloatInput, kGradPending, kAlphaOneAttrs, InferCelu),
+    Unary("Celu", kFloatInput, GradPending, kAlphaOneAttrs, InferCelu),
     Function("ThresholdedRelu", kAlphaOneAttrs),
     Function("HardSigmoid", kHardSigmoidAttrs),
     Function("HardSwish"),
@@ -119,16 +138,26 @@ constexpr OpDef kUnaryOps[] = {
     Function("Softsign"),
     Function("Gelu", kGeluAttrs),
     Function("Mish"),
-    {.name = "Swish", .version = 24, .attrs = kAlphaOneAttrs, .inputs = kFloatInput, .infer = InferSameAsFirst, .grad = kGradPending,
-     .space = &kElementwiseSpace, .traits = kElementwise},
-    Unary("Shrink", kNumberInput, kGradPending, kShrinkAttrs),
-    Unary("Clip", kClipInputs, kGradPending, kClipAttrs, InferClip),
-    Unary("Cast", kAnyInput, kGradPending, kCastAttrs, InferCast),
+    {.name = "Swish",
+     .version = 24,
+     .attrs = kAlphaOneAttrs,
+     .inputs = kFloatInput,
+     .infer = InferSameAsFirst,
+     .grad = GradPending,
+     .space = &kElementwiseSpace,
+     .traits = kElementwise},
+    Unary("Shrink", kNumberInput, GradPending, kShrinkAttrs),
+    Unary("Clip", kClipInputs, GradPending, kClipAttrs, InferClip),
+    Unary("Cast", kAnyInput, GradPending, kCastAttrs, InferCast),
     Unary("Not", kBoolInput, nullptr),
     Unary("BitwiseNot", kIntInput, nullptr),
     Unary("IsNaN", kSpecialFloatInput, nullptr, {}, InferTest),
     Unary("IsInf", kSpecialFloatInput, nullptr, kIsInfAttrs, InferTest),
-    {.name = "Identity", .inputs = kAnyInput, .infer = InferSameAsFirst, .grad = kGradPending, .space = &kElementwiseSpace,
+    {.name = "Identity",
+     .inputs = kAnyInput,
+     .infer = InferSameAsFirst,
+     .grad = GradPending,
+     .space = &kElementwiseSpace,
      .traits = kElementwise | kView},
 };
 

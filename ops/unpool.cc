@@ -1,4 +1,5 @@
-// Ops that put back what windows took out: MaxUnpool (values to where pooling found them), Col2Im (overlapping blocks, summed).
+// Ops that put back what windows took out: MaxUnpool (values to where pooling found them), Col2Im
+// (overlapping blocks, summed).
 #include <algorithm>
 
 #include "ops/families.h"
@@ -13,12 +14,14 @@ constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
 Status CheckExtents(std::span<const int64_t> extents, int64_t least, std::string_view what) {
   for (int64_t e : extents) {
-    if (e < least || e > kMaxExtent) return InvalidModel(what, " = ", extents, ": each must be at least ", least);
+    if (e < least || e > kMaxExtent)
+      return InvalidModel(what, " = ", extents, ": each must be at least ", least);
   }
   return OkStatus();
 }
 
-// ---- MaxUnpool ------------------------------------------------------------------------------------------------------------------
+// ---- MaxUnpool
+// ------------------------------------------------------------------------------------------------------------------
 
 // What the pool had before: the inverse of the number of windows.
 Result<Dims> PooledFrom(const OpView& op, const Dims& x) {
@@ -38,7 +41,8 @@ Status InferMaxUnpool(InferContext& c) {
   }
   MSRT_RETURN_IF_ERROR(CheckRank(c, 1, x.rank()));
   for (int i = 0; indices.rank_known && i < x.rank(); ++i) {
-    MSRT_RETURN_IF_ERROR(SameDim(x.dims[i], indices.dims[i], "a dim of input and indices").status());
+    MSRT_RETURN_IF_ERROR(
+        SameDim(x.dims[i], indices.dims[i], "a dim of input and indices").status());
   }
   MSRT_ASSIGN_OR_RETURN(Dims out, PooledFrom(c.op(), x.dims));
   if (c.op().Has("unpooled_shape") || c.has_input(2)) {
@@ -47,12 +51,14 @@ Status InferMaxUnpool(InferContext& c) {
       c.SetOutput(0, x.dtype, Dims::Filled(x.rank(), kUnknownDim));
       return OkStatus();
     }
-    if (std::ssize(*shape) != x.rank()) return InvalidModel("the output shape has ", shape->size(), " dims, must have ", x.rank());
+    if (std::ssize(*shape) != x.rank())
+      return InvalidModel("the output shape has ", shape->size(), " dims, must have ", x.rank());
     MSRT_RETURN_IF_ERROR(CheckExtents(*shape, 0, "the output shape"));
     for (int i = 0; i < out.rank(); ++i) {
       const int64_t wanted = (*shape)[static_cast<size_t>(i)];
       const bool fits = i < 2 ? wanted == out[i] : wanted >= out[i];
-      if (IsKnown(out[i]) && !fits) return InvalidModel("the output shape ", Dims(*shape), " does not hold the unpooled ", out);
+      if (IsKnown(out[i]) && !fits)
+        return InvalidModel("the output shape ", Dims(*shape), " does not hold the unpooled ", out);
       out[i] = wanted;
     }
   }
@@ -60,14 +66,17 @@ Status InferMaxUnpool(InferContext& c) {
   return OkStatus();
 }
 
-// ---- Col2Im: [N, C * block, blocks] -> [N, C, image...] ----------------------------------------------------------------------------
+// ---- Col2Im: [N, C * block, blocks] -> [N, C, image...]
+// ----------------------------------------------------------------------------
 
 // How many blocks an image of `out` has, checked against what there is.
-Status CheckBlocks(const OpView& op, const Dims& out, std::span<const int64_t> block, int64_t blocks) {
+Status CheckBlocks(const OpView& op, const Dims& out, std::span<const int64_t> block,
+                   int64_t blocks) {
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, out, block));
   int64_t expected = 1;
   for (int i = 0; i < windows.rank; ++i) {
-    if (!CheckedMul(expected, windows.axis[static_cast<size_t>(i)].out, &expected)) return InvalidModel("the image has too many blocks");
+    if (!CheckedMul(expected, windows.axis[static_cast<size_t>(i)].out, &expected))
+      return InvalidModel("the image has too many blocks");
   }
   return SameDim(expected, blocks, "the blocks of the image and the last dim of input 0").status();
 }
@@ -77,7 +86,8 @@ Status InferCol2Im(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckListAttrOrInput(c.op(), "block_shape", 2, true));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 3));
   const Type& x = c.input(0);
-  const auto image = IntsAttrOrInput(c.op(), "image_shape", 1), block = IntsAttrOrInput(c.op(), "block_shape", 2);
+  const auto image = IntsAttrOrInput(c.op(), "image_shape", 1),
+             block = IntsAttrOrInput(c.op(), "block_shape", 2);
   if (!image) {
     c.SetOutput(0, Type::UnrankedTensor(x.dtype));
     return OkStatus();
@@ -90,9 +100,12 @@ Status InferCol2Im(InferContext& c) {
   if (block) {
     MSRT_RETURN_IF_ERROR(CheckExtents(*block, 1, "block_shape"));
     int64_t elements;
-    if (!CheckedProduct(*block, &elements)) return InvalidModel("block_shape = ", *block, " is too large");
+    if (!CheckedProduct(*block, &elements))
+      return InvalidModel("block_shape = ", *block, " is too large");
     if (x.rank_known && IsKnown(x.dims[1])) {
-      if (x.dims[1] % elements != 0) return InvalidModel("dim 1 of input 0, ", x.dims, ", must be a multiple of ", elements, ", a block");
+      if (x.dims[1] % elements != 0)
+        return InvalidModel("dim 1 of input 0, ", x.dims, ", must be a multiple of ", elements,
+                            ", a block");
       out[1] = x.dims[1] / elements;
     }
     MSRT_RETURN_IF_ERROR(CheckBlocks(c.op(), out, *block, x.rank_known ? x.dims[2] : kUnknownDim));
@@ -125,36 +138,61 @@ Cost CostCol2Im(const OpView& op) {
   return cost;
 }
 
-// ---- entries --------------------------------------------------------------------------------------------------------------------
+// ---- entries
+// --------------------------------------------------------------------------------------------------------------------
 
-constexpr SpaceDef kCol2ImSpace{.axes = Col2ImAxes, .operands = Col2ImOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kCol2ImSpace{
+    .axes = Col2ImAxes, .operands = Col2ImOperands, .results = OutputBeginsWithBox};
 
 constexpr AttrDef kMaxUnpoolAttrs[] = {
-    {.name = "kernel_shape", .kind = AttrKind::kInts, .required = true, .min_int = 1, .max_int = kMaxWindow, .max_count = kMaxSpace},
+    {.name = "kernel_shape",
+     .kind = AttrKind::kInts,
+     .required = true,
+     .min_int = 1,
+     .max_int = kMaxWindow,
+     .max_count = kMaxSpace},
     kStridesAttr,
     kPadsAttr,
     // Batch and channels too, unlike the output_shape of a transposed convolution.
-    {.name = "unpooled_shape", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxExtent, .max_count = 2 + kMaxSpace},
+    {.name = "unpooled_shape",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxExtent,
+     .max_count = 2 + kMaxSpace},
 };
 constexpr AttrDef kCol2ImAttrs[] = {
     kStridesAttr,
     kPadsAttr,
     kDilationsAttr,
-    {.name = "image_shape", .kind = AttrKind::kInts, .min_int = 0, .max_int = kMaxExtent, .max_count = kMaxSpace},
-    {.name = "block_shape", .kind = AttrKind::kInts, .min_int = 1, .max_int = kMaxWindow, .max_count = kMaxSpace},
+    {.name = "image_shape",
+     .kind = AttrKind::kInts,
+     .min_int = 0,
+     .max_int = kMaxExtent,
+     .max_count = kMaxSpace},
+    {.name = "block_shape",
+     .kind = AttrKind::kInts,
+     .min_int = 1,
+     .max_int = kMaxWindow,
+     .max_count = kMaxSpace},
 };
-constexpr ParamDef kMaxUnpoolInputs[] = {{"X", kFloatTypes}, {"I", kIndexTypes}, {"unpooled_shape", kIndexTypes, ParamDef::kOptional}};
-constexpr ParamDef kCol2ImInputs[] = {
-    {"input", kNumberTypes}, {"image_shape", kIndexTypes, ParamDef::kOptional}, {"block_shape", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kMaxUnpoolInputs[] = {
+    {"X", kFloatTypes}, {"I", kIndexTypes}, {"unpooled_shape", kIndexTypes, ParamDef::kOptional}};
+constexpr ParamDef kCol2ImInputs[] = {{"input", kNumberTypes},
+                                      {"image_shape", kIndexTypes, ParamDef::kOptional},
+                                      {"block_shape", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kUnpoolOps[] = {
     // An index may lie anywhere in the whole, so nothing can be cut.
-    {.name = "MaxUnpool", .attrs = kMaxUnpoolAttrs, .inputs = kMaxUnpoolInputs, .infer = InferMaxUnpool, .grad = kGradPending},
+    {.name = "MaxUnpool",
+     .attrs = kMaxUnpoolAttrs,
+     .inputs = kMaxUnpoolInputs,
+     .infer = InferMaxUnpool,
+     .grad = GradPending},
     {.name = "Col2Im",
      .attrs = kCol2ImAttrs,
      .inputs = kCol2ImInputs,
      .infer = InferCol2Im,
-     .grad = kGradPending,
+     .grad = GradPending,
      .space = &kCol2ImSpace,
      .cost = CostCol2Im},
 };

@@ -23,18 +23,23 @@ Status CheckType(const Module& module, const Type& type, uint32_t* parts_left) {
     case TypeKind::kTensor: {
       for (int64_t d : type.dims) {
         if (IsSymbol(d) && -1 - d >= static_cast<int64_t>(module.symbols.size())) {
-          return InvalidModel("type ", type, " uses symbol ", -1 - d, ", the module has ", module.symbols.size());
+          return InvalidModel("type ", type, " uses symbol ", -1 - d, ", the module has ",
+                              module.symbols.size());
         }
       }
-      return IsCountable(type.dims) ? OkStatus() : InvalidModel("type ", type, " has more than 2^56 elements");
+      return IsCountable(type.dims) ? OkStatus()
+                                    : InvalidModel("type ", type, " has more than 2^56 elements");
     }
     case TypeKind::kList:
-      if (type.element == nullptr) return InvalidModel("a list type without the type of its elements");
+      if (type.element == nullptr)
+        return InvalidModel("a list type without the type of its elements");
       return CheckType(module, *type.element, parts_left);
     case TypeKind::kFunction:
       if (type.signature == nullptr) return InvalidModel("a function type without a signature");
-      for (const Type& t : type.signature->parameters) MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
-      for (const Type& t : type.signature->results) MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
+      for (const Type& t : type.signature->parameters)
+        MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
+      for (const Type& t : type.signature->results)
+        MSRT_RETURN_IF_ERROR(CheckType(module, t, parts_left));
       return OkStatus();
   }
   return InvalidModel("a type of unknown kind ", static_cast<int>(type.kind));
@@ -46,10 +51,13 @@ Status CheckType(const Module& module, const Type& type) {
 }
 
 Status CheckConstant(const ConstTensor& tensor) {
-  const bool fits = IsDType(static_cast<uint32_t>(tensor.dtype)) && tensor.dims.known() && IsCountable(tensor.dims);
+  const bool fits = IsDType(static_cast<uint32_t>(tensor.dtype)) && tensor.dims.known() &&
+                    IsCountable(tensor.dims);
   if (!fits) return InvalidModel("a constant cannot be ", tensor.type());
   const size_t bytes = tensor.type().bytes();
-  if (bytes != tensor.bytes.size()) return InvalidModel("constant ", tensor.type(), " needs ", bytes, " bytes, has ", tensor.bytes.size());
+  if (bytes != tensor.bytes.size())
+    return InvalidModel("constant ", tensor.type(), " needs ", bytes, " bytes, has ",
+                        tensor.bytes.size());
   return OkStatus();
 }
 
@@ -57,7 +65,8 @@ Status CheckConstant(const ConstTensor& tensor) {
 Status CheckReferences(const Module& module, const AttrList& attrs) {
   const auto check = [&](const Attr& attr, GraphRef ref) -> Status {
     if (ref.index < module.graphs.size()) return OkStatus();
-    return InvalidModel("attribute '", attr.name, "' refers to graph ", ref.index, ", the module has ", module.graphs.size());
+    return InvalidModel("attribute '", attr.name, "' refers to graph ", ref.index,
+                        ", the module has ", module.graphs.size());
   };
   for (const Attr& attr : attrs) {
     if (const auto* ref = std::get_if<GraphRef>(&attr.value)) {
@@ -65,31 +74,34 @@ Status CheckReferences(const Module& module, const AttrList& attrs) {
     } else if (const auto* refs = std::get_if<std::vector<GraphRef>>(&attr.value)) {
       for (GraphRef r : *refs) MSRT_RETURN_IF_ERROR(check(attr, r));
     } else if (const auto* tensor = std::get_if<ConstTensor>(&attr.value)) {
-      if (Status status = CheckConstant(*tensor); !status.ok()) return std::move(status).Within(StrCat("attribute '", attr.name, "'"));
+      if (Status status = CheckConstant(*tensor); !status.ok())
+        return std::move(status).Within(StrCat("attribute '", attr.name, "'"));
     }
   }
   return OkStatus();
 }
 
-// Delegates find kernels by an op's name. A newer version of an op that they know by name would reach a kernel with attributes, types and
-// shapes that nobody checked, so it is refused.
+// Delegates find kernels by an op's name. A newer version of an op that they know by name would
+// reach a kernel with attributes, types and shapes that nobody checked, so it is refused.
 Status CheckVersion(const Node& node) {
   if (node.version < 0) return InvalidModel("version ", node.version, " is negative");
   if (node.def == nullptr || node.version <= node.def->version) return OkStatus();
-  return Unsupported("has the meaning of version ", node.version, ", this build knows version ", node.def->version,
-                     ": write the model for that one, or update msrt");
+  return Unsupported("has the meaning of version ", node.version, ", this build knows version ",
+                     node.def->version, ": write the model for that one, or update msrt");
 }
 
 // Kernels write the outputs that an op always has. Whoever does not want one leaves out the node.
 Status CheckRequiredOutputs(const Node& node) {
   const auto required = std::min(static_cast<size_t>(node.def->min_outputs), node.outputs.size());
   for (size_t i = 0; i < required; ++i) {
-    if (node.outputs[i] == kNoValue) return InvalidModel("output ", i, " is left out, which only optional outputs may be");
+    if (node.outputs[i] == kNoValue)
+      return InvalidModel("output ", i, " is left out, which only optional outputs may be");
   }
   return OkStatus();
 }
 
-// Attributes that say where a piece stands in a whole come from localize, which got them right; a kernel trusts them.
+// Attributes that say where a piece stands in a whole come from localize, which got them right; a
+// kernel trusts them.
 Status RefuseLocalAttrs(const Node& node) {
   for (const AttrDef& def : node.def->attrs) {
     if (def.local && node.attrs.Find(def.name) != nullptr) {
@@ -129,7 +141,8 @@ class Validator {
  private:
   Status CheckStates() const;
   Status CheckEntries() const;
-  // A graph and all that it calls, those first: what a node gives that calls them follows from theirs.
+  // A graph and all that it calls, those first: what a node gives that calls them follows from
+  // theirs.
   Status ValidateFrom(uint32_t graph);
   Status BeginGraph(Graph* graph) const;
   // Goes on until the end, or until a graph is called that has to come first: true then.
@@ -155,25 +168,32 @@ Status Validator::CheckStates() const {
   std::unordered_set<std::string_view> names;
   for (size_t i = 0; i < module_.states.size(); ++i) {
     const StateSlot& slot = module_.states[i];
-    const auto fail = [&](Status status) { return std::move(status).Within(StrCat("state ", i, " '", slot.name, "'")); };
+    const auto fail = [&](Status status) {
+      return std::move(status).Within(StrCat("state ", i, " '", slot.name, "'"));
+    };
     if (slot.name.empty()) return fail(InvalidModel("has no name"));
-    if (!names.insert(slot.name).second) return fail(InvalidModel("another state has the same name"));
-    if (!slot.type.is_tensor() || !IsDeclared(slot.type)) return fail(InvalidModel("is not a tensor with an element type"));
+    if (!names.insert(slot.name).second)
+      return fail(InvalidModel("another state has the same name"));
+    if (!slot.type.is_tensor() || !IsDeclared(slot.type))
+      return fail(InvalidModel("is not a tensor with an element type"));
     if (Status status = CheckType(module_, slot.type); !status.ok()) return fail(std::move(status));
     if (Status status = CheckConstant(slot.initial); !status.ok()) return fail(std::move(status));
     const auto merged = MergeTypes(slot.type, slot.initial.type());
     if (!merged.ok()) {
-      return fail(InvalidModel("is ", slot.type, ", its initial data ", slot.initial.type(), ": ", merged.status().message()));
+      return fail(InvalidModel("is ", slot.type, ", its initial data ", slot.initial.type(), ": ",
+                               merged.status().message()));
     }
   }
   return OkStatus();
 }
 
 Status Validator::CheckEntries() const {
-  if (module_.entries.empty()) return InvalidModel("the module has no entry: no graph of it can be run");
+  if (module_.entries.empty())
+    return InvalidModel("the module has no entry: no graph of it can be run");
   for (uint32_t entry : module_.entries) {
     if (entry >= module_.graphs.size()) {
-      return InvalidModel("entry graph ", entry, " does not exist, the module has ", module_.graphs.size());
+      return InvalidModel("entry graph ", entry, " does not exist, the module has ",
+                          module_.graphs.size());
     }
   }
   return OkStatus();
@@ -186,7 +206,8 @@ Status Validator::CheckValues(const Graph& graph) const {
     if (status.ok() && value.constant != nullptr) {
       status = CheckConstant(*value.constant);
       if (status.ok() && value.type != value.constant->type()) {
-        status = InvalidModel("is declared ", value.type, ", its constant is ", value.constant->type());
+        status =
+            InvalidModel("is declared ", value.type, ", its constant is ", value.constant->type());
       }
     }
     if (!status.ok()) return std::move(status).Within(StrCat("value ", v, " '", value.name, "'"));
@@ -195,8 +216,10 @@ Status Validator::CheckValues(const Graph& graph) const {
   std::unordered_set<std::string_view> names;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& input = graph.value(graph.inputs[i]);
-    if (!IsDeclared(input.type)) return InvalidModel("input ", i, " '", input.name, "' has no type");
-    if (!input.name.empty() && !names.insert(input.name).second) return InvalidModel("two inputs are named '", input.name, "'");
+    if (!IsDeclared(input.type))
+      return InvalidModel("input ", i, " '", input.name, "' has no type");
+    if (!input.name.empty() && !names.insert(input.name).second)
+      return InvalidModel("two inputs are named '", input.name, "'");
   }
   return OkStatus();
 }
@@ -231,30 +254,38 @@ Result<bool> Validator::AdvanceGraph(uint32_t g) {
     Node& node = graph.nodes[n];
     bool postponed = false;
     Status status = ValidateNode(&graph, &node, &postponed);
-    if (!status.ok()) return std::move(status).Within(Describe(graph, n)).With("node", node.name).With("op", OpName(node));
+    if (!status.ok())
+      return std::move(status)
+          .Within(Describe(graph, n))
+          .With("node", node.name)
+          .With("op", OpName(node));
     if (postponed) return true;
   }
   return false;
 }
 
-// The graphs that a node calls take what it hands to them. Those that have not been looked at yet come first; a graph that calls itself,
-// directly or not, is taken by what it declares.
+// The graphs that a node calls take what it hands to them. Those that have not been looked at yet
+// come first; a graph that calls itself, directly or not, is taken by what it declares.
 Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
-  MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls, CallsOf(*node, [&](ValueId v) { return graph->value(v).type; }));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls,
+                        CallsOf(*node, [&](ValueId v) { return graph->value(v).type; }));
   for (const GraphCall& call : calls) {
     MSRT_RETURN_IF_ERROR(CheckArguments(module_, *node, call));
     if (progress_[call.graph].begun) continue;
-    if (stack_.size() >= kDeepestCalls) return LimitExceeded("graphs call each other more than ", kDeepestCalls, " deep");
+    if (stack_.size() >= kDeepestCalls)
+      return LimitExceeded("graphs call each other more than ", kDeepestCalls, " deep");
     stack_.push_back(call.graph);
     *postponed = true;
     return OkStatus();
   }
   MSRT_ASSIGN_OR_RETURN(inferred_, ResultsOf(module_, *graph, *node));
   if (inferred_.size() < node->outputs.size()) {
-    return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ", inferred_.size());
+    return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ",
+                        inferred_.size());
   }
   // A place for the function is there whether somebody wants it or not.
-  if (node->outputs.empty() && ShapeOfControl(*node).kind == ControlKind::kPartial) return InvalidModel("has no output for its function");
+  if (node->outputs.empty() && ShapeOfControl(*node).kind == ControlKind::kPartial)
+    return InvalidModel("has no output for its function");
   return OkStatus();
 }
 
@@ -274,19 +305,21 @@ Status Validator::ValidateNode(Graph* graph, Node* node, bool* postponed) {
     }
   }
   for (size_t i = 0; i < node->outputs.size(); ++i) {
-    if (node->outputs[i] != kNoValue) MSRT_RETURN_IF_ERROR(MergeOutput(graph, *node, i, inferred_[i]));
+    if (node->outputs[i] != kNoValue)
+      MSRT_RETURN_IF_ERROR(MergeOutput(graph, *node, i, inferred_[i]));
   }
   return node->domain == "msrt" ? CheckStateUse(*graph, *node) : OkStatus();
 }
 
-Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i, const Type& inferred) const {
+Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i,
+                              const Type& inferred) const {
   Type& declared = graph->value(node.outputs[i]).type;
   if (!IsDeclared(inferred)) {
     if (IsDeclared(declared)) return OkStatus();
     return InvalidModel(DescribeOutput(*graph, node, i), " has no declared type, and ",
-                        node.def == nullptr
-                            ? "this build does not know the op; declare it, or register a kernel that brings the op's meaning"
-                            : "the op does not determine it");
+                        node.def == nullptr ? "this build does not know the op; declare it, or "
+                                              "register a kernel that brings the op's meaning"
+                                            : "the op does not determine it");
   }
   if (!IsDeclared(declared)) {
     declared = inferred;
@@ -294,26 +327,31 @@ Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i, const Ty
   }
   auto merged = MergeTypes(declared, inferred);
   if (!merged.ok()) {
-    return InvalidModel(DescribeOutput(*graph, node, i), " is declared ", declared, ", but inputs (", InputTypes(*graph, node), ") give ",
-                        inferred, ": ", merged.status().message());
+    return InvalidModel(DescribeOutput(*graph, node, i), " is declared ", declared,
+                        ", but inputs (", InputTypes(*graph, node), ") give ", inferred, ": ",
+                        merged.status().message());
   }
   declared = *std::move(merged);
   return OkStatus();
 }
 
-// What a graph reads from a slot or writes to it must be a tensor that the slot can hold. Symbols are not carried over from the slot:
-// a cache that grows has another size when it is written than when it was read.
+// What a graph reads from a slot or writes to it must be a tensor that the slot can hold. Symbols
+// are not carried over from the slot: a cache that grows has another size when it is written than
+// when it was read.
 Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
   const bool read = node.op == "StateRead";
   if (node.def == nullptr || (!read && node.op != "StateWrite")) return OkStatus();
-  const auto slot = static_cast<uint64_t>(std::get<int64_t>(*node.attrs.Find("slot")));  // required, and checked by InferTypes
-  if (slot >= module_.states.size()) return InvalidModel("slot = ", slot, ", the module has ", module_.states.size(), " states");
+  const auto slot = static_cast<uint64_t>(
+      std::get<int64_t>(*node.attrs.Find("slot")));  // required, and checked by InferTypes
+  if (slot >= module_.states.size())
+    return InvalidModel("slot = ", slot, ", the module has ", module_.states.size(), " states");
   const ValueId value = read ? node.outputs[0] : node.inputs[0];
   const StateSlot& state = module_.states[slot];
   const auto merged = MergeTypes(state.type, graph.value(value).type);
   if (merged.ok()) return OkStatus();
-  return InvalidModel(read ? "reads " : "writes ", graph.value(value).type, read ? " from" : " to", " state ", slot, " '", state.name,
-                      "' of type ", state.type, ": ", merged.status().message());
+  return InvalidModel(read ? "reads " : "writes ", graph.value(value).type, read ? " from" : " to",
+                      " state ", slot, " '", state.name, "' of type ", state.type, ": ",
+                      merged.status().message());
 }
 
 }  // namespace

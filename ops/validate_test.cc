@@ -21,12 +21,14 @@ struct Draft {
     graph = &module.graphs[0];
     graph->name = "main";
   }
-  ValueId Add(std::string domain, std::string op, std::vector<ValueId> inputs, AttrList attrs = {}, Type declared = UndeclaredType()) {
+  ValueId Add(std::string domain, std::string op, std::vector<ValueId> inputs, AttrList attrs = {},
+              Type declared = UndeclaredType()) {
     const ValueId out = graph->AddValue(StrCat("v", graph->value_count()), std::move(declared));
     AddNode(std::move(domain), std::move(op), std::move(inputs), {out}, std::move(attrs));
     return out;
   }
-  void AddNode(std::string domain, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs, AttrList attrs = {}) {
+  void AddNode(std::string domain, std::string op, std::vector<ValueId> inputs,
+               std::vector<ValueId> outputs, AttrList attrs = {}) {
     Node node;
     node.name = StrCat("n", graph->nodes.size());
     node.domain = std::move(domain);
@@ -47,7 +49,8 @@ void ExpectValid(Draft& draft) {
 void ExpectInvalid(Draft& draft, std::string_view fragment, Code code = Code::kInvalidModel) {
   const Status status = Validate(&draft.module);
   EXPECT_EQ(CodeName(status.code()), CodeName(code)) << status.message();
-  EXPECT_NE(status.message().find(fragment), std::string::npos) << "'" << status.message() << "' does not contain '" << fragment << "'";
+  EXPECT_NE(status.message().find(fragment), std::string::npos)
+      << "'" << status.message() << "' does not contain '" << fragment << "'";
 }
 
 TEST(Validate, InfersWhatIsNotDeclared) {
@@ -78,8 +81,9 @@ TEST(Validate, RefusesAContradictionAndSaysWhy) {
   Draft d;
   const ValueId x = d.graph->AddInput("x", kMatrix);
   d.Add("", "Softmax", {x}, {}, Type::Tensor(DType::kF32, {2, 5}));
-  ExpectInvalid(
-      d, "graph 0 'main': node 0 'n0' (Softmax): output 0 'v1' is declared f32[2, 5], but inputs (f32[2, 3]) give f32[2, 3]: dim 1 is 5");
+  ExpectInvalid(d,
+                "graph 0 'main': node 0 'n0' (Softmax): output 0 'v1' is declared f32[2, 5], but "
+                "inputs (f32[2, 3]) give f32[2, 3]: dim 1 is 5");
 }
 
 TEST(Validate, RefusesABadAttributeAndABadShape) {
@@ -102,14 +106,18 @@ TEST(Validate, AcceptsUnknownOpsWithDeclaredTypes) {
   EXPECT_EQ(d.graph->nodes[0].def, nullptr);
   Draft e;
   e.Add("acme", "Warp", {e.graph->AddInput("x", kMatrix)});
-  ExpectInvalid(e, "node 0 'n0' (acme.Warp): output 0 'v1' has no declared type, and this build does not know the op");
+  ExpectInvalid(e,
+                "node 0 'n0' (acme.Warp): output 0 'v1' has no declared type, and this build does "
+                "not know the op");
 }
 
 TEST(Validate, ANewerVersionOfAnOpIsRefused) {
   Draft d;
   d.Add("", "Softmax", {d.graph->AddInput("x", kMatrix)}, {}, kMatrix);
   d.graph->nodes[0].version = 1000;
-  ExpectInvalid(d, "node 0 'n0' (Softmax): has the meaning of version 1000, this build knows version 23", Code::kUnsupported);
+  ExpectInvalid(
+      d, "node 0 'n0' (Softmax): has the meaning of version 1000, this build knows version 23",
+      Code::kUnsupported);
   d.graph->nodes[0].version = 13;
   ExpectValid(d);
   EXPECT_NE(d.graph->nodes[0].def, nullptr);
@@ -119,7 +127,8 @@ TEST(Validate, ANewerVersionOfAnOpIsRefused) {
 
 TEST(Validate, RefusesWhatOnlyTheRuntimeSays) {
   Draft d;
-  d.Add("", "GlobalAveragePool", {d.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 2, 3}))}, {{"divisor", int64_t{0}}});
+  d.Add("", "GlobalAveragePool", {d.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 2, 3}))},
+        {{"divisor", int64_t{0}}});
   ExpectInvalid(d, "node 0 'n0' (GlobalAveragePool): attribute 'divisor' is the runtime's own");
 }
 
@@ -204,7 +213,8 @@ TEST(Validate, ChecksConstants) {
 
 TEST(Validate, ChecksGraphReferences) {
   Draft d;
-  d.Add("acme", "Warp", {}, {{"body", GraphRef{0}}, {"bodies", std::vector<GraphRef>{{0}, {0}}}}, kMatrix);
+  d.Add("acme", "Warp", {}, {{"body", GraphRef{0}}, {"bodies", std::vector<GraphRef>{{0}, {0}}}},
+        kMatrix);
   ExpectValid(d);  // a graph may refer to itself
   d.graph->nodes[0].attrs.Set("bodies", std::vector<GraphRef>{{0}, {4}});
   ExpectInvalid(d, "attribute 'bodies' refers to graph 4, the module has 1");
@@ -218,7 +228,8 @@ AttrList Read(int64_t slot, DType dtype, std::vector<int64_t> dims) {
 
 TEST(Validate, ChecksStates) {
   Draft d;
-  d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {kUnknownDim, 3}), ConstTensor::Floats({0, 3}, {})});
+  d.module.states.push_back(
+      {"cache", Type::Tensor(DType::kF32, {kUnknownDim, 3}), ConstTensor::Floats({0, 3}, {})});
   const ValueId read = d.Add("msrt", "StateRead", {}, Read(0, DType::kF32, {-1, 3}));
   d.AddNode("msrt", "StateWrite", {read}, {}, {{"slot", int64_t{0}}});
   ExpectValid(d);
@@ -233,19 +244,24 @@ TEST(Validate, ChecksStates) {
   wrong_read.graph = &wrong_read.module.graphs[0];
   wrong_read.graph->nodes[0].attrs = Read(0, DType::kF32, {-1, 4});
   wrong_read.graph->value(read).type = UndeclaredType();
-  ExpectInvalid(wrong_read, "node 0 'n0' (msrt.StateRead): reads f32[?, 4] from state 0 'cache' of type f32[?, 3]: dim 1");
+  ExpectInvalid(wrong_read,
+                "node 0 'n0' (msrt.StateRead): reads f32[?, 4] from state 0 'cache' of type f32[?, "
+                "3]: dim 1");
 
   Draft wrong_write;
   wrong_write.module.states = d.module.states;
   const ValueId x = wrong_write.graph->AddInput("x", Type::Tensor(DType::kI64, {2, 3}));
   wrong_write.AddNode("msrt", "StateWrite", {x}, {}, {{"slot", int64_t{0}}});
-  ExpectInvalid(wrong_write, "writes i64[2, 3] to state 0 'cache' of type f32[?, 3]: element type f32 is not i64");
+  ExpectInvalid(
+      wrong_write,
+      "writes i64[2, 3] to state 0 'cache' of type f32[?, 3]: element type f32 is not i64");
 }
 
 TEST(Validate, ChecksStateSlots) {
   const auto invalid = [](StateSlot slot, std::string_view fragment) {
     Draft d;
-    d.module.states = {{"first", kMatrix, ConstTensor::Floats({2, 3}, std::vector<float>(6))}, std::move(slot)};
+    d.module.states = {{"first", kMatrix, ConstTensor::Floats({2, 3}, std::vector<float>(6))},
+                       std::move(slot)};
     ExpectInvalid(d, fragment);
   };
   const ConstTensor six = ConstTensor::Floats({2, 3}, std::vector<float>(6));
@@ -253,8 +269,10 @@ TEST(Validate, ChecksStateSlots) {
   invalid({"first", kMatrix, six}, "another state has the same name");
   invalid({"s", UndeclaredType(), six}, "is not a tensor with an element type");
   invalid({"s", kMatrix, {}}, "a constant cannot be");
-  invalid({"s", Type::Tensor(DType::kF32, {3, 3}), six}, "state 1 's': is f32[3, 3], its initial data f32[2, 3]: dim 0");
-  invalid({"s", Type::Tensor(DType::kF32, {SymbolDim(0), 3}), six}, "uses symbol 0, the module has 0");
+  invalid({"s", Type::Tensor(DType::kF32, {3, 3}), six},
+          "state 1 's': is f32[3, 3], its initial data f32[2, 3]: dim 0");
+  invalid({"s", Type::Tensor(DType::kF32, {SymbolDim(0), 3}), six},
+          "uses symbol 0, the module has 0");
 }
 
 }  // namespace

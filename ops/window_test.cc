@@ -7,7 +7,8 @@
 namespace msrt {
 namespace {
 
-constexpr AttrDef kDefs[] = {kAutoPadAttr, kDilationsAttr, kPadsAttr, kStridesAttr, kPieceOffsetsAttr, kPieceOutputsAttr};
+constexpr AttrDef kDefs[] = {kAutoPadAttr, kDilationsAttr,    kPadsAttr,
+                             kStridesAttr, kPieceOffsetsAttr, kPieceOutputsAttr};
 
 Result<Windows> Resolve(const AttrList& attrs, int64_t in, int64_t kernel, bool ceil_mode = false) {
   const OpView op("", "Conv", "test", &attrs, kDefs, {}, {});
@@ -18,8 +19,9 @@ Result<Windows> ResolveTransposed(const AttrList& attrs, int64_t in, int64_t ker
   return TransposedWindowsOf(op, {1, 1, in}, std::vector<int64_t>{kernel});
 }
 AttrList Attrs(int64_t stride, int64_t dilation, int64_t begin, int64_t end) {
-  return {
-      {"strides", std::vector<int64_t>{stride}}, {"dilations", std::vector<int64_t>{dilation}}, {"pads", std::vector<int64_t>{begin, end}}};
+  return {{"strides", std::vector<int64_t>{stride}},
+          {"dilations", std::vector<int64_t>{dilation}},
+          {"pads", std::vector<int64_t>{begin, end}}};
 }
 
 TEST(Window, CountsWindows) {
@@ -27,7 +29,8 @@ TEST(Window, CountsWindows) {
   EXPECT_EQ((*Resolve(Attrs(2, 1, 1, 1), 112, 3)).axis[0].out, 56);
   EXPECT_EQ((*Resolve(Attrs(2, 1, 0, 0), 112, 3, true)).axis[0].out, 56);
   EXPECT_EQ((*Resolve(Attrs(3, 1, 1, 1), 6, 2, true)).axis[0].out, 3);
-  EXPECT_EQ((*Resolve(Attrs(4, 1, 1, 1), 7, 2, true)).axis[0].out, 2);  // a third window would begin in the end padding
+  EXPECT_EQ((*Resolve(Attrs(4, 1, 1, 1), 7, 2, true)).axis[0].out,
+            2);  // a third window would begin in the end padding
 }
 
 TEST(Window, SamePaddingPutsTheOddElementWhereItsNameSays) {
@@ -46,25 +49,30 @@ TEST(Window, UnknownSizesStayUnknownUnlessSamePaddingDecides) {
 }
 
 TEST(Window, RefusesWhatCannotBe) {
-  EXPECT_EQ(Resolve(Attrs(1, 1, 0, 0), 2, 3).status().code(), Code::kInvalidModel);                    // larger than the image
-  EXPECT_EQ(Resolve(Attrs(1, kMaxWindow, 0, 0), 2, kMaxWindow).status().code(), Code::kInvalidModel);  // span beyond 2^31
+  EXPECT_EQ(Resolve(Attrs(1, 1, 0, 0), 2, 3).status().code(),
+            Code::kInvalidModel);  // larger than the image
+  EXPECT_EQ(Resolve(Attrs(1, kMaxWindow, 0, 0), 2, kMaxWindow).status().code(),
+            Code::kInvalidModel);  // span beyond 2^31
   EXPECT_EQ(Resolve(Attrs(1, 1, 0, 0), 2, int64_t{1} << 60).status().code(), Code::kInvalidModel);
   EXPECT_EQ(Resolve(Attrs(1, 1, 0, 0), 2, 0).status().code(), Code::kInvalidModel);
-  EXPECT_EQ(Resolve({{"strides", std::vector<int64_t>{1, 1}}}, 5, 3).status().code(), Code::kInvalidModel);
+  EXPECT_EQ(Resolve({{"strides", std::vector<int64_t>{1, 1}}}, 5, 3).status().code(),
+            Code::kInvalidModel);
   AttrList both = Attrs(1, 1, 1, 1);
   both.Set("auto_pad", std::string("SAME_UPPER"));
   EXPECT_EQ(Resolve(both, 5, 3).status().code(), Code::kInvalidModel);
-  EXPECT_EQ(ResolveTransposed(Attrs(kMaxWindow, 1, 0, 0), int64_t{1} << 56, 3).status().code(), Code::kInvalidModel);
+  EXPECT_EQ(ResolveTransposed(Attrs(kMaxWindow, 1, 0, 0), int64_t{1} << 56, 3).status().code(),
+            Code::kInvalidModel);
   EXPECT_EQ(ResolveTransposed(Attrs(1, 1, 9, 9), 3, 3).status().code(), Code::kInvalidModel);
 }
 
 TEST(Window, LargestAttributesDoNotOverflow) {
-  const Windows w = *Resolve(Attrs(kMaxWindow, 1, kMaxWindow, kMaxWindow), int64_t{1} << 56, kMaxWindow, true);
+  const Windows w =
+      *Resolve(Attrs(kMaxWindow, 1, kMaxWindow, kMaxWindow), int64_t{1} << 56, kMaxWindow, true);
   EXPECT_EQ(w.axis[0].out, CeilDiv((int64_t{1} << 56) + kMaxWindow, kMaxWindow));
 }
 
-// For every piece of every small window: the local attributes give the piece's size, and each of its windows sees the same
-// inputs and the same padding as in the whole.
+// For every piece of every small window: the local attributes give the piece's size, and each of
+// its windows sees the same inputs and the same padding as in the whole.
 TEST(Window, PiecesSeeWhatTheWholeSees) {
   for (int64_t code = 0; code < 5 * 3 * 3 * 3 * 4 * 4 * 2; ++code) {
     int64_t rest = code;
@@ -73,8 +81,8 @@ TEST(Window, PiecesSeeWhatTheWholeSees) {
       rest /= n;
       return d;
     };
-    const int64_t in = 1 + digit(5), kernel = 1 + digit(3), stride = 1 + digit(3), dilation = 1 + digit(3), begin = digit(4),
-                  end = digit(4);
+    const int64_t in = 1 + digit(5), kernel = 1 + digit(3), stride = 1 + digit(3),
+                  dilation = 1 + digit(3), begin = digit(4), end = digit(4);
     const bool ceil_mode = digit(2) == 1;
     const auto whole = Resolve(Attrs(stride, dilation, begin, end), in, kernel, ceil_mode);
     if (!whole.ok()) continue;
@@ -96,7 +104,8 @@ TEST(Window, PiecesSeeWhatTheWholeSees) {
             ASSERT_EQ(inside, local);
             ASSERT_EQ(a.start(y), p.start(y - y0) + needs.begin);
           }
-          ASSERT_EQ(a.Taps(y, -a.pad_begin, a.in + a.pad_end).size(), p.Taps(y - y0, -p.pad_begin, p.in + p.pad_end).size());
+          ASSERT_EQ(a.Taps(y, -a.pad_begin, a.in + a.pad_end).size(),
+                    p.Taps(y - y0, -p.pad_begin, p.in + p.pad_end).size());
         }
       }
     }
@@ -111,8 +120,8 @@ TEST(Window, TransposedPiecesSumTheSameInputs) {
       rest /= n;
       return d;
     };
-    const int64_t in = 1 + digit(4), kernel = 1 + digit(3), stride = 1 + digit(4), dilation = 1 + digit(3), begin = digit(3),
-                  end = digit(3);
+    const int64_t in = 1 + digit(4), kernel = 1 + digit(3), stride = 1 + digit(4),
+                  dilation = 1 + digit(3), begin = digit(3), end = digit(3);
     const auto whole = ResolveTransposed(Attrs(stride, dilation, begin, end), in, kernel);
     if (!whole.ok()) continue;
     const WindowAxis& a = whole->axis[0];

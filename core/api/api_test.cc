@@ -1,4 +1,5 @@
-// The C API as an application uses it. Misuse stands in misuse_test.cc, failures from below in fault_test.cc.
+// The C API as an application uses it. Misuse stands in misuse_test.cc, failures from below in
+// fault_test.cc.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -58,8 +59,9 @@ TEST_F(Api, LoadFromMemoryCopiesOrHolds) {
       int freed = 0;
       const auto free_fn = [](void* user, const void*) { ++*static_cast<int*>(user); };
       msrt_model* model = nullptr;
-      MSRT_ASSERT_OK(
-          msrt_model_load_memory(runtime, aligned + offset, bytes.size(), free_later ? +free_fn : nullptr, &freed, nullptr, &model));
+      MSRT_ASSERT_OK(msrt_model_load_memory(runtime, aligned + offset, bytes.size(),
+                                            free_later ? +free_fn : nullptr, &freed, nullptr,
+                                            &model));
       const bool in_place = free_later && offset == 0;
       if (!in_place) std::memset(aligned, 0xFF, room);
       msrt_session* session = SessionOf(model);
@@ -76,7 +78,9 @@ TEST_F(Api, LoadFromMemoryCopiesOrHolds) {
   std::memcpy(aligned, bytes.data(), bytes.size());
   aligned[100] = static_cast<char>(aligned[100] ^ 1);
   const auto free_fn = [](void* user, const void*) { ++*static_cast<int*>(user); };
-  EXPECT_EQ(msrt_model_load_memory(runtime, aligned, bytes.size(), free_fn, &freed, nullptr, &model), MSRT_INVALID_MODEL);
+  EXPECT_EQ(
+      msrt_model_load_memory(runtime, aligned, bytes.size(), free_fn, &freed, nullptr, &model),
+      MSRT_INVALID_MODEL);
   EXPECT_EQ(freed, 0);
   EXPECT_EQ(model, nullptr);
   std::free(aligned);
@@ -90,7 +94,8 @@ TEST_F(Api, InputsAndOutputsDescribeThemselves) {
   MSRT_EXPECT_OK(msrt_session_io_find(session, MSRT_OUTPUT, "y", &index));
   EXPECT_EQ(index, 0u);
   EXPECT_EQ(msrt_session_io_find(session, MSRT_INPUT, "z", &index), MSRT_NOT_FOUND);
-  EXPECT_NE(std::string(msrt_error_message()).find("'x'"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("'x'"), std::string::npos)
+      << msrt_error_message();
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
   MSRT_ASSERT_OK(msrt_session_io_info(session, MSRT_INPUT, 0, &info));
   EXPECT_STREQ(info.name, "x");
@@ -115,8 +120,10 @@ TEST_F(Api, BoundMemoryIsUsedInPlace) {
   const auto free_fn = [](void* user, void*) { ++*static_cast<int*>(user); };
   const int64_t dims[] = {2, 3};
   msrt_tensor *input = nullptr, *output = nullptr, *result = nullptr;
-  MSRT_ASSERT_OK(msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, x.data(), 24, free_fn, &freed, &input));
-  MSRT_ASSERT_OK(msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, y.data(), 24, free_fn, &freed, &output));
+  MSRT_ASSERT_OK(
+      msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, x.data(), 24, free_fn, &freed, &input));
+  MSRT_ASSERT_OK(
+      msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, y.data(), 24, free_fn, &freed, &output));
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_INPUT, 0, input));
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_OUTPUT, 0, output));
   msrt_tensor_destroy(output);
@@ -147,7 +154,8 @@ TEST_F(Api, TakenOutputsAreNotOverwritten) {
   RunFloats(session, {2, 3}, kX);
   MSRT_ASSERT_OK(msrt_session_take_output(session, 0, &first));
   EXPECT_EQ(msrt_session_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
-  EXPECT_STREQ(msrt_error_message(), "output 0 was taken or bound anew after the last run; run again");
+  EXPECT_STREQ(msrt_error_message(),
+               "output 0 was taken or bound anew after the last run; run again");
   EXPECT_EQ(msrt_session_take_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
   const std::vector<float> ones(6, 1);
   RunFloats(session, {2, 3}, ones);
@@ -246,7 +254,8 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_tensor* none = nullptr;
   EXPECT_EQ(msrt_session_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
 
-  // The poll below may be inside when the run wants to begin, which is refused like every second user: try again.
+  // The poll below may be inside when the run wants to begin, which is refused like every second
+  // user: try again.
   std::atomic<msrt_status> ran{MSRT_INVALID_ARGUMENT};
   std::thread runner([&] {
     while (ran == MSRT_INVALID_ARGUMENT) ran = msrt_session_run(session, nullptr);
@@ -260,7 +269,8 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_status refused = MSRT_OK;
   for (int i = 0; i < 20000 && refused == MSRT_OK; ++i) refused = poll();
   EXPECT_EQ(refused, MSRT_INVALID_ARGUMENT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // well inside: a cancel that comes before the run does nothing
+  std::this_thread::sleep_for(std::chrono::milliseconds(
+      5));  // well inside: a cancel that comes before the run does nothing
   MSRT_EXPECT_OK(msrt_session_cancel(session));
   // The handle may go while the run is inside.
   msrt_session_destroy(session);
@@ -304,24 +314,26 @@ TEST_F(Api, ReportsAreJson) {
   msrt_session* session = nullptr;
   MSRT_ASSERT_OK(msrt_session_create(model, nullptr, &config, &session));
   RunFloats(session, {2, 3}, kX);
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN, &text));
   const Json plan = Json::parse(text);
   ASSERT_FALSE(plan["nodes"].empty());
   EXPECT_TRUE(plan["nodes"][0].contains("delegate"));
-  EXPECT_NEAR(plan["kernels_ms"].get<double>() + plan["transfers_ms"].get<double>() + plan["launches_ms"].get<double>(),
+  EXPECT_NEAR(plan["kernels_ms"].get<double>() + plan["transfers_ms"].get<double>() +
+                  plan["launches_ms"].get<double>(),
               plan["expected_ms"].get<double>(), 1e-9);
   double steps_us = 0, partitions_ms = 0;
   for (const Json& step : plan["steps"]) steps_us += step["us"].get<double>();
-  for (const Json& p : plan["partitions"]) partitions_ms += p["kernels_ms"].get<double>() + p["transfers_ms"].get<double>();
+  for (const Json& p : plan["partitions"])
+    partitions_ms += p["kernels_ms"].get<double>() + p["transfers_ms"].get<double>();
   EXPECT_NEAR(steps_us * 1e-3, plan["expected_ms"].get<double>(), 1e-9);
   EXPECT_NEAR(partitions_ms, plan["expected_ms"].get<double>(), 1e-9);
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN_TEXT, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN_TEXT, &text));
   EXPECT_NE(std::string(text).find("a run expected"), std::string::npos);
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN_SVG, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN_SVG, &text));
   EXPECT_EQ(std::string(text).find("<svg"), 0u);
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PROFILE, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PROFILE, &text));
   EXPECT_FALSE(Json::parse(text)["steps"].empty());
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_MEMORY, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_MEMORY, &text));
   EXPECT_GE(Json::parse(text)["output_bytes"], 24);
   msrt_session_destroy(session);
   msrt_model_destroy(model);
@@ -333,7 +345,8 @@ TEST_F(Api, ErrorsAreOfTheThread) {
   std::thread([&] {
     EXPECT_STREQ(msrt_error_message(), "");
     EXPECT_EQ(Json::parse(msrt_error_json())["code"], 0);
-    EXPECT_EQ(msrt_model_load_file(runtime, "no/such/\"file\"\n\xFF", nullptr, nullptr), MSRT_INVALID_ARGUMENT);
+    EXPECT_EQ(msrt_model_load_file(runtime, "no/such/\"file\"\n\xFF", nullptr, nullptr),
+              MSRT_INVALID_ARGUMENT);
   }).join();
   EXPECT_EQ(msrt_error_message(), mine);
   msrt_model* model = nullptr;
@@ -369,7 +382,7 @@ TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {
   msrt_session* session = SessionOf(model);
   EXPECT_EQ(RunFloats(session, {2, 3}, kX), SmallResult(kX));
   const char* text = nullptr;
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN, &text));
   const Json plan = Json::parse(text);
   EXPECT_EQ(plan["nodes"].size(), 3u);
   for (const Json& node : plan["nodes"]) EXPECT_EQ(node["delegate"], "reference");
@@ -409,7 +422,8 @@ TEST_F(Api, CostsComeFromAFile) {
   msrt_model* model = nullptr;
   write("no costs\n");
   EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("api_test.costs': line 1"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("api_test.costs': line 1"), std::string::npos)
+      << msrt_error_message();
   write(
       "msrt costs 1\nthreads 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
       "0.5 reference loops | Add/23 ( #0:f32[1,3] #1:f32[1]=const ) -> #2:f32[1,3]\n");
@@ -417,7 +431,7 @@ TEST_F(Api, CostsComeFromAFile) {
   MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
   msrt_session* session = SessionOf(model);
   const char* text = nullptr;
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN, &text));
   const Json nodes = Json::parse(text)["nodes"];
   EXPECT_EQ(nodes[0]["measured"], true) << nodes;
   EXPECT_NEAR(nodes[0]["us"].get<double>(), 5e5, 1e-3);
@@ -434,18 +448,22 @@ TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
   config.disabled_passes = "all";
   config.pins = "op:Relu=reference; node:*!=reference";
   msrt_model* model = nullptr;
-  EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_UNSUPPORTED);  // the Relu has nowhere to go
-  EXPECT_NE(std::string(msrt_error_message()).find("pinned by the user: "), std::string::npos) << msrt_error_message();
+  EXPECT_EQ(msrt_graph_compile(graph, &config, &model),
+            MSRT_UNSUPPORTED);  // the Relu has nowhere to go
+  EXPECT_NE(std::string(msrt_error_message()).find("pinned by the user: "), std::string::npos)
+      << msrt_error_message();
   config.pins = "relu=reference";
   EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("config.pins: pin 'relu=reference'"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("config.pins: pin 'relu=reference'"),
+            std::string::npos)
+      << msrt_error_message();
   config.pins = "*=tpu";
   EXPECT_EQ(msrt_graph_compile(graph, &config, &model), MSRT_NOT_FOUND);
   config.pins = "op:Relu=reference";
   MSRT_ASSERT_OK(msrt_graph_compile(graph, &config, &model));
   msrt_session* session = SessionOf(model);
   const char* text = nullptr;
-  MSRT_ASSERT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  MSRT_ASSERT_OK(msrt_session_report(session, MSRT_REPORT_PLAN, &text));
   const Json plan = Json::parse(text);
   for (const Json& node : plan["nodes"]) {
     EXPECT_TRUE(node["op"] != "Relu" || node["delegate"] == "reference") << node;
@@ -460,7 +478,9 @@ TEST(ApiRuntime, APinWithoutNodesIsLoggedOnce) {
   std::vector<std::string> lines;
   msrt_runtime_config runtime_config = MSRT_INIT(msrt_runtime_config);
   runtime_config.log_level = MSRT_LOG_WARNING;
-  runtime_config.log = [](void* user, int32_t, const char* line) { static_cast<std::vector<std::string>*>(user)->push_back(line); };
+  runtime_config.log = [](void* user, int32_t, const char* line) {
+    static_cast<std::vector<std::string>*>(user)->push_back(line);
+  };
   runtime_config.log_user = &lines;
   msrt_runtime* runtime = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(&runtime_config, &runtime));
@@ -481,7 +501,7 @@ TEST(ApiRuntime, AllocatorIsUsedAndLeaksNothing) {
   static int destroyed;
   destroyed = 0;
   msrt_runtime_config config = allocator.Config();
-  config.destroy_users = [](void* log, void* memory, void* parallel) {
+  config.destroy_user_data = [](void* log, void* memory, void* parallel) {
     EXPECT_EQ(log, nullptr);
     EXPECT_EQ(static_cast<CountingAllocator*>(memory)->blocks, 0);
     EXPECT_EQ(parallel, nullptr);
@@ -546,7 +566,8 @@ TEST(ApiRuntime, ParallelForThatForgets) {
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.parallel_for = [](void* user, int64_t count, void (*task)(void*, int64_t), void* context) {
     const bool repeats = *static_cast<bool*>(user);
-    for (int64_t i = repeats ? 0 : 1; i < count; ++i) task(context, repeats && i + 1 == count ? 0 : i);
+    for (int64_t i = repeats ? 0 : 1; i < count; ++i)
+      task(context, repeats && i + 1 == count ? 0 : i);
   };
   for (bool repeats : {false, true}) {
     config.parallel_user = &repeats;
@@ -554,7 +575,8 @@ TEST(ApiRuntime, ParallelForThatForgets) {
     for (const int64_t count : {2, 3, 8, 5000}) {
       const Status status = parallel->Run(count, [](int64_t) {});
       EXPECT_EQ(status.code(), Code::kInvalidArgument);
-      const std::string calls = StrCat("it made ", repeats ? count : count - 1, " such calls", repeats ? ", some for the same index" : "");
+      const std::string calls = StrCat("it made ", repeats ? count : count - 1, " such calls",
+                                       repeats ? ", some for the same index" : "");
       EXPECT_NE(status.message().find(calls), std::string::npos) << status.message();
     }
   }

@@ -42,10 +42,12 @@ msrt_tensor_info InfoOf(msrt_dtype dtype, const std::vector<int64_t>& dims, cons
   return info;
 }
 
-msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims,
+                         const std::vector<float>& values) {
   msrt_tensor* tensor = nullptr;
   void* data = nullptr;
-  MSRT_EXPECT_OK(msrt_tensor_create(runtime, MSRT_F32, static_cast<int32_t>(dims.size()), dims.data(), &tensor));
+  MSRT_EXPECT_OK(msrt_tensor_create(runtime, MSRT_F32, static_cast<int32_t>(dims.size()),
+                                    dims.data(), &tensor));
   if (tensor == nullptr) return nullptr;
   MSRT_EXPECT_OK(msrt_tensor_data(tensor, &data));
   if (!values.empty()) std::memcpy(data, values.data(), values.size() * sizeof(float));
@@ -55,12 +57,14 @@ msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims
 std::vector<float> FloatsOf(msrt_tensor* tensor) {
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
   void* data = nullptr;
-  if (msrt_tensor_get_info(tensor, &info) != MSRT_OK || msrt_tensor_data(tensor, &data) != MSRT_OK) return {};
+  if (msrt_tensor_get_info(tensor, &info) != MSRT_OK || msrt_tensor_data(tensor, &data) != MSRT_OK)
+    return {};
   const auto* floats = static_cast<const float*>(data);
   return {floats, floats + info.bytes / sizeof(float)};
 }
 
-msrt_value AddNode(msrt_graph* graph, const char* op, const char* name, std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs,
+msrt_value AddNode(msrt_graph* graph, const char* op, const char* name,
+                   std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs,
                    const char* domain) {
   msrt_node_desc node = MSRT_INIT(msrt_node_desc);
   node.domain = domain;
@@ -86,7 +90,8 @@ msrt_graph* SmallGraph(msrt_runtime* runtime) {
   MSRT_EXPECT_OK(msrt_graph_add_constant(graph, "one", data, &one));
   msrt_tensor_destroy(data);
   const msrt_value sum = AddNode(graph, "Add", "sum", {x, one});
-  const msrt_value product = AddNode(graph, "Mul", "product", {AddNode(graph, "Relu", nullptr, {sum}), x});
+  const msrt_value product =
+      AddNode(graph, "Mul", "product", {AddNode(graph, "Relu", nullptr, {sum}), x});
   MSRT_EXPECT_OK(msrt_graph_add_output(graph, product, "y"));
   return graph;
 }
@@ -139,7 +144,8 @@ msrt_graph* LongGraph(msrt_runtime* runtime, int64_t extent, int steps) {
   const msrt_tensor_info info = InfoOf(MSRT_F32, {extent, extent}, "x");
   msrt_value x = MSRT_NO_VALUE, weight = MSRT_NO_VALUE;
   MSRT_EXPECT_OK(msrt_graph_add_input(graph, &info, &x));
-  msrt_tensor* data = FloatTensor(runtime, {extent, extent}, std::vector<float>(static_cast<size_t>(extent * extent), 0));
+  msrt_tensor* data = FloatTensor(runtime, {extent, extent},
+                                  std::vector<float>(static_cast<size_t>(extent * extent), 0));
   MSRT_EXPECT_OK(msrt_graph_add_constant(graph, "weight", data, &weight));
   msrt_tensor_destroy(data);
   for (int i = 0; i < steps; ++i) x = AddNode(graph, "MatMul", nullptr, {x, weight});
@@ -160,11 +166,13 @@ msrt_session* SessionOf(msrt_model* model) {
   return session;
 }
 
-std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims, const std::vector<float>& x, size_t index,
-                             msrt_status* status) {
+std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims,
+                             const std::vector<float>& x, size_t index, msrt_status* status) {
   msrt_tensor *input = nullptr, *output = nullptr;
   const auto run = [&]() -> msrt_status {
-    if (const msrt_status s = msrt_session_input(session, 0, static_cast<int32_t>(dims.size()), dims.data(), &input)) return s;
+    if (const msrt_status s =
+            msrt_session_input(session, 0, static_cast<int32_t>(dims.size()), dims.data(), &input))
+      return s;
     void* data = nullptr;
     if (const msrt_status s = msrt_tensor_data(input, &data)) return s;
     if (!x.empty()) std::memcpy(data, x.data(), x.size() * sizeof(float));

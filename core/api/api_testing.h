@@ -1,4 +1,5 @@
-// What the tests of the C API share: small graphs built through it, and an application's allocator that counts.
+// What the tests of the C API share: small graphs built through it, and an application's allocator
+// that counts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 
 #define MSRT_ASSERT_OK(expression) ASSERT_EQ((expression), MSRT_OK) << msrt_error_message()
 #define MSRT_EXPECT_OK(expression) EXPECT_EQ((expression), MSRT_OK) << msrt_error_message()
@@ -18,7 +19,7 @@ namespace msrt::testing {
 // Counts what is out, and can be told to fail.
 struct CountingAllocator {
   std::atomic<int64_t> blocks{0}, bytes{0}, calls{0};
-  std::atomic<int64_t> fail_at{0};              // the number of the call that fails, from 1; 0: none
+  std::atomic<int64_t> fail_at{0};  // the number of the call that fails, from 1; 0: none
   std::atomic<bool> fails_from_then_on{false};  // and all after it
 
   static void* Allocate(void* user, size_t size, size_t alignment);
@@ -30,17 +31,20 @@ struct CountingAllocator {
 msrt_tensor_info InfoOf(msrt_dtype dtype, const std::vector<int64_t>& dims, const char* name);
 
 // A tensor with a copy of the values.
-msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims, const std::vector<float>& values);
+msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims,
+                         const std::vector<float>& values);
 std::vector<float> FloatsOf(msrt_tensor* tensor);
 
 // Adds a node of ONNX with one output. Reports a failure of the test if it is refused.
-msrt_value AddNode(msrt_graph* graph, const char* op, const char* name, std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs = {},
+msrt_value AddNode(msrt_graph* graph, const char* op, const char* name,
+                   std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs = {},
                    const char* domain = nullptr);
 
 // y = relu(x + 1) * x, x: f32[n, 3].
 msrt_graph* SmallGraph(msrt_runtime* runtime);
 std::vector<float> SmallResult(const std::vector<float>& x);
-// Of a StateRead of f32[*dim]. The numbers are read when the node is added; the first attribute is that of a StateWrite.
+// Of a StateRead of f32[*dim]. The numbers are read when the node is added; the first attribute is
+// that of a StateWrite.
 std::vector<msrt_attr> StateReadAttrs(const int64_t* slot, const int64_t* dim);
 // before, after = counter, counter += x; counter: f32[2] that starts as {10, 20}.
 msrt_graph* CounterGraph(msrt_runtime* runtime);
@@ -49,8 +53,10 @@ msrt_graph* LongGraph(msrt_runtime* runtime, int64_t extent, int steps);
 
 msrt_model* Compiled(msrt_graph* graph);
 msrt_session* SessionOf(msrt_model* model);
-// Binds, runs, and reads output `index`. Empty after an error, which is returned in `status` or reported.
-std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims, const std::vector<float>& x, size_t index = 0,
+// Binds, runs, and reads output `index`. Empty after an error, which is returned in `status` or
+// reported.
+std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims,
+                             const std::vector<float>& x, size_t index = 0,
                              msrt_status* status = nullptr);
 
 }  // namespace msrt::testing

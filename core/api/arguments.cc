@@ -11,12 +11,16 @@ Status CheckRank(int32_t rank, int32_t least, std::string_view argument) {
   return InvalidArgument(argument, " is ", rank, ", must be from ", least, " to ", MSRT_MAX_RANK);
 }
 
-Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module, std::string_view argument) {
+Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module,
+                        std::string_view argument) {
   const int64_t dim = info.dims[i];
   const char* symbol = info.symbols[i];
-  if (dim < 0 && dim != MSRT_UNKNOWN_DIM) return InvalidArgument(argument, ".dims[", i, "] is ", dim, ", must be >= 0 or MSRT_UNKNOWN_DIM");
+  if (dim < 0 && dim != MSRT_UNKNOWN_DIM)
+    return InvalidArgument(argument, ".dims[", i, "] is ", dim,
+                           ", must be >= 0 or MSRT_UNKNOWN_DIM");
   if (dim >= 0 && symbol != nullptr) {
-    return InvalidArgument(argument, ".symbols[", i, "] is '", symbol, "', but dims[", i, "] is ", dim, ": only an unknown dim has a name");
+    return InvalidArgument(argument, ".symbols[", i, "] is '", symbol, "', but dims[", i, "] is ",
+                           dim, ": only an unknown dim has a name");
   }
   if (dim >= 0) return dim;
   return symbol == nullptr || *symbol == '\0' ? kUnknownDim : module->SymbolFor(symbol);
@@ -25,7 +29,8 @@ Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module,
 // Deeper than any list or function that means something; a struct may even point to itself.
 constexpr int kDeepestType = 8;
 
-Result<Type> TensorArgument(const msrt_tensor_info& info, Module* module, std::string_view argument) {
+Result<Type> TensorArgument(const msrt_tensor_info& info, Module* module,
+                            std::string_view argument) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeArgument(info.dtype, StrCat(argument, ".dtype")));
   MSRT_RETURN_IF_ERROR(CheckRank(info.rank, -1, StrCat(argument, ".rank")));
   if (info.rank < 0) return Type::UnrankedTensor(dtype);
@@ -44,10 +49,13 @@ class TypeReader {
   explicit TypeReader(Module* module) : module_(module) {}
 
   Result<Type> Read(const msrt_tensor_info& info, const std::string& argument, int depth) {
-    if (info.reserved != 0) return InvalidArgument(argument, ".reserved is ", info.reserved, ", must be 0");
-    if (++parts_ > kMaxTypeParts) return InvalidArgument(argument, ": the type has more than ", kMaxTypeParts, " parts");
+    if (info.reserved != 0)
+      return InvalidArgument(argument, ".reserved is ", info.reserved, ", must be 0");
+    if (++parts_ > kMaxTypeParts)
+      return InvalidArgument(argument, ": the type has more than ", kMaxTypeParts, " parts");
     if (info.list_depth < 0 || info.list_depth > kDeepestType) {
-      return InvalidArgument(argument, ".list_depth is ", info.list_depth, ", must be from 0 to ", kDeepestType);
+      return InvalidArgument(argument, ".list_depth is ", info.list_depth, ", must be from 0 to ",
+                             kDeepestType);
     }
     if (info.function != nullptr) return Function(info, argument, depth);
     MSRT_ASSIGN_OR_RETURN(Type type, TensorArgument(info, module_, argument));
@@ -58,15 +66,23 @@ class TypeReader {
  private:
   Result<Type> Function(const msrt_tensor_info& info, const std::string& argument, int depth) {
     if (info.list_depth != 0)
-      return InvalidArgument(argument, " is a list by list_depth and a function by function; it can be one of them");
-    if (depth == kDeepestType) return InvalidArgument(argument, ".function: functions of functions go ", kDeepestType, " deep at the most");
+      return InvalidArgument(
+          argument, " is a list by list_depth and a function by function; it can be one of them");
+    if (depth == kDeepestType)
+      return InvalidArgument(argument, ".function: functions of functions go ", kDeepestType,
+                             " deep at the most");
     const msrt_signature& s = *info.function;
-    MSRT_ASSIGN_OR_RETURN(std::vector<Type> parameters, List(s.parameters, s.parameter_count, argument + ".function->parameter", depth));
-    MSRT_ASSIGN_OR_RETURN(std::vector<Type> results, List(s.results, s.result_count, argument + ".function->result", depth));
+    MSRT_ASSIGN_OR_RETURN(
+        std::vector<Type> parameters,
+        List(s.parameters, s.parameter_count, argument + ".function->parameter", depth));
+    MSRT_ASSIGN_OR_RETURN(std::vector<Type> results,
+                          List(s.results, s.result_count, argument + ".function->result", depth));
     return Type::Function(std::move(parameters), std::move(results));
   }
-  Result<std::vector<Type>> List(const msrt_tensor_info* infos, size_t count, const std::string& argument, int depth) {
-    if (count > kMaxTypeParts) return InvalidArgument(argument, "_count is ", count, ", must be at most ", kMaxTypeParts);
+  Result<std::vector<Type>> List(const msrt_tensor_info* infos, size_t count,
+                                 const std::string& argument, int depth) {
+    if (count > kMaxTypeParts)
+      return InvalidArgument(argument, "_count is ", count, ", must be at most ", kMaxTypeParts);
     if (count != 0) MSRT_RETURN_IF_ERROR(NotNull(infos, argument + "s"));
     std::vector<Type> types;
     for (size_t i = 0; i < count; ++i) {
@@ -91,8 +107,9 @@ Status NotNull(const void* pointer, std::string_view argument) {
 
 Result<DType> DTypeArgument(msrt_dtype dtype, std::string_view argument) {
   if (dtype < 0 || !IsDType(static_cast<uint32_t>(dtype))) {
-    return InvalidArgument(argument, " is ", dtype,
-                           ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ", kDTypeCount - 1);
+    return InvalidArgument(
+        argument, " is ", dtype,
+        ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ", kDTypeCount - 1);
   }
   return static_cast<DType>(dtype);
 }
@@ -102,7 +119,8 @@ Result<Dims> DimsArgument(int32_t rank, const int64_t* dims, std::string_view pr
   if (rank > 0) MSRT_RETURN_IF_ERROR(NotNull(dims, StrCat(prefix, "dims")));
   Dims result;
   for (int32_t i = 0; i < rank; ++i) {
-    if (dims[i] < 0) return InvalidArgument(prefix, "dims[", i, "] is ", dims[i], ", must be at least 0");
+    if (dims[i] < 0)
+      return InvalidArgument(prefix, "dims[", i, "] is ", dims[i], ", must be at least 0");
     result.push_back(dims[i]);
   }
   return result;
@@ -118,14 +136,18 @@ Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::str
 }
 
 const msrt_tensor_info* InfoAt(const msrt_tensor_info* infos, size_t i) {
-  return reinterpret_cast<const msrt_tensor_info*>(reinterpret_cast<const std::byte*>(infos) + i * infos->struct_size);
+  return reinterpret_cast<const msrt_tensor_info*>(reinterpret_cast<const std::byte*>(infos) +
+                                                   i * infos->struct_size);
 }
 
-Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<const std::string> symbols) {
+Result<msrt_tensor_info> InfoOf(const Type& type, const char* name,
+                                std::span<const std::string> symbols) {
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
   const Type* tensor = &type;
   for (; tensor->kind == TypeKind::kList; tensor = tensor->element.get()) ++info.list_depth;
-  if (!tensor->is_tensor()) return Unsupported("'", name == nullptr ? "" : name, "' is ", type, ", neither a tensor nor a list of tensors");
+  if (!tensor->is_tensor())
+    return Unsupported("'", name == nullptr ? "" : name, "' is ", type,
+                       ", neither a tensor nor a list of tensors");
   info.dtype = static_cast<msrt_dtype>(tensor->dtype);
   info.rank = tensor->rank_known ? tensor->rank() : -1;
   info.name = name;
@@ -133,12 +155,14 @@ Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<co
   for (int32_t i = 0; i < info.rank; ++i) {
     const int64_t dim = tensor->dims[i];
     info.dims[i] = IsKnown(dim) ? dim : MSRT_UNKNOWN_DIM;
-    if (IsSymbol(dim) && SymbolOf(dim) < symbols.size()) info.symbols[i] = symbols[SymbolOf(dim)].c_str();
+    if (IsSymbol(dim) && SymbolOf(dim) < symbols.size())
+      info.symbols[i] = symbols[SymbolOf(dim)].c_str();
   }
   return info;
 }
 
-Result<size_t> FindName(std::span<const std::string> names, std::string_view name, std::string_view what) {
+Result<size_t> FindName(std::span<const std::string> names, std::string_view name,
+                        std::string_view what) {
   const auto it = std::find(names.begin(), names.end(), name);
   if (it != names.end()) return static_cast<size_t>(it - names.begin());
   std::string known;

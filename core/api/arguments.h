@@ -1,4 +1,5 @@
-// Checks of what a caller passes, the same for every function: pointers, struct sizes, element types, dims. Messages name the argument.
+// Checks of what a caller passes, the same for every function: pointers, struct sizes, element
+// types, dims. Messages name the argument.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 
@@ -22,17 +23,21 @@ Result<size_t> BytesArgument(DType dtype, const Dims& dims);
 
 // The type that `info` describes; symbols are looked up in `module` and added to it.
 Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument);
-// Entry i of an array of infos, whose first must have passed CheckStructSize: they have the size of the release that the caller was
-// compiled with.
+// Entry i of an array of infos, whose first must have passed CheckStructSize: they have the size of
+// the release that the caller was compiled with.
 const msrt_tensor_info* InfoAt(const msrt_tensor_info* infos, size_t i);
 // The other direction. The strings belong to `name` and `symbols`.
-Result<msrt_tensor_info> InfoOf(const Type& type, const char* name, std::span<const std::string> symbols);
+Result<msrt_tensor_info> InfoOf(const Type& type, const char* name,
+                                std::span<const std::string> symbols);
 
-// The index of `name` among `names`, or an error that lists them. `what` is "input", "output", "state".
-Result<size_t> FindName(std::span<const std::string> names, std::string_view name, std::string_view what);
+// The index of `name` among `names`, or an error that lists them. `what` is "input", "output",
+// "state".
+Result<size_t> FindName(std::span<const std::string> names, std::string_view name,
+                        std::string_view what);
 Status CheckIndex(size_t index, size_t count, std::string_view what);
 
-// The first size that a struct ever had; fields are only ever appended, so a size from there up to today's is a struct of some release.
+// The first size that a struct ever had; fields are only ever appended, so a size from there up to
+// today's is a struct of some release.
 template <typename Struct>
 inline constexpr uint32_t kFirstSize = sizeof(Struct);
 
@@ -42,16 +47,19 @@ Status CheckStructSize(const Struct* given, std::string_view argument) {
   uint32_t size;
   std::memcpy(&size, given, sizeof size);
   if (size < kFirstSize<Struct>) {
-    return InvalidArgument(argument, ".struct_size is ", size, ", must be at least ", kFirstSize<Struct>, ": set it with MSRT_INIT");
+    return InvalidArgument(argument, ".struct_size is ", size, ", must be at least ",
+                           kFirstSize<Struct>, ": set it with MSRT_INIT");
   }
   if (size > sizeof(Struct)) {
-    return InvalidArgument(argument, ".struct_size is ", size, ", but this library knows ", sizeof(Struct),
+    return InvalidArgument(argument, ".struct_size is ", size, ", but this library knows ",
+                           sizeof(Struct),
                            " bytes of it: the program was compiled for a newer msrt");
   }
   return OkStatus();
 }
 
-// A copy with defaults in the fields that the caller's release did not have. Null gives the defaults.
+// A copy with defaults in the fields that the caller's release did not have. Null gives the
+// defaults.
 template <typename Struct>
 Result<Struct> ConfigArgument(const Struct* given, std::string_view argument) {
   Struct config = MSRT_INIT(Struct);

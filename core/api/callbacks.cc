@@ -8,7 +8,8 @@ namespace {
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
-// A number for each index whose sums tell sets of indices apart: the same one twice does not stand for two (splitmix64).
+// A number for each index whose sums tell sets of indices apart: the same one twice does not stand
+// for two (splitmix64).
 uint64_t Mark(int64_t index) {
   uint64_t z = (static_cast<uint64_t>(index) + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -16,7 +17,8 @@ uint64_t Mark(int64_t index) {
   return z ^ (z >> 31);
 }
 
-// One parallel loop on its way through the application. The task that the application calls must not throw into its C code.
+// One parallel loop on its way through the application. The task that the application calls must
+// not throw into its C code.
 struct Job {
   FunctionRef<void(int64_t)> task;
   int64_t count;
@@ -53,7 +55,8 @@ struct Job {
 
 class CallbackParallel final : public ParallelFor {
  public:
-  CallbackParallel(const msrt_runtime_config& config, int threads) : config_(config), threads_(threads), serial_(MakeSerial()) {}
+  CallbackParallel(const msrt_runtime_config& config, int threads)
+      : config_(config), threads_(threads), serial_(MakeSerial()) {}
 
   int threads() const override { return threads_; }
 
@@ -64,17 +67,19 @@ class CallbackParallel final : public ParallelFor {
     if (job.out_of_memory) return OutOfMemory(0, "a parallel task");
     if (job.failed) return InternalError("a parallel task threw an exception; please report this");
     if (job.bad_index || !job.EachOnce()) {
-      return InvalidArgument("the application's parallel_for must call the task once for each index in [0, ", count, "); it made ",
-                             job.calls.load(), " such calls",
-                             job.bad_index        ? " and others besides"
-                             : job.calls == count ? ", some for the same index"
-                                                  : "");
+      return InvalidArgument(
+          "the application's parallel_for must call the task once for each index in [0, ", count,
+          "); it made ", job.calls.load(), " such calls",
+          job.bad_index        ? " and others besides"
+          : job.calls == count ? ", some for the same index"
+                               : "");
     }
     return OkStatus();
   }
 
-  // Libraries below that bring OpenMP cannot use the application's threads; they keep to as many of their own.
-  bool TryOnTeam(FunctionRef<void()> body, const Patience&) override {
+  // Libraries below that bring OpenMP cannot use the application's threads; they keep to as many of
+  // their own.
+  bool TryOnTeam(FunctionRef<void()> body, const WaitLimit&) override {
     const OpenMpTeamSize size(threads_);
     body();
     return true;
@@ -94,7 +99,8 @@ std::unique_ptr<ParallelFor> MakeCallbackParallel(const msrt_runtime_config& con
 
 Log MakeCallbackLog(const msrt_runtime_config& config) {
   if (config.log == nullptr) return Log();
-  const auto sink = [log = config.log, user = config.log_user](LogLevel level, const std::string& line) {
+  const auto sink = [log = config.log, user = config.log_user](LogLevel level,
+                                                               const std::string& line) {
     log(user, static_cast<int32_t>(level), line.c_str());
   };
   return Log(sink, static_cast<LogLevel>(config.log_level));

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 #include "core/base/allocator.h"
 #include "core/base/log.h"
 #include "core/base/parallel_for.h"
@@ -14,7 +14,9 @@ namespace msrt {
 class CallbackAllocator final : public Allocator {
  public:
   explicit CallbackAllocator(const msrt_runtime_config& config) : config_(config) {}
-  void* Allocate(size_t bytes, size_t alignment) noexcept override { return config_.allocate(config_.allocator_user, bytes, alignment); }
+  void* Allocate(size_t bytes, size_t alignment) noexcept override {
+    return config_.allocate(config_.allocator_user, bytes, alignment);
+  }
   void Free(void* pointer, size_t bytes, size_t alignment) noexcept override {
     config_.deallocate(config_.allocator_user, pointer, bytes, alignment);
   }

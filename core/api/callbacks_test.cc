@@ -1,12 +1,13 @@
-// Callbacks that call the library themselves, and a delegate that dies: what the application is told of it, and who may run meanwhile.
-// A lock that is held through a callback shows as a test that never ends.
+// Callbacks that call the library themselves, and a delegate that dies: what the application is
+// told of it, and who may run meanwhile. A lock that is held through a callback shows as a test
+// that never ends.
 #include "core/api/callbacks.h"
 
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/api/api_testing.h"
-#include "core/api/msrt_plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -23,9 +24,9 @@ struct Mortal {
     api.plugin_abi = MSRT_PLUGIN_ABI;
     api.name = "mortal";
     api.query = &Query;
-    api.compile = [](void* self, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*, void** kernel) -> msrt_status {
-      return *kernel = self, MSRT_OK;
-    };
+    api.compile = [](void* self, const msrt_host_api*, const msrt_graph_view*,
+                     const msrt_candidate*,
+                     void** kernel) -> msrt_status { return *kernel = self, MSRT_OK; };
     api.kernel_destroy = [](void*, void*) {};
     api.bind = &Bind;
     api.bound_destroy = [](void* self, void* bound) {
@@ -41,7 +42,8 @@ struct Mortal {
   static void Call(std::function<void()>* hook) {
     if (const auto once = std::exchange(*hook, nullptr)) once();
   }
-  static msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+  static msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph,
+                           const msrt_query_sink* sink) {
     Call(&static_cast<Mortal*>(self)->on_query);
     for (uint32_t n = 0; n < graph->node_count; ++n) {
       if (graph->node(graph->graph, n)->op != std::string("Neg")) continue;
@@ -54,12 +56,15 @@ struct Mortal {
     }
     return MSRT_OK;
   }
-  static msrt_status Bind(void* self, const msrt_host_api* host, void*, const msrt_bound_node* nodes, size_t, void** bound) {
-    if (!static_cast<Mortal*>(self)->binds) return host->fail(host->host, "it cannot bind"), MSRT_DELEGATE;
+  static msrt_status Bind(void* self, const msrt_host_api* host, void*,
+                          const msrt_bound_node* nodes, size_t, void** bound) {
+    if (!static_cast<Mortal*>(self)->binds)
+      return host->fail(host->host, "it cannot bind"), MSRT_DELEGATE;
     return *bound = new int64_t(nodes[0].inputs[0].dims[0]), MSRT_OK;
   }
   static msrt_status Run(void* self, void* bound, const msrt_run_args* args) {
-    if (static_cast<Mortal*>(self)->dead) return args->host->fail(args->host->host, "it is <dead>"), MSRT_DELEGATE;
+    if (static_cast<Mortal*>(self)->dead)
+      return args->host->fail(args->host->host, "it is <dead>"), MSRT_DELEGATE;
     for (int64_t i = 0; i < *static_cast<int64_t*>(bound); ++i) {
       static_cast<float*>(args->outputs[0])[i] = -static_cast<const float*>(args->inputs[0])[i];
     }
@@ -72,7 +77,9 @@ class Callbacks : public ::testing::Test {
   void SetUp() override {
     msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
     config.log_level = MSRT_LOG_INFO;
-    config.log = [](void* self, int32_t, const char* line) { static_cast<Callbacks*>(self)->Logged(line); };
+    config.log = [](void* self, int32_t, const char* line) {
+      static_cast<Callbacks*>(self)->Logged(line);
+    };
     config.log_user = this;
     MSRT_ASSERT_OK(msrt_runtime_create(&config, &runtime_));
     mortal_.Register(runtime_);
@@ -103,10 +110,12 @@ class Callbacks : public ::testing::Test {
     MSRT_EXPECT_OK(msrt_session_create(model_, nullptr, &config, &session));
     return sessions_.emplace_back(session);
   }
-  static void ExpectRuns(msrt_session* session) { EXPECT_EQ(RunFloats(session, {2}, {1, 2}), (std::vector<float>{-1, -2})); }
+  static void ExpectRuns(msrt_session* session) {
+    EXPECT_EQ(RunFloats(session, {2}, {1, 2}), (std::vector<float>{-1, -2}));
+  }
   static std::string Report(msrt_session* session, msrt_report kind) {
     const char* text = "";
-    MSRT_EXPECT_OK(msrt_session_report_json(session, kind, &text));
+    MSRT_EXPECT_OK(msrt_session_report(session, kind, &text));
     return text;
   }
   std::string InfoText() {
@@ -147,7 +156,9 @@ TEST_F(Callbacks, TheLogOfALostDelegateRunsAnotherSession) {
   on_log_ = [&] { ExpectRuns(two); };
   ExpectRuns(one);
   ASSERT_EQ(lines_.size(), 1u);
-  EXPECT_NE(lines_[0].find("mortal failed at run time (node 0 'neg' (Neg): it is <dead>)"), std::string::npos) << lines_[0];
+  EXPECT_NE(lines_[0].find("mortal failed at run time (node 0 'neg' (Neg): it is <dead>)"),
+            std::string::npos)
+      << lines_[0];
 }
 
 // While the model is placed again, a session that fails the same way is done first.
@@ -171,7 +182,8 @@ TEST_F(Callbacks, TheEndOfABindingAsksForAReport) {
   Compile();
   msrt_session *one = SessionOf(model_), *two = NewSession();
   ExpectRuns(one);
-  msrt_session_destroy(one);  // now the cache alone holds the binding, until the next one takes its room
+  msrt_session_destroy(
+      one);  // now the cache alone holds the binding, until the next one takes its room
   std::string report;
   mortal_.on_bound_destroy = [&] { report = Report(NewSession(), MSRT_REPORT_MEMORY); };
   EXPECT_EQ(RunFloats(two, {3}, {1, 2, 3}), (std::vector<float>{-1, -2, -3}));
@@ -190,11 +202,15 @@ TEST_F(Callbacks, ALostDelegateIsNamedInPlans) {
   EXPECT_EQ(plan["lost"], Json::parse(R"([{"delegate": "mortal", "reason": ")" + reason + "\"}]"));
   const Json others = plan["nodes"][0]["others"];
   EXPECT_TRUE(std::any_of(others.begin(), others.end(), [&](const Json& other) {
-    return other["delegate"] == "mortal" && other["reason"] == "mortally, plain: left out: " + reason;
+    return other["delegate"] == "mortal" &&
+           other["reason"] == "mortally, plain: left out: " + reason;
   })) << others;
-  const std::string text = Report(session, MSRT_REPORT_PLAN_TEXT), svg = Report(session, MSRT_REPORT_PLAN_SVG);
+  const std::string text = Report(session, MSRT_REPORT_PLAN_TEXT),
+                    svg = Report(session, MSRT_REPORT_PLAN_SVG);
   EXPECT_NE(text.find("  left out: mortal: " + reason), std::string::npos) << text;
-  EXPECT_NE(svg.find("left out: mortal: it failed at run time (node 0 &#39;neg&#39; (Neg): it is &lt;dead&gt;)</text>"), std::string::npos)
+  EXPECT_NE(svg.find("left out: mortal: it failed at run time (node 0 &#39;neg&#39; (Neg): it is "
+                     "&lt;dead&gt;)</text>"),
+            std::string::npos)
       << svg;
   EXPECT_EQ((text + svg + plan.dump()).find("pinned"), std::string::npos);
 }
@@ -206,7 +222,8 @@ TEST_F(Callbacks, ADelegateThatCannotBindIsNamedInPlans) {
   ExpectRuns(session);
   const Json plan = Json::parse(Report(session, MSRT_REPORT_PLAN));
   ASSERT_EQ(plan["lost"].size(), 1u) << plan;
-  EXPECT_EQ(plan["lost"][0]["reason"].get<std::string>().find("it failed to bind ("), 0u) << plan["lost"];
+  EXPECT_EQ(plan["lost"][0]["reason"].get<std::string>().find("it failed to bind ("), 0u)
+      << plan["lost"];
   EXPECT_EQ(plan.dump().find("pinned"), std::string::npos);
 }
 

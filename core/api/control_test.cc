@@ -1,4 +1,5 @@
-// Models of several graphs, built, limited and run through the C API alone: branches, loops, recursion, functions as values, state inside.
+// Models of several graphs, built, limited and run through the C API alone: branches, loops,
+// recursion, functions as values, state inside.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -103,9 +104,12 @@ class ControlApi : public ::testing::Test {
   msrt_value Op(msrt_graph* graph, const char* op, std::vector<msrt_value> inputs) {
     return Node(graph, {.op = op, .inputs = std::move(inputs)});
   }
-  msrt_value If(msrt_graph* graph, msrt_value condition, std::vector<msrt_value> captured, msrt_graph* yes, msrt_graph* no) {
+  msrt_value If(msrt_graph* graph, msrt_value condition, std::vector<msrt_value> captured,
+                msrt_graph* yes, msrt_graph* no) {
     captured.insert(captured.begin(), condition);
-    return Node(graph, {.op = "If", .inputs = captured, .attrs = {GraphAttr("then_branch", &yes), GraphAttr("else_branch", &no)}});
+    return Node(graph, {.op = "If",
+                        .inputs = captured,
+                        .attrs = {GraphAttr("then_branch", &yes), GraphAttr("else_branch", &no)}});
   }
   // A call of a graph that may still be empty, and gives a number.
   msrt_value Call(msrt_graph* graph, msrt_graph* callee, std::vector<msrt_value> arguments) {
@@ -120,7 +124,8 @@ class ControlApi : public ::testing::Test {
   }
 
   // f(n) = n == 0 ? base : step(n), with the step in a graph of its own, whose input is returned.
-  msrt_value Recursive(msrt_graph* f, const char* base_name, int64_t base, const char* step_name, msrt_graph** step) {
+  msrt_value Recursive(msrt_graph* f, const char* base_name, int64_t base, const char* step_name,
+                       msrt_graph** step) {
     const msrt_value n = Input(f, "n");
     msrt_graph* done = NewGraph(base_name);
     *step = NewGraph(step_name);
@@ -132,7 +137,9 @@ class ControlApi : public ::testing::Test {
   }
   // Once the steps have their outputs: the Ifs that choose them.
   void Choose() {
-    for (const Pending& p : pending) Output(p.graph, If(p.graph, Op(p.graph, "Equal", {p.n, Constant(p.graph, 0)}), {p.n}, p.done, p.step));
+    for (const Pending& p : pending)
+      Output(p.graph,
+             If(p.graph, Op(p.graph, "Equal", {p.n, Constant(p.graph, 0)}), {p.n}, p.done, p.step));
     pending.clear();
   }
   // main(n) = n * main(n - 1).
@@ -149,7 +156,8 @@ class ControlApi : public ::testing::Test {
     Input(done, "n");
     Output(done, Input(done, "sum"));
     const msrt_value m = Input(step, "n"), s = Input(step, "sum");
-    Output(step, Call(step, main, {Op(step, "Sub", {m, Constant(step, 1)}), Op(step, "Add", {s, m})}));
+    Output(step,
+           Call(step, main, {Op(step, "Sub", {m, Constant(step, 1)}), Op(step, "Add", {s, m})}));
     Output(main, If(main, Op(main, "Equal", {n, Constant(main, 0)}), {n, sum}, done, step));
   }
   // main(i, n): while (i < n) i += 1.
@@ -164,7 +172,8 @@ class ControlApi : public ::testing::Test {
     Output(main, Node(main, {.domain = "msrt",
                              .op = "While",
                              .inputs = {i, n},
-                             .attrs = {GraphAttr("condition", &less), GraphAttr("body", &body), IntAttr("carried", &carried)}}));
+                             .attrs = {GraphAttr("condition", &less), GraphAttr("body", &body),
+                                       IntAttr("carried", &carried)}}));
   }
 
   void Open(const msrt_session_config* config = nullptr) {
@@ -174,7 +183,8 @@ class ControlApi : public ::testing::Test {
     MSRT_ASSERT_OK(msrt_session_create(model, nullptr, config, &session));
     msrt_model_destroy(model);
   }
-  msrt_status Run(const std::vector<int64_t>& numbers, int64_t* result, const msrt_run_config* config = nullptr) {
+  msrt_status Run(const std::vector<int64_t>& numbers, int64_t* result,
+                  const msrt_run_config* config = nullptr) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       msrt_tensor* tensor = Number(numbers[i]);
       MSRT_EXPECT_OK(msrt_session_bind(session, MSRT_INPUT, i, tensor));
@@ -196,7 +206,9 @@ class ControlApi : public ::testing::Test {
     return result;
   }
   static void ExpectMessage(std::initializer_list<const char*> parts) {
-    for (const char* part : parts) EXPECT_NE(std::string(msrt_error_message()).find(part), std::string::npos) << msrt_error_message();
+    for (const char* part : parts)
+      EXPECT_NE(std::string(msrt_error_message()).find(part), std::string::npos)
+          << msrt_error_message();
   }
 
   struct Pending {
@@ -238,12 +250,14 @@ TEST_F(ControlApi, FibonacciDoublyRecursive) {
 
 TEST_F(ControlApi, Ackermann) {
   const msrt_value m = Input(main, "m"), n = Input(main, "n");
-  msrt_graph *next = NewGraph("next"), *rest = NewGraph("rest"), *first = NewGraph("first"), *both = NewGraph("both");
+  msrt_graph *next = NewGraph("next"), *rest = NewGraph("rest"), *first = NewGraph("first"),
+             *both = NewGraph("both");
   Input(next, "m");
   Output(next, Op(next, "Add", {Input(next, "n"), Constant(next, 1)}));
   const msrt_value fm = Input(first, "m");
   Input(first, "n");
-  Output(first, Call(first, main, {Op(first, "Sub", {fm, Constant(first, 1)}), Constant(first, 1)}));
+  Output(first,
+         Call(first, main, {Op(first, "Sub", {fm, Constant(first, 1)}), Constant(first, 1)}));
   const msrt_value bm = Input(both, "m"), bn = Input(both, "n");
   const msrt_value inner = Call(both, main, {bm, Op(both, "Sub", {bn, Constant(both, 1)})});
   Output(both, Call(both, main, {Op(both, "Sub", {bm, Constant(both, 1)}), inner}));
@@ -271,25 +285,32 @@ TEST_F(ControlApi, WhileCounts) {
   EXPECT_EQ(Compute({5, 3}), 5);
 }
 
-// Sums 0 + 1 + ... and collects the partial sums; a Loop gives as many outputs as its body has carried and scanned results.
+// Sums 0 + 1 + ... and collects the partial sums; a Loop gives as many outputs as its body has
+// carried and scanned results.
 TEST_F(ControlApi, LoopAndScan) {
   const msrt_value n = Input(main, "n"), start = Input(main, "start");
   msrt_graph *body = NewGraph("body"), *scan = NewGraph("scan");
-  const msrt_value i = Input(body, "i"), go_on = Input(body, "go on", MSRT_BOOL), sum = Input(body, "sum");
+  const msrt_value i = Input(body, "i"), go_on = Input(body, "go on", MSRT_BOOL),
+                   sum = Input(body, "sum");
   const msrt_value next = Op(body, "Add", {sum, i});
   Output(body, Op(body, "Identity", {go_on}), "again");
   Output(body, next, "next");
   Output(body, next, "collected");
   const int64_t one = 1;
   msrt_value looped[2] = {};
-  MSRT_ASSERT_OK(Add(
-      main, {.op = "Loop", .inputs = {n, MSRT_NO_VALUE, start}, .attrs = {GraphAttr("body", &body), IntAttr("carried", &one)}}, looped));
+  MSRT_ASSERT_OK(Add(main,
+                     {.op = "Loop",
+                      .inputs = {n, MSRT_NO_VALUE, start},
+                      .attrs = {GraphAttr("body", &body), IntAttr("carried", &one)}},
+                     looped));
   // The largest of what was collected.
   const msrt_value most = Input(scan, "most"), slice = Input(scan, "slice");
   Output(scan, Op(scan, "Max", {most, slice}));
-  const msrt_value largest = Node(main, {.op = "Scan",
-                                         .inputs = {start, looped[1]},
-                                         .attrs = {GraphAttr("body", &scan), IntAttr("carried", &one), IntAttr("num_scan_inputs", &one)}});
+  const msrt_value largest =
+      Node(main, {.op = "Scan",
+                  .inputs = {start, looped[1]},
+                  .attrs = {GraphAttr("body", &scan), IntAttr("carried", &one),
+                            IntAttr("num_scan_inputs", &one)}});
   Output(main, Op(main, "Mul", {largest, Constant(main, 1000)}), "largest");
   Output(main, looped[0], "sum");
   EXPECT_EQ(Compute({5, 3}), 13000);
@@ -298,12 +319,16 @@ TEST_F(ControlApi, LoopAndScan) {
 
 TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
   const msrt_value index = Input(main, "index"), x = Input(main, "x");
-  msrt_graph *minus = NewGraph("minus"), *plain = NewGraph("plain"), *negated = NewGraph("negated"), *apply = NewGraph("apply");
+  msrt_graph *minus = NewGraph("minus"), *plain = NewGraph("plain"), *negated = NewGraph("negated"),
+             *apply = NewGraph("apply");
   Output(minus, Op(minus, "Sub", {Input(minus, "a"), Input(minus, "b")}));
   for (msrt_graph* g : {plain, negated}) {
     const msrt_value captured = Input(g, "x");
     const msrt_value bound = g == plain ? captured : Op(g, "Neg", {captured});
-    Output(g, Node(g, {.domain = "msrt", .op = "Partial", .inputs = {bound}, .attrs = {GraphAttr("graph", &minus)}}));
+    Output(g, Node(g, {.domain = "msrt",
+                       .op = "Partial",
+                       .inputs = {bound},
+                       .attrs = {GraphAttr("graph", &minus)}}));
   }
   // apply(f, y) = f(y): an input that is a function.
   const msrt_tensor_info number = InfoOf(MSRT_I64, {}, nullptr);
@@ -320,8 +345,12 @@ TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
   msrt_attr choice = GraphAttr("branches", branches);
   choice.kind = MSRT_ATTR_GRAPHS;
   choice.count = 2;
-  const msrt_value chosen = Node(main, {.domain = "msrt", .op = "SwitchN", .inputs = {index, x}, .attrs = {choice}});
-  Output(main, Node(main, {.domain = "msrt", .op = "Call", .inputs = {chosen, Constant(main, 10)}, .attrs = {GraphAttr("graph", &apply)}}));
+  const msrt_value chosen =
+      Node(main, {.domain = "msrt", .op = "SwitchN", .inputs = {index, x}, .attrs = {choice}});
+  Output(main, Node(main, {.domain = "msrt",
+                           .op = "Call",
+                           .inputs = {chosen, Constant(main, 10)},
+                           .attrs = {GraphAttr("graph", &apply)}}));
   EXPECT_EQ(Compute({0, 3}), 3 - 10);
   EXPECT_EQ(Compute({1, 3}), -3 - 10);
   int64_t result = 0;
@@ -335,9 +364,10 @@ TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
 // The text of every report of a session that has run with a profile.
 std::vector<std::string> AllReports(msrt_session* session) {
   std::vector<std::string> reports;
-  for (const msrt_report kind : {MSRT_REPORT_PLAN, MSRT_REPORT_PROFILE, MSRT_REPORT_MEMORY, MSRT_REPORT_PLAN_TEXT, MSRT_REPORT_PLAN_SVG}) {
+  for (const msrt_report kind : {MSRT_REPORT_PLAN, MSRT_REPORT_PROFILE, MSRT_REPORT_MEMORY,
+                                 MSRT_REPORT_PLAN_TEXT, MSRT_REPORT_PLAN_SVG}) {
     const char* text = nullptr;
-    MSRT_EXPECT_OK(msrt_session_report_json(session, kind, &text));
+    MSRT_EXPECT_OK(msrt_session_report(session, kind, &text));
     reports.emplace_back(text == nullptr ? "" : text);
   }
   return reports;
@@ -349,15 +379,18 @@ TEST_F(ControlApi, BranchWithoutNodesHasAProfile) {
   Input(fixed, "n");
   Output(fixed, Constant(fixed, 7), "seven");
   Output(computed, Op(computed, "Neg", {Input(computed, "n")}));
-  const msrt_value chosen = If(main, Op(main, "Less", {n, Constant(main, 2)}), {n}, fixed, computed);
+  const msrt_value chosen =
+      If(main, Op(main, "Less", {n, Constant(main, 2)}), {n}, fixed, computed);
   Output(main, Op(main, "Mul", {chosen, n}));
   msrt_session_config config = MSRT_INIT(msrt_session_config);
   config.profile = 1;
   Open(&config);
   EXPECT_EQ(Compute({1}), 7);
-  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"fixed\""), std::string::npos) << AllReports(session)[1];
+  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"fixed\""), std::string::npos)
+      << AllReports(session)[1];
   EXPECT_EQ(Compute({5}), -25);
-  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"computed\""), std::string::npos) << AllReports(session)[1];
+  EXPECT_NE(AllReports(session)[1].find("\"graph\": \"computed\""), std::string::npos)
+      << AllReports(session)[1];
 }
 
 TEST_F(ControlApi, ModelWithoutNodesHasReports) {
@@ -382,15 +415,22 @@ TEST_F(ControlApi, StateInsideALoop) {
   dtype.dtype = MSRT_I64;
   dims.name = "dims";
   dims.kind = MSRT_ATTR_INTS;
-  const NodeParts read = {.domain = "msrt", .op = "StateRead", .attrs = {IntAttr("slot", &slot), dtype, dims}};
+  const NodeParts read = {
+      .domain = "msrt", .op = "StateRead", .attrs = {IntAttr("slot", &slot), dtype, dims}};
   Input(body, "i");
   const msrt_value go_on = Input(body, "go on", MSRT_BOOL);
   const msrt_value more = Op(body, "Add", {Node(body, read), Constant(body, 2)});
-  MSRT_ASSERT_OK(Add(body, {.domain = "msrt", .op = "StateWrite", .inputs = {more}, .attrs = {IntAttr("slot", &slot)}}, nullptr));
+  MSRT_ASSERT_OK(Add(
+      body,
+      {.domain = "msrt", .op = "StateWrite", .inputs = {more}, .attrs = {IntAttr("slot", &slot)}},
+      nullptr));
   Output(body, go_on);
   const int64_t none = 0;
-  MSRT_ASSERT_OK(
-      Add(main, {.op = "Loop", .inputs = {trips, MSRT_NO_VALUE}, .attrs = {GraphAttr("body", &body), IntAttr("carried", &none)}}, nullptr));
+  MSRT_ASSERT_OK(Add(main,
+                     {.op = "Loop",
+                      .inputs = {trips, MSRT_NO_VALUE},
+                      .attrs = {GraphAttr("body", &body), IntAttr("carried", &none)}},
+                     nullptr));
   Output(main, Node(main, read));
   EXPECT_EQ(Compute({3}), 11);
   EXPECT_EQ(Compute({3}), 17);
@@ -398,12 +438,13 @@ TEST_F(ControlApi, StateInsideALoop) {
   EXPECT_EQ(Compute({1}), 7);
   int64_t result = 0;
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  config.most_calls = 5;
+  config.max_calls = 5;
   EXPECT_EQ(Run({100}, &result, &config), MSRT_LIMIT_EXCEEDED);
   EXPECT_EQ(Compute({0}), 7);  // a run that failed wrote nothing
 }
 
-// ---- limits -----------------------------------------------------------------------------------------------------------------------
+// ---- limits
+// -----------------------------------------------------------------------------------------------------------------------
 
 // The If is main's last step, so what stands on the stack is one frame of 'times' a level.
 TEST_F(ControlApi, RecursionAsDeepAsTheDefaultAllowsAndNotDeeper) {
@@ -411,14 +452,14 @@ TEST_F(ControlApi, RecursionAsDeepAsTheDefaultAllowsAndNotDeeper) {
   int64_t result = -1;
   Open();
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  if (kDepth != 100'000) config.most_depth = kDepth;
+  if (kDepth != 100'000) config.max_depth = kDepth;
   MSRT_ASSERT_OK(Run({kDepth}, &result, &config));
   EXPECT_EQ(result, 0);  // many factors of two
   EXPECT_EQ(Run({kDepth + 1}, &result, &config), MSRT_LIMIT_EXCEEDED);
-  ExpectMessage({"'times'", std::to_string(kDepth).c_str(), "raise most_depth"});
-  config.most_depth = kDepth + 1;
+  ExpectMessage({"'times'", std::to_string(kDepth).c_str(), "raise max_depth"});
+  config.max_depth = kDepth + 1;
   MSRT_EXPECT_OK(Run({kDepth + 1}, &result, &config));
-  config.most_depth = 5;
+  config.max_depth = 5;
   MSRT_EXPECT_OK(Run({5}, &result, &config));
   EXPECT_EQ(result, 120);
   EXPECT_EQ(Run({6}, &result, &config), MSRT_LIMIT_EXCEEDED);
@@ -444,9 +485,10 @@ TEST_F(ControlApi, TailCallsTakeConstantMemory) {
   session_config.memory_cap_bytes = 64 << 10;
   Open(&session_config);
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  config.most_depth = 1;  // main's frame makes place for the next
+  config.max_depth = 1;  // main's frame makes place for the next
   int64_t result = 0;
-  MSRT_ASSERT_OK(Run({kRounds, 0}, &result, &config));  // two tail calls a round: the branch, and main again
+  MSRT_ASSERT_OK(
+      Run({kRounds, 0}, &result, &config));  // two tail calls a round: the branch, and main again
   EXPECT_EQ(result, kRounds * (kRounds + 1) / 2);
 }
 
@@ -459,7 +501,7 @@ TEST_F(ControlApi, EndlessRecursionEnds) {
   Open();
   int64_t result = 0;
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  if (kDepth != 100'000) config.most_depth = kDepth;
+  if (kDepth != 100'000) config.max_depth = kDepth;
   EXPECT_EQ(Run({1}, &result, &config), MSRT_LIMIT_EXCEEDED);
   ExpectMessage({"call itself without end"});
 }
@@ -469,10 +511,10 @@ TEST_F(ControlApi, EndlessLoopsEndAtEveryLimit) {
   Open();
   int64_t result = 0;
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  config.most_calls = 1000;
+  config.max_calls = 1000;
   EXPECT_EQ(Run({0, INT64_MAX}, &result, &config), MSRT_LIMIT_EXCEEDED);
-  ExpectMessage({"1000 calls and iterations", "most_calls"});
-  config.most_calls = 0;
+  ExpectMessage({"1000 calls and iterations", "max_calls"});
+  config.max_calls = 0;
   config.timeout_us = 20'000;
   EXPECT_EQ(Run({0, INT64_MAX}, &result, &config), MSRT_DEADLINE_EXCEEDED) << msrt_error_message();
   std::thread canceller([this] {
@@ -484,7 +526,8 @@ TEST_F(ControlApi, EndlessLoopsEndAtEveryLimit) {
   EXPECT_EQ(Compute({0, 7}), 7);
 }
 
-// ---- misuse -----------------------------------------------------------------------------------------------------------------------
+// ---- misuse
+// -----------------------------------------------------------------------------------------------------------------------
 
 // A model whose If can be spoiled: main(c, x) = c ? left(x) : right(x).
 class ControlMisuse : public ControlApi {
@@ -567,7 +610,9 @@ TEST_F(ControlMisuse, GraphsThatAreNotThereYet) {
 
 TEST_F(ControlMisuse, Attributes) {
   msrt_value out = MSRT_NO_VALUE;
-  const auto call = [&](msrt_attr attr) { return Add(main, {.domain = "msrt", .op = "Call", .inputs = {x}, .attrs = {attr}}, &out); };
+  const auto call = [&](msrt_attr attr) {
+    return Add(main, {.domain = "msrt", .op = "Call", .inputs = {x}, .attrs = {attr}}, &out);
+  };
   msrt_graph *other = nullptr, *gone = nullptr;
   EXPECT_EQ(call(GraphAttr("graph", nullptr)), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"node.attrs[0].graphs is null"});
@@ -582,7 +627,9 @@ TEST_F(ControlMisuse, Attributes) {
   ExpectMessage({"was destroyed"});
   EXPECT_EQ(call(GraphAttr("grpah", &left)), MSRT_INVALID_MODEL);
   ExpectMessage({"(msrt.Call)", "grpah"});
-  EXPECT_EQ(Add(main, {.op = "If", .inputs = {c, x}, .attrs = {GraphAttr("then_branch", &left)}}, &out), MSRT_INVALID_MODEL);
+  EXPECT_EQ(
+      Add(main, {.op = "If", .inputs = {c, x}, .attrs = {GraphAttr("then_branch", &left)}}, &out),
+      MSRT_INVALID_MODEL);
   ExpectMessage({"(If)", "else_branch"});
   EXPECT_EQ(Add(main, {.domain = "msrt", .op = "Call", .inputs = {x}}, &out), MSRT_INVALID_MODEL);
   ExpectMessage({"neither a graph nor a function"});

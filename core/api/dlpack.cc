@@ -1,4 +1,5 @@
-// Tensors in and out of other frameworks without a copy. The structs are those of DLPack 0.8's ABI, as far as a CPU needs them.
+// Tensors in and out of other frameworks without a copy. The structs are those of DLPack 0.8's ABI,
+// as far as a CPU needs them.
 #include <cstdint>
 
 #include "core/api/arguments.h"
@@ -40,9 +41,10 @@ struct TypePair {
   uint8_t code, bits;
 };
 constexpr TypePair kTypes[] = {
-    {DType::kF64, kDlFloat, 64}, {DType::kF32, kDlFloat, 32}, {DType::kF16, kDlFloat, 16}, {DType::kBF16, kDlBfloat, 16},
-    {DType::kI8, kDlInt, 8},     {DType::kI16, kDlInt, 16},   {DType::kI32, kDlInt, 32},   {DType::kI64, kDlInt, 64},
-    {DType::kU8, kDlUInt, 8},    {DType::kU16, kDlUInt, 16},  {DType::kU32, kDlUInt, 32},  {DType::kU64, kDlUInt, 64},
+    {DType::kF64, kDlFloat, 64},   {DType::kF32, kDlFloat, 32}, {DType::kF16, kDlFloat, 16},
+    {DType::kBF16, kDlBfloat, 16}, {DType::kI8, kDlInt, 8},     {DType::kI16, kDlInt, 16},
+    {DType::kI32, kDlInt, 32},     {DType::kI64, kDlInt, 64},   {DType::kU8, kDlUInt, 8},
+    {DType::kU16, kDlUInt, 16},    {DType::kU32, kDlUInt, 32},  {DType::kU64, kDlUInt, 64},
     {DType::kBool, kDlBool, 8},
 };
 
@@ -52,8 +54,8 @@ Result<DType> FromDlType(DlDataType type) {
       if (pair.code == type.code && pair.bits == type.bits) return pair.ours;
     }
   }
-  return Unsupported("managed_tensor: its DLPack type (code ", int{type.code}, ", ", int{type.bits}, " bits, ", int{type.lanes},
-                     " lanes) is no element type of msrt");
+  return Unsupported("managed_tensor: its DLPack type (code ", int{type.code}, ", ", int{type.bits},
+                     " bits, ", int{type.lanes}, " lanes) is no element type of msrt");
 }
 
 Result<DlDataType> ToDlType(DType type) {
@@ -69,8 +71,8 @@ Status CheckContiguous(const Dims& dims, const int64_t* strides) {
   int64_t step = 1;
   for (int i = dims.rank() - 1; i >= 0; --i) {
     if (dims[i] != 1 && strides[i] != step) {
-      return Unsupported("managed_tensor: stride ", i, " is ", strides[i], ", but ", step, " for a row-major tensor of dims ", dims,
-                         ": make it contiguous first");
+      return Unsupported("managed_tensor: stride ", i, " is ", strides[i], ", but ", step,
+                         " for a row-major tensor of dims ", dims, ": make it contiguous first");
     }
     step *= dims[i];
   }
@@ -91,9 +93,11 @@ struct Exported {
 
 using namespace msrt;
 
-msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor, msrt_tensor** out) {
+msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
+                                    msrt_tensor** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(managed_tensor, "managed_tensor"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     auto* managed = static_cast<DlManagedTensor*>(managed_tensor);
@@ -106,7 +110,8 @@ msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
     MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsArgument(given.rank, given.dims, "managed_tensor."));
     MSRT_RETURN_IF_ERROR(BytesArgument(dtype, dims).status());
     MSRT_RETURN_IF_ERROR(CheckContiguous(dims, given.strides));
-    void* data = given.data == nullptr ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
+    void* data =
+        given.data == nullptr ? nullptr : static_cast<std::byte*>(given.data) + given.byte_offset;
     auto lease = MakeLease([managed] {
       if (managed->deleter != nullptr) managed->deleter(managed);
     });
@@ -121,14 +126,20 @@ msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
 
 msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> object, ObjectOf<TensorObject>(tensor, "tensor"));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> object,
+                          ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const DlDataType dtype, ToDlType(object->view.dtype));
     auto exported = std::make_unique<Exported>();
     exported->dims = object->view.dims;
     exported->strides = RowMajorStrides(object->view.dims);
-    exported->managed.tensor = {
-        object->view.data, {kDlCpu, 0}, object->view.dims.rank(), dtype, exported->dims.begin(), exported->strides.begin(), 0};
+    exported->managed.tensor = {object->view.data,
+                                {kDlCpu, 0},
+                                object->view.dims.rank(),
+                                dtype,
+                                exported->dims.begin(),
+                                exported->strides.begin(),
+                                0};
     exported->managed.context = exported.get();
     exported->managed.deleter = &Exported::Delete;
     exported->tensor = std::move(object);

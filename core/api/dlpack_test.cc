@@ -27,7 +27,9 @@ class DlPack : public ::testing::Test {
 
   // f32[2, 3] that counts its deletions.
   Managed Given() {
-    return {values, 1, 0, 2, 2, 32, 1, dims, nullptr, 0, &deleted, [](Managed* self) { ++*static_cast<int*>(self->context); }};
+    return {values,  1,  0,        2,
+            2,       32, 1,        dims,
+            nullptr, 0,  &deleted, [](Managed* self) { ++*static_cast<int*>(self->context); }};
   }
 
   msrt_runtime* runtime = nullptr;
@@ -90,7 +92,8 @@ TEST_F(DlPack, WhatCannotBeUsedIsRefusedAndLeftToTheCaller) {
     row.spoil(managed);
     msrt_tensor* tensor = nullptr;
     EXPECT_EQ(msrt_tensor_from_dlpack(runtime, &managed, &tensor), row.status) << row.word;
-    EXPECT_NE(std::string(msrt_error_message()).find(row.word), std::string::npos) << msrt_error_message();
+    EXPECT_NE(std::string(msrt_error_message()).find(row.word), std::string::npos)
+        << msrt_error_message();
     EXPECT_EQ(tensor, nullptr);
   }
   EXPECT_EQ(deleted, 0);

@@ -35,14 +35,16 @@ std::string ErrorJson() {
 
 // The same of a failure to get memory, without getting any.
 const char* NoMemoryText() {
-  std::snprintf(record.no_memory_text, sizeof record.no_memory_text, "%s: the process has no memory left", record.function);
+  std::snprintf(record.no_memory_text, sizeof record.no_memory_text,
+                "%s: the process has no memory left", record.function);
   return record.no_memory_text;
 }
 
 const char* NoMemoryJson() {
   std::snprintf(record.no_memory_json, sizeof record.no_memory_json,
-                R"({"code": %d, "status": "%s", "message": "%s", "function": "%s", "details": {}})", static_cast<int>(Code::kOutOfMemory),
-                CodeName(Code::kOutOfMemory).data(), NoMemoryText(), record.function);
+                R"({"code": %d, "status": "%s", "message": "%s", "function": "%s", "details": {}})",
+                static_cast<int>(Code::kOutOfMemory), CodeName(Code::kOutOfMemory).data(),
+                NoMemoryText(), record.function);
   return record.no_memory_json;
 }
 
@@ -68,7 +70,8 @@ msrt_status RecordOutOfMemory(const char* function) noexcept {
 
 msrt_status RecordException(const char* function, const char* what) noexcept {
   try {
-    return RecordError(function, InternalError(function, " failed: ", what, "; please report this"));
+    return RecordError(function,
+                       InternalError(function, " failed: ", what, "; please report this"));
   } catch (...) {
     return RecordOutOfMemory(function);
   }
@@ -78,9 +81,13 @@ msrt_status RecordException(const char* function, const char* what) noexcept {
 
 using namespace msrt;
 
-const char* msrt_status_string(msrt_status status) { return CodeName(static_cast<Code>(status)).data(); }
+const char* msrt_status_string(msrt_status status) {
+  return CodeName(static_cast<Code>(status)).data();
+}
 
-const char* msrt_error_message(void) { return record.out_of_memory ? NoMemoryText() : record.status.message().c_str(); }
+const char* msrt_error_message(void) {
+  return record.out_of_memory ? NoMemoryText() : record.status.message().c_str();
+}
 
 const char* msrt_error_json(void) {
   if (record.out_of_memory) return NoMemoryJson();

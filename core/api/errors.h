@@ -1,11 +1,11 @@
-// From Status and exceptions to msrt_status: every function of the C API runs its body in Guarded, so nothing is thrown across the
-// border and each thread finds the reason of its last failure.
+// From Status and exceptions to msrt_status: every function of the C API runs its body in Guarded,
+// so nothing is thrown across the border and each thread finds the reason of its last failure.
 #pragma once
 
 #include <exception>
 #include <new>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 #include "core/base/status.h"
 
 namespace msrt {
@@ -15,7 +15,8 @@ msrt_status RecordError(const char* function, Status status) noexcept;
 // The same without asking for memory.
 msrt_status RecordOutOfMemory(const char* function) noexcept;
 msrt_status RecordException(const char* function, const char* what) noexcept;
-// Makes the calling thread's record, which takes a little memory the first time, before the call may use up what is left.
+// Makes the calling thread's record, which takes a little memory the first time, before the call
+// may use up what is left.
 void PrepareErrorRecord() noexcept;
 
 template <typename Body>

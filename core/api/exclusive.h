@@ -1,4 +1,5 @@
-// Objects that belong to one thread at a time, guarded: a second thread gets an error instead of a race.
+// Objects that belong to one thread at a time, guarded: a second thread gets an error instead of a
+// race.
 #pragma once
 
 #include <atomic>
@@ -8,14 +9,17 @@
 
 namespace msrt {
 
-// An object, shared and reserved for the length of one call. Object has a member `std::atomic<bool> busy`.
+// An object, shared and reserved for the length of one call. Object has a member `std::atomic<bool>
+// busy`.
 template <typename Object>
 class Exclusive {
  public:
-  static Result<Exclusive> Enter(const typename HandleOf<Object>::Type* handle, std::string_view argument) {
+  static Result<Exclusive> Enter(const typename HandleOf<Object>::Type* handle,
+                                 std::string_view argument) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<Object> object, ObjectOf<Object>(handle, argument));
     if (object->busy.exchange(true, std::memory_order_acquire)) {
-      return InvalidArgument(argument, " is in use by another call; it belongs to one thread at a time");
+      return InvalidArgument(argument,
+                             " is in use by another call; it belongs to one thread at a time");
     }
     return Exclusive(std::move(object));
   }

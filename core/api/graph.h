@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/api/handles.h"
-#include "core/compile.h"
+#include "core/compile/compile.h"
 
 namespace msrt {
 
@@ -13,7 +13,8 @@ namespace msrt {
 struct ModuleDraft {
   std::shared_ptr<const Environment> environment;  // goes last: constants come from its allocator
   Module module;
-  // What an msrt_value stands for. One numbering for all graphs, so that a value of another graph is recognised.
+  // What an msrt_value stands for. One numbering for all graphs, so that a value of another graph
+  // is recognised.
   struct Given {
     uint32_t graph;
     ValueId value;
@@ -23,7 +24,8 @@ struct ModuleDraft {
 };
 
 struct GraphObject {
-  GraphObject(std::shared_ptr<ModuleDraft> of, uint32_t number) : draft(std::move(of)), index(number), busy(draft->busy) {}
+  GraphObject(std::shared_ptr<ModuleDraft> of, uint32_t number)
+      : draft(std::move(of)), index(number), busy(draft->busy) {}
   const std::shared_ptr<ModuleDraft> draft;
   const uint32_t index;     // in the module
   std::atomic<bool>& busy;  // all graphs of a module together
@@ -36,10 +38,12 @@ struct GraphObject {
 // The number by which the application knows a value of the graph from now on.
 msrt_value Publish(const GraphObject& graph, ValueId value);
 // `argument` is a prefix: "" or "node.inputs[2]: ".
-Result<ValueId> ValueArgument(const GraphObject& graph, msrt_value value, std::string_view argument);
+Result<ValueId> ValueArgument(const GraphObject& graph, msrt_value value,
+                              std::string_view argument);
 
 // The pieces of a node's description, checked.
 Result<AttrList> AttrsArgument(const GraphObject& graph, const msrt_node_desc& node);
-Result<std::vector<Type>> OutputTypesArgument(const GraphObject& graph, const msrt_node_desc& node, size_t output_count);
+Result<std::vector<Type>> OutputTypesArgument(const GraphObject& graph, const msrt_node_desc& node,
+                                              size_t output_count);
 
 }  // namespace msrt

@@ -99,7 +99,8 @@ TEST_F(GraphApi, OutputsHaveNamesOfTheirOwn) {
   const struct {
     const char* name;
     Floats values;
-  } expected[] = {{"y", {-1, -2}}, {"twin", {-1, -2}}, {"again", {-1, -2}}, {"x", {1, 2}}, {"same", {1, 2}}, {"constant", {7, 8}}};
+  } expected[] = {{"y", {-1, -2}}, {"twin", {-1, -2}}, {"again", {-1, -2}},
+                  {"x", {1, 2}},   {"same", {1, 2}},   {"constant", {7, 8}}};
   for (const auto& e : expected) {
     size_t index = 99;
     MSRT_ASSERT_OK(msrt_session_io_find(session, MSRT_OUTPUT, e.name, &index));
@@ -112,7 +113,8 @@ TEST_F(GraphApi, OutputsHaveNamesOfTheirOwn) {
 TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbols) {
   msrt_tensor_info any = InfoOf(MSRT_F32, {}, "any");
   any.rank = -1;
-  msrt_tensor_info a = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "a"), b = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "b");
+  msrt_tensor_info a = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "a"),
+                   b = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "b");
   a.symbols[0] = b.symbols[0] = "n";
   const msrt_value unranked = Input(any), va = Input(a), vb = Input(b);
   EXPECT_EQ(InfoOfValue(unranked).rank, -1);
@@ -127,7 +129,8 @@ TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbols) {
   msrt_model* model = nullptr;
   MSRT_ASSERT_OK(msrt_graph_compile(graph, nullptr, &model));
   msrt_session* session = SessionOf(model);
-  msrt_tensor *two = FloatTensor(runtime, {2}, {1, 2}), *three = FloatTensor(runtime, {3}, {1, 2, 3});
+  msrt_tensor *two = FloatTensor(runtime, {2}, {1, 2}),
+              *three = FloatTensor(runtime, {3}, {1, 2, 3});
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_INPUT, 1, two));
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_INPUT, 2, three));
   msrt_status status = MSRT_OK;
@@ -145,7 +148,8 @@ TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbols) {
 
 TEST_F(GraphApi, AnUnknownOpIsKeptButNeedsSomebodyToRunIt) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2}, "x"));
-  const msrt_tensor_info types[] = {InfoOf(MSRT_F32, {2}, nullptr), InfoOf(MSRT_I64, {1, 2}, nullptr)};
+  const msrt_tensor_info types[] = {InfoOf(MSRT_F32, {2}, nullptr),
+                                    InfoOf(MSRT_I64, {1, 2}, nullptr)};
   msrt_node_desc node = MSRT_INIT(msrt_node_desc);
   node.domain = "com.example";
   node.op = "Sparkle";
@@ -162,12 +166,14 @@ TEST_F(GraphApi, AnUnknownOpIsKeptButNeedsSomebodyToRunIt) {
   MSRT_ASSERT_OK(msrt_graph_save(graph, (::testing::TempDir() + "api_unknown.msrt").c_str()));
   msrt_model* model = nullptr;
   EXPECT_EQ(msrt_graph_compile(graph, nullptr, &model), MSRT_UNSUPPORTED);
-  EXPECT_NE(std::string(msrt_error_message()).find("Sparkle"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("Sparkle"), std::string::npos)
+      << msrt_error_message();
 }
 
 TEST_F(GraphApi, WhatNoFileCanHoldIsNotSaved) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2}, "x"));
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Neg", "not utf-8: \xFF", {x}), nullptr));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "Neg", "not utf-8: \xFF", {x}), nullptr));
   EXPECT_NE(msrt_graph_save(graph, (::testing::TempDir() + "api_bad_name.msrt").c_str()), MSRT_OK);
   EXPECT_STRNE(msrt_error_message(), "");
 }

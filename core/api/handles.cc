@@ -13,13 +13,15 @@ constexpr uint32_t kNoSlot = UINT32_MAX;
 
 struct Slot {
   std::mutex mutex;          // guards all but next_free
-  uintptr_t generation = 1;  // of the handle that has the slot now, or will have it next; never 0, so no handle is null
+  uintptr_t generation = 1;  // of the handle that has the slot now, or will have it next; never 0,
+                             // so no handle is null
   HandleKind kind = HandleKind::kNone;
   std::shared_ptr<void> object;
   uint32_t next_free = kNoSlot;  // guarded by the table's mutex
 };
 
-// Slots never move, so that a look-up needs no lock but its slot's: chunk c holds kFirstChunk * 2^c of them and is never freed.
+// Slots never move, so that a look-up needs no lock but its slot's: chunk c holds kFirstChunk * 2^c
+// of them and is never freed.
 class HandleTable {
  public:
   // A slot that is nobody's. Throws std::bad_alloc.
@@ -66,7 +68,8 @@ class HandleTable {
   uint32_t free_ = kNoSlot;
 };
 
-// Without a destructor: handles that the application destroys while the process ends must still find the table.
+// Without a destructor: handles that the application destroys while the process ends must still
+// find the table.
 constinit HandleTable table;
 
 std::string_view KindName(HandleKind kind) {
@@ -100,11 +103,14 @@ uintptr_t InsertHandle(HandleKind kind, std::shared_ptr<void> object) {
   return (slot->generation << kHalf) | index;
 }
 
-Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind, std::string_view argument) {
-  if (handle == 0) return InvalidArgument(argument, " is null, must be a ", KindName(kind), " handle");
+Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
+                                         std::string_view argument) {
+  if (handle == 0)
+    return InvalidArgument(argument, " is null, must be a ", KindName(kind), " handle");
   const uintptr_t generation = handle >> kHalf;
   Slot* slot = table.Find(handle & kHalfMask);
-  if (slot == nullptr || generation == 0) return InvalidArgument(argument, " is not a handle that msrt gave out");
+  if (slot == nullptr || generation == 0)
+    return InvalidArgument(argument, " is not a handle that msrt gave out");
   uintptr_t current;
   HandleKind found;
   {
@@ -113,9 +119,12 @@ Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind, std:
     current = slot->generation;
     found = slot->kind;
   }
-  if (generation < current) return InvalidArgument(argument, ": the ", KindName(kind), " handle was destroyed");
-  if (generation > current || found == HandleKind::kNone) return InvalidArgument(argument, " is not a handle that msrt gave out");
-  return InvalidArgument(argument, ": a ", KindName(found), " handle was passed where a ", KindName(kind), " is needed");
+  if (generation < current)
+    return InvalidArgument(argument, ": the ", KindName(kind), " handle was destroyed");
+  if (generation > current || found == HandleKind::kNone)
+    return InvalidArgument(argument, " is not a handle that msrt gave out");
+  return InvalidArgument(argument, ": a ", KindName(found), " handle was passed where a ",
+                         KindName(kind), " is needed");
 }
 
 std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept {

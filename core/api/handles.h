@@ -1,13 +1,14 @@
-// Handles: what the C API gives out instead of pointers. A handle is a slot of one table for the process and a generation that
-// changes when the slot is used again, so a null, destroyed, foreign or confused handle is recognised and refused without being
-// dereferenced. Looking one up shares the object: it lives until the call ends, whatever other threads destroy meanwhile.
+// Handles: what the C API gives out instead of pointers. A handle is a slot of one table for the
+// process and a generation that changes when the slot is used again, so a null, destroyed, foreign
+// or confused handle is recognised and refused without being dereferenced. Looking one up shares
+// the object: it lives until the call ends, whatever other threads destroy meanwhile.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 #include "core/base/status.h"
 
 namespace msrt {
@@ -17,7 +18,8 @@ enum class HandleKind : uint8_t { kNone, kRuntime, kModel, kSession, kTensor, kG
 // Thread-safe, all three. A look-up writes to nothing that look-ups of other handles share.
 uintptr_t InsertHandle(HandleKind kind, std::shared_ptr<void> object);
 // `argument` names the handle in the message.
-Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind, std::string_view argument);
+Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
+                                         std::string_view argument);
 // The object, to be released by the caller; null if the handle is none of that kind.
 std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept;
 
@@ -64,12 +66,16 @@ struct HandleOf<ListObject> {
 
 template <typename Object>
 typename HandleOf<Object>::Type* NewHandle(std::shared_ptr<Object> object) {
-  return reinterpret_cast<typename HandleOf<Object>::Type*>(InsertHandle(HandleOf<Object>::kKind, std::move(object)));
+  return reinterpret_cast<typename HandleOf<Object>::Type*>(
+      InsertHandle(HandleOf<Object>::kKind, std::move(object)));
 }
 
 template <typename Object>
-Result<std::shared_ptr<Object>> ObjectOf(const typename HandleOf<Object>::Type* handle, std::string_view argument) {
-  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<void> object, FindHandle(reinterpret_cast<uintptr_t>(handle), HandleOf<Object>::kKind, argument));
+Result<std::shared_ptr<Object>> ObjectOf(const typename HandleOf<Object>::Type* handle,
+                                         std::string_view argument) {
+  MSRT_ASSIGN_OR_RETURN(
+      std::shared_ptr<void> object,
+      FindHandle(reinterpret_cast<uintptr_t>(handle), HandleOf<Object>::kKind, argument));
   return std::static_pointer_cast<Object>(std::move(object));
 }
 

@@ -1,5 +1,5 @@
 /* The header must be usable from strict C99: this file is compiled so. header_test.cc calls it. */
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 
 int CallsFromC(void);
 

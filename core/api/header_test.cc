@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 
 extern "C" int CallsFromC(void);
 

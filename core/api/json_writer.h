@@ -1,5 +1,6 @@
-// JSON as text, written from front to back: what the C API's reports need and no more. Calls must nest rightly; commas, quotes and
-// escapes come by themselves. Bytes that are no UTF-8 become U+FFFD, so the result is always valid JSON.
+// JSON as text, written from front to back: what the C API's reports need and no more. Calls must
+// nest rightly; commas, quotes and escapes come by themselves. Bytes that are no UTF-8 become
+// U+FFFD, so the result is always valid JSON.
 #pragma once
 
 #include <concepts>
@@ -23,8 +24,7 @@ class JsonWriter {
   void Value(double number);  // null where JSON has no number for it
   void Value(bool value);
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  void Value(T number) {
+  requires(!std::same_as<T, bool>) void Value(T number) {
     if constexpr (std::signed_integral<T>) Integer(static_cast<int64_t>(number));
     else Integer(static_cast<uint64_t>(number));
   }

@@ -1,5 +1,6 @@
-// Memory of the application's that is used in place. It is given back when nobody holds the lease any more, but only once the call that
-// took it has succeeded: until Accept, the memory stays the caller's.
+// Memory of the application's that is used in place. It is given back when nobody holds the lease
+// any more, but only once the call that took it has succeeded: until Accept, the memory stays the
+// caller's.
 #pragma once
 
 #include <memory>

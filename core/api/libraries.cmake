@@ -20,12 +20,8 @@ else()
 endif()
 set_target_properties(msrt_static PROPERTIES OUTPUT_NAME msrt)
 
-# The public headers alone: core/api has others with short names, which must not be found by an application's #include <list.h>.
-foreach(header msrt.h msrt_plugin.h)
-  configure_file(${CMAKE_CURRENT_LIST_DIR}/${header} ${PROJECT_BINARY_DIR}/include/${header} COPYONLY)
-endforeach()
 foreach(library msrt msrt_static)
-  target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
+  target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/abi>)
 endforeach()
 
 # The archive's libraries are for linking only, so that applications inherit no compile options; package.cmake names those of the installed

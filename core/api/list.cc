@@ -11,10 +11,13 @@
 namespace msrt {
 namespace {
 
-// Deeper than any type that means something. Lists are checked and freed level by level on the stack.
+// Deeper than any type that means something. Lists are checked and freed level by level on the
+// stack.
 constexpr int kDeepestList = 8;
 
-std::string_view KindOf(const RunValue& value) { return value.kind == TypeKind::kTensor ? "a tensor" : "a list"; }
+std::string_view KindOf(const RunValue& value) {
+  return value.kind == TypeKind::kTensor ? "a tensor" : "a list";
+}
 
 RunValue Lasting(std::shared_ptr<TensorObject> tensor) {
   const TensorView view = tensor->view;
@@ -28,7 +31,8 @@ ListValue Kept(const std::shared_ptr<const Environment>& environment, const List
   ListValue kept;
   for (const RunValue& e : list.elements) {
     if (e.kind == TypeKind::kList) {
-      kept.elements.push_back(RunValue::Of(std::make_shared<const ListValue>(Kept(environment, e.list()))));
+      kept.elements.push_back(
+          RunValue::Of(std::make_shared<const ListValue>(Kept(environment, e.list()))));
       continue;
     }
     auto tensor = std::make_shared<TensorObject>();
@@ -42,23 +46,27 @@ ListValue Kept(const std::shared_ptr<const Environment>& environment, const List
 
 int DepthOf(const ListValue& list) {
   int deepest = 0;
-  for (const RunValue& e : list.elements) deepest = std::max(deepest, e.kind == TypeKind::kList ? DepthOf(e.list()) : 0);
+  for (const RunValue& e : list.elements)
+    deepest = std::max(deepest, e.kind == TypeKind::kList ? DepthOf(e.list()) : 0);
   return deepest + 1;
 }
 
 Result<RunValue> ElementAt(const msrt_list* list, size_t index, TypeKind kind) {
-  MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, "list"));
+  MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
+                        Exclusive<ListObject>::Enter(list, "list"));
   MSRT_RETURN_IF_ERROR(CheckIndex(index, object->elements.size(), "element"));
   const RunValue& element = object->elements[index];
   if (element.kind == kind) return element;
-  return InvalidArgument("element ", index, " is ", KindOf(element), ": use ",
-                         kind == TypeKind::kTensor ? "msrt_list_element_list" : "msrt_list_element");
+  return InvalidArgument(
+      "element ", index, " is ", KindOf(element), ": use ",
+      kind == TypeKind::kTensor ? "msrt_list_element_list" : "msrt_list_element");
 }
 
 }  // namespace
 
 Result<RunValue> ListArgument(const msrt_list* list, std::string_view argument) {
-  MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, argument));
+  MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
+                        Exclusive<ListObject>::Enter(list, argument));
   return RunValue::Of(std::make_shared<const ListValue>(ListValue{object->elements}));
 }
 
@@ -67,12 +75,16 @@ Status CheckListFits(const Type& type, const RunValue& value, const std::string&
     if (value.kind != TypeKind::kTensor) return InvalidArgument(name, " is a list, must be ", type);
     const Type given = Type::Tensor(value.tensor.dtype, value.tensor.dims);
     const auto merged = MergeTypes(type, given);
-    return merged.ok() ? OkStatus() : InvalidArgument(name, " is ", given, ", must be ", type, ": ", merged.status().message());
+    return merged.ok() ? OkStatus()
+                       : InvalidArgument(name, " is ", given, ", must be ", type, ": ",
+                                         merged.status().message());
   }
-  if (value.kind != TypeKind::kList) return InvalidArgument(name, " is ", KindOf(value), ", must be ", type);
+  if (value.kind != TypeKind::kList)
+    return InvalidArgument(name, " is ", KindOf(value), ", must be ", type);
   const std::vector<RunValue>& elements = value.list().elements;
   for (size_t i = 0; i < elements.size(); ++i) {
-    MSRT_RETURN_IF_ERROR(CheckListFits(*type.element, elements[i], StrCat("element ", i, " of ", name)));
+    MSRT_RETURN_IF_ERROR(
+        CheckListFits(*type.element, elements[i], StrCat("element ", i, " of ", name)));
   }
   return OkStatus();
 }
@@ -91,7 +103,8 @@ using namespace msrt;
 
 msrt_status msrt_list_create(msrt_runtime* runtime, msrt_list** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     auto list = std::make_shared<ListObject>();
     list->environment = owner->environment();
@@ -102,9 +115,12 @@ msrt_status msrt_list_create(msrt_runtime* runtime, msrt_list** out) {
 
 msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, "list"));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from, ObjectOf<TensorObject>(tensor, "tensor"));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy, CopyTensor(object->environment, from->view, "an element of a list"));
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
+                          Exclusive<ListObject>::Enter(list, "list"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from,
+                          ObjectOf<TensorObject>(tensor, "tensor"));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
+                          CopyTensor(object->environment, from->view, "an element of a list"));
     object->elements.push_back(Lasting(std::move(copy)));
     return OkStatus();
   });
@@ -113,9 +129,11 @@ msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor) {
 msrt_status msrt_list_append_list(msrt_list* list, const msrt_list* element) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(RunValue value, ListArgument(element, "element"));
-    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, "list"));
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
+                          Exclusive<ListObject>::Enter(list, "list"));
     const int depth = std::max(object->depth, DepthOf(value.list()) + 1);
-    if (depth > kDeepestList) return InvalidArgument("element: lists of lists go ", kDeepestList, " deep at the most");
+    if (depth > kDeepestList)
+      return InvalidArgument("element: lists of lists go ", kDeepestList, " deep at the most");
     object->elements.push_back(std::move(value));
     object->depth = depth;
     return OkStatus();
@@ -124,7 +142,8 @@ msrt_status msrt_list_append_list(msrt_list* list, const msrt_list* element) {
 
 msrt_status msrt_list_length(const msrt_list* list, size_t* out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object, Exclusive<ListObject>::Enter(list, "list"));
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
+                          Exclusive<ListObject>::Enter(list, "list"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     *out = object->elements.size();
     return OkStatus();
@@ -136,7 +155,8 @@ msrt_status msrt_list_element(const msrt_list* list, size_t index, msrt_tensor**
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const RunValue element, ElementAt(list, index, TypeKind::kTensor));
     // Every tensor in a list of the C API is one of its tensors: see Lasting.
-    *out = NewHandle(std::make_shared<TensorObject>(*static_cast<const TensorObject*>(element.owner.get())));
+    *out = NewHandle(
+        std::make_shared<TensorObject>(*static_cast<const TensorObject*>(element.owner.get())));
     return OkStatus();
   });
 }
@@ -147,7 +167,8 @@ msrt_status msrt_list_element_list(const msrt_list* list, size_t index, msrt_lis
     MSRT_ASSIGN_OR_RETURN(const RunValue element, ElementAt(list, index, TypeKind::kList));
     auto inner = std::make_shared<ListObject>();
     {
-      MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<ListObject> outer, ObjectOf<ListObject>(list, "list"));
+      MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<ListObject> outer,
+                            ObjectOf<ListObject>(list, "list"));
       inner->environment = outer->environment;
     }
     inner->elements = element.list().elements;

@@ -1,4 +1,5 @@
-// A list of the C API: the elements of a list value, which sessions take and give. Elements never change once they are in it.
+// A list of the C API: the elements of a list value, which sessions take and give. Elements never
+// change once they are in it.
 #pragma once
 
 #include <atomic>
@@ -6,15 +7,15 @@
 #include <vector>
 
 #include "core/api/handles.h"
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/run/value.h"
 
 namespace msrt {
 
 struct ListObject {
   std::shared_ptr<const Environment> environment;  // goes last
-  std::vector<RunValue> elements;                  // each owns its memory and the environment that this came from
-  int depth = 1;                                   // 2: a list of lists
+  std::vector<RunValue> elements;  // each owns its memory and the environment that this came from
+  int depth = 1;                   // 2: a list of lists
   std::atomic<bool> busy{false};
 };
 

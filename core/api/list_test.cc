@@ -1,4 +1,5 @@
-// Lists through the C API: made, taken apart, handed to sessions and given by them; optionals, which are lists of at most one.
+// Lists through the C API: made, taken apart, handed to sessions and given by them; optionals,
+// which are lists of at most one.
 #include <cstring>
 
 #include "core/api/api_testing.h"
@@ -26,7 +27,8 @@ class ListApi : public ::testing::Test {
     MSRT_EXPECT_OK(msrt_list_append(to, tensor));
     void* data = nullptr;
     MSRT_EXPECT_OK(msrt_tensor_data(tensor, &data));
-    if (!values.empty()) std::memset(data, 0, values.size() * sizeof(float));  // the list has a copy
+    if (!values.empty())
+      std::memset(data, 0, values.size() * sizeof(float));  // the list has a copy
     msrt_tensor_destroy(tensor);
   }
   static Floats At(const msrt_list* from, size_t index) {
@@ -56,7 +58,9 @@ class ListApi : public ::testing::Test {
     msrt_model_destroy(model);
   }
   static void ExpectMessage(std::initializer_list<const char*> parts) {
-    for (const char* part : parts) EXPECT_NE(std::string(msrt_error_message()).find(part), std::string::npos) << msrt_error_message();
+    for (const char* part : parts)
+      EXPECT_NE(std::string(msrt_error_message()).find(part), std::string::npos)
+          << msrt_error_message();
   }
   msrt_runtime* runtime = nullptr;
   msrt_graph* graph = nullptr;
@@ -90,7 +94,8 @@ TEST_F(ListApi, InAndOutOfASession) {
   axis.name = "axis";
   axis.kind = MSRT_ATTR_INT;
   axis.ints = &zero;
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "ConcatFromSequence", nullptr, {in}, {axis}), "joined"));
+  MSRT_ASSERT_OK(msrt_graph_add_output(
+      graph, AddNode(graph, "ConcatFromSequence", nullptr, {in}, {axis}), "joined"));
   const msrt_value longer = AddNode(graph, "SequenceInsert", nullptr, {in, x});
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, longer, "longer"));
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
@@ -146,7 +151,8 @@ TEST_F(ListApi, WritingToATakenElementLeavesTheListAlone) {
   msrt_value first = MSRT_NO_VALUE;
   MSRT_ASSERT_OK(msrt_graph_add_constant(graph, "first", index, &first));
   msrt_tensor_destroy(index);
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "SequenceAt", nullptr, {in, first}), "element"));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "SequenceAt", nullptr, {in, first}), "element"));
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, in, nullptr));
   Open();
   Append(list, {7, 8});
@@ -167,7 +173,8 @@ TEST_F(ListApi, WritingToATakenElementLeavesTheListAlone) {
 // given = how many; the optional's content, or nothing.
 TEST_F(ListApi, OptionalsAreListsOfAtMostOne) {
   const msrt_value in = ListInput(1);
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "SequenceLength", nullptr, {in}), "given"));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "SequenceLength", nullptr, {in}), "given"));
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, in, nullptr));
   Open();
   for (const size_t count : {size_t{0}, size_t{1}}) {
@@ -189,7 +196,8 @@ TEST_F(ListApi, ListsOfLists) {
   const msrt_tensor_info info = InfoOf(MSRT_I64, {}, "at");
   msrt_value at = MSRT_NO_VALUE;
   MSRT_ASSERT_OK(msrt_graph_add_input(graph, &info, &at));
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "SequenceAt", nullptr, {in, at}), "inner"));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "SequenceAt", nullptr, {in, at}), "inner"));
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, in, nullptr));
   Open();
   msrt_list *outer = nullptr, *inner = nullptr;
@@ -231,7 +239,8 @@ TEST_F(ListApi, Misuse) {
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, in, nullptr));
   MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Neg", nullptr, {x}), "y"));
   Open();
-  msrt_tensor *tensor = FloatTensor(runtime, {1}, {1}), *matrix = FloatTensor(runtime, {1, 1}, {1}), *no_tensor = nullptr;
+  msrt_tensor *tensor = FloatTensor(runtime, {1}, {1}), *matrix = FloatTensor(runtime, {1, 1}, {1}),
+              *no_tensor = nullptr;
   msrt_list* no_list = nullptr;
   EXPECT_EQ(msrt_session_bind(session, MSRT_INPUT, 0, tensor), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"input 0 'list' is list<f32[?]>", "use msrt_session_bind_list"});

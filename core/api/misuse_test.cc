@@ -1,12 +1,12 @@
-// Every function with everything that can be passed wrongly: the right status, a message that names the argument, no crash, and
-// nothing changed.
+// Every function with everything that can be passed wrongly: the right status, a message that names
+// the argument, no crash, and nothing changed.
 #include <cstring>
 #include <functional>
 #include <map>
 #include <thread>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/api/api_testing.h"
-#include "core/api/msrt_plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -33,7 +33,8 @@ class Misuse : public ::testing::Test {
     msrt_model_destroy(counter);
   }
   void TearDown() override {
-    EXPECT_EQ(RunFloats(session, {1, 3}, {1, 2, 3}), SmallResult({1, 2, 3})) << "misuse left damage";
+    EXPECT_EQ(RunFloats(session, {1, 3}, {1, 2, 3}), SmallResult({1, 2, 3}))
+        << "misuse left damage";
     msrt_session_destroy(stateful);
     msrt_tensor_destroy(tensor);
     msrt_list_destroy(list);
@@ -51,9 +52,11 @@ class Misuse : public ::testing::Test {
   };
   void Check(const std::vector<Row>& rows) {
     for (const Row& row : rows) {
-      EXPECT_EQ(row.call(), row.status) << row.function << " with a wrong " << row.argument << ": " << msrt_error_message();
+      EXPECT_EQ(row.call(), row.status)
+          << row.function << " with a wrong " << row.argument << ": " << msrt_error_message();
       const std::string message = msrt_error_message();
-      EXPECT_NE(message.find(row.argument), std::string::npos) << row.function << " does not name '" << row.argument << "': " << message;
+      EXPECT_NE(message.find(row.argument), std::string::npos)
+          << row.function << " does not name '" << row.argument << "': " << message;
     }
   }
 
@@ -100,77 +103,146 @@ TEST_F(Misuse, Handles) {
     std::function<msrt_status(void*)> call;
   };
   const HandleRow rows[] = {
-      {"runtime_calibrate", "runtime", "runtime", [&](void* h) { return msrt_runtime_calibrate(As<msrt_runtime>(h)); }},
-      {"runtime_info_json", "runtime", "runtime", [&](void* h) { return msrt_runtime_info_json(As<msrt_runtime>(h), &no_text); }},
+      {"runtime_calibrate", "runtime", "runtime",
+       [&](void* h) { return msrt_runtime_calibrate(As<msrt_runtime>(h)); }},
+      {"runtime_info_json", "runtime", "runtime",
+       [&](void* h) { return msrt_runtime_info_json(As<msrt_runtime>(h), &no_text); }},
       {"runtime_register_delegate", "runtime", "runtime",
-       [&](void* h) { return msrt_runtime_register_delegate(As<msrt_runtime>(h), &delegate, nullptr); }},
+       [&](void* h) {
+         return msrt_runtime_register_delegate(As<msrt_runtime>(h), &delegate, nullptr);
+       }},
       {"runtime_register_kernel", "runtime", "runtime",
        [&](void* h) { return msrt_runtime_register_kernel(As<msrt_runtime>(h), &kernel); }},
-      {"runtime_load_plugin", "runtime", "runtime", [&](void* h) { return msrt_runtime_load_plugin(As<msrt_runtime>(h), "x", nullptr); }},
+      {"runtime_load_plugin", "runtime", "runtime",
+       [&](void* h) { return msrt_runtime_load_plugin(As<msrt_runtime>(h), "x", nullptr); }},
       {"tensor_create", "runtime", "runtime",
-       [&](void* h) { return msrt_tensor_create(As<msrt_runtime>(h), MSRT_F32, 2, dims, &no_tensor); }},
+       [&](void* h) {
+         return msrt_tensor_create(As<msrt_runtime>(h), MSRT_F32, 2, dims, &no_tensor);
+       }},
       {"tensor_wrap", "runtime", "runtime",
-       [&](void* h) { return msrt_tensor_wrap(As<msrt_runtime>(h), MSRT_F32, 2, dims, &slot, 12, nullptr, nullptr, &no_tensor); }},
+       [&](void* h) {
+         return msrt_tensor_wrap(As<msrt_runtime>(h), MSRT_F32, 2, dims, &slot, 12, nullptr,
+                                 nullptr, &no_tensor);
+       }},
       {"tensor_from_dlpack", "runtime", "runtime",
        [&](void* h) { return msrt_tensor_from_dlpack(As<msrt_runtime>(h), &slot, &no_tensor); }},
       {"model_load_file", "runtime", "runtime",
        [&](void* h) { return msrt_model_load_file(As<msrt_runtime>(h), "x", nullptr, &no_model); }},
       {"model_load_memory", "runtime", "runtime",
-       [&](void* h) { return msrt_model_load_memory(As<msrt_runtime>(h), &slot, 8, nullptr, nullptr, nullptr, &no_model); }},
-      {"graph_create", "runtime", "runtime", [&](void* h) { return msrt_graph_create(As<msrt_runtime>(h), "g", &no_graph); }},
-      {"graph_add_graph", "graph", "graph", [&](void* h) { return msrt_graph_add_graph(As<msrt_graph>(h), "g", &no_graph); }},
-      {"list_create", "runtime", "runtime", [&](void* h) { return msrt_list_create(As<msrt_runtime>(h), &no_list); }},
-      {"list_append", "list", "list", [&](void* h) { return msrt_list_append(As<msrt_list>(h), tensor); }},
-      {"list_append", "tensor", "tensor", [&](void* h) { return msrt_list_append(list, As<msrt_tensor>(h)); }},
-      {"list_append_list", "list", "list", [&](void* h) { return msrt_list_append_list(As<msrt_list>(h), list); }},
-      {"list_append_list", "list", "element", [&](void* h) { return msrt_list_append_list(list, As<msrt_list>(h)); }},
-      {"list_length", "list", "list", [&](void* h) { return msrt_list_length(As<msrt_list>(h), &no_size); }},
-      {"list_element", "list", "list", [&](void* h) { return msrt_list_element(As<msrt_list>(h), 0, &no_tensor); }},
-      {"list_element_list", "list", "list", [&](void* h) { return msrt_list_element_list(As<msrt_list>(h), 0, &no_list); }},
-      {"session_bind_list", "session", "session", [&](void* h) { return msrt_session_bind_list(As<msrt_session>(h), 0, list); }},
-      {"session_output_list", "session", "session", [&](void* h) { return msrt_session_output_list(As<msrt_session>(h), 0, &no_list); }},
-      {"tensor_get_info", "tensor", "tensor", [&](void* h) { return msrt_tensor_get_info(As<msrt_tensor>(h), &info); }},
-      {"tensor_data", "tensor", "tensor", [&](void* h) { return msrt_tensor_data(As<msrt_tensor>(h), &no_data); }},
-      {"tensor_copy", "tensor", "destination", [&](void* h) { return msrt_tensor_copy(As<msrt_tensor>(h), tensor); }},
-      {"tensor_copy", "tensor", "source", [&](void* h) { return msrt_tensor_copy(tensor, As<msrt_tensor>(h)); }},
-      {"tensor_to_dlpack", "tensor", "tensor", [&](void* h) { return msrt_tensor_to_dlpack(As<msrt_tensor>(h), &no_data); }},
-      {"model_info_json", "model", "model", [&](void* h) { return msrt_model_info_json(As<msrt_model>(h), &no_text); }},
-      {"session_create", "model", "model", [&](void* h) { return msrt_session_create(As<msrt_model>(h), nullptr, nullptr, &no_session); }},
-      {"graph_add_input", "graph", "graph", [&](void* h) { return msrt_graph_add_input(As<msrt_graph>(h), &input, &no_value); }},
-      {"graph_add_constant", "graph", "graph", [&](void* h) { return msrt_graph_add_constant(As<msrt_graph>(h), "c", tensor, &no_value); }},
-      {"graph_add_constant", "tensor", "data", [&](void* h) { return msrt_graph_add_constant(graph, "c", As<msrt_tensor>(h), &no_value); }},
-      {"graph_add_state", "graph", "graph", [&](void* h) { return msrt_graph_add_state(As<msrt_graph>(h), "s", nullptr, tensor, &slot); }},
+       [&](void* h) {
+         return msrt_model_load_memory(As<msrt_runtime>(h), &slot, 8, nullptr, nullptr, nullptr,
+                                       &no_model);
+       }},
+      {"graph_create", "runtime", "runtime",
+       [&](void* h) { return msrt_graph_create(As<msrt_runtime>(h), "g", &no_graph); }},
+      {"graph_add_graph", "graph", "graph",
+       [&](void* h) { return msrt_graph_add_graph(As<msrt_graph>(h), "g", &no_graph); }},
+      {"list_create", "runtime", "runtime",
+       [&](void* h) { return msrt_list_create(As<msrt_runtime>(h), &no_list); }},
+      {"list_append", "list", "list",
+       [&](void* h) { return msrt_list_append(As<msrt_list>(h), tensor); }},
+      {"list_append", "tensor", "tensor",
+       [&](void* h) { return msrt_list_append(list, As<msrt_tensor>(h)); }},
+      {"list_append_list", "list", "list",
+       [&](void* h) { return msrt_list_append_list(As<msrt_list>(h), list); }},
+      {"list_append_list", "list", "element",
+       [&](void* h) { return msrt_list_append_list(list, As<msrt_list>(h)); }},
+      {"list_length", "list", "list",
+       [&](void* h) { return msrt_list_length(As<msrt_list>(h), &no_size); }},
+      {"list_element", "list", "list",
+       [&](void* h) { return msrt_list_element(As<msrt_list>(h), 0, &no_tensor); }},
+      {"list_element_list", "list", "list",
+       [&](void* h) { return msrt_list_element_list(As<msrt_list>(h), 0, &no_list); }},
+      {"session_bind_list", "session", "session",
+       [&](void* h) { return msrt_session_bind_list(As<msrt_session>(h), 0, list); }},
+      {"session_output_list", "session", "session",
+       [&](void* h) { return msrt_session_output_list(As<msrt_session>(h), 0, &no_list); }},
+      {"tensor_get_info", "tensor", "tensor",
+       [&](void* h) { return msrt_tensor_get_info(As<msrt_tensor>(h), &info); }},
+      {"tensor_data", "tensor", "tensor",
+       [&](void* h) { return msrt_tensor_data(As<msrt_tensor>(h), &no_data); }},
+      {"tensor_copy", "tensor", "destination",
+       [&](void* h) { return msrt_tensor_copy(As<msrt_tensor>(h), tensor); }},
+      {"tensor_copy", "tensor", "source",
+       [&](void* h) { return msrt_tensor_copy(tensor, As<msrt_tensor>(h)); }},
+      {"tensor_to_dlpack", "tensor", "tensor",
+       [&](void* h) { return msrt_tensor_to_dlpack(As<msrt_tensor>(h), &no_data); }},
+      {"model_info_json", "model", "model",
+       [&](void* h) { return msrt_model_info_json(As<msrt_model>(h), &no_text); }},
+      {"session_create", "model", "model",
+       [&](void* h) {
+         return msrt_session_create(As<msrt_model>(h), nullptr, nullptr, &no_session);
+       }},
+      {"graph_add_input", "graph", "graph",
+       [&](void* h) { return msrt_graph_add_input(As<msrt_graph>(h), &input, &no_value); }},
+      {"graph_add_constant", "graph", "graph",
+       [&](void* h) { return msrt_graph_add_constant(As<msrt_graph>(h), "c", tensor, &no_value); }},
+      {"graph_add_constant", "tensor", "data",
+       [&](void* h) { return msrt_graph_add_constant(graph, "c", As<msrt_tensor>(h), &no_value); }},
+      {"graph_add_state", "graph", "graph",
+       [&](void* h) {
+         return msrt_graph_add_state(As<msrt_graph>(h), "s", nullptr, tensor, &slot);
+       }},
       {"graph_add_state", "tensor", "initial",
-       [&](void* h) { return msrt_graph_add_state(graph, "s", nullptr, As<msrt_tensor>(h), &slot); }},
-      {"graph_add_node", "graph", "graph", [&](void* h) { return msrt_graph_add_node(As<msrt_graph>(h), &node, &no_value); }},
-      {"graph_add_output", "graph", "graph", [&](void* h) { return msrt_graph_add_output(As<msrt_graph>(h), 0, "o"); }},
-      {"graph_value_info", "graph", "graph", [&](void* h) { return msrt_graph_value_info(As<msrt_graph>(h), 0, &info); }},
-      {"graph_save", "graph", "graph", [&](void* h) { return msrt_graph_save(As<msrt_graph>(h), "x"); }},
-      {"graph_compile", "graph", "graph", [&](void* h) { return msrt_graph_compile(As<msrt_graph>(h), nullptr, &no_model); }},
-      {"session_clone", "session", "session", [&](void* h) { return msrt_session_clone(As<msrt_session>(h), &no_session); }},
-      {"session_io_count", "session", "session", [&](void* h) { return msrt_session_io_count(As<msrt_session>(h), MSRT_INPUT, &no_size); }},
-      {"session_io_info", "session", "session", [&](void* h) { return msrt_session_io_info(As<msrt_session>(h), MSRT_INPUT, 0, &info); }},
+       [&](void* h) {
+         return msrt_graph_add_state(graph, "s", nullptr, As<msrt_tensor>(h), &slot);
+       }},
+      {"graph_add_node", "graph", "graph",
+       [&](void* h) { return msrt_graph_add_node(As<msrt_graph>(h), &node, &no_value); }},
+      {"graph_add_output", "graph", "graph",
+       [&](void* h) { return msrt_graph_add_output(As<msrt_graph>(h), 0, "o"); }},
+      {"graph_value_info", "graph", "graph",
+       [&](void* h) { return msrt_graph_value_info(As<msrt_graph>(h), 0, &info); }},
+      {"graph_save", "graph", "graph",
+       [&](void* h) { return msrt_graph_save(As<msrt_graph>(h), "x"); }},
+      {"graph_compile", "graph", "graph",
+       [&](void* h) { return msrt_graph_compile(As<msrt_graph>(h), nullptr, &no_model); }},
+      {"session_clone", "session", "session",
+       [&](void* h) { return msrt_session_clone(As<msrt_session>(h), &no_session); }},
+      {"session_io_count", "session", "session",
+       [&](void* h) { return msrt_session_io_count(As<msrt_session>(h), MSRT_INPUT, &no_size); }},
+      {"session_io_info", "session", "session",
+       [&](void* h) { return msrt_session_io_info(As<msrt_session>(h), MSRT_INPUT, 0, &info); }},
       {"session_io_find", "session", "session",
-       [&](void* h) { return msrt_session_io_find(As<msrt_session>(h), MSRT_INPUT, "x", &no_size); }},
-      {"session_bind", "session", "session", [&](void* h) { return msrt_session_bind(As<msrt_session>(h), MSRT_INPUT, 0, tensor); }},
-      {"session_input", "session", "session", [&](void* h) { return msrt_session_input(As<msrt_session>(h), 0, 2, dims, &no_tensor); }},
-      {"session_output", "session", "session", [&](void* h) { return msrt_session_output(As<msrt_session>(h), 0, &no_tensor); }},
-      {"session_take_output", "session", "session", [&](void* h) { return msrt_session_take_output(As<msrt_session>(h), 0, &no_tensor); }},
-      {"session_run", "session", "session", [&](void* h) { return msrt_session_run(As<msrt_session>(h), nullptr); }},
-      {"session_cancel", "session", "session", [&](void* h) { return msrt_session_cancel(As<msrt_session>(h)); }},
-      {"session_state_count", "session", "session", [&](void* h) { return msrt_session_state_count(As<msrt_session>(h), &no_size); }},
-      {"session_state_find", "session", "session", [&](void* h) { return msrt_session_state_find(As<msrt_session>(h), "s", &no_size); }},
-      {"session_state_info", "session", "session", [&](void* h) { return msrt_session_state_info(As<msrt_session>(h), 0, &info); }},
-      {"session_state_read", "session", "session", [&](void* h) { return msrt_session_state_read(As<msrt_session>(h), 0, &no_tensor); }},
-      {"session_state_write", "session", "session", [&](void* h) { return msrt_session_state_write(As<msrt_session>(h), 0, tensor); }},
-      {"session_state_write", "tensor", "value", [&](void* h) { return msrt_session_state_write(stateful, 0, As<msrt_tensor>(h)); }},
-      {"session_state_reset", "session", "session", [&](void* h) { return msrt_session_state_reset(As<msrt_session>(h), 0); }},
+       [&](void* h) {
+         return msrt_session_io_find(As<msrt_session>(h), MSRT_INPUT, "x", &no_size);
+       }},
+      {"session_bind", "session", "session",
+       [&](void* h) { return msrt_session_bind(As<msrt_session>(h), MSRT_INPUT, 0, tensor); }},
+      {"session_input", "session", "session",
+       [&](void* h) { return msrt_session_input(As<msrt_session>(h), 0, 2, dims, &no_tensor); }},
+      {"session_output", "session", "session",
+       [&](void* h) { return msrt_session_output(As<msrt_session>(h), 0, &no_tensor); }},
+      {"session_take_output", "session", "session",
+       [&](void* h) { return msrt_session_take_output(As<msrt_session>(h), 0, &no_tensor); }},
+      {"session_run", "session", "session",
+       [&](void* h) { return msrt_session_run(As<msrt_session>(h), nullptr); }},
+      {"session_cancel", "session", "session",
+       [&](void* h) { return msrt_session_cancel(As<msrt_session>(h)); }},
+      {"session_state_count", "session", "session",
+       [&](void* h) { return msrt_session_state_count(As<msrt_session>(h), &no_size); }},
+      {"session_state_find", "session", "session",
+       [&](void* h) { return msrt_session_state_find(As<msrt_session>(h), "s", &no_size); }},
+      {"session_state_info", "session", "session",
+       [&](void* h) { return msrt_session_state_info(As<msrt_session>(h), 0, &info); }},
+      {"session_state_read", "session", "session",
+       [&](void* h) { return msrt_session_state_read(As<msrt_session>(h), 0, &no_tensor); }},
+      {"session_state_write", "session", "session",
+       [&](void* h) { return msrt_session_state_write(As<msrt_session>(h), 0, tensor); }},
+      {"session_state_write", "tensor", "value",
+       [&](void* h) { return msrt_session_state_write(stateful, 0, As<msrt_tensor>(h)); }},
+      {"session_state_reset", "session", "session",
+       [&](void* h) { return msrt_session_state_reset(As<msrt_session>(h), 0); }},
       {"session_report_json", "session", "session",
-       [&](void* h) { return msrt_session_report_json(As<msrt_session>(h), MSRT_REPORT_PLAN, &no_text); }},
-      {"session_trim", "session", "session", [&](void* h) { return msrt_session_trim(As<msrt_session>(h)); }},
+       [&](void* h) {
+         return msrt_session_report(As<msrt_session>(h), MSRT_REPORT_PLAN, &no_text);
+       }},
+      {"session_trim", "session", "session",
+       [&](void* h) { return msrt_session_trim(As<msrt_session>(h)); }},
   };
-  const std::map<std::string, void*> alive = {{"runtime", runtime}, {"graph", graph},   {"model", model},
-                                              {"session", session}, {"tensor", tensor}, {"list", list}};
+  const std::map<std::string, void*> alive = {{"runtime", runtime}, {"graph", graph},
+                                              {"model", model},     {"session", session},
+                                              {"tensor", tensor},   {"list", list}};
   msrt_runtime* dead_runtime = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &dead_runtime));
   msrt_graph* dead_graph = SmallGraph(dead_runtime);
@@ -180,8 +252,9 @@ TEST_F(Misuse, Handles) {
   msrt_tensor* dead_tensor = FloatTensor(dead_runtime, {1}, {1});
   msrt_list* dead_list = nullptr;
   MSRT_ASSERT_OK(msrt_list_create(dead_runtime, &dead_list));
-  const std::map<std::string, void*> dead = {{"runtime", dead_runtime}, {"graph", dead_graph},   {"model", dead_model},
-                                             {"session", dead_session}, {"tensor", dead_tensor}, {"list", dead_list}};
+  const std::map<std::string, void*> dead = {{"runtime", dead_runtime}, {"graph", dead_graph},
+                                             {"model", dead_model},     {"session", dead_session},
+                                             {"tensor", dead_tensor},   {"list", dead_list}};
   msrt_runtime_destroy(dead_runtime);
   msrt_graph_destroy(dead_graph);
   msrt_model_destroy(dead_model);
@@ -251,19 +324,24 @@ TEST_F(Misuse, RuntimeArguments) {
       {"runtime_create", "config.threads", with([](Config& c) { c.threads = 1 << 30; })},
       {"runtime_create", "config.log_level", with([](Config& c) { c.log_level = 4; })},
       {"runtime_create", "config.log_level", with([](Config& c) { c.log_level = -1; })},
-      {"runtime_create", "config.allocate", with([](Config& c) { c.allocate = [](void*, size_t, size_t) -> void* { return nullptr; }; })},
+      {"runtime_create", "config.allocate", with([](Config& c) {
+         c.allocate = [](void*, size_t, size_t) -> void* { return nullptr; };
+       })},
       {"runtime_info_json", "out", [&] { return msrt_runtime_info_json(runtime, nullptr); }},
   });
   EXPECT_EQ(no_runtime, nullptr);
 }
 
 TEST_F(Misuse, KernelArguments) {
-  const auto must_not_be_called = [](void*) { ADD_FAILURE() << "destroy was called although the call failed"; };
+  const auto must_not_be_called = [](void*) {
+    ADD_FAILURE() << "destroy was called although the call failed";
+  };
   const auto with = [&](auto change) {
     return [&, change] {
       msrt_op_desc meaning = MSRT_INIT(msrt_op_desc);
       meaning.max_inputs = meaning.min_outputs = meaning.max_outputs = 1;
-      meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_shape*) -> msrt_status { return MSRT_INTERNAL; };
+      meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view*,
+                         msrt_shape*) -> msrt_status { return MSRT_INTERNAL; };
       msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
       kernel.plugin_abi = MSRT_PLUGIN_ABI;
       kernel.domain = "com.example";
@@ -271,7 +349,9 @@ TEST_F(Misuse, KernelArguments) {
       kernel.name = "a kernel";
       kernel.destroy = must_not_be_called;
       kernel.meaning = &meaning;
-      kernel.run = [](void*, const void*, const msrt_kernel_args*) -> msrt_status { return MSRT_INTERNAL; };
+      kernel.run = [](void*, const void*, const msrt_kernel_args*) -> msrt_status {
+        return MSRT_INTERNAL;
+      };
       change(kernel, meaning);
       return msrt_runtime_register_kernel(runtime, &kernel);
     };
@@ -318,7 +398,8 @@ TEST_F(Misuse, KernelArguments) {
       {f, "max_outputs", with([](Kernel&, Op& m) { m.max_outputs = UINT32_MAX; })},
       {f, "meaning.min_outputs", with([](Kernel&, Op& m) { m.min_outputs = 0; })},
       {f, "meaning.axes", with([](Kernel&, Op& m) {
-         m.axes = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_axis*, int32_t*) -> msrt_status { return MSRT_INTERNAL; };
+         m.axes = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_axis*,
+                     int32_t*) -> msrt_status { return MSRT_INTERNAL; };
        })},
       {f, "meaning.attrs", with([](Kernel&, Op& m) { m.attr_count = 1; })},
       {f, "meaning.attr_count", with([](Kernel&, Op& m) { m.attr_count = SIZE_MAX; })},
@@ -347,15 +428,19 @@ TEST_F(Misuse, KernelArguments) {
 }
 
 TEST_F(Misuse, TensorArguments) {
-  const int64_t dims[] = {1, 3}, negative[] = {1, -3}, huge[] = {int64_t{1} << 40, int64_t{1} << 40, 0}, large[] = {int64_t{1} << 60};
+  const int64_t dims[] = {1, 3}, negative[] = {1, -3},
+                huge[] = {int64_t{1} << 40, int64_t{1} << 40, 0}, large[] = {int64_t{1} << 60};
   const auto create = [&](msrt_dtype dtype, int32_t rank, const int64_t* d) {
     return [=, this] { return msrt_tensor_create(runtime, dtype, rank, d, &no_tensor); };
   };
   float memory[4] = {};
   const auto wrap = [&](void* data, size_t bytes) {
     return [=, this] {
-      const auto must_not_be_called = [](void*, void*) { ADD_FAILURE() << "free_fn was called although the call failed"; };
-      return msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, data, bytes, must_not_be_called, nullptr, &no_tensor);
+      const auto must_not_be_called = [](void*, void*) {
+        ADD_FAILURE() << "free_fn was called although the call failed";
+      };
+      return msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, data, bytes, must_not_be_called, nullptr,
+                              &no_tensor);
     };
   };
   msrt_tensor_info zero = Sized<msrt_tensor_info>(0), newer = Sized<msrt_tensor_info>(10000);
@@ -373,22 +458,39 @@ TEST_F(Misuse, TensorArguments) {
       {"tensor_create", "dims[1]", create(MSRT_F32, 2, negative)},
       {"tensor_create", "dims", create(MSRT_F32, 3, huge)},
       {"tensor_create", "dims", create(MSRT_F32, 1, large)},
-      {"tensor_create", "out", [&] { return msrt_tensor_create(runtime, MSRT_F32, 2, dims, nullptr); }},
+      {"tensor_create", "out",
+       [&] { return msrt_tensor_create(runtime, MSRT_F32, 2, dims, nullptr); }},
       {"tensor_wrap", "bytes", wrap(memory, 11)},
       {"tensor_wrap", "data", wrap(nullptr, 12)},
       {"tensor_wrap", "multiple of 4", wrap(reinterpret_cast<char*>(memory) + 1, 12)},
-      {"tensor_wrap", "out", [&] { return msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, memory, 12, nullptr, nullptr, nullptr); }},
-      {"tensor_wrap", "rank", [&] { return msrt_tensor_wrap(runtime, MSRT_F32, 9, dims, memory, 12, nullptr, nullptr, &no_tensor); }},
-      {"tensor_wrap", "dtype", [&] { return msrt_tensor_wrap(runtime, 77, 2, dims, memory, 12, nullptr, nullptr, &no_tensor); }},
-      {"tensor_wrap", "dims", [&] { return msrt_tensor_wrap(runtime, MSRT_F32, 2, nullptr, memory, 12, nullptr, nullptr, &no_tensor); }},
+      {"tensor_wrap", "out",
+       [&] {
+         return msrt_tensor_wrap(runtime, MSRT_F32, 2, dims, memory, 12, nullptr, nullptr, nullptr);
+       }},
+      {"tensor_wrap", "rank",
+       [&] {
+         return msrt_tensor_wrap(runtime, MSRT_F32, 9, dims, memory, 12, nullptr, nullptr,
+                                 &no_tensor);
+       }},
+      {"tensor_wrap", "dtype",
+       [&] {
+         return msrt_tensor_wrap(runtime, 77, 2, dims, memory, 12, nullptr, nullptr, &no_tensor);
+       }},
+      {"tensor_wrap", "dims",
+       [&] {
+         return msrt_tensor_wrap(runtime, MSRT_F32, 2, nullptr, memory, 12, nullptr, nullptr,
+                                 &no_tensor);
+       }},
       {"tensor_get_info", "info", [&] { return msrt_tensor_get_info(tensor, nullptr); }},
       {"tensor_get_info", "info.struct_size", [&] { return msrt_tensor_get_info(tensor, &zero); }},
       {"tensor_get_info", "info.struct_size", [&] { return msrt_tensor_get_info(tensor, &newer); }},
       {"tensor_data", "out", [&] { return msrt_tensor_data(tensor, nullptr); }},
       {"tensor_copy", "source", [&] { return msrt_tensor_copy(tensor, other); }},
       {"tensor_copy", "i32", [&] { return msrt_tensor_copy(tensor, ints); }},
-      {"tensor_from_dlpack", "managed_tensor", [&] { return msrt_tensor_from_dlpack(runtime, nullptr, &no_tensor); }},
-      {"tensor_from_dlpack", "out", [&] { return msrt_tensor_from_dlpack(runtime, &slot, nullptr); }},
+      {"tensor_from_dlpack", "managed_tensor",
+       [&] { return msrt_tensor_from_dlpack(runtime, nullptr, &no_tensor); }},
+      {"tensor_from_dlpack", "out",
+       [&] { return msrt_tensor_from_dlpack(runtime, &slot, nullptr); }},
       {"tensor_to_dlpack", "out", [&] { return msrt_tensor_to_dlpack(tensor, nullptr); }},
   });
   EXPECT_EQ(no_tensor, nullptr);
@@ -398,7 +500,8 @@ TEST_F(Misuse, TensorArguments) {
 
 TEST_F(Misuse, ModelArguments) {
   const int64_t dims[] = {4, 3}, negative[] = {-4, 3};
-  const msrt_named_dims nameless = {nullptr, 2, dims}, unknown = {"z", 2, dims}, no_dims = {"x", 2, nullptr}, bad_rank = {"x", 9, dims},
+  const msrt_named_dims nameless = {nullptr, 2, dims}, unknown = {"z", 2, dims},
+                        no_dims = {"x", 2, nullptr}, bad_rank = {"x", 9, dims},
                         bad_dims = {"x", 2, negative}, contradicting = {"x", 1, dims};
   const auto with = [&](auto change) {
     return [&, change] {
@@ -414,30 +517,46 @@ TEST_F(Misuse, ModelArguments) {
     });
   };
   const auto load_text = [&](const char* text) {
-    return msrt_model_load_memory(runtime, text, std::strlen(text), nullptr, nullptr, nullptr, &no_model);
+    return msrt_model_load_memory(runtime, text, std::strlen(text), nullptr, nullptr, nullptr,
+                                  &no_model);
   };
   using Config = msrt_model_config;
   const Config zero = Sized<Config>(0);
   Check({
-      {"model_load_file", "path", [&] { return msrt_model_load_file(runtime, nullptr, nullptr, &no_model); }},
-      {"model_load_file", "out", [&] { return msrt_model_load_file(runtime, "x", nullptr, nullptr); }},
-      {"model_load_file", "config.struct_size", [&] { return msrt_model_load_file(runtime, "x", &zero, &no_model); }},
-      {"model_load_file", "no/such", [&] { return msrt_model_load_file(runtime, "no/such", nullptr, &no_model); }, MSRT_NOT_FOUND},
-      {"model_load_memory", "data", [&] { return msrt_model_load_memory(runtime, nullptr, 8, nullptr, nullptr, nullptr, &no_model); }},
-      {"model_load_memory", "out", [&] { return msrt_model_load_memory(runtime, "x", 1, nullptr, nullptr, nullptr, nullptr); }},
+      {"model_load_file", "path",
+       [&] { return msrt_model_load_file(runtime, nullptr, nullptr, &no_model); }},
+      {"model_load_file", "out",
+       [&] { return msrt_model_load_file(runtime, "x", nullptr, nullptr); }},
+      {"model_load_file", "config.struct_size",
+       [&] { return msrt_model_load_file(runtime, "x", &zero, &no_model); }},
+      {"model_load_file", "no/such",
+       [&] { return msrt_model_load_file(runtime, "no/such", nullptr, &no_model); },
+       MSRT_NOT_FOUND},
+      {"model_load_memory", "data",
+       [&] {
+         return msrt_model_load_memory(runtime, nullptr, 8, nullptr, nullptr, nullptr, &no_model);
+       }},
+      {"model_load_memory", "out",
+       [&] { return msrt_model_load_memory(runtime, "x", 1, nullptr, nullptr, nullptr, nullptr); }},
       {"model_load_memory", "config.struct_size",
        [&] { return msrt_model_load_memory(runtime, "x", 1, nullptr, nullptr, &zero, &no_model); }},
       {"model_load_memory", "bytes", [&] { return load_text(""); }, MSRT_INVALID_MODEL},
       {"model_load_memory", "bytes", [&] { return load_text("MSRT"); }, MSRT_INVALID_MODEL},
-      {"model_load_memory", "MSRT", [&] { return load_text("not a model at all, but long enough that somebody could take it for one"); },
+      {"model_load_memory", "MSRT",
+       [&] {
+         return load_text(
+             "not a model at all, but long enough that somebody could take it for one");
+       },
        MSRT_INVALID_MODEL},
       {"model_info_json", "out", [&] { return msrt_model_info_json(model, nullptr); }},
       {"graph_compile", "out", [&] { return msrt_graph_compile(graph, nullptr, nullptr); }},
       {"graph_compile", "config.struct_size", with([](Config& c) { c.struct_size = 0; })},
       {"graph_compile", "config.struct_size", with([](Config& c) { c.struct_size = 1000; })},
-      {"graph_compile", "nobody", with([](Config& c) { c.delegates = "reference,nobody"; }), MSRT_NOT_FOUND},
+      {"graph_compile", "nobody", with([](Config& c) { c.delegates = "reference,nobody"; }),
+       MSRT_NOT_FOUND},
       {"graph_compile", "config.delegates", with([](Config& c) { c.delegates = " , "; })},
-      {"graph_compile", "no_such_pass", with([](Config& c) { c.disabled_passes = "no_such_pass"; })},
+      {"graph_compile", "no_such_pass",
+       with([](Config& c) { c.disabled_passes = "no_such_pass"; })},
       {"graph_compile", "config.typical", with([](Config& c) { c.typical_count = 1; })},
       {"graph_compile", "config.typical[0].name", typical(&nameless)},
       {"graph_compile", "config.typical[0]", typical(&unknown), MSRT_NOT_FOUND},
@@ -481,20 +600,28 @@ TEST_F(Misuse, GraphArguments) {
       {"graph_add_input", "info.dims[1]", input([](Info& i) { i.dims[1] = -2; })},
       {"graph_add_input", "info.symbols[0]", input([](Info& i) { i.symbols[0] = "n"; })},
       {"graph_add_input", "dims", input([](Info& i) { i.dims[0] = i.dims[1] = int64_t{1} << 40; })},
-      {"graph_add_constant", "out", [&] { return msrt_graph_add_constant(graph, "c", tensor, nullptr); }},
-      {"graph_add_state", "name", [&] { return msrt_graph_add_state(graph, nullptr, nullptr, tensor, &slot); }},
-      {"graph_add_state", "slot", [&] { return msrt_graph_add_state(graph, "s", nullptr, tensor, nullptr); }},
-      {"graph_add_state", "info", [&] { return msrt_graph_add_state(graph, "s", &wrong_state, tensor, &slot); }},
-      {"graph_add_state", "info.struct_size", [&] { return msrt_graph_add_state(graph, "s", &zero, tensor, &slot); }},
+      {"graph_add_constant", "out",
+       [&] { return msrt_graph_add_constant(graph, "c", tensor, nullptr); }},
+      {"graph_add_state", "name",
+       [&] { return msrt_graph_add_state(graph, nullptr, nullptr, tensor, &slot); }},
+      {"graph_add_state", "slot",
+       [&] { return msrt_graph_add_state(graph, "s", nullptr, tensor, nullptr); }},
+      {"graph_add_state", "info",
+       [&] { return msrt_graph_add_state(graph, "s", &wrong_state, tensor, &slot); }},
+      {"graph_add_state", "info.struct_size",
+       [&] { return msrt_graph_add_state(graph, "s", &zero, tensor, &slot); }},
       {"graph_add_output", "value 1000", [&] { return msrt_graph_add_output(graph, 1000, "o"); }},
-      {"graph_add_output", "value", [&] { return msrt_graph_add_output(graph, MSRT_NO_VALUE, "o"); }},
+      {"graph_add_output", "value",
+       [&] { return msrt_graph_add_output(graph, MSRT_NO_VALUE, "o"); }},
       {"graph_add_output", "'y'", [&] { return msrt_graph_add_output(graph, 0, "y"); }},
       {"graph_add_output", "name", [&] { return msrt_graph_add_output(graph, 0, ""); }},
       {"graph_value_info", "value 1000", [&] { return msrt_graph_value_info(graph, 1000, &info); }},
       {"graph_value_info", "info", [&] { return msrt_graph_value_info(graph, 0, nullptr); }},
-      {"graph_value_info", "info.struct_size", [&] { return msrt_graph_value_info(graph, 0, &zero); }},
+      {"graph_value_info", "info.struct_size",
+       [&] { return msrt_graph_value_info(graph, 0, &zero); }},
       {"graph_save", "path", [&] { return msrt_graph_save(graph, nullptr); }},
-      {"graph_save", "no/such/folder", [&] { return msrt_graph_save(graph, "no/such/folder/x.msrt"); }, MSRT_NOT_FOUND},
+      {"graph_save", "no/such/folder",
+       [&] { return msrt_graph_save(graph, "no/such/folder/x.msrt"); }, MSRT_NOT_FOUND},
   });
   EXPECT_EQ(no_graph, nullptr);
 }
@@ -525,7 +652,8 @@ TEST_F(Misuse, NodeArguments) {
   static const int64_t one = 1;
   static const char* const null_strings[] = {nullptr};
   static const msrt_value nowhere = 1000;
-  static const msrt_tensor_info bad_type = InfoOf(99, {1}, nullptr), zero_type = Sized<msrt_tensor_info>(0);
+  static const msrt_tensor_info bad_type = InfoOf(99, {1}, nullptr),
+                                zero_type = Sized<msrt_tensor_info>(0);
   Check({
       {"graph_add_node", "node", [&] { return msrt_graph_add_node(graph, nullptr, &no_value); }},
       {"graph_add_node", "outputs",
@@ -566,8 +694,10 @@ TEST_F(Misuse, NodeArguments) {
          a.count = SIZE_MAX;
          a.ints = &one;
        })},
-      {"graph_add_node", "node.attrs[0].floats", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_FLOAT; })},
-      {"graph_add_node", "node.attrs[0].strings", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_STRING; })},
+      {"graph_add_node", "node.attrs[0].floats",
+       attr([](msrt_attr& a) { a.kind = MSRT_ATTR_FLOAT; })},
+      {"graph_add_node", "node.attrs[0].strings",
+       attr([](msrt_attr& a) { a.kind = MSRT_ATTR_STRING; })},
       {"graph_add_node", "node.attrs[0].strings[0]", attr([](msrt_attr& a) {
          a.kind = MSRT_ATTR_STRING;
          a.strings = null_strings;
@@ -576,7 +706,8 @@ TEST_F(Misuse, NodeArguments) {
          a.kind = MSRT_ATTR_DTYPE;
          a.dtype = 99;
        })},
-      {"graph_add_node", "node.attrs[0].tensor", attr([](msrt_attr& a) { a.kind = MSRT_ATTR_TENSOR; })},
+      {"graph_add_node", "node.attrs[0].tensor",
+       attr([](msrt_attr& a) { a.kind = MSRT_ATTR_TENSOR; })},
       {"graph_add_node", "axis", attr([](msrt_attr& a) {
          a.kind = MSRT_ATTR_INTS;
          a.count = 1;
@@ -596,71 +727,104 @@ TEST_F(Misuse, SessionArguments) {
   msrt_tensor* other = FloatTensor(runtime, {1, 4}, {1, 2, 3, 4});
   msrt_tensor_info zero = Sized<msrt_tensor_info>(0);
   const msrt_session_config no_size_config = Sized<msrt_session_config>(0);
-  msrt_run_config bad_run = MSRT_INIT(msrt_run_config), early = bad_run, reserved = bad_run, shallow = bad_run, few = bad_run;
+  msrt_run_config bad_run = MSRT_INIT(msrt_run_config), early = bad_run, reserved = bad_run,
+                  shallow = bad_run, few = bad_run;
   bad_run.struct_size = 0;
   early.timeout_us = -1;
   reserved.reserved = 1;
-  shallow.most_depth = -1;
-  few.most_calls = -1;
+  shallow.max_depth = -1;
+  few.max_calls = -1;
   const std::vector<Row> rows = {
-      {"session_create", "out", [&] { return msrt_session_create(model, nullptr, nullptr, nullptr); }},
-      {"session_create", "'main'", [&] { return msrt_session_create(model, "train", nullptr, &no_session); }, MSRT_NOT_FOUND},
-      {"session_create", "config.struct_size", [&] { return msrt_session_create(model, nullptr, &no_size_config, &no_session); }},
+      {"session_create", "out",
+       [&] { return msrt_session_create(model, nullptr, nullptr, nullptr); }},
+      {"session_create", "'main'",
+       [&] { return msrt_session_create(model, "train", nullptr, &no_session); }, MSRT_NOT_FOUND},
+      {"session_create", "config.struct_size",
+       [&] { return msrt_session_create(model, nullptr, &no_size_config, &no_session); }},
       {"session_clone", "out", [&] { return msrt_session_clone(session, nullptr); }},
-      {"session_io_count", "out", [&] { return msrt_session_io_count(session, MSRT_INPUT, nullptr); }},
+      {"session_io_count", "out",
+       [&] { return msrt_session_io_count(session, MSRT_INPUT, nullptr); }},
       {"session_io_count", "kind", [&] { return msrt_session_io_count(session, 2, &no_size); }},
       {"session_io_info", "kind", [&] { return msrt_session_io_info(session, -1, 0, &info); }},
-      {"session_io_info", "input 1", [&] { return msrt_session_io_info(session, MSRT_INPUT, 1, &info); }, MSRT_NOT_FOUND},
-      {"session_io_info", "info", [&] { return msrt_session_io_info(session, MSRT_INPUT, 0, nullptr); }},
-      {"session_io_info", "info.struct_size", [&] { return msrt_session_io_info(session, MSRT_INPUT, 0, &zero); }},
+      {"session_io_info", "input 1",
+       [&] { return msrt_session_io_info(session, MSRT_INPUT, 1, &info); }, MSRT_NOT_FOUND},
+      {"session_io_info", "info",
+       [&] { return msrt_session_io_info(session, MSRT_INPUT, 0, nullptr); }},
+      {"session_io_info", "info.struct_size",
+       [&] { return msrt_session_io_info(session, MSRT_INPUT, 0, &zero); }},
       {"session_io_find", "kind", [&] { return msrt_session_io_find(session, 7, "x", &no_size); }},
-      {"session_io_find", "name", [&] { return msrt_session_io_find(session, MSRT_INPUT, nullptr, &no_size); }},
-      {"session_io_find", "out", [&] { return msrt_session_io_find(session, MSRT_INPUT, "x", nullptr); }},
+      {"session_io_find", "name",
+       [&] { return msrt_session_io_find(session, MSRT_INPUT, nullptr, &no_size); }},
+      {"session_io_find", "out",
+       [&] { return msrt_session_io_find(session, MSRT_INPUT, "x", nullptr); }},
       {"session_bind", "kind", [&] { return msrt_session_bind(session, 7, 0, tensor); }},
-      {"session_bind", "output 3", [&] { return msrt_session_bind(session, MSRT_OUTPUT, 3, tensor); }, MSRT_NOT_FOUND},
+      {"session_bind", "output 3",
+       [&] { return msrt_session_bind(session, MSRT_OUTPUT, 3, tensor); }, MSRT_NOT_FOUND},
       {"session_bind", "tensor", [&] { return msrt_session_bind(session, MSRT_INPUT, 0, other); }},
       {"session_bind", "tensor", [&] { return msrt_session_bind(session, MSRT_OUTPUT, 0, other); }},
-      {"session_input", "input 1", [&] { return msrt_session_input(session, 1, 2, dims, &no_tensor); }, MSRT_NOT_FOUND},
-      {"session_input", "rank", [&] { return msrt_session_input(session, 0, 9, dims, &no_tensor); }},
-      {"session_input", "rank", [&] { return msrt_session_input(session, 0, -1, dims, &no_tensor); }},
-      {"session_input", "dims", [&] { return msrt_session_input(session, 0, 2, nullptr, &no_tensor); }},
-      {"session_input", "dims[0]", [&] { return msrt_session_input(session, 0, 2, negative, &no_tensor); }},
-      {"session_input", "dims", [&] { return msrt_session_input(session, 0, 2, wrong, &no_tensor); }},
+      {"session_input", "input 1",
+       [&] { return msrt_session_input(session, 1, 2, dims, &no_tensor); }, MSRT_NOT_FOUND},
+      {"session_input", "rank",
+       [&] { return msrt_session_input(session, 0, 9, dims, &no_tensor); }},
+      {"session_input", "rank",
+       [&] { return msrt_session_input(session, 0, -1, dims, &no_tensor); }},
+      {"session_input", "dims",
+       [&] { return msrt_session_input(session, 0, 2, nullptr, &no_tensor); }},
+      {"session_input", "dims[0]",
+       [&] { return msrt_session_input(session, 0, 2, negative, &no_tensor); }},
+      {"session_input", "dims",
+       [&] { return msrt_session_input(session, 0, 2, wrong, &no_tensor); }},
       {"session_input", "'x'", [&] { return msrt_session_input(session, 0, 1, dims, &no_tensor); }},
       {"session_input", "out", [&] { return msrt_session_input(session, 0, 2, dims, nullptr); }},
-      {"session_output", "output 1", [&] { return msrt_session_output(session, 1, &no_tensor); }, MSRT_NOT_FOUND},
-      {"session_output", "has not run", [&] { return msrt_session_output(session, 0, &no_tensor); }},
+      {"session_output", "output 1", [&] { return msrt_session_output(session, 1, &no_tensor); },
+       MSRT_NOT_FOUND},
+      {"session_output", "has not run",
+       [&] { return msrt_session_output(session, 0, &no_tensor); }},
       {"session_output", "out", [&] { return msrt_session_output(session, 0, nullptr); }},
-      {"session_take_output", "output 1", [&] { return msrt_session_take_output(session, 1, &no_tensor); }, MSRT_NOT_FOUND},
-      {"session_take_output", "has not run", [&] { return msrt_session_take_output(session, 0, &no_tensor); }},
+      {"session_take_output", "output 1",
+       [&] { return msrt_session_take_output(session, 1, &no_tensor); }, MSRT_NOT_FOUND},
+      {"session_take_output", "has not run",
+       [&] { return msrt_session_take_output(session, 0, &no_tensor); }},
       {"session_take_output", "out", [&] { return msrt_session_take_output(session, 0, nullptr); }},
       {"session_run", "'x'", [&] { return msrt_session_run(session, nullptr); }},
       {"session_run", "config.struct_size", [&] { return msrt_session_run(session, &bad_run); }},
       {"session_run", "config.timeout_us", [&] { return msrt_session_run(session, &early); }},
       {"session_run", "config.reserved", [&] { return msrt_session_run(session, &reserved); }},
-      {"session_run", "config.most_depth", [&] { return msrt_session_run(session, &shallow); }},
-      {"session_run", "config.most_calls", [&] { return msrt_session_run(session, &few); }},
+      {"session_run", "config.max_depth", [&] { return msrt_session_run(session, &shallow); }},
+      {"session_run", "config.max_calls", [&] { return msrt_session_run(session, &few); }},
       {"session_output_list", "out", [&] { return msrt_session_output_list(session, 0, nullptr); }},
       {"list_create", "out", [&] { return msrt_list_create(runtime, nullptr); }},
       {"list_length", "out", [&] { return msrt_list_length(list, nullptr); }},
       {"list_element", "out", [&] { return msrt_list_element(list, 0, nullptr); }},
       {"list_element_list", "out", [&] { return msrt_list_element_list(list, 0, nullptr); }},
       {"session_state_count", "out", [&] { return msrt_session_state_count(session, nullptr); }},
-      {"session_state_find", "name", [&] { return msrt_session_state_find(stateful, nullptr, &no_size); }},
-      {"session_state_find", "out", [&] { return msrt_session_state_find(stateful, "counter", nullptr); }},
-      {"session_state_find", "'counter'", [&] { return msrt_session_state_find(stateful, "x", &no_size); }, MSRT_NOT_FOUND},
-      {"session_state_find", "none", [&] { return msrt_session_state_find(session, "x", &no_size); }, MSRT_NOT_FOUND},
-      {"session_state_info", "state 1", [&] { return msrt_session_state_info(stateful, 1, &info); }, MSRT_NOT_FOUND},
+      {"session_state_find", "name",
+       [&] { return msrt_session_state_find(stateful, nullptr, &no_size); }},
+      {"session_state_find", "out",
+       [&] { return msrt_session_state_find(stateful, "counter", nullptr); }},
+      {"session_state_find", "'counter'",
+       [&] { return msrt_session_state_find(stateful, "x", &no_size); }, MSRT_NOT_FOUND},
+      {"session_state_find", "none",
+       [&] { return msrt_session_state_find(session, "x", &no_size); }, MSRT_NOT_FOUND},
+      {"session_state_info", "state 1", [&] { return msrt_session_state_info(stateful, 1, &info); },
+       MSRT_NOT_FOUND},
       {"session_state_info", "info", [&] { return msrt_session_state_info(stateful, 0, nullptr); }},
-      {"session_state_info", "info.struct_size", [&] { return msrt_session_state_info(stateful, 0, &zero); }},
-      {"session_state_read", "state 1", [&] { return msrt_session_state_read(stateful, 1, &no_tensor); }, MSRT_NOT_FOUND},
+      {"session_state_info", "info.struct_size",
+       [&] { return msrt_session_state_info(stateful, 0, &zero); }},
+      {"session_state_read", "state 1",
+       [&] { return msrt_session_state_read(stateful, 1, &no_tensor); }, MSRT_NOT_FOUND},
       {"session_state_read", "out", [&] { return msrt_session_state_read(stateful, 0, nullptr); }},
-      {"session_state_write", "state 1", [&] { return msrt_session_state_write(stateful, 1, tensor); }, MSRT_NOT_FOUND},
-      {"session_state_write", "'counter'", [&] { return msrt_session_state_write(stateful, 0, tensor); }},
-      {"session_state_reset", "state 1", [&] { return msrt_session_state_reset(stateful, 1); }, MSRT_NOT_FOUND},
-      {"session_report_json", "kind", [&] { return msrt_session_report_json(session, 5, &no_text); }},
-      {"session_report_json", "config.profile", [&] { return msrt_session_report_json(session, MSRT_REPORT_PROFILE, &no_text); }},
-      {"session_report_json", "out", [&] { return msrt_session_report_json(session, MSRT_REPORT_PLAN, nullptr); }},
+      {"session_state_write", "state 1",
+       [&] { return msrt_session_state_write(stateful, 1, tensor); }, MSRT_NOT_FOUND},
+      {"session_state_write", "'counter'",
+       [&] { return msrt_session_state_write(stateful, 0, tensor); }},
+      {"session_state_reset", "state 1", [&] { return msrt_session_state_reset(stateful, 1); },
+       MSRT_NOT_FOUND},
+      {"session_report_json", "kind", [&] { return msrt_session_report(session, 5, &no_text); }},
+      {"session_report_json", "config.profile",
+       [&] { return msrt_session_report(session, MSRT_REPORT_PROFILE, &no_text); }},
+      {"session_report_json", "out",
+       [&] { return msrt_session_report(session, MSRT_REPORT_PLAN, nullptr); }},
   };
   Check(rows);
   EXPECT_EQ(no_session, nullptr);

@@ -7,7 +7,7 @@
 
 #include "core/api/handles.h"
 #include "core/api/json_writer.h"
-#include "core/compile.h"
+#include "core/compile/compile.h"
 
 namespace msrt {
 
@@ -18,12 +18,15 @@ struct ModelObject {
 };
 
 // The config of a load, checked and as core understands it.
-Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config, const Environment& environment);
+Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config,
+                                        const Environment& environment);
 // What can be checked of the options only once the model's inputs are known.
 Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model);
 
-// {"name": "x", "type": "f32", "dims": ["n", 3, null]}: symbols by name, unknown dims as null, an unknown rank as null dims.
-void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type, std::span<const std::string> symbols);
+// {"name": "x", "type": "f32", "dims": ["n", 3, null]}: symbols by name, unknown dims as null, an
+// unknown rank as null dims.
+void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type,
+                     std::span<const std::string> symbols);
 std::string ModelInfo(const CompiledModel& model);
 
 }  // namespace msrt

@@ -6,10 +6,12 @@
 namespace msrt {
 namespace {
 
-void WritePorts(JsonWriter* json, std::string_view key, const Graph& graph, std::span<const ValueId> values, const Module& module) {
+void WritePorts(JsonWriter* json, std::string_view key, const Graph& graph,
+                std::span<const ValueId> values, const Module& module) {
   json->Key(key);
   json->BeginArray();
-  for (ValueId v : values) WriteTensorType(json, graph.value(v).name, graph.value(v).type, module.symbols);
+  for (ValueId v : values)
+    WriteTensorType(json, graph.value(v).name, graph.value(v).type, module.symbols);
   json->EndArray();
 }
 
@@ -34,19 +36,22 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
   for (const Graph& graph : model.module.graphs) {
     for (const Node& node : graph.nodes) ++ops[OpName(node)];
   }
-  for (const auto& placed : ProgramsOf(model)) packed_bytes += placed == nullptr ? 0 : placed->program->packed_bytes;
+  for (const auto& placed : ProgramsOf(model))
+    packed_bytes += placed == nullptr ? 0 : placed->program->packed_bytes;
   json->Key("ops");
   json->BeginObject();
   for (const auto& [op, count] : ops) json->Field(op, count);
   json->EndObject();
   json->Field("weights_bytes", ConstantBytes(model.module));
   json->Field("packed_bytes", packed_bytes);
-  json->Field("packed_in_file_bytes", model.forms == nullptr ? size_t{0} : model.forms->found_bytes());
+  json->Field("packed_in_file_bytes",
+              model.forms == nullptr ? size_t{0} : model.forms->found_bytes());
 }
 
 }  // namespace
 
-void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type, std::span<const std::string> symbols) {
+void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type,
+                     std::span<const std::string> symbols) {
   json->BeginObject();
   json->Field("name", name);
   if (!type.is_tensor()) {
@@ -89,7 +94,8 @@ std::string ModelInfo(const CompiledModel& model) {
   json.EndArray();
   json.Key("states");
   json.BeginArray();
-  for (const StateSlot& state : module.states) WriteTensorType(&json, state.name, state.type, module.symbols);
+  for (const StateSlot& state : module.states)
+    WriteTensorType(&json, state.name, state.type, module.symbols);
   json.EndArray();
   json.Key("metadata");
   json.BeginObject();

@@ -3,7 +3,7 @@
 
 #include "core/api/json_writer.h"
 #include "core/api/session.h"
-#include "core/place/explain.h"
+#include "core/program/explain.h"
 
 namespace msrt {
 namespace {
@@ -33,7 +33,8 @@ void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation&
   json->Field("algorithm", why.algorithm);
   json->Field("us", why.seconds * 1e6);
   json->Field("measured", why.measured);
-  WriteList(json, "others", why.others, [&](const auto& other) { WriteReason(json, other.first, other.second); });
+  WriteList(json, "others", why.others,
+            [&](const auto& other) { WriteReason(json, other.first, other.second); });
   json->EndObject();
 }
 
@@ -44,7 +45,8 @@ void WriteNumbers(JsonWriter* json, std::string_view key, const std::vector<uint
   json->EndArray();
 }
 
-void WriteTensors(JsonWriter* json, std::string_view key, const Program& program, const std::vector<BufferId>& buffers) {
+void WriteTensors(JsonWriter* json, std::string_view key, const Program& program,
+                  const std::vector<BufferId>& buffers) {
   json->Key(key);
   json->BeginArray();
   for (BufferId b : MovingBuffers(program, buffers)) {
@@ -87,12 +89,14 @@ void WritePartition(JsonWriter* json, const Program& program, const PlanPartitio
 }
 
 // By all graphs of the model: one that is called may do without a delegate that its caller uses.
-std::vector<LostDelegate> LostDelegates(const CompiledModel& model) {
-  std::vector<LostDelegate> all;
+std::vector<FailedDelegate> FailedDelegates(const CompiledModel& model) {
+  std::vector<FailedDelegate> all;
   for (const auto& current : ProgramsOf(model)) {
     if (current == nullptr) continue;
-    for (const LostDelegate& lost : current->program->lost) {
-      if (std::none_of(all.begin(), all.end(), [&](const LostDelegate& known) { return known.name == lost.name; })) all.push_back(lost);
+    for (const FailedDelegate& lost : current->program->lost) {
+      if (std::none_of(all.begin(), all.end(),
+                       [&](const FailedDelegate& known) { return known.name == lost.name; }))
+        all.push_back(lost);
     }
   }
   return all;
@@ -102,11 +106,14 @@ std::vector<LostDelegate> LostDelegates(const CompiledModel& model) {
 struct ReachedProgram {
   uint32_t graph;
   std::shared_ptr<const EntryProgram> placed;
-  std::string caller;  // "node 3 'choice' (If) of graph 'main'": the first that calls it; empty for the session's own
+  std::string caller;  // "node 3 'choice' (If) of graph 'main'": the first that calls it; empty for
+                       // the session's own
 
   const Program& program() const { return *placed->program; }
   std::string title() const {
-    return caller.empty() ? program().graph->name : StrCat("graph #", graph, " '", program().graph->name, "', which ", caller, " calls");
+    return caller.empty() ? program().graph->name
+                          : StrCat("graph #", graph, " '", program().graph->name, "', which ",
+                                   caller, " calls");
   }
 };
 
@@ -121,13 +128,15 @@ std::vector<ReachedProgram> ReachedPrograms(const Session& session) {
     reached.push_back({graph, programs[graph], std::move(caller)});
   };
   const std::vector<Graph>& graphs = session.model().module.graphs;
-  const auto own = std::find_if(graphs.begin(), graphs.end(), [&](const Graph& g) { return &g == session.program().graph; });
+  const auto own = std::find_if(graphs.begin(), graphs.end(),
+                                [&](const Graph& g) { return &g == session.program().graph; });
   reach(static_cast<uint32_t>(own - graphs.begin()), "");
   for (size_t i = 0; i < reached.size(); ++i) {
     const std::shared_ptr<const EntryProgram> caller = reached[i].placed;  // `reached` may move
     for (const Step& step : caller->program->steps) {
       if (step.control == nullptr) continue;
-      const std::string where = StrCat(Describe(*caller->program, step), " of graph '", caller->program->graph->name, "'");
+      const std::string where = StrCat(Describe(*caller->program, step), " of graph '",
+                                       caller->program->graph->name, "'");
       for (uint32_t graph : step.control->graphs) reach(graph, where);
     }
   }
@@ -151,11 +160,14 @@ void WriteProgram(JsonWriter* json, const Program& program) {
     if (d == 0 || program.devices[d] != nullptr) json->Value(DeviceName(program, d));
   }
   json->EndArray();
-  WriteList(json, "partitions", plan.partitions, [&](const PlanPartition& p) { WritePartition(json, program, p); });
-  WriteList(json, "steps", program.steps, [&](const Step& step) { WriteStep(json, program, step); });
+  WriteList(json, "partitions", plan.partitions,
+            [&](const PlanPartition& p) { WritePartition(json, program, p); });
+  WriteList(json, "steps", program.steps,
+            [&](const Step& step) { WriteStep(json, program, step); });
   json->Key("nodes");
   json->BeginArray();
-  for (size_t n = 0; n < program.explanations.size(); ++n) WriteExplanation(json, program.graph->nodes[n], program.explanations[n]);
+  for (size_t n = 0; n < program.explanations.size(); ++n)
+    WriteExplanation(json, program.graph->nodes[n], program.explanations[n]);
   json->EndArray();
 }
 
@@ -166,7 +178,8 @@ std::string PlanReport(const Session& session) {
   JsonWriter json;
   json.BeginObject();
   WriteProgram(&json, programs[0].program());
-  WriteList(&json, "lost", LostDelegates(session.model()), [&](const LostDelegate& d) { WriteReason(&json, d.name, d.reason); });
+  WriteList(&json, "lost", FailedDelegates(session.model()),
+            [&](const FailedDelegate& d) { WriteReason(&json, d.name, d.reason); });
   WriteList(&json, "graphs", std::span(programs).subspan(1), [&](const ReachedProgram& p) {
     json.BeginObject();
     json.Field("graph", p.graph);
@@ -190,7 +203,8 @@ std::string PlanTextReport(const Session& session) {
 std::string PlanSvgReport(const Session& session) {
   const std::vector<ReachedProgram> reached = ReachedPrograms(session);
   std::vector<TitledProgram> programs;
-  for (const ReachedProgram& p : reached) programs.push_back({&p.program(), StrCat(p.title(), ": ")});
+  for (const ReachedProgram& p : reached)
+    programs.push_back({&p.program(), StrCat(p.title(), ": ")});
   return PlanSvg(programs);
 }
 

@@ -1,5 +1,5 @@
 // Delegates and kernels that an application registers, itself or in a plugin.
-#include "core/place/plugin.h"
+#include "core/extend/plugin.h"
 
 #include "core/api/arguments.h"
 #include "core/api/errors.h"
@@ -9,19 +9,23 @@ using namespace msrt;
 
 namespace {
 
-// The environment that something is registered with, or one grown from it, outlives what is registered.
-Lent LentBy(const RuntimeObject& runtime) {
+// The environment that something is registered with, or one grown from it, outlives what is
+// registered.
+CallbackServices CallbackServicesOf(const RuntimeObject& runtime) {
   const std::shared_ptr<const Environment> environment = runtime.environment();
   return {environment->allocator, environment->log};
 }
 
 }  // namespace
 
-msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api, void* self) {
+msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api,
+                                           void* self) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(api, "api"));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Delegate> delegate, Delegate::Make(*api, self, nullptr));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Delegate> delegate,
+                          Delegate::Make(*api, self, nullptr));
     MSRT_RETURN_IF_ERROR(object->Add({{delegate}, {}}));
     delegate->TakeOver();
     return OkStatus();
@@ -30,9 +34,11 @@ msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_del
 
 msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kernel_desc* kernel) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(kernel, "kernel"));
-    MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made, RegisteredKernel::Make(*kernel, nullptr, LentBy(*object)));
+    MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made,
+                          RegisteredKernel::Make(*kernel, nullptr, CallbackServicesOf(*object)));
     MSRT_RETURN_IF_ERROR(object->Add({{}, {made}}));
     made.owner->TakeOver();
     return OkStatus();
@@ -41,9 +47,12 @@ msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kerne
 
 msrt_status msrt_runtime_load_plugin(msrt_runtime* runtime, const char* path, const char* options) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
-    MSRT_ASSIGN_OR_RETURN(const Registration plugin, LoadPlugin(path, options == nullptr ? "" : options, LentBy(*object)));
+    MSRT_ASSIGN_OR_RETURN(
+        const Registration plugin,
+        LoadPlugin(path, options == nullptr ? "" : options, CallbackServicesOf(*object)));
     return object->Add(plugin).Within(StrCat("plugin '", path, "'"));
   });
 }

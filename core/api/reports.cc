@@ -1,7 +1,7 @@
 // The time and memory of a session's runs, as JSON.
 #include "core/api/json_writer.h"
 #include "core/api/session.h"
-#include "core/place/explain.h"
+#include "core/program/explain.h"
 
 namespace msrt {
 namespace {

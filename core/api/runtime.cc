@@ -17,14 +17,18 @@ constexpr int32_t kMostThreads = 1024;
 
 Status CheckConfig(const msrt_runtime_config& config) {
   if (config.threads < 0 || config.threads > kMostThreads) {
-    return InvalidArgument("config.threads is ", config.threads, ", must be from 0 (one for each core) to ", kMostThreads);
+    return InvalidArgument("config.threads is ", config.threads,
+                           ", must be from 0 (one for each core) to ", kMostThreads);
   }
   if (config.log_level < MSRT_LOG_ERROR || config.log_level > MSRT_LOG_DEBUG) {
-    return InvalidArgument("config.log_level is ", config.log_level, ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
+    return InvalidArgument("config.log_level is ", config.log_level,
+                           ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
   }
-  if (std::isnan(config.team_seconds)) return InvalidArgument("config.team_seconds is not a number; 0 means the usual");
+  if (std::isnan(config.wake_threads_seconds))
+    return InvalidArgument("config.wake_threads_seconds is not a number; 0 means the usual");
   if ((config.allocate == nullptr) != (config.deallocate == nullptr)) {
-    return InvalidArgument("config.allocate and config.deallocate belong together: give both or none");
+    return InvalidArgument(
+        "config.allocate and config.deallocate belong together: give both or none");
   }
   return OkStatus();
 }
@@ -32,11 +36,13 @@ Status CheckConfig(const msrt_runtime_config& config) {
 std::shared_ptr<RuntimeEnvironment> MakeEnvironment(const msrt_runtime_config& config) {
   auto environment = std::make_shared<RuntimeEnvironment>(config);
   const int threads = config.threads == 0 ? AvailableCores() : config.threads;
-  if (config.allocate != nullptr) environment->Environment::allocator = &environment->UserCallbacks::allocator;
+  if (config.allocate != nullptr)
+    environment->Environment::allocator = &environment->UserCallbacks::allocator;
   environment->log = MakeCallbackLog(config);
   if (config.parallel_for != nullptr) environment->parallel = MakeCallbackParallel(config, threads);
   else environment->parallel = MakeDefaultParallel(threads);
-  if (config.team_seconds != 0) environment->team_seconds = config.team_seconds;
+  if (config.wake_threads_seconds != 0)
+    environment->wake_threads_seconds = config.wake_threads_seconds;
   environment->delegates = BuiltinDelegates();
   environment->evaluator = &BuiltinEvaluator();
   return environment;
@@ -48,7 +54,8 @@ std::string RuntimeInfo(const Environment& environment) {
   json.Field("version", msrt_version());
   json.Field("abi_version", msrt_abi_version());
   json.Field("threads", environment.parallel->threads());
-  const Machine machine = environment.machine.value_or(TypicalMachine(environment.parallel->threads()));
+  const Machine machine =
+      environment.machine.value_or(TypicalMachine(environment.parallel->threads()));
   json.Key("machine");
   json.BeginObject();
   json.Field("flops_per_second", machine.flops_per_second);
@@ -94,9 +101,10 @@ std::string RuntimeInfo(const Environment& environment) {
 }  // namespace
 
 Status RuntimeObject::Grow(FunctionRef<Status(Environment*)> change) {
-  std::shared_ptr<const Environment> before;  // goes without the lock: what ends with it may call the application
+  std::shared_ptr<const Environment>
+      before;  // goes without the lock: what ends with it may call the application
   std::lock_guard lock(mutex_);
-  auto grown = std::make_shared<GrownEnvironment>(first_, *environment_);
+  auto grown = std::make_shared<ExtendedEnvironment>(first_, *environment_);
   MSRT_RETURN_IF_ERROR(change(grown.get()));
   before = std::exchange(environment_, std::move(grown));
   info_is_current_ = false;
@@ -113,7 +121,8 @@ Status RuntimeObject::Calibrate() {
     grown->machine = machine;
     return OkStatus();
   }));
-  first_->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ", machine.bytes_per_second * 1e-9, " GB/s");
+  first_->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ",
+              machine.bytes_per_second * 1e-9, " GB/s");
   return OkStatus();
 }
 
@@ -144,7 +153,8 @@ msrt_status msrt_runtime_create(const msrt_runtime_config* config, msrt_runtime*
 
 msrt_status msrt_runtime_calibrate(msrt_runtime* runtime) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     return object->Calibrate();
   });
 }
@@ -153,7 +163,8 @@ void msrt_runtime_destroy(msrt_runtime* runtime) { DestroyHandle<RuntimeObject>(
 
 msrt_status msrt_runtime_info_json(msrt_runtime* runtime, const char** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     *out = object->info();
     return OkStatus();

@@ -4,7 +4,7 @@
 #include "core/api/errors.h"
 #include "core/api/model.h"
 #include "core/base/checked_math.h"
-#include "core/place/explain.h"
+#include "core/program/explain.h"
 
 namespace msrt {
 namespace {
@@ -25,21 +25,26 @@ msrt_session* Publish(std::unique_ptr<Session> session, const msrt_session_confi
 
 // The deadline on the environment's clock; 0 for none.
 Result<int64_t> DeadlineOf(const msrt_run_config& config, Clock& clock) {
-  if (config.timeout_us < 0) return InvalidArgument("config.timeout_us is ", config.timeout_us, ", must be at least 0");
-  if (config.reserved != 0) return InvalidArgument("config.reserved is ", config.reserved, ", must be 0");
+  if (config.timeout_us < 0)
+    return InvalidArgument("config.timeout_us is ", config.timeout_us, ", must be at least 0");
+  if (config.reserved != 0)
+    return InvalidArgument("config.reserved is ", config.reserved, ", must be 0");
   if (config.timeout_us == 0) return int64_t{0};
   int64_t nanos, deadline;
-  const bool fits = CheckedMul<int64_t>(config.timeout_us, 1000, &nanos) && CheckedAdd<int64_t>(clock.NowNanos(), nanos, &deadline);
+  const bool fits = CheckedMul<int64_t>(config.timeout_us, 1000, &nanos) &&
+                    CheckedAdd<int64_t>(clock.NowNanos(), nanos, &deadline);
   return fits ? deadline : INT64_MAX;
 }
 
 Result<RunOptions> RunOptionsOf(const msrt_run_config& config, Clock& clock) {
   RunOptions options;
   MSRT_ASSIGN_OR_RETURN(options.deadline_nanos, DeadlineOf(config, clock));
-  if (config.most_depth < 0) return InvalidArgument("config.most_depth is ", config.most_depth, ", must be at least 0");
-  if (config.most_calls < 0) return InvalidArgument("config.most_calls is ", config.most_calls, ", must be at least 0");
-  if (config.most_depth != 0) options.most_depth = static_cast<size_t>(config.most_depth);
-  options.most_calls = static_cast<uint64_t>(config.most_calls);
+  if (config.max_depth < 0)
+    return InvalidArgument("config.max_depth is ", config.max_depth, ", must be at least 0");
+  if (config.max_calls < 0)
+    return InvalidArgument("config.max_calls is ", config.max_calls, ", must be at least 0");
+  if (config.max_depth != 0) options.max_depth = static_cast<size_t>(config.max_depth);
+  options.max_calls = static_cast<uint64_t>(config.max_calls);
   return options;
 }
 
@@ -48,14 +53,17 @@ Result<RunOptions> RunOptionsOf(const msrt_run_config& config, Clock& clock) {
 
 using namespace msrt;
 
-msrt_status msrt_session_create(msrt_model* model, const char* function, const msrt_session_config* config, msrt_session** out) {
+msrt_status msrt_session_create(msrt_model* model, const char* function,
+                                const msrt_session_config* config, msrt_session** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<ModelObject> object, ObjectOf<ModelObject>(model, "model"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<ModelObject> object,
+                          ObjectOf<ModelObject>(model, "model"));
     MSRT_ASSIGN_OR_RETURN(const msrt_session_config given, ConfigArgument(config, "config"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const size_t entry, EntryNamed(*object->compiled, function));
     const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes};
-    MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(object->compiled, entry, options));
+    MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                          Session::Create(object->compiled, entry, options));
     *out = Publish(std::move(session), given);
     return OkStatus();
   });
@@ -77,7 +85,8 @@ msrt_status msrt_session_run(msrt_session* session, const msrt_run_config* confi
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_ASSIGN_OR_RETURN(const msrt_run_config given, ConfigArgument(config, "config"));
-    MSRT_ASSIGN_OR_RETURN(RunOptions options, RunOptionsOf(given, *object->session->model().environment->clock));
+    MSRT_ASSIGN_OR_RETURN(RunOptions options,
+                          RunOptionsOf(given, *object->session->model().environment->clock));
     options.profile = object->config.profile != 0;
     return object->session->Run(options);
   });
@@ -85,13 +94,14 @@ msrt_status msrt_session_run(msrt_session* session, const msrt_run_config* confi
 
 msrt_status msrt_session_cancel(msrt_session* session) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<SessionObject> object, ObjectOf<SessionObject>(session, "session"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<SessionObject> object,
+                          ObjectOf<SessionObject>(session, "session"));
     object->session->Cancel();
     return OkStatus();
   });
 }
 
-msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, const char** out) {
+msrt_status msrt_session_report(msrt_session* session, msrt_report kind, const char** out) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
@@ -106,7 +116,9 @@ msrt_status msrt_session_report_json(msrt_session* session, msrt_report kind, co
         object->report = PlanSvgReport(*object->session);
         break;
       case MSRT_REPORT_PROFILE:
-        if (object->config.profile == 0) return InvalidArgument("kind: there is no profile; create the session with config.profile = 1");
+        if (object->config.profile == 0)
+          return InvalidArgument(
+              "kind: there is no profile; create the session with config.profile = 1");
         object->report = ProfileReport(*object->session);
         break;
       case MSRT_REPORT_MEMORY:

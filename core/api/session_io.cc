@@ -23,26 +23,29 @@ Result<ValueId> PortAt(const SessionObject& session, msrt_io kind, size_t index)
 }
 
 // Whether symbols agree between inputs only a run can tell; everything else is wrong at once.
-Status CheckFits(const SessionObject& session, ValueId port, const Type& given, std::string_view argument, msrt_io kind, size_t index) {
+Status CheckFits(const SessionObject& session, ValueId port, const Type& given,
+                 std::string_view argument, msrt_io kind, size_t index) {
   const Value& declared = session.graph().value(port);
   auto merged = MergeTypes(declared.type, given);
   if (merged.ok()) return OkStatus();
-  return InvalidArgument(argument, " is ", given, ", but ", IoName(kind), " ", index, " '", declared.name, "' is ", declared.type, ": ",
-                         merged.status().message());
+  return InvalidArgument(argument, " is ", given, ", but ", IoName(kind), " ", index, " '",
+                         declared.name, "' is ", declared.type, ": ", merged.status().message());
 }
 
 // The result of the last run, in the session's memory or where it was bound.
 Result<std::shared_ptr<TensorObject>> OutputTensor(const SessionObject& session, size_t index) {
   MSRT_ASSIGN_OR_RETURN(const TensorView result, session.session->Output(index));
-  return TensorOver(session.session->model().environment, result.dtype, result.dims, result.data, session.session->OutputOwner(index));
+  return TensorOver(session.session->model().environment, result.dtype, result.dims, result.data,
+                    session.session->OutputOwner(index));
 }
 
-Status CheckKind(const SessionObject& session, ValueId port, TypeKind kind, msrt_io io, size_t index) {
+Status CheckKind(const SessionObject& session, ValueId port, TypeKind kind, msrt_io io,
+                 size_t index) {
   const Value& declared = session.graph().value(port);
   if (declared.type.kind == kind) return OkStatus();
   const std::string_view tensor = io == MSRT_INPUT ? "msrt_session_bind" : "msrt_session_output";
-  return InvalidArgument(IoName(io), " ", index, " '", declared.name, "' is ", declared.type, ": use ", tensor,
-                         kind == TypeKind::kTensor ? "_list" : "");
+  return InvalidArgument(IoName(io), " ", index, " '", declared.name, "' is ", declared.type,
+                         ": use ", tensor, kind == TypeKind::kTensor ? "_list" : "");
 }
 
 }  // namespace
@@ -60,7 +63,8 @@ msrt_status msrt_session_io_count(msrt_session* session, msrt_io kind, size_t* o
   });
 }
 
-msrt_status msrt_session_io_info(msrt_session* session, msrt_io kind, size_t index, msrt_tensor_info* info) {
+msrt_status msrt_session_io_info(msrt_session* session, msrt_io kind, size_t index,
+                                 msrt_tensor_info* info) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, kind, index));
@@ -71,13 +75,15 @@ msrt_status msrt_session_io_info(msrt_session* session, msrt_io kind, size_t ind
       auto result = object->session->Output(index);
       if (result.ok()) type = Type::Tensor(result->dtype, result->dims);
     }
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled, InfoOf(type, value.name.c_str(), object->module().symbols));
+    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled,
+                          InfoOf(type, value.name.c_str(), object->module().symbols));
     WriteStruct(info, filled);
     return OkStatus();
   });
 }
 
-msrt_status msrt_session_io_find(msrt_session* session, msrt_io kind, const char* name, size_t* out) {
+msrt_status msrt_session_io_find(msrt_session* session, msrt_io kind, const char* name,
+                                 size_t* out) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_RETURN_IF_ERROR(NotNull(name, "name"));
@@ -90,7 +96,8 @@ msrt_status msrt_session_io_find(msrt_session* session, msrt_io kind, const char
   });
 }
 
-msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size_t index, msrt_tensor* tensor) {
+msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size_t index,
+                              msrt_tensor* tensor) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, kind, index));
@@ -107,7 +114,8 @@ msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size_t index,
   });
 }
 
-msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank, const int64_t* dims, msrt_tensor** out) {
+msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank,
+                               const int64_t* dims, msrt_tensor** out) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_ASSIGN_OR_RETURN(const ValueId port, PortAt(*object, MSRT_INPUT, index));
@@ -115,9 +123,11 @@ msrt_status msrt_session_input(msrt_session* session, size_t index, int32_t rank
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     const Value& value = object->graph().value(port);
     MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_INPUT, index));
-    MSRT_RETURN_IF_ERROR(CheckFits(*object, port, Type::Tensor(value.type.dtype, checked), "dims", MSRT_INPUT, index));
+    MSRT_RETURN_IF_ERROR(CheckFits(*object, port, Type::Tensor(value.type.dtype, checked), "dims",
+                                   MSRT_INPUT, index));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                          NewTensor(object->session->model().environment, value.type.dtype, checked, StrCat("input '", value.name, "'")));
+                          NewTensor(object->session->model().environment, value.type.dtype, checked,
+                                    StrCat("input '", value.name, "'")));
     msrt_tensor* handle = NewHandle(tensor);
     Status status = object->session->SetInput(index, tensor->view, tensor);
     if (!status.ok()) {
@@ -148,9 +158,11 @@ msrt_status msrt_session_take_output(msrt_session* session, size_t index, msrt_t
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kTensor, MSRT_OUTPUT, index));
     MSRT_ASSIGN_OR_RETURN(const RunValue result, object->session->OutputValue(index));
-    // Lasting memory may be shared with lists, which never change: the caller, who may write to the tensor, gets a copy.
+    // Lasting memory may be shared with lists, which never change: the caller, who may write to the
+    // tensor, gets a copy.
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
-                          result.lasting ? CopyTensor(object->session->model().environment, result.tensor, "a copy of the output")
+                          result.lasting ? CopyTensor(object->session->model().environment,
+                                                      result.tensor, "a copy of the output")
                                          : OutputTensor(*object, index));
     msrt_tensor* handle = NewHandle(std::move(tensor));
     object->session->ReleaseOutput(index);  // last: a failure above leaves the result where it is
@@ -168,7 +180,8 @@ msrt_status msrt_session_bind_list(msrt_session* session, size_t index, const ms
     MSRT_ASSIGN_OR_RETURN(RunValue value, ListArgument(list, "list"));
     const Value& declared = object->graph().value(port);
     Status status = CheckListFits(declared.type, value, "list");
-    if (!status.ok()) return std::move(status).Within(StrCat("input ", index, " '", declared.name, "'"));
+    if (!status.ok())
+      return std::move(status).Within(StrCat("input ", index, " '", declared.name, "'"));
     return object->session->SetInput(index, std::move(value));
   });
 }
@@ -180,7 +193,8 @@ msrt_status msrt_session_output_list(msrt_session* session, size_t index, msrt_l
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kList, MSRT_OUTPUT, index));
     const Value& declared = object->graph().value(port);
-    MSRT_RETURN_IF_ERROR(InfoOf(declared.type, declared.name.c_str(), {}).status());  // not of functions
+    MSRT_RETURN_IF_ERROR(
+        InfoOf(declared.type, declared.name.c_str(), {}).status());  // not of functions
     MSRT_ASSIGN_OR_RETURN(const RunValue result, object->session->OutputValue(index));
     *out = PublishList(object->session->model().environment, result.list());
     return OkStatus();

@@ -33,7 +33,8 @@ msrt_status msrt_session_state_info(msrt_session* session, size_t index, msrt_te
     MSRT_RETURN_IF_ERROR(CheckIndex(index, object->module().states.size(), "state"));
     MSRT_RETURN_IF_ERROR(CheckStructSize(info, "info"));
     const StateSlot& slot = object->module().states[index];
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled, InfoOf(slot.type, slot.name.c_str(), object->module().symbols));
+    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled,
+                          InfoOf(slot.type, slot.name.c_str(), object->module().symbols));
     WriteStruct(info, filled);
     return OkStatus();
   });
@@ -44,17 +45,20 @@ msrt_status msrt_session_state_read(msrt_session* session, size_t index, msrt_te
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const TensorView value, object->session->State(index));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
-                          CopyTensor(object->session->model().environment, value, "a copy of the state"));
+    MSRT_ASSIGN_OR_RETURN(
+        std::shared_ptr<TensorObject> copy,
+        CopyTensor(object->session->model().environment, value, "a copy of the state"));
     *out = NewHandle(std::move(copy));
     return OkStatus();
   });
 }
 
-msrt_status msrt_session_state_write(msrt_session* session, size_t index, const msrt_tensor* value) {
+msrt_status msrt_session_state_write(msrt_session* session, size_t index,
+                                     const msrt_tensor* value) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, ObjectOf<TensorObject>(value, "value"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
+                          ObjectOf<TensorObject>(value, "value"));
     return object->session->WriteState(index, tensor->view);
   });
 }

@@ -1,10 +1,11 @@
-// Sessions through the C API: after something failed, fed with their own results, and while others are at work.
+// Sessions through the C API: after something failed, fed with their own results, and while others
+// are at work.
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/api/api_testing.h"
-#include "core/api/msrt_plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -17,7 +18,8 @@ struct Orders {
   std::atomic<msrt_status> inner_status{MSRT_OK};
 };
 
-msrt_status InferSame(void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_shape* outputs) {
+msrt_status InferSame(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                      msrt_shape* outputs) {
   if (static_cast<Orders*>(user)->infer_fails) {
     host->fail(host->host, "the sensor is not ready");
     return MSRT_IO;
@@ -44,7 +46,8 @@ msrt_status RunInnerInATask(void* user, const void* packed, const msrt_kernel_ar
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that each thread has one
     if (index == 1) orders.inner_status = msrt_session_run(orders.inner, nullptr);
   };
-  if (const msrt_status status = args->host->parallel_for(args->host->host, 2, task, user)) return status;
+  if (const msrt_status status = args->host->parallel_for(args->host->host, 2, task, user))
+    return status;
   return RunOnes(user, packed, args);
 }
 
@@ -93,7 +96,7 @@ std::vector<float> OutputOf(msrt_session* session, size_t index) {
 msrt_runtime* RuntimeWithThreads(int32_t threads) {
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.threads = threads;
-  config.team_seconds = -1;
+  config.wake_threads_seconds = -1;
   msrt_runtime* runtime = nullptr;
   MSRT_EXPECT_OK(msrt_runtime_create(&config, &runtime));
   return runtime;
@@ -115,8 +118,10 @@ TEST_F(SessionApi, RunsAfterSizesCouldNotBeTold) {
   info.list_depth = 1;
   msrt_value list = 0;
   MSRT_ASSERT_OK(msrt_graph_add_input(graph, &info, &list));
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Ones", "ones", {}, {}, "test"), "ones"));
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "SequenceLength", "length", {list}), "length"));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "Ones", "ones", {}, {}, "test"), "ones"));
+  MSRT_ASSERT_OK(
+      msrt_graph_add_output(graph, AddNode(graph, "SequenceLength", "length", {list}), "length"));
   msrt_session* session = SessionOf(Compiled(graph));
   msrt_list* empty = nullptr;
   MSRT_ASSERT_OK(msrt_list_create(runtime_, &empty));
@@ -137,7 +142,8 @@ TEST_F(SessionApi, RunsAtNewSizesAfterAnInputWasMissing) {
     const msrt_tensor_info info = InfoOf(MSRT_F32, {-1}, name);
     msrt_value x = 0;
     MSRT_ASSERT_OK(msrt_graph_add_input(graph, &info, &x));
-    MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Neg", (std::string("minus_") + name).c_str(), {x}), nullptr));
+    MSRT_ASSERT_OK(msrt_graph_add_output(
+        graph, AddNode(graph, "Neg", (std::string("minus_") + name).c_str(), {x}), nullptr));
   }
   msrt_session* session = SessionOf(Compiled(graph));
   msrt_tensor* two = FloatTensor(runtime_, {2}, {1, 2});
@@ -170,7 +176,9 @@ TEST(SessionMemory, AStateThatHasNoRoomToGrowStaysAsItIs) {
   int64_t slot = 0;
   MSRT_ASSERT_OK(msrt_graph_add_state(graph, "memory", &info, initial, &slot));
   const int64_t open = -1;
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "StateRead", "read", {}, StateReadAttrs(&slot, &open), "msrt"), nullptr));
+  MSRT_ASSERT_OK(msrt_graph_add_output(
+      graph, AddNode(graph, "StateRead", "read", {}, StateReadAttrs(&slot, &open), "msrt"),
+      nullptr));
   msrt_session* session = SessionOf(Compiled(graph));
   msrt_tensor* large = FloatTensor(runtime, {64}, std::vector<float>(64, 7));
   allocator.calls = 0;
@@ -218,7 +226,8 @@ TEST(SessionTurns, CancellationAndDeadlineActWhileOthersAreAtWork) {
   Orders orders;
   msrt_runtime* runtime = RuntimeWithThreads(1);
   Register(runtime, &orders, "Ones", 1, RunOnes);
-  msrt_session *slow = SessionOfOp(runtime, "Ones", "test"), *quick = SessionOfOp(runtime, "Neg", "");
+  msrt_session *slow = SessionOfOp(runtime, "Ones", "test"),
+               *quick = SessionOfOp(runtime, "Neg", "");
   orders.wait = true;
   std::thread at_work([&] { MSRT_EXPECT_OK(msrt_session_run(slow, nullptr)); });
   while (orders.waiting == 0) std::this_thread::yield();

@@ -26,7 +26,8 @@ struct OwnedBlock {
 
 }  // namespace
 
-Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims,
+Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment,
+                                                DType dtype, const Dims& dims,
                                                 std::string_view what) {
   MSRT_ASSIGN_OR_RETURN(const size_t bytes, BytesArgument(dtype, dims));
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(environment->allocator, bytes, what));
@@ -38,20 +39,23 @@ Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environmen
   return tensor;
 }
 
-Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment, const TensorView& source,
-                                                 std::string_view what) {
-  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy, NewTensor(std::move(environment), source.dtype, source.dims, what));
+Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment,
+                                                 const TensorView& source, std::string_view what) {
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
+                        NewTensor(std::move(environment), source.dtype, source.dims, what));
   CopyBytes(copy->view.data, source.data, copy->bytes());
   return copy;
 }
 
-Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims, void* data,
+Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment,
+                                                 DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner) {
   MSRT_ASSIGN_OR_RETURN(const size_t bytes, BytesArgument(dtype, dims));
   if (bytes != 0) MSRT_RETURN_IF_ERROR(NotNull(data, "data"));
   const size_t element = static_cast<size_t>(std::max(BitsOf(dtype), 8)) / 8;
   if (reinterpret_cast<uintptr_t>(data) % element != 0) {
-    return InvalidArgument("data begins at an address that is no multiple of ", element, ", the bytes of an element of ", dtype);
+    return InvalidArgument("data begins at an address that is no multiple of ", element,
+                           ", the bytes of an element of ", dtype);
   }
   auto tensor = std::make_shared<TensorObject>();
   tensor->environment = std::move(environment);
@@ -60,43 +64,54 @@ Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environme
   return tensor;
 }
 
-Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment, const TensorObject& tensor) {
-  MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(environment->allocator, tensor.bytes(), "a constant"));
+Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
+                                 const TensorObject& tensor) {
+  MSRT_ASSIGN_OR_RETURN(Block block,
+                        Block::Make(environment->allocator, tensor.bytes(), "a constant"));
   CopyBytes(block.data(), tensor.view.data, tensor.bytes());
   const std::span<const std::byte> bytes(block.data(), block.bytes());
-  return ConstTensor{tensor.view.dtype, tensor.view.dims, bytes,
-                     std::make_shared<OwnedBlock>(OwnedBlock{std::move(environment), std::move(block)})};
+  return ConstTensor{
+      tensor.view.dtype, tensor.view.dims, bytes,
+      std::make_shared<OwnedBlock>(OwnedBlock{std::move(environment), std::move(block)})};
 }
 
 }  // namespace msrt
 
 using namespace msrt;
 
-msrt_status msrt_tensor_create(msrt_runtime* runtime, msrt_dtype dtype, int32_t rank, const int64_t* dims, msrt_tensor** out) {
+msrt_status msrt_tensor_create(msrt_runtime* runtime, msrt_dtype dtype, int32_t rank,
+                               const int64_t* dims, msrt_tensor** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_ASSIGN_OR_RETURN(const DType type, DTypeArgument(dtype, "dtype"));
     MSRT_ASSIGN_OR_RETURN(const Dims checked, DimsArgument(rank, dims, ""));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, NewTensor(owner->environment(), type, checked, "a tensor"));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
+                          NewTensor(owner->environment(), type, checked, "a tensor"));
     *out = NewHandle(std::move(tensor));
     return OkStatus();
   });
 }
 
-msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, int32_t rank, const int64_t* dims, void* data, size_t bytes,
-                             void (*free_fn)(void* user, void* data), void* user, msrt_tensor** out) {
+msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, int32_t rank,
+                             const int64_t* dims, void* data, size_t bytes,
+                             void (*free_fn)(void* user, void* data), void* user,
+                             msrt_tensor** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner, ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> owner,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_ASSIGN_OR_RETURN(const DType type, DTypeArgument(dtype, "dtype"));
     MSRT_ASSIGN_OR_RETURN(const Dims checked, DimsArgument(rank, dims, ""));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const size_t needed, BytesArgument(type, checked));
-    if (bytes < needed) return InvalidArgument("bytes is ", bytes, ", but ", type, checked, " needs ", needed);
+    if (bytes < needed)
+      return InvalidArgument("bytes is ", bytes, ", but ", type, checked, " needs ", needed);
     auto lease = MakeLease([free_fn, user, data] {
       if (free_fn != nullptr) free_fn(user, data);
     });
-    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor, TensorOver(owner->environment(), type, checked, data, lease));
+    MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
+                          TensorOver(owner->environment(), type, checked, data, lease));
     msrt_tensor* handle = NewHandle(std::move(tensor));
     lease->Accept();
     *out = handle;
@@ -106,7 +121,8 @@ msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, int32_t ra
 
 msrt_status msrt_tensor_get_info(const msrt_tensor* tensor, msrt_tensor_info* info) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> object, ObjectOf<TensorObject>(tensor, "tensor"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> object,
+                          ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_RETURN_IF_ERROR(CheckStructSize(info, "info"));
     MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled, InfoOf(object->type(), nullptr, {}));
     WriteStruct(info, filled);
@@ -116,7 +132,8 @@ msrt_status msrt_tensor_get_info(const msrt_tensor* tensor, msrt_tensor_info* in
 
 msrt_status msrt_tensor_data(msrt_tensor* tensor, void** out) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> object, ObjectOf<TensorObject>(tensor, "tensor"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> object,
+                          ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     *out = object->view.data;
     return OkStatus();
@@ -125,8 +142,10 @@ msrt_status msrt_tensor_data(msrt_tensor* tensor, void** out) {
 
 msrt_status msrt_tensor_copy(msrt_tensor* destination, const msrt_tensor* source) {
   return Guarded(__func__, [&]() -> Status {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> to, ObjectOf<TensorObject>(destination, "destination"));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from, ObjectOf<TensorObject>(source, "source"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> to,
+                          ObjectOf<TensorObject>(destination, "destination"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from,
+                          ObjectOf<TensorObject>(source, "source"));
     if (to->view.dtype != from->view.dtype || to->view.elements() != from->view.elements()) {
       return InvalidArgument("source is ", from->type(), ", destination is ", to->type(),
                              ": they must have one element type and as many elements");

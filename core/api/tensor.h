@@ -4,14 +4,15 @@
 #include <memory>
 
 #include "core/api/handles.h"
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/tensor.h"
 
 namespace msrt {
 
 struct TensorObject {
-  std::shared_ptr<const Environment> environment;  // goes last: the memory may come from its allocator
-  TensorView view;                                 // plain layout, known dims, never null data
+  std::shared_ptr<const Environment>
+      environment;  // goes last: the memory may come from its allocator
+  TensorView view;  // plain layout, known dims, never null data
   std::shared_ptr<const void> owner;
 
   Type type() const { return Type::Tensor(view.dtype, view.dims); }
@@ -19,15 +20,18 @@ struct TensorObject {
 };
 
 // Uninitialised memory from the environment's allocator. The dims are known.
-Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims,
+Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environment> environment,
+                                                DType dtype, const Dims& dims,
                                                 std::string_view what);
 // The same with a copy of the data in `source`.
-Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment, const TensorView& source,
-                                                 std::string_view what);
+Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment,
+                                                 const TensorView& source, std::string_view what);
 // A tensor over memory of others.
-Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment, DType dtype, const Dims& dims, void* data,
+Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment,
+                                                 DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner);
 // A copy that a graph may keep: in the environment's memory, sharing nothing with the tensor.
-Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment, const TensorObject& tensor);
+Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
+                                 const TensorObject& tensor);
 
 }  // namespace msrt

@@ -1,7 +1,8 @@
-// CMake defines MSRT_VERSION, MSRT_BUILD_TYPE, MSRT_COMPILER and MSRT_SANITIZERS for this file alone.
+// CMake defines MSRT_VERSION, MSRT_BUILD_TYPE, MSRT_COMPILER and MSRT_SANITIZERS for this file
+// alone.
 #include "core/api/version.h"
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 #include "core/base/machine.h"
 #include "core/base/platform.h"
 #include "core/base/str_cat.h"
@@ -16,8 +17,8 @@ std::string BuildInfoText() {
   for (const LibraryInfo& library : BuiltinLibraries()) {
     StrAppend(&text, library.name, " ", library.version, ", using ", library.instructions, "\n");
   }
-  StrAppend(&text, "threads: ", DefaultThreadsName(), "\nprocessor: ", ProcessorName(), ", ", AvailableCores(),
-            AvailableCores() == 1 ? " core," : " cores,");
+  StrAppend(&text, "threads: ", DefaultThreadsName(), "\nprocessor: ", ProcessorName(), ", ",
+            AvailableCores(), AvailableCores() == 1 ? " core," : " cores,");
   for (std::string_view name : InstructionSets()) StrAppend(&text, " ", name);
   return text;
 }

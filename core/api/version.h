@@ -14,7 +14,8 @@ namespace msrt {
 //   processor: AMD EPYC 7763 64-Core Processor, 2 cores, avx avx2 fma
 std::string BuildInfoText();
 
-// {"version", "build_type", "compiler", "sanitizers", "threads", "libraries": [{"name", "version", "instructions"}],
+// {"version", "build_type", "compiler", "sanitizers", "threads", "libraries": [{"name", "version",
+// "instructions"}],
 //  "processor": {"name", "cores", "instructions": [...]}}, all of them text but "cores".
 std::string BuildInfoJson();
 

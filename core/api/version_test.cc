@@ -45,7 +45,8 @@ TEST(BuildInfo, InstructionsAreThoseOfTheSystem) {
                                                         {"avx512vnni", "avx512_vnni"},
                                                         {"avx512bf16", "avx512_bf16"}};
   for (const auto& [name, flag] : kNames) {
-    const bool listed = std::find(instructions.begin(), instructions.end(), name) != instructions.end();
+    const bool listed =
+        std::find(instructions.begin(), instructions.end(), name) != instructions.end();
     EXPECT_EQ(listed, flags.find(StrCat(" ", flag, " ")) != std::string::npos) << name;
   }
 }
@@ -60,12 +61,14 @@ TEST(BuildInfo, LibrariesAreThoseOfTheDelegates) {
   msrt_runtime_destroy(runtime);
   EXPECT_EQ(info["build"], Json::parse(BuildInfoJson()));
   const Json& delegates = info["delegates"];
-  const bool has_onednn = std::find(delegates.begin(), delegates.end(), "onednn") != delegates.end();
+  const bool has_onednn =
+      std::find(delegates.begin(), delegates.end(), "onednn") != delegates.end();
   const Json& libraries = info["build"]["libraries"];
   ASSERT_EQ(libraries.size(), has_onednn ? 1u : 0u);
   if (!has_onednn) return;
   EXPECT_EQ(libraries[0]["name"], "oneDNN");
-  EXPECT_TRUE(libraries[0]["version"].get<std::string>().starts_with("3.")) << libraries[0]["version"];
+  EXPECT_TRUE(libraries[0]["version"].get<std::string>().starts_with("3."))
+      << libraries[0]["version"];
   EXPECT_FALSE(libraries[0]["instructions"].get<std::string>().empty());
 }
 
@@ -74,10 +77,14 @@ TEST(BuildInfo, TextHasWhatTheJsonHas) {
   const Json info = Json::parse(BuildInfoJson());
   EXPECT_TRUE(text.starts_with(StrCat("msrt ", msrt_version(), " ("))) << text;
   for (const char* field : {"build_type", "compiler", "sanitizers", "threads"}) {
-    EXPECT_NE(text.find(info[field].get<std::string>()), std::string::npos) << field << " is missing in: " << text;
+    EXPECT_NE(text.find(info[field].get<std::string>()), std::string::npos)
+        << field << " is missing in: " << text;
   }
   for (const Json& library : info["libraries"]) {
-    EXPECT_NE(text.find(StrCat(library["name"].get<std::string>(), " ", library["version"].get<std::string>())), std::string::npos) << text;
+    EXPECT_NE(text.find(StrCat(library["name"].get<std::string>(), " ",
+                               library["version"].get<std::string>())),
+              std::string::npos)
+        << text;
   }
   EXPECT_NE(text.find(info["processor"]["name"].get<std::string>()), std::string::npos) << text;
 }

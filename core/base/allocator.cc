@@ -15,7 +15,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 class HeapAllocator final : public Allocator {
  public:
   void* Allocate(size_t bytes, size_t alignment) noexcept override {
-    // Weights and arenas are read end to end: with 4 KiB pages a large convolution spends its time in the TLB.
+    // Weights and arenas are read end to end: with 4 KiB pages a large convolution spends its time
+    // in the TLB.
     const bool large = bytes >= 4 * kHugePage;
     if (large) alignment = std::max(alignment, kHugePage);
     if (bytes > SIZE_MAX - alignment) return nullptr;
@@ -36,14 +37,17 @@ Allocator* DefaultAllocator() {
 Result<Block> Block::Make(Allocator* allocator, size_t bytes, std::string_view what) {
   Block block;
   block.allocator_ = allocator;
-  block.data_ = static_cast<std::byte*>(allocator->Allocate(std::max<size_t>(bytes, 1), kTensorAlignment));
+  block.data_ =
+      static_cast<std::byte*>(allocator->Allocate(std::max<size_t>(bytes, 1), kTensorAlignment));
   if (block.data_ == nullptr) return OutOfMemory(bytes, what);
   block.bytes_ = bytes;
   return block;
 }
 
 Block::Block(Block&& other) noexcept
-    : allocator_(other.allocator_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : allocator_(other.allocator_),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 Block& Block::operator=(Block&& other) noexcept {
   if (this != &other) {

@@ -1,5 +1,6 @@
-// Where tensor memory comes from: arenas, packed weights, outputs, state. An interface, so that an application can bring its
-// own and tests can make the n-th allocation fail. Small bookkeeping uses the ordinary heap.
+// Where tensor memory comes from: arenas, packed weights, outputs, state. An interface, so that an
+// application can bring its own and tests can make the n-th allocation fail. Small bookkeeping uses
+// the ordinary heap.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ inline constexpr size_t kTensorAlignment = 64;
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // Returns null when there is no memory. `alignment` is a power of two. The bytes are not initialised.
+  // Returns null when there is no memory. `alignment` is a power of two. The bytes are not
+  // initialised.
   virtual void* Allocate(size_t bytes, size_t alignment) noexcept = 0;
   virtual void Free(void* pointer, size_t bytes, size_t alignment) noexcept = 0;
 };
@@ -25,7 +27,8 @@ class Allocator {
 // The process heap; large blocks ask for huge pages.
 Allocator* DefaultAllocator();
 
-// Owns one block. Empty blocks (0 bytes) have a non-null pointer too, so an empty tensor is not a null tensor.
+// Owns one block. Empty blocks (0 bytes) have a non-null pointer too, so an empty tensor is not a
+// null tensor.
 class Block {
  public:
   Block() = default;

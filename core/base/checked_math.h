@@ -1,4 +1,5 @@
-// Arithmetic on sizes and offsets that come from outside. Each function returns false instead of wrapping.
+// Arithmetic on sizes and offsets that come from outside. Each function returns false instead of
+// wrapping.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ template <typename T>
   return !__builtin_mul_overflow(a, b, out);
 }
 
-// The product of non-negative dims. A zero anywhere gives zero only if the rest does not overflow either, so that
-// 2^40 x 2^40 x 0 cannot pass for an empty tensor.
+// The product of non-negative dims. A zero anywhere gives zero only if the rest does not overflow
+// either, so that 2^40 x 2^40 x 0 cannot pass for an empty tensor.
 [[nodiscard]] inline bool CheckedProduct(std::span<const int64_t> dims, int64_t* out) {
   int64_t product = 1;
   bool zero = false;
@@ -46,9 +47,15 @@ template <typename T>
   *out = sum & ~(alignment - 1);
   return true;
 }
-inline constexpr size_t AlignUp(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+inline constexpr size_t AlignUp(size_t value, size_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
-inline constexpr int64_t CeilDiv(int64_t a, int64_t b) { return a / b + ((a % b != 0) && ((a < 0) == (b < 0))); }
-inline constexpr int64_t FloorDiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+inline constexpr int64_t CeilDiv(int64_t a, int64_t b) {
+  return a / b + ((a % b != 0) && ((a < 0) == (b < 0)));
+}
+inline constexpr int64_t FloorDiv(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
 
 }  // namespace msrt

@@ -26,4 +26,17 @@ class StopWatch {
   int64_t start_;
 };
 
+// Adds the milliseconds of its lifetime to `*millis`.
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(double* millis) : millis_(millis) {}
+  ~ScopedTimer() { *millis_ += watch_.Millis(); }
+  ScopedTimer(const ScopedTimer&) = delete;
+  ScopedTimer& operator=(const ScopedTimer&) = delete;
+
+ private:
+  double* millis_;
+  StopWatch watch_;
+};
+
 }  // namespace msrt

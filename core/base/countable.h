@@ -5,7 +5,8 @@
 
 namespace msrt {
 
-// No more than kMaxElements, counting open dims as 1. So are zeros, so that nothing adds to or loops over 2^63 rows of nothing.
+// No more than kMaxElements, counting open dims as 1. So are zeros, so that nothing adds to or
+// loops over 2^63 rows of nothing.
 inline bool IsCountable(const Dims& dims) {
   int64_t elements = 1;
   for (int64_t d : dims) {

@@ -1,6 +1,6 @@
 // The dims of a tensor: at most 8 of them, held inline, copied like a number.
-// A dim >= 0 is known. A negative one is not: kUnknownDim has no name; SymbolDim(k) is the k-th named symbol of the module,
-// the same wherever it stands.
+// A dim >= 0 is known. A negative one is not: kUnknownDim has no name; SymbolDim(k) is the k-th
+// named symbol of the module, the same wherever it stands.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ inline constexpr uint32_t SymbolOf(int64_t dim) { return static_cast<uint32_t>(-
 class Dims {
  public:
   constexpr Dims() = default;
-  Dims(std::initializer_list<int64_t> dims) : Dims(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  Dims(std::initializer_list<int64_t> dims)
+      : Dims(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Dims(std::span<const int64_t> dims) {
     MSRT_CHECK(dims.size() <= kMaxRank);
     rank_ = static_cast<int8_t>(dims.size());
@@ -65,7 +66,8 @@ class Dims {
   operator std::span<const int64_t>() const { return {dims_.data(), size()}; }  // NOLINT
 
   bool known() const { return std::all_of(begin(), end(), IsKnown); }
-  // The product. Requires known() and a product proven to fit (CheckedProduct at the border); 1 for rank 0.
+  // The product. Requires known() and a product proven to fit (CheckedProduct at the border); 1 for
+  // rank 0.
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t d : *this) n *= d;
@@ -78,7 +80,9 @@ class Dims {
     return n;
   }
 
-  bool operator==(const Dims& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+  bool operator==(const Dims& other) const {
+    return std::equal(begin(), end(), other.begin(), other.end());
+  }
 
  private:
   std::array<int64_t, kMaxRank> dims_{};

@@ -1,5 +1,5 @@
-// Arrays of Half and BFloat16 to and from float, with the widest vectors that this machine has. Numbers are those of half.h, bit by bit; a
-// NaN stays a NaN, but may get another payload.
+// Arrays of Half and BFloat16 to and from float, with the widest vectors that this machine has.
+// Numbers are those of half.h, bit by bit; a NaN stays a NaN, but may get another payload.
 #pragma once
 
 #include <cstddef>

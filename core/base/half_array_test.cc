@@ -29,7 +29,8 @@ void ExpectEveryNumberWidens() {
   }
 }
 
-// Every number of the small type, the points halfway between them, their neighbours, and random bits.
+// Every number of the small type, the points halfway between them, their neighbours, and random
+// bits.
 template <typename Small>
 std::vector<float> NumbersToRound() {
   std::vector<float> numbers;
@@ -38,10 +39,12 @@ std::vector<float> NumbersToRound() {
     Small next;
     next.bits = static_cast<uint16_t>(small.bits + 1);
     const float middle = value / 2 + static_cast<float>(next) / 2;
-    numbers.insert(numbers.end(), {value, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e38f)});
+    numbers.insert(numbers.end(),
+                   {value, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e38f)});
   }
   std::mt19937 random(7);
-  for (int i = 0; i < 100003; ++i) numbers.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  for (int i = 0; i < 100003; ++i)
+    numbers.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
   return numbers;
 }
 

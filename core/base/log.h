@@ -14,7 +14,8 @@ enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 class Log {
  public:
   Log() = default;
-  Log(std::function<void(LogLevel, const std::string&)> sink, LogLevel most) : sink_(std::move(sink)), most_(most) {}
+  Log(std::function<void(LogLevel, const std::string&)> sink, LogLevel most)
+      : sink_(std::move(sink)), most_(most) {}
 
   bool Wants(LogLevel level) const { return sink_ && level <= most_; }
   template <typename... Parts>

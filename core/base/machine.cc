@@ -32,7 +32,8 @@ __attribute__((target("avx2,fma"))) double FmaLoop(int64_t rounds) {
   return static_cast<double>(rounds) * 12 * 8 * 2;
 }
 
-// The same with vectors of twice the width, which on some processors do twice the work and on others only as much.
+// The same with vectors of twice the width, which on some processors do twice the work and on
+// others only as much.
 __attribute__((target("avx512f"))) double WideFmaLoop(int64_t rounds) {
   __m512 a[12];
   for (int i = 0; i < 12; ++i) a[i] = _mm512_set1_ps(static_cast<float>(i));
@@ -75,7 +76,8 @@ double ComputeLoop(int64_t rounds) {
   return ScalarLoop(rounds);
 }
 
-// The best of several bursts: whatever else runs on the machine only makes it look slower than it is.
+// The best of several bursts: whatever else runs on the machine only makes it look slower than it
+// is.
 template <typename Burst>
 Status BestOf(double seconds, double* best_per_second, Burst&& burst) {
   const StopWatch all;
@@ -92,7 +94,8 @@ Status MeasureFlops(ParallelFor& parallel, double seconds, double* flops_per_sec
   constexpr int64_t kRounds = 50000;  // about a tenth of a millisecond
   return BestOf(seconds, flops_per_second, [&](double* work) {
     std::atomic<double> operations{0};
-    Status status = parallel.Run(parallel.threads(), [&](int64_t) { operations.fetch_add(ComputeLoop(kRounds)); });
+    Status status = parallel.Run(parallel.threads(),
+                                 [&](int64_t) { operations.fetch_add(ComputeLoop(kRounds)); });
     *work = operations;
     return status;
   });
@@ -102,9 +105,11 @@ Status MeasureBytes(ParallelFor& parallel, double seconds, double* bytes_per_sec
   std::vector<float> memory(size_t{16} << 20, 1.0f);
   return BestOf(seconds, bytes_per_second, [&](double* work) {
     *work = 2.0 * static_cast<double>(memory.size()) * sizeof(float);
-    return ParallelRanges(parallel, static_cast<int64_t>(memory.size()), 1 << 20, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) memory[static_cast<size_t>(i)] = memory[static_cast<size_t>(i)] * 0.5f + 1.0f;
-    });
+    return ParallelRanges(
+        parallel, static_cast<int64_t>(memory.size()), 1 << 20, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            memory[static_cast<size_t>(i)] = memory[static_cast<size_t>(i)] * 0.5f + 1.0f;
+        });
   });
 }
 

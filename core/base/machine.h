@@ -15,7 +15,8 @@ struct Machine {
 // What so many threads usually do on a processor with this one's instructions. Cheap.
 Machine TypicalMachine(int threads);
 
-// What the threads of `parallel` do now, in about `seconds`, and never longer than a few times that. Takes 64 MiB meanwhile.
+// What the threads of `parallel` do now, in about `seconds`, and never longer than a few times
+// that. Takes 64 MiB meanwhile.
 Result<Machine> MeasureMachine(ParallelFor& parallel, double seconds = 0.05);
 
 // "AMD EPYC 7763 64-Core Processor"; "unknown" where the system does not tell.

@@ -6,7 +6,8 @@ namespace msrt {
 namespace {
 
 TEST(Machine, TypicalGrowsWithThreadsUpToTheCores) {
-  const Machine one = TypicalMachine(1), all = TypicalMachine(AvailableCores()), more = TypicalMachine(1 << 20);
+  const Machine one = TypicalMachine(1), all = TypicalMachine(AvailableCores()),
+                more = TypicalMachine(1 << 20);
   EXPECT_GT(one.flops_per_second, 1e9);
   EXPECT_GT(one.bytes_per_second, 1e9);
   EXPECT_EQ(all.flops_per_second, AvailableCores() * one.flops_per_second);

@@ -1,10 +1,12 @@
 // The OpenMP team as a ParallelFor.
 //
-// OpenMP's workers spin after each parallel region, for milliseconds, in the hope of another: right inside a run, a waste after it. The
-// spin cannot be set from a library, so the team has a leader thread of its own, and between runs the leader and its workers sit
-// together in a parallel region that sleeps on a condition variable. A run then costs two hand-overs (some 10 us), and rest costs nothing;
-// giving the workers back after each run (omp_pause_resource) costs 150 us. One team for each runtime also means that runs of several
-// sessions take turns on all cores instead of crowding each other.
+// OpenMP's workers spin after each parallel region, for milliseconds, in the hope of another: right
+// inside a run, a waste after it. The spin cannot be set from a library, so the team has a leader
+// thread of its own, and between runs the leader and its workers sit together in a parallel region
+// that sleeps on a condition variable. A run then costs two hand-overs (some 10 us), and rest costs
+// nothing; giving the workers back after each run (omp_pause_resource) costs 150 us. One team for
+// each runtime also means that runs of several sessions take turns on all cores instead of crowding
+// each other.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,10 +23,11 @@
 namespace msrt {
 namespace {
 
-// Sleeping threads that OpenMP counts. Where it manages more threads than there are cores, libgomp spins a hundred times at a barrier
-// before it sleeps, instead of three hundred thousand times (its manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that
-// share a core for a moment (another process runs, or the scheduler put them there) wait out whole time slices for each other: ResNet-50
-// on two cores then took 450 ms instead of 50; with the short one it takes 52.
+// Sleeping threads that OpenMP counts. Where it manages more threads than there are cores, libgomp
+// spins a hundred times at a barrier before it sleeps, instead of three hundred thousand times (its
+// manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that share a core for a moment
+// (another process runs, or the scheduler put them there) wait out whole time slices for each
+// other: ResNet-50 on two cores then took 450 ms instead of 50; with the short one it takes 52.
 class Ballast {
  public:
   explicit Ballast(int threads) : holder_([this, threads] { Hold(threads); }) {}
@@ -68,11 +71,13 @@ class OpenMpTeam final : public ParallelFor {
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
     if (count <= 0) return OkStatus();
     if (omp_in_parallel()) return Share(count, 1, task);
-    return RunOnTeam(*this, [&] { return Share(count, static_cast<int>(std::min<int64_t>(threads_, count)), task); });
+    return RunOnTeam(*this, [&] {
+      return Share(count, static_cast<int>(std::min<int64_t>(threads_, count)), task);
+    });
   }
 
-  bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) override {
-    if (AtWork::here()) {
+  bool TryOnTeam(FunctionRef<void()> body, const WaitLimit& limit) override {
+    if (InParallelRegion::here()) {
       AsGuest(body);
       return true;
     }
@@ -83,7 +88,7 @@ class OpenMpTeam final : public ParallelFor {
       std::unique_lock lock(mutex_);
       jobs_.push_back(&job);
       if (added_++ == seen_) wake_.notify_all();
-      if (!AwaitTurn(lock, job.finished, patience, [&] { return job.begun; })) {
+      if (!AwaitTurn(lock, job.finished, limit, [&] { return job.begun; })) {
         std::erase(jobs_, &job);
         return false;
       }
@@ -116,8 +121,9 @@ class OpenMpTeam final : public ParallelFor {
     return nullptr;
   }
 
-  // A thread that is at work already leads a team of its own meanwhile. Inside a parallel region it would be a team of one, where libraries
-  // below were set up for this many, so there another thread does it.
+  // A thread that is at work already leads a team of its own meanwhile. Inside a parallel region it
+  // would be a team of one, where libraries below were set up for this many, so there another
+  // thread does it.
   void AsGuest(FunctionRef<void()> body) const {
     const OpenMpTeamSize size(threads_);
     if (!omp_in_parallel()) return body();
@@ -125,7 +131,7 @@ class OpenMpTeam final : public ParallelFor {
     std::thread guest;
     try {
       guest = std::thread([&] {
-        const AtWork at_work;
+        const InParallelRegion at_work;
         const OpenMpTeamSize own_size(threads_);
         error = ErrorOf(body);
       });
@@ -152,7 +158,7 @@ class OpenMpTeam final : public ParallelFor {
     } else {
 #pragma omp parallel num_threads(team)
       {
-        const AtWork at_work;
+        const InParallelRegion at_work;
         take();
       }
     }
@@ -169,15 +175,17 @@ class OpenMpTeam final : public ParallelFor {
   }
 
   void Lead() {
-    const AtWork at_work;
+    const InParallelRegion at_work;
     omp_set_num_threads(threads_);
     Job* last = nullptr;  // done, but its caller not told yet
     for (;;) {
-      // Starting the region is what stops the workers' spinning; only then is the last caller told, who may take a core.
+      // Starting the region is what stops the workers' spinning; only then is the last caller told,
+      // who may take a core.
 #pragma omp parallel num_threads(threads_)
       Sleep(omp_get_thread_num() == 0 ? last : nullptr);
       last = nullptr;
-      // Runs that wait already follow each other without a rest: the team stays awake and each caller is told at once.
+      // Runs that wait already follow each other without a rest: the team stays awake and each
+      // caller is told at once.
       while (Job* job = NextJob(last)) {
         job->body();
         last = job;
@@ -205,8 +213,8 @@ class OpenMpTeam final : public ParallelFor {
     return job;
   }
 
-  // Until there is a job or the end. The leader first tells who waits for the job before. A job may be withdrawn before all have woken for
-  // it; they all wake nevertheless.
+  // Until there is a job or the end. The leader first tells who waits for the job before. A job may
+  // be withdrawn before all have woken for it; they all wake nevertheless.
   void Sleep(Job* before) {
     std::unique_lock lock(mutex_);
     if (before != nullptr) Tell(before);
@@ -222,7 +230,7 @@ class OpenMpTeam final : public ParallelFor {
   const int threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job*> jobs_;  // runs take turns in the order of their calls
+  std::deque<Job*> jobs_;          // runs take turns in the order of their calls
   uint64_t added_ = 0, seen_ = 0;  // jobs ever, now and when the leader last found none waiting
   bool stop_ = false;
   std::thread leader_;  // it uses everything above
@@ -231,9 +239,13 @@ class OpenMpTeam final : public ParallelFor {
 
 }  // namespace
 
-OpenMpTeamSize::OpenMpTeamSize(int threads) : previous_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+OpenMpTeamSize::OpenMpTeamSize(int threads) : previous_(omp_get_max_threads()) {
+  omp_set_num_threads(threads);
+}
 OpenMpTeamSize::~OpenMpTeamSize() { omp_set_num_threads(previous_); }
 
-std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads) { return std::make_unique<OpenMpTeam>(threads); }
+std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads) {
+  return std::make_unique<OpenMpTeam>(threads);
+}
 
 }  // namespace msrt

@@ -28,20 +28,23 @@ Status RunSerially(int64_t count, FunctionRef<void(int64_t)> task) {
 class Serial final : public ParallelFor {
  public:
   int threads() const override { return 1; }
-  bool TryOnTeam(FunctionRef<void()> body, const Patience&) override {
+  bool TryOnTeam(FunctionRef<void()> body, const WaitLimit&) override {
     const OpenMpTeamSize size(1);
     body();
     return true;
   }
-  Status Run(int64_t count, FunctionRef<void(int64_t)> task) override { return RunSerially(count, task); }
+  Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
+    return RunSerially(count, task);
+  }
 };
 
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
-// A pool has as many slots as threads, and nobody works without one: a run holds a slot from beginning to end, and a parallel loop takes
-// what slots are free besides, for workers. So one run alone has all cores, many runs at once have a core each, and there are never more
-// threads at work than the runtime allows. Threads that wait sleep: no CPU at rest.
+// A pool has as many slots as threads, and nobody works without one: a run holds a slot from
+// beginning to end, and a parallel loop takes what slots are free besides, for workers. So one run
+// alone has all cores, many runs at once have a core each, and there are never more threads at work
+// than the runtime allows. Threads that wait sleep: no CPU at rest.
 class ThreadPool final : public ParallelFor {
  public:
   explicit ThreadPool(int threads) : threads_(std::max(1, threads)), free_slots_(threads_) {
@@ -57,10 +60,10 @@ class ThreadPool final : public ParallelFor {
   }
   int threads() const override { return threads_; }
 
-  bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) override {
+  bool TryOnTeam(FunctionRef<void()> body, const WaitLimit& limit) override {
     std::optional<Slot> slot;
-    if (!AtWork::here()) {
-      if (!TakeSlot(patience)) return false;
+    if (!InParallelRegion::here()) {
+      if (!TakeSlot(limit)) return false;
       slot.emplace(this);
     }
     const OpenMpTeamSize size(1);  // libraries below start no threads beside these
@@ -101,9 +104,9 @@ class ThreadPool final : public ParallelFor {
     }
   };
 
-  bool TakeSlot(const Patience& patience) {
+  bool TakeSlot(const WaitLimit& limit) {
     std::unique_lock lock(mutex_);
-    if (!AwaitTurn(lock, slot_freed_, patience, [&] { return free_slots_ > 0; })) return false;
+    if (!AwaitTurn(lock, slot_freed_, limit, [&] { return free_slots_ > 0; })) return false;
     --free_slots_;
     return true;
   }
@@ -122,7 +125,7 @@ class ThreadPool final : public ParallelFor {
 
    private:
     ThreadPool* pool_;
-    const AtWork at_work_;
+    const InParallelRegion at_work_;
   };
 
   Status RunWithHelpers(int64_t count, FunctionRef<void(int64_t)> task) {
@@ -163,7 +166,7 @@ class ThreadPool final : public ParallelFor {
       ++job->joined;
       lock.unlock();
       {
-        const AtWork at_work;
+        const InParallelRegion at_work;
         job->Take();
       }
       lock.lock();
@@ -182,18 +185,20 @@ class ThreadPool final : public ParallelFor {
 
 }  // namespace
 
-thread_local int AtWork::depth_ = 0;
+thread_local int InParallelRegion::depth_ = 0;
 
 #if !defined(MSRT_HAVE_OPENMP)
 OpenMpTeamSize::OpenMpTeamSize(int) {}
 OpenMpTeamSize::~OpenMpTeamSize() = default;
 #endif
 
-Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain,
+                      FunctionRef<void(int64_t, int64_t)> body) {
   if (total <= 0) return OkStatus();
   // A few pieces a thread even out unequal cores; more would only add hand-over cost.
   const int64_t most = int64_t{parallel.threads()} * 4;
-  const int64_t pieces = std::clamp<int64_t>(total / std::max<int64_t>(grain, 1), 1, parallel.threads() == 1 ? 1 : most);
+  const int64_t pieces = std::clamp<int64_t>(total / std::max<int64_t>(grain, 1), 1,
+                                             parallel.threads() == 1 ? 1 : most);
   return parallel.Run(pieces, [&](int64_t i) {
     const int64_t base = total / pieces, rest = total % pieces;
     const int64_t begin = i * base + std::min(i, rest);
@@ -202,7 +207,9 @@ Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, Funct
 }
 
 std::unique_ptr<ParallelFor> MakeSerial() { return std::make_unique<Serial>(); }
-std::unique_ptr<ParallelFor> MakeThreadPool(int threads) { return std::make_unique<ThreadPool>(threads); }
+std::unique_ptr<ParallelFor> MakeThreadPool(int threads) {
+  return std::make_unique<ThreadPool>(threads);
+}
 
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads) {
 #if defined(MSRT_HAVE_OPENMP)

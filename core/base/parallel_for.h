@@ -1,5 +1,6 @@
-// The one door to parallelism. Every kernel of ours splits its work through a ParallelFor that the runtime hands in; the
-// default backend is the OpenMP team that oneDNN uses, so that the two never compete for cores.
+// The one door to parallelism. Every kernel of ours splits its work through a ParallelFor that the
+// runtime hands in; the default backend is the OpenMP team that oneDNN uses, so that the two never
+// compete for cores.
 #pragma once
 
 #include <atomic>
@@ -21,9 +22,10 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT: implicit by design
-      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* o, Args... args) -> R {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& f)  // NOLINT: implicit by design
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* o, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(o))(static_cast<Args&&>(args)...);
         }) {}
   R operator()(Args... args) const { return call_(object_, static_cast<Args&&>(args)...); }
@@ -34,13 +36,14 @@ class FunctionRef<R(Args...)> {
 };
 
 // How long a caller waits for its turn.
-struct Patience {
+struct WaitLimit {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* cancelled = nullptr;  // who sets it calls WakeWaiting then
 
-  bool over() const {
+  bool expired() const {
     return (cancelled != nullptr && cancelled->load()) ||
-           (until != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= until);
+           (until != std::chrono::steady_clock::time_point::max() &&
+            std::chrono::steady_clock::now() >= until);
   }
 };
 
@@ -51,21 +54,23 @@ class ParallelFor {
   // How many tasks may run at once, the caller included. At least 1.
   virtual int threads() const = 0;
 
-  // Calls task(i) for every i in [0, count), possibly at once on several threads, and returns when all are done. A task must
-  // not throw anything but std::bad_alloc, which is caught at the worker's entry and becomes kOutOfMemory.
-  // Calls from several threads at a time are allowed; a call from inside a task runs its tasks one after the other.
+  // Calls task(i) for every i in [0, count), possibly at once on several threads, and returns when
+  // all are done. A task must not throw anything but std::bad_alloc, which is caught at the
+  // worker's entry and becomes kOutOfMemory. Calls from several threads at a time are allowed; a
+  // call from inside a task runs its tasks one after the other.
   virtual Status Run(int64_t count, FunctionRef<void(int64_t)> task) = 0;
 
-  // Runs `body` where this backend wants runs to happen, with what libraries below need set up, and returns when it is done. Exceptions
-  // pass through. A thread that is at work for a team already, be it another one, never waits: the other may be waiting for this one.
+  // Runs `body` where this backend wants runs to happen, with what libraries below need set up, and
+  // returns when it is done. Exceptions pass through. A thread that is at work for a team already,
+  // be it another one, never waits: the other may be waiting for this one.
   void OnTeam(FunctionRef<void()> body) { (void)TryOnTeam(body, {}); }
-  // False: `patience` was over before its turn came, and the body was not called.
-  [[nodiscard]] virtual bool TryOnTeam(FunctionRef<void()> body, const Patience& patience) {
-    (void)patience;
+  // False: `limit` was over before its turn came, and the body was not called.
+  [[nodiscard]] virtual bool TryOnTeam(FunctionRef<void()> body, const WaitLimit& limit) {
+    (void)limit;
     body();
     return true;
   }
-  // Callers that wait for their turn look at their patience again.
+  // Callers that wait for their turn look at their limit again.
   virtual void WakeWaiting() {}
 };
 
@@ -77,8 +82,8 @@ auto RunOnTeam(ParallelFor& parallel, F&& f) {
   return *std::move(result);
 }
 
-// Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the end of the scope. Nothing in builds
-// without OpenMP.
+// Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the
+// end of the scope. Nothing in builds without OpenMP.
 class OpenMpTeamSize {
  public:
   explicit OpenMpTeamSize(int threads);
@@ -91,13 +96,15 @@ class OpenMpTeamSize {
 };
 
 // Splits [0, total) into contiguous ranges of at least `grain` and calls body(begin, end) for each.
-Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
+Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain,
+                      FunctionRef<void(int64_t, int64_t)> body);
 
 // Runs everything on the calling thread, libraries included. Any number of callers at once.
 std::unique_ptr<ParallelFor> MakeSerial();
 // Our own workers, which sleep when there is nothing to do. The caller is one of the `threads`.
 std::unique_ptr<ParallelFor> MakeThreadPool(int threads);
-// The OpenMP team, with a thread of its own that leads it (openmp_team.cc). Only in builds with OpenMP.
+// The OpenMP team, with a thread of its own that leads it (openmp_team.cc). Only in builds with
+// OpenMP.
 std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads);
 // The OpenMP team; our own threads in builds without OpenMP, and for one thread.
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads);

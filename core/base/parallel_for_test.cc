@@ -91,22 +91,29 @@ TEST_P(Backends, ExceptionsPassThroughOnTeam) {
   EXPECT_EQ(RunOnTeam(*parallel, [] { return 7; }), 7);
 }
 
-// From tasks and from bodies, of the same team and of another, in both directions at once: nobody waits for somebody who waits for him.
+// From tasks and from bodies, of the same team and of another, in both directions at once: nobody
+// waits for somebody who waits for him.
 TEST_P(Backends, WhoIsAtWorkNeverWaits) {
   auto one = GetParam()(2), other = GetParam()(2);
   std::atomic<int> calls{0};
   constexpr int kRounds = 20;
   const auto nest = [&](ParallelFor& outer, ParallelFor& inner) {
     for (int round = 0; round < kRounds; ++round) {
-      ASSERT_TRUE(outer.Run(2, [&](int64_t) {
-                         inner.OnTeam([&] {
-                           outer.OnTeam([&] { ASSERT_TRUE(outer.Run(3, [&](int64_t) { ++calls; }).ok()); });
-                           ASSERT_TRUE(inner.Run(2, [&](int64_t) { ++calls; }).ok());
-                         });
-                       }).ok());
+      ASSERT_TRUE(outer
+                      .Run(2,
+                           [&](int64_t) {
+                             inner.OnTeam([&] {
+                               outer.OnTeam([&] {
+                                 ASSERT_TRUE(outer.Run(3, [&](int64_t) { ++calls; }).ok());
+                               });
+                               ASSERT_TRUE(inner.Run(2, [&](int64_t) { ++calls; }).ok());
+                             });
+                           })
+                      .ok());
     }
   };
-  std::thread there([&] { nest(*one, *other); }), back([&] { nest(*other, *one); }), alone([&] { nest(*one, *one); });
+  std::thread there([&] { nest(*one, *other); }), back([&] { nest(*other, *one); }),
+      alone([&] { nest(*one, *one); });
   there.join();
   back.join();
   alone.join();
@@ -116,14 +123,19 @@ TEST_P(Backends, WhoIsAtWorkNeverWaits) {
 TEST_P(Backends, ExceptionsPassThroughFromInsideATask) {
   auto parallel = GetParam()(2);
   std::atomic<int> caught{0};
-  ASSERT_TRUE(parallel->Run(2, [&](int64_t) {
-                        EXPECT_THROW(parallel->OnTeam([] { throw std::runtime_error("no"); }), std::runtime_error);
-                        ++caught;
-                      }).ok());
+  ASSERT_TRUE(parallel
+                  ->Run(2,
+                        [&](int64_t) {
+                          EXPECT_THROW(parallel->OnTeam([] { throw std::runtime_error("no"); }),
+                                       std::runtime_error);
+                          ++caught;
+                        })
+                  .ok());
   EXPECT_EQ(caught, 2);
 }
 
-// A caller that waits for its turn can be told to stop, and stops by itself in time. Its place is free for others then.
+// A caller that waits for its turn can be told to stop, and stops by itself in time. Its place is
+// free for others then.
 TEST_P(Backends, WhoWaitsCanGiveUp) {
   constexpr int kThreads = 2;
   auto parallel = GetParam()(kThreads);
@@ -136,11 +148,14 @@ TEST_P(Backends, WhoWaitsCanGiveUp) {
       });
     });
   }
-  const auto in_time = [&] { return Patience{.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20)}; };
+  const auto in_time = [&] {
+    return WaitLimit{.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20)};
+  };
   while (parallel->TryOnTeam([] {}, in_time())) {
   }  // until all are at work
   std::atomic<bool> cancelled{false}, ran{false};
-  std::thread waiting([&] { EXPECT_FALSE(parallel->TryOnTeam([&] { ran = true; }, {.cancelled = &cancelled})); });
+  std::thread waiting(
+      [&] { EXPECT_FALSE(parallel->TryOnTeam([&] { ran = true; }, {.cancelled = &cancelled})); });
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   cancelled = true;
   parallel->WakeWaiting();
@@ -154,7 +169,8 @@ TEST_P(Backends, WhoWaitsCanGiveUp) {
   for (int t = 0; t < 3; ++t) {
     hasty.emplace_back([&] {
       for (int i = 0; i < 200; ++i) {
-        (void)parallel->TryOnTeam([] {}, {.until = std::chrono::steady_clock::now() + std::chrono::microseconds(i)});
+        (void)parallel->TryOnTeam(
+            [] {}, {.until = std::chrono::steady_clock::now() + std::chrono::microseconds(i)});
       }
     });
   }

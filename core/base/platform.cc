@@ -29,7 +29,9 @@ std::vector<std::string_view> InstructionSets() {
 uint64_t PhysicalMemoryBytes() {
   const int64_t pages = sysconf(_SC_PHYS_PAGES);
   const int64_t page_bytes = sysconf(_SC_PAGE_SIZE);
-  return pages <= 0 || page_bytes <= 0 ? UINT64_MAX : static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
+  return pages <= 0 || page_bytes <= 0
+             ? UINT64_MAX
+             : static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
 }
 
 }  // namespace msrt

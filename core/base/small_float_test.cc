@@ -7,7 +7,8 @@
 namespace msrt {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr const SmallFloat* kFormats[] = {&kE4M3FN, &kE4M3FNUZ, &kE5M2, &kE5M2FNUZ, &kE2M1};
 
 TEST(SmallFloat, KnownCodes) {
@@ -75,7 +76,8 @@ TEST(SmallFloat, BeyondTheLargest) {
 }
 
 TEST(SmallFloat, RoundToOddMakesTheSecondRoundingRight) {
-  // 1 + 2^-11 lies in the middle between two halves; a little more must go up, though the nearest float is the middle itself.
+  // 1 + 2^-11 lies in the middle between two halves; a little more must go up, though the nearest
+  // float is the middle itself.
   const double above = 1 + 0x1p-11 + 0x1p-40;
   EXPECT_EQ(static_cast<float>(Half(static_cast<float>(above))), 1);
   EXPECT_EQ(static_cast<float>(Half(RoundToOdd(above))), 1 + 0x1p-10);

@@ -7,18 +7,30 @@ namespace msrt {
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kInvalidModel: return "invalid model";
-    case Code::kUnsupported: return "unsupported";
-    case Code::kNotFound: return "not found";
-    case Code::kOutOfMemory: return "out of memory";
-    case Code::kLimitExceeded: return "limit exceeded";
-    case Code::kCancelled: return "cancelled";
-    case Code::kDeadlineExceeded: return "deadline exceeded";
-    case Code::kIo: return "input/output error";
-    case Code::kDelegate: return "delegate failed";
-    case Code::kInternal: return "internal error";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kInvalidModel:
+      return "invalid model";
+    case Code::kUnsupported:
+      return "unsupported";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kOutOfMemory:
+      return "out of memory";
+    case Code::kLimitExceeded:
+      return "limit exceeded";
+    case Code::kCancelled:
+      return "cancelled";
+    case Code::kDeadlineExceeded:
+      return "deadline exceeded";
+    case Code::kIo:
+      return "input/output error";
+    case Code::kDelegate:
+      return "delegate failed";
+    case Code::kInternal:
+      return "internal error";
   }
   return "unknown status";
 }
@@ -27,7 +39,8 @@ Status::Status(Code code, std::string message) {
   if (code != Code::kOk) rep_ = std::make_unique<Rep>(Rep{code, std::move(message), {}});
 }
 
-Status::Status(const Status& other) : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+Status::Status(const Status& other)
+    : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
 
 Status& Status::operator=(const Status& other) {
   if (this != &other) rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
@@ -55,7 +68,8 @@ Status&& Status::Within(std::string_view context) && {
 }
 
 Status OutOfMemory(uint64_t bytes, std::string_view what) {
-  if (bytes == 0) return Status(Code::kOutOfMemory, StrCat(what, ": the process has no memory left"));
+  if (bytes == 0)
+    return Status(Code::kOutOfMemory, StrCat(what, ": the process has no memory left"));
   return Status(Code::kOutOfMemory, StrCat(what, ": no memory for ", bytes, " bytes"));
 }
 

@@ -1,5 +1,6 @@
-// Errors as values. Every stage of the runtime returns Status or Result<T>; nothing throws but std::bad_alloc, which the
-// C API and each worker's entry catch. A message names the object and the cure:
+// Errors as values. Every stage of the runtime returns Status or Result<T>; nothing throws but
+// std::bad_alloc, which the C API and each worker's entry catch. A message names the object and the
+// cure:
 //   node 17 'conv1' (Conv): strides[0] = 0, must be at least 1
 #pragma once
 
@@ -18,11 +19,13 @@ namespace msrt {
 // The numbers are part of the C ABI (msrt_status): append, never renumber.
 enum class Code : int32_t {
   kOk = 0,
-  kInvalidArgument = 1,   // the caller passed something wrong; the same call can never succeed
-  kInvalidModel = 2,      // the bytes of a model are wrong, whoever loads them (kUnsupported: right, but beyond this build)
-  kUnsupported = 3,       // well-formed, but no delegate or this version can do it
-  kNotFound = 4,          // a named thing (input, file, delegate) does not exist
-  kOutOfMemory = 5,       // the allocator said no (kLimitExceeded: a limit of ours said no before asking it)
+  kInvalidArgument = 1,  // the caller passed something wrong; the same call can never succeed
+  kInvalidModel = 2,     // the bytes of a model are wrong, whoever loads them (kUnsupported: right,
+                         // but beyond this build)
+  kUnsupported = 3,      // well-formed, but no delegate or this version can do it
+  kNotFound = 4,         // a named thing (input, file, delegate) does not exist
+  kOutOfMemory =
+      5,  // the allocator said no (kLimitExceeded: a limit of ours said no before asking it)
   kLimitExceeded = 6,     // a configured limit (memory cap, depth, count) would be passed
   kCancelled = 7,         // somebody called cancel
   kDeadlineExceeded = 8,  // the run's own deadline passed
@@ -33,8 +36,9 @@ enum class Code : int32_t {
 
 std::string_view CodeName(Code code);
 
-// OK is a null pointer, so passing success along costs a register. Details are key/value facts (node, op, shapes, offset)
-// that msrt_error_json shows; the message alone must suffice for a person.
+// OK is a null pointer, so passing success along costs a register. Details are key/value facts
+// (node, op, shapes, offset) that msrt_error_json shows; the message alone must suffice for a
+// person.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -105,13 +109,16 @@ Status InternalError(const Parts&... parts) {
 // 0 bytes: a small allocation whose size is not known.
 Status OutOfMemory(uint64_t bytes, std::string_view what);
 
-// A value or the reason why there is none. Reading the value of a failed Result is our own bug and stops the process.
+// A value or the reason why there is none. Reading the value of a failed Result is our own bug and
+// stops the process.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design; status must not be OK
+  Result(Status status)
+      : status_(std::move(status)) {}  // NOLINT: implicit by design; status must not be OK
   Result(T value) : has_value_(true) { new (&storage_) T(std::move(value)); }  // NOLINT
-  Result(Result&& other) noexcept : status_(std::move(other.status_)), has_value_(other.has_value_) {
+  Result(Result&& other) noexcept
+      : status_(std::move(other.status_)), has_value_(other.has_value_) {
     if (has_value_) new (&storage_) T(std::move(other.ref()));
   }
   Result& operator=(Result&& other) noexcept {
@@ -141,25 +148,27 @@ class [[nodiscard]] Result {
   bool has_value_ = false;
 };
 
-// Stops the process with file, line and reason: only for broken invariants of our own, never reachable from input.
+// Stops the process with file, line and reason: only for broken invariants of our own, never
+// reachable from input.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* what);
 
 }  // namespace msrt
 
-#define MSRT_CHECK(condition)                                        \
-  do {                                                               \
+#define MSRT_CHECK(condition)                                              \
+  do {                                                                     \
     if (!(condition)) ::msrt::CheckFailed(__FILE__, __LINE__, #condition); \
   } while (false)
 
-#define MSRT_RETURN_IF_ERROR(expression)                    \
-  do {                                                      \
-    ::msrt::Status msrt_status_ = (expression);             \
-    if (!msrt_status_.ok()) return msrt_status_;            \
+#define MSRT_RETURN_IF_ERROR(expression)         \
+  do {                                           \
+    ::msrt::Status msrt_status_ = (expression);  \
+    if (!msrt_status_.ok()) return msrt_status_; \
   } while (false)
 
 #define MSRT_CONCAT_INNER(a, b) a##b
 #define MSRT_CONCAT(a, b) MSRT_CONCAT_INNER(a, b)
-#define MSRT_ASSIGN_OR_RETURN(lhs, expression) MSRT_ASSIGN_OR_RETURN_INNER(MSRT_CONCAT(msrt_result_, __LINE__), lhs, expression)
+#define MSRT_ASSIGN_OR_RETURN(lhs, expression) \
+  MSRT_ASSIGN_OR_RETURN_INNER(MSRT_CONCAT(msrt_result_, __LINE__), lhs, expression)
 #define MSRT_ASSIGN_OR_RETURN_INNER(result, lhs, expression) \
   auto result = (expression);                                \
   if (!result.ok()) return std::move(result).status();       \

@@ -10,13 +10,15 @@ namespace msrt {
 void AppendTable(std::string* out, const std::vector<TextRow>& rows, std::string_view alignment) {
   std::vector<size_t> widths(alignment.size());
   for (const TextRow& row : rows) {
-    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], CharacterCount(row.cells[c]));
+    for (size_t c = 0; c < row.cells.size(); ++c)
+      widths[c] = std::max(widths[c], CharacterCount(row.cells[c]));
   }
   for (const TextRow& row : rows) {
     std::string line;
     for (size_t c = 0; c < row.cells.size(); ++c) {
       const std::string pad(widths[c] - CharacterCount(row.cells[c]), ' ');
-      StrAppend(&line, "  ", alignment[c] == 'r' ? pad : "", row.cells[c], alignment[c] == 'r' ? "" : pad);
+      StrAppend(&line, "  ", alignment[c] == 'r' ? pad : "", row.cells[c],
+                alignment[c] == 'r' ? "" : pad);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     StrAppend(out, line, "\n");

@@ -12,7 +12,8 @@ struct TextRow {
   std::vector<std::string> notes;  // lines below it
 };
 
-// Columns as wide as their widest cell. `alignment` has 'l' or 'r' for each; the first row is the heading.
+// Columns as wide as their widest cell. `alignment` has 'l' or 'r' for each; the first row is the
+// heading.
 void AppendTable(std::string* out, const std::vector<TextRow>& rows, std::string_view alignment);
 
 }  // namespace msrt

@@ -1,4 +1,5 @@
-// How long the calling thread has computed: what to measure where other work on the machine must not count.
+// How long the calling thread has computed: what to measure where other work on the machine must
+// not count.
 #pragma once
 
 #include <ctime>

@@ -1,4 +1,5 @@
-// What backends of ParallelFor share: how callers wait for their turn, and who must not.
+// Shared by the backends of ParallelFor: how callers wait for their turn, and which threads must
+// not wait.
 #pragma once
 
 #include <condition_variable>
@@ -8,26 +9,28 @@
 
 namespace msrt {
 
-// Says, until the end of the scope, that the calling thread is at work for a team.
-class AtWork {
+// Marks the calling thread as working for a team until the end of the scope. Such a thread never
+// waits for one.
+class InParallelRegion {
  public:
-  AtWork() { ++depth_; }
-  ~AtWork() { --depth_; }
-  AtWork(const AtWork&) = delete;
-  AtWork& operator=(const AtWork&) = delete;
+  InParallelRegion() { ++depth_; }
+  ~InParallelRegion() { --depth_; }
+  InParallelRegion(const InParallelRegion&) = delete;
+  InParallelRegion& operator=(const InParallelRegion&) = delete;
   static bool here() { return depth_ > 0; }
 
  private:
   static thread_local int depth_;
 };
 
-// Waits on `turn` until `come()` holds or patience is over, and returns whether it holds.
-template <typename Come>
-bool AwaitTurn(std::unique_lock<std::mutex>& lock, std::condition_variable& turn, const Patience& patience, const Come& come) {
-  while (!come()) {
-    if (patience.over()) return false;
-    if (patience.until == std::chrono::steady_clock::time_point::max()) turn.wait(lock);
-    else turn.wait_until(lock, patience.until);
+// Waits on `turn` until `is_my_turn()` holds or the limit expires, and returns whether it holds.
+template <typename Condition>
+bool AwaitTurn(std::unique_lock<std::mutex>& lock, std::condition_variable& turn,
+               const WaitLimit& limit, const Condition& is_my_turn) {
+  while (!is_my_turn()) {
+    if (limit.expired()) return false;
+    if (limit.until == std::chrono::steady_clock::time_point::max()) turn.wait(lock);
+    else turn.wait_until(lock, limit.until);
   }
   return true;
 }

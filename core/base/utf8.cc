@@ -19,7 +19,9 @@ bool MustNotBeShown(std::string_view character) {
 }  // namespace
 
 size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
+  };
   const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
   const uint8_t first = byte(0);
   if (first < 0x80) return 1;
@@ -66,7 +68,8 @@ std::string PrintableEnd(std::string_view text, size_t most) {
 }
 
 size_t CharacterCount(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace msrt

@@ -10,7 +10,8 @@ const std::string kBad(kReplacementCharacter);
 TEST(Printable, KeepsWhatIsHarmless) {
   EXPECT_EQ(Printable(""), "");
   EXPECT_EQ(Printable("layer1.0/conv <&>\"'"), "layer1.0/conv <&>\"'");
-  EXPECT_EQ(Printable("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"), "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
+  EXPECT_EQ(Printable("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"),
+            "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
 }
 
 TEST(Printable, ReplacesWhatTerminalsObeyAndXmlForbids) {

@@ -15,7 +15,11 @@ namespace {
 class Binder {
  public:
   Binder(const Program& program, const Evaluator& evaluator, Binding* binding, uint32_t depth)
-      : program_(program), graph_(*program.graph), evaluator_(evaluator), out_(*binding), depth_(depth) {}
+      : program_(program),
+        graph_(*program.graph),
+        evaluator_(evaluator),
+        out_(*binding),
+        depth_(depth) {}
 
   // `sized`: the types that the first step makes are known already.
   Status Run(bool first, bool sized) {
@@ -36,8 +40,12 @@ class Binder {
     BufferId merged_into = kNoBuffer;
   };
 
-  const Type& TypeOf(BufferId b) const { return out_.facts.types[IndexOf(program_.buffers[b].value)]; }
-  size_t BytesFor(BufferId b) const { return BytesIn(program_.buffers[b].state.layout, TypeOf(b).dtype, TypeOf(b).dims); }
+  const Type& TypeOf(BufferId b) const {
+    return out_.facts.types[IndexOf(program_.buffers[b].value)];
+  }
+  size_t BytesFor(BufferId b) const {
+    return BytesIn(program_.buffers[b].state.layout, TypeOf(b).dtype, TypeOf(b).dims);
+  }
   BufferId RootOf(BufferId b) const { return program_.buffers[b].root; }
 
   Status Propagate(bool first, bool sized) {
@@ -49,11 +57,14 @@ class Binder {
         break;
       }
       if (!sized || s != out_.begin_step) MSRT_RETURN_IF_ERROR(PropagateStep(step));
-      const bool concrete =
-          std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) { return b == kNoBuffer || TypeOf(b).concrete(); });
+      const bool concrete = std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
+        return b == kNoBuffer || TypeOf(b).concrete();
+      });
       if (concrete) continue;
       if (!first && s == out_.begin_step) {
-        return Unsupported(Describe(program_, step), ": the size of its output depends on data in a way that this version cannot follow");
+        return Unsupported(
+            Describe(program_, step),
+            ": the size of its output depends on data in a way that this version cannot follow");
       }
       out_.end_step = s;
       break;
@@ -64,8 +75,10 @@ class Binder {
   Status PropagateStep(const Step& step) {
     // The types of state were set from the session's own.
     if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
-    if (step.kind == StepKind::kKernel && IsControl(graph_.nodes[step.node])) return SizeOwned(step);
-    for (uint32_t n : step.nodes) MSRT_RETURN_IF_ERROR(PropagateNode(graph_, n, evaluator_, &out_.facts));
+    if (step.kind == StepKind::kKernel && IsControl(graph_.nodes[step.node]))
+      return SizeOwned(step);
+    for (uint32_t n : step.nodes)
+      MSRT_RETURN_IF_ERROR(PropagateNode(graph_, n, evaluator_, &out_.facts));
     return OkStatus();
   }
 
@@ -75,9 +88,11 @@ class Binder {
     std::vector<Type>& types = out_.facts.types;
     const auto open = [&](ValueId v) { return v != kNoValue && !types[IndexOf(v)].concrete(); };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), open)) return OkStatus();
-    const auto results = OwnedResults(*program_.placed, node, [&](ValueId v) { return types[IndexOf(v)]; });
+    const auto results =
+        OwnedResults(*program_.placed, node, [&](ValueId v) { return types[IndexOf(v)]; });
     if (!results) {
-      return DelegateError(Describe(program_, step), ": the sizes of what it gives do not follow from those of its inputs")
+      return DelegateError(Describe(program_, step),
+                           ": the sizes of what it gives do not follow from those of its inputs")
           .With(kFailedDelegate, step.delegate);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -92,12 +107,14 @@ class Binder {
     return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
       if (b == kNoBuffer) return true;
       const Buffer& buffer = program_.buffers[b];
-      return out_.facts.known[IndexOf(buffer.value)] != nullptr && buffer.state == kHostPlain && !IsOutput(b);
+      return out_.facts.known[IndexOf(buffer.value)] != nullptr && buffer.state == kHostPlain &&
+             !IsOutput(b);
     });
   }
 
   bool IsOutput(BufferId b) const {
-    return std::find(program_.output_buffers.begin(), program_.output_buffers.end(), b) != program_.output_buffers.end();
+    return std::find(program_.output_buffers.begin(), program_.output_buffers.end(), b) !=
+           program_.output_buffers.end();
   }
 
   void FindLifetimes() {
@@ -116,7 +133,8 @@ class Binder {
     // What later bindings of this run still need must stay where it is until the end.
     for (size_t s = out_.end_step; s < program_.steps.size(); ++s) {
       for (BufferId b : program_.steps[s].inputs) {
-        if (b != kNoBuffer && groups_[RootOf(b)].used) groups_[RootOf(b)].last = static_cast<uint32_t>(out_.end_step);
+        if (b != kNoBuffer && groups_[RootOf(b)].used)
+          groups_[RootOf(b)].last = static_cast<uint32_t>(out_.end_step);
       }
     }
   }
@@ -131,40 +149,52 @@ class Binder {
     g.in_arena = out_.places[RootOf(b)].kind == Location::kNowhere;
   }
 
-  // A state needs no copy to be read: a run writes new values beside the old ones until it succeeds. Only a value that was written before
-  // the read and is written again while it is in use must be copied out.
+  // A state needs no copy to be read: a run writes new values beside the old ones until it
+  // succeeds. Only a value that was written before the read and is written again while it is in use
+  // must be copied out.
   void ReadStateInPlace() {
     const auto writes = [&](size_t begin, size_t end, int64_t slot) {
-      return std::any_of(program_.steps.begin() + static_cast<ptrdiff_t>(begin), program_.steps.begin() + static_cast<ptrdiff_t>(end),
-                         [&](const Step& step) { return step.kind == StepKind::kStateWrite && SlotOf(step) == slot; });
+      return std::any_of(program_.steps.begin() + static_cast<ptrdiff_t>(begin),
+                         program_.steps.begin() + static_cast<ptrdiff_t>(end),
+                         [&](const Step& step) {
+                           return step.kind == StepKind::kStateWrite && SlotOf(step) == slot;
+                         });
     };
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& read = program_.steps[s];
-      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0]) || !program_.reads_state_in_place) continue;
+      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0]) ||
+          !program_.reads_state_in_place)
+        continue;
       Group& group = groups_[read.outputs[0]];
-      const size_t end = out_.end_step < program_.steps.size() ? program_.steps.size() : size_t{group.last} + 1;
+      const size_t end =
+          out_.end_step < program_.steps.size() ? program_.steps.size() : size_t{group.last} + 1;
       const bool written_before = writes(0, s, SlotOf(read));
       if (written_before && writes(s, end, SlotOf(read))) continue;
       group.in_arena = false;
       skipped_[s] = true;
-      out_.places[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)), written_before ? size_t{1} : size_t{0},
-                                      nullptr};
+      out_.places[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)),
+                                      written_before ? size_t{1} : size_t{0}, nullptr};
     }
   }
 
-  int64_t SlotOf(const Step& step) const { return std::get<int64_t>(*graph_.nodes[step.node].attrs.Find("slot")); }
+  int64_t SlotOf(const Step& step) const {
+    return std::get<int64_t>(*graph_.nodes[step.node].attrs.Find("slot"));
+  }
 
   // Everything that has memory outside the arena.
   void PlaceFixed() {
     for (size_t i = 0; i < program_.input_buffers.size(); ++i) {
-      out_.places[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0, nullptr};
+      out_.places[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0,
+                                                nullptr};
     }
     for (size_t i = 0; i < program_.output_buffers.size(); ++i) {
-      out_.places[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i), 0, nullptr};
+      out_.places[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i), 0,
+                                                 nullptr};
     }
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       const Buffer& buffer = program_.buffers[b];
-      if (buffer.uploaded != nullptr) out_.places[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
+      if (buffer.uploaded != nullptr)
+        out_.places[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
       if (out_.places[b].kind != Location::kNowhere || buffer.state != kHostPlain) continue;
       const ConstTensor* known = out_.facts.known[IndexOf(buffer.value)];
       if (known != nullptr) out_.places[b] = {Location::kConstant, 0, 0, 0, known->bytes.data()};
@@ -181,10 +211,15 @@ class Binder {
         const BufferId in = step.inputs[input], out = step.outputs[output];
         if (in == kNoBuffer || out == kNoBuffer) continue;
         const BufferId from = Merged(RootOf(in)), to = RootOf(out);
-        if (!groups_[from].in_arena || !groups_[to].in_arena || from == to || groups_[to].merged_into != kNoBuffer) continue;
-        if (groups_[from].last != s || groups_[from].bytes != BytesFor(out) || BytesFor(in) != BytesFor(out)) continue;
-        const auto uses =
-            std::count_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) { return b != kNoBuffer && Merged(RootOf(b)) == from; });
+        if (!groups_[from].in_arena || !groups_[to].in_arena || from == to ||
+            groups_[to].merged_into != kNoBuffer)
+          continue;
+        if (groups_[from].last != s || groups_[from].bytes != BytesFor(out) ||
+            BytesFor(in) != BytesFor(out))
+          continue;
+        const auto uses = std::count_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) {
+          return b != kNoBuffer && Merged(RootOf(b)) == from;
+        });
         if (uses != 1) continue;
         groups_[to].merged_into = from;
         groups_[from].last = groups_[to].last;
@@ -215,19 +250,22 @@ class Binder {
     }
   }
 
-  // A device's steps run in order, like the host's, so that memory can be used again as soon as the last reader is enqueued. What crosses
-  // between them waits (waits.h).
+  // A device's steps run in order, like the host's, so that memory can be used again as soon as the
+  // last reader is enqueued. What crosses between them waits (waits.h).
   MemoryPlan PlaceBlocksOn(uint16_t device) {
     std::vector<LiveBlock> blocks;
     std::vector<BufferId> owners;
     for (BufferId b = 0; b < groups_.size(); ++b) {
       const Group& g = groups_[b];
-      if (!g.used || !g.in_arena || g.merged_into != kNoBuffer || program_.buffers[b].state.device != device) continue;
+      if (!g.used || !g.in_arena || g.merged_into != kNoBuffer ||
+          program_.buffers[b].state.device != device)
+        continue;
       blocks.push_back({g.bytes, g.first, g.last});
       owners.push_back(b);
     }
     MemoryPlan plan = PlanMemory(blocks);
-    for (size_t i = 0; i < owners.size(); ++i) out_.places[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
+    for (size_t i = 0; i < owners.size(); ++i)
+      out_.places[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
     return plan;
   }
 
@@ -251,7 +289,8 @@ class Binder {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
       }
       out_.most_views = std::max(out_.most_views, bound.views.size());
-      out_.bytes += sizeof(BoundStep) + bound.views.size() * (sizeof(TensorView) + sizeof(Location)) + 256;
+      out_.bytes +=
+          sizeof(BoundStep) + bound.views.size() * (sizeof(TensorView) + sizeof(Location)) + 256;
       out_.steps.push_back(std::move(bound));
     }
     out_.bytes += out_.places.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
@@ -263,7 +302,8 @@ class Binder {
     double flops = 0;
     for (uint32_t n : step.nodes) {
       const Node& node = graph_.nodes[n];
-      if (node.def != nullptr && node.def->cost != nullptr) flops += node.def->cost(NodeView(node, out_.facts).op()).flops;
+      if (node.def != nullptr && node.def->cost != nullptr)
+        flops += node.def->cost(NodeView(node, out_.facts).op()).flops;
     }
     return flops;
   }
@@ -278,7 +318,8 @@ class Binder {
         const ConstTensor* known = v == kNoValue ? nullptr : out_.facts.known[IndexOf(v)];
         known_.push_back(known == nullptr ? nullptr : known->bytes.data());
       }
-      for (ValueId v : node.outputs) shapes_.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(out_.facts.types[IndexOf(v)]));
+      for (ValueId v : node.outputs)
+        shapes_.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(out_.facts.types[IndexOf(v)]));
     }
     nodes_.clear();
     const msrt_shape* shapes = shapes_.data();
@@ -292,7 +333,8 @@ class Binder {
     auto kernel = step.kernel.Bind(*program_.host, nodes_);
     if (kernel.ok()) return kernel;
     Status status = std::move(kernel).status().Within(Describe(program_, step));
-    if (MayDoElsewhere(status.code(), step.device != 0)) status = std::move(status).With(kFailedDelegate, step.delegate);
+    if (MayDoElsewhere(status.code(), step.device != 0))
+      status = std::move(status).With(kFailedDelegate, step.delegate);
     return status;
   }
 
@@ -302,7 +344,8 @@ class Binder {
       bound->places.emplace_back();
       return;
     }
-    bound->views.push_back({TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].state.layout, nullptr});
+    bound->views.push_back(
+        {TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].state.layout, nullptr});
     bound->places.push_back(out_.places[b]);
   }
 
@@ -320,30 +363,36 @@ class Binder {
 };
 
 // `symbols` has the sizes that earlier inputs gave to the module's symbols; -1: none did.
-Status CheckInput(const Module& module, const Graph& graph, size_t i, const Type& given, std::vector<int64_t>* symbols) {
+Status CheckInput(const Module& module, const Graph& graph, size_t i, const Type& given,
+                  std::vector<int64_t>* symbols) {
   const Value& input = graph.value(graph.inputs[i]);
   if (given.kind != input.type.kind)
-    return InvalidArgument("input ", i, " '", input.name, "' is ", given, ", the model wants ", TypeText(input.type, module));
+    return InvalidArgument("input ", i, " '", input.name, "' is ", given, ", the model wants ",
+                           TypeText(input.type, module));
   if (!given.is_tensor()) return OkStatus();
   if (given.dtype != input.type.dtype) {
-    return InvalidArgument("input ", i, " '", input.name, "' has element type ", given.dtype, ", the model wants ", input.type.dtype);
+    return InvalidArgument("input ", i, " '", input.name, "' has element type ", given.dtype,
+                           ", the model wants ", input.type.dtype);
   }
   if (!input.type.rank_known) return OkStatus();
   if (given.rank() != input.type.rank()) {
-    return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants rank ", input.type.rank(), ": ",
+    return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims,
+                           ", the model wants rank ", input.type.rank(), ": ",
                            TypeText(input.type, module));
   }
   for (int d = 0; d < given.rank(); ++d) {
     const int64_t want = input.type.dims[d], have = given.dims[d];
     if (IsKnown(want) && want != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ", the model wants ", TypeText(input.type, module),
-                             ": dim ", d, " must be ", want);
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims,
+                             ", the model wants ", TypeText(input.type, module), ": dim ", d,
+                             " must be ", want);
     }
     if (!IsSymbol(want)) continue;
     int64_t& bound = (*symbols)[SymbolOf(want)];
     if (bound >= 0 && bound != have) {
-      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d, " is ", have, ", but '",
-                             module.symbols[SymbolOf(want)], "' is ", bound, " in an earlier input or dim");
+      return InvalidArgument("input ", i, " '", input.name, "' has shape ", given.dims, ": dim ", d,
+                             " is ", have, ", but '", module.symbols[SymbolOf(want)], "' is ",
+                             bound, " in an earlier input or dim");
     }
     bound = have;
   }
@@ -359,7 +408,8 @@ Result<ConstTensor> ReadWhole(BufferId b, const Type& type, ReadBuffer read) {
 }
 
 // A step that reads its sizes from small integers: they exist by now.
-Status ReadSmallInputs(const Program& program, const Step& step, ReadBuffer read, GraphFacts* facts) {
+Status ReadSmallInputs(const Program& program, const Step& step, ReadBuffer read,
+                       GraphFacts* facts) {
   for (BufferId b : step.inputs) {
     if (b == kNoBuffer) continue;
     const ValueId v = program.buffers[b].value;
@@ -375,11 +425,14 @@ bool IsSizedByData(const Node& node) { return node.def != nullptr && node.def->s
 
 bool IsSizedByData(const Graph& graph, const Step& step) {
   return step.kind == StepKind::kKernel &&
-         std::any_of(step.nodes.begin(), step.nodes.end(), [&](uint32_t n) { return IsSizedByData(graph.nodes[n]); });
+         std::any_of(step.nodes.begin(), step.nodes.end(),
+                     [&](uint32_t n) { return IsSizedByData(graph.nodes[n]); });
 }
 
-// A node whose sizes depend on data of any extent: the op's entry counts. The data is held meanwhile only.
-Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer read, GraphFacts* facts) {
+// A node whose sizes depend on data of any extent: the op's entry counts. The data is held
+// meanwhile only.
+Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer read,
+                GraphFacts* facts) {
   const Graph& graph = *program.graph;
   const Node& node = graph.nodes[n];
   std::vector<ConstTensor> held(node.inputs.size());
@@ -390,17 +443,21 @@ Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer
     data[i] = facts->known[IndexOf(v)];
     if (data[i] != nullptr) continue;
     const auto buffer = std::find_if(step.inputs.begin(), step.inputs.end(), [&](BufferId b) {
-      return b != kNoBuffer && program.buffers[b].value == v && program.buffers[b].state.layout == Layout::kPlain;
+      return b != kNoBuffer && program.buffers[b].value == v &&
+             program.buffers[b].state.layout == Layout::kPlain;
     });
-    if (buffer == step.inputs.end()) return Unsupported(Describe(graph, n), ": input ", i, ", which has its sizes, is not plain");
+    if (buffer == step.inputs.end())
+      return Unsupported(Describe(graph, n), ": input ", i, ", which has its sizes, is not plain");
     MSRT_ASSIGN_OR_RETURN(held[i], ReadWhole(*buffer, facts->types[IndexOf(v)], read));
     data[i] = &held[i];
   }
   return PropagateSized(graph, n, data, facts);
 }
 
-// A candidate of several nodes is sized as a whole: no size inside depends on data that it makes itself (PlacedGraph::CanBindAtOnce).
-Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& step, ReadBuffer read, GraphFacts* facts) {
+// A candidate of several nodes is sized as a whole: no size inside depends on data that it makes
+// itself (OfferedGraph::CanBindAtOnce).
+Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& step,
+                ReadBuffer read, GraphFacts* facts) {
   const Graph& graph = *program.graph;
   for (uint32_t n : step.nodes) {
     MSRT_RETURN_IF_ERROR(IsSizedByData(graph.nodes[n]) ? SizeNode(program, step, n, read, facts)
@@ -409,11 +466,13 @@ Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& 
   return OkStatus();
 }
 
-void SetStateTypes(const Program& program, size_t from_step, std::span<const Type> states, GraphFacts* facts) {
+void SetStateTypes(const Program& program, size_t from_step, std::span<const Type> states,
+                   GraphFacts* facts) {
   for (size_t s = from_step; s < program.steps.size(); ++s) {
     if (program.steps[s].kind != StepKind::kStateRead) continue;
     const Node& node = program.graph->nodes[program.steps[s].node];
-    facts->types[IndexOf(node.outputs[0])] = states[static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")))];
+    facts->types[IndexOf(node.outputs[0])] =
+        states[static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")))];
   }
 }
 
@@ -431,14 +490,15 @@ std::shared_ptr<Binding> Follow(std::shared_ptr<const Binding> previous) {
 
 }  // namespace
 
-std::string FailedDelegate(const Status& status) {
+std::string FailedDelegateName(const Status& status) {
   for (const auto& [key, value] : status.details()) {
     if (key == kFailedDelegate) return value;
   }
   return {};
 }
 
-Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module, const Evaluator& evaluator,
+Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
+                                            const Evaluator& evaluator,
                                             const BindRequest& request) {
   const Graph& graph = *program.graph;
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
@@ -448,12 +508,14 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
     binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
   }
   SetStateTypes(program, 0, request.states, &binding->facts);
-  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
+  MSRT_RETURN_IF_ERROR(
+      Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
-Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
-                                                uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read) {
+Result<std::shared_ptr<const Binding>> Continue(
+    const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
+    uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read) {
   GraphFacts facts = previous->facts;
   const Step& stopped = program.steps[previous->end_step];
   const bool sized = IsSizedByData(*program.graph, stopped);
@@ -461,38 +523,45 @@ Result<std::shared_ptr<const Binding>> Continue(const Program& program, const Ev
   if (sized) MSRT_RETURN_IF_ERROR(SizeStep(program, evaluator, stopped, read, &facts));
   std::shared_ptr<Binding> binding = Follow(std::move(previous));
   binding->facts = std::move(facts);
-  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
+  MSRT_RETURN_IF_ERROR(
+      Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
-Result<std::shared_ptr<const Binding>> ContinueAfterControl(const Program& program, const Evaluator& evaluator,
-                                                            std::shared_ptr<const Binding> previous, uint32_t depth,
-                                                            std::span<const Type> results, std::span<const Type> states) {
+Result<std::shared_ptr<const Binding>> ContinueAfterControl(
+    const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
+    uint32_t depth, std::span<const Type> results, std::span<const Type> states) {
   const Step& control = program.steps[previous->end_step];
   std::shared_ptr<Binding> binding = Follow(std::move(previous));
   for (size_t i = 0; i < control.outputs.size(); ++i) {
     const BufferId b = control.outputs[i];
     if (b == kNoBuffer) continue;
     binding->facts.types[IndexOf(program.buffers[b].value)] = results[i];
-    binding->places[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0, nullptr};
+    binding->places[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0,
+                          nullptr};
   }
   ++binding->begin_step;
   SetStateTypes(program, binding->begin_step, states, &binding->facts);
-  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, binding.get(), depth).Run(/*first=*/true, /*sized=*/false));
+  MSRT_RETURN_IF_ERROR(
+      Binder(program, evaluator, binding.get(), depth).Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
 std::string Print(const Program& program, const Binding& binding) {
-  constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input", "output", "state", "earlier", "held"};
-  std::string out = StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ", binding.arena_bytes,
-                           " bytes, lower bound ", binding.lower_bound_bytes, "\n");
+  constexpr std::string_view kKinds[] = {"nowhere", "arena", "constant", "input",
+                                         "output",  "state", "earlier",  "held"};
+  std::string out =
+      StrCat("binding of steps ", binding.begin_step, " to ", binding.end_step, ": arena ",
+             binding.arena_bytes, " bytes, lower bound ", binding.lower_bound_bytes, "\n");
   for (const BoundStep& s : binding.steps) {
     StrAppend(&out, "  ", s.step, ": ", Describe(program, program.steps[s.step]), "\n");
     for (size_t i = 0; i < s.views.size(); ++i) {
       const Location& l = s.places[i];
-      StrAppend(&out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype, s.views[i].dims, " ", s.views[i].layout,
-                " at ", kKinds[static_cast<size_t>(l.kind)], l.device == 0 ? "" : StrCat(" on ", program.devices[l.device]->name()), " ",
-                l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
+      StrAppend(
+          &out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype,
+          s.views[i].dims, " ", s.views[i].layout, " at ", kKinds[static_cast<size_t>(l.kind)],
+          l.device == 0 ? "" : StrCat(" on ", program.devices[l.device]->name()), " ",
+          l.kind == Location::kArena || l.kind == Location::kEarlier ? l.offset : l.index, "\n");
     }
   }
   return out;

@@ -6,7 +6,8 @@ namespace {
 std::string KeyOf(const BindRequest& request) {
   std::string key;
   const auto add = [&](const Type& t) {
-    key.push_back(static_cast<char>(t.dtype));  // so that an input of the wrong type never meets a binding of the right one
+    key.push_back(static_cast<char>(
+        t.dtype));  // so that an input of the wrong type never meets a binding of the right one
     key.push_back(static_cast<char>(t.rank()));
     key.append(reinterpret_cast<const char*>(t.dims.begin()), t.dims.size() * sizeof(int64_t));
   };
@@ -17,8 +18,8 @@ std::string KeyOf(const BindRequest& request) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Binding>> BindingCache::Get(const BindRequest& request,
-                                                         FunctionRef<Result<std::shared_ptr<const Binding>>()> make) {
+Result<std::shared_ptr<const Binding>> BindingCache::Get(
+    const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make) {
   std::string key = KeyOf(request);
   {
     std::lock_guard lock(mutex_);

@@ -1,4 +1,5 @@
-// Bindings that were made before, bounded in bytes: the least recently used go first. Shared by all sessions of a program.
+// Bindings that were made before, bounded in bytes: the least recently used go first. Shared by all
+// sessions of a program.
 #pragma once
 
 #include <list>
@@ -15,8 +16,10 @@ class BindingCache {
  public:
   explicit BindingCache(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // The binding for these shapes, made by `make` if it is not here. Two threads that miss at once both make one; one is kept.
-  Result<std::shared_ptr<const Binding>> Get(const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make);
+  // The binding for these shapes, made by `make` if it is not here. Two threads that miss at once
+  // both make one; one is kept.
+  Result<std::shared_ptr<const Binding>> Get(
+      const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make);
 
   size_t bytes() const;
   size_t count() const;

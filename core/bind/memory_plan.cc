@@ -23,9 +23,10 @@ size_t LowerBound(std::span<const LiveBlock> blocks) {
   return static_cast<size_t>(most);
 }
 
-// Places blocks in the given order. Placed ones are kept sorted by offset, so one walk over those alive at the same time sees
-// every gap.
-size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t> order, std::vector<size_t>* offsets) {
+// Places blocks in the given order. Placed ones are kept sorted by offset, so one walk over those
+// alive at the same time sees every gap.
+size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t> order,
+                    std::vector<size_t>* offsets) {
   std::vector<uint32_t> placed;
   placed.reserve(blocks.size());
   size_t arena = 0;
@@ -44,8 +45,10 @@ size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t>
     const size_t offset = best != SIZE_MAX ? best : end;
     (*offsets)[b] = offset;
     arena = std::max(arena, offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), b, [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }),
-                  b);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), b,
+                         [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }),
+        b);
   }
   return arena;
 }

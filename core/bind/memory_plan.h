@@ -1,4 +1,5 @@
-// Places blocks with known lifetimes in one arena so that blocks alive at the same time never overlap.
+// Places blocks with known lifetimes in one arena so that blocks alive at the same time never
+// overlap.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,9 @@ struct MemoryPlan {
   size_t lower_bound_bytes = 0;  // the most that is alive at any one step: no plan can be smaller
 };
 
-// Greedy: blocks in an order of decreasing weight, each into the smallest gap that holds it. Tries orders by size, by lifetime
-// and by breadth, and stops at the first that reaches the lower bound. O(n^2) in the number of blocks.
+// Greedy: blocks in an order of decreasing weight, each into the smallest gap that holds it. Tries
+// orders by size, by lifetime and by breadth, and stops at the first that reaches the lower bound.
+// O(n^2) in the number of blocks.
 MemoryPlan PlanMemory(std::span<const LiveBlock> blocks);
 
 }  // namespace msrt

@@ -16,7 +16,8 @@ void ExpectSound(std::span<const LiveBlock> blocks, const MemoryPlan& plan) {
     EXPECT_LE(plan.offsets[i] + blocks[i].bytes, plan.arena_bytes);
     for (size_t j = 0; j < i; ++j) {
       const bool same_time = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
-      const bool same_place = plan.offsets[i] < plan.offsets[j] + blocks[j].bytes && plan.offsets[j] < plan.offsets[i] + blocks[i].bytes;
+      const bool same_place = plan.offsets[i] < plan.offsets[j] + blocks[j].bytes &&
+                              plan.offsets[j] < plan.offsets[i] + blocks[i].bytes;
       EXPECT_FALSE(same_time && same_place) << i << " and " << j;
     }
   }
@@ -49,7 +50,8 @@ TEST(MemoryPlan, RandomBlocksNeverOverlapAndStayNearTheBound) {
     }
     const MemoryPlan plan = PlanMemory(blocks);
     ExpectSound(blocks, plan);
-    const double ratio = static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
+    const double ratio =
+        static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
     worst = std::max(worst, ratio);
     sum += ratio;
   }

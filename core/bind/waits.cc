@@ -21,7 +21,8 @@ struct PendingCopy {
 bool Overlap(const Access& a, const Access& b) {
   const Location &x = a.place, &y = b.place;
   if (x.kind != y.kind || x.index != y.index) return false;
-  if (x.kind != Location::kArena && x.kind != Location::kEarlier) return x.kind != Location::kState || x.offset == y.offset;
+  if (x.kind != Location::kArena && x.kind != Location::kEarlier)
+    return x.kind != Location::kState || x.offset == y.offset;
   return x.offset < y.offset + b.bytes && y.offset < x.offset + a.bytes;
 }
 
@@ -36,7 +37,8 @@ void FindAccesses(const BoundStep& step, std::vector<Access>* out) {
   out->clear();
   const auto add = [&](size_t i, bool writes) {
     const Location::Kind kind = step.places[i].kind;
-    if (kind != Location::kNowhere && kind != Location::kConstant && kind != Location::kInput) out->push_back(AccessTo(step, i, writes));
+    if (kind != Location::kNowhere && kind != Location::kConstant && kind != Location::kInput)
+      out->push_back(AccessTo(step, i, writes));
   };
   switch (step.kind) {
     case StepKind::kCopyToDevice:
@@ -51,7 +53,8 @@ void FindAccesses(const BoundStep& step, std::vector<Access>* out) {
   if (step.device != 0) return;  // a device's kernel touches its own memory only
   for (size_t i = 0; i < step.views.size(); ++i) add(i, i >= step.input_count);
   // The session keeps the new value of a slot where reads after it find it.
-  if (step.kind == StepKind::kStateWrite) out->push_back({{Location::kState, 0, step.slot, 1, nullptr}, 0, true});
+  if (step.kind == StepKind::kStateWrite)
+    out->push_back({{Location::kState, 0, step.slot, 1, nullptr}, 0, true});
 }
 
 }  // namespace
@@ -60,15 +63,17 @@ void AddWaits(size_t device_count, Binding* binding) {
   binding->event_counts.assign(device_count, 0);
   std::vector<PendingCopy> pending;
   std::vector<Access> accesses;
-  std::vector<size_t> latest(device_count);  // 1 + the last copy of each device that the step must wait for
+  std::vector<size_t> latest(
+      device_count);  // 1 + the last copy of each device that the step must wait for
   for (size_t s = 0; s < binding->steps.size(); ++s) {
     BoundStep& step = binding->steps[s];
     FindAccesses(step, &accesses);
     std::fill(latest.begin(), latest.end(), 0);
     for (const PendingCopy& p : pending) {
       if (p.device == step.device) continue;
-      const bool conflict = std::any_of(accesses.begin(), accesses.end(),
-                                        [&](const Access& a) { return (a.writes || p.access.writes) && Overlap(a, p.access); });
+      const bool conflict = std::any_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+        return (a.writes || p.access.writes) && Overlap(a, p.access);
+      });
       if (conflict) latest[p.device] = std::max(latest[p.device], p.step + 1);
     }
     for (uint16_t device = 1; device < device_count; ++device) {
@@ -76,7 +81,9 @@ void AddWaits(size_t device_count, Binding* binding) {
       BoundStep& copy = binding->steps[latest[device] - 1];
       if (copy.event < 0) copy.event = static_cast<int32_t>(binding->event_counts[device]++);
       step.waits.push_back({device, static_cast<uint32_t>(copy.event)});
-      std::erase_if(pending, [&](const PendingCopy& p) { return p.device == device && p.step < latest[device]; });
+      std::erase_if(pending, [&](const PendingCopy& p) {
+        return p.device == device && p.step < latest[device];
+      });
     }
     const bool copies = step.kind == StepKind::kCopyToDevice || step.kind == StepKind::kCopyToHost;
     if (copies && !accesses.empty()) pending.push_back({s, step.device, accesses[0]});

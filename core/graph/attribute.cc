@@ -6,10 +6,12 @@
 namespace msrt {
 namespace {
 
-constexpr std::string_view kKindNames[] = {"int", "float", "string", "ints", "floats", "strings", "type", "tensor", "graph", "graphs"};
+constexpr std::string_view kKindNames[] = {"int",     "float", "string", "ints",  "floats",
+                                           "strings", "type",  "tensor", "graph", "graphs"};
 
 const AttrDef* FindDef(std::span<const AttrDef> defs, std::string_view name) {
-  const auto it = std::find_if(defs.begin(), defs.end(), [&](const AttrDef& d) { return d.name == name; });
+  const auto it =
+      std::find_if(defs.begin(), defs.end(), [&](const AttrDef& d) { return d.name == name; });
   return it == defs.end() ? nullptr : &*it;
 }
 
@@ -27,7 +29,9 @@ Status CheckFloat(const AttrDef& def, std::string_view label, double v) {
 }
 
 Status CheckString(const AttrDef& def, std::string_view label, const std::string& v) {
-  if (def.choices.empty() || std::find(def.choices.begin(), def.choices.end(), v) != def.choices.end()) return OkStatus();
+  if (def.choices.empty() ||
+      std::find(def.choices.begin(), def.choices.end(), v) != def.choices.end())
+    return OkStatus();
   std::string all;
   for (std::string_view c : def.choices) StrAppend(&all, all.empty() ? "" : ", ", "'", c, "'");
   return InvalidModel(label, " = '", v, "', must be one of ", all);
@@ -36,30 +40,40 @@ Status CheckString(const AttrDef& def, std::string_view label, const std::string
 template <typename T, typename Check>
 Status CheckEach(const AttrDef& def, const std::vector<T>& values, Check check) {
   if (values.size() > static_cast<size_t>(def.max_count)) {
-    return InvalidModel(def.name, " has ", values.size(), " elements, at most ", def.max_count, " are allowed");
+    return InvalidModel(def.name, " has ", values.size(), " elements, at most ", def.max_count,
+                        " are allowed");
   }
   for (size_t i = 0; i < values.size(); ++i) {
     // The label costs more than the check: it is made for failures only.
-    if (!check(def, def.name, values[i]).ok()) return check(def, StrCat(def.name, "[", i, "]"), values[i]);
+    if (!check(def, def.name, values[i]).ok())
+      return check(def, StrCat(def.name, "[", i, "]"), values[i]);
   }
   return OkStatus();
 }
 
 Status CheckValue(const AttrDef& def, const AttrValue& value) {
   if (KindOf(value) != def.kind) {
-    return InvalidModel("attribute ", def.name, " is of kind ", AttrKindName(KindOf(value)), ", must be ", AttrKindName(def.kind));
+    return InvalidModel("attribute ", def.name, " is of kind ", AttrKindName(KindOf(value)),
+                        ", must be ", AttrKindName(def.kind));
   }
   switch (def.kind) {
-    case AttrKind::kInt: return CheckInt(def, def.name, std::get<int64_t>(value));
-    case AttrKind::kFloat: return CheckFloat(def, def.name, std::get<double>(value));
-    case AttrKind::kString: return CheckString(def, def.name, std::get<std::string>(value));
-    case AttrKind::kInts: return CheckEach(def, std::get<std::vector<int64_t>>(value), CheckInt);
-    case AttrKind::kFloats: return CheckEach(def, std::get<std::vector<double>>(value), CheckFloat);
-    case AttrKind::kStrings: return CheckEach(def, std::get<std::vector<std::string>>(value), CheckString);
+    case AttrKind::kInt:
+      return CheckInt(def, def.name, std::get<int64_t>(value));
+    case AttrKind::kFloat:
+      return CheckFloat(def, def.name, std::get<double>(value));
+    case AttrKind::kString:
+      return CheckString(def, def.name, std::get<std::string>(value));
+    case AttrKind::kInts:
+      return CheckEach(def, std::get<std::vector<int64_t>>(value), CheckInt);
+    case AttrKind::kFloats:
+      return CheckEach(def, std::get<std::vector<double>>(value), CheckFloat);
+    case AttrKind::kStrings:
+      return CheckEach(def, std::get<std::vector<std::string>>(value), CheckString);
     case AttrKind::kDType:
     case AttrKind::kTensor:
     case AttrKind::kGraph:
-    case AttrKind::kGraphs: return OkStatus();
+    case AttrKind::kGraphs:
+      return OkStatus();
   }
   return OkStatus();
 }
@@ -98,15 +112,24 @@ void AttrList::Remove(std::string_view name) {
 
 void AppendTo(std::string* out, const AttrValue& value) {
   switch (KindOf(value)) {
-    case AttrKind::kInt: return AppendTo(out, std::get<int64_t>(value));
-    case AttrKind::kFloat: return AppendTo(out, std::get<double>(value));
-    case AttrKind::kString: return StrAppend(out, "'", std::get<std::string>(value), "'");
-    case AttrKind::kInts: return AppendList(out, std::get<std::vector<int64_t>>(value));
-    case AttrKind::kFloats: return AppendList(out, std::get<std::vector<double>>(value));
-    case AttrKind::kStrings: return AppendList(out, std::get<std::vector<std::string>>(value));
-    case AttrKind::kDType: return AppendTo(out, std::get<DType>(value));
-    case AttrKind::kTensor: return StrAppend(out, "tensor ", std::get<ConstTensor>(value).type());
-    case AttrKind::kGraph: return StrAppend(out, "graph#", std::get<GraphRef>(value).index);
+    case AttrKind::kInt:
+      return AppendTo(out, std::get<int64_t>(value));
+    case AttrKind::kFloat:
+      return AppendTo(out, std::get<double>(value));
+    case AttrKind::kString:
+      return StrAppend(out, "'", std::get<std::string>(value), "'");
+    case AttrKind::kInts:
+      return AppendList(out, std::get<std::vector<int64_t>>(value));
+    case AttrKind::kFloats:
+      return AppendList(out, std::get<std::vector<double>>(value));
+    case AttrKind::kStrings:
+      return AppendList(out, std::get<std::vector<std::string>>(value));
+    case AttrKind::kDType:
+      return AppendTo(out, std::get<DType>(value));
+    case AttrKind::kTensor:
+      return StrAppend(out, "tensor ", std::get<ConstTensor>(value).type());
+    case AttrKind::kGraph:
+      return StrAppend(out, "graph#", std::get<GraphRef>(value).index);
     case AttrKind::kGraphs:
       out->push_back('[');
       for (GraphRef g : std::get<std::vector<GraphRef>>(value)) StrAppend(out, " graph#", g.index);
@@ -122,7 +145,8 @@ Status CheckAttrs(const AttrList& attrs, std::span<const AttrDef> defs) {
     MSRT_RETURN_IF_ERROR(CheckValue(*def, a.value));
   }
   for (const AttrDef& def : defs) {
-    if (def.required && attrs.Find(def.name) == nullptr) return InvalidModel("attribute '", def.name, "' is missing");
+    if (def.required && attrs.Find(def.name) == nullptr)
+      return InvalidModel("attribute '", def.name, "' is missing");
   }
   return OkStatus();
 }

@@ -1,4 +1,5 @@
-// Attributes of nodes: an open list of named values, and what an op's entry says about each of its own.
+// Attributes of nodes: an open list of named values, and what an op's entry says about each of its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,21 @@ struct GraphRef {
 };
 
 // The order of alternatives is the order of AttrKind and part of the file format.
-using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
-                               DType, ConstTensor, GraphRef, std::vector<GraphRef>>;
-enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kDType, kTensor, kGraph, kGraphs };
+using AttrValue =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                 std::vector<std::string>, DType, ConstTensor, GraphRef, std::vector<GraphRef>>;
+enum class AttrKind : uint8_t {
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kDType,
+  kTensor,
+  kGraph,
+  kGraphs
+};
 inline AttrKind KindOf(const AttrValue& value) { return static_cast<AttrKind>(value.index()); }
 std::string_view AttrKindName(AttrKind kind);
 
@@ -49,8 +62,9 @@ class AttrList {
   std::vector<Attr> attrs_;
 };
 
-// One attribute of an op's entry. Ranges hold for the number or for every element of the list; they are checked for every
-// node before any kernel exists, so no kernel ever divides by an attribute that could be zero.
+// One attribute of an op's entry. Ranges hold for the number or for every element of the list; they
+// are checked for every node before any kernel exists, so no kernel ever divides by an attribute
+// that could be zero.
 struct AttrDef {
   std::string_view name;
   AttrKind kind = AttrKind::kInt;
@@ -59,11 +73,13 @@ struct AttrDef {
   int64_t default_int = 0;
   double default_float = 0;
   std::string_view default_string = {};
-  int64_t min_int = std::numeric_limits<int64_t>::min(), max_int = std::numeric_limits<int64_t>::max();
-  double min_float = -std::numeric_limits<double>::infinity(), max_float = std::numeric_limits<double>::infinity();
+  int64_t min_int = std::numeric_limits<int64_t>::min(),
+          max_int = std::numeric_limits<int64_t>::max();
+  double min_float = -std::numeric_limits<double>::infinity(),
+         max_float = std::numeric_limits<double>::infinity();
   std::span<const std::string_view> choices = {};  // for strings: the allowed ones; empty means any
   int max_count = 64;                              // for lists: at most so many elements
-  bool local = false;                              // set by localize only: says where a piece stands in the whole
+  bool local = false;  // set by localize only: says where a piece stands in the whole
 };
 
 // Checks `attrs` against the entry: unknown names, wrong kinds, values out of range, missing ones.

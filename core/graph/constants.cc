@@ -10,7 +10,8 @@ size_t ConstantBytes(const Module& module) {
   for (const Graph& g : module.graphs) {
     for (uint32_t v = 0; v < g.value_count(); ++v) {
       const ConstTensor* constant = g.value(ValueId(v)).constant.get();
-      if (constant != nullptr && seen.insert(constant->bytes.data()).second) bytes += constant->bytes.size();
+      if (constant != nullptr && seen.insert(constant->bytes.data()).second)
+        bytes += constant->bytes.size();
     }
   }
   return bytes;

@@ -1,5 +1,6 @@
-// The graph: values, nodes in an order in which they can run, and a module of graphs that call each other by index.
-// A Graph is built (by the loader, the C API, the zoo), rewritten by passes, and from then on only read.
+// The graph: values, nodes in an order in which they can run, and a module of graphs that call each
+// other by index. A Graph is built (by the loader, the C API, the zoo), rewritten by passes, and
+// from then on only read.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +66,8 @@ class Graph {
   std::vector<Value> values_;
 };
 
-// A named tensor that belongs to a session and outlives its runs: KV cache, recurrent state, running statistics.
-// Graphs touch it with msrt.StateRead and msrt.StateWrite.
+// A named tensor that belongs to a session and outlives its runs: KV cache, recurrent state,
+// running statistics. Graphs touch it with msrt.StateRead and msrt.StateWrite.
 struct StateSlot {
   std::string name;
   Type type;            // dims may be symbolic: a cache may grow
@@ -75,7 +76,8 @@ struct StateSlot {
 
 struct Module {
   std::string name, producer;
-  std::vector<Graph> graphs;  // graphs[entries[i]] is a function that a session can run; the first is the default
+  std::vector<Graph>
+      graphs;  // graphs[entries[i]] is a function that a session can run; the first is the default
   std::vector<uint32_t> entries;
   std::vector<StateSlot> states;
   std::vector<std::string> symbols;  // names of symbolic dims; SymbolDim(i) refers to symbols[i]
@@ -89,7 +91,9 @@ struct Module {
 
 // "node 17 'conv1' (Conv)".
 std::string Describe(const Graph& graph, size_t node_index);
-inline std::string OpName(const Node& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
+inline std::string OpName(const Node& node) {
+  return node.domain.empty() ? node.op : node.domain + "." + node.op;
+}
 
 // Readable text of a whole graph or module, one node a line, types included.
 std::string Print(const Graph& graph, const Module* module = nullptr);

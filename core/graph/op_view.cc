@@ -29,12 +29,14 @@ std::string_view OpView::String(std::string_view attr) const {
 
 std::span<const int64_t> OpView::Ints(std::string_view attr) const {
   const AttrValue* v = attrs_->Find(attr);
-  return v != nullptr ? std::span<const int64_t>(std::get<std::vector<int64_t>>(*v)) : std::span<const int64_t>();
+  return v != nullptr ? std::span<const int64_t>(std::get<std::vector<int64_t>>(*v))
+                      : std::span<const int64_t>();
 }
 
 std::span<const double> OpView::Floats(std::string_view attr) const {
   const AttrValue* v = attrs_->Find(attr);
-  return v != nullptr ? std::span<const double>(std::get<std::vector<double>>(*v)) : std::span<const double>();
+  return v != nullptr ? std::span<const double>(std::get<std::vector<double>>(*v))
+                      : std::span<const double>();
 }
 
 DType OpView::Dtype(std::string_view attr) const {

@@ -1,6 +1,6 @@
-// A node as ops and kernels see it: its op, its attributes with defaults filled in, the types of its inputs and outputs.
-// It owns nothing and is built on the stack, so the same code serves a node of a graph, a piece of one made by `localize`,
-// and a test that has no graph at all.
+// A node as ops and kernels see it: its op, its attributes with defaults filled in, the types of
+// its inputs and outputs. It owns nothing and is built on the stack, so the same code serves a node
+// of a graph, a piece of one made by `localize`, and a test that has no graph at all.
 #pragma once
 
 #include <span>
@@ -14,15 +14,25 @@ class CustomOp;  // ops/custom_op.h
 
 class OpView {
  public:
-  // All spans and pointers must outlive the view. An omitted optional input is a null type. `constants` may be empty.
-  OpView(std::string_view domain, std::string_view op, std::string_view node_name, const AttrList* attrs, std::span<const AttrDef> defs,
-         std::span<const Type* const> inputs, std::span<const Type* const> outputs, std::span<const ConstTensor* const> constants = {})
-      : domain_(domain), op_(op), name_(node_name), attrs_(attrs), defs_(defs), inputs_(inputs), outputs_(outputs), constants_(constants) {}
+  // All spans and pointers must outlive the view. An omitted optional input is a null type.
+  // `constants` may be empty.
+  OpView(std::string_view domain, std::string_view op, std::string_view node_name,
+         const AttrList* attrs, std::span<const AttrDef> defs, std::span<const Type* const> inputs,
+         std::span<const Type* const> outputs, std::span<const ConstTensor* const> constants = {})
+      : domain_(domain),
+        op_(op),
+        name_(node_name),
+        attrs_(attrs),
+        defs_(defs),
+        inputs_(inputs),
+        outputs_(outputs),
+        constants_(constants) {}
 
   // The same node with other types: a binding's, a piece's.
   OpView WithTypes(std::span<const Type* const> inputs, std::span<const Type* const> outputs,
                    std::span<const ConstTensor* const> constants = {}) const {
-    return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants).WithCustom(custom_);
+    return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants)
+        .WithCustom(custom_);
   }
   // The same node as one of an op that an application defines.
   OpView WithCustom(const CustomOp* custom) const {
@@ -45,9 +55,12 @@ class OpView {
   const Type& output(size_t i) const { return *outputs_[i]; }
   bool has_output(size_t i) const { return i < outputs_.size() && outputs_[i] != nullptr; }
   // The value of input i where it is known before the run (a constant, a shape); null otherwise.
-  const ConstTensor* constant(size_t i) const { return i < constants_.size() ? constants_[i] : nullptr; }
+  const ConstTensor* constant(size_t i) const {
+    return i < constants_.size() ? constants_[i] : nullptr;
+  }
 
-  // Attribute values. Absent ones give the entry's default; lists give an empty span. The kinds have been checked.
+  // Attribute values. Absent ones give the entry's default; lists give an empty span. The kinds
+  // have been checked.
   bool Has(std::string_view attr) const { return attrs_->Find(attr) != nullptr; }
   int64_t Int(std::string_view attr) const;
   double Float(std::string_view attr) const;

@@ -8,7 +8,8 @@ namespace {
 
 void AppendDim(std::string* out, int64_t dim, const Module* module) {
   if (IsKnown(dim)) AppendTo(out, dim);
-  else if (IsSymbol(dim) && module != nullptr && SymbolOf(dim) < module->symbols.size()) out->append(module->symbols[SymbolOf(dim)]);
+  else if (IsSymbol(dim) && module != nullptr && SymbolOf(dim) < module->symbols.size())
+    out->append(module->symbols[SymbolOf(dim)]);
   else if (IsSymbol(dim)) StrAppend(out, "s", SymbolOf(dim));
   else out->push_back('?');
 }
@@ -46,7 +47,8 @@ void AppendTyped(std::string* out, const Graph& graph, ValueId id, const Module*
 
 // One line without its end; `append_attr` writes the value of an attribute.
 template <typename AppendAttr>
-void AppendNode(std::string* out, const Graph& graph, size_t n, const Module* module, const AppendAttr& append_attr) {
+void AppendNode(std::string* out, const Graph& graph, size_t n, const Module* module,
+                const AppendAttr& append_attr) {
   const Node& node = graph.nodes[n];
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (i != 0) *out += ", ";
@@ -97,7 +99,8 @@ std::vector<GraphRef> RefsIn(const AttrValue& value) {
 
 class OutlinePrinter {
  public:
-  explicit OutlinePrinter(const Module& module) : module_(module), uses_(module.graphs.size()), printed_(module.graphs.size()) {}
+  explicit OutlinePrinter(const Module& module)
+      : module_(module), uses_(module.graphs.size()), printed_(module.graphs.size()) {}
 
   std::string Run() {
     AppendStates(&out_, module_);
@@ -110,7 +113,8 @@ class OutlinePrinter {
         }
       }
     }
-    // Those that stand at their only call are printed on the way; of what is left then (called by nobody, or only by each other), each.
+    // Those that stand at their only call are printed on the way; of what is left then (called by
+    // nobody, or only by each other), each.
     for (const bool rest : {false, true}) {
       for (size_t g = 0; g < module_.graphs.size(); ++g) {
         if (!printed_[g] && (rest || IsEntry(module_, g) || uses_[g] > 1)) PrintTop(g);
@@ -124,7 +128,8 @@ class OutlinePrinter {
   static constexpr int kDeepest = 8;
 
   void PrintTop(size_t g) {
-    StrAppend(&out_, IsEntry(module_, g) ? "entry " : "", "graph #", g, " '", module_.graphs[g].name, "' ");
+    StrAppend(&out_, IsEntry(module_, g) ? "entry " : "", "graph #", g, " '",
+              module_.graphs[g].name, "' ");
     PrintGraph(g, nullptr, nullptr, 0);
   }
 
@@ -150,10 +155,12 @@ class OutlinePrinter {
     StrAppend(&out_, "\n", indent.substr(2), "}\n");
   }
 
-  // What the caller hands over for an input. Inputs of the two end alike, except those of a function that is still to be called.
+  // What the caller hands over for an input. Inputs of the two end alike, except those of a
+  // function that is still to be called.
   void PrintOrigin(const Graph& graph, size_t i, const Graph& caller, const Node& node) {
     const bool from_front = node.op == "Partial";
-    const size_t loop_own = node.op == "Loop" ? 2 : 0;  // the iteration and the condition come from the loop itself
+    const size_t loop_own =
+        node.op == "Loop" ? 2 : 0;  // the iteration and the condition come from the loop itself
     const size_t at = from_front ? i : i + node.inputs.size() - graph.inputs.size();
     if (i < loop_own || at >= node.inputs.size()) return;
     out_ += " <- ";
@@ -163,10 +170,11 @@ class OutlinePrinter {
   void PrintCallees(const Graph& graph, size_t n, int depth) {
     for (const Attr& a : graph.nodes[n].attrs) {
       for (GraphRef ref : RefsIn(a.value)) {
-        const bool here = ref.index < uses_.size() && uses_[ref.index] == 1 && !IsEntry(module_, ref.index) && !printed_[ref.index];
+        const bool here = ref.index < uses_.size() && uses_[ref.index] == 1 &&
+                          !IsEntry(module_, ref.index) && !printed_[ref.index];
         if (!here || depth == kDeepest) continue;
-        StrAppend(&out_, std::string(static_cast<size_t>(depth) * 4 + 4, ' '), a.name, " #", ref.index, " '",
-                  module_.graphs[ref.index].name, "' ");
+        StrAppend(&out_, std::string(static_cast<size_t>(depth) * 4 + 4, ' '), a.name, " #",
+                  ref.index, " '", module_.graphs[ref.index].name, "' ");
         PrintGraph(ref.index, &graph, &graph.nodes[n], depth + 1);
       }
     }
@@ -177,7 +185,8 @@ class OutlinePrinter {
     if (refs.empty()) return AppendTo(&out_, value);
     for (size_t i = 0; i < refs.size(); ++i) {
       StrAppend(&out_, i == 0 ? "" : " ", "#", refs[i].index);
-      if (refs[i].index < module_.graphs.size()) StrAppend(&out_, " '", module_.graphs[refs[i].index].name, "'");
+      if (refs[i].index < module_.graphs.size())
+        StrAppend(&out_, " '", module_.graphs[refs[i].index].name, "'");
     }
   }
 

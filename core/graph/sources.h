@@ -1,5 +1,5 @@
-// The order of a graph: each value has one source, and is used only after it. Written once for the two forms in which graphs
-// arrive, the tables of a file and core/graph/graph.h.
+// The order of a graph: each value has one source, and is used only after it. Written once for the
+// two forms in which graphs arrive, the tables of a file and core/graph/graph.h.
 #pragma once
 
 #include <cstdint>
@@ -57,10 +57,12 @@ class SourceCheck {
     for (const auto id : ids) {
       const auto v = static_cast<uint32_t>(id);
       if (source == kInput || v != IndexOf(kNoValue)) {
-        if (v >= sources_.size()) return OutOfRange(source == kInput ? "input " : "output ", position, v);
+        if (v >= sources_.size())
+          return OutOfRange(source == kInput ? "input " : "output ", position, v);
         if (sources_[v] != kNone) {
-          return InvalidModel(source == kInput ? "input " : "output ", position, " is ", DescribeValue(v), ", which ",
-                              DescribeSource(sources_[v]), " already gives; a value has one source");
+          return InvalidModel(source == kInput ? "input " : "output ", position, " is ",
+                              DescribeValue(v), ", which ", DescribeSource(sources_[v]),
+                              " already gives; a value has one source");
         }
         sources_[v] = source;
       }
@@ -77,7 +79,8 @@ class SourceCheck {
       if (!of_node || v != IndexOf(kNoValue)) {
         if (v >= sources_.size()) return OutOfRange(of_node ? "input " : "output ", position, v);
         if (sources_[v] == kNone) {
-          return InvalidModel(of_node ? "input " : "output ", position, " is ", DescribeValue(v), ", which no ", of_node ? "earlier " : "",
+          return InvalidModel(of_node ? "input " : "output ", position, " is ", DescribeValue(v),
+                              ", which no ", of_node ? "earlier " : "",
                               "node, input or constant gives");
         }
       }
@@ -87,9 +90,12 @@ class SourceCheck {
   }
 
   Status OutOfRange(std::string_view what, size_t position, uint32_t v) const {
-    return InvalidModel(what, position, " is value ", v, ", the graph has ", sources_.size(), " values");
+    return InvalidModel(what, position, " is value ", v, ", the graph has ", sources_.size(),
+                        " values");
   }
-  std::string DescribeValue(uint32_t v) const { return StrCat("value ", v, " '", graph_.value_name(v), "'"); }
+  std::string DescribeValue(uint32_t v) const {
+    return StrCat("value ", v, " '", graph_.value_name(v), "'");
+  }
   std::string DescribeSource(int32_t source) const {
     if (source == kInput) return "an input of the graph";
     return source == kConstant ? "a constant" : graph_.DescribeNode(static_cast<size_t>(source));
@@ -99,7 +105,8 @@ class SourceCheck {
   std::vector<int32_t> sources_;
 };
 
-// Ranges of all value indices, one source a value, sources before uses. Linear. Errors name the node and the value.
+// Ranges of all value indices, one source a value, sources before uses. Linear. Errors name the
+// node and the value.
 template <typename Source>
 Status CheckSources(const Source& graph) {
   return SourceCheck<Source>(graph).Run();

@@ -8,9 +8,12 @@ namespace msrt {
 
 std::string_view LayoutName(Layout layout) {
   switch (layout) {
-    case Layout::kPlain: return "plain";
-    case Layout::kChannelsLast: return "channels-last";
-    case Layout::kBlocked8: return "blocked-8";
+    case Layout::kPlain:
+      return "plain";
+    case Layout::kChannelsLast:
+      return "channels-last";
+    case Layout::kBlocked8:
+      return "blocked-8";
   }
   return "invalid";
 }
@@ -23,10 +26,12 @@ size_t BytesIn(Layout layout, DType dtype, const Dims& dims) {
 }
 
 ConstTensor ConstTensor::Copy(DType dtype, Dims dims, std::span<const std::byte> bytes) {
-  // operator new[] aligns to 16; kernels read constants with vectors, so align like every other tensor.
+  // operator new[] aligns to 16; kernels read constants with vectors, so align like every other
+  // tensor.
   const size_t size = AlignUp(bytes.empty() ? 1 : bytes.size(), kTensorAlignment);
-  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(::operator new(size, std::align_val_t{kTensorAlignment})),
-                                   [](std::byte* p) { ::operator delete(p, std::align_val_t{kTensorAlignment}); });
+  std::shared_ptr<std::byte> owner(
+      static_cast<std::byte*>(::operator new (size, std::align_val_t{kTensorAlignment})),
+      [](std::byte* p) { ::operator delete (p, std::align_val_t{kTensorAlignment}); });
   if (!bytes.empty()) std::memcpy(owner.get(), bytes.data(), bytes.size());
   ConstTensor t;
   t.dtype = dtype;

@@ -1,4 +1,5 @@
-// Tensors with data: immutable ones that belong to a graph (weights, folded values), and views that kernels work on.
+// Tensors with data: immutable ones that belong to a graph (weights, folded values), and views that
+// kernels work on.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,13 @@
 
 namespace msrt {
 
-// How the elements of a tensor of rank 3 to 5 lie in memory; all other tensors are plain. Dims are always in logical order
-// (batch, channels, space...); only the place of an element differs.
+// How the elements of a tensor of rank 3 to 5 lie in memory; all other tensors are plain. Dims are
+// always in logical order (batch, channels, space...); only the place of an element differs.
 enum class Layout : uint8_t {
   kPlain = 0,         // row-major in the order of dims
   kChannelsLast = 1,  // batch, space..., channels
-  kBlocked8 = 2,      // batch, channels/8, space..., 8 channels; channels padded with zeros to a multiple of 8
+  kBlocked8 =
+      2,  // batch, channels/8, space..., 8 channels; channels padded with zeros to a multiple of 8
 };
 std::string_view LayoutName(Layout layout);
 inline void AppendTo(std::string* out, Layout layout) { out->append(LayoutName(layout)); }
@@ -24,7 +26,8 @@ inline void AppendTo(std::string* out, Layout layout) { out->append(LayoutName(l
 // Bytes of a tensor in a layout. Requires known dims.
 size_t BytesIn(Layout layout, DType dtype, const Dims& dims);
 
-// Immutable data with an owner that keeps it alive: a mapped file, a block, a vector. Copying shares.
+// Immutable data with an owner that keeps it alive: a mapped file, a block, a vector. Copying
+// shares.
 struct ConstTensor {
   DType dtype = DType::kNone;
   Dims dims;
@@ -45,12 +48,16 @@ struct ConstTensor {
   static ConstTensor Int64s(std::span<const int64_t> values) {  // rank 1
     return Of<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values);
   }
-  static ConstTensor Floats(Dims dims, std::span<const float> values) { return Of<float>(DType::kF32, dims, values); }
+  static ConstTensor Floats(Dims dims, std::span<const float> values) {
+    return Of<float>(DType::kF32, dims, values);
+  }
 };
 
 // The elements of an i32 or i64 tensor as int64. Requires one of those types.
 std::vector<int64_t> IntValues(DType dtype, const void* data, int64_t elements);
-inline std::vector<int64_t> IntValues(const ConstTensor& t) { return IntValues(t.dtype, t.bytes.data(), t.dims.elements()); }
+inline std::vector<int64_t> IntValues(const ConstTensor& t) {
+  return IntValues(t.dtype, t.bytes.data(), t.dims.elements());
+}
 
 // What a kernel reads or writes. Does not own. `data` is null only for an omitted optional input.
 struct TensorView {

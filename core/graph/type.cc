@@ -17,7 +17,8 @@ static bool operator==(const FunctionSignature& a, const FunctionSignature& b) {
 Type Type::Function(std::vector<Type> parameters, std::vector<Type> results) {
   Type t;
   t.kind = TypeKind::kFunction;
-  t.signature = std::make_shared<const FunctionSignature>(FunctionSignature{std::move(parameters), std::move(results)});
+  t.signature = std::make_shared<const FunctionSignature>(
+      FunctionSignature{std::move(parameters), std::move(results)});
   return t;
 }
 
@@ -76,11 +77,13 @@ Result<Type> MergeTypes(const Type& a, const Type& b) {
   if (a.dtype != b.dtype) return InvalidModel("element type ", a.dtype, " is not ", b.dtype);
   if (!a.rank_known) return b;
   if (!b.rank_known) return a;
-  if (a.rank() != b.rank()) return InvalidModel("rank ", a.rank(), " ", a.dims, " is not rank ", b.rank(), " ", b.dims);
+  if (a.rank() != b.rank())
+    return InvalidModel("rank ", a.rank(), " ", a.dims, " is not rank ", b.rank(), " ", b.dims);
   Type merged = a;
   for (int i = 0; i < a.rank(); ++i) {
     const int64_t x = a.dims[i], y = b.dims[i];
-    if (IsKnown(x) && IsKnown(y) && x != y) return InvalidModel("dim ", i, " is ", x, " in ", a.dims, " and ", y, " in ", b.dims);
+    if (IsKnown(x) && IsKnown(y) && x != y)
+      return InvalidModel("dim ", i, " is ", x, " in ", a.dims, " and ", y, " in ", b.dims);
     merged.dims[i] = IsKnown(x) ? x : IsKnown(y) ? y : IsSymbol(x) ? x : y;
   }
   return merged;

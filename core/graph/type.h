@@ -1,4 +1,5 @@
-// What a value is: a tensor, a list of values of one type, or a function (a closure that Partial makes and Call uses).
+// What a value is: a tensor, a list of values of one type, or a function (a closure that Partial
+// makes and Call uses).
 #pragma once
 
 #include <memory>
@@ -12,7 +13,8 @@ namespace msrt {
 
 enum class TypeKind : uint8_t { kTensor = 0, kList = 1, kFunction = 2 };
 
-// A type written out in full (list<list<f32[2]>> has three parts) may have so many: printing and comparing it stay cheap.
+// A type written out in full (list<list<f32[2]>> has three parts) may have so many: printing and
+// comparing it stay cheap.
 inline constexpr uint32_t kMaxTypeParts = 1024;
 
 struct FunctionSignature;
@@ -59,7 +61,8 @@ struct Type {
   bool operator==(const Type& other) const;
 };
 
-// The type of a value about which nothing was said: Validate infers it from the node that makes the value.
+// The type of a value about which nothing was said: Validate infers it from the node that makes the
+// value.
 inline Type UndeclaredType() { return Type::UnrankedTensor(DType::kNone); }
 inline bool IsDeclared(const Type& type) { return !type.is_tensor() || type.dtype != DType::kNone; }
 
@@ -70,11 +73,13 @@ struct FunctionSignature {
 // "f32[2, 3, ?]", "list<i64[]>", "f32[*]" where the rank is unknown.
 void AppendTo(std::string* out, const Type& type);
 
-// What is known when both descriptions hold, or why they cannot both hold ("dim 2 is 3 and 4"). Names win over unknowns.
+// What is known when both descriptions hold, or why they cannot both hold ("dim 2 is 3 and 4").
+// Names win over unknowns.
 Result<Type> MergeTypes(const Type& a, const Type& b);
 
-// The narrowest description that fits what either describes: the result of a branch, a value that a loop carries. An error if there is
-// none ("element type f32 is not i64"). A type about which nothing was said gives way to the other.
+// The narrowest description that fits what either describes: the result of a branch, a value that a
+// loop carries. An error if there is none ("element type f32 is not i64"). A type about which
+// nothing was said gives way to the other.
 Result<Type> JoinTypes(const Type& a, const Type& b);
 
 }  // namespace msrt

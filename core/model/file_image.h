@@ -1,5 +1,5 @@
-// The bytes of a file to be, as a list of pieces: small runs are gathered into buffers, large ones stay where they are. Private to
-// core/model.
+// The bytes of a file to be, as a list of pieces: small runs are gathered into buffers, large ones
+// stay where they are. Private to core/model.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ class FileImage {
   }
 
  private:
-  static constexpr size_t kGathered = 64 * 1024;  // below this a copy is cheaper than a write of its own
+  static constexpr size_t kGathered =
+      64 * 1024;  // below this a copy is cheaper than a write of its own
 
   void Flush() {
     if (pending_.empty()) return;

@@ -10,7 +10,8 @@ namespace msrt {
 namespace {
 
 constexpr char kMagic[4] = {'M', 'S', 'R', 'T'};
-constexpr size_t kMajorAt = 4, kMinorAt = 6, kFileBytesAt = 8, kStructureOffsetAt = 16, kStructureBytesAt = 24, kHashAt = 56;
+constexpr size_t kMajorAt = 4, kMinorAt = 6, kFileBytesAt = 8, kStructureOffsetAt = 16,
+                 kStructureBytesAt = 24, kHashAt = 56;
 
 template <typename T>
 void Put(HeaderBytes* bytes, size_t at, T value) {
@@ -40,10 +41,13 @@ HeaderBytes EncodeHeader(const Header& header) {
 
 Result<Header> DecodeHeader(std::span<const std::byte> file) {
   if (file.size() < kHeaderBytes) {
-    return InvalidModel("header: the file has ", file.size(), " bytes, a .msrt file has at least ", kHeaderBytes);
+    return InvalidModel("header: the file has ", file.size(), " bytes, a .msrt file has at least ",
+                        kHeaderBytes);
   }
   if (std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
-    return InvalidModel("header: this is not a .msrt file (it does not begin with 'MSRT'); convert other formats with msconvert");
+    return InvalidModel(
+        "header: this is not a .msrt file (it does not begin with 'MSRT'); convert other formats "
+        "with msconvert");
   }
   Header header;
   header.major = Get<uint16_t>(file, kMajorAt);
@@ -53,14 +57,17 @@ Result<Header> DecodeHeader(std::span<const std::byte> file) {
   header.structure_bytes = Get<uint64_t>(file, kStructureBytesAt);
   header.hash = Get<uint64_t>(file, kHashAt);
   if (header.major > kFormatMajor) {
-    return Unsupported("header: the file has format version ", header.major, ".", header.minor, ", this build reads up to ", kFormatMajor,
+    return Unsupported("header: the file has format version ", header.major, ".", header.minor,
+                       ", this build reads up to ", kFormatMajor,
                        ".x; update msrt or convert the model again");
   }
-  if (header.major < kFormatMajor) return InvalidModel("header: there is no format version ", header.major, ".", header.minor);
+  if (header.major < kFormatMajor)
+    return InvalidModel("header: there is no format version ", header.major, ".", header.minor);
   return header;
 }
 
-uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header, std::span<const std::byte> structure) {
+uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header,
+                std::span<const std::byte> structure) {
   XXH64_state_t state;
   XXH64_reset(&state, 0);
   XXH64_update(&state, header.data(), kHashAt);

@@ -1,5 +1,5 @@
-// The .msrt file: its header, its constants, and what a reader is willing to accept. schema/README.md describes the format,
-// schema/model.fbs the structure that follows the header.
+// The .msrt file: its header, its constants, and what a reader is willing to accept.
+// schema/README.md describes the format, schema/model.fbs the structure that follows the header.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace msrt {
 
-static_assert(std::endian::native == std::endian::little, "tensors and headers are read where they lie, in little-endian order");
+static_assert(std::endian::native == std::endian::little,
+              "tensors and headers are read where they lie, in little-endian order");
 
 inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
 inline constexpr size_t kHeaderBytes = 64;
@@ -37,7 +38,8 @@ HeaderBytes EncodeHeader(const Header& header);
 // Reads the fields and checks magic and major version, nothing else.
 Result<Header> DecodeHeader(std::span<const std::byte> file);
 // xxh64 over the bytes of the header up to its hash, then those of the structure.
-uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header, std::span<const std::byte> structure);
+uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header,
+                std::span<const std::byte> structure);
 
 // What one reader accepts at most. Defaults are far above honest models; callers may tighten them.
 struct Limits {
@@ -53,7 +55,8 @@ struct Limits {
   uint32_t max_type_parts = kMaxTypeParts;
 };
 
-// What a file may carry beside the module: forms of its weights and programs made for one kind of machine.
+// What a file may carry beside the module: forms of its weights and programs made for one kind of
+// machine.
 struct PackingId {
   std::string kernel, isa;
   uint32_t block = 0, version = 0;
@@ -76,7 +79,8 @@ struct ModelExtras {
 // Packed weights in numbers.
 struct PackedSummary {
   size_t weights = 0, bytes = 0;
-  std::vector<std::string> isas;  // that they are for, each once, without those that suit any machine
+  std::vector<std::string>
+      isas;  // that they are for, each once, without those that suit any machine
 };
 PackedSummary Summarize(std::span<const PackedWeight> packed);
 

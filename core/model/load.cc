@@ -20,15 +20,20 @@ class ModuleBuilder {
       const fbs::KeyValue* entry = tables_.metadata()->Get(i);
       module.metadata.emplace_back(TextOf(entry->key()), TextOf(entry->value()));
     }
-    for (uint32_t i = 0; i < CountOf(tables_.symbols()); ++i) module.symbols.emplace_back(TextOf(tables_.symbols()->Get(i)));
-    for (uint32_t i = 0; i < CountOf(tables_.types()); ++i) types_.push_back(BuildType(*tables_.types()->Get(i)));
-    for (uint32_t i = 0; i < CountOf(tables_.constants()); ++i) constants_.push_back(BuildConstant(*tables_.constants()->Get(i)));
+    for (uint32_t i = 0; i < CountOf(tables_.symbols()); ++i)
+      module.symbols.emplace_back(TextOf(tables_.symbols()->Get(i)));
+    for (uint32_t i = 0; i < CountOf(tables_.types()); ++i)
+      types_.push_back(BuildType(*tables_.types()->Get(i)));
+    for (uint32_t i = 0; i < CountOf(tables_.constants()); ++i)
+      constants_.push_back(BuildConstant(*tables_.constants()->Get(i)));
     for (uint32_t i = 0; i < CountOf(tables_.states()); ++i) {
       const fbs::State* state = tables_.states()->Get(i);
-      module.states.push_back({std::string(TextOf(state->name())), types_[state->type()], *constants_[state->initial()]});
+      module.states.push_back({std::string(TextOf(state->name())), types_[state->type()],
+                               *constants_[state->initial()]});
     }
     module.graphs.reserve(CountOf(tables_.graphs()));
-    for (uint32_t i = 0; i < CountOf(tables_.graphs()); ++i) module.graphs.push_back(BuildGraph(*tables_.graphs()->Get(i)));
+    for (uint32_t i = 0; i < CountOf(tables_.graphs()); ++i)
+      module.graphs.push_back(BuildGraph(*tables_.graphs()->Get(i)));
     const auto entries = SpanOf(tables_.entries());
     module.entries.assign(entries.begin(), entries.end());
     return module;
@@ -39,12 +44,16 @@ class ModuleBuilder {
     ModelExtras extras;
     for (uint32_t i = 0; i < CountOf(tables_.packed()); ++i) {
       const fbs::PackedWeight* packed = tables_.packed()->Get(i);
-      const PackingId id{std::string(TextOf(packed->kernel())), std::string(TextOf(packed->isa())), packed->block(), packed->version()};
-      extras.packed.push_back({*constants_[packed->constant()], id, {model_.Data(packed->data()), model_.bytes().owner}});
+      const PackingId id{std::string(TextOf(packed->kernel())), std::string(TextOf(packed->isa())),
+                         packed->block(), packed->version()};
+      extras.packed.push_back({*constants_[packed->constant()],
+                               id,
+                               {model_.Data(packed->data()), model_.bytes().owner}});
     }
     for (uint32_t i = 0; i < CountOf(tables_.programs()); ++i) {
       const fbs::Program* program = tables_.programs()->Get(i);
-      extras.programs.push_back({program->key(), {model_.Data(program->data()), model_.bytes().owner}});
+      extras.programs.push_back(
+          {program->key(), {model_.Data(program->data()), model_.bytes().owner}});
     }
     return extras;
   }
@@ -59,7 +68,9 @@ class ModuleBuilder {
         t.rank_known = !type.unranked();
         t.dims = Dims(SpanOf(type.dims()));
         break;
-      case TypeKind::kList: t.element = std::make_shared<const Type>(types_[type.element()]); break;
+      case TypeKind::kList:
+        t.element = std::make_shared<const Type>(types_[type.element()]);
+        break;
       case TypeKind::kFunction: {
         FunctionSignature signature;
         for (uint32_t i : SpanOf(type.parameters())) signature.parameters.push_back(types_[i]);
@@ -73,7 +84,8 @@ class ModuleBuilder {
 
   std::shared_ptr<const ConstTensor> BuildConstant(const fbs::Constant& constant) const {
     const Type& type = types_[constant.type()];
-    return std::make_shared<const ConstTensor>(ConstTensor{type.dtype, type.dims, model_.Data(constant.data()), model_.bytes().owner});
+    return std::make_shared<const ConstTensor>(
+        ConstTensor{type.dtype, type.dims, model_.Data(constant.data()), model_.bytes().owner});
   }
 
   Graph BuildGraph(const fbs::Graph& table) const {
@@ -83,13 +95,15 @@ class ModuleBuilder {
     for (uint32_t v = 0; v < CountOf(table.values()); ++v) {
       const fbs::Value* value = table.values()->Get(v);
       const bool typed = value->type() != kNoIndex;
-      const ValueId id = graph.AddValue(std::string(TextOf(value->name())), typed ? types_[value->type()] : UndeclaredType());
+      const ValueId id = graph.AddValue(std::string(TextOf(value->name())),
+                                        typed ? types_[value->type()] : UndeclaredType());
       if (value->constant() != kNoIndex) graph.value(id).constant = constants_[value->constant()];
     }
     graph.inputs = BuildIds(table.inputs());
     graph.outputs = BuildIds(table.outputs());
     graph.nodes.reserve(CountOf(table.nodes()));
-    for (uint32_t n = 0; n < CountOf(table.nodes()); ++n) graph.nodes.push_back(BuildNode(*table.nodes()->Get(n)));
+    for (uint32_t n = 0; n < CountOf(table.nodes()); ++n)
+      graph.nodes.push_back(BuildNode(*table.nodes()->Get(n)));
     return graph;
   }
 
@@ -123,19 +137,28 @@ class ModuleBuilder {
     const auto ints = SpanOf(attr.ints());
     const auto floats = SpanOf(attr.floats());
     switch (static_cast<AttrKind>(attr.kind())) {
-      case AttrKind::kInt: return attr.i();
-      case AttrKind::kFloat: return *attr.f();
-      case AttrKind::kString: return std::string(TextOf(attr.s()));
-      case AttrKind::kInts: return std::vector<int64_t>(ints.begin(), ints.end());
-      case AttrKind::kFloats: return std::vector<double>(floats.begin(), floats.end());
+      case AttrKind::kInt:
+        return attr.i();
+      case AttrKind::kFloat:
+        return *attr.f();
+      case AttrKind::kString:
+        return std::string(TextOf(attr.s()));
+      case AttrKind::kInts:
+        return std::vector<int64_t>(ints.begin(), ints.end());
+      case AttrKind::kFloats:
+        return std::vector<double>(floats.begin(), floats.end());
       case AttrKind::kStrings: {
         std::vector<std::string> strings;
-        for (uint32_t i = 0; i < CountOf(attr.strings()); ++i) strings.emplace_back(TextOf(attr.strings()->Get(i)->value()));
+        for (uint32_t i = 0; i < CountOf(attr.strings()); ++i)
+          strings.emplace_back(TextOf(attr.strings()->Get(i)->value()));
         return strings;
       }
-      case AttrKind::kDType: return static_cast<DType>(attr.i());
-      case AttrKind::kTensor: return *constants_[static_cast<size_t>(attr.i())];
-      case AttrKind::kGraph: return GraphRef{static_cast<uint32_t>(attr.i())};
+      case AttrKind::kDType:
+        return static_cast<DType>(attr.i());
+      case AttrKind::kTensor:
+        return *constants_[static_cast<size_t>(attr.i())];
+      case AttrKind::kGraph:
+        return GraphRef{static_cast<uint32_t>(attr.i())};
       case AttrKind::kGraphs: {
         std::vector<GraphRef> graphs;
         for (int64_t i : ints) graphs.push_back({static_cast<uint32_t>(i)});
@@ -154,7 +177,8 @@ class ModuleBuilder {
 // Bytes from a caller's own buffer may begin anywhere; kernels and FlatBuffers want them aligned.
 Result<Bytes> Aligned(Bytes bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data.data()) % kDataAlignment == 0) return bytes;
-  MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(DefaultAllocator(), bytes.data.size(), "an aligned copy of the model"));
+  MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(DefaultAllocator(), bytes.data.size(),
+                                                 "an aligned copy of the model"));
   std::memcpy(block.data(), bytes.data.data(), bytes.data.size());
   auto owner = std::make_shared<Block>(std::move(block));
   const std::span<const std::byte> data{owner->data(), owner->bytes()};
@@ -176,9 +200,11 @@ Result<Module> Load(Bytes bytes, const Limits& limits, ModelExtras* extras) {
   return BuildModule(model, extras);
 }
 
-Result<Module> LoadFile(Io* io, const std::string& path, const LoadOptions& options, ModelExtras* extras) {
+Result<Module> LoadFile(Io* io, const std::string& path, const LoadOptions& options,
+                        ModelExtras* extras) {
   Allocator* allocator = options.allocator != nullptr ? options.allocator : DefaultAllocator();
-  MSRT_ASSIGN_OR_RETURN(Bytes bytes, options.by_copy ? io->ReadFile(path, allocator) : io->MapFile(path));
+  MSRT_ASSIGN_OR_RETURN(Bytes bytes,
+                        options.by_copy ? io->ReadFile(path, allocator) : io->MapFile(path));
   Result<Module> module = Load(std::move(bytes), options.limits, extras);
   if (!module.ok()) return std::move(module).status().Within(StrCat("file '", path, "'"));
   return module;

@@ -1,4 +1,5 @@
-// Round trips of modules through files: nothing is lost, nothing is copied that need not be, old files stay readable.
+// Round trips of modules through files: nothing is lost, nothing is copied that need not be, old
+// files stay readable.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -22,19 +23,24 @@
 namespace msrt {
 namespace {
 
-std::string TestFile(const std::string& name) { return testing::TempDir() + "model_test_" + std::to_string(getpid()) + "_" + name; }
+std::string TestFile(const std::string& name) {
+  return testing::TempDir() + "model_test_" + std::to_string(getpid()) + "_" + name;
+}
 
 void ExpectSameTensor(const ConstTensor& a, const ConstTensor& b) {
   EXPECT_EQ(StrCat(a.type()), StrCat(b.type()));
   EXPECT_TRUE(std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()));
 }
 
-bool SameBits(double a, double b) { return std::signbit(a) == std::signbit(b) && (a == b || (std::isnan(a) && std::isnan(b))); }
+bool SameBits(double a, double b) {
+  return std::signbit(a) == std::signbit(b) && (a == b || (std::isnan(a) && std::isnan(b)));
+}
 
 void ExpectSameAttr(const Attr& a, const Attr& b) {
   EXPECT_EQ(a.name, b.name);
   ASSERT_EQ(KindOf(a.value), KindOf(b.value)) << a.name;
-  if (KindOf(a.value) == AttrKind::kTensor) return ExpectSameTensor(std::get<ConstTensor>(a.value), std::get<ConstTensor>(b.value));
+  if (KindOf(a.value) == AttrKind::kTensor)
+    return ExpectSameTensor(std::get<ConstTensor>(a.value), std::get<ConstTensor>(b.value));
   if (KindOf(a.value) == AttrKind::kFloat) {
     EXPECT_TRUE(SameBits(std::get<double>(a.value), std::get<double>(b.value))) << a.name;
   }
@@ -49,7 +55,8 @@ void ExpectSameNode(const Node& a, const Node& b) {
   EXPECT_EQ(a.inputs, b.inputs);
   EXPECT_EQ(a.outputs, b.outputs);
   ASSERT_EQ(a.attrs.size(), b.attrs.size());
-  for (auto i = a.attrs.begin(), k = b.attrs.begin(); i != a.attrs.end(); ++i, ++k) ExpectSameAttr(*i, *k);
+  for (auto i = a.attrs.begin(), k = b.attrs.begin(); i != a.attrs.end(); ++i, ++k)
+    ExpectSameAttr(*i, *k);
 }
 
 void ExpectSameGraph(const Graph& a, const Graph& b) {
@@ -98,11 +105,13 @@ TEST_P(RoundTrip, KeepsEverything) {
   ExpectSameModule(module, *loaded);
   ASSERT_EQ(loaded_extras.packed.size(), 1u);
   EXPECT_EQ(loaded_extras.packed[0].id, extras.packed[0].id);
-  EXPECT_EQ(loaded_extras.packed[0].weight.bytes.data(), loaded->graphs[0].value(ValueId(3)).constant->bytes.data());
+  EXPECT_EQ(loaded_extras.packed[0].weight.bytes.data(),
+            loaded->graphs[0].value(ValueId(3)).constant->bytes.data());
   EXPECT_TRUE(std::ranges::equal(loaded_extras.packed[0].data.data, extras.packed[0].data.data));
   ASSERT_EQ(loaded_extras.programs.size(), 1u);
   EXPECT_EQ(loaded_extras.programs[0].key, extras.programs[0].key);
-  EXPECT_TRUE(std::ranges::equal(loaded_extras.programs[0].data.data, extras.programs[0].data.data));
+  EXPECT_TRUE(
+      std::ranges::equal(loaded_extras.programs[0].data.data, extras.programs[0].data.data));
   const Status valid = Validate(&*loaded);
   EXPECT_TRUE(valid.ok()) << valid.message();
   std::remove(path.c_str());
@@ -112,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(ByMapAndByCopy, RoundTrip, testing::Bool());
 
 TEST(Write, IsDeterministicAndStable) {
   const ModelExtras extras = EverythingExtras();
-  auto first = SerializeModel(EverythingModule(), {.extras = &extras}), second = SerializeModel(EverythingModule(), {.extras = &extras});
+  auto first = SerializeModel(EverythingModule(), {.extras = &extras}),
+       second = SerializeModel(EverythingModule(), {.extras = &extras});
   ASSERT_TRUE(first.ok()) << first.status().message();
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(*first, *second);
@@ -144,8 +154,10 @@ TEST(Write, StoresIdenticalWeightsOnce) {
   auto module = Load(AlignedCopy(*file));
   ASSERT_TRUE(module.ok());
   const Graph& g = module->graphs[0];
-  EXPECT_EQ(g.value(ValueId(3)).constant.get(), g.value(ValueId(4)).constant.get());                  // same type, same bytes
-  EXPECT_EQ(g.value(ValueId(3)).constant->bytes.data(), g.value(ValueId(5)).constant->bytes.data());  // other dims, same bytes
+  EXPECT_EQ(g.value(ValueId(3)).constant.get(),
+            g.value(ValueId(4)).constant.get());  // same type, same bytes
+  EXPECT_EQ(g.value(ValueId(3)).constant->bytes.data(),
+            g.value(ValueId(5)).constant->bytes.data());  // other dims, same bytes
 }
 
 TEST(Write, RefusesWhatItCouldNotRead) {
@@ -159,10 +171,12 @@ TEST(Write, RefusesWhatItCouldNotRead) {
   auto weight = *short_weight.main().value(ValueId(1)).constant;
   weight.bytes = weight.bytes.first(8);
   short_weight.main().value(ValueId(1)).constant = std::make_shared<const ConstTensor>(weight);
-  EXPECT_NE(SerializeModel(short_weight).status().message().find("8 bytes of data"), std::string::npos);
+  EXPECT_NE(SerializeModel(short_weight).status().message().find("8 bytes of data"),
+            std::string::npos);
   Limits tight;
   tight.max_nodes = 4;
-  EXPECT_EQ(SerializeModel(KnownOpsModule(), {.limits = tight}).status().code(), Code::kLimitExceeded);
+  EXPECT_EQ(SerializeModel(KnownOpsModule(), {.limits = tight}).status().code(),
+            Code::kLimitExceeded);
 }
 
 TEST(Write, StatesTheVersionOfKnownOps) {
@@ -220,7 +234,8 @@ TEST(Load, AcceptsBytesAnywhere) {
 
 TEST(Load, NamesTheFile) {
   const std::string path = TestFile("broken");
-  std::ofstream(path) << "not a model, but long enough to have a header: ........................................";
+  std::ofstream(path)
+      << "not a model, but long enough to have a header: ........................................";
   auto module = LoadFile(DefaultIo(), path);
   EXPECT_EQ(module.status().code(), Code::kInvalidModel);
   EXPECT_NE(module.status().message().find(path), std::string::npos);
@@ -242,12 +257,15 @@ TEST(Load, DigestsFindDamagedWeights) {
   EXPECT_EQ(VerifyDigests(*model).code(), Code::kInvalidModel);
 }
 
-// Files of every released version. They must load for ever; those of the present minor version are also written the same again.
-// MSRT_UPDATE_GOLDEN=1 makes files that are missing; existing ones are never touched.
+// Files of every released version. They must load for ever; those of the present minor version are
+// also written the same again. MSRT_UPDATE_GOLDEN=1 makes files that are missing; existing ones are
+// never touched.
 class Golden : public testing::TestWithParam<const char*> {};
 
 Module GoldenModule(const std::string& name) {
-  return name == "v1.0-everything" ? EverythingModule() : name == "v1.0-known" ? KnownOpsModule() : ChainModule(12);
+  return name == "v1.0-everything" ? EverythingModule()
+         : name == "v1.0-known"    ? KnownOpsModule()
+                                   : ChainModule(12);
 }
 
 TEST_P(Golden, LoadsForEver) {
@@ -270,7 +288,8 @@ TEST_P(Golden, LoadsForEver) {
   EXPECT_TRUE(valid.ok()) << valid.message();
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::Values("v1.0-everything", "v1.0-known", "v1.0-chain"));
+INSTANTIATE_TEST_SUITE_P(Files, Golden,
+                         testing::Values("v1.0-everything", "v1.0-known", "v1.0-chain"));
 
 // The least of several runs: other work on the machine only ever adds.
 double LoadMilliseconds(const Bytes& file) {
@@ -289,12 +308,15 @@ double LoadMilliseconds(const Bytes& file) {
 TEST(Load, IsLinearAndFast) {
   auto small = SerializeModel(ChainModule(1000)), large = SerializeModel(ChainModule(10000));
   ASSERT_TRUE(small.ok() && large.ok());
-  const double small_ms = LoadMilliseconds(AlignedCopy(*small)), large_ms = LoadMilliseconds(AlignedCopy(*large));
+  const double small_ms = LoadMilliseconds(AlignedCopy(*small)),
+               large_ms = LoadMilliseconds(AlignedCopy(*large));
   RecordProperty("ms_per_1000_nodes", std::to_string(large_ms / 10));
-  std::printf("verify + load + validate: %.3f ms for 1,000 nodes, %.3f ms for 10,000\n", small_ms, large_ms);
+  std::printf("verify + load + validate: %.3f ms for 1,000 nodes, %.3f ms for 10,000\n", small_ms,
+              large_ms);
   EXPECT_LT(large_ms, 25 * small_ms);
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // A shared machine has slow spells of a second or so: the bound must hold in one of several tries spread over them.
+  // A shared machine has slow spells of a second or so: the bound must hold in one of several tries
+  // spread over them.
   double least = std::min(small_ms, large_ms / 10);
   for (int retry = 0; retry < 20 && least >= 1.0; ++retry) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

@@ -12,7 +12,8 @@
 namespace msrt {
 namespace {
 
-// Small constants (shapes, scalars, biases) come first in their segment, so that looking at them touches few pages.
+// Small constants (shapes, scalars, biases) come first in their segment, so that looking at them
+// touches few pages.
 constexpr uint64_t kSmallDataBytes = 4096;
 
 std::vector<uint32_t> Numbers(const std::vector<ValueId>& ids) {
@@ -28,7 +29,9 @@ uint32_t DataStore::Add(fbs::SegmentKind kind, std::span<const std::byte> bytes)
   auto [it, end] = by_digest_.equal_range(digest);
   for (; it != end; ++it) {
     const Item& item = items_[it->second];
-    if (item.kind == kind && std::equal(bytes.begin(), bytes.end(), item.bytes.begin(), item.bytes.end())) return it->second;
+    if (item.kind == kind &&
+        std::equal(bytes.begin(), bytes.end(), item.bytes.begin(), item.bytes.end()))
+      return it->second;
   }
   const auto index = static_cast<uint32_t>(items_.size());
   by_digest_.emplace(digest, index);
@@ -39,8 +42,11 @@ uint32_t DataStore::Add(fbs::SegmentKind kind, std::span<const std::byte> bytes)
 std::vector<uint32_t> DataStore::FileOrder() const {
   std::vector<uint32_t> order(items_.size());
   std::iota(order.begin(), order.end(), 0u);
-  const auto rank = [&](uint32_t i) { return std::pair(items_[i].kind, items_[i].bytes.size() > kSmallDataBytes); };
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+  const auto rank = [&](uint32_t i) {
+    return std::pair(items_[i].kind, items_[i].bytes.size() > kSmallDataBytes);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
   return order;
 }
 
@@ -56,7 +62,8 @@ Result<uint32_t> TableBuilder::TypeIndex(const Type& type) {
       if (type.rank_known) out.dims.assign(type.dims.begin(), type.dims.end());
       break;
     case TypeKind::kList: {
-      if (type.element == nullptr) return InvalidModel("a list type without the type of its elements");
+      if (type.element == nullptr)
+        return InvalidModel("a list type without the type of its elements");
       MSRT_ASSIGN_OR_RETURN(out.element, TypeIndex(*type.element));
       break;
     }
@@ -79,20 +86,25 @@ Result<uint32_t> TableBuilder::TypeIndex(const Type& type) {
 }
 
 Result<uint32_t> TableBuilder::ConstantIndex(const ConstTensor& tensor) {
-  if (!tensor.dims.known() || !IsCountable(tensor.dims) || tensor.type().bytes() != tensor.bytes.size()) {
-    return InvalidModel("a constant ", tensor.type(), " has ", tensor.bytes.size(), " bytes of data");
+  if (!tensor.dims.known() || !IsCountable(tensor.dims) ||
+      tensor.type().bytes() != tensor.bytes.size()) {
+    return InvalidModel("a constant ", tensor.type(), " has ", tensor.bytes.size(),
+                        " bytes of data");
   }
   fbs::ConstantT out;
   MSRT_ASSIGN_OR_RETURN(out.type, TypeIndex(tensor.type()));
   out.data = store_.Add(fbs::SegmentKind_Weights, tensor.bytes);
-  const auto [it, is_new] = constants_.emplace(StrCat(out.type, " ", out.data), static_cast<uint32_t>(tables_.constants.size()));
+  const auto [it, is_new] = constants_.emplace(StrCat(out.type, " ", out.data),
+                                               static_cast<uint32_t>(tables_.constants.size()));
   if (is_new) tables_.constants.push_back(std::make_unique<fbs::ConstantT>(out));
   return it->second;
 }
 
 uint32_t TableBuilder::OpIndex(const Node& node) {
-  // The version is stated where it is known: what 0 means may differ in the build that reads the file.
-  const int32_t version = node.version == 0 && node.def != nullptr ? node.def->version : node.version;
+  // The version is stated where it is known: what 0 means may differ in the build that reads the
+  // file.
+  const int32_t version =
+      node.version == 0 && node.def != nullptr ? node.def->version : node.version;
   const std::string key = StrCat(node.domain, "\n", node.op, "\n", version);
   const auto [it, is_new] = ops_.emplace(key, static_cast<uint32_t>(tables_.ops.size()));
   if (is_new) {
@@ -125,7 +137,8 @@ Status TableBuilder::Add(const Module& module) {
   }
   for (size_t g = 0; g < module.graphs.size(); ++g) {
     Status status = AddGraph(module.graphs[g]);
-    if (!status.ok()) return std::move(status).Within(StrCat("graph ", g, " '", module.graphs[g].name, "'"));
+    if (!status.ok())
+      return std::move(status).Within(StrCat("graph ", g, " '", module.graphs[g].name, "'"));
   }
   return OkStatus();
 }
@@ -194,11 +207,21 @@ Status TableBuilder::AddNode(const Node& node, fbs::GraphT* graph) {
 
 Status TableBuilder::SetAttr(const AttrValue& value, fbs::AttrT* out) {
   switch (KindOf(value)) {
-    case AttrKind::kInt: out->i = std::get<int64_t>(value); break;
-    case AttrKind::kFloat: out->f = std::get<double>(value); break;
-    case AttrKind::kString: out->s = std::get<std::string>(value); break;
-    case AttrKind::kInts: out->ints = std::get<std::vector<int64_t>>(value); break;
-    case AttrKind::kFloats: out->floats = std::get<std::vector<double>>(value); break;
+    case AttrKind::kInt:
+      out->i = std::get<int64_t>(value);
+      break;
+    case AttrKind::kFloat:
+      out->f = std::get<double>(value);
+      break;
+    case AttrKind::kString:
+      out->s = std::get<std::string>(value);
+      break;
+    case AttrKind::kInts:
+      out->ints = std::get<std::vector<int64_t>>(value);
+      break;
+    case AttrKind::kFloats:
+      out->floats = std::get<std::vector<double>>(value);
+      break;
     case AttrKind::kStrings:
       for (const std::string& text : std::get<std::vector<std::string>>(value)) {
         auto entry = std::make_unique<fbs::TextT>();
@@ -206,15 +229,20 @@ Status TableBuilder::SetAttr(const AttrValue& value, fbs::AttrT* out) {
         out->strings.push_back(std::move(entry));
       }
       break;
-    case AttrKind::kDType: out->i = static_cast<int64_t>(std::get<DType>(value)); break;
+    case AttrKind::kDType:
+      out->i = static_cast<int64_t>(std::get<DType>(value));
+      break;
     case AttrKind::kTensor: {
       MSRT_ASSIGN_OR_RETURN(const uint32_t constant, ConstantIndex(std::get<ConstTensor>(value)));
       out->i = constant;
       break;
     }
-    case AttrKind::kGraph: out->i = std::get<GraphRef>(value).index; break;
+    case AttrKind::kGraph:
+      out->i = std::get<GraphRef>(value).index;
+      break;
     case AttrKind::kGraphs:
-      for (GraphRef graph : std::get<std::vector<GraphRef>>(value)) out->ints.push_back(graph.index);
+      for (GraphRef graph : std::get<std::vector<GraphRef>>(value))
+        out->ints.push_back(graph.index);
       break;
   }
   return OkStatus();

@@ -1,4 +1,5 @@
-// A Module as the tables of schema/model.fbs, and the weights they refer to. The first half of writing; private to core/model.
+// A Module as the tables of schema/model.fbs, and the weights they refer to. The first half of
+// writing; private to core/model.
 #pragma once
 
 #include <span>
@@ -31,7 +32,8 @@ class DataStore {
   std::unordered_multimap<uint64_t, uint32_t> by_digest_;
 };
 
-// Module to tables. What cannot be represented at all is refused here; everything else is left to Verify, which runs afterwards.
+// Module to tables. What cannot be represented at all is refused here; everything else is left to
+// Verify, which runs afterwards.
 class TableBuilder {
  public:
   Status Add(const Module& module);

@@ -16,10 +16,13 @@ namespace {
 
 using Random = std::mt19937_64;
 
-size_t Below(Random& random, size_t count) { return count == 0 ? 0 : static_cast<size_t>(random() % count); }
+size_t Below(Random& random, size_t count) {
+  return count == 0 ? 0 : static_cast<size_t>(random() % count);
+}
 bool OneIn(Random& random, size_t chances) { return Below(random, chances) == 0; }
 
-// ---- numbers --------------------------------------------------------------------------------------------------------------------
+// ---- numbers
+// --------------------------------------------------------------------------------------------------------------------
 
 // Where arithmetic changes its mind.
 constexpr int64_t kInteresting[] = {
@@ -73,7 +76,8 @@ double OtherFloat(Random& random, double old) {
   return OneIn(random, 3) ? old * 2 : kFloats[Below(random, std::size(kFloats))];
 }
 
-// ---- names that mean something --------------------------------------------------------------------------------------------------
+// ---- names that mean something
+// --------------------------------------------------------------------------------------------------
 
 struct Vocabulary {
   std::vector<const OpDef*> ops;
@@ -105,7 +109,8 @@ std::string OtherText(Random& random, const std::string& old) {
   return Words().words[Below(random, Words().words.size())];
 }
 
-// ---- edits of tables ------------------------------------------------------------------------------------------------------------
+// ---- edits of tables
+// ------------------------------------------------------------------------------------------------------------
 
 template <typename T>
 void EditNumber(Random& random, T* value) {
@@ -116,7 +121,8 @@ void EditNumber(Random& random, T* value) {
 template <typename T>
 void EditNumbers(Random& random, std::vector<T>* list) {
   if (list->empty() || OneIn(random, 4)) {
-    list->insert(list->begin() + static_cast<ptrdiff_t>(Below(random, list->size() + 1)), static_cast<T>(Below(random, 5)));
+    list->insert(list->begin() + static_cast<ptrdiff_t>(Below(random, list->size() + 1)),
+                 static_cast<T>(Below(random, 5)));
     return;
   }
   T& element = (*list)[Below(random, list->size())];
@@ -133,7 +139,8 @@ void EditNumbers(Random& random, std::vector<T>* list) {
   }
 }
 
-// Doubles, drops or exchanges tables of a list; false: the list stays, and one of its tables may be edited.
+// Doubles, drops or exchanges tables of a list; false: the list stays, and one of its tables may be
+// edited.
 template <typename T>
 bool EditTables(Random& random, std::vector<std::unique_ptr<T>>* list) {
   if (list->empty() || !OneIn(random, 4)) return false;
@@ -218,7 +225,8 @@ std::unique_ptr<fbs::AttrT> AttrOf(Random& random, const OpDef& def) {
   attr->kind = static_cast<uint8_t>(entry.kind);
   attr->i = OtherNumber(random, OneIn(random, 2) ? entry.min_int : entry.max_int);
   attr->f = OtherFloat(random, entry.default_float);
-  attr->s = entry.choices.empty() ? OtherText(random, "") : std::string(entry.choices[Below(random, entry.choices.size())]);
+  attr->s = entry.choices.empty() ? OtherText(random, "")
+                                  : std::string(entry.choices[Below(random, entry.choices.size())]);
   attr->ints.resize(Below(random, 5), 1);
   attr->floats.resize(Below(random, 5), 1);
   if (OneIn(random, 2)) EditNumbers(random, &attr->ints);
@@ -226,7 +234,9 @@ std::unique_ptr<fbs::AttrT> AttrOf(Random& random, const OpDef& def) {
 }
 
 void EditNode(Random& random, fbs::ModelT* model, fbs::NodeT* node) {
-  const OpDef* def = node->op < model->ops.size() ? FindOp(model->ops[node->op]->domain, model->ops[node->op]->name) : nullptr;
+  const OpDef* def = node->op < model->ops.size()
+                         ? FindOp(model->ops[node->op]->domain, model->ops[node->op]->name)
+                         : nullptr;
   switch (Below(random, 6)) {
     case 0:
       EditNumber(random, &node->op);
@@ -241,7 +251,8 @@ void EditNode(Random& random, fbs::ModelT* model, fbs::NodeT* node) {
       if (def != nullptr) node->attrs.push_back(AttrOf(random, *def));
       break;
     default:
-      if (!EditTables(random, &node->attrs) && !node->attrs.empty()) EditAttr(random, Pick(random, node->attrs));
+      if (!EditTables(random, &node->attrs) && !node->attrs.empty())
+        EditAttr(random, Pick(random, node->attrs));
       break;
   }
 }
@@ -256,7 +267,8 @@ void EditGraph(Random& random, fbs::ModelT* model, fbs::GraphT* graph) {
       break;
     case 2:
       if (EditTables(random, &graph->values)) break;
-      if (fbs::ValueT* value = Pick(random, graph->values)) EditNumber(random, OneIn(random, 2) ? &value->type : &value->constant);
+      if (fbs::ValueT* value = Pick(random, graph->values))
+        EditNumber(random, OneIn(random, 2) ? &value->type : &value->constant);
       break;
     default:
       if (EditTables(random, &graph->nodes)) break;
@@ -279,17 +291,21 @@ void EditOp(Random& random, fbs::OpT* op) {
 void EditStorage(Random& random, fbs::ModelT* model) {
   switch (Below(random, 4)) {
     case 0:
-      if (fbs::SegmentT* s = Pick(random, model->segments)) EditNumber(random, OneIn(random, 2) ? &s->offset : &s->bytes);
+      if (fbs::SegmentT* s = Pick(random, model->segments))
+        EditNumber(random, OneIn(random, 2) ? &s->offset : &s->bytes);
       break;
     case 1:
       if (EditTables(random, &model->data)) break;
-      if (fbs::DataT* d = Pick(random, model->data)) EditNumber(random, OneIn(random, 2) ? &d->offset : &d->bytes);
+      if (fbs::DataT* d = Pick(random, model->data))
+        EditNumber(random, OneIn(random, 2) ? &d->offset : &d->bytes);
       break;
     case 2:
-      if (fbs::ConstantT* c = Pick(random, model->constants)) EditNumber(random, OneIn(random, 2) ? &c->type : &c->data);
+      if (fbs::ConstantT* c = Pick(random, model->constants))
+        EditNumber(random, OneIn(random, 2) ? &c->type : &c->data);
       break;
     default:
-      if (fbs::PackedWeightT* p = Pick(random, model->packed)) EditNumber(random, OneIn(random, 2) ? &p->constant : &p->data);
+      if (fbs::PackedWeightT* p = Pick(random, model->packed))
+        EditNumber(random, OneIn(random, 2) ? &p->constant : &p->data);
       break;
   }
 }
@@ -303,7 +319,8 @@ void EditModel(Random& random, fbs::ModelT* model) {
       EditStorage(random, model);
       break;
     case 2:
-      if (fbs::StateT* s = Pick(random, model->states)) EditNumber(random, OneIn(random, 2) ? &s->type : &s->initial);
+      if (fbs::StateT* s = Pick(random, model->states))
+        EditNumber(random, OneIn(random, 2) ? &s->type : &s->initial);
       break;
     case 3:
     case 4:
@@ -323,14 +340,15 @@ void EditModel(Random& random, fbs::ModelT* model) {
   }
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+// ---- files
+// ----------------------------------------------------------------------------------------------------------------------
 
 // The end of the structure, or 0 where the header does not describe the file.
 uint64_t StructureEnd(std::span<const std::byte> file) {
   if (file.size() < kHeaderBytes) return 0;
   const auto header = DecodeHeader(file);
-  const bool plain =
-      header.ok() && header->structure_offset == kHeaderBytes && RangeFits(kHeaderBytes, header->structure_bytes, file.size());
+  const bool plain = header.ok() && header->structure_offset == kHeaderBytes &&
+                     RangeFits(kHeaderBytes, header->structure_bytes, file.size());
   return plain ? kHeaderBytes + header->structure_bytes : 0;
 }
 
@@ -359,16 +377,20 @@ bool IsUnpackable(const fbs::Model& model) {
 bool IsFlatBuffer(std::span<const std::byte> structure) {
   constexpr flatbuffers::uoffset_t kMaxDepth = 64, kMaxTables = 10000;
   if (structure.size() < 8 || structure.size() > kMaxFlatBufferBytes) return false;
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()), structure.size(), kMaxDepth, kMaxTables);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(structure.data()),
+                                 structure.size(), kMaxDepth, kMaxTables);
   if (!verifier.VerifyBuffer<fbs::Model>(nullptr)) return false;
   return IsUnpackable(*flatbuffers::GetRoot<fbs::Model>(structure.data()));
 }
 
-// Puts new tables before the weights, which move: segments follow the end of the structure wherever it is.
-std::vector<std::byte> Assemble(const fbs::ModelT& tables, std::span<const std::byte> old_file, uint64_t old_end) {
+// Puts new tables before the weights, which move: segments follow the end of the structure wherever
+// it is.
+std::vector<std::byte> Assemble(const fbs::ModelT& tables, std::span<const std::byte> old_file,
+                                uint64_t old_end) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(fbs::Model::Pack(builder, &tables));
-  const uint64_t old_first = std::min<uint64_t>(AlignUp(old_end, kSegmentAlignment), old_file.size());
+  const uint64_t old_first =
+      std::min<uint64_t>(AlignUp(old_end, kSegmentAlignment), old_file.size());
   const std::span<const std::byte> weights = old_file.subspan(old_first);
   const uint64_t end = kHeaderBytes + builder.GetSize();
   std::vector<std::byte> file(weights.empty() ? end : AlignUp(end, kSegmentAlignment));
@@ -383,7 +405,8 @@ std::vector<std::byte> Assemble(const fbs::ModelT& tables, std::span<const std::
 void EditBytes(Random& random, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
   std::byte& at = bytes[Below(random, bytes.size())];
-  at = OneIn(random, 2) ? at ^ (std::byte{1} << Below(random, 8)) : static_cast<std::byte>(random());
+  at =
+      OneIn(random, 2) ? at ^ (std::byte{1} << Below(random, 8)) : static_cast<std::byte>(random());
 }
 
 void MoveSegments(fbs::ModelT* tables, uint64_t by) {
@@ -400,9 +423,11 @@ void FitHeader(std::vector<std::byte>* file) {
   const uint64_t bytes = file->size();
   std::memcpy(file->data() + 8, &bytes, sizeof bytes);
   auto header = DecodeHeader(*file);
-  if (!header.ok() || !RangeFits(header->structure_offset, header->structure_bytes, file->size())) return;
+  if (!header.ok() || !RangeFits(header->structure_offset, header->structure_bytes, file->size()))
+    return;
   const std::span<const std::byte> view = *file;
-  const uint64_t hash = HashOf(view.first<kHeaderBytes>(), view.subspan(header->structure_offset, header->structure_bytes));
+  const uint64_t hash = HashOf(view.first<kHeaderBytes>(),
+                               view.subspan(header->structure_offset, header->structure_bytes));
   std::memcpy(file->data() + kHeaderBytes - sizeof hash, &hash, sizeof hash);
 }
 
@@ -410,7 +435,8 @@ std::vector<std::byte> MutateFile(std::span<const std::byte> old_file, uint64_t 
   Random random(seed);
   std::vector<std::byte> file(old_file.begin(), old_file.end());
   const uint64_t end = StructureEnd(file);
-  const bool readable = end != 0 && IsFlatBuffer(std::span(file).subspan(kHeaderBytes, end - kHeaderBytes));
+  const bool readable =
+      end != 0 && IsFlatBuffer(std::span(file).subspan(kHeaderBytes, end - kHeaderBytes));
   if (!readable || OneIn(random, 8)) {
     const std::span<std::byte> structure = std::span(file).first(readable ? end : file.size());
     for (size_t edits = 1 + Below(random, 4); edits > 0; --edits) EditBytes(random, structure);
@@ -422,7 +448,8 @@ std::vector<std::byte> MutateFile(std::span<const std::byte> old_file, uint64_t 
     for (size_t edits = 1 + Below(random, 4); edits > 0; --edits) EditModel(random, &tables);
     file = Assemble(tables, old_file, end);
     // The structure may have grown over a boundary of pages.
-    const uint64_t before = AlignUp(end, kSegmentAlignment), after = AlignUp(StructureEnd(file), kSegmentAlignment);
+    const uint64_t before = AlignUp(end, kSegmentAlignment),
+                   after = AlignUp(StructureEnd(file), kSegmentAlignment);
     if (before != after) {
       MoveSegments(&tables, after - before);
       file = Assemble(tables, old_file, end);

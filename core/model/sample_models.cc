@@ -23,12 +23,13 @@ Type ListOf(Type element) {
 Type FunctionOf(std::vector<Type> parameters, std::vector<Type> results) {
   Type t;
   t.kind = TypeKind::kFunction;
-  t.signature = std::make_shared<const FunctionSignature>(FunctionSignature{std::move(parameters), std::move(results)});
+  t.signature = std::make_shared<const FunctionSignature>(
+      FunctionSignature{std::move(parameters), std::move(results)});
   return t;
 }
 
-Node MakeNode(std::string name, std::string domain, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
-              AttrList attrs = {}) {
+Node MakeNode(std::string name, std::string domain, std::string op, std::vector<ValueId> inputs,
+              std::vector<ValueId> outputs, AttrList attrs = {}) {
   Node node;
   node.name = std::move(name);
   node.domain = std::move(domain);
@@ -44,21 +45,25 @@ Graph MainGraph(Module* module) {
   Graph g;
   g.name = "main";
   const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {batch, 4}));
-  const ValueId tokens = g.AddInput("tokens", Type::Tensor(DType::kI64, {batch, length, kUnknownDim}));
+  const ValueId tokens =
+      g.AddInput("tokens", Type::Tensor(DType::kI64, {batch, length, kUnknownDim}));
   const ValueId any = g.AddInput("any", Type::UnrankedTensor(DType::kU8));
   const ValueId w = g.AddConstant("w", Ramp({4, 4}, 1));
   const ValueId w_again = g.AddConstant("w_again", Ramp({4, 4}, 1));
   const ValueId w_flat = g.AddConstant("w_flat", Ramp({16}, 1));
   const ValueId empty = g.AddConstant("empty", ConstTensor::Floats({0, 3}, {}));
   const uint8_t nibbles[] = {0x21, 0x03};
-  const ValueId four_bit = g.AddConstant("four_bit", ConstTensor::Of<uint8_t>(DType::kI4, {3}, nibbles));
+  const ValueId four_bit =
+      g.AddConstant("four_bit", ConstTensor::Of<uint8_t>(DType::kI4, {3}, nibbles));
   const ValueId h = g.AddValue("h", UndeclaredType());
   const ValueId list = g.AddValue("list", ListOf(ListOf(Type::Tensor(DType::kBF16, {2, length}))));
-  const ValueId function = g.AddValue("function", FunctionOf({Type::Tensor(DType::kF32, {batch, 4}), ListOf(Type::Tensor(DType::kI8, {}))},
+  const ValueId function = g.AddValue("function", FunctionOf({Type::Tensor(DType::kF32, {batch, 4}),
+                                                              ListOf(Type::Tensor(DType::kI8, {}))},
                                                              {Type::UnrankedTensor(DType::kF16)}));
   const ValueId y = g.AddValue("y", Type::Tensor(DType::kF32, {batch, 4}));
   g.nodes.push_back(MakeNode("product", "", "MatMul", {x, w}, {h}));
-  g.nodes.push_back(MakeNode("widget", "test", "Widget", {h, kNoValue, tokens, any, w_again, w_flat, empty, four_bit},
+  g.nodes.push_back(MakeNode("widget", "test", "Widget",
+                             {h, kNoValue, tokens, any, w_again, w_flat, empty, four_bit},
                              {list, kNoValue, function, y},
                              {{"int", int64_t{-7}},
                               {"zero", int64_t{0}},
@@ -86,7 +91,8 @@ Graph RecursiveGraph(const Module& module) {
   g.name = "body";
   const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {SymbolDim(0), 4}));
   const ValueId y = g.AddValue("", Type::Tensor(DType::kF32, {SymbolDim(0), 4}));
-  g.nodes.push_back(MakeNode("", "test", "Recurse", {x}, {y}, {{"body", GraphRef{static_cast<uint32_t>(module.graphs.size())}}}));
+  g.nodes.push_back(MakeNode("", "test", "Recurse", {x}, {y},
+                             {{"body", GraphRef{static_cast<uint32_t>(module.graphs.size())}}}));
   g.outputs = {y};
   return g;
 }
@@ -104,14 +110,17 @@ Module EverythingModule() {
   empty.name = "nothing";
   m.graphs.push_back(empty);
   m.entries = {0, 2};
-  m.states.push_back({"cache", Type::Tensor(DType::kF32, {SymbolDim(1), 2}), ConstTensor::Floats({0, 2}, {})});
-  m.states.push_back({"count", Type::Tensor(DType::kI64, {}), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{42})});
+  m.states.push_back(
+      {"cache", Type::Tensor(DType::kF32, {SymbolDim(1), 2}), ConstTensor::Floats({0, 2}, {})});
+  m.states.push_back({"count", Type::Tensor(DType::kI64, {}),
+                      ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{42})});
   return m;
 }
 
 ModelExtras EverythingExtras() {
   ModelExtras extras;
-  const ConstTensor packed = Ramp({32}, 100), program = ConstTensor::Of<uint8_t>(DType::kU8, {3}, std::vector<uint8_t>{1, 2, 3});
+  const ConstTensor packed = Ramp({32}, 100), program = ConstTensor::Of<uint8_t>(
+                                                  DType::kU8, {3}, std::vector<uint8_t>{1, 2, 3});
   extras.packed.push_back({Ramp({4, 4}, 1), {"gemm", "avx2", 8, 2}, {packed.bytes, packed.owner}});
   extras.programs.push_back({0x1234567890abcdef, {program.bytes, program.owner}});
   return extras;
@@ -122,18 +131,22 @@ Module KnownOpsModule() {
   m.name = "known";
   m.producer = "sample_models";
   const int64_t rows = m.SymbolFor("rows");
-  m.states.push_back({"last", Type::Tensor(DType::kF32, {kUnknownDim, 3}), ConstTensor::Floats({0, 3}, {})});
+  m.states.push_back(
+      {"last", Type::Tensor(DType::kF32, {kUnknownDim, 3}), ConstTensor::Floats({0, 3}, {})});
   Graph g;
   g.name = "main";
   const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {rows, 5}));
   const ValueId w = g.AddConstant("w", Ramp({5, 3}, -7));
-  const ValueId h = g.AddValue("h", UndeclaredType()), p = g.AddValue("p", UndeclaredType()), sum = g.AddValue("sum", UndeclaredType());
+  const ValueId h = g.AddValue("h", UndeclaredType()), p = g.AddValue("p", UndeclaredType()),
+                sum = g.AddValue("sum", UndeclaredType());
   const ValueId last = g.AddValue("last", UndeclaredType());
   g.nodes.push_back(MakeNode("product", "", "MatMul", {x, w}, {h}));
   g.nodes.push_back(MakeNode("softmax", "", "Softmax", {h}, {p}, {{"axis", int64_t{-1}}}));
-  g.nodes.push_back(MakeNode("sum", "", "ReduceSum", {p}, {sum}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}));
-  g.nodes.push_back(MakeNode("read", "msrt", "StateRead", {}, {last},
-                             {{"slot", int64_t{0}}, {"dtype", DType::kF32}, {"dims", std::vector<int64_t>{-1, 3}}}));
+  g.nodes.push_back(MakeNode("sum", "", "ReduceSum", {p}, {sum},
+                             {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}));
+  g.nodes.push_back(MakeNode(
+      "read", "msrt", "StateRead", {}, {last},
+      {{"slot", int64_t{0}}, {"dtype", DType::kF32}, {"dims", std::vector<int64_t>{-1, 3}}}));
   g.nodes.push_back(MakeNode("write", "msrt", "StateWrite", {p}, {}, {{"slot", int64_t{0}}}));
   g.outputs = {sum, last};
   m.graphs.push_back(std::move(g));
@@ -153,7 +166,8 @@ Module ChainModule(size_t nodes) {
     const ValueId y = g.AddValue(StrCat("block", n / 4, "/output_", n), image);
     std::string name = StrCat("block", n / 4, "/node_", n);
     if (n % 4 == 0) {
-      const ValueId w = g.AddConstant(StrCat("block", n / 4, "/weight"), Ramp({8, 8, 3, 3}, static_cast<float>(n % 64)));
+      const ValueId w = g.AddConstant(StrCat("block", n / 4, "/weight"),
+                                      Ramp({8, 8, 3, 3}, static_cast<float>(n % 64)));
       g.nodes.push_back(MakeNode(std::move(name), "", "Conv", {x, w}, {y},
                                  {{"dilations", std::vector<int64_t>{1, 1}},
                                   {"group", int64_t{1}},
@@ -161,10 +175,13 @@ Module ChainModule(size_t nodes) {
                                   {"pads", std::vector<int64_t>{1, 1, 1, 1}},
                                   {"strides", std::vector<int64_t>{1, 1}}}));
     } else if (n % 4 == 1) {
-      const ValueId scale = g.AddConstant(StrCat("block", n / 4, "/scale"), Ramp({8}, static_cast<float>(n % 64)));
-      g.nodes.push_back(MakeNode(std::move(name), "", "BatchNormalization", {x, scale, scale, scale, scale}, {y}, {{"epsilon", 1e-5}}));
+      const ValueId scale =
+          g.AddConstant(StrCat("block", n / 4, "/scale"), Ramp({8}, static_cast<float>(n % 64)));
+      g.nodes.push_back(MakeNode(std::move(name), "", "BatchNormalization",
+                                 {x, scale, scale, scale, scale}, {y}, {{"epsilon", 1e-5}}));
     } else {
-      g.nodes.push_back(MakeNode(std::move(name), "", n % 4 == 2 ? "Relu" : "Add", n % 4 == 2 ? std::vector{x} : std::vector{x, x}, {y}));
+      g.nodes.push_back(MakeNode(std::move(name), "", n % 4 == 2 ? "Relu" : "Add",
+                                 n % 4 == 2 ? std::vector{x} : std::vector{x, x}, {y}));
     }
     x = y;
   }
@@ -186,7 +203,8 @@ void Reseal(std::vector<std::byte>* file) {
   auto header = DecodeHeader(*file);
   MSRT_CHECK(header.ok());
   const std::span<const std::byte> bytes = *file;
-  header->hash = HashOf(bytes.first<kHeaderBytes>(), bytes.subspan(header->structure_offset, header->structure_bytes));
+  header->hash = HashOf(bytes.first<kHeaderBytes>(),
+                        bytes.subspan(header->structure_offset, header->structure_bytes));
   const HeaderBytes encoded = EncodeHeader(*header);
   std::copy(encoded.end() - 8, encoded.end(), file->begin() + kHeaderBytes - 8);
 }

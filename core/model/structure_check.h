@@ -1,5 +1,6 @@
-// The walk over the tables of a file behind Verify; private to core/model. FlatBuffers' own verifier has proved before that all
-// offsets stay inside the structure; here come ranges, sizes, order and limits.
+// The walk over the tables of a file behind Verify; private to core/model. FlatBuffers' own
+// verifier has proved before that all offsets stay inside the structure; here come ranges, sizes,
+// order and limits.
 #pragma once
 
 #include <string_view>
@@ -17,7 +18,8 @@ uint32_t CountOf(const flatbuffers::Vector<T>* vector) {
 }
 template <typename T>
 std::span<const T> SpanOf(const flatbuffers::Vector<T>* vector) {
-  return vector == nullptr ? std::span<const T>() : std::span<const T>(vector->data(), vector->size());
+  return vector == nullptr ? std::span<const T>()
+                           : std::span<const T>(vector->data(), vector->size());
 }
 template <typename T>
 bool IsAligned(const flatbuffers::Vector<T>& vector) {
@@ -62,14 +64,16 @@ class StructureCheck {
   Status CheckName(const flatbuffers::String* name);
   // Any UTF-8 text of at most `limit` bytes.
   Status CheckText(const flatbuffers::String* text, uint64_t limit);
-  // Counts the bytes of each string and vector once for each reference to it. If they come to more than the structure holds,
-  // references share bytes, and a small file could ask for unbounded work and memory.
+  // Counts the bytes of each string and vector once for each reference to it. If they come to more
+  // than the structure holds, references share bytes, and a small file could ask for unbounded work
+  // and memory.
   Status Charge(uint64_t elements, uint64_t element_bytes);
   // FlatBuffers' verifier leaves the alignment of elements of 8 bytes to us.
   template <typename T>
   Status ChargeVector(const flatbuffers::Vector<T>* vector) {
     if (vector == nullptr) return OkStatus();
-    if (!IsAligned(*vector)) return InvalidModel("elements of ", sizeof(T), " bytes do not begin at a multiple of that");
+    if (!IsAligned(*vector))
+      return InvalidModel("elements of ", sizeof(T), " bytes do not begin at a multiple of that");
     return Charge(vector->size(), sizeof(T));
   }
   static Status CheckIndex(std::string_view what, uint64_t index, uint64_t count);

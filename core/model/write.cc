@@ -8,7 +8,8 @@
 namespace msrt {
 namespace {
 
-// Gives every item its place in a segment; the segments' own places follow when the size of the structure is known.
+// Gives every item its place in a segment; the segments' own places follow when the size of the
+// structure is known.
 void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::ModelT* tables) {
   std::vector<uint32_t> record_of(order.size());
   for (uint32_t item_index : order) {
@@ -16,7 +17,8 @@ void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::Mod
     if (tables->segments.empty() || tables->segments.back()->kind != item.kind) {
       tables->segments.push_back(std::make_unique<fbs::SegmentT>());
       tables->segments.back()->kind = item.kind;
-      tables->segments.back()->offset = 1;  // a default would be left out, and could not be set later
+      tables->segments.back()->offset =
+          1;  // a default would be left out, and could not be set later
     }
     fbs::SegmentT& segment = *tables->segments.back();
     fbs::DataT data;
@@ -33,15 +35,18 @@ void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::Mod
   for (auto& program : tables->programs) program->data = record_of[program->data];
 }
 
-// At least the bytes that the tables take as a FlatBuffer. The builder stops the process beyond 2 GiB, so this comes first.
+// At least the bytes that the tables take as a FlatBuffer. The builder stops the process beyond 2
+// GiB, so this comes first.
 uint64_t StructureBytesBound(const fbs::ModelT& m) {
   constexpr uint64_t kTable = 96, kText = 16;
-  uint64_t bytes = 4096 + kTable * (m.metadata.size() + m.data.size() + m.symbols.size() + m.types.size() + m.constants.size() +
-                                    m.ops.size() + m.states.size() + m.packed.size() + m.programs.size());
+  uint64_t bytes = 4096 + kTable * (m.metadata.size() + m.data.size() + m.symbols.size() +
+                                    m.types.size() + m.constants.size() + m.ops.size() +
+                                    m.states.size() + m.packed.size() + m.programs.size());
   bytes += m.name.size() + m.producer.size() + 4 * m.entries.size();
   for (const auto& entry : m.metadata) bytes += kText + entry->key.size() + entry->value.size();
   for (const auto& symbol : m.symbols) bytes += symbol.size();
-  for (const auto& type : m.types) bytes += 8 * type->dims.size() + 4 * (type->parameters.size() + type->results.size());
+  for (const auto& type : m.types)
+    bytes += 8 * type->dims.size() + 4 * (type->parameters.size() + type->results.size());
   for (const auto& op : m.ops) bytes += op->domain.size() + op->name.size();
   for (const auto& state : m.states) bytes += state->name.size();
   for (const auto& packed : m.packed) bytes += packed->kernel.size() + packed->isa.size();
@@ -51,7 +56,8 @@ uint64_t StructureBytesBound(const fbs::ModelT& m) {
     for (const auto& node : graph->nodes) {
       bytes += kTable + node->name.size() + 4 * (node->inputs.size() + node->outputs.size());
       for (const auto& attr : node->attrs) {
-        bytes += kTable + attr->name.size() + attr->s.size() + 8 * (attr->ints.size() + attr->floats.size());
+        bytes += kTable + attr->name.size() + attr->s.size() +
+                 8 * (attr->ints.size() + attr->floats.size());
         for (const auto& text : attr->strings) bytes += kTable + text->value.size();
       }
     }
@@ -59,7 +65,8 @@ uint64_t StructureBytesBound(const fbs::ModelT& m) {
   return bytes;
 }
 
-std::span<const std::byte> PackStructure(const fbs::ModelT& tables, flatbuffers::FlatBufferBuilder* builder) {
+std::span<const std::byte> PackStructure(const fbs::ModelT& tables,
+                                         flatbuffers::FlatBufferBuilder* builder) {
   builder->Finish(fbs::Model::Pack(*builder, &tables));
   uint64_t end = kHeaderBytes + builder->GetSize();
   fbs::Model* model = flatbuffers::GetMutableRoot<fbs::Model>(builder->GetBufferPointer());
@@ -79,12 +86,14 @@ Status BuildImage(const Module& module, const WriteOptions& options, FileImage* 
   fbs::ModelT& tables = builder.tables();
   const std::vector<uint32_t> order = builder.store().FileOrder();
   PlaceData(builder.store(), order, &tables);
-  if (StructureBytesBound(tables) > kMaxFlatBufferBytes) return LimitExceeded("the structure of the module would pass 2 GiB");
+  if (StructureBytesBound(tables) > kMaxFlatBufferBytes)
+    return LimitExceeded("the structure of the module would pass 2 GiB");
   flatbuffers::FlatBufferBuilder flat;
   const auto structure = PackStructure(tables, &flat);
 
   uint64_t file_bytes = kHeaderBytes + structure.size();
-  for (const auto& segment : tables.segments) file_bytes = AlignUp(file_bytes, kSegmentAlignment) + segment->bytes;
+  for (const auto& segment : tables.segments)
+    file_bytes = AlignUp(file_bytes, kSegmentAlignment) + segment->bytes;
   Header header;
   header.file_bytes = file_bytes;
   header.structure_bytes = structure.size();
@@ -107,7 +116,8 @@ Status BuildImage(const Module& module, const WriteOptions& options, FileImage* 
 
 }  // namespace
 
-Status WriteModel(const Module& module, const std::string& path, Io* io, const WriteOptions& options) {
+Status WriteModel(const Module& module, const std::string& path, Io* io,
+                  const WriteOptions& options) {
   FileImage image;
   MSRT_RETURN_IF_ERROR(BuildImage(module, options, &image));
   return io->WriteFile(path, image.Finish());

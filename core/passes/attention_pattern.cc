@@ -53,14 +53,16 @@ bool TakeKeys(Match* m, ValueId turned, Attention* a) {
 bool IsHeadFactor(const Rewriter& r, ValueId v) {
   const ConstTensor* c = r.constant(v);
   const int rank = c == nullptr ? 0 : c->dims.rank();
-  return rank >= 3 && c->dims[rank - 1] == 1 && c->dims[rank - 2] == 1 && c->dims[rank - 3] == c->dims.elements();
+  return rank >= 3 && c->dims[rank - 1] == 1 && c->dims[rank - 2] == 1 &&
+         c->dims[rank - 3] == c->dims.elements();
 }
 
 bool TakeScores(Match* m, ValueId v, Attention* a) {
   v = TakeScales(m, v, &a->scale);
   if (const auto n = m->r.Producer(v, "Mul")) {
     const std::vector<ValueId>& factors = m->r.node(*n).inputs;
-    const auto found = std::find_if(factors.begin(), factors.end(), [&](ValueId f) { return IsHeadFactor(m->r, f); });
+    const auto found = std::find_if(factors.begin(), factors.end(),
+                                    [&](ValueId f) { return IsHeadFactor(m->r, f); });
     if (found == factors.end()) return false;
     a->head_factor = *found;
     m->Take(v, "Mul");
@@ -75,23 +77,29 @@ bool TakeScores(Match* m, ValueId v, Attention* a) {
 // Scores, or a choice between them and minus infinity.
 bool TakeChosenScores(Match* m, ValueId v, Attention* a) {
   if (const Node* where = m->Take(v, "Where")) {
-    const auto is_hidden = [&](size_t i) { return ScalarOf(m->r, where->inputs[i]) == -std::numeric_limits<double>::infinity(); };
+    const auto is_hidden = [&](size_t i) {
+      return ScalarOf(m->r, where->inputs[i]) == -std::numeric_limits<double>::infinity();
+    };
     a->choice = where->inputs[0];
     a->chooses_hidden = is_hidden(1);
     const size_t scores = a->chooses_hidden ? 2 : 1;
-    return is_hidden(3 - scores) && KeepsDims(m->r.type(where->inputs[3 - scores]), m->r.type(where->inputs[scores])) &&
+    return is_hidden(3 - scores) &&
+           KeepsDims(m->r.type(where->inputs[3 - scores]), m->r.type(where->inputs[scores])) &&
            TakeScores(m, where->inputs[scores], a);
   }
   return TakeScores(m, v, a);
 }
 
-// A mask made by a choice between zero and minus infinity is that choice. One that names what is hidden stays: a mask is often shared by
-// many layers, and the opposite choice would be computed for each.
+// A mask made by a choice between zero and minus infinity is that choice. One that names what is
+// hidden stays: a mask is often shared by many layers, and the opposite choice would be computed
+// for each.
 void ReduceToChoice(const Rewriter& r, Attention* a) {
   const auto n = r.Producer(a->mask, "Where");
   if (!n || a->choice != kNoValue) return;
   const Node& where = r.node(*n);
-  if (ScalarOf(r, where.inputs[1]) != 0.0 || ScalarOf(r, where.inputs[2]) != -std::numeric_limits<double>::infinity()) return;
+  if (ScalarOf(r, where.inputs[1]) != 0.0 ||
+      ScalarOf(r, where.inputs[2]) != -std::numeric_limits<double>::infinity())
+    return;
   a->choice = where.inputs[0];
   a->mask = kNoValue;
 }
@@ -119,7 +127,9 @@ ValueId TakeSoftmax(Match* m, ValueId v, Attention* a) {
   if (const auto guard = m->r.Producer(v, "Where")) {
     const Node& where = m->r.node(*guard);
     const auto test = m->r.Producer(where.inputs[0], "IsNaN");
-    if (!test || m->r.node(*test).inputs[0] != where.inputs[2] || ScalarOf(m->r, where.inputs[1]) != 0.0) return kNoValue;
+    if (!test || m->r.node(*test).inputs[0] != where.inputs[2] ||
+        ScalarOf(m->r, where.inputs[1]) != 0.0)
+      return kNoValue;
     if (!KeepsDims(m->r.type(where.inputs[1]), m->r.type(where.inputs[2]))) return kNoValue;
     m->Take(v, "Where");
     m->Take(where.inputs[0], "IsNaN");
@@ -139,7 +149,8 @@ std::optional<Attention> FindAttention(const Rewriter& r, size_t n) {
   Attention a;
   const ValueId scores = TakeSoftmax(&m, r.node(n).inputs[0], &a);
   a.value = r.node(n).inputs[1];
-  if (scores == kNoValue || !TakeMaskedScores(&m, scores, &a) || !m.OnlyFeeds(n)) return std::nullopt;
+  if (scores == kNoValue || !TakeMaskedScores(&m, scores, &a) || !m.OnlyFeeds(n))
+    return std::nullopt;
   return std::isfinite(a.scale) && a.scale >= 0 ? std::optional(std::move(a)) : std::nullopt;
 }
 

@@ -64,7 +64,8 @@ void CallGraph::Reach(const Module& module) {
         continue;
       }
       const ControlShape shape = ShapeOfControl(node);
-      if (shape.kind == ControlKind::kCall && shape.graphs.empty()) about_[g].pure = false;  // a function may be anything
+      if (shape.kind == ControlKind::kCall && shape.graphs.empty())
+        about_[g].pure = false;  // a function may be anything
       for (uint32_t i = 0; i < shape.graphs.size(); ++i) {
         About& callee = about_[shape.graphs[i]];
         callee.sites.push_back({g, n, i});
@@ -91,7 +92,8 @@ void CallGraph::SpreadEffects() {
   }
 }
 
-// Takes away what calls nothing that is left; what then remains reaches a circle, and is put at the end unless no circle reaches it.
+// Takes away what calls nothing that is left; what then remains reaches a circle, and is put at the
+// end unless no circle reaches it.
 void CallGraph::Order(const Module& module) {
   std::vector<size_t> callees(about_.size()), callers(about_.size());
   std::vector<std::vector<uint32_t>> called(about_.size());
@@ -132,7 +134,9 @@ void CallGraph::Order(const Module& module) {
 
 bool CallGraph::OwnsGraphs(uint32_t graph, uint32_t node, const ControlShape& shape) const {
   return std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) {
-    return !open(g) && std::all_of(sites(g).begin(), sites(g).end(), [&](const CallSite& s) { return s.graph == graph && s.node == node; });
+    return !open(g) && std::all_of(sites(g).begin(), sites(g).end(), [&](const CallSite& s) {
+      return s.graph == graph && s.node == node;
+    });
   });
 }
 
@@ -140,7 +144,8 @@ bool CallGraph::IsPure(const Node& node) const {
   if (!IsControl(node)) return node.def != nullptr && node.def->effect == Effect::kNone;
   const ControlShape shape = ShapeOfControl(node);
   if (shape.kind == ControlKind::kPartial) return true;
-  return !shape.graphs.empty() && std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) { return pure(g); });
+  return !shape.graphs.empty() &&
+         std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) { return pure(g); });
 }
 
 bool RemoveUncalledGraphs(Module* module) {

@@ -14,15 +14,22 @@ bool AllFinite(std::span<const float> values) {
 struct Grid {
   int64_t rows, columns, inner, groups;
   explicit Grid(const ConstTensor& w, int64_t group_count)
-      : rows(w.dims[0]), columns(w.dims[1]), inner(w.dims.product(2, w.dims.rank())), groups(group_count) {}
+      : rows(w.dims[0]),
+        columns(w.dims[1]),
+        inner(w.dims.product(2, w.dims.rank())),
+        groups(group_count) {}
   bool divides() const { return groups >= 1 && rows % groups == 0 && rows > 0; }
   // The channel of a column, counted over all groups.
-  size_t channel(int64_t row, int64_t column) const { return static_cast<size_t>(row / (rows / groups) * columns + column); }
+  size_t channel(int64_t row, int64_t column) const {
+    return static_cast<size_t>(row / (rows / groups) * columns + column);
+  }
 };
 
 }  // namespace
 
-std::optional<ConstTensor> ScaledWeights(const ConstTensor& weights, std::span<const double> factors, WeightDim dim, int64_t groups) {
+std::optional<ConstTensor> ScaledWeights(const ConstTensor& weights,
+                                         std::span<const double> factors, WeightDim dim,
+                                         int64_t groups) {
   if (weights.dtype != DType::kF32 || weights.dims.rank() < 2) return std::nullopt;
   const Grid grid(weights, groups);
   const int64_t channels = dim == WeightDim::kOuter ? grid.rows : grid.columns * groups;
@@ -32,8 +39,10 @@ std::optional<ConstTensor> ScaledWeights(const ConstTensor& weights, std::span<c
   size_t at = 0;
   for (int64_t r = 0; r < grid.rows; ++r) {
     for (int64_t c = 0; c < grid.columns; ++c) {
-      const double factor = factors[dim == WeightDim::kOuter ? static_cast<size_t>(r) : grid.channel(r, c)];
-      for (int64_t i = 0; i < grid.inner; ++i, ++at) scaled[at] = static_cast<float>(source[at] * factor);
+      const double factor =
+          factors[dim == WeightDim::kOuter ? static_cast<size_t>(r) : grid.channel(r, c)];
+      for (int64_t i = 0; i < grid.inner; ++i, ++at)
+        scaled[at] = static_cast<float>(source[at] * factor);
     }
   }
   if (!AllFinite(scaled)) return std::nullopt;
@@ -49,15 +58,18 @@ std::optional<ConstTensor> ScaledBias(const ConstTensor* bias, const ChannelAffi
     if (old.size() != channels && old.size() != 1) return std::nullopt;
     for (size_t c = 0; c < channels; ++c) result[c] = old[old.size() == 1 ? 0 : c];
   }
-  for (size_t c = 0; c < channels; ++c) result[c] = static_cast<float>(result[c] * affine.factor[c] + affine.shift[c]);
+  for (size_t c = 0; c < channels; ++c)
+    result[c] = static_cast<float>(result[c] * affine.factor[c] + affine.shift[c]);
   if (!AllFinite(result)) return std::nullopt;
   return ConstTensor::Floats({static_cast<int64_t>(channels)}, result);
 }
 
-std::optional<std::vector<double>> ShiftThroughConv(const ConstTensor& weights, std::span<const double> shift, int64_t groups) {
+std::optional<std::vector<double>> ShiftThroughConv(const ConstTensor& weights,
+                                                    std::span<const double> shift, int64_t groups) {
   if (weights.dtype != DType::kF32 || weights.dims.rank() < 3) return std::nullopt;
   const Grid grid(weights, groups);
-  if (!grid.divides() || static_cast<int64_t>(shift.size()) != grid.columns * groups) return std::nullopt;
+  if (!grid.divides() || static_cast<int64_t>(shift.size()) != grid.columns * groups)
+    return std::nullopt;
   std::vector<double> gained(static_cast<size_t>(grid.rows), 0);
   const auto source = weights.As<float>();
   size_t at = 0;

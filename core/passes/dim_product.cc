@@ -23,7 +23,9 @@ DimProduct DimProduct::Dim(int64_t dim, ValueId value, int axis) {
   if (IsKnown(dim)) return Number(dim);
   DimProduct p = Number(1);
   p.count_ = 1;
-  p.dims_[0] = IsSymbol(dim) ? SymbolOf(dim) : kOpenDims + uint64_t{IndexOf(value)} * kMaxRank + static_cast<uint64_t>(axis);
+  p.dims_[0] = IsSymbol(dim)
+                   ? SymbolOf(dim)
+                   : kOpenDims + uint64_t{IndexOf(value)} * kMaxRank + static_cast<uint64_t>(axis);
   return p;
 }
 
@@ -46,12 +48,15 @@ std::optional<int64_t> DimProduct::dim() const {
 }
 
 bool DimProduct::operator==(const DimProduct& other) const {
-  return known_ && other.known_ && factor_ == other.factor_ && std::equal(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_);
+  return known_ && other.known_ && factor_ == other.factor_ &&
+         std::equal(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_);
 }
 
 DimProduct DimProduct::Times(const DimProduct& other) const {
   DimProduct p = *this;
-  if (!known_ || !other.known_ || count_ + other.count_ > kMost || !CheckedMul(factor_, other.factor_, &p.factor_)) return Unknown();
+  if (!known_ || !other.known_ || count_ + other.count_ > kMost ||
+      !CheckedMul(factor_, other.factor_, &p.factor_))
+    return Unknown();
   if (p.factor_ == 0) return Number(0);
   std::merge(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_, p.dims_);
   p.count_ += other.count_;
@@ -63,16 +68,21 @@ DimProduct DimProduct::Plus(const DimProduct& other, int64_t sign) const {
   if (!known_ || !other.known_ || !CheckedMul(other.factor_, sign, &addend)) return Unknown();
   if (other.factor_ == 0) return *this;
   DimProduct p = factor_ == 0 ? other : *this;
-  if (!std::equal(p.dims_, p.dims_ + p.count_, other.dims_, other.dims_ + other.count_)) return Unknown();
+  if (!std::equal(p.dims_, p.dims_ + p.count_, other.dims_, other.dims_ + other.count_))
+    return Unknown();
   if (!CheckedAdd(factor_, addend, &p.factor_)) return Unknown();
   return p.factor_ == 0 ? Number(0) : p;
 }
 
 DimProduct DimProduct::Over(const DimProduct& other) const {
-  if (!known_ || !other.known_ || other.factor_ <= 0 || factor_ % other.factor_ != 0) return Unknown();
-  if (!std::includes(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_)) return Unknown();
+  if (!known_ || !other.known_ || other.factor_ <= 0 || factor_ % other.factor_ != 0)
+    return Unknown();
+  if (!std::includes(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_))
+    return Unknown();
   DimProduct p = Number(factor_ / other.factor_);
-  p.count_ = static_cast<int>(std::set_difference(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_, p.dims_) - p.dims_);
+  p.count_ = static_cast<int>(
+      std::set_difference(dims_, dims_ + count_, other.dims_, other.dims_ + other.count_, p.dims_) -
+      p.dims_);
   return p;
 }
 

@@ -1,4 +1,5 @@
-// A dim, or an element of a list of dims, as far as it is known before a run: a product of a number and of dims that only the run knows.
+// A dim, or an element of a list of dims, as far as it is known before a run: a product of a number
+// and of dims that only the run knows.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,9 @@ class DimProduct {
   static DimProduct Term(size_t number);
 
   bool known() const { return known_; }
-  std::optional<int64_t> number() const { return known_ && count_ == 0 ? std::optional(factor_) : std::nullopt; }
+  std::optional<int64_t> number() const {
+    return known_ && count_ == 0 ? std::optional(factor_) : std::nullopt;
+  }
   // The number of the term, where it is one term and nothing else.
   std::optional<size_t> term() const;
   // The dim as types write it, where it is a number or one symbol.

@@ -13,7 +13,8 @@ namespace {
 // Which values of a graph are needed for those that are wanted, and for effects.
 class Liveness {
  public:
-  Liveness(const Graph& graph, const CallGraph& calls) : graph_(graph), producers_(graph.Producers()), live_(graph.value_count()) {
+  Liveness(const Graph& graph, const CallGraph& calls)
+      : graph_(graph), producers_(graph.Producers()), live_(graph.value_count()) {
     input_.resize(graph.value_count(), kNoInput);
     for (size_t i = 0; i < graph.inputs.size(); ++i) input_[IndexOf(graph.inputs[i])] = i;
     for (const Node& node : graph.nodes) {
@@ -60,7 +61,9 @@ void KeepOnly(const std::vector<bool>& keep, size_t from, std::vector<T>* list) 
   list->resize(next);
 }
 
-bool All(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), false) == flags.end(); }
+bool All(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), false) == flags.end();
+}
 
 class Dropping {
  public:
@@ -80,7 +83,8 @@ class Dropping {
         if (!IsControl(node)) continue;
         const ControlShape shape = ShapeOfControl(node);
         if (shape.graphs.empty() || !calls_.OwnsGraphs(g, n, shape)) continue;
-        changed = (IsLoop(shape) ? TrimLoop(uses, shape, &node) : TrimCall(uses, shape, &node)) || changed;
+        changed = (IsLoop(shape) ? TrimLoop(uses, shape, &node) : TrimCall(uses, shape, &node)) ||
+                  changed;
       }
     }
     RemoveNodes();  // that computed what has been dropped
@@ -97,17 +101,21 @@ class Dropping {
       liveness.Spread();
       const auto removed = std::erase_if(graph.nodes, [&](const Node& node) {
         return calls_.IsPure(node) &&
-               std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNoValue && liveness.live(v); });
+               std::none_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId v) { return v != kNoValue && liveness.live(v); });
       });
       changed = changed || removed != 0;
     }
     return changed;
   }
 
-  // By result of the graphs that the node calls, beginning with its own outputs: whether somebody reads it.
-  static std::vector<bool> Wanted(const Node& node, const std::vector<uint32_t>& uses, size_t results) {
+  // By result of the graphs that the node calls, beginning with its own outputs: whether somebody
+  // reads it.
+  static std::vector<bool> Wanted(const Node& node, const std::vector<uint32_t>& uses,
+                                  size_t results) {
     std::vector<bool> wanted(results);
-    for (size_t i = 0; i < node.outputs.size(); ++i) wanted[i] = node.outputs[i] != kNoValue && uses[IndexOf(node.outputs[i])] != 0;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      wanted[i] = node.outputs[i] != kNoValue && uses[IndexOf(node.outputs[i])] != 0;
     return wanted;
   }
 
@@ -121,7 +129,8 @@ class Dropping {
   // Branches and calls.
   bool TrimCall(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
     const size_t offset = InputOffset(shape);
-    const std::vector<bool> wanted = Wanted(*node, uses, module_.graphs[shape.graphs[0]].outputs.size());
+    const std::vector<bool> wanted =
+        Wanted(*node, uses, module_.graphs[shape.graphs[0]].outputs.size());
     std::vector<bool> used(node->inputs.size() - offset);
     const std::vector<uint32_t> graphs = DistinctGraphs(shape);
     for (uint32_t g : graphs) {
@@ -139,7 +148,8 @@ class Dropping {
     Liveness liveness(graph, calls_);
     liveness.WantAll(graph.outputs);
     liveness.Spread();
-    for (size_t i = 0; i < used->size(); ++i) (*used)[i] = (*used)[i] || liveness.live(graph.inputs[i]);
+    for (size_t i = 0; i < used->size(); ++i)
+      (*used)[i] = (*used)[i] || liveness.live(graph.inputs[i]);
   }
 
   bool TrimLoop(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
@@ -163,7 +173,8 @@ class Dropping {
       const bool captured = i >= shape.carried + shape.scan_inputs;
       if (i < shape.carried) used[i] = wanted[i];
       else if (captured)
-        used[i] = in_body.live(loop.body->inputs[shape.told() + i]) || (in_condition && in_condition->live(loop.condition->inputs[i]));
+        used[i] = in_body.live(loop.body->inputs[shape.told() + i]) ||
+                  (in_condition && in_condition->live(loop.condition->inputs[i]));
     }
     if (All(used) && All(wanted)) return false;
     DropAxes(wanted, shape, node);
@@ -172,13 +183,16 @@ class Dropping {
     if (loop.condition != nullptr) KeepOnly(used, 0, &loop.condition->inputs);
     KeepOnly(used, shape.leading, &node->inputs);
     KeepOnly(wanted, 0, &node->outputs);
-    const auto carried = std::count(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(shape.carried), true);
+    const auto carried =
+        std::count(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(shape.carried), true);
     node->attrs.Set("carried", static_cast<int64_t>(carried));
     return true;
   }
 
-  // What a loop carries is wanted where its end, its condition or the next value of something wanted depends on it.
-  static void SpreadThroughCarried(const LoopGraphs& loop, const ControlShape& shape, Liveness* in_condition, Liveness* in_body,
+  // What a loop carries is wanted where its end, its condition or the next value of something
+  // wanted depends on it.
+  static void SpreadThroughCarried(const LoopGraphs& loop, const ControlShape& shape,
+                                   Liveness* in_condition, Liveness* in_body,
                                    std::vector<bool>* wanted) {
     const auto want = [&](size_t i) {
       (*wanted)[i] = true;

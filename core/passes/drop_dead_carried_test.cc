@@ -5,18 +5,22 @@
 namespace msrt::testing {
 namespace {
 
-const AttrList kRead = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+const AttrList kRead = {
+    {"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
 
-// A loop that carries a (a += b), b (b += 1), c (c *= 2) and collects all three. `read` says which of its six results are outputs.
+// A loop that carries a (a += b), b (b += 1), c (c *= 2) and collects all three. `read` says which
+// of its six results are outputs.
 Module Loop(const std::vector<size_t>& read) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0);
   const Type list = Type::Tensor(DType::kI64, {kUnknownDim});
-  const auto results = m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue, x, x, x, x, x}, {{"body", GraphRef{1}}, {"carried", int64_t{3}}},
+  const auto results = m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue, x, x, x, x, x},
+                                 {{"body", GraphRef{1}}, {"carried", int64_t{3}}},
                                  {kNumber, kNumber, kNumber, list, list, list});
   for (size_t i : read) m.Output(0, results[i]);
   m.Input(1);
-  const ValueId go_on = m.Input(1, kFlag), a = m.Input(1), b = m.Input(1), c = m.Input(1), factor = m.Input(1);
+  const ValueId go_on = m.Input(1, kFlag), a = m.Input(1), b = m.Input(1), c = m.Input(1),
+                factor = m.Input(1);
   m.Input(1);  // captured for nothing
   m.Output(1, go_on);
   m.Output(1, m.Op(1, "Add", {a, b}));
@@ -72,8 +76,10 @@ TEST(DropDeadCarried, EffectsKeepALoopAndWhatTheyNeed) {
 TEST(DropDeadCarried, AConditionNeedsWhatItReads) {
   ModuleBuilder m(3);  // while (a < 10) a += b, b += 1, c += 1; only c is read
   const ValueId x = m.Input(0);
-  const AttrList attrs = {{"condition", GraphRef{1}}, {"body", GraphRef{2}}, {"carried", int64_t{4}}};
-  m.Output(0, m.Control(0, "msrt", "While", {x, x, x, x}, attrs, {kNumber, kNumber, kNumber, kNumber})[2]);
+  const AttrList attrs = {
+      {"condition", GraphRef{1}}, {"body", GraphRef{2}}, {"carried", int64_t{4}}};
+  m.Output(0, m.Control(0, "msrt", "While", {x, x, x, x}, attrs,
+                        {kNumber, kNumber, kNumber, kNumber})[2]);
   for (int i = 0; i < 4; ++i) m.Input(1);
   m.Output(1, m.Op(1, "Less", {m.module.graphs[1].inputs[0], m.Number(1, 10)}));
   ValueId in[4];
@@ -87,7 +93,8 @@ TEST(DropDeadCarried, AConditionNeedsWhatItReads) {
 
 TEST(DropDeadCarried, ScannedResultsTakeTheirAxesWithThem) {
   ModuleBuilder m(2);
-  const Type whole = Type::Tensor(DType::kF32, {3, 2}), slice = Type::Tensor(DType::kF32, {2}), turned = Type::Tensor(DType::kF32, {2, 3});
+  const Type whole = Type::Tensor(DType::kF32, {3, 2}), slice = Type::Tensor(DType::kF32, {2}),
+             turned = Type::Tensor(DType::kF32, {2, 3});
   const AttrList attrs = {{"body", GraphRef{1}},
                           {"carried", int64_t{0}},
                           {"num_scan_inputs", int64_t{1}},
@@ -98,8 +105,10 @@ TEST(DropDeadCarried, ScannedResultsTakeTheirAxesWithThem) {
   m.Output(1, m.Op(1, "Abs", {x}));
   m.Output(1, m.Op(1, "Neg", {x}));
   const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
-  const Module after = AfterPass(DropDeadCarried, m.module, {{ConstTensor::Floats({3, 2}, numbers)}});
-  EXPECT_EQ(std::get<std::vector<int64_t>>(*after.main().nodes[0].attrs.Find("scan_output_axes")), std::vector<int64_t>{1});
+  const Module after =
+      AfterPass(DropDeadCarried, m.module, {{ConstTensor::Floats({3, 2}, numbers)}});
+  EXPECT_EQ(std::get<std::vector<int64_t>>(*after.main().nodes[0].attrs.Find("scan_output_axes")),
+            std::vector<int64_t>{1});
   EXPECT_EQ(OpsOf(after.graphs[1]), (OpNames{"Neg"}));
 }
 
@@ -113,7 +122,8 @@ TEST(DropDeadCarried, BranchesGiveWhatIsReadAndTakeWhatTheyUse) {
     m.Output(g, m.Op(g, "Neg", {a}));
     m.Output(g, g == 1 ? m.Op(g, "Abs", {b}) : m.Op(g, "Neg", {d}));
   }
-  const Module after = AfterPass(DropDeadCarried, m.module, {{FlagOf(true), NumberOf(5)}, {FlagOf(false), NumberOf(5)}});
+  const Module after = AfterPass(DropDeadCarried, m.module,
+                                 {{FlagOf(true), NumberOf(5)}, {FlagOf(false), NumberOf(5)}});
   EXPECT_EQ(after.main().nodes[0].inputs.size(), 3u);
   EXPECT_EQ(after.main().nodes[0].outputs.size(), 1u);
   for (const uint32_t g : {1u, 2u}) EXPECT_EQ(after.graphs[g].nodes.size(), 1u);

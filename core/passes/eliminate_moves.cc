@@ -12,7 +12,8 @@ namespace {
 constexpr int kRounds = 4;      // of the whole pass; what is left then is left
 constexpr int kLookAhead = 16;  // nodes between two Transposes
 
-// ---- nodes that do nothing ------------------------------------------------------------------------------------------------------
+// ---- nodes that do nothing
+// ------------------------------------------------------------------------------------------------------
 
 bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
   return list && std::all_of(list->begin(), list->end(), [&](int64_t v) { return v == value; });
@@ -26,21 +27,28 @@ bool DoesNothing(const Rewriter& r, const Node& node) {
   const OpView& op = view.op();
   if (node.op == "Cast") return op.Dtype("to") == op.input(0).dtype;
   if (node.op == "Concat") return node.inputs.size() == 1;
-  // The other ops keep the order of elements, or do so under the conditions below, so nothing happens if all dims stay.
+  // The other ops keep the order of elements, or do so under the conditions below, so nothing
+  // happens if all dims stay.
   if (!ProvenEqual(op.input(0), op.output(0))) return false;
-  if (node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" || node.op == "Flatten" || node.op == "Expand") return true;
+  if (node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" ||
+      node.op == "Flatten" || node.op == "Expand")
+    return true;
   if (node.op == "Slice") return AllAre(IntsAttrOrInput(op, "steps", 4), 1);
   if (node.op == "Tile") return AllAre(IntsAttrOrInput(op, "repeats", 1), 1);
   return node.op == "Pad" && AllAre(IntsAttrOrInput(op, "pads", 1), 0);
 }
 
-// ---- views ----------------------------------------------------------------------------------------------------------------------
+// ---- views
+// ----------------------------------------------------------------------------------------------------------------------
 
 // Squeeze and Unsqueeze of the same axes undo each other, whatever the other dims are.
 bool Undoes(const Rewriter& r, const Node& second, const Node& first) {
-  if (!(first.op == "Squeeze" && second.op == "Unsqueeze") && !(first.op == "Unsqueeze" && second.op == "Squeeze")) return false;
+  if (!(first.op == "Squeeze" && second.op == "Unsqueeze") &&
+      !(first.op == "Unsqueeze" && second.op == "Squeeze"))
+    return false;
   const NodeView a(r.graph(), first), b(r.graph(), second);
-  const auto first_axes = IntsAttrOrInput(a.op(), "axes", 1), second_axes = IntsAttrOrInput(b.op(), "axes", 1);
+  const auto first_axes = IntsAttrOrInput(a.op(), "axes", 1),
+             second_axes = IntsAttrOrInput(b.op(), "axes", 1);
   return first_axes && second_axes && !first_axes->empty() && *first_axes == *second_axes;
 }
 
@@ -56,7 +64,8 @@ bool SimplifyView(Rewriter* r, size_t n) {
   return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
 }
 
-// ---- transposes behind elementwise nodes ----------------------------------------------------------------------------------------
+// ---- transposes behind elementwise nodes
+// ----------------------------------------------------------------------------------------
 
 // The inputs of an elementwise node before a Transpose that all of them share.
 struct Pushed {
@@ -69,11 +78,14 @@ bool IsElementwise(const Rewriter& r, size_t n) {
   if (!r.IsLive(n)) return false;
   const Node& node = r.node(n);
   const auto attrs = node.def->attrs;
-  return (node.def->traits & kElementwise) != 0 && node.def->effect == Effect::kNone && node.outputs.size() == 1 &&
-         std::none_of(attrs.begin(), attrs.end(), [](const AttrDef& a) { return a.name == "axis"; });
+  return (node.def->traits & kElementwise) != 0 && node.def->effect == Effect::kNone &&
+         node.outputs.size() == 1 && std::none_of(attrs.begin(), attrs.end(), [](const AttrDef& a) {
+           return a.name == "axis";
+         });
 }
 
-// A constant that looks the same from all sides, or has one dim only, which can be put elsewhere without moving data.
+// A constant that looks the same from all sides, or has one dim only, which can be put elsewhere
+// without moving data.
 bool IsLine(const ConstTensor& t) {
   return std::count_if(t.dims.begin(), t.dims.end(), [](int64_t d) { return d != 1; }) <= 1;
 }
@@ -99,7 +111,8 @@ std::optional<Pushed> InputsBeforeTranspose(const Rewriter& r, const Node& node)
     ++pushed.transposes;
   }
   for (ValueId v : node.inputs) {
-    if (v != kNoValue && r.type(v).rank() > static_cast<int>(pushed.perm.size())) return std::nullopt;
+    if (v != kNoValue && r.type(v).rank() > static_cast<int>(pushed.perm.size()))
+      return std::nullopt;
   }
   return pushed.transposes == 0 ? std::nullopt : std::optional(std::move(pushed));
 }
@@ -112,7 +125,9 @@ bool LeadsToTranspose(const Rewriter& r, ValueId v) {
     if (r.Is(*user, "Transpose")) return true;
     if (!IsElementwise(r, *user)) return false;
     for (ValueId other : r.node(*user).inputs) {
-      if (other != v && other != kNoValue && (r.constant(other) == nullptr || !IsLine(*r.constant(other)))) return false;
+      if (other != v && other != kNoValue &&
+          (r.constant(other) == nullptr || !IsLine(*r.constant(other))))
+        return false;
     }
     v = r.node(*user).outputs[0];
   }
@@ -126,14 +141,16 @@ ValueId Turned(Rewriter* r, ValueId v, const Perm& perm) {
   ConstTensor turned = *c;
   turned.dims = Dims::Filled(static_cast<int>(perm.size()), 1);
   const int lead = turned.dims.rank() - c->dims.rank();
-  for (int i = 0; i < c->dims.rank(); ++i) turned.dims[perm[static_cast<size_t>(lead + i)]] = c->dims[i];
+  for (int i = 0; i < c->dims.rank(); ++i)
+    turned.dims[perm[static_cast<size_t>(lead + i)]] = c->dims[i];
   return r->AddConstant(StrCat(r->graph().value(v).name, ".turned"), std::move(turned));
 }
 
 bool PushTransposeBehind(Rewriter* r, size_t n) {
   if (!IsElementwise(*r, n)) return false;
   const auto pushed = InputsBeforeTranspose(*r, r->node(n));
-  if (!pushed || (pushed->transposes < 2 && !LeadsToTranspose(*r, r->node(n).outputs[0]))) return false;
+  if (!pushed || (pushed->transposes < 2 && !LeadsToTranspose(*r, r->node(n).outputs[0])))
+    return false;
   std::vector<ValueId> inputs = pushed->inputs;
   for (ValueId& v : inputs) {
     if (v != kNoValue && r->constant(v) != nullptr) v = Turned(r, v, pushed->perm);

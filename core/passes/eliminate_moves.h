@@ -1,7 +1,9 @@
-// Removes nodes that move data for nothing: Identity, Cast to the same type, Slice of everything, Expand to its own shape, products with 1,
-// Transposes that cancel, chains of views. A Gather of one index becomes a Slice; a Transpose that moves only dims of 1 becomes a Reshape,
-// and one that stands before elementwise nodes goes behind them where it then meets another; an axis that is split behind a Transpose is
-// split before it. Before: types inferred. Dims count as equal only where that is known for every run.
+// Removes nodes that move data for nothing: Identity, Cast to the same type, Slice of everything,
+// Expand to its own shape, products with 1, Transposes that cancel, chains of views. A Gather of
+// one index becomes a Slice; a Transpose that moves only dims of 1 becomes a Reshape, and one that
+// stands before elementwise nodes goes behind them where it then meets another; an axis that is
+// split behind a Transpose is split before it. Before: types inferred. Dims count as equal only
+// where that is known for every run.
 #pragma once
 
 #include "core/passes/pass.h"

@@ -16,7 +16,9 @@ AttrList Perm(Shape perm) { return {{"perm", std::move(perm)}}; }
 AttrList To(Shape shape) { return {{"shape", std::move(shape)}}; }
 AttrList Axes(Shape axes) { return {{"axes", std::move(axes)}}; }
 
-Names After(Net* net, const std::vector<ConstTensor>& inputs) { return OpsAfter(EliminateMoves, net, inputs); }
+Names After(Net* net, const std::vector<ConstTensor>& inputs) {
+  return OpsAfter(EliminateMoves, net, inputs);
+}
 
 TEST(EliminateMoves, NodesThatDoNothing) {
   Net net;
@@ -37,10 +39,13 @@ TEST(EliminateMoves, NodesThatDoNothing) {
 TEST(EliminateMoves, NodesThatDoSomething) {
   Net net;
   const ValueId x = net.Input("x", {2, 3});
-  const ValueId reversed = net.Op("Slice", {x}, {{"starts", Shape{-1}}, {"ends", Shape{-100}}, {"axes", Shape{0}}, {"steps", Shape{-1}}});
+  const ValueId reversed = net.Op(
+      "Slice", {x},
+      {{"starts", Shape{-1}}, {"ends", Shape{-100}}, {"axes", Shape{0}}, {"steps", Shape{-1}}});
   const ValueId grown = net.Op("Expand", {x}, To({2, 2, 3}));
   const ValueId cast = net.Op("Cast", {x}, {{"to", DType::kF64}});
-  const ValueId inverse = net.Op("Div", {net.Scalar(1), x}), wide = net.Op("Mul", {x, net.Scalar(1, {1, 1, 1})});
+  const ValueId inverse = net.Op("Div", {net.Scalar(1), x}),
+                wide = net.Op("Mul", {x, net.Scalar(1, {1, 1, 1})});
   net.graph().outputs = {reversed, grown, cast, inverse, wide};
   EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Slice", "Expand", "Cast", "Div", "Mul"}));
 }
@@ -89,7 +94,8 @@ TEST(EliminateMoves, ChainsOfViewsAreOne) {
   ValueId v = net.Op("Reshape", {x}, To({0, 24}));
   v = net.Op("Unsqueeze", {v}, Axes({1}));
   v = net.Op("Reshape", {v}, To({-1, 3, 8}));
-  net.graph().outputs = {v, net.Op("Squeeze", {net.Op("Unsqueeze", {net.Op("Neg", {x})}, Axes({-1}))}, Axes({-1}))};
+  net.graph().outputs = {
+      v, net.Op("Squeeze", {net.Op("Unsqueeze", {net.Op("Neg", {x})}, Axes({-1}))}, Axes({-1}))};
   EXPECT_EQ(After(&net, {net.Random({2, 6, 4})}), (Names{"Reshape", "Neg"}));
 
   Net open;  // the second copies a dim of the first that x does not have there
@@ -102,7 +108,8 @@ TEST(EliminateMoves, ChainsOfViewsAreOne) {
   const ValueId z = two.Input("x", {kUnknownDim, kUnknownDim, 4});
   const ValueId shape = two.graph().AddInput("shape", Type::Tensor(DType::kI64, {2}));
   two.graph().outputs = {two.Op("Unsqueeze", {two.Op("Reshape", {z, shape})}, Axes({0}))};
-  EXPECT_EQ(After(&two, {two.Random({3, 2, 4}), ConstTensor::Int64s(Shape{4, 6})}), (Names{"Reshape", "Unsqueeze"}));
+  EXPECT_EQ(After(&two, {two.Random({3, 2, 4}), ConstTensor::Int64s(Shape{4, 6})}),
+            (Names{"Reshape", "Unsqueeze"}));
 }
 
 TEST(EliminateMoves, TransposesMeetBehindElementwiseNodes) {
@@ -115,7 +122,8 @@ TEST(EliminateMoves, TransposesMeetBehindElementwiseNodes) {
   EXPECT_EQ(After(&net, {net.Random({1, 4, 5, 3})}), (Names{"Add", "Mul", "Relu", "Clip"}));
 
   Net sum;  // two become one
-  const ValueId a = sum.Op("Transpose", {sum.Input("a", {2, 3})}), b = sum.Op("Transpose", {sum.Input("b", {2, 3})});
+  const ValueId a = sum.Op("Transpose", {sum.Input("a", {2, 3})}),
+                b = sum.Op("Transpose", {sum.Input("b", {2, 3})});
   sum.graph().outputs = {sum.Op("Add", {a, b})};
   EXPECT_EQ(After(&sum, {sum.Random({2, 3}), sum.Random({2, 3})}), (Names{"Add", "Transpose"}));
 }
@@ -134,7 +142,8 @@ TEST(EliminateMoves, TransposesStayWhereNothingIsGained) {
   const ValueId a = other.Op("Transpose", {other.Input("a", {2, 2, 2})}, Perm({0, 2, 1}));
   const ValueId b = other.Op("Transpose", {other.Input("b", {2, 2, 2})}, Perm({1, 0, 2}));
   other.graph().outputs = {other.Op("Add", {a, b})};
-  EXPECT_EQ(After(&other, {other.Random({2, 2, 2}), other.Random({2, 2, 2})}), (Names{"Transpose", "Transpose", "Add"}));
+  EXPECT_EQ(After(&other, {other.Random({2, 2, 2}), other.Random({2, 2, 2})}),
+            (Names{"Transpose", "Transpose", "Add"}));
 
   Net matrix;  // a constant that would have to be moved itself
   const ValueId t = matrix.Op("Transpose", {matrix.Input("x", {2, 3})});
@@ -146,26 +155,34 @@ TEST(EliminateMoves, TransposesStayWhereNothingIsGained) {
 TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
   Net net;
   const ValueId heads = net.Op("Transpose", {net.Input("x", {1, 6, 3, 4})}, Perm({0, 2, 1, 3}));
-  const ValueId turned = net.Op("Transpose", {net.Op("Reshape", {heads}, To({-1, 6, 4}))}, Perm({0, 2, 1}));
+  const ValueId turned =
+      net.Op("Transpose", {net.Op("Reshape", {heads}, To({-1, 6, 4}))}, Perm({0, 2, 1}));
   net.graph().outputs = {net.Op("Neg", {net.Op("Reshape", {turned}, To({1, 3, 4, 6}))})};
   EXPECT_EQ(After(&net, {net.Random({1, 6, 3, 4})}), (Names{"Transpose", "Neg"}));
 
   Net mixed;  // the Reshape does more than dims of 1
   const ValueId a = mixed.Op("Transpose", {mixed.Input("x", {2, 6, 3, 4})}, Perm({0, 2, 1, 3}));
-  const ValueId b = mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
+  const ValueId b =
+      mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
   mixed.graph().outputs = {b};
-  EXPECT_EQ(After(&mixed, {mixed.Random({2, 6, 3, 4})}), (Names{"Transpose", "Reshape", "Transpose"}));
+  EXPECT_EQ(After(&mixed, {mixed.Random({2, 6, 3, 4})}),
+            (Names{"Transpose", "Reshape", "Transpose"}));
 }
 
-// The last two dims of four, turned as matrices of a flat batch; and heads that are split off behind the Transpose.
+// The last two dims of four, turned as matrices of a flat batch; and heads that are split off
+// behind the Transpose.
 TEST(EliminateMoves, AxesAreSplitBeforeTransposes) {
   Net keys;
   const int64_t batch = keys.module.SymbolFor("batch"), rows = keys.module.SymbolFor("rows");
   const ValueId x = keys.Input("x", {batch, 3, rows, 4});
-  const auto dims = [&](int64_t begin, int64_t end) { return keys.Op("Shape", {x}, {{"start", begin}, {"end", end}}); };
+  const auto dims = [&](int64_t begin, int64_t end) {
+    return keys.Op("Shape", {x}, {{"start", begin}, {"end", end}});
+  };
   const ValueId merged = keys.Op("Concat", {keys.List({-1}), dims(2, 4)}, {{"axis", int64_t{0}}});
-  const ValueId turned = keys.Op("Transpose", {keys.Op("Reshape", {x, merged})}, {{"perm", Ints{0, 2, 1}}});
-  const ValueId apart = keys.Op("Concat", {dims(0, 2), dims(3, 4), dims(2, 3)}, {{"axis", int64_t{0}}});
+  const ValueId turned =
+      keys.Op("Transpose", {keys.Op("Reshape", {x, merged})}, {{"perm", Ints{0, 2, 1}}});
+  const ValueId apart =
+      keys.Op("Concat", {dims(0, 2), dims(3, 4), dims(2, 3)}, {{"axis", int64_t{0}}});
   keys.graph().outputs = {keys.Op("Relu", {keys.Op("Reshape", {turned, apart})})};
   ExpectSameResults(keys.module, {keys.Random({2, 3, 5, 4})});
   ASSERT_TRUE(RunPasses(kContext, {.disabled = {}, .validate = true}, &keys.module).ok());
@@ -175,14 +192,16 @@ TEST(EliminateMoves, AxesAreSplitBeforeTransposes) {
   const ValueId y = heads.Op("Reshape", {heads.Input("y", {5, 2, 12})}, {{"shape", Ints{5, 6, 4}}});
   const ValueId swapped = heads.Op("Transpose", {y}, {{"perm", Ints{1, 0, 2}}});
   heads.graph().outputs = {heads.Op("Reshape", {swapped}, {{"shape", Ints{2, 3, 5, 4}}})};
-  EXPECT_EQ(OpsAfter(EliminateMoves, &heads, {heads.Random({5, 2, 12})}), (Names{"Reshape", "Transpose"}));
+  EXPECT_EQ(OpsAfter(EliminateMoves, &heads, {heads.Random({5, 2, 12})}),
+            (Names{"Reshape", "Transpose"}));
 }
 
 TEST(EliminateMoves, AMixedAxisIsNotSplit) {
   Net net;  // the Reshape takes rows and columns apart anew
   const ValueId y = net.Op("Reshape", {net.Input("y", {4, 3, 2})}, {{"shape", Ints{12, 2}}});
   net.graph().outputs = {net.Op("Reshape", {net.Op("Transpose", {y})}, {{"shape", Ints{4, 3, 2}}})};
-  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({4, 3, 2})}), (Names{"Reshape", "Transpose", "Reshape"}));
+  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({4, 3, 2})}),
+            (Names{"Reshape", "Transpose", "Reshape"}));
 }
 
 // Queries, keys and values of one product, taken apart behind a Transpose of all three.
@@ -191,26 +210,33 @@ TEST(EliminateMoves, PartsAreChosenBeforeTheyAreMoved) {
   const ValueId x = net.Input("x", {2, 5, 3, 4, 6});
   const ValueId moved = net.Op("Transpose", {x}, {{"perm", Ints{2, 0, 3, 1, 4}}});
   for (int64_t i = 0; i < 3; ++i) {
-    const ValueId index = net.graph().AddConstant(StrCat("i", i), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{i}));
+    const ValueId index = net.graph().AddConstant(
+        StrCat("i", i), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{i}));
     net.graph().outputs.push_back(net.Op("Gather", {moved, index}, {{"axis", int64_t{0}}}));
   }
   EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({2, 5, 3, 4, 6})}),
-            (Names{"Slice", "Squeeze", "Transpose", "Slice", "Squeeze", "Transpose", "Slice", "Squeeze", "Transpose"}));
+            (Names{"Slice", "Squeeze", "Transpose", "Slice", "Squeeze", "Transpose", "Slice",
+                   "Squeeze", "Transpose"}));
 }
 
 TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
   const auto after = [](int64_t index) {
     Net net;
-    const ValueId at = net.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{index}));
-    net.graph().outputs = {net.Op("Gather", {net.Input("x", {2, 5, 3}), at}, {{"axis", int64_t{1}}})};
+    const ValueId at =
+        net.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{index}));
+    net.graph().outputs = {
+        net.Op("Gather", {net.Input("x", {2, 5, 3}), at}, {{"axis", int64_t{1}}})};
     return OpsAfter(EliminateMoves, &net, {net.Random({2, 5, 3})});
   };
   EXPECT_EQ(after(0), (Names{"Slice", "Squeeze"}));
   EXPECT_EQ(after(-1), (Names{"Slice", "Squeeze"}));
 
   Net open;  // the index may be wrong
-  const ValueId at = open.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{3}));
-  open.graph().outputs = {open.Op("Gather", {open.Input("x", {2, open.module.SymbolFor("rows"), 3}), at}, {{"axis", int64_t{1}}})};
+  const ValueId at =
+      open.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{3}));
+  open.graph().outputs = {open.Op("Gather",
+                                  {open.Input("x", {2, open.module.SymbolFor("rows"), 3}), at},
+                                  {{"axis", int64_t{1}}})};
   EXPECT_EQ(OpsAfter(EliminateMoves, &open, {open.Random({2, 5, 3})}), (Names{"Gather"}));
 }
 
@@ -218,10 +244,13 @@ TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
 TEST(EliminateMoves, OnesAreDroppedBeforeTransposes) {
   Net net;
   const int64_t batch = net.module.SymbolFor("batch");
-  const ValueId x = net.Op("Reshape", {net.Input("x", {5, batch, 12})}, {{"shape", Ints{5, -1, 3, 4}}});
+  const ValueId x =
+      net.Op("Reshape", {net.Input("x", {5, batch, 12})}, {{"shape", Ints{5, -1, 3, 4}}});
   const ValueId apart = net.Op("Unsqueeze", {x, net.List({0})});
-  const ValueId moved = net.Op("Squeeze", {net.Op("Transpose", {apart}, {{"perm", Ints{3, 1, 2, 0, 4}}}), net.List({3})});
-  const ValueId one = net.graph().AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
+  const ValueId moved = net.Op(
+      "Squeeze", {net.Op("Transpose", {apart}, {{"perm", Ints{3, 1, 2, 0, 4}}}), net.List({3})});
+  const ValueId one =
+      net.graph().AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
   net.graph().outputs = {net.Op("Gather", {moved, one}, {{"axis", int64_t{0}}})};
   const Names ops = OpsAfter(EliminateMoves, &net, {net.Random({5, 2, 12})});
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 0);
@@ -235,7 +264,8 @@ TEST(EliminateMoves, OnesStayInTheirPlace) {
   const ValueId heads = net.Op("Softmax", {net.Op("Transpose", {x}, {{"perm", Ints{1, 2, 0, 3}}})});
   const ValueId rows = net.Op("Transpose", {heads}, {{"perm", Ints{2, 0, 1, 3}}});
   net.graph().outputs = {net.Op("Reshape", {rows}, {{"shape", Ints{5, 12}}})};
-  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({5, 1, 12})}), (Names{"Reshape", "Transpose", "Softmax", "Transpose", "Reshape"}));
+  EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({5, 1, 12})}),
+            (Names{"Reshape", "Transpose", "Softmax", "Transpose", "Reshape"}));
   for (const Node& node : net.graph().nodes) {
     if (node.op != "Transpose") continue;
     EXPECT_EQ(std::get<Ints>(*node.attrs.Find("perm")), (Ints{0, 2, 1, 3}));

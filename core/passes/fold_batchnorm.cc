@@ -8,9 +8,12 @@
 namespace msrt {
 namespace {
 
-bool IsF32(const ConstTensor* t, int64_t elements) { return t != nullptr && t->dtype == DType::kF32 && t->dims.elements() == elements; }
+bool IsF32(const ConstTensor* t, int64_t elements) {
+  return t != nullptr && t->dtype == DType::kF32 && t->dims.elements() == elements;
+}
 
-// y = scale * (x - mean) / sqrt(var + epsilon) + bias, as factor * x + shift for each channel, in double.
+// y = scale * (x - mean) / sqrt(var + epsilon) + bias, as factor * x + shift for each channel, in
+// double.
 bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, ChannelAffine* out) {
   const ConstTensor* parameters[4];
   for (size_t i = 0; i < 4; ++i) {
@@ -19,7 +22,8 @@ bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, ChannelAff
   }
   const double epsilon = NodeView(graph, norm).op().Float("epsilon");
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-    const double factor = parameters[0]->As<float>()[c] / std::sqrt(static_cast<double>(parameters[3]->As<float>()[c]) + epsilon);
+    const double factor = parameters[0]->As<float>()[c] /
+                          std::sqrt(static_cast<double>(parameters[3]->As<float>()[c]) + epsilon);
     if (!std::isfinite(factor)) return false;
     out->factor.push_back(factor);
     out->shift.push_back(parameters[1]->As<float>()[c] - parameters[2]->As<float>()[c] * factor);
@@ -38,7 +42,8 @@ bool FoldOne(Graph* graph, Node* conv, const Node& norm) {
   const bool has_bias = conv->inputs.size() > 2 && conv->inputs[2] != kNoValue;
   const ConstTensor* old = has_bias ? graph->value(conv->inputs[2]).constant.get() : nullptr;
   if (has_bias && !IsF32(old, channels)) return false;
-  auto scaled = ScaledWeights(*weights, affine.factor, transposed ? WeightDim::kInner : WeightDim::kOuter, group);
+  auto scaled = ScaledWeights(*weights, affine.factor,
+                              transposed ? WeightDim::kInner : WeightDim::kOuter, group);
   auto bias = ScaledBias(old, affine);
   if (!scaled || !bias) return false;
   conv->inputs.resize(3, kNoValue);
@@ -56,12 +61,14 @@ Status FoldBatchNorm(const PassContext&, Graph* graph) {
   std::vector<bool> folded(graph->nodes.size());
   for (size_t n = 0; n < graph->nodes.size(); ++n) {
     const Node& norm = graph->nodes[n];
-    if (!norm.domain.empty() || norm.op != "BatchNormalization" || norm.outputs.size() != 1) continue;
+    if (!norm.domain.empty() || norm.op != "BatchNormalization" || norm.outputs.size() != 1)
+      continue;
     const uint32_t x = IndexOf(norm.inputs[0]);
     if (producers[x] < 0 || uses[x] != 1) continue;
     Node& conv = graph->nodes[static_cast<size_t>(producers[x])];
     const bool is_conv = conv.domain.empty() && (conv.op == "Conv" || conv.op == "ConvTranspose");
-    if (is_conv && !folded[static_cast<size_t>(producers[x])]) folded[n] = FoldOne(graph, &conv, norm);
+    if (is_conv && !folded[static_cast<size_t>(producers[x])])
+      folded[n] = FoldOne(graph, &conv, norm);
   }
   size_t index = 0;
   std::erase_if(graph->nodes, [&](const Node&) { return folded[index++]; });

@@ -26,12 +26,14 @@ bool IsWidening(const Graph& graph, const Node& node) {
   const size_t bytes = OutputBytes(graph, node);
   const ConstTensor* stored = graph.value(node.inputs[0]).constant.get();
   // Bytes may be multiplied as they are, so even small matrices of them wait.
-  const bool waits = stored != nullptr && (bytes > kSmallWeightBytes || (node.op == "DequantizeLinear" && stored->dims.rank() >= 2));
+  const bool waits =
+      stored != nullptr &&
+      (bytes > kSmallWeightBytes || (node.op == "DequantizeLinear" && stored->dims.rank() >= 2));
   return waits && bytes > stored->bytes.size();
 }
 
-// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing. A weight that is made wide again may be
-// of any size and work: its bytes bound both.
+// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing.
+// A weight that is made wide again may be of any size and work: its bytes bound both.
 bool Spend(const Graph& graph, const Node& node, size_t largest, FoldBudget* budget) {
   if (IsView(node)) return true;
   const auto bytes = static_cast<double>(OutputBytes(graph, node));
@@ -59,19 +61,22 @@ bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
   return context.evaluator->Knows(NodeView(graph, node).op());
 }
 
-// Weights of f16 and bf16 may be nearly all of a model, so they are widened with vectors and on all threads. False: the node does
-// something else.
-Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext& context, std::span<const TensorView> outputs) {
+// Weights of f16 and bf16 may be nearly all of a model, so they are widened with vectors and on all
+// threads. False: the node does something else.
+Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext& context,
+                         std::span<const TensorView> outputs) {
   constexpr int64_t kGrain = int64_t{1} << 16;
   if (!node.domain.empty() || node.op != "Cast" || outputs[0].dtype != DType::kF32) return false;
   const ConstTensor& from = *graph.value(node.inputs[0]).constant;
   const auto convert = [&]<typename Small>() {
     const auto range = [&](int64_t begin, int64_t end) {
-      ConvertArray(from.As<Small>().data() + begin, outputs[0].As<float>() + begin, static_cast<size_t>(end - begin));
+      ConvertArray(from.As<Small>().data() + begin, outputs[0].As<float>() + begin,
+                   static_cast<size_t>(end - begin));
     };
     const int64_t elements = outputs[0].elements();
     if (context.parallel != nullptr && elements > kGrain) {
-      return RunOnTeam(*context.parallel, [&] { return ParallelRanges(*context.parallel, elements, kGrain, range); });
+      return RunOnTeam(*context.parallel,
+                       [&] { return ParallelRanges(*context.parallel, elements, kGrain, range); });
     }
     range(0, elements);
     return OkStatus();
@@ -86,7 +91,8 @@ Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext
 }
 
 // A view of a constant shares its bytes; everything else is computed into memory of its own.
-Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, const PassContext& context) {
+Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node,
+                                          const PassContext& context) {
   std::vector<ConstTensor> results;
   std::vector<TensorView> inputs, outputs;
   for (ValueId v : node.outputs) {
@@ -97,7 +103,8 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
       return std::vector<ConstTensor>{std::move(shared)};
     }
     MSRT_ASSIGN_OR_RETURN(NewConstant made, MakeConstant(type.dtype, type.dims));
-    outputs.push_back({type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : made.bytes.data()});
+    outputs.push_back(
+        {type.dtype, type.dims, Layout::kPlain, v == kNoValue ? nullptr : made.bytes.data()});
     results.push_back(std::move(made.tensor));
   }
   MSRT_ASSIGN_OR_RETURN(const bool widened, WidenFloats(graph, node, context, outputs));
@@ -111,7 +118,8 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node, 
     if (v != kNoValue) {
       const Value& value = graph.value(v);
       t = {value.type.dtype, value.type.dims, Layout::kPlain,
-           value.constant != nullptr ? const_cast<std::byte*>(value.constant->bytes.data()) : &never_read};
+           value.constant != nullptr ? const_cast<std::byte*>(value.constant->bytes.data())
+                                     : &never_read};
     }
     inputs.push_back(t);
   }
@@ -126,10 +134,12 @@ Status Fold(const PassContext& context, bool widen, Graph* graph) {
     if (!CanFold(*graph, node, context) || (!widen && IsWidening(*graph, node))) return false;
     if (!Spend(*graph, node, context.fold_budget_bytes, budget)) return false;
     auto results = Evaluate(*graph, node, context);
-    if (!results.ok()) return false;  // an error in the data (an index out of range) is the run's to report
+    if (!results.ok())
+      return false;  // an error in the data (an index out of range) is the run's to report
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
-      graph->value(node.outputs[i]).constant = std::make_shared<const ConstTensor>(std::move((*results)[i]));
+      graph->value(node.outputs[i]).constant =
+          std::make_shared<const ConstTensor>(std::move((*results)[i]));
     }
     return true;
   });
@@ -138,7 +148,9 @@ Status Fold(const PassContext& context, bool widen, Graph* graph) {
 
 }  // namespace
 
-Status FoldConstants(const PassContext& context, Graph* graph) { return Fold(context, false, graph); }
+Status FoldConstants(const PassContext& context, Graph* graph) {
+  return Fold(context, false, graph);
+}
 
 Status WidenWeights(const PassContext& context, Graph* graph) { return Fold(context, true, graph); }
 

@@ -19,12 +19,14 @@ constexpr size_t kTriedConditionNodes = 32;
 
 class Folding {
  public:
-  Folding(const PassContext& context, Module* module) : context_(context), module_(*module), calls_(*module) {}
+  Folding(const PassContext& context, Module* module)
+      : context_(context), module_(*module), calls_(*module) {}
 
   bool Run() {
     bool changed = false;
     // Callers first: what a graph hands on may have become constant just before.
-    for (size_t i = calls_.callees_first().size(); i-- > 0;) changed = AroundGraph(calls_.callees_first()[i]) || changed;
+    for (size_t i = calls_.callees_first().size(); i-- > 0;)
+      changed = AroundGraph(calls_.callees_first()[i]) || changed;
     for (uint32_t g : calls_.callees_first()) changed = InGraph(g) || changed;
     return changed;
   }
@@ -34,7 +36,8 @@ class Folding {
   }
 
  private:
-  // The constant that all callers hand to input i, or null. What a graph hands on to itself is no other.
+  // The constant that all callers hand to input i, or null. What a graph hands on to itself is no
+  // other.
   const ConstTensor* HandedBy(uint32_t g, size_t i) const {
     const ConstTensor* handed = nullptr;
     for (const CallSite& site : calls_.sites(g)) {
@@ -46,15 +49,18 @@ class Folding {
       const ValueId value = node.inputs[position];
       if (site.graph == g && value == module_.graphs[g].inputs[i]) continue;
       const ConstTensor* constant = caller.value(value).constant.get();
-      if (constant == nullptr || (handed != nullptr && !SameConstant(*handed, *constant))) return nullptr;
+      if (constant == nullptr || (handed != nullptr && !SameConstant(*handed, *constant)))
+        return nullptr;
       handed = constant;
     }
     return handed;
   }
 
-  bool SetInput(Graph* graph, size_t i, const ConstTensor& data, const std::vector<uint32_t>& uses) {
+  bool SetInput(Graph* graph, size_t i, const ConstTensor& data,
+                const std::vector<uint32_t>& uses) {
     const ValueId input = graph->inputs[i];
-    if (uses[IndexOf(input)] == 0 || !MergeTypes(graph->value(input).type, data.type()).ok()) return false;
+    if (uses[IndexOf(input)] == 0 || !MergeTypes(graph->value(input).type, data.type()).ok())
+      return false;
     graph->ReplaceUses(input, graph->AddConstant(graph->value(input).name, data));
     return true;
   }
@@ -82,24 +88,30 @@ class Folding {
     const auto by_loop = [&](const CallSite& s) {
       return ShapeOfControl(module_.graphs[s.graph].nodes[s.node]).kind == ControlKind::kLoop;
     };
-    if (calls_.open(g) || !std::all_of(calls_.sites(g).begin(), calls_.sites(g).end(), by_loop)) return false;
+    if (calls_.open(g) || !std::all_of(calls_.sites(g).begin(), calls_.sites(g).end(), by_loop))
+      return false;
     const Type& type = graph.value(graph.inputs[1]).type;
     if (!type.concrete() || type.elements() != 1) return false;
     const uint8_t yes = 1;
-    return SetInput(&graph, 1, ConstTensor::Of<uint8_t>(DType::kBool, type.dims, std::span(&yes, 1)), graph.UseCounts());
+    return SetInput(&graph, 1,
+                    ConstTensor::Of<uint8_t>(DType::kBool, type.dims, std::span(&yes, 1)),
+                    graph.UseCounts());
   }
 
   bool InGraph(uint32_t g) {
     const Graph& graph = module_.graphs[g];
-    return EditControl(&module_, g, [&](uint32_t, Node& node, const ControlShape& shape, GraphEdit& edit) {
-      if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit)) return Edited::kReplaced;
-      const auto branch = BranchOf(graph, node, shape);
-      return branch && CallInstead(graph, *branch, &node) ? Edited::kChanged : Edited::kNot;
-    });
+    return EditControl(
+        &module_, g, [&](uint32_t, Node& node, const ControlShape& shape, GraphEdit& edit) {
+          if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit))
+            return Edited::kReplaced;
+          const auto branch = BranchOf(graph, node, shape);
+          return branch && CallInstead(graph, *branch, &node) ? Edited::kChanged : Edited::kNot;
+        });
   }
 
   // The branch that is taken whenever the node runs.
-  std::optional<uint32_t> BranchOf(const Graph& graph, const Node& node, const ControlShape& shape) const {
+  std::optional<uint32_t> BranchOf(const Graph& graph, const Node& node,
+                                   const ControlShape& shape) const {
     if (shape.kind != ControlKind::kIf && shape.kind != ControlKind::kSwitch) return std::nullopt;
     const auto count = static_cast<int64_t>(shape.graphs.size());
     const auto number = ConstantNumber(graph, node.inputs[0]);
@@ -110,7 +122,8 @@ class Folding {
     if (number) return shape.graphs[*number != 0 ? 0 : 1];
     const Type& condition = graph.value(node.inputs[0]).type;
     const bool runs = condition.concrete() && condition.elements() == 1;
-    if (runs && SameGraph(module_.graphs[shape.graphs[0]], module_.graphs[shape.graphs[1]])) return shape.graphs[0];
+    if (runs && SameGraph(module_.graphs[shape.graphs[0]], module_.graphs[shape.graphs[1]]))
+      return shape.graphs[0];
     return std::nullopt;
   }
 
@@ -119,7 +132,9 @@ class Folding {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       if (node->outputs[i] == kNoValue) continue;
       // What was declared of the results may not hold for this branch.
-      if (!MergeTypes(graph.value(node->outputs[i]).type, callee.value(callee.outputs[i]).type).ok()) return false;
+      if (!MergeTypes(graph.value(node->outputs[i]).type, callee.value(callee.outputs[i]).type)
+               .ok())
+        return false;
     }
     node->domain = "msrt";
     node->op = "Call";
@@ -133,14 +148,16 @@ class Folding {
   bool NeverBegins(const Graph& graph, const Node& node, const ControlShape& shape) const {
     switch (shape.kind) {
       case ControlKind::kLoop: {
-        const auto trips = ConstantNumber(graph, node.inputs[0]), condition = ConstantNumber(graph, node.inputs[1]);
+        const auto trips = ConstantNumber(graph, node.inputs[0]),
+                   condition = ConstantNumber(graph, node.inputs[1]);
         return (trips && *trips <= 0) || (condition && *condition == 0);
       }
       case ControlKind::kScan:
         return ScanLength(graph, node, shape) == 0;
       case ControlKind::kWhile:
         // The condition runs once however it comes out.
-        return calls_.pure(shape.graphs[0]) && BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
+        return calls_.pure(shape.graphs[0]) &&
+               BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
       default:
         return false;
     }
@@ -166,7 +183,8 @@ class Folding {
     return number && *number == 0;
   }
 
-  // The results of a loop that does not begin: what it carries as it was, and nothing of what it would have scanned.
+  // The results of a loop that does not begin: what it carries as it was, and nothing of what it
+  // would have scanned.
   bool ReplaceByNothing(const Node& node, const ControlShape& shape, GraphEdit* edit) const {
     std::vector<ValueId> results;
     const Graph& body = module_.graphs[shape.graphs.back()];
@@ -185,7 +203,8 @@ class Folding {
       slice.dims.insert(0, 0);
       auto empty = MakeConstant(slice.dtype, slice.dims);
       if (!empty.ok()) return false;
-      results.push_back(edit->graph().AddConstant(edit->graph().value(node.outputs[i]).name, std::move(empty->tensor)));
+      results.push_back(edit->graph().AddConstant(edit->graph().value(node.outputs[i]).name,
+                                                  std::move(empty->tensor)));
     }
     return edit->Replace(node, results);
   }
@@ -201,8 +220,8 @@ size_t NodesOf(const Module& module) {
   return nodes;
 }
 
-// With known shapes, deciding may show that a graph cannot run for them. That is an error of the run that comes there, if one ever does,
-// and not of the model: such graphs stay undecided.
+// With known shapes, deciding may show that a graph cannot run for them. That is an error of the
+// run that comes there, if one ever does, and not of the model: such graphs stay undecided.
 bool FoldWhatStaysRight(const PassContext& context, Module* module) {
   constexpr size_t kMostWork = 1'000'000;  // nodes looked at, each graph by itself
   if (module->graphs.size() * NodesOf(*module) > kMostWork) return false;
@@ -220,8 +239,10 @@ bool FoldWhatStaysRight(const PassContext& context, Module* module) {
 }  // namespace
 
 Result<bool> FoldControl(const PassContext& context, Module* module) {
-  const bool any = std::any_of(module->graphs.begin(), module->graphs.end(),
-                               [](const Graph& graph) { return std::any_of(graph.nodes.begin(), graph.nodes.end(), IsControl); });
+  const bool any =
+      std::any_of(module->graphs.begin(), module->graphs.end(), [](const Graph& graph) {
+        return std::any_of(graph.nodes.begin(), graph.nodes.end(), IsControl);
+      });
   if (!any) return false;
   const Module before = *module;
   if (!Folding(context, module).Run()) return false;

@@ -27,7 +27,8 @@ TEST(FoldControl, AConstantConditionChooses) {
   for (const bool yes : {true, false}) {
     ModuleBuilder m = Branches();
     m.Output(0, m.If(0, Flag(&m, 0, yes), {m.module.graphs[0].inputs[0]}, 1, 2));
-    EXPECT_EQ(CallsOf(AfterPass(FoldControl, m.module, {{NumberOf(3)}}).main()), std::vector<uint32_t>{yes ? 1u : 2u});
+    EXPECT_EQ(CallsOf(AfterPass(FoldControl, m.module, {{NumberOf(3)}}).main()),
+              std::vector<uint32_t>{yes ? 1u : 2u});
   }
 }
 
@@ -35,13 +36,15 @@ TEST(FoldControl, AConstantIndexChoosesUnlessItNamesNothing) {
   for (const int64_t index : {0, 1, -1, -2, 2}) {
     ModuleBuilder m = Branches();
     const AttrList attrs = {{"branches", std::vector<GraphRef>{{1}, {2}}}};
-    m.Output(0, m.Control(0, "msrt", "SwitchN", {m.Number(0, index), m.module.graphs[0].inputs[0]}, attrs, {kNumber})[0]);
+    m.Output(0, m.Control(0, "msrt", "SwitchN", {m.Number(0, index), m.module.graphs[0].inputs[0]},
+                          attrs, {kNumber})[0]);
     if (index == 2) {
       AfterPass(FoldControl, m.module, {}, /*changes=*/false);
       continue;
     }
     const uint32_t branch = index == 0 || index == -2 ? 1 : 2;
-    EXPECT_EQ(CallsOf(AfterPass(FoldControl, m.module, {{NumberOf(-3)}}).main()), std::vector<uint32_t>{branch});
+    EXPECT_EQ(CallsOf(AfterPass(FoldControl, m.module, {{NumberOf(-3)}}).main()),
+              std::vector<uint32_t>{branch});
   }
 }
 
@@ -50,9 +53,11 @@ TEST(FoldControl, EqualBranchesNeedNoCondition) {
     ModuleBuilder m(3);
     const ValueId c = m.Input(0, kFlag), x = m.Input(0);
     m.Output(0, m.If(0, c, {x}, 1, 2));
-    for (const uint32_t g : {1u, 2u}) m.Output(g, m.Op(g, "Sub", {m.Op(g, g == 1 ? "Neg" : other, {m.Input(g)}), m.Number(g, 2)}));
+    for (const uint32_t g : {1u, 2u})
+      m.Output(g, m.Op(g, "Sub", {m.Op(g, g == 1 ? "Neg" : other, {m.Input(g)}), m.Number(g, 2)}));
     const bool same = std::string_view(other) == "Neg";
-    const Module after = AfterPass(FoldControl, m.module, {{FlagOf(true), NumberOf(3)}, {FlagOf(false), NumberOf(3)}}, same);
+    const Module after = AfterPass(
+        FoldControl, m.module, {{FlagOf(true), NumberOf(3)}, {FlagOf(false), NumberOf(3)}}, same);
     EXPECT_EQ(CallsOf(after.main()).size(), same ? 1u : 0u);
   }
 }
@@ -60,8 +65,10 @@ TEST(FoldControl, EqualBranchesNeedNoCondition) {
 TEST(FoldControl, RandomNumbersOfTwoNodesAreNotTheSame) {
   ModuleBuilder m(3);
   const Type two = Type::Tensor(DType::kF32, {2});
-  m.Output(0, m.Control(0, "", "If", {m.Input(0, kFlag)}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {two})[0]);
-  for (const uint32_t g : {1u, 2u}) m.Output(g, m.Op(g, "RandomUniform", {}, {{"shape", std::vector<int64_t>{2}}}));
+  m.Output(0, m.Control(0, "", "If", {m.Input(0, kFlag)},
+                        {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {two})[0]);
+  for (const uint32_t g : {1u, 2u})
+    m.Output(g, m.Op(g, "RandomUniform", {}, {{"shape", std::vector<int64_t>{2}}}));
   AfterPass(FoldControl, m.module, {{FlagOf(true)}, {FlagOf(false)}}, /*changes=*/false);
 }
 
@@ -69,7 +76,8 @@ TEST(FoldControl, RandomNumbersOfTwoNodesAreNotTheSame) {
 Module Loop(ValueId (*trips)(ModuleBuilder*), ValueId (*condition)(ModuleBuilder*)) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0);
-  const auto results = m.Control(0, "", "Loop", {trips(&m), condition(&m), x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
+  const auto results = m.Control(0, "", "Loop", {trips(&m), condition(&m), x},
+                                 {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
                                  {kNumber, Type::Tensor(DType::kI64, {kUnknownDim})});
   for (ValueId v : results) m.Output(0, v);
   m.Input(1);
@@ -85,9 +93,12 @@ TEST(FoldControl, ALoopThatNeverBeginsGivesWhatItWasGiven) {
   const auto no_trips = [](ModuleBuilder* m) { return m->Number(0, 0); };
   const auto trips = [](ModuleBuilder* m) { return m->Number(0, 3); };
   const auto no = [](ModuleBuilder* m) { return Flag(m, 0, false); };
-  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(no_trips, none), {{NumberOf(3)}}).main()), (OpNames{"Identity", "Identity"}));
-  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(trips, no), {{NumberOf(3)}}).main()), (OpNames{"Identity", "Identity"}));
-  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(trips, none), {{NumberOf(3)}}).main()), (OpNames{"Loop"}));
+  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(no_trips, none), {{NumberOf(3)}}).main()),
+            (OpNames{"Identity", "Identity"}));
+  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(trips, no), {{NumberOf(3)}}).main()),
+            (OpNames{"Identity", "Identity"}));
+  EXPECT_EQ(OpsOf(AfterPass(FoldControl, Loop(trips, none), {{NumberOf(3)}}).main()),
+            (OpNames{"Loop"}));
 }
 
 TEST(FoldControl, AWhileIsTriedOnWhatItBeginsWith) {
@@ -106,7 +117,8 @@ TEST(FoldControl, WhatAConditionWritesIsWrittenOnce) {
   ModuleBuilder m(3);
   m.module.states.push_back({"count", kNumber, NumberOf(1)});
   const ValueId i = m.While(0, {m.Number(0, 9)}, 1, 2);
-  const AttrList read = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+  const AttrList read = {
+      {"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
   m.Output(0, m.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0]);
   m.Output(0, i);
   const ValueId now = m.Input(1);
@@ -130,19 +142,23 @@ TEST(FoldControl, ConstantsThatAllCallersHandOverAreTheGraphsOwn) {
   }
 }
 
-// g2 adds lists of two and, once its condition is decided, of three numbers: nobody may ever come there.
+// g2 adds lists of two and, once its condition is decided, of three numbers: nobody may ever come
+// there.
 TEST(FoldControl, ABranchThatCannotRunStaysForTheRunThatComesThere) {
   ModuleBuilder m(5);
   const ValueId c = m.Input(0, kFlag), x = m.Input(0);
   const auto list = [&](uint32_t g, int64_t length) {
     const std::vector<int64_t> values(static_cast<size_t>(length), 7);
-    return m.module.graphs[g].AddConstant("list", ConstTensor::Of<int64_t>(DType::kI64, {length}, values));
+    return m.module.graphs[g].AddConstant("list",
+                                          ConstTensor::Of<int64_t>(DType::kI64, {length}, values));
   };
   Type any = kNumber;
   any.rank_known = false;
-  const auto choose = [&](uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no) {
+  const auto choose = [&](uint32_t g, ValueId condition, std::vector<ValueId> captured,
+                          uint32_t yes, uint32_t no) {
     captured.insert(captured.begin(), condition);
-    return m.Control(g, "", "If", captured, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, {any})[0];
+    return m.Control(g, "", "If", captured,
+                     {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, {any})[0];
   };
   m.Output(0, choose(0, c, {x}, 1, 2));
   m.Output(1, m.Op(1, "Neg", {m.Input(1)}));
@@ -150,7 +166,8 @@ TEST(FoldControl, ABranchThatCannotRunStaysForTheRunThatComesThere) {
   m.Output(2, m.Op(2, "Add", {choose(2, Flag(&m, 2, true), {}, 3, 4), list(2, 2)}));
   m.Output(3, m.Op(3, "Neg", {list(3, 3)}));
   m.Output(4, m.Op(4, "Neg", {list(4, 2)}));
-  const Module after = AfterPass(FoldControl, m.module, {{FlagOf(true), NumberOf(3)}}, /*changes=*/false);
+  const Module after =
+      AfterPass(FoldControl, m.module, {{FlagOf(true), NumberOf(3)}}, /*changes=*/false);
   const auto failed = RunModule(after, {FlagOf(false), NumberOf(3)}, {"reference"}, {"all"});
   ASSERT_FALSE(failed.ok());
   EXPECT_NE(failed.status().message().find("[3]"), std::string::npos) << failed.status().message();

@@ -22,7 +22,9 @@ std::optional<SpacePad> SpacePadOf(const Rewriter& r, const Node& pad) {
   const OpView& op = view.op();
   const int rank = op.input(0).rank();
   const auto pads = IntsAttrOrInput(op, "pads", 1), axes = IntsAttrOrInput(op, "axes", 3);
-  if (op.String("mode") != "constant" || !op.input(0).rank_known || rank < 3 || !pads || !axes || op.Has("whole_dims")) return std::nullopt;
+  if (op.String("mode") != "constant" || !op.input(0).rank_known || rank < 3 || !pads || !axes ||
+      op.Has("whole_dims"))
+    return std::nullopt;
   SpacePad space{{}, {}, op.Has("value") ? op.Float("value") : 0};
   if (op.has_input(2)) {
     const auto value = ScalarOf(r, pad.inputs[2]);
@@ -48,17 +50,22 @@ bool IsNeverNegative(const Rewriter& r, ValueId v) {
     const NodeView view(r.graph(), node);
     return node.inputs.size() == 1 && view.op().Has("min") && view.op().Float("min") >= 0;
   }
-  return node.op == "Relu" || node.op == "Sigmoid" || node.op == "HardSigmoid" || node.op == "Abs" || node.op == "Exp";
+  return node.op == "Relu" || node.op == "Sigmoid" || node.op == "HardSigmoid" ||
+         node.op == "Abs" || node.op == "Exp";
 }
 
 // Each window sees an element of the image, so that padding alone never decides.
-bool EveryWindowSeesTheImage(const OpView& op, const Dims& image, const SpacePad& pad, std::span<const int64_t> own) {
+bool EveryWindowSeesTheImage(const OpView& op, const Dims& image, const SpacePad& pad,
+                             std::span<const int64_t> own) {
   const auto kernel = op.Ints("kernel_shape"), dilations = op.Ints("dilations");
-  if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; })) return false;
+  if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; }))
+    return false;
   const size_t space = pad.before.size();
   for (size_t i = 0; i < space; ++i) {
-    const int64_t before = pad.before[i] + (own.empty() ? 0 : own[i]), after = pad.after[i] + (own.empty() ? 0 : own[space + i]);
-    if (before >= kernel[i] || after >= kernel[i] || image[static_cast<int>(i) + 2] < 1) return false;
+    const int64_t before = pad.before[i] + (own.empty() ? 0 : own[i]),
+                  after = pad.after[i] + (own.empty() ? 0 : own[space + i]);
+    if (before >= kernel[i] || after >= kernel[i] || image[static_cast<int>(i) + 2] < 1)
+      return false;
   }
   return true;
 }
@@ -71,8 +78,10 @@ bool MayTake(const Rewriter& r, const OpView& op, ValueId image, const SpacePad&
   // In ceil mode windows may begin in the image's own last rows, but not in padding.
   if (op.Int("ceil_mode") != 0 || op.has_output(1)) return false;
   if (!EveryWindowSeesTheImage(op, r.type(image).dims, pad, own)) return false;
-  if (op.op() == "AveragePool") return pad.value == 0 && (!has_own || op.Int("count_include_pad") == 1);
-  return pad.value == -std::numeric_limits<double>::infinity() || (pad.value == 0 && IsNeverNegative(r, image));
+  if (op.op() == "AveragePool")
+    return pad.value == 0 && (!has_own || op.Int("count_include_pad") == 1);
+  return pad.value == -std::numeric_limits<double>::infinity() ||
+         (pad.value == 0 && IsNeverNegative(r, image));
 }
 
 void Fold(Rewriter* r, size_t n) {
@@ -102,7 +111,9 @@ void Fold(Rewriter* r, size_t n) {
 }  // namespace
 
 Status FoldPad(const PassContext& context, Graph* graph) {
-  if (std::none_of(graph->nodes.begin(), graph->nodes.end(), [](const Node& node) { return node.op == "Pad"; })) return OkStatus();
+  if (std::none_of(graph->nodes.begin(), graph->nodes.end(),
+                   [](const Node& node) { return node.op == "Pad"; }))
+    return OkStatus();
   Rewriter r(context, graph);
   for (size_t n = 0; n < r.node_count(); ++n) {
     if (r.Is(n, "Conv") || r.Is(n, "AveragePool") || r.Is(n, "MaxPool")) Fold(&r, n);

@@ -23,27 +23,33 @@ std::optional<Step> StepOf(const Rewriter& r, const Node& node) {
   const size_t c = commutes && r.constant(node.inputs[0]) != nullptr ? 0 : 1;
   const ConstTensor* constant = r.constant(node.inputs[c]);
   const ValueId x = node.inputs[1 - c];
-  if (constant == nullptr || constant->dtype != DType::kF32 || r.constant(x) != nullptr || !r.type(x).rank_known) return std::nullopt;
+  if (constant == nullptr || constant->dtype != DType::kF32 || r.constant(x) != nullptr ||
+      !r.type(x).rank_known)
+    return std::nullopt;
   if (constant->dims.rank() > r.type(x).rank()) return std::nullopt;
   return Step{x, node.op == "Mul" || node.op == "Div", !commutes, constant};
 }
 
-// What each channel is multiplied by, or has added, in a tensor of this rank whose channels are dim `axis`; nullopt where the constant has
-// another shape.
-std::optional<std::vector<double>> PerChannel(const Step& step, int rank, int axis, int64_t channels) {
+// What each channel is multiplied by, or has added, in a tensor of this rank whose channels are dim
+// `axis`; nullopt where the constant has another shape.
+std::optional<std::vector<double>> PerChannel(const Step& step, int rank, int axis,
+                                              int64_t channels) {
   const Dims& dims = step.constant->dims;
   const bool single = dims.elements() == 1;
   const int at = axis - (rank - dims.rank());
-  if (!single && (at < 0 || dims[at] != channels || dims.elements() != channels)) return std::nullopt;
+  if (!single && (at < 0 || dims[at] != channels || dims.elements() != channels))
+    return std::nullopt;
   std::vector<double> numbers;
-  for (float v : step.constant->As<float>()) numbers.push_back(!step.inverse ? v : step.product ? 1.0 / v : -double{v});
+  for (float v : step.constant->As<float>())
+    numbers.push_back(!step.inverse ? v : step.product ? 1.0 / v : -double{v});
   if (single) numbers.assign(static_cast<size_t>(channels), numbers[0]);
   return numbers;
 }
 
 ChannelAffine AffineOf(const Step& step, std::vector<double> numbers) {
   const std::vector<double> zeros(numbers.size(), 0), ones(numbers.size(), 1);
-  return step.product ? ChannelAffine{std::move(numbers), zeros} : ChannelAffine{ones, std::move(numbers)};
+  return step.product ? ChannelAffine{std::move(numbers), zeros}
+                      : ChannelAffine{ones, std::move(numbers)};
 }
 
 // A node with constant weights, and where its channels are.
@@ -55,32 +61,39 @@ struct Layer {
   WeightDim output_dim = WeightDim::kOuter;
   bool takes_bias = true;
 
-  WeightDim input_dim() const { return output_dim == WeightDim::kOuter ? WeightDim::kInner : WeightDim::kOuter; }
+  WeightDim input_dim() const {
+    return output_dim == WeightDim::kOuter ? WeightDim::kInner : WeightDim::kOuter;
+  }
 };
 
 std::optional<Layer> LayerOf(const Rewriter& r, size_t n) {
   if (!r.IsLive(n)) return std::nullopt;
   const Node& node = r.node(n);
-  const bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose", gemm = node.op == "Gemm", matmul = node.op == "MatMul";
+  const bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose",
+             gemm = node.op == "Gemm", matmul = node.op == "MatMul";
   if (!conv && !transposed && !gemm && !matmul) return std::nullopt;
   const NodeView view(r.graph(), node);
   const OpView& op = view.op();
   Layer layer{.n = n, .weights = op.constant(1)};
   const ConstTensor* w = layer.weights;
-  if (w == nullptr || w->dtype != DType::kF32 || w->dims.rank() < 2 || w->dims.elements() == 0 || !op.input(0).rank_known)
+  if (w == nullptr || w->dtype != DType::kF32 || w->dims.rank() < 2 || w->dims.elements() == 0 ||
+      !op.input(0).rank_known)
     return std::nullopt;
   if (op.constant(0) != nullptr) return std::nullopt;
   if (matmul && (w->dims.rank() != 2 || op.input(0).rank() < 2)) return std::nullopt;
-  if (gemm && (op.Float("beta") != 1 || op.Float("alpha") != 1 || op.Int("transA") != 0)) return std::nullopt;
+  if (gemm && (op.Float("beta") != 1 || op.Float("alpha") != 1 || op.Int("transA") != 0))
+    return std::nullopt;
   if (conv || transposed) layer.groups = op.Int("group");
   if (op.Has("output_channels")) return std::nullopt;  // a piece of a convolution
-  layer.output_dim = conv || (gemm && op.Int("transB") != 0) ? WeightDim::kOuter : WeightDim::kInner;
+  layer.output_dim =
+      conv || (gemm && op.Int("transB") != 0) ? WeightDim::kOuter : WeightDim::kInner;
   const bool outer = layer.output_dim == WeightDim::kOuter;
   layer.outputs = outer ? w->dims[0] : w->dims[1] * layer.groups;
   layer.inputs = outer ? w->dims[1] * layer.groups : w->dims[0];
   layer.takes_bias = !matmul;
   if (op.has_input(2)) {
-    if (op.constant(2) == nullptr || (op.constant(2)->dims.elements() != layer.outputs && op.constant(2)->dims.elements() != 1)) {
+    if (op.constant(2) == nullptr || (op.constant(2)->dims.elements() != layer.outputs &&
+                                      op.constant(2)->dims.elements() != 1)) {
       return std::nullopt;
     }
     layer.bias = node.inputs[2];
@@ -104,9 +117,11 @@ bool Spend(const PassContext& context, const ConstTensor& weights, FoldBudget* o
 }
 
 // The layer with other constants, in the place of node `at`. `bias` may be absent.
-bool PutLayer(Rewriter* r, size_t at, const Layer& layer, ValueId input, ConstTensor weights, std::optional<ConstTensor> bias) {
+bool PutLayer(Rewriter* r, size_t at, const Layer& layer, ValueId input, ConstTensor weights,
+              std::optional<ConstTensor> bias) {
   const Node node = r->node(layer.n);
-  std::vector<ValueId> inputs{input, r->AddConstant(node.name + ".scaled_weight", std::move(weights))};
+  std::vector<ValueId> inputs{input,
+                              r->AddConstant(node.name + ".scaled_weight", std::move(weights))};
   if (bias) inputs.push_back(r->AddConstant(node.name + ".scaled_bias", *std::move(bias)));
   else if (layer.bias != kNoValue) inputs.push_back(layer.bias);
   return r->Replace(at, node.op, std::move(inputs), node.attrs);
@@ -122,16 +137,22 @@ class ScaleFolder {
     const auto p = step && r_->uses(step->x) == 1 ? r_->Producer(step->x) : std::nullopt;
     const auto layer = p ? LayerOf(*r_, *p) : std::nullopt;
     if (!layer) return p && step->product && FoldAfterBias(n, *step, *p);
-    const auto numbers = PerChannel(*step, r_->type(step->x).rank(), ChannelAxis(*r_, *layer, step->x), layer->outputs);
-    if (!numbers || (!layer->takes_bias && !step->product) || !Spend(context_, *layer->weights, &own_)) return false;
+    const auto numbers = PerChannel(*step, r_->type(step->x).rank(),
+                                    ChannelAxis(*r_, *layer, step->x), layer->outputs);
+    if (!numbers || (!layer->takes_bias && !step->product) ||
+        !Spend(context_, *layer->weights, &own_))
+      return false;
     const ChannelAffine affine = AffineOf(*step, *numbers);
-    auto weights = step->product ? ScaledWeights(*layer->weights, affine.factor, layer->output_dim, layer->groups) : *layer->weights;
+    auto weights = step->product ? ScaledWeights(*layer->weights, affine.factor, layer->output_dim,
+                                                 layer->groups)
+                                 : *layer->weights;
     std::optional<ConstTensor> bias;
     if (layer->bias != kNoValue || !step->product) {
       bias = ScaledBias(layer->bias == kNoValue ? nullptr : r_->constant(layer->bias), affine);
       if (!bias) return false;
     }
-    return weights && PutLayer(r_, n, *layer, r_->node(layer->n).inputs[0], *std::move(weights), std::move(bias));
+    return weights && PutLayer(r_, n, *layer, r_->node(layer->n).inputs[0], *std::move(weights),
+                               std::move(bias));
   }
 
   // layer(x * c) or layer(x + c).
@@ -142,15 +163,18 @@ class ScaleFolder {
     const auto p = r_->uses(in) == 1 ? r_->Producer(in) : std::nullopt;
     const auto step = p && r_->IsLive(*p) ? StepOf(*r_, r_->node(*p)) : std::nullopt;
     if (!step) return false;
-    const auto numbers = PerChannel(*step, r_->type(in).rank(), ChannelAxis(*r_, *layer, in), layer->inputs);
-    if (!numbers || (!step->product && !PadsNothing(n)) || !Spend(context_, *layer->weights, &own_)) return false;
+    const auto numbers =
+        PerChannel(*step, r_->type(in).rank(), ChannelAxis(*r_, *layer, in), layer->inputs);
+    if (!numbers || (!step->product && !PadsNothing(n)) || !Spend(context_, *layer->weights, &own_))
+      return false;
     if (step->product) {
       auto weights = ScaledWeights(*layer->weights, *numbers, layer->input_dim(), layer->groups);
       return weights && PutLayer(r_, n, *layer, step->x, *std::move(weights), std::nullopt);
     }
     const auto gained = ShiftThroughConv(*layer->weights, *numbers, layer->groups);
     if (!gained) return false;
-    auto bias = ScaledBias(layer->bias == kNoValue ? nullptr : r_->constant(layer->bias), AffineOf(*step, *gained));
+    auto bias = ScaledBias(layer->bias == kNoValue ? nullptr : r_->constant(layer->bias),
+                           AffineOf(*step, *gained));
     return bias && PutLayer(r_, n, *layer, step->x, *layer->weights, std::move(bias));
   }
 
@@ -163,16 +187,21 @@ class ScaleFolder {
     const auto layer = p ? LayerOf(*r_, *p) : std::nullopt;
     if (!layer) return false;
     const int rank = r_->type(sum->x).rank();
-    const auto factors = PerChannel(step, rank, rank - 1, layer->outputs), shift = PerChannel(*sum, rank, rank - 1, layer->outputs);
+    const auto factors = PerChannel(step, rank, rank - 1, layer->outputs),
+               shift = PerChannel(*sum, rank, rank - 1, layer->outputs);
     if (!factors || !shift || !Spend(context_, *layer->weights, &own_)) return false;
     auto weights = ScaledWeights(*layer->weights, *factors, layer->output_dim, 1);
     std::vector<float> old(shift->begin(), shift->end());
     const ConstTensor bias = ConstTensor::Floats({layer->outputs}, old);
     auto scaled = ScaledBias(&bias, {*factors, std::vector<double>(factors->size(), 0)});
-    if (!weights || !scaled || !PutLayer(r_, sum_node, *layer, r_->node(layer->n).inputs[0], *std::move(weights), std::nullopt))
+    if (!weights || !scaled ||
+        !PutLayer(r_, sum_node, *layer, r_->node(layer->n).inputs[0], *std::move(weights),
+                  std::nullopt))
       return false;
     const ValueId product = r_->node(sum_node).outputs[0];
-    return r_->Replace(n, "Add", {product, r_->AddConstant(r_->node(n).name + ".scaled_bias", *std::move(scaled))}, {});
+    return r_->Replace(
+        n, "Add", {product, r_->AddConstant(r_->node(n).name + ".scaled_bias", *std::move(scaled))},
+        {});
   }
 
   // Only a convolution that pads nothing sees a shift of its input in every window alike.
@@ -181,7 +210,8 @@ class ScaleFolder {
     const NodeView view(r_->graph(), r_->node(n));
     const auto pads = view.op().Ints("pads");
     const std::string_view mode = view.op().String("auto_pad");
-    return (mode == "NOTSET" || mode == "VALID") && std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
+    return (mode == "NOTSET" || mode == "VALID") &&
+           std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
   }
 
   const PassContext& context_;

@@ -12,14 +12,16 @@ using Ints = std::vector<int64_t>;
 
 TEST(FoldScale, BehindConvolutions) {
   Net net;
-  ValueId v = net.Op("Conv", {net.Input("x", {1, 4, 5, kUnknownDim}), net.Weight({6, 2, 3, 3})}, {{"group", int64_t{2}}});
+  ValueId v = net.Op("Conv", {net.Input("x", {1, 4, 5, kUnknownDim}), net.Weight({6, 2, 3, 3})},
+                     {{"group", int64_t{2}}});
   v = net.Op("Sub", {net.Op("Mul", {net.Weight({6, 1, 1}, 0.5, 2), v}), net.Weight({1, 6, 1, 1})});
   v = net.Op("Div", {net.Op("Add", {v, net.Scalar(0.5)}), net.Scalar(3, {1, 1})});
   net.graph().outputs = {v};
   EXPECT_EQ(OpsAfter(FoldScale, &net, {net.Random({1, 4, 5, 6})}), Names{"Conv"});
 
   Net up;
-  v = up.Op("ConvTranspose", {up.Input("x", {1, 4, 3, 3}), up.Weight({4, 3, 2, 2}), up.Weight({6})}, {{"group", int64_t{2}}});
+  v = up.Op("ConvTranspose", {up.Input("x", {1, 4, 3, 3}), up.Weight({4, 3, 2, 2}), up.Weight({6})},
+            {{"group", int64_t{2}}});
   up.graph().outputs = {up.Op("Mul", {v, up.Weight({6, 1, 1})})};
   EXPECT_EQ(OpsAfter(FoldScale, &up, {up.Random({1, 4, 3, 3})}), Names{"ConvTranspose"});
 }
@@ -28,28 +30,33 @@ TEST(FoldScale, BehindProducts) {
   Net net;
   ValueId v = net.Op("MatMul", {net.Input("x", {2, kUnknownDim, 4}), net.Weight({4, 3})});
   v = net.Op("Mul", {net.Op("Add", {v, net.Weight({3})}), net.Weight({1, 3})});
-  net.graph().outputs = {net.Op("Mul", {net.Op("MatMul", {v, net.Weight({3, 5})}), net.Scalar(0.25)})};
+  net.graph().outputs = {
+      net.Op("Mul", {net.Op("MatMul", {v, net.Weight({3, 5})}), net.Scalar(0.25)})};
   EXPECT_EQ(OpsAfter(FoldScale, &net, {net.Random({2, 3, 4})}), (Names{"MatMul", "Add", "MatMul"}));
 
   for (const int64_t turned : {0, 1}) {
     Net gemm;
     const ValueId w = gemm.Weight(turned != 0 ? Dims{3, 4} : Dims{4, 3});
     v = gemm.Op("Gemm", {gemm.Input("x", {2, 4}), w, gemm.Weight({1, 3})}, {{"transB", turned}});
-    gemm.graph().outputs = {gemm.Op("Add", {gemm.Op("Mul", {v, gemm.Weight({3})}), gemm.Weight({3})})};
+    gemm.graph().outputs = {
+        gemm.Op("Add", {gemm.Op("Mul", {v, gemm.Weight({3})}), gemm.Weight({3})})};
     EXPECT_EQ(OpsAfter(FoldScale, &gemm, {gemm.Random({2, 4})}), Names{"Gemm"});
   }
 }
 
 TEST(FoldScale, BeforeLayers) {
   Net net;  // pixels less their mean, over their deviation
-  ValueId v = net.Op("Div", {net.Op("Sub", {net.Input("x", {1, 4, 5, 5}), net.Weight({4, 1, 1})}), net.Weight({1, 4, 1, 1}, 0.5, 2)});
-  net.graph().outputs = {net.Op("Conv", {v, net.Weight({6, 2, 3, 3}), net.Weight({6})}, {{"group", int64_t{2}}})};
+  ValueId v = net.Op("Div", {net.Op("Sub", {net.Input("x", {1, 4, 5, 5}), net.Weight({4, 1, 1})}),
+                             net.Weight({1, 4, 1, 1}, 0.5, 2)});
+  net.graph().outputs = {
+      net.Op("Conv", {v, net.Weight({6, 2, 3, 3}), net.Weight({6})}, {{"group", int64_t{2}}})};
   EXPECT_EQ(OpsAfter(FoldScale, &net, {net.Random({1, 4, 5, 5})}), Names{"Conv"});
 
   Net padded;  // padding is not shifted: only the quotient is folded
   v = padded.Op("Sub", {padded.Input("x", {1, 4, 5, 5}), padded.Weight({4, 1, 1})});
   v = padded.Op("Div", {v, padded.Weight({4, 1, 1}, 0.5, 2)});
-  padded.graph().outputs = {padded.Op("Conv", {v, padded.Weight({2, 4, 3, 3})}, {{"pads", Ints{1, 1, 1, 1}}})};
+  padded.graph().outputs = {
+      padded.Op("Conv", {v, padded.Weight({2, 4, 3, 3})}, {{"pads", Ints{1, 1, 1, 1}}})};
   EXPECT_EQ(OpsAfter(FoldScale, &padded, {padded.Random({1, 4, 5, 5})}), (Names{"Sub", "Conv"}));
 
   Net product;
@@ -72,7 +79,8 @@ TEST(FoldScale, LeavesWhatIsNoChannel) {
   Net quotient;  // c / x and c - x are no scales of x
   v = quotient.Op("Conv", {quotient.Input("x", {1, 2, 3, 3}), quotient.Weight({3, 2, 1, 1})});
   quotient.graph().outputs = {quotient.Op("Sub", {quotient.Scalar(2), v})};
-  EXPECT_EQ(OpsAfter(FoldScale, &quotient, {quotient.Random({1, 2, 3, 3})}), (Names{"Conv", "Sub"}));
+  EXPECT_EQ(OpsAfter(FoldScale, &quotient, {quotient.Random({1, 2, 3, 3})}),
+            (Names{"Conv", "Sub"}));
 
   Net grown;  // the constant adds a dim
   v = grown.Op("MatMul", {grown.Input("x", {2, 3}), grown.Weight({3, 4})});
@@ -82,7 +90,9 @@ TEST(FoldScale, LeavesWhatIsNoChannel) {
   Net huge;  // the weights would overflow, the results do not
   v = huge.Op("MatMul", {huge.Input("x", {1, 2}), huge.Weight({2, 2}, 1e30f, 2e30f)});
   huge.graph().outputs = {huge.Op("Mul", {v, huge.Scalar(1e20)})};
-  EXPECT_EQ(OpsAfter(FoldScale, &huge, {ConstTensor::Floats({1, 2}, std::vector<float>{1e-30f, 2e-30f})}), (Names{"MatMul", "Mul"}));
+  EXPECT_EQ(
+      OpsAfter(FoldScale, &huge, {ConstTensor::Floats({1, 2}, std::vector<float>{1e-30f, 2e-30f})}),
+      (Names{"MatMul", "Mul"}));
 }
 
 TEST(FoldScale, StaysWithinTheBudget) {

@@ -26,11 +26,13 @@ std::optional<std::vector<int64_t>> NumbersOf(const DimProducts& list) {
 // A node whose elements have all turned out to be numbers.
 bool FoldNumbers(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const Node& node = r->node(n);
-  if (node.outputs.size() != 1 || node.outputs[0] == kNoValue || !shapes.data(node.outputs[0])) return false;
+  if (node.outputs.size() != 1 || node.outputs[0] == kNoValue || !shapes.data(node.outputs[0]))
+    return false;
   const Type& type = r->type(node.outputs[0]);
   const auto numbers = NumbersOf(*shapes.data(node.outputs[0]));
   if (!numbers || !kIndexTypes.Has(type.dtype) || !type.concrete()) return false;
-  if (type.dtype == DType::kI64) return r->SetConstant(n, ConstTensor::Of<int64_t>(DType::kI64, type.dims, *numbers));
+  if (type.dtype == DType::kI64)
+    return r->SetConstant(n, ConstTensor::Of<int64_t>(DType::kI64, type.dims, *numbers));
   std::vector<int32_t> narrow;
   for (int64_t v : *numbers) {
     if (v < INT32_MIN || v > INT32_MAX) return false;
@@ -39,16 +41,20 @@ bool FoldNumbers(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   return r->SetConstant(n, ConstTensor::Of<int32_t>(DType::kI32, type.dims, narrow));
 }
 
-// ---- Reshape ----------------------------------------------------------------------------------------------------------------------
+// ---- Reshape
+// ----------------------------------------------------------------------------------------------------------------------
 
-// The shape with 0 for dims that stay in their place and -1 for one that follows from the others; nullopt where it depends on more.
-std::optional<std::vector<int64_t>> ReshapeList(const DimProducts& in, const DimProducts& list, bool zero_copies) {
+// The shape with 0 for dims that stay in their place and -1 for one that follows from the others;
+// nullopt where it depends on more.
+std::optional<std::vector<int64_t>> ReshapeList(const DimProducts& in, const DimProducts& list,
+                                                bool zero_copies) {
   std::vector<int64_t> shape;
   std::optional<size_t> inferred;
   DimProduct from = DimProduct::Number(1), to = from;
   for (size_t i = 0; i < std::max(in.size(), list.size()); ++i) {
     const auto number = i < list.size() ? list[i].number() : std::nullopt;
-    const bool copied = i < list.size() && i < in.size() && ((number == 0 && zero_copies) || (!number && list[i] == in[i]));
+    const bool copied = i < list.size() && i < in.size() &&
+                        ((number == 0 && zero_copies) || (!number && list[i] == in[i]));
     if (i < in.size() && !copied) from = from.Times(in[i]);
     if (i >= list.size()) continue;
     if (copied) {
@@ -66,27 +72,34 @@ std::optional<std::vector<int64_t>> ReshapeList(const DimProducts& in, const Dim
     shape.push_back(-1);
   }
   if (!inferred) return shape;
-  const bool written = std::any_of(list.begin(), list.end(), [](const DimProduct& p) { return p.number() == -1; });
+  const bool written =
+      std::any_of(list.begin(), list.end(), [](const DimProduct& p) { return p.number() == -1; });
   return !written && list[*inferred].Times(to) == from ? std::optional(shape) : std::nullopt;
 }
 
 bool FoldReshape(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const Node& node = r->node(n);
-  if (node.inputs.size() != 2 || !shapes.dims(node.inputs[0]) || !shapes.data(node.inputs[1])) return false;
+  if (node.inputs.size() != 2 || !shapes.dims(node.inputs[0]) || !shapes.data(node.inputs[1]))
+    return false;
   const NodeView view(r->graph(), node);
-  auto shape = ReshapeList(*shapes.dims(node.inputs[0]), *shapes.data(node.inputs[1]), view.op().Int("allowzero") == 0);
-  return shape && shape->size() <= kMaxRank && r->Replace(n, "Reshape", {node.inputs[0]}, {{"shape", *std::move(shape)}});
+  auto shape = ReshapeList(*shapes.dims(node.inputs[0]), *shapes.data(node.inputs[1]),
+                           view.op().Int("allowzero") == 0);
+  return shape && shape->size() <= kMaxRank &&
+         r->Replace(n, "Reshape", {node.inputs[0]}, {{"shape", *std::move(shape)}});
 }
 
-// ---- Expand and Slice -------------------------------------------------------------------------------------------------------------
+// ---- Expand and Slice
+// -------------------------------------------------------------------------------------------------------------
 
 // Every dim of the list is that of the input, or 1.
 bool ExpandsToItself(const SymbolicShapes& shapes, const Node& node) {
-  if (node.inputs.size() != 2 || !shapes.dims(node.inputs[0]) || !shapes.data(node.inputs[1])) return false;
+  if (node.inputs.size() != 2 || !shapes.dims(node.inputs[0]) || !shapes.data(node.inputs[1]))
+    return false;
   const DimProducts &in = *shapes.dims(node.inputs[0]), &list = *shapes.data(node.inputs[1]);
   if (list.size() > in.size()) return false;
   for (size_t i = 0; i < list.size(); ++i) {
-    if (!(list[i] == in[in.size() - list.size() + i]) && !(list[i] == DimProduct::Number(1))) return false;
+    if (!(list[i] == in[in.size() - list.size() + i]) && !(list[i] == DimProduct::Number(1)))
+      return false;
   }
   return true;
 }
@@ -96,14 +109,20 @@ bool FoldSliceEnds(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const Node node = r->node(n);
   const NodeView view(r->graph(), node);
   const OpView& op = view.op();
-  if (!op.has_input(2) || op.constant(2) != nullptr || !shapes.data(node.inputs[2]) || !shapes.dims(node.inputs[0])) return false;
+  if (!op.has_input(2) || op.constant(2) != nullptr || !shapes.data(node.inputs[2]) ||
+      !shapes.dims(node.inputs[0]))
+    return false;
   const DimProducts &in = *shapes.dims(node.inputs[0]), &list = *shapes.data(node.inputs[2]);
-  const auto starts = IntsAttrOrInput(op, "starts", 1), axes = IntsAttrOrInput(op, "axes", 3), steps = IntsAttrOrInput(op, "steps", 4);
-  if (!starts || !axes || !steps || starts->size() != list.size() || (!axes->empty() && axes->size() != list.size())) return false;
+  const auto starts = IntsAttrOrInput(op, "starts", 1), axes = IntsAttrOrInput(op, "axes", 3),
+             steps = IntsAttrOrInput(op, "steps", 4);
+  if (!starts || !axes || !steps || starts->size() != list.size() ||
+      (!axes->empty() && axes->size() != list.size()))
+    return false;
   if (std::any_of(steps->begin(), steps->end(), [](int64_t s) { return s <= 0; })) return false;
   std::vector<int64_t> ends, at;
   for (size_t i = 0; i < list.size(); ++i) {
-    const auto axis = NormalizeAxis(axes->empty() ? static_cast<int64_t>(i) : (*axes)[i], static_cast<int>(in.size()));
+    const auto axis = NormalizeAxis(axes->empty() ? static_cast<int64_t>(i) : (*axes)[i],
+                                    static_cast<int>(in.size()));
     if (!axis.ok()) return false;
     const auto number = list[i].number();
     if (!number && !(list[i] == in[static_cast<size_t>(*axis)])) return false;
@@ -115,15 +134,18 @@ bool FoldSliceEnds(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   return r->Replace(n, "Slice", {node.inputs[0]}, std::move(attrs));
 }
 
-// ---- lists ------------------------------------------------------------------------------------------------------------------------
+// ---- lists
+// ------------------------------------------------------------------------------------------------------------------------
 
 const AttrDef* ListAttr(const OpDef& def, std::string_view name) {
-  const auto it =
-      std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& a) { return a.name == name && a.kind == AttrKind::kInts; });
+  const auto it = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& a) {
+    return a.name == name && a.kind == AttrKind::kInts;
+  });
   return it == def.attrs.end() ? nullptr : &*it;
 }
 
-// Constant lists become the attributes of the same names: many kernels, and the splitting of nodes, ask for that form.
+// Constant lists become the attributes of the same names: many kernels, and the splitting of nodes,
+// ask for that form.
 bool MoveListsToAttributes(Rewriter* r, size_t n) {
   const Node& node = r->node(n);
   std::vector<ValueId> inputs = node.inputs;
@@ -131,9 +153,13 @@ bool MoveListsToAttributes(Rewriter* r, size_t n) {
   for (size_t i = 1; i < inputs.size() && i < node.def->inputs.size(); ++i) {
     const ParamDef& param = node.def->inputs[i];
     const ConstTensor* list = inputs[i] == kNoValue ? nullptr : r->constant(inputs[i]);
-    if (list == nullptr || param.kind != ParamDef::kOptional || !kIndexTypes.Has(list->dtype) || list->dims.rank() != 1) continue;
+    if (list == nullptr || param.kind != ParamDef::kOptional || !kIndexTypes.Has(list->dtype) ||
+        list->dims.rank() != 1)
+      continue;
     const AttrDef* attr = ListAttr(*node.def, param.name);
-    if (attr == nullptr || list->dims.elements() > attr->max_count || attrs.Find(param.name) != nullptr) continue;
+    if (attr == nullptr || list->dims.elements() > attr->max_count ||
+        attrs.Find(param.name) != nullptr)
+      continue;
     attrs.Set(param.name, IntValues(*list));
     inputs[i] = kNoValue;
   }
@@ -148,7 +174,8 @@ bool Fold(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const std::string_view op = r->node(n).op;
   if (op == "Reshape") return FoldReshape(r, shapes, n);
   if (op == "Slice") return FoldSliceEnds(r, shapes, n);
-  return op == "Expand" && ExpandsToItself(shapes, r->node(n)) && r->Forward(n, r->node(n).inputs[0]);
+  return op == "Expand" && ExpandsToItself(shapes, r->node(n)) &&
+         r->Forward(n, r->node(n).inputs[0]);
 }
 
 // Open dims that have turned out to be a number or a symbol are written into the type.
@@ -171,8 +198,9 @@ bool NameDims(Rewriter* r, const SymbolicShapes& shapes, const Node& node) {
 }
 
 bool ReadsShapes(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const Node& node) { return node.def != nullptr && (node.def->traits & kShapeOnly) != 0; });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.def != nullptr && (node.def->traits & kShapeOnly) != 0;
+  });
 }
 
 // Whether anything changed.

@@ -13,19 +13,27 @@ using Ints = std::vector<int64_t>;
 struct ShapeNet : Net {
   ValueId x;
   explicit ShapeNet(bool named = true) {
-    const int64_t batch = named ? module.SymbolFor("batch") : kUnknownDim, rows = named ? module.SymbolFor("rows") : kUnknownDim;
+    const int64_t batch = named ? module.SymbolFor("batch") : kUnknownDim,
+                  rows = named ? module.SymbolFor("rows") : kUnknownDim;
     x = Input("x", {batch, rows, 12});
   }
   ValueId Number(int64_t value) {
-    return graph().AddConstant(StrCat("n", graph().value_count()), ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{value}));
+    return graph().AddConstant(StrCat("n", graph().value_count()),
+                               ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{value}));
   }
-  ValueId Dim(ValueId v, int64_t axis) { return Op("Gather", {Op("Shape", {v}), Number(axis)}, {{"axis", int64_t{0}}}); }
+  ValueId Dim(ValueId v, int64_t axis) {
+    return Op("Gather", {Op("Shape", {v}), Number(axis)}, {{"axis", int64_t{0}}});
+  }
   ValueId Line(ValueId scalar) { return Op("Unsqueeze", {scalar}, {{"axes", Ints{0}}}); }
-  ValueId Join(std::vector<ValueId> parts) { return Op("Concat", std::move(parts), {{"axis", int64_t{0}}}); }
-  // The 0 of an empty tensor in a computed shape means "copy" to Reshape: not every graph can run with one.
+  ValueId Join(std::vector<ValueId> parts) {
+    return Op("Concat", std::move(parts), {{"axis", int64_t{0}}});
+  }
+  // The 0 of an empty tensor in a computed shape means "copy" to Reshape: not every graph can run
+  // with one.
   Names After(bool empty_too = true) {
     Names names;
-    for (const Dims& dims : {Dims{2, 5, 12}, Dims{1, 1, 12}, empty_too ? Dims{3, 0, 12} : Dims{3, 7, 12}}) {
+    for (const Dims& dims :
+         {Dims{2, 5, 12}, Dims{1, 1, 12}, empty_too ? Dims{3, 0, 12} : Dims{3, 7, 12}}) {
       Net copy;
       copy.module = module;
       copy.builder = GraphBuilder(&copy.module.graphs[0]);
@@ -42,9 +50,11 @@ TEST(FoldShapes, HeadsOfAnAttention) {
     ShapeNet net(named);
     // [batch, rows, 12] to [batch, rows, 3, 4], turned, and back again, all by the shape of x.
     const ValueId batch = net.Line(net.Dim(net.x, 0)), rows = net.Line(net.Dim(net.x, 1));
-    const ValueId heads = net.Op("Reshape", {net.x, net.Join({batch, rows, net.List({3}), net.List({4})})});
+    const ValueId heads =
+        net.Op("Reshape", {net.x, net.Join({batch, rows, net.List({3}), net.List({4})})});
     const ValueId turned = net.Op("Transpose", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
-    const ValueId back = net.Op("Transpose", {net.Op("Neg", {turned})}, {{"perm", Ints{0, 2, 1, 3}}});
+    const ValueId back =
+        net.Op("Transpose", {net.Op("Neg", {turned})}, {{"perm", Ints{0, 2, 1, 3}}});
     const ValueId width = net.Op("Mul", {net.Dim(back, 2), net.Dim(back, 3)});
     net.graph().outputs = {net.Op("Reshape", {back, net.Join({batch, rows, net.Line(width)})})};
     EXPECT_EQ(net.After(), (Names{"Reshape", "Transpose", "Neg", "Transpose", "Reshape"}));
@@ -56,7 +66,8 @@ TEST(FoldShapes, ProductsAndQuotients) {
   const ValueId rows = net.Op("Mul", {net.Dim(net.x, 0), net.Dim(net.x, 1)});
   const ValueId flat = net.Op("Reshape", {net.x, net.Join({net.Line(rows), net.List({12})})});
   const ValueId half = net.Op("Div", {net.Dim(flat, 1), net.Number(2)});
-  const ValueId cast = net.Op("Cast", {net.Op("Cast", {half}, {{"to", DType::kI32}})}, {{"to", DType::kI64}});
+  const ValueId cast =
+      net.Op("Cast", {net.Op("Cast", {half}, {{"to", DType::kI32}})}, {{"to", DType::kI64}});
   const ValueId pairs = net.Op("Reshape", {flat, net.Join({net.List({-1}), net.Line(cast)})});
   net.graph().outputs = {net.Op("Abs", {pairs})};
   EXPECT_EQ(net.After(/*empty_too=*/false), (Names{"Reshape", "Reshape", "Abs"}));
@@ -66,7 +77,8 @@ TEST(FoldShapes, ProductsAndQuotients) {
 TEST(FoldShapes, ExpandToItsOwnShape) {
   ShapeNet net;
   const ValueId wanted =
-      net.Join({net.Line(net.Dim(net.x, 0)), net.Op("Slice", {net.Op("Shape", {net.x})}, {{"starts", Ints{1}}, {"ends", Ints{3}}})});
+      net.Join({net.Line(net.Dim(net.x, 0)), net.Op("Slice", {net.Op("Shape", {net.x})},
+                                                    {{"starts", Ints{1}}, {"ends", Ints{3}}})});
   const ValueId keep = net.Op("Equal", {wanted, net.List({-1, -1, -1})});
   const ValueId chosen = net.Op("Where", {keep, net.List({1, 1, 1}), wanted});
   net.graph().outputs = {net.Op("Neg", {net.Op("Expand", {net.Op("Abs", {net.x}), chosen})})};
@@ -76,7 +88,8 @@ TEST(FoldShapes, ExpandToItsOwnShape) {
 TEST(FoldShapes, SliceToTheEnd) {
   ShapeNet net;
   const ValueId end = net.Line(net.Dim(net.x, 1));
-  net.graph().outputs = {net.Op("Neg", {net.Op("Slice", {net.x, net.List({0}), end, net.List({1})})})};
+  net.graph().outputs = {
+      net.Op("Neg", {net.Op("Slice", {net.x, net.List({0}), end, net.List({1})})})};
   EXPECT_EQ(net.After(), (Names{"Slice", "Neg"}));
   const Graph& graph = net.last.main();
   EXPECT_EQ(graph.nodes[0].inputs.size(), 1u);
@@ -94,7 +107,8 @@ TEST(FoldShapes, ListsBecomeAttributes) {
 TEST(FoldShapes, WhatCannotBeProvenWaits) {
   ShapeNet other;  // a dim of another tensor
   const ValueId y = other.graph().AddInput("y", Type::Tensor(DType::kF32, {kUnknownDim, 4}));
-  const ValueId shape = other.Join({other.Line(other.Dim(y, 0)), other.List({-1}), other.List({12})});
+  const ValueId shape =
+      other.Join({other.Line(other.Dim(y, 0)), other.List({-1}), other.List({12})});
   other.graph().outputs = {other.Op("Reshape", {other.x, shape}), y};
   ASSERT_TRUE(FoldShapes(kContext, &other.graph()).ok());
   EXPECT_EQ(other.Ops().back(), "Reshape");
@@ -109,13 +123,16 @@ TEST(FoldShapes, WhatCannotBeProvenWaits) {
 
   ShapeNet swapped;  // the dims of x in another order: no 0 may be written
   const ValueId turned =
-      swapped.Join({swapped.Line(swapped.Dim(swapped.x, 1)), swapped.Line(swapped.Dim(swapped.x, 0)), swapped.List({12})});
+      swapped.Join({swapped.Line(swapped.Dim(swapped.x, 1)),
+                    swapped.Line(swapped.Dim(swapped.x, 0)), swapped.List({12})});
   swapped.graph().outputs = {swapped.Op("Reshape", {swapped.x, turned})};
   ASSERT_TRUE(FoldShapes(kContext, &swapped.graph()).ok());
   EXPECT_EQ(swapped.graph().nodes.back().inputs.size(), 2u);
 
   ShapeNet remainder;  // no exact quotient
-  const ValueId odd = remainder.Op("Div", {remainder.Op("Mul", {remainder.Dim(remainder.x, 1), remainder.Number(3)}), remainder.Number(2)});
+  const ValueId odd = remainder.Op(
+      "Div", {remainder.Op("Mul", {remainder.Dim(remainder.x, 1), remainder.Number(3)}),
+              remainder.Number(2)});
   remainder.graph().outputs = {odd};
   EXPECT_EQ(remainder.After().back(), "Div");
 }
@@ -125,17 +142,24 @@ TEST(FoldShapes, OpenDimsGetTheirNames) {
   Net net;
   const int64_t batch = net.module.SymbolFor("batch"), rows = net.module.SymbolFor("rows");
   const ValueId x = net.Input("x", {batch, rows, 4}), y = net.Input("y", {batch, 1, 4});
-  const auto dim = [&](int64_t at) { return net.Op("Shape", {x}, {{"start", at}, {"end", at + 1}}); };
+  const auto dim = [&](int64_t at) {
+    return net.Op("Shape", {x}, {{"start", at}, {"end", at + 1}});
+  };
   const auto number = [&](int64_t n) {
-    return net.graph().AddConstant(StrCat("n", n), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{n}));
+    return net.graph().AddConstant(
+        StrCat("n", n), ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{n}));
   };
   const ValueId range = net.Op("Range", {number(0), net.Op("Squeeze", {dim(1)}), number(1)});
   const ValueId table = net.Op("Slice", {net.Weight({9, 4}), net.List({0}), dim(1), net.List({0})});
-  const ValueId sum = net.Op("Add", {x, table});  // of a table that is as long as the rows, or the run fails
+  const ValueId sum =
+      net.Op("Add", {x, table});  // of a table that is as long as the rows, or the run fails
   const ValueId wide = net.Op("Expand", {y, net.Op("Shape", {x})});
-  const ValueId zeros = net.Op("ConstantOfShape", {net.Op("Concat", {dim(1), dim(0)}, {{"axis", int64_t{0}}})});
-  const ValueId product = net.Op("MatMul", {wide, net.Op("Transpose", {x}, {{"perm", Ints{0, 2, 1}}})});
-  for (ValueId v : {range, sum, wide, zeros, product}) net.graph().outputs.push_back(net.Op("Identity", {v}));
+  const ValueId zeros =
+      net.Op("ConstantOfShape", {net.Op("Concat", {dim(1), dim(0)}, {{"axis", int64_t{0}}})});
+  const ValueId product =
+      net.Op("MatMul", {wide, net.Op("Transpose", {x}, {{"perm", Ints{0, 2, 1}}})});
+  for (ValueId v : {range, sum, wide, zeros, product})
+    net.graph().outputs.push_back(net.Op("Identity", {v}));
   ASSERT_TRUE(FoldShapes(kContext, &net.graph()).ok());
   const auto dims = [&](ValueId v) { return net.graph().value(v).type.dims; };
   EXPECT_EQ(dims(range), (Dims{rows}));

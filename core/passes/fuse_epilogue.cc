@@ -22,7 +22,9 @@ struct Epilogue {
   bool any = false;
 };
 
-bool HasInput(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
+bool HasInput(const Node& node, size_t i) {
+  return i < node.inputs.size() && node.inputs[i] != kNoValue;
+}
 
 // Inputs of msrt.QuantizedMatMul and msrt.QuantizedConv.
 constexpr size_t kYScale = 6, kQuantizedBias = 8, kQuantizedResidual = 9;
@@ -32,7 +34,9 @@ bool QuantizedStartOf(const Graph& graph, const Node& node, Epilogue* e) {
   e->quantized = true;
   const bool matmul = node.op == "QuantizedMatMul";
   if (matmul) e->start = Epilogue::Start::kMatMul;
-  if ((!matmul && node.op != "QuantizedConv") || HasInput(node, kYScale) || node.attrs.Find("activation") != nullptr) return false;
+  if ((!matmul && node.op != "QuantizedConv") || HasInput(node, kYScale) ||
+      node.attrs.Find("activation") != nullptr)
+    return false;
   if (HasInput(node, kQuantizedBias)) e->bias = node.inputs[kQuantizedBias];
   if (HasInput(node, kQuantizedResidual)) e->residual = node.inputs[kQuantizedResidual];
   return !matmul || graph.value(node.inputs[0]).type.dims.rank() >= 2;
@@ -49,9 +53,13 @@ bool ResumeAt(const Graph& graph, const Node& node, Epilogue* e) {
 
 // The start of a chain, if `node` is one.
 bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
-  if (node.domain == "msrt" && node.def != nullptr && node.op.starts_with("Quantized")) return QuantizedStartOf(graph, node, e);
-  if (node.domain == "msrt" && node.def != nullptr && node.op == "FusedMatMul") return ResumeAt(graph, node, e);
-  if (!node.domain.empty() || node.def == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+  if (node.domain == "msrt" && node.def != nullptr && node.op.starts_with("Quantized"))
+    return QuantizedStartOf(graph, node, e);
+  if (node.domain == "msrt" && node.def != nullptr && node.op == "FusedMatMul")
+    return ResumeAt(graph, node, e);
+  if (!node.domain.empty() || node.def == nullptr || node.inputs.empty() ||
+      node.inputs[0] == kNoValue)
+    return false;
   // Products of integers exist; fused ones do not.
   if (!IsFloat(graph.value(node.inputs[0]).type.dtype)) return false;
   if (node.op == "Conv") {
@@ -64,7 +72,8 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
   }
   e->start = Epilogue::Start::kMatMul;
   if (node.op == "MatMul") {
-    return graph.value(node.inputs[0]).type.dims.rank() >= 2 && graph.value(node.inputs[1]).type.dims.rank() >= 2;
+    return graph.value(node.inputs[0]).type.dims.rank() >= 2 &&
+           graph.value(node.inputs[1]).type.dims.rank() >= 2;
   }
   if (node.op != "Gemm") return false;
   if (HasInput(node, 2)) {
@@ -74,8 +83,8 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
   return true;
 }
 
-// The other operand of an Add as a bias: one number for each channel (convolution) or a constant that broadcasts to the
-// result (matmul). For a convolution it comes back with rank 1.
+// The other operand of an Add as a bias: one number for each channel (convolution) or a constant
+// that broadcasts to the result (matmul). For a convolution it comes back with rank 1.
 ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
   const Value value = graph->value(other);
   if (value.constant == nullptr || value.type.dtype != result.dtype) return kNoValue;
@@ -85,7 +94,9 @@ ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
     return d.rank() == 1 && IsKnown(result.dims[n]) && d[0] == result.dims[n] ? other : kNoValue;
   }
   const int channel = d.rank() - (result.dims.rank() - 1);
-  if (channel < 0 || !IsKnown(result.dims[1]) || d[channel] != result.dims[1] || d.elements() != result.dims[1]) return kNoValue;
+  if (channel < 0 || !IsKnown(result.dims[1]) || d[channel] != result.dims[1] ||
+      d.elements() != result.dims[1])
+    return kNoValue;
   ConstTensor flat = *value.constant;
   flat.dims = {result.dims[1]};
   return graph->AddConstant(value.name + ".flat", std::move(flat));
@@ -106,8 +117,10 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, const ProvenDims& proven,
     }
   }
   if (e->residual != kNoValue || graph->value(other).constant != nullptr) return false;
-  // Products whose rows only the run knows keep their residual apart: fused, their memory would be planned a fifth above its bound.
-  if (matmul ? !ProvenEqual(result, graph->value(other).type) : !proven.Equal(x, other)) return false;
+  // Products whose rows only the run knows keep their residual apart: fused, their memory would be
+  // planned a fifth above its bound.
+  if (matmul ? !ProvenEqual(result, graph->value(other).type) : !proven.Equal(x, other))
+    return false;
   e->residual = other;
   return true;
 }
@@ -118,11 +131,14 @@ bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
   const OpView& op = view.op();
   std::string name = node.op;
   if (name == "Gelu" && op.String("approximate") == "tanh") name = "GeluTanh";
-  if (name.empty() || std::find(std::begin(kActivations), std::end(kActivations), name) == std::end(kActivations)) return false;
+  if (name.empty() ||
+      std::find(std::begin(kActivations), std::end(kActivations), name) == std::end(kActivations))
+    return false;
   if (name == "Clip") {
     if (HasInput(node, 1) || HasInput(node, 2)) return false;
     const double least = op.Has("min") ? op.Float("min") : -std::numeric_limits<double>::infinity();
-    const double largest = op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
+    const double largest =
+        op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
     if (least > largest) return false;  // Clip gives `max` then, which not every fused kernel does
     e->alpha = least;
     e->beta = largest;
@@ -190,7 +206,8 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
   std::vector<int64_t> consumer(graph->value_count(), -1);
   for (size_t n = 0; n < count; ++n) {
     for (ValueId v : graph->nodes[n].inputs) {
-      if (v != kNoValue) consumer[IndexOf(v)] = uses[IndexOf(v)] == 1 ? static_cast<int64_t>(n) : -1;
+      if (v != kNoValue)
+        consumer[IndexOf(v)] = uses[IndexOf(v)] == 1 ? static_cast<int64_t>(n) : -1;
     }
   }
   std::vector<bool> gone(count);

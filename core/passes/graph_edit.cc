@@ -18,7 +18,8 @@ Type WithoutSymbols(Type type) {
 
 }  // namespace
 
-GraphEdit::GraphEdit(Graph* graph, bool named_outputs) : graph_(graph), before_(std::move(graph->nodes)), named_(graph->value_count()) {
+GraphEdit::GraphEdit(Graph* graph, bool named_outputs)
+    : graph_(graph), before_(std::move(graph->nodes)), named_(graph->value_count()) {
   graph_->nodes.clear();
   for (uint32_t v = 0; v < graph_->value_count(); ++v) standing_.push_back(ValueId(v));
   if (!named_outputs) return;
@@ -36,9 +37,11 @@ Node& GraphEdit::Visit(size_t n) {
 
 // Narrows the types of the node's outputs to what its inputs give.
 bool GraphEdit::Infer(const Node& node) {
-  if (node.def == nullptr || node.def->effect == Effect::kControl) return true;  // only a module tells
+  if (node.def == nullptr || node.def->effect == Effect::kControl)
+    return true;  // only a module tells
   std::vector<Type> types(node.outputs.size(), UndeclaredType());
-  if (!InferTypes(*node.def, NodeView(*graph_, node).op(), types, /*check_attrs=*/false).ok()) return false;
+  if (!InferTypes(*node.def, NodeView(*graph_, node).op(), types, /*check_attrs=*/false).ok())
+    return false;
   for (size_t i = 0; i < types.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     Type& type = graph_->value(node.outputs[i]).type;
@@ -49,7 +52,8 @@ bool GraphEdit::Infer(const Node& node) {
   return true;
 }
 
-ValueId GraphEdit::Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs) {
+ValueId GraphEdit::Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs,
+                       AttrList attrs) {
   Node node;
   node.name = name;
   node.op = op;
@@ -64,7 +68,8 @@ ValueId GraphEdit::Add(std::string_view op, std::string_view name, std::vector<V
   return graph_->nodes.back().outputs[0];
 }
 
-std::optional<std::vector<ValueId>> GraphEdit::WriteOut(const Graph& callee, std::span<const ValueId> arguments) {
+std::optional<std::vector<ValueId>> GraphEdit::WriteOut(const Graph& callee,
+                                                        std::span<const ValueId> arguments) {
   if (arguments.size() != callee.inputs.size()) return std::nullopt;
   std::vector<ValueId> here(callee.value_count(), kNoValue);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -80,7 +85,8 @@ std::optional<std::vector<ValueId>> GraphEdit::WriteOut(const Graph& callee, std
     ValueId& mine = here[IndexOf(v)];
     if (mine != kNoValue) return mine;
     const Value& value = callee.value(v);
-    mine = graph_->AddValue(value.name, value.constant != nullptr ? value.type : WithoutSymbols(value.type));
+    mine = graph_->AddValue(value.name,
+                            value.constant != nullptr ? value.type : WithoutSymbols(value.type));
     graph_->value(mine).constant = value.constant;
     return mine;
   };
@@ -144,7 +150,8 @@ bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
     if (!NamedOutput(old)) {
       standing_[IndexOf(old)] = result;
     } else if (fresh && !NamedOutput(result)) {
-      // The node that makes it makes the named value instead; nothing that was visited before can have seen the other.
+      // The node that makes it makes the named value instead; nothing that was visited before can
+      // have seen the other.
       graph_->value(old).type = graph_->value(result).type;
       Rename(result, old, 0);
       std::replace(current.begin(), current.end(), result, old);
@@ -162,16 +169,19 @@ bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
   return true;
 }
 
-bool EditControl(Module* module, uint32_t g,
-                 FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit) {
+bool EditControl(
+    Module* module, uint32_t g,
+    FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit) {
   Graph& graph = module->graphs[g];
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
-  const bool entry = std::find(module->entries.begin(), module->entries.end(), g) != module->entries.end();
+  const bool entry =
+      std::find(module->entries.begin(), module->entries.end(), g) != module->entries.end();
   bool changed = false;
   GraphEdit edit(&graph, entry);
   for (uint32_t n = 0; n < edit.node_count(); ++n) {
     Node& node = edit.Visit(n);
-    const Edited edited = IsControl(node) ? visit(n, node, ShapeOfControl(node), edit) : Edited::kNot;
+    const Edited edited =
+        IsControl(node) ? visit(n, node, ShapeOfControl(node), edit) : Edited::kNot;
     changed = changed || edited != Edited::kNot;
     if (edited != Edited::kReplaced) edit.Keep(std::move(node));
   }

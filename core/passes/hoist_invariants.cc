@@ -9,19 +9,21 @@
 namespace msrt {
 namespace {
 
-// Beside elementwise ops, those that succeed on any data once their types are concrete. Others may depend on numbers in their data (an
-// index, a length) that are wrong in a loop that does not run.
-constexpr std::string_view kNeverFail[] = {"Clip",       "Concat",     "Conv",      "Flatten",         "Gemm",      "LayerNormalization",
-                                           "LogSoftmax", "MatMul",     "ReduceL1",  "ReduceL2",        "ReduceMax", "ReduceMean",
-                                           "ReduceMin",  "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape",   "RMSNormalization",
-                                           "Shape",      "Size",       "Softmax",   "Split",           "Squeeze",   "Transpose",
-                                           "Unsqueeze",  "Where"};
+// Beside elementwise ops, those that succeed on any data once their types are concrete. Others may
+// depend on numbers in their data (an index, a length) that are wrong in a loop that does not run.
+constexpr std::string_view kNeverFail[] = {
+    "Clip",       "Concat",     "Conv",      "Flatten",         "Gemm",      "LayerNormalization",
+    "LogSoftmax", "MatMul",     "ReduceL1",  "ReduceL2",        "ReduceMax", "ReduceMean",
+    "ReduceMin",  "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape",   "RMSNormalization",
+    "Shape",      "Size",       "Softmax",   "Split",           "Squeeze",   "Transpose",
+    "Unsqueeze",  "Where"};
 // Elementwise ops that refuse a zero among integers.
 constexpr std::string_view kDivisions[] = {"Div", "Mod"};
 
 template <typename Names>
 bool IsOneOf(const Node& node, const Names& names) {
-  return node.domain.empty() && std::find(std::begin(names), std::end(names), node.op) != std::end(names);
+  return node.domain.empty() &&
+         std::find(std::begin(names), std::end(names), node.op) != std::end(names);
 }
 
 bool NeverFails(const Graph& graph, const Node& node) {
@@ -29,7 +31,8 @@ bool NeverFails(const Graph& graph, const Node& node) {
   if (IsOneOf(node, kDivisions) || (!elementwise && !IsOneOf(node, kNeverFail))) return false;
   if (elementwise && node.inputs.size() == 1) return true;  // any dims will do
   const auto concrete = [&](ValueId v) { return v == kNoValue || graph.value(v).type.concrete(); };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), concrete) && std::all_of(node.outputs.begin(), node.outputs.end(), concrete);
+  return std::all_of(node.inputs.begin(), node.inputs.end(), concrete) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), concrete);
 }
 
 // A graph of a loop whose nodes move out.
@@ -37,7 +40,10 @@ class Hoisting {
  public:
   // `surely`: the graph runs at least once.
   Hoisting(Graph* graph, bool surely, GraphEdit* outside)
-      : graph_(*graph), surely_(surely), outside_(*outside), outer_(graph->value_count(), kNoValue) {}
+      : graph_(*graph),
+        surely_(surely),
+        outside_(*outside),
+        outer_(graph->value_count(), kNoValue) {}
 
   // Input i of the graph is the same in each iteration: this value outside.
   void Invariant(size_t i, ValueId outside) {
@@ -68,7 +74,9 @@ class Hoisting {
 
  private:
   bool CanMove(const Node& node) const {
-    if (node.def == nullptr || node.def->effect != Effect::kNone || (node.def->traits & kByFrames) != 0) return false;
+    if (node.def == nullptr || node.def->effect != Effect::kNone ||
+        (node.def->traits & kRunByExecutor) != 0)
+      return false;
     bool varies = false, captured = false;
     for (ValueId v : node.inputs) {
       if (v == kNoValue) continue;
@@ -117,18 +125,23 @@ class Loops {
  private:
   bool InGraph(uint32_t g) {
     const Graph& graph = module_.graphs[g];
-    return EditControl(&module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
-      if (!IsLoop(shape) || !calls_.OwnsGraphs(g, n, shape)) return Edited::kNot;
-      const LoopGraphs loop = GraphsOf(&module_, shape);
-      bool changed = CaptureUnchanged(shape, loop, &node, &edit);
-      if (loop.condition != nullptr) changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
-      changed = Hoist(loop.body, shape.told(), SurelyBegins(graph, node, shape), shape, loop, &node, &edit) || changed;
-      return changed ? Edited::kChanged : Edited::kNot;
-    });
+    return EditControl(
+        &module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
+          if (!IsLoop(shape) || !calls_.OwnsGraphs(g, n, shape)) return Edited::kNot;
+          const LoopGraphs loop = GraphsOf(&module_, shape);
+          bool changed = CaptureUnchanged(shape, loop, &node, &edit);
+          if (loop.condition != nullptr)
+            changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
+          changed = Hoist(loop.body, shape.told(), SurelyBegins(graph, node, shape), shape, loop,
+                          &node, &edit) ||
+                    changed;
+          return changed ? Edited::kChanged : Edited::kNot;
+        });
   }
 
   // Hands one more value to the graphs of a loop; what it is in `graph`, which is one of them.
-  static ValueId AddCapture(const LoopGraphs& loop, Graph* graph, const Type& type, ValueId outside, Node* node) {
+  static ValueId AddCapture(const LoopGraphs& loop, Graph* graph, const Type& type, ValueId outside,
+                            Node* node) {
     ValueId inside = kNoValue;
     for (Graph* g : {loop.condition, loop.body}) {
       if (g == nullptr) continue;
@@ -139,26 +152,30 @@ class Loops {
     return inside;
   }
 
-  static bool CaptureUnchanged(const ControlShape& shape, const LoopGraphs& loop, Node* node, GraphEdit* edit) {
+  static bool CaptureUnchanged(const ControlShape& shape, const LoopGraphs& loop, Node* node,
+                               GraphEdit* edit) {
     bool changed = false;
     for (size_t i = 0; i < shape.carried; ++i) {
       const ValueId begin = loop.body->inputs[shape.told() + i];
       if (loop.body->outputs[shape.answered() + i] != begin) continue;
       const ValueId outside = node->inputs[shape.leading + i];
-      const ValueId inside = AddCapture(loop, loop.body, loop.body->value(begin).type, outside, node);
+      const ValueId inside =
+          AddCapture(loop, loop.body, loop.body->value(begin).type, outside, node);
       loop.body->ReplaceUses(begin, inside);
-      if (loop.condition != nullptr) loop.condition->ReplaceUses(loop.condition->inputs[i], loop.condition->inputs.back());
+      if (loop.condition != nullptr)
+        loop.condition->ReplaceUses(loop.condition->inputs[i], loop.condition->inputs.back());
       if (i < node->outputs.size()) edit->ReplaceOutput(node->outputs[i], outside);
       changed = true;
     }
     return changed;
   }
 
-  static bool Hoist(Graph* graph, size_t told, bool surely, const ControlShape& shape, const LoopGraphs& loop, Node* node,
-                    GraphEdit* edit) {
+  static bool Hoist(Graph* graph, size_t told, bool surely, const ControlShape& shape,
+                    const LoopGraphs& loop, Node* node, GraphEdit* edit) {
     Hoisting hoisting(graph, surely, edit);
     const size_t before = edit->appended();
-    for (size_t i = shape.captured_from(); i < node->inputs.size(); ++i) hoisting.Invariant(i - shape.leading + told, node->inputs[i]);
+    for (size_t i = shape.captured_from(); i < node->inputs.size(); ++i)
+      hoisting.Invariant(i - shape.leading + told, node->inputs[i]);
     for (const auto& [inside, outside] : hoisting.Move()) {
       const Type type = graph->value(inside).type;
       graph->ReplaceUses(inside, AddCapture(loop, graph, type, outside, node));
@@ -173,7 +190,8 @@ class Loops {
       const auto number = ConstantNumber(graph, node.inputs[i]);
       return node.inputs[i] == kNoValue || (number && test(*number));
     };
-    return holds(0, [](int64_t trips) { return trips > 0; }) && holds(1, [](int64_t condition) { return condition != 0; });
+    return holds(0, [](int64_t trips) { return trips > 0; }) &&
+           holds(1, [](int64_t condition) { return condition != 0; });
   }
 
   Module& module_;

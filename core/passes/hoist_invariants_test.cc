@@ -5,18 +5,21 @@
 namespace msrt::testing {
 namespace {
 
-const Type kThree = Type::Tensor(DType::kF32, {3}), kOpenDims = Type::Tensor(DType::kF32, {kUnknownDim});
+const Type kThree = Type::Tensor(DType::kF32, {3}),
+           kOpenDims = Type::Tensor(DType::kF32, {kUnknownDim});
 
 // main(n, x) = Loop(trips or n) { y += op(x, x) }, where x is captured as `type`.
 Module Adding(std::string_view op, const Type& type, int64_t trips = -1) {
   ModuleBuilder m(2);
   const ValueId n = m.Input(0), x = m.Input(0, type);
   const ValueId count = trips < 0 ? n : m.Number(0, trips);
-  m.Output(0, m.Control(0, "", "Loop", {count, kNoValue, x, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {type})[0]);
+  m.Output(0, m.Control(0, "", "Loop", {count, kNoValue, x, x},
+                        {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {type})[0]);
   m.Input(1);
   const ValueId go_on = m.Input(1, kFlag), y = m.Input(1, type), captured = m.Input(1, type);
   const bool unary = op == "Tanh";
-  const ValueId same = m.Op(1, op, unary ? std::vector<ValueId>{captured} : std::vector<ValueId>{captured, captured});
+  const ValueId same = m.Op(
+      1, op, unary ? std::vector<ValueId>{captured} : std::vector<ValueId>{captured, captured});
   m.Output(1, go_on);
   m.Output(1, m.Op(1, "Add", {y, same}));
   return m.module;
@@ -27,7 +30,8 @@ std::vector<std::vector<ConstTensor>> Inputs(DType dtype = DType::kF32) {
   const std::vector<float> floats = {0.5f, -1, 2};
   const std::vector<int64_t> numbers = {5, -1, 2};
   for (const int64_t n : {0, 3}) {
-    inputs.push_back({NumberOf(n), dtype == DType::kF32 ? ConstTensor::Floats({3}, floats) : ConstTensor::Int64s(numbers)});
+    inputs.push_back({NumberOf(n), dtype == DType::kF32 ? ConstTensor::Floats({3}, floats)
+                                                        : ConstTensor::Int64s(numbers)});
   }
   return inputs;
 }
@@ -43,15 +47,19 @@ TEST(HoistInvariants, WhatDependsOnCapturedValuesIsComputedOnce) {
 TEST(HoistInvariants, WhatMayFailStaysInALoopThatMayNotBegin) {
   const Type numbers = Type::Tensor(DType::kI64, {3});
   AfterPass(HoistInvariants, Adding("Div", numbers), Inputs(DType::kI64), /*changes=*/false);
-  EXPECT_EQ(OpsOf(AfterPass(HoistInvariants, Adding("Div", numbers, 2), Inputs(DType::kI64)).main()), (OpNames{"Div", "Loop"}));
+  EXPECT_EQ(
+      OpsOf(AfterPass(HoistInvariants, Adding("Div", numbers, 2), Inputs(DType::kI64)).main()),
+      (OpNames{"Div", "Loop"}));
   // A loop over nothing divides nothing by zero.
   const std::vector<int64_t> zeros = {0, 0, 0};
-  AfterPass(HoistInvariants, Adding("Div", numbers), {{NumberOf(0), ConstTensor::Int64s(zeros)}}, /*changes=*/false);
+  AfterPass(HoistInvariants, Adding("Div", numbers), {{NumberOf(0), ConstTensor::Int64s(zeros)}},
+            /*changes=*/false);
 }
 
 TEST(HoistInvariants, OpenDimsMayNotFitBeforeTheRun) {
   AfterPass(HoistInvariants, Adding("Mul", kOpenDims), Inputs(), /*changes=*/false);
-  EXPECT_EQ(OpsOf(AfterPass(HoistInvariants, Adding("Tanh", kOpenDims), Inputs()).main()), (OpNames{"Tanh", "Loop"}));
+  EXPECT_EQ(OpsOf(AfterPass(HoistInvariants, Adding("Tanh", kOpenDims), Inputs()).main()),
+            (OpNames{"Tanh", "Loop"}));
 }
 
 TEST(HoistInvariants, AConditionAlwaysRunsAndItsBodyMayNot) {
@@ -71,7 +79,9 @@ TEST(HoistInvariants, AConditionAlwaysRunsAndItsBodyMayNot) {
 TEST(HoistInvariants, WhatIsCarriedUnchangedIsCaptured) {
   ModuleBuilder m(2);  // carries y and x, where x stays what it is
   const ValueId n = m.Input(0), x = m.Input(0, kThree);
-  const auto results = m.Control(0, "", "Loop", {n, kNoValue, x, x}, {{"body", GraphRef{1}}, {"carried", int64_t{2}}}, {kThree, kThree});
+  const auto results =
+      m.Control(0, "", "Loop", {n, kNoValue, x, x},
+                {{"body", GraphRef{1}}, {"carried", int64_t{2}}}, {kThree, kThree});
   m.Output(0, m.Op(0, "Sub", {results[0], results[1]}));
   m.Input(1);
   const ValueId go_on = m.Input(1, kFlag), y = m.Input(1, kThree), same = m.Input(1, kThree);
@@ -86,10 +96,12 @@ TEST(HoistInvariants, WhatIsCarriedUnchangedIsCaptured) {
 TEST(HoistInvariants, OutOfTwoLoopsAtOnce) {
   ModuleBuilder m(3);
   const ValueId n = m.Input(0), x = m.Input(0, kThree);
-  const AttrList inner = {{"body", GraphRef{2}}, {"carried", int64_t{1}}}, outer = {{"body", GraphRef{1}}, {"carried", int64_t{1}}};
+  const AttrList inner = {{"body", GraphRef{2}}, {"carried", int64_t{1}}},
+                 outer = {{"body", GraphRef{1}}, {"carried", int64_t{1}}};
   m.Output(0, m.Control(0, "", "Loop", {n, kNoValue, x, n, x}, outer, {kThree})[0]);
   m.Input(1);
-  const ValueId go_on = m.Input(1, kFlag), y = m.Input(1, kThree), count = m.Input(1), captured = m.Input(1, kThree);
+  const ValueId go_on = m.Input(1, kFlag), y = m.Input(1, kThree), count = m.Input(1),
+                captured = m.Input(1, kThree);
   m.Output(1, go_on);
   m.Output(1, m.Control(1, "", "Loop", {count, kNoValue, y, captured}, inner, {kThree})[0]);
   m.Input(2);
@@ -102,7 +114,8 @@ TEST(HoistInvariants, OutOfTwoLoopsAtOnce) {
 TEST(HoistInvariants, RandomNumbersAndStateStay) {
   ModuleBuilder m(2);
   const ValueId n = m.Input(0), x = m.Input(0, kThree);
-  m.Output(0, m.Control(0, "", "Loop", {n, kNoValue, x, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kThree})[0]);
+  m.Output(0, m.Control(0, "", "Loop", {n, kNoValue, x, x},
+                        {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kThree})[0]);
   m.Input(1);
   const ValueId go_on = m.Input(1, kFlag), y = m.Input(1, kThree);
   m.Output(1, go_on);

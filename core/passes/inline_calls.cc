@@ -13,7 +13,9 @@ namespace {
 // A call costs about as much as so many small kernels.
 constexpr size_t kSmallGraphNodes = 8;
 
-bool IsCall(const Node& node) { return IsControl(node) && ShapeOfControl(node).kind == ControlKind::kCall; }
+bool IsCall(const Node& node) {
+  return IsControl(node) && ShapeOfControl(node).kind == ControlKind::kCall;
+}
 
 class Inlining {
  public:
@@ -32,7 +34,8 @@ class Inlining {
   bool InGraph(uint32_t g) {
     Graph& graph = module_.graphs[g];
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsCall)) return false;
-    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
+    const bool entry =
+        std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
     bool changed = false;
     std::unordered_map<uint32_t, Node> partials;  // by the value that each makes
     GraphEdit edit(&graph, entry);
@@ -40,11 +43,12 @@ class Inlining {
       Node& node = edit.Visit(n);
       if (IsCall(node)) {
         changed = Resolve(partials, &node) || changed;
-        if (WrittenOut(g, node, &edit)) {
+        if (TryInline(g, node, &edit)) {
           changed = true;
           continue;
         }
-      } else if (IsControl(node) && ShapeOfControl(node).kind == ControlKind::kPartial && node.outputs[0] != kNoValue) {
+      } else if (IsControl(node) && ShapeOfControl(node).kind == ControlKind::kPartial &&
+                 node.outputs[0] != kNoValue) {
         partials.emplace(IndexOf(node.outputs[0]), node);
       }
       edit.Keep(std::move(node));
@@ -59,15 +63,17 @@ class Inlining {
     if (partial == partials.end()) return false;
     call->attrs.Set("graph", *partial->second.attrs.Find("graph"));
     call->inputs.erase(call->inputs.begin());
-    call->inputs.insert(call->inputs.begin(), partial->second.inputs.begin(), partial->second.inputs.end());
+    call->inputs.insert(call->inputs.begin(), partial->second.inputs.begin(),
+                        partial->second.inputs.end());
     return true;
   }
 
-  bool WrittenOut(uint32_t g, const Node& call, GraphEdit* edit) {
+  bool TryInline(uint32_t g, const Node& call, GraphEdit* edit) {
     const ControlShape shape = ShapeOfControl(call);
     if (shape.graphs.empty() || shape.graphs[0] == g) return false;
     const uint32_t callee = shape.graphs[0];
-    // A call that a function has just become is not among the sites, but its graph is open by the Partial.
+    // A call that a function has just become is not among the sites, but its graph is open by the
+    // Partial.
     const bool last = calls_.sites(callee).size() == 1 && !calls_.open(callee);
     if (!last && !WorthCopying(callee)) return false;
     const size_t before = edit->appended();

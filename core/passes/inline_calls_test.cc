@@ -5,12 +5,14 @@
 namespace msrt::testing {
 namespace {
 
-// main(x, y) = f(x, y) for f(a, b) = (a - b, a), called `times` times, each time with the results of the last.
+// main(x, y) = f(x, y) for f(a, b) = (a - b, a), called `times` times, each time with the results
+// of the last.
 Module Calling(int times, bool small = true) {
   ModuleBuilder m(2);
   ValueId x = m.Input(0), y = m.Input(0);
   for (int i = 0; i < times; ++i) {
-    const auto results = m.Control(0, "msrt", "Call", {x, y}, {{"graph", GraphRef{1}}}, {kNumber, kNumber});
+    const auto results =
+        m.Control(0, "msrt", "Call", {x, y}, {{"graph", GraphRef{1}}}, {kNumber, kNumber});
     x = results[0];
     y = results[1];
   }
@@ -41,7 +43,8 @@ TEST(InlineCalls, SmallGraphsAreCopiedLargeOnesAreNot) {
 TEST(InlineCalls, CopiesAreBounded) {
   Module module = Calling(3);
   CopyBudget none{0};
-  const auto changed = InlineCalls({.evaluator = TestEnvironment()->evaluator, .copying = &none}, &module);
+  const auto changed =
+      InlineCalls({.evaluator = TestEnvironment()->evaluator, .copying = &none}, &module);
   EXPECT_TRUE(changed.ok() && !*changed);
 }
 
@@ -50,7 +53,8 @@ TEST(InlineCalls, ChainsAreWrittenOutFromTheirEnd) {
   m.Output(0, m.Call(0, 1, {m.Input(0)}));
   for (const uint32_t g : {1u, 2u}) m.Output(g, m.Call(g, g + 1, {m.Op(g, "Neg", {m.Input(g)})}));
   m.Output(3, m.Op(3, "Abs", {m.Input(3)}));
-  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, {{NumberOf(7)}}).main()), (OpNames{"Neg", "Neg", "Abs"}));
+  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, {{NumberOf(7)}}).main()),
+            (OpNames{"Neg", "Neg", "Abs"}));
 }
 
 TEST(InlineCalls, RecursionStays) {
@@ -67,7 +71,8 @@ TEST(InlineCalls, AFunctionMadeBesideItsCallIsAGraph) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0), y = m.Input(0);
   const Type function = Type::Function({kNumber}, {kNumber});
-  const ValueId bound = m.Control(0, "msrt", "Partial", {x}, {{"graph", GraphRef{1}}}, {function})[0];
+  const ValueId bound =
+      m.Control(0, "msrt", "Partial", {x}, {{"graph", GraphRef{1}}}, {function})[0];
   m.Output(0, m.Control(0, "msrt", "Call", {bound, y}, {}, {kNumber})[0]);
   m.Output(1, m.Op(1, "Sub", {m.Input(1), m.Input(1)}));
   EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, kTwo).main()), (OpNames{"msrt.Partial", "Sub"}));
@@ -75,8 +80,10 @@ TEST(InlineCalls, AFunctionMadeBesideItsCallIsAGraph) {
 
 TEST(InlineCalls, ACallThatChecksItsArgumentStays) {
   ModuleBuilder m(2);  // the caller knows less of the dims than the callee declares
-  const Type open = Type::Tensor(DType::kI64, {kUnknownDim}), three = Type::Tensor(DType::kI64, {3});
-  m.Output(0, m.Control(0, "msrt", "Call", {m.Input(0, open)}, {{"graph", GraphRef{1}}}, {three})[0]);
+  const Type open = Type::Tensor(DType::kI64, {kUnknownDim}),
+             three = Type::Tensor(DType::kI64, {3});
+  m.Output(0,
+           m.Control(0, "msrt", "Call", {m.Input(0, open)}, {{"graph", GraphRef{1}}}, {three})[0]);
   m.Output(1, m.Op(1, "Neg", {m.Input(1, three)}));
   const std::vector<int64_t> numbers = {1, 2, 3};
   AfterPass(InlineCalls, m.module, {{ConstTensor::Int64s(numbers)}}, /*changes=*/false);
@@ -85,27 +92,35 @@ TEST(InlineCalls, ACallThatChecksItsArgumentStays) {
 TEST(InlineCalls, StateAndRandomNumbersStayInOrder) {
   ModuleBuilder m(2);
   m.module.states.push_back({"count", kNumber, NumberOf(1)});
-  const AttrList read = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+  const AttrList read = {
+      {"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
   const ValueId before = m.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0];
-  const auto results = m.Control(0, "msrt", "Call", {before}, {{"graph", GraphRef{1}}}, {Type::Tensor(DType::kF32, {2})});
+  const auto results = m.Control(0, "msrt", "Call", {before}, {{"graph", GraphRef{1}}},
+                                 {Type::Tensor(DType::kF32, {2})});
   m.Output(0, m.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0]);
   m.Output(0, results[0]);
-  m.Control(1, "msrt", "StateWrite", {m.Op(1, "Add", {m.Input(1), m.Number(1, 4)})}, {{"slot", int64_t{0}}}, {});
+  m.Control(1, "msrt", "StateWrite", {m.Op(1, "Add", {m.Input(1), m.Number(1, 4)})},
+            {{"slot", int64_t{0}}}, {});
   m.Output(1, m.Op(1, "RandomUniform", {}, {{"shape", std::vector<int64_t>{2}}}));
-  EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, {{}}).main()),
-            (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
+  EXPECT_EQ(
+      OpsOf(AfterPass(InlineCalls, m.module, {{}}).main()),
+      (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
 }
 
 // Written out, g3 would show that g2 adds three numbers to two, for nobody who never comes there.
 TEST(InlineCalls, WhatWouldRefuseAModelIsUndone) {
   ModuleBuilder m(4);
-  const Type three = Type::Tensor(DType::kI64, {3}), open = Type::Tensor(DType::kI64, {kUnknownDim});
+  const Type three = Type::Tensor(DType::kI64, {3}),
+             open = Type::Tensor(DType::kI64, {kUnknownDim});
   const ValueId c = m.Input(0, kFlag), x = m.Input(0, three);
-  m.Output(0, m.Control(0, "", "If", {c, x}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {open})[0]);
+  m.Output(0, m.Control(0, "", "If", {c, x},
+                        {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {open})[0]);
   m.Output(1, m.Op(1, "Neg", {m.Input(1, three)}));
   const std::vector<int64_t> two = {1, 2}, numbers = {1, 2, 3};
-  const ValueId same = m.Control(2, "msrt", "Call", {m.Input(2, three)}, {{"graph", GraphRef{3}}}, {open})[0];
-  m.Output(2, m.Op(2, "Add", {same, m.module.graphs[2].AddConstant("two", ConstTensor::Int64s(two))}));
+  const ValueId same =
+      m.Control(2, "msrt", "Call", {m.Input(2, three)}, {{"graph", GraphRef{3}}}, {open})[0];
+  m.Output(2,
+           m.Op(2, "Add", {same, m.module.graphs[2].AddConstant("two", ConstTensor::Int64s(two))}));
   m.Output(3, m.Input(3, open));
   for (const bool validate : {true, false}) {
     CompileOptions options;

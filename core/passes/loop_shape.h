@@ -8,7 +8,8 @@
 namespace msrt {
 
 inline bool IsLoop(const ControlShape& shape) {
-  return shape.kind == ControlKind::kLoop || shape.kind == ControlKind::kScan || shape.kind == ControlKind::kWhile;
+  return shape.kind == ControlKind::kLoop || shape.kind == ControlKind::kScan ||
+         shape.kind == ControlKind::kWhile;
 }
 
 struct LoopGraphs {

@@ -11,18 +11,22 @@ namespace {
 
 using Indices = std::vector<int>;
 
-// The parts that the indices play in [batch, left, sum] x [batch, sum, right] -> [batch, left, right].
+// The parts that the indices play in [batch, left, sum] x [batch, sum, right] -> [batch, left,
+// right].
 struct Product {
   Indices batch, left, right, sum;
 };
 
-bool Has(const Indices& list, int index) { return std::find(list.begin(), list.end(), index) != list.end(); }
+bool Has(const Indices& list, int index) {
+  return std::find(list.begin(), list.end(), index) != list.end();
+}
 
 // Every dim is that of its index, and no index comes twice.
 bool FollowsIndices(const Indices& operand, const Type& type, const EinsumPlan& plan) {
   for (size_t i = 0; i < operand.size(); ++i) {
     if (std::count(operand.begin(), operand.end(), operand[i]) != 1) return false;
-    if (!ProvenEqual(type.dims[static_cast<int>(i)], plan.extents[static_cast<size_t>(operand[i])])) return false;
+    if (!ProvenEqual(type.dims[static_cast<int>(i)], plan.extents[static_cast<size_t>(operand[i])]))
+      return false;
   }
   return true;
 }
@@ -30,7 +34,8 @@ bool FollowsIndices(const Indices& operand, const Type& type, const EinsumPlan& 
 std::optional<Product> ProductOf(const EinsumPlan& plan) {
   Product p;
   for (int i = 0; i < plan.index_count(); ++i) {
-    const bool a = Has(plan.operands[0], i), b = Has(plan.operands[1], i), out = i < plan.output_rank;
+    const bool a = Has(plan.operands[0], i), b = Has(plan.operands[1], i),
+               out = i < plan.output_rank;
     if (a && b) (out ? p.batch : p.sum).push_back(i);
     else if (!out) return std::nullopt;
     else (a ? p.left : p.right).push_back(i);
@@ -50,25 +55,32 @@ class Lowering {
     const bool reshapes = p.left.size() != 1 || p.right.size() != 1 || p.sum.size() != 1;
     if (reshapes && !AllKnown(p.batch)) return false;
     const std::vector<ValueId> operands = r_.node(n_).inputs;
-    const ValueId a = Arranged(operands[0], plan_.operands[0], {&p.batch, &p.left, &p.sum}, reshapes);
-    const ValueId b = a == kNoValue ? a : Arranged(operands[1], plan_.operands[1], {&p.batch, &p.sum, &p.right}, reshapes);
+    const ValueId a =
+        Arranged(operands[0], plan_.operands[0], {&p.batch, &p.left, &p.sum}, reshapes);
+    const ValueId b = a == kNoValue ? a
+                                    : Arranged(operands[1], plan_.operands[1],
+                                               {&p.batch, &p.sum, &p.right}, reshapes);
     if (b == kNoValue) return false;
     const Indices order = Joined({&p.batch, &p.left, &p.right});
-    const bool sorted = std::is_sorted(order.begin(), order.end());  // output axes are the first indices, in order
+    const bool sorted =
+        std::is_sorted(order.begin(), order.end());  // output axes are the first indices, in order
     if (!reshapes && sorted) return r_.Replace(n_, "MatMul", {a, b}, {});
     ValueId product = r_.Add(n_, "MatMul", {a, b}, {});
     if (product == kNoValue) return false;
-    if (reshapes && sorted) return r_.Replace(n_, "Reshape", {product, Shape(ExtentsOf(order))}, {});
+    if (reshapes && sorted)
+      return r_.Replace(n_, "Reshape", {product, Shape(ExtentsOf(order))}, {});
     if (reshapes) product = r_.Add(n_, "Reshape", {product, Shape(ExtentsOf(order))}, {});
     if (product == kNoValue) return false;
     std::vector<int64_t> perm;
-    for (int axis = 0; axis < plan_.output_rank; ++axis) perm.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
+    for (int axis = 0; axis < plan_.output_rank; ++axis)
+      perm.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
     return r_.Replace(n_, "Transpose", {product}, {{"perm", std::move(perm)}});
   }
 
  private:
   bool AllKnown(const Indices& part) const {
-    return std::all_of(part.begin(), part.end(), [&](int i) { return IsKnown(plan_.extents[static_cast<size_t>(i)]); });
+    return std::all_of(part.begin(), part.end(),
+                       [&](int i) { return IsKnown(plan_.extents[static_cast<size_t>(i)]); });
   }
   static Indices Joined(std::initializer_list<const Indices*> parts) {
     Indices all;
@@ -80,13 +92,19 @@ class Lowering {
     for (const int i : indices) extents.push_back(plan_.extents[static_cast<size_t>(i)]);
     return extents;
   }
-  ValueId Shape(const std::vector<int64_t>& dims) { return r_.AddConstant("einsum.shape", ConstTensor::Int64s(dims)); }
+  ValueId Shape(const std::vector<int64_t>& dims) {
+    return r_.AddConstant("einsum.shape", ConstTensor::Int64s(dims));
+  }
 
-  // The operand with its dims in the order of the parts; with `reshape`, one dim for each of the last two parts.
-  ValueId Arranged(ValueId v, const Indices& operand, std::initializer_list<const Indices*> parts, bool reshape) {
+  // The operand with its dims in the order of the parts; with `reshape`, one dim for each of the
+  // last two parts.
+  ValueId Arranged(ValueId v, const Indices& operand, std::initializer_list<const Indices*> parts,
+                   bool reshape) {
     std::vector<int64_t> perm;
-    for (const int i : Joined(parts)) perm.push_back(std::find(operand.begin(), operand.end(), i) - operand.begin());
-    if (!std::is_sorted(perm.begin(), perm.end())) v = r_.Add(n_, "Transpose", {v}, {{"perm", std::move(perm)}});
+    for (const int i : Joined(parts))
+      perm.push_back(std::find(operand.begin(), operand.end(), i) - operand.begin());
+    if (!std::is_sorted(perm.begin(), perm.end()))
+      v = r_.Add(n_, "Transpose", {v}, {{"perm", std::move(perm)}});
     if (!reshape || v == kNoValue) return v;
     std::vector<int64_t> dims = ExtentsOf(**parts.begin());
     for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
@@ -110,7 +128,9 @@ void Lower(Rewriter* r, size_t n) {
   if (!a->rank_known || !b->rank_known || !IsFloat(a->dtype)) return;
   const Type* operands[] = {a, b};
   const auto plan = PlanEinsum(op.String("equation"), operands);
-  if (!plan.ok() || !FollowsIndices(plan->operands[0], *a, *plan) || !FollowsIndices(plan->operands[1], *b, *plan)) return;
+  if (!plan.ok() || !FollowsIndices(plan->operands[0], *a, *plan) ||
+      !FollowsIndices(plan->operands[1], *b, *plan))
+    return;
   const auto product = ProductOf(*plan);
   if (!product || product->batch.size() + 2 > kMaxRank) return;
   (void)Lowering(r, n, *plan).Run(*product);

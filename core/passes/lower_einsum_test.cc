@@ -18,22 +18,26 @@ Names After(const char* equation, Dims a, Dims b) {
 TEST(LowerEinsum, ProductsOfMatrices) {
   EXPECT_EQ(After("ij,jk->ik", {3, 4}, {4, 5}), Names{"MatMul"});
   EXPECT_EQ(After("bij,bjk->bik", {2, 3, 4}, {2, 4, 5}), Names{"MatMul"});
-  EXPECT_EQ(After("abhid,abhjd->abhij", {2, 3, 4, 5, 6}, {2, 3, 4, 7, 6}), (Names{"Transpose", "MatMul"}));
+  EXPECT_EQ(After("abhid,abhjd->abhij", {2, 3, 4, 5, 6}, {2, 3, 4, 7, 6}),
+            (Names{"Transpose", "MatMul"}));
   EXPECT_EQ(After("ij,jk->ki", {3, 4}, {4, 5}), (Names{"MatMul", "Transpose"}));
   EXPECT_EQ(After("bid,bjd->bji", {2, 3, 4}, {2, 5, 4}).back(), "Transpose");
 }
 
 TEST(LowerEinsum, SeveralIndicesInOnePart) {
-  EXPECT_EQ(After("bhwc,hkc->bhwk", {2, 3, 4, 5}, {3, 6, 5}),
-            (Names{"Transpose", "Reshape", "Transpose", "Reshape", "MatMul", "Reshape", "Transpose"}));
-  EXPECT_EQ(After("ijkl,kl->ij", {2, 3, 4, 5}, {4, 5}), (Names{"Reshape", "Reshape", "MatMul", "Reshape"}));
+  EXPECT_EQ(
+      After("bhwc,hkc->bhwk", {2, 3, 4, 5}, {3, 6, 5}),
+      (Names{"Transpose", "Reshape", "Transpose", "Reshape", "MatMul", "Reshape", "Transpose"}));
+  EXPECT_EQ(After("ijkl,kl->ij", {2, 3, 4, 5}, {4, 5}),
+            (Names{"Reshape", "Reshape", "MatMul", "Reshape"}));
   EXPECT_EQ(After("i,j->ij", {3}, {4}), (Names{"Reshape", "Reshape", "MatMul", "Reshape"}));
 }
 
 TEST(LowerEinsum, WhatIsNoProductStays) {
-  EXPECT_EQ(After("ii,ij->j", {3, 3}, {3, 4}), Names{"Einsum"});            // a diagonal
-  EXPECT_EQ(After("ij,jk->k", {3, 4}, {4, 5}), Names{"Einsum"});            // a sum over one operand alone
-  EXPECT_EQ(After("bij,bjk->bik", {1, 3, 4}, {2, 4, 5}), Names{"Einsum"});  // one operand is broadcast
+  EXPECT_EQ(After("ii,ij->j", {3, 3}, {3, 4}), Names{"Einsum"});  // a diagonal
+  EXPECT_EQ(After("ij,jk->k", {3, 4}, {4, 5}), Names{"Einsum"});  // a sum over one operand alone
+  EXPECT_EQ(After("bij,bjk->bik", {1, 3, 4}, {2, 4, 5}),
+            Names{"Einsum"});  // one operand is broadcast
 }
 
 TEST(LowerEinsum, OpenDims) {
@@ -41,7 +45,8 @@ TEST(LowerEinsum, OpenDims) {
   const int64_t n = kUnknownDim;
   const ValueId x = net.Input("x", {n, 4, 5}), y = net.Input("y", {n, 6, 5});
   net.graph().outputs = {net.Op("Einsum", {x, y}, {{"equation", std::string("bid,bjd->bij")}})};
-  EXPECT_EQ(OpsAfter(LowerEinsum, &net, {net.Random({2, 4, 5}), net.Random({2, 6, 5})}), Names{"Einsum"});
+  EXPECT_EQ(OpsAfter(LowerEinsum, &net, {net.Random({2, 4, 5}), net.Random({2, 6, 5})}),
+            Names{"Einsum"});
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ constexpr size_t kComparedBytes = 4096;
 
 std::string ConstantKey(const ConstTensor& t) {
   std::string key = StrCat(t.type(), ":");
-  if (t.bytes.size() <= kComparedBytes) key.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
+  if (t.bytes.size() <= kComparedBytes)
+    key.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
   else StrAppend(&key, "@", reinterpret_cast<uint64_t>(t.bytes.data()));
   return key;
 }
@@ -38,7 +39,8 @@ Status MergeCommon(const PassContext&, Graph* graph) {
   for (uint32_t v = 0; v < graph->value_count(); ++v) {
     merged[v] = ValueId(v);
     const Value& value = graph->value(ValueId(v));
-    if (value.constant != nullptr && !is_output[v]) merged[v] = constants.emplace(ConstantKey(*value.constant), ValueId(v)).first->second;
+    if (value.constant != nullptr && !is_output[v])
+      merged[v] = constants.emplace(ConstantKey(*value.constant), ValueId(v)).first->second;
   }
   const auto representative = [&](ValueId v) { return v == kNoValue ? v : merged[IndexOf(v)]; };
   std::unordered_map<std::string, size_t> seen;

@@ -21,24 +21,31 @@ ValueId RowsBeforeHeads(const Rewriter& r, ValueId v) {
   const auto transpose = r.Producer(v, "Transpose");
   if (!transpose || !SwapsHeadsAndRows(r, *transpose)) return kNoValue;
   const ValueId source = r.node(*transpose).inputs[0];
-  return IsKnown(r.type(source).dims[2]) && IsKnown(r.type(source).dims[3]) && r.type(source).dims[2] >= 1 ? source : kNoValue;
+  return IsKnown(r.type(source).dims[2]) && IsKnown(r.type(source).dims[3]) &&
+                 r.type(source).dims[2] >= 1
+             ? source
+             : kNoValue;
 }
 
 // The same with heads and widths as one dim: a view.
 ValueId Packed(Rewriter* r, size_t before, ValueId rows) {
   const Dims& dims = r->type(rows).dims;
-  return r->Add(before, "Reshape", {rows}, {{"shape", std::vector<int64_t>{0, 0, dims[2] * dims[3]}}});
+  return r->Add(before, "Reshape", {rows},
+                {{"shape", std::vector<int64_t>{0, 0, dims[2] * dims[3]}}});
 }
 
 bool IsAttention(const Node& node) {
-  return (node.domain.empty() && node.op == "Attention") || (node.domain == "msrt" && node.op == "FusedAttention");
+  return (node.domain.empty() && node.op == "Attention") ||
+         (node.domain == "msrt" && node.op == "FusedAttention");
 }
 
 // `n` is the Transpose behind an Attention.
 bool Pack(Rewriter* r, size_t n) {
   const ValueId result = r->node(n).inputs[0];
   const auto attention = r->Producer(result);
-  if (!attention || !IsAttention(r->node(*attention)) || r->uses(result) != 1 || !SwapsHeadsAndRows(*r, n)) return false;
+  if (!attention || !IsAttention(r->node(*attention)) || r->uses(result) != 1 ||
+      !SwapsHeadsAndRows(*r, n))
+    return false;
   const Node node = r->node(*attention);
   if (node.inputs.size() > 4 || node.outputs.size() != 1) return false;
   ValueId sources[3];
@@ -54,7 +61,8 @@ bool Pack(Rewriter* r, size_t n) {
   for (size_t i = 0; i < 3; ++i) inputs[i] = Packed(r, n, sources[i]);
   if (std::find(inputs.begin(), inputs.begin() + 3, kNoValue) != inputs.begin() + 3) return false;
   const ValueId packed = r->Add(n, node.op, std::move(inputs), std::move(attrs), node.domain);
-  return packed != kNoValue && r->Replace(n, "Reshape", {packed}, {{"shape", std::vector<int64_t>{0, 0, heads, width}}});
+  return packed != kNoValue &&
+         r->Replace(n, "Reshape", {packed}, {{"shape", std::vector<int64_t>{0, 0, heads, width}}});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What every pass gets and gives. A pass rewrites one graph, or the graphs of a module that call each other, and keeps their meaning; it
-// asks for what it needs here and never for a delegate by name.
+// What every pass gets and gives. A pass rewrites one graph, or the graphs of a module that call
+// each other, and keeps their meaning; it asks for what it needs here and never for a delegate by
+// name.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,11 @@ class OpSet;  // ops/registry.h
 // What folding may still make and spend: a small file must neither blow up nor keep a loader busy.
 struct FoldBudget {
   double bytes = size_t{256} << 20;  // of new constants
-  double work = 150e6;               // operations, and words of 8 bytes moved: some tenths of a second
+  double work = 150e6;  // operations, and words of 8 bytes moved: some tenths of a second
 };
 
-// How many nodes passes may still copy: a small file must not blow up where graphs are written out that call graphs.
+// How many nodes passes may still copy: a small file must not blow up where graphs are written out
+// that call graphs.
 struct CopyBudget {
   size_t nodes = 4096;
 };
@@ -47,9 +49,11 @@ struct PassContext {
   std::span<const AddedPass> added = {};
   // For work on large constants; null: the calling thread does it.
   ParallelFor* parallel = nullptr;
-  // Called with a constant of the model that was read and is not needed for a while: its memory may be given back. Null: nothing happens.
+  // Called with a constant of the model that was read and is not needed for a while: its memory may
+  // be given back. Null: nothing happens.
   std::function<void(const ConstTensor&)> forget = nullptr;
-  // Whether something that may run the node computes it in this type at least as fast as in f32; null: nothing does.
+  // Whether something that may run the node computes it in this type at least as fast as in f32;
+  // null: nothing does.
   std::function<bool(const Node&, DType)> computes_natively = nullptr;
 };
 
@@ -73,13 +77,16 @@ struct PassReport {
 
 struct PassOptions {
   std::vector<std::string> disabled;  // by name; "all" switches everything off
-  bool validate = false;              // infer the whole graph again after each pass (conversion, tests)
+  bool validate = false;  // infer the whole graph again after each pass (conversion, tests)
 };
 
-// The passes in the order in which they run first; some run again while control flow becomes simpler.
+// The passes in the order in which they run first; some run again while control flow becomes
+// simpler.
 std::span<const PassInfo> AllPasses();
 
-// Runs them over every graph of the module. An unknown name in `disabled` is an error that lists the known ones.
-Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options, Module* module);
+// Runs them over every graph of the module. An unknown name in `disabled` is an error that lists
+// the known ones.
+Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options,
+                                          Module* module);
 
 }  // namespace msrt

@@ -30,7 +30,8 @@ TEST(FoldConstants, FoldsChainsAndShapesWithinTheBudget) {
   EXPECT_EQ(net.Ops(), Names{"Add"});
 
   Net large;
-  const ValueId big = large.Op("Expand", {large.Weight({1})}, {{"shape", std::vector<int64_t>{1000, 1000}}});
+  const ValueId big =
+      large.Op("Expand", {large.Weight({1})}, {{"shape", std::vector<int64_t>{1000, 1000}}});
   large.graph().outputs = {big};
   const PassContext small_budget{.evaluator = kContext.evaluator, .fold_budget_bytes = 1000};
   ASSERT_TRUE(FoldConstants(small_budget, &large.graph()).ok());
@@ -41,7 +42,8 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
   Module module;
   for (int g = 0; g < 10; ++g) {
     Net net;
-    net.graph().outputs = {net.Op("Expand", {net.Weight({1})}, {{"shape", std::vector<int64_t>{1000}}})};
+    net.graph().outputs = {
+        net.Op("Expand", {net.Weight({1})}, {{"shape", std::vector<int64_t>{1000}}})};
     module.graphs.push_back(net.graph());
   }
   FoldBudget budget{.bytes = 3 * 4000};
@@ -55,14 +57,17 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
   const ValueId w = product.Weight({100, 100});
   product.graph().outputs = {product.Op("MatMul", {w, w})};
   FoldBudget little_time{.work = 1e6};
-  ASSERT_TRUE(FoldConstants({.evaluator = kContext.evaluator, .folding = &little_time}, &product.graph()).ok());
+  ASSERT_TRUE(
+      FoldConstants({.evaluator = kContext.evaluator, .folding = &little_time}, &product.graph())
+          .ok());
   EXPECT_EQ(product.Ops(), Names{"MatMul"});
 }
 
 TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
   const auto stored = [](Net* net, Dims dims) {
     const std::vector<int8_t> levels(static_cast<size_t>(dims.elements()), 3);
-    const ValueId weight = net->graph().AddConstant("q", ConstTensor::Of<int8_t>(DType::kI8, dims, levels));
+    const ValueId weight =
+        net->graph().AddConstant("q", ConstTensor::Of<int8_t>(DType::kI8, dims, levels));
     return net->Op("DequantizeLinear", {weight, net->Scalar(0.5)});
   };
   Net net;
@@ -73,10 +78,14 @@ TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
   EXPECT_EQ(net.Ops(), (Names{"DequantizeLinear", "Neg", "MatMul"}));
   // Neither the largest constant nor the work of others binds it, but all bytes together do.
   FoldBudget no_bytes{.bytes = 1000};
-  ASSERT_TRUE(WidenWeights({.evaluator = kContext.evaluator, .folding = &no_bytes}, &net.graph()).ok());
+  ASSERT_TRUE(
+      WidenWeights({.evaluator = kContext.evaluator, .folding = &no_bytes}, &net.graph()).ok());
   EXPECT_EQ(net.Ops(), (Names{"DequantizeLinear", "Neg", "MatMul"}));
   FoldBudget no_work{.bytes = 1e6, .work = 0};
-  ASSERT_TRUE(WidenWeights({.evaluator = kContext.evaluator, .fold_budget_bytes = 64, .folding = &no_work}, &net.graph()).ok());
+  ASSERT_TRUE(
+      WidenWeights({.evaluator = kContext.evaluator, .fold_budget_bytes = 64, .folding = &no_work},
+                   &net.graph())
+          .ok());
   EXPECT_EQ(net.Ops(), (Names{"Neg", "MatMul"}));
   EXPECT_EQ(no_work.bytes, 1e6 - 4 * 2048 * 4);
   EXPECT_EQ(net.graph().value(w).constant->As<float>()[77], 1.5f);
@@ -104,7 +113,8 @@ TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
 TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
   Net net;
   const ValueId x = net.Input("x", {4});
-  const ValueId a = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}}), b = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}});
+  const ValueId a = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}}),
+                b = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}});
   const ValueId c = net.Op("LeakyRelu", {x}, {{"alpha", 0.25}});
   net.graph().outputs = {net.Op("Add", {net.Op("Add", {a, b}), c})};
   ExpectSameResults(net.module, {net.Random({4})});
@@ -115,7 +125,8 @@ TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
 TEST(FuseEpilogue, LeavesAClipWithCrossedBounds) {
   Net net;
   const ValueId x = net.Input("x", {1, 2, 3, 3});
-  net.graph().outputs = {net.Op("Clip", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})}, {{"min", 2.5}, {"max", 2.0}})};
+  net.graph().outputs = {net.Op("Clip", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})},
+                                {{"min", 2.5}, {"max", 2.0}})};
   ExpectSameResults(net.module, {net.Random({1, 2, 3, 3})});
   ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
   EXPECT_EQ(net.Ops(), (Names{"Conv", "Clip"}));
@@ -136,7 +147,8 @@ TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
   const ValueId x = net.Input("x", {1, 4, 5, 5});
   const auto norm = [&](ValueId v, int64_t channels) {
     return net.Op("BatchNormalization",
-                  {v, net.Weight({channels}), net.Weight({channels}), net.Weight({channels}), net.Weight({channels}, 0.5, 2)},
+                  {v, net.Weight({channels}), net.Weight({channels}), net.Weight({channels}),
+                   net.Weight({channels}, 0.5, 2)},
                   {{"epsilon", 0.01}});
   };
   const ValueId conv = norm(net.Op("Conv", {x, net.Weight({6, 4, 3, 3})}, Pads(1)), 6);
@@ -152,7 +164,8 @@ TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
 TEST(FoldBatchNorm, LeavesAConvolutionThatSomebodyElseUses) {
   Net net;
   const ValueId conv = net.Op("Conv", {net.Input("x", {1, 2, 3, 3}), net.Weight({2, 2, 1, 1})});
-  const ValueId norm = net.Op("BatchNormalization", {conv, net.Weight({2}), net.Weight({2}), net.Weight({2}), net.Weight({2}, 0.5, 2)});
+  const ValueId norm = net.Op("BatchNormalization", {conv, net.Weight({2}), net.Weight({2}),
+                                                     net.Weight({2}), net.Weight({2}, 0.5, 2)});
   net.graph().outputs = {norm, conv};
   ASSERT_TRUE(FoldBatchNorm(kContext, &net.graph()).ok());
   EXPECT_EQ(net.Ops(), (Names{"Conv", "BatchNormalization"}));
@@ -171,11 +184,13 @@ TEST(FuseEpilogue, BiasResidualActivation) {
   EXPECT_EQ(net.graph().nodes[0].inputs.size(), 4u);
 }
 
-// The two branches of a block that halves an image of open size: their results are equal in every run, whatever the size.
+// The two branches of a block that halves an image of open size: their results are equal in every
+// run, whatever the size.
 TEST(FuseEpilogue, ResidualsOfOpenImages) {
   const auto block = [](int64_t pad, bool named) {
     Net net;
-    const ValueId x = net.Input("x", {1, 3, named ? net.module.SymbolFor("height") : kUnknownDim, kUnknownDim});
+    const ValueId x =
+        net.Input("x", {1, 3, named ? net.module.SymbolFor("height") : kUnknownDim, kUnknownDim});
     const std::vector<int64_t> two{2, 2};
     AttrList wide = Pads(pad), narrow;
     wide.Set("strides", two);
@@ -199,10 +214,12 @@ TEST(FuseEpilogue, ResidualsOfOpenImages) {
 TEST(FuseEpilogue, ProductsAndGemm) {
   Net net;
   const ValueId x = net.Input("x", {2, 5, 4});
-  const ValueId product = net.Op("Add", {net.Op("MatMul", {x, net.Weight({4, 3})}), net.Weight({3})});
+  const ValueId product =
+      net.Op("Add", {net.Op("MatMul", {x, net.Weight({4, 3})}), net.Weight({3})});
   const ValueId gelu = net.Op("Gelu", {product}, {{"approximate", std::string("tanh")}});
   const ValueId flat = net.Op("Reshape", {gelu}, {{"shape", std::vector<int64_t>{10, 3}}});
-  const ValueId gemm = net.Op("Gemm", {flat, net.Weight({2, 3}), net.Weight({2})}, {{"transB", int64_t{1}}, {"alpha", 0.5}});
+  const ValueId gemm = net.Op("Gemm", {flat, net.Weight({2, 3}), net.Weight({2})},
+                              {{"transB", int64_t{1}}, {"alpha", 0.5}});
   net.graph().outputs = {net.Op("Sigmoid", {gemm})};
   ExpectSameResults(net.module, {net.Random({2, 5, 4})});
   ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
@@ -218,20 +235,23 @@ TEST(FuseEpilogue, StopsWhereItMust) {
   EXPECT_EQ(net.Ops(), (Names{"msrt.FusedConv", "Add"}));
 
   Net shared;  // somebody else sees the value in between
-  const ValueId conv = shared.Op("Conv", {shared.Input("x", {1, 2, 3, 3}), shared.Weight({2, 2, 1, 1})});
+  const ValueId conv =
+      shared.Op("Conv", {shared.Input("x", {1, 2, 3, 3}), shared.Weight({2, 2, 1, 1})});
   shared.graph().outputs = {shared.Op("Relu", {conv}), conv};
   ASSERT_TRUE(FuseEpilogue(kContext, &shared.graph()).ok());
   EXPECT_EQ(shared.Ops(), (Names{"Conv", "Relu"}));
 
   Net broadcast;  // the other operand is larger, or may be: it is no residual
-  const ValueId small = broadcast.Op("Conv", {broadcast.Input("x", {1, 2, 3, 3}), broadcast.Weight({2, 2, 1, 1})});
+  const ValueId small =
+      broadcast.Op("Conv", {broadcast.Input("x", {1, 2, 3, 3}), broadcast.Weight({2, 2, 1, 1})});
   const ValueId larger = broadcast.Input("larger", {4, 2, 3, 3});
   broadcast.graph().outputs = {broadcast.Op("Add", {small, larger})};
   ASSERT_TRUE(FuseEpilogue(kContext, &broadcast.graph()).ok());
   EXPECT_EQ(broadcast.Ops(), (Names{"Conv", "Add"}));
 
   Net open;
-  const ValueId unknown = open.Op("Conv", {open.Input("x", {1, 2, kUnknownDim, 3}), open.Weight({2, 2, 1, 1})});
+  const ValueId unknown =
+      open.Op("Conv", {open.Input("x", {1, 2, kUnknownDim, 3}), open.Weight({2, 2, 1, 1})});
   open.graph().outputs = {open.Op("Add", {unknown, open.Input("y", {1, 2, kUnknownDim, 3})})};
   ASSERT_TRUE(FuseEpilogue(kContext, &open.graph()).ok());
   EXPECT_EQ(open.Ops(), (Names{"Conv", "Add"}));

@@ -28,7 +28,9 @@ struct Net {
     m.entries = {0};
     return m;
   }
-  ValueId Input(const char* name, Dims dims) { return graph().AddInput(name, Type::Tensor(DType::kF32, dims)); }
+  ValueId Input(const char* name, Dims dims) {
+    return graph().AddInput(name, Type::Tensor(DType::kF32, dims));
+  }
   ConstTensor Random(Dims dims, float low = -1, float high = 1) {
     std::uniform_real_distribution<float> uniform(low, high);
     std::vector<float> values(static_cast<size_t>(dims.elements()));
@@ -39,15 +41,19 @@ struct Net {
     return graph().AddConstant(StrCat("w", graph().value_count()), Random(dims, low, high));
   }
   ValueId Op(const char* op, std::vector<ValueId> inputs, AttrList attrs = {}) {
-    auto out = builder.Add(op, StrCat(op, graph().nodes.size()), std::move(inputs), std::move(attrs));
+    auto out =
+        builder.Add(op, StrCat(op, graph().nodes.size()), std::move(inputs), std::move(attrs));
     EXPECT_TRUE(out.ok()) << out.status().message();
     return out.ok() ? *out : kNoValue;
   }
   ValueId Scalar(double value, Dims dims = {}) {
     const float number = static_cast<float>(value);
-    return graph().AddConstant(StrCat("c", graph().value_count()), ConstTensor::Floats(dims, {&number, 1}));
+    return graph().AddConstant(StrCat("c", graph().value_count()),
+                               ConstTensor::Floats(dims, {&number, 1}));
   }
-  ValueId List(std::vector<int64_t> values) { return graph().AddConstant(StrCat("i", graph().value_count()), ConstTensor::Int64s(values)); }
+  ValueId List(std::vector<int64_t> values) {
+    return graph().AddConstant(StrCat("i", graph().value_count()), ConstTensor::Int64s(values));
+  }
   std::vector<std::string> Ops() {
     std::vector<std::string> names;
     for (const Node& n : graph().nodes) names.push_back(OpName(n));
@@ -64,10 +70,12 @@ inline void ExpectSameResults(const Module& module, const std::vector<ConstTenso
   ASSERT_TRUE(plain.ok()) << plain.status().message();
   ASSERT_TRUE(optimised.ok()) << optimised.status().message();
   ASSERT_EQ(plain->size(), optimised->size());
-  for (size_t i = 0; i < plain->size(); ++i) EXPECT_EQ(Difference((*optimised)[i], (*plain)[i], 1e-5, 1e-5), "");
+  for (size_t i = 0; i < plain->size(); ++i)
+    EXPECT_EQ(Difference((*optimised)[i], (*plain)[i], 1e-5, 1e-5), "");
 }
 
-// The graph after one pass alone. The pass must leave a valid module, and the outputs must stay what they were, inputs given.
+// The graph after one pass alone. The pass must leave a valid module, and the outputs must stay
+// what they were, inputs given.
 inline Names OpsAfter(PassFn pass, Net* net, const std::vector<ConstTensor>& inputs) {
   const auto before = RunModule(net->module, inputs, {"reference"}, {"all"});
   EXPECT_TRUE(before.ok()) << before.status().message();

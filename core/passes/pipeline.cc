@@ -33,9 +33,11 @@
 namespace msrt {
 namespace {
 
-// Control flow comes first, since it decides which nodes there are; constants and shapes decide it, and become known by it, so those take
-// turns. What makes graphs smaller and alike is next, so that patterns are found; what a chain means is recognised before its parts are
-// folded into their neighbours; products take up the moves around them, and epilogues are fused last, from what is left.
+// Control flow comes first, since it decides which nodes there are; constants and shapes decide it,
+// and become known by it, so those take turns. What makes graphs smaller and alike is next, so that
+// patterns are found; what a chain means is recognised before its parts are folded into their
+// neighbours; products take up the moves around them, and epilogues are fused last, from what is
+// left.
 constexpr PassInfo kPasses[] = {
     {.name = "inline_calls", .run_module = InlineCalls},
     {.name = "recover_loops", .run_module = RecoverLoops},
@@ -62,7 +64,8 @@ constexpr PassInfo kPasses[] = {
     {"remove_dead", RemoveDead},
 };
 
-// The passes before this one run again as long as control flow changes, which it does once for each level of what is nested.
+// The passes before this one run again as long as control flow changes, which it does once for each
+// level of what is nested.
 constexpr std::string_view kSettledBefore = "widen_half";
 constexpr int kMostRounds = 16;
 
@@ -89,14 +92,17 @@ size_t NodeCount(const Module& module) {
 }
 
 bool HasControlFlow(const Module& module) {
-  return module.graphs.size() > 1 || std::any_of(module.main().nodes.begin(), module.main().nodes.end(), IsControl);
+  return module.graphs.size() > 1 ||
+         std::any_of(module.main().nodes.begin(), module.main().nodes.end(), IsControl);
 }
 
 // Runs passes one by one and writes down how it went.
 class Pipeline {
  public:
-  Pipeline(const PassContext& context, const PassOptions& options, Module* module) : context_(context), options_(options), module_(module) {
-    // Weights of four bits become sixteen times as large at most; a module without them makes do with the usual.
+  Pipeline(const PassContext& context, const PassOptions& options, Module* module)
+      : context_(context), options_(options), module_(module) {
+    // Weights of four bits become sixteen times as large at most; a module without them makes do
+    // with the usual.
     folding_.bytes = std::max(folding_.bytes, 16.0 * static_cast<double>(ConstantBytes(*module)));
     if (context_.folding == nullptr) context_.folding = &folding_;
     if (context_.copying == nullptr) context_.copying = &copying_;
@@ -104,11 +110,13 @@ class Pipeline {
 
   Result<std::vector<PassReport>> Run() {
     const PassInfo* const settled =
-        std::find_if(std::begin(kPasses), std::end(kPasses), [](const auto& p) { return p.name == kSettledBefore; });
+        std::find_if(std::begin(kPasses), std::end(kPasses),
+                     [](const auto& p) { return p.name == kSettledBefore; });
     bool changed = true;
     for (int round = 0; changed && round < kMostRounds; ++round) {
       changed = false;
-      for (const PassInfo& pass : std::span(std::begin(kPasses), settled)) MSRT_RETURN_IF_ERROR(RunBuiltin(pass, &changed));
+      for (const PassInfo& pass : std::span(std::begin(kPasses), settled))
+        MSRT_RETURN_IF_ERROR(RunBuiltin(pass, &changed));
     }
     for (const PassInfo& pass : std::span(settled, std::end(kPasses))) {
       if (pass.name == kAddedBefore) {
@@ -121,11 +129,13 @@ class Pipeline {
 
  private:
   bool Off(std::string_view name) const {
-    return std::any_of(options_.disabled.begin(), options_.disabled.end(), [&](const std::string& d) { return d == name || d == "all"; });
+    return std::any_of(options_.disabled.begin(), options_.disabled.end(),
+                       [&](const std::string& d) { return d == name || d == "all"; });
   }
 
-  // What is known better in one place may show that another cannot run, where nobody may ever come: that is an error of the run that does,
-  // and not of the model. So a pass that makes a model with control flow invalid is undone.
+  // What is known better in one place may show that another cannot run, where nobody may ever come:
+  // that is an error of the run that does, and not of the model. So a pass that makes a model with
+  // control flow invalid is undone.
   Status RunBuiltin(const PassInfo& pass, bool* changed) {
     if (Off(pass.name)) return OkStatus();
     std::optional<Module> before;
@@ -180,7 +190,8 @@ class Pipeline {
 
 std::span<const PassInfo> AllPasses() { return kPasses; }
 
-Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options, Module* module) {
+Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options,
+                                          Module* module) {
   MSRT_RETURN_IF_ERROR(CheckNames(context, options.disabled));
   return Pipeline(context, options, module).Run();
 }

@@ -15,13 +15,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMaxDepth = 6;  // of nested sums and products in an argument
 constexpr size_t kMaxFactors = 3;
 
-// ---- Clip -----------------------------------------------------------------------------------------------------------------------
+// ---- Clip
+// -----------------------------------------------------------------------------------------------------------------------
 
 struct Bounds {
   double low = -kInfinity, high = kInfinity;
 };
 
-// The bounds of a node that keeps its first input within them, if it is one; f32 and f64 only, whose bounds an attribute holds exactly.
+// The bounds of a node that keeps its first input within them, if it is one; f32 and f64 only,
+// whose bounds an attribute holds exactly.
 std::optional<Bounds> BoundsOf(const Rewriter& r, const Node& node, ValueId* x) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return std::nullopt;
   const DType dtype = r.type(node.inputs[0]).dtype;
@@ -32,12 +34,14 @@ std::optional<Bounds> BoundsOf(const Rewriter& r, const Node& node, ValueId* x) 
     const auto scaled = WithScalar(r, node);
     if (!scaled || std::isnan(scaled->constant)) return std::nullopt;
     *x = scaled->x;
-    return node.op == "Max" ? Bounds{scaled->constant, kInfinity} : Bounds{-kInfinity, scaled->constant};
+    return node.op == "Max" ? Bounds{scaled->constant, kInfinity}
+                            : Bounds{-kInfinity, scaled->constant};
   }
   if (node.op != "Clip") return std::nullopt;
   Bounds bounds;
   const NodeView view(r.graph(), node);
-  for (const auto& [name, index, bound] : {std::tuple{"min", size_t{1}, &bounds.low}, std::tuple{"max", size_t{2}, &bounds.high}}) {
+  for (const auto& [name, index, bound] :
+       {std::tuple{"min", size_t{1}, &bounds.low}, std::tuple{"max", size_t{2}, &bounds.high}}) {
     if (view.op().Has(name)) *bound = view.op().Float(name);
     if (!view.op().has_input(index)) continue;
     const auto value = ScalarOf(r, node.inputs[index]);
@@ -71,7 +75,8 @@ bool SimplifyClip(Rewriter* r, size_t n) {
   return r->Replace(n, "Clip", {x}, std::move(attrs));
 }
 
-// ---- polynomials and products -----------------------------------------------------------------------------------------------------
+// ---- polynomials and products
+// -----------------------------------------------------------------------------------------------------
 
 using Poly = std::array<double, 4>;  // coefficients of 1, x, x^2, x^3
 
@@ -90,12 +95,14 @@ std::optional<Poly> Times(const Poly& a, const Poly& b) {
 // What `v` is as a polynomial of `x`, through nodes that join the match.
 std::optional<Poly> PolyOf(Match* m, ValueId v, ValueId x, int depth = 0) {
   if (v == x) return Poly{0, 1, 0, 0};
-  if (const auto c = ScalarOf(m->r, v)) return KeepsDims(m->r.type(v), m->r.type(x)) ? std::optional(Poly{*c, 0, 0, 0}) : std::nullopt;
+  if (const auto c = ScalarOf(m->r, v))
+    return KeepsDims(m->r.type(v), m->r.type(x)) ? std::optional(Poly{*c, 0, 0, 0}) : std::nullopt;
   if (depth == kMaxDepth) return std::nullopt;
   const auto n = m->r.Producer(v);
   if (!n || !m->r.IsLive(*n) || m->r.node(*n).inputs.size() != 2) return std::nullopt;
   const Node& node = m->r.node(*n);
-  const bool known = node.op == "Add" || node.op == "Sub" || node.op == "Mul" || node.op == "Div" || node.op == "Pow";
+  const bool known = node.op == "Add" || node.op == "Sub" || node.op == "Mul" || node.op == "Div" ||
+                     node.op == "Pow";
   if (!known) return std::nullopt;
   const auto a = PolyOf(m, node.inputs[0], x, depth + 1);
   const auto b = a ? PolyOf(m, node.inputs[1], x, depth + 1) : std::nullopt;
@@ -129,11 +136,13 @@ struct Product {
   std::vector<ValueId> factors;
 };
 
-// False where there are too many factors. Below the root, only values without other uses are taken apart.
+// False where there are too many factors. Below the root, only values without other uses are taken
+// apart.
 bool Collect(Match* m, const Node& node, Product* product, int depth = 0) {
   const auto add = [&](ValueId v) {
     const auto n = m->r.Producer(v);
-    const bool apart = n && m->r.uses(v) == 1 && depth < kMaxDepth && (m->r.Is(*n, "Mul") || m->r.Is(*n, "Div"));
+    const bool apart =
+        n && m->r.uses(v) == 1 && depth < kMaxDepth && (m->r.Is(*n, "Mul") || m->r.Is(*n, "Div"));
     if (apart && (m->r.Is(*n, "Mul") || WithScalar(m->r, m->r.node(*n), true))) {
       m->inner.push_back(*n);
       return Collect(m, m->r.node(*n), product, depth + 1);
@@ -142,36 +151,43 @@ bool Collect(Match* m, const Node& node, Product* product, int depth = 0) {
     return product->factors.size() <= kMaxFactors;
   };
   if (const auto scaled = WithScalar(m->r, node, node.op == "Div")) {
-    product->constant = node.op == "Mul" ? product->constant * scaled->constant : product->constant / scaled->constant;
+    product->constant = node.op == "Mul" ? product->constant * scaled->constant
+                                         : product->constant / scaled->constant;
     return add(scaled->x);
   }
   return node.op == "Mul" && add(node.inputs[0]) && add(node.inputs[1]);
 }
 
-// ---- activations ------------------------------------------------------------------------------------------------------------------
+// ---- activations
+// ------------------------------------------------------------------------------------------------------------------
 
 struct Activation {
   std::string_view op;
   AttrList attrs;
 };
 
-// factor * x * (1 + erf(x / sqrt 2)) and factor * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+// factor * x * (1 + erf(x / sqrt 2)) and factor * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715
+// x^3))).
 std::optional<Activation> AsGelu(Match* m, ValueId x, ValueId g, double factor) {
   const auto sum = NearlyEqual(factor, 0.5) ? m->TakeWithScalar(g, "Add") : std::nullopt;
   if (!sum || sum->constant != 1) return std::nullopt;
   if (const Node* erf = m->Take(sum->x, "Erf")) {
     const auto k = FactorOf(m, erf->inputs[0], x);
-    return k && NearlyEqual(*k, std::numbers::sqrt2 / 2) ? std::optional(Activation{"Gelu", {}}) : std::nullopt;
+    return k && NearlyEqual(*k, std::numbers::sqrt2 / 2) ? std::optional(Activation{"Gelu", {}})
+                                                         : std::nullopt;
   }
   const Node* tanh = m->Take(sum->x, "Tanh");
   const auto p = tanh != nullptr ? PolyOf(m, tanh->inputs[0], x) : std::nullopt;
   const double k = std::sqrt(2 * std::numbers::inv_pi);
-  if (!p || (*p)[0] != 0 || (*p)[2] != 0 || !NearlyEqual((*p)[1], k) || !NearlyEqual((*p)[3], k * 0.044715)) return std::nullopt;
+  if (!p || (*p)[0] != 0 || (*p)[2] != 0 || !NearlyEqual((*p)[1], k) ||
+      !NearlyEqual((*p)[3], k * 0.044715))
+    return std::nullopt;
   return Activation{"Gelu", {{"approximate", std::string("tanh")}}};
 }
 
 // factor * Clip(a x + b, 0, high) as HardSigmoid: alpha and beta.
-std::optional<std::pair<double, double>> AsHardSigmoid(Match* m, ValueId x, ValueId g, double factor) {
+std::optional<std::pair<double, double>> AsHardSigmoid(Match* m, ValueId x, ValueId g,
+                                                       double factor) {
   const Node* clip = m->Take(g, "Clip");
   ValueId in = kNoValue;
   const auto bounds = clip != nullptr ? BoundsOf(m->r, *clip, &in) : std::nullopt;
@@ -185,11 +201,13 @@ std::optional<Activation> AsHardSwish(Match* m, ValueId x, ValueId g, double fac
   std::optional<std::pair<double, double>> line;
   if (const Node* hard = m->Take(g, "HardSigmoid")) {
     const NodeView view(m->r.graph(), *hard);
-    if (hard->inputs[0] == x && factor == 1) line = {view.op().Float("alpha"), view.op().Float("beta")};
+    if (hard->inputs[0] == x && factor == 1)
+      line = {view.op().Float("alpha"), view.op().Float("beta")};
   } else {
     line = AsHardSigmoid(m, x, g, factor);
   }
-  if (!line || !NearlyEqual(line->first, 1.0 / 6) || !NearlyEqual(line->second, 0.5)) return std::nullopt;
+  if (!line || !NearlyEqual(line->first, 1.0 / 6) || !NearlyEqual(line->second, 0.5))
+    return std::nullopt;
   return Activation{"HardSwish", {}};
 }
 
@@ -202,10 +220,13 @@ std::optional<Activation> AsSwishOrMish(Match* m, ValueId x, ValueId g, double f
   }
   const Node* tanh = m->Take(g, "Tanh");
   const Node* softplus = tanh != nullptr ? m->Take(tanh->inputs[0], "Softplus") : nullptr;
-  return softplus != nullptr && softplus->inputs[0] == x ? std::optional(Activation{"Mish", {}}) : std::nullopt;
+  return softplus != nullptr && softplus->inputs[0] == x ? std::optional(Activation{"Mish", {}})
+                                                         : std::nullopt;
 }
 
-bool IsReal(const Rewriter& r, ValueId v) { return r.type(v).dtype == DType::kF32 || r.type(v).dtype == DType::kF64; }
+bool IsReal(const Rewriter& r, ValueId v) {
+  return r.type(v).dtype == DType::kF32 || r.type(v).dtype == DType::kF64;
+}
 
 // x * g(x).
 bool RecognizeProduct(Rewriter* r, size_t n, const Match& product_nodes, const Product& product) {

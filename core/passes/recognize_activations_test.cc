@@ -41,13 +41,17 @@ TEST(RecognizeActivations, GeluByErf) {
 TEST(RecognizeActivations, GeluByTanh) {
   const double k = std::sqrt(2 / std::acos(-1.0));
   ActivationNet a;  // GPT-2's
-  ValueId inner = a.Mul(a.Scalar(k), a.Op("Add", {a.x, a.Mul(a.Scalar(0.044715), a.Op("Pow", {a.x, a.Scalar(3)}))}));
-  EXPECT_EQ(a.After(a.Mul(a.Mul(a.Scalar(0.5), a.x), a.Plus(a.Op("Tanh", {inner}), 1))), Names{"Gelu"});
+  ValueId inner = a.Mul(
+      a.Scalar(k), a.Op("Add", {a.x, a.Mul(a.Scalar(0.044715), a.Op("Pow", {a.x, a.Scalar(3)}))}));
+  EXPECT_EQ(a.After(a.Mul(a.Mul(a.Scalar(0.5), a.x), a.Plus(a.Op("Tanh", {inner}), 1))),
+            Names{"Gelu"});
   ActivationNet b;  // with the powers taken apart
   inner = b.Mul(b.Mul(b.x, b.Scalar(k)), b.Plus(b.Mul(b.Mul(b.Scalar(0.044715), b.x), b.x), 1));
-  EXPECT_EQ(b.After(b.Mul(b.x, b.Mul(b.Plus(b.Op("Tanh", {inner}), 1), b.Scalar(0.5)))), Names{"Gelu"});
+  EXPECT_EQ(b.After(b.Mul(b.x, b.Mul(b.Plus(b.Op("Tanh", {inner}), 1), b.Scalar(0.5)))),
+            Names{"Gelu"});
   ActivationNet c;  // another cubic
-  inner = c.Mul(c.Scalar(k), c.Op("Add", {c.x, c.Mul(c.Scalar(0.05), c.Op("Pow", {c.x, c.Scalar(3)}))}));
+  inner = c.Mul(c.Scalar(k),
+                c.Op("Add", {c.x, c.Mul(c.Scalar(0.05), c.Op("Pow", {c.x, c.Scalar(3)}))}));
   EXPECT_EQ(c.After(c.Mul(c.Mul(c.Scalar(0.5), c.x), c.Plus(c.Op("Tanh", {inner}), 1))).size(), 8u);
 }
 
@@ -62,13 +66,21 @@ TEST(RecognizeActivations, SwishAndMish) {
 
 TEST(RecognizeActivations, HardForms) {
   ActivationNet a;
-  EXPECT_EQ(a.After(a.Mul(a.x, a.Op("HardSigmoid", {a.x}, {{"alpha", 1.0f / 6}, {"beta", 0.5}}))), Names{"HardSwish"});
+  EXPECT_EQ(a.After(a.Mul(a.x, a.Op("HardSigmoid", {a.x}, {{"alpha", 1.0f / 6}, {"beta", 0.5}}))),
+            Names{"HardSwish"});
   ActivationNet b;
-  EXPECT_EQ(b.After(b.Op("Div", {b.Mul(b.x, b.Op("Clip", {b.Plus(b.x, 3), b.Scalar(0), b.Scalar(6)})), b.Scalar(6)})), Names{"HardSwish"});
+  EXPECT_EQ(
+      b.After(b.Op("Div", {b.Mul(b.x, b.Op("Clip", {b.Plus(b.x, 3), b.Scalar(0), b.Scalar(6)})),
+                           b.Scalar(6)})),
+      Names{"HardSwish"});
   ActivationNet c;
-  EXPECT_EQ(c.After(c.Mul(c.x, c.Mul(c.Op("Min", {c.Op("Relu", {c.Plus(c.x, 3)}), c.Scalar(6)}), c.Scalar(1.0 / 6)))), Names{"HardSwish"});
+  EXPECT_EQ(c.After(c.Mul(c.x, c.Mul(c.Op("Min", {c.Op("Relu", {c.Plus(c.x, 3)}), c.Scalar(6)}),
+                                     c.Scalar(1.0 / 6)))),
+            Names{"HardSwish"});
   ActivationNet d;
-  EXPECT_EQ(d.After(d.Op("Div", {d.Op("Clip", {d.Plus(d.x, 3)}, {{"min", 0.0}, {"max", 6.0}}), d.Scalar(6)})), Names{"HardSigmoid"});
+  EXPECT_EQ(d.After(d.Op("Div", {d.Op("Clip", {d.Plus(d.x, 3)}, {{"min", 0.0}, {"max", 6.0}}),
+                                 d.Scalar(6)})),
+            Names{"HardSigmoid"});
 }
 
 TEST(RecognizeActivations, Clips) {
@@ -78,7 +90,8 @@ TEST(RecognizeActivations, Clips) {
   ActivationNet b;
   EXPECT_EQ(b.After(b.Op("Max", {b.Scalar(0), b.x})), Names{"Relu"});
   ActivationNet c;  // crossed bounds are left to the kernel
-  EXPECT_EQ(c.After(c.Op("Min", {c.Op("Max", {c.x, c.Scalar(2)}), c.Scalar(1)})), (Names{"Clip", "Clip"}));
+  EXPECT_EQ(c.After(c.Op("Min", {c.Op("Max", {c.x, c.Scalar(2)}), c.Scalar(1)})),
+            (Names{"Clip", "Clip"}));
   ActivationNet d;  // the first is used elsewhere
   const ValueId relu = d.Op("Relu", {d.x});
   d.graph().outputs = {relu};
@@ -98,16 +111,22 @@ TEST(RecognizeActivations, LeavesWhatIsNoActivation) {
   EXPECT_EQ(shared.After(shared.Mul(shared.x, sigmoid)), (Names{"Sigmoid", "Mul"}));
 
   ActivationNet scaled;  // 0.4 in place of 0.5
-  const ValueId erf = scaled.Plus(scaled.Op("Erf", {scaled.Op("Div", {scaled.x, scaled.Scalar(std::sqrt(2.0))})}), 1);
+  const ValueId erf = scaled.Plus(
+      scaled.Op("Erf", {scaled.Op("Div", {scaled.x, scaled.Scalar(std::sqrt(2.0))})}), 1);
   EXPECT_EQ(scaled.After(scaled.Mul(scaled.Mul(scaled.x, erf), scaled.Scalar(0.4))).size(), 5u);
 
   ActivationNet grown;  // a constant with more dims than x
-  EXPECT_EQ(grown.After(grown.Mul(grown.x, grown.Op("Sigmoid", {grown.Mul(grown.x, grown.Scalar(2, {1, 1, 1}))}))).size(), 3u);
+  EXPECT_EQ(grown
+                .After(grown.Mul(
+                    grown.x, grown.Op("Sigmoid", {grown.Mul(grown.x, grown.Scalar(2, {1, 1, 1}))})))
+                .size(),
+            3u);
 
   ActivationNet line;  // Clip to 0..5
-  EXPECT_EQ(
-      line.After(line.Op("Div", {line.Mul(line.x, line.Op("Clip", {line.Plus(line.x, 3)}, {{"min", 0.0}, {"max", 5.0}})), line.Scalar(6)})),
-      (Names{"Add", "Clip", "Mul", "Div"}));
+  EXPECT_EQ(line.After(line.Op("Div", {line.Mul(line.x, line.Op("Clip", {line.Plus(line.x, 3)},
+                                                                {{"min", 0.0}, {"max", 5.0}})),
+                                       line.Scalar(6)})),
+            (Names{"Add", "Clip", "Mul", "Div"}));
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ namespace {
 
 using Perm = std::vector<int64_t>;
 
-// ---- shapes -----------------------------------------------------------------------------------------------------------------------
+// ---- shapes
+// -----------------------------------------------------------------------------------------------------------------------
 
 // The last three dims are heads, rows and width; all before them are batches.
 int RankOf(const Rewriter& r, const Attention& a) { return r.type(a.query).rank(); }
 
-// Has nothing that the scores do not have, and is the same for all batches if those are several dims.
+// Has nothing that the scores do not have, and is the same for all batches if those are several
+// dims.
 bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention& a, ValueId mask) {
   const Type& type = r.type(mask);
   const int rank = RankOf(r, a);
@@ -28,8 +30,9 @@ bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention
     if (type.dims[i] == 1) continue;
     const int axis = rank - type.rank() + i;
     if (axis < rank - 3 && rank > 4) return false;
-    const bool fits =
-        axis == rank - 1 ? proven.Equal(mask, i, a.key, static_cast<int>(a.key_perm.back())) : proven.Equal(mask, i, a.query, axis);
+    const bool fits = axis == rank - 1
+                          ? proven.Equal(mask, i, a.key, static_cast<int>(a.key_perm.back()))
+                          : proven.Equal(mask, i, a.query, axis);
     if (!fits) return false;
   }
   return true;
@@ -39,18 +42,23 @@ bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention
 bool HasAttentionShapes(const Rewriter& r, const ProvenDims& proven, const Attention& a) {
   const DType dtype = r.type(a.query).dtype;
   const int rank = RankOf(r, a);
-  if ((dtype != DType::kF32 && dtype != DType::kF64) || !r.type(a.query).rank_known || rank < 4) return false;
+  if ((dtype != DType::kF32 && dtype != DType::kF64) || !r.type(a.query).rank_known || rank < 4)
+    return false;
   for (ValueId v : {a.key, a.value}) {
     const Type& t = r.type(v);
     if (!t.rank_known || t.rank() != rank || t.dtype != dtype) return false;
     for (int i = 0; i < rank - 2; ++i) {
-      if (!proven.Equal(v, v == a.key ? static_cast<int>(a.key_perm[static_cast<size_t>(i)]) : i, a.query, i)) return false;
+      if (!proven.Equal(v, v == a.key ? static_cast<int>(a.key_perm[static_cast<size_t>(i)]) : i,
+                        a.query, i))
+        return false;
     }
   }
-  return (a.mask == kNoValue || IsWithinScores(r, proven, a, a.mask)) && (a.choice == kNoValue || IsWithinScores(r, proven, a, a.choice));
+  return (a.mask == kNoValue || IsWithinScores(r, proven, a, a.mask)) &&
+         (a.choice == kNoValue || IsWithinScores(r, proven, a, a.choice));
 }
 
-// ---- batches of several dims --------------------------------------------------------------------------------------------------------
+// ---- batches of several dims
+// --------------------------------------------------------------------------------------------------------
 
 bool KeepsBatches(const Perm& perm) {
   for (size_t i = 0; i + 3 < perm.size(); ++i) {
@@ -62,14 +70,16 @@ bool KeepsBatches(const Perm& perm) {
 // The order of the last three dims as that of four.
 Perm WithOneBatch(const Perm& perm) {
   Perm out{0};
-  for (size_t i = perm.size() - 3; i < perm.size(); ++i) out.push_back(perm[i] - static_cast<int64_t>(perm.size()) + 4);
+  for (size_t i = perm.size() - 3; i < perm.size(); ++i)
+    out.push_back(perm[i] - static_cast<int64_t>(perm.size()) + 4);
   return out;
 }
 
 // Dims with at most one that only the run knows, as the list of a Reshape.
 std::optional<Perm> ShapeList(const Dims& dims) {
   Perm list(dims.begin(), dims.end());
-  if (std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }) > 1) return std::nullopt;
+  if (std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }) > 1)
+    return std::nullopt;
   std::replace_if(
       list.begin(), list.end(), [](int64_t d) { return !IsKnown(d); }, int64_t{-1});
   return list;
@@ -81,7 +91,9 @@ ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
     const Dims& dims = r->type(v).dims;
     Perm shape{-1};
     for (int i = dims.rank() - 3; i < dims.rank(); ++i) shape.push_back(dims[i]);
-    if (!KeepsBatches(perm) || std::any_of(shape.begin() + 1, shape.end(), [](int64_t d) { return d < 1; })) return kNoValue;
+    if (!KeepsBatches(perm) ||
+        std::any_of(shape.begin() + 1, shape.end(), [](int64_t d) { return d < 1; }))
+      return kNoValue;
     v = r->Add(n, "Reshape", {v}, {{"shape", std::move(shape)}});
     perm = WithOneBatch(perm);
   }
@@ -89,7 +101,8 @@ ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
   return r->Add(n, "Transpose", {v}, {{"perm", std::move(perm)}});
 }
 
-// The order in which a Transpose made `v` of *source; without one that keeps batches, `v` itself as it is.
+// The order in which a Transpose made `v` of *source; without one that keeps batches, `v` itself as
+// it is.
 Perm Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
   *source = v;
   Perm perm;
@@ -110,7 +123,8 @@ ValueId WithOneBatchDim(Rewriter* r, size_t n, ValueId v) {
   return Turned(r, n, source, std::move(perm));
 }
 
-// Node `n` gets its batches back, and the Transpose behind it, if that is all that uses it, works on one batch dim.
+// Node `n` gets its batches back, and the Transpose behind it, if that is all that uses it, works
+// on one batch dim.
 bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
   const ValueId out = r->node(n).outputs[0];
   const auto shape = ShapeList(r->type(out).dims);
@@ -127,7 +141,8 @@ bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
   return true;
 }
 
-// ---- the node ---------------------------------------------------------------------------------------------------------------------
+// ---- the node
+// ---------------------------------------------------------------------------------------------------------------------
 
 // The one mask that Attention takes, made of both before node `n`; kNoValue where there is none.
 ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
@@ -136,43 +151,54 @@ ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
   if (a.mask == kNoValue) return r->Add(n, "Not", {a.choice}, {});
   const bool wide = r->type(a.mask).dtype == DType::kF64;
   const double infinity = std::numeric_limits<double>::infinity();
-  const ValueId hidden = r->AddConstant("hidden", wide ? ConstTensor::Of<double>(DType::kF64, {}, std::vector<double>{-infinity})
-                                                       : ConstTensor::Floats({}, std::vector<float>{static_cast<float>(-infinity)}));
+  const ValueId hidden = r->AddConstant(
+      "hidden", wide ? ConstTensor::Of<double>(DType::kF64, {}, std::vector<double>{-infinity})
+                     : ConstTensor::Floats({}, std::vector<float>{static_cast<float>(-infinity)}));
   const bool first = a.chooses_hidden;
   return r->Add(n, "Where", {a.choice, first ? hidden : a.mask, first ? a.mask : hidden}, {});
 }
 
-// Heads before each was repeated for a group of query heads: [batch, heads, rows, width] with a new axis behind the heads, which is
-// expanded and merged with them. kNoValue where they are not repeated.
+// Heads before each was repeated for a group of query heads: [batch, heads, rows, width] with a new
+// axis behind the heads, which is expanded and merged with them. kNoValue where they are not
+// repeated.
 ValueId Unrepeated(const Rewriter& r, const ProvenDims& proven, ValueId v) {
   const auto merge = r.Producer(v, "Reshape");
   const auto expand = merge ? r.Producer(r.node(*merge).inputs[0], "Expand") : std::nullopt;
   const auto view = expand ? r.Producer(r.node(*expand).inputs[0]) : std::nullopt;
   if (!view || (!r.Is(*view, "Unsqueeze") && !r.Is(*view, "Reshape"))) return kNoValue;
-  const ValueId source = r.node(*view).inputs[0], viewed = r.node(*view).outputs[0], expanded = r.node(*expand).outputs[0];
-  const Type &from = r.type(source), &apart = r.type(viewed), &wide = r.type(expanded), &to = r.type(v);
+  const ValueId source = r.node(*view).inputs[0], viewed = r.node(*view).outputs[0],
+                expanded = r.node(*expand).outputs[0];
+  const Type &from = r.type(source), &apart = r.type(viewed), &wide = r.type(expanded),
+             &to = r.type(v);
   for (const auto& [type, rank] : {std::pair{&from, 4}, {&apart, 5}, {&wide, 5}, {&to, 4}}) {
     if (!type->rank_known || type->rank() != rank) return kNoValue;
   }
-  if (apart.dims[2] != 1 || !IsKnown(wide.dims[2]) || !IsKnown(from.dims[1]) || to.dims[1] != from.dims[1] * wide.dims[2]) return kNoValue;
+  if (apart.dims[2] != 1 || !IsKnown(wide.dims[2]) || !IsKnown(from.dims[1]) ||
+      to.dims[1] != from.dims[1] * wide.dims[2])
+    return kNoValue;
   for (int i = 0; i < 4; ++i) {
     const int at = i < 2 ? i : i + 1;
-    if (!proven.Equal(source, i, viewed, at) || !proven.Equal(source, i, expanded, at)) return kNoValue;
+    if (!proven.Equal(source, i, viewed, at) || !proven.Equal(source, i, expanded, at))
+      return kNoValue;
     if (i != 1 && !proven.Equal(source, i, v, i)) return kNoValue;
   }
   return source;
 }
 
 // Queries, keys and values with one dim for batches; false if they cannot have it.
-bool TakeOperands(Rewriter* r, const ProvenDims& proven, size_t n, const Attention& a, std::vector<ValueId>* inputs) {
+bool TakeOperands(Rewriter* r, const ProvenDims& proven, size_t n, const Attention& a,
+                  std::vector<ValueId>* inputs) {
   ValueId query = a.query;
   if (a.head_factor != kNoValue) query = r->Add(n, "Mul", {query, a.head_factor}, {});
   Perm rows = a.key_perm;
   std::swap(rows[rows.size() - 1], rows[rows.size() - 2]);
-  *inputs = {query == kNoValue ? kNoValue : WithOneBatchDim(r, n, query), Turned(r, n, a.key, rows), WithOneBatchDim(r, n, a.value)};
+  *inputs = {query == kNoValue ? kNoValue : WithOneBatchDim(r, n, query), Turned(r, n, a.key, rows),
+             WithOneBatchDim(r, n, a.value)};
   if (std::find(inputs->begin(), inputs->end(), kNoValue) != inputs->end()) return false;
-  const ValueId few_keys = Unrepeated(*r, proven, (*inputs)[1]), few_values = Unrepeated(*r, proven, (*inputs)[2]);
-  if (few_keys != kNoValue && few_values != kNoValue && r->type(few_keys).dims[1] == r->type(few_values).dims[1]) {
+  const ValueId few_keys = Unrepeated(*r, proven, (*inputs)[1]),
+                few_values = Unrepeated(*r, proven, (*inputs)[2]);
+  if (few_keys != kNoValue && few_values != kNoValue &&
+      r->type(few_keys).dims[1] == r->type(few_values).dims[1]) {
     (*inputs)[1] = few_keys;
     (*inputs)[2] = few_values;
   }
@@ -196,7 +222,8 @@ void Recognize(Rewriter* r, const ProvenDims& proven, size_t n) {
   const std::string_view op = zeros ? "Attention" : "FusedAttention", domain = zeros ? "" : "msrt";
   if (!merged) {
     r->Replace(n, op, std::move(inputs), {{"scale", a.scale}}, domain);
-  } else if (const ValueId result = r->Add(n, op, std::move(inputs), {{"scale", a.scale}}, domain); result != kNoValue) {
+  } else if (const ValueId result = r->Add(n, op, std::move(inputs), {{"scale", a.scale}}, domain);
+             result != kNoValue) {
     RestoreBatches(r, n, result);
   }
 }
@@ -205,7 +232,8 @@ void Recognize(Rewriter* r, const ProvenDims& proven, size_t n) {
 
 Status RecognizeAttention(const PassContext& context, Graph* graph) {
   const auto has = [&](std::string_view op) {
-    return std::any_of(graph->nodes.begin(), graph->nodes.end(), [&](const Node& node) { return node.op == op; });
+    return std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                       [&](const Node& node) { return node.op == op; });
   };
   if (has("Softmax")) {
     const ProvenDims proven(*graph);

@@ -28,17 +28,21 @@ std::optional<Mean> TakeMean(Match* m, ValueId v) {
   const NodeView view(m->r.graph(), *node);
   const Type& in = view.op().input(0);
   const auto axes = IntsAttrOrInput(view.op(), "axes", 1);
-  if (!in.rank_known || !axes || axes->empty() || view.op().Int("keepdims") == 0) return std::nullopt;
+  if (!in.rank_known || !axes || axes->empty() || view.op().Int("keepdims") == 0)
+    return std::nullopt;
   const auto sorted = NormalizeAxes(*axes, in.rank());
   if (!sorted.ok()) return std::nullopt;
   const int first = *std::min_element(sorted->begin(), sorted->end());
   // They differ from each other, so as many as there are from the first on are all of those.
-  return first + static_cast<int>(sorted->size()) == in.rank() ? std::optional(Mean{node->inputs[0], first}) : std::nullopt;
+  return first + static_cast<int>(sorted->size()) == in.rank()
+             ? std::optional(Mean{node->inputs[0], first})
+             : std::nullopt;
 }
 
 // The base of a square.
 ValueId TakeSquare(Match* m, ValueId v) {
-  if (const Node* product = m->Take(v, "Mul")) return product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
+  if (const Node* product = m->Take(v, "Mul"))
+    return product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
   const auto power = m->TakeWithScalar(v, "Pow", true);
   return power && power->constant == 2 ? power->x : kNoValue;
 }
@@ -59,8 +63,10 @@ ValueId TakeRoot(Match* m, ValueId v, double exponent) {
   if (exponent > 0) {
     if (const Node* root = m->Take(v, "Sqrt")) return root->inputs[0];
   } else {
-    if (const Node* reciprocal = m->Take(v, "Reciprocal")) return TakeRoot(m, reciprocal->inputs[0], -exponent);
-    if (const auto n = m->r.Producer(v, "Div"); n && ScalarOf(m->r, m->r.node(*n).inputs[0]) == 1.0) {
+    if (const Node* reciprocal = m->Take(v, "Reciprocal"))
+      return TakeRoot(m, reciprocal->inputs[0], -exponent);
+    if (const auto n = m->r.Producer(v, "Div");
+        n && ScalarOf(m->r, m->r.node(*n).inputs[0]) == 1.0) {
       return TakeRoot(m, m->Take(v, "Div")->inputs[1], -exponent);
     }
   }
@@ -99,7 +105,8 @@ std::optional<Norm> FindQuotient(const Rewriter& r, const Node& node, size_t roo
     norm.x = d;
     norm.axis = deviation->axis;
     Match centred = trial;
-    if (const ValueId x = TakeCentred(&centred, d, norm.axis); x != kNoValue && centred.OnlyFeeds(root)) {
+    if (const ValueId x = TakeCentred(&centred, d, norm.axis);
+        x != kNoValue && centred.OnlyFeeds(root)) {
       norm.x = x;
       norm.centred = true;
       trial.inner = centred.inner;
@@ -111,9 +118,11 @@ std::optional<Norm> FindQuotient(const Rewriter& r, const Node& node, size_t roo
   return std::nullopt;
 }
 
-// ---- scale and bias ---------------------------------------------------------------------------------------------------------------
+// ---- scale and bias
+// ---------------------------------------------------------------------------------------------------------------
 
-// `v` as a parameter of the dims that are normalised, or kNoValue if it does not have one element for each of those.
+// `v` as a parameter of the dims that are normalised, or kNoValue if it does not have one element
+// for each of those.
 ValueId AsParameter(Rewriter* r, ValueId v, const Norm& norm) {
   const Type& x = r->type(norm.x);
   const Type& type = r->type(v);
@@ -139,7 +148,9 @@ ValueId Ones(Rewriter* r, const Norm& norm) {
   if (!trailing.known() || trailing.elements() > kMost) return kNoValue;
   const auto count = static_cast<size_t>(trailing.elements());
   const std::string name = "ones";
-  if (x.dtype == DType::kF64) return r->AddConstant(name, ConstTensor::Of<double>(DType::kF64, trailing, std::vector<double>(count, 1)));
+  if (x.dtype == DType::kF64)
+    return r->AddConstant(
+        name, ConstTensor::Of<double>(DType::kF64, trailing, std::vector<double>(count, 1)));
   return r->AddConstant(name, ConstTensor::Floats(trailing, std::vector<float>(count, 1)));
 }
 
@@ -151,13 +162,16 @@ bool Emit(Rewriter* r, size_t n, const Norm& norm, ValueId scale, ValueId bias) 
   AttrList attrs{{"axis", int64_t{norm.axis} - r->type(norm.x).rank()}, {"epsilon", norm.epsilon}};
   // Statistics are computed in the type of the data, as they were.
   if (r->type(norm.x).dtype == DType::kF64) attrs.Set("stash_type", DType::kF64);
-  return r->Replace(n, norm.centred ? "LayerNormalization" : "RMSNormalization", std::move(inputs), std::move(attrs));
+  return r->Replace(n, norm.centred ? "LayerNormalization" : "RMSNormalization", std::move(inputs),
+                    std::move(attrs));
 }
 
-// ---- forms ------------------------------------------------------------------------------------------------------------------------
+// ---- forms
+// ------------------------------------------------------------------------------------------------------------------------
 
 // norm(x) * scale, in either order; `parameter` is what the norm is multiplied by.
-std::optional<Norm> FindScaled(const Rewriter& r, const Node& node, size_t root, Match* m, ValueId* scale) {
+std::optional<Norm> FindScaled(const Rewriter& r, const Node& node, size_t root, Match* m,
+                               ValueId* scale) {
   if (node.op != "Mul") return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
     for (std::string_view op : {"Div", "Mul"}) {
@@ -214,7 +228,8 @@ std::optional<Factored> TakeFactored(Match* m, ValueId g) {
     Factored found;
     const auto deviation = TakeInverseDeviation(&trial, product->inputs[i], &found.norm.epsilon);
     const Node* difference = deviation ? trial.Take(deviation->x, "Sub") : nullptr;
-    const auto mean = difference != nullptr ? TakeMean(&trial, difference->inputs[1]) : std::nullopt;
+    const auto mean =
+        difference != nullptr ? TakeMean(&trial, difference->inputs[1]) : std::nullopt;
     if (!mean || mean->x != difference->inputs[0] || mean->axis != deviation->axis) continue;
     found.norm.x = mean->x;
     found.norm.axis = mean->axis;
@@ -228,7 +243,8 @@ std::optional<Factored> TakeFactored(Match* m, ValueId g) {
 }
 
 bool IsProductOf(const Node& node, ValueId a, ValueId b) {
-  return (node.inputs[0] == a && node.inputs[1] == b) || (node.inputs[0] == b && node.inputs[1] == a);
+  return (node.inputs[0] == a && node.inputs[1] == b) ||
+         (node.inputs[0] == b && node.inputs[1] == a);
 }
 
 bool RecognizeFactored(Rewriter* r, size_t n) {
@@ -243,16 +259,21 @@ bool RecognizeFactored(Rewriter* r, size_t n) {
     for (ValueId g : scaled->inputs) {
       Match trial = m;
       const auto found = TakeFactored(&trial, g);
-      if (!found || !IsProductOf(*scaled, found->norm.x, g) || !IsProductOf(*moved, found->mean, g) || !trial.OnlyFeeds(n)) continue;
+      if (!found || !IsProductOf(*scaled, found->norm.x, g) ||
+          !IsProductOf(*moved, found->mean, g) || !trial.OnlyFeeds(n))
+        continue;
       const ValueId bias_source = shift->inputs[0];
-      const ValueId scale = AsParameter(r, found->scale, found->norm), bias = AsParameter(r, bias_source, found->norm);
-      if (scale != kNoValue && bias != kNoValue && Emit(r, n, found->norm, scale, bias)) return true;
+      const ValueId scale = AsParameter(r, found->scale, found->norm),
+                    bias = AsParameter(r, bias_source, found->norm);
+      if (scale != kNoValue && bias != kNoValue && Emit(r, n, found->norm, scale, bias))
+        return true;
     }
   }
   return false;
 }
 
-// ---- groups -----------------------------------------------------------------------------------------------------------------------
+// ---- groups
+// -----------------------------------------------------------------------------------------------------------------------
 
 bool IsFilledWith(const Rewriter& r, ValueId v, float value) {
   const ConstTensor* c = v == kNoValue ? nullptr : r.constant(v);
@@ -264,7 +285,9 @@ bool IsFilledWith(const Rewriter& r, ValueId v, float value) {
 // [batch, channels, ...] as [batch, groups, everything else]: the number of groups, or 0.
 int64_t GroupsOf(const Rewriter& r, const Node& reshape) {
   const Type &x = r.type(reshape.inputs[0]), &y = r.type(reshape.outputs[0]);
-  if (!x.rank_known || x.rank() < 3 || !y.rank_known || y.rank() != 3 || !IsKnown(x.dims[1]) || !IsKnown(y.dims[1])) return 0;
+  if (!x.rank_known || x.rank() < 3 || !y.rank_known || y.rank() != 3 || !IsKnown(x.dims[1]) ||
+      !IsKnown(y.dims[1]))
+    return 0;
   const NodeView view(r.graph(), reshape);
   const auto shape = view.op().Ints("shape");
   const bool copies_batch = !shape.empty() && shape[0] == 0 && view.op().Int("allowzero") == 0;
@@ -275,21 +298,26 @@ int64_t GroupsOf(const Rewriter& r, const Node& reshape) {
 // Back to the dims of x: by the list of just those, or proven.
 bool RestoresDims(const Rewriter& r, const Node& reshape, ValueId x) {
   if (ProvenEqual(r.type(x), r.type(reshape.outputs[0]))) return true;
-  const auto shape = reshape.inputs.size() == 2 ? r.Producer(reshape.inputs[1], "Shape") : std::nullopt;
+  const auto shape =
+      reshape.inputs.size() == 2 ? r.Producer(reshape.inputs[1], "Shape") : std::nullopt;
   return shape && r.node(*shape).inputs[0] == x && r.node(*shape).attrs.empty();
 }
 
-// One number for each channel, dim 1 of a tensor of this rank, as a list; kNoValue if it is something else.
+// One number for each channel, dim 1 of a tensor of this rank, as a list; kNoValue if it is
+// something else.
 ValueId AsChannelList(Rewriter* r, ValueId v, int rank, int64_t channels) {
   const ConstTensor* c = r->constant(v);
   const int at = c == nullptr ? -1 : 1 - (rank - c->dims.rank());
-  if (at < 0 || c->dtype != DType::kF32 || c->dims[at] != channels || c->dims.elements() != channels) return kNoValue;
+  if (at < 0 || c->dtype != DType::kF32 || c->dims[at] != channels ||
+      c->dims.elements() != channels)
+    return kNoValue;
   ConstTensor flat = *c;
   flat.dims = {channels};
   return r->AddConstant(StrCat(r->graph().value(v).name, ".flat"), std::move(flat));
 }
 
-// The groups as instances of a plain InstanceNormalization, and scale and bias for each channel behind it: how PyTorch writes it.
+// The groups as instances of a plain InstanceNormalization, and scale and bias for each channel
+// behind it: how PyTorch writes it.
 bool RecognizeGroup(Rewriter* r, size_t n) {
   const Node sum = r->node(n);
   for (size_t i = 0; sum.op == "Add" && i < 2; ++i) {
@@ -298,18 +326,23 @@ bool RecognizeGroup(Rewriter* r, size_t n) {
     for (size_t j = 0; product != nullptr && j < 2; ++j) {
       Match side = m;
       const Node* back = side.Take(product->inputs[j], "Reshape");
-      const Node* norm = back != nullptr ? side.Take(back->inputs[0], "InstanceNormalization") : nullptr;
+      const Node* norm =
+          back != nullptr ? side.Take(back->inputs[0], "InstanceNormalization") : nullptr;
       const Node* there = norm != nullptr ? side.Take(norm->inputs[0], "Reshape") : nullptr;
-      if (there == nullptr || !IsFilledWith(*r, norm->inputs[1], 1) || !IsFilledWith(*r, norm->inputs[2], 0)) continue;
+      if (there == nullptr || !IsFilledWith(*r, norm->inputs[1], 1) ||
+          !IsFilledWith(*r, norm->inputs[2], 0))
+        continue;
       const ValueId x = there->inputs[0], gamma = product->inputs[1 - j];
       const int64_t groups = GroupsOf(*r, *there);
       if (groups == 0 || !RestoresDims(*r, *back, x) || !side.OnlyFeeds(n)) continue;
       const int rank = r->type(x).rank();
       const int64_t channels = r->type(x).dims[1];
       const double epsilon = NodeView(r->graph(), *norm).op().Float("epsilon");
-      const ValueId scale = AsChannelList(r, gamma, rank, channels), bias = AsChannelList(r, sum.inputs[1 - i], rank, channels);
+      const ValueId scale = AsChannelList(r, gamma, rank, channels),
+                    bias = AsChannelList(r, sum.inputs[1 - i], rank, channels);
       if (scale == kNoValue || bias == kNoValue) continue;
-      return r->Replace(n, "GroupNormalization", {x, scale, bias}, {{"num_groups", groups}, {"epsilon", epsilon}});
+      return r->Replace(n, "GroupNormalization", {x, scale, bias},
+                        {{"num_groups", groups}, {"epsilon", epsilon}});
     }
   }
   return false;
@@ -321,7 +354,9 @@ bool IsReal(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
 Status RecognizeNorms(const PassContext& context, Graph* graph) {
   // Every form has one of these in it.
-  const auto is_part = [](const Node& node) { return node.op == "ReduceMean" || node.op == "InstanceNormalization"; };
+  const auto is_part = [](const Node& node) {
+    return node.op == "ReduceMean" || node.op == "InstanceNormalization";
+  };
   if (std::none_of(graph->nodes.begin(), graph->nodes.end(), is_part)) return OkStatus();
   Rewriter r(context, graph);
   // From the end: the last node of a chain is its root.

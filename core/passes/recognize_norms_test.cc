@@ -39,7 +39,8 @@ TEST(RecognizeNorms, LayerNormOfPyTorch) {
 
   NormNet twice;  // the difference is written twice, the square as a product
   const ValueId deviation = twice.Deviation(twice.Centred(), false);
-  const ValueId again = twice.Op("Mul", {twice.Weight({6}), twice.Op("Div", {twice.Centred(), deviation})});
+  const ValueId again =
+      twice.Op("Mul", {twice.Weight({6}), twice.Op("Div", {twice.Centred(), deviation})});
   EXPECT_EQ(twice.After(twice.Op("Add", {twice.Weight({6}), again})), Names{"LayerNormalization"});
 }
 
@@ -58,15 +59,18 @@ TEST(RecognizeNorms, PartsMayBeMissing) {
   NormNet odd;  // a scale for each row is no scale of the norm
   const ValueId f = odd.Centred();
   const ValueId norm = odd.Op("Div", {f, odd.Deviation(f)});
-  EXPECT_EQ(odd.After(odd.Op("Mul", {norm, odd.Weight({2, 1, 1})})), (Names{"LayerNormalization", "Mul"}));
+  EXPECT_EQ(odd.After(odd.Op("Mul", {norm, odd.Weight({2, 1, 1})})),
+            (Names{"LayerNormalization", "Mul"}));
 }
 
 TEST(RecognizeNorms, LayerNormOfTensorFlow) {
   NormNet net;
   const ValueId mean = net.Mean(net.x), d = net.Op("Sub", {net.x, mean});
-  const ValueId g = net.Op("Mul", {net.Op("Reciprocal", {net.Deviation(d, false)}), net.Weight({6})});
+  const ValueId g =
+      net.Op("Mul", {net.Op("Reciprocal", {net.Deviation(d, false)}), net.Weight({6})});
   const ValueId shift = net.Op("Sub", {net.Weight({6}), net.Op("Mul", {mean, g})});
-  EXPECT_EQ(net.After(net.Op("Add", {net.Op("Mul", {net.x, g}), shift})), Names{"LayerNormalization"});
+  EXPECT_EQ(net.After(net.Op("Add", {net.Op("Mul", {net.x, g}), shift})),
+            Names{"LayerNormalization"});
 }
 
 TEST(RecognizeNorms, RmsNorm) {
@@ -75,12 +79,14 @@ TEST(RecognizeNorms, RmsNorm) {
   EXPECT_EQ(net.After(net.Op("Mul", {net.Weight({6}), norm})), Names{"RMSNormalization"});
 
   NormNet power;
-  const ValueId variance = power.Op("Add", {power.Mean(power.Op("Mul", {power.x, power.x})), power.Scalar(1e-6)});
+  const ValueId variance =
+      power.Op("Add", {power.Mean(power.Op("Mul", {power.x, power.x})), power.Scalar(1e-6)});
   const ValueId inverse = power.Op("Pow", {variance, power.Scalar(-0.5)});
   EXPECT_EQ(power.After(power.Op("Mul", {power.x, inverse})), Names{"RMSNormalization"});
 
   NormNet quotient;
-  EXPECT_EQ(quotient.After(quotient.Op("Div", {quotient.x, quotient.Deviation(quotient.x)})), Names{"RMSNormalization"});
+  EXPECT_EQ(quotient.After(quotient.Op("Div", {quotient.x, quotient.Deviation(quotient.x)})),
+            Names{"RMSNormalization"});
 }
 
 TEST(RecognizeNorms, GroupNormOfPyTorch) {
@@ -89,7 +95,8 @@ TEST(RecognizeNorms, GroupNormOfPyTorch) {
       Net net;
       const ValueId x = net.Input("x", {kUnknownDim, 6, kUnknownDim, 5});
       const ValueId groups = net.Op("Reshape", {x}, {{"shape", Ints{0, 3, -1}}});
-      const ValueId norm = net.Op("InstanceNormalization", {groups, net.Weight({3}, factor, factor), net.Weight({3}, 0, 0)});
+      const ValueId norm = net.Op("InstanceNormalization",
+                                  {groups, net.Weight({3}, factor, factor), net.Weight({3}, 0, 0)});
       const ValueId back = net.Op("Reshape", {norm, net.Op("Shape", {x})});
       const ValueId scale = net.Weight(per_channel ? Dims{6, 1, 1} : Dims{6, 1, 5});
       net.graph().outputs = {net.Op("Add", {net.Op("Mul", {back, scale}), net.Weight({6, 1, 1})})};
@@ -121,9 +128,14 @@ TEST(RecognizeNorms, LeavesWhatIsNoNorm) {
   NormNet cube;
   const ValueId e = cube.Centred();
   const ValueId variance = cube.Mean(cube.Op("Pow", {e, cube.Scalar(4)}));
-  EXPECT_EQ(cube.After(cube.Op("Div", {e, cube.Op("Sqrt", {cube.Op("Add", {variance, cube.Scalar(1e-5)})})})).size(), 7u);
+  EXPECT_EQ(
+      cube.After(
+              cube.Op("Div", {e, cube.Op("Sqrt", {cube.Op("Add", {variance, cube.Scalar(1e-5)})})}))
+          .size(),
+      7u);
 
-  NormNet other;  // the mean of one axis, the variance of two: what remains is the root of a mean square
+  NormNet other;  // the mean of one axis, the variance of two: what remains is the root of a mean
+                  // square
   const ValueId f = other.Centred();
   other.axes = {1, 2};
   other.graph().value(other.x).type.dims[1] = 4;

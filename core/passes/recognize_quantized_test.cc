@@ -24,7 +24,9 @@ struct QuantizedNet : Net {
     for (uint8_t& v : values) v = static_cast<uint8_t>(uniform(random));
     return ConstTensor::Of<uint8_t>(dtype, dims, values);
   }
-  ValueId Constant(ConstTensor data) { return graph().AddConstant(StrCat("q", graph().value_count()), std::move(data)); }
+  ValueId Constant(ConstTensor data) {
+    return graph().AddConstant(StrCat("q", graph().value_count()), std::move(data));
+  }
   ValueId Zero(DType dtype, int value) {
     const auto byte = static_cast<uint8_t>(value);
     return Constant(ConstTensor::Of<uint8_t>(dtype, {}, {&byte, 1}));
@@ -40,14 +42,18 @@ struct QuantizedNet : Net {
   }
   // Weights of s8 with a scale for each index of the axis.
   ValueId Weights(Dims dims, int64_t axis) {
-    const ValueId zeros = Constant(ConstTensor::Of<uint8_t>(DType::kI8, {dims[static_cast<int>(axis)]},
-                                                            std::vector<uint8_t>(static_cast<size_t>(dims[static_cast<int>(axis)]))));
+    const ValueId zeros = Constant(ConstTensor::Of<uint8_t>(
+        DType::kI8, {dims[static_cast<int>(axis)]},
+        std::vector<uint8_t>(static_cast<size_t>(dims[static_cast<int>(axis)]))));
     const ValueId scales = Constant(Random({dims[static_cast<int>(axis)]}, 0.01f, 0.02f));
-    return Op("DequantizeLinear", {Constant(RandomBytes(DType::kI8, dims)), scales, zeros}, {{"axis", axis}});
+    return Op("DequantizeLinear", {Constant(RandomBytes(DType::kI8, dims)), scales, zeros},
+              {{"axis", axis}});
   }
 
-  // The graph after the pass. Elements of the outputs may differ by `step`, which is one of what they are quantised to.
-  Names After(ValueId output, double step, const std::vector<ConstTensor>& inputs, const PassContext& context = Native()) {
+  // The graph after the pass. Elements of the outputs may differ by `step`, which is one of what
+  // they are quantised to.
+  Names After(ValueId output, double step, const std::vector<ConstTensor>& inputs,
+              const PassContext& context = Native()) {
     graph().outputs = {output};
     const auto before = RunModule(module, inputs, {"reference"}, {"all"});
     EXPECT_TRUE(RecognizeQuantized(context, &graph()).ok());
@@ -105,9 +111,11 @@ TEST(RecognizeQuantized, ConvolutionBetweenQuantizeAndDequantize) {
   for (const DType dtype : {DType::kU8, DType::kI8}) {
     QuantizedNet net;
     const ValueId x = net.Both(net.Input("x", {1, 4, 6, 6}), 0.02, 3, dtype);
-    const ValueId conv = net.Op("Conv", {x, net.Weights({5, 4, 3, 3}, 0), net.Weight({5})}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+    const ValueId conv = net.Op("Conv", {x, net.Weights({5, 4, 3, 3}, 0), net.Weight({5})},
+                                {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
     const ValueId y = net.Both(net.Op("Relu", {conv}), 0.05, 7, dtype);
-    EXPECT_EQ(net.After(y, 0.0501, {net.Random({1, 4, 6, 6}, -2, 2)}), (Names{"QuantizeLinear", "msrt.QuantizedConv", "DequantizeLinear"}));
+    EXPECT_EQ(net.After(y, 0.0501, {net.Random({1, 4, 6, 6}, -2, 2)}),
+              (Names{"QuantizeLinear", "msrt.QuantizedConv", "DequantizeLinear"}));
   }
 }
 
@@ -121,8 +129,10 @@ TEST(RecognizeQuantized, NothingHappensWhereBytesAreNotNative) {
 TEST(RecognizeQuantized, GemmWithTransposedWeightsAndRealResult) {
   QuantizedNet net;
   const ValueId x = net.Both(net.Input("x", {3, 8}), 0.02, 3);
-  const ValueId y = net.Op("Gemm", {x, net.Weights({5, 8}, 0), net.Weight({5})}, {{"transB", int64_t{1}}});
-  EXPECT_EQ(net.After(y, 1e-5, {net.Random({3, 8}, -2, 2)}), (Names{"QuantizeLinear", "msrt.QuantizedMatMul"}));
+  const ValueId y =
+      net.Op("Gemm", {x, net.Weights({5, 8}, 0), net.Weight({5})}, {{"transB", int64_t{1}}});
+  EXPECT_EQ(net.After(y, 1e-5, {net.Random({3, 8}, -2, 2)}),
+            (Names{"QuantizeLinear", "msrt.QuantizedMatMul"}));
 }
 
 TEST(RecognizeQuantized, ScalesAlongTheDepthStay) {
@@ -135,20 +145,26 @@ TEST(RecognizeQuantized, ScalesAlongTheDepthStay) {
 TEST(RecognizeQuantized, ConvolutionsWithZeroPointsOfWeightsStay) {
   QuantizedNet net;
   const ValueId x = net.Both(net.Input("x", {1, 4, 6, 6}), 0.02, 3);
-  const ValueId w = net.Dequantize(net.Constant(net.RandomBytes(DType::kU8, {5, 4, 3, 3})), 0.01, 127);
+  const ValueId w =
+      net.Dequantize(net.Constant(net.RandomBytes(DType::kU8, {5, 4, 3, 3})), 0.01, 127);
   EXPECT_EQ(net.After(net.Op("Conv", {x, w}), 0, {net.Random({1, 4, 6, 6}, -2, 2)}).back(), "Conv");
 }
 
 TEST(RecognizeQuantized, ResidualAddAndMovesOfBytes) {
   QuantizedNet net;
-  const ValueId a = net.Both(net.Input("a", {1, 4, 6, 6}), 0.02, 3), b = net.Both(net.Input("b", {1, 4, 6, 6}), 0.03, 200);
+  const ValueId a = net.Both(net.Input("a", {1, 4, 6, 6}), 0.02, 3),
+                b = net.Both(net.Input("b", {1, 4, 6, 6}), 0.03, 200);
   const ValueId sum = net.Both(net.Op("Relu", {net.Op("Add", {a, b})}), 0.05, 0);
-  const ValueId pooled = net.Both(net.Op("MaxPool", {sum}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}), 0.05, 0);
-  EXPECT_EQ(net.After(pooled, 0.0501, {net.Random({1, 4, 6, 6}, -2, 2), net.Random({1, 4, 6, 6}, -2, 2)}),
-            (Names{"QuantizeLinear", "QuantizeLinear", "msrt.QuantizedAdd", "MaxPool", "DequantizeLinear"}));
+  const ValueId pooled =
+      net.Both(net.Op("MaxPool", {sum}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}), 0.05, 0);
+  EXPECT_EQ(
+      net.After(pooled, 0.0501, {net.Random({1, 4, 6, 6}, -2, 2), net.Random({1, 4, 6, 6}, -2, 2)}),
+      (Names{"QuantizeLinear", "QuantizeLinear", "msrt.QuantizedAdd", "MaxPool",
+             "DequantizeLinear"}));
   QuantizedNet other;  // another scale after the pool
   const ValueId c = other.Both(other.Input("c", {1, 4, 6, 6}), 0.02, 3);
-  const ValueId y = other.Both(other.Op("MaxPool", {c}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}), 0.03, 3);
+  const ValueId y =
+      other.Both(other.Op("MaxPool", {c}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}), 0.03, 3);
   EXPECT_EQ(other.After(y, 0, {other.Random({1, 4, 6, 6}, -2, 2)}).size(), 5u);
 }
 
@@ -159,9 +175,11 @@ TEST(RecognizeQuantized, QLinearConvolutionWithBias) {
     const std::vector<int32_t> steps{100, -200, 300, 0, 50};
     const ValueId bias = net.Constant(ConstTensor::Of<int32_t>(DType::kI32, {5}, steps));
     const ValueId w = net.Constant(net.RandomBytes(DType::kI8, {5, 4, 3, 3}));
-    const ValueId y = net.Op("QLinearConv", {x, net.Scalar(0.02), net.Zero(DType::kU8, 3), w, net.Scalar(0.01), net.Zero(DType::kI8, 0),
-                                             net.Scalar(0.05), net.Zero(DType::kU8, 9), bias});
-    const Names real{"QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv", "QuantizeLinear"};
+    const ValueId y = net.Op(
+        "QLinearConv", {x, net.Scalar(0.02), net.Zero(DType::kU8, 3), w, net.Scalar(0.01),
+                        net.Zero(DType::kI8, 0), net.Scalar(0.05), net.Zero(DType::kU8, 9), bias});
+    const Names real{"QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv",
+                     "QuantizeLinear"};
     EXPECT_EQ(net.After(y, 1, {net.Random({1, 4, 6, 6}, -2, 2)}, native ? Native() : kContext),
               native ? Names({"QuantizeLinear", "msrt.QuantizedConv"}) : real);
   }

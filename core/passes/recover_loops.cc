@@ -15,10 +15,14 @@ constexpr size_t kMostTails = 256;
 
 // The node whose results are those of the graph, if it is a branch or a call.
 const Node* TailOf(const Graph& graph) {
-  if (graph.nodes.empty() || !IsControl(graph.nodes.back()) || graph.nodes.back().outputs != graph.outputs) return nullptr;
+  if (graph.nodes.empty() || !IsControl(graph.nodes.back()) ||
+      graph.nodes.back().outputs != graph.outputs)
+    return nullptr;
   const ControlShape shape = ShapeOfControl(graph.nodes.back());
   const bool branches = shape.kind == ControlKind::kIf || shape.kind == ControlKind::kSwitch;
-  return branches || (shape.kind == ControlKind::kCall && !shape.graphs.empty()) ? &graph.nodes.back() : nullptr;
+  return branches || (shape.kind == ControlKind::kCall && !shape.graphs.empty())
+             ? &graph.nodes.back()
+             : nullptr;
 }
 
 // Graphs that always end by calling a header, each after those that it ends in.
@@ -28,7 +32,8 @@ class Tails {
 
   // Whether `first` is such a graph. All that it ends in are gathered then.
   bool Gather(uint32_t first) {
-    std::vector<std::pair<uint32_t, bool>> stack = {{first, false}};  // and whether all it ends in were seen
+    std::vector<std::pair<uint32_t, bool>> stack = {
+        {first, false}};  // and whether all it ends in were seen
     while (!stack.empty()) {
       const auto [g, seen] = stack.back();
       stack.pop_back();
@@ -48,7 +53,8 @@ class Tails {
       const ControlShape shape = ShapeOfControl(*tail);
       for (uint32_t next : shape.graphs) {
         const bool again = next == header_;
-        if (again && shape.kind != ControlKind::kCall) return false;  // the header as a branch: rare, and as good as it is
+        if (again && shape.kind != ControlKind::kCall)
+          return false;  // the header as a branch: rare, and as good as it is
         if (!again) stack.emplace_back(next, false);
       }
     }
@@ -64,7 +70,8 @@ class Tails {
   std::vector<uint32_t> order_;
 };
 
-Node ControlNode(std::string_view domain, std::string_view op, std::string name, std::vector<ValueId> inputs, AttrList attrs) {
+Node ControlNode(std::string_view domain, std::string_view op, std::string name,
+                 std::vector<ValueId> inputs, AttrList attrs) {
   Node node;
   node.name = std::move(name);
   node.domain = domain;
@@ -92,7 +99,10 @@ AttrList WithGraphs(const AttrList& attrs, const std::unordered_map<uint32_t, ui
 class Recovery {
  public:
   Recovery(CopyBudget* budget, Module* module, uint32_t header)
-      : budget_(*budget), module_(*module), header_(header), graphs_before_(module->graphs.size()) {}
+      : budget_(*budget),
+        module_(*module),
+        header_(header),
+        graphs_before_(module->graphs.size()) {}
 
   bool Run() {
     if (TryRecover()) return true;
@@ -118,7 +128,8 @@ class Recovery {
 
   bool Build(const Node& branch, bool negated, const Tails& tails, uint32_t body, uint32_t exit) {
     if (!Spend(tails.order())) return false;
-    std::unordered_map<uint32_t, uint32_t> next;  // graph -> the graph that gives what it would have called the header with
+    std::unordered_map<uint32_t, uint32_t>
+        next;  // graph -> the graph that gives what it would have called the header with
     for (uint32_t g : tails.order()) {
       if (!MakeNext(g, &next)) return false;
     }
@@ -150,7 +161,8 @@ class Recovery {
     } else {
       tail.attrs = WithGraphs(tail.attrs, *next);
       tail.outputs.clear();
-      for (size_t i = 0; i < module_.graphs[header_].inputs.size(); ++i) tail.outputs.push_back(graph.AddValue("", UndeclaredType()));
+      for (size_t i = 0; i < module_.graphs[header_].inputs.size(); ++i)
+        tail.outputs.push_back(graph.AddValue("", UndeclaredType()));
       if (!TypeOutputs(&graph, &tail)) return false;
       graph.outputs = tail.outputs;
     }
@@ -162,11 +174,13 @@ class Recovery {
   bool TypeOutputs(Graph* graph, Node* node) const {
     const auto types = ResultsOf(module_, *graph, *node);
     if (!types.ok() || types->size() < node->outputs.size()) return false;
-    for (size_t i = 0; i < node->outputs.size(); ++i) graph->value(node->outputs[i]).type = (*types)[i];
+    for (size_t i = 0; i < node->outputs.size(); ++i)
+      graph->value(node->outputs[i]).type = (*types)[i];
     return true;
   }
 
-  // What the header computes before it branches: whether to go on, and what it hands to its branches.
+  // What the header computes before it branches: whether to go on, and what it hands to its
+  // branches.
   Graph Head(const Node& branch, bool negated) const {
     Graph head = module_.graphs[header_];
     head.nodes.pop_back();
@@ -197,7 +211,8 @@ class Recovery {
     for (size_t i = 0; i < carried.size(); ++i) {
       const Type& given = loop->value((*results)[i + 1]).type;
       const auto merged = MergeTypes(given, loop->value(carried[i]).type);
-      if (!merged.ok() || !(*merged == given)) return false;  // the next iteration would be handed something else
+      if (!merged.ok() || !(*merged == given))
+        return false;  // the next iteration would be handed something else
     }
     loop->outputs = *results;
     return true;
@@ -209,8 +224,10 @@ class Recovery {
     std::vector<ValueId> inputs = head.outputs;
     inputs.insert(inputs.begin(), kNoValue);
     const auto carried = static_cast<int64_t>(inputs.size()) - 2;
-    Node node = ControlNode("", "Loop", StrCat(branch.name, "/loop"), std::move(inputs), {{"body", GraphRef{loop}}, {"carried", carried}});
-    for (int64_t i = 0; i < carried; ++i) node.outputs.push_back(graph.AddValue("", UndeclaredType()));
+    Node node = ControlNode("", "Loop", StrCat(branch.name, "/loop"), std::move(inputs),
+                            {{"body", GraphRef{loop}}, {"carried", carried}});
+    for (int64_t i = 0; i < carried; ++i)
+      node.outputs.push_back(graph.AddValue("", UndeclaredType()));
     if (!TypeOutputs(&graph, &node)) return false;
     Node call = ControlNode("msrt", "Call", branch.name, node.outputs, {{"graph", GraphRef{exit}}});
     call.outputs = branch.outputs;
@@ -220,7 +237,9 @@ class Recovery {
     const Graph& callee = module_.graphs[exit];
     for (size_t i = 0; i < branch.outputs.size(); ++i) {
       // What was declared of the results may not hold for this branch.
-      if (!MergeTypes(graph.value(branch.outputs[i]).type, callee.value(callee.outputs[i]).type).ok()) return false;
+      if (!MergeTypes(graph.value(branch.outputs[i]).type, callee.value(callee.outputs[i]).type)
+               .ok())
+        return false;
     }
     module_.graphs[header_] = std::move(graph);
     return true;

@@ -1,4 +1,5 @@
-// Removes nodes whose outputs nobody uses and values that nothing mentions. Nodes with effects stay.
+// Removes nodes whose outputs nobody uses and values that nothing mentions. Nodes with effects
+// stay.
 #pragma once
 
 #include "core/passes/pass.h"

@@ -11,7 +11,9 @@
 namespace msrt {
 namespace {
 
-bool IsFunction(const Graph& graph, ValueId v) { return v != kNoValue && graph.value(v).type.kind == TypeKind::kFunction; }
+bool IsFunction(const Graph& graph, ValueId v) {
+  return v != kNoValue && graph.value(v).type.kind == TypeKind::kFunction;
+}
 
 std::vector<uint32_t> Distinct(std::vector<uint32_t> graphs) {
   std::sort(graphs.begin(), graphs.end());
@@ -21,7 +23,8 @@ std::vector<uint32_t> Distinct(std::vector<uint32_t> graphs) {
 
 class Resolving {
  public:
-  explicit Resolving(Module* module) : module_(*module), calls_(*module), first_nodes_(module->graphs.size()) {}
+  explicit Resolving(Module* module)
+      : module_(*module), calls_(*module), first_nodes_(module->graphs.size()) {}
 
   bool Run() {
     for (uint32_t g : calls_.callees_first()) InGraph(g);
@@ -37,7 +40,8 @@ class Resolving {
   void InGraph(uint32_t g) {
     Graph& graph = module_.graphs[g];
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return;
-    const bool entry = std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
+    const bool entry =
+        std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
     const std::vector<uint32_t> uses = graph.UseCounts();
     const std::vector<bool> called = OnlyCalled(graph, uses);
     std::unordered_map<uint32_t, Node> choices, partials;  // by the function that each makes
@@ -55,7 +59,8 @@ class Resolving {
         continue;
       }
       if (shape.kind == ControlKind::kPartial) partials.emplace(IndexOf(node.outputs[0]), node);
-      const auto choice = shape.graphs.empty() ? choices.find(IndexOf(node.inputs[0])) : choices.end();
+      const auto choice =
+          shape.graphs.empty() ? choices.find(IndexOf(node.inputs[0])) : choices.end();
       if (choice != choices.end()) node = CallInBranches(graph, choice->second, node);
       if (owner || choice != choices.end()) MovePartials(graph, partials, &node);
       edit.Keep(std::move(node));
@@ -65,14 +70,16 @@ class Resolving {
   // A branch that does nothing but choose a function, which may as well be done later.
   bool Chooses(const Graph& graph, const Node& node, const ControlShape& shape) const {
     const bool branches = shape.kind == ControlKind::kIf || shape.kind == ControlKind::kSwitch;
-    return branches && node.outputs.size() == 1 && IsFunction(graph, node.outputs[0]) && calls_.IsPure(node);
+    return branches && node.outputs.size() == 1 && IsFunction(graph, node.outputs[0]) &&
+           calls_.IsPure(node);
   }
 
   // By value: a function that one node calls, and nobody else uses.
   static std::vector<bool> OnlyCalled(const Graph& graph, const std::vector<uint32_t>& uses) {
     std::vector<bool> called(graph.value_count());
     for (const Node& node : graph.nodes) {
-      const bool call = IsControl(node) && ShapeOfControl(node).kind == ControlKind::kCall && node.attrs.Find("graph") == nullptr;
+      const bool call = IsControl(node) && ShapeOfControl(node).kind == ControlKind::kCall &&
+                        node.attrs.Find("graph") == nullptr;
       if (call && uses[IndexOf(node.inputs[0])] == 1) called[IndexOf(node.inputs[0])] = true;
     }
     return called;
@@ -86,8 +93,10 @@ class Resolving {
       Node inner = call;
       inner.inputs = {branch.outputs[0]};
       inner.outputs.clear();
-      for (const Type& type : function.signature->parameters) inner.inputs.push_back(branch.AddInput("", type));
-      for (const Type& type : function.signature->results) inner.outputs.push_back(branch.AddValue("", type));
+      for (const Type& type : function.signature->parameters)
+        inner.inputs.push_back(branch.AddInput("", type));
+      for (const Type& type : function.signature->results)
+        inner.outputs.push_back(branch.AddValue("", type));
       branch.outputs = inner.outputs;
       branch.nodes.push_back(std::move(inner));
     }
@@ -100,18 +109,24 @@ class Resolving {
   }
 
   // Functions that the node hands to its graphs, made there instead of captured values.
-  void MovePartials(const Graph& graph, const std::unordered_map<uint32_t, Node>& partials, Node* node) {
+  void MovePartials(const Graph& graph, const std::unordered_map<uint32_t, Node>& partials,
+                    Node* node) {
     const ControlShape shape = ShapeOfControl(*node);
     const size_t handed = node->inputs.size();
     for (size_t i = shape.captured_from(); i < handed; ++i) {
-      const auto partial = IsFunction(graph, node->inputs[i]) ? partials.find(IndexOf(node->inputs[i])) : partials.end();
+      const auto partial = IsFunction(graph, node->inputs[i])
+                               ? partials.find(IndexOf(node->inputs[i]))
+                               : partials.end();
       if (partial == partials.end()) continue;
       const std::vector<uint32_t> graphs = Distinct(shape.graphs);
       // Callee inputs stand where those of the node do, but for what only one of them has.
       const size_t input = i - shape.leading + shape.told();
-      const auto uses = [&](uint32_t g) { return module_.graphs[g].UseCounts()[IndexOf(module_.graphs[g].inputs[input])] != 0; };
+      const auto uses = [&](uint32_t g) {
+        return module_.graphs[g].UseCounts()[IndexOf(module_.graphs[g].inputs[input])] != 0;
+      };
       if (std::none_of(graphs.begin(), graphs.end(), uses)) continue;
-      node->inputs.insert(node->inputs.end(), partial->second.inputs.begin(), partial->second.inputs.end());
+      node->inputs.insert(node->inputs.end(), partial->second.inputs.begin(),
+                          partial->second.inputs.end());
       for (uint32_t g : graphs) MakeInside(graph, partial->second, input, g);
       changed_ = true;
     }

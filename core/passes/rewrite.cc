@@ -13,10 +13,12 @@ bool ProvenEqual(int64_t a, int64_t b) { return a == b && a != kUnknownDim; }
 
 bool ProvenEqual(const Type& a, const Type& b) {
   return a.is_tensor() && b.is_tensor() && a.dtype == b.dtype && a.rank_known && b.rank_known &&
-         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(), [](int64_t x, int64_t y) { return ProvenEqual(x, y); });
+         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](int64_t x, int64_t y) { return ProvenEqual(x, y); });
 }
 
-Rewriter::Rewriter(const PassContext& context, Graph* graph) : context_(context), graph_(graph), gone_(graph->nodes.size()) {
+Rewriter::Rewriter(const PassContext& context, Graph* graph)
+    : context_(context), graph_(graph), gone_(graph->nodes.size()) {
   Grow();
   for (size_t n = 0; n < node_count(); ++n) {
     place_.push_back(n);
@@ -92,7 +94,8 @@ bool Rewriter::OnlyFeed(std::span<const size_t> inner, size_t root) const {
   return true;
 }
 
-Node Rewriter::MakeNode(std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs) const {
+Node Rewriter::MakeNode(std::string_view domain, std::string_view op, std::vector<ValueId> inputs,
+                        AttrList attrs) const {
   Node node;
   node.domain = domain;
   node.op = op;
@@ -110,7 +113,8 @@ std::optional<Type> Rewriter::TypeOf(const Node& node) const {
   return std::move(types[0]);
 }
 
-ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, std::string_view domain) {
+ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> inputs,
+                      AttrList attrs, std::string_view domain) {
   MSRT_CHECK(place_[before] == before);
   Node added = MakeNode(domain, op, std::move(inputs), std::move(attrs));
   added.name = StrCat(node(before).name, ".", op);
@@ -127,7 +131,8 @@ ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> i
   return out;
 }
 
-bool Rewriter::Replace(size_t n, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, std::string_view domain) {
+bool Rewriter::Replace(size_t n, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+                       std::string_view domain) {
   Node next = MakeNode(domain, op, std::move(inputs), std::move(attrs));
   const ValueId out = node(n).outputs[0];
   next.name = node(n).name;
@@ -154,9 +159,12 @@ void Rewriter::DropUnused(std::vector<ValueId> released) {
   while (!released.empty()) {
     const auto n = Producer(released.back());
     released.pop_back();
-    if (!n || gone_[*n] || node(*n).def == nullptr || node(*n).def->effect != Effect::kNone) continue;
+    if (!n || gone_[*n] || node(*n).def == nullptr || node(*n).def->effect != Effect::kNone)
+      continue;
     const std::vector<ValueId>& outputs = node(*n).outputs;
-    if (std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return v != kNoValue && uses(v) != 0; })) continue;
+    if (std::any_of(outputs.begin(), outputs.end(),
+                    [&](ValueId v) { return v != kNoValue && uses(v) != 0; }))
+      continue;
     gone_[*n] = true;
     RemoveUses(*n);
     released.insert(released.end(), node(*n).inputs.begin(), node(*n).inputs.end());
@@ -223,8 +231,9 @@ std::vector<size_t> Rewriter::Order() const {
     if (!gone_[n]) order.push_back(n);
   }
   const auto added = [&](size_t n) { return place_[n] != n; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return place_[a] != place_[b] ? place_[a] < place_[b] : added(a) && !added(b); });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return place_[a] != place_[b] ? place_[a] < place_[b] : added(a) && !added(b);
+  });
   return order;
 }
 
@@ -234,7 +243,8 @@ void Rewriter::InferAgain() {
     const Node& node = graph_->nodes[n];
     if (node.def == nullptr) continue;
     types.assign(node.outputs.size(), Type());
-    if (!InferTypes(*node.def, NodeView(*graph_, node).op(), types, /*check_attrs=*/false).ok()) continue;
+    if (!InferTypes(*node.def, NodeView(*graph_, node).op(), types, /*check_attrs=*/false).ok())
+      continue;
     for (size_t i = 0; i < types.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       auto merged = MergeTypes(types[i], type(node.outputs[i]));
@@ -251,7 +261,8 @@ void Rewriter::Finish() {
   graph_->nodes = std::move(nodes);
 }
 
-// ---- patterns -----------------------------------------------------------------------------------------------------------------
+// ---- patterns
+// -----------------------------------------------------------------------------------------------------------------
 
 const Node* Match::Take(ValueId v, std::string_view op) {
   const auto n = r.Producer(v, op);
@@ -286,18 +297,23 @@ std::optional<double> ScalarOf(const Rewriter& r, ValueId v) {
   }
 }
 
-bool KeepsDims(const Type& c, const Type& x) { return c.rank() == 0 || (x.rank_known && c.rank() <= x.rank()); }
+bool KeepsDims(const Type& c, const Type& x) {
+  return c.rank() == 0 || (x.rank_known && c.rank() <= x.rank());
+}
 
 std::optional<Match::Scaled> WithScalar(const Rewriter& r, const Node& node, bool ordered) {
   if (node.inputs.size() != 2) return std::nullopt;
   for (size_t c = 2; c-- > (ordered ? 1u : 0u);) {
     const auto value = ScalarOf(r, node.inputs[c]);
     const ValueId x = node.inputs[1 - c];
-    if (value && r.constant(x) == nullptr && KeepsDims(r.type(node.inputs[c]), r.type(x))) return Match::Scaled{x, *value};
+    if (value && r.constant(x) == nullptr && KeepsDims(r.type(node.inputs[c]), r.type(x)))
+      return Match::Scaled{x, *value};
   }
   return std::nullopt;
 }
 
-bool NearlyEqual(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)); }
+bool NearlyEqual(double a, double b) {
+  return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+}
 
 }  // namespace msrt

@@ -1,5 +1,6 @@
-// A graph while a pass rewrites it: who makes and who uses each value, kept up to date by every change. Nodes keep their numbers until
-// Finish, whatever is added or goes away, so a pass may walk over them while it works. Passes that look for patterns share it.
+// A graph while a pass rewrites it: who makes and who uses each value, kept up to date by every
+// change. Nodes keep their numbers until Finish, whatever is added or goes away, so a pass may walk
+// over them while it works. Passes that look for patterns share it.
 #pragma once
 
 #include <optional>
@@ -33,7 +34,9 @@ class Rewriter {
   // Whether it is still there.
   bool IsHere(size_t n) const { return !gone_[n]; }
   // The same, and an op of ONNX's domain that this build knows.
-  bool IsLive(size_t n) const { return !gone_[n] && node(n).def != nullptr && node(n).domain.empty(); }
+  bool IsLive(size_t n) const {
+    return !gone_[n] && node(n).def != nullptr && node(n).domain.empty();
+  }
   bool Is(size_t n, std::string_view op) const { return IsLive(n) && node(n).op == op; }
 
   // The node that makes a value, or nullopt for inputs and constants.
@@ -43,21 +46,28 @@ class Rewriter {
   // How many node inputs and graph outputs use it.
   size_t uses(ValueId v) const { return uses_[IndexOf(v)]; }
   bool IsOutput(ValueId v) const { return is_output_[IndexOf(v)]; }
-  // The node that alone uses a value, once; nullopt where there are more or none, or it is an output of the graph.
+  // The node that alone uses a value, once; nullopt where there are more or none, or it is an
+  // output of the graph.
   std::optional<size_t> SoleUser(ValueId v) const;
-  // Whether everything that `inner` nodes make is used by them and by `root` only: then they go when `root` is replaced.
+  // Whether everything that `inner` nodes make is used by them and by `root` only: then they go
+  // when `root` is replaced.
   bool OnlyFeed(std::span<const size_t> inner, size_t root) const;
 
-  // A new node before node `before`, which is one of the graph's own; its output, or kNoValue if inference refuses it.
-  ValueId Add(size_t before, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, std::string_view domain = {});
-  // Makes node `n` another op with the same first output, and drops what nobody uses any more. False, and nothing happens, if inference
-  // refuses it or gives another type.
-  bool Replace(size_t n, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, std::string_view domain = {});
-  // Uses `to` for the first and only output of `n`. False, and nothing happens, where an output of the graph would lose its name.
+  // A new node before node `before`, which is one of the graph's own; its output, or kNoValue if
+  // inference refuses it.
+  ValueId Add(size_t before, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+              std::string_view domain = {});
+  // Makes node `n` another op with the same first output, and drops what nobody uses any more.
+  // False, and nothing happens, if inference refuses it or gives another type.
+  bool Replace(size_t n, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+               std::string_view domain = {});
+  // Uses `to` for the first and only output of `n`. False, and nothing happens, where an output of
+  // the graph would lose its name.
   bool Forward(size_t n, ValueId to);
   // Makes the only output of `n` a constant. False, and nothing happens, if the type differs.
   bool SetConstant(size_t n, ConstTensor data);
-  // Gives a value a type that says more. The outputs of the graph are declared to its users and stay as they are.
+  // Gives a value a type that says more. The outputs of the graph are declared to its users and
+  // stay as they are.
   void Refine(ValueId v, Type type);
   // Infers all types again, so that what has become known is known to the passes that follow.
   void InferAgain();
@@ -67,7 +77,8 @@ class Rewriter {
   bool changed() const { return changed_; }
 
  private:
-  Node MakeNode(std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs) const;
+  Node MakeNode(std::string_view domain, std::string_view op, std::vector<ValueId> inputs,
+                AttrList attrs) const;
   std::optional<Type> TypeOf(const Node& node) const;
   std::vector<size_t> Order() const;
   void Grow();
@@ -84,7 +95,8 @@ class Rewriter {
   std::vector<uint32_t> uses_;
   std::vector<bool> is_output_;
   std::vector<bool> gone_;
-  std::vector<size_t> place_;  // the node before which each node stands; its own number for nodes of the graph
+  std::vector<size_t>
+      place_;  // the node before which each node stands; its own number for nodes of the graph
   bool changed_ = false;
 };
 
@@ -95,8 +107,8 @@ class Match {
 
   // The producer of `v` if it is this op; it joins the pattern.
   const Node* Take(ValueId v, std::string_view op);
-  // An op of two operands, one of which is a scalar constant that does not add dims: {the other operand, the constant}. With `ordered`
-  // the constant must be the second.
+  // An op of two operands, one of which is a scalar constant that does not add dims: {the other
+  // operand, the constant}. With `ordered` the constant must be the second.
   struct Scaled {
     ValueId x;
     double constant;
@@ -110,7 +122,8 @@ class Match {
 
 // The value of a constant with one element of type f32, f64, i32 or i64.
 std::optional<double> ScalarOf(const Rewriter& r, ValueId v);
-// Whether a constant of the type of `c` leaves the dims of `x` alone when the two are broadcast. Requires that `c` has one element.
+// Whether a constant of the type of `c` leaves the dims of `x` alone when the two are broadcast.
+// Requires that `c` has one element.
 bool KeepsDims(const Type& c, const Type& x);
 std::optional<Match::Scaled> WithScalar(const Rewriter& r, const Node& node, bool ordered = false);
 // Equal but for the rounding of a constant to f32.

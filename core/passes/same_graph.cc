@@ -17,7 +17,8 @@ bool SameAttrs(const AttrList& a, const AttrList& b) {
     return std::visit(
         [&](const auto& x) {
           const auto& y = std::get<std::decay_t<decltype(x)>>(*other);
-          if constexpr (std::is_same_v<std::decay_t<decltype(x)>, ConstTensor>) return SameConstant(x, y);
+          if constexpr (std::is_same_v<std::decay_t<decltype(x)>, ConstTensor>)
+            return SameConstant(x, y);
           else return x == y;
         },
         attr.value);
@@ -37,7 +38,8 @@ class Pairing {
     return x == nullptr && y == nullptr && partner_[IndexOf(a)] == b;
   }
   bool SameValues(const std::vector<ValueId>& a, const std::vector<ValueId>& b) const {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](ValueId x, ValueId y) { return Same(x, y); });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](ValueId x, ValueId y) { return Same(x, y); });
   }
   bool SameType(ValueId a, ValueId b) const { return a_.value(a).type == b_.value(b).type; }
 
@@ -48,8 +50,9 @@ class Pairing {
 
 bool SameNode(const Node& a, const Node& b, const Pairing& pairing) {
   const bool by_name = a.def == nullptr || a.def->effect != Effect::kNone;
-  return a.op == b.op && a.domain == b.domain && a.version == b.version && (!by_name || a.name == b.name) &&
-         a.outputs.size() == b.outputs.size() && pairing.SameValues(a.inputs, b.inputs) && SameAttrs(a.attrs, b.attrs);
+  return a.op == b.op && a.domain == b.domain && a.version == b.version &&
+         (!by_name || a.name == b.name) && a.outputs.size() == b.outputs.size() &&
+         pairing.SameValues(a.inputs, b.inputs) && SameAttrs(a.attrs, b.attrs);
 }
 
 }  // namespace
@@ -57,7 +60,8 @@ bool SameNode(const Node& a, const Node& b, const Pairing& pairing) {
 bool SameConstant(const ConstTensor& a, const ConstTensor& b) {
   if (!(a.type() == b.type())) return false;
   if (a.bytes.data() == b.bytes.data()) return true;
-  return a.bytes.size() <= kComparedBytes && std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
+  return a.bytes.size() <= kComparedBytes &&
+         std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
 }
 
 bool SameGraph(const Graph& a, const Graph& b) {

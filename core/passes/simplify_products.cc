@@ -22,7 +22,8 @@ std::optional<Product> ProductAt(const Rewriter& r, size_t n) {
   if (!r.Is(n, "MatMul") && !r.Is(n, "Gemm")) return std::nullopt;
   const Node& node = r.node(n);
   const Type &a = r.type(node.inputs[0]), &b = r.type(node.inputs[1]);
-  if (!IsFloat(a.dtype) || !a.rank_known || !b.rank_known || a.rank() < 2 || b.rank() < 2) return std::nullopt;
+  if (!IsFloat(a.dtype) || !a.rank_known || !b.rank_known || a.rank() < 2 || b.rank() < 2)
+    return std::nullopt;
   Product p{node.inputs[0], node.inputs[1]};
   if (node.op == "MatMul") return p;
   const NodeView view(r.graph(), node);
@@ -38,7 +39,8 @@ std::optional<Product> ProductAt(const Rewriter& r, size_t n) {
 bool Emit(Rewriter* r, size_t n, const Product& p) {
   std::vector<ValueId> inputs{p.a, p.b};
   if (p.bias != kNoValue) inputs.push_back(p.bias);
-  AttrList attrs{{"transA", int64_t{p.trans_a}}, {"transB", int64_t{p.trans_b}}, {"alpha", p.alpha}};
+  AttrList attrs{
+      {"transA", int64_t{p.trans_a}}, {"transB", int64_t{p.trans_b}}, {"alpha", p.alpha}};
   return r->Replace(n, "FusedMatMul", std::move(inputs), std::move(attrs), "msrt");
 }
 
@@ -53,7 +55,8 @@ ValueId UntransposedSource(const Rewriter& r, ValueId v) {
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[rank - 1], swap[rank - 2]);
   // Without a list all dims are reversed.
-  const bool swaps = perm.empty() ? rank == 2 : std::equal(perm.begin(), perm.end(), swap.begin(), swap.end());
+  const bool swaps =
+      perm.empty() ? rank == 2 : std::equal(perm.begin(), perm.end(), swap.begin(), swap.end());
   return swaps ? r.node(*n).inputs[0] : kNoValue;
 }
 
@@ -66,13 +69,16 @@ bool FoldTransposes(Rewriter* r, size_t n) {
   auto p = ProductAt(*r, n);
   if (!p) return false;
   bool any = false;
-  if (const ValueId b = UntransposedSource(*r, p->b); b != kNoValue && IsWorthFolding(*r, p->b, b)) {
+  if (const ValueId b = UntransposedSource(*r, p->b);
+      b != kNoValue && IsWorthFolding(*r, p->b, b)) {
     p->b = b;
     p->trans_b = !p->trans_b;
     any = true;
   }
-  // A constant B is packed for rows that follow each other in memory, which is worth more than a Transpose of A.
-  if (const ValueId a = UntransposedSource(*r, p->a); a != kNoValue && r->constant(p->b) == nullptr && IsWorthFolding(*r, p->a, a)) {
+  // A constant B is packed for rows that follow each other in memory, which is worth more than a
+  // Transpose of A.
+  if (const ValueId a = UntransposedSource(*r, p->a);
+      a != kNoValue && r->constant(p->b) == nullptr && IsWorthFolding(*r, p->a, a)) {
     p->a = a;
     p->trans_a = !p->trans_a;
     any = true;
@@ -91,7 +97,8 @@ bool UnflattenRows(Rewriter* r, const ProvenDims& proven, size_t n) {
   if (!flatten || r->type(p->a).rank() != 2) return false;
   const ValueId x = r->node(*flatten).inputs[0];
   const int rank = r->type(x).rank();
-  if (!r->type(x).rank_known || !r->type(out).rank_known || r->type(out).rank() != rank || rank < 2) return false;
+  if (!r->type(x).rank_known || !r->type(out).rank_known || r->type(out).rank() != rank || rank < 2)
+    return false;
   // A C of several rows has one for each flattened row.
   if (p->bias != kNoValue && r->type(p->bias).rank() > 1) return false;
   if (!proven.Equal(x, rank - 1, p->a, 1) || !proven.Equal(out, rank - 1, result, 1)) return false;
@@ -106,7 +113,8 @@ bool UnflattenRows(Rewriter* r, const ProvenDims& proven, size_t n) {
 
 Status SimplifyProducts(const PassContext& context, Graph* graph) {
   const auto has = [&](std::string_view op) {
-    return std::any_of(graph->nodes.begin(), graph->nodes.end(), [&](const Node& node) { return node.op == op; });
+    return std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                       [&](const Node& node) { return node.op == op; });
   };
   if ((!has("MatMul") && !has("Gemm")) || (!has("Transpose") && !has("Reshape"))) return OkStatus();
   const ProvenDims proven(*graph);

@@ -17,16 +17,20 @@ DimProduct Equals(const DimProduct& a, const DimProduct& b) {
 }
 
 std::optional<DimProducts> Sliced(const OpView& op, const DimProducts& list) {
-  const auto starts = IntsAttrOrInput(op, "starts", 1), ends = IntsAttrOrInput(op, "ends", 2), steps = IntsAttrOrInput(op, "steps", 4);
+  const auto starts = IntsAttrOrInput(op, "starts", 1), ends = IntsAttrOrInput(op, "ends", 2),
+             steps = IntsAttrOrInput(op, "steps", 4);
   if (!starts || !ends || !steps || starts->size() != 1 || ends->size() != 1) return std::nullopt;
   if (!steps->empty() && (*steps)[0] != 1) return std::nullopt;
   const auto size = static_cast<int64_t>(list.size());
-  const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  const auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+  };
   const int64_t begin = clamp((*starts)[0]), end = std::max(begin, clamp((*ends)[0]));
   return DimProducts(list.begin() + begin, list.begin() + end);
 }
 
-std::optional<DimProducts> Gathered(const OpView& op, const DimProducts& list, const DimProducts& indices) {
+std::optional<DimProducts> Gathered(const OpView& op, const DimProducts& list,
+                                    const DimProducts& indices) {
   if (op.input(0).rank() != 1) return std::nullopt;
   DimProducts out;
   for (const DimProduct& index : indices) {
@@ -40,7 +44,9 @@ std::optional<DimProducts> Gathered(const OpView& op, const DimProducts& list, c
 
 std::optional<DimProducts> ShapeOf(const OpView& op, const DimProducts& dims) {
   const auto rank = static_cast<int64_t>(dims.size());
-  const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
   const int64_t begin = clamp(op.Int("start")), end = op.Has("end") ? clamp(op.Int("end")) : rank;
   return DimProducts(dims.begin() + begin, dims.begin() + std::max(begin, end));
 }
@@ -64,8 +70,11 @@ bool FitsInto(DType dtype, const DimProducts& list) {
 std::optional<DimProducts> SymbolicShapes::DataOf(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
-  if (node.op == "Shape") return dims(node.inputs[0]) ? ShapeOf(op, *dims(node.inputs[0])) : std::nullopt;
-  if (node.op == "Size") return dims(node.inputs[0]) ? std::optional(DimProducts{ProductOf(*dims(node.inputs[0]))}) : std::nullopt;
+  if (node.op == "Shape")
+    return dims(node.inputs[0]) ? ShapeOf(op, *dims(node.inputs[0])) : std::nullopt;
+  if (node.op == "Size")
+    return dims(node.inputs[0]) ? std::optional(DimProducts{ProductOf(*dims(node.inputs[0]))})
+                                : std::nullopt;
   DimProducts joined;
   for (ValueId v : node.inputs) {
     if (v == kNoValue) continue;
@@ -75,11 +84,18 @@ std::optional<DimProducts> SymbolicShapes::DataOf(const Node& node) {
   }
   const DimProducts& first = *data(node.inputs[0]);
   if (node.op == "Concat") return joined;
-  if (node.op == "Identity" || node.op == "Unsqueeze" || node.op == "Squeeze" || node.op == "Reshape") return first;
-  if (node.op == "Cast") return FitsInto(op.Dtype("to"), first) && kIndexTypes.Has(op.input(0).dtype) ? std::optional(first) : std::nullopt;
+  if (node.op == "Identity" || node.op == "Unsqueeze" || node.op == "Squeeze" ||
+      node.op == "Reshape")
+    return first;
+  if (node.op == "Cast")
+    return FitsInto(op.Dtype("to"), first) && kIndexTypes.Has(op.input(0).dtype)
+               ? std::optional(first)
+               : std::nullopt;
   if (node.op == "Slice") return Sliced(op, first);
   if (node.op == "Gather") return Gathered(op, first, *data(node.inputs[1]));
-  if (node.op == "ReduceProd") return op.Int("noop_with_empty_axes") == 0 ? std::optional(DimProducts{ProductOf(first)}) : std::nullopt;
+  if (node.op == "ReduceProd")
+    return op.Int("noop_with_empty_axes") == 0 ? std::optional(DimProducts{ProductOf(first)})
+                                               : std::nullopt;
   return PairwiseData(node);
 }
 

@@ -8,7 +8,9 @@
 namespace msrt {
 namespace {
 
-bool IsOneOf(std::string_view op, std::span<const std::string_view> ops) { return std::find(ops.begin(), ops.end(), op) != ops.end(); }
+bool IsOneOf(std::string_view op, std::span<const std::string_view> ops) {
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
 
 // Output 0 has the dims of input 0.
 bool KeepsDims(const Node& node) {
@@ -24,10 +26,12 @@ bool KeepsDims(const Node& node) {
                                               "Trilu",
                                               "ScatterND",
                                               "ScatterElements"};
-  return ((node.def->traits & kElementwise) != 0 && node.inputs.size() == 1) || IsOneOf(node.op, kOps);
+  return ((node.def->traits & kElementwise) != 0 && node.inputs.size() == 1) ||
+         IsOneOf(node.op, kOps);
 }
 
-// A -1 in the shape is what remains of the input when dims that stay in their place are left out, as for the run.
+// A -1 in the shape is what remains of the input when dims that stay in their place are left out,
+// as for the run.
 DimProduct Remaining(const DimProducts& in, const DimProducts& out, size_t inferred) {
   DimProduct from = DimProduct::Number(1), to = from;
   for (size_t i = 0; i < std::max(in.size(), out.size()); ++i) {
@@ -52,7 +56,8 @@ std::optional<DimProducts> ReducedDims(const OpView& op, const DimProducts& in) 
   return out;
 }
 
-std::optional<DimProducts> ReshapedDims(const OpView& op, const DimProducts& in, const DimProducts& shape) {
+std::optional<DimProducts> ReshapedDims(const OpView& op, const DimProducts& in,
+                                        const DimProducts& shape) {
   DimProducts out;
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -74,7 +79,8 @@ std::optional<DimProducts> ReshapedDims(const OpView& op, const DimProducts& in,
 DimProducts TransposedDims(const OpView& op, const DimProducts& x) {
   DimProducts out(x.rbegin(), x.rend());
   const auto perm = op.Ints("perm");
-  for (size_t i = 0; i < perm.size() && perm.size() == x.size(); ++i) out[i] = x[static_cast<size_t>(perm[i])];
+  for (size_t i = 0; i < perm.size() && perm.size() == x.size(); ++i)
+    out[i] = x[static_cast<size_t>(perm[i])];
   return out;
 }
 
@@ -101,10 +107,12 @@ std::optional<DimProducts> SqueezedDims(const OpView& op, const DimProducts& x) 
 }
 
 std::optional<DimProducts> FlattenedDims(const OpView& op, const DimProducts& x) {
-  const int64_t given = op.Int("axis"), rank = static_cast<int64_t>(x.size()), axis = given < 0 ? given + rank : given;
+  const int64_t given = op.Int("axis"), rank = static_cast<int64_t>(x.size()),
+                axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank) return std::nullopt;
   DimProducts out(2, DimProduct::Number(1));
-  for (int64_t i = 0; i < rank; ++i) out[i < axis ? 0 : 1] = out[i < axis ? 0 : 1].Times(x[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < rank; ++i)
+    out[i < axis ? 0 : 1] = out[i < axis ? 0 : 1].Times(x[static_cast<size_t>(i)]);
   return out;
 }
 
@@ -133,14 +141,16 @@ std::optional<DimProducts> SymbolicShapes::ListedDims(const Node& node, size_t i
   return i < node.inputs.size() && node.inputs[i] != kNoValue ? data(node.inputs[i]) : std::nullopt;
 }
 
-// Convolutions and pools with pads of their own: outputs of equal windows over equal images have equal dims.
+// Convolutions and pools with pads of their own: outputs of equal windows over equal images have
+// equal dims.
 std::optional<DimProducts> SymbolicShapes::DimsOfWindows(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
   const DimProducts& x = *dims(node.inputs[0]);
   const std::string_view mode = op.String("auto_pad");
   const bool conv = node.op == "Conv";
-  if (x.size() < 3 || (mode != "NOTSET" && mode != "VALID") || (!conv && op.Int("ceil_mode") != 0)) return std::nullopt;
+  if (x.size() < 3 || (mode != "NOTSET" && mode != "VALID") || (!conv && op.Int("ceil_mode") != 0))
+    return std::nullopt;
   const auto kernel = conv ? std::span<const int64_t>(op.input(1).dims) : op.Ints("kernel_shape");
   const auto strides = op.Ints("strides"), dilations = op.Ints("dilations"), pads = op.Ints("pads");
   const size_t space = x.size() - 2, skipped = conv ? 2 : 0;
@@ -151,19 +161,23 @@ std::optional<DimProducts> SymbolicShapes::DimsOfWindows(const Node& node) {
     if (!IsKnown(taps)) return std::nullopt;
     const int64_t padding = pads.empty() ? 0 : pads[i] + pads[space + i];
     // Inference has bounded all of them far below an overflow.
-    out.push_back(WindowsOver(x[i + 2], padding - (dilation * (taps - 1) + 1), strides.empty() ? 1 : strides[i]));
+    out.push_back(WindowsOver(x[i + 2], padding - (dilation * (taps - 1) + 1),
+                              strides.empty() ? 1 : strides[i]));
   }
   return out;
 }
 
 // Batches are broadcast; the flags are those of Gemm and msrt.FusedMatMul.
 std::optional<DimProducts> SymbolicShapes::DimsOfProduct(const Node& node) {
-  const DimProducts &a = *dims(node.inputs[0]), *b = dims(node.inputs[1]) ? &*dims(node.inputs[1]) : nullptr;
+  const DimProducts &a = *dims(node.inputs[0]),
+                    *b = dims(node.inputs[1]) ? &*dims(node.inputs[1]) : nullptr;
   if (b == nullptr || a.size() < 2 || b->size() < 2) return std::nullopt;
   const NodeView view(graph_, node);
   const bool plain = node.op == "MatMul";
-  const size_t row = !plain && view.op().Int("transA") != 0 ? 1 : 2, column = !plain && view.op().Int("transB") != 0 ? 2 : 1;
-  DimProducts out = Broadcast(DimProducts(a.begin(), a.end() - 2), DimProducts(b->begin(), b->end() - 2));
+  const size_t row = !plain && view.op().Int("transA") != 0 ? 1 : 2,
+               column = !plain && view.op().Int("transB") != 0 ? 2 : 1;
+  DimProducts out =
+      Broadcast(DimProducts(a.begin(), a.end() - 2), DimProducts(b->begin(), b->end() - 2));
   out.push_back(a[a.size() - row]);
   out.push_back((*b)[b->size() - column]);
   return out;
@@ -171,7 +185,8 @@ std::optional<DimProducts> SymbolicShapes::DimsOfProduct(const Node& node) {
 
 std::optional<DimProducts> SymbolicShapes::DimsOfConcat(const Node& node) {
   DimProducts out = *dims(node.inputs[0]);
-  const auto axis = NormalizeAxis(NodeView(graph_, node).op().Int("axis"), static_cast<int>(out.size()));
+  const auto axis =
+      NormalizeAxis(NodeView(graph_, node).op().Int("axis"), static_cast<int>(out.size()));
   if (!axis.ok()) return std::nullopt;
   DimProduct& total = out[static_cast<size_t>(*axis)];
   for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -186,7 +201,8 @@ std::optional<DimProducts> SymbolicShapes::DimsOfConcat(const Node& node) {
 std::optional<DimProducts> SymbolicShapes::DimsOfSlice(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
-  const auto starts = IntsAttrOrInput(op, "starts", 1), axes = IntsAttrOrInput(op, "axes", 3), steps = IntsAttrOrInput(op, "steps", 4);
+  const auto starts = IntsAttrOrInput(op, "starts", 1), axes = IntsAttrOrInput(op, "axes", 3),
+             steps = IntsAttrOrInput(op, "steps", 4);
   if (!starts || !axes || !steps) return std::nullopt;
   DimProducts ends;
   if (const auto numbers = IntsAttrOrInput(op, "ends", 2)) {
@@ -195,12 +211,15 @@ std::optional<DimProducts> SymbolicShapes::DimsOfSlice(const Node& node) {
     ends = *listed;
   }
   DimProducts out = *dims(node.inputs[0]);
-  if (ends.size() != starts->size() || (!axes->empty() && axes->size() != ends.size())) return std::nullopt;
+  if (ends.size() != starts->size() || (!axes->empty() && axes->size() != ends.size()))
+    return std::nullopt;
   for (size_t i = 0; i < ends.size(); ++i) {
-    const auto axis = NormalizeAxis(axes->empty() ? static_cast<int64_t>(i) : (*axes)[i], static_cast<int>(out.size()));
+    const auto axis = NormalizeAxis(axes->empty() ? static_cast<int64_t>(i) : (*axes)[i],
+                                    static_cast<int>(out.size()));
     if (!axis.ok()) return std::nullopt;
     DimProduct& dim = out[static_cast<size_t>(*axis)];
-    const bool from_front = (*starts)[i] == 0 && (i >= steps->size() || (*steps)[i] == 1) && ends[i].IsNeverNegative();
+    const bool from_front =
+        (*starts)[i] == 0 && (i >= steps->size() || (*steps)[i] == 1) && ends[i].IsNeverNegative();
     constexpr int64_t kToTheEnd = INT32_MAX;  // exporters write this or more
     if (!from_front) dim = DimProduct::Unknown();
     else if (!ends[i].number() || *ends[i].number() < kToTheEnd) dim = Smaller(dim, ends[i]);
@@ -244,7 +263,8 @@ std::optional<DimProducts> SymbolicShapes::DimsOfBroadcast(const Node& node) {
 std::optional<DimProducts> SymbolicShapes::DimsOfAttention(const Node& node) {
   DimProducts out = *dims(node.inputs[0]);
   const auto& value = dims(node.inputs[2]);
-  out.back() = out.size() == 4 && value && value->size() == 4 ? value->back() : DimProduct::Unknown();
+  out.back() =
+      out.size() == 4 && value && value->size() == 4 ? value->back() : DimProduct::Unknown();
   return out;
 }
 
@@ -253,7 +273,8 @@ std::optional<DimProducts> SymbolicShapes::DimsOf(const Node& node) {
   const OpView& op = view.op();
   if (!op.has_input(0)) return std::nullopt;
   static constexpr std::string_view kFused[] = {"FusedMatMul", "FusedAttention"};
-  if (!node.domain.empty() && (node.domain != "msrt" || !IsOneOf(node.op, kFused))) return std::nullopt;
+  if (!node.domain.empty() && (node.domain != "msrt" || !IsOneOf(node.op, kFused)))
+    return std::nullopt;
   if (node.op == "ConstantOfShape") return ListedDims(node, 0);
   if (node.op == "Range") {
     const auto start = ListedDims(node, 0), limit = ListedDims(node, 1), step = ListedDims(node, 2);
@@ -264,14 +285,17 @@ std::optional<DimProducts> SymbolicShapes::DimsOf(const Node& node) {
   if (!dims(node.inputs[0])) return std::nullopt;
   const DimProducts& x = *dims(node.inputs[0]);
   if (KeepsDims(node)) return x;
-  if (node.op == "Conv" || node.op == "MaxPool" || node.op == "AveragePool") return DimsOfWindows(node);
+  if (node.op == "Conv" || node.op == "MaxPool" || node.op == "AveragePool")
+    return DimsOfWindows(node);
   if (node.op == "Reshape") {
-    if (!op.Has("shape")) return ListedDims(node, 1) ? ReshapedDims(op, x, *ListedDims(node, 1)) : std::nullopt;
+    if (!op.Has("shape"))
+      return ListedDims(node, 1) ? ReshapedDims(op, x, *ListedDims(node, 1)) : std::nullopt;
     DimProducts shape;
     for (int64_t d : op.Ints("shape")) shape.push_back(DimProduct::Number(d));
     return ReshapedDims(op, x, shape);
   }
-  if (node.op == "Expand") return ListedDims(node, 1) ? std::optional(Broadcast(x, *ListedDims(node, 1))) : std::nullopt;
+  if (node.op == "Expand")
+    return ListedDims(node, 1) ? std::optional(Broadcast(x, *ListedDims(node, 1))) : std::nullopt;
   if (node.op == "Concat") return DimsOfConcat(node);
   if (node.op == "Slice") return DimsOfSlice(node);
   if (node.op.starts_with("Gather")) return DimsOfGather(node);

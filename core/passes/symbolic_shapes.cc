@@ -21,10 +21,12 @@ bool HasOpenDims(const Graph& graph) {
   return false;
 }
 
-// ---- terms ------------------------------------------------------------------------------------------------------------------------
+// ---- terms
+// ------------------------------------------------------------------------------------------------------------------------
 
 DimProduct SymbolicShapes::Named(const Term& term) {
-  if (!term.a.known() || (term.kind != Term::kWindows && !term.b.known())) return DimProduct::Unknown();
+  if (!term.a.known() || (term.kind != Term::kWindows && !term.b.known()))
+    return DimProduct::Unknown();
   const bool ordered = term.kind == Term::kQuotient || term.kind == Term::kWindows;
   const auto same = [&](const Term& t) {
     if (t.kind != term.kind || t.room != term.room || t.stride != term.stride) return false;
@@ -60,18 +62,20 @@ DimProduct SymbolicShapes::Difference(const DimProduct& a, const DimProduct& b) 
 
 DimProduct SymbolicShapes::Quotient(const DimProduct& a, const DimProduct& b) {
   const DimProduct exact = a.Over(b);
-  if (exact.known() || !a.IsNeverNegative() || !b.IsNeverNegative() || (a.number() && b.number())) return exact;
+  if (exact.known() || !a.IsNeverNegative() || !b.IsNeverNegative() || (a.number() && b.number()))
+    return exact;
   return Named({Term::kQuotient, a, b});
 }
 
 DimProduct SymbolicShapes::Smaller(const DimProduct& a, const DimProduct& b) {
   if (a.number() && b.number()) return DimProduct::Number(std::min(*a.number(), *b.number()));
   if (a == b) return a;
-  return a.IsNeverNegative() && b.IsNeverNegative() ? Named({Term::kSmaller, a, b}) : DimProduct::Unknown();
+  return a.IsNeverNegative() && b.IsNeverNegative() ? Named({Term::kSmaller, a, b})
+                                                    : DimProduct::Unknown();
 }
 
-// In runs that do not fail: a number other than 1 is the result; and a dim beats the smaller of itself and a number above 1, which is 1
-// only where the dim is.
+// In runs that do not fail: a number other than 1 is the result; and a dim beats the smaller of
+// itself and a number above 1, which is 1 only where the dim is.
 DimProduct SymbolicShapes::BroadcastDim(const DimProduct& a, const DimProduct& b) {
   if (a == b) return a;
   const auto beats = [&](const DimProduct& x, const DimProduct& y) {
@@ -89,19 +93,25 @@ DimProduct SymbolicShapes::BroadcastDim(const DimProduct& a, const DimProduct& b
 
 DimProducts SymbolicShapes::Broadcast(const DimProducts& a, const DimProducts& b) {
   const size_t rank = std::max(a.size(), b.size());
-  const auto at = [&](const DimProducts& d, size_t i) { return i + d.size() < rank ? DimProduct::Number(1) : d[i + d.size() - rank]; };
+  const auto at = [&](const DimProducts& d, size_t i) {
+    return i + d.size() < rank ? DimProduct::Number(1) : d[i + d.size() - rank];
+  };
   DimProducts out;
   for (size_t i = 0; i < rank; ++i) out.push_back(BroadcastDim(at(a, i), at(b, i)));
   return out;
 }
 
-// ---- values -----------------------------------------------------------------------------------------------------------------------
+// ---- values
+// -----------------------------------------------------------------------------------------------------------------------
 
-SymbolicShapes::SymbolicShapes(const Graph& graph) : graph_(graph), dims_(graph.value_count()), data_(graph.value_count()) {
+SymbolicShapes::SymbolicShapes(const Graph& graph)
+    : graph_(graph), dims_(graph.value_count()), data_(graph.value_count()) {
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     Declare(ValueId(v));
     const ConstTensor* c = graph.value(ValueId(v)).constant.get();
-    if (c == nullptr || !kIndexTypes.Has(c->dtype) || c->dims.rank() > 1 || c->dims.elements() > kMaxFollowed) continue;
+    if (c == nullptr || !kIndexTypes.Has(c->dtype) || c->dims.rank() > 1 ||
+        c->dims.elements() > kMaxFollowed)
+      continue;
     DimProducts numbers;
     for (int64_t n : IntValues(*c)) numbers.push_back(DimProduct::Number(n));
     data_[v] = std::move(numbers);
@@ -117,8 +127,12 @@ void SymbolicShapes::Declare(ValueId v) {
 }
 
 void SymbolicShapes::Follow(const Node& node) {
-  if (node.def == nullptr || node.outputs.empty() || node.inputs.empty() || node.inputs[0] == kNoValue) return;
-  if (!std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || has(v); })) return;
+  if (node.def == nullptr || node.outputs.empty() || node.inputs.empty() ||
+      node.inputs[0] == kNoValue)
+    return;
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(),
+                   [&](ValueId v) { return v == kNoValue || has(v); }))
+    return;
   FollowDims(node);
   if (node.domain.empty() && has(node.outputs[0])) FollowData(node);
 }
@@ -145,13 +159,15 @@ void SymbolicShapes::FollowData(const Node& node) {
   if (data(out) || !followed || !type.rank_known || type.rank() > 1) return;
   auto found = DataOf(node);
   const int64_t elements = type.rank() == 0 ? 1 : type.dims[0];
-  if (found && static_cast<int64_t>(found->size()) == elements && elements <= kMaxFollowed) data_[IndexOf(out)] = std::move(found);
+  if (found && static_cast<int64_t>(found->size()) == elements && elements <= kMaxFollowed)
+    data_[IndexOf(out)] = std::move(found);
 }
 
 void SymbolicShapes::FollowAll() {
   for (const Node& node : graph_.nodes) Follow(node);
 }
-// ---- ProvenDims -------------------------------------------------------------------------------------------------------------------
+// ---- ProvenDims
+// -------------------------------------------------------------------------------------------------------------------
 
 ProvenDims::ProvenDims(const Graph& graph) : graph_(graph) {
   if (!HasOpenDims(graph)) return;
@@ -163,13 +179,17 @@ bool ProvenDims::Equal(ValueId a, int a_axis, ValueId b, int b_axis) const {
   const Type &x = graph_.value(a).type, &y = graph_.value(b).type;
   if (!x.rank_known || !y.rank_known || a_axis >= x.rank() || b_axis >= y.rank()) return false;
   if (ProvenEqual(x.dims[a_axis], y.dims[b_axis])) return true;
-  if (!shapes_ || !shapes_->has(a) || !shapes_->has(b) || !shapes_->dims(a) || !shapes_->dims(b)) return false;
-  return (*shapes_->dims(a))[static_cast<size_t>(a_axis)] == (*shapes_->dims(b))[static_cast<size_t>(b_axis)];
+  if (!shapes_ || !shapes_->has(a) || !shapes_->has(b) || !shapes_->dims(a) || !shapes_->dims(b))
+    return false;
+  return (*shapes_->dims(a))[static_cast<size_t>(a_axis)] ==
+         (*shapes_->dims(b))[static_cast<size_t>(b_axis)];
 }
 
 bool ProvenDims::Equal(ValueId a, ValueId b) const {
   const Type &x = graph_.value(a).type, &y = graph_.value(b).type;
-  if (!x.is_tensor() || !y.is_tensor() || x.dtype != y.dtype || !x.rank_known || !y.rank_known || x.rank() != y.rank()) return false;
+  if (!x.is_tensor() || !y.is_tensor() || x.dtype != y.dtype || !x.rank_known || !y.rank_known ||
+      x.rank() != y.rank())
+    return false;
   for (int i = 0; i < x.rank(); ++i) {
     if (!Equal(a, i, b, i)) return false;
   }

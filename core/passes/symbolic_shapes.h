@@ -1,6 +1,7 @@
-// What is known about shapes and about small integer tensors before a run: each dim and each element as a product of a number and of dims
-// that only the run knows. Filled node by node in the order of the graph. The pass that folds shapes writes what it finds into the types;
-// passes that look for patterns ask ProvenDims for what types cannot say.
+// What is known about shapes and about small integer tensors before a run: each dim and each
+// element as a product of a number and of dims that only the run knows. Filled node by node in the
+// order of the graph. The pass that folds shapes writes what it finds into the types; passes that
+// look for patterns ask ProvenDims for what types cannot say.
 #pragma once
 
 #include "core/passes/dim_product.h"
@@ -67,8 +68,9 @@ class SymbolicShapes {
   std::vector<std::optional<DimProducts>> dims_, data_;
 };
 
-// Whether dims are equal in every run, by the types or by the nodes that made the values. Of a graph as it was when the object was made:
-// values that are added later are known by their types only.
+// Whether dims are equal in every run, by the types or by the nodes that made the values. Of a
+// graph as it was when the object was made: values that are added later are known by their types
+// only.
 class ProvenDims {
  public:
   explicit ProvenDims(const Graph& graph);

@@ -8,7 +8,10 @@
 
 namespace msrt {
 
-bool IsView(const Node& node) { return node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" || node.op == "Flatten"; }
+bool IsView(const Node& node) {
+  return node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" ||
+         node.op == "Flatten";
+}
 
 std::optional<AttrList> ReshapeAttrs(const Type& in, const Type& out) {
   if (!in.rank_known || !out.rank_known) return std::nullopt;
@@ -41,7 +44,9 @@ Perm PermOf(const Rewriter& r, const Node& node) {
   return result;
 }
 
-AttrList PermAttr(const Perm& perm) { return {{"perm", std::vector<int64_t>(perm.begin(), perm.end())}}; }
+AttrList PermAttr(const Perm& perm) {
+  return {{"perm", std::vector<int64_t>(perm.begin(), perm.end())}};
+}
 
 namespace {
 
@@ -58,7 +63,8 @@ bool MovesOnlyOnes(const Type& in, const Perm& perm) {
   return true;
 }
 
-// Where each dim of `to` stands in `from`, if the two differ in dims of 1 only; -1 for a 1 that `from` does not have.
+// Where each dim of `to` stands in `from`, if the two differ in dims of 1 only; -1 for a 1 that
+// `from` does not have.
 std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
   if (!from.rank_known || !to.rank_known) return std::nullopt;
   Perm origin(static_cast<size_t>(to.rank()), -1);
@@ -73,7 +79,8 @@ std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
   return at == from.rank() ? std::optional(origin) : std::nullopt;
 }
 
-// Transpose, a Reshape that only adds or drops dims of 1, Transpose: the two Transposes become one, and the Reshape comes last.
+// Transpose, a Reshape that only adds or drops dims of 1, Transpose: the two Transposes become one,
+// and the Reshape comes last.
 bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
   const auto view = r->Producer(r->node(n).inputs[0], "Reshape");
   if (!view || r->uses(r->node(n).inputs[0]) != 1) return false;
@@ -87,20 +94,23 @@ bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
     if (std::find(origin->begin(), origin->end(), i) == origin->end()) moved.push_back(i);
   }
   for (int from : perm) {
-    if ((*origin)[static_cast<size_t>(from)] >= 0) moved.push_back((*origin)[static_cast<size_t>(from)]);
+    if ((*origin)[static_cast<size_t>(from)] >= 0)
+      moved.push_back((*origin)[static_cast<size_t>(from)]);
   }
   const Perm first = PermOf(*r, r->node(*before));
   Perm both;
   for (int from : moved) both.push_back(first[static_cast<size_t>(from)]);
   Type between = r->type(x);
-  for (size_t i = 0; i < moved.size(); ++i) between.dims[static_cast<int>(i)] = r->type(x).dims[moved[i]];
+  for (size_t i = 0; i < moved.size(); ++i)
+    between.dims[static_cast<int>(i)] = r->type(x).dims[moved[i]];
   auto attrs = ReshapeAttrs(between, r->type(r->node(n).outputs[0]));
   if (!attrs) return false;
   const ValueId turned = r->Add(n, "Transpose", {r->node(*before).inputs[0]}, PermAttr(both));
   return turned != kNoValue && r->Replace(n, "Reshape", {turned}, *std::move(attrs));
 }
 
-// ---- dims of 1 ------------------------------------------------------------------------------------------------------------------
+// ---- dims of 1
+// ------------------------------------------------------------------------------------------------------------------
 
 bool MovesAOne(const Type& in, const Perm& perm) {
   for (size_t i = 0; i < perm.size(); ++i) {
@@ -126,8 +136,8 @@ Type Permuted(const Type& type, const Perm& perm) {
   return out;
 }
 
-// Dims of 1 are moved by the views before or behind a Transpose, which costs nothing, and stay in their place in the Transpose: a batch of
-// 1 between rows and heads hides what is moved.
+// Dims of 1 are moved by the views before or behind a Transpose, which costs nothing, and stay in
+// their place in the Transpose: a batch of 1 between rows and heads hides what is moved.
 bool LeaveOnesInPlace(Rewriter* r, size_t n, const Perm& perm) {
   const ValueId x = r->node(n).inputs[0], y = r->node(n).outputs[0];
   const Type in = r->type(x);
@@ -139,7 +149,9 @@ bool LeaveOnesInPlace(Rewriter* r, size_t n, const Perm& perm) {
     // The ones as the result has them, the rest in the order of the input.
     const Perm placed = AroundOnes(in, perm, as_is);
     Perm rest;
-    for (int axis : perm) rest.push_back(static_cast<int>(std::find(placed.begin(), placed.end(), axis) - placed.begin()));
+    for (int axis : perm)
+      rest.push_back(
+          static_cast<int>(std::find(placed.begin(), placed.end(), axis) - placed.begin()));
     auto attrs = ReshapeAttrs(in, Permuted(in, placed));
     const ValueId view = attrs ? r->Add(n, "Reshape", {x}, *std::move(attrs)) : kNoValue;
     return view != kNoValue && r->Replace(n, "Transpose", {view}, PermAttr(rest));
@@ -165,33 +177,40 @@ bool DropOnesBeforeTranspose(Rewriter* r, size_t n) {
   Perm kept;  // axes before the Transpose, in the order behind it
   for (int i = 0; i < from.rank(); ++i) {
     const int at = static_cast<int>(kept.size());
-    if (at < to.rank() && ProvenEqual(from.dims[i], to.dims[at])) kept.push_back(perm[static_cast<size_t>(i)]);
+    if (at < to.rank() && ProvenEqual(from.dims[i], to.dims[at]))
+      kept.push_back(perm[static_cast<size_t>(i)]);
     else if (from.dims[i] != 1) return false;
   }
   if (static_cast<int>(kept.size()) != to.rank()) return false;
   Perm sorted = kept, rest;
   std::sort(sorted.begin(), sorted.end());
   Type viewed = to;
-  for (size_t i = 0; i < sorted.size(); ++i) viewed.dims[static_cast<int>(i)] = r->type(r->node(*transpose).inputs[0]).dims[sorted[i]];
-  for (int axis : kept) rest.push_back(static_cast<int>(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin()));
+  for (size_t i = 0; i < sorted.size(); ++i)
+    viewed.dims[static_cast<int>(i)] = r->type(r->node(*transpose).inputs[0]).dims[sorted[i]];
+  for (int axis : kept)
+    rest.push_back(
+        static_cast<int>(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin()));
   const ValueId x = r->node(*view).inputs[0];
   auto attrs = ReshapeAttrs(r->type(x), viewed);
   const ValueId few = attrs ? r->Add(n, "Reshape", {x}, *std::move(attrs)) : kNoValue;
   return few != kNoValue && r->Replace(n, "Transpose", {few}, PermAttr(rest));
 }
 
-// ---- splits behind a Transpose -----------------------------------------------------------------------------------------------------
+// ---- splits behind a Transpose
+// -----------------------------------------------------------------------------------------------------
 
 // The order of axes where axis `at` of the input is `parts` axes instead.
 Perm WithSplitAxis(const Perm& perm, int at, int parts) {
   Perm out;
   for (int from : perm) {
-    for (int i = 0; i < (from == at ? parts : 1); ++i) out.push_back(from > at ? from + parts - 1 : from + i);
+    for (int i = 0; i < (from == at ? parts : 1); ++i)
+      out.push_back(from > at ? from + parts - 1 : from + i);
   }
   return out;
 }
 
-// `type` before the Transpose, with the group of dims of `out` from `first` on in place of axis `at`.
+// `type` before the Transpose, with the group of dims of `out` from `first` on in place of axis
+// `at`.
 Type SplitBefore(const Type& type, int at, const Type& out, int first, int parts) {
   Type split = type;
   split.dims.erase(at);
@@ -199,11 +218,14 @@ Type SplitBefore(const Type& type, int at, const Type& out, int first, int parts
   return split;
 }
 
-// A view, a Transpose, and a Reshape that splits one axis of the result: how exporters turn the last two dims of a tensor of higher rank,
-// or take heads apart behind the Transpose. The axis is split before the Transpose, by the view that is there already, if it is needed.
+// A view, a Transpose, and a Reshape that splits one axis of the result: how exporters turn the
+// last two dims of a tensor of higher rank, or take heads apart behind the Transpose. The axis is
+// split before the Transpose, by the view that is there already, if it is needed.
 bool SplitBeforeTranspose(Rewriter* r, size_t n) {
   const ValueId turned = r->node(n).inputs[0], out = r->node(n).outputs[0];
-  const auto transpose = r->node(n).op == "Reshape" && r->uses(turned) == 1 ? r->Producer(turned, "Transpose") : std::nullopt;
+  const auto transpose = r->node(n).op == "Reshape" && r->uses(turned) == 1
+                             ? r->Producer(turned, "Transpose")
+                             : std::nullopt;
   if (!transpose) return false;
   const ValueId viewed = r->node(*transpose).inputs[0];
   const auto view = r->Producer(viewed);
@@ -215,7 +237,8 @@ bool SplitBeforeTranspose(Rewriter* r, size_t n) {
   const int parts = to.rank() - from.rank() + 1;
   for (int j = 0; j < from.rank(); ++j) {
     bool alike = true;
-    for (int i = 0; i < from.rank() && alike; ++i) alike = i == j || ProvenEqual(from.dims[i], to.dims[i < j ? i : i + parts - 1]);
+    for (int i = 0; i < from.rank() && alike; ++i)
+      alike = i == j || ProvenEqual(from.dims[i], to.dims[i < j ? i : i + parts - 1]);
     if (!alike) continue;
     const int at = perm[static_cast<size_t>(j)];
     const Type split = SplitBefore(r->type(viewed), at, to, j, parts);
@@ -228,10 +251,11 @@ bool SplitBeforeTranspose(Rewriter* r, size_t n) {
   return false;
 }
 
-// ---- one index ------------------------------------------------------------------------------------------------------------------
+// ---- one index
+// ------------------------------------------------------------------------------------------------------------------
 
-// The axis and the index of a Gather that takes one slice off its input, if both are known and right; for data, not for lists of dims,
-// which other passes follow.
+// The axis and the index of a Gather that takes one slice off its input, if both are known and
+// right; for data, not for lists of dims, which other passes follow.
 struct Pick {
   int axis;
   int64_t index;
@@ -239,7 +263,8 @@ struct Pick {
 std::optional<Pick> PickOf(const Rewriter& r, const Node& node) {
   const Type& x = r.type(node.inputs[0]);
   const ConstTensor* index = r.constant(node.inputs[1]);
-  if (index == nullptr || index->dims.rank() != 0 || !x.rank_known || r.constant(node.inputs[0]) != nullptr || !IsFloat(x.dtype))
+  if (index == nullptr || index->dims.rank() != 0 || !x.rank_known ||
+      r.constant(node.inputs[0]) != nullptr || !IsFloat(x.dtype))
     return std::nullopt;
   const auto axis = NormalizeAxis(NodeView(r.graph(), node).op().Int("axis"), x.rank());
   if (!axis.ok() || !IsKnown(x.dims[*axis])) return std::nullopt;
@@ -249,23 +274,27 @@ std::optional<Pick> PickOf(const Rewriter& r, const Node& node) {
 
 ValueId AddSlice(Rewriter* r, size_t n, ValueId x, const Pick& pick) {
   using List = std::vector<int64_t>;
-  return r->Add(n, "Slice", {x}, {{"starts", List{pick.index}}, {"ends", List{pick.index + 1}}, {"axes", List{pick.axis}}});
+  return r->Add(
+      n, "Slice", {x},
+      {{"starts", List{pick.index}}, {"ends", List{pick.index + 1}}, {"axes", List{pick.axis}}});
 }
 
 AttrList AxisAttr(int axis) { return {{"axes", std::vector<int64_t>{axis}}}; }
 
 }  // namespace
 
-// A Gather of one index is a Slice, which is a plain copy, and a view. One of the parts along an axis that a Transpose moves, such as the
-// queries of packed queries, keys and values, is taken before the Transpose, so that each part is moved once; that requires that no more
-// are taken than there are.
+// A Gather of one index is a Slice, which is a plain copy, and a view. One of the parts along an
+// axis that a Transpose moves, such as the queries of packed queries, keys and values, is taken
+// before the Transpose, so that each part is moved once; that requires that no more are taken than
+// there are.
 bool SliceInsteadOfGather(Rewriter* r, size_t n) {
   const Node node = r->node(n);
   const auto pick = PickOf(*r, node);
   if (!pick) return false;
   const auto transpose = r->Producer(node.inputs[0], "Transpose");
   const Perm perm = transpose ? PermOf(*r, r->node(*transpose)) : Perm();
-  if (perm.empty() || static_cast<int64_t>(r->uses(node.inputs[0])) > r->type(node.inputs[0]).dims[pick->axis]) {
+  if (perm.empty() ||
+      static_cast<int64_t>(r->uses(node.inputs[0])) > r->type(node.inputs[0]).dims[pick->axis]) {
     const ValueId slice = AddSlice(r, n, node.inputs[0], *pick);
     return slice != kNoValue && r->Replace(n, "Squeeze", {slice}, AxisAttr(pick->axis));
   }
@@ -275,11 +304,14 @@ bool SliceInsteadOfGather(Rewriter* r, size_t n) {
     if (from != source) rest.push_back(from > source ? from - 1 : from);
   }
   const ValueId slice = AddSlice(r, n, r->node(*transpose).inputs[0], {source, pick->index});
-  const ValueId part = slice == kNoValue ? kNoValue : r->Add(n, "Squeeze", {slice}, AxisAttr(source));
+  const ValueId part =
+      slice == kNoValue ? kNoValue : r->Add(n, "Squeeze", {slice}, AxisAttr(source));
   return part != kNoValue && r->Replace(n, "Transpose", {part}, PermAttr(rest));
 }
 
-bool SimplifyViewOfTranspose(Rewriter* r, size_t n) { return DropOnesBeforeTranspose(r, n) || SplitBeforeTranspose(r, n); }
+bool SimplifyViewOfTranspose(Rewriter* r, size_t n) {
+  return DropOnesBeforeTranspose(r, n) || SplitBeforeTranspose(r, n);
+}
 
 bool SimplifyTranspose(Rewriter* r, size_t n) {
   const ValueId x = r->node(n).inputs[0], y = r->node(n).outputs[0];
@@ -295,7 +327,8 @@ bool SimplifyTranspose(Rewriter* r, size_t n) {
     if (IsIdentity(both) && r->Forward(n, source)) return true;
     return r->Replace(n, "Transpose", {source}, PermAttr(both));
   }
-  if (!MovesOnlyOnes(r->type(x), perm)) return JoinAcrossReshape(r, n, perm) || LeaveOnesInPlace(r, n, perm);
+  if (!MovesOnlyOnes(r->type(x), perm))
+    return JoinAcrossReshape(r, n, perm) || LeaveOnesInPlace(r, n, perm);
   auto attrs = ReshapeAttrs(r->type(x), r->type(y));
   return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
 }

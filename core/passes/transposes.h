@@ -1,5 +1,5 @@
-// Transposes and the views around them, as EliminateMoves simplifies them: each function looks at one node and rewrites it if that removes
-// or shortens a move of data.
+// Transposes and the views around them, as EliminateMoves simplifies them: each function looks at
+// one node and rewrites it if that removes or shortens a move of data.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ Perm PermOf(const Rewriter& r, const Node& node);
 AttrList PermAttr(const Perm& perm);
 
 bool IsView(const Node& node);
-// The attributes of a Reshape between two types of equally many elements, as far as they can be written down: dims that the run decides are
-// copied from the same place, and one more may be inferred.
+// The attributes of a Reshape between two types of equally many elements, as far as they can be
+// written down: dims that the run decides are copied from the same place, and one more may be
+// inferred.
 std::optional<AttrList> ReshapeAttrs(const Type& in, const Type& out);
 
 // Node `n` is a Transpose.

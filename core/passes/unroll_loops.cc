@@ -9,7 +9,8 @@
 namespace msrt {
 namespace {
 
-// Nodes of all iterations together. Where an iteration picks its own constants, writing out saves kernels besides calls.
+// Nodes of all iterations together. Where an iteration picks its own constants, writing out saves
+// kernels besides calls.
 constexpr int64_t kMostNodes = 64, kMostNodesWithTables = 256;
 
 ConstTensor OneElement(DType dtype, const Dims& dims, int64_t value) {
@@ -21,13 +22,15 @@ ConstTensor OneElement(DType dtype, const Dims& dims, int64_t value) {
 // A node that takes a part of a constant, which part being told by the iteration.
 bool IndexesConstants(const Graph& body) {
   return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
-    return node.domain.empty() && node.op == "Gather" && body.value(node.inputs[0]).constant != nullptr && node.inputs[1] == body.inputs[0];
+    return node.domain.empty() && node.op == "Gather" &&
+           body.value(node.inputs[0]).constant != nullptr && node.inputs[1] == body.inputs[0];
   });
 }
 
 class Unrolling {
  public:
-  Unrolling(CopyBudget* budget, Module* module) : budget_(*budget), module_(*module), calls_(*module) {}
+  Unrolling(CopyBudget* budget, Module* module)
+      : budget_(*budget), module_(*module), calls_(*module) {}
 
   bool Run() {
     bool changed = false;
@@ -38,18 +41,24 @@ class Unrolling {
  private:
   bool InGraph(uint32_t g) {
     const Graph& graph = module_.graphs[g];
-    return EditControl(&module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
-      const int64_t trips = shape.kind == ControlKind::kLoop ? Trips(graph, node, module_.graphs[shape.graphs[0]]) : 0;
-      const bool written = trips > 0 && IsWorthwhile(trips, g, n, shape) && WrittenOut(trips, node, shape, &edit);
-      return written ? Edited::kReplaced : Edited::kNot;
-    });
+    return EditControl(
+        &module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
+          const int64_t trips = shape.kind == ControlKind::kLoop
+                                    ? Trips(graph, node, module_.graphs[shape.graphs[0]])
+                                    : 0;
+          const bool written =
+              trips > 0 && IsWorthwhile(trips, g, n, shape) && TryInline(trips, node, shape, &edit);
+          return written ? Edited::kReplaced : Edited::kNot;
+        });
   }
 
   // How often a Loop runs, or 0 where that is not known.
   static int64_t Trips(const Graph& graph, const Node& node, const Graph& body) {
-    const auto trips = ConstantNumber(graph, node.inputs[0]), begins = ConstantNumber(graph, node.inputs[1]);
+    const auto trips = ConstantNumber(graph, node.inputs[0]),
+               begins = ConstantNumber(graph, node.inputs[1]);
     if (node.inputs[1] != kNoValue && (!begins || *begins == 0)) return 0;
-    const auto goes_on = body.outputs[0] == body.inputs[1] ? std::optional<int64_t>(1) : ConstantNumber(body, body.outputs[0]);
+    const auto goes_on = body.outputs[0] == body.inputs[1] ? std::optional<int64_t>(1)
+                                                           : ConstantNumber(body, body.outputs[0]);
     if (!goes_on || (node.inputs[0] != kNoValue && (!trips || *trips <= 0))) return 0;
     if (*goes_on == 0) return 1;
     return trips.value_or(0);
@@ -57,32 +66,44 @@ class Unrolling {
 
   bool IsWorthwhile(int64_t trips, uint32_t g, uint32_t n, const ControlShape& shape) const {
     const Graph& body = module_.graphs[shape.graphs[0]];
-    const auto plain = [](const Node& node) { return node.def != nullptr && node.def->effect == Effect::kNone; };
+    const auto plain = [](const Node& node) {
+      return node.def != nullptr && node.def->effect == Effect::kNone;
+    };
     if (trips == 1 && calls_.OwnsGraphs(g, n, shape)) return true;
     if (!std::all_of(body.nodes.begin(), body.nodes.end(), plain)) return false;
     const auto scanned = static_cast<int64_t>(body.outputs.size() - 1 - shape.carried);
     const int64_t each = static_cast<int64_t>(body.nodes.size()) + scanned;
-    const int64_t most = std::min<int64_t>(IndexesConstants(body) ? kMostNodesWithTables : kMostNodes, static_cast<int64_t>(budget_.nodes));
+    const int64_t most =
+        std::min<int64_t>(IndexesConstants(body) ? kMostNodesWithTables : kMostNodes,
+                          static_cast<int64_t>(budget_.nodes));
     return each == 0 ? trips <= most : trips <= most / each;
   }
 
-  bool WrittenOut(int64_t trips, const Node& node, const ControlShape& shape, GraphEdit* edit) {
+  bool TryInline(int64_t trips, const Node& node, const ControlShape& shape, GraphEdit* edit) {
     const Graph& body = module_.graphs[shape.graphs[0]];
     const size_t before = edit->appended();
     const auto give_up = [&] {
       edit->Undo(before);
       return false;
     };
-    std::vector<ValueId> carried(node.inputs.begin() + 2, node.inputs.begin() + static_cast<ptrdiff_t>(shape.captured_from()));
-    std::vector<std::vector<ValueId>> slices(body.outputs.size() - 1 - shape.carried);  // by scanned result
+    std::vector<ValueId> carried(
+        node.inputs.begin() + 2,
+        node.inputs.begin() + static_cast<ptrdiff_t>(shape.captured_from()));
+    std::vector<std::vector<ValueId>> slices(body.outputs.size() - 1 -
+                                             shape.carried);  // by scanned result
     for (int64_t i = 0; i < trips; ++i) {
-      std::vector<ValueId> arguments = {Told(body, 0, DType::kI64, i, edit), Told(body, 1, DType::kBool, 1, edit)};
+      std::vector<ValueId> arguments = {Told(body, 0, DType::kI64, i, edit),
+                                        Told(body, 1, DType::kBool, 1, edit)};
       arguments.insert(arguments.end(), carried.begin(), carried.end());
-      arguments.insert(arguments.end(), node.inputs.begin() + static_cast<ptrdiff_t>(shape.captured_from()), node.inputs.end());
+      arguments.insert(arguments.end(),
+                       node.inputs.begin() + static_cast<ptrdiff_t>(shape.captured_from()),
+                       node.inputs.end());
       const auto results = edit->WriteOut(body, arguments);
       if (!results) return give_up();
-      carried.assign(results->begin() + 1, results->begin() + 1 + static_cast<ptrdiff_t>(shape.carried));
-      for (size_t s = 0; s < slices.size(); ++s) slices[s].push_back((*results)[1 + shape.carried + s]);
+      carried.assign(results->begin() + 1,
+                     results->begin() + 1 + static_cast<ptrdiff_t>(shape.carried));
+      for (size_t s = 0; s < slices.size(); ++s)
+        slices[s].push_back((*results)[1 + shape.carried + s]);
     }
     std::vector<ValueId> results = carried;
     for (size_t s = 0; s < slices.size(); ++s) {
@@ -98,21 +119,28 @@ class Unrolling {
   }
 
   // What a Loop tells its body, as the body declares it.
-  static ValueId Told(const Graph& body, size_t input, DType dtype, int64_t value, GraphEdit* edit) {
+  static ValueId Told(const Graph& body, size_t input, DType dtype, int64_t value,
+                      GraphEdit* edit) {
     const Value& declared = body.value(body.inputs[input]);
     const Dims dims = declared.type.dims == Dims{1} ? Dims{1} : Dims{};
     return edit->graph().AddConstant(declared.name, OneElement(dtype, dims, value));
   }
 
-  static ValueId Stacked(const std::vector<ValueId>& slices, const std::string& name, GraphEdit* edit) {
+  static ValueId Stacked(const std::vector<ValueId>& slices, const std::string& name,
+                         GraphEdit* edit) {
     std::vector<ValueId> rows;
     for (ValueId slice : slices) {
       // The run refuses to scan elements that share bytes.
-      if (!edit->graph().value(slice).type.is_tensor() || BitsOf(edit->graph().value(slice).type.dtype) < 8) return kNoValue;
-      rows.push_back(edit->Add("Unsqueeze", StrCat(name, "/slice"), {slice}, {{"axes", std::vector<int64_t>{0}}}));
+      if (!edit->graph().value(slice).type.is_tensor() ||
+          BitsOf(edit->graph().value(slice).type.dtype) < 8)
+        return kNoValue;
+      rows.push_back(edit->Add("Unsqueeze", StrCat(name, "/slice"), {slice},
+                               {{"axes", std::vector<int64_t>{0}}}));
       if (rows.back() == kNoValue) return kNoValue;
     }
-    return rows.size() == 1 ? rows[0] : edit->Add("Concat", StrCat(name, "/slices"), std::move(rows), {{"axis", int64_t{0}}});
+    return rows.size() == 1 ? rows[0]
+                            : edit->Add("Concat", StrCat(name, "/slices"), std::move(rows),
+                                        {{"axis", int64_t{0}}});
   }
 
   CopyBudget& budget_;

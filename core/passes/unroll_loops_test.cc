@@ -15,7 +15,8 @@ struct Options {
 Module Counting(const Options& options) {
   ModuleBuilder m(2);
   const auto results = m.Control(0, "", "Loop", {m.Number(0, options.trips), kNoValue, m.Input(0)},
-                                 {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber, Type::Tensor(DType::kI64, {kUnknownDim})});
+                                 {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
+                                 {kNumber, Type::Tensor(DType::kI64, {kUnknownDim})});
   for (ValueId v : results) m.Output(0, v);
   const ValueId i = m.Input(1);
   m.Input(1, kFlag);
@@ -56,16 +57,19 @@ TEST(UnrollLoops, EffectsAreNotCopied) {
 TEST(UnrollLoops, OpenConditionsStay) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0), go = m.Input(0, kFlag);
-  m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), go, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber})[0]);
+  m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), go, x},
+                        {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber})[0]);
   m.Input(1);
   m.Output(1, m.Input(1, kFlag));
   m.Output(1, m.Op(1, "Neg", {m.Input(1)}));
-  AfterPass(UnrollLoops, m.module, {{NumberOf(5), FlagOf(true)}, {NumberOf(5), FlagOf(false)}}, /*changes=*/false);
+  AfterPass(UnrollLoops, m.module, {{NumberOf(5), FlagOf(true)}, {NumberOf(5), FlagOf(false)}},
+            /*changes=*/false);
 }
 
 TEST(UnrollLoops, ABodyMayTakeItsNumberAsAList) {
   ModuleBuilder m(2);  // collects the numbers, each a list of one
-  m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue}, {{"body", GraphRef{1}}, {"carried", int64_t{0}}},
+  m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue},
+                        {{"body", GraphRef{1}}, {"carried", int64_t{0}}},
                         {Type::Tensor(DType::kI64, {kUnknownDim, 1})})[0]);
   const ValueId i = m.Input(1, Type::Tensor(DType::kI64, {1}));
   m.Output(1, m.Input(1, kFlag));

@@ -19,28 +19,36 @@ Type Widened(Type type) {
   return type;
 }
 
-// ---- what may become of a node --------------------------------------------------------------------------------------------------
+// ---- what may become of a node
+// --------------------------------------------------------------------------------------------------
 
 // kNeither: it has no narrow tensors or reads none of their data, and takes what there is.
 enum class Form : uint8_t { kNeither, kNarrow, kWide, kEither };
 
-// Elements of their results are elements of their inputs. Those of ScatterElements and ScatterND are, unless they add them up.
-constexpr std::string_view kMoves[] = {"Identity",        "Reshape",   "Flatten",        "Squeeze", "Unsqueeze", "Transpose",    "Concat",
-                                       "Split",           "Slice",     "Gather",         "Expand",  "GatherND",  "DepthToSpace", "Tile",
-                                       "GatherElements",  "Pad",       "Where",          "Trilu",   "OneHot",    "SpaceToDepth", "Compress",
-                                       "ScatterElements", "ScatterND", "ReverseSequence"};
+// Elements of their results are elements of their inputs. Those of ScatterElements and ScatterND
+// are, unless they add them up.
+constexpr std::string_view kMoves[] = {
+    "Identity",  "Reshape",         "Flatten",      "Squeeze",        "Unsqueeze",
+    "Transpose", "Concat",          "Split",        "Slice",          "Gather",
+    "Expand",    "GatherND",        "DepthToSpace", "Tile",           "GatherElements",
+    "Pad",       "Where",           "Trilu",        "OneHot",         "SpaceToDepth",
+    "Compress",  "ScatterElements", "ScatterND",    "ReverseSequence"};
 
 bool IsMove(const Node& node, const OpView& op) {
-  if (!node.domain.empty() || std::find(std::begin(kMoves), std::end(kMoves), node.op) == std::end(kMoves)) return false;
+  if (!node.domain.empty() ||
+      std::find(std::begin(kMoves), std::end(kMoves), node.op) == std::end(kMoves))
+    return false;
   return !node.op.starts_with("Scatter") || op.String("reduction") == "none";
 }
 
-// The number of elements that it makes, or integers and truth values, follow from the numbers that it reads. Results of 8 bits and fewer
-// are quantised: those are rounded in any case.
+// The number of elements that it makes, or integers and truth values, follow from the numbers that
+// it reads. Results of 8 bits and fewer are quantised: those are rounded in any case.
 bool Decides(const Graph& graph, const Node& node) {
   if (node.op == "Range") return true;
   for (size_t i = 0; node.def->sizes != nullptr && i < node.inputs.size(); ++i) {
-    if ((node.def->sizes->inputs >> i & 1) != 0 && node.inputs[i] != kNoValue && IsNarrow(graph.value(node.inputs[i]).type)) return true;
+    if ((node.def->sizes->inputs >> i & 1) != 0 && node.inputs[i] != kNoValue &&
+        IsNarrow(graph.value(node.inputs[i]).type))
+      return true;
   }
   return std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
     if (v == kNoValue) return false;
@@ -49,22 +57,30 @@ bool Decides(const Graph& graph, const Node& node) {
   });
 }
 
-// Whether the op means the same in f32: with narrow inputs made wide, narrow outputs become wide and all others stay.
+// Whether the op means the same in f32: with narrow inputs made wide, narrow outputs become wide
+// and all others stay.
 bool CanBeWide(const Graph& graph, const Node& node) {
   const NodeView view(graph, node);
   std::vector<Type> wide, outputs(node.outputs.size(), UndeclaredType());
-  for (ValueId v : node.inputs) wide.push_back(v == kNoValue ? Type() : Widened(graph.value(v).type));
+  for (ValueId v : node.inputs)
+    wide.push_back(v == kNoValue ? Type() : Widened(graph.value(v).type));
   std::vector<const Type*> inputs;
   std::vector<const ConstTensor*> constants;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     inputs.push_back(node.inputs[i] == kNoValue ? nullptr : &wide[i]);
-    constants.push_back(inputs[i] == nullptr || IsNarrow(view.op().input(i)) ? nullptr : view.op().constant(i));
+    constants.push_back(
+        inputs[i] == nullptr || IsNarrow(view.op().input(i)) ? nullptr : view.op().constant(i));
   }
-  if (!InferTypes(*node.def, view.op().WithTypes(inputs, {}, constants), outputs, /*check_attrs=*/false).ok()) return false;
+  if (!InferTypes(*node.def, view.op().WithTypes(inputs, {}, constants), outputs,
+                  /*check_attrs=*/false)
+           .ok())
+    return false;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     const Type& declared = graph.value(node.outputs[i]).type;
-    if (!declared.is_tensor() || !outputs[i].is_tensor() || outputs[i].dtype != Widened(declared).dtype) return false;
+    if (!declared.is_tensor() || !outputs[i].is_tensor() ||
+        outputs[i].dtype != Widened(declared).dtype)
+      return false;
   }
   return true;
 }
@@ -78,7 +94,9 @@ Form FormsOf(const PassContext& context, const Graph& graph, const Node& node) {
   std::for_each(node.inputs.begin(), node.inputs.end(), note);
   if (narrow == DType::kNone) return Form::kNeither;
   const OpDef* def = node.def;
-  if (def == nullptr || def->custom != nullptr || def->effect != Effect::kNone || (def->traits & kByFrames) != 0) return Form::kNarrow;
+  if (def == nullptr || def->custom != nullptr || def->effect != Effect::kNone ||
+      (def->traits & kRunByExecutor) != 0)
+    return Form::kNarrow;
   if ((def->traits & kShapeOnly) != 0) return Form::kNeither;
   if (context.computes_natively && context.computes_natively(node, narrow)) return Form::kNarrow;
   if (Decides(graph, node) || !CanBeWide(graph, node)) return Form::kNarrow;
@@ -88,14 +106,18 @@ Form FormsOf(const PassContext& context, const Graph& graph, const Node& node) {
   return converts || IsMove(node, view.op()) ? Form::kEither : Form::kWide;
 }
 
-// ---- where the borders are ------------------------------------------------------------------------------------------------------
+// ---- where the borders are
+// ------------------------------------------------------------------------------------------------------
 
-// The forms of all nodes: those that are free to choose keep the number of converted elements small. Each value is converted at most once
-// each way.
+// The forms of all nodes: those that are free to choose keep the number of converted elements
+// small. Each value is converted at most once each way.
 class Borders {
  public:
   Borders(const PassContext& context, const Graph& graph)
-      : graph_(graph), producers_(graph.Producers()), narrow_uses_(graph.value_count()), wide_uses_(graph.value_count()) {
+      : graph_(graph),
+        producers_(graph.Producers()),
+        narrow_uses_(graph.value_count()),
+        wide_uses_(graph.value_count()) {
     for (ValueId v : graph.outputs) ++narrow_uses_[IndexOf(v)];
     for (const Node& node : graph.nodes) {
       const Form form = FormsOf(context, graph, node);
@@ -105,15 +127,18 @@ class Borders {
     for (size_t n = 0; n < forms_.size(); ++n) CountUses(n, 1);
     for (size_t n : free_) {
       const std::vector<ValueId>& inputs = graph.nodes[n].inputs;
-      if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return IsWide(v); })) SetForm(n, Form::kWide);
+      if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return IsWide(v); }))
+        SetForm(n, Form::kWide);
     }
-    for (int sweep = 0; sweep < kMaxSweeps && (ImproveAll(free_.begin(), free_.end()) | ImproveAll(free_.rbegin(), free_.rend()));
+    for (int sweep = 0; sweep < kMaxSweeps && (ImproveAll(free_.begin(), free_.end()) |
+                                               ImproveAll(free_.rbegin(), free_.rend()));
          ++sweep) {
     }
   }
 
   Form form(size_t node) const { return forms_[node]; }
-  // Whether the node that makes the value makes it wide. Only for values that were there when the borders were found, as all below.
+  // Whether the node that makes the value makes it wide. Only for values that were there when the
+  // borders were found, as all below.
   bool IsWide(ValueId v) const {
     return v != kNoValue && IsNarrow(graph_.value(v).type) && producers_[IndexOf(v)] >= 0 &&
            forms_[static_cast<size_t>(producers_[IndexOf(v)])] == Form::kWide;
@@ -136,7 +161,8 @@ class Borders {
     if (v == kNoValue || !IsNarrow(graph_.value(v).type)) return 0;
     return (IsWide(v) ? narrow_uses_ : wide_uses_)[IndexOf(v)] != 0 ? Elements(v) : 0;
   }
-  // Of all values that the node reads or makes. One that it reads twice counts twice, in either form.
+  // Of all values that the node reads or makes. One that it reads twice counts twice, in either
+  // form.
   double CostAround(size_t n) const {
     double cost = 0;
     for (ValueId v : graph_.nodes[n].inputs) cost += CostOfValue(v);
@@ -155,14 +181,16 @@ class Borders {
     forms_[n] = form;
     CountUses(n, 1);
   }
-  // Wide where both cost the same, so that borders move away from what is computed. True if the node changed.
+  // Wide where both cost the same, so that borders move away from what is computed. True if the
+  // node changed.
   bool Improve(size_t n) {
     const Form before = forms_[n];
     SetForm(n, Form::kNarrow);
     const double narrow = CostAround(n);
     SetForm(n, Form::kWide);
     const double wide = CostAround(n);
-    if (narrow < wide || (narrow == 0 && wide == 0 && before == Form::kNarrow)) SetForm(n, Form::kNarrow);
+    if (narrow < wide || (narrow == 0 && wide == 0 && before == Form::kNarrow))
+      SetForm(n, Form::kNarrow);
     return forms_[n] != before;
   }
   template <typename Iterator>
@@ -179,11 +207,13 @@ class Borders {
   std::vector<size_t> free_;                  // nodes that may have either form
 };
 
-// ---- the rewrite ----------------------------------------------------------------------------------------------------------------
+// ---- the rewrite
+// ----------------------------------------------------------------------------------------------------------------
 
 class Widening {
  public:
-  Widening(const Borders& borders, Graph* graph) : borders_(borders), graph_(*graph), wide_(graph->value_count(), kNoValue) {}
+  Widening(const Borders& borders, Graph* graph)
+      : borders_(borders), graph_(*graph), wide_(graph->value_count(), kNoValue) {}
 
   void Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
@@ -224,7 +254,8 @@ class Widening {
     return wide_[IndexOf(v)];
   }
   ValueId AddWideValue(ValueId v) {
-    wide_[IndexOf(v)] = graph_.AddValue(StrCat(graph_.value(v).name, ".f32"), Widened(graph_.value(v).type));
+    wide_[IndexOf(v)] =
+        graph_.AddValue(StrCat(graph_.value(v).name, ".f32"), Widened(graph_.value(v).type));
     return wide_[IndexOf(v)];
   }
   void AddCast(ValueId from, ValueId to) {
@@ -248,7 +279,8 @@ class Widening {
 
 Status WidenHalf(const PassContext& context, Graph* graph) {
   bool has_narrow = false;
-  for (uint32_t v = 0; v < graph->value_count() && !has_narrow; ++v) has_narrow = IsNarrow(graph->value(ValueId(v)).type);
+  for (uint32_t v = 0; v < graph->value_count() && !has_narrow; ++v)
+    has_narrow = IsNarrow(graph->value(ValueId(v)).type);
   if (!has_narrow) return OkStatus();
   const Borders borders(context, *graph);
   Widening(borders, graph).Run();

@@ -18,7 +18,8 @@ ConstTensor Halves(Dims dims, const std::vector<float>& values, DType dtype = DT
 std::vector<float> ToFloats(const ConstTensor& t) {
   std::vector<float> values(static_cast<size_t>(t.dims.elements()));
   if (t.dtype == DType::kF16) ConvertArray(t.As<Half>().data(), values.data(), values.size());
-  else if (t.dtype == DType::kBF16) ConvertArray(t.As<BFloat16>().data(), values.data(), values.size());
+  else if (t.dtype == DType::kBF16)
+    ConvertArray(t.As<BFloat16>().data(), values.data(), values.size());
   else std::copy_n(t.As<float>().data(), values.size(), values.data());
   return values;
 }
@@ -26,10 +27,16 @@ std::vector<float> ToFloats(const ConstTensor& t) {
 struct HalfNet : Net {
   DType dtype = DType::kF16;
 
-  ValueId Half(const char* name, Dims dims) { return graph().AddInput(name, Type::Tensor(dtype, dims)); }
+  ValueId Half(const char* name, Dims dims) {
+    return graph().AddInput(name, Type::Tensor(dtype, dims));
+  }
   ConstTensor RandomHalf(Dims dims) { return Halves(dims, ToFloats(Random(dims)), dtype); }
-  ValueId HalfWeight(Dims dims) { return graph().AddConstant(StrCat("w", graph().value_count()), RandomHalf(dims)); }
-  ValueId HalfScalar(float value) { return graph().AddConstant(StrCat("c", graph().value_count()), Halves({}, {value}, dtype)); }
+  ValueId HalfWeight(Dims dims) {
+    return graph().AddConstant(StrCat("w", graph().value_count()), RandomHalf(dims));
+  }
+  ValueId HalfScalar(float value) {
+    return graph().AddConstant(StrCat("c", graph().value_count()), Halves({}, {value}, dtype));
+  }
   void Widen(const PassContext& context = kContext) {
     ASSERT_TRUE(WidenHalf(context, &graph()).ok());
     const Status valid = Validate(&module);
@@ -62,7 +69,8 @@ TEST(WidenHalf, CastsStandAtTheBordersOfTheGraphOnly) {
     net.graph().value(y).name = "y";
     net.graph().outputs = {y};
     net.Widen();
-    EXPECT_EQ(net.Ops(), (Names{"Cast", "Cast", "Cast", "Conv", "Add", "Relu", "Transpose", "Cast"}));
+    EXPECT_EQ(net.Ops(),
+              (Names{"Cast", "Cast", "Cast", "Conv", "Add", "Relu", "Transpose", "Cast"}));
     EXPECT_EQ(net.TypeOfInput("Transpose"), DType::kF32);
     EXPECT_EQ(net.graph().value(net.graph().inputs[0]).type.dtype, dtype);
     EXPECT_EQ(net.graph().value(net.graph().outputs[0]).type.dtype, dtype);
@@ -77,7 +85,8 @@ TEST(WidenHalf, ResultsAreThoseOfTheModelInF32RoundedOnce) {
     net.dtype = dtype;
     const auto build = [](Net* n, ValueId x, const std::function<ValueId(Dims)>& weight) {
       const ValueId h = n->Op("Tanh", {n->Op("MatMul", {x, weight({32, 48})})});
-      n->graph().outputs = {n->Op("Softmax", {n->Op("MatMul", {h, weight({48, 16})})}, {{"axis", int64_t{-1}}})};
+      n->graph().outputs = {
+          n->Op("Softmax", {n->Op("MatMul", {h, weight({48, 16})})}, {{"axis", int64_t{-1}}})};
     };
     std::vector<ConstTensor> weights;
     build(&net, net.Half("x", {4, 32}), [&](Dims dims) {
@@ -85,10 +94,13 @@ TEST(WidenHalf, ResultsAreThoseOfTheModelInF32RoundedOnce) {
       return net.graph().AddConstant(StrCat("w", weights.size()), weights.back());
     });
     size_t next = 0;
-    build(&wide, wide.Input("x", {4, 32}),
-          [&](Dims dims) { return wide.graph().AddConstant(StrCat("w", next), ConstTensor::Floats(dims, ToFloats(weights[next++]))); });
+    build(&wide, wide.Input("x", {4, 32}), [&](Dims dims) {
+      return wide.graph().AddConstant(StrCat("w", next),
+                                      ConstTensor::Floats(dims, ToFloats(weights[next++])));
+    });
     const ConstTensor x = net.RandomHalf({4, 32});
-    const auto expected = RunModule(wide.module, {ConstTensor::Floats({4, 32}, ToFloats(x))}, {"reference"});
+    const auto expected =
+        RunModule(wide.module, {ConstTensor::Floats({4, 32}, ToFloats(x))}, {"reference"});
     ASSERT_TRUE(expected.ok());
     const ConstTensor rounded = Halves({4, 16}, ToFloats((*expected)[0]), dtype);
     EXPECT_EQ(Difference(net.Run({x})[0], rounded, 0, 0), "");
@@ -108,13 +120,15 @@ TEST(WidenHalf, AnEmbeddingStaysSmallAndItsRowsBecomeWide) {
 
 TEST(WidenHalf, ATransposedWeightIsWidenedBeforeItIsTransposed) {
   HalfNet net;
-  const ValueId w = net.Op("Transpose", {net.HalfWeight({16, 4})}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const ValueId w =
+      net.Op("Transpose", {net.HalfWeight({16, 4})}, {{"perm", std::vector<int64_t>{1, 0}}});
   net.graph().outputs = {net.Op("MatMul", {net.Half("x", {2, 4}), w})};
   net.Widen();
   EXPECT_EQ(net.TypeOfInput("Transpose"), DType::kF32);
 }
 
-// A cache that grows is converted once, for what reads it, and not on its way from an input to an output.
+// A cache that grows is converted once, for what reads it, and not on its way from an input to an
+// output.
 TEST(WidenHalf, ACacheStaysSmall) {
   HalfNet net;
   const ValueId past = net.Half("past", {1, 8, 100, 64});
@@ -129,7 +143,8 @@ TEST(WidenHalf, ACacheStaysSmall) {
 TEST(WidenHalf, WhatOnlyMovesElementsStaysAsItIs) {
   HalfNet net;
   const ValueId x = net.Op("Transpose", {net.Half("x", {3, 4})});
-  net.graph().outputs = {net.Op("Concat", {x, x}, {{"axis", int64_t{0}}}), net.Op("Cast", {x}, {{"to", DType::kF32}})};
+  net.graph().outputs = {net.Op("Concat", {x, x}, {{"axis", int64_t{0}}}),
+                         net.Op("Cast", {x}, {{"to", DType::kF32}})};
   net.Widen();
   EXPECT_EQ(net.Ops(), (Names{"Transpose", "Concat", "Cast"}));
 }
@@ -159,7 +174,8 @@ TEST(WidenHalf, DecisionsAreMadeOnRoundedNumbers) {
 TEST(WidenHalf, NumbersOverflowAtBordersOnly) {
   HalfNet net;
   const ValueId twice = net.Op("Mul", {net.Half("x", {1}), net.HalfScalar(2)});
-  net.graph().outputs = {net.Op("Div", {twice, net.HalfScalar(4)}), twice, net.Op("IsInf", {twice})};
+  net.graph().outputs = {net.Op("Div", {twice, net.HalfScalar(4)}), twice,
+                         net.Op("IsInf", {twice})};
   const auto results = net.Run({Halves({1}, {60000})});
   ASSERT_EQ(results.size(), 3u);
   EXPECT_EQ(ToFloats(results[0])[0], 30000);
@@ -181,7 +197,9 @@ TEST(WidenHalf, TypesThatAreComputedNativelyStay) {
   const ValueId x = net.Half("x", {2});
   net.graph().outputs = {net.Op("Exp", {net.Op("Neg", {x})})};
   PassContext context = kContext;
-  context.computes_natively = [](const Node& node, DType dtype) { return node.op == "Exp" && dtype == DType::kF16; };
+  context.computes_natively = [](const Node& node, DType dtype) {
+    return node.op == "Exp" && dtype == DType::kF16;
+  };
   net.Widen(context);
   EXPECT_EQ(net.TypeOfInput("Neg"), DType::kF32);
   EXPECT_EQ(net.TypeOfInput("Exp"), DType::kF16);
@@ -190,12 +208,15 @@ TEST(WidenHalf, TypesThatAreComputedNativelyStay) {
 TEST(WidenHalf, RandomNumbersAndStateStay) {
   HalfNet net;
   net.module.states.push_back({"s", Type::Tensor(DType::kF16, {2}), net.RandomHalf({2})});
-  const AttrList slot{{"slot", int64_t{0}}, {"dtype", DType::kF16}, {"dims", std::vector<int64_t>{2}}};
+  const AttrList slot{
+      {"slot", int64_t{0}}, {"dtype", DType::kF16}, {"dims", std::vector<int64_t>{2}}};
   auto state = net.builder.Add("msrt", "StateRead", "read", {}, slot, 1);
   ASSERT_TRUE(state.ok()) << state.status().message();
-  const ValueId noise = net.Op("RandomNormal", {}, {{"shape", std::vector<int64_t>{2}}, {"dtype", DType::kF16}});
+  const ValueId noise =
+      net.Op("RandomNormal", {}, {{"shape", std::vector<int64_t>{2}}, {"dtype", DType::kF16}});
   const ValueId next = net.Op("Add", {(*state)[0], noise});
-  ASSERT_TRUE(net.builder.Add("msrt", "StateWrite", "write", {next}, {{"slot", int64_t{0}}}, 0).ok());
+  ASSERT_TRUE(
+      net.builder.Add("msrt", "StateWrite", "write", {next}, {{"slot", int64_t{0}}}, 0).ok());
   net.graph().outputs = {next};
   net.Widen();
   EXPECT_EQ(net.TypeOfInput("Add", 0), DType::kF32);
@@ -206,7 +227,8 @@ TEST(WidenHalf, RandomNumbersAndStateStay) {
 TEST(WidenHalf, QuantisationWithSmallScalesIsComputedInF32) {
   HalfNet net;
   const ValueId scale = net.HalfScalar(0.5f);
-  const ValueId zero = net.graph().AddConstant("zero", ConstTensor::Of<int8_t>(DType::kI8, {}, std::vector<int8_t>{3}));
+  const ValueId zero = net.graph().AddConstant(
+      "zero", ConstTensor::Of<int8_t>(DType::kI8, {}, std::vector<int8_t>{3}));
   const ValueId q = net.Op("QuantizeLinear", {net.Op("Neg", {net.Half("x", {3})}), scale, zero});
   net.graph().outputs = {net.Op("DequantizeLinear", {q, scale, zero})};
   const auto results = net.Run({Halves({3}, {1.25f, -4, 100})});

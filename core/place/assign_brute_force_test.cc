@@ -1,5 +1,6 @@
-// Assign against brute force: every plan of small random problems, each costed by a simulator that walks the steps, knows where every
-// value is by then, and moves it when it is first wanted. The simulator shares nothing with the cost model that it checks.
+// Assign against brute force: every plan of small random problems, each costed by a simulator that
+// walks the steps, knows where every value is by then, and moves it when it is first wanted. The
+// simulator shares nothing with the cost model that it checks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,9 @@ class Dice {
   explicit Dice(uint32_t seed) : random_(seed) {}
   uint32_t Below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
   bool Chance(double p) { return static_cast<double>(random_() % 1000) < 1000 * p; }
-  double Between(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+  double Between(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
 
  private:
   std::mt19937 random_;
@@ -31,7 +34,10 @@ class Dice {
 class Simulator {
  public:
   explicit Simulator(const AssignProblem& problem, std::span<const uint16_t> carried_on = {})
-      : problem_(&problem), home_(problem.values.size()), there_(problem.values.size()), first_(problem.values.size()) {
+      : problem_(&problem),
+        home_(problem.values.size()),
+        there_(problem.values.size()),
+        first_(problem.values.size()) {
     for (size_t c = 0; c < carried_on.size(); ++c) {
       const AssignCarried& pair = problem.carried[c];
       home_[pair.begin] = home_[pair.end] = {carried_on[c], Layout::kPlain};
@@ -68,11 +74,14 @@ class Simulator {
       const TensorState origin = first_[v].state;
       if (!There(v, {0, origin.layout})) {
         const TransferCosts::Link& link = problem_->transfers.links[origin.device];
-        seconds_ += link.from_seconds + problem_->values[v].bytes[static_cast<size_t>(origin.layout)] / link.from_bytes_per_second;
+        seconds_ +=
+            link.from_seconds + problem_->values[v].bytes[static_cast<size_t>(origin.layout)] /
+                                    link.from_bytes_per_second;
         there_[v][0][static_cast<size_t>(origin.layout)] = true;
         if (state.layout == origin.layout) return;
       }
-      seconds_ += problem_->transfers.convert_seconds + 2 * bytes / problem_->transfers.convert_bytes_per_second;
+      seconds_ += problem_->transfers.convert_seconds +
+                  2 * bytes / problem_->transfers.convert_bytes_per_second;
     }
     there_[v][state.device][static_cast<size_t>(state.layout)] = true;
   }
@@ -87,7 +96,9 @@ class Simulator {
     bool known = false;
     TensorState state;
   };
-  bool There(size_t v, TensorState s) const { return there_[v][s.device][static_cast<size_t>(s.layout)]; }
+  bool There(size_t v, TensorState s) const {
+    return there_[v][s.device][static_cast<size_t>(s.layout)];
+  }
 
   const AssignProblem* problem_;
   std::vector<TensorState> home_;                          // by value: where it begins and must end
@@ -97,7 +108,8 @@ class Simulator {
   double seconds_ = 0;
 };
 
-double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
+double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_of_node,
+                std::span<const uint16_t> carried_on) {
   Simulator simulator(problem, carried_on);
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];
@@ -112,7 +124,10 @@ double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_o
 class BruteForce {
  public:
   BruteForce(const AssignProblem& problem, const std::vector<bool>& allowed)
-      : problem_(problem), allowed_(allowed), chosen_(problem.node_count, kUnset), used_(problem.device_caps.size()) {
+      : problem_(problem),
+        allowed_(allowed),
+        chosen_(problem.node_count, kUnset),
+        used_(problem.device_caps.size()) {
     carried_on_.resize(problem.carried.size());
     ChooseCarried(0);
   }
@@ -212,7 +227,9 @@ class Generator {
 
  private:
   AssignProblem& p() { return out_.problem; }
-  double Amount(uint32_t below) { return out_.whole_numbers ? dice_.Below(below) : dice_.Between(0, below); }
+  double Amount(uint32_t below) {
+    return out_.whole_numbers ? dice_.Below(below) : dice_.Between(0, below);
+  }
   Layout AnyLayout() { return static_cast<Layout>(dice_.Below(3)); }
 
   void MakeCosts() {
@@ -224,7 +241,8 @@ class Generator {
     p().transfers.convert_bytes_per_second = 4;
     p().transfers.links.resize(devices);
     for (TransferCosts::Link& link : p().transfers.links) link = {Amount(4), 4, Amount(4), 8};
-    for (uint32_t d = 0; d < delegates_; ++d) p().launch_seconds.push_back(launches && dice_.Chance(0.7) ? Amount(8) : 0);
+    for (uint32_t d = 0; d < delegates_; ++d)
+      p().launch_seconds.push_back(launches && dice_.Chance(0.7) ? Amount(8) : 0);
   }
 
   void AddValue(int32_t producer) {
@@ -243,7 +261,8 @@ class Generator {
     for (uint32_t n = 0; n < p().node_count; ++n) {
       const auto known = static_cast<uint32_t>(p().values.size());
       for (uint32_t i = 1 + dice_.Below(3); i > 0; --i) {
-        const uint32_t v = dice_.Chance(0.5) ? dice_.Below(known) : known - 1 - dice_.Below(std::min(known, 3u));
+        const uint32_t v =
+            dice_.Chance(0.5) ? dice_.Below(known) : known - 1 - dice_.Below(std::min(known, 3u));
         std::vector<uint32_t>& reads = links_.reads[n];
         if (std::find(reads.begin(), reads.end(), v) != reads.end()) continue;
         reads.push_back(v);
@@ -254,7 +273,8 @@ class Generator {
         AddValue(static_cast<int32_t>(n));
       }
     }
-    for (AssignValue& value : p().values) value.is_output = dice_.Chance(value.readers.empty() ? 0.8 : 0.15);
+    for (AssignValue& value : p().values)
+      value.is_output = dice_.Chance(value.readers.empty() ? 0.8 : 0.15);
   }
 
   // Values that no node makes, each with an output that one makes.
@@ -263,11 +283,13 @@ class Generator {
     for (uint32_t v = 0; v < p().values.size(); ++v) {
       if (p().values[v].producer >= 0 && p().values[v].is_output) ends.push_back(v);
     }
-    for (uint32_t v = 0; v < p().values.size() && p().values[v].producer < 0 && !ends.empty(); ++v) {
+    for (uint32_t v = 0; v < p().values.size() && p().values[v].producer < 0 && !ends.empty();
+         ++v) {
       p().values[v].is_output = false;
       AssignCarried pair{v, ends.back(), {Amount(12)}};
       ends.pop_back();
-      while (pair.seconds.size() < p().device_caps.size()) pair.seconds.push_back(dice_.Chance(0.15) ? kNone : Amount(3));
+      while (pair.seconds.size() < p().device_caps.size())
+        pair.seconds.push_back(dice_.Chance(0.15) ? kNone : Amount(3));
       p().carried.push_back(std::move(pair));
     }
   }
@@ -301,8 +323,10 @@ class Generator {
     option.delegate = delegate;
     option.device = static_cast<uint16_t>(std::min<size_t>(delegate, p().device_caps.size() - 1));
     SetStates(&option, {option.device, AnyLayout()}, {option.device, AnyLayout()});
-    if (dice_.Chance(0.2) && !option.inputs.empty()) option.inputs.back().second = {0, Layout::kPlain};
-    if (dice_.Chance(0.1) && !option.inputs.empty()) option.inputs.emplace_back(option.inputs[0].first, TensorState{0, AnyLayout()});
+    if (dice_.Chance(0.2) && !option.inputs.empty())
+      option.inputs.back().second = {0, Layout::kPlain};
+    if (dice_.Chance(0.1) && !option.inputs.empty())
+      option.inputs.emplace_back(option.inputs[0].first, TensorState{0, AnyLayout()});
     option.seconds = Amount(12);
     option.memory_bytes = dice_.Below(6);
     p().options.push_back(option);
@@ -315,11 +339,16 @@ class Generator {
       if (dice_.Chance(0.5)) nodes.push_back(n);
     }
     if (nodes.size() == 1) nodes.push_back(p().node_count - 1);
-    if (dice_.Chance(0.1)) std::erase_if(p().options, [&](const AssignOption& o) { return o.nodes.size() == 1 && o.nodes[0] == nodes[1]; });
+    if (dice_.Chance(0.1))
+      std::erase_if(p().options, [&](const AssignOption& o) {
+        return o.nodes.size() == 1 && o.nodes[0] == nodes[1];
+      });
     MakeOption(nodes, dice_.Below(delegates_));
   }
 
-  static bool Has(const std::vector<uint32_t>& list, uint32_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
+  static bool Has(const std::vector<uint32_t>& list, uint32_t x) {
+    return std::find(list.begin(), list.end(), x) != list.end();
+  }
   bool ReadOutside(uint32_t v, const std::vector<uint32_t>& nodes, uint32_t before) const {
     for (uint32_t n = 0; n < before; ++n) {
       if (!Has(nodes, n) && Has(links_.reads[n], v)) return true;
@@ -331,7 +360,8 @@ class Generator {
     AssignOption option;
     option.nodes = std::move(nodes);
     std::vector<uint32_t> made, read;
-    for (uint32_t n : option.nodes) made.insert(made.end(), links_.makes[n].begin(), links_.makes[n].end());
+    for (uint32_t n : option.nodes)
+      made.insert(made.end(), links_.makes[n].begin(), links_.makes[n].end());
     for (uint32_t n : option.nodes) {
       for (uint32_t v : links_.reads[n]) {
         if (!Has(made, v) && !Has(read, v)) read.push_back(v);
@@ -339,7 +369,8 @@ class Generator {
     }
     for (uint32_t v : read) option.inputs.emplace_back(v, kHostPlain);
     for (uint32_t v : made) {
-      if (p().values[v].is_output || ReadOutside(v, option.nodes, p().node_count)) option.outputs.emplace_back(v, kHostPlain);
+      if (p().values[v].is_output || ReadOutside(v, option.nodes, p().node_count))
+        option.outputs.emplace_back(v, kHostPlain);
     }
     return option;
   }
@@ -386,7 +417,8 @@ void ExpectSame(double a, double b, bool exactly) {
 constexpr uint32_t kSeeds = 1500;
 
 TEST(AssignBruteForce, RandomProblems) {
-  int infeasible = 0, capped = 0, groups_chosen = 0, groups_refused = 0, carried = 0, carried_on_devices = 0;
+  int infeasible = 0, capped = 0, groups_chosen = 0, groups_refused = 0, carried = 0,
+      carried_on_devices = 0;
   size_t plans = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
@@ -395,14 +427,16 @@ TEST(AssignBruteForce, RandomProblems) {
     const BruteForce brute(problem, random.allowed);
     plans += brute.plans();
     for (const auto& [options, carried_on] : brute.some_plans()) {
-      ExpectSame(SecondsOf(problem, options, carried_on), Simulate(problem, options, carried_on), random.whole_numbers);
+      ExpectSame(SecondsOf(problem, options, carried_on), Simulate(problem, options, carried_on),
+                 random.whole_numbers);
     }
     const Result<Assignment> plan = Assign(problem);
     if (brute.best() == kNone) {
       AssignProblem without_caps = problem;
       without_caps.device_caps.assign(problem.device_caps.size(), kNone);
       const bool coverable = BruteForce(without_caps, random.allowed).best() != kNone;
-      EXPECT_EQ(plan.status().code(), coverable ? Code::kLimitExceeded : Code::kUnsupported) << plan.status().message();
+      EXPECT_EQ(plan.status().code(), coverable ? Code::kLimitExceeded : Code::kUnsupported)
+          << plan.status().message();
       ++infeasible;
       continue;
     }
@@ -410,11 +444,12 @@ TEST(AssignBruteForce, RandomProblems) {
     EXPECT_TRUE(plan->optimal);
     EXPECT_EQ(plan->lower_bound, plan->seconds);
     ExpectSame(plan->seconds, brute.best(), random.whole_numbers);
-    ExpectSame(Simulate(problem, plan->option_of_node, plan->carried_on), brute.best(), random.whole_numbers);
+    ExpectSame(Simulate(problem, plan->option_of_node, plan->carried_on), brute.best(),
+               random.whole_numbers);
     ASSERT_EQ(plan->carried_on.size(), problem.carried.size());
     carried += static_cast<int>(problem.carried.size());
-    carried_on_devices +=
-        static_cast<int>(std::count_if(plan->carried_on.begin(), plan->carried_on.end(), [](uint16_t d) { return d != 0; }));
+    carried_on_devices += static_cast<int>(std::count_if(
+        plan->carried_on.begin(), plan->carried_on.end(), [](uint16_t d) { return d != 0; }));
     std::vector<double> used(problem.device_caps.size());
     for (uint32_t n = 0; n < problem.node_count; ++n) {
       const AssignOption& option = problem.options[plan->option_of_node[n]];
@@ -428,7 +463,8 @@ TEST(AssignBruteForce, RandomProblems) {
       capped += problem.device_caps[d] != kNone;
     }
     groups_refused += static_cast<int>(plan->refused.size());
-    EXPECT_EQ(plan->refused.size(), static_cast<size_t>(std::count(random.allowed.begin(), random.allowed.end(), false)));
+    EXPECT_EQ(plan->refused.size(),
+              static_cast<size_t>(std::count(random.allowed.begin(), random.allowed.end(), false)));
     if (HasFailure()) break;
   }
   EXPECT_GT(infeasible, 20);
@@ -436,11 +472,14 @@ TEST(AssignBruteForce, RandomProblems) {
   EXPECT_GT(groups_chosen, 200);
   EXPECT_GT(groups_refused, 200);
   EXPECT_GT(carried_on_devices, 100);
-  std::printf("%zu plans tried; %d problems without one, %d caps kept, %d groups chosen, %d refused; %d of %d carried pairs on a device\n",
-              plans, infeasible, capped, groups_chosen, groups_refused, carried_on_devices, carried);
+  std::printf(
+      "%zu plans tried; %d problems without one, %d caps kept, %d groups chosen, %d refused; %d of "
+      "%d carried pairs on a device\n",
+      plans, infeasible, capped, groups_chosen, groups_refused, carried_on_devices, carried);
 }
 
-// One value, made in any of several states and wanted in so many that the sets of them are too many to be listed.
+// One value, made in any of several states and wanted in so many that the sets of them are too many
+// to be listed.
 TEST(AssignBruteForce, OneValueWantedInManyStates) {
   for (uint32_t seed = 0; seed < 15; ++seed) {
     SCOPED_TRACE(seed);
@@ -450,9 +489,13 @@ TEST(AssignBruteForce, OneValueWantedInManyStates) {
     problem.device_caps.assign(4, kNone);
     problem.launch_seconds = {0};
     problem.transfers = {1.0 * dice.Below(4), 4, {}};
-    for (int d = 0; d < 4; ++d) problem.transfers.links.push_back({1.0 * dice.Below(4), 4, 1.0 * dice.Below(4), 8});
+    for (int d = 0; d < 4; ++d)
+      problem.transfers.links.push_back({1.0 * dice.Below(4), 4, 1.0 * dice.Below(4), 8});
     problem.values.resize(1);
-    problem.values[0] = {.bytes = {16, 16, 24}, .producer = 0, .readers = {1, 2, 3, 4, 5}, .is_output = dice.Chance(0.3)};
+    problem.values[0] = {.bytes = {16, 16, 24},
+                         .producer = 0,
+                         .readers = {1, 2, 3, 4, 5},
+                         .is_output = dice.Chance(0.3)};
     std::set<StateSet> sets = {0};
     for (uint32_t n = 0; n < problem.node_count; ++n) {
       std::set<StateSet> unions;
@@ -472,7 +515,8 @@ TEST(AssignBruteForce, OneValueWantedInManyStates) {
     const Result<Assignment> plan = Assign(problem);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_TRUE(plan->optimal);
-    EXPECT_EQ(plan->seconds, BruteForce(problem, std::vector<bool>(problem.options.size(), true)).best());
+    EXPECT_EQ(plan->seconds,
+              BruteForce(problem, std::vector<bool>(problem.options.size(), true)).best());
   }
 }
 
@@ -487,13 +531,15 @@ TEST(AssignBruteForce, TheOrderOfWantsDoesNotChangeTheirCost) {
     problem.values[0].producer = 0;
     problem.transfers.convert_seconds = dice.Below(5);
     problem.transfers.convert_bytes_per_second = 4;
-    for (TransferCosts::Link& link : problem.transfers.links) link = {1.0 * dice.Below(5), 4, 1.0 * dice.Below(5), 8};
+    for (TransferCosts::Link& link : problem.transfers.links)
+      link = {1.0 * dice.Below(5), 4, 1.0 * dice.Below(5), 8};
     const TensorState made = StateAt(dice.Below(9));
     std::vector<TensorState> wants;
     StateSet set = 0;
     for (uint32_t i = 1 + dice.Below(6); i > 0; --i) wants.push_back(StateAt(dice.Below(9)));
     for (TensorState s : wants) set |= SetOf(s);
-    const double closed_form = TransferPrices(problem.transfers, problem.values[0].bytes).Seconds(made, set);
+    const double closed_form =
+        TransferPrices(problem.transfers, problem.values[0].bytes).Seconds(made, set);
     std::sort(wants.begin(), wants.end());
     do {
       Simulator simulator(problem);

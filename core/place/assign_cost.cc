@@ -1,4 +1,5 @@
-// What a plan costs and which options may be part of one: the meaning of the problem, apart from how it is solved.
+// What a plan costs and which options may be part of one: the meaning of the problem, apart from
+// how it is solved.
 #include <algorithm>
 #include <bit>
 
@@ -10,7 +11,9 @@ namespace {
 
 constexpr double kNoPlan = std::numeric_limits<double>::infinity();
 
-bool Covers(const AssignOption& option, uint32_t node) { return std::binary_search(option.nodes.begin(), option.nodes.end(), node); }
+bool Covers(const AssignOption& option, uint32_t node) {
+  return std::binary_search(option.nodes.begin(), option.nodes.end(), node);
+}
 
 bool ChosenByAllItsNodes(const AssignProblem& problem, std::span<const uint32_t> option_of_node) {
   for (uint32_t n = 0; n < problem.node_count; ++n) {
@@ -24,14 +27,16 @@ bool ChosenByAllItsNodes(const AssignProblem& problem, std::span<const uint32_t>
   return true;
 }
 
-double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
+double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> option_of_node,
+                       std::span<const uint16_t> carried_on) {
   std::vector<StateSet> made(problem.values.size()), wanted(problem.values.size());
   for (size_t v = 0; v < problem.values.size(); ++v) {
     if (problem.values[v].producer < 0) made[v] = SetOf(kHostPlain);
     if (problem.values[v].is_output) wanted[v] = SetOf(kHostPlain);
   }
   for (size_t c = 0; c < problem.carried.size(); ++c) {
-    made[problem.carried[c].begin] = wanted[problem.carried[c].end] = SetOf({carried_on[c], Layout::kPlain});
+    made[problem.carried[c].begin] = wanted[problem.carried[c].end] =
+        SetOf({carried_on[c], Layout::kPlain});
   }
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];
@@ -51,10 +56,12 @@ double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> o
 
 }  // namespace
 
-double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node, std::span<const uint16_t> carried_on) {
+double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node,
+                 std::span<const uint16_t> carried_on) {
   if (!ChosenByAllItsNodes(problem, option_of_node)) return kNoPlan;
   double seconds = TransferSeconds(problem, option_of_node, carried_on);
-  for (size_t c = 0; c < problem.carried.size(); ++c) seconds += problem.carried[c].seconds[carried_on[c]];
+  for (size_t c = 0; c < problem.carried.size(); ++c)
+    seconds += problem.carried[c].seconds[carried_on[c]];
   uint32_t running = kHostWork;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const AssignOption& option = problem.options[option_of_node[n]];
@@ -67,7 +74,8 @@ double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_
   return seconds;
 }
 
-Status AdmissibleAmong(const AssignProblem& problem, const AssignOption& option, std::span<const uint32_t> made) {
+Status AdmissibleAmong(const AssignProblem& problem, const AssignOption& option,
+                       std::span<const uint32_t> made) {
   const uint32_t last = option.nodes.back();
   for (uint32_t v : made) {
     const AssignValue& value = problem.values[v];
@@ -76,21 +84,31 @@ Status AdmissibleAmong(const AssignProblem& problem, const AssignOption& option,
       if (Covers(option, reader)) continue;
       leaves = true;
       if (reader < last) {
-        return Unsupported("node ", reader, " reads value ", v, ", which would be made only with node ", last,
+        return Unsupported("node ", reader, " reads value ", v,
+                           ", which would be made only with node ", last,
                            "; leave the nodes from there on out of the group");
       }
     }
-    const auto listed = std::count_if(option.outputs.begin(), option.outputs.end(), [&](const auto& o) { return o.first == v; });
-    if (listed > 1) return InvalidArgument("value ", v, " is listed as an output ", listed, " times, must be once");
-    if (leaves && listed == 0) return InvalidArgument("value ", v, " is read outside of the group and must be among its outputs");
+    const auto listed = std::count_if(option.outputs.begin(), option.outputs.end(),
+                                      [&](const auto& o) { return o.first == v; });
+    if (listed > 1)
+      return InvalidArgument("value ", v, " is listed as an output ", listed,
+                             " times, must be once");
+    if (leaves && listed == 0)
+      return InvalidArgument("value ", v,
+                             " is read outside of the group and must be among its outputs");
   }
   for (const auto& [v, state] : option.outputs) {
-    if (std::find(made.begin(), made.end(), v) == made.end()) return InvalidArgument("output ", v, " is not made by any of its nodes");
+    if (std::find(made.begin(), made.end(), v) == made.end())
+      return InvalidArgument("output ", v, " is not made by any of its nodes");
   }
   for (const auto& [v, state] : option.inputs) {
-    if (std::find(made.begin(), made.end(), v) != made.end()) return InvalidArgument("input ", v, " is made inside of the group");
+    if (std::find(made.begin(), made.end(), v) != made.end())
+      return InvalidArgument("input ", v, " is made inside of the group");
     const std::vector<uint32_t>& readers = problem.values[v].readers;
-    const auto reads = [&](uint32_t n) { return std::binary_search(readers.begin(), readers.end(), n); };
+    const auto reads = [&](uint32_t n) {
+      return std::binary_search(readers.begin(), readers.end(), n);
+    };
     if (std::none_of(option.nodes.begin(), option.nodes.end(), reads)) {
       return InvalidArgument("input ", v, " is not read by any of its nodes");
     }

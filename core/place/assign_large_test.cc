@@ -1,4 +1,5 @@
-// Assign on graphs of real sizes: how long it takes, and that a plan is never worse than doing without it.
+// Assign on graphs of real sizes: how long it takes, and that a plan is never worse than doing
+// without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ struct DelegateKind {
 // A network whose nodes several delegates can run.
 class Net {
  public:
-  Net(std::vector<DelegateKind> delegates, uint32_t seed) : delegates_(std::move(delegates)), random_(seed) {
+  Net(std::vector<DelegateKind> delegates, uint32_t seed)
+      : delegates_(std::move(delegates)), random_(seed) {
     problem.transfers = {3e-6, 8e9, {}};
     uint16_t devices = 1;
     for (const DelegateKind& d : delegates_) {
@@ -39,16 +41,19 @@ class Net {
   uint32_t Input(double bytes) { return AddValue(-1, bytes); }
 
   // `seconds` on the first delegate; `supported` is a bit for each.
-  std::vector<uint32_t> Op(const std::vector<uint32_t>& reads, double seconds, double bytes, size_t outputs = 1, uint32_t supported = ~0u) {
+  std::vector<uint32_t> Op(const std::vector<uint32_t>& reads, double seconds, double bytes,
+                           size_t outputs = 1, uint32_t supported = ~0u) {
     const uint32_t node = AddNode(reads);
     std::vector<uint32_t> made;
-    for (size_t i = 0; i < outputs; ++i) made.push_back(AddValue(static_cast<int32_t>(node), bytes));
+    for (size_t i = 0; i < outputs; ++i)
+      made.push_back(AddValue(static_cast<int32_t>(node), bytes));
     for (uint32_t d = 0; d < delegates_.size(); ++d) {
       double layout_gain = 1;
       for (Layout layout : delegates_[d].layouts) {
         const double factor = std::uniform_real_distribution<double>(0.7, 1.3)(random_);
         if ((supported >> d & 1) != 0) {
-          AddOption(node, d, reads, made, {delegates_[d].device, layout}, seconds / delegates_[d].speed * layout_gain * factor);
+          AddOption(node, d, reads, made, {delegates_[d].device, layout},
+                    seconds / delegates_[d].speed * layout_gain * factor);
         }
         layout_gain *= 0.8;
       }
@@ -60,7 +65,8 @@ class Net {
   uint32_t View(uint32_t read, double bytes) {
     const uint32_t node = AddNode({read});
     const uint32_t made = AddValue(static_cast<int32_t>(node), bytes);
-    for (uint16_t d = 0; d < problem.device_caps.size(); ++d) AddOption(node, kHostWork, {read}, {made}, {d, Layout::kPlain}, 0);
+    for (uint16_t d = 0; d < problem.device_caps.size(); ++d)
+      AddOption(node, kHostWork, {read}, {made}, {d, Layout::kPlain}, 0);
     return made;
   }
 
@@ -78,8 +84,8 @@ class Net {
     problem.values.push_back({{bytes, bytes, bytes}, producer, {}, false});
     return static_cast<uint32_t>(problem.values.size() - 1);
   }
-  void AddOption(uint32_t node, uint32_t delegate, const std::vector<uint32_t>& reads, const std::vector<uint32_t>& made, TensorState state,
-                 double seconds) {
+  void AddOption(uint32_t node, uint32_t delegate, const std::vector<uint32_t>& reads,
+                 const std::vector<uint32_t>& made, TensorState state, double seconds) {
     AssignOption option;
     option.nodes = {node};
     option.delegate = delegate;
@@ -95,7 +101,8 @@ class Net {
   std::mt19937 random_;
 };
 
-// Every node on the fastest option of `delegate`, or where it has none, on the fastest of the first delegate.
+// Every node on the fastest option of `delegate`, or where it has none, on the fastest of the first
+// delegate.
 std::vector<uint32_t> WhereverPossible(const AssignProblem& problem, uint32_t delegate) {
   std::vector<uint32_t> plan(problem.node_count, UINT32_MAX);
   const auto rank = [&](const AssignOption& o) {
@@ -136,7 +143,8 @@ int Launches(const AssignProblem& problem, std::span<const uint32_t> plan, uint3
   return launches;
 }
 
-// The least time of a chain of nodes on host or accelerator, by dynamic programming over the delegate of the latest node.
+// The least time of a chain of nodes on host or accelerator, by dynamic programming over the
+// delegate of the latest node.
 double BestOfChain(const AssignProblem& problem) {
   const TransferCosts::Link& link = problem.transfers.links[1];
   std::array<double, 2> best = {0, kNone};
@@ -158,10 +166,12 @@ double BestOfChain(const AssignProblem& problem) {
     best = next;
     begun = true;
   }
-  return std::min(best[0], best[1] + link.from_seconds + problem.values.back().bytes[0] / link.from_bytes_per_second);
+  return std::min(best[0], best[1] + link.from_seconds +
+                               problem.values.back().bytes[0] / link.from_bytes_per_second);
 }
 
-// 513 nodes of which an accelerator takes 274, in 87 runs: delegates that take whatever they support make such a graph slower.
+// 513 nodes of which an accelerator takes 274, in 87 runs: delegates that take whatever they
+// support make such a graph slower.
 TEST(AssignLarge, ScatteredSupportNeverMakesAChainSlower) {
   std::vector<uint32_t> takes(87, 1), leaves(88, 1);
   std::mt19937 random(7);
@@ -173,7 +183,8 @@ TEST(AssignLarge, ScatteredSupportNeverMakesAChainSlower) {
       uint32_t value = net.Input(400e3);
       for (size_t run = 0; run < leaves.size(); ++run) {
         for (uint32_t i = 0; i < leaves[run]; ++i) value = net.Op({value}, 20e-6, 400e3, 1, 1)[0];
-        for (uint32_t i = 0; run < takes.size() && i < takes[run]; ++i) value = net.Op({value}, 20e-6, 400e3, 1, 3)[0];
+        for (uint32_t i = 0; run < takes.size() && i < takes[run]; ++i)
+          value = net.Op({value}, 20e-6, 400e3, 1, 3)[0];
       }
       net.Output(value);
       ASSERT_EQ(net.problem.node_count, 513u);
@@ -187,15 +198,20 @@ TEST(AssignLarge, ScatteredSupportNeverMakesAChainSlower) {
       EXPECT_LE(plan->seconds, host);
       EXPECT_LE(plan->seconds, greedy);
       EXPECT_NEAR(plan->seconds, BestOfChain(net.problem), 1e-12);
-      std::printf("launch %4.0f us, accelerator %4.1f x: host %.2f ms, wherever supported %.2f ms, plan %.2f ms with %d launches\n",
-                  launch * 1e6, speed, host * 1e3, greedy * 1e3, plan->seconds * 1e3, Launches(net.problem, plan->option_of_node, 1));
+      std::printf(
+          "launch %4.0f us, accelerator %4.1f x: host %.2f ms, wherever supported %.2f ms, plan "
+          "%.2f ms with %d launches\n",
+          launch * 1e6, speed, host * 1e3, greedy * 1e3, plan->seconds * 1e3,
+          Launches(net.problem, plan->option_of_node, 1));
     }
   }
 }
 
 // A residual network of which the accelerator lacks 14 nodes.
 TEST(AssignLarge, AFewUnsupportedNodesCostLittle) {
-  Net net({{0, 1, 0, {Layout::kPlain, Layout::kBlocked8}}, {1, 10, 20e-6, {Layout::kPlain, Layout::kChannelsLast}}}, 13);
+  Net net({{0, 1, 0, {Layout::kPlain, Layout::kBlocked8}},
+           {1, 10, 20e-6, {Layout::kPlain, Layout::kChannelsLast}}},
+          13);
   uint32_t value = net.Input(600e3);
   int unsupported = 0;
   for (int block = 0; block < 60; ++block) {
@@ -217,17 +233,21 @@ TEST(AssignLarge, AFewUnsupportedNodesCostLittle) {
   EXPECT_LE(plan->seconds, greedy);
   EXPECT_LT(plan->seconds, host / 2);
   ExpectNoBetterNeighbour(net.problem, *plan);
-  std::printf("host %.2f ms, wherever supported %.2f ms, plan %.2f ms\n", host * 1e3, greedy * 1e3, plan->seconds * 1e3);
+  std::printf("host %.2f ms, wherever supported %.2f ms, plan %.2f ms\n", host * 1e3, greedy * 1e3,
+              plan->seconds * 1e3);
 }
 
-// Residual blocks, blocks of three branches, views; three delegates with memory of their own, each in one to three layouts.
+// Residual blocks, blocks of three branches, views; three delegates with memory of their own, each
+// in one to three layouts.
 Net BigNet(uint32_t nodes, double launch) {
   Net net({{0, 1, 0, {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}},
            {1, 3, launch, {Layout::kPlain, Layout::kChannelsLast}},
            {2, 2, launch, {Layout::kPlain}}},
           17);
   const auto support = [&] { return net.Pick(10) < 2 ? 1u : net.Pick(10) < 3 ? 3u : 7u; };
-  const auto op = [&](const std::vector<uint32_t>& reads, size_t outputs = 1) { return net.Op(reads, 40e-6, 200e3, outputs, support()); };
+  const auto op = [&](const std::vector<uint32_t>& reads, size_t outputs = 1) {
+    return net.Op(reads, 40e-6, 200e3, outputs, support());
+  };
   uint32_t value = net.Input(200e3);
   while (net.problem.node_count < nodes) {
     if (net.Pick(2) == 0) {
@@ -238,7 +258,8 @@ Net BigNet(uint32_t nodes, double launch) {
     } else {
       std::vector<uint32_t> branches = op({value}, 6);
       std::vector<uint32_t> ends;
-      for (size_t i = 0; i < 3; ++i) ends.push_back(op({op({branches[2 * i], branches[2 * i + 1]})[0]})[0]);
+      for (size_t i = 0; i < 3; ++i)
+        ends.push_back(op({op({branches[2 * i], branches[2 * i + 1]})[0]})[0]);
       value = op(ends)[0];
     }
     if (net.Pick(4) == 0) value = net.View(value, 200e3);
@@ -257,15 +278,18 @@ TEST(AssignLarge, FiveThousandNodesInMilliseconds) {
       millis.push_back(watch.Millis());
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       EXPECT_TRUE(plan->optimal);
-      for (uint32_t d = 0; d < 3; ++d) EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
+      for (uint32_t d = 0; d < 3; ++d)
+        EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
     }
     std::sort(millis.begin(), millis.end());
-    std::printf("%u nodes, %zu values, %zu options, launch %.0f us: %.1f ms (least %.1f)\n", net.problem.node_count,
-                net.problem.values.size(), net.problem.options.size(), launch * 1e6, millis[2], millis[0]);
+    std::printf("%u nodes, %zu values, %zu options, launch %.0f us: %.1f ms (least %.1f)\n",
+                net.problem.node_count, net.problem.values.size(), net.problem.options.size(),
+                launch * 1e6, millis[2], millis[0]);
   }
 }
 
-// A delegate that can run everything at once: it is taken if that is faster than the best plan without, and only then.
+// A delegate that can run everything at once: it is taken if that is faster than the best plan
+// without, and only then.
 TEST(AssignLarge, TheWholeGraphAsOneOption) {
   Net net = BigNet(5000, 20e-6);
   const double without = Assign(net.problem)->seconds;
@@ -280,10 +304,12 @@ TEST(AssignLarge, TheWholeGraphAsOneOption) {
     net.problem.options.push_back(whole);
     const StopWatch watch;
     const Result<Assignment> plan = Assign(net.problem);
-    std::printf("one option of %u nodes beside the others: %.1f ms\n", net.problem.node_count, watch.Millis());
+    std::printf("one option of %u nodes beside the others: %.1f ms\n", net.problem.node_count,
+                watch.Millis());
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_TRUE(plan->optimal);
-    const auto chosen = std::count(plan->option_of_node.begin(), plan->option_of_node.end(), net.problem.options.size() - 1);
+    const auto chosen = std::count(plan->option_of_node.begin(), plan->option_of_node.end(),
+                                   net.problem.options.size() - 1);
     EXPECT_EQ(chosen, worth_it ? static_cast<std::ptrdiff_t>(net.problem.node_count) : 0);
     EXPECT_LE(plan->seconds, without + 1e-12);
     net.problem.options.pop_back();
@@ -321,13 +347,16 @@ TEST(AssignLarge, EveryRunOfNodesAsAnOption) {
 #endif
 }
 
-// Layers of attention that all read one mask, which is an input or, as exporters write it, computed by a few nodes first.
+// Layers of attention that all read one mask, which is an input or, as exporters write it, computed
+// by a few nodes first.
 Net Transformer(int layers, bool mask_is_computed) {
   Net net({{0, 1, 0, {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}},
            {1, 3, 20e-6, {Layout::kPlain, Layout::kChannelsLast}},
            {2, 2, 20e-6, {Layout::kPlain}}},
           19);
-  const auto op = [&](const std::vector<uint32_t>& reads) { return net.Op(reads, 60e-6, 200e3, 1, net.Pick(8) == 0 ? 3 : 7)[0]; };
+  const auto op = [&](const std::vector<uint32_t>& reads) {
+    return net.Op(reads, 60e-6, 200e3, 1, net.Pick(8) == 0 ? 3 : 7)[0];
+  };
   uint32_t mask = net.Input(50e3), value = net.Input(200e3);
   for (int i = 0; mask_is_computed && i < 3; ++i) mask = op({mask});
   for (int layer = 0; layer < layers; ++layer) {
@@ -350,13 +379,16 @@ TEST(AssignLarge, OneMaskForAllLayers) {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_TRUE(plan->optimal);
     ExpectNoBetterNeighbour(net.problem, *plan);
-    for (uint32_t d = 0; d < 3; ++d) EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
-    std::printf("%u nodes, mask %s: %.1f ms\n", net.problem.node_count, mask_is_computed ? "computed" : "given", millis);
+    for (uint32_t d = 0; d < 3; ++d)
+      EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
+    std::printf("%u nodes, mask %s: %.1f ms\n", net.problem.node_count,
+                mask_is_computed ? "computed" : "given", millis);
   }
 }
 
-// Every node reads several of those before it, so that the graph has no narrow place, and each of seven delegates is the fastest for
-// some of them: too much to be solved in time. What is found must still be no slower than a delegate alone.
+// Every node reads several of those before it, so that the graph has no narrow place, and each of
+// seven delegates is the fastest for some of them: too much to be solved in time. What is found
+// must still be no slower than a delegate alone.
 TEST(AssignLarge, UnprovenPlansAreNoSlowerThanOneDelegate) {
   std::vector<DelegateKind> delegates = {{0, 1, 0, {Layout::kPlain}}};
   for (uint16_t d = 1; d <= 6; ++d) delegates.push_back({d, 1, 10e-6, {Layout::kPlain}});
@@ -383,33 +415,40 @@ TEST(AssignLarge, UnprovenPlansAreNoSlowerThanOneDelegate) {
     least = std::min(least, Assign(alone)->seconds);
   }
   EXPECT_LE(plan->seconds, least * (1 + 1e-12));
-  std::printf("plan %.3f ms, at least %.3f ms, one delegate alone %.3f ms, found in %.0f ms\n", plan->seconds * 1e3,
-              plan->lower_bound * 1e3, least * 1e3, millis);
+  std::printf("plan %.3f ms, at least %.3f ms, one delegate alone %.3f ms, found in %.0f ms\n",
+              plan->seconds * 1e3, plan->lower_bound * 1e3, least * 1e3, millis);
 }
 
 double MemoryUsed(const AssignProblem& problem, std::span<const uint32_t> plan, uint16_t device) {
   double bytes = 0;
-  for (uint32_t o : plan) bytes += problem.options[o].device == device ? problem.options[o].memory_bytes : 0;
+  for (uint32_t o : plan)
+    bytes += problem.options[o].device == device ? problem.options[o].memory_bytes : 0;
   return bytes;
 }
 
-// Weights that do not fit the accelerators: the caps are kept, the time stays bounded, and the gap is small and said.
+// Weights that do not fit the accelerators: the caps are kept, the time stays bounded, and the gap
+// is small and said.
 TEST(AssignLarge, CapsOnFiveThousandNodes) {
   Net net = BigNet(5000, 20e-6);
   const Result<Assignment> free = Assign(net.problem);
   ASSERT_TRUE(free.ok()) << free.status().message();
   for (const double share : {0.5, 0.1}) {
-    for (uint16_t d = 1; d <= 2; ++d) net.problem.device_caps[d] = share * MemoryUsed(net.problem, free->option_of_node, d);
+    for (uint16_t d = 1; d <= 2; ++d)
+      net.problem.device_caps[d] = share * MemoryUsed(net.problem, free->option_of_node, d);
     const StopWatch watch;
     const Result<Assignment> plan = Assign(net.problem);
     const double millis = watch.Millis();
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    for (uint16_t d = 1; d <= 2; ++d) EXPECT_LE(MemoryUsed(net.problem, plan->option_of_node, d), net.problem.device_caps[d]);
+    for (uint16_t d = 1; d <= 2; ++d)
+      EXPECT_LE(MemoryUsed(net.problem, plan->option_of_node, d), net.problem.device_caps[d]);
     EXPECT_GE(plan->lower_bound, free->seconds * (1 - 1e-12));
     EXPECT_LE(plan->lower_bound, plan->seconds);
     EXPECT_LT(plan->seconds, 1.002 * plan->lower_bound);
-    std::printf("caps at %.0f %% of what the best plan uses: %.2f ms instead of %.2f, gap %.3f %%, found in %.0f ms\n", share * 100,
-                plan->seconds * 1e3, free->seconds * 1e3, 100 * (plan->seconds / plan->lower_bound - 1), millis);
+    std::printf(
+        "caps at %.0f %% of what the best plan uses: %.2f ms instead of %.2f, gap %.3f %%, found "
+        "in %.0f ms\n",
+        share * 100, plan->seconds * 1e3, free->seconds * 1e3,
+        100 * (plan->seconds / plan->lower_bound - 1), millis);
   }
 }
 

@@ -1,8 +1,11 @@
-// Launches as pairwise costs: each node where a delegate may be launched is tied to the one before it in program order.
+// Launches as pairwise costs: each node where a delegate may be launched is tied to the one before
+// it in program order.
 //
-// A node where every choice is some delegate's is tied by itself. Where some choices leave the launch as it was (host work, a group that
-// runs later) a variable of its own says who takes over or, if nobody does, who goes on. A group that nothing can come in between of
-// might as well be launched at its first node: all its nodes are then its delegate's, and no such variable is needed.
+// A node where every choice is some delegate's is tied by itself. Where some choices leave the
+// launch as it was (host work, a group that runs later) a variable of its own says who takes over
+// or, if nobody does, who goes on. A group that nothing can come in between of might as well be
+// launched at its first node: all its nodes are then its delegate's, and no such variable is
+// needed.
 #include <algorithm>
 
 #include "core/place/assign_choices.h"
@@ -10,9 +13,11 @@
 namespace msrt {
 namespace {
 
-// Delegates that are launched for nothing are one and the same: to change between them is free, and each interrupts the others.
+// Delegates that are launched for nothing are one and the same: to change between them is free, and
+// each interrupts the others.
 using Launcher = uint32_t;
-constexpr Launcher kNobody = UINT32_MAX;  // before the first step; as a choice: leaves the launch as it was
+constexpr Launcher kNobody =
+    UINT32_MAX;  // before the first step; as a choice: leaves the launch as it was
 
 class LaunchChain {
  public:
@@ -32,7 +37,8 @@ class LaunchChain {
       may_launch_before_.push_back(may_launch_before_[n] + may_launch);
     }
     runs_through_.resize(problem.options.size());
-    for (uint32_t o = 0; o < problem.options.size(); ++o) runs_through_[o] = RunsThrough(problem.options[o].nodes);
+    for (uint32_t o = 0; o < problem.options.size(); ++o)
+      runs_through_[o] = RunsThrough(problem.options[o].nodes);
   }
 
   void Add() {
@@ -53,26 +59,32 @@ class LaunchChain {
   bool MayLaunch(uint32_t n) const { return may_launch_before_[n + 1] != may_launch_before_[n]; }
   // No other delegate can be launched between the first and the last of a group's nodes.
   bool RunsThrough(std::span<const uint32_t> nodes) const {
-    const auto own = std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return MayLaunch(n); });
+    const auto own =
+        std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return MayLaunch(n); });
     return own == may_launch_before_[nodes.back() + 1] - may_launch_before_[nodes.front()];
   }
   Launcher TakesOver(uint32_t o, uint32_t n) const {
     const AssignOption& option = problem_.options[o];
     if (option.delegate == kHostWork) return kNobody;
-    return option.nodes.back() == n || (runs_through_[o] && MayLaunch(n)) ? launcher_of_[option.delegate] : kNobody;
+    return option.nodes.back() == n || (runs_through_[o] && MayLaunch(n))
+               ? launcher_of_[option.delegate]
+               : kNobody;
   }
 
   // A variable over who takes over and who goes on.
   void AddPassing(uint32_t n) {
     std::vector<Launcher> takes_over, running;
     for (Launcher l : steps_) {
-      if (l == kNobody || std::find(takes_over.begin(), takes_over.end(), l) != takes_over.end()) continue;
+      if (l == kNobody || std::find(takes_over.begin(), takes_over.end(), l) != takes_over.end())
+        continue;
       takes_over.push_back(l);
       running.push_back(l);
     }
     const auto take_overs = takes_over.size();
     for (Launcher l : previous_running_) {
-      if (std::find(running.begin() + static_cast<std::ptrdiff_t>(take_overs), running.end(), l) != running.end()) continue;
+      if (std::find(running.begin() + static_cast<std::ptrdiff_t>(take_overs), running.end(), l) !=
+          running.end())
+        continue;
       takes_over.push_back(kNobody);
       running.push_back(l);
     }
@@ -85,18 +97,22 @@ class LaunchChain {
     Tie(variable, takes_over, running);
   }
 
-  // `takes_over` and `running` by choice of the variable: who is launched there, if anybody, and whose launch it is afterwards.
-  void Tie(uint32_t variable, std::span<const Launcher> takes_over, std::span<const Launcher> running) {
+  // `takes_over` and `running` by choice of the variable: who is launched there, if anybody, and
+  // whose launch it is afterwards.
+  void Tie(uint32_t variable, std::span<const Launcher> takes_over,
+           std::span<const Launcher> running) {
     const auto cost = [&](Launcher before, size_t choice) -> double {
       if (takes_over[choice] == kNobody) return before == running[choice] ? 0 : kForbidden;
       return before == takes_over[choice] ? 0 : problem_.launch_seconds[takes_over[choice]];
     };
     const Launcher first = previous_running_[0];
-    const bool known = std::all_of(previous_running_.begin(), previous_running_.end(), [&](Launcher l) { return l == first; });
+    const bool known = std::all_of(previous_running_.begin(), previous_running_.end(),
+                                   [&](Launcher l) { return l == first; });
     if (known) previous_running_.resize(1);
     cells_.clear();
     for (Launcher before : previous_running_) {
-      for (size_t choice = 0; choice < running.size(); ++choice) cells_.push_back(cost(before, choice));
+      for (size_t choice = 0; choice < running.size(); ++choice)
+        cells_.push_back(cost(before, choice));
     }
     if (known) {
       out_.AddCosts(variable, cells_);
@@ -110,11 +126,12 @@ class LaunchChain {
   const AssignProblem& problem_;
   const ListsByNode& choices_;
   ChoiceProblem& out_;
-  std::vector<Launcher> launcher_of_;       // by delegate
-  std::vector<int32_t> may_launch_before_;  // by node: how many nodes before it end an option of a delegate
-  std::vector<bool> runs_through_;          // by option
-  std::vector<Launcher> steps_;             // by choice of the node at hand
-  uint32_t previous_ = 0;                   // the variable tied last
+  std::vector<Launcher> launcher_of_;  // by delegate
+  std::vector<int32_t>
+      may_launch_before_;           // by node: how many nodes before it end an option of a delegate
+  std::vector<bool> runs_through_;  // by option
+  std::vector<Launcher> steps_;     // by choice of the node at hand
+  uint32_t previous_ = 0;           // the variable tied last
   std::vector<Launcher> previous_running_ = {kNobody};
   std::vector<double> cells_;
 };
@@ -122,7 +139,8 @@ class LaunchChain {
 }  // namespace
 
 void AddLaunches(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
-  const bool all_free = std::all_of(problem.launch_seconds.begin(), problem.launch_seconds.end(), [](double s) { return s == 0; });
+  const bool all_free = std::all_of(problem.launch_seconds.begin(), problem.launch_seconds.end(),
+                                    [](double s) { return s == 0; });
   if (!all_free) LaunchChain(problem, choices, out).Add();
 }
 

@@ -12,18 +12,21 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// Two nodes, the second reads what the first makes; each on the host or, with 100 bytes of its memory, on a device.
+// Two nodes, the second reads what the first makes; each on the host or, with 100 bytes of its
+// memory, on a device.
 AssignProblem TwoNodes() {
   AssignProblem problem;
   problem.node_count = 2;
-  problem.values = {{{8, 8, 8}, -1, {0}, false}, {{8, 8, 8}, 0, {1}, false}, {{8, 8, 8}, 1, {}, true}};
+  problem.values = {
+      {{8, 8, 8}, -1, {0}, false}, {{8, 8, 8}, 0, {1}, false}, {{8, 8, 8}, 1, {}, true}};
   problem.launch_seconds = {0, 0};
   problem.device_caps = {kNone, kNone};
   problem.transfers = {1, 8, {{1, 8, 1, 8}, {1, 8, 1, 8}}};
   for (uint32_t n = 0; n < 2; ++n) {
     for (uint16_t d = 0; d < 2; ++d) {
       const TensorState state = {d, Layout::kPlain};
-      problem.options.push_back({{n}, d, {{n, state}}, {{n + 1, state}}, d == 0 ? 10.0 : 1.0, 100, d});
+      problem.options.push_back(
+          {{n}, d, {{n, state}}, {{n + 1, state}}, d == 0 ? 10.0 : 1.0, 100, d});
     }
   }
   return problem;
@@ -40,15 +43,18 @@ TEST(Assign, CapsAreKeptOrNamed) {
   problem.device_caps[0] = 150;
   Result<Assignment> plan = Assign(problem);
   EXPECT_EQ(plan.status().code(), Code::kLimitExceeded);
-  EXPECT_NE(plan.status().message().find("not for all together"), std::string::npos) << plan.status().message();
+  EXPECT_NE(plan.status().message().find("not for all together"), std::string::npos)
+      << plan.status().message();
   std::erase_if(problem.options, [](const AssignOption& o) { return o.device == 1; });
   plan = Assign(problem);
   EXPECT_EQ(plan.status().code(), Code::kLimitExceeded);
-  EXPECT_NE(plan.status().message().find("device 0 needs at least 200 bytes and its cap is 150"), std::string::npos)
+  EXPECT_NE(plan.status().message().find("device 0 needs at least 200 bytes and its cap is 150"),
+            std::string::npos)
       << plan.status().message();
 }
 
-// Which of the nodes go to a small device: one estimate beyond reason, in a corner of the graph, must not end the search early.
+// Which of the nodes go to a small device: one estimate beyond reason, in a corner of the graph,
+// must not end the search early.
 TEST(Assign, OneAbsurdEstimateChangesNothing) {
   AssignProblem problem;
   problem.launch_seconds = {0, 0};
@@ -59,7 +65,8 @@ TEST(Assign, OneAbsurdEstimateChangesNothing) {
     problem.options.push_back({{n}, 0, {}, {}, host_seconds, 0, 0});
     problem.options.push_back({{n}, 1, {}, {}, device_seconds, device_bytes, 1});
   };
-  for (uint32_t n = 0; n < 14; ++n) add(1e-6 * (3 + n * 7 % 17), 1e-7 * (1 + n * 5 % 19), 10 + n * 11 % 13);
+  for (uint32_t n = 0; n < 14; ++n)
+    add(1e-6 * (3 + n * 7 % 17), 1e-7 * (1 + n * 5 % 19), 10 + n * 11 % 13);
   const Result<Assignment> without = Assign(problem);
   ASSERT_TRUE(without.ok() && without->optimal);
   for (const double absurd : {1e3, 1e6, 9e8}) {
@@ -84,7 +91,8 @@ TEST(Assign, NodesThatNobodyRunsAreNamed) {
   EXPECT_TRUE(Assign(nothing_to_run).ok());
 }
 
-// 300 nodes in groups of three, the same ones in nine ways and no node alone: there is a plan, but to mix the ways is a puzzle.
+// 300 nodes in groups of three, the same ones in nine ways and no node alone: there is a plan, but
+// to mix the ways is a puzzle.
 TEST(Assign, WhatWasNotFoundIsNotDenied) {
   AssignProblem problem;
   problem.node_count = 300;
@@ -100,12 +108,15 @@ TEST(Assign, WhatWasNotFoundIsNotDenied) {
       if (way > 0 && random() % 8 == 0) continue;  // only the first is whole
       std::vector<uint32_t> nodes(at, at + 3);
       std::sort(nodes.begin(), nodes.end());
-      problem.options.push_back({std::move(nodes), 0, {}, {}, 1, 1.0 + static_cast<double>(random() % 100), 0});
+      problem.options.push_back(
+          {std::move(nodes), 0, {}, {}, 1, 1.0 + static_cast<double>(random() % 100), 0});
     }
   }
   const Status status = Assign(problem).status();
   EXPECT_EQ(status.code(), Code::kLimitExceeded);
-  EXPECT_NE(status.message().find("no plan was found in time, and none was ruled out"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("no plan was found in time, and none was ruled out"),
+            std::string::npos)
+      << status.message();
   EXPECT_EQ(status.message().find("cap"), std::string::npos) << status.message();
 }
 
@@ -133,7 +144,8 @@ TEST(Assign, MalformedProblemsAreRefused) {
   EXPECT_TRUE(refused([](AssignProblem& p) { p.device_caps.resize(kMaxDevices + 1); }));
   EXPECT_TRUE(refused([](AssignProblem& p) { p.transfers.links.pop_back(); }));
   EXPECT_TRUE(refused([](AssignProblem& p) { p.transfers.links[1].to_bytes_per_second = 0; }));
-  EXPECT_TRUE(refused([](AssignProblem& p) { p.transfers.convert_bytes_per_second = std::nan(""); }));
+  EXPECT_TRUE(
+      refused([](AssignProblem& p) { p.transfers.convert_bytes_per_second = std::nan(""); }));
 }
 
 TEST(Assign, AdmissibleSaysWhyNot) {
@@ -142,7 +154,9 @@ TEST(Assign, AdmissibleSaysWhyNot) {
   both.nodes = {0, 1};
   both.inputs = {{0, kHostPlain}};
   EXPECT_TRUE(Admissible(problem, both).ok());
-  const auto why = [&](const AssignOption& option) { return Admissible(problem, option).message(); };
+  const auto why = [&](const AssignOption& option) {
+    return Admissible(problem, option).message();
+  };
   AssignOption wrong = both;
   wrong.outputs.clear();
   EXPECT_NE(why(wrong).find("value 2 is read outside"), std::string::npos) << why(wrong);
@@ -161,7 +175,9 @@ TEST(Assign, AdmissibleSaysWhyNot) {
   problem.values[0].readers = {0, 2};
   both.nodes = {0, 2};
   both.outputs = {{1, kHostPlain}};
-  EXPECT_NE(why(both).find("node 1 reads value 1, which would be made only with node 2"), std::string::npos) << why(both);
+  EXPECT_NE(why(both).find("node 1 reads value 1, which would be made only with node 2"),
+            std::string::npos)
+      << why(both);
 }
 
 }  // namespace

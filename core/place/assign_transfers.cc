@@ -1,6 +1,7 @@
-// Transfers as pairwise costs. A value made in one state and read by one node costs a table between producer and reader. Where several
-// nodes with a choice read it, variables of its own say in which states it is wanted: one variable over the sets that may come about,
-// or, where these are many, a variable for each state. Carried pairs make their first value and read their last like nodes do.
+// Transfers as pairwise costs. A value made in one state and read by one node costs a table between
+// producer and reader. Where several nodes with a choice read it, variables of its own say in which
+// states it is wanted: one variable over the sets that may come about, or, where these are many, a
+// variable for each state. Carried pairs make their first value and read their last like nodes do.
 #include <algorithm>
 #include <bit>
 
@@ -12,8 +13,8 @@ namespace {
 constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and nobody outside reads it
 constexpr uint32_t kNoVariable = UINT32_MAX;
 constexpr uint32_t kNoPair = UINT32_MAX;
-// Up to this many sets, one variable over them is eliminated faster than a variable for each state: for layers of attention on four
-// devices, with up to 256 sets, in half the time.
+// Up to this many sets, one variable over them is eliminated faster than a variable for each state:
+// for layers of attention on four devices, with up to 256 sets, in half the time.
 constexpr size_t kMaxSets = 256;
 
 // The sets of states that a node or a carried pair wants a value in, by its choices.
@@ -26,7 +27,8 @@ class TransferTables {
  public:
   TransferTables(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out)
       : problem_(problem), choices_(choices), out_(*out), pair_of_(problem.values.size(), kNoPair) {
-    for (uint32_t c = 0; c < problem.carried.size(); ++c) pair_of_[problem.carried[c].begin] = pair_of_[problem.carried[c].end] = c;
+    for (uint32_t c = 0; c < problem.carried.size(); ++c)
+      pair_of_[problem.carried[c].begin] = pair_of_[problem.carried[c].end] = c;
   }
 
   void Add(uint32_t v) {
@@ -50,15 +52,19 @@ class TransferTables {
   double unavoidable() const { return unavoidable_; }
 
  private:
-  std::span<const StateSet> WantsOf(const Reader& r) const { return {wants_.data() + r.first_want, r.want_count}; }
+  std::span<const StateSet> WantsOf(const Reader& r) const {
+    return {wants_.data() + r.first_want, r.want_count};
+  }
 
-  // Fills made_, by choice of the producer; where it is always the same state the producer plays no part.
+  // Fills made_, by choice of the producer; where it is always the same state the producer plays no
+  // part.
   void CollectMade(uint32_t v) {
     const int32_t producer = problem_.values[v].producer;
     made_.clear();
     if (producer < 0 && pair_of_[v] != kNoPair) {
       producer_ = VariableOfCarried(problem_, pair_of_[v]);
-      for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) made_.push_back(StateIndex({d, Layout::kPlain}));
+      for (uint16_t d = 0; d < problem_.device_caps.size(); ++d)
+        made_.push_back(StateIndex({d, Layout::kPlain}));
     } else if (producer < 0) {
       made_.push_back(StateIndex(kHostPlain));
     } else {
@@ -71,11 +77,13 @@ class TransferTables {
         made_.push_back(state);
       }
     }
-    fixed_ = made_[0] != kNotMade && std::all_of(made_.begin(), made_.end(), [&](uint32_t m) { return m == made_[0]; });
+    fixed_ = made_[0] != kNotMade &&
+             std::all_of(made_.begin(), made_.end(), [&](uint32_t m) { return m == made_[0]; });
     if (fixed_) made_.resize(1);
   }
 
-  // Fills always_ with the states that are wanted whatever is chosen, and readers_ with the nodes where it depends.
+  // Fills always_ with the states that are wanted whatever is chosen, and readers_ with the nodes
+  // where it depends.
   void CollectWants(uint32_t v) {
     const AssignValue& value = problem_.values[v];
     const StateSet there = fixed_ ? StateSet{1} << made_[0] : 0;
@@ -90,14 +98,15 @@ class TransferTables {
     }
     if (!handed_on) return;
     const size_t first = wants_.size();
-    for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) wants_.push_back(SetOf({d, Layout::kPlain}) & ~there);
+    for (uint16_t d = 0; d < problem_.device_caps.size(); ++d)
+      wants_.push_back(SetOf({d, Layout::kPlain}) & ~there);
     AddReader(VariableOfCarried(problem_, pair_of_[v]), first);
   }
 
   // Who wants the same whatever is chosen has no part in it.
   void AddReader(uint32_t variable, size_t first) {
-    const bool same =
-        std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(), [&](StateSet w) { return w == wants_[first]; });
+    const bool same = std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(),
+                                  [&](StateSet w) { return w == wants_[first]; });
     if (same) {
       always_ |= wants_[first];
       wants_.resize(first);
@@ -133,8 +142,10 @@ class TransferTables {
       out_.AddEdge(producer_, variable, cells_);
     }
   }
-  void ChargeForSets(uint32_t variable, std::span<const StateSet> sets, const TransferPrices& prices) {
-    Charge(variable, sets.size(), [&](uint32_t made, size_t i) { return Seconds(prices, made, always_ | sets[i]); });
+  void ChargeForSets(uint32_t variable, std::span<const StateSet> sets,
+                     const TransferPrices& prices) {
+    Charge(variable, sets.size(),
+           [&](uint32_t made, size_t i) { return Seconds(prices, made, always_ | sets[i]); });
   }
 
   void AddAlone(const TransferPrices& prices) {
@@ -175,8 +186,9 @@ class TransferTables {
     }
   }
 
-  // The same costs, split by what causes them: one variable pays for bringing the value to the host as it was made, one for each layout
-  // pays for having the host convert it, one for each state of a device pays for the copy there. Each needs the one before.
+  // The same costs, split by what causes them: one variable pays for bringing the value to the host
+  // as it was made, one for each layout pays for having the host convert it, one for each state of
+  // a device pays for the copy there. Each needs the one before.
   void AddStateVariables(const TransferPrices& prices) {
     StateSet states = always_;
     for (const Reader& reader : readers_) {
@@ -191,7 +203,8 @@ class TransferTables {
       const uint32_t layout = state % kLayoutCount;
       if (!seen[layout]) in_layout[layout] = AddLayout(prices, layout, on_host);
       seen[layout] = true;
-      Demand(state, state < kLayoutCount ? in_layout[layout] : AddDeviceState(prices, state, in_layout[layout]));
+      Demand(state, state < kLayoutCount ? in_layout[layout]
+                                         : AddDeviceState(prices, state, in_layout[layout]));
     }
   }
 
@@ -203,22 +216,30 @@ class TransferTables {
   template <typename SecondsOfMade>
   uint32_t AddPresence(const SecondsOfMade& seconds) {
     const uint32_t variable = AddVariable(2);
-    Charge(variable, 2, [&](uint32_t made, size_t choice) { return choice == 0 || made == kNotMade ? 0 : seconds(made); });
+    Charge(variable, 2, [&](uint32_t made, size_t choice) {
+      return choice == 0 || made == kNotMade ? 0 : seconds(made);
+    });
     return variable;
   }
 
   // No variable where the value is on the host anyway.
   uint32_t AddOnHost(const TransferPrices& prices) {
-    if (std::all_of(made_.begin(), made_.end(), [](uint32_t made) { return made < kLayoutCount; })) return kNoVariable;
-    return AddPresence([&](uint32_t made) { return made < kLayoutCount ? 0 : prices.copy_from(StateAt(made)); });
+    if (std::all_of(made_.begin(), made_.end(), [](uint32_t made) { return made < kLayoutCount; }))
+      return kNoVariable;
+    return AddPresence(
+        [&](uint32_t made) { return made < kLayoutCount ? 0 : prices.copy_from(StateAt(made)); });
   }
 
   // In this layout on the host; no variable where it is so anyway.
   uint32_t AddLayout(const TransferPrices& prices, uint32_t layout, uint32_t on_host) {
-    const auto is_made_so = [&](uint32_t made) { return made != kNotMade && made % kLayoutCount == layout; };
-    if (on_host == kNoVariable && std::all_of(made_.begin(), made_.end(), is_made_so)) return kNoVariable;
-    const uint32_t variable =
-        AddPresence([&](uint32_t made) { return is_made_so(made) ? 0 : prices.convert(static_cast<Layout>(layout)); });
+    const auto is_made_so = [&](uint32_t made) {
+      return made != kNotMade && made % kLayoutCount == layout;
+    };
+    if (on_host == kNoVariable && std::all_of(made_.begin(), made_.end(), is_made_so))
+      return kNoVariable;
+    const uint32_t variable = AddPresence([&](uint32_t made) {
+      return is_made_so(made) ? 0 : prices.convert(static_cast<Layout>(layout));
+    });
     if (on_host != kNoVariable) Needs(variable, on_host);
     return variable;
   }
@@ -229,7 +250,10 @@ class TransferTables {
     cells_.assign(made_there ? 3 : 2, 0);
     cells_[1] = prices.copy_to(StateAt(state));
     const uint32_t variable = out_.AddNode(cells_);
-    if (made_there) Charge(variable, 3, [&](uint32_t made, size_t choice) { return choice < 2 || made == state ? 0 : kForbidden; });
+    if (made_there)
+      Charge(variable, 3, [&](uint32_t made, size_t choice) {
+        return choice < 2 || made == state ? 0 : kForbidden;
+      });
     if (layout != kNoVariable) Needs(variable, layout);
     return variable;
   }
@@ -243,7 +267,8 @@ class TransferTables {
     out_.AddEdge(variable, needed, cells_);
   }
 
-  // Whoever wants the state forbids choice 0 of its variable. Without a variable it is always there.
+  // Whoever wants the state forbids choice 0 of its variable. Without a variable it is always
+  // there.
   void Demand(uint32_t state, uint32_t variable) {
     if (variable == kNoVariable) return;
     const StateSet set = StateSet{1} << state;
@@ -257,7 +282,8 @@ class TransferTables {
     for (const Reader& reader : readers_) {
       const std::span<const StateSet> wants = WantsOf(reader);
       cells_.assign(wants.size() * columns, 0);
-      for (size_t i = 0; i < wants.size(); ++i) cells_[i * columns] = (wants[i] & set) != 0 ? kForbidden : 0;
+      for (size_t i = 0; i < wants.size(); ++i)
+        cells_[i * columns] = (wants[i] & set) != 0 ? kForbidden : 0;
       out_.AddEdge(reader.variable, variable, cells_);
     }
   }
@@ -268,7 +294,8 @@ class TransferTables {
   std::vector<uint32_t> pair_of_;  // by value: the carried pair that it begins or ends
   // Of the value at hand.
   uint32_t producer_ = 0;
-  std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where it is the same whatever is chosen
+  std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where it is the
+                                // same whatever is chosen
   bool fixed_ = false;          // it is
   StateSet always_ = 0;
   std::vector<Reader> readers_;

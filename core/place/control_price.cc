@@ -13,23 +13,27 @@ namespace {
 constexpr double kCallSeconds = 0.4e-6;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// As much as a delegate may estimate, so that its offer is the better one. Counts multiply with each loop inside of a loop, to numbers that
-// placement would refuse.
+// As much as a delegate may estimate, so that its offer is the better one. Counts multiply with
+// each loop inside of a loop, to numbers that placement would refuse.
 constexpr double kMostSeconds = 1e9;
 
 // Exporters write the largest number where the condition alone ends a loop.
 constexpr int64_t kMostTrips = 1'000'000'000;
 
 double TripsOf(const Graph& graph, const Node& loop) {
-  const ConstTensor* count = loop.inputs[0] == kNoValue ? nullptr : graph.value(loop.inputs[0]).constant.get();
-  if (count == nullptr || count->dims.elements() != 1 || count->As<int64_t>()[0] > kMostTrips) return kTypicalTrips;
+  const ConstTensor* count =
+      loop.inputs[0] == kNoValue ? nullptr : graph.value(loop.inputs[0]).constant.get();
+  if (count == nullptr || count->dims.elements() != 1 || count->As<int64_t>()[0] > kMostTrips)
+    return kTypicalTrips;
   return static_cast<double>(std::max(count->As<int64_t>()[0], int64_t{0}));
 }
 
 // A Scan runs once for each slice.
-double SlicesOf(const PlacedGraph& graph, const Node& node, const ControlShape& shape) {
+double SlicesOf(const OfferedGraph& graph, const Node& node, const ControlShape& shape) {
   const AttrValue* axes = node.attrs.Find("scan_input_axes");
-  const int64_t axis = axes == nullptr || std::get<std::vector<int64_t>>(*axes).empty() ? 0 : std::get<std::vector<int64_t>>(*axes)[0];
+  const int64_t axis = axes == nullptr || std::get<std::vector<int64_t>>(*axes).empty()
+                           ? 0
+                           : std::get<std::vector<int64_t>>(*axes)[0];
   const Dims& dims = graph.typical().types[IndexOf(node.inputs[shape.carried])].dims;
   const int64_t a = axis < 0 ? axis + dims.rank() : axis;
   return a >= 0 && a < dims.rank() ? static_cast<double>(dims[static_cast<int>(a)]) : kTypicalTrips;
@@ -37,14 +41,15 @@ double SlicesOf(const PlacedGraph& graph, const Node& node, const ControlShape& 
 
 }  // namespace
 
-double ControlPrices::SecondsOf(const PlacedGraph& graph, const Node& node) {
+double ControlPrices::SecondsOf(const OfferedGraph& graph, const Node& node) {
   const ControlShape shape = ShapeOfControl(node);
   const auto call = [&](size_t g) { return SecondsOfCall(graph, shape.graphs[g]); };
   double seconds = 0;
   switch (shape.kind) {
     case ControlKind::kIf:
     case ControlKind::kSwitch:
-      for (size_t g = 0; g < shape.graphs.size(); ++g) seconds += call(g) / static_cast<double>(shape.graphs.size());
+      for (size_t g = 0; g < shape.graphs.size(); ++g)
+        seconds += call(g) / static_cast<double>(shape.graphs.size());
       break;
     case ControlKind::kLoop:
       seconds = TripsOf(graph.graph(), node) * call(0);
@@ -65,8 +70,8 @@ double ControlPrices::SecondsOf(const PlacedGraph& graph, const Node& node) {
   return seconds < kInfinity ? std::min(seconds, kMostSeconds) : kInfinity;
 }
 
-double ControlPrices::SecondsOfCall(const PlacedGraph& caller, uint32_t number) {
-  const PlacedGraph* callee = caller.callee(number);
+double ControlPrices::SecondsOfCall(const OfferedGraph& caller, uint32_t number) {
+  const OfferedGraph* callee = caller.callee(number);
   if (callee == nullptr) return kCallSeconds;
   const auto known = seconds_.find(callee);
   if (known != seconds_.end()) return kCallSeconds + known->second;

@@ -1,12 +1,13 @@
-// What control flow costs if the host carries it out: the other choice where a delegate offers to take a control node whole.
+// What control flow costs if the host carries it out: the other choice where a delegate offers to
+// take a control node whole.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <unordered_map>
 
-#include "core/place/delegate.h"
-#include "core/place/placed_graph.h"
+#include "core/delegate/delegate.h"
+#include "core/delegate/offered_graph.h"
 
 namespace msrt {
 
@@ -15,22 +16,25 @@ struct PlaceOptions;
 // Of a loop, where nothing tells how often it runs.
 inline constexpr double kTypicalTrips = MSRT_TYPICAL_TRIPS;
 
-// Places the graphs that a node calls, each once, to learn what a run of them takes. All arguments outlive it.
+// Places the graphs that a node calls, each once, to learn what a run of them takes. All arguments
+// outlive it.
 class ControlPrices {
  public:
-  ControlPrices(const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options)
+  ControlPrices(const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+                const PlaceOptions& options)
       : host_(host), delegates_(delegates), options_(options) {}
 
-  // Requires a control node inside of which no graph calls itself. Infinity: a graph that it calls has a node that nobody can run.
-  double SecondsOf(const PlacedGraph& graph, const Node& node);
+  // Requires a control node inside of which no graph calls itself. Infinity: a graph that it calls
+  // has a node that nobody can run.
+  double SecondsOf(const OfferedGraph& graph, const Node& node);
 
  private:
-  double SecondsOfCall(const PlacedGraph& caller, uint32_t number);
+  double SecondsOfCall(const OfferedGraph& caller, uint32_t number);
 
   const Host& host_;
   const std::span<const std::shared_ptr<const Delegate>> delegates_;
   const PlaceOptions& options_;
-  std::unordered_map<const PlacedGraph*, double> seconds_;  // of one run
+  std::unordered_map<const OfferedGraph*, double> seconds_;  // of one run
 };
 
 }  // namespace msrt

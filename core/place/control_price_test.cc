@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/place/fake_delegate.h"
+#include "core/delegate/fake_delegate.h"
 #include "core/place/place.h"
 #include "delegates/builtin.h"
 #include "tests/conformance/module_builder.h"
@@ -13,7 +13,8 @@ namespace {
 
 const Log kSilent;
 
-// `levels` loops, each the body of the one before, as often as a count is believed; the innermost body adds.
+// `levels` loops, each the body of the one before, as often as a count is believed; the innermost
+// body adds.
 Module NestedLoops(uint32_t levels) {
   ModuleBuilder m(levels + 1);
   for (uint32_t g = 0; g <= levels; ++g) {
@@ -24,13 +25,14 @@ Module NestedLoops(uint32_t levels) {
       m.Output(g, m.Op(g, "Add", {carried, carried}));
     } else {
       const ValueId trips = m.Number(g, 1'000'000'000);
-      m.Output(g, m.Control(g, "", "Loop", {trips, kNoValue, carried}, {{"body", GraphRef{g + 1}}, {"carried", int64_t{1}}}, {kNumber})[0]);
+      m.Output(g, m.Control(g, "", "Loop", {trips, kNoValue, carried},
+                            {{"body", GraphRef{g + 1}}, {"carried", int64_t{1}}}, {kNumber})[0]);
     }
   }
   return m.module;
 }
 
-Candidate OfferFor(const PlacedGraph& placed, double seconds) {
+Candidate OfferFor(const OfferedGraph& placed, double seconds) {
   const CandidateBorder border = placed.BorderOf({{0}});
   Candidate c;
   c.nodes = {0};
@@ -43,9 +45,9 @@ Candidate OfferFor(const PlacedGraph& placed, double seconds) {
 TEST(ControlPrice, NestedLoopsStayANumber) {
   for (uint32_t levels = 2; levels <= 6; ++levels) {
     const Module module = NestedLoops(levels);
-    PlacedModule views;
+    OfferedModule views;
     for (const Graph& graph : module.graphs) {
-      auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
       ASSERT_TRUE(placed.ok()) << placed.status().message();
       (*placed)->SetModule(&views);
       views.push_back(*std::move(placed));

@@ -1,22 +1,25 @@
-// The key of a measured cost: everything that a kernel's time depends on, and nothing that it does not (names, the place in the graph).
+// The key of a measured cost: everything that a kernel's time depends on, and nothing that it does
+// not (names, the place in the graph).
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/delegate/offered_graph.h"
 #include "core/place/cost_table.h"
-#include "core/place/placed_graph.h"
 
 namespace msrt {
 namespace {
 
-// A key that is longer (an attribute of a thousand numbers) is cut, and the hash of the whole stands for the rest.
+// A key that is longer (an attribute of a thousand numbers) is cut, and the hash of the whole
+// stands for the rest.
 constexpr size_t kMostKeyBytes = 4096;
 
 std::string HashText(const void* data, size_t bytes) {
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH64(data, bytes, 0)));
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(XXH64(data, bytes, 0)));
   return text;
 }
 
@@ -25,7 +28,8 @@ void AppendEscaped(std::string* out, std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   for (char c : text) {
     if (c > 0x20 && c < 0x7F && c != '\\') *out += c;
-    else StrAppend(out, "\\x", kHex[static_cast<uint8_t>(c) >> 4], kHex[static_cast<uint8_t>(c) & 15]);
+    else
+      StrAppend(out, "\\x", kHex[static_cast<uint8_t>(c) >> 4], kHex[static_cast<uint8_t>(c) & 15]);
   }
 }
 
@@ -39,8 +43,10 @@ void AppendAttr(std::string* out, const msrt_attr_view& attr) {
   *out += ' ';
   AppendEscaped(out, attr.name);
   *out += '=';
-  for (size_t i = 0; i < attr.count && attr.ints != nullptr; ++i) StrAppend(out, i == 0 ? "" : ",", attr.ints[i]);
-  for (size_t i = 0; i < attr.count && attr.floats != nullptr; ++i) StrAppend(out, i == 0 ? "" : ",", attr.floats[i]);
+  for (size_t i = 0; i < attr.count && attr.ints != nullptr; ++i)
+    StrAppend(out, i == 0 ? "" : ",", attr.ints[i]);
+  for (size_t i = 0; i < attr.count && attr.floats != nullptr; ++i)
+    StrAppend(out, i == 0 ? "" : ",", attr.floats[i]);
   for (size_t i = 0; i < attr.count && attr.strings != nullptr; ++i) {
     if (i != 0) *out += ',';
     AppendEscaped(out, attr.strings[i]);
@@ -50,13 +56,16 @@ void AppendAttr(std::string* out, const msrt_attr_view& attr) {
   AppendShape(out, attr.tensor_shape);
   Dims dims;
   for (int i = 0; i < attr.tensor_shape.rank; ++i) dims.push_back(attr.tensor_shape.dims[i]);
-  StrAppend(out, ":", HashText(attr.tensor_data, Type::Tensor(static_cast<DType>(attr.tensor_shape.dtype), dims).bytes()));
+  StrAppend(out, ":",
+            HashText(attr.tensor_data,
+                     Type::Tensor(static_cast<DType>(attr.tensor_shape.dtype), dims).bytes()));
 }
 
-// Writes the tensors of a candidate, numbered in order of first mention, so that it shows which nodes share one.
+// Writes the tensors of a candidate, numbered in order of first mention, so that it shows which
+// nodes share one.
 class TensorNames {
  public:
-  TensorNames(const PlacedGraph& graph, const Candidate& candidate) {
+  TensorNames(const OfferedGraph& graph, const Candidate& candidate) {
     const CandidateBorder border = graph.BorderOf(candidate.nodes);
     Keep(border.inputs, candidate.input_layouts);
     Keep(border.outputs, candidate.output_layouts);
@@ -73,7 +82,8 @@ class TensorNames {
     AppendShape(out, value.typical);
     if (value.constant != nullptr) *out += "=const";
     const auto layout = layouts_.find(value.id);
-    if (layout != layouts_.end() && layout->second != Layout::kPlain) StrAppend(out, "@", layout->second);
+    if (layout != layouts_.end() && layout->second != Layout::kPlain)
+      StrAppend(out, "@", layout->second);
   }
 
  private:
@@ -99,13 +109,15 @@ void AppendNode(std::string* out, const msrt_node_view& node, TensorNames* tenso
   for (size_t i = 0; i < node.attr_count; ++i) {
     if ((node.attrs[i].flags & MSRT_ATTR_IS_DEFAULT) == 0) attrs.push_back(&node.attrs[i]);
   }
-  std::sort(attrs.begin(), attrs.end(), [](const auto* a, const auto* b) { return std::string_view(a->name) < b->name; });
+  std::sort(attrs.begin(), attrs.end(),
+            [](const auto* a, const auto* b) { return std::string_view(a->name) < b->name; });
   for (const msrt_attr_view* attr : attrs) AppendAttr(out, *attr);
 }
 
 }  // namespace
 
-std::string CostKey(const PlacedGraph& graph, std::string_view delegate, const Candidate& candidate) {
+std::string CostKey(const OfferedGraph& graph, std::string_view delegate,
+                    const Candidate& candidate) {
   std::string key(delegate);
   key += ' ';
   AppendEscaped(&key, candidate.algorithm);

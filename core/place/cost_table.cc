@@ -15,8 +15,10 @@ Result<double> NumberIn(std::string_view text, double least, double most) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   // The comparison also refuses what is not a number.
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most)) {
-    return InvalidArgument("'", text.substr(0, 40), "' must be a number from ", least, " to ", most);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    return InvalidArgument("'", text.substr(0, 40), "' must be a number from ", least, " to ",
+                           most);
   }
   return value;
 }
@@ -40,10 +42,13 @@ class Reader {
   Status Line(std::string_view line) {
     if (!IsPrintable(line)) return InvalidArgument("must be printable ASCII");
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos || space + 1 == line.size()) return InvalidArgument("must be a word and what belongs to it");
+    if (space == std::string_view::npos || space + 1 == line.size())
+      return InvalidArgument("must be a word and what belongs to it");
     const std::string_view word = line.substr(0, space), rest = line.substr(space + 1);
     if (word[0] < '0' || word[0] > '9') return Head(word, rest);
-    if (rest.size() > kMostKeyBytes) return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMostKeyBytes, " are allowed");
+    if (rest.size() > kMostKeyBytes)
+      return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMostKeyBytes,
+                           " are allowed");
     MSRT_ASSIGN_OR_RETURN(const double seconds, NumberIn(word, 1e-12, CostTable::kMostSeconds));
     std::string key(rest);
     if (table_.Find(key) != nullptr) return InvalidArgument("the same key as on an earlier line");
@@ -56,9 +61,12 @@ class Reader {
     CostOrigin& origin = table_.origin;
     if (word == "library") origin.library = rest;
     else if (word == "processor") origin.processor = rest;
-    else if (word == "threads") return SetNumber(rest, 1, 1 << 20, [&](double n) { origin.threads = static_cast<int>(n); });
-    else if (word == "flops_per_second") return SetNumber(rest, 1, 1e18, [&](double n) { origin.machine.flops_per_second = n; });
-    else if (word == "bytes_per_second") return SetNumber(rest, 1, 1e18, [&](double n) { origin.machine.bytes_per_second = n; });
+    else if (word == "threads")
+      return SetNumber(rest, 1, 1 << 20, [&](double n) { origin.threads = static_cast<int>(n); });
+    else if (word == "flops_per_second")
+      return SetNumber(rest, 1, 1e18, [&](double n) { origin.machine.flops_per_second = n; });
+    else if (word == "bytes_per_second")
+      return SetNumber(rest, 1, 1e18, [&](double n) { origin.machine.bytes_per_second = n; });
     else return InvalidArgument("'", word.substr(0, 40), "' is no word of a costs file");
     return OkStatus();
   }
@@ -87,31 +95,37 @@ std::string Difference(const CostOrigin& measured, const CostOrigin& here) {
 }
 
 Result<CostTable> CostTable::Parse(std::string_view text) {
-  if (text.size() > kMostBytes) return LimitExceeded("a costs file has at most ", kMostBytes, " bytes, this has ", text.size());
+  if (text.size() > kMostBytes)
+    return LimitExceeded("a costs file has at most ", kMostBytes, " bytes, this has ", text.size());
   if (!text.starts_with(kFirstLine) || text.substr(kFirstLine.size(), 1) != "\n") {
-    return InvalidArgument("line 1: must be '", kFirstLine, "'; measure again with this version of msrun");
+    return InvalidArgument("line 1: must be '", kFirstLine,
+                           "'; measure again with this version of msrun");
   }
   CostTable table;
   Reader reader(&table);
   text.remove_prefix(kFirstLine.size() + 1);
   for (size_t number = 2; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    if (number > kMostLines) return LimitExceeded("a costs file has at most ", kMostLines, " lines");
-    Status status = end == text.size() ? InvalidArgument("is cut off: it does not end") : reader.Line(text.substr(0, end));
+    if (number > kMostLines)
+      return LimitExceeded("a costs file has at most ", kMostLines, " lines");
+    Status status = end == text.size() ? InvalidArgument("is cut off: it does not end")
+                                       : reader.Line(text.substr(0, end));
     if (!status.ok()) return std::move(status).Within(StrCat("line ", number));
     text.remove_prefix(end + 1);
   }
   const CostOrigin& origin = table.origin;
-  if (origin.threads == 0 || origin.machine.flops_per_second == 0 || origin.machine.bytes_per_second == 0) {
+  if (origin.threads == 0 || origin.machine.flops_per_second == 0 ||
+      origin.machine.bytes_per_second == 0) {
     return InvalidArgument("threads, flops_per_second or bytes_per_second is missing");
   }
   return table;
 }
 
 std::string CostTable::Print() const {
-  std::string out = StrCat(kFirstLine, "\nlibrary ", WithoutControls(origin.library), "\nprocessor ", WithoutControls(origin.processor),
-                           "\nthreads ", origin.threads, "\nflops_per_second ", origin.machine.flops_per_second, "\nbytes_per_second ",
-                           origin.machine.bytes_per_second, "\n");
+  std::string out = StrCat(kFirstLine, "\nlibrary ", WithoutControls(origin.library),
+                           "\nprocessor ", WithoutControls(origin.processor), "\nthreads ",
+                           origin.threads, "\nflops_per_second ", origin.machine.flops_per_second,
+                           "\nbytes_per_second ", origin.machine.bytes_per_second, "\n");
   const std::map<std::string_view, double> sorted(seconds_.begin(), seconds_.end());
   for (const auto& [key, seconds] : sorted) StrAppend(&out, seconds, " ", key, "\n");
   return out;

@@ -1,5 +1,6 @@
-// Measured costs: how long a way of running a node took on some machine, to be used instead of a delegate's estimate. Made by
-// core/run/measure.h, kept as a text file beside a model, read by placement.
+// Measured costs: how long a way of running a node took on some machine, to be used instead of a
+// delegate's estimate. Made by core/run/measure.h, kept as a text file beside a model, read by
+// placement.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 #include <unordered_map>
 
 #include "core/base/machine.h"
-#include "core/place/delegate.h"
+#include "core/delegate/delegate.h"
 
 namespace msrt {
 
@@ -40,8 +41,10 @@ class CostTable {
   std::unordered_map<std::string, double> seconds_;
 };
 
-// What a cost depends on, in one line of printable characters: delegate, algorithm, and for each node its op, attributes, the types and
-// layouts of its tensors at typical shapes, and which of them are constants. Equal for nodes that cost the same wherever they stand.
-std::string CostKey(const PlacedGraph& graph, std::string_view delegate, const Candidate& candidate);
+// What a cost depends on, in one line of printable characters: delegate, algorithm, and for each
+// node its op, attributes, the types and layouts of its tensors at typical shapes, and which of
+// them are constants. Equal for nodes that cost the same wherever they stand.
+std::string CostKey(const OfferedGraph& graph, std::string_view delegate,
+                    const Candidate& candidate);
 
 }  // namespace msrt

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/place/fake_delegate.h"
+#include "core/delegate/fake_delegate.h"
 #include "core/place/place.h"
 #include "delegates/builtin.h"
 #include "ops/builder.h"
@@ -14,7 +14,8 @@ using testing::FakeDelegate;
 using testing::MakeFake;
 
 const std::string kHead =
-    "msrt costs 1\nlibrary 1.2\nprocessor Some CPU @ 3 GHz\nthreads 2\nflops_per_second 1e+11\nbytes_per_second 2e+10\n";
+    "msrt costs 1\nlibrary 1.2\nprocessor Some CPU @ 3 GHz\nthreads 2\nflops_per_second "
+    "1e+11\nbytes_per_second 2e+10\n";
 
 CostTable Sample() {
   CostTable table;
@@ -39,7 +40,8 @@ TEST(CostTable, SaysWhereItWasMeasured) {
   CostOrigin here = Sample().origin;
   here.threads = 8;
   here.processor = "Another";
-  EXPECT_EQ(Difference(Sample().origin, here), "processor Some CPU @ 3 GHz and not Another, threads 2 and not 8");
+  EXPECT_EQ(Difference(Sample().origin, here),
+            "processor Some CPU @ 3 GHz and not Another, threads 2 and not 8");
 }
 
 TEST(CostTable, RefusesEverythingElseByLine) {
@@ -72,7 +74,8 @@ TEST(CostTable, RefusesEverythingElseByLine) {
   for (const auto& [text, expected] : cases) {
     const auto table = CostTable::Parse(text);
     ASSERT_FALSE(table.ok()) << text.substr(0, 200);
-    EXPECT_NE(table.status().message().find(expected), std::string::npos) << table.status().message();
+    EXPECT_NE(table.status().message().find(expected), std::string::npos)
+        << table.status().message();
   }
 }
 
@@ -88,7 +91,7 @@ TEST(CostTable, EveryCutOfAFileIsRefusedOrShorter) {
 class Costs : public ::testing::Test {
  protected:
   Graph graph;
-  std::unique_ptr<PlacedGraph> placed;
+  std::unique_ptr<OfferedGraph> placed;
 
   void SetUp() override {
     GraphBuilder builder(&graph);
@@ -100,7 +103,7 @@ class Costs : public ::testing::Test {
     steeper.Set("alpha", 0.25);
     Add(&builder, "LeakyRelu", "steeper", x, steeper);
     Add(&builder, "LeakyRelu", "wider", y, {});
-    auto made = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    auto made = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok());
     placed = *std::move(made);
   }
@@ -123,7 +126,8 @@ class Costs : public ::testing::Test {
 };
 
 TEST_F(Costs, KeysAreEqualWhereCostsAre) {
-  EXPECT_EQ(Key(0), StrCat("a way | LeakyRelu/", graph.nodes[0].version, " ( #0:f32[1,8,4,4] ) -> #1:f32[1,8,4,4]"));
+  EXPECT_EQ(Key(0), StrCat("a way | LeakyRelu/", graph.nodes[0].version,
+                           " ( #0:f32[1,8,4,4] ) -> #1:f32[1,8,4,4]"));
   EXPECT_EQ(Key(0), Key(1));
   EXPECT_NE(Key(0), Key(2));
   EXPECT_NE(Key(0), Key(3));

@@ -10,13 +10,18 @@
 namespace msrt {
 namespace {
 
-// The memory of devices while steps are put in another order. In the order it had, a device never holds more than its peak; what steps made
-// before their turn comes on top of that until it is read for the last time or their turn comes. So as long as the peak and what is ahead
-// are within the limit together, all that is left can still be given out in the old order without passing it: nobody gets stuck.
+// The memory of devices while steps are put in another order. In the order it had, a device never
+// holds more than its peak; what steps made before their turn comes on top of that until it is read
+// for the last time or their turn comes. So as long as the peak and what is ahead are within the
+// limit together, all that is left can still be given out in the old order without passing it:
+// nobody gets stuck.
 class MemoryAhead {
  public:
-  MemoryAhead(const PlacedGraph& graph, std::span<const double> rooms, const Placement& placement)
-      : steps_(placement.steps), devices_(rooms.size()), blocks_of_(steps_.size()), given_(steps_.size()) {
+  MemoryAhead(const OfferedGraph& graph, std::span<const double> rooms, const Placement& placement)
+      : steps_(placement.steps),
+        devices_(rooms.size()),
+        blocks_of_(steps_.size()),
+        given_(steps_.size()) {
     for (size_t d = 0; d < rooms.size(); ++d) devices_[d].limit = rooms[d];
     FindBlocks(graph, placement);
     FindPeaks();
@@ -54,7 +59,8 @@ class MemoryAhead {
   struct OnDevice {
     double limit = kNoLimit, total = 0, peak = 0, ahead = 0;
   };
-  // Memory that a value has on a device in one layout, from the first step there that makes or wants it to the last.
+  // Memory that a value has on a device in one layout, from the first step there that makes or
+  // wants it to the last.
   struct Block {
     uint16_t device;
     double bytes;
@@ -67,17 +73,21 @@ class MemoryAhead {
     block->made_ahead_by = kNobody;
   }
 
-  void FindBlocks(const PlacedGraph& graph, const Placement& placement) {
-    std::vector<std::vector<std::pair<TensorState, uint32_t>>> of_value(graph.graph().value_count());
+  void FindBlocks(const OfferedGraph& graph, const Placement& placement) {
+    std::vector<std::vector<std::pair<TensorState, uint32_t>>> of_value(
+        graph.graph().value_count());
     const auto find = [&](ValueId v, TensorState state) {
       for (const auto& [there, block] : of_value[IndexOf(v)]) {
         if (there == state) return block;
       }
       // What a loop keeps has memory of its own, for the whole run.
       const bool kept = state.layout == Layout::kPlain &&
-                        std::find(placement.kept.begin(), placement.kept.end(), std::pair(v, state.device)) != placement.kept.end();
+                        std::find(placement.kept.begin(), placement.kept.end(),
+                                  std::pair(v, state.device)) != placement.kept.end();
       const auto block = static_cast<uint32_t>(blocks_.size());
-      blocks_.push_back({state.device, kept ? 0 : ArenaBytes(graph.TypicalBytes(v)[static_cast<size_t>(state.layout)])});
+      blocks_.push_back(
+          {state.device,
+           kept ? 0 : ArenaBytes(graph.TypicalBytes(v)[static_cast<size_t>(state.layout)])});
       of_value[IndexOf(v)].emplace_back(state, block);
       return block;
     };
@@ -137,7 +147,7 @@ class MemoryAhead {
 
 class StepOrder {
  public:
-  StepOrder(const PlacedGraph& graph, std::span<const double> rooms, const Placement& placement)
+  StepOrder(const OfferedGraph& graph, std::span<const double> rooms, const Placement& placement)
       : graph_(graph.graph()),
         steps_(placement.steps),
         memory_(graph, rooms, placement),
@@ -206,9 +216,15 @@ class StepOrder {
     }
   }
 
-  void MakeReady(uint32_t s) { (steps_[s].device != 0 ? on_device_[steps_[s].device] : Waits(s) ? host_that_waits_ : host_).push(s); }
+  void MakeReady(uint32_t s) {
+    (steps_[s].device != 0 ? on_device_[steps_[s].device]
+     : Waits(s)            ? host_that_waits_
+                           : host_)
+        .push(s);
+  }
 
-  // Whether it needs what a device may still be working on. A wait covers all that the device was given before.
+  // Whether it needs what a device may still be working on. A wait covers all that the device was
+  // given before.
   bool Waits(uint32_t s) const {
     return std::any_of(sources_[s].begin(), sources_[s].end(), [&](uint32_t on) {
       const uint16_t device = steps_[on].device;
@@ -223,7 +239,8 @@ class StepOrder {
       if (next == nullptr || ready.top() < next->top()) next = &ready;
     }
     if (next == nullptr) next = host_.empty() ? &host_that_waits_ : &host_;
-    MSRT_CHECK(!next->empty());  // nodes are in an order in which they can run, and whose turn it is may
+    MSRT_CHECK(
+        !next->empty());  // nodes are in an order in which they can run, and whose turn it is may
     const uint32_t s = next->top();
     next->pop();
     if (next == &host_that_waits_) NoteWaits(s);
@@ -253,9 +270,11 @@ class StepOrder {
 
 }  // namespace
 
-double ArenaBytes(double bytes) { return std::ceil(bytes / double{kTensorAlignment}) * double{kTensorAlignment}; }
+double ArenaBytes(double bytes) {
+  return std::ceil(bytes / double{kTensorAlignment}) * double{kTensorAlignment};
+}
 
-void OrderSteps(const PlacedGraph& graph, std::span<const double> rooms, Placement* placement) {
+void OrderSteps(const OfferedGraph& graph, std::span<const double> rooms, Placement* placement) {
   const std::vector<uint32_t> order = StepOrder(graph, rooms, *placement).Run();
   std::vector<Placement::Step> steps;
   steps.reserve(order.size());

@@ -12,15 +12,16 @@ namespace {
 // Walks what is inside of a control node, and notes what stands in the way of owning it.
 class Inside {
  public:
-  void Enter(const PlacedGraph& caller, const Node& node, int level) {
+  void Enter(const OfferedGraph& caller, const Node& node, int level) {
     for (const uint32_t number : ShapeOfControl(node).graphs) {
-      const PlacedGraph* callee = caller.callee(number);
+      const OfferedGraph* callee = caller.callee(number);
       if (callee == nullptr) {
         Note(StrCat("graph ", number, " that it calls is not known"));
         continue;
       }
       const auto [it, first] = active_.try_emplace(callee, true);
-      if (!first && it->second) Note(StrCat("graph '", callee->graph().name, "' inside calls itself"));
+      if (!first && it->second)
+        Note(StrCat("graph '", callee->graph().name, "' inside calls itself"));
       if (!first) continue;
       if (level == kMostOwnedLevels) {
         Note(StrCat("its graphs call each other more than ", kMostOwnedLevels, " levels deep"));
@@ -32,11 +33,11 @@ class Inside {
     }
   }
 
-  std::vector<const PlacedGraph*> graphs;
+  std::vector<const OfferedGraph*> graphs;
   std::string wrong;  // the first that was noted
 
  private:
-  void Look(const PlacedGraph& graph, const Node& node, int level) {
+  void Look(const OfferedGraph& graph, const Node& node, int level) {
     if (IsControl(node)) return Enter(graph, node, level + 1);
     if (node.def == nullptr || node.def->effect == Effect::kNone) return;
     Note(StrCat(OpName(node), " '", node.name, "' inside has effects, which are the session's"));
@@ -44,28 +45,31 @@ class Inside {
   void Note(std::string what) {
     if (wrong.empty()) wrong = std::move(what);
   }
-  std::unordered_map<const PlacedGraph*, bool> active_;  // whether it is being looked at; those that were are here too
+  std::unordered_map<const OfferedGraph*, bool>
+      active_;  // whether it is being looked at; those that were are here too
 };
 
 }  // namespace
 
-std::vector<const PlacedGraph*> GraphsInside(const PlacedGraph& graph, const Node& node) {
+std::vector<const OfferedGraph*> GraphsInside(const OfferedGraph& graph, const Node& node) {
   Inside inside;
   inside.Enter(graph, node, 1);
   return std::move(inside.graphs);
 }
 
-std::string WhyNotOwned(const PlacedGraph& graph, const Node& node) {
+std::string WhyNotOwned(const OfferedGraph& graph, const Node& node) {
   const auto type_of = [&](ValueId v) -> const Type& { return graph.graph().value(v).type; };
   const auto no_tensor = [&](ValueId v) { return v != kNoValue && !type_of(v).is_tensor(); };
   const auto open = [&](ValueId v) { return v != kNoValue && !type_of(v).concrete(); };
-  if (std::any_of(node.inputs.begin(), node.inputs.end(), no_tensor) || std::any_of(node.outputs.begin(), node.outputs.end(), no_tensor)) {
+  if (std::any_of(node.inputs.begin(), node.inputs.end(), no_tensor) ||
+      std::any_of(node.outputs.begin(), node.outputs.end(), no_tensor)) {
     return "it takes or gives a list or a function";
   }
   Inside inside;
   inside.Enter(graph, node, 1);
   if (!inside.wrong.empty()) return std::move(inside.wrong);
-  const bool sized = std::none_of(node.outputs.begin(), node.outputs.end(), open) || SizesFollow(graph, node);
+  const bool sized =
+      std::none_of(node.outputs.begin(), node.outputs.end(), open) || SizesFollow(graph, node);
   return sized ? "" : "the size of what it gives does not follow from the sizes of its inputs";
 }
 

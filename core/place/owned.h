@@ -4,14 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "core/place/placed_graph.h"
+#include "core/delegate/offered_graph.h"
 
 namespace msrt {
 
-// The graphs that the node calls and those that these call, each once. As far as they are known; never without end.
-std::vector<const PlacedGraph*> GraphsInside(const PlacedGraph& graph, const Node& node);
+// The graphs that the node calls and those that these call, each once. As far as they are known;
+// never without end.
+std::vector<const OfferedGraph*> GraphsInside(const OfferedGraph& graph, const Node& node);
 
-// Why no delegate can have this control node; empty: one can. The conditions are those of msrt_candidate.
-std::string WhyNotOwned(const PlacedGraph& graph, const Node& node);
+// Why no delegate can have this control node; empty: one can. The conditions are those of
+// msrt_candidate.
+std::string WhyNotOwned(const OfferedGraph& graph, const Node& node);
 
 }  // namespace msrt

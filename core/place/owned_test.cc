@@ -13,14 +13,14 @@ namespace {
 struct Views {
   explicit Views(const Module& m) : module(m) {
     for (const Graph& graph : module.graphs) {
-      auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
       MSRT_CHECK(placed.ok());
       (*placed)->SetModule(&graphs);
       graphs.push_back(*std::move(placed));
     }
   }
   const Module module;
-  PlacedModule graphs;
+  OfferedModule graphs;
 };
 
 // Of the first node of the entry.
@@ -50,7 +50,7 @@ TEST(Owned, GraphsGoAlongOnce) {
   m.Output(2, m.Call(2, 3, {m.Input(2)}));
   m.Output(3, m.Input(3));
   const Views views(m.module);
-  std::vector<const PlacedGraph*> expected;
+  std::vector<const OfferedGraph*> expected;
   for (size_t g = 1; g < 4; ++g) expected.push_back(views.graphs[g].get());
   EXPECT_EQ(GraphsInside(*views.graphs[0], views.module.graphs[0].nodes[0]), expected);
 }
@@ -61,7 +61,8 @@ const Type kRows = Type::Tensor(DType::kF32, {Dims{kUnknownDim, 4}});
 ModuleBuilder Branches() {
   ModuleBuilder m(3);
   const ValueId flag = m.Input(0, kFlag), a = m.Input(0, kRows), b = m.Input(0, kRows);
-  m.Output(0, m.Control(0, "", "If", {flag, a, b}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {kRows})[0]);
+  m.Output(0, m.Control(0, "", "If", {flag, a, b},
+                        {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {kRows})[0]);
   for (uint32_t g : {1u, 2u}) {
     m.Input(g, kRows);
     m.Input(g, kRows);
@@ -72,7 +73,8 @@ ModuleBuilder Branches() {
 TEST(Owned, SizesThatFollow) {
   const std::string why = "the size of what it gives does not follow from the sizes of its inputs";
   ModuleBuilder same = Branches();
-  for (uint32_t g : {1u, 2u}) same.Output(g, same.Op(g, g == 1 ? "Neg" : "Relu", {same.module.graphs[g].inputs[0]}));
+  for (uint32_t g : {1u, 2u})
+    same.Output(g, same.Op(g, g == 1 ? "Neg" : "Relu", {same.module.graphs[g].inputs[0]}));
   ExpectWhyNot(same.module, "");
   ModuleBuilder other = Branches();
   for (uint32_t g : {1u, 2u}) other.Output(g, other.module.graphs[g].inputs[g - 1]);
@@ -84,7 +86,9 @@ TEST(Owned, SizesThatFollow) {
   // The symbols of a callee are not those of its caller.
   for (Graph& graph : other.module.graphs) {
     for (ValueId v : graph.inputs) {
-      if (graph.value(v).type.rank() == 2) graph.value(v).type.dims[0] = &graph == &other.module.graphs[0] ? kUnknownDim : SymbolDim(0);
+      if (graph.value(v).type.rank() == 2)
+        graph.value(v).type.dims[0] =
+            &graph == &other.module.graphs[0] ? kUnknownDim : SymbolDim(0);
     }
   }
   ExpectWhyNot(other.module, why);
@@ -93,14 +97,17 @@ TEST(Owned, SizesThatFollow) {
 TEST(Owned, LoopsThatKeepTheirSizes) {
   for (const bool grows : {false, true}) {
     ModuleBuilder m(2);
-    const auto results =
-        m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kRows});
+    const auto results = m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)},
+                                   {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kRows});
     m.Output(0, results[0]);
     m.Input(1);
     m.Output(1, m.Input(1, kFlag));
     const ValueId x = m.Input(1, kRows);
-    m.Output(1, grows ? m.Op(1, "Concat", {x, x}, {{"axis", int64_t{0}}}) : m.Op(1, "Add", {x, m.Float(1, 1)}));
-    ExpectWhyNot(m.module, grows ? "the size of what it gives does not follow from the sizes of its inputs" : "");
+    m.Output(1, grows ? m.Op(1, "Concat", {x, x}, {{"axis", int64_t{0}}})
+                      : m.Op(1, "Add", {x, m.Float(1, 1)}));
+    ExpectWhyNot(
+        m.module,
+        grows ? "the size of what it gives does not follow from the sizes of its inputs" : "");
   }
 }
 
@@ -112,7 +119,8 @@ TEST(Owned, NotWithLists) {
 
 TEST(Owned, NotWithEffectsInside) {
   ModuleBuilder state = OneCall();
-  state.Control(1, "msrt", "StateWrite", {state.module.graphs[1].inputs[0]}, {{"slot", int64_t{0}}}, {});
+  state.Control(1, "msrt", "StateWrite", {state.module.graphs[1].inputs[0]}, {{"slot", int64_t{0}}},
+                {});
   ExpectWhyNot(state.module, "msrt.StateWrite 'v1' inside has effects, which are the session's");
   ModuleBuilder random = OneCall();
   random.Op(1, "RandomNormal", {}, {{"shape", std::vector<int64_t>{2}}});
@@ -151,7 +159,7 @@ TEST(Owned, ViewsLeadToGraphs) {
     EXPECT_EQ(callee->callee(callee->graph, g), callee);
   }
   for (int64_t g : {-1, 3}) EXPECT_EQ(main.callee(main.graph, g), nullptr);
-  const auto alone = PlacedGraph::Make(views.module.graphs[1], BuiltinEvaluator(), {});
+  const auto alone = OfferedGraph::Make(views.module.graphs[1], BuiltinEvaluator(), {});
   EXPECT_EQ((*alone)->api()->callee((*alone)->api()->graph, 0), nullptr);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/place/callee_types.h"
+#include "core/delegate/callee_types.h"
 #include "ops/control.h"
 
 namespace msrt {
@@ -11,12 +11,14 @@ namespace {
 
 using Types = std::vector<Type>;
 
-// Symbols from here on stand for open dims of the node's inputs. Those of the module mean something else in every graph.
+// Symbols from here on stand for open dims of the node's inputs. Those of the module mean something
+// else in every graph.
 constexpr uint32_t kFirstOwnSymbol = 1u << 30;
 
 bool IsDefinite(const Type& t) {
-  return t.is_tensor() && t.rank_known &&
-         std::all_of(t.dims.begin(), t.dims.end(), [](int64_t d) { return IsKnown(d) || (IsSymbol(d) && SymbolOf(d) >= kFirstOwnSymbol); });
+  return t.is_tensor() && t.rank_known && std::all_of(t.dims.begin(), t.dims.end(), [](int64_t d) {
+           return IsKnown(d) || (IsSymbol(d) && SymbolOf(d) >= kFirstOwnSymbol);
+         });
 }
 
 // Each open dim becomes a symbol: the same one where the graph says that they are the same.
@@ -26,7 +28,8 @@ class OwnSymbols {
     for (int64_t& d : t.dims) {
       if (IsKnown(d)) continue;
       const uint32_t fresh = kFirstOwnSymbol + count_;
-      const auto [it, added] = IsSymbol(d) ? known_.try_emplace(d, fresh) : std::make_pair(known_.end(), true);
+      const auto [it, added] =
+          IsSymbol(d) ? known_.try_emplace(d, fresh) : std::make_pair(known_.end(), true);
       count_ += added ? 1 : 0;
       d = SymbolDim(added ? fresh : it->second);
     }
@@ -40,7 +43,8 @@ class OwnSymbols {
 
 class Asking {
  public:
-  std::optional<Types> ResultsOf(const PlacedGraph& graph, const Node& node, FunctionRef<Type(ValueId)> type_of, int level) {
+  std::optional<Types> ResultsOf(const OfferedGraph& graph, const Node& node,
+                                 FunctionRef<Type(ValueId)> type_of, int level) {
     const auto calls = CallsOf(node, type_of);
     if (!calls.ok() || calls->empty() || level == kMostOwnedLevels) return std::nullopt;
     std::vector<Types> given;
@@ -52,7 +56,8 @@ class Asking {
     const ControlShape shape = ShapeOfControl(node);
     if (shape.kind == ControlKind::kPartial) return std::nullopt;
     if (shape.carried + shape.scan_inputs == 0 && shape.kind != ControlKind::kLoop) {
-      const bool same = std::all_of(given.begin(), given.end(), [&](const Types& t) { return t == given[0]; });
+      const bool same =
+          std::all_of(given.begin(), given.end(), [&](const Types& t) { return t == given[0]; });
       return same ? std::optional(std::move(given[0])) : std::nullopt;
     }
     return Carried(node, shape, given.back(), type_of);
@@ -60,7 +65,8 @@ class Asking {
 
  private:
   // What the body makes of the carried values must be like them.
-  static std::optional<Types> Carried(const Node& node, const ControlShape& shape, const Types& given, FunctionRef<Type(ValueId)> type_of) {
+  static std::optional<Types> Carried(const Node& node, const ControlShape& shape,
+                                      const Types& given, FunctionRef<Type(ValueId)> type_of) {
     if (given.size() != shape.answered() + shape.carried) return std::nullopt;
     Types carried;
     for (size_t i = 0; i < shape.carried; ++i) {
@@ -70,9 +76,10 @@ class Asking {
     return carried;
   }
 
-  std::optional<Types> ResultsOf(const PlacedGraph& caller, const GraphCall& call, int level) {
-    const PlacedGraph* callee = caller.callee(call.graph);
-    if (callee == nullptr || callee->graph().inputs.size() != call.arguments.size()) return std::nullopt;
+  std::optional<Types> ResultsOf(const OfferedGraph& caller, const GraphCall& call, int level) {
+    const OfferedGraph* callee = caller.callee(call.graph);
+    if (callee == nullptr || callee->graph().inputs.size() != call.arguments.size())
+      return std::nullopt;
     GraphFacts facts(callee->graph());
     for (size_t i = 0; i < call.arguments.size(); ++i) {
       Type& type = facts.types[IndexOf(callee->graph().inputs[i])];
@@ -83,8 +90,11 @@ class Asking {
                  *callee, node, [&](ValueId v) { return now.types[IndexOf(v)]; }, level + 1)
           .value_or(Types());
     };
-    Types types = TypesGiven(callee->graph(), std::move(facts), callee->evaluator(), &nodes_left_, inside);
-    if (types.size() != callee->graph().outputs.size() || !std::all_of(types.begin(), types.end(), IsDefinite)) return std::nullopt;
+    Types types = InferOutputTypes(callee->graph(), std::move(facts), callee->evaluator(),
+                                   &nodes_left_, inside);
+    if (types.size() != callee->graph().outputs.size() ||
+        !std::all_of(types.begin(), types.end(), IsDefinite))
+      return std::nullopt;
     return types;
   }
 
@@ -93,15 +103,17 @@ class Asking {
 
 }  // namespace
 
-std::optional<Types> OwnedResults(const PlacedGraph& graph, const Node& node, FunctionRef<Type(ValueId)> type_of) {
+std::optional<Types> OwnedResults(const OfferedGraph& graph, const Node& node,
+                                  FunctionRef<Type(ValueId)> type_of) {
   return Asking().ResultsOf(graph, node, type_of, 0);
 }
 
-bool SizesFollow(const PlacedGraph& graph, const Node& node) {
+bool SizesFollow(const OfferedGraph& graph, const Node& node) {
   OwnSymbols symbols;
   std::map<ValueId, Type> types;
   for (ValueId v : node.inputs) {
-    if (v != kNoValue && types.count(v) == 0) types.emplace(v, symbols.Named(graph.graph().value(v).type));
+    if (v != kNoValue && types.count(v) == 0)
+      types.emplace(v, symbols.Named(graph.graph().value(v).type));
   }
   return OwnedResults(graph, node, [&](ValueId v) { return types.at(v); }).has_value();
 }

@@ -29,7 +29,9 @@ bool Matches(std::string_view pattern, std::string_view text) {
 
 Result<Pin> ParsePin(std::string_view text) {
   const auto wrong = [&] {
-    return InvalidArgument("pin '", text, "' must look like node:NAME=DELEGATE or op:OP!=DELEGATE ('*' in NAME stands for any characters)");
+    return InvalidArgument("pin '", text,
+                           "' must look like node:NAME=DELEGATE or op:OP!=DELEGATE ('*' in NAME "
+                           "stands for any characters)");
   };
   const size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) return wrong();
@@ -63,17 +65,21 @@ Result<std::vector<Pin>> ParsePins(std::string_view list) {
 }
 
 std::string Describe(const Pin& pin) {
-  const std::string what = !pin.node.empty() ? "node:" + pin.node : !pin.op.empty() ? "op:" + pin.op : "*";
+  const std::string what = !pin.node.empty() ? "node:" + pin.node
+                           : !pin.op.empty() ? "op:" + pin.op
+                                             : "*";
   return StrCat(what, pin.exclude ? "!=" : "=", pin.delegate);
 }
 
-bool Concerns(const Pin& pin, const Node& node) {
-  return (pin.node.empty() || Matches(pin.node, node.name)) && (pin.op.empty() || pin.op == OpName(node));
+bool AppliesTo(const Pin& pin, const Node& node) {
+  return (pin.node.empty() || Matches(pin.node, node.name)) &&
+         (pin.op.empty() || pin.op == OpName(node));
 }
 
-const Pin* PinAgainst(std::span<const Pin> pins, const Node& node, std::string_view delegate) {
+const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node,
+                            std::string_view delegate) {
   for (const Pin& pin : pins) {
-    if ((pin.delegate == delegate) == pin.exclude && Concerns(pin, node)) return &pin;
+    if ((pin.delegate == delegate) == pin.exclude && AppliesTo(pin, node)) return &pin;
   }
   return nullptr;
 }

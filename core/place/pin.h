@@ -10,7 +10,8 @@
 
 namespace msrt {
 
-// Nodes of that name or op go to the delegate, or never go there. Nodes are meant as they are after all passes.
+// Nodes of that name or op go to the delegate, or never go there. Nodes are meant as they are after
+// all passes.
 struct Pin {
   std::string node;  // '*' stands for any characters; empty: every node
   std::string op;    // "Conv", "msrt.FusedConv"; empty: every op
@@ -25,9 +26,9 @@ Result<std::vector<Pin>> ParsePins(std::string_view list);
 std::string Describe(const Pin& pin);
 
 // Whether the pin speaks of this node, for or against whatever delegate.
-bool Concerns(const Pin& pin, const Node& node);
+bool AppliesTo(const Pin& pin, const Node& node);
 
 // The first pin that keeps this node away from that delegate; null if none does.
-const Pin* PinAgainst(std::span<const Pin> pins, const Node& node, std::string_view delegate);
+const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node, std::string_view delegate);
 
 }  // namespace msrt

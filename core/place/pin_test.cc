@@ -16,11 +16,12 @@ Node NodeOf(const char* name, const char* op, const char* domain = "") {
 bool KeptFrom(const char* pins, const Node& node, std::string_view delegate) {
   const auto parsed = ParsePins(pins);
   EXPECT_TRUE(parsed.ok()) << parsed.status().message();
-  return PinAgainst(*parsed, node, delegate) != nullptr;
+  return FindExcludingPin(*parsed, node, delegate) != nullptr;
 }
 
 TEST(Pin, DescribesItselfAsItWasWritten) {
-  for (const char* text : {"node:conv*=reference", "op:msrt.FusedConv!=onednn", "*=onednn", "node:a=b=reference", "node:a!b!=c"}) {
+  for (const char* text : {"node:conv*=reference", "op:msrt.FusedConv!=onednn", "*=onednn",
+                           "node:a=b=reference", "node:a!b!=c"}) {
     const auto pin = ParsePin(text);
     ASSERT_TRUE(pin.ok()) << text;
     EXPECT_EQ(Describe(*pin), text);
@@ -28,7 +29,8 @@ TEST(Pin, DescribesItselfAsItWasWritten) {
 }
 
 TEST(Pin, RefusesWhatIsNoPin) {
-  for (const char* text : {"", "=", "=reference", "conv=", "conv", "conv=reference", "node:=reference", "op:!=reference", "!=reference"}) {
+  for (const char* text : {"", "=", "=reference", "conv=", "conv", "conv=reference",
+                           "node:=reference", "op:!=reference", "!=reference"}) {
     const auto pin = ParsePin(text);
     ASSERT_FALSE(pin.ok()) << text;
     EXPECT_NE(pin.status().message().find("node:NAME=DELEGATE"), std::string::npos);
@@ -46,7 +48,8 @@ TEST(Pin, ListsHaveTwoSeparatorsAndAnySpaces) {
 }
 
 TEST(Pin, KeepsNodesWhereTheyBelong) {
-  const Node conv = NodeOf("layer1.0.conv2", "Conv"), fused = NodeOf("layer2.0.conv2", "FusedConv", "msrt");
+  const Node conv = NodeOf("layer1.0.conv2", "Conv"),
+             fused = NodeOf("layer2.0.conv2", "FusedConv", "msrt");
   EXPECT_TRUE(KeptFrom("node:layer1.*=a", conv, "b"));
   EXPECT_FALSE(KeptFrom("node:layer1.*=a", conv, "a"));
   EXPECT_FALSE(KeptFrom("node:layer1.*=a", fused, "b"));
@@ -60,7 +63,7 @@ TEST(Pin, KeepsNodesWhereTheyBelong) {
 
 TEST(Pin, StarsStandForAnyCharacters) {
   const auto matches = [](const char* pattern, const char* name) {
-    return Concerns(*ParsePin(StrCat("node:", pattern, "=d")), NodeOf(name, "Add"));
+    return AppliesTo(*ParsePin(StrCat("node:", pattern, "=d")), NodeOf(name, "Add"));
   };
   EXPECT_TRUE(matches("*", ""));
   EXPECT_TRUE(matches("a*c", "ac"));

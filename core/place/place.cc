@@ -17,7 +17,8 @@ constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 constexpr uint32_t kNoOption = UINT32_MAX;
 
 bool RunByHost(const Node& node) {
-  return node.def != nullptr && ((node.def->traits & (kView | kByFrames)) != 0 || node.def->effect == Effect::kState);
+  return node.def != nullptr &&
+         ((node.def->traits & (kView | kRunByExecutor)) != 0 || node.def->effect == Effect::kState);
 }
 
 // Control flow whose graphs are known, so that a delegate may take it whole.
@@ -28,12 +29,16 @@ bool MayBeOwned(const Node& node) {
 }
 
 bool Allowed(const PlaceOptions& options, std::string_view delegate) {
-  return options.delegates.empty() || std::find(options.delegates.begin(), options.delegates.end(), delegate) != options.delegates.end();
+  return options.delegates.empty() || std::find(options.delegates.begin(), options.delegates.end(),
+                                                delegate) != options.delegates.end();
 }
 
-Status CheckDelegateNames(const PlaceOptions& options, std::span<const std::shared_ptr<const Delegate>> delegates) {
+Status CheckDelegateNames(const PlaceOptions& options,
+                          std::span<const std::shared_ptr<const Delegate>> delegates) {
   const auto check = [&](const std::string& name) -> Status {
-    if (std::any_of(delegates.begin(), delegates.end(), [&](const auto& d) { return d->name() == name; })) return OkStatus();
+    if (std::any_of(delegates.begin(), delegates.end(),
+                    [&](const auto& d) { return d->name() == name; }))
+      return OkStatus();
     std::string known;
     for (const auto& d : delegates) StrAppend(&known, known.empty() ? "" : ", ", d->name());
     return NotFound("there is no delegate '", name, "'; this runtime has ", known);
@@ -43,14 +48,17 @@ Status CheckDelegateNames(const PlaceOptions& options, std::span<const std::shar
   return OkStatus();
 }
 
-Status NobodyTakes(const Graph& graph, size_t n, const std::vector<std::pair<std::string, std::string>>& why) {
+Status NoDelegateError(const Graph& graph, size_t n,
+                       const std::vector<std::pair<std::string, std::string>>& why) {
   std::string reasons;
-  for (const auto& [delegate, reason] : why) StrAppend(&reasons, reasons.empty() ? "" : "; ", delegate, ": ", reason);
+  for (const auto& [delegate, reason] : why)
+    StrAppend(&reasons, reasons.empty() ? "" : "; ", delegate, ": ", reason);
   std::string shapes;
   for (ValueId v : graph.nodes[n].inputs) {
     if (v != kNoValue) StrAppend(&shapes, shapes.empty() ? "" : ", ", graph.value(v).type);
   }
-  return Unsupported(Describe(graph, n), " on (", shapes, "): no delegate can run it (", reasons.empty() ? "none is allowed" : reasons,
+  return Unsupported(Describe(graph, n), " on (", shapes, "): no delegate can run it (",
+                     reasons.empty() ? "none is allowed" : reasons,
                      "); register a kernel for it or allow another delegate")
       .With("node", graph.nodes[n].name)
       .With("op", OpName(graph.nodes[n]))
@@ -58,7 +66,7 @@ Status NobodyTakes(const Graph& graph, size_t n, const std::vector<std::pair<std
 }
 
 // The most bytes of values that are needed at once, whatever runs where.
-double PeakLiveBytes(const PlacedGraph& placed) {
+double PeakLiveBytes(const OfferedGraph& placed) {
   const Graph& graph = placed.graph();
   const size_t count = graph.nodes.size();
   std::vector<double> change(count + 2);
@@ -69,7 +77,8 @@ double PeakLiveBytes(const PlacedGraph& placed) {
     const auto bytes = placed.TypicalBytes(v);
     const double most = ArenaBytes(*std::max_element(bytes.begin(), bytes.end()));
     const size_t first = producer[i] < 0 ? 0 : static_cast<size_t>(producer[i]);
-    const size_t last = placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
+    const size_t last =
+        placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
     change[first] += most;
     change[last + 1] -= most;
   }
@@ -81,34 +90,38 @@ double PeakLiveBytes(const PlacedGraph& placed) {
 double ConstantBytes(const Graph& graph, const Node& node) {
   double bytes = 0;
   for (ValueId v : node.inputs) {
-    if (v != kNoValue && graph.value(v).constant != nullptr) bytes += static_cast<double>(graph.value(v).constant->bytes.size());
+    if (v != kNoValue && graph.value(v).constant != nullptr)
+      bytes += static_cast<double>(graph.value(v).constant->bytes.size());
   }
   return bytes;
 }
 
 // Of what the nodes run with, graphs that a control node brings along included.
-double ConstantBytes(const PlacedGraph& placed, std::span<const uint32_t> nodes) {
+double ConstantBytes(const OfferedGraph& placed, std::span<const uint32_t> nodes) {
   double bytes = 0;
   for (uint32_t n : nodes) {
     const Node& node = placed.graph().nodes[n];
     bytes += ConstantBytes(placed.graph(), node);
     if (!IsControl(node)) continue;
-    for (const PlacedGraph* inside : GraphsInside(placed, node)) {
-      for (const Node& inner : inside->graph().nodes) bytes += ConstantBytes(inside->graph(), inner);
+    for (const OfferedGraph* inside : GraphsInside(placed, node)) {
+      for (const Node& inner : inside->graph().nodes)
+        bytes += ConstantBytes(inside->graph(), inner);
     }
   }
   return bytes;
 }
 
 // What stays on the device as long as the model does.
-double FixedBytes(const PlacedGraph& placed, const Candidate& candidate) {
+double FixedBytes(const OfferedGraph& placed, const Candidate& candidate) {
   return ConstantBytes(placed, candidate.nodes) + static_cast<double>(candidate.workspace_bytes);
 }
 
-double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const AssignOption& option) {
+double BorderBytes(const OfferedGraph& graph, const AssignProblem& problem,
+                   const AssignOption& option) {
   double bytes = 0;
   const auto add = [&](const auto& list) {
-    for (const auto& [value, state] : list) bytes += ArenaBytes(problem.values[value].bytes[static_cast<size_t>(state.layout)]);
+    for (const auto& [value, state] : list)
+      bytes += ArenaBytes(problem.values[value].bytes[static_cast<size_t>(state.layout)]);
   };
   add(option.inputs);
   add(option.outputs);
@@ -125,15 +138,16 @@ double BorderBytes(const PlacedGraph& graph, const AssignProblem& problem, const
 std::string LeftOut(const std::string& reason) { return StrCat("left out: ", reason); }
 
 // Why these nodes can never run as one step, in the place of the last of them; empty: they can.
-std::string WhyNoGroup(const PlacedGraph& placed, const std::vector<uint32_t>& nodes) {
+std::string WhyNoGroup(const OfferedGraph& placed, const std::vector<uint32_t>& nodes) {
   const Graph& graph = placed.graph();
   for (uint32_t n : nodes) {
     for (ValueId v : graph.nodes[n].outputs) {
       if (v == kNoValue) continue;
       for (uint32_t reader : placed.ReadersOf(v)) {
-        if (reader >= nodes.back() || std::binary_search(nodes.begin(), nodes.end(), reader)) continue;
-        return StrCat(Describe(graph, reader), " needs what ", Describe(graph, n), " makes before ", Describe(graph, nodes.back()),
-                      ", the last of the group, has run");
+        if (reader >= nodes.back() || std::binary_search(nodes.begin(), nodes.end(), reader))
+          continue;
+        return StrCat(Describe(graph, reader), " needs what ", Describe(graph, n), " makes before ",
+                      Describe(graph, nodes.back()), ", the last of the group, has run");
       }
     }
   }
@@ -149,7 +163,8 @@ std::string LayoutsOf(const Candidate& c) {
 
 }  // namespace
 
-Placer::Placer(const PlacedGraph& graph, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+Placer::Placer(const OfferedGraph& graph, const Host& host,
+               std::span<const std::shared_ptr<const Delegate>> delegates,
                const PlaceOptions& options, ControlPrices* prices)
     : graph_(graph),
       host_(host),
@@ -175,7 +190,8 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
   const std::string name(delegates_[d]->name());
   for (Refusal& r : answer.refusals) {
     const Node& node = graph.nodes[r.node];
-    if (!RunByHost(node) || MayBeOwned(node)) refusals_[r.node].emplace_back(name, std::move(r.reason));
+    if (!RunByHost(node) || MayBeOwned(node))
+      refusals_[r.node].emplace_back(name, std::move(r.reason));
   }
   std::vector<Option> options;
   bool usable = false;
@@ -186,13 +202,18 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
     if (refused.empty()) refused = WhyNoGroup(graph_, c.nodes);
     usable |= refused.empty();
     // The key of a cost says nothing about the graphs that a node calls.
-    const double* measured = options_.costs == nullptr || whole ? nullptr : options_.costs->Find(CostKey(graph_, name, c));
+    const double* measured = options_.costs == nullptr || whole
+                                 ? nullptr
+                                 : options_.costs->Find(CostKey(graph_, name, c));
     if (measured != nullptr) c.seconds = *measured;
-    options.push_back({static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
+    options.push_back(
+        {static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
   }
   // A device that nothing may run on is left alone: it may be why its delegate was excluded.
   uint16_t device = 0;
-  const std::string unusable = usable && delegates_[d]->device() != nullptr ? AddDevice(delegates_[d]->device(), &device) : "";
+  const std::string unusable = usable && delegates_[d]->device() != nullptr
+                                   ? AddDevice(delegates_[d]->device(), &device)
+                                   : "";
   for (Option& o : options) {
     o.device = device;
     if (o.refused.empty()) o.refused = unusable;
@@ -211,17 +232,20 @@ std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint1
 }
 
 std::string Placer::Refused(uint32_t d, const Candidate& c) const {
-  for (const LostDelegate& lost : options_.lost) {
+  for (const FailedDelegate& lost : options_.lost) {
     if (lost.name == delegates_[d]->name()) return LeftOut(lost.reason);
   }
   if (options_.exact && !c.exact) return "its bits depend on the piece";
-  if (c.reduced && !options_.reduced) return "it rounds to fewer bits, which only accuracy 'fast' allows";
+  if (c.reduced && !options_.reduced)
+    return "it rounds to fewer bits, which only accuracy 'fast' allows";
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
-    if (node.def != nullptr && node.def->effect == Effect::kState) return "it holds state, which is the session's";
+    if (node.def != nullptr && node.def->effect == Effect::kState)
+      return "it holds state, which is the session's";
     std::string why;
     if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotOwned(graph_, node);
-    else if (node.def != nullptr && (node.def->traits & kByFrames) != 0) why = "it works on frames, which are the session's";
+    else if (node.def != nullptr && (node.def->traits & kRunByExecutor) != 0)
+      why = "it works on frames, which are the session's";
     if (why.empty()) why = PinnedAway(d, node);
     if (!why.empty()) return why;
   }
@@ -231,12 +255,12 @@ std::string Placer::Refused(uint32_t d, const Candidate& c) const {
 // A node whose delegate takes its graphs along is where all inside of it are.
 std::string Placer::PinnedAway(uint32_t d, const Node& node) const {
   const auto against = [&](const Node& n) -> std::string {
-    const Pin* pin = PinAgainst(options_.pins, n, delegates_[d]->name());
+    const Pin* pin = FindExcludingPin(options_.pins, n, delegates_[d]->name());
     return pin == nullptr ? "" : StrCat("pinned by the user: ", Describe(*pin));
   };
   std::string why = against(node);
   if (!IsControl(node) || options_.pins.empty()) return why;
-  for (const PlacedGraph* inside : GraphsInside(graph_, node)) {
+  for (const OfferedGraph* inside : GraphsInside(graph_, node)) {
     for (const Node& inner : inside->graph().nodes) {
       if (why.empty() && (IsControl(inner) || !RunByHost(inner))) why = against(inner);
     }
@@ -255,7 +279,7 @@ std::vector<bool> Placer::Taken(int32_t without) const {
   return taken;
 }
 
-bool Placer::CanDoWithout(int32_t delegate) const {
+bool Placer::HasAlternatives(int32_t delegate) const {
   const std::vector<bool> taken = Taken(delegate);
   return std::find(taken.begin(), taken.end(), false) == taken.end();
 }
@@ -267,15 +291,19 @@ Status Placer::CheckEveryNodeHasOne() const {
     if (taken[n]) continue;
     auto why = refusals_[n];
     for (const Option& o : candidates_) {
-      if (o.refused.empty() || !std::binary_search(o.candidate.nodes.begin(), o.candidate.nodes.end(), n)) continue;
+      if (o.refused.empty() ||
+          !std::binary_search(o.candidate.nodes.begin(), o.candidate.nodes.end(), n))
+        continue;
       why.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(), o.refused);
     }
-    return NobodyTakes(graph, n, why);
+    return NoDelegateError(graph, n, why);
   }
   return OkStatus();
 }
 
-void Placer::Ban(uint32_t option, std::string reason) { candidates_[option].refused = std::move(reason); }
+void Placer::Ban(uint32_t option, std::string reason) {
+  candidates_[option].refused = std::move(reason);
+}
 
 void Placer::BanDelegate(int32_t delegate, const std::string& reason) {
   for (Option& o : candidates_) {
@@ -295,15 +323,19 @@ std::vector<bool> Placer::OfferedWhole() const {
 double Placer::HostSeconds(const Node& node, bool offered) const {
   if (!IsControl(node) || (!offered && given_prices_ == nullptr)) return 0;
   // Pinned to a delegate, and there it can go.
-  if (offered && PinAgainst(options_.pins, node, "") != nullptr) return kInfinity;
+  if (offered && FindExcludingPin(options_.pins, node, "") != nullptr) return kInfinity;
   return (given_prices_ == nullptr ? own_prices_ : *given_prices_).SecondsOf(graph_, node);
 }
 
-void Placer::AddHostWork(uint32_t n, double seconds, AssignProblem* problem, std::vector<uint32_t>* option_of) const {
+void Placer::AddHostWork(uint32_t n, double seconds, AssignProblem* problem,
+                         std::vector<uint32_t>* option_of) const {
   const Graph& graph = graph_.graph();
   const Node& node = graph.nodes[n];
-  const auto constant = [&](ValueId v) { return v == kNoValue || graph.value(v).constant != nullptr; };
-  // A view of device memory is as free as one of the host's. State, and constants before they are uploaded, are the host's.
+  const auto constant = [&](ValueId v) {
+    return v == kNoValue || graph.value(v).constant != nullptr;
+  };
+  // A view of device memory is as free as one of the host's. State, and constants before they are
+  // uploaded, are the host's.
   const bool anywhere = (node.def->traits & kView) != 0 && !constant(node.inputs[0]);
   for (uint16_t device = 0; device < (anywhere ? devices_.size() : 1); ++device) {
     AssignOption option;
@@ -316,7 +348,8 @@ void Placer::AddHostWork(uint32_t n, double seconds, AssignProblem* problem, std
       if (!constant(node.inputs[i])) option.inputs.emplace_back(IndexOf(node.inputs[i]), state);
     }
     for (ValueId v : node.outputs) {
-      if (v != kNoValue) option.outputs.emplace_back(IndexOf(v), TensorState{device, Layout::kPlain});
+      if (v != kNoValue)
+        option.outputs.emplace_back(IndexOf(v), TensorState{device, Layout::kPlain});
     }
     problem->options.push_back(std::move(option));
     option_of->push_back(kNoOption);
@@ -331,12 +364,16 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   const std::vector<int32_t> producers = graph.Producers();
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     if (graph.value(ValueId(v)).constant != nullptr) continue;
-    problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
+    problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v],
+                         graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
   }
-  for (const auto& d : delegates_) problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
-  problem.transfers = {kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}};
+  for (const auto& d : delegates_)
+    problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
+  problem.transfers = {
+      kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}};
   problem.transfers.links.resize(devices_.size());
-  for (size_t d = 1; d < devices_.size(); ++d) problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
+  for (size_t d = 1; d < devices_.size(); ++d)
+    problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
   const std::vector<bool> offered = OfferedWhole();
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (!RunByHost(graph.nodes[n])) continue;
@@ -346,7 +383,9 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   for (uint32_t c = 0; c < candidates_.size(); ++c) {
     const Option& o = candidates_[c];
     if (!o.refused.empty()) continue;
-    AssignOption option{o.candidate.nodes, static_cast<uint32_t>(o.delegate), {}, {}, o.candidate.seconds, 0, o.device};
+    AssignOption option{
+        o.candidate.nodes, static_cast<uint32_t>(o.delegate), {}, {}, o.candidate.seconds, 0,
+        o.device};
     const CandidateBorder border = graph_.BorderOf(o.candidate.nodes);
     for (size_t i = 0; i < border.inputs.size(); ++i) {
       const ValueId v = border.inputs[i];
@@ -355,7 +394,8 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     }
     for (size_t i = 0; i < border.outputs.size(); ++i) {
       if (border.outputs[i] != kNoValue)
-        option.outputs.emplace_back(IndexOf(border.outputs[i]), TensorState{o.device, o.candidate.output_layouts[i]});
+        option.outputs.emplace_back(IndexOf(border.outputs[i]),
+                                    TensorState{o.device, o.candidate.output_layouts[i]});
     }
     problem.options.push_back(std::move(option));
     option_of->push_back(c);
@@ -365,27 +405,33 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   return problem;
 }
 
-// A loop can hand values on where they are, if the body makes them there: a view would hand on the memory of something else.
+// A loop can hand values on where they are, if the body makes them there: a view would hand on the
+// memory of something else.
 void Placer::AddCarried(AssignProblem* problem) const {
   if (devices_.size() == 1) return;
   for (const CarriedPair& pair : graph_.carried()) {
     const AssignValue& end = problem->values[IndexOf(pair.end)];
-    if (end.producer < 0 || RunByHost(graph_.graph().nodes[static_cast<size_t>(end.producer)])) continue;
-    const TransferPrices begins(problem->transfers, problem->values[IndexOf(pair.begin)].bytes), ends(problem->transfers, end.bytes);
+    if (end.producer < 0 || RunByHost(graph_.graph().nodes[static_cast<size_t>(end.producer)]))
+      continue;
+    const TransferPrices begins(problem->transfers, problem->values[IndexOf(pair.begin)].bytes),
+        ends(problem->transfers, end.bytes);
     AssignCarried carried{IndexOf(pair.begin), IndexOf(pair.end), {0}};
     for (uint16_t d = 1; d < devices_.size(); ++d) {
       const TensorState there{d, Layout::kPlain};
       const double back = ends.copy_from(there);
-      carried.seconds.push_back((begins.copy_to(there) + back) / kTypicalTrips + (pair.read_by_condition ? back : 0));
+      carried.seconds.push_back((begins.copy_to(there) + back) / kTypicalTrips +
+                                (pair.read_by_condition ? back : 0));
     }
     problem->carried.push_back(std::move(carried));
   }
 }
 
-// Weights and workspaces add up; tensors take turns. Where the device can hold the most that is ever live at once besides, only weights are
-// counted against what is left; otherwise every tensor is counted in full, which is more than can be needed. So is a weight that several
-// nodes read: it counts for each of them, though it is uploaded once. Counting it once takes a variable that says whether the device has
-// it, and a share for each reader would be too little where only one of them is there.
+// Weights and workspaces add up; tensors take turns. Where the device can hold the most that is
+// ever live at once besides, only weights are counted against what is left; otherwise every tensor
+// is counted in full, which is more than can be needed. So is a weight that several nodes read: it
+// counts for each of them, though it is uploaded once. Counting it once takes a variable that says
+// whether the device has it, and a share for each reader would be too little where only one of them
+// is there.
 void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const {
   problem->device_caps.assign(devices_.size(), kInfinity);
   const double peak = devices_.size() > 1 ? PeakLiveBytes(graph_) * kArenaSlack : 0;
@@ -397,18 +443,22 @@ void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem
     for (size_t i = 0; i < problem->options.size(); ++i) {
       AssignOption& option = problem->options[i];
       if (option.device != d || option.delegate == kHostWork) continue;
-      option.memory_bytes = FixedBytes(graph_, candidates_[option_of[i]].candidate) + (in_turn ? 0 : BorderBytes(graph_, *problem, option));
+      option.memory_bytes = FixedBytes(graph_, candidates_[option_of[i]].candidate) +
+                            (in_turn ? 0 : BorderBytes(graph_, *problem, option));
     }
   }
 }
 
 std::vector<double> Placer::RoomsForTensors(const Placement& placement) const {
   std::vector<double> rooms;
-  for (size_t free : free_bytes_) rooms.push_back(free == SIZE_MAX ? kInfinity : static_cast<double>(free));
+  for (size_t free : free_bytes_)
+    rooms.push_back(free == SIZE_MAX ? kInfinity : static_cast<double>(free));
   for (const Placement::Step& step : placement.steps) {
-    if (step.device != 0 && step.candidate != nullptr) rooms[step.device] -= FixedBytes(graph_, *step.candidate);
+    if (step.device != 0 && step.candidate != nullptr)
+      rooms[step.device] -= FixedBytes(graph_, *step.candidate);
   }
-  for (const auto& [value, device] : placement.kept) rooms[device] -= ArenaBytes(graph_.TypicalBytes(value)[0]);
+  for (const auto& [value, device] : placement.kept)
+    rooms[device] -= ArenaBytes(graph_.TypicalBytes(value)[0]);
   return rooms;
 }
 
@@ -418,8 +468,8 @@ Status Placer::NamingDevices(Status status) const {
   std::string names;
   for (size_t d = 1; d < devices_.size(); ++d) {
     if (free_bytes_[d] == SIZE_MAX) continue;
-    StrAppend(&names, names.empty() ? "" : ", ", "device ", d, " is that of delegate ", devices_[d]->name(), " with ", free_bytes_[d],
-              " bytes free");
+    StrAppend(&names, names.empty() ? "" : ", ", "device ", d, " is that of delegate ",
+              devices_[d]->name(), " with ", free_bytes_[d], " bytes free");
   }
   return LimitExceeded(status.message(), " (", names, ")");
 }
@@ -440,7 +490,8 @@ Result<Placement> Placer::Place() const {
     const uint32_t chosen = assignment.option_of_node[n];
     const AssignOption& option = problem.options[chosen];
     if (option.nodes.back() != n) continue;  // runs with its last node
-    Placement::Step step{option.nodes, -1, option_of[chosen], nullptr, option.device, option.seconds};
+    Placement::Step step{option.nodes,  -1, option_of[chosen], nullptr, option.device,
+                         option.seconds};
     if (step.option != kNoOption) {
       step.delegate = candidates_[step.option].delegate;
       step.candidate = &candidates_[step.option].candidate;
@@ -462,7 +513,8 @@ void Placer::Explain(Placement* placement) const {
   for (size_t n = 0; n < refusals_.size(); ++n) placement->explanations[n].others = refusals_[n];
   std::vector<bool> chosen(candidates_.size());
   for (const Placement::Step& step : placement->steps) {
-    for (uint32_t n : step.nodes) placement->explanations[n].seconds = step.seconds / static_cast<double>(step.nodes.size());
+    for (uint32_t n : step.nodes)
+      placement->explanations[n].seconds = step.seconds / static_cast<double>(step.nodes.size());
     if (step.candidate == nullptr) continue;
     chosen[step.option] = true;
     for (uint32_t n : step.nodes) {
@@ -476,12 +528,17 @@ void Placer::Explain(Placement* placement) const {
   for (size_t c = 0; c < candidates_.size(); ++c) {
     if (chosen[c]) continue;
     const Option& o = candidates_[c];
-    const std::string cost = o.refused.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "") : o.refused;
-    const std::string algorithm = o.candidate.algorithm.empty() ? "" : StrCat(o.candidate.algorithm, ", ");
-    const std::string with = o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
+    const std::string cost =
+        o.refused.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "")
+                          : o.refused;
+    const std::string algorithm =
+        o.candidate.algorithm.empty() ? "" : StrCat(o.candidate.algorithm, ", ");
+    const std::string with =
+        o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
     for (uint32_t n : o.candidate.nodes) {
-      placement->explanations[n].others.emplace_back(delegates_[static_cast<size_t>(o.delegate)]->name(),
-                                                     StrCat(algorithm, LayoutsOf(o.candidate), with, ": ", cost));
+      placement->explanations[n].others.emplace_back(
+          delegates_[static_cast<size_t>(o.delegate)]->name(),
+          StrCat(algorithm, LayoutsOf(o.candidate), with, ": ", cost));
     }
   }
 }

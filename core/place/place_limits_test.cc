@@ -1,11 +1,12 @@
-// What keeps a placement from the fastest: compilers that fail, candidates that may not be used, pins, memory that a device does not have.
+// What keeps a placement from the fastest: compilers that fail, candidates that may not be used,
+// pins, memory that a device does not have.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "core/bind/binding.h"
-#include "core/place/explain.h"
-#include "core/place/fake_delegate.h"
+#include "core/delegate/fake_delegate.h"
+#include "core/program/explain.h"
 #include "delegates/builtin.h"
 #include "ops/builder.h"
 
@@ -16,7 +17,7 @@ namespace {
 struct Placed {
   std::unique_ptr<Module> module = std::make_unique<Module>();
   Graph& graph = module->graphs.emplace_back();
-  std::shared_ptr<const PlacedGraph> view;
+  std::shared_ptr<const OfferedGraph> view;
   std::vector<FakeDelegate> fakes;
   std::vector<std::string> warnings;
   Result<std::unique_ptr<Program>> program = Status(Code::kInternal, "not made");
@@ -29,7 +30,7 @@ struct Placed {
   // The graph is whole: delegates can look at it.
   void Show() {
     module->entries = {0};
-    auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     EXPECT_TRUE(placed.ok()) << placed.status().message();
     view = *std::move(placed);
   }
@@ -39,7 +40,8 @@ struct Placed {
   void Place(const PlaceOptions& options = {}) {
     std::vector<std::shared_ptr<const Delegate>> delegates;
     for (const FakeDelegate& fake : fakes) delegates.push_back(MakeFake(fake));
-    const Log log([this](LogLevel, const std::string& line) { warnings.push_back(line); }, LogLevel::kWarning);
+    const Log log([this](LogLevel, const std::string& line) { warnings.push_back(line); },
+                  LogLevel::kWarning);
     double place_millis = 0;
     program = MakeProgram(view, TestHost(), delegates, options, log, &place_millis);
   }
@@ -65,7 +67,8 @@ Placed Chain(size_t length) {
 }
 
 // Three of them, on delegates that a test describes, each faster than the one before.
-Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options, bool offered = true) {
+Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options,
+                  bool offered = true) {
   Placed out = Chain(3);
   double seconds = 1e-3;
   for (FakeDelegate& fake : fakes) {
@@ -95,7 +98,8 @@ TEST(PlaceLimits, FailedCompilationsAreLeftOut) {
   const Placed placed = PlaceChain({Named("slow"), fast}, {});
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
-  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"), std::string::npos);
+  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"),
+            std::string::npos);
 }
 
 TEST(PlaceLimits, StrictForbidsThat) {
@@ -143,7 +147,8 @@ TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
   for (uint32_t n = 0; n < 300; ++n) {
     placed.Offer(&slow, {n}, 1e-2);
     for (int way = 0; way < 9; ++way) {
-      fast.offers.push_back(OfferFor(*placed.view, {n}, 1e-4, static_cast<Layout>(way / 3), static_cast<Layout>(way % 3)));
+      fast.offers.push_back(OfferFor(*placed.view, {n}, 1e-4, static_cast<Layout>(way / 3),
+                                     static_cast<Layout>(way % 3)));
     }
   }
   placed.fakes = {slow, fast};
@@ -154,7 +159,8 @@ TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
             "node 0 'n0' (Relu): delegate fast failed to compile (this one does not compile); "
             "placing again without this candidate");
   EXPECT_EQ(placed.warnings[2],
-            "delegate fast failed to compile 3 nodes, the last node 2 'n2' (Relu) (this one does not compile); "
+            "delegate fast failed to compile 3 nodes, the last node 2 'n2' (Relu) (this one does "
+            "not compile); "
             "placing again without it");
   const std::vector<std::string> names = DelegatesOf(**placed.program);
   EXPECT_EQ(std::count(names.begin(), names.end(), "slow"), 300);
@@ -190,7 +196,8 @@ TEST(PlaceLimits, ADelegateThatIsNeededStays) {
   placed.fakes = {slow, fast};
   placed.Place();
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
-  EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
+  EXPECT_EQ(DelegatesOf(**placed.program),
+            (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
 }
 
 // b reads what a makes, and a group of a and c would make it only when b has run.
@@ -211,7 +218,9 @@ Placed PlaceGroup(bool alone_too) {
 }
 
 TEST(PlaceLimits, AGroupThatCannotBeSaysWhy) {
-  const std::string why = "node 1 'b' (Relu) needs what node 0 'a' (Relu) makes before node 2 'c' (Add), the last of the group, has run";
+  const std::string why =
+      "node 1 'b' (Relu) needs what node 0 'a' (Relu) makes before node 2 'c' (Add), the last of "
+      "the group, has run";
   const Placed beside = PlaceGroup(true);
   ASSERT_TRUE(beside.program.ok()) << beside.program.status().message();
   const std::pair<std::string, std::string> expected{"fuser", StrCat("plain (2 nodes): ", why)};
@@ -219,7 +228,9 @@ TEST(PlaceLimits, AGroupThatCannotBeSaysWhy) {
   const Placed alone = PlaceGroup(false);
   ASSERT_FALSE(alone.program.ok());
   const std::string message = alone.program.status().message();
-  EXPECT_NE(message.find(StrCat("node 0 'a' (Relu) on (f32[1, 8]): no delegate can run it (fuser: ", why, ")")), std::string::npos)
+  EXPECT_NE(message.find(StrCat(
+                "node 0 'a' (Relu) on (f32[1, 8]): no delegate can run it (fuser: ", why, ")")),
+            std::string::npos)
       << message;
 }
 
@@ -231,19 +242,23 @@ TEST(PlaceLimits, MemoryThatIsMissingIsThatOfADelegate) {
   ASSERT_FALSE(placed.program.ok());
   EXPECT_EQ(placed.program.status().code(), Code::kLimitExceeded);
   const std::string message = placed.program.status().message();
-  EXPECT_NE(message.find("(device 1 is that of delegate gadget with 3000 bytes free)"), std::string::npos) << message;
+  EXPECT_NE(message.find("(device 1 is that of delegate gadget with 3000 bytes free)"),
+            std::string::npos)
+      << message;
 }
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Branches in which the device makes something large, the host something small, and the device folds them.
+// Branches in which the device makes something large, the host something small, and the device
+// folds them.
 Placed PlaceBranches(size_t capacity_bytes) {
   Placed placed;
   Graph& graph = placed.graph;
   const ValueId x = graph.AddInput("x", Type::Tensor(DType::kF32, {1, 1024}));
   const ValueId z = graph.AddInput("z", Type::Tensor(DType::kF32, {1024, 1}));
   for (int i = 0; i < 16; ++i) {
-    const ValueId large = placed.Add("Add", StrCat("large", i), {x, z}), small = placed.Add("Relu", StrCat("small", i), {z});
+    const ValueId large = placed.Add("Add", StrCat("large", i), {x, z}),
+                  small = placed.Add("Relu", StrCat("small", i), {z});
     graph.outputs.push_back(placed.Add("MatMul", StrCat("fold", i), {large, small}));
   }
   placed.Show();
@@ -271,16 +286,19 @@ size_t LargeBeforeTheHost(const Program& program) {
 }
 
 TEST(PlaceLimits, WhatADeviceBeginsEarlyFitsItsMemory) {
-  const Placed unlimited = PlaceBranches(SIZE_MAX), roomy = PlaceBranches(80 * kMiB), tight = PlaceBranches(24 * kMiB);
+  const Placed unlimited = PlaceBranches(SIZE_MAX), roomy = PlaceBranches(80 * kMiB),
+               tight = PlaceBranches(24 * kMiB);
   EXPECT_EQ(LargeBeforeTheHost(**unlimited.program), 16u);
   EXPECT_EQ(LargeBeforeTheHost(**roomy.program), 16u);
   EXPECT_GT(roomy.ArenaBytes(), 64 * kMiB);
-  // Gaps are counted on, so half of the room is for what is live: the large value whose turn it is, and one more.
+  // Gaps are counted on, so half of the room is for what is live: the large value whose turn it is,
+  // and one more.
   EXPECT_EQ(LargeBeforeTheHost(**tight.program), 2u);
   EXPECT_LE(tight.ArenaBytes(), 24 * kMiB);
 }
 
-// Branches that are added up. Whatever is placed where and in whichever order it runs, the device has the memory for it.
+// Branches that are added up. Whatever is placed where and in whichever order it runs, the device
+// has the memory for it.
 TEST(PlaceLimits, MemoryIsKeptInRandomGraphs) {
   constexpr size_t kTensorBytes = 8 * 6 * 6 * sizeof(float);
   size_t on_device = 0, reordered = 0;
@@ -293,7 +311,8 @@ TEST(PlaceLimits, MemoryIsKeptInRandomGraphs) {
       std::vector<ValueId> values = {x};
       const auto pick = [&] { return values[random() % values.size()]; };
       for (int n = 0; n < 2; ++n) {
-        if (random() % 3 == 0) values.push_back(placed.Add("Identity", "", {values.back()}));  // a view
+        if (random() % 3 == 0)
+          values.push_back(placed.Add("Identity", "", {values.back()}));  // a view
         else values.push_back(placed.Add("Add", "", {values.back(), pick()}));
       }
       sum = placed.Add("Add", "", {sum, values.back()});

@@ -1,5 +1,6 @@
-// Placement as a whole: what delegates offer through their tables, the choice, and the program that comes of it. The price of a program is
-// read off its own steps, so these tests see copies, layout changes and launches where they really happen.
+// Placement as a whole: what delegates offer through their tables, the choice, and the program that
+// comes of it. The price of a program is read off its own steps, so these tests see copies, layout
+// changes and launches where they really happen.
 #include "core/place/place.h"
 
 #include <gtest/gtest.h>
@@ -8,9 +9,9 @@
 #include <random>
 
 #include "core/base/thread_clock.h"
-#include "core/place/explain.h"
-#include "core/place/fake_delegate.h"
-#include "core/place/program_builder.h"
+#include "core/delegate/fake_delegate.h"
+#include "core/program/explain.h"
+#include "core/program/program_builder.h"
 #include "delegates/builtin.h"
 #include "ops/builder.h"
 
@@ -24,23 +25,28 @@ ValueId Added(Result<ValueId> value) {
 
 const Type kImage = Type::Tensor(DType::kF32, {1, 8, 6, 6});
 
-// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere. With `calls`, also of graph 1.
+// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere. With
+// `calls`, also of graph 1.
 Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
   Graph graph;
   GraphBuilder builder(&graph);
   std::vector<ValueId> values = {graph.AddInput("x", kImage)};
-  const auto pick = [&] { return values[values.size() - 1 - (*random)() % std::min<size_t>(values.size(), 4)]; };
+  const auto pick = [&] {
+    return values[values.size() - 1 - (*random)() % std::min<size_t>(values.size(), 4)];
+  };
   for (size_t n = 0; n < count; ++n) {
     const std::string name = StrCat("n", n);
     if (calls && (*random)() % 3 == 0) {
-      const auto called = builder.Add("msrt", "Call", name, {pick()}, {{"graph", GraphRef{1}}}, 1, {kImage});
+      const auto called =
+          builder.Add("msrt", "Call", name, {pick()}, {{"graph", GraphRef{1}}}, 1, {kImage});
       EXPECT_TRUE(called.ok()) << called.status().message();
       values.push_back((*called)[0]);
       continue;
     }
     switch ((*random)() % 6) {
       case 0:
-        values.push_back(Added(builder.Add("Reshape", name, {pick()}, {{"shape", std::vector<int64_t>{1, 8, 6, 6}}})));
+        values.push_back(Added(
+            builder.Add("Reshape", name, {pick()}, {{"shape", std::vector<int64_t>{1, 8, 6, 6}}})));
         break;
       case 1:
       case 2:
@@ -62,10 +68,14 @@ Layout RandomLayout(std::mt19937* random) { return static_cast<Layout>((*random)
 
 bool IsView(const Graph& graph, uint32_t n) { return graph.nodes[n].op == "Reshape"; }
 // The host can run it without a delegate, and no delegate can run it with other nodes.
-bool StandsAlone(const Graph& graph, uint32_t n) { return IsView(graph, n) || IsControl(graph.nodes[n]); }
+bool StandsAlone(const Graph& graph, uint32_t n) {
+  return IsView(graph, n) || IsControl(graph.nodes[n]);
+}
 
-// Up to three delegates, of which some have devices; the first takes every node. `budget` bounds the number of plans.
-std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt19937* random, double budget) {
+// Up to three delegates, of which some have devices; the first takes every node. `budget` bounds
+// the number of plans.
+std::vector<FakeDelegate> RandomDelegates(const OfferedGraph& placed, std::mt19937* random,
+                                          double budget) {
   const Graph& graph = placed.graph();
   std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
   std::vector<FakeDelegate> fakes(1 + (*random)() % 3);
@@ -78,20 +88,26 @@ std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt1993
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       if (IsView(graph, n)) continue;
       if (IsControl(graph.nodes[n])) ways[n] = std::max(ways[n], 1.0);  // the host's
-      const size_t offers = d == 0 && !IsControl(graph.nodes[n]) ? 1 + (*random)() % 2 : (*random)() % 3;
+      const size_t offers =
+          d == 0 && !IsControl(graph.nodes[n]) ? 1 + (*random)() % 2 : (*random)() % 3;
       for (size_t o = 0; o < offers; ++o) {
         if (ways[n] > 0 && plans * (ways[n] + 1) / ways[n] > budget) continue;
         plans *= ways[n] > 0 ? (ways[n] + 1) / ways[n] : 1;
         ++ways[n];
-        fakes[d].offers.push_back(OfferFor(placed, {n}, seconds(*random), RandomLayout(random), RandomLayout(random)));
+        fakes[d].offers.push_back(
+            OfferFor(placed, {n}, seconds(*random), RandomLayout(random), RandomLayout(random)));
       }
     }
     for (uint32_t n = 0; n + 1 < graph.nodes.size(); ++n) {
       const ValueId out = graph.nodes[n].outputs[0];
-      const bool only_next = placed.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !placed.IsOutput(out);
-      if (!only_next || StandsAlone(graph, n) || StandsAlone(graph, n + 1) || (*random)() % 2 == 0 || plans * 2 > budget) continue;
+      const bool only_next =
+          placed.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !placed.IsOutput(out);
+      if (!only_next || StandsAlone(graph, n) || StandsAlone(graph, n + 1) ||
+          (*random)() % 2 == 0 || plans * 2 > budget)
+        continue;
       plans *= 2;
-      fakes[d].offers.push_back(OfferFor(placed, {n, n + 1}, seconds(*random), RandomLayout(random), RandomLayout(random)));
+      fakes[d].offers.push_back(OfferFor(placed, {n, n + 1}, seconds(*random), RandomLayout(random),
+                                         RandomLayout(random)));
     }
   }
   return fakes;
@@ -100,7 +116,8 @@ std::vector<FakeDelegate> RandomDelegates(const PlacedGraph& placed, std::mt1993
 // Prices the steps of a program in their own order.
 class Pricer {
  public:
-  Pricer(const PlacedGraph& placed, const Host& host, std::span<const std::shared_ptr<const Delegate>> delegates,
+  Pricer(const OfferedGraph& placed, const Host& host,
+         std::span<const std::shared_ptr<const Delegate>> delegates,
          const std::vector<std::shared_ptr<const Device>>& devices)
       : placed_(placed), delegates_(delegates) {
     // What placement itself takes a change of layout to cost.
@@ -108,14 +125,16 @@ class Pricer {
     costs_.convert_bytes_per_second = 0.2 * host.machine().bytes_per_second;
     costs_.links.resize(devices.size());
     for (size_t d = 1; d < devices.size(); ++d) {
-      if (devices[d] != nullptr) costs_.links[d] = devices[d]->LinkCosts(host);  // null: no step uses it
+      if (devices[d] != nullptr)
+        costs_.links[d] = devices[d]->LinkCosts(host);  // null: no step uses it
     }
   }
 
   const TransferCosts& costs() const { return costs_; }
   double SecondsOf(const Program& program, std::span<const double> kernel_seconds) const {
     double total = 0;
-    std::map<uint32_t, std::string> delegate_of;  // launches are counted in the order of nodes, not in that of steps (order.h)
+    std::map<uint32_t, std::string>
+        delegate_of;  // launches are counted in the order of nodes, not in that of steps (order.h)
     size_t kernel = 0;
     for (const Step& step : program.steps) {
       if (step.kind == StepKind::kKernel) {
@@ -152,7 +171,7 @@ class Pricer {
     }
     return TransferPrices(costs_, bytes);
   }
-  const PlacedGraph& placed_;
+  const OfferedGraph& placed_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   TransferCosts costs_;
 };
@@ -160,9 +179,9 @@ class Pricer {
 // Every way to run every node, each built into a program and priced.
 class BruteForce {
  public:
-  BruteForce(std::shared_ptr<const PlacedGraph> placed, std::shared_ptr<const Host> host,
-             std::span<const std::shared_ptr<const Delegate>> delegates, const std::vector<std::shared_ptr<const Device>>& devices,
-             double call_seconds = 0)
+  BruteForce(std::shared_ptr<const OfferedGraph> placed, std::shared_ptr<const Host> host,
+             std::span<const std::shared_ptr<const Delegate>> delegates,
+             const std::vector<std::shared_ptr<const Device>>& devices, double call_seconds = 0)
       : placed_(std::move(placed)),
         host_(std::move(host)),
         delegates_(delegates),
@@ -225,9 +244,13 @@ class BruteForce {
       if (step.candidate == nullptr) {
         builder.AddHostWork(step);
         // Where there is nothing to choose, nobody asks for the price.
-        if (IsControl(placed_->graph().nodes[step.nodes[0]]) && IsOffered(step.nodes[0])) calls += call_seconds_;
+        if (IsControl(placed_->graph().nodes[step.nodes[0]]) && IsOffered(step.nodes[0]))
+          calls += call_seconds_;
       } else {
-        EXPECT_TRUE(builder.AddKernel(step, delegates_[static_cast<size_t>(step.delegate)]->name(), Kernel()).ok());
+        EXPECT_TRUE(
+            builder
+                .AddKernel(step, delegates_[static_cast<size_t>(step.delegate)]->name(), Kernel())
+                .ok());
         seconds.push_back(step.candidate->seconds);
       }
     }
@@ -238,11 +261,12 @@ class BruteForce {
 
   bool IsOffered(uint32_t n) const {
     return std::any_of(answers_.begin(), answers_.end(), [&](const QueryResult& answer) {
-      return std::any_of(answer.candidates.begin(), answer.candidates.end(), [&](const Candidate& c) { return c.nodes[0] == n; });
+      return std::any_of(answer.candidates.begin(), answer.candidates.end(),
+                         [&](const Candidate& c) { return c.nodes[0] == n; });
     });
   }
 
-  const std::shared_ptr<const PlacedGraph> placed_;
+  const std::shared_ptr<const OfferedGraph> placed_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const std::vector<std::shared_ptr<const Device>>& devices_;
@@ -265,11 +289,12 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
   for (int seed = 0; seed < kGraphs; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     const Graph graph = RandomGraph(&random, 2 + random() % 8);
-    auto made = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    auto made = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok());
-    const std::shared_ptr<const PlacedGraph> placed = *std::move(made);
+    const std::shared_ptr<const OfferedGraph> placed = *std::move(made);
     std::vector<std::shared_ptr<const Delegate>> delegates;
-    for (FakeDelegate& fake : RandomDelegates(*placed, &random, 400)) delegates.push_back(MakeFake(std::move(fake)));
+    for (FakeDelegate& fake : RandomDelegates(*placed, &random, 400))
+      delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
     const PlaceOptions options;
     Placer placer(*placed, *host, delegates, options);
@@ -287,30 +312,35 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
   EXPECT_GT(with_devices, size_t{kGraphs} / 4);
 }
 
-// Control flow that delegates offer to take whole, against the host's way: what the graph that is called costs at best, and the call.
+// Control flow that delegates offer to take whole, against the host's way: what the graph that is
+// called costs at best, and the call.
 TEST(Place, EqualsBruteForceOverWholeCalls) {
   size_t plans = 0, taken = 0, left = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     Module module;
-    module.graphs = {RandomGraph(&random, 2 + random() % 6, /*calls=*/true), RandomGraph(&random, 2)};
+    module.graphs = {RandomGraph(&random, 2 + random() % 6, /*calls=*/true),
+                     RandomGraph(&random, 2)};
     module.graphs[1].outputs.resize(1);
-    PlacedModule views;
+    OfferedModule views;
     for (const Graph& graph : module.graphs) {
-      auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
       ASSERT_TRUE(placed.ok());
       (*placed)->SetModule(&views);
       views.push_back(*std::move(placed));
     }
-    std::vector<FakeDelegate> fakes = RandomDelegates(*views[0], &random, 300), inside = RandomDelegates(*views[1], &random, 300);
+    std::vector<FakeDelegate> fakes = RandomDelegates(*views[0], &random, 300),
+                              inside = RandomDelegates(*views[1], &random, 300);
     std::vector<std::shared_ptr<const Delegate>> delegates;
     for (size_t d = 0; d < fakes.size(); ++d) {
-      fakes[d].offers_in[views[1].get()] = d < inside.size() ? inside[d].offers : std::vector<Candidate>();
+      fakes[d].offers_in[views[1].get()] =
+          d < inside.size() ? inside[d].offers : std::vector<Candidate>();
       delegates.push_back(MakeFake(std::move(fakes[d])));
     }
     const std::shared_ptr<const Host> host = TestHost();
     const PlaceOptions options;
-    Placer caller(*views[0], *host, delegates, options), callee(*views[1], *host, delegates, options);
+    Placer caller(*views[0], *host, delegates, options),
+        callee(*views[1], *host, delegates, options);
     ASSERT_TRUE(caller.Query().ok() && callee.Query().ok());
     const auto placement = caller.Place();
     ASSERT_TRUE(placement.ok()) << placement.status().message();
@@ -319,7 +349,8 @@ TEST(Place, EqualsBruteForceOverWholeCalls) {
     ASSERT_NEAR(placement->seconds, all.Least(), 1e-12) << "seed " << seed;
     plans += all.plans() + all_inside.plans();
     for (const Placement::Step& step : placement->steps) {
-      if (IsControl(module.graphs[0].nodes[step.nodes[0]])) ++(step.candidate != nullptr ? taken : left);
+      if (IsControl(module.graphs[0].nodes[step.nodes[0]]))
+        ++(step.candidate != nullptr ? taken : left);
     }
   }
   std::printf("%zu programs, %zu calls taken whole, %zu left to the host\n", plans, taken, left);
@@ -332,7 +363,7 @@ TEST(Place, EstimateIsThePriceOfTheSteps) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     const Graph graph = RandomGraph(&random, 40);
-    auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+    auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(placed.ok());
     std::vector<FakeDelegate> fakes = RandomDelegates(**placed, &random, 1e30);
     std::map<std::string, double> seconds_of;  // algorithms are named after their candidate
@@ -355,14 +386,15 @@ TEST(Place, EstimateIsThePriceOfTheSteps) {
     const Pricer pricer(*(*program)->placed, *host, delegates, (*program)->devices);
     EXPECT_NEAR((*program)->seconds, pricer.SecondsOf(**program, seconds), 1e-12);
     const Plan plan = PlanOf(**program);
-    EXPECT_NEAR((*program)->seconds, plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, 1e-12);
+    EXPECT_NEAR((*program)->seconds,
+                plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, 1e-12);
   }
 }
 
 TEST(Place, FiveThousandNodesInTime) {
   std::mt19937 random(3);
   const Graph graph = RandomGraph(&random, 5000);
-  auto placed = PlacedGraph::Make(graph, BuiltinEvaluator(), {});
+  auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
   ASSERT_TRUE(placed.ok());
   std::vector<FakeDelegate> fakes(3);
   std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
@@ -372,8 +404,11 @@ TEST(Place, FiveThousandNodesInTime) {
     fakes[d].launch_seconds = d == 0 ? 0 : 2e-5;
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       if (IsView(graph, n) || (d != 0 && random() % 4 == 0)) continue;
-      fakes[d].offers.push_back(OfferFor(**placed, {n}, seconds(random), Layout::kPlain, Layout::kPlain));
-      if (d == 0) fakes[d].offers.push_back(OfferFor(**placed, {n}, seconds(random), Layout::kBlocked8, Layout::kBlocked8));
+      fakes[d].offers.push_back(
+          OfferFor(**placed, {n}, seconds(random), Layout::kPlain, Layout::kPlain));
+      if (d == 0)
+        fakes[d].offers.push_back(
+            OfferFor(**placed, {n}, seconds(random), Layout::kBlocked8, Layout::kBlocked8));
     }
   }
   std::vector<std::shared_ptr<const Delegate>> delegates;

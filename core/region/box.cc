@@ -19,14 +19,20 @@ Box Intersect(const Box& a, const Box& b) {
   return r;
 }
 
-Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent) {
+Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad,
+                     int64_t extent) {
   if (out.empty()) return {0, 0};
-  return Clip({stride * out.begin - pad, stride * (out.end - 1) + dilation * (kernel - 1) - pad + 1}, extent);
+  return Clip(
+      {stride * out.begin - pad, stride * (out.end - 1) + dilation * (kernel - 1) - pad + 1},
+      extent);
 }
 
-Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent) {
+Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel,
+                               int64_t pad, int64_t extent) {
   if (out.empty()) return {0, 0};
-  return Clip({CeilDiv(out.begin + pad - dilation * (kernel - 1), stride), FloorDiv(out.end - 1 + pad, stride) + 1}, extent);
+  return Clip({CeilDiv(out.begin + pad - dilation * (kernel - 1), stride),
+               FloorDiv(out.end - 1 + pad, stride) + 1},
+              extent);
 }
 
 Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent) {
@@ -38,7 +44,8 @@ Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent)
 Box BroadcastNeeds(const Box& out, const Dims& dims) {
   MSRT_CHECK(out.rank() >= dims.rank());
   Box needs;
-  for (int i = 0; i < dims.rank(); ++i) needs.push_back(dims[i] == 1 ? Interval{0, 1} : out[out.rank() - dims.rank() + i]);
+  for (int i = 0; i < dims.rank(); ++i)
+    needs.push_back(dims[i] == 1 ? Interval{0, 1} : out[out.rank() - dims.rank() + i]);
   return needs;
 }
 

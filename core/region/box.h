@@ -1,4 +1,5 @@
-// Intervals and boxes of integers, in global coordinates. The algebra under splitting, halos, tiles and streaming.
+// Intervals and boxes of integers, in global coordinates. The algebra under splitting, halos, tiles
+// and streaming.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +21,21 @@ struct Interval {
   bool Contains(Interval o) const { return o.empty() || (begin <= o.begin && o.end <= end); }
   bool operator==(const Interval&) const = default;
 };
-inline Interval Intersect(Interval a, Interval b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+inline Interval Intersect(Interval a, Interval b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
 // The smallest interval that holds both.
 inline Interval Hull(Interval a, Interval b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
-inline void AppendTo(std::string* out, Interval i) { StrAppend(out, "[", i.begin, ", ", i.end, ")"); }
+inline void AppendTo(std::string* out, Interval i) {
+  StrAppend(out, "[", i.begin, ", ", i.end, ")");
+}
 
-// A product of intervals. Iteration spaces have more axes than a tensor has dims (a batched matmul of rank 8 has 9).
+// A product of intervals. Iteration spaces have more axes than a tensor has dims (a batched matmul
+// of rank 8 has 9).
 class Box {
  public:
   static constexpr int kMaxAxes = 16;
@@ -81,15 +87,18 @@ inline void AppendTo(std::string* out, const Box& box) {
 Box Intersect(const Box& a, const Box& b);  // requires equal ranks
 
 // What an output interval needs of an input axis, each clipped to [0, extent):
-// a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution, pooling).
-Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent);
+// a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution,
+// pooling).
+Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad,
+                     int64_t extent);
 // the same window transposed: input x touches outputs stride*x + dilation*t - pad.
-Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad, int64_t extent);
+Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel,
+                               int64_t pad, int64_t extent);
 // offset + step*i for i in out; step may be negative (slices).
 Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent);
 
-// The part of a tensor that a box of the output it broadcasts to reads: dims align at the right, a dim of 1 is read whole.
-// Requires out.rank() >= dims.rank().
+// The part of a tensor that a box of the output it broadcasts to reads: dims align at the right, a
+// dim of 1 is read whole. Requires out.rank() >= dims.rank().
 Box BroadcastNeeds(const Box& out, const Dims& dims);
 
 }  // namespace msrt

@@ -1,5 +1,5 @@
-// One axis of Pad: which source element an output index shows. Negative pads crop first; what is then shown outside of the kept
-// elements depends on the mode.
+// One axis of Pad: which source element an output index shows. Negative pads crop first; what is
+// then shown outside of the kept elements depends on the mode.
 #pragma once
 
 #include <optional>
@@ -34,22 +34,28 @@ struct PadAxis {
         kept(std::max<int64_t>(extent - first - std::max<int64_t>(-pad_after, 0), 0)),
         before(std::max<int64_t>(pad_before, 0)) {}
 
-  // The source element at output index `i`, or -1 where the constant stands. Modes other than kConstant require kept > 0.
+  // The source element at output index `i`, or -1 where the constant stands. Modes other than
+  // kConstant require kept > 0.
   int64_t Source(int64_t i) const {
     const int64_t x = i - before;
     if (x >= 0 && x < kept) return first + x;
     switch (mode) {
-      case PadMode::kConstant: return -1;
-      case PadMode::kEdge: return first + (x < 0 ? 0 : kept - 1);
-      case PadMode::kWrap: return first + Modulo(x, kept);
-      case PadMode::kReflect: break;
+      case PadMode::kConstant:
+        return -1;
+      case PadMode::kEdge:
+        return first + (x < 0 ? 0 : kept - 1);
+      case PadMode::kWrap:
+        return first + Modulo(x, kept);
+      case PadMode::kReflect:
+        break;
     }
     if (kept == 1) return first;
     const int64_t period = 2 * (kept - 1), phase = Modulo(x, period);
     return first + std::min(phase, period - phase);
   }
 
-  // The smallest interval of source elements that holds Source(i) for every i of `out`; empty ones are [0, 0).
+  // The smallest interval of source elements that holds Source(i) for every i of `out`; empty ones
+  // are [0, 0).
   Interval Needs(Interval out) const {
     Interval needs;
     if (out.empty()) return needs;
@@ -57,8 +63,8 @@ struct PadAxis {
     if (!inside.empty()) needs = {Source(inside.begin), Source(inside.end - 1) + 1};
     if (mode == PadMode::kConstant) return needs;
     if (mode == PadMode::kEdge) return Hull(needs, {Source(out.begin), Source(out.end - 1) + 1});
-    // Reflections and repeats are monotonic between multiples of this length, so the ends of each stretch suffice; four of them
-    // show every element.
+    // Reflections and repeats are monotonic between multiples of this length, so the ends of each
+    // stretch suffice; four of them show every element.
     const int64_t stretch = mode == PadMode::kWrap ? kept : std::max<int64_t>(kept - 1, 1);
     if (out.size() >= 4 * stretch) return {first, first + kept};
     for (int64_t i = out.begin; i < out.end;) {
@@ -74,11 +80,13 @@ struct PadAxis {
   static int64_t Modulo(int64_t x, int64_t n) { return (x % n + n) % n; }
 };
 
-// ONNX lists pads as all befores, then all afters, for `axes` (all of them where the list is empty). Requires checked lists.
+// ONNX lists pads as all befores, then all afters, for `axes` (all of them where the list is
+// empty). Requires checked lists.
 struct PadAmounts {
   Dims before, after;
 };
-inline PadAmounts SpreadPads(std::span<const int64_t> pads, std::span<const int64_t> axes, int rank) {
+inline PadAmounts SpreadPads(std::span<const int64_t> pads, std::span<const int64_t> axes,
+                             int rank) {
   PadAmounts amounts{Dims::Filled(rank, 0), Dims::Filled(rank, 0)};
   const size_t count = pads.size() / 2;
   for (size_t i = 0; i < count; ++i) {

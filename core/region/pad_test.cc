@@ -5,7 +5,8 @@
 namespace msrt {
 namespace {
 
-constexpr PadMode kModes[] = {PadMode::kConstant, PadMode::kReflect, PadMode::kEdge, PadMode::kWrap};
+constexpr PadMode kModes[] = {PadMode::kConstant, PadMode::kReflect, PadMode::kEdge,
+                              PadMode::kWrap};
 
 std::vector<int64_t> Sources(PadMode mode, int64_t extent, int64_t before, int64_t after) {
   const PadAxis axis(mode, extent, before, after);
@@ -45,7 +46,8 @@ TEST(Pad, NeedsAreTheHullOfTheSources) {
               const int64_t source = axis.Source(end - 1);
               if (source >= 0) hull = Hull(hull, {source, source + 1});
               ASSERT_EQ(axis.Needs({begin, end}), hull)
-                  << "mode " << static_cast<int>(mode) << ", " << extent << " with " << before << " and " << after << " at " << begin;
+                  << "mode " << static_cast<int>(mode) << ", " << extent << " with " << before
+                  << " and " << after << " at " << begin;
             }
           }
         }

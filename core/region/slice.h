@@ -1,4 +1,5 @@
-// One axis of a slice with ONNX's meaning of start, end and step, reduced to: elements start + step * i for i < count.
+// One axis of a slice with ONNX's meaning of start, end and step, reduced to: elements start + step
+// * i for i < count.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,12 @@ struct SliceAxis {
   int64_t start = 0, step = 1, count = 0;
 };
 
-// Requires step != 0 and 0 <= extent < 2^62. Takes any start, end and step; every element of the result lies in [0, extent).
+// Requires step != 0 and 0 <= extent < 2^62. Takes any start, end and step; every element of the
+// result lies in [0, extent).
 inline SliceAxis NormalizeSlice(int64_t start, int64_t end, int64_t step, int64_t extent) {
   SliceAxis s;
-  s.step = std::clamp(step, -(extent + 1), extent + 1);  // a step beyond the extent takes one element, whatever it is
+  s.step = std::clamp(step, -(extent + 1),
+                      extent + 1);  // a step beyond the extent takes one element, whatever it is
   if (extent == 0) return s;
   if (start < 0) start += extent;
   if (end < 0) end += extent;

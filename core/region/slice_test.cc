@@ -15,9 +15,13 @@ std::vector<int64_t> TakenBy(int64_t start, int64_t end, int64_t step, int64_t e
   std::vector<int64_t> taken;
   if (extent == 0) return taken;
   if (step > 0) {
-    for (int64_t i = std::clamp<int64_t>(start, 0, extent); i < std::clamp<int64_t>(end, 0, extent); i += step) taken.push_back(i);
+    for (int64_t i = std::clamp<int64_t>(start, 0, extent); i < std::clamp<int64_t>(end, 0, extent);
+         i += step)
+      taken.push_back(i);
   } else {
-    for (int64_t i = std::clamp<int64_t>(start, 0, extent - 1); i > std::clamp<int64_t>(end, -1, extent - 1); i += step) taken.push_back(i);
+    for (int64_t i = std::clamp<int64_t>(start, 0, extent - 1);
+         i > std::clamp<int64_t>(end, -1, extent - 1); i += step)
+      taken.push_back(i);
   }
   return taken;
 }
@@ -30,7 +34,8 @@ TEST(Slice, AgreesWithTheTextForAllSmallOnes) {
           const SliceAxis s = NormalizeSlice(start, end, step, extent);
           std::vector<int64_t> got;
           for (int64_t i = 0; i < s.count; ++i) got.push_back(s.start + s.step * i);
-          ASSERT_EQ(got, TakenBy(start, end, step, extent)) << start << ":" << end << ":" << step << " of " << extent;
+          ASSERT_EQ(got, TakenBy(start, end, step, extent))
+              << start << ":" << end << ":" << step << " of " << extent;
         }
       }
     }
@@ -38,7 +43,8 @@ TEST(Slice, AgreesWithTheTextForAllSmallOnes) {
 }
 
 TEST(Slice, ExtremesDoNotOverflow) {
-  constexpr int64_t kLow = std::numeric_limits<int64_t>::min(), kHigh = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLow = std::numeric_limits<int64_t>::min(),
+                    kHigh = std::numeric_limits<int64_t>::max();
   constexpr int64_t kExtent = int64_t{1} << 56;
   for (int64_t extent : {int64_t{0}, int64_t{1}, int64_t{7}, kExtent}) {
     for (int64_t start : {kLow, int64_t{0}, kHigh}) {

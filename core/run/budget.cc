@@ -4,8 +4,8 @@ namespace msrt {
 
 Status Budget::Check(size_t bytes, size_t others, std::string_view what) const {
   if (cap_ == 0 || (bytes <= cap_ && others <= cap_ - bytes)) return OkStatus();
-  return LimitExceeded(what, " needs ", bytes, " bytes; with ", others, " bytes in use the session's cap of ", cap_,
-                       " bytes would be passed");
+  return LimitExceeded(what, " needs ", bytes, " bytes; with ", others,
+                       " bytes in use the session's cap of ", cap_, " bytes would be passed");
 }
 
 Status Budget::Ensure(Block* block, size_t bytes, std::string_view what) {
@@ -47,7 +47,8 @@ Result<std::shared_ptr<Block>> Budget::Make(size_t bytes, std::string_view what)
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(allocator_, bytes, what));
   *used_ += block.bytes();
   struct Counted {
-    Counted(Block b, std::shared_ptr<std::atomic<size_t>> u) : block(std::move(b)), used(std::move(u)) {}
+    Counted(Block b, std::shared_ptr<std::atomic<size_t>> u)
+        : block(std::move(b)), used(std::move(u)) {}
     Block block;
     std::shared_ptr<std::atomic<size_t>> used;
     ~Counted() { *used -= block.bytes(); }

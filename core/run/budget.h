@@ -20,7 +20,8 @@ class Budget {
   Status Take(size_t bytes, std::string_view what);
   void Give(size_t bytes) { *used_ -= bytes; }
 
-  // As Ensure and Release, for a block that others may hold too: it is replaced, never freed under a reader.
+  // As Ensure and Release, for a block that others may hold too: it is replaced, never freed under
+  // a reader.
   Status Ensure(std::shared_ptr<Block>* block, size_t bytes, std::string_view what);
   void Release(std::shared_ptr<Block>* block);
   // A block that counts as long as anybody holds it, even if that is longer than the session.
@@ -34,7 +35,8 @@ class Budget {
   std::shared_ptr<std::atomic<size_t>> used_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
-// Memory for kernels while they run. Delegates get a null pointer where there is none; the reason is kept for the caller.
+// Memory for kernels while they run. Delegates get a null pointer where there is none; the reason
+// is kept for the caller.
 class SessionScratch {
  public:
   explicit SessionScratch(Budget* budget) : budget_(budget) {}

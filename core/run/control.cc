@@ -7,7 +7,9 @@
 namespace msrt {
 namespace {
 
-const Node& NodeOf(const Frame& frame, const Step& step) { return frame.graph_of().nodes[step.node]; }
+const Node& NodeOf(const Frame& frame, const Step& step) {
+  return frame.graph_of().nodes[step.node];
+}
 
 int64_t ListAttr(const Node& node, std::string_view name, size_t i) {
   const AttrValue* value = node.attrs.Find(name);
@@ -23,17 +25,22 @@ struct Sliced {
 };
 
 Result<Sliced> SliceAlong(DType dtype, const Dims& dims, int64_t axis) {
-  if (BitsOf(dtype) < 8) return Unsupported("elements of ", dtype, " lie together in bytes and cannot be scanned; cast them before");
+  if (BitsOf(dtype) < 8)
+    return Unsupported("elements of ", dtype,
+                       " lie together in bytes and cannot be scanned; cast them before");
   const int rank = dims.rank();
-  if (axis < -rank || axis >= rank) return InvalidArgument("axis ", axis, " of a tensor of shape ", dims, " cannot be scanned");
+  if (axis < -rank || axis >= rank)
+    return InvalidArgument("axis ", axis, " of a tensor of shape ", dims, " cannot be scanned");
   const int a = static_cast<int>(axis < 0 ? axis + rank : axis);
   return Sliced{dims.product(0, a), dims[a], BytesOf(dtype, dims.product(a + 1, rank))};
 }
 
-void CopySlices(std::byte* to, size_t to_stride, const std::byte* from, size_t from_stride, const Sliced& s) {
+void CopySlices(std::byte* to, size_t to_stride, const std::byte* from, size_t from_stride,
+                const Sliced& s) {
   for (int64_t o = 0; o < s.outer; ++o) {
     if (s.inner_bytes != 0)
-      std::memcpy(to + static_cast<size_t>(o) * to_stride, from + static_cast<size_t>(o) * from_stride, s.inner_bytes);
+      std::memcpy(to + static_cast<size_t>(o) * to_stride,
+                  from + static_cast<size_t>(o) * from_stride, s.inner_bytes);
   }
 }
 
@@ -52,7 +59,8 @@ RunValue Executor::InputOf(Frame* frame, const Step& step, size_t i) const {
   const Binding& binding = *frame->link().binding;
   const Type& type = binding.facts.types[IndexOf(buffer.value)];
   if (!type.is_tensor()) return frame->held[static_cast<size_t>(buffer.held)].value;
-  RunValue value = RunValue::Of({type.dtype, type.dims, Layout::kPlain, Resolve(*frame, binding.places[b], frame->depth)});
+  RunValue value = RunValue::Of(
+      {type.dtype, type.dims, Layout::kPlain, Resolve(*frame, binding.places[b], frame->depth)});
   if (binding.places[b].kind == Location::kHeld) {
     const RunValue& held = frame->held[binding.places[b].index].value;
     if (held.lasting) value = held;
@@ -64,9 +72,11 @@ RunValue Executor::InputOf(Frame* frame, const Step& step, size_t i) const {
 Result<int64_t> Executor::NumberOf(Frame* frame, const Step& step, size_t i) const {
   const RunValue value = InputOf(frame, step, i);
   if (value.kind != TypeKind::kTensor || value.tensor.elements() != 1) {
-    return InvalidArgument("input ", i, " has ", value.tensor.elements(), " elements, must have one");
+    return InvalidArgument("input ", i, " has ", value.tensor.elements(),
+                           " elements, must have one");
   }
-  if (value.tensor.dtype == DType::kBool) return static_cast<int64_t>(*value.tensor.As<uint8_t>() != 0);
+  if (value.tensor.dtype == DType::kBool)
+    return static_cast<int64_t>(*value.tensor.As<uint8_t>() != 0);
   return IntValues(value.tensor.dtype, value.tensor.data, 1)[0];
 }
 
@@ -76,7 +86,8 @@ ResultCell* Executor::CellOf(Frame* frame, const Step& step, size_t i) {
   const Program& program = frame->program();
   if (frame->graph_of().value(program.buffers[b].value).type.is_tensor()) {
     const auto output = std::find(program.output_buffers.begin(), program.output_buffers.end(), b);
-    if (output != program.output_buffers.end()) return frame->outputs[static_cast<size_t>(output - program.output_buffers.begin())];
+    if (output != program.output_buffers.end())
+      return frame->outputs[static_cast<size_t>(output - program.output_buffers.begin())];
   }
   return &frame->held[static_cast<size_t>(program.buffers[b].held)];
 }
@@ -88,7 +99,9 @@ ResultCell* Executor::Unwanted(Frame* frame, size_t i) {
 
 Result<bool> Executor::BeginControl(Frame* frame) {
   const Step& step = frame->program().steps[frame->link().binding->end_step];
-  const auto describe = [&](Status status) { return std::move(status).Within(Describe(frame->program(), step)); };
+  const auto describe = [&](Status status) {
+    return std::move(status).Within(Describe(frame->program(), step));
+  };
   MSRT_RETURN_IF_ERROR(CheckStopped(*frame, step));
   if (step.control == nullptr) {
     Status status = RunListStep(frame, step);
@@ -106,13 +119,16 @@ Result<bool> Executor::BeginControl(Frame* frame) {
       const auto index = NumberOf(frame, step, 0);
       if (!index.ok()) return describe(index.status());
       const auto count = static_cast<int64_t>(shape.graphs.size());
-      if (*index < -count || *index >= count) return describe(InvalidArgument("index ", *index, " names none of ", count, " branches"));
-      return Call(frame, step, shape.graphs[static_cast<size_t>(*index < 0 ? *index + count : *index)], {});
+      if (*index < -count || *index >= count)
+        return describe(InvalidArgument("index ", *index, " names none of ", count, " branches"));
+      return Call(frame, step,
+                  shape.graphs[static_cast<size_t>(*index < 0 ? *index + count : *index)], {});
     }
     case ControlKind::kCall: {
       if (!shape.graphs.empty()) return Call(frame, step, shape.graphs[0], {});
       const RunValue function = InputOf(frame, step, 0);
-      if (!function.present()) return describe(InvalidArgument("the function that it calls was never made"));
+      if (!function.present())
+        return describe(InvalidArgument("the function that it calls was never made"));
       return Call(frame, step, function.closure().graph, function.closure().captured);
     }
     case ControlKind::kPartial: {
@@ -147,22 +163,26 @@ Result<bool> Executor::ResumeControl(Frame* frame) {
   }
 }
 
-Result<bool> Executor::Call(Frame* frame, const Step& step, uint32_t graph, std::span<const RunValue> captured) {
+Result<bool> Executor::Call(Frame* frame, const Step& step, uint32_t graph,
+                            std::span<const RunValue> captured) {
   arguments_.assign(captured.begin(), captured.end());
-  for (size_t i = step.control->leading; i < step.inputs.size(); ++i) arguments_.push_back(InputOf(frame, step, i));
+  for (size_t i = step.control->leading; i < step.inputs.size(); ++i)
+    arguments_.push_back(InputOf(frame, step, i));
   if (step.tail) {
     MSRT_RETURN_IF_ERROR(TailCall(frame, graph));
     return false;
   }
   targets_.clear();
   const size_t results = model_.module.graphs[graph].outputs.size();
-  if (results != 0) (void)Unwanted(frame, results - 1);  // so that none of these moves while others are named
+  if (results != 0)
+    (void)Unwanted(frame, results - 1);  // so that none of these moves while others are named
   for (size_t i = 0; i < results; ++i) targets_.push_back(CellOf(frame, step, i));
   MSRT_RETURN_IF_ERROR(Push(graph, arguments_, targets_));
   return false;
 }
 
-// The callee takes the caller's place: what it is given moves into memory of its own, and its results go where the caller's would have.
+// The callee takes the caller's place: what it is given moves into memory of its own, and its
+// results go where the caller's would have.
 Status Executor::TailCall(Frame* caller, uint32_t graph) {
   MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, caller));
   stack_.push_back(std::move(owner));
@@ -190,7 +210,8 @@ Status Executor::MakePartial(Frame* frame, const Step& step) {
   return OkStatus();
 }
 
-// ---- loops --------------------------------------------------------------------------------------------------------------------
+// ---- loops
+// --------------------------------------------------------------------------------------------------------------------
 
 Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
   const ControlShape& shape = *step.control;
@@ -211,9 +232,12 @@ Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
   loop.slices.resize(std::max(loop.slices.size(), shape.scan_inputs));
   for (size_t i = 0; i < shape.scan_inputs; ++i) {
     const TensorView whole = InputOf(frame, step, shape.leading + shape.carried + i).tensor;
-    MSRT_ASSIGN_OR_RETURN(const Sliced sliced, SliceAlong(whole.dtype, whole.dims, ListAttr(NodeOf(*frame, step), "scan_input_axes", i)));
+    MSRT_ASSIGN_OR_RETURN(
+        const Sliced sliced,
+        SliceAlong(whole.dtype, whole.dims, ListAttr(NodeOf(*frame, step), "scan_input_axes", i)));
     if (i != 0 && sliced.length != loop.trips) {
-      return InvalidArgument("scanned input ", i, " has ", sliced.length, " slices, the first has ", loop.trips);
+      return InvalidArgument("scanned input ", i, " has ", sliced.length, " slices, the first has ",
+                             loop.trips);
     }
     loop.trips = sliced.length;
   }
@@ -251,14 +275,19 @@ Result<bool> Executor::NextIteration(Frame* frame, const Step& step) {
 Status Executor::CallBody(Frame* frame, const Step& step) {
   const ControlShape& shape = *step.control;
   LoopState& loop = frame->loop;
-  const uint32_t graph = shape.kind == ControlKind::kWhile && loop.in_condition ? shape.graphs[0] : shape.graphs.back();
+  const uint32_t graph = shape.kind == ControlKind::kWhile && loop.in_condition
+                             ? shape.graphs[0]
+                             : shape.graphs.back();
   arguments_.clear();
   targets_.clear();
-  // What the body is told about the loop lives as long as it runs: the counter in the frame, the condition in its cell.
+  // What the body is told about the loop lives as long as it runs: the counter in the frame, the
+  // condition in its cell.
   static const uint8_t kTrue = 1;
   if (shape.kind == ControlKind::kLoop) {
-    arguments_.push_back(RunValue::Of({DType::kI64, DimsOfNumber(model_.module, graph, 0), Layout::kPlain, &loop.iteration}));
-    arguments_.push_back(RunValue::Of({DType::kBool, DimsOfNumber(model_.module, graph, 1), Layout::kPlain, const_cast<uint8_t*>(&kTrue)}));
+    arguments_.push_back(RunValue::Of(
+        {DType::kI64, DimsOfNumber(model_.module, graph, 0), Layout::kPlain, &loop.iteration}));
+    arguments_.push_back(RunValue::Of({DType::kBool, DimsOfNumber(model_.module, graph, 1),
+                                       Layout::kPlain, const_cast<uint8_t*>(&kTrue)}));
     targets_.push_back(&loop.condition);
   }
   for (size_t i = 0; i < shape.carried; ++i) arguments_.push_back(loop.carried[i].now);
@@ -266,7 +295,8 @@ Status Executor::CallBody(Frame* frame, const Step& step) {
     MSRT_ASSIGN_OR_RETURN(RunValue slice, SliceOf(frame, step, i));
     arguments_.push_back(std::move(slice));
   }
-  for (size_t i = shape.captured_from(); i < step.inputs.size(); ++i) arguments_.push_back(InputOf(frame, step, i));
+  for (size_t i = shape.captured_from(); i < step.inputs.size(); ++i)
+    arguments_.push_back(InputOf(frame, step, i));
   if (loop.in_condition) {
     targets_.push_back(&loop.condition);
   } else {
@@ -283,8 +313,11 @@ Status Executor::TakeResults(Frame* frame, const Step& step) {
   LoopState& loop = frame->loop;
   if (shape.kind == ControlKind::kLoop || loop.in_condition) {
     const TensorView condition = loop.condition.value.tensor;
-    if (condition.elements() != 1) return InvalidArgument("its condition has ", condition.elements(), " elements, must have one");
-    if (*condition.As<uint8_t>() == 0) loop.trips = loop.in_condition ? loop.iteration : loop.iteration + 1;
+    if (condition.elements() != 1)
+      return InvalidArgument("its condition has ", condition.elements(),
+                             " elements, must have one");
+    if (*condition.As<uint8_t>() == 0)
+      loop.trips = loop.in_condition ? loop.iteration : loop.iteration + 1;
   }
   if (loop.in_condition) return OkStatus();
   for (size_t i = 0; i < shape.carried; ++i) {
@@ -299,7 +332,8 @@ Status Executor::TakeResults(Frame* frame, const Step& step) {
   return OkStatus();
 }
 
-// Slice i of the iteration in progress. Along the first axis slices lie in one piece and are used in place.
+// Slice i of the iteration in progress. Along the first axis slices lie in one piece and are used
+// in place.
 Result<RunValue> Executor::SliceOf(Frame* frame, const Step& step, size_t i) {
   const ControlShape& shape = *step.control;
   const Node& node = NodeOf(*frame, step);
@@ -313,30 +347,35 @@ Result<RunValue> Executor::SliceOf(Frame* frame, const Step& step, size_t i) {
   dims.erase(static_cast<int>(axis < 0 ? axis + dims.rank() : axis));
   std::byte* from = whole.As<std::byte>() + static_cast<size_t>(at) * s.inner_bytes;
   if (s.outer == 1) return RunValue::Of({whole.dtype, dims, Layout::kPlain, from});
-  MSRT_ASSIGN_OR_RETURN(const TensorView slice, PlaceResult(&loop.slices[i], Type::Tensor(whole.dtype, dims), "slice"));
-  CopySlices(slice.As<std::byte>(), s.inner_bytes, from, static_cast<size_t>(s.length) * s.inner_bytes, s);
+  MSRT_ASSIGN_OR_RETURN(const TensorView slice,
+                        PlaceResult(&loop.slices[i], Type::Tensor(whole.dtype, dims), "slice"));
+  CopySlices(slice.As<std::byte>(), s.inner_bytes, from,
+             static_cast<size_t>(s.length) * s.inner_bytes, s);
   return RunValue::Of(slice);
 }
 
-// Adds the slice that the body gave to what was scanned before it. A Scan knows how many there will be; a Loop does not, so that its
-// memory grows by doubling.
+// Adds the slice that the body gave to what was scanned before it. A Scan knows how many there will
+// be; a Loop does not, so that its memory grows by doubling.
 Status Executor::Stack(Frame* frame, const Step& step, size_t i) {
   const bool scan = step.control->kind == ControlKind::kScan;
   const Node& node = NodeOf(*frame, step);
   LoopState& loop = frame->loop;
   ScannedResult& result = loop.scanned[i];
-  if (result.slice.value.kind != TypeKind::kTensor) return InvalidArgument("scanned result ", i, " is no tensor");
+  if (result.slice.value.kind != TypeKind::kTensor)
+    return InvalidArgument("scanned result ", i, " is no tensor");
   const TensorView slice = result.slice.value.tensor;
   const int64_t axis = scan ? ListAttr(node, "scan_output_axes", i) : 0;
   const int rank = slice.dims.rank() + 1;
   if (rank > kMaxRank || axis < -rank || axis >= rank)
-    return InvalidArgument("scanned result ", i, " of shape ", slice.dims, " cannot be stacked along axis ", axis);
+    return InvalidArgument("scanned result ", i, " of shape ", slice.dims,
+                           " cannot be stacked along axis ", axis);
   const int a = static_cast<int>(axis < 0 ? axis + rank : axis);
   if (result.filled != 0) {
     Dims before = result.whole.value.tensor.dims;
     before.erase(a);
     if (!(before == slice.dims)) {
-      return InvalidArgument("scanned result ", i, " has shape ", slice.dims, " in iteration ", loop.iteration, ", before it was ", before);
+      return InvalidArgument("scanned result ", i, " has shape ", slice.dims, " in iteration ",
+                             loop.iteration, ", before it was ", before);
     }
   }
   Dims dims = slice.dims;
@@ -346,15 +385,19 @@ Status Executor::Stack(Frame* frame, const Step& step, size_t i) {
   if (!scan && result.filled != 0 && result.whole.block->bytes() < bytes) {
     std::shared_ptr<Block> larger;
     MSRT_RETURN_IF_ERROR(budget_.Ensure(&larger, 2 * bytes, "a scanned result"));
-    std::memcpy(larger->data(), result.whole.block->data(), static_cast<size_t>(result.filled) * s.inner_bytes);
+    std::memcpy(larger->data(), result.whole.block->data(),
+                static_cast<size_t>(result.filled) * s.inner_bytes);
     std::swap(result.whole.block, larger);
     budget_.Release(&larger);
   }
-  MSRT_ASSIGN_OR_RETURN(const TensorView whole, PlaceResult(&result.whole, Type::Tensor(slice.dtype, dims), "a scanned result"));
+  MSRT_ASSIGN_OR_RETURN(
+      const TensorView whole,
+      PlaceResult(&result.whole, Type::Tensor(slice.dtype, dims), "a scanned result"));
   const bool backwards = scan && ListAttr(node, "scan_output_directions", i) != 0;
   const int64_t at = backwards ? s.length - 1 - result.filled : result.filled;
-  CopySlices(whole.As<std::byte>() + static_cast<size_t>(at) * s.inner_bytes, static_cast<size_t>(s.length) * s.inner_bytes,
-             slice.As<std::byte>(), s.inner_bytes, s);
+  CopySlices(whole.As<std::byte>() + static_cast<size_t>(at) * s.inner_bytes,
+             static_cast<size_t>(s.length) * s.inner_bytes, slice.As<std::byte>(), s.inner_bytes,
+             s);
   ++result.filled;
   return OkStatus();
 }
@@ -371,10 +414,11 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
     if (i < shape.carried) {
       CarriedValue& c = loop.carried[i];
       if (c.now.device != nullptr) {
-        MSRT_RETURN_IF_ERROR(BringHome(cell, c.now, shape.graphs.back(), name));
+        MSRT_RETURN_IF_ERROR(CopyToHost(cell, c.now, shape.graphs.back(), name));
         continue;
       }
-      MSRT_RETURN_IF_ERROR(Deliver(cell, c.now, loop.iteration != 0 ? &c.cells[c.next ^ 1] : nullptr, name));
+      MSRT_RETURN_IF_ERROR(
+          Deliver(cell, c.now, loop.iteration != 0 ? &c.cells[c.next ^ 1] : nullptr, name));
       continue;
     }
     ScannedResult& s = loop.scanned[i - shape.carried];
@@ -383,7 +427,9 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
       const Type& slice = body.value(body.outputs[shape.answered() + i]).type;
       Dims dims = slice.rank_known ? slice.dims : Dims{};
       for (int64_t& d : dims) d = IsKnown(d) ? d : 0;
-      const int64_t axis = shape.kind == ControlKind::kScan ? ListAttr(node, "scan_output_axes", i - shape.carried) : 0;
+      const int64_t axis = shape.kind == ControlKind::kScan
+                               ? ListAttr(node, "scan_output_axes", i - shape.carried)
+                               : 0;
       dims.insert(static_cast<int>(axis < 0 ? axis + dims.rank() + 1 : axis), 0);
       MSRT_RETURN_IF_ERROR(PlaceResult(cell, Type::Tensor(slice.dtype, dims), name).status());
       continue;

@@ -1,4 +1,5 @@
-// Control flow through the whole runtime: graphs that call each other, loops, functions as values, lists.
+// Control flow through the whole runtime: graphs that call each other, loops, functions as values,
+// lists.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -23,18 +24,21 @@ ConstTensor Number(int64_t value) { return Numbers({}, {value}); }
 // As it stands: passes would turn some of what is tested here into something simpler.
 const std::vector<std::string> kNoPasses = {"all"};
 
-Result<std::unique_ptr<Session>> Open(const Module& module, const std::vector<std::string>& disabled_passes = kNoPasses) {
+Result<std::unique_ptr<Session>> Open(const Module& module,
+                                      const std::vector<std::string>& disabled_passes = kNoPasses) {
   CompileOptions options;
   options.passes.disabled = disabled_passes;
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(testing::TestEnvironment(), module, options));
   return Session::Create(std::move(model), 0, {});
 }
 
-Result<int64_t> ComputeWithout(const std::vector<std::string>& disabled_passes, const Module& module, const std::vector<int64_t>& inputs) {
+Result<int64_t> ComputeWithout(const std::vector<std::string>& disabled_passes,
+                               const Module& module, const std::vector<int64_t>& inputs) {
   std::vector<ConstTensor> tensors;
   for (int64_t i : inputs) tensors.push_back(Number(i));
   MSRT_ASSIGN_OR_RETURN(auto session, Open(module, disabled_passes));
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> outputs, testing::RunSession(*session, tensors));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> outputs,
+                        testing::RunSession(*session, tensors));
   return outputs[0].As<int64_t>()[0];
 }
 
@@ -100,7 +104,8 @@ TEST(Control, ProfileOfALoopContainsItsBody) {
     const StepTime& time = profile.steps[i];
     const bool loop = time.placed->program->steps[time.step].kind == StepKind::kControl;
     loops += loop;
-    inside += !loop && time.placed != profile.placed && time.begin_nanos >= profile.steps[0].begin_nanos &&
+    inside += !loop && time.placed != profile.placed &&
+              time.begin_nanos >= profile.steps[0].begin_nanos &&
               time.end_nanos <= profile.steps[0].end_nanos;
     EXPECT_GE(self[i], 0);
     EXPECT_EQ(self[i] == time.nanos(), !loop);
@@ -131,7 +136,8 @@ Module Fibonacci() {
   f.Output(0, f.If(0, f.Op(0, "Less", {n, f.Number(0, 2)}), {n}, 1, 2));
   f.Output(1, f.Input(1, kNumber));
   const ValueId m = f.Input(2, kNumber);
-  const ValueId a = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)})}), b = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 2)})});
+  const ValueId a = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 1)})}),
+                b = f.Call(2, 0, {f.Op(2, "Sub", {m, f.Number(2, 2)})});
   f.Output(2, f.Op(2, "Add", {a, b}));
   return f.module;
 }
@@ -176,7 +182,8 @@ TEST(Recursion, Mutual) {
     f.Output(g, f.If(g, f.Op(g, "Equal", {n, f.Number(g, 0)}), {n}, base, step));
     f.Input(base, kNumber);
     f.Output(base, f.Op(base, "Identity", {f.Number(base, at_zero)}));
-    f.Output(step, f.Call(step, other, {f.Op(step, "Sub", {f.Input(step, kNumber), f.Number(step, 1)})}));
+    f.Output(step,
+             f.Call(step, other, {f.Op(step, "Sub", {f.Input(step, kNumber), f.Number(step, 1)})}));
   };
   half(0, 1, 2, 3, 1);
   half(3, 4, 5, 0, 0);
@@ -188,14 +195,17 @@ TEST(Recursion, DepthHasALimitAndMemoryIsGivenBack) {
   auto session = Open(Factorial());
   ASSERT_TRUE(session.ok()) << session.status().message();
   const ConstTensor deep = Number(40'000);  // two frames each: the branch and the graph
-  (void)(*session)->SetInput(0, {deep.dtype, deep.dims, Layout::kPlain, const_cast<std::byte*>(deep.bytes.data())}, nullptr);
+  (void)(*session)->SetInput(
+      0, {deep.dtype, deep.dims, Layout::kPlain, const_cast<std::byte*>(deep.bytes.data())},
+      nullptr);
   EXPECT_TRUE((*session)->Run({}).ok());
-  const Status limited = (*session)->Run({.most_depth = 1000});
+  const Status limited = (*session)->Run({.max_depth = 1000});
   EXPECT_EQ(limited.code(), Code::kLimitExceeded);
-  EXPECT_NE(limited.message().find("is active 1000 times at once"), std::string::npos) << limited.message();
+  EXPECT_NE(limited.message().find("is active 1000 times at once"), std::string::npos)
+      << limited.message();
   (*session)->Trim();
   EXPECT_EQ((*session)->memory().total(), 0u);
-  const Status calls = (*session)->Run({.most_calls = 500});
+  const Status calls = (*session)->Run({.max_calls = 500});
   EXPECT_EQ(calls.code(), Code::kLimitExceeded);
 }
 
@@ -224,7 +234,8 @@ TEST(Loops, EndlessOnesStopAtTheDeadlineAndWhenCancelled) {
   const ConstTensor from = Number(0), to = Number(INT64_MAX);
   for (size_t i = 0; i < 2; ++i) {
     const ConstTensor& t = i == 0 ? from : to;
-    (void)(*session)->SetInput(i, {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, nullptr);
+    (void)(*session)->SetInput(
+        i, {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, nullptr);
   }
   const Status late = (*session)->Run({.deadline_nanos = DefaultClock()->NowNanos() + 20'000'000});
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.message();
@@ -242,12 +253,14 @@ TEST(Loops, CarriedValuesMayChangeTheirShape) {
   Flow f(2);
   const Type open = Type::Tensor(DType::kI64, {kUnknownDim});
   const ValueId trips = f.Input(0, kNumber), start = f.Input(0, open);
-  const auto results = f.Control(0, "", "Loop", {trips, kNoValue, start}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {open, open});
+  const auto results = f.Control(0, "", "Loop", {trips, kNoValue, start},
+                                 {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {open, open});
   f.Output(0, results[0]);
   f.Output(0, results[1]);
   const ValueId i = f.Input(1, kNumber), go_on = f.Input(1, kFlag), x = f.Input(1, open);
   f.Output(1, go_on);
-  f.Output(1, f.Op(1, "Concat", {x, f.Op(1, "Unsqueeze", {i}, {{"axes", std::vector<int64_t>{0}}})}, {{"axis", int64_t{0}}}));
+  f.Output(1, f.Op(1, "Concat", {x, f.Op(1, "Unsqueeze", {i}, {{"axes", std::vector<int64_t>{0}}})},
+                   {{"axis", int64_t{0}}}));
   f.Output(1, f.Op(1, "Mul", {i, i}));
   auto session = Open(f.module);
   ASSERT_TRUE(session.ok()) << session.status().message();
@@ -268,7 +281,8 @@ TEST(Functions, ChosenByIndexAndCalledWithWhatTheyCaptured) {
   Flow f(4);
   const ValueId index = f.Input(0, kNumber), x = f.Input(0, kNumber);
   const Type function = Type::Function({kNumber}, {kNumber});
-  const ValueId chosen = f.Control(0, "msrt", "SwitchN", {index, x}, {{"branches", std::vector<GraphRef>{{1}, {2}}}}, {function})[0];
+  const ValueId chosen = f.Control(0, "msrt", "SwitchN", {index, x},
+                                   {{"branches", std::vector<GraphRef>{{1}, {2}}}}, {function})[0];
   f.Output(0, f.Control(0, "msrt", "Call", {chosen, f.Number(0, 10)}, {}, {kNumber})[0]);
   for (const uint32_t g : {1u, 2u}) {
     const ValueId captured = f.Input(g, kNumber);
@@ -280,7 +294,8 @@ TEST(Functions, ChosenByIndexAndCalledWithWhatTheyCaptured) {
   EXPECT_EQ(Must(Compute(f.module, {1, 3})), -3 - 10);
   EXPECT_EQ(Must(Compute(f.module, {-1, 3})), -3 - 10);  // from the end
   const auto beyond = Compute(f.module, {2, 3});
-  EXPECT_NE(beyond.status().message().find("index 2 names none of 2 branches"), std::string::npos) << beyond.status().message();
+  EXPECT_NE(beyond.status().message().find("index 2 names none of 2 branches"), std::string::npos)
+      << beyond.status().message();
 }
 
 TEST(State, IsReadAndWrittenInsideBranchesAndLoops) {
@@ -288,12 +303,14 @@ TEST(State, IsReadAndWrittenInsideBranchesAndLoops) {
   f.module.states.push_back({"count", kNumber, Number(5)});
   const ValueId trips = f.Input(0, kNumber);
   f.Control(0, "", "Loop", {trips, kNoValue}, {{"body", GraphRef{1}}, {"carried", int64_t{0}}}, {});
-  const AttrList read = {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+  const AttrList read = {
+      {"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
   f.Output(0, f.Control(0, "msrt", "StateRead", {}, read, {kNumber})[0]);
   f.Input(1, kNumber);
   const ValueId go_on = f.Input(1, kFlag);
   const ValueId old = f.Control(1, "msrt", "StateRead", {}, read, {kNumber})[0];
-  f.Control(1, "msrt", "StateWrite", {f.Op(1, "Add", {old, f.Number(1, 2)})}, {{"slot", int64_t{0}}}, {});
+  f.Control(1, "msrt", "StateWrite", {f.Op(1, "Add", {old, f.Number(1, 2)})},
+            {{"slot", int64_t{0}}}, {});
   f.Output(1, go_on);
   auto session = Open(f.module);
   ASSERT_TRUE(session.ok()) << session.status().message();
@@ -303,7 +320,7 @@ TEST(State, IsReadAndWrittenInsideBranchesAndLoops) {
     EXPECT_EQ((*outputs)[0].As<int64_t>()[0], want);
   }
   // A run that is stopped leaves the state alone.
-  EXPECT_FALSE((*session)->Run({.most_calls = 3}).ok());
+  EXPECT_FALSE((*session)->Run({.max_calls = 3}).ok());
   EXPECT_EQ(*(*session)->State(0)->As<int64_t>(), 17);
 }
 
@@ -327,27 +344,40 @@ TEST_P(BadControl, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     , BadControl,
     ::testing::Values(
-        BadModule{"BranchTypes", "result 0 differs from branch to branch: element type i64 is not f32",
+        BadModule{"BranchTypes",
+                  "result 0 differs from branch to branch: element type i64 is not f32",
                   [](Flow* f) {
-                    f->module.graphs[2].outputs[0] = f->Op(2, "Cast", {f->module.graphs[2].outputs[0]}, {{"to", DType::kF32}});
+                    f->module.graphs[2].outputs[0] =
+                        f->Op(2, "Cast", {f->module.graphs[2].outputs[0]}, {{"to", DType::kF32}});
                   }},
-        BadModule{"BranchResults", "its branches give 1 and 0 results", [](Flow* f) { f->module.graphs[2].outputs.clear(); }},
+        BadModule{"BranchResults", "its branches give 1 and 0 results",
+                  [](Flow* f) { f->module.graphs[2].outputs.clear(); }},
         BadModule{"Captures", "takes 2 inputs, gets 1", [](Flow* f) { f->Input(1, kNumber); }},
         BadModule{"CaptureType", "input 0 'in0': element type f32 is not i64",
                   [](Flow* f) {
                     f->module.graphs[1] = {};
-                    f->Output(1, f->Op(1, "Cast", {f->Input(1, Type::Tensor(DType::kF32, {}))}, {{"to", DType::kI64}}));
+                    f->Output(1, f->Op(1, "Cast", {f->Input(1, Type::Tensor(DType::kF32, {}))},
+                                       {{"to", DType::kI64}}));
                   }},
         BadModule{"Dangling", "refers to graph 9, the module has 3",
-                  [](Flow* f) { f->module.graphs[0].nodes.back().attrs.Set("else_branch", GraphRef{9}); }},
+                  [](Flow* f) {
+                    f->module.graphs[0].nodes.back().attrs.Set("else_branch", GraphRef{9});
+                  }},
         BadModule{"Outputs", "has 2 outputs, what it calls gives 1",
-                  [](Flow* f) { f->module.graphs[0].nodes.back().outputs.push_back(f->module.graphs[0].AddValue("more", kNumber)); }},
+                  [](Flow* f) {
+                    f->module.graphs[0].nodes.back().outputs.push_back(
+                        f->module.graphs[0].AddValue("more", kNumber));
+                  }},
         BadModule{"NoFunction", "calls neither a graph nor a function: input 0 is i64[]",
-                  [](Flow* f) { f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber}); }},
-        BadModule{"NothingToCall", "has 0 inputs", [](Flow* f) { f->Control(0, "msrt", "Call", {}, {}, {kNumber}); }},
+                  [](Flow* f) {
+                    f->Control(0, "msrt", "Call", {f->module.graphs[0].inputs[1]}, {}, {kNumber});
+                  }},
+        BadModule{"NothingToCall", "has 0 inputs",
+                  [](Flow* f) { f->Control(0, "msrt", "Call", {}, {}, {kNumber}); }},
         BadModule{"FunctionForNobody", "has no output for its function",
                   [](Flow* f) {
-                    f->Control(0, "msrt", "Partial", {}, {{"graph", GraphRef{1}}}, {Type::Function({kNumber}, {kNumber})});
+                    f->Control(0, "msrt", "Partial", {}, {{"graph", GraphRef{1}}},
+                               {Type::Function({kNumber}, {kNumber})});
                     f->module.graphs[0].nodes.back().outputs.clear();
                   }}),
     [](const auto& row) { return row.param.name; });
@@ -356,8 +386,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Control, ScanOfUnknownRank) {
   Flow f(2);
   const Type any = Type::UnrankedTensor(DType::kI64);
-  const AttrList attrs = {
-      {"body", GraphRef{1}}, {"carried", int64_t{0}}, {"num_scan_inputs", int64_t{1}}, {"scan_input_axes", std::vector<int64_t>{1}}};
+  const AttrList attrs = {{"body", GraphRef{1}},
+                          {"carried", int64_t{0}},
+                          {"num_scan_inputs", int64_t{1}},
+                          {"scan_input_axes", std::vector<int64_t>{1}}};
   f.Output(0, f.Control(0, "", "Scan", {f.Input(0, any)}, attrs, {any})[0]);
   f.Output(1, f.Op(1, "Neg", {f.Input(1, any)}));
   auto session = Open(f.module);

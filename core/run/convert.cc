@@ -8,8 +8,8 @@
 namespace msrt {
 namespace {
 
-// The place of (batch, channel, position) in a layout: batch * b + block(channel) * k + position * p + within(channel) * w, where plain and
-// channels-last have blocks of one channel.
+// The place of (batch, channel, position) in a layout: batch * b + block(channel) * k + position *
+// p + within(channel) * w, where plain and channels-last have blocks of one channel.
 struct Places {
   int64_t batch, block, position, within, channels_a_block;
 };
@@ -21,14 +21,16 @@ Places PlacesOf(Layout layout, int64_t channels, int64_t space) {
     case Layout::kChannelsLast:
       return {channels * space, 1, channels, 0, 1};
     case Layout::kBlocked8:
-      return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8, 1, 8};
+      return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8,
+              1, 8};
   }
   return {};
 }
 
 // Moves tiles of 8 channels by 64 positions, so that both sides are touched in whole cache lines.
 template <typename T>
-void ConvertTile(const T* from, const Places& f, T* to, const Places& t, int64_t c0, int64_t c1, int64_t p0, int64_t p1) {
+void ConvertTile(const T* from, const Places& f, T* to, const Places& t, int64_t c0, int64_t c1,
+                 int64_t p0, int64_t p1) {
   for (int64_t c = c0; c < c1; ++c) {
     const T* source = from + c / f.channels_a_block * f.block + c % f.channels_a_block * f.within;
     T* target = to + c / t.channels_a_block * t.block + c % t.channels_a_block * t.within;
@@ -38,25 +40,31 @@ void ConvertTile(const T* from, const Places& f, T* to, const Places& t, int64_t
 
 template <typename T>
 Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parallel) {
-  const int64_t batch = from.dims[0], channels = from.dims[1], space = from.dims.product(2, from.dims.rank());
+  const int64_t batch = from.dims[0], channels = from.dims[1],
+                space = from.dims.product(2, from.dims.rank());
   const Places f = PlacesOf(from.layout, channels, space), t = PlacesOf(to.layout, channels, space);
   constexpr int64_t kPositions = 64;
   const int64_t strips = CeilDiv(std::max<int64_t>(space, 1), kPositions);
-  const int64_t padded = to.layout == Layout::kBlocked8 ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) : channels;
-  return ParallelRanges(parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t i = begin; i < end; ++i) {
-                            const int64_t n = i / strips, p0 = i % strips * kPositions, p1 = std::min(p0 + kPositions, space);
-                            const T* source = from.As<T>() + n * f.batch;
-                            T* target = to.As<T>() + n * t.batch;
-                            for (int64_t c = 0; c < channels; c += 8)
-                              ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
-                            // Kernels rely on zeros in the padding of the last block.
-                            for (int64_t c = channels; c < padded; ++c) {
-                              for (int64_t p = p0; p < p1; ++p) target[c / 8 * t.block + c % 8 + p * t.position] = T{};
-                            }
-                          }
-                        });
+  const int64_t padded = to.layout == Layout::kBlocked8
+                             ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8))
+                             : channels;
+  return ParallelRanges(
+      parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t n = i / strips, p0 = i % strips * kPositions,
+                        p1 = std::min(p0 + kPositions, space);
+          const T* source = from.As<T>() + n * f.batch;
+          T* target = to.As<T>() + n * t.batch;
+          for (int64_t c = 0; c < channels; c += 8)
+            ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
+          // Kernels rely on zeros in the padding of the last block.
+          for (int64_t c = channels; c < padded; ++c) {
+            for (int64_t p = p0; p < p1; ++p)
+              target[c / 8 * t.block + c % 8 + p * t.position] = T{};
+          }
+        }
+      });
 }
 
 }  // namespace
@@ -65,7 +73,8 @@ Status ConvertLayout(const TensorView& from, const TensorView& to, ParallelFor& 
   if (from.layout == to.layout) {
     const auto bytes = static_cast<int64_t>(BytesIn(from.layout, from.dtype, from.dims));
     return ParallelRanges(parallel, bytes, int64_t{1} << 18, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.As<std::byte>() + begin, from.As<std::byte>() + begin, static_cast<size_t>(end - begin));
+      std::memcpy(to.As<std::byte>() + begin, from.As<std::byte>() + begin,
+                  static_cast<size_t>(end - begin));
     });
   }
   switch (BitsOf(from.dtype)) {

@@ -8,18 +8,22 @@
 namespace msrt {
 namespace {
 
-// Any element, through any other layout and back, is itself; and it stands where the definition of the layout says.
+// Any element, through any other layout and back, is itself; and it stands where the definition of
+// the layout says.
 TEST(ConvertLayout, RoundTripsAndPlaces) {
   auto parallel = MakeThreadPool(2);
-  for (const Dims& dims : {Dims{2, 3, 5, 7}, Dims{1, 16, 4, 4}, Dims{1, 9, 130}, Dims{2, 8, 2, 3, 5}, Dims{0, 3, 4, 4}, Dims{1, 1, 1, 1}}) {
+  for (const Dims& dims : {Dims{2, 3, 5, 7}, Dims{1, 16, 4, 4}, Dims{1, 9, 130},
+                           Dims{2, 8, 2, 3, 5}, Dims{0, 3, 4, 4}, Dims{1, 1, 1, 1}}) {
     std::vector<float> source(static_cast<size_t>(dims.elements())), back(source.size());
     for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i + 1);
     for (Layout layout : {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}) {
       std::vector<float> other(BytesIn(layout, DType::kF32, dims) / 4, -1);
-      ASSERT_TRUE(
-          ConvertLayout({DType::kF32, dims, Layout::kPlain, source.data()}, {DType::kF32, dims, layout, other.data()}, *parallel).ok());
-      ASSERT_TRUE(
-          ConvertLayout({DType::kF32, dims, layout, other.data()}, {DType::kF32, dims, Layout::kPlain, back.data()}, *parallel).ok());
+      ASSERT_TRUE(ConvertLayout({DType::kF32, dims, Layout::kPlain, source.data()},
+                                {DType::kF32, dims, layout, other.data()}, *parallel)
+                      .ok());
+      ASSERT_TRUE(ConvertLayout({DType::kF32, dims, layout, other.data()},
+                                {DType::kF32, dims, Layout::kPlain, back.data()}, *parallel)
+                      .ok());
       EXPECT_EQ(source, back) << LayoutName(layout);
       const int64_t channels = dims[1], space = dims.product(2, dims.rank());
       for (int64_t n = 0; n < dims[0]; ++n) {
@@ -30,7 +34,9 @@ TEST(ConvertLayout, RoundTripsAndPlaces) {
               ASSERT_EQ(other[static_cast<size_t>((n * space + p) * channels + c)], expected);
             }
             if (layout == Layout::kBlocked8) {
-              ASSERT_EQ(other[static_cast<size_t>(((n * ((channels + 7) / 8) + c / 8) * space + p) * 8 + c % 8)], expected);
+              ASSERT_EQ(other[static_cast<size_t>(
+                            ((n * ((channels + 7) / 8) + c / 8) * space + p) * 8 + c % 8)],
+                        expected);
             }
           }
         }

@@ -49,7 +49,8 @@ Status DeviceWork::EnsureStream(uint16_t d) {
 
 Status DeviceWork::Ensure(uint16_t d, DeviceBlock* block, size_t bytes, std::string_view what) {
   const Device& device = *program_->devices[d];
-  if (block->data() != nullptr && block->device() == &device && block->bytes() >= bytes) return OkStatus();
+  if (block->data() != nullptr && block->device() == &device && block->bytes() >= bytes)
+    return OkStatus();
   block->Reset();
   auto larger = device.Allocate(*program_->host, bytes, what);
   if (!larger.ok()) return From(d, std::move(larger).status());
@@ -67,9 +68,13 @@ Status DeviceWork::Synchronize() {
   return first;
 }
 
-Status DeviceWork::Wait(EventId e) { return From(e.device, events_[e.device][e.number]->Wait(*program_->host)); }
+Status DeviceWork::Wait(EventId e) {
+  return From(e.device, events_[e.device][e.number]->Wait(*program_->host));
+}
 
-Status DeviceWork::Record(EventId e) { return From(e.device, events_[e.device][e.number]->Record(*program_->host, *streams_[e.device])); }
+Status DeviceWork::Record(EventId e) {
+  return From(e.device, events_[e.device][e.number]->Record(*program_->host, *streams_[e.device]));
+}
 
 Status DeviceWork::CopyToDevice(uint16_t device, void* to, const void* from, size_t bytes) {
   MSRT_RETURN_IF_ERROR(EnsureStream(device));

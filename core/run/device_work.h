@@ -15,7 +15,8 @@ class DeviceWork {
   void Reset(const Program* program);
   // Makes what a binding needs that is not there yet.
   Status Prepare(const Binding& binding, uint32_t depth);
-  // Makes the block at least `bytes` large, in the memory of that device; its contents are lost if it grows.
+  // Makes the block at least `bytes` large, in the memory of that device; its contents are lost if
+  // it grows.
   Status Ensure(uint16_t device, DeviceBlock* block, size_t bytes, std::string_view what);
   // Until all streams are idle; the first error since the last call.
   Status Synchronize();
@@ -39,7 +40,7 @@ class DeviceWork {
   Status From(uint16_t device, Status status);
 
   const Program* program_ = nullptr;
-  std::vector<std::unique_ptr<Stream>> streams_;             // by device; null where nothing was enqueued yet
+  std::vector<std::unique_ptr<Stream>> streams_;  // by device; null where nothing was enqueued yet
   std::vector<std::vector<std::unique_ptr<Event>>> events_;  // by device and number
   std::vector<std::vector<DeviceBlock>> arenas_;             // by depth and device
   std::string failed_;

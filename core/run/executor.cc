@@ -11,12 +11,13 @@ namespace {
 // How many frames an error names, from the inside.
 constexpr size_t kNamedFrames = 4;
 
-// A level of recursion is a frame of the graph that calls itself and those of the branches and bodies that it does so from. More of these
-// than anybody nests are many graphs that call each other without end.
+// A level of recursion is a frame of the graph that calls itself and those of the branches and
+// bodies that it does so from. More of these than anybody nests are many graphs that call each
+// other without end.
 constexpr size_t kFramesALevel = 8;
 
-// Notes a type that a binding depends on. A binding for another one goes first: whatever fails before there is a new one, none is left
-// that does not fit what was noted.
+// Notes a type that a binding depends on. A binding for another one goes first: whatever fails
+// before there is a new one, none is left that does not fit what was noted.
 void Note(DType dtype, const Dims& dims, Type* type, std::shared_ptr<const Binding>* binding) {
   if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return;
   binding->reset();
@@ -25,7 +26,8 @@ void Note(DType dtype, const Dims& dims, Type* type, std::shared_ptr<const Bindi
 
 }  // namespace
 
-// Puts all frames back when a run ends, however it ends. What is enqueued on devices still uses memory of the session and of the caller.
+// Puts all frames back when a run ends, however it ends. What is enqueued on devices still uses
+// memory of the session and of the caller.
 class Executor::Unwind {
  public:
   explicit Unwind(Executor* executor) : executor_(*executor) {}
@@ -40,7 +42,8 @@ class Executor::Unwind {
   Executor& executor_;
 };
 
-Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs, const RunOptions& options) {
+Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
+                     std::span<ResultCell> outputs, const RunOptions& options) {
   ++run_;
   calls_ = 0;
   options_ = options;
@@ -66,8 +69,8 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs, std::span
   for (size_t i = stack_.size(), named = 0; i-- > 1 && named < kNamedFrames; ++named) {
     const Frame& caller = *stack_[i - 1];
     const size_t at = caller.links[caller.depth].binding->end_step;
-    status = std::move(status).Within(
-        StrCat(Describe(caller.program(), caller.program().steps[at]), " in graph '", stack_[i]->graph_of().name, "'"));
+    status = std::move(status).Within(StrCat(Describe(caller.program(), caller.program().steps[at]),
+                                             " in graph '", stack_[i]->graph_of().name, "'"));
   }
   return status;
 }
@@ -81,23 +84,26 @@ void Executor::NoteFailure(const Status& status) {
     failure_.graph = frame.graph;
     failure_.placed = frame.placed;
   }
-  const std::string binder = FailedDelegate(status);
+  const std::string binder = FailedDelegateName(status);
   if (!binder.empty()) failure_.delegate = binder;
   if (failure_.delegate.empty()) failure_.delegate = frame.devices.failed();
 }
 
-// Runs of one runtime take turns; cancellation and deadline act while this one waits for its own, too.
+// Runs of one runtime take turns; cancellation and deadline act while this one waits for its own,
+// too.
 Status Executor::LoopOnTeam() {
-  Patience patience{.cancelled = &cancelled_};
+  WaitLimit limit{.cancelled = &cancelled_};
   if (options_.deadline_nanos != 0) {
     constexpr int64_t kForever = INT64_MAX / 2;
     const int64_t left = options_.deadline_nanos - model_.environment->clock->NowNanos();
-    if (left < kForever) patience.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
+    if (left < kForever)
+      limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
   }
   Status status;
-  if (model_.parallel->TryOnTeam([&] { status = Loop(); }, patience)) return status;
+  if (model_.parallel->TryOnTeam([&] { status = Loop(); }, limit)) return status;
   if (cancelled_.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");
-  return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline while it waited for other runs of the runtime");
+  return MakeStatus(Code::kDeadlineExceeded,
+                    "the run passed its deadline while it waited for other runs of the runtime");
 }
 
 Status Executor::Loop() {
@@ -138,17 +144,22 @@ void Executor::EndRecord(Frame* frame) {
 }
 
 Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
-  const size_t active = frame_counts_[graph] - idle_[graph].size() - (replaced != nullptr && replaced->graph == graph ? 1 : 0);
-  if (active >= options_.most_depth) {
+  const size_t active = frame_counts_[graph] - idle_[graph].size() -
+                        (replaced != nullptr && replaced->graph == graph ? 1 : 0);
+  if (active >= options_.max_depth) {
     return LimitExceeded("graph '", model_.module.graphs[graph].name, "' is active ", active,
-                         " times at once: it may call itself without end; if it does not, raise most_depth of the run");
+                         " times at once: it may call itself without end; if it does not, raise "
+                         "max_depth of the run");
   }
-  if (stack_.size() / kFramesALevel >= options_.most_depth) {
-    return LimitExceeded(stack_.size(), " graphs are active at once, the last of them '", model_.module.graphs[graph].name,
-                         "': graphs may call each other without end; if they do not, raise most_depth of the run");
+  if (stack_.size() / kFramesALevel >= options_.max_depth) {
+    return LimitExceeded(
+        stack_.size(), " graphs are active at once, the last of them '",
+        model_.module.graphs[graph].name,
+        "': graphs may call each other without end; if they do not, raise max_depth of the run");
   }
-  if (options_.most_calls != 0 && calls_ >= options_.most_calls) {
-    return LimitExceeded("the run has made ", calls_, " calls and iterations, which is its most_calls; a loop may have no end");
+  if (options_.max_calls != 0 && calls_ >= options_.max_calls) {
+    return LimitExceeded("the run has made ", calls_,
+                         " calls and iterations, which is its max_calls; a loop may have no end");
   }
   return OkStatus();
 }
@@ -156,16 +167,19 @@ Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
 Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* replaced) {
   MSRT_RETURN_IF_ERROR(CheckLimits(graph, replaced));
   ++calls_;
-  // Room for it on the stack and, when it is done, among the idle ones: taking frames back must not fail.
+  // Room for it on the stack and, when it is done, among the idle ones: taking frames back must not
+  // fail.
   if (stack_.size() == stack_.capacity()) stack_.reserve(2 * stack_.size() + 4);
   FrameOwner frame;
   if (idle_[graph].empty()) {
-    if (frame_counts_[graph] >= idle_[graph].capacity()) idle_[graph].reserve(2 * (frame_counts_[graph] + 1));
+    if (frame_counts_[graph] >= idle_[graph].capacity())
+      idle_[graph].reserve(2 * (frame_counts_[graph] + 1));
     frame = std::make_unique<Frame>();
     frame->graph = graph;
     Refresh(frame.get());
     const size_t bytes = OwnBytes(*frame);
-    MSRT_RETURN_IF_ERROR(budget_.Take(bytes, StrCat("a frame of graph '", model_.module.graphs[graph].name, "'")));
+    MSRT_RETURN_IF_ERROR(
+        budget_.Take(bytes, StrCat("a frame of graph '", model_.module.graphs[graph].name, "'")));
     frame->own_bytes = bytes;
     ++frame_counts_[graph];
   } else {
@@ -194,7 +208,8 @@ void Executor::Refresh(Frame* frame) {
   frame->inputs.resize(frame->graph_of().inputs.size());
 }
 
-Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs) {
+Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs,
+                      std::span<ResultCell* const> outputs) {
   MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, nullptr));
   stack_.push_back(std::move(owner));
   Frame* frame = stack_.back().get();
@@ -220,20 +235,23 @@ Status Executor::BindInputs(Frame* frame) {
   std::shared_ptr<const Binding>* const binding = &frame->links[0].binding;
   for (size_t i = 0; i < frame->inputs.size(); ++i) {
     const RunValue& input = frame->inputs[i];
-    if (!input.present()) return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
+    if (!input.present())
+      return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
     if (input.kind == TypeKind::kTensor) {
       Note(input.tensor.dtype, input.tensor.dims, &frame->request.inputs[i], binding);
-      if (input.device != HomeOfInput(program, i)) MSRT_RETURN_IF_ERROR(Bring(frame, i));
+      if (input.device != HomeOfInput(program, i)) MSRT_RETURN_IF_ERROR(MoveInput(frame, i));
       continue;
     }
     frame->request.inputs[i] = graph.value(graph.inputs[i]).type;
     if (frame->request.inputs[i].kind != input.kind) {
-      return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' must be ", frame->request.inputs[i]);
+      return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' must be ",
+                             frame->request.inputs[i]);
     }
     frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
-    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s], binding);
+    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s],
+         binding);
   }
   if (*binding != nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(*binding, BindingFor(model_, *frame->placed, frame->request));
@@ -241,7 +259,7 @@ Status Executor::BindInputs(Frame* frame) {
 }
 
 Status Executor::RunLink(Frame* frame) {
-  FrameLink& link = frame->link();
+  BoundSegment& link = frame->link();
   const Binding& binding = *link.binding;
   if (link.arena.data() == nullptr || link.arena.bytes() < binding.arena_bytes) {
     MSRT_RETURN_IF_ERROR(budget_.Ensure(&link.arena, binding.arena_bytes, "the arena"));
@@ -254,26 +272,28 @@ Status Executor::RunLink(Frame* frame) {
   return frame->devices.Synchronize();
 }
 
-// Binds what comes after the step that ended the link: its outputs exist by now, or the data that tells their sizes does.
+// Binds what comes after the step that ended the link: its outputs exist by now, or the data that
+// tells their sizes does.
 Status Executor::NextLink(Frame* frame) {
   const Program& program = frame->program();
   const Step& ended = program.steps[frame->link().binding->end_step];
   if (frame->links.size() == frame->depth + 1) frame->links.emplace_back();
-  MSRT_RETURN_IF_ERROR(ended.kind == StepKind::kControl ? LinkAfterControl(frame, ended) : LinkAfterData(frame));
+  MSRT_RETURN_IF_ERROR(ended.kind == StepKind::kControl ? LinkAfterControl(frame, ended)
+                                                        : LinkAfterData(frame));
   ++frame->depth;
   return OkStatus();
 }
 
 Status Executor::LinkAfterData(Frame* frame) {
   constexpr size_t kMostKept = 4096;
-  FrameLink& next = frame->links[frame->depth + 1];
+  BoundSegment& next = frame->links[frame->depth + 1];
   MSRT_ASSIGN_OR_RETURN(const bool same, ReadsTheSame(frame, next));
   if (same) return OkStatus();
   next.binding.reset();
   next.reads.clear();
   size_t kept = 0;
-  auto binding = Continue(frame->program(), *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
-                          [&](BufferId b, void* to, size_t bytes) {
+  auto binding = Continue(frame->program(), *model_.environment->evaluator, frame->link().binding,
+                          frame->depth + 1, [&](BufferId b, void* to, size_t bytes) {
                             MSRT_RETURN_IF_ERROR(Read(frame, b, to, bytes));
                             kept += bytes;
                             const auto* data = static_cast<const std::byte*>(to);
@@ -286,8 +306,10 @@ Status Executor::LinkAfterData(Frame* frame) {
 }
 
 // Whether the data that told the sizes of `next` is what it was.
-Result<bool> Executor::ReadsTheSame(Frame* frame, const FrameLink& next) {
-  if (next.binding == nullptr || next.binding->previous != frame->link().binding || next.reads.empty()) return false;
+Result<bool> Executor::ReadsTheSame(Frame* frame, const BoundSegment& next) {
+  if (next.binding == nullptr || next.binding->previous != frame->link().binding ||
+      next.reads.empty())
+    return false;
   for (const DataRead& read : next.reads) {
     read_.resize(read.bytes.size());
     MSRT_RETURN_IF_ERROR(Read(frame, read.buffer, read_.data(), read_.size()));
@@ -298,14 +320,16 @@ Result<bool> Executor::ReadsTheSame(Frame* frame, const FrameLink& next) {
 
 Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
   const Program& program = frame->program();
-  FrameLink& next = frame->links[frame->depth + 1];
-  if (next.binding != nullptr && next.binding->previous != frame->link().binding) next.binding.reset();
+  BoundSegment& next = frame->links[frame->depth + 1];
+  if (next.binding != nullptr && next.binding->previous != frame->link().binding)
+    next.binding.reset();
   next.results.resize(control.outputs.size());
   next.states.resize(states_.count());
   for (size_t i = 0; i < control.outputs.size(); ++i) {
     if (control.outputs[i] == kNoBuffer) continue;
     const RunValue& value = CellOf(frame, control, i)->value;
-    if (value.kind == TypeKind::kTensor) Note(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
+    if (value.kind == TypeKind::kTensor)
+      Note(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
     else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
@@ -314,20 +338,22 @@ Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
   return next.binding != nullptr ? OkStatus() : BindAfterControl(frame, &next);
 }
 
-// A recursion makes many frames of one graph that go on alike: what the last of them bound serves the next.
-Status Executor::BindAfterControl(Frame* frame, FrameLink* next) {
+// A recursion makes many frames of one graph that go on alike: what the last of them bound serves
+// the next.
+Status Executor::BindAfterControl(Frame* frame, BoundSegment* next) {
   std::vector<Continuation>& known = continuations_[frame->graph];
   if (known.size() <= frame->depth) known.resize(frame->depth + 1);
   Continuation& last = known[frame->depth];
   budget_.Give(next->own_bytes);
   next->own_bytes = 0;
-  if (last.binding != nullptr && last.binding->previous == frame->link().binding && last.results == next->results &&
-      last.states == next->states) {
+  if (last.binding != nullptr && last.binding->previous == frame->link().binding &&
+      last.results == next->results && last.states == next->states) {
     next->binding = last.binding;
     return OkStatus();
   }
-  auto binding = ContinueAfterControl(frame->program(), *model_.environment->evaluator, frame->link().binding, frame->depth + 1,
-                                      next->results, next->states);
+  auto binding =
+      ContinueAfterControl(frame->program(), *model_.environment->evaluator, frame->link().binding,
+                           frame->depth + 1, next->results, next->states);
   if (!binding.ok()) return std::move(binding).status();
   MSRT_RETURN_IF_ERROR(SetOwnBinding(next, *std::move(binding)));
   last.binding.reset();  // before its program
@@ -335,7 +361,7 @@ Status Executor::BindAfterControl(Frame* frame, FrameLink* next) {
   return OkStatus();
 }
 
-Status Executor::SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding) {
+Status Executor::SetOwnBinding(BoundSegment* link, std::shared_ptr<const Binding> binding) {
   budget_.Give(link->own_bytes);
   link->own_bytes = 0;
   MSRT_RETURN_IF_ERROR(budget_.Take(binding->bytes, "a binding"));
@@ -374,14 +400,17 @@ Status Executor::PlaceOutputs(Frame* frame, const Binding& binding) {
   return OkStatus();
 }
 
-Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type, std::string_view name) {
+Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type,
+                                         std::string_view name) {
   const TensorView& last = cell->value.tensor;
-  const bool there = cell->block != nullptr && last.data == cell->block->data() && last.dtype == type.dtype && last.dims == type.dims;
+  const bool there = cell->block != nullptr && last.data == cell->block->data() &&
+                     last.dtype == type.dtype && last.dims == type.dims;
   if (there && !cell->bound.present() && cell->value.kind == TypeKind::kTensor) return last;
   TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
   if (cell->bound.present()) {
     if (cell->bound.dtype != type.dtype || !(cell->bound.dims == type.dims)) {
-      return InvalidArgument("output '", name, "' is ", type, ", but memory for ", cell->bound.dtype, cell->bound.dims, " is bound to it");
+      return InvalidArgument("output '", name, "' is ", type, ", but memory for ",
+                             cell->bound.dtype, cell->bound.dims, " is bound to it");
     }
     view.data = cell->bound.data;
     cell->value = RunValue::Of(view, cell->bound_owner);
@@ -395,7 +424,8 @@ Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type, std
   return view;
 }
 
-Status Executor::Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver, std::string_view name) {
+Status Executor::Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver,
+                         std::string_view name) {
   if (value.kind != TypeKind::kTensor || (value.lasting && !cell->bound.present())) {
     cell->value = value;
     return OkStatus();
@@ -421,7 +451,8 @@ void Executor::FinishOutputs(Frame* frame) {
   const Graph& graph = frame->graph_of();
   for (size_t i = 0; i < frame->outputs.size(); ++i) {
     if (graph.value(graph.outputs[i]).type.is_tensor()) continue;
-    frame->outputs[i]->value = frame->held[static_cast<size_t>(program.buffers[program.output_buffers[i]].held)].value;
+    frame->outputs[i]->value =
+        frame->held[static_cast<size_t>(program.buffers[program.output_buffers[i]].held)].value;
   }
 }
 
@@ -452,9 +483,12 @@ std::byte* Executor::ArenaOf(const Frame& frame, uint16_t device, uint32_t depth
 }
 
 Status Executor::CheckStopped(const Frame& frame, const Step& step) const {
-  if (cancelled_.load(std::memory_order_relaxed)) return MakeStatus(Code::kCancelled, "the run was cancelled");
-  if (options_.deadline_nanos != 0 && model_.environment->clock->NowNanos() >= options_.deadline_nanos) {
-    return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ", Describe(frame.program(), step));
+  if (cancelled_.load(std::memory_order_relaxed))
+    return MakeStatus(Code::kCancelled, "the run was cancelled");
+  if (options_.deadline_nanos != 0 &&
+      model_.environment->clock->NowNanos() >= options_.deadline_nanos) {
+    return MakeStatus(Code::kDeadlineExceeded, "the run passed its deadline before ",
+                      Describe(frame.program(), step));
   }
   return OkStatus();
 }
@@ -463,13 +497,17 @@ Status Executor::RunStep(Frame* frame, uint32_t bound) {
   const BoundStep& step = frame->link().binding->steps[bound];
   const Step& what = frame->program().steps[step.step];
   MSRT_RETURN_IF_ERROR(CheckStopped(*frame, what));
-  for (size_t i = 0; i < step.places.size(); ++i) pointers_[i] = Resolve(*frame, step.places[i], frame->depth);
+  for (size_t i = 0; i < step.places.size(); ++i)
+    pointers_[i] = Resolve(*frame, step.places[i], frame->depth);
   for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
   const int64_t begin = options_.profile ? MonotonicNanos() : 0;
   Status status = Execute(frame, step);
-  if (options_.profile) profile_.steps.push_back({step.step, begin, MonotonicNanos(), frame->placed, frame->link().binding, bound});
+  if (options_.profile)
+    profile_.steps.push_back(
+        {step.step, begin, MonotonicNanos(), frame->placed, frame->link().binding, bound});
   if (!status.ok()) return std::move(status).Within(Describe(frame->program(), what));
-  return step.event < 0 ? OkStatus() : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
+  return step.event < 0 ? OkStatus()
+                        : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
 }
 
 Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
@@ -481,13 +519,16 @@ Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
   args.outputs = pointers_.data() + step.input_count;
   args.output_count = step.places.size() - step.input_count;
   scratch_.ForgetFailure();
-  const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) { return static_cast<SessionScratch*>(context)->Get(bytes); }};
+  const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) {
+                               return static_cast<SessionScratch*>(context)->Get(bytes);
+                             }};
   args.scratch = &scratch;
   if (step.device != 0) args.stream = frame->devices.stream(step.device);
   Status status = step.kernel.Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
-  if (MayDoElsewhere(status.code(), step.device != 0)) failure_.delegate = program.steps[step.step].delegate;
+  if (MayDoElsewhere(status.code(), step.device != 0))
+    failure_.delegate = program.steps[step.step].delegate;
   return status;
 }
 
@@ -513,8 +554,9 @@ Status Executor::Execute(Frame* frame, const BoundStep& step) {
     case StepKind::kCopyToHost: {
       const TensorView& view = step.views[0];
       const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
-      return step.kind == StepKind::kCopyToDevice ? frame->devices.CopyToDevice(step.device, pointers_[1], pointers_[0], bytes)
-                                                  : frame->devices.CopyToHost(step.device, pointers_[1], pointers_[0], bytes);
+      return step.kind == StepKind::kCopyToDevice
+                 ? frame->devices.CopyToDevice(step.device, pointers_[1], pointers_[0], bytes)
+                 : frame->devices.CopyToHost(step.device, pointers_[1], pointers_[0], bytes);
     }
     case StepKind::kStateRead:
       return ConvertLayout(states_.CurrentView(step.slot), ViewOf(step, 0), parallel);
@@ -554,7 +596,7 @@ size_t Executor::frame_bytes() const {
   for (const auto& frames : idle_) {
     for (const FrameOwner& frame : frames) {
       bytes += frame->own_bytes;
-      for (const FrameLink& link : frame->links) bytes += link.own_bytes;
+      for (const BoundSegment& link : frame->links) bytes += link.own_bytes;
     }
   }
   return bytes;

@@ -1,4 +1,5 @@
-// Runs programs: frames on an explicit stack, their steps one after the other, control flow between them.
+// Runs programs: frames on an explicit stack, their steps one after the other, control flow between
+// them.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ namespace msrt {
 
 class Executor {
  public:
-  Executor(const CompiledModel& model, Budget* budget, StateStore* states, const std::atomic<bool>* cancelled)
+  Executor(const CompiledModel& model, Budget* budget, StateStore* states,
+           const std::atomic<bool>* cancelled)
       : model_(model),
         budget_(*budget),
         states_(*states),
@@ -26,9 +28,11 @@ class Executor {
         continuations_(idle_.size()) {}
 
   // Inputs are used in place. Results go where the cells say.
-  Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs, const RunOptions& options);
+  Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
+             const RunOptions& options);
 
-  // The kernel or device that failed in the last run, though another could do its work; an empty name if it was not that.
+  // The kernel or device that failed in the last run, though another could do its work; an empty
+  // name if it was not that.
   struct Failure {
     std::string delegate;
     uint32_t graph = 0;
@@ -58,27 +62,29 @@ class Executor {
   // `replaced` (may be null): the caller, which ends with this call.
   Result<FrameOwner> Acquire(uint32_t graph, const Frame* replaced);
   Status CheckLimits(uint32_t graph, const Frame* replaced) const;
-  Status Push(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell* const> outputs);
+  Status Push(uint32_t graph, std::span<const RunValue> inputs,
+              std::span<ResultCell* const> outputs);
   Status BindInputs(Frame* frame);
   void Pop();
   void Refresh(Frame* frame);
   Status RunLink(Frame* frame);
   Status NextLink(Frame* frame);
   Status LinkAfterData(Frame* frame);
-  Result<bool> ReadsTheSame(Frame* frame, const FrameLink& next);
+  Result<bool> ReadsTheSame(Frame* frame, const BoundSegment& next);
   Status LinkAfterControl(Frame* frame, const Step& control);
-  Status BindAfterControl(Frame* frame, FrameLink* next);
-  Status SetOwnBinding(FrameLink* link, std::shared_ptr<const Binding> binding);
+  Status BindAfterControl(Frame* frame, BoundSegment* next);
+  Status SetOwnBinding(BoundSegment* link, std::shared_ptr<const Binding> binding);
   Status PlaceOutputs(Frame* frame, const Binding& binding);
   void FinishOutputs(Frame* frame);
 
   // Values between the host and devices (kept.cc).
   // The device on which the program wants input i; null: the host.
   static const Device* HomeOfInput(const Program& program, size_t i);
-  Status Bring(Frame* frame, size_t i);
+  Status MoveInput(Frame* frame, size_t i);
   Status PlaceOnDevice(Frame* frame, ResultCell* cell, uint16_t device, const Type& type);
-  // A value on a device, in the cell's own memory on the host. `maker`: the graph that made it, to be placed again if the device fails.
-  Status BringHome(ResultCell* cell, const RunValue& value, uint32_t maker, std::string_view name);
+  // A value on a device, in the cell's own memory on the host. `maker`: the graph that made it, to
+  // be placed again if the device fails.
+  Status CopyToHost(ResultCell* cell, const RunValue& value, uint32_t maker, std::string_view name);
   Result<Stream*> HomeStream(const Device& device);
 
   // Steps.
@@ -103,7 +109,8 @@ class Executor {
   // The cell that output i of a control step goes to.
   ResultCell* CellOf(Frame* frame, const Step& step, size_t i);
   ResultCell* Unwanted(Frame* frame, size_t i);
-  Result<bool> Call(Frame* frame, const Step& step, uint32_t graph, std::span<const RunValue> captured);
+  Result<bool> Call(Frame* frame, const Step& step, uint32_t graph,
+                    std::span<const RunValue> captured);
   Status TailCall(Frame* frame, uint32_t graph);
   Result<bool> BeginLoop(Frame* frame, const Step& step);
   Result<bool> NextIteration(Frame* frame, const Step& step);
@@ -123,7 +130,8 @@ class Executor {
   Status JoinList(const ListValue& list, const Node& node, ResultCell* cell, std::string_view name);
   Result<RunValue> LastingCopy(const RunValue& value);
   Result<TensorView> PlaceResult(ResultCell* cell, const Type& type, std::string_view name);
-  // `giver` (may be null): the cell whose memory the value is in; it is handed over, for what `cell` had.
+  // `giver` (may be null): the cell whose memory the value is in; it is handed over, for what
+  // `cell` had.
   Status Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver, std::string_view name);
 
   const CompiledModel& model_;
@@ -150,7 +158,7 @@ class Executor {
   std::vector<std::byte> read_;      // of data that tells sizes
   std::vector<RunValue> arguments_;  // of the call that is being made
   std::vector<ResultCell*> targets_;
-  std::vector<std::unique_ptr<Stream>> home_streams_;  // for BringHome
+  std::vector<std::unique_ptr<Stream>> home_streams_;  // for CopyToHost
   std::vector<const Device*> home_devices_;            // whose they are
   RunProfile profile_;
   size_t arena_lower_bound_ = 0;

@@ -28,7 +28,7 @@ void Release(ResultCell* cell, Budget* budget) {
 }
 
 void ReleaseLinks(Frame* frame, Budget* budget) {
-  for (FrameLink& link : frame->links) {
+  for (BoundSegment& link : frame->links) {
     budget->Release(&link.arena);
     budget->Give(link.own_bytes);
   }
@@ -45,20 +45,25 @@ void ReleaseMemory(Frame* frame, Budget* budget) {
 }
 
 size_t OwnBytes(const Frame& frame) {
-  const size_t values = frame.inputs.size() * (sizeof(RunValue) + sizeof(Type)) + frame.held.size() * sizeof(ResultCell);
-  return sizeof(Frame) + values + sizeof(FrameLink);
+  const size_t values = frame.inputs.size() * (sizeof(RunValue) + sizeof(Type)) +
+                        frame.held.size() * sizeof(ResultCell);
+  return sizeof(Frame) + values + sizeof(BoundSegment);
 }
 
 size_t HostBytes(const Frame& frame) {
   size_t bytes = 0;
-  for (const FrameLink& link : frame.links) bytes += link.arena.bytes();
-  ForEachCell(frame, [&](const ResultCell& cell) { bytes += cell.block == nullptr ? 0 : cell.block->bytes(); });
+  for (const BoundSegment& link : frame.links) bytes += link.arena.bytes();
+  ForEachCell(frame, [&](const ResultCell& cell) {
+    bytes += cell.block == nullptr ? 0 : cell.block->bytes();
+  });
   return bytes;
 }
 
 size_t DeviceBytes(const Frame& frame) {
   size_t bytes = frame.devices.bytes();
-  ForEachCell(frame, [&](const ResultCell& cell) { bytes += cell.device_block == nullptr ? 0 : cell.device_block->bytes(); });
+  ForEachCell(frame, [&](const ResultCell& cell) {
+    bytes += cell.device_block == nullptr ? 0 : cell.device_block->bytes();
+  });
   return bytes;
 }
 

@@ -1,11 +1,12 @@
-// A frame: one activation of a graph. Frames stand on an explicit stack and are kept for the next activation of the same graph, with their
-// memory and bindings, so that a loop whose shapes are stable allocates nothing.
+// A frame: one activation of a graph. Frames stand on an explicit stack and are kept for the next
+// activation of the same graph, with their memory and bindings, so that a loop whose shapes are
+// stable allocates nothing.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/run/budget.h"
 #include "core/run/device_work.h"
 #include "core/run/value.h"
@@ -18,8 +19,9 @@ struct DataRead {
   std::vector<std::byte> bytes;
 };
 
-// The part of a frame's steps that one binding covers, with its memory. While what it was made for stays the same, so does the binding.
-struct FrameLink {
+// The part of a frame's steps that one binding covers, with its memory. While what it was made for
+// stays the same, so does the binding.
+struct BoundSegment {
   std::shared_ptr<const Binding> binding;
   Block arena;
   std::vector<Type> results, states;  // after a control step
@@ -27,7 +29,8 @@ struct FrameLink {
   size_t own_bytes = 0;               // of a binding that no other frame shares
 };
 
-// A value that a loop hands from one iteration to the next. The body reads `now` while it writes the other cell.
+// A value that a loop hands from one iteration to the next. The body reads `now` while it writes
+// the other cell.
 struct CarriedValue {
   RunValue now;
   ResultCell cells[2];
@@ -58,13 +61,13 @@ struct Frame {
   std::shared_ptr<const EntryProgram> placed;
   uint64_t run = 0;  // in which `placed` was last compared with the model's
   BindRequest request;
-  std::vector<FrameLink> links;
+  std::vector<BoundSegment> links;
   uint32_t depth = 0;              // the link in progress
   size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile
   std::vector<RunValue> inputs;
-  std::vector<ResultCell*> outputs;   // where the caller wants them
-  std::vector<ResultCell> held;       // results of control steps, lists, functions: see Buffer::held
-  std::vector<ResultCell> unwanted;   // results of callees that this graph leaves out
+  std::vector<ResultCell*> outputs;  // where the caller wants them
+  std::vector<ResultCell> held;      // results of control steps, lists, functions: see Buffer::held
+  std::vector<ResultCell> unwanted;  // results of callees that this graph leaves out
   std::vector<ResultCell> arguments;  // of a tail call: copied from a frame that is gone
   size_t own_bytes = 0;               // of the frame itself
   DeviceWork devices;
@@ -72,7 +75,7 @@ struct Frame {
 
   const Program& program() const { return *placed->program; }
   const Graph& graph_of() const { return *placed->program->graph; }
-  FrameLink& link() { return links[depth]; }
+  BoundSegment& link() { return links[depth]; }
 };
 
 void Release(ResultCell* cell, Budget* budget);

@@ -1,4 +1,5 @@
-// Lists, as the executor carries them out between the links of a frame. Elements have memory of their own, shared by all lists they are in.
+// Lists, as the executor carries them out between the links of a frame. Elements have memory of
+// their own, shared by all lists they are in.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +23,9 @@ Status CheckAxis(int64_t axis, int rank) {
   return InvalidArgument("axis ", axis, " does not exist in tensors of rank ", rank);
 }
 
-RunValue ListOf(std::vector<RunValue> elements) { return RunValue::Of(std::make_shared<const ListValue>(ListValue{std::move(elements)})); }
+RunValue ListOf(std::vector<RunValue> elements) {
+  return RunValue::Of(std::make_shared<const ListValue>(ListValue{std::move(elements)}));
+}
 
 int64_t IntAttr(const Node& node, std::string_view name, int64_t fallback) {
   const AttrValue* value = node.attrs.Find(name);
@@ -32,15 +35,19 @@ int64_t IntAttr(const Node& node, std::string_view name, int64_t fallback) {
 // Pieces [begin, end) of a tensor along an axis, one after the other in `to`.
 void CopyPiece(const TensorView& whole, int axis, int64_t begin, int64_t end, std::byte* to) {
   const size_t inner = BytesOf(whole.dtype, whole.dims.product(axis + 1, whole.dims.rank()));
-  const size_t row = static_cast<size_t>(whole.dims[axis]) * inner, piece = static_cast<size_t>(end - begin) * inner;
+  const size_t row = static_cast<size_t>(whole.dims[axis]) * inner,
+               piece = static_cast<size_t>(end - begin) * inner;
   const int64_t outer = whole.dims.product(0, axis);
   for (int64_t o = 0; o < outer && piece != 0; ++o) {
-    std::memcpy(to + static_cast<size_t>(o) * piece,
-                whole.As<std::byte>() + static_cast<size_t>(o) * row + static_cast<size_t>(begin) * inner, piece);
+    std::memcpy(
+        to + static_cast<size_t>(o) * piece,
+        whole.As<std::byte>() + static_cast<size_t>(o) * row + static_cast<size_t>(begin) * inner,
+        piece);
   }
 }
 
-// The lengths of the pieces: one of each if nothing is given, equal ones for a number, else as listed.
+// The lengths of the pieces: one of each if nothing is given, equal ones for a number, else as
+// listed.
 Result<std::vector<int64_t>> PieceLengths(const RunValue& split, int64_t length) {
   std::vector<int64_t> lengths;
   if (!split.present()) return std::vector<int64_t>(static_cast<size_t>(length), 1);
@@ -54,10 +61,12 @@ Result<std::vector<int64_t>> PieceLengths(const RunValue& split, int64_t length)
   }
   int64_t sum = 0;
   for (int64_t l : lengths) {
-    if (l < 0 || l > length - sum) return InvalidArgument("the pieces of 'split' do not fit into ", length);
+    if (l < 0 || l > length - sum)
+      return InvalidArgument("the pieces of 'split' do not fit into ", length);
     sum += l;
   }
-  if (sum != length) return InvalidArgument("the pieces of 'split' add up to ", sum, ", the axis has ", length);
+  if (sum != length)
+    return InvalidArgument("the pieces of 'split' add up to ", sum, ", the axis has ", length);
   return lengths;
 }
 
@@ -65,7 +74,8 @@ Result<Type> JoinedType(const ListValue& list, int64_t axis, bool stack, int* at
   if (list.elements.empty()) return InvalidArgument("an empty list cannot be joined to a tensor");
   const TensorView& first = list.elements[0].tensor;
   if (BitsOf(first.dtype) < 8)
-    return Unsupported("elements of ", first.dtype, " lie together in bytes and cannot be joined; cast them before");
+    return Unsupported("elements of ", first.dtype,
+                       " lie together in bytes and cannot be joined; cast them before");
   const int rank = first.dims.rank() + (stack ? 1 : 0);
   MSRT_RETURN_IF_ERROR(CheckAxis(axis, rank));
   *at = static_cast<int>(axis < 0 ? axis + rank : axis);
@@ -78,8 +88,8 @@ Result<Type> JoinedType(const ListValue& list, int64_t axis, bool stack, int* at
     Dims rest = piece, all = dims;
     if (piece.rank() == rank) rest[*at] = all[*at] = 0;
     if (e.tensor.dtype != first.dtype || !(rest == all)) {
-      return InvalidArgument("elements of ", first.dtype, first.dims, " and ", e.tensor.dtype, e.tensor.dims,
-                             " cannot be joined along axis ", axis);
+      return InvalidArgument("elements of ", first.dtype, first.dims, " and ", e.tensor.dtype,
+                             e.tensor.dims, " cannot be joined along axis ", axis);
     }
     dims[*at] += piece[*at];
   }
@@ -92,7 +102,8 @@ Result<RunValue> Executor::LastingCopy(const RunValue& value) {
   if (value.kind != TypeKind::kTensor || value.lasting || !value.present()) return value;
   const TensorView& from = value.tensor;
   const size_t bytes = BytesOf(from.dtype, from.elements());
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<Block> block, budget_.Make(bytes, "an element of a list"));
+  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<Block> block,
+                        budget_.Make(bytes, "an element of a list"));
   if (bytes != 0) std::memcpy(block->data(), from.data, bytes);
   RunValue copy = RunValue::Of({from.dtype, from.dims, Layout::kPlain, block->data()}, block);
   copy.lasting = true;
@@ -102,8 +113,9 @@ Result<RunValue> Executor::LastingCopy(const RunValue& value) {
 Status Executor::RunListStep(Frame* frame, const Step& step) {
   using ListStep = Result<RunValue> (Executor::*)(Frame*, const Step&);
   constexpr std::pair<std::string_view, ListStep> kSteps[] = {
-      {"SequenceEmpty", &Executor::MakeList},   {"SequenceConstruct", &Executor::MakeList},  {"SequenceInsert", &Executor::ChangeList},
-      {"SequenceErase", &Executor::ChangeList}, {"SplitToSequence", &Executor::SplitToList}, {"SequenceAt", &Executor::ElementOfList},
+      {"SequenceEmpty", &Executor::MakeList},      {"SequenceConstruct", &Executor::MakeList},
+      {"SequenceInsert", &Executor::ChangeList},   {"SequenceErase", &Executor::ChangeList},
+      {"SplitToSequence", &Executor::SplitToList}, {"SequenceAt", &Executor::ElementOfList},
   };
   const Node& node = frame->graph_of().nodes[step.node];
   ResultCell* cell = CellOf(frame, step, 0);
@@ -116,7 +128,8 @@ Status Executor::RunListStep(Frame* frame, const Step& step) {
   const RunValue input = InputOf(frame, step, 0);
   const ListValue& list = input.list();
   if (node.op == "ConcatFromSequence") return JoinList(list, node, cell, name);
-  MSRT_ASSIGN_OR_RETURN(const TensorView length, PlaceResult(cell, Type::Tensor(DType::kI64, {}), name));
+  MSRT_ASSIGN_OR_RETURN(const TensorView length,
+                        PlaceResult(cell, Type::Tensor(DType::kI64, {}), name));
   *length.As<int64_t>() = static_cast<int64_t>(list.elements.size());
   return OkStatus();
 }
@@ -161,7 +174,8 @@ Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {
   const Node& node = frame->graph_of().nodes[step.node];
   const TensorView whole = InputOf(frame, step, 0).tensor;
   if (BitsOf(whole.dtype) < 8)
-    return Unsupported("elements of ", whole.dtype, " lie together in bytes and cannot be split; cast them before");
+    return Unsupported("elements of ", whole.dtype,
+                       " lie together in bytes and cannot be split; cast them before");
   const int64_t given = IntAttr(node, "axis", 0);
   MSRT_RETURN_IF_ERROR(CheckAxis(given, whole.dims.rank()));
   const int axis = static_cast<int>(given < 0 ? given + whole.dims.rank() : given);
@@ -172,7 +186,9 @@ Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {
   for (int64_t length : lengths) {
     Dims dims = whole.dims;
     dims[axis] = length;
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<Block> block, budget_.Make(BytesOf(whole.dtype, dims.elements()), "an element of a list"));
+    MSRT_ASSIGN_OR_RETURN(
+        const std::shared_ptr<Block> block,
+        budget_.Make(BytesOf(whole.dtype, dims.elements()), "an element of a list"));
     CopyPiece(whole, axis, begin, begin + length, block->data());
     begin += length;
     if (!split.present() && IntAttr(node, "keepdims", 1) == 0) dims.erase(axis);
@@ -182,9 +198,11 @@ Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {
   return ListOf(std::move(elements));
 }
 
-Status Executor::JoinList(const ListValue& list, const Node& node, ResultCell* cell, std::string_view name) {
+Status Executor::JoinList(const ListValue& list, const Node& node, ResultCell* cell,
+                          std::string_view name) {
   int axis = 0;
-  MSRT_ASSIGN_OR_RETURN(const Type type, JoinedType(list, IntAttr(node, "axis", 0), IntAttr(node, "new_axis", 0) != 0, &axis));
+  MSRT_ASSIGN_OR_RETURN(const Type type, JoinedType(list, IntAttr(node, "axis", 0),
+                                                    IntAttr(node, "new_axis", 0) != 0, &axis));
   MSRT_ASSIGN_OR_RETURN(const TensorView whole, PlaceResult(cell, type, name));
   const size_t row = BytesOf(type.dtype, type.dims.product(axis, type.rank()));
   const int64_t outer = type.dims.product(0, axis);
@@ -193,8 +211,8 @@ Status Executor::JoinList(const ListValue& list, const Node& node, ResultCell* c
     const size_t bytes = BytesOf(type.dtype, e.tensor.elements());
     const size_t piece = outer == 0 ? 0 : bytes / static_cast<size_t>(outer);
     for (int64_t o = 0; o < outer && piece != 0; ++o) {
-      std::memcpy(whole.As<std::byte>() + static_cast<size_t>(o) * row + at, e.tensor.As<std::byte>() + static_cast<size_t>(o) * piece,
-                  piece);
+      std::memcpy(whole.As<std::byte>() + static_cast<size_t>(o) * row + at,
+                  e.tensor.As<std::byte>() + static_cast<size_t>(o) * piece, piece);
     }
     at += piece;
   }

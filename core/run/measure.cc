@@ -10,7 +10,8 @@
 namespace msrt {
 namespace {
 
-// A kernel is run until this much time is gone, at least kLeastRuns times unless one run takes longer than kLongRun.
+// A kernel is run until this much time is gone, at least kLeastRuns times unless one run takes
+// longer than kLongRun.
 constexpr double kSecondsEach = 0.02, kLongRun = 0.1;
 constexpr int kLeastRuns = 3, kMostRuns = 50;
 
@@ -53,7 +54,8 @@ struct GrowingScratch {
   Block block;
   static void* Get(void* self, size_t bytes) {
     auto& scratch = *static_cast<GrowingScratch*>(self);
-    if (scratch.block.bytes() >= bytes && scratch.block.data() != nullptr) return scratch.block.data();
+    if (scratch.block.bytes() >= bytes && scratch.block.data() != nullptr)
+      return scratch.block.data();
     auto grown = Block::Make(scratch.allocator, bytes, "scratch memory");
     if (!grown.ok()) return nullptr;
     scratch.block = *std::move(grown);
@@ -64,7 +66,8 @@ struct GrowingScratch {
 // One candidate with memory for everything that it reads and writes.
 class Trial {
  public:
-  Trial(const CompiledModel& model, const Program& program, const Delegate& delegate, const Candidate& candidate)
+  Trial(const CompiledModel& model, const Program& program, const Delegate& delegate,
+        const Candidate& candidate)
       : allocator_(model.environment->allocator),
         host_(*program.host),
         placed_(*program.placed),
@@ -106,7 +109,8 @@ class Trial {
       for (ValueId v : *values) {
         if (v == kNoValue) continue;
         if (!TypeOf(v).concrete()) return Unsupported("a tensor has no typical shape");
-        if (!CheckedAdd(total, BytesIn(Layout::kPlain, TypeOf(v).dtype, TypeOf(v).dims), &total) || total > most_bytes) {
+        if (!CheckedAdd(total, BytesIn(Layout::kPlain, TypeOf(v).dtype, TypeOf(v).dims), &total) ||
+            total > most_bytes) {
           return LimitExceeded("its tensors have more than ", most_bytes, " bytes");
         }
       }
@@ -124,13 +128,15 @@ class Trial {
         const ConstTensor* data = v == kNoValue ? nullptr : placed_.typical().known[IndexOf(v)];
         known.push_back(data == nullptr ? nullptr : data->bytes.data());
       }
-      for (ValueId v : graph.nodes[n].outputs) shapes.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(TypeOf(v)));
+      for (ValueId v : graph.nodes[n].outputs)
+        shapes.push_back(v == kNoValue ? msrt_shape{} : ShapeOf(TypeOf(v)));
     }
     std::vector<msrt_bound_node> nodes;
     size_t shape = 0, value = 0;
     for (uint32_t n : candidate_.nodes) {
       const size_t inputs = graph.nodes[n].inputs.size(), outputs = graph.nodes[n].outputs.size();
-      nodes.push_back({&shapes[shape], inputs, &shapes[shape] + inputs, outputs, known.data() + value});
+      nodes.push_back(
+          {&shapes[shape], inputs, &shapes[shape] + inputs, outputs, known.data() + value});
       shape += inputs + outputs;
       value += inputs;
     }
@@ -143,7 +149,8 @@ class Trial {
   }
 
   Result<std::byte*> DeviceMemory(size_t bytes) {
-    MSRT_ASSIGN_OR_RETURN(DeviceBlock block, device()->Allocate(host_, bytes, "a tensor to measure with"));
+    MSRT_ASSIGN_OR_RETURN(DeviceBlock block,
+                          device()->Allocate(host_, bytes, "a tensor to measure with"));
     return device_blocks_.emplace_back(std::move(block)).data();
   }
 
@@ -177,8 +184,9 @@ class Trial {
     else FillRandom({type.dtype, type.dims, Layout::kPlain, plain});
     if (layout == Layout::kPlain) return plain;
     MSRT_ASSIGN_OR_RETURN(std::byte * laid_out, HostMemory(BytesIn(layout, type.dtype, type.dims)));
-    MSRT_RETURN_IF_ERROR(
-        ConvertLayout({type.dtype, type.dims, Layout::kPlain, plain}, {type.dtype, type.dims, layout, laid_out}, host_.parallel()));
+    MSRT_RETURN_IF_ERROR(ConvertLayout({type.dtype, type.dims, Layout::kPlain, plain},
+                                       {type.dtype, type.dims, layout, laid_out},
+                                       host_.parallel()));
     return laid_out;
   }
 
@@ -187,7 +195,8 @@ class Trial {
     outputs_.push_back(nullptr);
     if (v == kNoValue) return OkStatus();
     const size_t bytes = BytesIn(candidate_.output_layouts[i], TypeOf(v).dtype, TypeOf(v).dims);
-    MSRT_ASSIGN_OR_RETURN(outputs_.back(), device() != nullptr ? DeviceMemory(bytes) : HostMemory(bytes));
+    MSRT_ASSIGN_OR_RETURN(outputs_.back(),
+                          device() != nullptr ? DeviceMemory(bytes) : HostMemory(bytes));
     return OkStatus();
   }
 
@@ -210,14 +219,15 @@ class Trial {
       MSRT_RETURN_IF_ERROR(Idle());
       const double seconds = one.Millis() * 1e-3;
       least = std::min(least, std::max(seconds, 1e-9));
-      if (seconds > kLongRun || (run + 1 >= kLeastRuns && all.Millis() * 1e-3 > kSecondsEach)) break;
+      if (seconds > kLongRun || (run + 1 >= kLeastRuns && all.Millis() * 1e-3 > kSecondsEach))
+        break;
     }
     return least;
   }
 
   Allocator* const allocator_;
   const Host& host_;
-  const PlacedGraph& placed_;
+  const OfferedGraph& placed_;
   const Delegate& delegate_;
   const Candidate& candidate_;
   const CandidateBorder border_;
@@ -233,23 +243,27 @@ struct Offer {
   Candidate candidate;
 };
 
-// All that the allowed delegates offer, by the last node. Not control flow: what it takes depends on graphs that no key of a cost names.
+// All that the allowed delegates offer, by the last node. Not control flow: what it takes depends
+// on graphs that no key of a cost names.
 std::vector<std::vector<Offer>> OffersOf(const CompiledModel& model, const Program& program) {
   const std::vector<std::string>& allowed = model.options.place.delegates;
   std::vector<std::vector<Offer>> offers(program.placed->node_count());
   for (const auto& delegate : model.environment->delegates) {
-    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), delegate->name()) == allowed.end()) continue;
+    if (!allowed.empty() &&
+        std::find(allowed.begin(), allowed.end(), delegate->name()) == allowed.end())
+      continue;
     QueryResult answer;
     delegate->Query(*program.host, *program.placed, &answer);
     for (Candidate& c : answer.candidates) {
-      if (!IsControl(program.graph->nodes[c.nodes.back()])) offers[c.nodes.back()].push_back({delegate.get(), std::move(c)});
+      if (!IsControl(program.graph->nodes[c.nodes.back()]))
+        offers[c.nodes.back()].push_back({delegate.get(), std::move(c)});
     }
   }
   return offers;
 }
 
-void MeasureOffer(const CompiledModel& model, const Program& program, const Offer& offer, size_t most_bytes, CostTable* table,
-                  MeasureReport* report) {
+void MeasureOffer(const CompiledModel& model, const Program& program, const Offer& offer,
+                  size_t most_bytes, CostTable* table, MeasureReport* report) {
   std::string key = CostKey(*program.placed, offer.delegate->name(), offer.candidate);
   if (table->Find(key) != nullptr) {
     ++report->known;
@@ -262,17 +276,20 @@ void MeasureOffer(const CompiledModel& model, const Program& program, const Offe
     return;
   }
   ++report->failed;
-  model.environment->log(LogLevel::kDebug, "cannot measure ", key, ": ", seconds.status().message());
+  model.environment->log(LogLevel::kDebug, "cannot measure ", key, ": ",
+                         seconds.status().message());
 }
 
 }  // namespace
 
-MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& options, CostTable* table) {
+MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& options,
+                           CostTable* table) {
   MeasureReport report;
   const StopWatch watch;
   size_t all = 0, done = 0;
   const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(model);
-  for (const auto& current : programs) all += current == nullptr ? 0 : current->program->graph->nodes.size();
+  for (const auto& current : programs)
+    all += current == nullptr ? 0 : current->program->graph->nodes.size();
   for (const auto& current : programs) {
     if (current == nullptr) continue;
     const Program& program = *current->program;
@@ -284,7 +301,8 @@ MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& opt
           ++report.nodes_left;
           continue;
         }
-        for (const Offer& offer : offers) MeasureOffer(model, program, offer, options.most_bytes, table, &report);
+        for (const Offer& offer : offers)
+          MeasureOffer(model, program, offer, options.most_bytes, table, &report);
       }
     });
   }
@@ -296,9 +314,12 @@ CostOrigin OriginHere(const Environment& environment, std::string_view library) 
           environment.machine.value_or(TypicalMachine(environment.parallel->threads()))};
 }
 
-Result<std::shared_ptr<const CostTable>> ReadCosts(const Environment& environment, const std::string& path, std::string_view library) {
+Result<std::shared_ptr<const CostTable>> ReadCosts(const Environment& environment,
+                                                   const std::string& path,
+                                                   std::string_view library) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, environment.io->ReadFile(path, environment.allocator));
-  auto table = CostTable::Parse({reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()});
+  auto table =
+      CostTable::Parse({reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()});
   if (!table.ok()) return std::move(table).status().Within(StrCat("costs '", path, "'"));
   const std::string difference = Difference(table->origin, OriginHere(environment, library));
   if (!difference.empty()) {

@@ -25,7 +25,8 @@ Module SomeModule() {
   module.entries = {0};
   GraphBuilder b(&g);
   ValueId v = g.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 12, 12}));
-  const ValueId w = g.AddConstant("w", ConstTensor::Floats({8, 8, 3, 3}, std::vector<float>(8 * 8 * 9, 0.01f)));
+  const ValueId w =
+      g.AddConstant("w", ConstTensor::Floats({8, 8, 3, 3}, std::vector<float>(8 * 8 * 9, 0.01f)));
   AttrList pads;
   pads.Set("pads", std::vector<int64_t>{1, 1, 1, 1});
   for (int i = 0; i < 3; ++i) v = Must(b.Add("Conv", StrCat("conv", i), {v, w}, pads));

@@ -9,19 +9,23 @@
 
 namespace msrt {
 
-struct EntryProgram;  // core/compile.h
+struct EntryProgram;  // core/compile/compile.h
 
-// One activation of a step. That of control flow contains those of the graphs that it calls, unless it is a tail call: the caller's frame
-// has ended by then, so a tail call takes no time itself.
+// One activation of a step. That of control flow contains those of the graphs that it calls, unless
+// it is a tail call: the caller's frame has ended by then, so a tail call takes no time itself.
 struct StepTime {
   uint32_t step;  // in the program
   int64_t begin_nanos, end_nanos;
-  std::shared_ptr<const EntryProgram> placed;  // the program that ran: another one may have its place now
-  std::shared_ptr<const Binding> binding;      // null for control flow and lists; destroyed before its program
-  uint32_t bound = 0;                          // in binding->steps
+  std::shared_ptr<const EntryProgram>
+      placed;  // the program that ran: another one may have its place now
+  std::shared_ptr<const Binding>
+      binding;         // null for control flow and lists; destroyed before its program
+  uint32_t bound = 0;  // in binding->steps
 
   int64_t nanos() const { return end_nanos - begin_nanos; }
-  const BoundStep* bound_step() const { return binding == nullptr ? nullptr : &binding->steps[bound]; }
+  const BoundStep* bound_step() const {
+    return binding == nullptr ? nullptr : &binding->steps[bound];
+  }
 };
 
 struct RunProfile {
@@ -33,7 +37,8 @@ struct RunProfile {
 // By step: its time without that of the steps inside it.
 std::vector<int64_t> SelfNanos(const RunProfile& profile);
 
-// The tensor that stands for a step in a table: its first output, else its first input. Null if it has none.
+// The tensor that stands for a step in a table: its first output, else its first input. Null if it
+// has none.
 const TensorView* MainTensor(const BoundStep& step);
 // All that the step reads and writes.
 double MovedBytes(const BoundStep& step);

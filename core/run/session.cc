@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/compile/failover.h"
 #include "core/run/executor.h"
 
 namespace msrt {
@@ -9,11 +10,14 @@ namespace {
 
 bool InMemory(const void* data, size_t bytes, const TensorView& tensor) {
   if (data == nullptr || !tensor.present()) return false;
-  const auto begin = reinterpret_cast<uintptr_t>(data), other = reinterpret_cast<uintptr_t>(tensor.data);
+  const auto begin = reinterpret_cast<uintptr_t>(data),
+             other = reinterpret_cast<uintptr_t>(tensor.data);
   return other < begin + bytes && begin < other + BytesOf(tensor.dtype, tensor.elements());
 }
 
-bool Overlap(const TensorView& a, const TensorView& b) { return InMemory(a.data, BytesOf(a.dtype, a.elements()), b); }
+bool Overlap(const TensorView& a, const TensorView& b) {
+  return InMemory(a.data, BytesOf(a.dtype, a.elements()), b);
+}
 
 }  // namespace
 
@@ -45,7 +49,8 @@ class Session::Impl {
   Status Run(const RunOptions& options) {
     bool idle = false;
     if (!busy_.compare_exchange_strong(idle, true)) {
-      return InvalidArgument("the session is running in another thread; clone it to run at the same time");
+      return InvalidArgument(
+          "the session is running in another thread; clone it to run at the same time");
     }
     RunScope scope{*this};
     cancelled_ = false;
@@ -57,23 +62,27 @@ class Session::Impl {
       scope.succeeded = status.ok();
       if (status.ok()) return status;
       // The frames of a recursion that went too far would leave no room for the next run.
-      if (status.code() == Code::kLimitExceeded || status.code() == Code::kOutOfMemory) executor_.Trim();
-      const bool stopped = status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
+      if (status.code() == Code::kLimitExceeded || status.code() == Code::kOutOfMemory)
+        executor_.Trim();
+      const bool stopped =
+          status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
       const Executor::Failure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
       // Nothing of this run has been committed, so it can simply begin again elsewhere.
       states_.Finish(false);
-      MSRT_RETURN_IF_ERROR(PlaceWithout(*model_, failure.graph, failure.placed, failure.delegate, status));
+      MSRT_RETURN_IF_ERROR(
+          RecompileWithout(*model_, failure.graph, failure.placed, failure.delegate, status));
     }
   }
 
-  // Steps write outputs while inputs and other outputs are still read, so bound memory must be the output's alone.
+  // Steps write outputs while inputs and other outputs are still read, so bound memory must be the
+  // output's alone.
   Status CheckApart(size_t output) const {
     const TensorView& memory = outputs_[output].bound;
     if (!memory.present()) return OkStatus();
     const auto refuse = [&](std::string_view other, size_t index) {
-      return InvalidArgument("output ", output, " '", graph_.value(graph_.outputs[output]).name, "' is bound to memory that ", other, " ",
-                             index, " is bound to too");
+      return InvalidArgument("output ", output, " '", graph_.value(graph_.outputs[output]).name,
+                             "' is bound to memory that ", other, " ", index, " is bound to too");
     };
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (Overlap(memory, inputs_[i].tensor)) return refuse("input", i);
@@ -84,11 +93,14 @@ class Session::Impl {
     return OkStatus();
   }
 
-  // A result that is an input now, as where a model is fed with what it gave, keeps its memory; the next result gets other.
+  // A result that is an input now, as where a model is fed with what it gave, keeps its memory; the
+  // next result gets other.
   void LeaveWhatInputsUse() {
     for (ResultCell& o : outputs_) {
       if (o.block == nullptr) continue;
-      const auto in_it = [&](const RunValue& input) { return InMemory(o.block->data(), o.block->bytes(), input.tensor); };
+      const auto in_it = [&](const RunValue& input) {
+        return InMemory(o.block->data(), o.block->bytes(), input.tensor);
+      };
       if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
     }
   }
@@ -107,16 +119,20 @@ class Session::Impl {
     m.arena_lower_bound_bytes = executor_.arena_lower_bound();
     m.scratch_bytes = executor_.scratch_bytes();
     m.device_bytes = executor_.device_bytes();
-    for (const ResultCell& o : outputs_) m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
+    for (const ResultCell& o : outputs_)
+      m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
     m.state_bytes = states_.bytes();
     return m;
   }
 
   Result<const RunValue*> ResultOf(size_t index) const {
-    if (index >= outputs_.size()) return NotFound("output ", index, " does not exist; there are ", outputs_.size());
-    if (!has_results_) return InvalidArgument("there is no result: the session has not run, or its last run failed");
+    if (index >= outputs_.size())
+      return NotFound("output ", index, " does not exist; there are ", outputs_.size());
+    if (!has_results_)
+      return InvalidArgument("there is no result: the session has not run, or its last run failed");
     if (!outputs_[index].value.present())
-      return InvalidArgument("output ", index, " was taken or bound anew after the last run; run again");
+      return InvalidArgument("output ", index,
+                             " was taken or bound anew after the last run; run again");
     return &outputs_[index].value;
   }
 
@@ -142,15 +158,20 @@ class Session::Impl {
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options) {
-  if (entry >= model->entries.size()) return NotFound("entry ", entry, " does not exist; the model has ", model->entries.size());
-  std::unique_ptr<Session> session(new Session(std::make_unique<Impl>(std::move(model), entry, options)));
-  for (size_t s = 0; s < session->impl_->states_.count(); ++s) MSRT_RETURN_IF_ERROR(session->impl_->states_.Reset(s));
+Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const CompiledModel> model,
+                                                 size_t entry, const SessionOptions& options) {
+  if (entry >= model->entries.size())
+    return NotFound("entry ", entry, " does not exist; the model has ", model->entries.size());
+  std::unique_ptr<Session> session(
+      new Session(std::make_unique<Impl>(std::move(model), entry, options)));
+  for (size_t s = 0; s < session->impl_->states_.count(); ++s)
+    MSRT_RETURN_IF_ERROR(session->impl_->states_.Reset(s));
   return session;
 }
 
 Result<std::unique_ptr<Session>> Session::Clone() const {
-  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy, Create(impl_->model_, impl_->entry_, impl_->options_));
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy,
+                        Create(impl_->model_, impl_->entry_, impl_->options_));
   for (size_t s = 0; s < impl_->states_.count(); ++s) {
     MSRT_ASSIGN_OR_RETURN(const TensorView value, State(s));
     MSRT_RETURN_IF_ERROR(copy->WriteState(s, value));
@@ -167,13 +188,16 @@ Status Session::SetInput(size_t index, const TensorView& data, std::shared_ptr<c
 }
 
 Status Session::SetInput(size_t index, RunValue value) {
-  if (index >= impl_->inputs_.size()) return NotFound("input ", index, " does not exist; there are ", impl_->inputs_.size());
+  if (index >= impl_->inputs_.size())
+    return NotFound("input ", index, " does not exist; there are ", impl_->inputs_.size());
   impl_->inputs_[index] = std::move(value);
   return OkStatus();
 }
 
-Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner) {
-  if (index >= impl_->outputs_.size()) return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
+Status Session::SetOutput(size_t index, const TensorView& memory,
+                          std::shared_ptr<const void> owner) {
+  if (index >= impl_->outputs_.size())
+    return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
   ResultCell& cell = impl_->outputs_[index];
   cell.bound = memory;
   cell.bound_owner = std::move(owner);
@@ -189,7 +213,8 @@ void Session::Cancel() {
 
 Result<TensorView> Session::Output(size_t index) const {
   MSRT_ASSIGN_OR_RETURN(const RunValue* value, impl_->ResultOf(index));
-  if (value->kind != TypeKind::kTensor) return InvalidArgument("output ", index, " is a list, not a tensor");
+  if (value->kind != TypeKind::kTensor)
+    return InvalidArgument("output ", index, " is a list, not a tensor");
   return value->tensor;
 }
 
@@ -207,17 +232,20 @@ void Session::ReleaseOutput(size_t index) {
 }
 
 Result<TensorView> Session::State(size_t slot) const {
-  if (slot >= impl_->states_.count()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
+  if (slot >= impl_->states_.count())
+    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
   return impl_->states_.Committed(slot);
 }
 
 Status Session::WriteState(size_t slot, const TensorView& data) {
-  if (slot >= impl_->states_.count()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
+  if (slot >= impl_->states_.count())
+    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
   return impl_->states_.Write(slot, data);
 }
 
 Status Session::ResetState(size_t slot) {
-  if (slot >= impl_->states_.count()) return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
+  if (slot >= impl_->states_.count())
+    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
   return impl_->states_.Reset(slot);
 }
 

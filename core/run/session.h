@@ -1,4 +1,5 @@
-// A session: one user's way of running a model. Holds inputs, outputs, state and the arena; shares everything else.
+// A session: one user's way of running a model. Holds inputs, outputs, state and the arena; shares
+// everything else.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/run/profile.h"
 #include "core/run/run_options.h"
 #include "core/run/value.h"
@@ -20,16 +21,20 @@ struct SessionOptions {
 
 struct SessionMemory {
   size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
-  size_t frame_bytes = 0;                               // what activations of graphs take beside their arenas
+  size_t frame_bytes = 0;  // what activations of graphs take beside their arenas
   size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
   size_t device_bytes = 0;  // arenas on devices; not part of the cap, which is the host's
-  size_t total() const { return arena_bytes + frame_bytes + scratch_bytes + output_bytes + state_bytes; }
+  size_t total() const {
+    return arena_bytes + frame_bytes + scratch_bytes + output_bytes + state_bytes;
+  }
 };
 
-// One thread at a time, except Cancel. A second thread that runs meanwhile gets an error, not a race.
+// One thread at a time, except Cancel. A second thread that runs meanwhile gets an error, not a
+// race.
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> Create(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options);
+  static Result<std::unique_ptr<Session>> Create(std::shared_ptr<const CompiledModel> model,
+                                                 size_t entry, const SessionOptions& options);
   ~Session();
   // A session of the same model with its own memory and a copy of this one's state.
   Result<std::unique_ptr<Session>> Clone() const;
@@ -38,16 +43,18 @@ class Session {
   const Program& program() const;
   const Graph& graph() const;
 
-  // The data is used in place and must stay valid until it is replaced; `owner` (may be null) is held meanwhile. Dims and types are checked
-  // when the run binds.
+  // The data is used in place and must stay valid until it is replaced; `owner` (may be null) is
+  // held meanwhile. Dims and types are checked when the run binds.
   Status SetInput(size_t index, const TensorView& data, std::shared_ptr<const void> owner);
   // The same for a value of any kind.
   Status SetInput(size_t index, RunValue value);
-  // Results go to this memory instead of the session's own, if type and dims fit and no input or other output is in it. A view with null
-  // data takes that back. The result of the last run of this output is gone.
+  // Results go to this memory instead of the session's own, if type and dims fit and no input or
+  // other output is in it. A view with null data takes that back. The result of the last run of
+  // this output is gone.
   Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
 
-  // Everything or nothing: after an error, state is what it was before and outputs are not to be used.
+  // Everything or nothing: after an error, state is what it was before and outputs are not to be
+  // used.
   Status Run(const RunOptions& options);
   // Any thread. Stops the run in progress before its next step; without one it does nothing.
   void Cancel();
@@ -56,9 +63,11 @@ class Session {
   Result<TensorView> Output(size_t index) const;
   // The same for a result of any kind.
   Result<RunValue> OutputValue(size_t index) const;
-  // Holds the memory of that result, even beyond the session; the next run may still write to it. Null where nobody has to.
+  // Holds the memory of that result, even beyond the session; the next run may still write to it.
+  // Null where nobody has to.
   std::shared_ptr<const void> OutputOwner(size_t index) const;
-  // Forgets that result: its memory stays as it is for those who hold it, and no longer counts against the cap. Bound memory stays bound.
+  // Forgets that result: its memory stays as it is for those who hold it, and no longer counts
+  // against the cap. Bound memory stays bound.
   void ReleaseOutput(size_t index);
 
   Result<TensorView> State(size_t slot) const;  // valid until the next run or write

@@ -14,8 +14,12 @@ namespace {
 using testing::RunSession;
 using testing::TestEnvironment;
 
-ConstTensor Floats(Dims dims, std::vector<float> values) { return ConstTensor::Floats(dims, values); }
-std::vector<float> ValuesOf(const ConstTensor& t) { return {t.As<float>().begin(), t.As<float>().end()}; }
+ConstTensor Floats(Dims dims, std::vector<float> values) {
+  return ConstTensor::Floats(dims, values);
+}
+std::vector<float> ValuesOf(const ConstTensor& t) {
+  return {t.As<float>().begin(), t.As<float>().end()};
+}
 
 Module EmptyModule() {
   Module module;
@@ -58,11 +62,15 @@ TEST(Session, WrongShapesAreNamedBySymbols) {
   auto session = SessionOf(std::move(module));
   ASSERT_TRUE(session.ok()) << session.status().message();
   const auto message = [&](Dims x, Dims other) {
-    const std::vector<float> a(static_cast<size_t>(x.elements())), c(static_cast<size_t>(other.elements()));
+    const std::vector<float> a(static_cast<size_t>(x.elements())),
+        c(static_cast<size_t>(other.elements()));
     return RunSession(**session, {Floats(x, a), Floats(other, c)}).status().message();
   };
-  EXPECT_NE(message({2, 4}, {2, 3}).find("the model wants f32[n, 3]: dim 1 must be 3"), std::string::npos) << message({2, 4}, {2, 3});
-  EXPECT_NE(message({2, 3}, {5, 3}).find("dim 0 is 5, but 'n' is 2"), std::string::npos) << message({2, 3}, {5, 3});
+  EXPECT_NE(message({2, 4}, {2, 3}).find("the model wants f32[n, 3]: dim 1 must be 3"),
+            std::string::npos)
+      << message({2, 4}, {2, 3});
+  EXPECT_NE(message({2, 3}, {5, 3}).find("dim 0 is 5, but 'n' is 2"), std::string::npos)
+      << message({2, 3}, {5, 3});
 }
 
 TEST(Session, RunsAtAnyShape) {
@@ -86,10 +94,13 @@ TEST(Session, WrongInputsAreNamed) {
   EXPECT_EQ((*session)->Run({}).code(), Code::kInvalidArgument);  // not set
   const auto wrong_dims = RunSession(**session, {Floats({2, 4}, std::vector<float>(8))});
   EXPECT_EQ(wrong_dims.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(wrong_dims.status().message().find("'x'"), std::string::npos) << wrong_dims.status().message();
-  EXPECT_NE(wrong_dims.status().message().find("dim 1 must be 3"), std::string::npos) << wrong_dims.status().message();
+  EXPECT_NE(wrong_dims.status().message().find("'x'"), std::string::npos)
+      << wrong_dims.status().message();
+  EXPECT_NE(wrong_dims.status().message().find("dim 1 must be 3"), std::string::npos)
+      << wrong_dims.status().message();
   const std::vector<int32_t> ints(3);
-  const auto wrong_type = RunSession(**session, {ConstTensor::Of<int32_t>(DType::kI32, {1, 3}, ints)});
+  const auto wrong_type =
+      RunSession(**session, {ConstTensor::Of<int32_t>(DType::kI32, {1, 3}, ints)});
   EXPECT_NE(wrong_type.status().message().find("i32"), std::string::npos);
   EXPECT_FALSE((*session)->Output(0).ok());
   // Dims that are known from an earlier run do not make a wrong type right.
@@ -101,7 +112,8 @@ TEST(Session, OutputsGoToBoundMemory) {
   auto session = SessionOf(SmallModule());
   ASSERT_TRUE(session.ok());
   std::vector<float> memory(6, -1);
-  ASSERT_TRUE((*session)->SetOutput(0, {DType::kF32, {2, 3}, Layout::kPlain, memory.data()}, nullptr).ok());
+  ASSERT_TRUE(
+      (*session)->SetOutput(0, {DType::kF32, {2, 3}, Layout::kPlain, memory.data()}, nullptr).ok());
   ASSERT_TRUE(RunSession(**session, {Floats({2, 3}, {1, 1, 1, 1, 1, 1})}).ok());
   EXPECT_EQ(memory, std::vector<float>(6, 2));
   const auto too_small = RunSession(**session, {Floats({3, 3}, std::vector<float>(9))});
@@ -141,7 +153,8 @@ Module CounterModule() {
   Graph& g = module.graphs[0];
   GraphBuilder b(&g);
   const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {2}));
-  const AttrList read{{"slot", int64_t{0}}, {"dtype", DType::kF32}, {"dims", std::vector<int64_t>{2}}};
+  const AttrList read{
+      {"slot", int64_t{0}}, {"dtype", DType::kF32}, {"dims", std::vector<int64_t>{2}}};
   const ValueId before = (*b.Add("msrt", "StateRead", "before", {}, read, 1))[0];
   const ValueId sum = Must(b.Add("Add", "sum", {before, x}));
   EXPECT_TRUE(b.Add("msrt", "StateWrite", "write", {sum}, {{"slot", int64_t{0}}}, 0).ok());
@@ -182,10 +195,12 @@ TEST(Session, SizesThatDependOnData) {
   auto session = SessionOf(std::move(module));
   ASSERT_TRUE(session.ok()) << session.status().message();
   for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{2, 3}, {3, 2}, {1, 6}}) {
-    auto out = RunSession(**session, {Floats({6}, {0, 1, 2, 3, 4, 5}), ConstTensor::Int64s(std::vector<int64_t>{rows, columns})});
+    auto out = RunSession(**session, {Floats({6}, {0, 1, 2, 3, 4, 5}),
+                                      ConstTensor::Int64s(std::vector<int64_t>{rows, columns})});
     ASSERT_TRUE(out.ok()) << out.status().message();
     EXPECT_EQ((*out)[0].dims, (Dims{columns, rows}));
-    EXPECT_EQ((*out)[0].As<float>()[static_cast<size_t>(rows - 1)], static_cast<float>((rows - 1) * columns));
+    EXPECT_EQ((*out)[0].As<float>()[static_cast<size_t>(rows - 1)],
+              static_cast<float>((rows - 1) * columns));
   }
 }
 
@@ -213,13 +228,17 @@ Module ProductModule(int64_t rows) {
   Module module = EmptyModule();
   Graph& g = module.graphs[0];
   GraphBuilder b(&g);
-  const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {rows == 0 ? module.SymbolFor("n") : rows, 64}));
-  g.outputs = {Must(b.Add("MatMul", "y", {x, g.AddConstant("w", Floats({64, 64}, std::vector<float>(64 * 64, 0.5f)))}))};
+  const ValueId x =
+      g.AddInput("x", Type::Tensor(DType::kF32, {rows == 0 ? module.SymbolFor("n") : rows, 64}));
+  g.outputs = {
+      Must(b.Add("MatMul", "y",
+                 {x, g.AddConstant("w", Floats({64, 64}, std::vector<float>(64 * 64, 0.5f)))}))};
   return module;
 }
 
 TEST(Session, WhatIsSmallForCertainRunsOnTheCallingThread) {
-  const auto threads_of = [](int64_t rows, std::shared_ptr<Environment> env, const CompileOptions& options = {}) {
+  const auto threads_of = [](int64_t rows, std::shared_ptr<Environment> env,
+                             const CompileOptions& options = {}) {
     auto model = CompileModule(std::move(env), ProductModule(rows), options);
     return model.ok() ? (*model)->parallel->threads() : 0;
   };

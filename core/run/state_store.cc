@@ -7,9 +7,12 @@ namespace msrt {
 Status StateStore::Write(size_t slot, const TensorView& data) {
   const StateSlot& declared = module_.states[slot];
   auto merged = MergeTypes(Type::Tensor(data.dtype, data.dims), declared.type);
-  if (!merged.ok()) return InvalidArgument("state '", declared.name, "': ", merged.status().message());
-  // In place where there is room, which cannot fail; otherwise beside the old value, which stays if there is no memory for both.
-  if (committed_[slot].block.data() != nullptr && committed_[slot].block.bytes() >= BytesOf(data.dtype, data.elements())) {
+  if (!merged.ok())
+    return InvalidArgument("state '", declared.name, "': ", merged.status().message());
+  // In place where there is room, which cannot fail; otherwise beside the old value, which stays if
+  // there is no memory for both.
+  if (committed_[slot].block.data() != nullptr &&
+      committed_[slot].block.bytes() >= BytesOf(data.dtype, data.elements())) {
     return Store(&committed_[slot], data);
   }
   MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
@@ -20,16 +23,19 @@ Status StateStore::Write(size_t slot, const TensorView& data) {
 
 Status StateStore::Reset(size_t slot) {
   const ConstTensor& initial = module_.states[slot].initial;
-  return Write(slot, {initial.dtype, initial.dims, Layout::kPlain, const_cast<std::byte*>(initial.bytes.data())});
+  return Write(slot, {initial.dtype, initial.dims, Layout::kPlain,
+                      const_cast<std::byte*>(initial.bytes.data())});
 }
 
 Status StateStore::WritePending(size_t slot, const TensorView& data) {
-  // Who reads it next was compiled for what the slot declares. What is written may have a type that only this run knows.
+  // Who reads it next was compiled for what the slot declares. What is written may have a type that
+  // only this run knows.
   const StateSlot& declared = module_.states[slot];
   if (!(declared.type.dtype == data.dtype && declared.type.dims == data.dims)) {
     auto merged = MergeTypes(declared.type, Type::Tensor(data.dtype, data.dims));
     if (!merged.ok()) {
-      return InvalidArgument("state '", declared.name, "' is ", declared.type, ", what is written to it ", data.dtype, data.dims, ": ",
+      return InvalidArgument("state '", declared.name, "' is ", declared.type,
+                             ", what is written to it ", data.dtype, data.dims, ": ",
                              merged.status().message());
     }
   }

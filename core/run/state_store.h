@@ -1,4 +1,5 @@
-// The state slots of a session: what they hold, and what the run in progress wrote, which counts only once it has succeeded.
+// The state slots of a session: what they hold, and what the run in progress wrote, which counts
+// only once it has succeeded.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,11 @@ namespace msrt {
 class StateStore {
  public:
   StateStore(const Module& module, Budget* budget)
-      : module_(module), budget_(*budget), committed_(module.states.size()), pending_(committed_.size()), written_(committed_.size()) {}
+      : module_(module),
+        budget_(*budget),
+        committed_(module.states.size()),
+        pending_(committed_.size()),
+        written_(committed_.size()) {}
 
   size_t count() const { return committed_.size(); }
   // Between runs.
@@ -24,7 +29,9 @@ class StateStore {
   TensorView CurrentView(size_t slot) const { return ViewOf(Current(slot)); }
   Status WritePending(size_t slot, const TensorView& data);
   // Where the value lies that was there before the run, or that the run wrote.
-  std::byte* Memory(size_t slot, bool pending) const { return (pending ? pending_ : committed_)[slot].block.data(); }
+  std::byte* Memory(size_t slot, bool pending) const {
+    return (pending ? pending_ : committed_)[slot].block.data();
+  }
   // The end of a run.
   void Finish(bool succeeded);
 
@@ -36,7 +43,9 @@ class StateStore {
     Type type;
     Block block;
   };
-  static TensorView ViewOf(const State& s) { return {s.type.dtype, s.type.dims, Layout::kPlain, s.block.data()}; }
+  static TensorView ViewOf(const State& s) {
+    return {s.type.dtype, s.type.dims, Layout::kPlain, s.block.data()};
+  }
   const State& Current(size_t slot) const { return (written_[slot] ? pending_ : committed_)[slot]; }
   Status Store(State* state, const TensorView& data);
 

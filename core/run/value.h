@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/place/device.h"
+#include "core/delegate/device.h"
 
 namespace msrt {
 
@@ -14,19 +14,28 @@ struct Closure;
 // Copying shares. Lists and closures never change once they are made.
 struct RunValue {
   TensorView tensor;
-  std::shared_ptr<const void> owner;  // of the tensor's memory (null: it is there as long as somebody else says), or the list or closure
+  std::shared_ptr<const void> owner;  // of the tensor's memory (null: it is there as long as
+                                      // somebody else says), or the list or closure
   TypeKind kind = TypeKind::kTensor;
-  bool lasting = false;            // the tensor's memory is held by `owner` and never changes: it may be shared instead of copied
-  const Device* device = nullptr;  // whose memory the tensor is in, if not the host's: only of what a loop keeps there
+  bool lasting = false;  // the tensor's memory is held by `owner` and never changes: it may be
+                         // shared instead of copied
+  const Device* device =
+      nullptr;  // whose memory the tensor is in, if not the host's: only of what a loop keeps there
 
   bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
   // Require that kind.
   const ListValue& list() const { return *static_cast<const ListValue*>(owner.get()); }
   const Closure& closure() const { return *static_cast<const Closure*>(owner.get()); }
 
-  static RunValue Of(const TensorView& tensor, std::shared_ptr<const void> owner = nullptr) { return {tensor, std::move(owner)}; }
-  static RunValue Of(std::shared_ptr<const ListValue> list) { return {{}, std::move(list), TypeKind::kList}; }
-  static RunValue Of(std::shared_ptr<const Closure> closure) { return {{}, std::move(closure), TypeKind::kFunction}; }
+  static RunValue Of(const TensorView& tensor, std::shared_ptr<const void> owner = nullptr) {
+    return {tensor, std::move(owner)};
+  }
+  static RunValue Of(std::shared_ptr<const ListValue> list) {
+    return {{}, std::move(list), TypeKind::kList};
+  }
+  static RunValue Of(std::shared_ptr<const Closure> closure) {
+    return {{}, std::move(closure), TypeKind::kFunction};
+  }
 };
 
 // Elements own their memory.
@@ -38,7 +47,8 @@ struct ListValue {
 struct Closure {
   uint32_t graph = 0;
   std::vector<RunValue> captured;
-  // Closures that capture closures make chains of any length: they are taken apart one by one, not by recursion.
+  // Closures that capture closures make chains of any length: they are taken apart one by one, not
+  // by recursion.
   ~Closure();
 };
 
@@ -47,7 +57,7 @@ struct ResultCell {
   RunValue value;
   std::shared_ptr<Block> block;               // memory of its own, kept from run to run
   std::unique_ptr<DeviceBlock> device_block;  // the same on a device, for what a loop keeps there
-  TensorView bound;                           // memory that somebody else brought for it; null data: none
+  TensorView bound;  // memory that somebody else brought for it; null data: none
   std::shared_ptr<const void> bound_owner;
 };
 

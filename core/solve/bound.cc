@@ -9,10 +9,13 @@ constexpr int kLocalRounds = 50;
 // A sweep that raises the bound by less than this part of all that was gained is the last.
 constexpr double kWorthwhile = 1e-3;
 
-double Least(std::span<const double> costs) { return *std::min_element(costs.begin(), costs.end()); }
+double Least(std::span<const double> costs) {
+  return *std::min_element(costs.begin(), costs.end());
+}
 
 // Moves the least cost of the edge for each choice of one end (`v`) to that end.
-void PullFromEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v, std::vector<double>* least) {
+void PullFromEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v,
+                  std::vector<double>* least) {
   const size_t rows = graph->choice_count(edge.a), columns = graph->choice_count(edge.b);
   double* table = graph->table(edge);
   const std::span<double> costs = graph->costs(v);
@@ -27,7 +30,8 @@ void PullFromEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v,
   }
   least->assign(table, table + columns);
   for (size_t x = 1; x < rows; ++x) {
-    for (size_t y = 0; y < columns; ++y) (*least)[y] = std::min((*least)[y], table[x * columns + y]);
+    for (size_t y = 0; y < columns; ++y)
+      (*least)[y] = std::min((*least)[y], table[x * columns + y]);
   }
   for (size_t x = 0; x < rows; ++x) {
     for (size_t y = 0; y < columns; ++y) table[x * columns + y] -= (*least)[y];
@@ -49,8 +53,10 @@ void PushToEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v, d
   }
 }
 
-// One node of a sweep: takes what its edges hold for it and hands it on to the edges that lead onward.
-double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool forward, std::vector<double>* scratch) {
+// One node of a sweep: takes what its edges hold for it and hands it on to the edges that lead
+// onward.
+double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool forward,
+             std::vector<double>* scratch) {
   size_t later = 0, earlier = 0;
   for (uint32_t e : incidence.edges(v)) {
     const ChoiceGraph::Edge& edge = graph->edges[e];
@@ -72,8 +78,10 @@ double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool fo
   return least;
 }
 
-// The choice of each node that is cheapest beside those of the nodes before it and the best that the nodes after it could do.
-std::vector<uint32_t> ChooseInOrder(const ChoiceGraph& graph, const Incidence& incidence, double forbidden_cost) {
+// The choice of each node that is cheapest beside those of the nodes before it and the best that
+// the nodes after it could do.
+std::vector<uint32_t> ChooseInOrder(const ChoiceGraph& graph, const Incidence& incidence,
+                                    double forbidden_cost) {
   std::vector<uint32_t> choices(graph.node_count());
   std::vector<double> costs;
   for (uint32_t v = 0; v < graph.node_count(); ++v) {
@@ -81,15 +89,18 @@ std::vector<uint32_t> ChooseInOrder(const ChoiceGraph& graph, const Incidence& i
     for (uint32_t e : incidence.edges(v)) {
       const ChoiceGraph::Edge& edge = graph.edges[e];
       const uint32_t u = edge.a == v ? edge.b : edge.a;
-      const size_t step = edge.a == v ? graph.choice_count(u) : 1, across = edge.a == v ? 1 : costs.size();
+      const size_t step = edge.a == v ? graph.choice_count(u) : 1,
+                   across = edge.a == v ? 1 : costs.size();
       const size_t first = u < v ? choices[u] : 0, count = u < v ? 1 : graph.choice_count(u);
       for (size_t x = 0; x < costs.size(); ++x) {
         double least = forbidden_cost;
-        for (size_t y = first; y < first + count; ++y) least = std::min(least, graph.table(edge)[x * step + y * across]);
+        for (size_t y = first; y < first + count; ++y)
+          least = std::min(least, graph.table(edge)[x * step + y * across]);
         costs[x] += least;
       }
     }
-    choices[v] = static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+    choices[v] =
+        static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
   return choices;
 }
@@ -111,8 +122,10 @@ double RaiseBound(ChoiceGraph* graph, int sweeps, SolveCounts* counts) {
   const double start = SumOfMinima(*graph);
   double moved = 0, bound = start;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
-    for (uint32_t v = 0; v < graph->node_count(); ++v) moved += Visit(graph, incidence, v, true, &scratch);
-    for (uint32_t v = graph->node_count(); v-- > 0;) moved += Visit(graph, incidence, v, false, &scratch);
+    for (uint32_t v = 0; v < graph->node_count(); ++v)
+      moved += Visit(graph, incidence, v, true, &scratch);
+    for (uint32_t v = graph->node_count(); v-- > 0;)
+      moved += Visit(graph, incidence, v, false, &scratch);
     counts->cells += kCellsASweep * static_cast<int64_t>(graph->cells.size());
     const double now = moved + SumOfMinima(*graph);
     const double gained = now - bound;

@@ -20,7 +20,8 @@ constexpr double kHighestPrice = 1e8, kPriceGrowth = 30;
 // A direction of prices whose excess is less than this part of the whole leads nowhere.
 constexpr double kLevel = 1e-9;
 
-// The limits in a form to compute with: one use for each choice of every node, in units of the limit.
+// The limits in a form to compute with: one use for each choice of every node, in units of the
+// limit.
 struct ScaledCaps {
   std::vector<std::vector<double>> uses;  // by limit, then as graph.node_costs
   bool feasible = true;
@@ -35,7 +36,8 @@ ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) 
     for (const auto& [node, by_choice] : cap.uses) {
       for (size_t x = 0; x < by_choice.size(); ++x) {
         const size_t at = problem.graph().first_choice[node] + x;
-        if (!(by_choice[x] >= 0 && by_choice[x] <= cap.limit) || by_choice[x] == kForbidden) (*node_costs)[at] = kForbidden;
+        if (!(by_choice[x] >= 0 && by_choice[x] <= cap.limit) || by_choice[x] == kForbidden)
+          (*node_costs)[at] = kForbidden;
         else if (by_choice[x] > 0) uses[at] += by_choice[x] / cap.limit;
       }
     }
@@ -44,7 +46,8 @@ ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) 
   return scaled;
 }
 
-// In the caller's own numbers and order, so that what we call allowed is what the caller calls allowed.
+// In the caller's own numbers and order, so that what we call allowed is what the caller calls
+// allowed.
 bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) {
   for (const ChoiceCap& cap : problem.caps()) {
     double sum = 0;
@@ -58,7 +61,8 @@ bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) 
   return true;
 }
 
-// Choices that a price led to: what they cost without prices, and how far they pass (or undershoot) each limit.
+// Choices that a price led to: what they cost without prices, and how far they pass (or undershoot)
+// each limit.
 struct Point {
   std::vector<uint32_t> choices;
   double cost = kForbidden;
@@ -68,7 +72,8 @@ struct Point {
 
 class CappedSearch {
  public:
-  CappedSearch(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known, SolveBudget* budget, SolveCounts* counts)
+  CappedSearch(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known,
+               SolveBudget* budget, SolveCounts* counts)
       : problem_(problem),
         graph_(problem.graph()),
         rounding_(rounding),
@@ -81,7 +86,8 @@ class CappedSearch {
 
   RelaxedSolution Run() {
     if (!caps_.feasible) return {};
-    subproblems_.push_back({kNoParent, 0, 0, false, -kForbidden, std::vector<double>(caps_.uses.size(), 0)});
+    subproblems_.push_back(
+        {kNoParent, 0, 0, false, -kForbidden, std::vector<double>(caps_.uses.size(), 0)});
     Examine(0);
     double open_bound = kForbidden;
     while (!open_.empty()) {
@@ -100,7 +106,8 @@ class CappedSearch {
 
  private:
   static constexpr size_t kNoParent = ~size_t{0};
-  // One node of the search tree: its parent with a choice of a node kept (all others forbidden) or forbidden.
+  // One node of the search tree: its parent with a choice of a node kept (all others forbidden) or
+  // forbidden.
   struct Subproblem {
     size_t parent;
     uint32_t node, choice;
@@ -118,8 +125,12 @@ class CappedSearch {
     bool closed = false;         // nothing better than the best can be here
   };
 
-  // A bound from here on proves that a subproblem holds nothing better. While nothing is found, that is more than any choices cost.
-  double Goal() const { return best_.choices.empty() ? magnitude_ + 2 * rounding_.At(magnitude_) : best_.cost - rounding_.At(best_.cost); }
+  // A bound from here on proves that a subproblem holds nothing better. While nothing is found,
+  // that is more than any choices cost.
+  double Goal() const {
+    return best_.choices.empty() ? magnitude_ + 2 * rounding_.At(magnitude_)
+                                 : best_.cost - rounding_.At(best_.cost);
+  }
 
   // Node costs of a subproblem; false if the limits leave nothing.
   bool NodeCosts(size_t index, std::vector<double>* costs) const {
@@ -142,7 +153,8 @@ class CappedSearch {
   }
 
   // A choice must fit beside the least that all other nodes use.
-  bool ForbidWhatCannotFit(const std::vector<double>& uses, std::vector<double>* costs, bool* changed) const {
+  bool ForbidWhatCannotFit(const std::vector<double>& uses, std::vector<double>* costs,
+                           bool* changed) const {
     std::vector<double> least(graph_.node_count(), kForbidden);
     double sum = 0;
     for (uint32_t v = 0; v < graph_.node_count(); ++v) {
@@ -163,7 +175,8 @@ class CappedSearch {
     return true;
   }
 
-  // Solves with prices on what is limited. Raises the ascent's bound, keeps the choices found. Returns them; none if there are none.
+  // Solves with prices on what is limited. Raises the ascent's bound, keeps the choices found.
+  // Returns them; none if there are none.
   Point TryPrices(std::span<const double> prices, Ascent* ascent) {
     --budget_->branches;
     ++counts_->priced;
@@ -177,7 +190,8 @@ class CappedSearch {
     const double goal = Goal() + paid_back;
     RelaxedSolver solver(rounding_, budget_, counts_);
     RelaxedSolution found = solver.Solve(graph_, costs, goal + 2 * rounding_.At(goal));
-    const double bound = found.lower_bound - paid_back - (paid_back > 0 ? rounding_.At(std::min(found.cost, goal)) : 0);
+    const double bound = found.lower_bound - paid_back -
+                         (paid_back > 0 ? rounding_.At(std::min(found.cost, goal)) : 0);
     if (bound > ascent->bound) {
       ascent->bound = bound;
       ascent->prices.assign(prices.begin(), prices.end());
@@ -194,24 +208,33 @@ class CappedSearch {
     point.cost = CostOf(graph_, point.choices);
     for (const std::vector<double>& uses : caps_.uses) {
       double sum = 0;
-      for (uint32_t v = 0; v < graph_.node_count(); ++v) sum += uses[graph_.first_choice[v] + point.choices[v]];
+      for (uint32_t v = 0; v < graph_.node_count(); ++v)
+        sum += uses[graph_.first_choice[v] + point.choices[v]];
       point.excess.push_back(sum - 1);
     }
     point.allowed = KeepsCaps(problem_, point.choices);
-    if (point.allowed && point.cost < best_.cost) best_.choices = point.choices, best_.cost = point.cost;
+    if (point.allowed && point.cost < best_.cost)
+      best_.choices = point.choices, best_.cost = point.cost;
     return point;
   }
 
-  // Two points whose planes bound the search along a line of prices: one rises along it, the other (if there is one) falls.
+  // Two points whose planes bound the search along a line of prices: one rises along it, the other
+  // (if there is one) falls.
   struct Bracket {
     Point rising, falling;
   };
 
-  // The bound is concave and piecewise linear along a line of prices, and rises where it starts. The place where the planes of the
-  // bracket meet is tried next; each solve there either replaces one of the two or shows that it is the top.
-  void RaiseAlong(const std::vector<double>& from, const std::vector<double>& direction, int* tries, Bracket* bracket, Ascent* ascent) {
-    const auto slope = [&](const Point& p) { return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0); };
-    const auto height = [&](const Point& p) { return std::inner_product(from.begin(), from.end(), p.excess.begin(), p.cost); };
+  // The bound is concave and piecewise linear along a line of prices, and rises where it starts.
+  // The place where the planes of the bracket meet is tried next; each solve there either replaces
+  // one of the two or shows that it is the top.
+  void RaiseAlong(const std::vector<double>& from, const std::vector<double>& direction, int* tries,
+                  Bracket* bracket, Ascent* ascent) {
+    const auto slope = [&](const Point& p) {
+      return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0);
+    };
+    const auto height = [&](const Point& p) {
+      return std::inner_product(from.begin(), from.end(), p.excess.begin(), p.cost);
+    };
     Point &rising = bracket->rising, &falling = bracket->falling;
     double steepest = 0, end = kForbidden;
     for (size_t k = 0; k < from.size(); ++k) {
@@ -222,23 +245,29 @@ class CappedSearch {
     double step = std::min(end, magnitude_ / steepest), reachable = kForbidden;
     while ((*tries)-- > 0 && !ascent->closed && !budget_->spent(*counts_)) {
       std::vector<double> prices = from;
-      for (size_t k = 0; k < from.size(); ++k) prices[k] = std::max(0.0, from[k] + step * direction[k]);
+      for (size_t k = 0; k < from.size(); ++k)
+        prices[k] = std::max(0.0, from[k] + step * direction[k]);
       Point point = TryPrices(prices, ascent);
       if (point.choices.empty()) return;
-      const bool at_top = reachable != kForbidden && ascent->bound >= reachable - 2 * rounding_.At(std::abs(reachable) + step * steepest);
+      const bool at_top =
+          reachable != kForbidden &&
+          ascent->bound >= reachable - 2 * rounding_.At(std::abs(reachable) + step * steepest);
       (slope(point) > 0 ? rising : falling) = std::move(point);
       if (at_top || (falling.choices.empty() && step >= end)) return;
       if (falling.choices.empty()) {
         step = std::min(step * kPriceGrowth, end);
       } else {
-        step = std::clamp((height(falling) - height(rising)) / (slope(rising) - slope(falling)), 0.0, end);
+        step = std::clamp((height(falling) - height(rising)) / (slope(rising) - slope(falling)),
+                          0.0, end);
         reachable = height(rising) + step * slope(rising);
       }
     }
   }
 
-  // The mixture of the bracket's two excesses that is level along the line: the direction in which the bound still rises from its top.
-  static std::vector<double> LevelExcess(const std::vector<double>& direction, const Bracket& bracket) {
+  // The mixture of the bracket's two excesses that is level along the line: the direction in which
+  // the bound still rises from its top.
+  static std::vector<double> LevelExcess(const std::vector<double>& direction,
+                                         const Bracket& bracket) {
     std::vector<double> excess = bracket.rising.excess;
     if (bracket.falling.choices.empty()) return excess;
     const std::vector<double>& other = bracket.falling.excess;
@@ -258,8 +287,11 @@ class CappedSearch {
       for (size_t k = 0; k < from.size(); ++k) {
         if (from[k] == 0) direction[k] = std::max(direction[k], 0.0);  // no price below zero
       }
-      const auto rise = [&](const Point& p) { return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0); };
-      if (!bracket.falling.choices.empty() && rise(bracket.falling) > rise(bracket.rising)) std::swap(bracket.rising, bracket.falling);
+      const auto rise = [&](const Point& p) {
+        return std::inner_product(direction.begin(), direction.end(), p.excess.begin(), 0.0);
+      };
+      if (!bracket.falling.choices.empty() && rise(bracket.falling) > rise(bracket.rising))
+        std::swap(bracket.rising, bracket.falling);
       const std::vector<double>& excess = bracket.rising.excess;
       const double all = std::inner_product(excess.begin(), excess.end(), excess.begin(), 0.0);
       if (!(rise(bracket.rising) > kLevel * all)) return;
@@ -289,11 +321,13 @@ class CappedSearch {
     Subproblem& sub = subproblems_[index];
     sub.bound = ascent.bound;
     sub.prices = ascent.prices;
-    // A leaf that was looked at is done with; one that was not may hold the best, and its bound has to count.
+    // A leaf that was looked at is done with; one that was not may hold the best, and its bound has
+    // to count.
     if (!ascent.closed && (ChooseSplit(ascent, &sub) || !examined)) open_.push({sub.bound, index});
   }
 
-  // The node whose choice matters most to the limits, and which of its choices to split off. False if every node has one choice.
+  // The node whose choice matters most to the limits, and which of its choices to split off. False
+  // if every node has one choice.
   bool ChooseSplit(const Ascent& ascent, Subproblem* sub) const {
     double most = -1;
     const std::vector<uint32_t>&beyond = ascent.beyond.choices, &within = ascent.within.choices;
@@ -302,7 +336,8 @@ class CappedSearch {
       uint32_t allowed = 0, cheapest = 0;
       for (uint32_t x = 0; x < count; ++x) {
         if (ascent.costs[first + x] == kForbidden) continue;
-        if (allowed++ == 0 || ascent.costs[first + x] < ascent.costs[first + cheapest]) cheapest = x;
+        if (allowed++ == 0 || ascent.costs[first + x] < ascent.costs[first + cheapest])
+          cheapest = x;
       }
       if (allowed < 2) continue;
       const uint32_t own = !beyond.empty() ? beyond[v] : !within.empty() ? within[v] : cheapest;
@@ -312,7 +347,8 @@ class CappedSearch {
           weight = std::max(weight, std::abs(uses[first + beyond[v]] - uses[first + within[v]]));
         } else {
           for (size_t x = first; x < first + count; ++x) {
-            if (ascent.costs[x] != kForbidden) weight = std::max(weight, std::abs(uses[x] - uses[first + own]) * 1e-6);
+            if (ascent.costs[x] != kForbidden)
+              weight = std::max(weight, std::abs(uses[x] - uses[first + own]) * 1e-6);
           }
         }
       }
@@ -347,11 +383,14 @@ class CappedSearch {
 
 }  // namespace
 
-RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding, RelaxedSolution known, SolveBudget* budget,
-                            SolveCounts* counts) {
-  if (known.choices.empty() || known.cost == kForbidden || !KeepsCaps(problem, known.choices)) known = {};
-  if (!problem.caps().empty()) return CappedSearch(problem, rounding, std::move(known), budget, counts).Run();
-  RelaxedSolution found = RelaxedSolver(rounding, budget, counts).Solve(problem.graph(), problem.graph().node_costs, known.cost);
+RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding,
+                            RelaxedSolution known, SolveBudget* budget, SolveCounts* counts) {
+  if (known.choices.empty() || known.cost == kForbidden || !KeepsCaps(problem, known.choices))
+    known = {};
+  if (!problem.caps().empty())
+    return CappedSearch(problem, rounding, std::move(known), budget, counts).Run();
+  RelaxedSolution found = RelaxedSolver(rounding, budget, counts)
+                              .Solve(problem.graph(), problem.graph().node_costs, known.cost);
   if (known.cost < kForbidden && known.cost <= found.cost) {
     known.lower_bound = std::min(found.lower_bound, known.cost);
     return known;

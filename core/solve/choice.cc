@@ -17,8 +17,8 @@ void AppendCosts(std::span<const double> costs, std::vector<double>* out) {
 }
 
 // The best that the other nodes can do beside the choices of the first ones.
-RelaxedSolution Follow(const ChoiceGraph& graph, std::span<const uint32_t> start, const Rounding& rounding, const SolveOptions& options,
-                       SolveCounts* counts) {
+RelaxedSolution Follow(const ChoiceGraph& graph, std::span<const uint32_t> start,
+                       const Rounding& rounding, const SolveOptions& options, SolveCounts* counts) {
   MSRT_CHECK(start.size() <= graph.node_count());
   std::vector<double> costs = graph.node_costs;
   for (uint32_t v = 0; v < start.size(); ++v) {
@@ -55,18 +55,22 @@ void ChoiceProblem::AddEdge(uint32_t a, uint32_t b, std::span<const double> cost
   AppendCosts(costs, &graph_.cells);
 }
 
-void ChoiceProblem::AddCap(double limit, std::vector<std::pair<uint32_t, std::vector<double>>> uses) {
-  for (const auto& [node, use] : uses) MSRT_CHECK(node < graph_.node_count() && use.size() == graph_.choice_count(node));
+void ChoiceProblem::AddCap(double limit,
+                           std::vector<std::pair<uint32_t, std::vector<double>>> uses) {
+  for (const auto& [node, use] : uses)
+    MSRT_CHECK(node < graph_.node_count() && use.size() == graph_.choice_count(node));
   caps_.push_back({limit, std::move(uses)});
 }
 
-ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options, std::span<const uint32_t> start) {
+ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options,
+                     std::span<const uint32_t> start) {
   SolveBudget budget{options.max_table_cells, options.max_branches, options.max_search_cells};
   ChoiceSolution solution;
   const Rounding rounding(problem.graph());
   RelaxedSolution known;
   if (!start.empty()) known = Follow(problem.graph(), start, rounding, options, &solution.counts);
-  RelaxedSolution found = SolveCapped(problem, rounding, std::move(known), &budget, &solution.counts);
+  RelaxedSolution found =
+      SolveCapped(problem, rounding, std::move(known), &budget, &solution.counts);
   solution.lower_bound = found.lower_bound;
   if (found.choices.empty() && problem.graph().node_count() > 0) return solution;
   solution.feasible = found.cost != kForbidden;
@@ -74,7 +78,8 @@ ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options, 
   solution.choices = std::move(found.choices);
   solution.cost = CostOf(problem.graph(), solution.choices);
   solution.optimal = solution.lower_bound >= solution.cost - rounding.At(solution.cost);
-  if (solution.optimal || solution.lower_bound > solution.cost) solution.lower_bound = solution.cost;
+  if (solution.optimal || solution.lower_bound > solution.cost)
+    solution.lower_bound = solution.cost;
   return solution;
 }
 

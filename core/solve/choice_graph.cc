@@ -30,7 +30,9 @@ double MagnitudeOf(const ChoiceGraph& graph) {
 
 Rounding::Rounding(const ChoiceGraph& graph) {
   // What is above zero adds up to no more than the sum and what is below.
-  const auto least = [](std::span<const double> costs) { return std::min(0.0, *std::min_element(costs.begin(), costs.end())); };
+  const auto least = [](std::span<const double> costs) {
+    return std::min(0.0, *std::min_element(costs.begin(), costs.end()));
+  };
   double below = 0;
   for (uint32_t v = 0; v < graph.node_count(); ++v) below -= least(graph.costs(v));
   for (const ChoiceGraph::Edge& edge : graph.edges) {
@@ -39,7 +41,8 @@ Rounding::Rounding(const ChoiceGraph& graph) {
   below_zero_ = 2 * below;
 }
 
-Incidence::Incidence(const ChoiceGraph& graph) : first_(graph.node_count() + 1, 0), edges_(2 * graph.edges.size() + 1) {
+Incidence::Incidence(const ChoiceGraph& graph)
+    : first_(graph.node_count() + 1, 0), edges_(2 * graph.edges.size() + 1) {
   for (const ChoiceGraph::Edge& edge : graph.edges) ++first_[edge.a], ++first_[edge.b];
   size_t sum = 0;
   for (size_t& first : first_) sum += first, first = sum;
@@ -49,16 +52,19 @@ Incidence::Incidence(const ChoiceGraph& graph) : first_(graph.node_count() + 1, 
   }
 }
 
-void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs, const Incidence& incidence, uint32_t node,
-                 std::span<const uint32_t> choices, double forbidden_cost, std::vector<double>* costs) {
+void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs,
+                 const Incidence& incidence, uint32_t node, std::span<const uint32_t> choices,
+                 double forbidden_cost, std::vector<double>* costs) {
   const auto own = node_costs.subspan(graph.first_choice[node], graph.choice_count(node));
   costs->assign(own.begin(), own.end());
   for (uint32_t e : incidence.edges(node)) {
     const ChoiceGraph::Edge& edge = graph.edges[e];
     const size_t columns = graph.choice_count(edge.b);
-    const double* from = graph.table(edge) + (edge.a == node ? choices[edge.b] : choices[edge.a] * columns);
+    const double* from =
+        graph.table(edge) + (edge.a == node ? choices[edge.b] : choices[edge.a] * columns);
     const size_t step = edge.a == node ? columns : 1;
-    for (size_t x = 0; x < costs->size(); ++x) (*costs)[x] += std::min(from[x * step], forbidden_cost);
+    for (size_t x = 0; x < costs->size(); ++x)
+      (*costs)[x] += std::min(from[x * step], forbidden_cost);
   }
 }
 

@@ -72,10 +72,12 @@ ChoiceProblem RandomProblem(Random& random, const Recipe& recipe, const Pairs& e
   ChoiceProblem problem;
   std::vector<size_t> counts;
   for (int v = 0; v < recipe.nodes; ++v) {
-    counts.push_back(static_cast<size_t>(Below(random, 8) == 0 ? 1 : 2 + Below(random, recipe.max_choices - 1)));
+    counts.push_back(
+        static_cast<size_t>(Below(random, 8) == 0 ? 1 : 2 + Below(random, recipe.max_choices - 1)));
     problem.AddNode(RandomCosts(random, recipe, counts.back()));
   }
-  for (const auto& [a, b] : edges) problem.AddEdge(a, b, RandomCosts(random, recipe, counts[a] * counts[b]));
+  for (const auto& [a, b] : edges)
+    problem.AddEdge(a, b, RandomCosts(random, recipe, counts[a] * counts[b]));
   for (int c = 0; c < recipe.caps; ++c) {
     std::vector<std::pair<uint32_t, std::vector<double>>> uses;
     double least = 0, most = 0;
@@ -87,7 +89,8 @@ ChoiceProblem RandomProblem(Random& random, const Recipe& recipe, const Pairs& e
       most += *std::max_element(use.begin(), use.end());
       uses.push_back({v, use});
     }
-    const double limit = least + (most - least) * (0.6 * Uniform(random) - 0.05);  // few are impossible, most matter
+    const double limit =
+        least + (most - least) * (0.6 * Uniform(random) - 0.05);  // few are impossible, most matter
     problem.AddCap(recipe.integers ? std::floor(limit) : limit, uses);
   }
   return problem;
@@ -117,8 +120,8 @@ double BruteForce(const ChoiceProblem& problem) {
 }
 
 // Everything that a solution says about itself must be so, and agree with the least cost.
-void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double least, double rounding, bool must_be_proven,
-           const std::string& what) {
+void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double least,
+           double rounding, bool must_be_proven, const std::string& what) {
   EXPECT_LE(solution.lower_bound, least + rounding) << what;
   if (must_be_proven) {
     EXPECT_EQ(solution.feasible, least != kForbidden) << what;
@@ -147,10 +150,12 @@ double RoundingOf(const ChoiceProblem& problem) { return 1e-9 * MagnitudeOf(prob
 void Add(const SolveCounts& counts, SolveCounts* sum) {
   sum->single_choice += counts.single_choice, sum->degree_zero += counts.degree_zero;
   sum->degree_one += counts.degree_one, sum->degree_two += counts.degree_two;
-  sum->impossible_choices += counts.impossible_choices, sum->dead_end_choices += counts.dead_end_choices;
+  sum->impossible_choices += counts.impossible_choices,
+      sum->dead_end_choices += counts.dead_end_choices;
   sum->separable_edges += counts.separable_edges, sum->eliminated += counts.eliminated;
   sum->table_cells += counts.table_cells, sum->conditioned += counts.conditioned;
-  sum->bounded += counts.bounded, sum->cells += counts.cells, sum->priced += counts.priced, sum->split += counts.split;
+  sum->bounded += counts.bounded, sum->cells += counts.cells, sum->priced += counts.priced,
+      sum->split += counts.split;
 }
 
 struct Tally {
@@ -171,7 +176,8 @@ void AddDear(Random& random, const Recipe& recipe, double dear, ChoiceProblem* p
 }
 
 // Solves `problems` random problems of all shapes in all kinds of costs with these options.
-Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOptions& options, bool must_be_proven, double dear = 0) {
+Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOptions& options,
+                            bool must_be_proven, double dear = 0) {
   Tally tally;
   Random random(seed);
   for (int i = 0; i < problems; ++i) {
@@ -189,7 +195,8 @@ Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOp
     const double least = BruteForce(problem);
     if (least > dear && least != kForbidden) rounding = RoundingOf(problem);
     const ChoiceSolution solution = Solve(problem, options);
-    Check(problem, solution, least, rounding, must_be_proven, "problem " + std::to_string(i) + " of seed " + std::to_string(seed));
+    Check(problem, solution, least, rounding, must_be_proven,
+          "problem " + std::to_string(i) + " of seed " + std::to_string(seed));
     if (::testing::Test::HasFailure()) return tally;
     Add(solution.counts, &tally.counts);
     ++tally.problems;
@@ -233,7 +240,8 @@ TEST(Solve, EqualsBruteForceUnderTwoCaps) {
 }
 
 TEST(Solve, EqualsBruteForceUnderCapsByConditioning) {
-  const Tally tally = CompareWithBruteForce(5, 500, 2, {.max_table_cells = 0, .max_branches = 100000}, true);
+  const Tally tally =
+      CompareWithBruteForce(5, 500, 2, {.max_table_cells = 0, .max_branches = 100000}, true);
   EXPECT_GT(tally.counts.conditioned, 100);
 }
 
@@ -241,35 +249,49 @@ TEST(Solve, EqualsBruteForceUnderCapsByConditioning) {
 TEST(Solve, ADearChoiceDoesNotHideTheOthers) {
   const double dear = 9e11;
   CompareWithBruteForce(13, 300, 0, {}, true, dear);
-  EXPECT_GT(CompareWithBruteForce(14, 300, 0, {.max_table_cells = 0}, true, dear).counts.conditioned, 30);
+  EXPECT_GT(
+      CompareWithBruteForce(14, 300, 0, {.max_table_cells = 0}, true, dear).counts.conditioned, 30);
   EXPECT_GT(CompareWithBruteForce(15, 300, 1, {}, true, dear).counts.split, 100);
-  EXPECT_GT(CompareWithBruteForce(16, 300, 2, {.max_table_cells = 0, .max_branches = 100000}, true, dear).counts.split, 100);
+  EXPECT_GT(
+      CompareWithBruteForce(16, 300, 2, {.max_table_cells = 0, .max_branches = 100000}, true, dear)
+          .counts.split,
+      100);
 }
 
 TEST(Solve, BoundsHoldWithoutBudget) {
-  const Tally tally = CompareWithBruteForce(6, 1000, 0, {.max_table_cells = 0, .max_branches = 0}, false);
+  const Tally tally =
+      CompareWithBruteForce(6, 1000, 0, {.max_table_cells = 0, .max_branches = 0}, false);
   EXPECT_GT(tally.unproven, 20);
   EXPECT_GT(tally.counts.bounded, 50);
   EXPECT_EQ(tally.counts.conditioned + tally.counts.eliminated, 0);
 }
 
 TEST(Solve, BoundsHoldWhereTheBudgetIsTooSmall) {
-  EXPECT_GT(CompareWithBruteForce(7, 600, 1, {.max_table_cells = 20, .max_branches = 3}, false).unproven, 20);
-  EXPECT_GT(CompareWithBruteForce(8, 600, 2, {.max_table_cells = 20, .max_branches = 5}, false).unproven, 20);
+  EXPECT_GT(
+      CompareWithBruteForce(7, 600, 1, {.max_table_cells = 20, .max_branches = 3}, false).unproven,
+      20);
+  EXPECT_GT(
+      CompareWithBruteForce(8, 600, 2, {.max_table_cells = 20, .max_branches = 5}, false).unproven,
+      20);
 }
 
-// A search that ends in the middle of a split leaves leaves unseen: small problems, under every budget up to what solves them.
+// A search that ends in the middle of a split leaves leaves unseen: small problems, under every
+// budget up to what solves them.
 TEST(Solve, BoundsHoldWhereverTheSearchEnds) {
   Random random(3);
   int unproven = 0;
   for (int i = 0; i < 3000; ++i) {
-    const Recipe recipe{.nodes = 2 + Below(random, 4), .max_choices = 3, .integers = i % 2 == 0, .caps = 1 + Below(random, 3)};
+    const Recipe recipe{.nodes = 2 + Below(random, 4),
+                        .max_choices = 3,
+                        .integers = i % 2 == 0,
+                        .caps = 1 + Below(random, 3)};
     const Pairs edges = Below(random, 2) == 0 ? Pairs() : Tree(random, recipe.nodes);
     const ChoiceProblem problem = RandomProblem(random, recipe, edges);
     const double least = BruteForce(problem);
     for (int64_t branches = 0; branches <= 70; ++branches) {
       const ChoiceSolution solution = Solve(problem, {.max_branches = branches});
-      const std::string what = "problem " + std::to_string(i) + " with " + std::to_string(branches) + " branches";
+      const std::string what =
+          "problem " + std::to_string(i) + " with " + std::to_string(branches) + " branches";
       Check(problem, solution, least, RoundingOf(problem), false, what);
       if (HasFailure()) return;
       unproven += !solution.optimal && solution.lower_bound != kForbidden;
@@ -283,14 +305,19 @@ TEST(Solve, IsNoWorseThanItsStart) {
   Random random(17);
   int allowed = 0, kept = 0;
   for (int i = 0; i < 900; ++i) {
-    const Recipe recipe{.nodes = 2 + Below(random, 7), .max_choices = 4, .forbidden = 0.1, .integers = i % 2 == 0, .caps = i % 3};
+    const Recipe recipe{.nodes = 2 + Below(random, 7),
+                        .max_choices = 4,
+                        .forbidden = 0.1,
+                        .integers = i % 2 == 0,
+                        .caps = i % 3};
     const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
     const double least = BruteForce(problem);
     std::vector<uint32_t> start;
     for (int t = 0; t < 50; ++t) {  // most are forbidden
       start.clear();
       for (uint32_t v = 0; v < problem.graph().node_count(); ++v) {
-        start.push_back(static_cast<uint32_t>(Below(random, static_cast<int>(problem.graph().choice_count(v)))));
+        start.push_back(static_cast<uint32_t>(
+            Below(random, static_cast<int>(problem.graph().choice_count(v)))));
       }
       if (CostOf(problem.graph(), start) != kForbidden && KeepsCaps(problem, start)) break;
     }
@@ -301,7 +328,8 @@ TEST(Solve, IsNoWorseThanItsStart) {
     EXPECT_LE(hurried.cost, cost) << what;
     allowed += cost != kForbidden;
     kept += hurried.choices == start;
-    Check(problem, Solve(problem, {}, std::span(start).first(start.size() / 2)), least, RoundingOf(problem), true, what);
+    Check(problem, Solve(problem, {}, std::span(start).first(start.size() / 2)), least,
+          RoundingOf(problem), true, what);
   }
   EXPECT_GT(allowed, 300);
   EXPECT_GT(kept, 20);
@@ -312,11 +340,15 @@ TEST(Solve, EliminationAndConditioningAgree) {
   Random random(9);
   SolveCounts eliminating, conditioning;
   for (int i = 0; i < 40; ++i) {
-    const Recipe recipe{.nodes = 13, .max_choices = 5, .forbidden = i % 2 ? 0.1 : 0, .integers = i % 4 < 2};
+    const Recipe recipe{
+        .nodes = 13, .max_choices = 5, .forbidden = i % 2 ? 0.1 : 0, .integers = i % 4 < 2};
     const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
     const ChoiceSolution by_tables = Solve(problem);
-    const ChoiceSolution by_search = Solve(problem, {.max_table_cells = 0, .max_branches = 1 << 20, .max_search_cells = int64_t{1} << 40});
-    Check(problem, by_search, by_tables.cost, RoundingOf(problem), true, "problem " + std::to_string(i));
+    const ChoiceSolution by_search = Solve(
+        problem,
+        {.max_table_cells = 0, .max_branches = 1 << 20, .max_search_cells = int64_t{1} << 40});
+    Check(problem, by_search, by_tables.cost, RoundingOf(problem), true,
+          "problem " + std::to_string(i));
     EXPECT_EQ(by_tables.optimal, by_tables.feasible);
     Add(by_tables.counts, &eliminating);
     Add(by_search.counts, &conditioning);
@@ -330,9 +362,11 @@ TEST(Solve, StopsWhenTheBudgetIsSpent) {
   Random random(10);
   const Recipe recipe{.nodes = 60, .max_choices = 8};
   const ChoiceProblem problem = RandomProblem(random, recipe, Dense(random, recipe.nodes));
-  const ChoiceSolution first = Solve(problem, {.max_table_cells = 0, .max_branches = 1, .max_search_cells = 0});
+  const ChoiceSolution first =
+      Solve(problem, {.max_table_cells = 0, .max_branches = 1, .max_search_cells = 0});
   EXPECT_EQ(first.counts.conditioned, 0);
-  const SolveOptions options{.max_table_cells = 1 << 16, .max_branches = 1 << 20, .max_search_cells = 1 << 23};
+  const SolveOptions options{
+      .max_table_cells = 1 << 16, .max_branches = 1 << 20, .max_search_cells = 1 << 23};
   const ChoiceSolution solution = Solve(problem, options);
   EXPECT_TRUE(solution.feasible);
   EXPECT_FALSE(solution.optimal);

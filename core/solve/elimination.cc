@@ -14,7 +14,8 @@ namespace {
 // The graph's structure while nodes leave it.
 class Shrinking {
  public:
-  explicit Shrinking(const ChoiceGraph& graph) : graph_(graph), neighbours_(graph.node_count()), seen_(graph.node_count(), 0) {
+  explicit Shrinking(const ChoiceGraph& graph)
+      : graph_(graph), neighbours_(graph.node_count()), seen_(graph.node_count(), 0) {
     for (const ChoiceGraph::Edge& edge : graph.edges) {
       neighbours_[edge.a].push_back(edge.b);
       neighbours_[edge.b].push_back(edge.a);
@@ -22,7 +23,8 @@ class Shrinking {
   }
   const std::vector<uint32_t>& neighbours(uint32_t v) const { return neighbours_[v]; }
 
-  // The cells that removing the node computes now. A product too large for a double is infinite, which orders it rightly.
+  // The cells that removing the node computes now. A product too large for a double is infinite,
+  // which orders it rightly.
   double Weight(uint32_t v) const {
     double weight = static_cast<double>(graph_.choice_count(v));
     for (uint32_t u : neighbours_[v]) weight *= static_cast<double>(graph_.choice_count(u));
@@ -52,7 +54,8 @@ class Shrinking {
   uint64_t stamp_ = 0;
 };
 
-// A table over nodes, ordered by when they are eliminated: the first is the one in whose bucket it lies (its slowest dimension).
+// A table over nodes, ordered by when they are eliminated: the first is the one in whose bucket it
+// lies (its slowest dimension).
 struct Factor {
   std::vector<uint32_t> scope;
   const double* cells;
@@ -103,7 +106,8 @@ class Buckets {
       sources.clear();
       for (const Factor& factor : factors_[v]) {
         size_t offset = 0;
-        for (size_t d = 1; d < factor.scope.size(); ++d) offset = offset * graph_.choice_count(factor.scope[d]) + choices[factor.scope[d]];
+        for (size_t d = 1; d < factor.scope.size(); ++d)
+          offset = offset * graph_.choice_count(factor.scope[d]) + choices[factor.scope[d]];
         sources.push_back({factor.cells + offset, factor.row_stride});
       }
       choices[v] = static_cast<uint32_t>(BestRow(graph_.costs(v), sources));
@@ -114,19 +118,23 @@ class Buckets {
  private:
   std::vector<uint32_t> ResultScope(uint32_t v) const {
     std::vector<uint32_t> scope;
-    for (const Factor& factor : factors_[v]) scope.insert(scope.end(), factor.scope.begin() + 1, factor.scope.end());
-    std::sort(scope.begin(), scope.end(), [&](uint32_t a, uint32_t b) { return position_[a] < position_[b]; });
+    for (const Factor& factor : factors_[v])
+      scope.insert(scope.end(), factor.scope.begin() + 1, factor.scope.end());
+    std::sort(scope.begin(), scope.end(),
+              [&](uint32_t a, uint32_t b) { return position_[a] < position_[b]; });
     scope.erase(std::unique(scope.begin(), scope.end()), scope.end());
     return scope;
   }
 
-  // strides_[d * factors + f] is what one step of the result's node d moves in factor f: 0 where it has no such node.
+  // strides_[d * factors + f] is what one step of the result's node d moves in factor f: 0 where it
+  // has no such node.
   void PrepareWalks(uint32_t v, std::span<const uint32_t> scope) {
     const std::vector<Factor>& factors = factors_[v];
     walks_.clear();
     strides_.assign(scope.size() * factors.size(), 0);
     for (size_t f = 0; f < factors.size(); ++f) {
-      walks_.push_back({factors[f].cells, factors[f].row_stride, factors[f].scope.back() == scope.back()});
+      walks_.push_back(
+          {factors[f].cells, factors[f].row_stride, factors[f].scope.back() == scope.back()});
       size_t stride = 1, at = scope.size();
       for (size_t d = factors[f].scope.size(); d-- > 1;) {
         while (scope[--at] != factors[f].scope[d]) {
@@ -150,8 +158,9 @@ class Buckets {
     }
   }
 
-  // The table over `scope` that is left of the node. The last node of the scope is the fastest dimension of every factor that has it:
-  // those are summed by rows, the others give one number a row.
+  // The table over `scope` that is left of the node. The last node of the scope is the fastest
+  // dimension of every factor that has it: those are summed by rows, the others give one number a
+  // row.
   const double* Remove(uint32_t v, std::span<const uint32_t> scope) {
     PrepareWalks(v, scope);
     const size_t rows = graph_.choice_count(v), width = graph_.choice_count(scope.back());
@@ -194,7 +203,8 @@ std::optional<EliminationOrder> PlanElimination(const ChoiceGraph& graph, size_t
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   Shrinking shrinking(graph);
   std::vector<double> weight(graph.node_count());  // negative: gone
-  for (uint32_t v = 0; v < graph.node_count(); ++v) queue.push({weight[v] = shrinking.Weight(v), v});
+  for (uint32_t v = 0; v < graph.node_count(); ++v)
+    queue.push({weight[v] = shrinking.Weight(v), v});
   EliminationOrder order;
   while (!queue.empty()) {
     const auto [cells, v] = queue.top();

@@ -14,9 +14,14 @@ struct Move {
 
 class Fitter {
  public:
-  Fitter(const ChoiceGraph& graph, std::span<const double> node_costs, std::span<const std::vector<double>> uses,
-         std::vector<uint32_t>* choices)
-      : graph_(graph), node_costs_(node_costs), uses_(uses), choices_(*choices), incidence_(graph), excess_(uses.size(), -1) {
+  Fitter(const ChoiceGraph& graph, std::span<const double> node_costs,
+         std::span<const std::vector<double>> uses, std::vector<uint32_t>* choices)
+      : graph_(graph),
+        node_costs_(node_costs),
+        uses_(uses),
+        choices_(*choices),
+        incidence_(graph),
+        excess_(uses.size(), -1) {
     for (size_t k = 0; k < uses_.size(); ++k) {
       for (uint32_t v = 0; v < graph_.node_count(); ++v) excess_[k] += UseOf(k, v, choices_[v]);
     }
@@ -32,7 +37,8 @@ class Fitter {
     for (uint32_t v = 0; v < graph_.node_count(); ++v) {
       if (const Move move = CheapestSaving(v); move.price != kForbidden) moves.push_back(move);
     }
-    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.price < b.price; });
+    std::stable_sort(moves.begin(), moves.end(),
+                     [](const Move& a, const Move& b) { return a.price < b.price; });
     bool changed = false;
     for (const Move& move : moves) {
       if (fits()) break;
@@ -61,7 +67,9 @@ class Fitter {
   }
 
  private:
-  double UseOf(size_t cap, uint32_t v, uint32_t choice) const { return uses_[cap][graph_.first_choice[v] + choice]; }
+  double UseOf(size_t cap, uint32_t v, uint32_t choice) const {
+    return uses_[cap][graph_.first_choice[v] + choice];
+  }
 
   bool StillFits(uint32_t v, uint32_t choice) const {
     for (size_t k = 0; k < uses_.size(); ++k) {
@@ -71,11 +79,13 @@ class Fitter {
   }
 
   void Change(uint32_t v, uint32_t choice) {
-    for (size_t k = 0; k < uses_.size(); ++k) excess_[k] += UseOf(k, v, choice) - UseOf(k, v, choices_[v]);
+    for (size_t k = 0; k < uses_.size(); ++k)
+      excess_[k] += UseOf(k, v, choice) - UseOf(k, v, choices_[v]);
     choices_[v] = choice;
   }
 
-  // How much less the limits are passed with that choice; what is saved below a limit is worth nothing.
+  // How much less the limits are passed with that choice; what is saved below a limit is worth
+  // nothing.
   double Saving(uint32_t v, uint32_t choice) const {
     double saving = 0;
     for (size_t k = 0; k < uses_.size(); ++k) {
@@ -107,10 +117,12 @@ class Fitter {
 
 }  // namespace
 
-std::vector<uint32_t> FitToCaps(const ChoiceGraph& graph, std::span<const double> node_costs, std::span<const std::vector<double>> uses,
+std::vector<uint32_t> FitToCaps(const ChoiceGraph& graph, std::span<const double> node_costs,
+                                std::span<const std::vector<double>> uses,
                                 std::vector<uint32_t> choices, SolveCounts* counts) {
   Fitter fitter(graph, node_costs, uses, &choices);
-  const int64_t cells_a_pass = static_cast<int64_t>(4 * (graph.node_costs.size() + graph.edges.size()));
+  const int64_t cells_a_pass =
+      static_cast<int64_t>(4 * (graph.node_costs.size() + graph.edges.size()));
   for (int pass = 0; pass < kFitPasses && !fitter.fits(); ++pass) {
     counts->cells += cells_a_pass;
     if (!fitter.MakeFit()) return choices;

@@ -12,11 +12,14 @@ struct RowSource {
   size_t stride;
 };
 
-// out[y] = min over rows i of row_costs[i] + sum over sources of cells[i * stride + y], for y < width. Infinite costs are allowed,
-// minus infinity is not. Requires at least one row and one source.
-void MinOverRows(std::span<const double> row_costs, std::span<const RowSource> sources, size_t width, double* out);
+// out[y] = min over rows i of row_costs[i] + sum over sources of cells[i * stride + y], for y <
+// width. Infinite costs are allowed, minus infinity is not. Requires at least one row and one
+// source.
+void MinOverRows(std::span<const double> row_costs, std::span<const RowSource> sources,
+                 size_t width, double* out);
 
-// The row that attains the least value of row_costs[i] + sum of cells[i * stride]; the lowest such row.
+// The row that attains the least value of row_costs[i] + sum of cells[i * stride]; the lowest such
+// row.
 size_t BestRow(std::span<const double> row_costs, std::span<const RowSource> sources);
 
 // out (columns x rows) = in (rows x columns), transposed.

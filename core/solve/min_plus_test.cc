@@ -12,7 +12,9 @@ namespace {
 // Whole numbers, so that the order of additions does not show; some infinite.
 std::vector<double> RandomCells(std::mt19937_64& random, size_t count) {
   std::vector<double> cells(count);
-  for (double& cell : cells) cell = random() % 9 == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(random() % 1000);
+  for (double& cell : cells)
+    cell = random() % 9 == 0 ? std::numeric_limits<double>::infinity()
+                             : static_cast<double>(random() % 1000);
   return cells;
 }
 
@@ -38,7 +40,8 @@ TEST(MinOverRows, EqualsThePlainLoop) {
             for (size_t s = 0; s < source_count; ++s) sum += tables[s][i * (width + s) + y];
             least = std::min(least, sum);
           }
-          ASSERT_EQ(out[y], least) << "width " << width << ", rows " << rows << ", sources " << source_count << ", column " << y;
+          ASSERT_EQ(out[y], least) << "width " << width << ", rows " << rows << ", sources "
+                                   << source_count << ", column " << y;
         }
       }
     }

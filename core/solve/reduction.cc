@@ -7,11 +7,15 @@
 namespace msrt {
 namespace {
 
-uint64_t PairKey(uint32_t a, uint32_t b) { return (uint64_t{std::min(a, b)} << 32) | std::max(a, b); }
+uint64_t PairKey(uint32_t a, uint32_t b) {
+  return (uint64_t{std::min(a, b)} << 32) | std::max(a, b);
+}
 
 }  // namespace
 
-Reduction::Reduction(const ChoiceGraph& graph, std::span<const double> node_costs, SolveCounts* counts) : counts_(counts) {
+Reduction::Reduction(const ChoiceGraph& graph, std::span<const double> node_costs,
+                     SolveCounts* counts)
+    : counts_(counts) {
   KeepAllowedChoices(graph, node_costs);
   if (!feasible_) return;
   TakeEdges(graph);
@@ -37,7 +41,8 @@ void Reduction::KeepAllowedChoices(const ChoiceGraph& graph, std::span<const dou
 }
 
 void Reduction::TakeEdges(const ChoiceGraph& graph) {
-  for (const ChoiceGraph::Edge& edge : graph.edges) ++nodes_[edge.a].degree, ++nodes_[edge.b].degree;
+  for (const ChoiceGraph::Edge& edge : graph.edges)
+    ++nodes_[edge.a].degree, ++nodes_[edge.b].degree;
   size_t slots = 0;
   for (Node& node : nodes_) {
     node.first_edge = slots;
@@ -50,8 +55,8 @@ void Reduction::TakeEdges(const ChoiceGraph& graph) {
   for (const ChoiceGraph::Edge& from : graph.edges) {
     bool added;
     const uint32_t edge = FindOrAddEdge(from.a, from.b, &added);
-    const bool whole =
-        nodes_[from.a].choice_count == graph.choice_count(from.a) && nodes_[from.b].choice_count == graph.choice_count(from.b);
+    const bool whole = nodes_[from.a].choice_count == graph.choice_count(from.a) &&
+                       nodes_[from.b].choice_count == graph.choice_count(from.b);
     if (added && whole) edges_[edge].table = graph.table(from);
     else AddTable(graph, from, edge);
   }
@@ -77,7 +82,8 @@ void Reduction::AddTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from
   counts_->cells += static_cast<int64_t>(CellCount(edges_[edge]));
   for (uint32_t x = 0; x < a.choice_count; ++x) {
     const double* row = graph.table(from) + kept_[a.first_kept + x] * columns;
-    for (uint32_t y = 0; y < b.choice_count; ++y) table[x * a_step + y * b_step] += row[kept_[b.first_kept + y]];
+    for (uint32_t y = 0; y < b.choice_count; ++y)
+      table[x * a_step + y * b_step] += row[kept_[b.first_kept + y]];
   }
 }
 
@@ -147,7 +153,8 @@ void Reduction::FoldSingle(uint32_t v) {
     const uint32_t edge = edge_slots_[node.first_edge + i], u = Other(edge, v);
     Detach(edge, u);
     // One choice: the table is a row or a column, either way as long as the other end has choices.
-    for (uint32_t x = 0; x < nodes_[u].choice_count; ++x) nodes_[u].costs[x] += edges_[edge].table[x];
+    for (uint32_t x = 0; x < nodes_[u].choice_count; ++x)
+      nodes_[u].costs[x] += edges_[edge].table[x];
     Enqueue(u);
   }
 }
@@ -187,10 +194,12 @@ void Reduction::FoldIntoEdge(uint32_t v, uint32_t edge0, uint32_t edge1) {
   product_.resize(columns.choice_count);
   // What was there is added while writing, so that a table of the graph needs no copy first.
   const double* before = edges_[target].table;
-  if (edges_[target].own == nullptr) edges_[target].table = edges_[target].own = arena_.Allocate(CellCount(edges_[target]));
+  if (edges_[target].own == nullptr)
+    edges_[target].table = edges_[target].own = arena_.Allocate(CellCount(edges_[target]));
   double* out = edges_[target].own;
   for (uint32_t x = 0; x < rows.choice_count; ++x, out += columns.choice_count) {
-    for (uint32_t i = 0; i < node.choice_count; ++i) row_costs_[i] = node.costs[i] + row_table[x * node.choice_count + i];
+    for (uint32_t i = 0; i < node.choice_count; ++i)
+      row_costs_[i] = node.costs[i] + row_table[x * node.choice_count + i];
     if (added) {
       MinOverRows(row_costs_, {&source, 1}, columns.choice_count, out);
     } else {
@@ -213,14 +222,16 @@ ChoiceGraph Reduction::Core() const {
   for (uint32_t v = 0; v < nodes_.size(); ++v) {
     if (nodes_[v].removed) continue;
     core_node[v] = core.node_count();
-    core.node_costs.insert(core.node_costs.end(), nodes_[v].costs, nodes_[v].costs + nodes_[v].choice_count);
+    core.node_costs.insert(core.node_costs.end(), nodes_[v].costs,
+                           nodes_[v].costs + nodes_[v].choice_count);
     core.first_choice.push_back(core.node_costs.size());
   }
   for (const Edge& edge : edges_) {
     const uint32_t a = core_node[edge.ends[0]], b = core_node[edge.ends[1]];
     if (a == kNone || b == kNone) continue;
     core.edges.push_back({a, b, core.cells.size()});
-    core.cells.insert(core.cells.end(), edge.table, edge.table + core.choice_count(a) * core.choice_count(b));
+    core.cells.insert(core.cells.end(), edge.table,
+                      edge.table + core.choice_count(a) * core.choice_count(b));
   }
   return core;
 }
@@ -238,12 +249,17 @@ std::vector<uint32_t> Reduction::Lift(std::span<const uint32_t> core_choices) co
     for (uint32_t edge : removed_[r].edges) {
       if (edge == kNone) continue;
       const uint32_t other = Other(edge, v);
-      if (EndOf(edge, v) == 0) sources[count++] = {edges_[edge].table + choices[other], nodes_[other].choice_count};
-      else sources[count++] = {edges_[edge].table + choices[other] * size_t{nodes_[v].choice_count}, 1};
+      if (EndOf(edge, v) == 0)
+        sources[count++] = {edges_[edge].table + choices[other], nodes_[other].choice_count};
+      else
+        sources[count++] = {edges_[edge].table + choices[other] * size_t{nodes_[v].choice_count},
+                            1};
     }
-    choices[v] = static_cast<uint32_t>(BestRow({nodes_[v].costs, nodes_[v].choice_count}, std::span(sources).first(count)));
+    choices[v] = static_cast<uint32_t>(
+        BestRow({nodes_[v].costs, nodes_[v].choice_count}, std::span(sources).first(count)));
   }
-  for (uint32_t v = 0; v < nodes_.size(); ++v) choices[v] = kept_[nodes_[v].first_kept + choices[v]];
+  for (uint32_t v = 0; v < nodes_.size(); ++v)
+    choices[v] = kept_[nodes_[v].first_kept + choices[v]];
   return choices;
 }
 

@@ -1,5 +1,6 @@
-// One sweep of exact reductions: nodes with a single choice and nodes of degree 0, 1 and 2 are folded into what remains, until every node
-// left (the core) has three neighbours and two choices. Chains, trees and series-parallel graphs leave nothing.
+// One sweep of exact reductions: nodes with a single choice and nodes of degree 0, 1 and 2 are
+// folded into what remains, until every node left (the core) has three neighbours and two choices.
+// Chains, trees and series-parallel graphs leave nothing.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@ namespace msrt {
 
 class Reduction {
  public:
-  // `node_costs` stands in for graph.node_costs, so that fixed and priced variants share the tables. Runs to the end. Reads the graph's
-  // tables for as long as it lives.
+  // `node_costs` stands in for graph.node_costs, so that fixed and priced variants share the
+  // tables. Runs to the end. Reads the graph's tables for as long as it lives.
   Reduction(const ChoiceGraph& graph, std::span<const double> node_costs, SolveCounts* counts);
 
   // False: some node has no allowed choice left. Nothing else may then be asked.
@@ -53,7 +54,9 @@ class Reduction {
   void AddTable(const ChoiceGraph& graph, const ChoiceGraph::Edge& from, uint32_t edge);
   // A new edge has no table yet.
   uint32_t FindOrAddEdge(uint32_t a, uint32_t b, bool* added);
-  size_t CellCount(const Edge& edge) const { return size_t{nodes_[edge.ends[0]].choice_count} * nodes_[edge.ends[1]].choice_count; }
+  size_t CellCount(const Edge& edge) const {
+    return size_t{nodes_[edge.ends[0]].choice_count} * nodes_[edge.ends[1]].choice_count;
+  }
   double* OwnTable(Edge* edge);
   void Detach(uint32_t edge, uint32_t node);
   void Enqueue(uint32_t node);
@@ -63,8 +66,11 @@ class Reduction {
   void FoldIntoNode(uint32_t node, uint32_t edge);
   void FoldIntoEdge(uint32_t node, uint32_t edge0, uint32_t edge1);
   int EndOf(uint32_t edge, uint32_t node) const { return edges_[edge].ends[0] == node ? 0 : 1; }
-  uint32_t Other(uint32_t edge, uint32_t node) const { return edges_[edge].ends[1 - EndOf(edge, node)]; }
-  // The edge's table with the node's choices as rows, transposed into `scratch` where it is stored the other way.
+  uint32_t Other(uint32_t edge, uint32_t node) const {
+    return edges_[edge].ends[1 - EndOf(edge, node)];
+  }
+  // The edge's table with the node's choices as rows, transposed into `scratch` where it is stored
+  // the other way.
   const double* RowsOf(uint32_t edge, uint32_t node, std::vector<double>* scratch) const;
 
   SolveCounts* counts_;
@@ -76,7 +82,8 @@ class Reduction {
   std::vector<uint32_t> edge_slots_;
   std::unordered_map<uint64_t, uint32_t> edge_of_pair_;
   std::vector<Removed> removed_;
-  std::vector<uint32_t> cheap_, degree_two_;  // to be looked at: cheap ones first, they make the others smaller
+  std::vector<uint32_t> cheap_,
+      degree_two_;  // to be looked at: cheap ones first, they make the others smaller
   std::vector<double> scratch0_, scratch1_, row_costs_, product_;
   CellArena arena_;
 };

@@ -14,7 +14,8 @@
 namespace msrt {
 namespace {
 
-// Reductions and tightening in turn find little after this many turns; the cheap rules then run to their end.
+// Reductions and tightening in turn find little after this many turns; the cheap rules then run to
+// their end.
 constexpr size_t kDeadEndTurns = 4;
 constexpr int kRootSweeps = 64, kBranchSweeps = 16;
 // Conditioning keeps a core for every level: a stack that a thread has, and half a gigabyte.
@@ -38,7 +39,9 @@ void Adopt(RelaxedSolution* best, std::vector<uint32_t> choices, double cost) {
 
 }  // namespace
 
-RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff, Depth depth) {
+RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph,
+                                            std::span<const double> node_costs, double cutoff,
+                                            Depth depth) {
   std::deque<ChoiceGraph> cores;  // the turn after reads the tables
   std::vector<Reduction> turns;
   double base = 0;
@@ -48,9 +51,11 @@ RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph, std::span<
     if (!turns.back().feasible()) return {};
     base += turns.back().base();
     cores.push_back(turns.back().Core());
-    tightened = cores.back().node_count() > 0 && Tighten(&cores.back(), turns.size() <= kDeadEndTurns, counts_);
+    tightened = cores.back().node_count() > 0 &&
+                Tighten(&cores.back(), turns.size() <= kDeadEndTurns, counts_);
   }
-  if (budget_->search_end == std::numeric_limits<int64_t>::max()) budget_->search_end = counts_->cells + budget_->search_cells;
+  if (budget_->search_end == std::numeric_limits<int64_t>::max())
+    budget_->search_end = counts_->cells + budget_->search_cells;
   depth.outside += base;
   RelaxedSolution solution = SolveCore(&cores.back(), cutoff - base, depth);
   solution.cost += base;
@@ -75,13 +80,16 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
     counts_->eliminated += core->node_count();
     counts_->table_cells += static_cast<int64_t>(order->cells);
     solution.choices = Eliminate(*core, *order);
-    if (!solution.choices.empty()) solution.cost = solution.lower_bound = CostOf(*core, solution.choices);
+    if (!solution.choices.empty())
+      solution.cost = solution.lower_bound = CostOf(*core, solution.choices);
     return solution;
   }
   ++counts_->bounded;
   // One sweep at least, and no more than half of what is left, which leaves the rest to branching.
-  const int64_t affordable = (budget_->search_end - counts_->cells) / 2 / (kCellsASweep * static_cast<int64_t>(core->cells.size()));
-  const int sweeps = static_cast<int>(std::clamp<int64_t>(affordable, 1, depth.levels == 0 ? kRootSweeps : kBranchSweeps));
+  const int64_t affordable = (budget_->search_end - counts_->cells) / 2 /
+                             (kCellsASweep * static_cast<int64_t>(core->cells.size()));
+  const int sweeps = static_cast<int>(
+      std::clamp<int64_t>(affordable, 1, depth.levels == 0 ? kRootSweeps : kBranchSweeps));
   const double moved = RaiseBound(core, sweeps, counts_);
   solution.lower_bound = SumOfMinima(*core);
   std::vector<uint32_t> found = SearchLocally(*core, counts_);
@@ -94,14 +102,16 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
   return solution;
 }
 
-void RelaxedSolver::ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth, RelaxedSolution* solution) {
+void RelaxedSolver::ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth,
+                                   RelaxedSolution* solution) {
   depth.held_cells += core.cells.size();
   if (++depth.levels > kMaxLevels || depth.held_cells > kMaxHeldCells) return;
   const uint32_t hub = HighestDegree(core);
   const std::span<const double> hub_costs = core.costs(hub);
   std::vector<uint32_t> order(hub_costs.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return hub_costs[x] < hub_costs[y]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t x, uint32_t y) { return hub_costs[x] < hub_costs[y]; });
   const double bound = solution->lower_bound, hub_least = hub_costs[order[0]];
   double least = kForbidden;  // over the hub's choices
   std::vector<double> node_costs;

@@ -1,4 +1,5 @@
-// The solver without limits: reductions, then elimination, then conditioning on hubs with bounds, as far as the budget goes.
+// The solver without limits: reductions, then elimination, then conditioning on hubs with bounds,
+// as far as the budget goes.
 #pragma once
 
 #include <limits>
@@ -14,9 +15,12 @@ struct SolveBudget {
   size_t table_cells;
   int64_t branches;
   int64_t search_cells;
-  int64_t search_end = std::numeric_limits<int64_t>::max();  // in SolveCounts::cells; set when the first reductions are done
+  int64_t search_end = std::numeric_limits<int64_t>::max();  // in SolveCounts::cells; set when the
+                                                             // first reductions are done
 
-  bool spent(const SolveCounts& counts) const { return branches <= 0 || counts.cells >= search_end; }
+  bool spent(const SolveCounts& counts) const {
+    return branches <= 0 || counts.cells >= search_end;
+  }
 };
 
 struct RelaxedSolution {
@@ -31,9 +35,10 @@ class RelaxedSolver {
   RelaxedSolver(const Rounding& rounding, SolveBudget* budget, SolveCounts* counts)
       : rounding_(rounding), budget_(budget), counts_(counts) {}
 
-  // `node_costs` stands in for graph.node_costs. Only choices cheaper than `cutoff` are wanted: a bound that reaches it ends the
-  // search. The cost is as the reductions sum it.
-  RelaxedSolution Solve(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff) {
+  // `node_costs` stands in for graph.node_costs. Only choices cheaper than `cutoff` are wanted: a
+  // bound that reaches it ends the search. The cost is as the reductions sum it.
+  RelaxedSolution Solve(const ChoiceGraph& graph, std::span<const double> node_costs,
+                        double cutoff) {
     return SolveReduced(graph, node_costs, cutoff, {});
   }
 
@@ -45,10 +50,14 @@ class RelaxedSolver {
     double outside = 0;  // the cost of what has left the core
   };
   // A bound in the core from here on proves that nothing better than the goal is in it.
-  double Enough(double goal, const Depth& depth) const { return goal == kForbidden ? goal : goal - rounding_.At(goal + depth.outside); }
-  RelaxedSolution SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs, double cutoff, Depth depth);
+  double Enough(double goal, const Depth& depth) const {
+    return goal == kForbidden ? goal : goal - rounding_.At(goal + depth.outside);
+  }
+  RelaxedSolution SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs,
+                               double cutoff, Depth depth);
   RelaxedSolution SolveCore(ChoiceGraph* core, double cutoff, Depth depth);
-  void ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth, RelaxedSolution* solution);
+  void ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth depth,
+                      RelaxedSolution* solution);
 
   const Rounding& rounding_;
   SolveBudget* budget_;

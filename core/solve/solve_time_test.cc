@@ -1,4 +1,5 @@
-// What the solver takes on graphs of the shape of real networks, with random costs: prints the figures.
+// What the solver takes on graphs of the shape of real networks, with random costs: prints the
+// figures.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +46,8 @@ Network ResNet50() {
 
 enum class Norm { kAfter, kBefore };
 
-// With `mask`, one node feeds the softmax of every layer. With `tied`, the embedding is also the last projection.
+// With `mask`, one node feeds the softmax of every layer. With `tied`, the embedding is also the
+// last projection.
 Network Transformer(int layers, Norm norm, bool mask, bool tied) {
   Network net;
   const uint32_t embedding = net.Op({});
@@ -97,7 +99,9 @@ double MillisecondsToSolve(const ChoiceProblem& problem) {
   for (int i = 0; i < 5; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const ChoiceSolution solution = Solve(problem);
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count());
     EXPECT_TRUE(solution.optimal);
     EXPECT_EQ(solution.cost, CostOf(problem.graph(), solution.choices));
   }
@@ -105,21 +109,25 @@ double MillisecondsToSolve(const ChoiceProblem& problem) {
   return times[2];
 }
 
-// Prints the time, and holds it to the limit where the build is one to measure. A shared machine has slow spells: one of three
-// tries must do.
-void Measure(const char* name, const Network& net, size_t choices, [[maybe_unused]] double limit_milliseconds) {
+// Prints the time, and holds it to the limit where the build is one to measure. A shared machine
+// has slow spells: one of three tries must do.
+void Measure(const char* name, const Network& net, size_t choices,
+             [[maybe_unused]] double limit_milliseconds) {
   std::mt19937_64 random(net.nodes);
   const ChoiceProblem problem = WithRandomCosts(net, choices, random);
   double time = MillisecondsToSolve(problem);
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  for (int retry = 0; retry < 2 && time > limit_milliseconds; ++retry) time = std::min(time, MillisecondsToSolve(problem));
+  for (int retry = 0; retry < 2 && time > limit_milliseconds; ++retry)
+    time = std::min(time, MillisecondsToSolve(problem));
   EXPECT_LE(time, limit_milliseconds) << name;
 #endif
-  std::printf("%-28s %5u nodes %5zu edges %3zu choices  %8.2f ms\n", name, net.nodes, net.edges.size(), choices, time);
+  std::printf("%-28s %5u nodes %5zu edges %3zu choices  %8.2f ms\n", name, net.nodes,
+              net.edges.size(), choices, time);
 }
 
 TEST(SolveTime, NetworksOfWidthTwo) {
-  const Network resnet = ResNet50(), bert = Transformer(12, Norm::kAfter, false, false), gpt = Transformer(24, Norm::kBefore, false, true);
+  const Network resnet = ResNet50(), bert = Transformer(12, Norm::kAfter, false, false),
+                gpt = Transformer(24, Norm::kBefore, false, true);
   EXPECT_EQ(std::pair(resnet.nodes, resnet.edges.size()), std::pair(176u, size_t{191}));
   EXPECT_EQ(std::pair(bert.nodes, bert.edges.size()), std::pair(172u, size_t{219}));
   EXPECT_EQ(std::pair(gpt.nodes, gpt.edges.size()), std::pair(340u, size_t{436}));
@@ -129,7 +137,9 @@ TEST(SolveTime, NetworksOfWidthTwo) {
   Measure("GPT-2, 24 layers, tied", gpt, 84, 2000);
 }
 
-TEST(SolveTime, NetworksWithAHub) { Measure("BERT-12 with one mask", Transformer(12, Norm::kAfter, true, false), 35, 1000); }
+TEST(SolveTime, NetworksWithAHub) {
+  Measure("BERT-12 with one mask", Transformer(12, Norm::kAfter, true, false), 35, 1000);
+}
 
 TEST(SolveTime, LargeAndSparse) {
   std::mt19937_64 random(1);

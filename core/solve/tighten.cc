@@ -22,7 +22,8 @@ class Tightener {
         edge_dropped_(graph->edges.size(), 0),
         node_waits_(graph->node_count(), 1) {
     for (uint32_t e = 0; e < graph_.edges.size(); ++e) Await(e);
-    changed_ = std::find(graph_.node_costs.begin(), graph_.node_costs.end(), kForbidden) != graph_.node_costs.end();
+    changed_ = std::find(graph_.node_costs.begin(), graph_.node_costs.end(), kForbidden) !=
+               graph_.node_costs.end();
   }
 
   bool Run(bool dead_ends) {
@@ -76,7 +77,8 @@ class Tightener {
       double* row = table + x * b.size();
       if (a[x] == kForbidden) continue;
       double least = kForbidden;
-      for (size_t y = 0; y < b.size(); ++y) least = std::min(least, b[y] == kForbidden ? kForbidden : row[y]);
+      for (size_t y = 0; y < b.size(); ++y)
+        least = std::min(least, b[y] == kForbidden ? kForbidden : row[y]);
       if (least == kForbidden) {
         ++counts_->impossible_choices;
         Forbid(edge.a, x);
@@ -101,7 +103,8 @@ class Tightener {
       for (size_t x = 0; x < a.size(); ++x) {
         double& cell = table[x * b.size() + y];
         cell -= column_least_[y];
-        if (a[x] != kForbidden) left = std::max(left, cell - kRounding * (row_least_[x] + column_least_[y]));
+        if (a[x] != kForbidden)
+          left = std::max(left, cell - kRounding * (row_least_[x] + column_least_[y]));
       }
     }
     if (left == 0) {
@@ -110,8 +113,9 @@ class Tightener {
     }
   }
 
-  // Whether `better` never costs more than `worse`, whatever the neighbours choose. With normalised tables no edge can make up for a
-  // higher node cost, which is why the caller only asks for the cheaper ones, and the sum can stop early.
+  // Whether `better` never costs more than `worse`, whatever the neighbours choose. With normalised
+  // tables no edge can make up for a higher node cost, which is why the caller only asks for the
+  // cheaper ones, and the sum can stop early.
   bool Dominates(uint32_t v, size_t better, size_t worse) const {
     double excess = graph_.costs(v)[better] - graph_.costs(v)[worse];
     for (uint32_t e : incidence_.edges(v)) {
@@ -120,8 +124,10 @@ class Tightener {
       const ChoiceGraph::Edge& edge = graph_.edges[e];
       const bool rows = edge.a == v;
       const std::span<const double> other = graph_.costs(rows ? edge.b : edge.a);
-      const size_t own_step = rows ? other.size() : 1, other_step = rows ? 1 : graph_.choice_count(v);
-      const double *b = graph_.table(edge) + better * own_step, *w = graph_.table(edge) + worse * own_step;
+      const size_t own_step = rows ? other.size() : 1,
+                   other_step = rows ? 1 : graph_.choice_count(v);
+      const double *b = graph_.table(edge) + better * own_step,
+                   *w = graph_.table(edge) + worse * own_step;
       counts_->cells += static_cast<int64_t>(other.size());
       double most = -kForbidden;
       for (size_t y = 0; y < other.size(); ++y) {
@@ -139,7 +145,8 @@ class Tightener {
     for (uint32_t x = 0; x < costs.size(); ++x) {
       if (costs[x] != kForbidden) order_.push_back(x);
     }
-    std::stable_sort(order_.begin(), order_.end(), [&](uint32_t x, uint32_t y) { return costs[x] < costs[y]; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](uint32_t x, uint32_t y) { return costs[x] < costs[y]; });
     for (size_t worse = order_.size(); worse-- > 1;) {
       for (size_t better = 0; better < worse; ++better) {
         if (!Dominates(v, order_[better], order_[worse])) continue;
@@ -171,6 +178,8 @@ class Tightener {
 
 }  // namespace
 
-bool Tighten(ChoiceGraph* graph, bool dead_ends, SolveCounts* counts) { return Tightener(graph, counts).Run(dead_ends); }
+bool Tighten(ChoiceGraph* graph, bool dead_ends, SolveCounts* counts) {
+  return Tightener(graph, counts).Run(dead_ends);
+}
 
 }  // namespace msrt

@@ -22,7 +22,9 @@ constexpr Row kRows[] = {
     {"Ceil", {Unary::kCeil, 0.07}},
 };
 
-std::string_view NameOf(const OpView& op) { return op.domain() == "msrt" ? op.String("activation") : std::string_view(); }
+std::string_view NameOf(const OpView& op) {
+  return op.domain() == "msrt" ? op.String("activation") : std::string_view();
+}
 
 }  // namespace
 
@@ -36,7 +38,8 @@ std::optional<UnaryTime> FindUnary(std::string_view name) {
 Activation ActivationOf(const OpView& op) {
   const auto found = FindUnary(NameOf(op));
   if (!found) return {};
-  return {found->function, static_cast<float>(op.Float("activation_alpha")), static_cast<float>(op.Float("activation_beta"))};
+  return {found->function, static_cast<float>(op.Float("activation_alpha")),
+          static_cast<float>(op.Float("activation_beta"))};
 }
 
 double ActivationNanoseconds(const OpView& op) {

@@ -25,7 +25,8 @@ struct UnaryTime {
 // Nothing where there is no function of that name. "GeluTanh" is Gelu with approximate = 'tanh'.
 std::optional<UnaryTime> FindUnary(std::string_view name);
 
-// The activation that the attributes of a fused op name; none for ops without one. All of kActivations are known.
+// The activation that the attributes of a fused op name; none for ops without one. All of
+// kActivations are known.
 Activation ActivationOf(const OpView& op);
 double ActivationNanoseconds(const OpView& op);
 

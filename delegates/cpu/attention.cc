@@ -1,6 +1,7 @@
-// Attention and msrt.FusedAttention: a few query rows of one head at a time, whose scores stay in the cache between the two products. Heads
-// are read and written where they lie, packed or not; several query heads may share one of keys and values; keys and values of a cache come
-// before the new ones without being copied, and are copied where the node returns them.
+// Attention and msrt.FusedAttention: a few query rows of one head at a time, whose scores stay in
+// the cache between the two products. Heads are read and written where they lie, packed or not;
+// several query heads may share one of keys and values; keys and values of a cache come before the
+// new ones without being copied, and are copied where the node returns them.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -24,7 +25,8 @@ constexpr int64_t kRowsWorthPacking = 6;      // by how many rows a packed key m
 
 struct Sizes {
   bool packed = false;
-  int64_t batch = 0, heads = 0, key_heads = 0, rows = 0, fresh = 0, past = 0, width = 0, value_width = 0;
+  int64_t batch = 0, heads = 0, key_heads = 0, rows = 0, fresh = 0, past = 0, width = 0,
+          value_width = 0;
 
   explicit Sizes(const OpView& op) {
     const Dims &q = op.input(kQuery).dims, &k = op.input(kKey).dims, &v = op.input(kValue).dims;
@@ -46,24 +48,32 @@ struct Heads {
   int64_t batch_step, head_step, row_step;
 
   Heads(bool packed, int64_t heads, int64_t rows, int64_t width)
-      : batch_step(heads * rows * width), head_step(packed ? width : rows * width), row_step(packed ? heads * width : width) {}
-  int64_t at(int64_t batch, int64_t head, int64_t row = 0) const { return batch * batch_step + head * head_step + row * row_step; }
+      : batch_step(heads * rows * width),
+        head_step(packed ? width : rows * width),
+        row_step(packed ? heads * width : width) {}
+  int64_t at(int64_t batch, int64_t head, int64_t row = 0) const {
+    return batch * batch_step + head * head_step + row * row_step;
+  }
 };
 
 std::string QueryAttention(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   for (size_t i = 0; i < op.input_count(); ++i) {
-    if (op.has_input(i) && op.input(i).dtype != DType::kF32 && (i != kMask || op.input(i).dtype != DType::kBool)) {
+    if (op.has_input(i) && op.input(i).dtype != DType::kF32 &&
+        (i != kMask || op.input(i).dtype != DType::kBool)) {
       return StrCat("elements of type ", op.input(i).dtype);
     }
   }
   if (op.has_output(kScores)) return "scores as an output";
   if (op.Float("softcap") != 0) return "softcap";
   const Sizes s(*node.typical);
-  const auto scores = static_cast<double>(s.batch * s.heads * s.rows) * static_cast<double>(s.keys());
-  // Measured with AVX-512: 75 GFLOP/s in the products, half a nanosecond for the softmax of a score.
+  const auto scores =
+      static_cast<double>(s.batch * s.heads * s.rows) * static_cast<double>(s.keys());
+  // Measured with AVX-512: 75 GFLOP/s in the products, half a nanosecond for the softmax of a
+  // score.
   const double nanoseconds = 0.5 + 2.0 * static_cast<double>(s.width + s.value_width) / 75;
-  candidates->push_back(PlainCandidate(node, PassSeconds(node, scores, nanoseconds, node.bytes), "vectorised rows"));
+  candidates->push_back(
+      PlainCandidate(node, PassSeconds(node, scores, nanoseconds, node.bytes), "vectorised rows"));
   return {};
 }
 
@@ -79,8 +89,9 @@ class BoundAttention final : public BoundKernel {
         result_(s_.packed, s_.heads, s_.rows, s_.value_width),
         causal_(op.Int("is_causal") != 0),
         first_row_(op.Int("row_offset")),
-        scale_(
-            static_cast<float>(op.Has("scale") ? op.Float("scale") : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(s_.width, 1))))),
+        scale_(static_cast<float>(
+            op.Has("scale") ? op.Float("scale")
+                            : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(s_.width, 1))))),
         hidden_(op.domain() == "msrt" ? std::numeric_limits<float>::quiet_NaN() : 0) {
     const int64_t panel = LoopsHere().key_panel;
     padded_ = CeilDiv(s_.keys(), panel) * panel;
@@ -93,24 +104,33 @@ class BoundAttention final : public BoundKernel {
     MSRT_RETURN_IF_ERROR(StorePresent(args, kPresentValue));
     if (args.outputs[kResult].elements() == 0) return OkStatus();
     const int64_t key_heads = s_.batch * s_.key_heads, packed = packs_ ? padded_ * s_.width : 0;
-    const int64_t at_once = packs_ ? std::clamp<int64_t>(kPackedBytes / 4 / std::max<int64_t>(packed, 1), 1, key_heads) : key_heads;
+    const int64_t at_once =
+        packs_ ? std::clamp<int64_t>(kPackedBytes / 4 / std::max<int64_t>(packed, 1), 1, key_heads)
+               : key_heads;
     const int tasks = args.parallel.threads();
     const int64_t rows_at_once = RowsAtOnce(tasks), rows_memory = rows_at_once * (padded_ + 1);
-    MSRT_ASSIGN_OR_RETURN(void* memory,
-                          args.scratch.Get(static_cast<size_t>(at_once * (packed + 1) + tasks * rows_memory) * sizeof(float)));
+    MSRT_ASSIGN_OR_RETURN(
+        void* memory,
+        args.scratch.Get(static_cast<size_t>(at_once * (packed + 1) + tasks * rows_memory) *
+                         sizeof(float)));
     float* const packed_keys = static_cast<float*>(memory);
-    float* const finite = packed_keys + at_once * packed;  // one for each head of keys: not zero if all of it is
+    float* const finite =
+        packed_keys + at_once * packed;  // one for each head of keys: not zero if all of it is
     float* const scores = finite + at_once;
     for (int64_t first = 0; first < key_heads; first += at_once) {
       const int64_t count = std::min(at_once, key_heads - first);
-      MSRT_RETURN_IF_ERROR(args.parallel.Run(count, [&](int64_t i) { PackHead(args, first + i, packed_keys + i * packed, finite + i); }));
+      MSRT_RETURN_IF_ERROR(args.parallel.Run(count, [&](int64_t i) {
+        PackHead(args, first + i, packed_keys + i * packed, finite + i);
+      }));
       const int64_t blocks = CeilDiv(s_.rows, rows_at_once), items = count * s_.group() * blocks;
       std::atomic<int64_t> next{0};
       MSRT_RETURN_IF_ERROR(args.parallel.Run(std::min<int64_t>(tasks, items), [&](int64_t task) {
         for (int64_t item = next++; item < items; item = next++) {
           const int64_t i = item / (s_.group() * blocks);
-          const Interval rows{item % blocks * rows_at_once, std::min(s_.rows, (item % blocks + 1) * rows_at_once)};
-          Attend(args, first + i, item / blocks % s_.group(), rows, packed_keys + i * packed, finite[i] != 0, scores + task * rows_memory);
+          const Interval rows{item % blocks * rows_at_once,
+                              std::min(s_.rows, (item % blocks + 1) * rows_at_once)};
+          Attend(args, first + i, item / blocks % s_.group(), rows, packed_keys + i * packed,
+                 finite[i] != 0, scores + task * rows_memory);
         }
       }));
     }
@@ -120,8 +140,10 @@ class BoundAttention final : public BoundKernel {
  private:
   // Whole tiles of rows whose scores stay in the cache, and enough parts for all threads.
   int64_t RowsAtOnce(int threads) const {
-    int64_t rows = std::clamp<int64_t>(kScoreBytes / 4 / std::max<int64_t>(padded_, 1) / kTile * kTile, kTile, kMaxRows);
-    while (rows > kTile && s_.batch * s_.heads * CeilDiv(s_.rows, rows) < int64_t{2} * threads) rows -= kTile;
+    int64_t rows = std::clamp<int64_t>(
+        kScoreBytes / 4 / std::max<int64_t>(padded_, 1) / kTile * kTile, kTile, kMaxRows);
+    while (rows > kTile && s_.batch * s_.heads * CeilDiv(s_.rows, rows) < int64_t{2} * threads)
+      rows -= kTile;
     return std::min(rows, s_.rows);
   }
 
@@ -135,10 +157,11 @@ class BoundAttention final : public BoundKernel {
   }
 
   // The rows of a head of keys or values: those of the cache, then the new ones.
-  void SetParts(const RunArgs& args, size_t input, size_t past_input, const Heads& fresh, const Heads& past, int64_t head,
-                AttentionRows::Part* parts) const {
+  void SetParts(const RunArgs& args, size_t input, size_t past_input, const Heads& fresh,
+                const Heads& past, int64_t head, AttentionRows::Part* parts) const {
     const int64_t batch = head / s_.key_heads, at = head % s_.key_heads;
-    if (s_.past > 0) *parts++ = {args.inputs[past_input].As<float>() + past.at(batch, at), past.row_step, s_.past};
+    if (s_.past > 0)
+      *parts++ = {args.inputs[past_input].As<float>() + past.at(batch, at), past.row_step, s_.past};
     *parts = {args.inputs[input].As<float>() + fresh.at(batch, at), fresh.row_step, s_.fresh};
   }
 
@@ -151,16 +174,18 @@ class BoundAttention final : public BoundKernel {
     // Only the causal rule leaves keys and values out.
     bool all = true;
     const auto look = [&](const AttentionRows::Part& part, int64_t width) {
-      for (int64_t i = 0; i < part.count && all && causal_; ++i) all = loops.all_finite(part.at + i * part.step, width);
+      for (int64_t i = 0; i < part.count && all && causal_; ++i)
+        all = loops.all_finite(part.at + i * part.step, width);
     };
     for (const AttentionRows::Part& part : keys) look(part, s_.width);
     for (const AttentionRows::Part& part : values) look(part, s_.value_width);
     *finite = all ? 1.0f : 0.0f;
   }
 
-  void Attend(const RunArgs& args, int64_t key_head, int64_t in_group, Interval rows, const float* packed, bool finite,
-              float* scores) const {
-    const int64_t batch = key_head / s_.key_heads, head = key_head % s_.key_heads * s_.group() + in_group, row = rows.begin;
+  void Attend(const RunArgs& args, int64_t key_head, int64_t in_group, Interval rows,
+              const float* packed, bool finite, float* scores) const {
+    const int64_t batch = key_head / s_.key_heads,
+                  head = key_head % s_.key_heads * s_.group() + in_group, row = rows.begin;
     AttentionRows r{};
     r.q = args.inputs[kQuery].As<float>() + query_.at(batch, head, row);
     r.q_step = query_.row_step;
@@ -186,7 +211,9 @@ class BoundAttention final : public BoundKernel {
 
   // present = past followed by what is new, never packed.
   Status StorePresent(const RunArgs& args, size_t output) const {
-    if (args.outputs.size() <= output || !args.outputs[output].present() || args.outputs[output].elements() == 0) return OkStatus();
+    if (args.outputs.size() <= output || !args.outputs[output].present() ||
+        args.outputs[output].elements() == 0)
+      return OkStatus();
     const bool keys = output == kPresentKey;
     const int64_t width = keys ? s_.width : s_.value_width;
     float* const to = args.outputs[output].As<float>();
@@ -196,7 +223,8 @@ class BoundAttention final : public BoundKernel {
       else SetParts(args, kValue, kPastValue, value_, past_value_, head, parts);
       float* row = to + head * s_.keys() * width;
       for (const AttentionRows::Part& part : parts) {
-        for (int64_t i = 0; i < part.count; ++i, row += width) std::copy_n(part.at + i * part.step, width, row);
+        for (int64_t i = 0; i < part.count; ++i, row += width)
+          std::copy_n(part.at + i * part.step, width, row);
       }
     });
   }

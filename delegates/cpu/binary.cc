@@ -1,5 +1,6 @@
-// Add, Sub, Mul, Div, Max and Min of two f32 tensors with broadcasting, in every layout. Dims that broadcast alike are merged in the
-// order of memory; what is left are lines: both operands contiguous, or one of them a single number for the line.
+// Add, Sub, Mul, Div, Max and Min of two f32 tensors with broadcasting, in every layout. Dims that
+// broadcast alike are merged in the order of memory; what is left are lines: both operands
+// contiguous, or one of them a single number for the line.
 #include <algorithm>
 #include <optional>
 
@@ -9,9 +10,12 @@
 namespace msrt::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};  // in the order of Binary
+constexpr std::string_view kNames[] = {"Add", "Sub", "Mul",
+                                       "Div", "Max", "Min"};  // in the order of Binary
 
-Binary OpOf(std::string_view name) { return static_cast<Binary>(std::find(std::begin(kNames), std::end(kNames), name) - kNames); }
+Binary OpOf(std::string_view name) {
+  return static_cast<Binary>(std::find(std::begin(kNames), std::end(kNames), name) - kNames);
+}
 
 // The layout of one operand in a candidate whose result has `layout`; nothing where that cannot be.
 std::optional<Layout> OperandLayout(const OpView& op, size_t i, Layout layout) {
@@ -19,14 +23,17 @@ std::optional<Layout> OperandLayout(const OpView& op, size_t i, Layout layout) {
   const int rank = op.output(0).rank();
   if (layout == Layout::kPlain) return layout;
   if (type.rank() == rank && op.constant(i) == nullptr && Admits(type, layout)) return layout;
-  return type.dims.known() && IsSameInPlain(type.dims, rank, layout) ? std::optional(Layout::kPlain) : std::nullopt;
+  return type.dims.known() && IsSameInPlain(type.dims, rank, layout) ? std::optional(Layout::kPlain)
+                                                                     : std::nullopt;
 }
 
 std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (op.output(0).dtype != DType::kF32) return StrCat("elements of type ", op.output(0).dtype);
-  if (op.input_count() != 2 || !op.has_input(0) || !op.has_input(1)) return "other than two operands";
-  const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.06, node.bytes);
+  if (op.input_count() != 2 || !op.has_input(0) || !op.has_input(1))
+    return "other than two operands";
+  const double seconds =
+      PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.06, node.bytes);
   for (const Layout layout : kLayouts) {
     if (!Admits(op.output(0), layout)) continue;
     const auto first = OperandLayout(op, 0, layout), second = OperandLayout(op, 1, layout);
@@ -36,14 +43,16 @@ std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates
     c.output_layouts[0] = layout;
     c.exact = true;
     for (uint32_t i = 0; i < 2; ++i) {
-      if (op.constant(i) == nullptr && op.input(i).dims == op.output(0).dims) c.in_place.push_back({i, 0u});
+      if (op.constant(i) == nullptr && op.input(i).dims == op.output(0).dims)
+        c.in_place.push_back({i, 0u});
     }
     candidates->push_back(std::move(c));
   }
   return {};
 }
 
-// The loop nest: dims of the result, outermost first, with the step of each operand in elements; the last dim is the line.
+// The loop nest: dims of the result, outermost first, with the step of each operand in elements;
+// the last dim is the line.
 struct Nest {
   Dims dims, a, b;
   Spread spread = Spread::kNone;
@@ -79,7 +88,8 @@ struct Nest {
 class BoundBinary final : public BoundKernel {
  public:
   BoundBinary(Binary op, const Nest& nest)
-      : nest_(nest), loop_(LoopsHere().binary[static_cast<size_t>(op)][static_cast<size_t>(nest.spread)]) {
+      : nest_(nest),
+        loop_(LoopsHere().binary[static_cast<size_t>(op)][static_cast<size_t>(nest.spread)]) {
     last_ = nest_.dims.rank() - 1;
     columns_ = nest_.dims[last_];
     lines_ = nest_.dims.product(0, last_);
@@ -90,7 +100,8 @@ class BoundBinary final : public BoundKernel {
     float* y = args.outputs[0].As<float>();
     if (lines_ < 4 && columns_ > kGrain) return RunColumns(args.parallel, a, b, y);
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(columns_, 1));
-    return ParallelRanges(args.parallel, lines_, grain, [&](int64_t begin, int64_t end) { RunLines(a, b, y, begin, end); });
+    return ParallelRanges(args.parallel, lines_, grain,
+                          [&](int64_t begin, int64_t end) { RunLines(a, b, y, begin, end); });
   }
 
  private:
@@ -107,10 +118,12 @@ class BoundBinary final : public BoundKernel {
   // Consecutive lines of the dim above the line share their steps.
   void RunLines(const float* a, const float* b, float* y, int64_t begin, int64_t end) const {
     const int64_t above = last_ > 0 ? nest_.dims[last_ - 1] : 1;
-    const int64_t a_step = last_ > 0 ? nest_.a[last_ - 1] : 0, b_step = last_ > 0 ? nest_.b[last_ - 1] : 0;
+    const int64_t a_step = last_ > 0 ? nest_.a[last_ - 1] : 0,
+                  b_step = last_ > 0 ? nest_.b[last_ - 1] : 0;
     for (int64_t line = begin; line < end;) {
       const int64_t count = std::min(end - line, above - line % above);
-      loop_({a + Offset(nest_.a, line), b + Offset(nest_.b, line), y + line * columns_, count, columns_, a_step, b_step});
+      loop_({a + Offset(nest_.a, line), b + Offset(nest_.b, line), y + line * columns_, count,
+             columns_, a_step, b_step});
       line += count;
     }
   }
@@ -119,9 +132,11 @@ class BoundBinary final : public BoundKernel {
   Status RunColumns(ParallelFor& parallel, const float* a, const float* b, float* y) const {
     for (int64_t line = 0; line < lines_; ++line) {
       const float *a_line = a + Offset(nest_.a, line), *b_line = b + Offset(nest_.b, line);
-      MSRT_RETURN_IF_ERROR(ParallelRanges(parallel, columns_, kGrain, [&](int64_t begin, int64_t end) {
-        loop_({a_line + begin * nest_.a[last_], b_line + begin * nest_.b[last_], y + line * columns_ + begin, 1, end - begin, 0, 0});
-      }));
+      MSRT_RETURN_IF_ERROR(
+          ParallelRanges(parallel, columns_, kGrain, [&](int64_t begin, int64_t end) {
+            loop_({a_line + begin * nest_.a[last_], b_line + begin * nest_.b[last_],
+                   y + line * columns_ + begin, 1, end - begin, 0, 0});
+          }));
     }
     return OkStatus();
   }
@@ -142,9 +157,11 @@ Result<std::unique_ptr<BoundKernel>> BindBinary(const OpView& op, const Candidat
   const Dims& out = op.output(0).dims;
   if (out.elements() == 0) return std::unique_ptr<BoundKernel>(std::make_unique<Nothing>());
   const Layout layout = candidate.output_layouts[0];
-  const auto in_memory = [&](size_t i) { return InMemory(Extended(op.input(i).dims, out.rank()), layout); };
-  return std::unique_ptr<BoundKernel>(
-      std::make_unique<BoundBinary>(OpOf(op.op()), Nest(InMemory(out, layout), in_memory(0), in_memory(1))));
+  const auto in_memory = [&](size_t i) {
+    return InMemory(Extended(op.input(i).dims, out.rank()), layout);
+  };
+  return std::unique_ptr<BoundKernel>(std::make_unique<BoundBinary>(
+      OpOf(op.op()), Nest(InMemory(out, layout), in_memory(0), in_memory(1))));
 }
 
 constexpr Rule Of(std::string_view op) { return {"", op, QueryBinary, BindBinary}; }

@@ -14,8 +14,9 @@ using sdk::QueryResult;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      AttentionRules, UnaryRules,     BinaryRules,   BatchNormRules,    PoolRules,          ReductionRules, NormalizationRules,
-      SoftmaxRules,   TransposeRules, MovementRules, QuantizationRules, IntegerMatMulRules, CastRules};
+      AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
+      ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
+      QuantizationRules, IntegerMatMulRules, CastRules};
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
       if (rule.op == op.op() && rule.domain == op.domain()) return &rule;
@@ -33,15 +34,19 @@ std::string TypeRefusal(const NodeInfo& node) {
     if (node.op->has_input(i) && is_open(node.op->input(i), node.typical->input(i))) return kOpen;
   }
   for (size_t o = 0; o < node.op->output_count(); ++o) {
-    if (node.op->has_output(o) && is_open(node.op->output(o), node.typical->output(o))) return kOpen;
+    if (node.op->has_output(o) && is_open(node.op->output(o), node.typical->output(o)))
+      return kOpen;
   }
   return {};
 }
 
 class CpuKernel final : public Kernel {
  public:
-  CpuKernel(const Rule& rule, Candidate candidate) : rule_(rule), candidate_(std::move(candidate)) {}
-  Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override { return rule_.bind(op, candidate_); }
+  CpuKernel(const Rule& rule, Candidate candidate)
+      : rule_(rule), candidate_(std::move(candidate)) {}
+  Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    return rule_.bind(op, candidate_);
+  }
 
  private:
   const Rule& rule_;
@@ -58,7 +63,8 @@ class CpuDelegate final : public sdk::Delegate {
       const NodeInfo node = graph.node(n);
       candidates.clear();
       const Rule* rule = FindRule(*node.op);
-      std::string reason = rule == nullptr ? "the cpu delegate has no kernel for this op" : TypeRefusal(node);
+      std::string reason =
+          rule == nullptr ? "the cpu delegate has no kernel for this op" : TypeRefusal(node);
       if (reason.empty()) reason = sdk::PieceRefusal(*node.op);
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
@@ -73,7 +79,8 @@ class CpuDelegate final : public sdk::Delegate {
                                           const sdk::CompileContext& context) const override {
     const NodeInfo node = graph.node(candidate.node);
     const Rule* rule = FindRule(*node.op);
-    if (rule == nullptr) return InternalError("cpu: asked to compile ", node.op->op(), ", which it refused");
+    if (rule == nullptr)
+      return InternalError("cpu: asked to compile ", node.op->op(), ", which it refused");
     if (rule->compile != nullptr) return rule->compile(node, context);
     return std::unique_ptr<Kernel>(std::make_unique<CpuKernel>(*rule, candidate));
   }
@@ -82,9 +89,11 @@ class CpuDelegate final : public sdk::Delegate {
 }  // namespace
 
 double PassSeconds(const NodeInfo& node, double elements, double nanoseconds, double bytes) {
-  // Nanoseconds are counted on a core of this many operations a second; a faster machine is faster in proportion.
+  // Nanoseconds are counted on a core of this many operations a second; a faster machine is faster
+  // in proportion.
   constexpr double kFlopsPerCore = 90e9;
-  const double compute = elements * nanoseconds * 1e-9 * kFlopsPerCore / node.machine.flops_per_second;
+  const double compute =
+      elements * nanoseconds * 1e-9 * kFlopsPerCore / node.machine.flops_per_second;
   return kLaunchSeconds + std::max(compute, bytes / node.machine.bytes_per_second);
 }
 

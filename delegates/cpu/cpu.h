@@ -1,6 +1,6 @@
-// The cpu delegate: vectorised kernels of our own for what is bound by memory, in every layout (elementwise ops, gates, batch
-// normalization, pools, reductions, softmax, transposes), and for attention, whose scores stay in the cache. They need no library, keep
-// NaN, and work in place.
+// The cpu delegate: vectorised kernels of our own for what is bound by memory, in every layout
+// (elementwise ops, gates, batch normalization, pools, reductions, softmax, transposes), and for
+// attention, whose scores stay in the cache. They need no library, keep NaN, and work in place.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The cpu delegate against the reference kernels: every op row that it accepts, in every layout it offers, in place and not.
+// The cpu delegate against the reference kernels: every op row that it accepts, in every layout it
+// offers, in place and not.
 #include "delegates/cpu/cpu.h"
 
 #include <gtest/gtest.h>
@@ -77,21 +78,30 @@ constexpr std::string_view kMustAccept[] = {"Attention",
                                             "MatMulInteger",
                                             "QuantizedMatMul"};
 
-TEST(Cpu, EveryAcceptedRowAgreesWithReference) { testing::CheckEveryRow(*MakeCpuDelegate(), kMustAccept); }
+TEST(Cpu, EveryAcceptedRowAgreesWithReference) {
+  testing::CheckEveryRow(*MakeCpuDelegate(), kMustAccept);
+}
 
 // NaN and infinities are what the reference makes of them.
 TEST(Cpu, KeepsNan) {
   const auto delegate = MakeCpuDelegate();
-  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
   std::vector<float> values(8 * 4 * 4, 0.5f), others(values.size(), 1.5f);
   values[3] = values[40] = values[127] = nan, values[7] = infinity, values[9] = -infinity;
   others[3] = others[60] = nan, others[8] = -infinity;
-  const ConstTensor x = ConstTensor::Floats({1, 8, 4, 4}, values), y = ConstTensor::Floats({1, 8, 4, 4}, others);
-  for (const std::string_view op :
-       {"Relu",    "LeakyRelu",  "Clip",  "HardSigmoid", "HardSwish", "Exp",       "Sigmoid",   "Tanh",          "Gelu",
-        "Abs",     "Neg",        "Round", "Sqrt",        "Elu",       "Swish",     "Mish",      "Softplus",      "Log",
-        "Erf",     "Reciprocal", "Floor", "Ceil",        "ReduceMax", "ReduceMin", "ReduceSum", "GlobalMaxPool", "GlobalAveragePool",
-        "Softmax", "LogSoftmax"}) {
+  const ConstTensor x = ConstTensor::Floats({1, 8, 4, 4}, values),
+                    y = ConstTensor::Floats({1, 8, 4, 4}, others);
+  for (const std::string_view op : {"Relu",        "LeakyRelu",     "Clip",
+                                    "HardSigmoid", "HardSwish",     "Exp",
+                                    "Sigmoid",     "Tanh",          "Gelu",
+                                    "Abs",         "Neg",           "Round",
+                                    "Sqrt",        "Elu",           "Swish",
+                                    "Mish",        "Softplus",      "Log",
+                                    "Erf",         "Reciprocal",    "Floor",
+                                    "Ceil",        "ReduceMax",     "ReduceMin",
+                                    "ReduceSum",   "GlobalMaxPool", "GlobalAveragePool",
+                                    "Softmax",     "LogSoftmax"}) {
     SCOPED_TRACE(op);
     const OneNode node("", op, {}, {x}, {false});
     ASSERT_TRUE(node.ok()) << node.status().message();
@@ -107,17 +117,20 @@ TEST(Cpu, PoolsKeepNan) {
   const auto delegate = MakeCpuDelegate();
   std::vector<float> values(8 * 9 * 9, 0.5f);
   values[3] = values[40] = values[127] = std::numeric_limits<float>::quiet_NaN();
-  values[7] = std::numeric_limits<float>::infinity(), values[9] = -std::numeric_limits<float>::infinity();
+  values[7] = std::numeric_limits<float>::infinity(),
+  values[9] = -std::numeric_limits<float>::infinity();
   const ConstTensor x = ConstTensor::Floats({1, 8, 9, 9}, values);
-  const AttrList window{
-      {"kernel_shape", std::vector<int64_t>{3, 3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{2, 2}}};
+  const AttrList window{{"kernel_shape", std::vector<int64_t>{3, 3}},
+                        {"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                        {"strides", std::vector<int64_t>{2, 2}}};
   for (const std::string_view op : {"MaxPool", "AveragePool"}) {
     EXPECT_GT(CheckNode(*delegate, OneNode("", op, window, {x}, {false})), 0u) << op;
   }
 }
 
-// Every way in which two tensors broadcast against each other in networks, with sizes above what one thread takes.
-// Bytes with the upper half set are large in one type and negative in the other; widths leave every kind of remainder.
+// Every way in which two tensors broadcast against each other in networks, with sizes above what
+// one thread takes. Bytes with the upper half set are large in one type and negative in the other;
+// widths leave every kind of remainder.
 TEST(Cpu, PoolsOfBytes) {
   const auto delegate = MakeCpuDelegate();
   for (const DType dtype : {DType::kU8, DType::kI8}) {
@@ -127,7 +140,8 @@ TEST(Cpu, PoolsOfBytes) {
       const AttrList window{{"kernel_shape", std::vector<int64_t>{3, 3}},
                             {"strides", std::vector<int64_t>{2, 1}},
                             {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
-      const OneNode node("", "MaxPool", window, {ConstTensor::Of<uint8_t>(dtype, {2, channels, 9, 8}, bytes)}, {false});
+      const OneNode node("", "MaxPool", window,
+                         {ConstTensor::Of<uint8_t>(dtype, {2, channels, 9, 8}, bytes)}, {false});
       ASSERT_TRUE(node.ok()) << node.status().message();
       EXPECT_GE(CheckNode(*delegate, node), 2u) << StrCat(dtype, " with ", channels, " channels");
     }
@@ -151,15 +165,22 @@ TEST(Cpu, Broadcasts) {
                                            {{3, 1, 5, 1, 7}, {1, 4, 1, 6, 1}}};
   for (const auto& [a, b] : kShapes) {
     SCOPED_TRACE(StrCat(Type::Tensor(DType::kF32, a), " with ", Type::Tensor(DType::kF32, b)));
-    EXPECT_GT(CheckNode(*delegate, OneNode("", "Sub", {}, {RandomFloats(a, 1), RandomFloats(b, 2)}, {false, false})), 0u);
-    EXPECT_GT(CheckNode(*delegate, OneNode("", "Mul", {}, {RandomFloats(a, 1), RandomFloats(b, 2)}, {false, true})), 0u);
+    EXPECT_GT(CheckNode(*delegate, OneNode("", "Sub", {}, {RandomFloats(a, 1), RandomFloats(b, 2)},
+                                           {false, false})),
+              0u);
+    EXPECT_GT(CheckNode(*delegate, OneNode("", "Mul", {}, {RandomFloats(a, 1), RandomFloats(b, 2)},
+                                           {false, true})),
+              0u);
   }
 }
 
 TEST(Cpu, PowersThatAreFunctions) {
   const auto delegate = MakeCpuDelegate();
   for (const float exponent : {2.0f, 0.5f, -1.0f, 3.0f}) {
-    const OneNode node("", "Pow", {}, {RandomFloats({300}, 1), ConstTensor::Floats({}, std::vector<float>{exponent})}, {false, true});
+    const OneNode node(
+        "", "Pow", {},
+        {RandomFloats({300}, 1), ConstTensor::Floats({}, std::vector<float>{exponent})},
+        {false, true});
     ASSERT_TRUE(node.ok());
     EXPECT_EQ(CheckNode(*delegate, node), exponent == 3.0f ? 0u : 1u) << exponent;
   }
@@ -167,11 +188,14 @@ TEST(Cpu, PowersThatAreFunctions) {
 
 TEST(Cpu, ReducesAnyAxes) {
   const auto delegate = MakeCpuDelegate();
-  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{2, 3}, {0}, {1}, {3}, {0, 2}, {1, 3}, {0, 1, 2, 3}, {0, 2, 3}}) {
+  for (const std::vector<int64_t>& axes :
+       {std::vector<int64_t>{2, 3}, {0}, {1}, {3}, {0, 2}, {1, 3}, {0, 1, 2, 3}, {0, 2, 3}}) {
     for (const int64_t keep : {0, 1}) {
       for (const Dims& dims : {Dims{2, 16, 33, 35}, Dims{1, 24, 7, 7}, Dims{3, 8, 1, 300}}) {
-        SCOPED_TRACE(StrCat(axes.size(), " axes from ", axes[0], " of ", Type::Tensor(DType::kF32, dims)));
-        const OneNode node("", "ReduceMean", {{"axes", axes}, {"keepdims", keep}}, {RandomFloats(dims, 1)}, {false});
+        SCOPED_TRACE(
+            StrCat(axes.size(), " axes from ", axes[0], " of ", Type::Tensor(DType::kF32, dims)));
+        const OneNode node("", "ReduceMean", {{"axes", axes}, {"keepdims", keep}},
+                           {RandomFloats(dims, 1)}, {false});
         ASSERT_TRUE(node.ok()) << node.status().message();
         EXPECT_GT(CheckNode(*delegate, node), 0u);
       }
@@ -186,17 +210,25 @@ TEST(Cpu, JoinsAndCutsAlongAnyAxis) {
     for (const int64_t first : {8, 5}) {
       SCOPED_TRACE(StrCat("axis ", axis, " at ", first));
       Dims a{2, 16, 9, 35}, b = a, whole = a;
-      a[static_cast<int>(axis)] = first, b[static_cast<int>(axis)] = 16, whole[static_cast<int>(axis)] = first + 16;
-      EXPECT_GT(CheckNode(*delegate, OneNode("", "Concat", {{"axis", axis}}, {RandomFloats(a, 1), RandomFloats(b, 2)}, {false, false})),
-                0u);
+      a[static_cast<int>(axis)] = first, b[static_cast<int>(axis)] = 16,
+      whole[static_cast<int>(axis)] = first + 16;
+      EXPECT_GT(
+          CheckNode(*delegate, OneNode("", "Concat", {{"axis", axis}},
+                                       {RandomFloats(a, 1), RandomFloats(b, 2)}, {false, false})),
+          0u);
       const AttrList split{{"axis", axis}, {"split", std::vector<int64_t>{first, 16}}};
-      EXPECT_GT(CheckNode(*delegate, OneNode("", "Split", split, {RandomFloats(whole, 1)}, {false}, 2)), 0u);
+      EXPECT_GT(
+          CheckNode(*delegate, OneNode("", "Split", split, {RandomFloats(whole, 1)}, {false}, 2)),
+          0u);
       for (const int64_t step : {1, 2, -1}) {
         const AttrList slice{{"starts", std::vector<int64_t>{step > 0 ? first : -1}},
                              {"ends", std::vector<int64_t>{step > 0 ? first + 16 : first - 1}},
                              {"axes", std::vector<int64_t>{axis}},
                              {"steps", std::vector<int64_t>{step}}};
-        EXPECT_GT(CheckNode(*delegate, OneNode("", "Slice", slice, {RandomFloats(whole, 1)}, {false})), 0u) << "step " << step;
+        EXPECT_GT(
+            CheckNode(*delegate, OneNode("", "Slice", slice, {RandomFloats(whole, 1)}, {false})),
+            0u)
+            << "step " << step;
       }
     }
   }
@@ -207,7 +239,10 @@ TEST(Cpu, SoftmaxOverAnyAxis) {
   for (const int64_t axis : {0, 1, 2, -1}) {
     for (const Dims& dims : {Dims{3, 21, 70, 9}, Dims{1, 130, 5, 131}}) {
       for (const std::string_view op : {"Softmax", "LogSoftmax"}) {
-        EXPECT_GT(CheckNode(*delegate, OneNode("", op, {{"axis", axis}}, {RandomFloats(dims, 1)}, {false})), 0u) << op << " over " << axis;
+        EXPECT_GT(CheckNode(*delegate,
+                            OneNode("", op, {{"axis", axis}}, {RandomFloats(dims, 1)}, {false})),
+                  0u)
+            << op << " over " << axis;
       }
     }
   }
@@ -217,13 +252,19 @@ TEST(Cpu, SoftmaxOverAnyAxis) {
 TEST(Cpu, NormalizesWhatIsFarFromZero) {
   const auto delegate = MakeCpuDelegate();
   std::vector<float> values(2 * 8 * 700);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 1000.0f + static_cast<float>(i * 7919 % 100) * 0.25f;
-  const ConstTensor x = ConstTensor::Floats({2, 8, 700}, values), wide = RandomFloats({700}, 2), channels = RandomFloats({8}, 3);
-  EXPECT_EQ(CheckNode(*delegate, OneNode("", "LayerNormalization", {}, {x, wide, wide}, {false, true, true})), 1u);
-  EXPECT_EQ(CheckNode(*delegate, OneNode("", "InstanceNormalization", {}, {x, channels, channels}, {false, true, true})), 1u);
-  EXPECT_EQ(
-      CheckNode(*delegate, OneNode("", "GroupNormalization", {{"num_groups", int64_t{2}}}, {x, channels, channels}, {false, true, true})),
-      1u);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = 1000.0f + static_cast<float>(i * 7919 % 100) * 0.25f;
+  const ConstTensor x = ConstTensor::Floats({2, 8, 700}, values), wide = RandomFloats({700}, 2),
+                    channels = RandomFloats({8}, 3);
+  EXPECT_EQ(CheckNode(*delegate,
+                      OneNode("", "LayerNormalization", {}, {x, wide, wide}, {false, true, true})),
+            1u);
+  EXPECT_EQ(CheckNode(*delegate, OneNode("", "InstanceNormalization", {}, {x, channels, channels},
+                                         {false, true, true})),
+            1u);
+  EXPECT_EQ(CheckNode(*delegate, OneNode("", "GroupNormalization", {{"num_groups", int64_t{2}}},
+                                         {x, channels, channels}, {false, true, true})),
+            1u);
 }
 
 TEST(Cpu, Transposes) {
@@ -232,32 +273,40 @@ TEST(Cpu, Transposes) {
   do {
     SCOPED_TRACE(StrCat(perm[0], perm[1], perm[2], perm[3]));
     for (const Dims& dims : {Dims{2, 9, 65, 70}, Dims{1, 128, 12, 64}}) {
-      EXPECT_GT(CheckNode(*delegate, OneNode("", "Transpose", {{"perm", perm}}, {RandomFloats(dims, 1)}, {false})), 0u);
+      EXPECT_GT(CheckNode(*delegate, OneNode("", "Transpose", {{"perm", perm}},
+                                             {RandomFloats(dims, 1)}, {false})),
+                0u);
     }
   } while (std::next_permutation(perm.begin(), perm.end()));
 }
 
-// More rows than are computed at once, of packed heads and others, causal and not, each with its part of the mask.
+// More rows than are computed at once, of packed heads and others, causal and not, each with its
+// part of the mask.
 TEST(Cpu, AttentionOfManyRows) {
   const auto delegate = MakeCpuDelegate();
   constexpr int64_t kBatch = 2, kHeads = 4, kRows = 300, kWidth = 24;
   const ConstTensor mask = RandomFloats({kBatch, kHeads, 1, kRows}, 4);
   for (const bool packed : {true, false}) {
-    const Dims dims = packed ? Dims{kBatch, kRows, kHeads * kWidth} : Dims{kBatch, kHeads, kRows, kWidth};
+    const Dims dims =
+        packed ? Dims{kBatch, kRows, kHeads * kWidth} : Dims{kBatch, kHeads, kRows, kWidth};
     AttrList attrs;
-    if (packed) attrs = {{"q_num_heads", kHeads}, {"kv_num_heads", kHeads}, {"is_causal", int64_t{1}}};
-    const OneNode node("", "Attention", attrs, {RandomFloats(dims, 1), RandomFloats(dims, 2), RandomFloats(dims, 3), mask},
+    if (packed)
+      attrs = {{"q_num_heads", kHeads}, {"kv_num_heads", kHeads}, {"is_causal", int64_t{1}}};
+    const OneNode node("", "Attention", attrs,
+                       {RandomFloats(dims, 1), RandomFloats(dims, 2), RandomFloats(dims, 3), mask},
                        {false, false, false, false}, 1);
     ASSERT_TRUE(node.ok());
     EXPECT_EQ(CheckNode(*delegate, node), 1u);
   }
 }
 
-// Keys and values that a causal row does not see still count where they are not finite, as zero times infinity does.
+// Keys and values that a causal row does not see still count where they are not finite, as zero
+// times infinity does.
 TEST(Cpu, AttentionKeepsNan) {
   const auto delegate = MakeCpuDelegate();
   const Dims dims{1, 2, 20, 8};
-  const float specials[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
+  const float specials[] = {std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity()};
   for (const float special : specials) {
     for (size_t where = 0; where < 3; ++where) {
       SCOPED_TRACE(StrCat(special, " in input ", where));
@@ -269,7 +318,8 @@ TEST(Cpu, AttentionKeepsNan) {
         inputs.push_back(ConstTensor::Floats(dims, values));
       }
       for (const int64_t causal : {0, 1}) {
-        const OneNode node("", "Attention", {{"is_causal", causal}}, inputs, {false, false, false}, 1);
+        const OneNode node("", "Attention", {{"is_causal", causal}}, inputs, {false, false, false},
+                           1);
         ASSERT_TRUE(node.ok());
         EXPECT_EQ(CheckNode(*delegate, node), 1u);
       }

@@ -7,7 +7,8 @@ int64_t BlockOf(Layout layout) { return layout == Layout::kBlocked8 ? 8 : 1; }
 bool Admits(const Type& type, Layout layout) {
   if (layout == Layout::kPlain) return true;
   if (type.rank() < 3 || type.rank() > 5) return false;
-  return layout == Layout::kChannelsLast || (IsKnown(type.dims[1]) && type.dims[1] > 0 && type.dims[1] % BlockOf(layout) == 0);
+  return layout == Layout::kChannelsLast ||
+         (IsKnown(type.dims[1]) && type.dims[1] > 0 && type.dims[1] % BlockOf(layout) == 0);
 }
 
 Dims InMemory(const Dims& dims, Layout layout) {

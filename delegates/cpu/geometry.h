@@ -12,17 +12,19 @@ inline constexpr Layout kLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Lay
 // Channels in a block of this layout; 1 for layouts without blocks.
 int64_t BlockOf(Layout layout);
 
-// Whether a tensor of this declared type may be in the layout for every shape that it can have, with full blocks.
+// Whether a tensor of this declared type may be in the layout for every shape that it can have,
+// with full blocks.
 bool Admits(const Type& type, Layout layout);
 
-// Dims in the order of memory. Blocks of channels are a last dim; where channels are 1, they broadcast: 1 in both places.
+// Dims in the order of memory. Blocks of channels are a last dim; where channels are 1, they
+// broadcast: 1 in both places.
 Dims InMemory(const Dims& dims, Layout layout);
 
 // `dims` with ones in front up to `rank`.
 Dims Extended(Dims dims, int rank);
 
-// Whether a plain tensor that broadcasts to `rank` has the same order in memory as in `layout`: all of its extent is in channels, or none
-// is.
+// Whether a plain tensor that broadcasts to `rank` has the same order in memory as in `layout`: all
+// of its extent is in channels, or none is.
 bool IsSameInPlain(const Dims& dims, int rank, Layout layout);
 
 }  // namespace msrt::cpu

@@ -1,6 +1,7 @@
-// The inner loops of the cpu delegate: plain functions over contiguous memory. vector/ has them once in source; the build compiles that
-// source for each instruction set, and LoopsHere() returns the table for this processor. Everything that is not an inner loop (shapes,
-// layouts, splitting over threads) stands in the families of this folder and is compiled once.
+// The inner loops of the cpu delegate: plain functions over contiguous memory. vector/ has them
+// once in source; the build compiles that source for each instruction set, and LoopsHere() returns
+// the table for this processor. Everything that is not an inner loop (shapes, layouts, splitting
+// over threads) stands in the families of this folder and is compiled once.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace msrt::cpu {
 
-// Functions of one f32 element. alpha and beta mean what they mean for the op (ops/activation.h); NaN stays NaN in all of them.
+// Functions of one f32 element. alpha and beta mean what they mean for the op (ops/activation.h);
+// NaN stays NaN in all of them.
 enum class Unary : uint8_t {
   kRelu,
   kLeakyRelu,
@@ -44,8 +46,9 @@ inline constexpr size_t kBinaryCount = static_cast<size_t>(Binary::kMin) + 1;
 // Which operand of a line is one number for the whole line.
 enum class Spread : uint8_t { kNone, kFirst, kSecond };
 inline constexpr size_t kSpreadCount = 3;
-// Lines of `columns` elements each; an operand's line begins `a_step` or `b_step` elements after the one before (0: the same line again).
-// The result is contiguous and may be the memory of an operand that has its shape.
+// Lines of `columns` elements each; an operand's line begins `a_step` or `b_step` elements after
+// the one before (0: the same line again). The result is contiguous and may be the memory of an
+// operand that has its shape.
 struct BinaryLines {
   const float *a, *b;
   float* y;
@@ -65,36 +68,45 @@ enum class Reduce : uint8_t { kSum, kSumSquare, kSumAbs, kMax, kMin };
 inline constexpr size_t kReduceCount = static_cast<size_t>(Reduce::kMin) + 1;
 // Folds `count` contiguous elements into *result, which has the value of the elements before.
 using ReduceRow = void (*)(const float* x, int64_t count, double* result);
-// Folds `lines` lines of `columns` elements, each `step` elements after the one before, column by column into result[columns].
-using ReduceColumns = void (*)(const float* x, int64_t lines, int64_t step, int64_t columns, double* result);
+// Folds `lines` lines of `columns` elements, each `step` elements after the one before, column by
+// column into result[columns].
+using ReduceColumns = void (*)(const float* x, int64_t lines, int64_t step, int64_t columns,
+                               double* result);
 
-// The largest of `count` lines, and their sum times a factor, element by element: -infinity and 0 for no line. NaN wins.
+// The largest of `count` lines, and their sum times a factor, element by element: -infinity and 0
+// for no line. NaN wins.
 using MaxOfLines = void (*)(const float* const* lines, int64_t count, float* y, int64_t columns);
-using SumOfLines = void (*)(const float* const* lines, int64_t count, float factor, float* y, int64_t columns);
+using SumOfLines = void (*)(const float* const* lines, int64_t count, float factor, float* y,
+                            int64_t columns);
 
 // y = softmax(x) or its logarithm over `count` contiguous elements. In place too.
 using SoftmaxRow = void (*)(const float* x, float* y, int64_t count, bool log);
 // The same over `lines` elements that are `step` apart, for `columns` neighbours at once.
-using SoftmaxColumns = void (*)(const float* x, float* y, int64_t lines, int64_t step, int64_t columns, bool log);
+using SoftmaxColumns = void (*)(const float* x, float* y, int64_t lines, int64_t step,
+                                int64_t columns, bool log);
 
 struct Moments {
   double mean, variance;
 };
 using MomentsOfRow = Moments (*)(const float* x, int64_t count);
 // y = (x - center) * factor * scale + bias; a null bias is zero. In place too.
-using NormalizeRow = void (*)(const float* x, float* y, int64_t count, float center, float factor, const float* scale, const float* bias);
+using NormalizeRow = void (*)(const float* x, float* y, int64_t count, float center, float factor,
+                              const float* scale, const float* bias);
 
-// to[c * to_step + r] = from[r * from_step + c] for rows r and columns c. One for each element width: 1, 2, 4 and 8 bytes.
-using TransposeLoop = void (*)(const void* from, int64_t from_step, void* to, int64_t to_step, int64_t rows, int64_t columns);
+// to[c * to_step + r] = from[r * from_step + c] for rows r and columns c. One for each element
+// width: 1, 2, 4 and 8 bytes.
+using TransposeLoop = void (*)(const void* from, int64_t from_step, void* to, int64_t to_step,
+                               int64_t rows, int64_t columns);
 
-// Bytes are u8 (index 0 of a table) or s8 (index 1) with one scale and zero point. y[i] = round(x[i] / scale) + zero, rounded to even and
-// saturated; NaN becomes 0.
+// Bytes are u8 (index 0 of a table) or s8 (index 1) with one scale and zero point. y[i] =
+// round(x[i] / scale) + zero, rounded to even and saturated; NaN becomes 0.
 using QuantizeLoop = void (*)(const float* x, void* y, int64_t count, float scale, int32_t zero);
 // y[i] = (x[i] - zero) * scale.
 using DequantizeLoop = void (*)(const void* x, float* y, int64_t count, float scale, int32_t zero);
 // Lowers *least and raises *greatest to the extremes of x; NaN counts for neither.
 using MinMaxLoop = void (*)(const float* x, int64_t count, float* least, float* greatest);
-// y = the quantised sum of two quantised vectors, at least 0 with `relu`. y may be the memory of a or b.
+// y = the quantised sum of two quantised vectors, at least 0 with `relu`. y may be the memory of a
+// or b.
 struct ByteSum {
   const void *a, *b;
   void* y;
@@ -107,12 +119,15 @@ using AddBytesLoop = void (*)(const ByteSum&);
 // y[c] = the largest of the bytes taps[t][c]; the least byte where there are no taps.
 using MaxBytesLoop = void (*)(const void* const* taps, int64_t count, void* y, int64_t columns);
 
-// Sums of products of 16-bit integers. `b` is a panel of kPanelColumns columns: pairs along the depth one after the other, each with all
-// columns. `a` has up to kTileRows rows of 2 * pairs elements, `a_step` apart. sums[row * kPanelColumns + column].
+// Sums of products of 16-bit integers. `b` is a panel of kPanelColumns columns: pairs along the
+// depth one after the other, each with all columns. `a` has up to kTileRows rows of 2 * pairs
+// elements, `a_step` apart. sums[row * kPanelColumns + column].
 inline constexpr int kPanelColumns = 16, kTileRows = 6;
-using SumTileLoop = void (*)(const int16_t* a, int64_t a_step, const int16_t* b, int64_t pairs, int64_t rows, int32_t* sums);
+using SumTileLoop = void (*)(const int16_t* a, int64_t a_step, const int16_t* b, int64_t pairs,
+                             int64_t rows, int32_t* sums);
 // y[i] = sums[i] * scale[i] + bias[i].
-using ScaleSumsLoop = void (*)(const int32_t* sums, const float* scale, const float* bias, float* y, int64_t count);
+using ScaleSumsLoop = void (*)(const int32_t* sums, const float* scale, const float* bias, float* y,
+                               int64_t count);
 // y[i] = x[i] - zero for bytes x.
 using WidenLoop = void (*)(const void* x, int16_t* y, int64_t count, int32_t zero);
 
@@ -126,11 +141,13 @@ struct AttentionRows {
   const float* q;
   int64_t q_step;
   Part keys[2], values[2];
-  const float* packed_keys;  // from pack_keys; null: `keys` are read as they are, which suits few rows
+  const float*
+      packed_keys;  // from pack_keys; null: `keys` are read as they are, which suits few rows
   float* y;
   int64_t y_step;
   int64_t rows, key_count, width, value_width;
-  int64_t first_seen;     // the first row sees so many keys, each row after it one more: key_count for all
+  int64_t
+      first_seen;  // the first row sees so many keys, each row after it one more: key_count for all
   const float* mask;      // added to the scores, or
   const uint8_t* choice;  // keys that are seen; both null: no mask
   int64_t mask_row_step, mask_step;
@@ -142,8 +159,10 @@ struct AttentionRows {
   float* factors;      // memory for `rows` numbers
 };
 using AttendLoop = void (*)(const AttentionRows&);
-// `count` keys of two parts for `attend`: key_panel of them at a time, column by column, the last padded with zeros.
-using PackKeysLoop = void (*)(const AttentionRows::Part* parts, int64_t count, int64_t width, float* to);
+// `count` keys of two parts for `attend`: key_panel of them at a time, column by column, the last
+// padded with zeros.
+using PackKeysLoop = void (*)(const AttentionRows::Part* parts, int64_t count, int64_t width,
+                              float* to);
 using AllFiniteLoop = bool (*)(const float* x, int64_t count);
 
 struct Loops {

@@ -1,4 +1,5 @@
-// Every loop of every instruction set that this processor executes, against the same function in double.
+// Every loop of every instruction set that this processor executes, against the same function in
+// double.
 #include "delegates/cpu/loops.h"
 
 #include <gtest/gtest.h>
@@ -23,10 +24,12 @@ std::vector<const Loops*> Tables() {
 
 // Numbers of every magnitude and both signs, the special ones included.
 std::vector<float> Samples() {
-  std::vector<float> x{0.0f,    -0.0f,           1.0f,    -1.0f,    kInfinity, -kInfinity, kNan, 1e-45f,
-                       -1e-45f, 1.17549435e-38f, 3.4e38f, -3.4e38f, 88.7f,     -103.9f};
+  std::vector<float> x{0.0f,       -0.0f,    1.0f,   -1.0f,   kInfinity,
+                       -kInfinity, kNan,     1e-45f, -1e-45f, 1.17549435e-38f,
+                       3.4e38f,    -3.4e38f, 88.7f,  -103.9f};
   for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) * 0.005f);
-  for (double m = 1e-30; m < 1e30; m *= 1.37) x.insert(x.end(), {static_cast<float>(m), static_cast<float>(-m)});
+  for (double m = 1e-30; m < 1e30; m *= 1.37)
+    x.insert(x.end(), {static_cast<float>(m), static_cast<float>(-m)});
   return x;
 }
 
@@ -45,8 +48,13 @@ std::vector<Function> Functions() {
       {Unary::kLeakyRelu, [](double x) { return x < 0 ? 0.25 * x : x; }, 0, 1e-45},
       {Unary::kSigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 4, 1.2e-38},
       {Unary::kTanh, [](double x) { return std::tanh(x); }, 4},
-      {Unary::kGelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, 8, 1e-6},
-      {Unary::kGeluTanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }, 8, 1e-6},
+      {Unary::kGelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, 8,
+       1e-6},
+      {Unary::kGeluTanh,
+       [](double x) {
+         return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+       },
+       8, 1e-6},
       {Unary::kElu, [](double x) { return x < 0 ? 0.25 * std::expm1(x) : x; }, 4},
       {Unary::kSwish, [](double x) { return x / (1 + std::exp(-0.25 * x)); }, 8, 1e-37},
       {Unary::kMish, [](double x) { return x * std::tanh(Softplus(x)); }, 8, 1e-37},
@@ -62,7 +70,8 @@ std::vector<Function> Functions() {
       {Unary::kRound, [](double x) { return std::nearbyint(x); }, 0},
       {Unary::kFloor, [](double x) { return std::floor(x); }, 0},
       {Unary::kCeil, [](double x) { return std::ceil(x); }, 0},
-      {Unary::kHardSwish, [](double x) { return std::isnan(x) ? x : x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, 4, 1e-6},
+      {Unary::kHardSwish,
+       [](double x) { return std::isnan(x) ? x : x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, 4, 1e-6},
   };
 }
 
@@ -83,7 +92,8 @@ TEST(CpuLoops, UnaryFunctionsAreExactToAFewUlps) {
   for (const Loops* loops : Tables()) {
     for (const Function& f : Functions()) {
       std::vector<float> y(x.size());
-      loops->unary[static_cast<size_t>(f.op)](x.data(), y.data(), static_cast<int64_t>(x.size()), 0.25f, 0.5f);
+      loops->unary[static_cast<size_t>(f.op)](x.data(), y.data(), static_cast<int64_t>(x.size()),
+                                              0.25f, 0.5f);
       for (size_t i = 0; i < x.size(); ++i) ExpectNear(y[i], f.exact(x[i]), f, x[i], loops->name);
     }
   }
@@ -99,7 +109,8 @@ TEST(CpuLoops, TailsHaveTheBitsOfVectors) {
       for (size_t i = 0; i < x.size(); ++i) loops->unary[f](&x[i], &single[i], 1, 0.25f, 0.5f);
       for (size_t i = 0; i < x.size(); ++i) {
         if (std::isnan(whole[i]) && std::isnan(single[i])) continue;
-        EXPECT_EQ(std::memcmp(&whole[i], &single[i], 4), 0) << loops->name << " function " << f << " of " << x[i];
+        EXPECT_EQ(std::memcmp(&whole[i], &single[i], 4), 0)
+            << loops->name << " function " << f << " of " << x[i];
       }
     }
   }
@@ -145,13 +156,16 @@ TEST(CpuLoops, ExtremesKeepNan) {
 
 template <typename T>
 void ExpectTransposes(const Loops& loops, size_t log_width, int64_t rows, int64_t columns) {
-  std::vector<T> from(static_cast<size_t>(rows * (columns + 3))), to(static_cast<size_t>(columns * (rows + 5)), T{0});
+  std::vector<T> from(static_cast<size_t>(rows * (columns + 3))),
+      to(static_cast<size_t>(columns * (rows + 5)), T{0});
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i * 2654435761u);
   loops.transpose[log_width](from.data(), columns + 3, to.data(), rows + 5, rows, columns);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      ASSERT_EQ(to[static_cast<size_t>(c * (rows + 5) + r)], from[static_cast<size_t>(r * (columns + 3) + c)])
-          << loops.name << " width " << sizeof(T) << ": " << rows << " x " << columns << " at " << r << ", " << c;
+      ASSERT_EQ(to[static_cast<size_t>(c * (rows + 5) + r)],
+                from[static_cast<size_t>(r * (columns + 3) + c)])
+          << loops.name << " width " << sizeof(T) << ": " << rows << " x " << columns << " at " << r
+          << ", " << c;
     }
   }
 }
@@ -169,13 +183,17 @@ TEST(CpuLoops, TransposesOfEverySize) {
   }
 }
 
-// ---- bytes ----------------------------------------------------------------------------------------------------------------------
+// ---- bytes
+// ----------------------------------------------------------------------------------------------------------------------
 
 double Saturated(double value, bool is_signed) {
-  return std::isnan(value) ? 0 : std::min(std::max(value, is_signed ? -128.0 : 0.0), is_signed ? 127.0 : 255.0);
+  return std::isnan(value)
+             ? 0
+             : std::min(std::max(value, is_signed ? -128.0 : 0.0), is_signed ? 127.0 : 255.0);
 }
 double ByteAt(const std::vector<uint8_t>& bytes, size_t i, bool is_signed) {
-  return is_signed ? static_cast<double>(static_cast<int8_t>(bytes[i])) : static_cast<double>(bytes[i]);
+  return is_signed ? static_cast<double>(static_cast<int8_t>(bytes[i]))
+                   : static_cast<double>(bytes[i]);
 }
 
 TEST(CpuLoops, BytesAreThoseOfTheDefinition) {
@@ -185,12 +203,15 @@ TEST(CpuLoops, BytesAreThoseOfTheDefinition) {
       for (const int32_t zero : {is_signed ? -128 : 0, 3, is_signed ? 127 : 255}) {
         constexpr float kScale = 0.03f;
         std::vector<uint8_t> bytes(x.size());
-        loops->quantize[is_signed](x.data(), bytes.data(), static_cast<int64_t>(x.size()), kScale, zero);
+        loops->quantize[is_signed](x.data(), bytes.data(), static_cast<int64_t>(x.size()), kScale,
+                                   zero);
         std::vector<float> real(x.size());
-        loops->dequantize[is_signed](bytes.data(), real.data(), static_cast<int64_t>(x.size()), kScale, zero);
+        loops->dequantize[is_signed](bytes.data(), real.data(), static_cast<int64_t>(x.size()),
+                                     kScale, zero);
         for (size_t i = 0; i < x.size(); ++i) {
           const double steps = Saturated(double{std::nearbyint(x[i] / kScale)} + zero, is_signed);
-          EXPECT_EQ(ByteAt(bytes, i, is_signed), steps) << loops->name << " " << x[i] << " zero " << zero;
+          EXPECT_EQ(ByteAt(bytes, i, is_signed), steps)
+              << loops->name << " " << x[i] << " zero " << zero;
           EXPECT_EQ(real[i], static_cast<float>((steps - zero) * double{kScale})) << loops->name;
         }
       }
@@ -218,8 +239,10 @@ TEST(CpuLoops, ExtremesIgnoreNan) {
 TEST(CpuLoops, SumsOfProductsWrapAndDoNotSaturate) {
   constexpr int64_t kPairs = 37;
   std::vector<int16_t> a(kTileRows * kPairs * 2), b(kPanelColumns * kPairs * 2);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int16_t>(i % 7 == 0 ? -255 : 255 - static_cast<int>(i % 5));
-  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int16_t>(i % 11 == 0 ? -255 : 255 - static_cast<int>(i % 3));
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = static_cast<int16_t>(i % 7 == 0 ? -255 : 255 - static_cast<int>(i % 5));
+  for (size_t i = 0; i < b.size(); ++i)
+    b[i] = static_cast<int16_t>(i % 11 == 0 ? -255 : 255 - static_cast<int>(i % 3));
   for (const Loops* loops : Tables()) {
     for (int64_t rows = 1; rows <= kTileRows; ++rows) {
       std::vector<int32_t> sums(static_cast<size_t>(rows * kPanelColumns));
@@ -228,9 +251,11 @@ TEST(CpuLoops, SumsOfProductsWrapAndDoNotSaturate) {
         for (int64_t c = 0; c < kPanelColumns; ++c) {
           int64_t sum = 0;
           for (int64_t k = 0; k < kPairs * 2; ++k) {
-            sum += int64_t{a[static_cast<size_t>(r * kPairs * 2 + k)]} * b[static_cast<size_t>((k / 2 * kPanelColumns + c) * 2 + k % 2)];
+            sum += int64_t{a[static_cast<size_t>(r * kPairs * 2 + k)]} *
+                   b[static_cast<size_t>((k / 2 * kPanelColumns + c) * 2 + k % 2)];
           }
-          EXPECT_EQ(sums[static_cast<size_t>(r * kPanelColumns + c)], sum) << loops->name << " row " << r << " column " << c;
+          EXPECT_EQ(sums[static_cast<size_t>(r * kPanelColumns + c)], sum)
+              << loops->name << " row " << r << " column " << c;
         }
       }
     }

@@ -1,4 +1,5 @@
-// Slice, Split, Concat and Expand as moves, in every layout where the cut does not divide a block of channels.
+// Slice, Split, Concat and Expand as moves, in every layout where the cut does not divide a block
+// of channels.
 #include <optional>
 
 #include "core/region/slice.h"
@@ -9,15 +10,18 @@ namespace {
 
 int PositiveAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
-// A list from the attribute, or from a constant input; nothing where the input is given and its value is not known.
+// A list from the attribute, or from a constant input; nothing where the input is given and its
+// value is not known.
 std::optional<std::vector<int64_t>> IntsOf(const OpView& op, std::string_view attr, size_t input) {
   if (op.Has(attr)) return std::vector<int64_t>(op.Ints(attr).begin(), op.Ints(attr).end());
   if (!op.has_input(input)) return std::vector<int64_t>();
-  return op.constant(input) == nullptr ? std::nullopt : std::optional(IntValues(*op.constant(input)));
+  return op.constant(input) == nullptr ? std::nullopt
+                                       : std::optional(IntValues(*op.constant(input)));
 }
 
 std::string WidthRefusal(const OpView& op) {
-  return BitsOf(op.input(0).dtype) < 8 ? StrCat("elements of type ", op.input(0).dtype) : std::string();
+  return BitsOf(op.input(0).dtype) < 8 ? StrCat("elements of type ", op.input(0).dtype)
+                                       : std::string();
 }
 size_t WidthOf(const OpView& op) { return BitsOf(op.input(0).dtype) / 8; }
 double CopySeconds(const NodeInfo& node) { return PassSeconds(node, 0, 0, node.bytes); }
@@ -31,7 +35,8 @@ int InMemoryAxis(int axis, int rank, Layout layout) {
 // Elements of the logical axis in one element of that dim.
 int64_t UnitOf(int axis, Layout layout) { return axis == 1 ? BlockOf(layout) : 1; }
 
-// ---- Concat and Split: the same moves in opposite directions -----------------------------------------------------------------------
+// ---- Concat and Split: the same moves in opposite directions
+// -----------------------------------------------------------------------
 
 std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
@@ -40,9 +45,11 @@ std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) 
   for (const Layout layout : kLayouts) {
     bool all = true;
     for (size_t i = 0; i < (split ? 1 : op.input_count()) && all; ++i) {
-      all = op.has_input(i) && Admits(op.input(i), layout) && (layout == Layout::kPlain || op.constant(i) == nullptr);
+      all = op.has_input(i) && Admits(op.input(i), layout) &&
+            (layout == Layout::kPlain || op.constant(i) == nullptr);
     }
-    for (size_t o = 0; o < op.output_count() && all; ++o) all = op.has_output(o) && Admits(op.output(o), layout);
+    for (size_t o = 0; o < op.output_count() && all; ++o)
+      all = op.has_output(o) && Admits(op.output(o), layout);
     if (!all) continue;
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     for (size_t i = 0; i < (split ? 1 : op.input_count()); ++i) c.input_layouts[i] = layout;
@@ -57,13 +64,18 @@ Result<std::unique_ptr<BoundKernel>> BindJoin(const OpView& op, const Candidate&
   const bool split = op.op() == "Split";
   const Layout layout = candidate.output_layouts[0];
   const Type& whole = split ? op.input(0) : op.output(0);
-  const int logical = PositiveAxis(op.Int("axis"), whole.rank()), axis = InMemoryAxis(logical, whole.rank(), layout);
+  const int logical = PositiveAxis(op.Int("axis"), whole.rank()),
+            axis = InMemoryAxis(logical, whole.rank(), layout);
   const Dims whole_steps = RowMajorStrides(InMemory(whole.dims, layout));
   std::vector<Move> moves;
   int64_t offset = 0;
   for (size_t i = 0; i < (split ? op.output_count() : op.input_count()); ++i) {
     const Dims& part = split ? op.output(i).dims : op.input(i).dims;
-    Move m{.input = split ? 0 : i, .output = split ? i : 0, .dims = InMemory(part, layout), .from = {}, .to = {}};
+    Move m{.input = split ? 0 : i,
+           .output = split ? i : 0,
+           .dims = InMemory(part, layout),
+           .from = {},
+           .to = {}};
     m.from = split ? whole_steps : RowMajorStrides(m.dims);
     m.to = split ? RowMajorStrides(m.dims) : whole_steps;
     (split ? m.from_offset : m.to_offset) = offset * whole_steps[axis];
@@ -73,24 +85,28 @@ Result<std::unique_ptr<BoundKernel>> BindJoin(const OpView& op, const Candidate&
   return MakeMoves(std::move(moves), WidthOf(op));
 }
 
-// ---- Slice -------------------------------------------------------------------------------------------------------------------------
+// ---- Slice
+// -------------------------------------------------------------------------------------------------------------------------
 
 // One entry for each logical axis.
 std::optional<std::vector<SliceAxis>> SlicesOf(const OpView& op) {
   const Dims& x = op.input(0).dims;
-  const auto starts = IntsOf(op, "starts", 1), ends = IntsOf(op, "ends", 2), axes = IntsOf(op, "axes", 3), steps = IntsOf(op, "steps", 4);
+  const auto starts = IntsOf(op, "starts", 1), ends = IntsOf(op, "ends", 2),
+             axes = IntsOf(op, "axes", 3), steps = IntsOf(op, "steps", 4);
   if (!starts || !ends || !axes || !steps) return std::nullopt;
   std::vector<SliceAxis> slices;
   for (int i = 0; i < x.rank(); ++i) slices.push_back({0, 1, x[i]});
   for (size_t i = 0; i < starts->size(); ++i) {
     const int axis = axes->empty() ? static_cast<int>(i) : PositiveAxis((*axes)[i], x.rank());
-    slices[static_cast<size_t>(axis)] = NormalizeSlice((*starts)[i], (*ends)[i], steps->empty() ? 1 : (*steps)[i], x[axis]);
+    slices[static_cast<size_t>(axis)] =
+        NormalizeSlice((*starts)[i], (*ends)[i], steps->empty() ? 1 : (*steps)[i], x[axis]);
   }
   return slices;
 }
 
 bool KeepsBlocks(const SliceAxis& channels, int64_t block) {
-  return block == 1 || (channels.step == 1 && channels.start % block == 0 && channels.count % block == 0);
+  return block == 1 ||
+         (channels.step == 1 && channels.start % block == 0 && channels.count % block == 0);
 }
 
 std::string QuerySlice(const NodeInfo& node, std::vector<Candidate>* candidates) {
@@ -99,7 +115,9 @@ std::string QuerySlice(const NodeInfo& node, std::vector<Candidate>* candidates)
   const auto slices = SlicesOf(*node.typical);
   if (!slices) return "bounds that are not known";
   for (const Layout layout : kLayouts) {
-    if (!Admits(op.input(0), layout) || !Admits(op.output(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr)) continue;
+    if (!Admits(op.input(0), layout) || !Admits(op.output(0), layout) ||
+        (layout != Layout::kPlain && op.constant(0) != nullptr))
+      continue;
     if (layout != Layout::kPlain && !KeepsBlocks((*slices)[1], BlockOf(layout))) continue;
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     c.input_layouts[0] = c.output_layouts[0] = layout;
@@ -114,7 +132,9 @@ Result<std::unique_ptr<BoundKernel>> BindSlice(const OpView& op, const Candidate
   if (!slices) return InternalError("cpu: asked to bind a Slice whose bounds are not known");
   const Layout layout = candidate.output_layouts[0];
   const int rank = op.input(0).rank();
-  Move m{.dims = InMemory(op.output(0).dims, layout), .from = RowMajorStrides(InMemory(op.input(0).dims, layout)), .to = {}};
+  Move m{.dims = InMemory(op.output(0).dims, layout),
+         .from = RowMajorStrides(InMemory(op.input(0).dims, layout)),
+         .to = {}};
   m.to = RowMajorStrides(m.dims);
   for (int i = 0; i < rank; ++i) {
     const SliceAxis& slice = (*slices)[static_cast<size_t>(i)];
@@ -125,7 +145,8 @@ Result<std::unique_ptr<BoundKernel>> BindSlice(const OpView& op, const Candidate
   return MakeMoves({std::move(m)}, WidthOf(op));
 }
 
-// ---- Expand ------------------------------------------------------------------------------------------------------------------------
+// ---- Expand
+// ------------------------------------------------------------------------------------------------------------------------
 
 std::string QueryExpand(const NodeInfo& node, std::vector<Candidate>* candidates) {
   if (std::string reason = WidthRefusal(*node.op); !reason.empty()) return reason;

@@ -35,7 +35,8 @@ struct Prepared {
     Simplify(&outer);
     const int last = outer.dims.rank() - 1;
     count = outer.dims[last], from_step = outer.from[last], to_step = outer.to[last];
-    const int inner_input = static_cast<int>(std::find(outer.from.begin(), outer.from.end(), 1) - outer.from.begin());
+    const int inner_input =
+        static_cast<int>(std::find(outer.from.begin(), outer.from.end(), 1) - outer.from.begin());
     Drop(last);
     if (from_step == 1 && to_step == 1) {
       inner = Inner::kRun;
@@ -62,7 +63,8 @@ struct Prepared {
 };
 
 template <typename T>
-void CopyElements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t count) {
+void CopyElements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step,
+                  int64_t count) {
   const T* source = reinterpret_cast<const T*>(from);
   T* target = reinterpret_cast<T*>(to);
   for (int64_t i = 0; i < count; ++i) target[i * to_step] = source[i * from_step];
@@ -77,8 +79,9 @@ class BoundMoves final : public BoundKernel {
       const auto* from = args.inputs[m.outer.input].As<std::byte>();
       auto* to = args.outputs[m.outer.output].As<std::byte>();
       if (to == nullptr || from == to) continue;
-      MSRT_RETURN_IF_ERROR(m.inner == Prepared::Inner::kTiles ? RunTiles(m, from, to, args.parallel)
-                                                              : RunLines(m, from, to, args.parallel));
+      MSRT_RETURN_IF_ERROR(m.inner == Prepared::Inner::kTiles
+                               ? RunTiles(m, from, to, args.parallel)
+                               : RunLines(m, from, to, args.parallel));
     }
     return OkStatus();
   }
@@ -87,17 +90,20 @@ class BoundMoves final : public BoundKernel {
  private:
   size_t Bytes(int64_t elements) const { return static_cast<size_t>(elements) * width_; }
 
-  Status RunLines(const Prepared& m, const std::byte* from, std::byte* to, ParallelFor& parallel) const {
+  Status RunLines(const Prepared& m, const std::byte* from, std::byte* to,
+                  ParallelFor& parallel) const {
     const bool run = m.inner == Prepared::Inner::kRun;
     const int64_t lines = m.outer.dims.elements();
     // One long run is cut; many short ones are shared out.
-    const int64_t piece = run && lines == 1 ? 4 * kGrain : m.count, pieces = (m.count + piece - 1) / piece;
+    const int64_t piece = run && lines == 1 ? 4 * kGrain : m.count,
+                  pieces = (m.count + piece - 1) / piece;
     const int64_t grain = std::max<int64_t>(1, kGrain / std::min(piece, m.count));
     return ParallelRanges(parallel, lines * pieces, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Prepared::Offsets at = m.At(i / pieces);
         const int64_t first = i % pieces * piece, count = std::min(piece, m.count - first);
-        const std::byte* source = from + static_cast<int64_t>(width_) * (at.from + first * m.from_step);
+        const std::byte* source =
+            from + static_cast<int64_t>(width_) * (at.from + first * m.from_step);
         std::byte* target = to + Bytes(at.to + first * m.to_step);
         if (run) std::memcpy(target, source, Bytes(count));
         else Elements(source, m.from_step, target, m.to_step, count);
@@ -105,7 +111,8 @@ class BoundMoves final : public BoundKernel {
     });
   }
 
-  void Elements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t count) const {
+  void Elements(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step,
+                int64_t count) const {
     switch (width_) {
       case 1:
         return CopyElements<uint8_t>(from, from_step, to, to_step, count);
@@ -119,18 +126,22 @@ class BoundMoves final : public BoundKernel {
   }
 
   // Strips of 64 columns of every matrix.
-  Status RunTiles(const Prepared& m, const std::byte* from, std::byte* to, ParallelFor& parallel) const {
+  Status RunTiles(const Prepared& m, const std::byte* from, std::byte* to,
+                  ParallelFor& parallel) const {
     constexpr int64_t kStrip = 64;
     const int64_t strips = (m.columns + kStrip - 1) / kStrip;
     const int64_t grain = std::max<int64_t>(1, kGrain / (m.count * std::min(m.columns, kStrip)));
     const TransposeLoop loop = LoopsHere().transpose[static_cast<size_t>(std::countr_zero(width_))];
-    return ParallelRanges(parallel, m.outer.dims.elements() * strips, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const Prepared::Offsets at = m.At(i / strips);
-        const int64_t first = i % strips * kStrip, columns = std::min(kStrip, m.columns - first);
-        loop(from + Bytes(at.from + first), m.from_step, to + Bytes(at.to + first * m.column_to), m.column_to, m.count, columns);
-      }
-    });
+    return ParallelRanges(
+        parallel, m.outer.dims.elements() * strips, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const Prepared::Offsets at = m.At(i / strips);
+            const int64_t first = i % strips * kStrip,
+                          columns = std::min(kStrip, m.columns - first);
+            loop(from + Bytes(at.from + first), m.from_step,
+                 to + Bytes(at.to + first * m.column_to), m.column_to, m.count, columns);
+          }
+        });
   }
 
   const size_t width_;

@@ -1,5 +1,6 @@
-// MaxPool and AveragePool. Where channels lie together, an output pixel is a vector of channels and its taps are other vectors; in plain
-// tensors rows are folded over the window's height first, as vectors along the width, and then along the width.
+// MaxPool and AveragePool. Where channels lie together, an output pixel is a vector of channels and
+// its taps are other vectors; in plain tensors rows are folded over the window's height first, as
+// vectors along the width, and then along the width.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -11,20 +12,25 @@
 namespace msrt::cpu {
 namespace {
 
-bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }  // MaxPool alone takes them
+bool IsByte(DType dtype) {
+  return dtype == DType::kU8 || dtype == DType::kI8;
+}  // MaxPool alone takes them
 bool IsMax(const OpView& op) { return op.op() == "MaxPool"; }
 
 std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  if (op.input(0).dtype != DType::kF32 && !IsByte(op.input(0).dtype)) return StrCat("elements of type ", op.input(0).dtype);
+  if (op.input(0).dtype != DType::kF32 && !IsByte(op.input(0).dtype))
+    return StrCat("elements of type ", op.input(0).dtype);
   if (op.has_output(1)) return "the indices of a MaxPool";
   double taps = 1;
   for (const int64_t k : op.Ints("kernel_shape")) taps *= static_cast<double>(k);
   const double outputs = static_cast<double>(node.typical->output(0).elements());
   for (const Layout layout : kLayouts) {
-    if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr)) continue;
+    if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr))
+      continue;
     const double nanoseconds = layout == Layout::kPlain ? 0.5 : 0.04;
-    Candidate c = PlainCandidate(node, PassSeconds(node, outputs * taps, nanoseconds, node.bytes), "vectorised");
+    Candidate c = PlainCandidate(node, PassSeconds(node, outputs * taps, nanoseconds, node.bytes),
+                                 "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     c.exact = true;
     candidates->push_back(std::move(c));
@@ -35,10 +41,13 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
 using Axes = std::array<WindowAxis, kMaxSpace>;
 
 // The largest of several vectors.
-void MaxOf(const float* const* taps, int64_t count, float* y, int64_t columns) { LoopsHere().max_of(taps, count, y, columns); }
+void MaxOf(const float* const* taps, int64_t count, float* y, int64_t columns) {
+  LoopsHere().max_of(taps, count, y, columns);
+}
 template <typename Byte>
 void MaxOf(const Byte* const* taps, int64_t count, Byte* y, int64_t columns) {
-  LoopsHere().max_of_bytes[std::is_signed_v<Byte>](reinterpret_cast<const void* const*>(taps), count, y, columns);
+  LoopsHere().max_of_bytes[std::is_signed_v<Byte>](reinterpret_cast<const void* const*>(taps),
+                                                   count, y, columns);
 }
 void ScaledSumOf(const float* const* taps, int64_t count, float factor, float* y, int64_t columns) {
   LoopsHere().scaled_sum_of(taps, count, factor, y, columns);
@@ -51,7 +60,10 @@ template <typename T>
 class BoundPool final : public BoundKernel {
  public:
   BoundPool(const OpView& op, const Axes& axes, Layout layout)
-      : max_(IsMax(op)), include_pad_(!max_ && op.Int("count_include_pad") != 0), plain_(layout == Layout::kPlain), axes_(axes) {
+      : max_(IsMax(op)),
+        include_pad_(!max_ && op.Int("count_include_pad") != 0),
+        plain_(layout == Layout::kPlain),
+        axes_(axes) {
     const Dims& x = op.input(0).dims;
     // A plane is what one window moves over: pixels of `width_` elements each.
     width_ = plain_ ? 1 : layout == Layout::kChannelsLast ? x[1] : BlockOf(layout);
@@ -66,7 +78,8 @@ class BoundPool final : public BoundKernel {
     const T* x = args.inputs[0].As<T>();
     T* y = args.outputs[0].As<T>();
     if (args.outputs[0].elements() == 0) return OkStatus();
-    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, out_row_ * std::min<int64_t>(taps_, 64)));
+    const int64_t grain = std::max<int64_t>(
+        1, kGrain / std::max<int64_t>(1, out_row_ * std::min<int64_t>(taps_, 64)));
     return ParallelRanges(args.parallel, planes_ * rows_, grain, [&](int64_t begin, int64_t end) {
       std::vector<const T*> taps;
       std::vector<T> folded(plain_ ? static_cast<size_t>(axes_[2].in) : 0);
@@ -87,17 +100,21 @@ class BoundPool final : public BoundKernel {
     const Interval depth = axes_[0].TapsInside(z), height = axes_[1].TapsInside(y);
     for (int64_t i = depth.begin; i < depth.end; ++i) {
       for (int64_t j = height.begin; j < height.end; ++j) {
-        const int64_t row = (axes_[0].start(z) + i * axes_[0].dilation) * axes_[1].in + axes_[1].start(y) + j * axes_[1].dilation;
+        const int64_t row = (axes_[0].start(z) + i * axes_[0].dilation) * axes_[1].in +
+                            axes_[1].start(y) + j * axes_[1].dilation;
         taps->push_back(plane + row * axes_[2].in * width_);
       }
     }
   }
   int64_t Count(const WindowAxis& axis, int64_t at) const {
-    return (include_pad_ ? axis.Taps(at, -axis.pad_begin, axis.in + axis.pad_end) : axis.TapsInside(at)).size();
+    return (include_pad_ ? axis.Taps(at, -axis.pad_begin, axis.in + axis.pad_end)
+                         : axis.TapsInside(at))
+        .size();
   }
   // What the average of one output divides by.
   float Factor(int64_t row, int64_t column) const {
-    const int64_t count = Count(axes_[0], row / axes_[1].out) * Count(axes_[1], row % axes_[1].out) * Count(axes_[2], column);
+    const int64_t count = Count(axes_[0], row / axes_[1].out) *
+                          Count(axes_[1], row % axes_[1].out) * Count(axes_[2], column);
     return count <= 0 ? 0.0f : 1.0f / static_cast<float>(count);
   }
 
@@ -143,10 +160,13 @@ class BoundPool final : public BoundKernel {
 };
 
 Result<std::unique_ptr<BoundKernel>> BindPool(const OpView& op, const Candidate& candidate) {
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, op.input(0).dims, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0));
+  MSRT_ASSIGN_OR_RETURN(
+      const Windows windows,
+      WindowsOf(op, op.input(0).dims, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0));
   // The last axis of three is the width, however many the pool has.
   Axes axes;
-  for (int i = 0; i < windows.rank; ++i) axes[static_cast<size_t>(kMaxSpace - windows.rank + i)] = windows.axis[static_cast<size_t>(i)];
+  for (int i = 0; i < windows.rank; ++i)
+    axes[static_cast<size_t>(kMaxSpace - windows.rank + i)] = windows.axis[static_cast<size_t>(i)];
   const auto make = [&]<typename T>() -> std::unique_ptr<BoundKernel> {
     return std::make_unique<BoundPool<T>>(op, axes, candidate.input_layouts[0]);
   };
@@ -155,7 +175,8 @@ Result<std::unique_ptr<BoundKernel>> BindPool(const OpView& op, const Candidate&
   return make.operator()<float>();
 }
 
-constexpr Rule kPoolRules[] = {{"", "MaxPool", QueryPool, BindPool}, {"", "AveragePool", QueryPool, BindPool}};
+constexpr Rule kPoolRules[] = {{"", "MaxPool", QueryPool, BindPool},
+                               {"", "AveragePool", QueryPool, BindPool}};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceSumSquare, ReduceL1 and ReduceL2 over any axes, and over space in every layout. Dims
-// that are reduced or kept alike are merged in the order of memory. Sums are f32 in short runs and double over them.
+// ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceSumSquare, ReduceL1 and ReduceL2 over any
+// axes, and over space in every layout. Dims that are reduced or kept alike are merged in the order
+// of memory. Sums are f32 in short runs and double over them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,11 +27,13 @@ constexpr Row kRows[] = {{"ReduceSum", Reduce::kSum},
                          {"GlobalMaxPool", Reduce::kMax}};
 
 const Row& RowOf(const OpView& op) {
-  return *std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op == op.op(); });
+  return *std::find_if(std::begin(kRows), std::end(kRows),
+                       [&](const Row& row) { return row.op == op.op(); });
 }
 bool IsGlobalPool(const OpView& op) { return op.op().starts_with("Global"); }
 
-// One bit for each reduced axis; nothing where they are not known or there are none, which makes the op a copy.
+// One bit for each reduced axis; nothing where they are not known or there are none, which makes
+// the op a copy.
 std::optional<uint32_t> AxesOf(const OpView& op) {
   const int rank = op.input(0).rank();
   const uint32_t all = (uint32_t{1} << rank) - 1;
@@ -54,9 +57,12 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   if (rank == 0) return "a scalar";
   const uint32_t space = ((uint32_t{1} << rank) - 1) & ~uint32_t{3};
   const bool over_space = rank >= 3 && *axes == space && op.output(0).rank() == rank;
-  const double seconds = PassSeconds(node, static_cast<double>(node.typical->input(0).elements()), 0.06, node.bytes);
+  const double seconds =
+      PassSeconds(node, static_cast<double>(node.typical->input(0).elements()), 0.06, node.bytes);
   for (const Layout layout : kLayouts) {
-    if (layout != Layout::kPlain && (!over_space || !Admits(op.input(0), layout) || op.constant(0) != nullptr)) continue;
+    if (layout != Layout::kPlain &&
+        (!over_space || !Admits(op.input(0), layout) || op.constant(0) != nullptr))
+      continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     candidates->push_back(std::move(c));
@@ -66,9 +72,10 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
 
 // The loop nest: groups of dims in the order of memory that are kept or reduced, in turn.
 struct Nest {
-  Dims kept, kept_steps;        // outermost first
-  Dims reduced, reduced_steps;  // without the group that the inner loop runs over, if that is reduced
-  int64_t inner = 1;            // elements of the innermost group
+  Dims kept, kept_steps;  // outermost first
+  Dims reduced,
+      reduced_steps;  // without the group that the inner loop runs over, if that is reduced
+  int64_t inner = 1;  // elements of the innermost group
   bool inner_is_reduced = false;
   int64_t count = 1;  // elements that make one result
 
@@ -88,7 +95,8 @@ struct Nest {
     inner = groups.back().extent, inner_is_reduced = groups.back().reduced;
     int64_t step = inner;
     for (size_t g = groups.size() - 1; g-- > 0;) {
-      Dims &extents = groups[g].reduced ? reduced : kept, &steps = groups[g].reduced ? reduced_steps : kept_steps;
+      Dims &extents = groups[g].reduced ? reduced : kept,
+           &steps = groups[g].reduced ? reduced_steps : kept_steps;
       extents.insert(0, groups[g].extent), steps.insert(0, step);
       step *= groups[g].extent;
     }
@@ -112,24 +120,29 @@ class BoundReduction final : public BoundKernel {
   Status Run(const RunArgs& args) override {
     const float* x = args.inputs[0].As<float>();
     float* y = args.outputs[0].As<float>();
-    const int64_t results = nest_.kept.elements(), work = std::max<int64_t>(1, nest_.count * (nest_.inner_is_reduced ? 1 : nest_.inner));
+    const int64_t results = nest_.kept.elements(),
+                  work = std::max<int64_t>(
+                      1, nest_.count * (nest_.inner_is_reduced ? 1 : nest_.inner));
     const int64_t grain = std::max<int64_t>(1, kGrain / work);
     if (nest_.inner_is_reduced) {
       return ParallelRanges(args.parallel, results, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) y[r] = Rows(x + OffsetOf(nest_.kept, nest_.kept_steps, r, nest_.kept.rank()));
+        for (int64_t r = begin; r < end; ++r)
+          y[r] = Rows(x + OffsetOf(nest_.kept, nest_.kept_steps, r, nest_.kept.rank()));
       });
     }
     // Columns are split where there are few results, so that every thread has some.
     const int64_t tiles = (nest_.inner + kColumns - 1) / kColumns;
-    return ParallelRanges(args.parallel, results * tiles,
-                          std::max<int64_t>(1, kGrain * nest_.inner / (work * std::min(kColumns, nest_.inner))),
-                          [&](int64_t begin, int64_t end) {
-                            for (int64_t t = begin; t < end; ++t) {
-                              const int64_t r = t / tiles, first = t % tiles * kColumns, columns = std::min(kColumns, nest_.inner - first);
-                              const int64_t at = OffsetOf(nest_.kept, nest_.kept_steps, r, nest_.kept.rank());
-                              Columns(x + at + first, columns, y + r * nest_.inner + first);
-                            }
-                          });
+    return ParallelRanges(
+        args.parallel, results * tiles,
+        std::max<int64_t>(1, kGrain * nest_.inner / (work * std::min(kColumns, nest_.inner))),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t t = begin; t < end; ++t) {
+            const int64_t r = t / tiles, first = t % tiles * kColumns,
+                          columns = std::min(kColumns, nest_.inner - first);
+            const int64_t at = OffsetOf(nest_.kept, nest_.kept_steps, r, nest_.kept.rank());
+            Columns(x + at + first, columns, y + r * nest_.inner + first);
+          }
+        });
   }
 
  private:
@@ -147,7 +160,8 @@ class BoundReduction final : public BoundKernel {
     double folded = Start();
     const ReduceRow loop = LoopsHere().reduce_row[static_cast<size_t>(row_.how)];
     for (int64_t i = 0; i < nest_.reduced.elements(); ++i) {
-      loop(x + OffsetOf(nest_.reduced, nest_.reduced_steps, i, nest_.reduced.rank()), nest_.inner, &folded);
+      loop(x + OffsetOf(nest_.reduced, nest_.reduced_steps, i, nest_.reduced.rank()), nest_.inner,
+           &folded);
     }
     return Finish(folded);
   }
@@ -156,7 +170,8 @@ class BoundReduction final : public BoundKernel {
     std::fill_n(folded, columns, Start());
     const ReduceColumns loop = LoopsHere().reduce_columns[static_cast<size_t>(row_.how)];
     const int last = nest_.reduced.rank() - 1;
-    const int64_t lines = last < 0 ? 1 : nest_.reduced[last], step = last < 0 ? 0 : nest_.reduced_steps[last];
+    const int64_t lines = last < 0 ? 1 : nest_.reduced[last],
+                  step = last < 0 ? 0 : nest_.reduced_steps[last];
     for (int64_t i = 0; i < (last < 0 ? 1 : nest_.reduced.product(0, last)); ++i) {
       loop(x + OffsetOf(nest_.reduced, nest_.reduced_steps, i, last), lines, step, columns, folded);
     }
@@ -194,7 +209,8 @@ Result<std::unique_ptr<BoundKernel>> BindReduction(const OpView& op, const Candi
   const Dims& dims = op.input(0).dims;
   const Row& row = RowOf(op);
   if (dims.elements() == 0) {
-    return std::unique_ptr<BoundKernel>(std::make_unique<BoundEmpty>(ValueOfNothing(row), op.output(0).elements()));
+    return std::unique_ptr<BoundKernel>(
+        std::make_unique<BoundEmpty>(ValueOfNothing(row), op.output(0).elements()));
   }
   // Which dims in the order of memory are reduced.
   const Layout layout = candidate.input_layouts[0];
@@ -211,8 +227,9 @@ Result<std::unique_ptr<BoundKernel>> BindReduction(const OpView& op, const Candi
 }
 
 constexpr Rule Of(std::string_view op) { return {"", op, QueryReduction, BindReduction}; }
-constexpr Rule kReductionRules[] = {Of("ReduceSum"), Of("ReduceMean"), Of("ReduceMax"),         Of("ReduceMin"),    Of("ReduceSumSquare"),
-                                    Of("ReduceL1"),  Of("ReduceL2"),   Of("GlobalAveragePool"), Of("GlobalMaxPool")};
+constexpr Rule kReductionRules[] = {Of("ReduceSum"), Of("ReduceMean"),        Of("ReduceMax"),
+                                    Of("ReduceMin"), Of("ReduceSumSquare"),   Of("ReduceL1"),
+                                    Of("ReduceL2"),  Of("GlobalAveragePool"), Of("GlobalMaxPool")};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What a family of ops provides: candidates for a node, and a bound kernel for concrete shapes. Only families that pack weights compile
-// something in between.
+// What a family of ops provides: candidates for a node, and a bound kernel for concrete shapes.
+// Only families that pack weights compile something in between.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,16 @@ using sdk::Candidate;
 using sdk::NodeInfo;
 using sdk::RunArgs;
 
-// Adds candidates for the node, or returns why there are none. Ranks are known and `typical` is concrete.
+// Adds candidates for the node, or returns why there are none. Ranks are known and `typical` is
+// concrete.
 using QueryFn = std::string (*)(const NodeInfo& node, std::vector<Candidate>* out);
 // `op` is valid only during the call; its types are concrete.
-using BindFn = Result<std::unique_ptr<BoundKernel>> (*)(const OpView& op, const Candidate& candidate);
+using BindFn = Result<std::unique_ptr<BoundKernel>> (*)(const OpView& op,
+                                                        const Candidate& candidate);
 
 // For families that pack weights, in place of a BindFn.
-using CompileFn = Result<std::unique_ptr<sdk::Kernel>> (*)(const NodeInfo& node, const sdk::CompileContext& context);
+using CompileFn = Result<std::unique_ptr<sdk::Kernel>> (*)(const NodeInfo& node,
+                                                           const sdk::CompileContext& context);
 
 struct Rule {
   std::string_view domain, op;
@@ -51,7 +54,8 @@ inline constexpr double kLaunchSeconds = 1e-6;
 // Below so many elements a second thread costs more than it saves.
 inline constexpr int64_t kGrain = 16384;
 
-// Seconds for a pass over so many bytes whose function takes so many nanoseconds an element on one core.
+// Seconds for a pass over so many bytes whose function takes so many nanoseconds an element on one
+// core.
 double PassSeconds(const NodeInfo& node, double elements, double nanoseconds, double bytes);
 
 // A candidate with all layouts plain; the caller changes what it needs.

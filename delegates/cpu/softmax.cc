@@ -1,4 +1,5 @@
-// Softmax and LogSoftmax over any axis. Along the innermost dim a row is one vector; along another one, neighbouring columns are.
+// Softmax and LogSoftmax over any axis. Along the innermost dim a row is one vector; along another
+// one, neighbouring columns are.
 #include <algorithm>
 
 #include "delegates/cpu/rule.h"
@@ -15,9 +16,12 @@ std::string QuerySoftmax(const NodeInfo& node, std::vector<Candidate>* candidate
   const OpView& op = *node.op;
   if (op.input(0).dtype != DType::kF32) return StrCat("elements of type ", op.input(0).dtype);
   if (op.input(0).rank() == 0) return "a scalar";
-  const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.6, node.bytes);
+  const double seconds =
+      PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.6, node.bytes);
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
-    if (layout != Layout::kPlain && (AxisOf(op) != 1 || !Admits(op.input(0), layout) || op.constant(0) != nullptr)) continue;
+    if (layout != Layout::kPlain &&
+        (AxisOf(op) != 1 || !Admits(op.input(0), layout) || op.constant(0) != nullptr))
+      continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     c.in_place = {{0u, 0u}};
@@ -29,7 +33,8 @@ std::string QuerySoftmax(const NodeInfo& node, std::vector<Candidate>* candidate
 
 class BoundSoftmax final : public BoundKernel {
  public:
-  BoundSoftmax(bool log, int64_t outer, int64_t extent, int64_t inner) : log_(log), outer_(outer), extent_(extent), inner_(inner) {}
+  BoundSoftmax(bool log, int64_t outer, int64_t extent, int64_t inner)
+      : log_(log), outer_(outer), extent_(extent), inner_(inner) {}
 
   Status Run(const RunArgs& args) override {
     const float* x = args.inputs[0].As<float>();
@@ -37,9 +42,12 @@ class BoundSoftmax final : public BoundKernel {
     if (outer_ * extent_ * inner_ == 0) return OkStatus();
     const Loops& loops = LoopsHere();
     if (inner_ == 1) {
-      return ParallelRanges(args.parallel, outer_, std::max<int64_t>(1, kGrain / 4 / extent_), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) loops.softmax_row(x + row * extent_, y + row * extent_, extent_, log_);
-      });
+      return ParallelRanges(args.parallel, outer_, std::max<int64_t>(1, kGrain / 4 / extent_),
+                            [&](int64_t begin, int64_t end) {
+                              for (int64_t row = begin; row < end; ++row)
+                                loops.softmax_row(x + row * extent_, y + row * extent_, extent_,
+                                                  log_);
+                            });
     }
     constexpr int64_t kColumns = 256;
     const int64_t tiles = (inner_ + kColumns - 1) / kColumns;
@@ -47,7 +55,8 @@ class BoundSoftmax final : public BoundKernel {
     return ParallelRanges(args.parallel, outer_ * tiles, grain, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) {
         const int64_t first = tile % tiles * kColumns, at = tile / tiles * extent_ * inner_ + first;
-        loops.softmax_columns(x + at, y + at, extent_, inner_, std::min(kColumns, inner_ - first), log_);
+        loops.softmax_columns(x + at, y + at, extent_, inner_, std::min(kColumns, inner_ - first),
+                              log_);
       }
     });
   }
@@ -63,10 +72,12 @@ Result<std::unique_ptr<BoundKernel>> BindSoftmax(const OpView& op, const Candida
   const bool rows = candidate.input_layouts[0] != Layout::kPlain;  // channels lie last
   const int64_t inner = rows ? 1 : x.product(axis + 1, x.rank());
   const int64_t outer = rows ? (x[1] == 0 ? 0 : x.elements() / x[1]) : x.product(0, axis);
-  return std::unique_ptr<BoundKernel>(std::make_unique<BoundSoftmax>(op.op() == "LogSoftmax", outer, x[axis], inner));
+  return std::unique_ptr<BoundKernel>(
+      std::make_unique<BoundSoftmax>(op.op() == "LogSoftmax", outer, x[axis], inner));
 }
 
-constexpr Rule kSoftmaxRules[] = {{"", "Softmax", QuerySoftmax, BindSoftmax}, {"", "LogSoftmax", QuerySoftmax, BindSoftmax}};
+constexpr Rule kSoftmaxRules[] = {{"", "Softmax", QuerySoftmax, BindSoftmax},
+                                  {"", "LogSoftmax", QuerySoftmax, BindSoftmax}};
 
 }  // namespace
 

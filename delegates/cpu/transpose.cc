@@ -35,7 +35,10 @@ std::optional<std::pair<Layout, Layout>> FreeLayouts(const std::vector<int>& per
 std::string QueryTranspose(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (BitsOf(op.input(0).dtype) < 8) return StrCat("elements of type ", op.input(0).dtype);
-  Candidate c = PlainCandidate(node, PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.15, node.bytes), "tiles");
+  Candidate c = PlainCandidate(
+      node,
+      PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.15, node.bytes),
+      "tiles");
   c.exact = true;
   candidates->push_back(c);
   const auto free = FreeLayouts(PermOf(op));

@@ -11,7 +11,8 @@ namespace {
 // An input that is one constant number.
 std::optional<float> NumberIn(const OpView& op, size_t input) {
   const ConstTensor* value = op.constant(input);
-  if (value == nullptr || value->dtype != DType::kF32 || value->As<float>().size() != 1) return std::nullopt;
+  if (value == nullptr || value->dtype != DType::kF32 || value->As<float>().size() != 1)
+    return std::nullopt;
   return value->As<float>()[0];
 }
 
@@ -40,7 +41,8 @@ std::optional<Activation> FunctionOf(const OpView& op) {
   }
   if (name == "Gelu" && op.String("approximate") == "tanh") return Activation{Unary::kGeluTanh};
   const Unary function = FindUnary(name)->function;
-  if (name == "HardSigmoid") return Activation{function, alpha(), static_cast<float>(op.Float("beta"))};
+  if (name == "HardSigmoid")
+    return Activation{function, alpha(), static_cast<float>(op.Float("beta"))};
   if (name == "LeakyRelu" || name == "Elu" || name == "Swish") return Activation{function, alpha()};
   return Activation{function};
 }
@@ -52,11 +54,16 @@ double Nanoseconds(const OpView& op) {
 
 std::string QueryUnary(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  if (op.input(0).dtype != DType::kF32 || op.output(0).dtype != DType::kF32) return StrCat("elements of type ", op.input(0).dtype);
-  if (!FunctionOf(op)) return op.op() == "Pow" ? "an exponent other than the constants 2, 0.5 and -1" : "bounds that are not constant";
-  const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), Nanoseconds(op), node.bytes);
+  if (op.input(0).dtype != DType::kF32 || op.output(0).dtype != DType::kF32)
+    return StrCat("elements of type ", op.input(0).dtype);
+  if (!FunctionOf(op))
+    return op.op() == "Pow" ? "an exponent other than the constants 2, 0.5 and -1"
+                            : "bounds that are not constant";
+  const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()),
+                                     Nanoseconds(op), node.bytes);
   for (const Layout layout : kLayouts) {
-    if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr)) continue;
+    if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr))
+      continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     c.in_place = {{0u, 0u}};
@@ -73,8 +80,9 @@ class BoundUnary final : public BoundKernel {
     const UnaryLoop loop = LoopsHere().unary[static_cast<size_t>(*function_.function)];
     const float* x = args.inputs[0].As<float>();
     float* y = args.outputs[0].As<float>();
-    return ParallelRanges(args.parallel, elements_, kGrain,
-                          [&](int64_t begin, int64_t end) { loop(x + begin, y + begin, end - begin, function_.alpha, function_.beta); });
+    return ParallelRanges(args.parallel, elements_, kGrain, [&](int64_t begin, int64_t end) {
+      loop(x + begin, y + begin, end - begin, function_.alpha, function_.beta);
+    });
   }
 
  private:
@@ -85,14 +93,16 @@ class BoundUnary final : public BoundKernel {
 Result<std::unique_ptr<BoundKernel>> BindUnary(const OpView& op, const Candidate&) {
   const auto function = FunctionOf(op);
   if (!function) return InternalError("cpu: asked to bind ", op.op(), ", which it refused");
-  return std::unique_ptr<BoundKernel>(std::make_unique<BoundUnary>(*function, op.output(0).elements()));
+  return std::unique_ptr<BoundKernel>(
+      std::make_unique<BoundUnary>(*function, op.output(0).elements()));
 }
 
 constexpr Rule Of(std::string_view op) { return {"", op, QueryUnary, BindUnary}; }
 constexpr Rule kUnaryRules[] = {
-    Of("Relu"),  Of("LeakyRelu"),  Of("Sigmoid"),  Of("Tanh"),  Of("HardSigmoid"), Of("HardSwish"), Of("Gelu"), Of("Elu"),
-    Of("Swish"), Of("Mish"),       Of("Softplus"), Of("Exp"),   Of("Log"),         Of("Erf"),       Of("Abs"),  Of("Neg"),
-    Of("Sqrt"),  Of("Reciprocal"), Of("Round"),    Of("Floor"), Of("Ceil"),        Of("Clip"),      Of("Pow"),
+    Of("Relu"),  Of("LeakyRelu"), Of("Sigmoid"), Of("Tanh"), Of("HardSigmoid"), Of("HardSwish"),
+    Of("Gelu"),  Of("Elu"),       Of("Swish"),   Of("Mish"), Of("Softplus"),    Of("Exp"),
+    Of("Log"),   Of("Erf"),       Of("Abs"),     Of("Neg"),  Of("Sqrt"),        Of("Reciprocal"),
+    Of("Round"), Of("Floor"),     Of("Ceil"),    Of("Clip"), Of("Pow"),
 };
 
 }  // namespace

@@ -8,9 +8,12 @@ namespace msrt {
 
 thread_local bool KernelHost::said_ = false;
 
-KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel) : host_(host), kernel_(kernel), api_(*host) {
+KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel)
+    : host_(host), kernel_(kernel), api_(*host) {
   api_.host = this;
-  api_.fail = [](void* self, const char* message) { static_cast<const KernelHost*>(self)->Say(message); };
+  api_.fail = [](void* self, const char* message) {
+    static_cast<const KernelHost*>(self)->Say(message);
+  };
   api_.log = [](void* self, int32_t level, const char* line) {
     const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
     h.log(h.host, level, line);
@@ -30,11 +33,13 @@ KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel) : h
     return code;
   };
   if (host->find_packed == nullptr || host->keep_packed == nullptr) return;
-  api_.find_packed = [](void* self, const void* constant, const msrt_packing* packing, size_t bytes) {
+  api_.find_packed = [](void* self, const void* constant, const msrt_packing* packing,
+                        size_t bytes) {
     const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
     return h.find_packed(h.host, constant, packing, bytes);
   };
-  api_.keep_packed = [](void* self, const void* constant, const msrt_packing* packing, const void* data, size_t bytes) {
+  api_.keep_packed = [](void* self, const void* constant, const msrt_packing* packing,
+                        const void* data, size_t bytes) {
     const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
     return h.keep_packed(h.host, constant, packing, data, bytes);
   };
@@ -43,7 +48,8 @@ KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel) : h
 void KernelHost::Say(const char* message) const noexcept {
   said_ = true;
   try {
-    host_->fail(host_->host, StrCat("kernel '", kernel_, "': ", message == nullptr ? "" : message).c_str());
+    host_->fail(host_->host,
+                StrCat("kernel '", kernel_, "': ", message == nullptr ? "" : message).c_str());
   } catch (const std::bad_alloc&) {
     host_->fail(host_->host, message);
   }

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/api/msrt_plugin.h"
-#include "core/base/caught.h"
+#include "core/abi/msrt_plugin.h"
+#include "core/base/catch_as_status.h"
 
 namespace msrt {
 
@@ -20,7 +20,7 @@ class KernelHost {
   msrt_status Call(const Callback& callback) const {
     said_ = false;
     msrt_status code = MSRT_OK;
-    if (const Status thrown = Caught([&] { code = callback(&api_); }); !thrown.ok()) {
+    if (const Status thrown = CatchAsStatus([&] { code = callback(&api_); }); !thrown.ok()) {
       Say(thrown.message().c_str());
       return static_cast<msrt_status>(thrown.code());
     }

@@ -18,14 +18,16 @@ constexpr double kMostSeconds = 1e9;  // that the host takes for an estimate
 
 struct KernelsDelegate {
   std::vector<RegisteredKernel> kernels;
-  std::map<std::string, std::vector<uint32_t>, std::less<>> by_op;  // "domain op": indices of its kernels
+  std::map<std::string, std::vector<uint32_t>, std::less<>>
+      by_op;  // "domain op": indices of its kernels
 };
 
 std::string KeyOf(std::string_view domain, std::string_view op) { return StrCat(domain, " ", op); }
 
 // A kernel that was chosen for a node.
 struct Compiled {
-  Compiled(const RegisteredKernel& k, const msrt_host_api* h, const msrt_node_view* n) : kernel(k), host(h, k.name), node(n) {}
+  Compiled(const RegisteredKernel& k, const msrt_host_api* h, const msrt_node_view* n)
+      : kernel(k), host(h, k.name), node(n) {}
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
   ~Compiled() {
@@ -53,10 +55,11 @@ msrt_status Guarded(F&& body) {
   }
 }
 
-// A callback without a status to return: why it gave no answer. A host without memory is everybody's affair.
+// A callback without a status to return: why it gave no answer. A host without memory is
+// everybody's affair.
 template <typename Call>
 Status Asked(const Call& call) {
-  Status thrown = Caught(call);
+  Status thrown = CatchAsStatus(call);
   if (thrown.code() == Code::kOutOfMemory) throw std::bad_alloc();
   return thrown;
 }
@@ -73,17 +76,20 @@ void ForEachValue(const msrt_node_view& node, F&& visit) {
 }
 
 bool CanHaveLayout(const msrt_value_view& value) {
-  return value.id >= 0 && value.constant == nullptr && value.declared.rank >= 3 && value.declared.rank <= 5;
+  return value.id >= 0 && value.constant == nullptr && value.declared.rank >= 3 &&
+         value.declared.rank <= 5;
 }
 
 std::string Refusal(const RegisteredKernel& kernel, const msrt_node_view& node) {
   const msrt_kernel_desc& d = kernel.desc;
-  if (d.version != 0 && node.version > d.version) return StrCat("it has version ", d.version, " of the op, the node ", node.version);
+  if (d.version != 0 && node.version > d.version)
+    return StrCat("it has version ", d.version, " of the op, the node ", node.version);
   std::string wrong_type;
   ForEachValue(node, [&](const msrt_value_view& value) {
     const msrt_dtype dtype = value.declared.dtype;
     if (d.types != 0 && wrong_type.empty() && (dtype <= 0 || (d.types & MSRT_BIT(dtype)) == 0)) {
-      wrong_type = StrCat("it does not take ", dtype <= 0 ? "what is no tensor" : DTypeName(static_cast<DType>(dtype)));
+      wrong_type = StrCat("it does not take ",
+                          dtype <= 0 ? "what is no tensor" : DTypeName(static_cast<DType>(dtype)));
     }
   });
   if (!wrong_type.empty()) return wrong_type;
@@ -98,29 +104,39 @@ std::string Refusal(const RegisteredKernel& kernel, const msrt_node_view& node) 
 
 double BytesOf(const msrt_shape& shape) {
   double bytes = shape.dtype <= 0 ? 0 : BitsOf(static_cast<DType>(shape.dtype)) / 8.0;
-  for (int32_t i = 0; i < shape.rank; ++i) bytes *= static_cast<double>(std::max<int64_t>(shape.dims[i], 1));
+  for (int32_t i = 0; i < shape.rank; ++i)
+    bytes *= static_cast<double>(std::max<int64_t>(shape.dims[i], 1));
   return bytes;
 }
 
 // Its own estimate, or why that is none.
-Result<double> OwnSecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host, const msrt_node_view& node) {
+Result<double> OwnSecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host,
+                            const msrt_node_view& node) {
   double seconds = 0;
-  MSRT_RETURN_IF_ERROR(Asked([&] { seconds = kernel.desc.seconds(kernel.desc.user, &host, &node); }).Within("seconds"));
-  if (!(seconds >= 0 && seconds < kMostSeconds)) return DelegateError("its seconds are ", seconds, ", must be from 0 to ", kMostSeconds);
+  MSRT_RETURN_IF_ERROR(Asked([&] {
+                         seconds = kernel.desc.seconds(kernel.desc.user, &host, &node);
+                       }).Within("seconds"));
+  if (!(seconds >= 0 && seconds < kMostSeconds))
+    return DelegateError("its seconds are ", seconds, ", must be from 0 to ", kMostSeconds);
   return seconds;
 }
 
-Result<double> SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host, const msrt_node_view& node) {
+Result<double> SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host,
+                         const msrt_node_view& node) {
   if (kernel.desc.seconds != nullptr) return OwnSecondsOf(kernel, host, node);
   double bytes = node.bytes;
-  if (bytes == 0) ForEachValue(node, [&](const msrt_value_view& value) { bytes += BytesOf(value.typical); });
-  const double flops_rate = host.flops_per_second > 0 ? host.flops_per_second : kFlopsPerCore * host.threads;
-  const double bytes_rate = host.bytes_per_second > 0 ? host.bytes_per_second : kBytesPerCore * host.threads;
+  if (bytes == 0)
+    ForEachValue(node, [&](const msrt_value_view& value) { bytes += BytesOf(value.typical); });
+  const double flops_rate =
+      host.flops_per_second > 0 ? host.flops_per_second : kFlopsPerCore * host.threads;
+  const double bytes_rate =
+      host.bytes_per_second > 0 ? host.bytes_per_second : kBytesPerCore * host.threads;
   return kLaunchSeconds + std::max(node.flops / (0.5 * flops_rate), bytes / bytes_rate);
 }
 
 // The candidate's layouts, for the tensors that can have one.
-std::vector<msrt_layout> LayoutsOf(const msrt_value_view* values, size_t count, msrt_layout layout) {
+std::vector<msrt_layout> LayoutsOf(const msrt_value_view* values, size_t count,
+                                   msrt_layout layout) {
   std::vector<msrt_layout> layouts(count, MSRT_LAYOUT_PLAIN);
   for (size_t i = 0; i < count; ++i) {
     if (CanHaveLayout(values[i])) layouts[i] = layout;
@@ -129,14 +145,16 @@ std::vector<msrt_layout> LayoutsOf(const msrt_value_view* values, size_t count, 
 }
 
 // Offers every layout that it runs in and that makes a difference.
-void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msrt_node_view& node, const msrt_host_api& host,
-           const msrt_query_sink& sink) {
+void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msrt_node_view& node,
+           const msrt_host_api& host, const msrt_query_sink& sink) {
   bool any_layout = false;
   ForEachValue(node, [&](const msrt_value_view& value) { any_layout |= CanHaveLayout(value); });
   const uint32_t all = kernel.desc.layouts == 0 ? MSRT_BIT(MSRT_LAYOUT_PLAIN) : kernel.desc.layouts;
   const uint32_t layouts = any_layout ? all : all & MSRT_BIT(MSRT_LAYOUT_PLAIN);
   if (layouts == 0) {
-    sink.refuse(sink.sink, n, StrCat(kernel.name, ": no tensor of the node can have the layouts that it runs in").c_str());
+    sink.refuse(sink.sink, n,
+                StrCat(kernel.name, ": no tensor of the node can have the layouts that it runs in")
+                    .c_str());
     return;
   }
   std::vector<msrt_in_place> in_place;
@@ -144,7 +162,8 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
     if (pair.input < node.input_count && pair.output < node.output_count) in_place.push_back(pair);
   }
   const Result<double> seconds = SecondsOf(kernel, host, node);
-  if (!seconds.ok()) return sink.refuse(sink.sink, n, StrCat(kernel.name, ": ", seconds.status().message()).c_str());
+  if (!seconds.ok())
+    return sink.refuse(sink.sink, n, StrCat(kernel.name, ": ", seconds.status().message()).c_str());
   for (msrt_layout layout = MSRT_LAYOUT_PLAIN; layout <= MSRT_LAYOUT_BLOCKED8; ++layout) {
     if ((layouts & MSRT_BIT(layout)) == 0) continue;
     const std::vector<msrt_layout> inputs = LayoutsOf(node.inputs, node.input_count, layout);
@@ -166,7 +185,8 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
   }
 }
 
-msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                  const msrt_query_sink* sink) {
   return Guarded([&]() -> msrt_status {
     const auto& delegate = *static_cast<const KernelsDelegate*>(self);
     for (uint32_t n = 0; n < graph->node_count; ++n) {
@@ -184,16 +204,19 @@ msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* 
   });
 }
 
-msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* c, void** out) {
+msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                    const msrt_candidate* c, void** out) {
   return Guarded([&]() -> msrt_status {
     const auto& delegate = *static_cast<const KernelsDelegate*>(self);
-    auto compiled = std::make_unique<Compiled>(delegate.kernels[c->tag], host, graph->node(graph->graph, c->nodes[0]));
+    auto compiled = std::make_unique<Compiled>(delegate.kernels[c->tag], host,
+                                               graph->node(graph->graph, c->nodes[0]));
     compiled->input_layouts.assign(c->input_layouts, c->input_layouts + c->input_count);
     compiled->output_layouts.assign(c->output_layouts, c->output_layouts + c->output_count);
     const msrt_kernel_desc& desc = compiled->kernel.desc;
     if (desc.pack != nullptr) {
-      const msrt_status code =
-          compiled->host.Call([&](const msrt_host_api* own) { return desc.pack(desc.user, own, compiled->node, &compiled->packed); });
+      const msrt_status code = compiled->host.Call([&](const msrt_host_api* own) {
+        return desc.pack(desc.user, own, compiled->node, &compiled->packed);
+      });
       if (code != MSRT_OK) {
         compiled->packed = nullptr;  // a failed call leaves nothing to destroy
         return code;
@@ -204,7 +227,8 @@ msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view
   });
 }
 
-msrt_status Bind(void*, const msrt_host_api*, void* kernel, const msrt_bound_node* nodes, size_t, void** out) {
+msrt_status Bind(void*, const msrt_host_api*, void* kernel, const msrt_bound_node* nodes, size_t,
+                 void** out) {
   return Guarded([&]() -> msrt_status {
     const msrt_bound_node& node = nodes[0];
     auto bound = std::make_unique<Bound>();
@@ -242,7 +266,8 @@ msrt_status Run(void*, void* handle, const msrt_run_args* args) {
 sdk::ExportedDelegate MakeKernelsDelegate(std::span<const RegisteredKernel> kernels) {
   auto delegate = std::make_unique<KernelsDelegate>();
   delegate->kernels.assign(kernels.begin(), kernels.end());
-  for (uint32_t i = 0; i < kernels.size(); ++i) delegate->by_op[KeyOf(kernels[i].domain, kernels[i].op)].push_back(i);
+  for (uint32_t i = 0; i < kernels.size(); ++i)
+    delegate->by_op[KeyOf(kernels[i].domain, kernels[i].op)].push_back(i);
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = "kernels";
@@ -252,7 +277,9 @@ sdk::ExportedDelegate MakeKernelsDelegate(std::span<const RegisteredKernel> kern
   api.kernel_bytes = [](void*, const void* kernel) -> size_t {
     const auto& compiled = *static_cast<const Compiled*>(kernel);
     const msrt_kernel_desc& desc = compiled.kernel.desc;
-    return compiled.packed == nullptr || desc.packed_bytes == nullptr ? 0 : desc.packed_bytes(desc.user, compiled.packed);
+    return compiled.packed == nullptr || desc.packed_bytes == nullptr
+               ? 0
+               : desc.packed_bytes(desc.user, compiled.packed);
   };
   api.bind = Bind;
   api.bound_destroy = [](void*, void* bound) { delete static_cast<Bound*>(bound); };

@@ -1,10 +1,10 @@
-// The delegate "kernels": what applications registered, one candidate for each kernel, node and layout. It speaks msrt_plugin.h on both
-// sides, since kernels see the host's own view of a node.
+// The delegate "kernels": what applications registered, one candidate for each kernel, node and
+// layout. It speaks msrt_plugin.h on both sides, since kernels see the host's own view of a node.
 #pragma once
 
 #include <span>
 
-#include "core/place/registered_kernel.h"
+#include "core/extend/registered_kernel.h"
 #include "delegates/sdk/export.h"
 
 namespace msrt {

@@ -1,5 +1,5 @@
-// The kernel and the binding around every recipe: copies shapes when bound, builds the plan when prepared or first run, and runs the
-// fallback where the library has nothing for just these shapes.
+// The kernel and the binding around every recipe: copies shapes when bound, builds the plan when
+// prepared or first run, and runs the fallback where the library has nothing for just these shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +15,9 @@ namespace {
 // What a primitive with its JIT code holds, roughly (measured: 20 to 70 KB).
 constexpr size_t kBytesPerPrimitive = 40 << 10;
 
-bool IsUnimplemented(const dnnl::error& error) { return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments; }
+bool IsUnimplemented(const dnnl::error& error) {
+  return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments;
+}
 
 // Types of a node's inputs and outputs, owned, as an OpView.
 class OwnedTypes {
@@ -23,8 +25,10 @@ class OwnedTypes {
   explicit OwnedTypes(const OpView& op) {
     const size_t inputs = op.input_count(), outputs = op.output_count();
     types_.reserve(inputs + outputs);
-    for (size_t i = 0; i < inputs; ++i) pointers_.push_back(op.has_input(i) ? Keep(op.input(i)) : nullptr);
-    for (size_t o = 0; o < outputs; ++o) pointers_.push_back(op.has_output(o) ? Keep(op.output(o)) : nullptr);
+    for (size_t i = 0; i < inputs; ++i)
+      pointers_.push_back(op.has_input(i) ? Keep(op.input(i)) : nullptr);
+    for (size_t o = 0; o < outputs; ++o)
+      pointers_.push_back(op.has_output(o) ? Keep(op.output(o)) : nullptr);
     inputs_ = inputs;
   }
   std::span<const Type* const> inputs() const { return std::span(pointers_).first(inputs_); }
@@ -45,11 +49,13 @@ class FallbackRun {
  public:
   Status Build(const Recipe& recipe, const OpView& op, const Evaluator& fallback) {
     if (!fallback.Knows(op))
-      return DelegateError("oneDNN has no implementation of ", op.op(), " for these shapes, and neither has the fallback");
+      return DelegateError("oneDNN has no implementation of ", op.op(),
+                           " for these shapes, and neither has the fallback");
     fallback_ = &fallback;
     for (size_t i = 0; i < op.input_count(); ++i) {
       input_offsets_.push_back(kInPlace);
-      // Plain data is copied too: the fallback must not read what it writes, and inputs may share memory with outputs.
+      // Plain data is copied too: the fallback must not read what it writes, and inputs may share
+      // memory with outputs.
       if (!op.has_input(i) || !IsData(op.input(i).dtype) || op.input(i).elements() == 0) continue;
       input_offsets_.back() = before_.Reserve(op.input(i).bytes());
     }
@@ -61,21 +67,23 @@ class FallbackRun {
     after_.Reserve(before_.scratch_bytes());
     for (size_t i = 0; i < input_offsets_.size(); ++i) {
       if (input_offsets_[i] == kInPlace) continue;
-      before_.AddReorder(Place::Input(i), Describe(op.input(i), recipe.input_layout(i)), Place::Scratch(input_offsets_[i]),
-                         Describe(op.input(i), Layout::kPlain));
+      before_.AddReorder(Place::Input(i), Describe(op.input(i), recipe.input_layout(i)),
+                         Place::Scratch(input_offsets_[i]), Describe(op.input(i), Layout::kPlain));
     }
     for (size_t o = 0; o < output_offsets_.size(); ++o) {
       if (output_offsets_[o] == kInPlace) continue;
-      after_.AddReorder(Place::Scratch(output_offsets_[o]), Describe(op.output(o), Layout::kPlain), Place::Output(o),
-                        Describe(op.output(o), recipe.output_layout(o)));
+      after_.AddReorder(Place::Scratch(output_offsets_[o]), Describe(op.output(o), Layout::kPlain),
+                        Place::Output(o), Describe(op.output(o), recipe.output_layout(o)));
     }
     return OkStatus();
   }
 
   Status Run(const OpView& op, const RunArgs& args) const {
-    MSRT_ASSIGN_OR_RETURN(void* memory, args.scratch.Get(std::max(before_.scratch_bytes(), after_.scratch_bytes())));
+    MSRT_ASSIGN_OR_RETURN(
+        void* memory, args.scratch.Get(std::max(before_.scratch_bytes(), after_.scratch_bytes())));
     auto* scratch = static_cast<std::byte*>(memory);
-    std::vector<TensorView> inputs(args.inputs.begin(), args.inputs.end()), outputs(args.outputs.begin(), args.outputs.end());
+    std::vector<TensorView> inputs(args.inputs.begin(), args.inputs.end()),
+        outputs(args.outputs.begin(), args.outputs.end());
     MakePlain(input_offsets_, scratch, inputs);
     MakePlain(output_offsets_, scratch, outputs);
     MSRT_RETURN_IF_ERROR(before_.Run(args.inputs, args.outputs, scratch, args.parallel));
@@ -86,7 +94,8 @@ class FallbackRun {
  private:
   static constexpr size_t kInPlace = SIZE_MAX;
   static bool IsData(DType dtype) { return dtype == DType::kF32 || kLibraryIntegers.Has(dtype); }
-  static void MakePlain(const std::vector<size_t>& offsets, std::byte* scratch, std::vector<TensorView>& views) {
+  static void MakePlain(const std::vector<size_t>& offsets, std::byte* scratch,
+                        std::vector<TensorView>& views) {
     for (size_t i = 0; i < views.size(); ++i) {
       views[i].layout = Layout::kPlain;
       if (offsets[i] != kInPlace) views[i].data = scratch + offsets[i];
@@ -106,9 +115,12 @@ struct Variant {
 };
 
 bool IsEmpty(const Type* t) { return t != nullptr && t->elements() == 0; }
-bool AnyEmpty(std::span<const Type* const> types) { return std::any_of(types.begin(), types.end(), IsEmpty); }
+bool AnyEmpty(std::span<const Type* const> types) {
+  return std::any_of(types.begin(), types.end(), IsEmpty);
+}
 bool NothingToDo(std::span<const Type* const> outputs) {
-  return std::all_of(outputs.begin(), outputs.end(), [](const Type* t) { return t == nullptr || IsEmpty(t); });
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const Type* t) { return t == nullptr || IsEmpty(t); });
 }
 
 class Bound final : public BoundKernel {
@@ -116,13 +128,15 @@ class Bound final : public BoundKernel {
   Bound(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback, const OpView& op)
       : recipe_(std::move(recipe)), fallback_(fallback), types_(op) {}
 
-  // A residual usually dies where it is added, so the plan that shares its memory is the one to have ready.
+  // A residual usually dies where it is added, so the plan that shares its memory is the one to
+  // have ready.
   Status Prepare() override { return Ready(recipe_->residual_input() >= 0).status; }
 
   Status Run(const RunArgs& args) override {
     if (NothingToDo(types_.outputs())) return OkStatus();
     const int residual = recipe_->residual_input();
-    const Variant& v = Ready(residual >= 0 && args.inputs[static_cast<size_t>(residual)].data == args.outputs[0].data);
+    const Variant& v = Ready(residual >= 0 && args.inputs[static_cast<size_t>(residual)].data ==
+                                                  args.outputs[0].data);
     if (!v.status.ok()) return v.status;
     const OpView op = View();
     try {
@@ -140,7 +154,9 @@ class Bound final : public BoundKernel {
   size_t bytes() const override { return kBytesPerPrimitive; }
 
  private:
-  OpView View() const { return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants()); }
+  OpView View() const {
+    return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants());
+  }
 
   const Variant& Ready(bool shared_residual) {
     Variant& v = variants_[shared_residual ? 1 : 0];
@@ -152,8 +168,9 @@ class Bound final : public BoundKernel {
     if (NothingToDo(types_.outputs())) return OkStatus();
     const OpView op = View();
     try {
-      Status status =
-          AnyEmpty(types_.inputs()) || AnyEmpty(types_.outputs()) ? Unsupported("empty input") : BuildPlan(op, shared_residual, &v->plan);
+      Status status = AnyEmpty(types_.inputs()) || AnyEmpty(types_.outputs())
+                          ? Unsupported("empty input")
+                          : BuildPlan(op, shared_residual, &v->plan);
       if (status.code() != Code::kUnsupported) return status;
       v->fallback = std::make_unique<FallbackRun>();
       return v->fallback->Build(*recipe_, op, fallback_);
@@ -179,7 +196,8 @@ class Bound final : public BoundKernel {
 
 class OneDnnKernel final : public Kernel {
  public:
-  OneDnnKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback) : recipe_(std::move(recipe)), fallback_(fallback) {}
+  OneDnnKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback)
+      : recipe_(std::move(recipe)), fallback_(fallback) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
     return std::unique_ptr<BoundKernel>(std::make_unique<Bound>(recipe_, fallback_, op));
   }
@@ -192,7 +210,8 @@ class OneDnnKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback) {
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe,
+                                   const Evaluator& fallback) {
   return std::make_unique<OneDnnKernel>(std::move(recipe), fallback);
 }
 

@@ -1,5 +1,6 @@
-// Conv and msrt.FusedConv. Channels-last is the fastest layout for nearly every convolution on AVX2 (brgemm and jit 1x1 kernels),
-// blocks of 8 channels come next; plain input with blocked output is for the first layer, plain throughout costs an im2col.
+// Conv and msrt.FusedConv. Channels-last is the fastest layout for nearly every convolution on AVX2
+// (brgemm and jit 1x1 kernels), blocks of 8 channels come next; plain input with blocked output is
+// for the first layer, plain throughout costs an im2col.
 #include <algorithm>
 
 #include "delegates/onednn/convolution_steps.h"
@@ -14,7 +15,8 @@ namespace {
 using Descriptor = dnnl::convolution_forward::primitive_desc;
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
-// ---- rules ---------------------------------------------------------------------------------------------------------------------
+// ---- rules
+// ---------------------------------------------------------------------------------------------------------------------
 
 struct Channels {
   int64_t groups, inputs, outputs;
@@ -35,10 +37,13 @@ double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
     return narrow ? 0.4 : pixels >= 28 * 28 ? 0.6 : 0.48;
   }
   // An im2col with tiny products, but for the kernels of AVX-512.
-  if (c.groups > 1 && c.group_inputs() < 8) return out == Layout::kChannelsLast && HasWideVectors() ? 0.35 : 0.1;
+  if (c.groups > 1 && c.group_inputs() < 8)
+    return out == Layout::kChannelsLast && HasWideVectors() ? 0.35 : 0.1;
   // Vectors of 8 output channels, whether they are all used or not.
-  const double used = static_cast<double>(c.group_outputs()) / static_cast<double>((c.group_outputs() + 7) / 8 * 8);
-  // The product behind an im2col has the pixels as columns, and with a few of them it starves: a quarter of the peak at four.
+  const double used =
+      static_cast<double>(c.group_outputs()) / static_cast<double>((c.group_outputs() + 7) / 8 * 8);
+  // The product behind an im2col has the pixels as columns, and with a few of them it starves: a
+  // quarter of the peak at four.
   const double columns = static_cast<double>(pixels) / (static_cast<double>(pixels) + 6);
   if (out == Layout::kPlain) return (taps == 1 ? 0.75 : 0.62 * used) * columns;
   if (narrow && in != Layout::kPlain) return 0.6 * used;
@@ -47,24 +52,30 @@ double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
   return (taps == 1 ? 0.96 : 0.91) * used;
 }
 
-void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::string_view algorithm, std::vector<Candidate>* candidates,
-           bool reduced = false) {
-  const double activation =
-      FlopsIn(EltwiseNanoseconds(node.op->String("activation")) * static_cast<double>(node.typical->output(0).elements()));
+void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out,
+           std::string_view algorithm, std::vector<Candidate>* candidates, bool reduced = false) {
+  const double activation = FlopsIn(EltwiseNanoseconds(node.op->String("activation")) *
+                                    static_cast<double>(node.typical->output(0).elements()));
   const double efficiency = Efficiency(*node.typical, c, in, out) * (reduced ? kBf16Speedup : 1);
-  double seconds = Roofline(node.machine, node.flops + activation * efficiency, efficiency, node.bytes);
-  if (reduced) seconds += Roofline(node.machine, 0, 1, 1.5 * static_cast<double>(node.typical->input(kX).bytes()));  // rounds its input
+  double seconds =
+      Roofline(node.machine, node.flops + activation * efficiency, efficiency, node.bytes);
+  if (reduced)
+    seconds +=
+        Roofline(node.machine, 0, 1,
+                 1.5 * static_cast<double>(node.typical->input(kX).bytes()));  // rounds its input
   Candidate candidate = MakeCandidate(node, in, out, seconds, algorithm);
   candidate.reduced = reduced;
   candidate.input_layouts[kW] = Layout::kPlain;
   // Weights that are computed are put in order on every run, by one core.
   constexpr double kPartOfBandwidth = 0.5;
   if (node.op->constant(kW) == nullptr) {
-    candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) / (kPartOfBandwidth * node.machine.bytes_per_second);
+    candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) /
+                         (kPartOfBandwidth * node.machine.bytes_per_second);
   }
   if (node.op->has_input(kZ)) {
     if (HasLayout(node, kZ)) candidate.input_layouts[kZ] = out;
-    if (candidate.input_layouts[kZ] == out && node.op->constant(kZ) == nullptr) candidate.in_place = {{uint32_t{kZ}, 0u}};
+    if (candidate.input_layouts[kZ] == out && node.op->constant(kZ) == nullptr)
+      candidate.in_place = {{uint32_t{kZ}, 0u}};
   }
   candidates->push_back(std::move(candidate));
 }
@@ -72,17 +83,23 @@ void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out, std::
 std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (std::string reason = ActivationRefusal(op); !reason.empty()) return reason;
-  const Channels c{op.Int("group"), node.typical->input(kX).dims[1], node.typical->output(0).dims[1]};
+  const Channels c{op.Int("group"), node.typical->input(kX).dims[1],
+                   node.typical->output(0).dims[1]};
   const bool residual_is_plain = op.has_input(kZ) && !HasLayout(node, kZ);
   Offer(node, c, Layout::kPlain, Layout::kPlain, "gemm", candidates);
   if (residual_is_plain) return {};
-  Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, c.depthwise() ? "jit depthwise" : "jit", candidates);
+  Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast,
+        c.depthwise() ? "jit depthwise" : "jit", candidates);
   // Depthwise ones have nothing to gain: rounding the input takes longer than they do.
-  if (HasBf16() && c.groups == 1) Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, "jit bf16", candidates, /*reduced=*/true);
+  if (HasBf16() && c.groups == 1)
+    Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, "jit bf16", candidates,
+          /*reduced=*/true);
   const bool out_blocked = Admits(op.output(0), Layout::kBlocked8);
-  const bool groups_blocked = c.groups == 1 || c.depthwise() || (c.group_inputs() % 8 == 0 && c.group_outputs() % 8 == 0);
+  const bool groups_blocked =
+      c.groups == 1 || c.depthwise() || (c.group_inputs() % 8 == 0 && c.group_outputs() % 8 == 0);
   if (out_blocked && groups_blocked && Admits(op.input(kX), Layout::kBlocked8)) {
-    Offer(node, c, Layout::kBlocked8, Layout::kBlocked8, c.depthwise() ? "jit depthwise" : "jit", candidates);
+    Offer(node, c, Layout::kBlocked8, Layout::kBlocked8, c.depthwise() ? "jit depthwise" : "jit",
+          candidates);
   }
   if (out_blocked && c.groups == 1 && op.input(kX).dims[1] > 0 && op.input(kX).dims[1] <= 3) {
     Offer(node, c, Layout::kPlain, Layout::kBlocked8, "jit first layer", candidates);
@@ -90,23 +107,31 @@ std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candi
   return {};
 }
 
-// ---- descriptors -----------------------------------------------------------------------------------------------------------------
+// ---- descriptors
+// -----------------------------------------------------------------------------------------------------------------
 
-memory::desc PlainWeights(const OpView& op) { return DescribePlain(GroupedWeights(op.input(kW).dims, op.Int("group"))); }
+memory::desc PlainWeights(const OpView& op) {
+  return DescribePlain(GroupedWeights(op.input(kW).dims, op.Int("group")));
+}
 
-// The library lists brgemm kernels first. The older ones are faster for depthwise convolutions (on AVX2 by 15 to 25 percent, on AVX-512 by
-// 10 to 40) and, on AVX2 and unless output channels leave a tail, for 1x1 (by 2 to 10). On AVX-512 brgemm is faster for 1x1, by up to 12,
-// but the library keeps the code of each for ever, and there is one for each size: open dims take the older ones there too.
+// The library lists brgemm kernels first. The older ones are faster for depthwise convolutions (on
+// AVX2 by 15 to 25 percent, on AVX-512 by 10 to 40) and, on AVX2 and unless output channels leave a
+// tail, for 1x1 (by 2 to 10). On AVX-512 brgemm is faster for 1x1, by up to 12, but the library
+// keeps the code of each for ever, and there is one for each size: open dims take the older ones
+// there too.
 std::string_view PreferredKernel(std::string_view first, int64_t outputs, bool open_dims) {
   if (first == "brdgmm_dw:avx512_core") return "jit_dw:avx512_core";
   if (first == "brdgmm_dw:avx2") return "jit_dw:avx2";
   if (first == "brgconv_1x1:avx512_core" && open_dims) return "jit_1x1:avx512_core";
   return first == "brgconv_1x1:avx2" && (outputs % 8 == 0 || open_dims) ? "jit_1x1:avx2" : first;
 }
-// `first`, or the one that is preferred to it among those that `make` begins to list; a copy of a descriptor would list nothing.
+// `first`, or the one that is preferred to it among those that `make` begins to list; a copy of a
+// descriptor would list nothing.
 template <typename Make>
-Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs, bool open_dims, const Make& make) {
-  const std::string_view name = first.impl_info_str(), preferred = PreferredKernel(name, outputs, open_dims);
+Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs, bool open_dims,
+                              const Make& make) {
+  const std::string_view name = first.impl_info_str(),
+                         preferred = PreferredKernel(name, outputs, open_dims);
   if (preferred == name) return first;
   Descriptor next = make();
   do {
@@ -120,20 +145,26 @@ class ConvolutionRecipe final : public Recipe {
   ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
       : Recipe(node, candidate), reduced_(candidate.reduced) {
     const ConstTensor* w = op().constant(kW);
-    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
+    if (w != nullptr)
+      weights_ =
+          std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
   }
 
   // Chooses the form of the weights from the typical shapes and packs them.
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0) return OkStatus();
-    MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(typical, PostOpsOf(typical, output_layout(0) == Layout::kPlain)));
+    if (weights_ == nullptr || typical.input(kX).elements() == 0 ||
+        typical.output(0).elements() == 0)
+      return OkStatus();
+    MSRT_ASSIGN_OR_RETURN(
+        const Descriptor descriptor,
+        Describe(typical, PostOpsOf(typical, output_layout(0) == Layout::kPlain)));
     packed_ = descriptor.weights_desc();
     return weights_->Get(packed_).status();
   }
 
   Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
-    // The im2col of plain tensors adds only what lies in the result, so the residual is copied there first; elsewhere adding it from
-    // where it lies saves that pass.
+    // The im2col of plain tensors adds only what lies in the result, so the residual is copied
+    // there first; elsewhere adding it from where it lies saves that pass.
     if (op.has_input(kZ) && !shared_residual && output_layout(0) == Layout::kPlain) {
       const memory::desc dst = onednn::Describe(op.output(0), Layout::kPlain);
       plan->AddReorder(Place::Input(kZ), dst, Place::Output(0), dst);
@@ -142,12 +173,15 @@ class ConvolutionRecipe final : public Recipe {
     const PostOps post_ops = PostOpsOf(op, shared_residual);
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op, post_ops));
     const memory::desc wanted = descriptor.weights_desc();
-    MSRT_ASSIGN_OR_RETURN(const Place weights, PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
-    const Place src = plan->Converted(Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)), descriptor.src_desc());
+    MSRT_ASSIGN_OR_RETURN(const Place weights,
+                          PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
+    const Place src = plan->Converted(
+        Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)), descriptor.src_desc());
     std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
-    if (op.has_input(kB)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
+    if (op.has_input(kB))
+      arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
     post_ops.AppendArguments(&arguments);
     plan->Add<Descriptor, dnnl::convolution_forward>(descriptor, std::move(arguments));
     return OkStatus();
@@ -170,36 +204,46 @@ class ConvolutionRecipe final : public Recipe {
   Result<Descriptor> Describe(const OpView& op, const PostOps& post_ops) const {
     if (!reduced_) return Describe(op, post_ops, memory::data_type::f32);
     auto reduced = Describe(op, post_ops, memory::data_type::bf16);
-    return reduced.ok() && !IsNaive(*reduced) ? std::move(reduced) : Describe(op, post_ops, memory::data_type::f32);
+    return reduced.ok() && !IsNaive(*reduced) ? std::move(reduced)
+                                              : Describe(op, post_ops, memory::data_type::f32);
   }
 
   // With source and weights of this type; sums and everything else are f32.
-  Result<Descriptor> Describe(const OpView& op, const PostOps& post_ops, memory::data_type factors) const {
+  Result<Descriptor> Describe(const OpView& op, const PostOps& post_ops,
+                              memory::data_type factors) const {
     const Dims& w = op.input(kW).dims;
-    MSRT_ASSIGN_OR_RETURN(const ConvolutionSteps steps, ConvolutionStepsOf(op, op.input(kX).dims, w));
+    MSRT_ASSIGN_OR_RETURN(const ConvolutionSteps steps,
+                          ConvolutionStepsOf(op, op.input(kX).dims, w));
     const bool bf16 = factors == memory::data_type::bf16;
-    const memory::desc given = onednn::Describe(op.input(kX), input_layout(kX)), src = bf16 ? InBf16(given) : given;
+    const memory::desc given = onednn::Describe(op.input(kX), input_layout(kX)),
+                       src = bf16 ? InBf16(given) : given;
     const memory::desc dst = onednn::Describe(op.output(0), output_layout(0));
     const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
     const auto make = [&](const memory::desc& weights) {
-      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, weights, bias, dst,
-                        steps.strides, steps.dilations, steps.begin, steps.end, attr, true);
+      return Descriptor(Engine(), dnnl::prop_kind::forward_inference,
+                        dnnl::algorithm::convolution_direct, src, weights, bias, dst, steps.strides,
+                        steps.dilations, steps.begin, steps.end, attr, true);
     };
     const memory::desc any(PlainWeights(op).get_dims(), factors, memory::format_tag::any);
     const bool is_packed = packed_.get_ndims() > 0 && packed_.get_data_type() == factors;
-    const Descriptor descriptor = DescribeWithWeights(make, is_packed ? packed_ : memory::desc(), any);
-    if (descriptor.get(true) == nullptr) return Unsupported("oneDNN has no convolution for these shapes");
+    const Descriptor descriptor =
+        DescribeWithWeights(make, is_packed ? packed_ : memory::desc(), any);
+    if (descriptor.get(true) == nullptr)
+      return Unsupported("oneDNN has no convolution for these shapes");
     const bool as_packed = packed_.get_ndims() > 0 && descriptor.weights_desc() == packed_;
-    return PreferOlderKernels(descriptor, w[0], !this->op().input(kX).concrete(), [&] { return make(as_packed ? packed_ : any); });
+    return PreferOlderKernels(descriptor, w[0], !this->op().input(kX).concrete(),
+                              [&] { return make(as_packed ? packed_ : any); });
   }
 
-  const bool reduced_;                      // rounds source and weights to bf16, where the library has it
+  const bool reduced_;  // rounds source and weights to bf16, where the library has it
   std::unique_ptr<PackedWeights> weights_;  // null where W is no constant
   memory::desc packed_;                     // empty until Pack
 };
 
-Result<std::shared_ptr<const Recipe>> CompileConvolution(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
+Result<std::shared_ptr<const Recipe>> CompileConvolution(const NodeInfo& node,
+                                                         const Candidate& candidate,
+                                                         const CompileContext& context) {
   auto recipe = std::make_shared<ConvolutionRecipe>(node, candidate, context);
   const Status status = recipe->Pack(*node.typical);
   // Without an implementation at the typical shapes there may still be one at others.

@@ -11,7 +11,8 @@ struct ConvolutionSteps {
 };
 
 inline Result<ConvolutionSteps> ConvolutionStepsOf(const OpView& op, const Dims& x, const Dims& w) {
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, x, std::span<const int64_t>(w).subspan(2)));
+  MSRT_ASSIGN_OR_RETURN(const Windows windows,
+                        WindowsOf(op, x, std::span<const int64_t>(w).subspan(2)));
   ConvolutionSteps steps;
   for (int i = 0; i < windows.rank; ++i) {
     const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];

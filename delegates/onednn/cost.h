@@ -1,5 +1,6 @@
-// The cost model and the layouts of candidates: no oneDNN here, since Query must stay cheap. Rates were measured on two Zen 3 cores with
-// oneDNN 3.2 and are parts of what the machine can do; they only have to rank layouts and delegates rightly.
+// The cost model and the layouts of candidates: no oneDNN here, since Query must stay cheap. Rates
+// were measured on two Zen 3 cores with oneDNN 3.2 and are parts of what the machine can do; they
+// only have to rank layouts and delegates rightly.
 #pragma once
 
 #include <initializer_list>
@@ -13,30 +14,34 @@ using sdk::Candidate;
 using sdk::NodeInfo;
 
 inline constexpr double kLaunchSeconds = 2e-6;
-// How much faster a product in bf16 is than in f32: measured with AVX512_BF16 (Zen 4). With AMX it is more.
+// How much faster a product in bf16 is than in f32: measured with AVX512_BF16 (Zen 4). With AMX it
+// is more.
 inline constexpr double kBf16Speedup = 2;
 
 inline constexpr Layout kAllLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
 
-// Whether the library's kernels use vectors of 16 floats. Blocks of 8 channels then run kernels for AVX2, at half the speed on some
-// processors.
+// Whether the library's kernels use vectors of 16 floats. Blocks of 8 channels then run kernels for
+// AVX2, at half the speed on some processors.
 bool HasWideVectors();
 
 // Seconds for work at a fraction of the peak, not less than its memory traffic takes.
 double Roofline(const Machine& machine, double flops, double efficiency, double bytes);
-// Nanoseconds an element that the function of that name takes on one core of the kind that the rates were measured on, alone or behind a
-// product; 0 for no name.
+// Nanoseconds an element that the function of that name takes on one core of the kind that the
+// rates were measured on, alone or behind a product; 0 for no name.
 double EltwiseNanoseconds(std::string_view name);
 // What such a core does at its peak in so many nanoseconds.
 double FlopsIn(double nanoseconds);
 // Seconds for `elements` at so many nanoseconds each on one such core, not less than the traffic.
 double PerElement(const Machine& machine, double elements, double nanoseconds, double bytes);
 
-// Whether a tensor may be in this layout for every shape it can have: rank 3 to 5, and for blocks a known multiple of 8 channels.
+// Whether a tensor may be in this layout for every shape it can have: rank 3 to 5, and for blocks a
+// known multiple of 8 channels.
 bool Admits(const Type& type, Layout layout);
 
-// A candidate for one node with all its activations in one layout; constants and tensors that have no layout stay plain.
-Candidate MakeCandidate(const NodeInfo& node, Layout inputs, Layout outputs, double seconds, std::string_view algorithm);
+// A candidate for one node with all its activations in one layout; constants and tensors that have
+// no layout stay plain.
+Candidate MakeCandidate(const NodeInfo& node, Layout inputs, Layout outputs, double seconds,
+                        std::string_view algorithm);
 // True if input i is an activation of rank 3 to 5, so that a candidate chooses its layout.
 bool HasLayout(const NodeInfo& node, size_t input);
 

@@ -1,4 +1,5 @@
-// MatMulInteger and msrt.QuantizedMatMul: the matmul primitive on bytes, with 32-bit sums. A constant matrix B is packed once.
+// MatMulInteger and msrt.QuantizedMatMul: the matmul primitive on bytes, with 32-bit sums. A
+// constant matrix B is packed once.
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/integer_operands.h"
 #include "delegates/onednn/post_ops.h"
@@ -21,11 +22,15 @@ std::string QueryIntegerMatMul(const NodeInfo& node, std::vector<Candidate>* can
   if (std::string reason = IntegerRefusal(node); !reason.empty()) return reason;
   const bool packed = op.constant(in.b) != nullptr && IsOneProduct(op);
   const double elements = static_cast<double>(node.typical->output(0).elements());
-  const double seconds = Roofline(node.machine, node.flops, kByteSpeedup * (packed ? 1 : 0.8), node.bytes) +
-                         PerElement(node.machine, elements, EltwiseNanoseconds(op.String("activation")), 0) - kLaunchSeconds;
-  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, packed ? "brgemm int8, packed" : "brgemm int8");
+  const double seconds =
+      Roofline(node.machine, node.flops, kByteSpeedup * (packed ? 1 : 0.8), node.bytes) +
+      PerElement(node.machine, elements, EltwiseNanoseconds(op.String("activation")), 0) -
+      kLaunchSeconds;
+  Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds,
+                              packed ? "brgemm int8, packed" : "brgemm int8");
   c.exact = op.domain().empty();  // sums of integers
-  if (op.has_input(in.residual) && op.constant(in.residual) == nullptr && op.output(0).dtype == DType::kF32) {
+  if (op.has_input(in.residual) && op.constant(in.residual) == nullptr &&
+      op.output(0).dtype == DType::kF32) {
     c.in_place = {{static_cast<uint32_t>(in.residual), 0u}};
   }
   candidates->push_back(std::move(c));
@@ -34,17 +39,22 @@ std::string QueryIntegerMatMul(const NodeInfo& node, std::vector<Candidate>* can
 
 class IntegerMatMulRecipe final : public Recipe {
  public:
-  IntegerMatMulRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
+  IntegerMatMulRecipe(const NodeInfo& node, const Candidate& candidate,
+                      const CompileContext& context)
       : Recipe(node, candidate), in_(IntegerInputsOf(op())) {
     const ConstTensor* b = op().constant(in_.b);
     if (b == nullptr || !IsOneProduct(op())) return;
-    weights_ = std::make_unique<PackedWeights>(b->bytes.data(), MatricesOf(b->dims, IsTransposed(op()), 2, ToDnnl(b->dtype)), context,
-                                               PackedVariant(op()));
+    weights_ = std::make_unique<PackedWeights>(
+        b->bytes.data(), MatricesOf(b->dims, IsTransposed(op()), 2, ToDnnl(b->dtype)), context,
+        PackedVariant(op()));
   }
 
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(in_.a).elements() == 0 || typical.output(0).elements() == 0) return OkStatus();
-    MSRT_ASSIGN_OR_RETURN(const MatMul::primitive_desc descriptor, Describe(typical, PostOpsOf(typical, false)));
+    if (weights_ == nullptr || typical.input(in_.a).elements() == 0 ||
+        typical.output(0).elements() == 0)
+      return OkStatus();
+    MSRT_ASSIGN_OR_RETURN(const MatMul::primitive_desc descriptor,
+                          Describe(typical, PostOpsOf(typical, false)));
     packed_ = descriptor.weights_desc();
     return weights_->Get(packed_).status();
   }
@@ -62,7 +72,8 @@ class IntegerMatMulRecipe final : public Recipe {
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(in_.a), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, descriptor.weights_desc()},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
-    if (op.has_input(in_.bias)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(in_.bias), descriptor.bias_desc()});
+    if (op.has_input(in_.bias))
+      arguments.push_back({DNNL_ARG_BIAS, Place::Input(in_.bias), descriptor.bias_desc()});
     AppendScalesAndZeros(op, plan, &arguments);
     post_ops.AppendArguments(&arguments);
     plan->Add<MatMul::primitive_desc, MatMul>(descriptor, std::move(arguments));
@@ -71,7 +82,9 @@ class IntegerMatMulRecipe final : public Recipe {
 
   size_t packed_bytes() const override { return weights_ == nullptr ? 0 : weights_->bytes(); }
   int residual_input() const override {
-    return op().has_input(in_.residual) && op().output(0).dtype == DType::kF32 ? static_cast<int>(in_.residual) : -1;
+    return op().has_input(in_.residual) && op().output(0).dtype == DType::kF32
+               ? static_cast<int>(in_.residual)
+               : -1;
   }
 
  private:
@@ -93,7 +106,9 @@ class IntegerMatMulRecipe final : public Recipe {
     if (op.has_input(in_.residual)) {
       const Dims& dims = op.input(in_.residual).dims;
       if (shared_residual) post_ops.AddResult();
-      else post_ops.Add(Place::Input(in_.residual), DescribePlain(IsOneProduct(op) ? Flat(dims) : dims));
+      else
+        post_ops.Add(Place::Input(in_.residual),
+                     DescribePlain(IsOneProduct(op) ? Flat(dims) : dims));
     }
     if (op.domain() == "msrt") post_ops.Activation(op);
     return post_ops;
@@ -109,7 +124,8 @@ class IntegerMatMulRecipe final : public Recipe {
     const memory::desc dst = onednn::Describe(result, Layout::kPlain, ToDnnl(op.output(0).dtype));
     const memory::desc plain = MatricesOf(b.dims, IsTransposed(op), rank, memory::data_type::s8);
     const bool biased = op.has_input(in_.bias);
-    if (biased && op.input(in_.bias).elements() != out.back()) return Unsupported("a bias that is not one number for each column");
+    if (biased && op.input(in_.bias).elements() != out.back())
+      return Unsupported("a bias that is not one number for each column");
     Dims bias = Dims::Filled(rank, 1);
     bias[rank - 1] = out.back();
     dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
@@ -119,9 +135,12 @@ class IntegerMatMulRecipe final : public Recipe {
       return MatMul::primitive_desc(Engine(), src, weights, DescribePlain(bias), dst, attr, true);
     };
     const memory::desc any(plain.get_dims(), memory::data_type::s8, memory::format_tag::any);
-    const MatMul::primitive_desc descriptor = weights_ == nullptr ? make(plain) : DescribeWithWeights(make, packed_, any);
-    if (descriptor.get(true) == nullptr || IsNaive(descriptor)) return Unsupported("oneDNN has no product of bytes for these shapes");
-    if (SumsBytesExactly() && !SumsBytesExactly(descriptor)) return Unsupported("oneDNN's product for these shapes saturates");
+    const MatMul::primitive_desc descriptor =
+        weights_ == nullptr ? make(plain) : DescribeWithWeights(make, packed_, any);
+    if (descriptor.get(true) == nullptr || IsNaive(descriptor))
+      return Unsupported("oneDNN has no product of bytes for these shapes");
+    if (SumsBytesExactly() && !SumsBytesExactly(descriptor))
+      return Unsupported("oneDNN's product for these shapes saturates");
     return descriptor;
   }
 
@@ -130,7 +149,8 @@ class IntegerMatMulRecipe final : public Recipe {
   memory::desc packed_;                     // empty until Pack
 };
 
-Result<std::shared_ptr<const Recipe>> CompileIntegerMatMul(const NodeInfo& node, const Candidate& candidate,
+Result<std::shared_ptr<const Recipe>> CompileIntegerMatMul(const NodeInfo& node,
+                                                           const Candidate& candidate,
                                                            const CompileContext& context) {
   auto recipe = std::make_shared<IntegerMatMulRecipe>(node, candidate, context);
   const Status status = recipe->Pack(*node.typical);

@@ -6,9 +6,9 @@
 namespace msrt::onednn {
 namespace {
 
-// Bindings own their primitives, so the library's global cache only helps where several layers have one geometry: it needs to hold
-// the distinct primitives of the models in use, not of every shape they ever saw. An entry of JIT code and tables is
-// 20 to 70 KB, so these are some 6 MB.
+// Bindings own their primitives, so the library's global cache only helps where several layers have
+// one geometry: it needs to hold the distinct primitives of the models in use, not of every shape
+// they ever saw. An entry of JIT code and tables is 20 to 70 KB, so these are some 6 MB.
 constexpr int kPrimitiveCacheEntries = 128;
 
 // Instruction sets are sets of bits: those that are later include it.
@@ -43,29 +43,36 @@ memory::data_type ToDnnl(DType dtype) {
 
 memory::desc Describe(const Dims& dims, Layout layout, memory::data_type elements) {
   using Tag = memory::format_tag;
-  constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc}, kBlocked[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c};
+  constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc},
+                kBlocked[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c};
   if (dims.rank() == 0) return memory::desc({1}, elements, memory::dims{1});
-  if (layout == Layout::kPlain) return memory::desc(ToDnnl(dims), elements, ToDnnl(RowMajorStrides(dims)));
+  if (layout == Layout::kPlain)
+    return memory::desc(ToDnnl(dims), elements, ToDnnl(RowMajorStrides(dims)));
   const Tag* tags = layout == Layout::kChannelsLast ? kChannelsLast : kBlocked;
   return memory::desc(ToDnnl(dims), elements, tags[dims.rank() - 3]);
 }
 
 bool SumsBytesExactly() {
-  static const bool exact = OneDnnInstructions().find("vnni") != std::string::npos || HasAvx512Vnni();
+  static const bool exact =
+      OneDnnInstructions().find("vnni") != std::string::npos || HasAvx512Vnni();
   return exact;
 }
 
 bool SumsBytesExactly(const dnnl::primitive_desc& descriptor) {
-  return HasAvx512Vnni() || std::string_view(descriptor.impl_info_str()).find("vnni") != std::string_view::npos;
+  return HasAvx512Vnni() ||
+         std::string_view(descriptor.impl_info_str()).find("vnni") != std::string_view::npos;
 }
 
-memory::desc InBf16(const memory::desc& desc) { return memory::desc(desc.get_dims(), memory::data_type::bf16, desc.get_strides()); }
+memory::desc InBf16(const memory::desc& desc) {
+  return memory::desc(desc.get_dims(), memory::data_type::bf16, desc.get_strides());
+}
 
 bool HasBf16() {
   static const bool has = [] {
     using Isa = dnnl::cpu_isa;
     const Isa isa = dnnl::get_effective_cpu_isa();
-    return isa == Isa::avx512_core_bf16 || isa == Isa::avx512_core_fp16 || isa == Isa::avx512_core_amx || isa == Isa::avx512_core_amx_fp16;
+    return isa == Isa::avx512_core_bf16 || isa == Isa::avx512_core_fp16 ||
+           isa == Isa::avx512_core_amx || isa == Isa::avx512_core_amx_fp16;
   }();
   return has;
 }
@@ -97,17 +104,18 @@ std::string OneDnnVersion() {
 
 std::string OneDnnInstructions() {
   using Isa = dnnl::cpu_isa;
-  constexpr std::pair<Isa, std::string_view> kNames[] = {{Isa::sse41, "sse41"},
-                                                         {Isa::avx, "avx"},
-                                                         {Isa::avx2, "avx2"},
-                                                         {Isa::avx2_vnni, "avx2_vnni"},
-                                                         {Isa::avx2_vnni_2, "avx2_vnni_2"},
-                                                         {Isa::avx512_core, "avx512_core"},
-                                                         {Isa::avx512_core_vnni, "avx512_core_vnni"},
-                                                         {Isa::avx512_core_bf16, "avx512_core_bf16"},
-                                                         {Isa::avx512_core_fp16, "avx512_core_fp16"},
-                                                         {Isa::avx512_core_amx, "avx512_core_amx"},
-                                                         {Isa::avx512_core_amx_fp16, "avx512_core_amx_fp16"}};
+  constexpr std::pair<Isa, std::string_view> kNames[] = {
+      {Isa::sse41, "sse41"},
+      {Isa::avx, "avx"},
+      {Isa::avx2, "avx2"},
+      {Isa::avx2_vnni, "avx2_vnni"},
+      {Isa::avx2_vnni_2, "avx2_vnni_2"},
+      {Isa::avx512_core, "avx512_core"},
+      {Isa::avx512_core_vnni, "avx512_core_vnni"},
+      {Isa::avx512_core_bf16, "avx512_core_bf16"},
+      {Isa::avx512_core_fp16, "avx512_core_fp16"},
+      {Isa::avx512_core_amx, "avx512_core_amx"},
+      {Isa::avx512_core_amx_fp16, "avx512_core_amx_fp16"}};
   const Isa isa = dnnl::get_effective_cpu_isa();
   for (const auto& [known, name] : kNames) {
     if (known == isa) return std::string(name);

@@ -15,8 +15,13 @@ using onednn::Rule;
 
 const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
-      onednn::ConvolutionRules,   onednn::TransposedConvolutionRules, onednn::MatMulRules, onednn::ResamplingRules, onednn::RecurrentRules,
-      onednn::IntegerMatMulRules, onednn::IntegerConvolutionRules,
+      onednn::ConvolutionRules,
+      onednn::TransposedConvolutionRules,
+      onednn::MatMulRules,
+      onednn::ResamplingRules,
+      onednn::RecurrentRules,
+      onednn::IntegerMatMulRules,
+      onednn::IntegerConvolutionRules,
   };
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -30,21 +35,27 @@ const Rule* FindRule(const OpView& op) {
 std::string TypeRefusal(const NodeInfo& node, const Rule& rule) {
   const auto check = [&](const Type& declared, const Type& typical) -> std::string {
     const bool rank_known = declared.is_tensor() && (declared.rank_known || rule.one_rank);
-    if (!rank_known || !typical.concrete()) return "the rank or typical shape of a tensor is not known";
+    if (!rank_known || !typical.concrete())
+      return "the rank or typical shape of a tensor is not known";
     if (rule.types.Has(declared.dtype)) return {};
-    const bool admitted = kIndexTypes.Has(declared.dtype) || declared.dtype == DType::kBool;  // indices, shapes, masks
-    if (!IsFloat(declared.dtype)) return admitted ? std::string() : StrCat("elements of type ", declared.dtype);
+    const bool admitted = kIndexTypes.Has(declared.dtype) ||
+                          declared.dtype == DType::kBool;  // indices, shapes, masks
+    if (!IsFloat(declared.dtype))
+      return admitted ? std::string() : StrCat("elements of type ", declared.dtype);
     return StrCat("elements of type ", declared.dtype, ": computed in f32 only");
   };
   for (size_t i = 0; i < node.op->input_count(); ++i) {
     if (!node.op->has_input(i)) continue;
-    if (std::string reason = check(node.op->input(i), node.typical->input(i)); !reason.empty()) return reason;
+    if (std::string reason = check(node.op->input(i), node.typical->input(i)); !reason.empty())
+      return reason;
   }
   for (size_t o = 0; o < node.op->output_count(); ++o) {
     if (!node.op->has_output(o)) continue;
-    if (std::string reason = check(node.op->output(o), node.typical->output(o)); !reason.empty()) return reason;
+    if (std::string reason = check(node.op->output(o), node.typical->output(o)); !reason.empty())
+      return reason;
   }
-  if (!node.op->has_input(0) || !rule.types.Has(node.op->input(0).dtype)) return StrCat("the data is not ", rule.types.Names());
+  if (!node.op->has_input(0) || !rule.types.Has(node.op->input(0).dtype))
+    return StrCat("the data is not ", rule.types.Names());
   return {};
 }
 
@@ -52,7 +63,9 @@ class OneDnnDelegate final : public Delegate {
  public:
   explicit OneDnnDelegate(const Evaluator& fallback) : fallback_(fallback) {}
   const char* name() const override { return "onednn"; }
-  uint32_t native_types() const override { return onednn::SumsBytesExactly() ? uint32_t{1} << static_cast<int>(DType::kI8) : 0; }
+  uint32_t native_types() const override {
+    return onednn::SumsBytesExactly() ? uint32_t{1} << static_cast<int>(DType::kI8) : 0;
+  }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
     std::vector<Candidate> candidates;
@@ -77,9 +90,11 @@ class OneDnnDelegate final : public Delegate {
                                           const CompileContext& context) const override {
     const NodeInfo node = graph.node(candidate.node);
     const Rule* rule = FindRule(*node.op);
-    if (rule == nullptr) return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
+    if (rule == nullptr)
+      return InternalError("onednn: asked to compile ", node.op->op(), ", which it refused");
     try {
-      MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, rule->compile(node, candidate, context));
+      MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe,
+                            rule->compile(node, candidate, context));
       return onednn::MakeKernel(std::move(recipe), fallback_);
     } catch (const dnnl::error& error) {
       return onednn::FromError(error, *node.typical);
@@ -92,6 +107,8 @@ class OneDnnDelegate final : public Delegate {
 
 }  // namespace
 
-std::unique_ptr<sdk::Delegate> MakeOneDnnDelegate(const Evaluator& fallback) { return std::make_unique<OneDnnDelegate>(fallback); }
+std::unique_ptr<sdk::Delegate> MakeOneDnnDelegate(const Evaluator& fallback) {
+  return std::make_unique<OneDnnDelegate>(fallback);
+}
 
 }  // namespace msrt

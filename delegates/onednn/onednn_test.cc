@@ -1,5 +1,6 @@
-// The oneDNN delegate against the reference kernels: every op row that it accepts, in every layout it offers, in place and not;
-// layers of real networks; several shapes and several threads on one kernel; memory over many shapes.
+// The oneDNN delegate against the reference kernels: every op row that it accepts, in every layout
+// it offers, in place and not; layers of real networks; several shapes and several threads on one
+// kernel; memory over many shapes.
 #include "delegates/onednn/onednn.h"
 
 #include <gtest/gtest.h>
@@ -24,11 +25,14 @@ using testing::OneNode;
 using testing::RandomFloats;
 using testing::RunBound;
 
-constexpr std::string_view kMustAccept[] = {"Conv", "FusedConv", "MatMul", "Gemm", "FusedMatMul", "ConvTranspose", "Resize"};
+constexpr std::string_view kMustAccept[] = {"Conv",        "FusedConv",     "MatMul", "Gemm",
+                                            "FusedMatMul", "ConvTranspose", "Resize"};
 
-constexpr std::string_view kMustAcceptWithVnni[] = {"MatMulInteger", "ConvInteger", "QuantizedMatMul", "QuantizedConv"};
+constexpr std::string_view kMustAcceptWithVnni[] = {"MatMulInteger", "ConvInteger",
+                                                    "QuantizedMatMul", "QuantizedConv"};
 
-// Whether the library sums products of bytes in 32 bits: with every instruction set after AVX-512 VNNI, and with AVX2 VNNI.
+// Whether the library sums products of bytes in 32 bits: with every instruction set after AVX-512
+// VNNI, and with AVX2 VNNI.
 bool HasVnni() {
   const std::string isa = OneDnnInstructions();
   return isa != "avx512_core" && (isa.starts_with("avx512_core") || isa.starts_with("avx2_vnni"));
@@ -36,7 +40,9 @@ bool HasVnni() {
 
 TEST(OneDnn, EveryAcceptedRowAgreesWithReference) {
   std::vector<std::string_view> must_accept(std::begin(kMustAccept), std::end(kMustAccept));
-  if (HasVnni()) must_accept.insert(must_accept.end(), std::begin(kMustAcceptWithVnni), std::end(kMustAcceptWithVnni));
+  if (HasVnni())
+    must_accept.insert(must_accept.end(), std::begin(kMustAcceptWithVnni),
+                       std::end(kMustAcceptWithVnni));
   testing::CheckEveryRow(*MakeOneDnnDelegate(ReferenceEvaluator()), must_accept);
 }
 
@@ -46,7 +52,8 @@ TEST(OneDnn, ProductsOfBytesDoNotSaturate) {
   for (const int limit : {64, 127}) {
     const std::vector<uint8_t> a(3 * 600, 255), b(600 * 40, static_cast<uint8_t>(limit));
     const OneNode node("", "MatMulInteger", {},
-                       {ConstTensor::Of<uint8_t>(DType::kU8, {3, 600}, a), ConstTensor::Of<uint8_t>(DType::kI8, {600, 40}, b)},
+                       {ConstTensor::Of<uint8_t>(DType::kU8, {3, 600}, a),
+                        ConstTensor::Of<uint8_t>(DType::kI8, {600, 40}, b)},
                        {false, true});
     ASSERT_TRUE(node.ok()) << node.status().message();
     const size_t candidates = CheckNode(*delegate, node);
@@ -54,37 +61,49 @@ TEST(OneDnn, ProductsOfBytesDoNotSaturate) {
   }
 }
 
-// ---- layers of real networks -----------------------------------------------------------------------------------------------------
+// ---- layers of real networks
+// -----------------------------------------------------------------------------------------------------
 
 struct Layer {
   const char* name;
   int64_t inputs, outputs, groups, height, width, kernel, stride, pad, dilation = 1;
 };
 constexpr Layer kLayers[] = {
-    {"resnet stem", 3, 64, 1, 28, 28, 7, 2, 3},     {"mobilenet stem", 3, 32, 1, 32, 48, 3, 2, 1},
-    {"resnet 1x1", 64, 256, 1, 14, 14, 1, 1, 0},    {"resnet 3x3", 64, 64, 1, 14, 14, 3, 1, 1},
-    {"resnet 3x3/2", 128, 128, 1, 14, 14, 3, 2, 1}, {"resnet 1x1/2", 128, 64, 1, 14, 14, 1, 2, 0},
-    {"mobilenet dw", 96, 96, 96, 14, 14, 3, 1, 1},  {"mobilenet dw/2", 144, 144, 144, 15, 15, 3, 2, 1},
-    {"5x5 dw", 40, 40, 40, 14, 14, 5, 1, 2},        {"unet head", 32, 3, 1, 32, 32, 1, 1, 0},
-    {"resnext", 64, 64, 8, 14, 14, 3, 1, 1},        {"dilated", 16, 24, 1, 20, 20, 3, 1, 2, 2},
-    {"odd channels", 13, 17, 1, 11, 9, 3, 1, 1},    {"wide pad", 8, 8, 1, 5, 5, 3, 1, 2},
+    {"resnet stem", 3, 64, 1, 28, 28, 7, 2, 3},
+    {"mobilenet stem", 3, 32, 1, 32, 48, 3, 2, 1},
+    {"resnet 1x1", 64, 256, 1, 14, 14, 1, 1, 0},
+    {"resnet 3x3", 64, 64, 1, 14, 14, 3, 1, 1},
+    {"resnet 3x3/2", 128, 128, 1, 14, 14, 3, 2, 1},
+    {"resnet 1x1/2", 128, 64, 1, 14, 14, 1, 2, 0},
+    {"mobilenet dw", 96, 96, 96, 14, 14, 3, 1, 1},
+    {"mobilenet dw/2", 144, 144, 144, 15, 15, 3, 2, 1},
+    {"5x5 dw", 40, 40, 40, 14, 14, 5, 1, 2},
+    {"unet head", 32, 3, 1, 32, 32, 1, 1, 0},
+    {"resnext", 64, 64, 8, 14, 14, 3, 1, 1},
+    {"dilated", 16, 24, 1, 20, 20, 3, 1, 2, 2},
+    {"odd channels", 13, 17, 1, 11, 9, 3, 1, 1},
+    {"wide pad", 8, 8, 1, 5, 5, 3, 1, 2},
 };
 
-std::unique_ptr<OneNode> ConvNode(const Layer& l, int64_t batch, int64_t height, int64_t width, bool residual) {
+std::unique_ptr<OneNode> ConvNode(const Layer& l, int64_t batch, int64_t height, int64_t width,
+                                  bool residual) {
   AttrList attrs{{"strides", std::vector<int64_t>{l.stride, l.stride}},
                  {"pads", std::vector<int64_t>(4, l.pad)},
                  {"dilations", std::vector<int64_t>(2, l.dilation)},
                  {"group", l.groups},
                  {"activation", std::string("Relu")}};
-  std::vector<std::optional<ConstTensor>> inputs{RandomFloats({batch, l.inputs, height, width}, 1),
-                                                 RandomFloats({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2),
-                                                 RandomFloats({l.outputs}, 3)};
+  std::vector<std::optional<ConstTensor>> inputs{
+      RandomFloats({batch, l.inputs, height, width}, 1),
+      RandomFloats({l.outputs, l.inputs / l.groups, l.kernel, l.kernel}, 2),
+      RandomFloats({l.outputs}, 3)};
   const int64_t span = l.dilation * (l.kernel - 1) + 1;
   if (residual) {
-    inputs.push_back(
-        RandomFloats({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1, (width + 2 * l.pad - span) / l.stride + 1}, 4));
+    inputs.push_back(RandomFloats({batch, l.outputs, (height + 2 * l.pad - span) / l.stride + 1,
+                                   (width + 2 * l.pad - span) / l.stride + 1},
+                                  4));
   }
-  return std::make_unique<OneNode>("msrt", "FusedConv", attrs, std::move(inputs), std::vector<bool>{false, true, true, false});
+  return std::make_unique<OneNode>("msrt", "FusedConv", attrs, std::move(inputs),
+                                   std::vector<bool>{false, true, true, false});
 }
 
 TEST(OneDnn, LayersOfNetworks) {
@@ -119,13 +138,15 @@ TEST(OneDnn, ManyShapesOnOneKernel) {
         ASSERT_TRUE(expected.ok());
         auto bound = (*kernel)->Bind(node->op());
         ASSERT_TRUE(bound.ok() && (*bound)->Prepare().ok());
-        for (const auto& way : {std::optional<std::pair<uint32_t, uint32_t>>(), std::optional(std::pair{3u, 0u})}) {
+        for (const auto& way :
+             {std::optional<std::pair<uint32_t, uint32_t>>(), std::optional(std::pair{3u, 0u})}) {
           auto got = RunBound(**bound, *node, candidate, way);
           ASSERT_TRUE(got.ok()) << got.status().message();
           EXPECT_EQ(expected->Difference(candidate, (*got)[0]), "");
         }
       }
-      EXPECT_LE((*kernel)->packed_bytes(), 3 * packed + (64 << 10)) << "more than two further forms of the weights";
+      EXPECT_LE((*kernel)->packed_bytes(), 3 * packed + (64 << 10))
+          << "more than two further forms of the weights";
     }
   }
 }
@@ -147,7 +168,8 @@ TEST(OneDnn, SeveralThreadsRunOneBinding) {
       threads.emplace_back([&, t] {
         const auto team = MakeDefaultParallel(2);  // runs on one team would wait for each other
         for (int round = 0; round < 3; ++round) {
-          auto got = RunBound(**bound, *node, candidate, t == 0 ? std::optional(std::pair{3u, 0u}) : std::nullopt, *team);
+          auto got = RunBound(**bound, *node, candidate,
+                              t == 0 ? std::optional(std::pair{3u, 0u}) : std::nullopt, *team);
           EXPECT_EQ(got.ok() ? expected->Difference(candidate, (*got)[0]) : "failed", "");
         }
       });
@@ -156,15 +178,18 @@ TEST(OneDnn, SeveralThreadsRunOneBinding) {
   }
 }
 
-// Convolutions and products of networks are offered in bf16 where the machine has it, and are computed so.
+// Convolutions and products of networks are offered in bf16 where the machine has it, and are
+// computed so.
 TEST(OneDnn, ReducedCandidatesComputeInBf16) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   std::vector<std::unique_ptr<OneNode>> nodes;
-  for (const size_t layer : {0, 2, 3, 4}) nodes.push_back(ConvNode(kLayers[layer], 1, 14, 14, true));
+  for (const size_t layer : {0, 2, 3, 4})
+    nodes.push_back(ConvNode(kLayers[layer], 1, 14, 14, true));
   const auto add_product = [&](const Dims& a, const Dims& b, bool constant) {
-    nodes.push_back(std::make_unique<OneNode>("", "MatMul", AttrList{},
-                                              std::vector<std::optional<ConstTensor>>{RandomFloats(a, 1), RandomFloats(b, 2)},
-                                              std::vector<bool>{false, constant}));
+    nodes.push_back(std::make_unique<OneNode>(
+        "", "MatMul", AttrList{},
+        std::vector<std::optional<ConstTensor>>{RandomFloats(a, 1), RandomFloats(b, 2)},
+        std::vector<bool>{false, constant}));
   };
   add_product({1, 32, 64}, {64, 48}, true);
   add_product({4, 32, 64}, {4, 64, 48}, false);
@@ -193,7 +218,8 @@ TEST(OneDnn, ReducedCandidatesComputeInBf16) {
   EXPECT_EQ(reduced, nodes.size());
 }
 
-// ---- refusals and resources --------------------------------------------------------------------------------------------------------
+// ---- refusals and resources
+// --------------------------------------------------------------------------------------------------------
 
 TEST(OneDnn, RefusesWithAReason) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());

@@ -8,7 +8,8 @@ namespace msrt::onednn {
 
 struct Plan::Handles {
   dnnl::stream stream;
-  std::vector<memory> memories;  // arguments of all steps in order, the scratchpad after each step's arguments if it has one
+  std::vector<memory> memories;  // arguments of all steps in order, the scratchpad after each
+                                 // step's arguments if it has one
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
@@ -20,14 +21,18 @@ size_t Plan::Reserve(size_t bytes) {
   return offset;
 }
 
-void Plan::Append(dnnl::primitive primitive, const memory::desc& scratchpad, std::vector<Argument> arguments) {
+void Plan::Append(dnnl::primitive primitive, const memory::desc& scratchpad,
+                  std::vector<Argument> arguments) {
   scratchpad_ = std::max(scratchpad_, scratchpad.get_size());
   steps_.push_back({std::move(primitive), std::move(arguments), scratchpad, nullptr});
 }
 
-void Plan::AddReorder(Place from, const memory::desc& from_desc, Place to, const memory::desc& to_desc) {
-  const dnnl::reorder::primitive_desc descriptor(Engine(), from_desc, Engine(), to_desc, UserScratchpad());
-  Add<dnnl::reorder::primitive_desc, dnnl::reorder>(descriptor, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
+void Plan::AddReorder(Place from, const memory::desc& from_desc, Place to,
+                      const memory::desc& to_desc) {
+  const dnnl::reorder::primitive_desc descriptor(Engine(), from_desc, Engine(), to_desc,
+                                                 UserScratchpad());
+  Add<dnnl::reorder::primitive_desc, dnnl::reorder>(
+      descriptor, {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}});
 }
 
 Place Plan::Converted(Place from, const memory::desc& desc, const memory::desc& wanted) {
@@ -51,7 +56,8 @@ std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
   return handles;
 }
 
-Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch, ParallelFor& parallel) const {
+Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                 std::byte* scratch, ParallelFor& parallel) const {
   std::unique_ptr<Handles> handles(spare_.exchange(nullptr, std::memory_order_acq_rel));
   if (handles == nullptr) handles = MakeHandles();
   size_t at = 0;
@@ -81,9 +87,10 @@ Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView>
       }
     }
     if (step.has_scratchpad()) set(scratch + reserved_);
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(step.primitive.get(), handles->stream.get(), static_cast<int>(at - first),
-                                                   handles->arguments.data() + first),
-                            "could not execute a primitive");
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(step.primitive.get(), handles->stream.get(),
+                               static_cast<int>(at - first), handles->arguments.data() + first),
+        "could not execute a primitive");
   }
   Handles* mine = handles.release();
   Handles* expected = nullptr;

@@ -1,4 +1,5 @@
-// A plan: the primitives that compute one node at one set of shapes, in order, and where each of their arguments lies.
+// A plan: the primitives that compute one node at one set of shapes, in order, and where each of
+// their arguments lies.
 #pragma once
 
 #include <atomic>
@@ -64,7 +65,8 @@ class Plan {
   size_t primitives() const { return steps_.size(); }
   size_t scratch_bytes() const { return reserved_ + scratchpad_; }
   // `scratch` has scratch_bytes(). May be called from several threads at once. Throws dnnl::error.
-  Status Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* scratch, ParallelFor& parallel) const;
+  Status Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+             std::byte* scratch, ParallelFor& parallel) const;
 
  private:
   struct Step {
@@ -74,10 +76,12 @@ class Plan {
     Loop loop;  // in place of a primitive
     bool has_scratchpad() const { return !loop && scratchpad.get_size() > 0; }
   };
-  // The library's handles of one running call. Making them costs half a microsecond each, setting their pointers almost nothing;
-  // so each plan keeps one set for the next call, and a second call at the same time makes its own.
+  // The library's handles of one running call. Making them costs half a microsecond each, setting
+  // their pointers almost nothing; so each plan keeps one set for the next call, and a second call
+  // at the same time makes its own.
   struct Handles;
-  void Append(dnnl::primitive primitive, const memory::desc& scratchpad, std::vector<Argument> arguments);
+  void Append(dnnl::primitive primitive, const memory::desc& scratchpad,
+              std::vector<Argument> arguments);
   std::unique_ptr<Handles> MakeHandles() const;
 
   std::vector<Step> steps_;

@@ -29,7 +29,8 @@ std::optional<Eltwise> FindEltwise(std::string_view name, double alpha, double b
 
 std::string ActivationRefusal(const OpView& op) {
   const std::string_view name = op.String("activation");
-  if (name == "Clip" && op.Float("activation_alpha") > op.Float("activation_beta")) return "a Clip whose least value is above its largest";
+  if (name == "Clip" && op.Float("activation_alpha") > op.Float("activation_beta"))
+    return "a Clip whose least value is above its largest";
   if (name.empty() || FindEltwise(name, 0, 0)) return {};
   return StrCat("activation ", name);
 }

@@ -12,15 +12,16 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
-// The unary op of that name with its parameters (ops/activation.h says what alpha and beta mean); nothing where the library has no
-// such function or one that errs by more than 1e-5. Relu, Clip, HardSigmoid and Exp turn NaN into a number, also
-// where they are fused; the others keep it.
+// The unary op of that name with its parameters (ops/activation.h says what alpha and beta mean);
+// nothing where the library has no such function or one that errs by more than 1e-5. Relu, Clip,
+// HardSigmoid and Exp turn NaN into a number, also where they are fused; the others keep it.
 std::optional<Eltwise> FindEltwise(std::string_view name, double alpha, double beta);
 
 // Why the activation of a fused op cannot be done; empty if it can.
 std::string ActivationRefusal(const OpView& op);
 
-// What happens to a product before it is stored, in this order. Collects the arguments that the steps need.
+// What happens to a product before it is stored, in this order. Collects the arguments that the
+// steps need.
 class PostOps {
  public:
   void Linear(float factor) { ops_.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0); }

@@ -1,7 +1,8 @@
-// RNN, GRU and LSTM with constant weights and the usual functions. The library's own recurrent primitives want their state and gates in
-// another order and gain nothing for a batch of one, so the layer is ours: weights are packed into panels of columns, all steps' inputs are
-// multiplied at once, and what remains of a step is one product with the state and a loop over units. Sequences and directions run in
-// parallel. A row's sums do not depend on the rows beside it.
+// RNN, GRU and LSTM with constant weights and the usual functions. The library's own recurrent
+// primitives want their state and gates in another order and gain nothing for a batch of one, so
+// the layer is ours: weights are packed into panels of columns, all steps' inputs are multiplied at
+// once, and what remains of a step is one product with the state and a loop over units. Sequences
+// and directions run in parallel. A row's sums do not depend on the rows beside it.
 #include <algorithm>
 #include <cmath>
 
@@ -16,21 +17,27 @@ namespace {
 
 enum Input : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
-// ---- products with packed weights -------------------------------------------------------------------------------------------------
+// ---- products with packed weights
+// -------------------------------------------------------------------------------------------------
 
 constexpr int64_t kPanel = 32;  // columns: four vectors of AVX2
 
-// The transpose of a matrix of [columns, depth], in panels of [depth, kPanel], the last one filled up with zeros. Does not own them.
+// The transpose of a matrix of [columns, depth], in panels of [depth, kPanel], the last one filled
+// up with zeros. Does not own them.
 class Panels {
  public:
   Panels() = default;
-  Panels(const float* values, int64_t columns, int64_t depth) : values_(values), columns_(columns), depth_(depth) {}
+  Panels(const float* values, int64_t columns, int64_t depth)
+      : values_(values), columns_(columns), depth_(depth) {}
   // How many numbers they are.
-  static int64_t Count(int64_t columns, int64_t depth) { return (columns + kPanel - 1) / kPanel * kPanel * depth; }
+  static int64_t Count(int64_t columns, int64_t depth) {
+    return (columns + kPanel - 1) / kPanel * kPanel * depth;
+  }
   static void Pack(const float* rows, int64_t columns, int64_t depth, float* values) {
     std::fill_n(values, Count(columns, depth), 0.0f);
     for (int64_t c = 0; c < columns; ++c) {
-      for (int64_t k = 0; k < depth; ++k) values[(c / kPanel * depth + k) * kPanel + c % kPanel] = rows[c * depth + k];
+      for (int64_t k = 0; k < depth; ++k)
+        values[(c / kPanel * depth + k) * kPanel + c % kPanel] = rows[c * depth + k];
     }
   }
   int64_t columns() const { return columns_; }
@@ -44,7 +51,8 @@ class Panels {
 
 // sums[r] += x[r] * weights, for kRows rows.
 template <int kRows>
-[[gnu::always_inline]] inline void AddProduct(const Panels& weights, const float* const* x, float* const* sums) {
+[[gnu::always_inline]] inline void AddProduct(const Panels& weights, const float* const* x,
+                                              float* const* sums) {
   for (int64_t first = 0; first < weights.columns(); first += kPanel) {
     float partial[kRows][kPanel] = {};
     const float* w = weights.panel(first);
@@ -68,7 +76,8 @@ void AddProductAnywhere(const Panels& weights, const float* const* x, float* con
 
 #if defined(__x86_64__)
 template <int kRows>
-[[gnu::target("avx2,fma")]] void AddProductAvx2(const Panels& weights, const float* const* x, float* const* sums) {
+[[gnu::target("avx2,fma")]] void AddProductAvx2(const Panels& weights, const float* const* x,
+                                                float* const* sums) {
   AddProduct<kRows>(weights, x, sums);
 }
 bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
@@ -98,26 +107,31 @@ void AddProduct(const Panels& weights, const float* x, int64_t rows, float* sums
   }
 }
 
-// ---- one step ---------------------------------------------------------------------------------------------------------------------
+// ---- one step
+// ---------------------------------------------------------------------------------------------------------------------
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// One direction. The state's weights are split where a GRU needs the reset gate before it can multiply the rest.
+// One direction. The state's weights are split where a GRU needs the reset gate before it can
+// multiply the rest.
 struct Direction {
   Panels inputs, state, hidden;    // hidden: the last gate of a GRU
   std::vector<float> bias;         // of all gates; a GRU's last gate: of the input alone
   std::vector<float> hidden_bias;  // of the state, for that gate
 };
 
-// `gates` holds what the input gives to each gate, and is used up. `spare` has as many elements as the gates.
-using StepFn = void (*)(const Direction& d, int64_t hidden, bool linear_first, float* gates, float* spare, float* h, float* c);
+// `gates` holds what the input gives to each gate, and is used up. `spare` has as many elements as
+// the gates.
+using StepFn = void (*)(const Direction& d, int64_t hidden, bool linear_first, float* gates,
+                        float* spare, float* h, float* c);
 
 void StepRnn(const Direction& d, int64_t hidden, bool, float* gates, float*, float* h, float*) {
   AddProduct(d.state, h, 1, gates);
   for (int64_t u = 0; u < hidden; ++u) h[u] = std::tanh(gates[u]);
 }
 
-void StepGru(const Direction& d, int64_t hidden, bool linear_first, float* gates, float* spare, float* h, float*) {
+void StepGru(const Direction& d, int64_t hidden, bool linear_first, float* gates, float* spare,
+             float* h, float*) {
   float *update = gates, *reset = gates + hidden, *candidate = gates + 2 * hidden;
   float *from_state = spare, *gated = spare + hidden;
   AddProduct(d.state, h, 1, gates);
@@ -129,13 +143,15 @@ void StepGru(const Direction& d, int64_t hidden, bool linear_first, float* gates
   std::copy_n(d.hidden_bias.data(), hidden, from_state);
   AddProduct(d.hidden, linear_first ? h : gated, 1, from_state);
   for (int64_t u = 0; u < hidden; ++u) {
-    const float value = std::tanh(candidate[u] + (linear_first ? reset[u] * from_state[u] : from_state[u]));
+    const float value =
+        std::tanh(candidate[u] + (linear_first ? reset[u] * from_state[u] : from_state[u]));
     h[u] = (1 - update[u]) * value + update[u] * h[u];
   }
 }
 
 void StepLstm(const Direction& d, int64_t hidden, bool, float* gates, float*, float* h, float* c) {
-  const float *input = gates, *output = gates + hidden, *forget = gates + 2 * hidden, *cell = gates + 3 * hidden;
+  const float *input = gates, *output = gates + hidden, *forget = gates + 2 * hidden,
+              *cell = gates + 3 * hidden;
   AddProduct(d.state, h, 1, gates);
   for (int64_t u = 0; u < hidden; ++u) {
     c[u] = Sigmoid(forget[u]) * c[u] + Sigmoid(input[u]) * std::tanh(cell[u]);
@@ -149,13 +165,16 @@ struct Kind {
   std::initializer_list<std::string_view> functions;
   StepFn step;
 };
-const Kind kKinds[] = {
-    {"RNN", 1, {"Tanh"}, StepRnn}, {"GRU", 3, {"Sigmoid", "Tanh"}, StepGru}, {"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, StepLstm}};
+const Kind kKinds[] = {{"RNN", 1, {"Tanh"}, StepRnn},
+                       {"GRU", 3, {"Sigmoid", "Tanh"}, StepGru},
+                       {"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, StepLstm}};
 const Kind& KindOf(const OpView& op) {
-  return *std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& k) { return k.op == op.op(); });
+  return *std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const Kind& k) { return k.op == op.op(); });
 }
 
-// ---- the layer --------------------------------------------------------------------------------------------------------------------
+// ---- the layer
+// --------------------------------------------------------------------------------------------------------------------
 
 struct Sizes {
   bool batch_first;
@@ -167,7 +186,9 @@ struct Sizes {
     directions = r[0], hidden = r[2];
   }
   int64_t x_row(int64_t t, int64_t n) const { return batch_first ? n * steps + t : t * batch + n; }
-  int64_t state_row(int64_t d, int64_t n) const { return batch_first ? n * directions + d : d * batch + n; }
+  int64_t state_row(int64_t d, int64_t n) const {
+    return batch_first ? n * directions + d : d * batch + n;
+  }
   int64_t y_row(int64_t t, int64_t d, int64_t n) const {
     return batch_first ? (n * steps + t) * directions + d : (t * directions + d) * batch + n;
   }
@@ -186,7 +207,8 @@ bool UsualFunctions(const OpView& op) {
 
 std::string QueryRecurrent(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  if (op.constant(kW) == nullptr || op.constant(kR) == nullptr) return "weights that are not constant";
+  if (op.constant(kW) == nullptr || op.constant(kR) == nullptr)
+    return "weights that are not constant";
   if (op.has_input(kB) && op.constant(kB) == nullptr) return "a bias that is not constant";
   if (op.has_input(kLengths)) return "sequences of several lengths";
   if (op.has_input(kPeepholes)) return "peepholes";
@@ -194,16 +216,19 @@ std::string QueryRecurrent(const NodeInfo& node, std::vector<Candidate>* candida
   if (op.op() == "LSTM" && op.Int("input_forget") != 0) return "input_forget";
   if (!UsualFunctions(op)) return "activations that are not the usual ones";
   const double seconds = Roofline(node.machine, node.flops, 0.3, node.bytes);
-  candidates->push_back(MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, "packed panels"));
+  candidates->push_back(
+      MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds, "packed panels"));
   return {};
 }
 
-// A constant of [directions, columns, depth] as panels, direction after direction, for the columns up to `split` and for those from there
-// on.
-Result<sdk::PackedForm> PackDirections(const OpView& op, size_t input, int64_t split, const CompileContext& context) {
+// A constant of [directions, columns, depth] as panels, direction after direction, for the columns
+// up to `split` and for those from there on.
+Result<sdk::PackedForm> PackDirections(const OpView& op, size_t input, int64_t split,
+                                       const CompileContext& context) {
   constexpr uint32_t kVersion = 1;
   const ConstTensor& constant = *op.constant(input);
-  const int64_t directions = constant.dims[0], columns = constant.dims[1], depth = constant.dims[2], rest = columns - split;
+  const int64_t directions = constant.dims[0], columns = constant.dims[1], depth = constant.dims[2],
+                rest = columns - split;
   const int64_t count = Panels::Count(split, depth) + Panels::Count(rest, depth);
   const auto pack = [&](std::byte* bytes) {
     const float* rows = constant.As<float>().data();
@@ -214,17 +239,21 @@ Result<sdk::PackedForm> PackDirections(const OpView& op, size_t input, int64_t s
     }
     return OkStatus();
   };
-  const sdk::Packing packing{StrCat("recurrent panels of ", constant.dims, " split at ", split), "", kPanel, kVersion};
-  return sdk::PackedForm::Make(context, constant.bytes.data(), packing, static_cast<size_t>(directions * count) * sizeof(float), pack);
+  const sdk::Packing packing{StrCat("recurrent panels of ", constant.dims, " split at ", split), "",
+                             kPanel, kVersion};
+  return sdk::PackedForm::Make(context, constant.bytes.data(), packing,
+                               static_cast<size_t>(directions * count) * sizeof(float), pack);
 }
 
 class RecurrentRecipe final : public Recipe {
  public:
-  RecurrentRecipe(const NodeInfo& node, const Candidate& candidate) : Recipe(node, candidate), kind_(KindOf(*node.op)) {}
+  RecurrentRecipe(const NodeInfo& node, const Candidate& candidate)
+      : Recipe(node, candidate), kind_(KindOf(*node.op)) {}
 
   Status Pack(const OpView& op, const Sizes& s, const CompileContext& context) {
     const int64_t columns = kind_.gates * s.hidden;
-    const int64_t early = kind_.step == StepGru ? 2 * s.hidden : columns;  // columns that need nothing but the state
+    const int64_t early =
+        kind_.step == StepGru ? 2 * s.hidden : columns;  // columns that need nothing but the state
     MSRT_ASSIGN_OR_RETURN(inputs_, PackDirections(op, kW, columns, context));
     MSRT_ASSIGN_OR_RETURN(state_, PackDirections(op, kR, early, context));
     const auto* of_inputs = reinterpret_cast<const float*>(inputs_.data());
@@ -250,39 +279,51 @@ class RecurrentRecipe final : public Recipe {
     const auto floats = [&](std::initializer_list<int64_t> factors) -> Result<size_t> {
       int64_t count = sizeof(float);
       for (int64_t f : factors) {
-        if (!CheckedMul(count, f, &count)) return Unsupported("more scratch memory than can be addressed");
+        if (!CheckedMul(count, f, &count))
+          return Unsupported("more scratch memory than can be addressed");
       }
       return static_cast<size_t>(count);
     };
     MSRT_ASSIGN_OR_RETURN(const size_t gate_bytes, floats({s.directions, s.steps, s.batch, gates}));
-    MSRT_ASSIGN_OR_RETURN(const size_t sequence_bytes, floats({s.directions, s.batch, gates + 2 * s.hidden}));
+    MSRT_ASSIGN_OR_RETURN(const size_t sequence_bytes,
+                          floats({s.directions, s.batch, gates + 2 * s.hidden}));
     const Memory memory{plan->Reserve(gate_bytes), plan->Reserve(sequence_bytes), gates};
-    plan->AddLoop([this, s, memory](const LoopArgs& args) { return MultiplyInputs(s, memory, args); });
+    plan->AddLoop(
+        [this, s, memory](const LoopArgs& args) { return MultiplyInputs(s, memory, args); });
     const bool linear_first = kind_.step == StepGru && op.Int("linear_before_reset") != 0;
     const bool reverse = op.String("direction") == "reverse";
     plan->AddLoop([this, s, memory, linear_first, reverse](const LoopArgs& args) {
-      return ParallelRanges(args.parallel, s.directions * s.batch, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) RunSequence(s, memory, i / s.batch, i % s.batch, linear_first, reverse || i >= s.batch, args);
-      });
+      return ParallelRanges(args.parallel, s.directions * s.batch, 1,
+                            [&](int64_t begin, int64_t end) {
+                              for (int64_t i = begin; i < end; ++i)
+                                RunSequence(s, memory, i / s.batch, i % s.batch, linear_first,
+                                            reverse || i >= s.batch, args);
+                            });
     });
     return OkStatus();
   }
 
  private:
-  static void AddBias(const OpView& op, int64_t columns, int64_t early, int64_t d, Direction* direction) {
+  static void AddBias(const OpView& op, int64_t columns, int64_t early, int64_t d,
+                      Direction* direction) {
     direction->bias.resize(static_cast<size_t>(columns));
     direction->hidden_bias.resize(static_cast<size_t>(columns - early));
     if (!op.has_input(kB)) return;
-    const float *of_input = op.constant(kB)->As<float>().data() + d * 2 * columns, *of_state = of_input + columns;
-    for (int64_t i = 0; i < columns; ++i) direction->bias[static_cast<size_t>(i)] = of_input[i] + (i < early ? of_state[i] : 0);
+    const float *of_input = op.constant(kB)->As<float>().data() + d * 2 * columns,
+                *of_state = of_input + columns;
+    for (int64_t i = 0; i < columns; ++i)
+      direction->bias[static_cast<size_t>(i)] = of_input[i] + (i < early ? of_state[i] : 0);
     std::copy(of_state + early, of_state + columns, direction->hidden_bias.begin());
   }
 
-  // Offsets of scratch memory: gates of all rows of x for each direction, and what each sequence works on.
+  // Offsets of scratch memory: gates of all rows of x for each direction, and what each sequence
+  // works on.
   struct Memory {
     size_t gates, sequences;
     int64_t gate_count;
-    float* gates_of(const LoopArgs& args, int64_t row) const { return reinterpret_cast<float*>(args.scratch + gates) + row * gate_count; }
+    float* gates_of(const LoopArgs& args, int64_t row) const {
+      return reinterpret_cast<float*>(args.scratch + gates) + row * gate_count;
+    }
   };
 
   Status MultiplyInputs(const Sizes& s, const Memory& memory, const LoopArgs& args) const {
@@ -291,24 +332,29 @@ class RecurrentRecipe final : public Recipe {
     const int64_t grain = 1 + kGrainFlops / (1 + memory.gate_count * s.inputs);
     for (size_t d = 0; d < directions_.size(); ++d) {
       const Direction& direction = directions_[d];
-      MSRT_RETURN_IF_ERROR(ParallelRanges(args.parallel, rows, grain, [&](int64_t begin, int64_t end) {
-        float* gates = memory.gates_of(args, static_cast<int64_t>(d) * rows + begin);
-        for (int64_t row = begin; row < end; ++row)
-          std::copy(direction.bias.begin(), direction.bias.end(), gates + (row - begin) * memory.gate_count);
-        AddProduct(direction.inputs, args.inputs[kX].As<float>() + begin * s.inputs, end - begin, gates);
-      }));
+      MSRT_RETURN_IF_ERROR(
+          ParallelRanges(args.parallel, rows, grain, [&](int64_t begin, int64_t end) {
+            float* gates = memory.gates_of(args, static_cast<int64_t>(d) * rows + begin);
+            for (int64_t row = begin; row < end; ++row)
+              std::copy(direction.bias.begin(), direction.bias.end(),
+                        gates + (row - begin) * memory.gate_count);
+            AddProduct(direction.inputs, args.inputs[kX].As<float>() + begin * s.inputs,
+                       end - begin, gates);
+          }));
     }
     return OkStatus();
   }
 
-  void RunSequence(const Sizes& s, const Memory& memory, int64_t d, int64_t n, bool linear_first, bool backward,
-                   const LoopArgs& args) const {
+  void RunSequence(const Sizes& s, const Memory& memory, int64_t d, int64_t n, bool linear_first,
+                   bool backward, const LoopArgs& args) const {
     const size_t hidden = static_cast<size_t>(s.hidden);
-    float* spare = reinterpret_cast<float*>(args.scratch + memory.sequences) + (d * s.batch + n) * (memory.gate_count + 2 * s.hidden);
+    float* spare = reinterpret_cast<float*>(args.scratch + memory.sequences) +
+                   (d * s.batch + n) * (memory.gate_count + 2 * s.hidden);
     float *h = spare + memory.gate_count, *c = h + hidden;
     const auto begin_with = [&](size_t input, float* state) {
       const bool given = input < args.inputs.size() && args.inputs[input].present();
-      if (given) std::copy_n(args.inputs[input].As<float>() + s.state_row(d, n) * s.hidden, hidden, state);
+      if (given)
+        std::copy_n(args.inputs[input].As<float>() + s.state_row(d, n) * s.hidden, hidden, state);
       else std::fill_n(state, hidden, 0.0f);
     };
     const auto store = [&](size_t output, int64_t row, const float* state) {
@@ -333,13 +379,17 @@ class RecurrentRecipe final : public Recipe {
   std::vector<Direction> directions_;
 };
 
-Result<std::shared_ptr<const Recipe>> CompileRecurrent(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
+Result<std::shared_ptr<const Recipe>> CompileRecurrent(const NodeInfo& node,
+                                                       const Candidate& candidate,
+                                                       const CompileContext& context) {
   auto recipe = std::make_shared<RecurrentRecipe>(node, candidate);
   MSRT_RETURN_IF_ERROR(recipe->Pack(*node.op, Sizes(*node.typical), context));
   return std::shared_ptr<const Recipe>(std::move(recipe));
 }
 
-constexpr Rule Layer(std::string_view op) { return {"", op, QueryRecurrent, CompileRecurrent, /*one_rank=*/true}; }
+constexpr Rule Layer(std::string_view op) {
+  return {"", op, QueryRecurrent, CompileRecurrent, /*one_rank=*/true};
+}
 constexpr Rule kRules[] = {Layer("RNN"), Layer("GRU"), Layer("LSTM")};
 
 }  // namespace

@@ -1,4 +1,5 @@
-// ConvTranspose on the deconvolution primitive, which is several times faster channels-last than in blocks.
+// ConvTranspose on the deconvolution primitive, which is several times faster channels-last than in
+// blocks.
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/post_ops.h"
 #include "delegates/onednn/recipe.h"
@@ -23,11 +24,15 @@ double Efficiency(Layout layout) {
   return 1;
 }
 
-// What is cut off an axis of the full result at its end; negative where output_padding or output_shape adds to it.
-int64_t CutAtEnd(const WindowAxis& axis) { return (axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out; }
+// What is cut off an axis of the full result at its end; negative where output_padding or
+// output_shape adds to it.
+int64_t CutAtEnd(const WindowAxis& axis) {
+  return (axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out;
+}
 
 Result<Windows> WindowsOfNode(const OpView& op) {
-  return TransposedWindowsOf(op, op.input(kX).dims, std::span<const int64_t>(op.input(kW).dims).subspan(2));
+  return TransposedWindowsOf(op, op.input(kX).dims,
+                             std::span<const int64_t>(op.input(kW).dims).subspan(2));
 }
 
 std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candidates) {
@@ -35,12 +40,14 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   const auto windows = WindowsOfNode(*node.typical);
   if (!windows.ok()) return windows.status().message();
   for (int i = 0; i < windows->rank; ++i) {
-    if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0) return "a result that extends beyond the last tap";
+    if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0)
+      return "a result that extends beyond the last tap";
   }
   for (const Layout layout : kAllLayouts) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
     if (layout == Layout::kBlocked8 && op.Int("group") != 1) continue;
-    Candidate c = MakeCandidate(node, layout, layout, Roofline(node.machine, node.flops, Efficiency(layout), node.bytes),
+    Candidate c = MakeCandidate(node, layout, layout,
+                                Roofline(node.machine, node.flops, Efficiency(layout), node.bytes),
                                 layout == Layout::kPlain ? "gemm" : "jit");
     c.input_layouts[kW] = Layout::kPlain;
     candidates->push_back(std::move(c));
@@ -48,7 +55,8 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   return {};
 }
 
-// W is [inputs, outputs of a group, kernel...] and the library's weights are [groups,] outputs, inputs of a group, kernel...
+// W is [inputs, outputs of a group, kernel...] and the library's weights are [groups,] outputs,
+// inputs of a group, kernel...
 memory::desc PlainWeights(const OpView& op) {
   const Dims& w = op.input(kW).dims;
   const int64_t groups = op.Int("group"), inputs = w[0] / groups;
@@ -61,13 +69,18 @@ memory::desc PlainWeights(const OpView& op) {
 
 class TransposedRecipe final : public Recipe {
  public:
-  TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) : Recipe(node, candidate) {
+  TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
+      : Recipe(node, candidate) {
     const ConstTensor* w = op().constant(kW);
-    if (w != nullptr) weights_ = std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
+    if (w != nullptr)
+      weights_ =
+          std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
   }
 
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0) return OkStatus();
+    if (weights_ == nullptr || typical.input(kX).elements() == 0 ||
+        typical.output(0).elements() == 0)
+      return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(typical));
     packed_ = descriptor.weights_desc();
     return weights_->Get(packed_).status();
@@ -76,11 +89,13 @@ class TransposedRecipe final : public Recipe {
   Status Build(const OpView& op, bool, Plan* plan) const override {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op));
     const memory::desc wanted = descriptor.weights_desc();
-    MSRT_ASSIGN_OR_RETURN(const Place weights, PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
+    MSRT_ASSIGN_OR_RETURN(const Place weights,
+                          PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
-    if (op.has_input(kB)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
+    if (op.has_input(kB))
+      arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
     plan->Add<Descriptor, dnnl::deconvolution_forward>(descriptor, std::move(arguments));
     return OkStatus();
   }
@@ -93,19 +108,24 @@ class TransposedRecipe final : public Recipe {
     memory::dims strides, dilations, begin, end;
     for (int i = 0; i < windows.rank; ++i) {
       const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
-      strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1), begin.push_back(axis.pad_begin);
+      strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1),
+          begin.push_back(axis.pad_begin);
       end.push_back(CutAtEnd(axis));
     }
-    const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)), dst = onednn::Describe(op.output(0), output_layout(0));
+    const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),
+                       dst = onednn::Describe(op.output(0), output_layout(0));
     const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad();
     const auto make = [&](const memory::desc& weights) {
-      return Descriptor(Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, src, weights, bias, dst,
-                        strides, dilations, begin, end, attr, true);
+      return Descriptor(Engine(), dnnl::prop_kind::forward_inference,
+                        dnnl::algorithm::deconvolution_direct, src, weights, bias, dst, strides,
+                        dilations, begin, end, attr, true);
     };
-    const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32, memory::format_tag::any);
+    const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32,
+                           memory::format_tag::any);
     const Descriptor descriptor = DescribeWithWeights(make, packed_, any);
-    if (descriptor.get(true) == nullptr) return Unsupported("oneDNN has no transposed convolution for these shapes");
+    if (descriptor.get(true) == nullptr)
+      return Unsupported("oneDNN has no transposed convolution for these shapes");
     return descriptor;
   }
 
@@ -113,7 +133,9 @@ class TransposedRecipe final : public Recipe {
   memory::desc packed_;                     // empty until Pack
 };
 
-Result<std::shared_ptr<const Recipe>> CompileTransposed(const NodeInfo& node, const Candidate& candidate, const CompileContext& context) {
+Result<std::shared_ptr<const Recipe>> CompileTransposed(const NodeInfo& node,
+                                                        const Candidate& candidate,
+                                                        const CompileContext& context) {
   auto recipe = std::make_shared<TransposedRecipe>(node, candidate, context);
   const Status status = recipe->Pack(*node.typical);
   if (!status.ok() && status.code() != Code::kUnsupported) return status;

@@ -10,11 +10,13 @@ void AppendNumbers(std::string* out, std::string_view what, const memory::dims& 
   for (size_t i = 0; i < numbers.size(); ++i) StrAppend(out, i == 0 ? " " : ",", numbers[i]);
 }
 
-// "2 dims 64,3,7,7 padded 64,8,7,7 strides 392,392,56,8 blocks 8 of 1": all of a blocked form, elements by the library's number first.
+// "2 dims 64,3,7,7 padded 64,8,7,7 strides 392,392,56,8 blocks 8 of 1": all of a blocked form,
+// elements by the library's number first.
 std::string FormText(const memory::desc& desc) {
   std::string text = StrCat(static_cast<int64_t>(desc.get_data_type()));
   AppendNumbers(&text, "dims", desc.get_dims());
-  if (desc.get_padded_dims() != desc.get_dims()) AppendNumbers(&text, "padded", desc.get_padded_dims());
+  if (desc.get_padded_dims() != desc.get_dims())
+    AppendNumbers(&text, "padded", desc.get_padded_dims());
   AppendNumbers(&text, "strides", desc.get_strides());
   if (desc.get_inner_nblks() == 0) return text;
   AppendNumbers(&text, "blocks", desc.get_inner_blks());
@@ -23,13 +25,17 @@ std::string FormText(const memory::desc& desc) {
 }
 
 // Only blocked forms can be told apart by what the library says of them: others have no name.
-sdk::Packing PackingOf(const memory::desc& from, const memory::desc& to, const std::string& variant) {
+sdk::Packing PackingOf(const memory::desc& from, const memory::desc& to,
+                       const std::string& variant) {
   constexpr auto kBlocked = memory::format_kind::blocked;
   if (from.get_format_kind() != kBlocked || to.get_format_kind() != kBlocked) return {};
   static const std::string isa = OneDnnInstructions();
   const dnnl_version_t& library = *dnnl_version();
-  const auto version = static_cast<uint32_t>(library.major * 10000 + library.minor * 100 + library.patch);
-  return {StrCat("onednn ", FormText(to), " from ", FormText(from), variant.empty() ? "" : " ", variant), isa, 0, version};
+  const auto version =
+      static_cast<uint32_t>(library.major * 10000 + library.minor * 100 + library.patch);
+  return {StrCat("onednn ", FormText(to), " from ", FormText(from), variant.empty() ? "" : " ",
+                 variant),
+          isa, 0, version};
 }
 
 }  // namespace
@@ -48,7 +54,8 @@ Result<const void*> PackedWeights::Get(const memory::desc& wanted) {
     std::vector<int8_t> shifted;
     memory::desc plain = desc_;
     const void* data = data_;
-    if (desc_.get_data_type() == memory::data_type::u8 && wanted.get_data_type() == memory::data_type::s8) {
+    if (desc_.get_data_type() == memory::data_type::u8 &&
+        wanted.get_data_type() == memory::data_type::s8) {
       shifted.resize(desc_.get_size());
       ShiftBytes(static_cast<const uint8_t*>(data_), shifted.data(), shifted.size());
       plain = memory::desc(desc_.get_dims(), memory::data_type::s8, desc_.get_strides());
@@ -62,7 +69,8 @@ Result<const void*> PackedWeights::Get(const memory::desc& wanted) {
     return OkStatus();
   };
   MSRT_ASSIGN_OR_RETURN(sdk::PackedForm packed,
-                        sdk::PackedForm::Make(context_, data_, PackingOf(desc_, wanted, variant_), wanted.get_size(), reorder));
+                        sdk::PackedForm::Make(context_, data_, PackingOf(desc_, wanted, variant_),
+                                              wanted.get_size(), reorder));
   forms_.push_back({wanted, std::move(packed)});
   return static_cast<const void*>(forms_.back().packed.data());
 }
@@ -74,7 +82,8 @@ size_t PackedWeights::bytes() const {
   return bytes;
 }
 
-Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain, const memory::desc& wanted, Plan* plan) {
+Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain,
+                           const memory::desc& wanted, Plan* plan) {
   if (packed != nullptr) {
     MSRT_ASSIGN_OR_RETURN(const void* data, packed->Get(wanted));
     return Place::Fixed(data);

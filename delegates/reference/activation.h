@@ -13,7 +13,9 @@ class Activation {
  public:
   Activation() = default;  // none
   explicit Activation(const OpView& op)
-      : name_(op.String("activation")), alpha_(op.Float("activation_alpha")), beta_(op.Float("activation_beta")) {}
+      : name_(op.String("activation")),
+        alpha_(op.Float("activation_alpha")),
+        beta_(op.Float("activation_beta")) {}
 
   double operator()(double x) const {
     if (name_.empty()) return x;
@@ -25,7 +27,8 @@ class Activation {
     if (name_ == "HardSwish") return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
     if (name_ == "Clip") return x < alpha_ ? alpha_ : x > beta_ ? beta_ : x;
     if (name_ == "Gelu") return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
-    if (name_ == "GeluTanh") return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    if (name_ == "GeluTanh")
+      return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     if (name_ == "Elu") return x < 0 ? alpha_ * std::expm1(x) : x;
     if (name_ == "Swish") return x / (1 + std::exp(-alpha_ * x));
     if (name_ == "Mish") return x * std::tanh(Softplus(x));

@@ -1,5 +1,6 @@
-// Attention, one query row at a time: scores against every key, softmax, weighted sum of the values. All in double; keys are
-// visited in ascending order whatever part of the queries is computed.
+// Attention, one query row at a time: scores against every key, softmax, weighted sum of the
+// values. All in double; keys are visited in ascending order whatever part of the queries is
+// computed.
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
@@ -16,7 +17,8 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 struct Sizes {
   bool packed = false;
-  int64_t batch = 0, query_heads = 0, key_heads = 0, query_rows = 0, key_rows = 0, past = 0, width = 0, value_width = 0;
+  int64_t batch = 0, query_heads = 0, key_heads = 0, query_rows = 0, key_rows = 0, past = 0,
+          width = 0, value_width = 0;
 
   explicit Sizes(const KernelArgs& args) {
     const Dims &q = args.inputs[0].dims, &k = args.inputs[1].dims, &v = args.inputs[2].dims;
@@ -44,7 +46,9 @@ struct HeadRows {
         batch_stride(heads * rows * width),
         head_stride(packed ? width : rows * width),
         row_stride(packed ? heads * width : width) {}
-  T* Row(int64_t batch, int64_t head, int64_t row) const { return data + batch * batch_stride + head * head_stride + row * row_stride; }
+  T* Row(int64_t batch, int64_t head, int64_t row) const {
+    return data + batch * batch_stride + head * head_stride + row * row_stride;
+  }
 };
 
 // The rows of the cache, then the new ones.
@@ -55,7 +59,8 @@ struct CachedRows {
 
   CachedRows(const KernelArgs& args, const Sizes& s, size_t input, size_t past_input, int64_t width)
       : fresh(args.inputs[input], s.packed, s.key_heads, s.key_rows, width), past_rows(s.past) {
-    if (args.has_input(past_input)) past = HeadRows<const T>(args.inputs[past_input], false, s.key_heads, s.past, width);
+    if (args.has_input(past_input))
+      past = HeadRows<const T>(args.inputs[past_input], false, s.key_heads, s.past, width);
   }
   const T* Row(int64_t batch, int64_t head, int64_t row) const {
     return row < past_rows ? past.Row(batch, head, row) : fresh.Row(batch, head, row - past_rows);
@@ -67,7 +72,8 @@ template <typename T>
 class Bias {
  public:
   Bias(const KernelArgs& args, const Sizes& s)
-      : causal_(args.op.Int("is_causal") != 0), last_key_of_first_row_(args.op.Int("row_offset") + s.past) {
+      : causal_(args.op.Int("is_causal") != 0),
+        last_key_of_first_row_(args.op.Int("row_offset") + s.past) {
     if (!args.has_input(3)) return;
     mask_ = args.inputs[3];
     strides_ = BroadcastStrides(mask_.dims, {s.batch, s.query_heads, s.query_rows, s.total()});
@@ -75,7 +81,8 @@ class Bias {
   double At(int64_t batch, int64_t head, int64_t row, int64_t key) const {
     if (causal_ && key > last_key_of_first_row_ + row) return kMinusInfinity;
     if (!mask_.present()) return 0;
-    const int64_t at = batch * strides_[0] + head * strides_[1] + row * strides_[2] + key * strides_[3];
+    const int64_t at =
+        batch * strides_[0] + head * strides_[1] + row * strides_[2] + key * strides_[3];
     if (mask_.dtype == DType::kBool) return mask_.As<bool>()[at] ? 0 : kMinusInfinity;
     return static_cast<double>(mask_.As<T>()[at]);
   }
@@ -99,7 +106,8 @@ void Softmax(std::vector<double>& scores, bool masked, double hidden) {
   for (double& x : scores) x /= sum;
 }
 
-// The score of one query row against every key. Writes the stage of it that qk_matmul_output_mode asks for to `stage`, if any.
+// The score of one query row against every key. Writes the stage of it that qk_matmul_output_mode
+// asks for to `stage`, if any.
 template <typename T>
 class Scorer {
  public:
@@ -115,7 +123,8 @@ class Scorer {
     else if (s.width > 0) scale_ = 1 / std::sqrt(static_cast<double>(s.width));
   }
 
-  void Weigh(int64_t batch, int64_t head, int64_t row, std::vector<double>& weights, T* stage) const {
+  void Weigh(int64_t batch, int64_t head, int64_t row, std::vector<double>& weights,
+             T* stage) const {
     const int64_t key_head = head / (sizes_.query_heads / sizes_.key_heads);
     const T* query = queries_.Row(batch, head, row);
     bool masked = true;
@@ -123,12 +132,15 @@ class Scorer {
       const auto key_row = static_cast<int64_t>(j);
       const T* key = keys_.Row(batch, key_head, key_row);
       double dot = 0;
-      for (int64_t d = 0; d < sizes_.width; ++d) dot += static_cast<double>(query[d]) * static_cast<double>(key[d]);
-      const double raw = scale_ * dot, capped = softcap_ > 0 ? softcap_ * std::tanh(raw / softcap_) : raw;
+      for (int64_t d = 0; d < sizes_.width; ++d)
+        dot += static_cast<double>(query[d]) * static_cast<double>(key[d]);
+      const double raw = scale_ * dot,
+                   capped = softcap_ > 0 ? softcap_ * std::tanh(raw / softcap_) : raw;
       const double bias = bias_.At(batch, head, row, key_row);
       masked = masked && bias == kMinusInfinity;
       weights[j] = capped + bias;
-      if (stage != nullptr) stage[j] = static_cast<T>(mode_ == 0 ? raw : mode_ == 1 ? capped : weights[j]);
+      if (stage != nullptr)
+        stage[j] = static_cast<T>(mode_ == 0 ? raw : mode_ == 1 ? capped : weights[j]);
     }
     Softmax(weights, masked, hidden_);
     if (stage == nullptr || mode_ != 3) return;
@@ -154,22 +166,28 @@ Status Attend(const KernelArgs& args, const Sizes& s) {
   const int64_t rows = s.batch * s.query_heads * s.query_rows;
   const int64_t grain = 1 + 16384 / std::max<int64_t>(s.total() * (s.width + s.value_width), 1);
   return ParallelRanges(args.parallel, rows, grain, [&](int64_t begin, int64_t end) {
-    std::vector<double> weights(static_cast<size_t>(s.total())), sums(static_cast<size_t>(s.value_width));
+    std::vector<double> weights(static_cast<size_t>(s.total())),
+        sums(static_cast<size_t>(s.value_width));
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t batch = i / (s.query_heads * s.query_rows), head = i / s.query_rows % s.query_heads, row = i % s.query_rows;
+      const int64_t batch = i / (s.query_heads * s.query_rows),
+                    head = i / s.query_rows % s.query_heads, row = i % s.query_rows;
       scorer.Weigh(batch, head, row, weights, stages != nullptr ? stages + i * s.total() : nullptr);
       std::fill(sums.begin(), sums.end(), 0.0);
       for (size_t j = 0; j < weights.size(); ++j) {
-        const V* value = values.Row(batch, head / (s.query_heads / s.key_heads), static_cast<int64_t>(j));
-        for (size_t d = 0; d < sums.size(); ++d) sums[d] += weights[j] * static_cast<double>(value[d]);
+        const V* value =
+            values.Row(batch, head / (s.query_heads / s.key_heads), static_cast<int64_t>(j));
+        for (size_t d = 0; d < sums.size(); ++d)
+          sums[d] += weights[j] * static_cast<double>(value[d]);
       }
-      std::transform(sums.begin(), sums.end(), results.Row(batch, head, row), [](double x) { return static_cast<T>(x); });
+      std::transform(sums.begin(), sums.end(), results.Row(batch, head, row),
+                     [](double x) { return static_cast<T>(x); });
     }
   });
 }
 
 // present = past followed by what is new, never packed.
-Status StorePresent(const KernelArgs& args, const Sizes& s, size_t input, size_t past_input, size_t output, int64_t width) {
+Status StorePresent(const KernelArgs& args, const Sizes& s, size_t input, size_t past_input,
+                    size_t output, int64_t width) {
   if (!args.has_output(output) || args.outputs[output].elements() == 0) return OkStatus();
   return DispatchWidth(args.inputs[input].dtype, [&]<typename T>() -> Status {
     const CachedRows<T> from(args, s, input, past_input, width);
@@ -177,7 +195,8 @@ Status StorePresent(const KernelArgs& args, const Sizes& s, size_t input, size_t
     return ParallelRanges(args.parallel, s.batch * s.key_heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t batch = i / s.key_heads, head = i % s.key_heads;
-        for (int64_t row = 0; row < s.total(); ++row) std::copy_n(from.Row(batch, head, row), width, to.Row(batch, head, row));
+        for (int64_t row = 0; row < s.total(); ++row)
+          std::copy_n(from.Row(batch, head, row), width, to.Row(batch, head, row));
       }
     });
   });
@@ -188,13 +207,16 @@ Status RunAttention(const KernelArgs& args) {
   MSRT_RETURN_IF_ERROR(StorePresent(args, s, 1, 4, 1, s.width));
   MSRT_RETURN_IF_ERROR(StorePresent(args, s, 2, 5, 2, s.value_width));
   // Nothing to compute; and rows of no element may be more than anyone could count.
-  if (args.outputs[0].elements() == 0 && (!args.has_output(3) || args.outputs[3].elements() == 0)) return OkStatus();
+  if (args.outputs[0].elements() == 0 && (!args.has_output(3) || args.outputs[3].elements() == 0))
+    return OkStatus();
   return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
-    return DispatchFloat(args.inputs[2].dtype, [&]<typename V>() -> Status { return Attend<T, V>(args, s); });
+    return DispatchFloat(args.inputs[2].dtype,
+                         [&]<typename V>() -> Status { return Attend<T, V>(args, s); });
   });
 }
 
-constexpr KernelDef kAttentionKernels[] = {{"", "Attention", RunAttention}, {"msrt", "FusedAttention", RunAttention}};
+constexpr KernelDef kAttentionKernels[] = {{"", "Attention", RunAttention},
+                                           {"msrt", "FusedAttention", RunAttention}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Elementwise functions of two or more inputs that broadcast: tables of scalar functions over the element conversions of elements.h.
+// Elementwise functions of two or more inputs that broadcast: tables of scalar functions over the
+// element conversions of elements.h.
 #include <cmath>
 
 #include "delegates/reference/broadcast_runs.h"
@@ -10,7 +11,8 @@ namespace {
 template <typename W>
 using Pair = W (*)(W, W);
 
-// The same function in each type that kernels compute in; null where the op does not admit the type. Comparisons and logic give 1 or 0.
+// The same function in each type that kernels compute in; null where the op does not admit the
+// type. Comparisons and logic give 1 or 0.
 struct PairFunctions {
   Pair<double> on_double = nullptr;
   Pair<int64_t> on_signed = nullptr;
@@ -33,7 +35,9 @@ constexpr PairFunctions Everywhere(F f) {
 template <typename F>
 constexpr PairFunctions Wrapping(F) {
   return {[](double a, double b) { return F{}(a, b); },
-          [](int64_t a, int64_t b) { return static_cast<int64_t>(F{}(static_cast<uint64_t>(a), static_cast<uint64_t>(b))); },
+          [](int64_t a, int64_t b) {
+            return static_cast<int64_t>(F{}(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+          },
           [](uint64_t a, uint64_t b) { return F{}(a, b); }};
 }
 template <typename F>
@@ -44,22 +48,31 @@ constexpr PairFunctions OnIntegers(F f) {
 constexpr PairFunctions kAdd = Wrapping([](auto a, auto b) { return a + b; });
 constexpr PairFunctions kSub = Wrapping([](auto a, auto b) { return a - b; });
 constexpr PairFunctions kMul = Wrapping([](auto a, auto b) { return a * b; });
-constexpr PairFunctions kMax = Everywhere([]<typename W>(W a, W b) { return a > b || a != a ? a : b; });  // NaN wins
-constexpr PairFunctions kMin = Everywhere([]<typename W>(W a, W b) { return a < b || a != a ? a : b; });
+constexpr PairFunctions kMax =
+    Everywhere([]<typename W>(W a, W b) { return a > b || a != a ? a : b; });  // NaN wins
+constexpr PairFunctions kMin =
+    Everywhere([]<typename W>(W a, W b) { return a < b || a != a ? a : b; });
 constexpr PairFunctions kAnd = OnIntegers([]<typename W>(W a, W b) { return a & b; });
 constexpr PairFunctions kOr = OnIntegers([]<typename W>(W a, W b) { return a | b; });
 constexpr PairFunctions kXor = OnIntegers([]<typename W>(W a, W b) { return a ^ b; });
-constexpr PairFunctions kEqual = Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a == b); });
-constexpr PairFunctions kGreater = Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a > b); });
-constexpr PairFunctions kGreaterOrEqual = Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a >= b); });
-constexpr PairFunctions kLess = Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a < b); });
-constexpr PairFunctions kLessOrEqual = Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a <= b); });
+constexpr PairFunctions kEqual =
+    Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a == b); });
+constexpr PairFunctions kGreater =
+    Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a > b); });
+constexpr PairFunctions kGreaterOrEqual =
+    Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a >= b); });
+constexpr PairFunctions kLess =
+    Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a < b); });
+constexpr PairFunctions kLessOrEqual =
+    Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a <= b); });
 
-// Folds all inputs from the left with the function, then lets `finish` make the result of each element.
+// Folds all inputs from the left with the function, then lets `finish` make the result of each
+// element.
 template <typename W, typename Finish>
 Status FoldIn(const KernelArgs& args, Pair<W> function, Finish finish) {
   const TensorView& out = args.outputs[0];
-  return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins, std::span<const int64_t> steps) {
+  return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins,
+                              std::span<const int64_t> steps) {
     W values[kBlockElements], others[kBlockElements];
     for (size_t k = 0; k < args.inputs.size(); ++k) {
       const TensorView& in = args.inputs[k];
@@ -72,7 +85,9 @@ Status FoldIn(const KernelArgs& args, Pair<W> function, Finish finish) {
 }
 
 Status Fold(const KernelArgs& args, const PairFunctions& functions) {
-  return DispatchWide(args.inputs[0].dtype, [&]<typename W>() { return FoldIn<W>(args, functions.On<W>(), [](W x) { return x; }); });
+  return DispatchWide(args.inputs[0].dtype, [&]<typename W>() {
+    return FoldIn<W>(args, functions.On<W>(), [](W x) { return x; });
+  });
 }
 template <const PairFunctions& kFunctions>
 Status FoldWith(const KernelArgs& args) {
@@ -84,12 +99,17 @@ Status Mean(const KernelArgs& args) {
   return FoldIn<double>(args, kAdd.on_double, [=](double sum) { return sum / count; });
 }
 
-// ---- division -------------------------------------------------------------------------------------------------------------------
+// ---- division
+// -------------------------------------------------------------------------------------------------------------------
 
-// Truncates towards zero. The least integer over -1 wraps to itself, where the processor would trap.
-constexpr PairFunctions kDiv = {[](double a, double b) { return a / b; },
-                                [](int64_t a, int64_t b) { return b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b; },
-                                [](uint64_t a, uint64_t b) { return a / b; }};
+// Truncates towards zero. The least integer over -1 wraps to itself, where the processor would
+// trap.
+constexpr PairFunctions kDiv = {
+    [](double a, double b) { return a / b; },
+    [](int64_t a, int64_t b) {
+      return b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
+    },
+    [](uint64_t a, uint64_t b) { return a / b; }};
 
 // The remainder with the sign of the divisor.
 constexpr PairFunctions kFloorMod = {[](double a, double b) {
@@ -103,15 +123,17 @@ constexpr PairFunctions kFloorMod = {[](double a, double b) {
                                      },
                                      [](uint64_t a, uint64_t b) { return a % b; }};
 // The remainder with the sign of the dividend.
-constexpr PairFunctions kTruncMod = {[](double a, double b) { return std::fmod(a, b); },
-                                     [](int64_t a, int64_t b) { return b == -1 ? int64_t{0} : a % b; },
-                                     [](uint64_t a, uint64_t b) { return a % b; }};
+constexpr PairFunctions kTruncMod = {
+    [](double a, double b) { return std::fmod(a, b); },
+    [](int64_t a, int64_t b) { return b == -1 ? int64_t{0} : a % b; },
+    [](uint64_t a, uint64_t b) { return a % b; }};
 
-// Integers have no quotient by zero. Looks at the divisors before anything is computed, so that the first one is named, whatever the
-// number of threads. An empty output divides by none of them.
+// Integers have no quotient by zero. Looks at the divisors before anything is computed, so that the
+// first one is named, whatever the number of threads. An empty output divides by none of them.
 Status CheckDivisors(const KernelArgs& args) {
   const TensorView& divisors = args.inputs[1];
-  if (WideTypeOf(divisors.dtype) == WideType::kDouble || args.outputs[0].elements() == 0) return OkStatus();
+  if (WideTypeOf(divisors.dtype) == WideType::kDouble || args.outputs[0].elements() == 0)
+    return OkStatus();
   return DispatchInt(divisors.dtype, [&]<typename T>() -> Status {
     const T *begin = divisors.As<T>(), *end = begin + divisors.elements();
     const T* zero = std::find(begin, end, T{0});
@@ -130,7 +152,8 @@ Status Mod(const KernelArgs& args) {
   return Fold(args, args.op.Int("fmod") != 0 ? kTruncMod : kFloorMod);
 }
 
-// ---- Pow ------------------------------------------------------------------------------------------------------------------------
+// ---- Pow
+// ------------------------------------------------------------------------------------------------------------------------
 
 // Wraps on overflow.
 int64_t IntegerPower(int64_t base, uint64_t exponent) {
@@ -152,7 +175,8 @@ int64_t IntegerInversePower(int64_t base, int64_t exponent, int64_t largest) {
 template <typename W, typename F>
 Status PowIn(const KernelArgs& args, F power) {
   const TensorView &base = args.inputs[0], &exponent = args.inputs[1], &out = args.outputs[0];
-  return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins, std::span<const int64_t> steps) {
+  return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins,
+                              std::span<const int64_t> steps) {
     W bases[kBlockElements], exponents[kBlockElements];
     LoadElements(base.dtype, base.data, begins[0], steps[0], count, bases);
     LoadElements(exponent.dtype, exponent.data, begins[1], steps[1], count, exponents);
@@ -162,40 +186,52 @@ Status PowIn(const KernelArgs& args, F power) {
 }
 
 Status Pow(const KernelArgs& args) {
-  const bool integers = WideTypeOf(args.inputs[0].dtype) != WideType::kDouble && WideTypeOf(args.inputs[1].dtype) != WideType::kDouble;
+  const bool integers = WideTypeOf(args.inputs[0].dtype) != WideType::kDouble &&
+                        WideTypeOf(args.inputs[1].dtype) != WideType::kDouble;
   if (!integers) return PowIn<double>(args, [](double a, double b) { return std::pow(a, b); });
-  const int64_t largest = args.outputs[0].dtype == DType::kI32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
+  const int64_t largest = args.outputs[0].dtype == DType::kI32
+                              ? std::numeric_limits<int32_t>::max()
+                              : std::numeric_limits<int64_t>::max();
   const bool may_be_negative = WideTypeOf(args.inputs[1].dtype) == WideType::kSigned;
   return PowIn<int64_t>(args, [=](int64_t a, int64_t b) {
-    return may_be_negative && b < 0 ? IntegerInversePower(a, b, largest) : IntegerPower(a, static_cast<uint64_t>(b));
+    return may_be_negative && b < 0 ? IntegerInversePower(a, b, largest)
+                                    : IntegerPower(a, static_cast<uint64_t>(b));
   });
 }
 
-// ---- the rest -------------------------------------------------------------------------------------------------------------------
+// ---- the rest
+// -------------------------------------------------------------------------------------------------------------------
 
-constexpr PairFunctions kPRelu = {[](double x, double slope) { return x < 0 ? x * slope : x; },
-                                  [](int64_t x, int64_t slope) { return x < 0 ? kMul.on_signed(x, slope) : x; },
-                                  [](uint64_t x, uint64_t) { return x; }};
+constexpr PairFunctions kPRelu = {
+    [](double x, double slope) { return x < 0 ? x * slope : x; },
+    [](int64_t x, int64_t slope) { return x < 0 ? kMul.on_signed(x, slope) : x; },
+    [](uint64_t x, uint64_t) { return x; }};
 
-// A count that is negative or not less than the width shifts every bit out; a right shift of a negative number fills in ones. Bits
-// beyond the width of the element fall off when the result is stored.
+// A count that is negative or not less than the width shifts every bit out; a right shift of a
+// negative number fills in ones. Bits beyond the width of the element fall off when the result is
+// stored.
 constexpr uint64_t ShiftLeft(uint64_t x, uint64_t n) { return n > 63 ? 0 : x << n; }
-constexpr PairFunctions kShiftLeft = {nullptr,
-                                      [](int64_t x, int64_t n) {
-                                        return static_cast<int64_t>(ShiftLeft(static_cast<uint64_t>(x), static_cast<uint64_t>(n)));
-                                      },
-                                      ShiftLeft};
-constexpr PairFunctions kShiftRight = {nullptr, [](int64_t x, int64_t n) { return x >> (n < 0 || n > 63 ? 63 : n); },
-                                       [](uint64_t x, uint64_t n) { return n > 63 ? uint64_t{0} : x >> n; }};
+constexpr PairFunctions kShiftLeft = {
+    nullptr,
+    [](int64_t x, int64_t n) {
+      return static_cast<int64_t>(ShiftLeft(static_cast<uint64_t>(x), static_cast<uint64_t>(n)));
+    },
+    ShiftLeft};
+constexpr PairFunctions kShiftRight = {
+    nullptr, [](int64_t x, int64_t n) { return x >> (n < 0 || n > 63 ? 63 : n); },
+    [](uint64_t x, uint64_t n) { return n > 63 ? uint64_t{0} : x >> n; }};
 
-Status BitShift(const KernelArgs& args) { return Fold(args, args.op.String("direction") == "LEFT" ? kShiftLeft : kShiftRight); }
+Status BitShift(const KernelArgs& args) {
+  return Fold(args, args.op.String("direction") == "LEFT" ? kShiftLeft : kShiftRight);
+}
 
 Status Where(const KernelArgs& args) {
   return DispatchWidth(args.outputs[0].dtype, [&]<typename T>() -> Status {
     const auto* condition = args.inputs[0].As<uint8_t>();
     const T *x = args.inputs[1].As<T>(), *y = args.inputs[2].As<T>();
     T* out = args.outputs[0].As<T>();
-    return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins, std::span<const int64_t> steps) {
+    return ForEachRun(args, [&](int64_t first, int64_t count, std::span<const int64_t> begins,
+                                std::span<const int64_t> steps) {
       for (int64_t i = 0; i < count; ++i) {
         const bool chosen = condition[begins[0] + i * steps[0]] != 0;
         out[first + i] = chosen ? x[begins[1] + i * steps[1]] : y[begins[2] + i * steps[2]];

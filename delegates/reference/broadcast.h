@@ -1,4 +1,5 @@
-// Where the elements of a broadcast tensor stand: strides that are 0 along the dims it is repeated in.
+// Where the elements of a broadcast tensor stand: strides that are 0 along the dims it is repeated
+// in.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace msrt::reference {
 
-// Strides, one for each dim of `to`, of a dense tensor of `dims` that broadcasts to it. Requires that it does.
+// Strides, one for each dim of `to`, of a dense tensor of `dims` that broadcasts to it. Requires
+// that it does.
 inline Dims BroadcastStrides(const Dims& dims, const Dims& to) {
   const Dims dense = RowMajorStrides(dims);
   Dims strides = Dims::Filled(to.rank(), 0);
@@ -16,8 +18,8 @@ inline Dims BroadcastStrides(const Dims& dims, const Dims& to) {
   return strides;
 }
 
-// The offset of the `index`-th element (row-major) of a tensor of `dims` whose elements lie `strides` apart.
-// Requires index < dims.elements().
+// The offset of the `index`-th element (row-major) of a tensor of `dims` whose elements lie
+// `strides` apart. Requires index < dims.elements().
 inline int64_t OffsetOf(int64_t index, const Dims& dims, const Dims& strides) {
   int64_t offset = 0;
   for (int i = dims.rank() - 1; i >= 0; --i) {

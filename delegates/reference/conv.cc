@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
 Status RunConvolution(const KernelArgs& args, bool transposed) {
-  MSRT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(args.op, args.inputs[kX].dims, args.inputs[kW].dims, transposed));
+  MSRT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(args.op, args.inputs[kX].dims,
+                                                       args.inputs[kW].dims, transposed));
   const Activation activation(args.op);
   const bool first_part = args.op.Int("partial") == 0;
   return DispatchFloat(args.inputs[kX].dtype, [&]<typename T>() -> Status {
@@ -36,7 +37,8 @@ Status RunConvolution(const KernelArgs& args, bool transposed) {
 Status RunConv(const KernelArgs& args) { return RunConvolution(args, false); }
 Status RunConvTranspose(const KernelArgs& args) { return RunConvolution(args, true); }
 
-constexpr KernelDef kConvKernels[] = {{"", "Conv", RunConv}, {"", "ConvTranspose", RunConvTranspose}, {"msrt", "FusedConv", RunConv}};
+constexpr KernelDef kConvKernels[] = {
+    {"", "Conv", RunConv}, {"", "ConvTranspose", RunConvTranspose}, {"msrt", "FusedConv", RunConv}};
 
 }  // namespace
 

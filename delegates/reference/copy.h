@@ -1,5 +1,6 @@
-// The one way in which movement kernels copy: every output element comes from a source offset that is the sum of one number for
-// each axis. Strides (Transpose, Slice, Expand) are the plain case; Tile and Pad bring their own rule.
+// The one way in which movement kernels copy: every output element comes from a source offset that
+// is the sum of one number for each axis. Strides (Transpose, Slice, Expand) are the plain case;
+// Tile and Pad bring their own rule.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,11 @@ namespace msrt::reference {
 
 inline constexpr int64_t kNoSource = -1;
 
-// destination[i0, i1, ...] = source[offset(0, i0) + offset(1, i1) + ...], or `fill` where any axis says kNoSource.
-// `offset` is called as offset(axis, index) and gives elements.
+// destination[i0, i1, ...] = source[offset(0, i0) + offset(1, i1) + ...], or `fill` where any axis
+// says kNoSource. `offset` is called as offset(axis, index) and gives elements.
 template <typename T, typename AxisOffset>
-Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* destination, T fill, AxisOffset offset) {
+Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* destination, T fill,
+                  AxisOffset offset) {
   if (dims.elements() == 0) return OkStatus();
   const int last = dims.rank() - 1;
   const int64_t columns = dims.empty() ? 1 : dims[last], rows = dims.elements() / columns;
@@ -57,18 +59,20 @@ inline void MergeAxes(Dims* dims, Dims* strides) {
 }
 
 // destination[i] = source[start + sum of i[axis] * strides[axis]]; strides may be zero or negative.
-inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source, int64_t start, Dims strides, Dims dims,
-                          void* destination) {
+inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source, int64_t start,
+                          Dims strides, Dims dims, void* destination) {
   if (dims.elements() == 0) return OkStatus();
   MergeAxes(&dims, &strides);
   return DispatchWidth(dtype, [&]<typename T>() -> Status {
     if (dims.empty() || (dims.rank() == 1 && strides[0] == 1)) {
       const T* from = static_cast<const T*>(source) + start;
       constexpr int64_t kGrain = 1 << 16;
-      return ParallelRanges(parallel, dims.elements(), kGrain,
-                            [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, static_cast<T*>(destination) + begin); });
+      return ParallelRanges(parallel, dims.elements(), kGrain, [&](int64_t begin, int64_t end) {
+        std::copy(from + begin, from + end, static_cast<T*>(destination) + begin);
+      });
     }
-    // Lowest offsets first: CopyByAxis takes -1 for "no source", so every axis must count from zero up.
+    // Lowest offsets first: CopyByAxis takes -1 for "no source", so every axis must count from zero
+    // up.
     Dims low = Dims::Filled(dims.rank(), 0);
     int64_t first = start;
     for (int i = 0; i < dims.rank(); ++i) {

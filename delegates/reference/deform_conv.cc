@@ -1,5 +1,5 @@
-// DeformConv: for each output position, first where every tap reads from (corners and weights, the same for all channels of an offset
-// group), then the sums over input channels and taps.
+// DeformConv: for each output position, first where every tap reads from (corners and weights, the
+// same for all channels of an offset group), then the sums over input channels and taps.
 #include <cmath>
 #include <vector>
 
@@ -17,7 +17,8 @@ struct Corner {
   int64_t offset;  // in a channel of X
   double weight;
 };
-using Reading = std::vector<Corner>;  // of one tap: up to two corners along each axis; those outside the image are left out
+using Reading = std::vector<Corner>;  // of one tap: up to two corners along each axis; those
+                                      // outside the image are left out
 
 struct Shape {
   Windows windows;
@@ -27,10 +28,15 @@ struct Shape {
 
 Result<Shape> ShapeOf(const KernelArgs& args) {
   const Dims &x = args.inputs[kX].dims, &w = args.inputs[kW].dims;
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(args.op, x, std::span<const int64_t>(w).subspan(2)));
-  Shape s{
-      .windows = windows, .inputs = x[1], .outputs = w[0], .groups = args.op.Int("group"), .offset_groups = args.op.Int("offset_group")};
-  for (const WindowAxis& a : windows.axis) s.in_plane *= a.in, s.out_plane *= a.out, s.taps *= a.kernel;
+  MSRT_ASSIGN_OR_RETURN(const Windows windows,
+                        WindowsOf(args.op, x, std::span<const int64_t>(w).subspan(2)));
+  Shape s{.windows = windows,
+          .inputs = x[1],
+          .outputs = w[0],
+          .groups = args.op.Int("group"),
+          .offset_groups = args.op.Int("offset_group")};
+  for (const WindowAxis& a : windows.axis)
+    s.in_plane *= a.in, s.out_plane *= a.out, s.taps *= a.kernel;
   return s;
 }
 
@@ -45,7 +51,8 @@ std::array<int64_t, kMaxSpace> Split(int64_t index, const std::array<int64_t, kM
 }
 
 // The corners around a position, one axis after the other.
-Reading ReadingAt(const Windows& windows, const std::array<double, kMaxSpace>& position, double scale) {
+Reading ReadingAt(const Windows& windows, const std::array<double, kMaxSpace>& position,
+                  double scale) {
   Reading reading = {{0, scale}};
   for (int i = 0; i < windows.rank; ++i) {
     const int64_t extent = windows.axis[static_cast<size_t>(i)].in;
@@ -65,7 +72,8 @@ Reading ReadingAt(const Windows& windows, const std::array<double, kMaxSpace>& p
 
 // Where all taps of all offset groups read from at one output position of one image.
 template <typename T>
-std::vector<Reading> ReadingsAt(const KernelArgs& args, const Shape& s, int64_t image, int64_t place) {
+std::vector<Reading> ReadingsAt(const KernelArgs& args, const Shape& s, int64_t image,
+                                int64_t place) {
   const auto& axis = s.windows.axis;
   const auto out = Split(place, {axis[0].out, axis[1].out, axis[2].out});
   const int rank = s.windows.rank;
@@ -77,9 +85,13 @@ std::vector<Reading> ReadingsAt(const KernelArgs& args, const Shape& s, int64_t 
     for (int i = 0; i < rank; ++i) {
       const auto a = static_cast<size_t>(i);
       const T moved = args.inputs[kOffset].As<T>()[(at * rank + i) * s.out_plane + place];
-      position[a] = static_cast<double>(axis[a].start(out[a]) + tap[a] * axis[a].dilation) + static_cast<double>(moved);
+      position[a] = static_cast<double>(axis[a].start(out[a]) + tap[a] * axis[a].dilation) +
+                    static_cast<double>(moved);
     }
-    const double mask = args.has_input(kMask) ? static_cast<double>(args.inputs[kMask].As<T>()[at * s.out_plane + place]) : 1.0;
+    const double mask =
+        args.has_input(kMask)
+            ? static_cast<double>(args.inputs[kMask].As<T>()[at * s.out_plane + place])
+            : 1.0;
     readings.push_back(ReadingAt(s.windows, position, mask));
   }
   return readings;
@@ -89,7 +101,8 @@ template <typename T>
 void ConvolveAt(const KernelArgs& args, const Shape& s, int64_t image, int64_t place) {
   const std::vector<Reading> readings = ReadingsAt<T>(args, s, image, place);
   const int64_t group_inputs = s.inputs / s.groups, group_outputs = s.outputs / s.groups;
-  const T *x = args.inputs[kX].As<T>() + image * s.inputs * s.in_plane, *w = args.inputs[kW].As<T>();
+  const T *x = args.inputs[kX].As<T>() + image * s.inputs * s.in_plane,
+          *w = args.inputs[kW].As<T>();
   for (int64_t m = 0; m < s.outputs; ++m) {
     double sum = args.has_input(kBias) ? static_cast<double>(args.inputs[kBias].As<T>()[m]) : 0.0;
     for (int64_t i = 0; i < group_inputs; ++i) {
@@ -110,9 +123,11 @@ void ConvolveAt(const KernelArgs& args, const Shape& s, int64_t image, int64_t p
 Status DeformConv(const KernelArgs& args) {
   MSRT_ASSIGN_OR_RETURN(const Shape s, ShapeOf(args));
   return DispatchFloat(args.inputs[kX].dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, args.inputs[kX].dims[0] * s.out_plane, 4, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) ConvolveAt<T>(args, s, i / s.out_plane, i % s.out_plane);
-    });
+    return ParallelRanges(args.parallel, args.inputs[kX].dims[0] * s.out_plane, 4,
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t i = begin; i < end; ++i)
+                              ConvolveAt<T>(args, s, i / s.out_plane, i % s.out_plane);
+                          });
   });
 }
 

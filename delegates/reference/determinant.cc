@@ -12,7 +12,9 @@ namespace {
 
 // Destroys the matrix. A matrix of nothing has determinant 1.
 double Determinant(std::vector<double>& m, int64_t rows) {
-  const auto at = [&](int64_t row, int64_t column) -> double& { return m[static_cast<size_t>(row * rows + column)]; };
+  const auto at = [&](int64_t row, int64_t column) -> double& {
+    return m[static_cast<size_t>(row * rows + column)];
+  };
   double determinant = 1;
   for (int64_t k = 0; k < rows; ++k) {
     int64_t pivot = k;
@@ -27,7 +29,8 @@ double Determinant(std::vector<double>& m, int64_t rows) {
     if (at(k, k) == 0) return determinant;
     for (int64_t row = k + 1; row < rows; ++row) {
       const double factor = at(row, k) / at(k, k);
-      for (int64_t column = k + 1; column < rows; ++column) at(row, column) -= factor * at(k, column);
+      for (int64_t column = k + 1; column < rows; ++column)
+        at(row, column) -= factor * at(k, column);
     }
   }
   return determinant;
@@ -41,7 +44,8 @@ Status Det(const KernelArgs& args) {
       std::vector<double> matrix(static_cast<size_t>(rows * rows));
       for (int64_t i = begin; i < end; ++i) {
         const T* from = x.As<T>() + i * rows * rows;
-        std::transform(from, from + rows * rows, matrix.begin(), [](T v) { return static_cast<double>(v); });
+        std::transform(from, from + rows * rows, matrix.begin(),
+                       [](T v) { return static_cast<double>(v); });
         out.As<T>()[i] = FromWide<T>(Determinant(matrix, rows));
       }
     });

@@ -11,38 +11,57 @@
 namespace msrt::reference {
 
 template <typename T>
-inline constexpr bool kIsFloat = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+inline constexpr bool kIsFloat =
+    std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// In what a kernel computes: half types in float, all others as they are. Booleans are stored as bytes 0 and 1 (type bool).
+// In what a kernel computes: half types in float, all others as they are. Booleans are stored as
+// bytes 0 and 1 (type bool).
 template <typename T>
-using ComputeType = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
-// In what a kernel sums: floats in double, integers in 64 bits (unsigned, so that wrapping is defined).
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+// In what a kernel sums: floats in double, integers in 64 bits (unsigned, so that wrapping is
+// defined).
 template <typename T>
-using SumType = std::conditional_t<kIsFloat<T>, double, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using SumType = std::conditional_t<kIsFloat<T>, double,
+                                   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 template <typename F>
 Status DispatchFloat(DType type, F&& f) {
   switch (type) {
-    case DType::kF64: return f.template operator()<double>();
-    case DType::kF32: return f.template operator()<float>();
-    case DType::kF16: return f.template operator()<Half>();
-    case DType::kBF16: return f.template operator()<BFloat16>();
-    default: return InternalError("reference kernel: element type ", type, " is not a float");
+    case DType::kF64:
+      return f.template operator()<double>();
+    case DType::kF32:
+      return f.template operator()<float>();
+    case DType::kF16:
+      return f.template operator()<Half>();
+    case DType::kBF16:
+      return f.template operator()<BFloat16>();
+    default:
+      return InternalError("reference kernel: element type ", type, " is not a float");
   }
 }
 
 template <typename F>
 Status DispatchInt(DType type, F&& f) {
   switch (type) {
-    case DType::kI8: return f.template operator()<int8_t>();
-    case DType::kI16: return f.template operator()<int16_t>();
-    case DType::kI32: return f.template operator()<int32_t>();
-    case DType::kI64: return f.template operator()<int64_t>();
-    case DType::kU8: return f.template operator()<uint8_t>();
-    case DType::kU16: return f.template operator()<uint16_t>();
-    case DType::kU32: return f.template operator()<uint32_t>();
-    case DType::kU64: return f.template operator()<uint64_t>();
-    default: return InternalError("reference kernel: element type ", type, " is not an integer");
+    case DType::kI8:
+      return f.template operator()<int8_t>();
+    case DType::kI16:
+      return f.template operator()<int16_t>();
+    case DType::kI32:
+      return f.template operator()<int32_t>();
+    case DType::kI64:
+      return f.template operator()<int64_t>();
+    case DType::kU8:
+      return f.template operator()<uint8_t>();
+    case DType::kU16:
+      return f.template operator()<uint16_t>();
+    case DType::kU32:
+      return f.template operator()<uint32_t>();
+    case DType::kU64:
+      return f.template operator()<uint64_t>();
+    default:
+      return InternalError("reference kernel: element type ", type, " is not an integer");
   }
 }
 
@@ -62,11 +81,17 @@ Status Dispatch(DType type, F&& f) {
 template <typename F>
 Status DispatchWidth(DType type, F&& f) {
   switch (BitsOf(type)) {
-    case 8: return f.template operator()<uint8_t>();
-    case 16: return f.template operator()<uint16_t>();
-    case 32: return f.template operator()<uint32_t>();
-    case 64: return f.template operator()<uint64_t>();
-    default: return Unsupported("reference kernel: ", type, " elements have no address of their own; cast first");
+    case 8:
+      return f.template operator()<uint8_t>();
+    case 16:
+      return f.template operator()<uint16_t>();
+    case 32:
+      return f.template operator()<uint32_t>();
+    case 64:
+      return f.template operator()<uint64_t>();
+    default:
+      return Unsupported("reference kernel: ", type,
+                         " elements have no address of their own; cast first");
   }
 }
 

@@ -34,7 +34,8 @@ class Cursor {
 
   void Move(int index, int64_t to) {
     const auto i = static_cast<size_t>(index);
-    for (size_t o = 0; o < offsets_.size(); ++o) offsets_[o] += (to - at_[i]) * strides_[o * at_.size() + i];
+    for (size_t o = 0; o < offsets_.size(); ++o)
+      offsets_[o] += (to - at_[i]) * strides_[o * at_.size() + i];
     at_[i] = to;
   }
   void MoveToOutput(int64_t element) {
@@ -70,7 +71,8 @@ Status Einsum(const KernelArgs& args) {
   const std::vector<int64_t> strides = OperandStrides(args, plan);
   const TensorView& out = args.outputs[0];
   bool sums_nothing = false;
-  for (size_t i = static_cast<size_t>(plan.output_rank); i < plan.extents.size(); ++i) sums_nothing |= plan.extents[i] == 0;
+  for (size_t i = static_cast<size_t>(plan.output_rank); i < plan.extents.size(); ++i)
+    sums_nothing |= plan.extents[i] == 0;
   return DispatchNumber(out.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, out.elements(), 16, [&](int64_t begin, int64_t end) {
       Cursor cursor(plan, strides, args.inputs.size());
@@ -79,7 +81,8 @@ Status Einsum(const KernelArgs& args) {
         cursor.MoveToOutput(element);
         for (bool more = !sums_nothing; more; more = cursor.Next()) {
           Wide<T> product = 1;
-          for (size_t o = 0; o < args.inputs.size(); ++o) product *= ToWide(args.inputs[o].As<T>()[cursor.offsets()[o]]);
+          for (size_t o = 0; o < args.inputs.size(); ++o)
+            product *= ToWide(args.inputs[o].As<T>()[cursor.offsets()[o]]);
           sum += product;
         }
         out.As<T>()[element] = FromWide<T>(sum);

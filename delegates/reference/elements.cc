@@ -16,8 +16,9 @@ W Widen(T value) {
   else return static_cast<W>(value);
 }
 
-// An integer of up to 64 bits as a double for a format shorter than double: bits that double has no room for are kept as one that
-// says "and something more", so that the last rounding is the only one that counts.
+// An integer of up to 64 bits as a double for a format shorter than double: bits that double has no
+// room for are kept as one that says "and something more", so that the last rounding is the only
+// one that counts.
 double ToDoubleKeepingOdd(uint64_t magnitude) {
   const int excess = std::max(0, 64 - std::countl_zero(magnitude) - 53);
   const uint64_t lost = magnitude & ((uint64_t{1} << excess) - 1);
@@ -38,8 +39,10 @@ double ToDouble(W value) {
 
 template <typename T, typename W>
 T Narrow(W value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(RoundToOdd(ToDouble(value)));
-  else if constexpr (std::is_integral_v<T> && std::is_same_v<W, double>) return SaturateTo<T>(value);
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(RoundToOdd(ToDouble(value)));
+  else if constexpr (std::is_integral_v<T> && std::is_same_v<W, double>)
+    return SaturateTo<T>(value);
   else return static_cast<T>(value);
 }
 
@@ -47,7 +50,8 @@ template <typename T, typename W>
 void LoadAs(const void* data, int64_t first, int64_t stride, int64_t count, W* out) {
   const T* from = static_cast<const T*>(data) + first;
   for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) out[i] = Widen<W>(static_cast<float>(from[i * stride]));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+      out[i] = Widen<W>(static_cast<float>(from[i * stride]));
     else out[i] = Widen<W>(from[i * stride]);
   }
 }
@@ -75,7 +79,8 @@ const SmallFloat* SmallFloatOf(DType type) {
   }
 }
 
-// One element of 8 or 4 bits that has no C++ type: bool, whose bytes may hold anything, small floats and 4-bit integers.
+// One element of 8 or 4 bits that has no C++ type: bool, whose bytes may hold anything, small
+// floats and 4-bit integers.
 template <typename W>
 W FromCode(DType type, uint8_t code) {
   if (type == DType::kBool) return code != 0;
@@ -87,7 +92,8 @@ W FromCode(DType type, uint8_t code) {
 template <typename W>
 uint8_t ToCode(DType type, W value, bool saturate) {
   if (type == DType::kBool) return value != 0;  // NaN is true
-  if (const SmallFloat* format = SmallFloatOf(type)) return EncodeSmallFloat(ToDouble(value), *format, saturate);
+  if (const SmallFloat* format = SmallFloatOf(type))
+    return EncodeSmallFloat(ToDouble(value), *format, saturate);
   if constexpr (std::is_same_v<W, double>) {
     if (type == DType::kU4) return std::min<uint8_t>(SaturateTo<uint8_t>(value), 15);
     return static_cast<uint8_t>(std::clamp<int8_t>(SaturateTo<int8_t>(value), -8, 7) & 15);
@@ -104,7 +110,8 @@ void LoadCodes(DType type, const void* data, int64_t first, int64_t stride, int6
     return;
   }
   W value_of[16];
-  for (int code = 0; code < 16; ++code) value_of[code] = FromCode<W>(type, static_cast<uint8_t>(code));
+  for (int code = 0; code < 16; ++code)
+    value_of[code] = FromCode<W>(type, static_cast<uint8_t>(code));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = first + i * stride;
     out[i] = value_of[(bytes[at / 2] >> (at % 2 * 4)) & 15];
@@ -112,7 +119,8 @@ void LoadCodes(DType type, const void* data, int64_t first, int64_t stride, int6
 }
 
 template <typename W>
-void StoreCodes(DType type, void* data, int64_t first, int64_t count, const W* values, bool saturate) {
+void StoreCodes(DType type, void* data, int64_t first, int64_t count, const W* values,
+                bool saturate) {
   auto* bytes = static_cast<uint8_t*>(data);
   if (BitsOf(type) == 8) {
     for (int64_t i = 0; i < count; ++i) bytes[first + i] = ToCode(type, values[i], saturate);
@@ -133,7 +141,8 @@ WideType WideTypeOf(DType type) {
 }
 
 template <typename W>
-void LoadElements(DType type, const void* data, int64_t first, int64_t stride, int64_t count, W* out) {
+void LoadElements(DType type, const void* data, int64_t first, int64_t stride, int64_t count,
+                  W* out) {
   switch (type) {
     case DType::kF64:
       return LoadAs<double>(data, first, stride, count, out);
@@ -165,7 +174,8 @@ void LoadElements(DType type, const void* data, int64_t first, int64_t stride, i
 }
 
 template <typename W>
-void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values, bool saturate) {
+void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values,
+                   bool saturate) {
   switch (type) {
     case DType::kF64:
       return StoreAs<double>(data, first, count, values);

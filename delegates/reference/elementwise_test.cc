@@ -1,4 +1,5 @@
-// What elementwise kernels do where data alone decides: divisors of zero, powers without a value, long tensors of half bytes.
+// What elementwise kernels do where data alone decides: divisors of zero, powers without a value,
+// long tensors of half bytes.
 #include <gtest/gtest.h>
 
 #include "delegates/reference/elements.h"
@@ -8,7 +9,8 @@ namespace msrt::reference {
 namespace {
 
 // Runs a binary op on i32 vectors; `out` has the length of `a`.
-Status RunI32(std::string_view op, std::vector<int32_t> a, std::vector<int32_t> b, std::vector<int32_t>* out) {
+Status RunI32(std::string_view op, std::vector<int32_t> a, std::vector<int32_t> b,
+              std::vector<int32_t>* out) {
   out->assign(a.size(), 77);
   const AttrList attrs;
   const OpView view("", op, "test", &attrs, {}, {}, {});
@@ -26,7 +28,8 @@ TEST(ElementwiseKernels, IntegerDivisionByZeroNamesTheElement) {
     const Status status = RunI32(op, {1, 2, 3}, {4, 0, 0}, &out);
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_NE(status.message().find("element 1 of input 1"), std::string::npos) << status.message();
-    EXPECT_EQ(out, std::vector<int32_t>({77, 77, 77})) << "nothing may be written before the divisors are known to be good";
+    EXPECT_EQ(out, std::vector<int32_t>({77, 77, 77}))
+        << "nothing may be written before the divisors are known to be good";
   }
 }
 

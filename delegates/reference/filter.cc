@@ -1,4 +1,5 @@
-// Ops that keep a part of their data. What they keep is found by the functions that their entries size the outputs with.
+// Ops that keep a part of their data. What they keep is found by the functions that their entries
+// size the outputs with.
 #include "ops/filter.h"
 
 #include <algorithm>
@@ -10,10 +11,12 @@
 namespace msrt::reference {
 namespace {
 
-// The data may change between the sizing and the run only if its owner writes to it meanwhile; then nothing is written out of bounds.
+// The data may change between the sizing and the run only if its owner writes to it meanwhile; then
+// nothing is written out of bounds.
 Status CheckCount(size_t found, int64_t expected) {
   if (static_cast<int64_t>(found) == expected) return OkStatus();
-  return InvalidArgument("the data gives ", found, " results where ", expected, " were counted: it changed during the run");
+  return InvalidArgument("the data gives ", found, " results where ", expected,
+                         " were counted: it changed during the run");
 }
 
 Status NonZero(const KernelArgs& args) {
@@ -32,9 +35,11 @@ Status NonZero(const KernelArgs& args) {
 }
 
 // Copies the chosen slices along an axis; kAllElements: the chosen elements.
-Status TakeSlices(const TensorView& x, int axis, std::span<const int64_t> chosen, const TensorView& out) {
+Status TakeSlices(const TensorView& x, int axis, std::span<const int64_t> chosen,
+                  const TensorView& out) {
   const bool flat = axis == kAllElements;
-  const int64_t outer = flat ? 1 : x.dims.product(0, axis), inner = flat ? 1 : x.dims.product(axis + 1, x.dims.rank());
+  const int64_t outer = flat ? 1 : x.dims.product(0, axis),
+                inner = flat ? 1 : x.dims.product(axis + 1, x.dims.rank());
   const int64_t extent = flat ? x.elements() : x.dims[axis];
   return DispatchWidth(x.dtype, [&]<typename T>() -> Status {
     T* to = out.As<T>();

@@ -1,5 +1,5 @@
-// Gathers and scatters with plain loops. Indices come with the data, so each kernel first turns them into checked offsets and only
-// then moves elements.
+// Gathers and scatters with plain loops. Indices come with the data, so each kernel first turns
+// them into checked offsets and only then moves elements.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,8 @@
 namespace msrt::reference {
 namespace {
 
-// ---- from indices to offsets ----------------------------------------------------------------------------------------------------
+// ---- from indices to offsets
+// ----------------------------------------------------------------------------------------------------
 
 Dims PositionOf(int64_t element, const Dims& dims) {
   Dims position = dims;
@@ -22,24 +23,31 @@ Dims PositionOf(int64_t element, const Dims& dims) {
   return position;
 }
 
-// Element `element` of the indices, made positive; the error names its position and what would be right.
-Result<int64_t> CheckedIndex(const TensorView& indices, int64_t element, int64_t value, int64_t extent, int axis) {
+// Element `element` of the indices, made positive; the error names its position and what would be
+// right.
+Result<int64_t> CheckedIndex(const TensorView& indices, int64_t element, int64_t value,
+                             int64_t extent, int axis) {
   if (value >= -extent && value < extent) return value < 0 ? value + extent : value;
   const Dims position = PositionOf(element, indices.dims);
-  if (extent == 0) return InvalidArgument("indices", position, " = ", value, ", but axis ", axis, " of data is empty");
-  return InvalidArgument("indices", position, " = ", value, ", must be in [", -extent, ", ", extent - 1, "] for axis ", axis, " of data");
+  if (extent == 0)
+    return InvalidArgument("indices", position, " = ", value, ", but axis ", axis,
+                           " of data is empty");
+  return InvalidArgument("indices", position, " = ", value, ", must be in [", -extent, ", ",
+                         extent - 1, "] for axis ", axis, " of data");
 }
 
 // All indices, each along the same axis.
 Result<std::vector<int64_t>> CheckedIndices(const TensorView& indices, int64_t extent, int axis) {
   std::vector<int64_t> values = IntValues(indices.dtype, indices.data, indices.elements());
   for (size_t i = 0; i < values.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(values[i], CheckedIndex(indices, static_cast<int64_t>(i), values[i], extent, axis));
+    MSRT_ASSIGN_OR_RETURN(values[i],
+                          CheckedIndex(indices, static_cast<int64_t>(i), values[i], extent, axis));
   }
   return values;
 }
 
-// For each element of `indices`, the offset of the data element that it names: at its own position, but for the axis.
+// For each element of `indices`, the offset of the data element that it names: at its own position,
+// but for the axis.
 Result<std::vector<int64_t>> ElementOffsets(const TensorView& indices, const Dims& data, int axis) {
   MSRT_ASSIGN_OR_RETURN(auto offsets, CheckedIndices(indices, data[axis], axis));
   const Dims strides = RowMajorStrides(data);
@@ -53,10 +61,12 @@ Result<std::vector<int64_t>> ElementOffsets(const TensorView& indices, const Dim
 }
 
 // For each index tuple, the offset of the slice of data that it names.
-Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims& data, int batch_dims) {
+Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims& data,
+                                          int batch_dims) {
   const std::vector<int64_t> values = IntValues(indices.dtype, indices.data, indices.elements());
   const Dims strides = RowMajorStrides(data);
-  const int64_t tuple = indices.dims.back(), tuples = indices.dims.product(0, indices.dims.rank() - 1);
+  const int64_t tuple = indices.dims.back(),
+                tuples = indices.dims.product(0, indices.dims.rank() - 1);
   const int64_t tuples_in_batch = indices.dims.product(batch_dims, indices.dims.rank() - 1);
   const int64_t batch_elements = data.product(batch_dims, data.rank());
   std::vector<int64_t> offsets(static_cast<size_t>(tuples));
@@ -65,7 +75,9 @@ Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims&
     for (int64_t i = 0; i < tuple; ++i) {
       const int64_t element = t * tuple + i;
       const int axis = batch_dims + static_cast<int>(i);
-      MSRT_ASSIGN_OR_RETURN(const int64_t at, CheckedIndex(indices, element, values[static_cast<size_t>(element)], data[axis], axis));
+      MSRT_ASSIGN_OR_RETURN(
+          const int64_t at,
+          CheckedIndex(indices, element, values[static_cast<size_t>(element)], data[axis], axis));
       offset += at * strides[axis];
     }
     offsets[static_cast<size_t>(t)] = offset;
@@ -73,7 +85,8 @@ Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims&
   return offsets;
 }
 
-// ---- gathers --------------------------------------------------------------------------------------------------------------------
+// ---- gathers
+// --------------------------------------------------------------------------------------------------------------------
 
 Status Gather(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &indices = args.inputs[1], &out = args.outputs[0];
@@ -96,11 +109,13 @@ Status CopySlices(const KernelArgs& args, std::span<const int64_t> offsets, int6
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
   if (slice == 0) return OkStatus();  // then no offset lies within the data
   return DispatchWidth(data.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, static_cast<int64_t>(offsets.size()), 64, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        std::copy_n(data.As<T>() + offsets[static_cast<size_t>(i)], slice, out.As<T>() + i * slice);
-      }
-    });
+    return ParallelRanges(args.parallel, static_cast<int64_t>(offsets.size()), 64,
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t i = begin; i < end; ++i) {
+                              std::copy_n(data.As<T>() + offsets[static_cast<size_t>(i)], slice,
+                                          out.As<T>() + i * slice);
+                            }
+                          });
   });
 }
 
@@ -115,10 +130,13 @@ Status GatherND(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &indices = args.inputs[1];
   const auto batch_dims = static_cast<int>(args.op.Int("batch_dims"));
   MSRT_ASSIGN_OR_RETURN(const auto offsets, SliceOffsets(indices, data.dims, batch_dims));
-  return CopySlices(args, offsets, data.dims.product(batch_dims + static_cast<int>(indices.dims.back()), data.dims.rank()));
+  return CopySlices(
+      args, offsets,
+      data.dims.product(batch_dims + static_cast<int>(indices.dims.back()), data.dims.rank()));
 }
 
-// ---- scatters -------------------------------------------------------------------------------------------------------------------
+// ---- scatters
+// -------------------------------------------------------------------------------------------------------------------
 
 // Puts the updates in place; where several meet, the last one stays.
 Status Replace(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
@@ -126,7 +144,8 @@ Status Replace(const KernelArgs& args, std::span<const int64_t> offsets, int64_t
   return DispatchWidth(data.dtype, [&]<typename T>() -> Status {
     std::copy_n(data.As<T>(), data.elements(), out.As<T>());
     for (size_t i = 0; i < offsets.size(); ++i) {
-      std::copy_n(updates.As<T>() + static_cast<int64_t>(i) * slice, slice, out.As<T>() + offsets[i]);
+      std::copy_n(updates.As<T>() + static_cast<int64_t>(i) * slice, slice,
+                  out.As<T>() + offsets[i]);
     }
     return OkStatus();
   });
@@ -155,12 +174,17 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
 Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
   if (slice == 0) return OkStatus();  // then the data is empty too
   const std::string_view reduction = args.op.String("reduction");
-  if (reduction == "add") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a + b; });
-  if (reduction == "mul") return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a * b; });
+  if (reduction == "add")
+    return Fold(args, offsets, slice,
+                []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a + b; });
+  if (reduction == "mul")
+    return Fold(args, offsets, slice,
+                []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a * b; });
   // Integers are compared as what they are: the wide form of a signed one has lost its sign.
   if (reduction == "max") {
     return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
-      return static_cast<Wide<T>>(GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
+      return static_cast<Wide<T>>(
+          GreaterOf(static_cast<SumType<T>>(a), static_cast<SumType<T>>(b)));
     });
   }
   if (reduction == "min") {
@@ -181,17 +205,20 @@ Status ScatterElements(const KernelArgs& args) {
 Status ScatterND(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &indices = args.inputs[1];
   MSRT_ASSIGN_OR_RETURN(const auto offsets, SliceOffsets(indices, data.dims, 0));
-  return Scatter(args, offsets, data.dims.product(static_cast<int>(indices.dims.back()), data.dims.rank()));
+  return Scatter(args, offsets,
+                 data.dims.product(static_cast<int>(indices.dims.back()), data.dims.rank()));
 }
 
-// ---- OneHot ---------------------------------------------------------------------------------------------------------------------
+// ---- OneHot
+// ---------------------------------------------------------------------------------------------------------------------
 
 // The class that an index of any number type names, or -1.
 template <typename T>
 int64_t ClassOf(T index, int64_t depth) {
   int64_t i;
   if constexpr (kIsFloat<T>) i = FromDouble<int64_t>(static_cast<double>(index));
-  else if constexpr (std::is_same_v<T, uint64_t>) i = static_cast<int64_t>(std::min<uint64_t>(index, INT64_MAX));
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    i = static_cast<int64_t>(std::min<uint64_t>(index, INT64_MAX));
   else i = index;
   if (i < -depth || i >= depth) return -1;
   return i < 0 ? i + depth : i;
@@ -200,7 +227,9 @@ int64_t ClassOf(T index, int64_t depth) {
 Status OneHot(const KernelArgs& args) {
   const TensorView &indices = args.inputs[0], &values = args.inputs[2], &out = args.outputs[0];
   MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), out.dims.rank()));
-  const int64_t depth = args.op.Has("depth") ? args.op.Int("depth") : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
+  const int64_t depth = args.op.Has("depth")
+                            ? args.op.Int("depth")
+                            : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
   if (depth < 0) return InvalidArgument("depth = ", depth, ", must be at least 0");
   const int64_t class_begin = args.op.Int("class_begin");
   const Lines along(out.dims, axis);
@@ -214,19 +243,17 @@ Status OneHot(const KernelArgs& args) {
     const T off = values.As<T>()[0], on = values.As<T>()[1];
     for (int64_t i = 0; i < static_cast<int64_t>(classes.size()); ++i) {
       T* line = out.As<T>() + along.First(i);
-      for (int64_t c = 0; c < along.count; ++c) line[c * along.inner] = classes[static_cast<size_t>(i)] == class_begin + c ? on : off;
+      for (int64_t c = 0; c < along.count; ++c)
+        line[c * along.inner] = classes[static_cast<size_t>(i)] == class_begin + c ? on : off;
     }
     return OkStatus();
   });
 }
 
 constexpr KernelDef kKernels[] = {
-    {"", "Gather", Gather},
-    {"", "GatherElements", GatherElements},
-    {"", "GatherND", GatherND},
-    {"", "ScatterElements", ScatterElements},
-    {"", "ScatterND", ScatterND},
-    {"", "OneHot", OneHot},
+    {"", "Gather", Gather},       {"", "GatherElements", GatherElements},
+    {"", "GatherND", GatherND},   {"", "ScatterElements", ScatterElements},
+    {"", "ScatterND", ScatterND}, {"", "OneHot", OneHot},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A reference kernel: one function that computes a node with plain loops. It is the oracle of every test and the last resort
-// of every placement, so it is written to be read, and every op has one.
+// A reference kernel: one function that computes a node with plain loops. It is the oracle of every
+// test and the last resort of every placement, so it is written to be read, and every op has one.
 #pragma once
 
 #include <span>
@@ -11,8 +11,9 @@
 
 namespace msrt::reference {
 
-// Inputs and outputs are plain, dense and correctly typed and sized (infer saw to that); outputs do not overlap inputs. Omitted
-// inputs and unwanted outputs have null data. Types may be empty tensors.
+// Inputs and outputs are plain, dense and correctly typed and sized (infer saw to that); outputs do
+// not overlap inputs. Omitted inputs and unwanted outputs have null data. Types may be empty
+// tensors.
 struct KernelArgs {
   const OpView& op;
   std::span<const TensorView> inputs;
@@ -21,7 +22,8 @@ struct KernelArgs {
 
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
-  // The list from the attribute, or from the data of an i32/i64 input; empty when both are absent. (See IntsAttrOrInput.)
+  // The list from the attribute, or from the data of an i32/i64 input; empty when both are absent.
+  // (See IntsAttrOrInput.)
   std::vector<int64_t> IntsFrom(std::string_view attr, size_t input) const {
     if (op.Has(attr)) {
       const auto v = op.Ints(attr);

@@ -1,4 +1,5 @@
-// A tensor as lines along one axis, for kernels that work on a line at a time, and axes that arrive with the data.
+// A tensor as lines along one axis, for kernels that work on a line at a time, and axes that arrive
+// with the data.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,12 @@
 
 namespace msrt::reference {
 
-// A possibly negative axis, made positive. Inference refuses bad attributes, but an axis that is an input is only seen here.
+// A possibly negative axis, made positive. Inference refuses bad attributes, but an axis that is an
+// input is only seen here.
 inline Result<int> CheckedAxis(int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) return InvalidArgument("axis = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ", rank);
+  if (axis < -rank || axis >= rank)
+    return InvalidArgument("axis = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ",
+                           rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -19,7 +23,9 @@ struct Lines {
   int64_t outer, count, inner;  // extents before, along and after the axis
 
   Lines(const Dims& dims, int axis)
-      : outer(dims.product(0, axis)), count(dims[axis]), inner(dims.product(axis + 1, dims.rank())) {}
+      : outer(dims.product(0, axis)),
+        count(dims[axis]),
+        inner(dims.product(axis + 1, dims.rank())) {}
   int64_t lines() const { return outer * inner; }
   // The offset of the first element of a line. Requires line < lines().
   int64_t First(int64_t line) const { return line / inner * count * inner + line % inner; }

@@ -1,4 +1,5 @@
-// Losses over classes: one loss a sample, then their sum or weighted mean in double, sample after sample.
+// Losses over classes: one loss a sample, then their sum or weighted mean in double, sample after
+// sample.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -20,16 +21,19 @@ Result<std::vector<int64_t>> ClassesOf(const KernelArgs& args, int64_t class_cou
   for (size_t i = 0; i < classes.size(); ++i) {
     if (ignores && classes[i] == ignored) classes[i] = -1;
     else if (classes[i] < 0 || classes[i] >= class_count) {
-      return InvalidArgument("element ", i, " of the target is class ", classes[i], ", must be in [0, ", class_count - 1, "]",
+      return InvalidArgument("element ", i, " of the target is class ", classes[i],
+                             ", must be in [0, ", class_count - 1, "]",
                              ignores ? " or ignore_index" : "");
     }
   }
   return classes;
 }
 
-// Reduces -log_probability[i] * weight over the samples; `log_probability(i)` is that of the right class.
+// Reduces -log_probability[i] * weight over the samples; `log_probability(i)` is that of the right
+// class.
 template <typename T, typename LogProbability>
-Status Reduce(const KernelArgs& args, const std::vector<int64_t>& classes, LogProbability log_probability) {
+Status Reduce(const KernelArgs& args, const std::vector<int64_t>& classes,
+              LogProbability log_probability) {
   const T* weights = args.has_input(2) ? args.inputs[2].As<T>() : nullptr;
   const TensorView& out = args.outputs[0];
   const std::string_view reduction = args.op.String("reduction");
@@ -55,7 +59,8 @@ Status NegativeLogLikelihood(const KernelArgs& args) {
   MSRT_ASSIGN_OR_RETURN(const auto classes, ClassesOf(args, along.count));
   return DispatchFloat(scores.dtype, [&]<typename T>() -> Status {
     return Reduce<T>(args, classes, [&](int64_t i) {
-      return static_cast<double>(scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner]);
+      return static_cast<double>(
+          scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner]);
     });
   });
 }
@@ -76,19 +81,22 @@ Status SoftmaxCrossEntropy(const KernelArgs& args) {
   MSRT_ASSIGN_OR_RETURN(const auto classes, ClassesOf(args, along.count));
   return DispatchFloat(scores.dtype, [&]<typename T>() -> Status {
     std::vector<double> log_sums(classes.size());
-    MSRT_RETURN_IF_ERROR(ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t first = along.First(line);
-        const double log_sum = LogSumExp(scores.As<T>() + first, along.count, along.inner);
-        log_sums[static_cast<size_t>(line)] = log_sum;
-        if (!args.has_output(1)) continue;
-        for (int64_t at = first; at < first + along.count * along.inner; at += along.inner) {
-          args.outputs[1].As<T>()[at] = FromWide<T>(static_cast<double>(scores.As<T>()[at]) - log_sum);
-        }
-      }
-    }));
+    MSRT_RETURN_IF_ERROR(
+        ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
+          for (int64_t line = begin; line < end; ++line) {
+            const int64_t first = along.First(line);
+            const double log_sum = LogSumExp(scores.As<T>() + first, along.count, along.inner);
+            log_sums[static_cast<size_t>(line)] = log_sum;
+            if (!args.has_output(1)) continue;
+            for (int64_t at = first; at < first + along.count * along.inner; at += along.inner) {
+              args.outputs[1].As<T>()[at] =
+                  FromWide<T>(static_cast<double>(scores.As<T>()[at]) - log_sum);
+            }
+          }
+        }));
     return Reduce<T>(args, classes, [&](int64_t i) {
-      const double score = scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner];
+      const double score =
+          scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner];
       return score - log_sums[static_cast<size_t>(i)];
     });
   });

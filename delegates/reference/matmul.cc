@@ -12,8 +12,9 @@ template <typename T, typename Finish>
 Status Multiply(const KernelArgs& args, bool transpose_a, bool transpose_b, const Finish& finish) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1];
   T* out = args.outputs[0].As<T>();
-  return MultiplyMatrices<T>(args.parallel, a.As<T>(), a.dims, transpose_a, b.As<T>(), b.dims, transpose_b,
-                             [&](int64_t index, Wide<T> sum) { out[index] = FromWide<T>(finish(index, sum)); });
+  return MultiplyMatrices<T>(
+      args.parallel, a.As<T>(), a.dims, transpose_a, b.As<T>(), b.dims, transpose_b,
+      [&](int64_t index, Wide<T> sum) { out[index] = FromWide<T>(finish(index, sum)); });
 }
 
 // An optional input that broadcasts to the output, read as what sums are made of.
@@ -40,18 +41,22 @@ Wide<T> Factor(double value) {
 }
 
 Status RunMatMul(const KernelArgs& args) {
-  return DispatchNumber(args.inputs[0].dtype,
-                        [&]<typename T>() -> Status { return Multiply<T>(args, false, false, [](int64_t, Wide<T> sum) { return sum; }); });
+  return DispatchNumber(args.inputs[0].dtype, [&]<typename T>() -> Status {
+    return Multiply<T>(args, false, false, [](int64_t, Wide<T> sum) { return sum; });
+  });
 }
 
 Status RunGemm(const KernelArgs& args) {
   return DispatchNumber(args.inputs[0].dtype, [&]<typename T>() -> Status {
     const auto alpha = Factor<T>(args.op.Float("alpha")), beta = Factor<T>(args.op.Float("beta"));
     const Addend<T> c(args, 2);
-    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0, [&](int64_t index, Wide<T> sum) {
-      // Without C nothing is added, so that beta may be anything; and 0 * C is 0 whatever C holds, as in BLAS.
-      return c.present() && beta != 0 ? alpha * sum + beta * c[index] : alpha * sum;
-    });
+    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0,
+                       [&](int64_t index, Wide<T> sum) {
+                         // Without C nothing is added, so that beta may be anything; and 0 * C is 0
+                         // whatever C holds, as in BLAS.
+                         return c.present() && beta != 0 ? alpha * sum + beta * c[index]
+                                                         : alpha * sum;
+                       });
   });
 }
 
@@ -60,12 +65,13 @@ Status RunFusedMatMul(const KernelArgs& args) {
     const double alpha = args.op.Float("alpha");
     const Addend<T> bias(args, 2), residual(args, 3);
     const Activation activate(args.op);
-    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0, [&](int64_t index, double sum) {
-      double x = alpha * sum;
-      if (bias.present()) x += bias[index];
-      if (residual.present()) x += residual[index];
-      return activate(x);
-    });
+    return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0,
+                       [&](int64_t index, double sum) {
+                         double x = alpha * sum;
+                         if (bias.present()) x += bias[index];
+                         if (residual.present()) x += residual[index];
+                         return activate(x);
+                       });
   });
 }
 

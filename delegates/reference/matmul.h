@@ -1,5 +1,5 @@
-// Matrix products. Every element is one sum over the depth in ascending order, so its bits do not depend on which rows and
-// columns are computed together.
+// Matrix products. Every element is one sum over the depth in ascending order, so its bits do not
+// depend on which rows and columns are computed together.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,9 @@ inline Dims BroadcastBatch(const Dims& a, const Dims& b) {
 
 // Calls store(index of the output element, sum) for every element of A' B'.
 template <typename T, typename Store>
-Status MultiplyMatrices(ParallelFor& parallel, const T* a_data, const Dims& a_dims, bool transpose_a, const T* b_data, const Dims& b_dims,
-                        bool transpose_b, const Store& store) {
+Status MultiplyMatrices(ParallelFor& parallel, const T* a_data, const Dims& a_dims,
+                        bool transpose_a, const T* b_data, const Dims& b_dims, bool transpose_b,
+                        const Store& store) {
   using Sum = Wide<T>;  // integers wrap modulo 2^64, which gives the right low bits for every type
   MatrixStack a(a_dims, !transpose_a), b(b_dims, transpose_b);
   const int64_t depth = transpose_a ? a_dims[a_dims.rank() - 2] : a_dims.back();
@@ -58,13 +59,15 @@ Status MultiplyMatrices(ParallelFor& parallel, const T* a_data, const Dims& a_di
   return ParallelRanges(parallel, rows, grain, [&](int64_t begin, int64_t end) {
     std::vector<Sum> sums(static_cast<size_t>(columns));
     for (int64_t row = begin; row < end; ++row) {
-      const T* a_row = a_data + OffsetOf(row / a.outer, batch, a.batch_strides) + row % a.outer * a.outer_stride;
+      const T* a_row =
+          a_data + OffsetOf(row / a.outer, batch, a.batch_strides) + row % a.outer * a.outer_stride;
       const T* b_matrix = b_data + OffsetOf(row / a.outer, batch, b.batch_strides);
       std::fill(sums.begin(), sums.end(), Sum{0});
       for (int64_t k = 0; k < depth; ++k) {
         const Sum x = ToWide(a_row[k * a.depth_stride]);
         const T* b_row = b_matrix + k * b.depth_stride;
-        for (int64_t n = 0; n < columns; ++n) sums[static_cast<size_t>(n)] += x * ToWide(b_row[n * b.outer_stride]);
+        for (int64_t n = 0; n < columns; ++n)
+          sums[static_cast<size_t>(n)] += x * ToWide(b_row[n * b.outer_stride]);
       }
       for (int64_t n = 0; n < columns; ++n) store(row * columns + n, sums[static_cast<size_t>(n)]);
     }

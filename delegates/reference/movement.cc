@@ -18,13 +18,14 @@ Status Transpose(const KernelArgs& args) {
   const auto perm = args.op.Ints("perm");
   const Dims from = RowMajorStrides(in.dims);
   Dims strides = from;
-  for (int i = 0; i < rank; ++i) strides[i] = from[perm.empty() ? rank - 1 - i : static_cast<int>(perm[static_cast<size_t>(i)])];
+  for (int i = 0; i < rank; ++i)
+    strides[i] = from[perm.empty() ? rank - 1 - i : static_cast<int>(perm[static_cast<size_t>(i)])];
   return StridedCopy(args.parallel, in.dtype, in.data, 0, strides, out.dims, out.data);
 }
 
 // Copies `bytes` of each row; the rows of the two sides lie from_stride and to_stride bytes apart.
-Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size_t from_stride, std::byte* to, size_t to_stride,
-                size_t bytes) {
+Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size_t from_stride,
+                std::byte* to, size_t to_stride, size_t bytes) {
   if (bytes == 0) return OkStatus();
   const auto grain = std::max<int64_t>(1, static_cast<int64_t>(65536 / bytes));
   return ParallelRanges(parallel, rows, grain, [&](int64_t begin, int64_t end) {
@@ -34,7 +35,9 @@ Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size
   });
 }
 
-size_t RowBytes(const TensorView& t, int axis) { return BytesOf(t.dtype, t.dims.product(axis, t.dims.rank())); }
+size_t RowBytes(const TensorView& t, int axis) {
+  return BytesOf(t.dtype, t.dims.product(axis, t.dims.rank()));
+}
 
 Status Concat(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
@@ -44,7 +47,8 @@ Status Concat(const KernelArgs& args) {
   auto* to = out.As<std::byte>();
   for (const TensorView& in : args.inputs) {
     const size_t bytes = RowBytes(in, axis);
-    MSRT_RETURN_IF_ERROR(CopyRows(args.parallel, rows, in.As<std::byte>(), bytes, to, out_bytes, bytes));
+    MSRT_RETURN_IF_ERROR(
+        CopyRows(args.parallel, rows, in.As<std::byte>(), bytes, to, out_bytes, bytes));
     to += bytes;
   }
   return OkStatus();
@@ -67,7 +71,8 @@ Status Split(const KernelArgs& args) {
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     const size_t bytes = static_cast<size_t>(sizes[i]) * step;
     if (args.has_output(i)) {
-      MSRT_RETURN_IF_ERROR(CopyRows(args.parallel, rows, from, in_bytes, args.outputs[i].As<std::byte>(), bytes, bytes));
+      MSRT_RETURN_IF_ERROR(CopyRows(args.parallel, rows, from, in_bytes,
+                                    args.outputs[i].As<std::byte>(), bytes, bytes));
     }
     from += bytes;
   }
@@ -83,7 +88,8 @@ Status Slice(const KernelArgs& args) {
   int64_t first = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     const int axis = axes.empty() ? static_cast<int>(i) : PositiveAxis(axes[i], rank);
-    const SliceAxis slice = NormalizeSlice(starts[i], ends[i], steps.empty() ? 1 : steps[i], in.dims[axis]);
+    const SliceAxis slice =
+        NormalizeSlice(starts[i], ends[i], steps.empty() ? 1 : steps[i], in.dims[axis]);
     first += slice.start * strides[axis];
     strides[axis] *= slice.step;
   }
@@ -96,8 +102,9 @@ Status Tile(const KernelArgs& args) {
   const auto piece = args.op.Ints("piece_begin");
   const Dims begin = piece.empty() ? Dims::Filled(in.dims.rank(), 0) : Dims(piece);
   return DispatchWidth(in.dtype, [&]<typename T>() -> Status {
-    return CopyByAxis(args.parallel, in.As<const T>(), out.dims, out.As<T>(), T{},
-                      [&](int axis, int64_t i) { return (begin[axis] + i) % in.dims[axis] * strides[axis]; });
+    return CopyByAxis(
+        args.parallel, in.As<const T>(), out.dims, out.As<T>(), T{},
+        [&](int axis, int64_t i) { return (begin[axis] + i) % in.dims[axis] * strides[axis]; });
   });
 }
 
@@ -126,16 +133,20 @@ Status Pad(const KernelArgs& args) {
   const bool is_piece = args.op.Has("whole_dims");
   const Dims whole = is_piece ? Dims(args.op.Ints("whole_dims")) : in.dims;
   const Dims in_begin = is_piece ? Dims(args.op.Ints("piece_input_begin")) : Dims::Filled(rank, 0);
-  const Dims out_begin = is_piece ? Dims(args.op.Ints("piece_output_begin")) : Dims::Filled(rank, 0);
+  const Dims out_begin =
+      is_piece ? Dims(args.op.Ints("piece_output_begin")) : Dims::Filled(rank, 0);
   const Dims strides = RowMajorStrides(in.dims);
   std::vector<PadAxis> axes;
-  for (int d = 0; d < rank; ++d) axes.emplace_back(*PadModeFromName(args.op.String("mode")), whole[d], amounts.before[d], amounts.after[d]);
+  for (int d = 0; d < rank; ++d)
+    axes.emplace_back(*PadModeFromName(args.op.String("mode")), whole[d], amounts.before[d],
+                      amounts.after[d]);
   return DispatchWidth(in.dtype, [&]<typename T>() -> Status {
     MSRT_ASSIGN_OR_RETURN(const T fill, PadValue<T>(args));
-    return CopyByAxis(args.parallel, in.As<const T>(), out.dims, out.As<T>(), fill, [&](int axis, int64_t i) {
-      const int64_t source = axes[static_cast<size_t>(axis)].Source(out_begin[axis] + i);
-      return source < 0 ? kNoSource : (source - in_begin[axis]) * strides[axis];
-    });
+    return CopyByAxis(
+        args.parallel, in.As<const T>(), out.dims, out.As<T>(), fill, [&](int axis, int64_t i) {
+          const int64_t source = axes[static_cast<size_t>(axis)].Source(out_begin[axis] + i);
+          return source < 0 ? kNoSource : (source - in_begin[axis]) * strides[axis];
+        });
   });
 }
 
@@ -146,7 +157,8 @@ Status ReverseSequence(const KernelArgs& args) {
   const auto lengths = IntValues(args.inputs[1].dtype, args.inputs[1].data, batches);
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0 || lengths[i] > times) {
-      return InvalidArgument("sequence_lens[", i, "] = ", lengths[i], ", must be in [0, ", times, "], the dim along the time axis");
+      return InvalidArgument("sequence_lens[", i, "] = ", lengths[i], ", must be in [0, ", times,
+                             "], the dim along the time axis");
     }
   }
   const size_t bytes = RowBytes(in, 2);
@@ -159,15 +171,21 @@ Status ReverseSequence(const KernelArgs& args) {
       const int64_t length = lengths[static_cast<size_t>(batch)];
       for (int64_t time = 0; time < times; ++time) {
         const int64_t source = time < length ? length - 1 - time : time;
-        std::memcpy(out.As<std::byte>() + row(batch, time), in.As<std::byte>() + row(batch, source), bytes);
+        std::memcpy(out.As<std::byte>() + row(batch, time), in.As<std::byte>() + row(batch, source),
+                    bytes);
       }
     }
   });
 }
 
 constexpr KernelDef kKernels[] = {
-    {"", "Transpose", Transpose}, {"", "Concat", Concat}, {"", "Split", Split}, {"", "Slice", Slice},
-    {"", "Tile", Tile},           {"", "Pad", Pad},       {"", "ReverseSequence", ReverseSequence},
+    {"", "Transpose", Transpose},
+    {"", "Concat", Concat},
+    {"", "Split", Split},
+    {"", "Slice", Slice},
+    {"", "Tile", Tile},
+    {"", "Pad", Pad},
+    {"", "ReverseSequence", ReverseSequence},
 };
 
 }  // namespace

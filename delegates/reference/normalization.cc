@@ -1,5 +1,5 @@
-// Normalizations. Statistics are taken in double in two passes (mean, then squared deviations) over the elements of one slice
-// in ascending order; a result is rounded once.
+// Normalizations. Statistics are taken in double in two passes (mean, then squared deviations) over
+// the elements of one slice in ascending order; a result is rounded once.
 #include "delegates/reference/activation.h"
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
@@ -17,7 +17,8 @@ namespace {
 // The offset of every element of a tensor of `dims`, row-major.
 std::vector<int64_t> Offsets(const Dims& dims, const Dims& strides) {
   std::vector<int64_t> offsets(static_cast<size_t>(dims.elements()));
-  for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = OffsetOf(static_cast<int64_t>(i), dims, strides);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    offsets[i] = OffsetOf(static_cast<int64_t>(i), dims, strides);
   return offsets;
 }
 
@@ -48,16 +49,19 @@ Status RunBatch(const KernelArgs& args) {
     const Activation activation = args.op.domain() == "msrt" ? Activation(args.op) : Activation();
     const T* x = args.inputs[0].As<T>();
     T* y = args.outputs[0].As<T>();
-    const int64_t channels = dims.rank() >= 2 ? dims[1] : 1, plane = dims.rank() >= 2 ? dims.product(2, dims.rank()) : 1;
-    return ParallelRanges(args.parallel, dims[0] * channels, GrainFor(plane), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const auto c = static_cast<size_t>(row % channels);
-        const double deviation = std::sqrt(variance[c] + epsilon);
-        for (int64_t i = row * plane; i < (row + 1) * plane; ++i) {
-          y[i] = static_cast<T>(activation((static_cast<double>(x[i]) - mean[c]) / deviation * scale[c] + bias[c]));
-        }
-      }
-    });
+    const int64_t channels = dims.rank() >= 2 ? dims[1] : 1,
+                  plane = dims.rank() >= 2 ? dims.product(2, dims.rank()) : 1;
+    return ParallelRanges(
+        args.parallel, dims[0] * channels, GrainFor(plane), [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const auto c = static_cast<size_t>(row % channels);
+            const double deviation = std::sqrt(variance[c] + epsilon);
+            for (int64_t i = row * plane; i < (row + 1) * plane; ++i) {
+              y[i] = static_cast<T>(activation(
+                  (static_cast<double>(x[i]) - mean[c]) / deviation * scale[c] + bias[c]));
+            }
+          }
+        });
   });
 }
 
@@ -68,19 +72,23 @@ Status NormalizeGroups(const KernelArgs& args, int64_t groups) {
     if (dims.elements() == 0) return OkStatus();
     const auto scale = Doubles(args.inputs[1]), bias = Doubles(args.inputs[2]);
     const double epsilon = args.op.Float("epsilon");
-    const int64_t channels = dims[1] / groups, plane = dims.product(2, dims.rank()), slice = channels * plane;
-    return ParallelRanges(args.parallel, dims[0] * groups, GrainFor(slice), [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) {
-        const T* x = args.inputs[0].As<T>() + group * slice;
-        T* y = args.outputs[0].As<T>() + group * slice;
-        const Moments m = MomentsOf(slice, [&](int64_t i) { return static_cast<double>(x[i]); });
-        const double deviation = std::sqrt(m.variance + epsilon);
-        for (int64_t i = 0; i < slice; ++i) {
-          const auto c = static_cast<size_t>(group % groups * channels + i / plane);
-          y[i] = static_cast<T>((static_cast<double>(x[i]) - m.mean) / deviation * scale[c] + bias[c]);
-        }
-      }
-    });
+    const int64_t channels = dims[1] / groups, plane = dims.product(2, dims.rank()),
+                  slice = channels * plane;
+    return ParallelRanges(
+        args.parallel, dims[0] * groups, GrainFor(slice), [&](int64_t begin, int64_t end) {
+          for (int64_t group = begin; group < end; ++group) {
+            const T* x = args.inputs[0].As<T>() + group * slice;
+            T* y = args.outputs[0].As<T>() + group * slice;
+            const Moments m =
+                MomentsOf(slice, [&](int64_t i) { return static_cast<double>(x[i]); });
+            const double deviation = std::sqrt(m.variance + epsilon);
+            for (int64_t i = 0; i < slice; ++i) {
+              const auto c = static_cast<size_t>(group % groups * channels + i / plane);
+              y[i] = static_cast<T>((static_cast<double>(x[i]) - m.mean) / deviation * scale[c] +
+                                    bias[c]);
+            }
+          }
+        });
   });
 }
 
@@ -102,7 +110,8 @@ struct Rows {
 // A parameter that broadcasts to X, read row by row.
 class RowParameter {
  public:
-  RowParameter(const TensorView& tensor, const Dims& x, const Rows& rows) : values_(Doubles(tensor)), outer_(rows.outer) {
+  RowParameter(const TensorView& tensor, const Dims& x, const Rows& rows)
+      : values_(Doubles(tensor)), outer_(rows.outer) {
     const Dims strides = BroadcastStrides(tensor.dims, x);
     const auto split = std::span<const int64_t>(strides);
     outer_strides_ = Dims(split.first(outer_.size()));
@@ -136,22 +145,26 @@ Status RunLayer(const KernelArgs& args) {
     if (rows.count == 0 || (rows.length == 0 && !has_statistics)) return OkStatus();
     const double epsilon = args.op.Float("epsilon");
     const bool has_bias = args.has_input(2);
-    const RowParameter scale(args.inputs[1], dims, rows), bias(args.inputs[has_bias ? 2 : 1], dims, rows);
-    return ParallelRanges(args.parallel, rows.count, GrainFor(rows.length), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* x = args.inputs[0].As<T>() + row * rows.length;
-        T* y = args.outputs[0].As<T>() + row * rows.length;
-        const Moments m = MomentsOf(rows.length, [&](int64_t i) { return static_cast<double>(x[i]); });
-        const double inverse = 1 / std::sqrt(m.variance + epsilon);
-        const int64_t scale_row = scale.RowOffset(row), bias_row = bias.RowOffset(row);
-        for (int64_t i = 0; i < rows.length; ++i) {
-          const double normalized = (static_cast<double>(x[i]) - m.mean) * inverse;
-          y[i] = static_cast<T>(normalized * scale.At(scale_row, i) + (has_bias ? bias.At(bias_row, i) : 0.0));
-        }
-        StoreStatistic(args, 1, row, m.mean);
-        StoreStatistic(args, 2, row, inverse);
-      }
-    });
+    const RowParameter scale(args.inputs[1], dims, rows),
+        bias(args.inputs[has_bias ? 2 : 1], dims, rows);
+    return ParallelRanges(
+        args.parallel, rows.count, GrainFor(rows.length), [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const T* x = args.inputs[0].As<T>() + row * rows.length;
+            T* y = args.outputs[0].As<T>() + row * rows.length;
+            const Moments m =
+                MomentsOf(rows.length, [&](int64_t i) { return static_cast<double>(x[i]); });
+            const double inverse = 1 / std::sqrt(m.variance + epsilon);
+            const int64_t scale_row = scale.RowOffset(row), bias_row = bias.RowOffset(row);
+            for (int64_t i = 0; i < rows.length; ++i) {
+              const double normalized = (static_cast<double>(x[i]) - m.mean) * inverse;
+              y[i] = static_cast<T>(normalized * scale.At(scale_row, i) +
+                                    (has_bias ? bias.At(bias_row, i) : 0.0));
+            }
+            StoreStatistic(args, 1, row, m.mean);
+            StoreStatistic(args, 2, row, inverse);
+          }
+        });
   });
 }
 
@@ -162,22 +175,26 @@ Status RunRmsOf(const KernelArgs& args) {
   if (rows.count == 0 || rows.length == 0) return OkStatus();
   const double epsilon = args.op.Float("epsilon");
   const RowParameter scale(args.inputs[1], dims, rows);
-  return ParallelRanges(args.parallel, rows.count, GrainFor(rows.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* x = args.inputs[0].As<T>() + row * rows.length;
-      Y* y = args.outputs[0].As<Y>() + row * rows.length;
-      double squares = 0;
-      for (int64_t i = 0; i < rows.length; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-      const double root = std::sqrt(squares / static_cast<double>(rows.length) + epsilon);
-      const int64_t scale_row = scale.RowOffset(row);
-      for (int64_t i = 0; i < rows.length; ++i) y[i] = static_cast<Y>(static_cast<double>(x[i]) / root * scale.At(scale_row, i));
-    }
-  });
+  return ParallelRanges(
+      args.parallel, rows.count, GrainFor(rows.length), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const T* x = args.inputs[0].As<T>() + row * rows.length;
+          Y* y = args.outputs[0].As<Y>() + row * rows.length;
+          double squares = 0;
+          for (int64_t i = 0; i < rows.length; ++i)
+            squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+          const double root = std::sqrt(squares / static_cast<double>(rows.length) + epsilon);
+          const int64_t scale_row = scale.RowOffset(row);
+          for (int64_t i = 0; i < rows.length; ++i)
+            y[i] = static_cast<Y>(static_cast<double>(x[i]) / root * scale.At(scale_row, i));
+        }
+      });
 }
 
 Status RunRms(const KernelArgs& args) {
   return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
-    return DispatchFloat(args.outputs[0].dtype, [&]<typename Y>() -> Status { return RunRmsOf<T, Y>(args); });
+    return DispatchFloat(args.outputs[0].dtype,
+                         [&]<typename Y>() -> Status { return RunRmsOf<T, Y>(args); });
   });
 }
 
@@ -189,20 +206,23 @@ Status RunLp(const KernelArgs& args) {
     const int64_t given = args.op.Int("axis"), p = args.op.Int("p");
     const int axis = static_cast<int>(given < 0 ? given + dims.rank() : given);
     const int64_t count = dims[axis], inner = dims.product(axis + 1, dims.rank());
-    return ParallelRanges(args.parallel, dims.product(0, axis) * inner, GrainFor(count), [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t first = line / inner * count * inner + line % inner;
-        const T* x = args.inputs[0].As<T>() + first;
-        T* y = args.outputs[0].As<T>() + first;
-        double sum = 0;
-        for (int64_t i = 0; i < count; ++i) {
-          const auto v = static_cast<double>(x[i * inner]);
-          sum += p == 1 ? std::abs(v) : v * v;
-        }
-        const double norm = p == 1 ? sum : std::sqrt(sum);
-        for (int64_t i = 0; i < count; ++i) y[i * inner] = static_cast<T>(norm == 0 ? 0.0 : static_cast<double>(x[i * inner]) / norm);
-      }
-    });
+    return ParallelRanges(args.parallel, dims.product(0, axis) * inner, GrainFor(count),
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t line = begin; line < end; ++line) {
+                              const int64_t first = line / inner * count * inner + line % inner;
+                              const T* x = args.inputs[0].As<T>() + first;
+                              T* y = args.outputs[0].As<T>() + first;
+                              double sum = 0;
+                              for (int64_t i = 0; i < count; ++i) {
+                                const auto v = static_cast<double>(x[i * inner]);
+                                sum += p == 1 ? std::abs(v) : v * v;
+                              }
+                              const double norm = p == 1 ? sum : std::sqrt(sum);
+                              for (int64_t i = 0; i < count; ++i)
+                                y[i * inner] = static_cast<T>(
+                                    norm == 0 ? 0.0 : static_cast<double>(x[i * inner]) / norm);
+                            }
+                          });
   });
 }
 
@@ -213,7 +233,8 @@ Status RunMeanVariance(const KernelArgs& args) {
   const Dims& dims = args.inputs[0].dims;
   if (dims.elements() == 0) return OkStatus();
   constexpr int64_t kImageAxes[] = {0, 2, 3};
-  const std::span<const int64_t> axes = args.op.Has("axes") ? args.op.Ints("axes") : std::span<const int64_t>(kImageAxes);
+  const std::span<const int64_t> axes =
+      args.op.Has("axes") ? args.op.Ints("axes") : std::span<const int64_t>(kImageAxes);
   std::array<bool, kMaxRank> normalized{};
   for (int64_t a : axes) normalized[static_cast<size_t>(a < 0 ? a + dims.rank() : a)] = true;
   if (axes.empty()) normalized.fill(true);
@@ -227,16 +248,20 @@ Status RunMeanVariance(const KernelArgs& args) {
   const std::vector<int64_t> offsets = Offsets(inner, inner_strides);
   const auto count = static_cast<int64_t>(offsets.size());
   return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, outer.elements(), GrainFor(count), [&](int64_t begin, int64_t end) {
-      for (int64_t slice = begin; slice < end; ++slice) {
-        const int64_t first = OffsetOf(slice, outer, outer_strides);
-        const T* x = args.inputs[0].As<T>() + first;
-        T* y = args.outputs[0].As<T>() + first;
-        const Moments m = MomentsOf(count, [&](int64_t i) { return static_cast<double>(x[offsets[static_cast<size_t>(i)]]); });
-        const double deviation = std::sqrt(m.variance) + kMeanVarianceEpsilon;
-        for (int64_t at : offsets) y[at] = static_cast<T>((static_cast<double>(x[at]) - m.mean) / deviation);
-      }
-    });
+    return ParallelRanges(
+        args.parallel, outer.elements(), GrainFor(count), [&](int64_t begin, int64_t end) {
+          for (int64_t slice = begin; slice < end; ++slice) {
+            const int64_t first = OffsetOf(slice, outer, outer_strides);
+            const T* x = args.inputs[0].As<T>() + first;
+            T* y = args.outputs[0].As<T>() + first;
+            const Moments m = MomentsOf(count, [&](int64_t i) {
+              return static_cast<double>(x[offsets[static_cast<size_t>(i)]]);
+            });
+            const double deviation = std::sqrt(m.variance) + kMeanVarianceEpsilon;
+            for (int64_t at : offsets)
+              y[at] = static_cast<T>((static_cast<double>(x[at]) - m.mean) / deviation);
+          }
+        });
   });
 }
 

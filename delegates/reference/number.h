@@ -1,5 +1,5 @@
-// Arithmetic on elements of any type, as reductions and scatters need it: wide accumulators, ordering with NaN, extremes, and
-// conversions from double that are defined for every value.
+// Arithmetic on elements of any type, as reductions and scatters need it: wide accumulators,
+// ordering with NaN, extremes, and conversions from double that are defined for every value.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace msrt::reference {
 
-// What sums and products are accumulated in: floats in double, integers in 64 bits that wrap. The low bits of a wrapped sum are
-// right for signed types too, so one unsigned type serves all.
+// What sums and products are accumulated in: floats in double, integers in 64 bits that wrap. The
+// low bits of a wrapped sum are right for signed types too, so one unsigned type serves all.
 template <typename T>
 using Wide = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 template <typename T>
@@ -20,7 +20,8 @@ Wide<T> ToWide(T x) {
 }
 template <typename T>
 T FromWide(Wide<T> x) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(x));
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(static_cast<float>(x));
   else return static_cast<T>(x);
 }
 
@@ -58,7 +59,8 @@ T SaturateTo(double value) {
   using Limits = std::numeric_limits<T>;
   if (std::isnan(value)) return 0;
   if (value <= static_cast<double>(Limits::min())) return Limits::min();
-  if (value >= static_cast<double>(Limits::max())) return Limits::max();  // 2^63 and 2^64 themselves are out of range
+  if (value >= static_cast<double>(Limits::max()))
+    return Limits::max();  // 2^63 and 2^64 themselves are out of range
   return static_cast<T>(value);
 }
 

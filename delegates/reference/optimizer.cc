@@ -24,30 +24,33 @@ Progress ProgressOf(const KernelArgs& args) {
   return progress;
 }
 
-// Calls update(state) for every element of every tensor, where state is {x, gradient, memory...} and leaves as {x, -, memory...}.
+// Calls update(state) for every element of every tensor, where state is {x, gradient, memory...}
+// and leaves as {x, -, memory...}.
 template <size_t kLists, typename Update>
 Status UpdateAll(const KernelArgs& args, Update update) {
   const size_t tensors = (args.inputs.size() - kFirst) / kLists;
   for (size_t t = 0; t < tensors; ++t) {
-    MSRT_RETURN_IF_ERROR(ForEachBlock(args.parallel, args.inputs[kFirst + t].elements(), [&](int64_t first, int64_t count) {
-      double blocks[kLists][kBlockElements];
-      for (size_t list = 0; list < kLists; ++list) {
-        const TensorView& in = args.inputs[kFirst + list * tensors + t];
-        LoadElements(in.dtype, in.data, first, 1, count, blocks[list]);
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        std::array<double, kLists> state;
-        for (size_t list = 0; list < kLists; ++list) state[list] = blocks[list][i];
-        update(&state);
-        for (size_t list = 0; list < kLists; ++list) blocks[list][i] = state[list];
-      }
-      for (size_t list = 0; list < kLists; ++list) {
-        if (list == 1) continue;  // the gradient
-        const size_t output = (list == 0 ? 0 : list - 1) * tensors + t;
-        if (!args.has_output(output)) continue;
-        StoreElements(args.outputs[output].dtype, args.outputs[output].data, first, count, blocks[list]);
-      }
-    }));
+    MSRT_RETURN_IF_ERROR(ForEachBlock(
+        args.parallel, args.inputs[kFirst + t].elements(), [&](int64_t first, int64_t count) {
+          double blocks[kLists][kBlockElements];
+          for (size_t list = 0; list < kLists; ++list) {
+            const TensorView& in = args.inputs[kFirst + list * tensors + t];
+            LoadElements(in.dtype, in.data, first, 1, count, blocks[list]);
+          }
+          for (int64_t i = 0; i < count; ++i) {
+            std::array<double, kLists> state;
+            for (size_t list = 0; list < kLists; ++list) state[list] = blocks[list][i];
+            update(&state);
+            for (size_t list = 0; list < kLists; ++list) blocks[list][i] = state[list];
+          }
+          for (size_t list = 0; list < kLists; ++list) {
+            if (list == 1) continue;  // the gradient
+            const size_t output = (list == 0 ? 0 : list - 1) * tensors + t;
+            if (!args.has_output(output)) continue;
+            StoreElements(args.outputs[output].dtype, args.outputs[output].data, first, count,
+                          blocks[list]);
+          }
+        }));
   }
   return OkStatus();
 }
@@ -66,11 +69,15 @@ Status Adagrad(const KernelArgs& args) {
 
 Status Adam(const KernelArgs& args) {
   const auto [rate, updates] = ProgressOf(args);
-  const double norm = args.op.Float("norm_coefficient"), after = args.op.Float("norm_coefficient_post");
-  const double alpha = args.op.Float("alpha"), beta = args.op.Float("beta"), epsilon = args.op.Float("epsilon");
+  const double norm = args.op.Float("norm_coefficient"),
+               after = args.op.Float("norm_coefficient_post");
+  const double alpha = args.op.Float("alpha"), beta = args.op.Float("beta"),
+               epsilon = args.op.Float("epsilon");
   // Averages that began at zero are too small at first.
   const auto count = static_cast<double>(updates);
-  const double corrected = updates > 0 ? rate * std::sqrt(1 - std::pow(beta, count)) / (1 - std::pow(alpha, count)) : rate;
+  const double corrected =
+      updates > 0 ? rate * std::sqrt(1 - std::pow(beta, count)) / (1 - std::pow(alpha, count))
+                  : rate;
   return UpdateAll<4>(args, [=](std::array<double, 4>* state) {
     auto& [x, gradient, average, squares] = *state;
     const double g = norm * x + gradient;
@@ -93,7 +100,8 @@ Status Momentum(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{kDomain, "Adagrad", Adagrad}, {kDomain, "Adam", Adam}, {kDomain, "Momentum", Momentum}};
+constexpr KernelDef kKernels[] = {
+    {kDomain, "Adagrad", Adagrad}, {kDomain, "Adam", Adam}, {kDomain, "Momentum", Momentum}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Pools: each output element from the elements of its window that lie inside the input, in row-major order.
+// Pools: each output element from the elements of its window that lie inside the input, in
+// row-major order.
 #include <cmath>
 #include <limits>
 
@@ -11,12 +12,14 @@ namespace {
 
 struct PoolShape {
   std::array<WindowAxis, kMaxSpace> axis;
-  int64_t planes = 0, in_plane = 1, out_plane = 1;  // batch x channels; elements of one channel of X and of Y
+  int64_t planes = 0, in_plane = 1,
+          out_plane = 1;  // batch x channels; elements of one channel of X and of Y
 };
 
 Result<PoolShape> ShapeOf(const KernelArgs& args) {
   const Dims& x = args.inputs[0].dims;
-  MSRT_ASSIGN_OR_RETURN(const Windows w, WindowsOf(args.op, x, args.op.Ints("kernel_shape"), args.op.Int("ceil_mode") != 0));
+  MSRT_ASSIGN_OR_RETURN(const Windows w, WindowsOf(args.op, x, args.op.Ints("kernel_shape"),
+                                                   args.op.Int("ceil_mode") != 0));
   PoolShape s{.axis = w.axis, .planes = x[0] * x[1]};
   for (const WindowAxis& a : s.axis) s.in_plane *= a.in, s.out_plane *= a.out;
   return s;
@@ -51,18 +54,22 @@ void ForEachTap(const PoolShape& s, const Point& at, Visit visit) {
   for (int64_t i = taps[0].begin; i < taps[0].end; ++i) {
     for (int64_t j = taps[1].begin; j < taps[1].end; ++j) {
       for (int64_t k = taps[2].begin; k < taps[2].end; ++k) {
-        visit(Point{start[0] + i * s.axis[0].dilation, start[1] + j * s.axis[1].dilation, start[2] + k * s.axis[2].dilation});
+        visit(Point{start[0] + i * s.axis[0].dilation, start[1] + j * s.axis[1].dilation,
+                    start[2] + k * s.axis[2].dilation});
       }
     }
   }
 }
 
-int64_t OffsetOf(const PoolShape& s, const Point& p) { return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2]; }
+int64_t OffsetOf(const PoolShape& s, const Point& p) {
+  return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
+}
 
-// ---- MaxPool -------------------------------------------------------------------------------------------------------------------
+// ---- MaxPool
+// -------------------------------------------------------------------------------------------------------------------
 
-// From an element of this node's input to its flat index in the whole tensor, of which the input may be a piece. Column major
-// order concerns the spatial axes only.
+// From an element of this node's input to its flat index in the whole tensor, of which the input
+// may be a piece. Column major order concerns the spatial axes only.
 class IndexOf {
  public:
   explicit IndexOf(const KernelArgs& args) : column_major_(args.op.Int("storage_order") == 1) {
@@ -79,7 +86,8 @@ class IndexOf {
     int64_t index = (plane / channels_ + origin_[0]) * dims_[1] + plane % channels_ + origin_[1];
     index *= dims_[2] * dims_[3] * dims_[4];
     const int64_t z = p[0] + origin_[2], y = p[1] + origin_[3], x = p[2] + origin_[4];
-    return index + (column_major_ ? z + dims_[2] * (y + dims_[3] * x) : (z * dims_[3] + y) * dims_[4] + x);
+    return index +
+           (column_major_ ? z + dims_[2] * (y + dims_[3] * x) : (z * dims_[3] + y) * dims_[4] + x);
   }
 
  private:
@@ -135,15 +143,17 @@ Status RunMaxPool(const KernelArgs& args) {
   return DispatchFloat(type, run);
 }
 
-// ---- AveragePool, LpPool ---------------------------------------------------------------------------------------------------------
+// ---- AveragePool, LpPool
+// ---------------------------------------------------------------------------------------------------------
 
-// How many elements an average divides by: those of the window inside the input, or inside the padded input. What overhangs
-// the padding in ceil mode never counts.
+// How many elements an average divides by: those of the window inside the input, or inside the
+// padded input. What overhangs the padding in ceil mode never counts.
 double DivisorOf(const PoolShape& s, const Point& at, bool include_pad) {
   double count = 1;
   for (size_t i = 0; i < kMaxSpace; ++i) {
     const WindowAxis& a = s.axis[i];
-    count *= static_cast<double>((include_pad ? a.Taps(at[i], -a.pad_begin, a.in + a.pad_end) : a.TapsInside(at[i])).size());
+    count *= static_cast<double>(
+        (include_pad ? a.Taps(at[i], -a.pad_begin, a.in + a.pad_end) : a.TapsInside(at[i])).size());
   }
   return count;
 }
@@ -156,9 +166,12 @@ Status RunAveragePool(const KernelArgs& args) {
     T* out = args.outputs[0].As<T>();
     return ForEachOutput(args, s, [&](int64_t plane, const Point& at, int64_t o) {
       double sum = 0;
-      ForEachTap(s, at, [&](const Point& p) { sum += static_cast<double>(in[plane * s.in_plane + OffsetOf(s, p)]); });
+      ForEachTap(s, at, [&](const Point& p) {
+        sum += static_cast<double>(in[plane * s.in_plane + OffsetOf(s, p)]);
+      });
       const double divisor = DivisorOf(s, at, include_pad);
-      out[o] = static_cast<T>(divisor == 0 ? 0.0 : sum / divisor);  // padding only: an average of zeros
+      out[o] =
+          static_cast<T>(divisor == 0 ? 0.0 : sum / divisor);  // padding only: an average of zeros
     });
   });
 }
@@ -171,14 +184,16 @@ Status RunLpPool(const KernelArgs& args) {
     T* out = args.outputs[0].As<T>();
     return ForEachOutput(args, s, [&](int64_t plane, const Point& at, int64_t o) {
       double sum = 0;
-      ForEachTap(s, at,
-                 [&](const Point& q) { sum += std::pow(std::abs(static_cast<double>(in[plane * s.in_plane + OffsetOf(s, q)])), p); });
+      ForEachTap(s, at, [&](const Point& q) {
+        sum += std::pow(std::abs(static_cast<double>(in[plane * s.in_plane + OffsetOf(s, q)])), p);
+      });
       out[o] = static_cast<T>(std::pow(sum, 1 / p));
     });
   });
 }
 
-// ---- global pools --------------------------------------------------------------------------------------------------------------
+// ---- global pools
+// --------------------------------------------------------------------------------------------------------------
 
 // Each channel through join(so far, element), from `start`, then finish.
 template <typename Join, typename Finish>
@@ -191,7 +206,8 @@ Status RunGlobal(const KernelArgs& args, double start, Join join, Finish finish)
     return ParallelRanges(args.parallel, x[0] * x[1], 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         double value = start;
-        for (int64_t i = 0; i < plane; ++i) value = join(value, static_cast<double>(in[p * plane + i]));
+        for (int64_t i = 0; i < plane; ++i)
+          value = join(value, static_cast<double>(in[p * plane + i]));
         out[p] = static_cast<T>(finish(value));
       }
     });
@@ -203,19 +219,21 @@ Status RunGlobalAveragePool(const KernelArgs& args) {
   const int64_t own = x.product(2, x.rank());
   const double divisor = static_cast<double>(args.op.Has("divisor") ? args.op.Int("divisor") : own);
   return RunGlobal(
-      args, 0.0, [](double a, double b) { return a + b; }, [&](double sum) { return sum / divisor; });
+      args, 0.0, [](double a, double b) { return a + b; },
+      [&](double sum) { return sum / divisor; });
 }
 
 Status RunGlobalMaxPool(const KernelArgs& args) {
   return RunGlobal(
-      args, -std::numeric_limits<double>::infinity(), [](double a, double b) { return Exceeds(b, a) ? b : a; },
-      [](double max) { return max; });
+      args, -std::numeric_limits<double>::infinity(),
+      [](double a, double b) { return Exceeds(b, a) ? b : a; }, [](double max) { return max; });
 }
 
 Status RunGlobalLpPool(const KernelArgs& args) {
   const double p = static_cast<double>(args.op.Int("p"));
   return RunGlobal(
-      args, 0.0, [&](double sum, double v) { return sum + std::pow(std::abs(v), p); }, [&](double sum) { return std::pow(sum, 1 / p); });
+      args, 0.0, [&](double sum, double v) { return sum + std::pow(std::abs(v), p); },
+      [&](double sum) { return std::pow(sum, 1 / p); });
 }
 
 constexpr KernelDef kPoolKernels[] = {

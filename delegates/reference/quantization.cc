@@ -1,5 +1,6 @@
-// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. What has a precision by definition (the division of a quantization) is
-// rounded to it; everything else is computed in double and rounded once.
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. What has a precision by definition
+// (the division of a quantization) is rounded to it; everything else is computed in double and
+// rounded once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -30,8 +31,8 @@ class ScaleIndex {
     offset_ = op.Int("block_offset");
     blocks_ = scale[axis];
   }
-  // Calls f(first, count, index, step) for runs of the elements [first, first + count): those of a run have the same scale (step 0) or each
-  // the next one (step 1), from `index` on.
+  // Calls f(first, count, index, step) for runs of the elements [first, first + count): those of a
+  // run have the same scale (step 0) or each the next one (step 1), from `index` on.
   template <typename F>
   void ForEachRun(int64_t first, int64_t count, F f) const {
     const int64_t end = first + count;
@@ -40,7 +41,8 @@ class ScaleIndex {
       const int64_t position = extent_ == 0 ? 0 : first / inner_ % extent_;
       if (inner_ > 1) length = std::min(length, inner_ - first % inner_);
       else if (extent_ != 0) length = std::min(length, extent_ - position);
-      if (inner_ == 1 && block_ != 0) length = std::min(length, block_ - (position + offset_) % block_);
+      if (inner_ == 1 && block_ != 0)
+        length = std::min(length, block_ - (position + offset_) % block_);
       f(first, length, IndexOf(first), extent_ != 0 && (inner_ == 1) == (block_ == 0) ? 1 : 0);
       first += length;
     }
@@ -60,7 +62,8 @@ class ScaleIndex {
 
 // The zero point for each element of the scale.
 std::vector<double> ZeroPoints(const KernelArgs& args, size_t count) {
-  return args.has_input(kZeroPoint) ? Doubles(args.inputs[kZeroPoint]) : std::vector<double>(count, 0.0);
+  return args.has_input(kZeroPoint) ? Doubles(args.inputs[kZeroPoint])
+                                    : std::vector<double>(count, 0.0);
 }
 
 double RoundedTo(DType precision, double value) {
@@ -98,7 +101,8 @@ Status MapWithScale(const KernelArgs& args, bool saturate, F f) {
 }
 
 Status Quantize(const KernelArgs& args) {
-  const DType given = args.op.Dtype("precision"), precision = given == DType::kNone ? args.inputs[kScale].dtype : given;
+  const DType given = args.op.Dtype("precision"),
+              precision = given == DType::kNone ? args.inputs[kScale].dtype : given;
   std::vector<double> scale = Doubles(args.inputs[kScale]);
   for (double& s : scale) s = RoundedTo(precision, s);
   const std::vector<double> zero = ZeroPoints(args, scale.size());
@@ -111,13 +115,14 @@ Status Quantize(const KernelArgs& args) {
 }
 
 Status Dequantize(const KernelArgs& args) {
-  const std::vector<double> scales = Doubles(args.inputs[kScale]), zeros = ZeroPoints(args, scales.size());
+  const std::vector<double> scales = Doubles(args.inputs[kScale]),
+                            zeros = ZeroPoints(args, scales.size());
   const double *scale = scales.data(), *zero = zeros.data();
   return MapWithScale(args, true, [=](double x, size_t i) { return (x - zero[i]) * scale[i]; });
 }
 
-// In single precision step by step, as ONNX writes the op out in others. A tensor of nothing but zeros has the scale 1, as a division
-// of zero by zero helps nobody.
+// In single precision step by step, as ONNX writes the op out in others. A tensor of nothing but
+// zeros has the scale 1, as a division of zero by zero helps nobody.
 Status DynamicQuantize(const KernelArgs& args) {
   const float* x = args.inputs[kX].As<float>();
   const int64_t elements = args.inputs[kX].elements();
@@ -133,13 +138,15 @@ Status DynamicQuantize(const KernelArgs& args) {
   *args.outputs[1].As<float>() = scale;
   *args.outputs[2].As<uint8_t>() = SaturateTo<uint8_t>(zero);
   return ForEachBlock(args.parallel, elements, [&](int64_t first, int64_t count) {
-    for (int64_t i = first; i < first + count; ++i) y[i] = SaturateTo<uint8_t>(std::nearbyint(x[i] / scale) + zero);
+    for (int64_t i = first; i < first + count; ++i)
+      y[i] = SaturateTo<uint8_t>(std::nearbyint(x[i] / scale) + zero);
   });
 }
 
 Status QuantizedAdd(const KernelArgs& args) {
   const auto number = [&](size_t input) { return Doubles(args.inputs[input])[0]; };
-  const double a_scale = number(1), a_zero = number(2), b_scale = number(4), b_zero = number(5), y_scale = number(6), y_zero = number(7);
+  const double a_scale = number(1), a_zero = number(2), b_scale = number(4), b_zero = number(5),
+               y_scale = number(6), y_zero = number(7);
   const Activation activation(args.op);
   const TensorView &a = args.inputs[0], &b = args.inputs[3], &y = args.outputs[0];
   return ForEachBlock(args.parallel, y.elements(), [&](int64_t first, int64_t count) {

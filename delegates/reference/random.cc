@@ -1,4 +1,5 @@
-// Random ops: the element's index in the whole tensor is the counter of the generator, the seed its key.
+// Random ops: the element's index in the whole tensor is the counter of the generator, the seed its
+// key.
 #include <bit>
 #include <vector>
 
@@ -20,14 +21,17 @@ uint64_t HashOf(std::string_view name) {
 // The numbers of a node, by index in the whole tensor.
 class Draws {
  public:
-  explicit Draws(const KernelArgs& args) : out_(args.outputs[0].dims), begin_(args.op.Ints("piece_begin")), whole_(out_) {
+  explicit Draws(const KernelArgs& args)
+      : out_(args.outputs[0].dims), begin_(args.op.Ints("piece_begin")), whole_(out_) {
     const OpView& op = args.op;
     if (op.Has("whole_shape")) whole_ = Dims(op.Ints("whole_shape"));
     // A seed and a name never share a key.
     if (op.Has("seed")) key_ = {std::bit_cast<uint64_t>(op.Float("seed")), 0};
     else key_ = {HashOf(op.name()), 1};
   }
-  PhiloxBlock At(int64_t element) const { return Philox({static_cast<uint64_t>(IndexInWhole(element)), 0, 0, 0}, key_); }
+  PhiloxBlock At(int64_t element) const {
+    return Philox({static_cast<uint64_t>(IndexInWhole(element)), 0, 0, 0}, key_);
+  }
 
  private:
   int64_t IndexInWhole(int64_t element) const {
@@ -96,25 +100,28 @@ Status Multinomial(const KernelArgs& args) {
   const Draws draws(args);
   const TensorView &logits = args.inputs[0], &out = args.outputs[0];
   const int64_t classes = logits.dims[1], samples = out.dims[1];
-  return ParallelRanges(args.parallel, samples == 0 ? 0 : out.dims[0], 1, [&](int64_t begin, int64_t end) {
-    std::vector<double> running(static_cast<size_t>(classes));
-    std::vector<int64_t> chosen(static_cast<size_t>(samples));
-    for (int64_t row = begin; row < end; ++row) {
-      LoadElements(logits.dtype, logits.data, row * classes, 1, classes, running.data());
-      double most = running[0], sum = 0;
-      for (double v : running) most = GreaterOf(most, v);
-      for (double& v : running) v = sum += std::exp(v - most);
-      for (int64_t s = 0; s < samples; ++s) {
-        chosen[static_cast<size_t>(s)] = ChooseClass(running, UniformOf(draws.At(row * samples + s)[0]));
-      }
-      StoreElements(out.dtype, out.data, row * samples, samples, chosen.data());
-    }
-  });
+  return ParallelRanges(
+      args.parallel, samples == 0 ? 0 : out.dims[0], 1, [&](int64_t begin, int64_t end) {
+        std::vector<double> running(static_cast<size_t>(classes));
+        std::vector<int64_t> chosen(static_cast<size_t>(samples));
+        for (int64_t row = begin; row < end; ++row) {
+          LoadElements(logits.dtype, logits.data, row * classes, 1, classes, running.data());
+          double most = running[0], sum = 0;
+          for (double v : running) most = GreaterOf(most, v);
+          for (double& v : running) v = sum += std::exp(v - most);
+          for (int64_t s = 0; s < samples; ++s) {
+            chosen[static_cast<size_t>(s)] =
+                ChooseClass(running, UniformOf(draws.At(row * samples + s)[0]));
+          }
+          StoreElements(out.dtype, out.data, row * samples, samples, chosen.data());
+        }
+      });
 }
 
 constexpr KernelDef kKernels[] = {
-    {"", "RandomNormal", RandomNormal},       {"", "RandomUniform", RandomUniform}, {"", "RandomNormalLike", RandomNormal},
-    {"", "RandomUniformLike", RandomUniform}, {"", "Bernoulli", Bernoulli},         {"", "Multinomial", Multinomial},
+    {"", "RandomNormal", RandomNormal},     {"", "RandomUniform", RandomUniform},
+    {"", "RandomNormalLike", RandomNormal}, {"", "RandomUniformLike", RandomUniform},
+    {"", "Bernoulli", Bernoulli},           {"", "Multinomial", Multinomial},
 };
 
 }  // namespace

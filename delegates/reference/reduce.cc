@@ -1,5 +1,5 @@
-// Reductions with plain loops. Every output element folds its inputs in row-major order, so it does not depend on where a piece
-// of the work begins.
+// Reductions with plain loops. Every output element folds its inputs in row-major order, so it does
+// not depend on where a piece of the work begins.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,13 +13,16 @@
 namespace msrt::reference {
 namespace {
 
-// ---- where the elements of one output element lie -------------------------------------------------------------------------------
+// ---- where the elements of one output element lie
+// -------------------------------------------------------------------------------
 
-// Dims and strides of the kept and of the reduced axes; neighbours with the same role are merged, so the loops below are long.
-// The last of the reduced ones is held apart: rows of `columns` elements, `column_stride` apart.
+// Dims and strides of the kept and of the reduced axes; neighbours with the same role are merged,
+// so the loops below are long. The last of the reduced ones is held apart: rows of `columns`
+// elements, `column_stride` apart.
 struct Walk {
   Dims kept_dims, kept_strides, row_dims, row_strides;
-  int64_t columns = 1, column_stride = 1;  // a reduction over no axes is one over an axis of extent 1
+  int64_t columns = 1,
+          column_stride = 1;  // a reduction over no axes is one over an axis of extent 1
 };
 
 Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
@@ -27,7 +30,8 @@ Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
   const Dims strides = RowMajorStrides(dims);
   bool previous_reduced = false;
   for (int i = 0; i < dims.rank(); ++i) {
-    const bool reduced = std::find(reduced_axes.begin(), reduced_axes.end(), i) != reduced_axes.end();
+    const bool reduced =
+        std::find(reduced_axes.begin(), reduced_axes.end(), i) != reduced_axes.end();
     Dims& role_dims = reduced ? w.row_dims : w.kept_dims;
     Dims& role_strides = reduced ? w.row_strides : w.kept_strides;
     if (i > 0 && reduced == previous_reduced) {
@@ -49,7 +53,8 @@ Walk MakeWalk(const Dims& dims, const std::vector<int>& reduced_axes) {
   return w;
 }
 
-// The elements that one output element folds: each(visit) calls visit(x) for all of them in row-major order.
+// The elements that one output element folds: each(visit) calls visit(x) for all of them in
+// row-major order.
 template <typename T>
 class Elements {
  public:
@@ -68,7 +73,8 @@ class Elements {
   const Walk& walk_;
 };
 
-// ---- the folds ------------------------------------------------------------------------------------------------------------------
+// ---- the folds
+// ------------------------------------------------------------------------------------------------------------------
 
 struct Sum {
   template <typename T, typename Each>
@@ -154,7 +160,8 @@ struct LogSum {
   }
 };
 
-// The greatest element is taken out before exp, which then cannot overflow. Where it is infinite it is the answer.
+// The greatest element is taken out before exp, which then cannot overflow. Where it is infinite it
+// is the answer.
 struct LogSumExp {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
@@ -167,7 +174,8 @@ struct LogSumExp {
   }
 };
 
-// ---- the kernels ----------------------------------------------------------------------------------------------------------------
+// ---- the kernels
+// ----------------------------------------------------------------------------------------------------------------
 
 Result<std::vector<int>> ReducedAxes(const KernelArgs& args) {
   const int rank = args.inputs[0].dims.rank();
@@ -187,9 +195,11 @@ Status Reduce(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
   MSRT_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(args));
   const Walk walk = MakeWalk(data.dims, axes);
-  const int64_t outputs = walk.kept_dims.elements(), count = walk.row_dims.elements() * walk.columns;
+  const int64_t outputs = walk.kept_dims.elements(),
+                count = walk.row_dims.elements() * walk.columns;
   // Axes that arrive with the data may not be those that the output was sized for.
-  if (outputs != out.elements()) return InvalidArgument("axes leave ", outputs, " elements, but the output has dims ", out.dims);
+  if (outputs != out.elements())
+    return InvalidArgument("axes leave ", outputs, " elements, but the output has dims ", out.dims);
 
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(count, 1));
   return Dispatch(data.dtype, [&]<typename T>() -> Status {
@@ -215,7 +225,9 @@ void CumSumLine(const T* x, T* y, int64_t count, int64_t step, bool exclusive, b
 
 Status CumSum(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t given = args.op.Has("axis") ? args.op.Int("axis") : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
+  const int64_t given = args.op.Has("axis")
+                            ? args.op.Int("axis")
+                            : IntValues(args.inputs[1].dtype, args.inputs[1].data, 1)[0];
   MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(given, x.dims.rank()));
   const bool exclusive = args.op.Int("exclusive") != 0, reverse = args.op.Int("reverse") != 0;
   const Lines along(x.dims, axis);
@@ -223,7 +235,8 @@ Status CumSum(const KernelArgs& args) {
     return ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
         const int64_t first = along.First(line);
-        CumSumLine(x.As<T>() + first, y.As<T>() + first, along.count, along.inner, exclusive, reverse);
+        CumSumLine(x.As<T>() + first, y.As<T>() + first, along.count, along.inner, exclusive,
+                   reverse);
       }
     });
   });

@@ -13,25 +13,34 @@ using namespace sdk;
 using reference::KernelArgs;
 using reference::KernelFn;
 
-// Plain loops: so small a part of what the machine can do that placement prefers anything else that can run the node.
+// Plain loops: so small a part of what the machine can do that placement prefers anything else that
+// can run the node.
 constexpr double kPartOfFlops = 1.0 / 360, kPartOfBandwidth = 1.0 / 40, kLaunchSeconds = 1e-6;
-// Sizes beyond all memory have estimates that are no answer any more; binding says what is wrong with them.
+// Sizes beyond all memory have estimates that are no answer any more; binding says what is wrong
+// with them.
 constexpr double kMaxSeconds = 1e8;
 
 // Holds its own copy of what an OpView points to, so that it lives as long as the binding.
 class ReferenceBound final : public BoundKernel {
  public:
-  ReferenceBound(KernelFn run, const OpView& op, const OpView& declared) : run_(run), declared_(declared) {
-    for (size_t i = 0; i < op.input_count(); ++i) input_types_.push_back(op.has_input(i) ? op.input(i) : Type{});
-    for (size_t i = 0; i < op.output_count(); ++i) output_types_.push_back(op.has_output(i) ? op.output(i) : Type{});
-    for (size_t i = 0; i < op.input_count(); ++i) inputs_.push_back(op.has_input(i) ? &input_types_[i] : nullptr);
-    for (size_t i = 0; i < op.output_count(); ++i) outputs_.push_back(op.has_output(i) ? &output_types_[i] : nullptr);
+  ReferenceBound(KernelFn run, const OpView& op, const OpView& declared)
+      : run_(run), declared_(declared) {
+    for (size_t i = 0; i < op.input_count(); ++i)
+      input_types_.push_back(op.has_input(i) ? op.input(i) : Type{});
+    for (size_t i = 0; i < op.output_count(); ++i)
+      output_types_.push_back(op.has_output(i) ? op.output(i) : Type{});
+    for (size_t i = 0; i < op.input_count(); ++i)
+      inputs_.push_back(op.has_input(i) ? &input_types_[i] : nullptr);
+    for (size_t i = 0; i < op.output_count(); ++i)
+      outputs_.push_back(op.has_output(i) ? &output_types_[i] : nullptr);
   }
   Status Run(const RunArgs& args) override {
     const OpView op = declared_.WithTypes(inputs_, outputs_);
     return run_(KernelArgs{op, args.inputs, args.outputs, args.parallel});
   }
-  size_t bytes() const override { return (input_types_.size() + output_types_.size()) * sizeof(Type); }
+  size_t bytes() const override {
+    return (input_types_.size() + output_types_.size()) * sizeof(Type);
+  }
 
  private:
   KernelFn run_;
@@ -67,7 +76,8 @@ class ReferenceDelegate final : public Delegate {
       c.node = static_cast<uint32_t>(n);
       c.input_layouts.assign(node.inputs.size(), Layout::kPlain);
       c.output_layouts.assign(node.outputs.size(), Layout::kPlain);
-      const double seconds = kLaunchSeconds + node.flops / (kPartOfFlops * node.machine.flops_per_second) +
+      const double seconds = kLaunchSeconds +
+                             node.flops / (kPartOfFlops * node.machine.flops_per_second) +
                              node.bytes / (kPartOfBandwidth * node.machine.bytes_per_second);
       c.seconds = std::min(seconds, kMaxSeconds);
       c.exact = true;
@@ -76,18 +86,23 @@ class ReferenceDelegate final : public Delegate {
     }
   }
 
-  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate, const CompileContext&) const override {
+  Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
+                                          const CompileContext&) const override {
     const NodeInfo node = graph.node(candidate.node);
     const KernelFn run = reference::FindKernel(node.op->domain(), node.op->op());
-    if (run == nullptr) return InternalError("reference: asked to compile ", node.op->op(), ", which it refused");
+    if (run == nullptr)
+      return InternalError("reference: asked to compile ", node.op->op(), ", which it refused");
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(run, *node.op));
   }
 };
 
 class ReferenceEvaluatorImpl final : public Evaluator {
  public:
-  bool Knows(const OpView& op) const override { return reference::FindKernel(op.domain(), op.op()) != nullptr; }
-  Status Evaluate(const OpView& op, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const override {
+  bool Knows(const OpView& op) const override {
+    return reference::FindKernel(op.domain(), op.op()) != nullptr;
+  }
+  Status Evaluate(const OpView& op, std::span<const TensorView> inputs,
+                  std::span<const TensorView> outputs) const override {
     const KernelFn run = reference::FindKernel(op.domain(), op.op());
     if (run == nullptr) return Unsupported("no reference kernel for ", op.op());
     const std::unique_ptr<ParallelFor> serial = MakeSerial();
@@ -97,7 +112,9 @@ class ReferenceEvaluatorImpl final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<sdk::Delegate> MakeReferenceDelegate() { return std::make_unique<ReferenceDelegate>(); }
+std::unique_ptr<sdk::Delegate> MakeReferenceDelegate() {
+  return std::make_unique<ReferenceDelegate>();
+}
 
 const Evaluator& ReferenceEvaluator() {
   static const ReferenceEvaluatorImpl evaluator;

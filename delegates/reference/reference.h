@@ -1,4 +1,5 @@
-// The reference delegate: every op, every type, plain loops, plain layout. Always there; the last resort and the oracle.
+// The reference delegate: every op, every type, plain loops, plain layout. Always there; the last
+// resort and the oracle.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Resize as a gather (nearest) or as one weighted sum along each axis after the other, in double; DepthToSpace, SpaceToDepth.
+// Resize as a gather (nearest) or as one weighted sum along each axis after the other, in double;
+// DepthToSpace, SpaceToDepth.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +14,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements that are worth a task
 
-// The outputs of one axis of this node: `count` taps for each, as indices into this node's input and weights.
+// The outputs of one axis of this node: `count` taps for each, as indices into this node's input
+// and weights.
 struct AxisTable {
   size_t count = 1;
   std::vector<int64_t> index;
@@ -25,7 +27,9 @@ Result<AxisTable> TableOf(const Resample& r, const ResizeAxis& a) {
   AxisTable t;
   if (a.out_piece.empty()) return t;
   const Interval needs = ResizeNeeds(r, a, a.out_piece);
-  if (!a.in_piece.Contains(needs)) return InvalidModel("a piece of a Resize has inputs ", a.in_piece, ", its outputs need ", needs);
+  if (!a.in_piece.Contains(needs))
+    return InvalidModel("a piece of a Resize has inputs ", a.in_piece, ", its outputs need ",
+                        needs);
   t.count = static_cast<size_t>(TapsOf(r, a, SourceOf(r, a, a.out_piece.begin)).size());
   const auto outputs = static_cast<size_t>(a.out_piece.size());
   t.index.resize(outputs * t.count);
@@ -37,29 +41,35 @@ Result<AxisTable> TableOf(const Resample& r, const ResizeAxis& a) {
     t.extrapolated[o] = IsExtrapolated(r, a, source);
     WeightsOf(r, a, source, taps, std::span(t.weight).subspan(o * t.count, t.count));
     for (size_t i = 0; i < t.count; ++i) {
-      // Beyond the image its border repeats; the piece holds all that is needed, so clamping to it is the same.
-      t.index[o * t.count + i] = std::clamp(taps.begin + static_cast<int64_t>(i), needs.begin, needs.end - 1) - a.in_piece.begin;
+      // Beyond the image its border repeats; the piece holds all that is needed, so clamping to it
+      // is the same.
+      t.index[o * t.count + i] =
+          std::clamp(taps.begin + static_cast<int64_t>(i), needs.begin, needs.end - 1) -
+          a.in_piece.begin;
     }
   }
   return t;
 }
 
-// Calls body(outer index, output row) for every row along the last axis, where the outer index is that of each other axis.
+// Calls body(outer index, output row) for every row along the last axis, where the outer index is
+// that of each other axis.
 template <typename Body>
 Status ForEachRow(ParallelFor& parallel, const Dims& dims, Body body) {
   const int last = dims.rank() - 1;
   const int64_t rows = dims.product(0, last);
-  return ParallelRanges(parallel, rows, std::max<int64_t>(kGrain / std::max<int64_t>(dims[last], 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      Dims at = dims;
-      int64_t rest = row;
-      for (int i = last - 1; i >= 0; --i) {
-        at[i] = rest % dims[i];
-        rest /= dims[i];
-      }
-      body(at, row);
-    }
-  });
+  return ParallelRanges(parallel, rows,
+                        std::max<int64_t>(kGrain / std::max<int64_t>(dims[last], 1), 1),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t row = begin; row < end; ++row) {
+                            Dims at = dims;
+                            int64_t rest = row;
+                            for (int i = last - 1; i >= 0; --i) {
+                              at[i] = rest % dims[i];
+                              rest /= dims[i];
+                            }
+                            body(at, row);
+                          }
+                        });
 }
 
 template <typename T>
@@ -79,20 +89,24 @@ Status Nearest(const KernelArgs& args, std::span<const AxisTable> tables, T extr
       outside = outside || t.extrapolated[static_cast<size_t>(at[i])];
     }
     for (size_t c = 0; c < static_cast<size_t>(y[last]); ++c) {
-      out[row * y[last] + static_cast<int64_t>(c)] = outside || columns.extrapolated[c] ? extrapolation : in[base + columns.index[c]];
+      out[row * y[last] + static_cast<int64_t>(c)] =
+          outside || columns.extrapolated[c] ? extrapolation : in[base + columns.index[c]];
     }
   });
 }
 
 // Resamples one axis of `in`, whose dims become those of the result.
-Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vector<double>& in, const AxisTable& table, int axis,
-                                         int64_t outputs, Dims* dims) {
+Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vector<double>& in,
+                                         const AxisTable& table, int axis, int64_t outputs,
+                                         Dims* dims) {
   const int64_t inner = dims->product(axis + 1, dims->rank()), in_length = (*dims)[axis];
   (*dims)[axis] = outputs;
   std::vector<double> out(static_cast<size_t>(dims->elements()));
-  const int64_t lines = dims->product(0, axis + 1);  // each holds `inner` elements of one output index
-  MSRT_RETURN_IF_ERROR(
-      ParallelRanges(parallel, lines, std::max<int64_t>(kGrain / std::max<int64_t>(inner, 1), 1), [&](int64_t begin, int64_t end) {
+  const int64_t lines =
+      dims->product(0, axis + 1);  // each holds `inner` elements of one output index
+  MSRT_RETURN_IF_ERROR(ParallelRanges(
+      parallel, lines, std::max<int64_t>(kGrain / std::max<int64_t>(inner, 1), 1),
+      [&](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
           const auto output = static_cast<size_t>(line % outputs) * table.count;
           const double* source = in.data() + line / outputs * in_length * inner;
@@ -101,7 +115,8 @@ Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vecto
             double sum = 0;
             for (size_t t = output; t < output + table.count; ++t) {
               if (table.weight[t] != 0)
-                sum += table.weight[t] * source[table.index[t] * inner + i];  // an infinity that has no weight is not seen
+                sum += table.weight[t] * source[table.index[t] * inner +
+                                                i];  // an infinity that has no weight is not seen
             }
             target[i] = sum;
           }
@@ -116,30 +131,37 @@ T FromDouble(double value) {
     return static_cast<T>(value);
   } else {
     if (std::isnan(value)) return 0;
-    return static_cast<T>(
-        std::clamp(std::nearbyint(value), double{std::numeric_limits<T>::lowest()}, double{std::numeric_limits<T>::max()}));
+    return static_cast<T>(std::clamp(std::nearbyint(value),
+                                     double{std::numeric_limits<T>::lowest()},
+                                     double{std::numeric_limits<T>::max()}));
   }
 }
 
 template <typename T>
-Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const AxisTable> tables, T extrapolation) {
+Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const AxisTable> tables,
+                   T extrapolation) {
   Dims dims = args.inputs[0].dims;
   const T* in = args.inputs[0].As<T>();
   std::vector<double> values(in, in + dims.elements());
   for (int i = 0; i < r.rank; ++i) {
     const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
     if (r.Unchanged(a)) continue;
-    MSRT_ASSIGN_OR_RETURN(values, ResampleAxis(args.parallel, values, tables[static_cast<size_t>(i)], i, a.out_piece.size(), &dims));
+    MSRT_ASSIGN_OR_RETURN(values,
+                          ResampleAxis(args.parallel, values, tables[static_cast<size_t>(i)], i,
+                                       a.out_piece.size(), &dims));
   }
   T* out = args.outputs[0].As<T>();
   const int last = dims.rank() - 1;
   const AxisTable& columns = tables[static_cast<size_t>(last)];
   return ForEachRow(args.parallel, dims, [&](const Dims& at, int64_t row) {
     bool outside = false;
-    for (int i = 0; i < last; ++i) outside = outside || tables[static_cast<size_t>(i)].extrapolated[static_cast<size_t>(at[i])];
+    for (int i = 0; i < last; ++i)
+      outside = outside || tables[static_cast<size_t>(i)].extrapolated[static_cast<size_t>(at[i])];
     for (int64_t c = 0; c < dims[last]; ++c) {
       const int64_t i = row * dims[last] + c;
-      out[i] = outside || columns.extrapolated[static_cast<size_t>(c)] ? extrapolation : FromDouble<T>(values[static_cast<size_t>(i)]);
+      out[i] = outside || columns.extrapolated[static_cast<size_t>(c)]
+                   ? extrapolation
+                   : FromDouble<T>(values[static_cast<size_t>(i)]);
     }
   });
 }
@@ -158,8 +180,8 @@ Result<Resample> Resolve(const KernelArgs& args) {
   for (int i = 0; i < r.rank; ++i) {
     const int64_t out = r.axis[static_cast<size_t>(i)].out_piece.size();
     if (out != args.outputs[0].dims[i]) {
-      return InvalidArgument("scales or sizes make axis ", i, " ", out, " elements long, the output was bound with ",
-                             args.outputs[0].dims[i]);
+      return InvalidArgument("scales or sizes make axis ", i, " ", out,
+                             " elements long, the output was bound with ", args.outputs[0].dims[i]);
     }
   }
   return r;
@@ -178,40 +200,51 @@ Status RunResize(const KernelArgs& args) {
     if constexpr (std::is_same_v<T, bool>) {
       return Nearest<T>(args, tables, extrapolation != 0);
     } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>) {
-      return Nearest<T>(args, tables, static_cast<T>(std::clamp(extrapolation, std::is_signed_v<T> ? -0x1p62 : 0.0, 0x1p62)));
+      return Nearest<T>(
+          args, tables,
+          static_cast<T>(std::clamp(extrapolation, std::is_signed_v<T> ? -0x1p62 : 0.0, 0x1p62)));
     } else {
       const T value = FromDouble<T>(extrapolation);
-      return r.mode == ResizeMode::kNearest ? Nearest<T>(args, tables, value) : Interpolate<T>(args, r, tables, value);
+      return r.mode == ResizeMode::kNearest ? Nearest<T>(args, tables, value)
+                                            : Interpolate<T>(args, r, tables, value);
     }
   });
 }
 
-// ---- DepthToSpace, SpaceToDepth ------------------------------------------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth
+// ------------------------------------------------------------------------------------------------
 
-// Pairs every element of the spacious tensor [batch, channels, height, width] with its place in the deep one: copy(deep, spacious).
+// Pairs every element of the spacious tensor [batch, channels, height, width] with its place in the
+// deep one: copy(deep, spacious).
 template <typename Copy>
-Status PairBlocks(ParallelFor& parallel, const Dims& spacious, int64_t block, bool channels_first, Copy copy) {
+Status PairBlocks(ParallelFor& parallel, const Dims& spacious, int64_t block, bool channels_first,
+                  Copy copy) {
   const int64_t height = spacious[2], width = spacious[3], channels = spacious[1];
   const int64_t rows = height / block, columns = width / block;
-  return ParallelRanges(parallel, spacious[0] * channels * height, std::max<int64_t>(kGrain / std::max<int64_t>(width, 1), 1),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t line = begin; line < end; ++line) {
-                            const int64_t n = line / (channels * height), c = line / height % channels, h = line % height;
-                            for (int64_t w = 0; w < width; ++w) {
-                              const int64_t place = h % block * block + w % block;  // in the block
-                              const int64_t deep_channel = channels_first ? c * block * block + place : place * channels + c;
-                              copy(((n * channels * block * block + deep_channel) * rows + h / block) * columns + w / block,
-                                   line * width + w);
-                            }
-                          }
-                        });
+  return ParallelRanges(
+      parallel, spacious[0] * channels * height,
+      std::max<int64_t>(kGrain / std::max<int64_t>(width, 1), 1), [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const int64_t n = line / (channels * height), c = line / height % channels,
+                        h = line % height;
+          for (int64_t w = 0; w < width; ++w) {
+            const int64_t place = h % block * block + w % block;  // in the block
+            const int64_t deep_channel =
+                channels_first ? c * block * block + place : place * channels + c;
+            copy(((n * channels * block * block + deep_channel) * rows + h / block) * columns +
+                     w / block,
+                 line * width + w);
+          }
+        }
+      });
 }
 
 Status RunDepthToSpace(const KernelArgs& args) {
   return DispatchWidth(args.inputs[0].dtype, [&]<typename T>() -> Status {
     const T* in = args.inputs[0].As<T>();
     T* out = args.outputs[0].As<T>();
-    return PairBlocks(args.parallel, args.outputs[0].dims, args.op.Int("blocksize"), args.op.String("mode") == "CRD",
+    return PairBlocks(args.parallel, args.outputs[0].dims, args.op.Int("blocksize"),
+                      args.op.String("mode") == "CRD",
                       [&](int64_t deep, int64_t spacious) { out[spacious] = in[deep]; });
   });
 }
@@ -225,8 +258,9 @@ Status RunSpaceToDepth(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kResizeKernels[] = {
-    {"", "Resize", RunResize}, {"", "DepthToSpace", RunDepthToSpace}, {"", "SpaceToDepth", RunSpaceToDepth}};
+constexpr KernelDef kResizeKernels[] = {{"", "Resize", RunResize},
+                                        {"", "DepthToSpace", RunDepthToSpace},
+                                        {"", "SpaceToDepth", RunSpaceToDepth}};
 
 }  // namespace
 

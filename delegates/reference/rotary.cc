@@ -17,13 +17,15 @@ Result<std::vector<int64_t>> CacheRows(const KernelArgs& args, int64_t tokens) {
   rows = IntValues(args.inputs[3].dtype, args.inputs[3].data, tokens);
   for (size_t t = 0; t < rows.size(); ++t) {
     if (rows[t] >= 0 && rows[t] < positions) continue;
-    return InvalidArgument("element ", t, " of position_ids is ", rows[t], ", must be in [0, ", positions - 1, "]");
+    return InvalidArgument("element ", t, " of position_ids is ", rows[t], ", must be in [0, ",
+                           positions - 1, "]");
   }
   return rows;
 }
 
 template <typename T>
-void TurnHead(const T* x, const T* cosines, const T* sines, int64_t pairs, int64_t head, bool interleaved, T* y) {
+void TurnHead(const T* x, const T* cosines, const T* sines, int64_t pairs, int64_t head,
+              bool interleaved, T* y) {
   const int64_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : pairs;
   for (int64_t i = 0; i < pairs; ++i) {
     const double a = x[i * step], b = x[i * step + apart], c = cosines[i], s = sines[i];
@@ -35,24 +37,29 @@ void TurnHead(const T* x, const T* cosines, const T* sines, int64_t pairs, int64
 
 Status RotaryEmbedding(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const bool by_head = x.dims.rank() == 4;  // [batch, heads, sequence, head], else [batch, sequence, heads * head]
-  const int64_t sequence = x.dims[by_head ? 2 : 1], heads = by_head ? x.dims[1] : args.op.Int("num_heads");
+  const bool by_head =
+      x.dims.rank() == 4;  // [batch, heads, sequence, head], else [batch, sequence, heads * head]
+  const int64_t sequence = x.dims[by_head ? 2 : 1],
+                heads = by_head ? x.dims[1] : args.op.Int("num_heads");
   const int64_t head = by_head ? x.dims[3] : x.dims[2] / heads;
-  const int64_t turned = args.op.Int("rotary_embedding_dim") != 0 ? args.op.Int("rotary_embedding_dim") : head;
+  const int64_t turned =
+      args.op.Int("rotary_embedding_dim") != 0 ? args.op.Int("rotary_embedding_dim") : head;
   const int64_t pairs = turned / 2, width = args.inputs[1].dims.back();
   const bool interleaved = args.op.Int("interleaved") != 0;
   if (out.elements() == 0) return OkStatus();  // whose heads and tokens may be beyond counting
   MSRT_ASSIGN_OR_RETURN(const auto rows, CacheRows(args, x.dims[0] * sequence));
   return DispatchFloat(x.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, x.dims[0] * sequence * heads, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t batch = i / (heads * sequence), rest = i % (heads * sequence);
-        const int64_t position = by_head ? rest % sequence : rest / heads;
-        const int64_t row = rows[static_cast<size_t>(batch * sequence + position)];
-        TurnHead(x.As<T>() + i * head, args.inputs[1].As<T>() + row * width, args.inputs[2].As<T>() + row * width, pairs, head, interleaved,
-                 out.As<T>() + i * head);
-      }
-    });
+    return ParallelRanges(
+        args.parallel, x.dims[0] * sequence * heads, 16, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t batch = i / (heads * sequence), rest = i % (heads * sequence);
+            const int64_t position = by_head ? rest % sequence : rest / heads;
+            const int64_t row = rows[static_cast<size_t>(batch * sequence + position)];
+            TurnHead(x.As<T>() + i * head, args.inputs[1].As<T>() + row * width,
+                     args.inputs[2].As<T>() + row * width, pairs, head, interleaved,
+                     out.As<T>() + i * head);
+          }
+        });
   });
 }
 

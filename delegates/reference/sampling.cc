@@ -1,5 +1,5 @@
-// Images read at positions between pixels. Along each axis a position becomes a few pixels with weights; a value is the sum over all
-// combinations of them.
+// Images read at positions between pixels. Along each axis a position becomes a few pixels with
+// weights; a value is the sum over all combinations of them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,13 +13,16 @@
 namespace msrt::reference {
 namespace {
 
-// ---- GridSample -----------------------------------------------------------------------------------------------------------------
+// ---- GridSample
+// -----------------------------------------------------------------------------------------------------------------
 
 enum class Padding { kZeros, kBorder, kReflection };
 
 Padding PaddingOf(const OpView& op) {
   const std::string_view name = op.String("padding_mode");
-  return name == "zeros" ? Padding::kZeros : name == "border" ? Padding::kBorder : Padding::kReflection;
+  return name == "zeros"    ? Padding::kZeros
+         : name == "border" ? Padding::kBorder
+                            : Padding::kReflection;
 }
 
 // How one axis of an image is read.
@@ -68,7 +71,8 @@ Taps TapsAt(const AxisReader& axis, double position, std::string_view mode) {
   Taps taps;
   if (!std::isfinite(position) || axis.extent == 0) return taps;
   const auto extent = static_cast<double>(axis.extent);
-  const double x = axis.align_corners ? (position + 1) / 2 * (extent - 1) : ((position + 1) * extent - 1) / 2;
+  const double x =
+      axis.align_corners ? (position + 1) / 2 * (extent - 1) : ((position + 1) * extent - 1) / 2;
   if (mode == "nearest") {
     AddTap(axis, std::nearbyint(x), 1, &taps);
     return taps;
@@ -100,28 +104,35 @@ Status GridSample(const KernelArgs& args) {
   const Dims strides = RowMajorStrides(x.dims);
   std::vector<AxisReader> axes;
   for (int i = 0; i < space; ++i) {
-    axes.push_back({x.dims[2 + i], strides[2 + i], args.op.Int("align_corners") != 0, PaddingOf(args.op)});
+    axes.push_back(
+        {x.dims[2 + i], strides[2 + i], args.op.Int("align_corners") != 0, PaddingOf(args.op)});
   }
-  const int64_t channels = x.dims[1], pixels = x.dims.product(2, x.dims.rank()), positions = out.dims.product(2, out.dims.rank());
+  const int64_t channels = x.dims[1], pixels = x.dims.product(2, x.dims.rank()),
+                positions = out.dims.product(2, out.dims.rank());
   return DispatchNumber(x.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, out.dims[0] * positions, 16, [&](int64_t begin, int64_t end) {
-      std::vector<Taps> taps(axes.size());
-      std::vector<double> position(axes.size());
-      for (int64_t i = begin; i < end; ++i) {
-        LoadElements(grid.dtype, grid.data, i * space, 1, space, position.data());
-        // Positions name the last axis first.
-        for (size_t a = 0; a < axes.size(); ++a) taps[a] = TapsAt(axes[a], position[axes.size() - 1 - a], mode);
-        const int64_t batch = i / positions;
-        for (int64_t c = 0; c < channels; ++c) {
-          const double value = SumOver(x.As<T>() + (batch * channels + c) * pixels, std::span<const Taps>(taps));
-          out.As<T>()[(batch * channels + c) * positions + i % positions] = FromDouble<T>(value);
-        }
-      }
-    });
+    return ParallelRanges(
+        args.parallel, out.dims[0] * positions, 16, [&](int64_t begin, int64_t end) {
+          std::vector<Taps> taps(axes.size());
+          std::vector<double> position(axes.size());
+          for (int64_t i = begin; i < end; ++i) {
+            LoadElements(grid.dtype, grid.data, i * space, 1, space, position.data());
+            // Positions name the last axis first.
+            for (size_t a = 0; a < axes.size(); ++a)
+              taps[a] = TapsAt(axes[a], position[axes.size() - 1 - a], mode);
+            const int64_t batch = i / positions;
+            for (int64_t c = 0; c < channels; ++c) {
+              const double value =
+                  SumOver(x.As<T>() + (batch * channels + c) * pixels, std::span<const Taps>(taps));
+              out.As<T>()[(batch * channels + c) * positions + i % positions] =
+                  FromDouble<T>(value);
+            }
+          }
+        });
   });
 }
 
-// ---- AffineGrid -----------------------------------------------------------------------------------------------------------------
+// ---- AffineGrid
+// -----------------------------------------------------------------------------------------------------------------
 
 // Where pixel i of `extent` stands between -1 and 1.
 double PlaceOf(int64_t i, int64_t extent, bool align_corners) {
@@ -136,34 +147,39 @@ Status AffineGrid(const KernelArgs& args) {
   const auto begin_of = args.op.Ints("piece_begin"), whole = args.op.Ints("whole_size");
   const int64_t positions = out.dims.product(1, space + 1);
   return DispatchFloat(out.dtype, [&]<typename T>() -> Status {
-    return ParallelRanges(args.parallel, out.dims[0] * positions, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        std::array<double, 4> place;  // last axis first, then 1
-        int64_t rest = i % positions;
-        for (int a = space - 1; a >= 0; --a) {
-          const auto axis = static_cast<size_t>(a);
-          const int64_t extent = whole.empty() ? out.dims[1 + a] : whole[axis];
-          const int64_t index = rest % out.dims[1 + a] + (begin_of.empty() ? 0 : begin_of[axis]);
-          place[static_cast<size_t>(space - 1 - a)] = PlaceOf(index, extent, align_corners);
-          rest /= out.dims[1 + a];
-        }
-        place[static_cast<size_t>(space)] = 1;
-        const T* matrix = theta.As<T>() + i / positions * space * (space + 1);
-        for (int row = 0; row < space; ++row) {
-          double sum = 0;
-          for (int column = 0; column <= space; ++column) {
-            sum += static_cast<double>(matrix[row * (space + 1) + column]) * place[static_cast<size_t>(column)];
+    return ParallelRanges(
+        args.parallel, out.dims[0] * positions, 64, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            std::array<double, 4> place;  // last axis first, then 1
+            int64_t rest = i % positions;
+            for (int a = space - 1; a >= 0; --a) {
+              const auto axis = static_cast<size_t>(a);
+              const int64_t extent = whole.empty() ? out.dims[1 + a] : whole[axis];
+              const int64_t index =
+                  rest % out.dims[1 + a] + (begin_of.empty() ? 0 : begin_of[axis]);
+              place[static_cast<size_t>(space - 1 - a)] = PlaceOf(index, extent, align_corners);
+              rest /= out.dims[1 + a];
+            }
+            place[static_cast<size_t>(space)] = 1;
+            const T* matrix = theta.As<T>() + i / positions * space * (space + 1);
+            for (int row = 0; row < space; ++row) {
+              double sum = 0;
+              for (int column = 0; column <= space; ++column) {
+                sum += static_cast<double>(matrix[row * (space + 1) + column]) *
+                       place[static_cast<size_t>(column)];
+              }
+              out.As<T>()[i * space + row] = FromWide<T>(sum);
+            }
           }
-          out.As<T>()[i * space + row] = FromWide<T>(sum);
-        }
-      }
-    });
+        });
   });
 }
 
-// ---- RoiAlign -------------------------------------------------------------------------------------------------------------------
+// ---- RoiAlign
+// -------------------------------------------------------------------------------------------------------------------
 
-// A sample along one axis: two pixels and the weight of the higher one; outside the image the weight is -1.
+// A sample along one axis: two pixels and the weight of the higher one; outside the image the
+// weight is -1.
 struct Sample {
   int64_t low, high;
   double part;
@@ -182,42 +198,55 @@ struct RegionAxis {
   size_t per_bin = 0;
   std::vector<Sample> samples;
 
-  std::span<const Sample> Bin(int64_t bin) const { return std::span(samples).subspan(static_cast<size_t>(bin) * per_bin, per_bin); }
+  std::span<const Sample> Bin(int64_t bin) const {
+    return std::span(samples).subspan(static_cast<size_t>(bin) * per_bin, per_bin);
+  }
 };
 
 constexpr double kMostSamples = 1 << 12;
 
-Result<RegionAxis> AxisOfRegion(const OpView& op, double first, double last, int64_t bins, int64_t extent) {
+Result<RegionAxis> AxisOfRegion(const OpView& op, double first, double last, int64_t bins,
+                                int64_t extent) {
   const bool half_pixel = op.String("coordinate_transformation_mode") == "half_pixel";
   const double scale = op.Float("spatial_scale"), begin = first * scale - (half_pixel ? 0.5 : 0);
   const double length = half_pixel ? (last - first) * scale : std::max((last - first) * scale, 1.0);
   const double bin = length / static_cast<double>(bins);
-  const double per_bin = op.Int("sampling_ratio") > 0 ? static_cast<double>(op.Int("sampling_ratio")) : std::max(std::ceil(bin), 0.0);
+  const double per_bin = op.Int("sampling_ratio") > 0
+                             ? static_cast<double>(op.Int("sampling_ratio"))
+                             : std::max(std::ceil(bin), 0.0);
   if (!std::isfinite(begin) || !std::isfinite(bin) || per_bin > kMostSamples) {
-    return InvalidArgument("a region from ", first, " to ", last, " would take more than ", kMostSamples, " samples for a bin");
+    return InvalidArgument("a region from ", first, " to ", last, " would take more than ",
+                           kMostSamples, " samples for a bin");
   }
   RegionAxis axis;
   axis.per_bin = static_cast<size_t>(per_bin);
   for (int64_t b = 0; b < bins; ++b) {
     for (size_t i = 0; i < axis.per_bin; ++i) {
-      const double x = begin + static_cast<double>(b) * bin + (static_cast<double>(i) + 0.5) * bin / per_bin;
+      const double x =
+          begin + static_cast<double>(b) * bin + (static_cast<double>(i) + 0.5) * bin / per_bin;
       axis.samples.push_back(SampleAt(x, extent));
     }
   }
   return axis;
 }
 
-// The average of the samples of a bin, or the greatest of their weighted corners, which is what ONNX means by max.
+// The average of the samples of a bin, or the greatest of their weighted corners, which is what
+// ONNX means by max.
 template <typename T>
-double PoolBin(const T* image, int64_t width, std::span<const Sample> rows, std::span<const Sample> columns, bool average) {
+double PoolBin(const T* image, int64_t width, std::span<const Sample> rows,
+               std::span<const Sample> columns, bool average) {
   double sum = 0, most = -std::numeric_limits<double>::infinity();
   for (const Sample& y : rows) {
     for (const Sample& x : columns) {
       std::array<double, 4> corners = {};
       if (y.part >= 0 && x.part >= 0) {
-        const auto pixel = [&](int64_t row, int64_t column) { return static_cast<double>(image[row * width + column]); };
-        corners = {(1 - y.part) * (1 - x.part) * pixel(y.low, x.low), (1 - y.part) * x.part * pixel(y.low, x.high),
-                   y.part * (1 - x.part) * pixel(y.high, x.low), y.part * x.part * pixel(y.high, x.high)};
+        const auto pixel = [&](int64_t row, int64_t column) {
+          return static_cast<double>(image[row * width + column]);
+        };
+        corners = {(1 - y.part) * (1 - x.part) * pixel(y.low, x.low),
+                   (1 - y.part) * x.part * pixel(y.low, x.high),
+                   y.part * (1 - x.part) * pixel(y.high, x.low),
+                   y.part * x.part * pixel(y.high, x.high)};
       }
       for (double corner : corners) {
         sum += corner;
@@ -232,26 +261,32 @@ double PoolBin(const T* image, int64_t width, std::span<const Sample> rows, std:
 
 Status RoiAlign(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &rois = args.inputs[1], &out = args.outputs[0];
-  const std::vector<int64_t> batches = IntValues(args.inputs[2].dtype, args.inputs[2].data, args.inputs[2].elements());
+  const std::vector<int64_t> batches =
+      IntValues(args.inputs[2].dtype, args.inputs[2].data, args.inputs[2].elements());
   const int64_t channels = out.dims[1], height = out.dims[2], width = out.dims[3];
   const bool average = args.op.String("mode") == "avg";
   if (out.elements() == 0) return OkStatus();  // without channels, bins may be beyond counting
   for (int64_t r = 0; r < out.dims[0]; ++r) {
     const int64_t batch = batches[static_cast<size_t>(r)];
     if (batch < 0 || batch >= x.dims[0])
-      return InvalidArgument("batch_indices[", r, "] = ", batch, ", must be in [0, ", x.dims[0] - 1, "]");
-    if (x.dims[2] == 0 || x.dims[3] == 0) return InvalidArgument("a region cannot be taken from an empty image ", x.dims);
+      return InvalidArgument("batch_indices[", r, "] = ", batch, ", must be in [0, ", x.dims[0] - 1,
+                             "]");
+    if (x.dims[2] == 0 || x.dims[3] == 0)
+      return InvalidArgument("a region cannot be taken from an empty image ", x.dims);
     double box[4];
     LoadElements(rois.dtype, rois.data, r * 4, 1, 4, box);
-    MSRT_ASSIGN_OR_RETURN(const RegionAxis rows, AxisOfRegion(args.op, box[1], box[3], height, x.dims[2]));
-    MSRT_ASSIGN_OR_RETURN(const RegionAxis columns, AxisOfRegion(args.op, box[0], box[2], width, x.dims[3]));
+    MSRT_ASSIGN_OR_RETURN(const RegionAxis rows,
+                          AxisOfRegion(args.op, box[1], box[3], height, x.dims[2]));
+    MSRT_ASSIGN_OR_RETURN(const RegionAxis columns,
+                          AxisOfRegion(args.op, box[0], box[2], width, x.dims[3]));
     MSRT_RETURN_IF_ERROR(DispatchFloat(x.dtype, [&]<typename T>() -> Status {
       return ParallelRanges(args.parallel, channels, 1, [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c) {
           const T* image = x.As<T>() + (batch * channels + c) * x.dims[2] * x.dims[3];
           T* to = out.As<T>() + (r * channels + c) * height * width;
           for (int64_t i = 0; i < height * width; ++i) {
-            to[i] = FromWide<T>(PoolBin(image, x.dims[3], rows.Bin(i / width), columns.Bin(i % width), average));
+            to[i] = FromWide<T>(
+                PoolBin(image, x.dims[3], rows.Bin(i / width), columns.Bin(i % width), average));
           }
         }
       });
@@ -260,7 +295,8 @@ Status RoiAlign(const KernelArgs& args) {
   return OkStatus();
 }
 
-constexpr KernelDef kKernels[] = {{"", "GridSample", GridSample}, {"", "AffineGrid", AffineGrid}, {"", "RoiAlign", RoiAlign}};
+constexpr KernelDef kKernels[] = {
+    {"", "GridSample", GridSample}, {"", "AffineGrid", AffineGrid}, {"", "RoiAlign", RoiAlign}};
 
 }  // namespace
 

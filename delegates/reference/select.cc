@@ -11,7 +11,8 @@
 namespace msrt::reference {
 namespace {
 
-// ---- ArgMax, ArgMin -------------------------------------------------------------------------------------------------------------
+// ---- ArgMax, ArgMin
+// -------------------------------------------------------------------------------------------------------------
 
 struct Greater {
   template <typename T>
@@ -26,7 +27,8 @@ struct Less {
   }
 };
 
-// The first or the last of the best. As in NumPy a NaN beats every number, for both orders, so that it is not overlooked.
+// The first or the last of the best. As in NumPy a NaN beats every number, for both orders, so that
+// it is not overlooked.
 template <typename Order, typename T>
 int64_t BestOf(const T* line, int64_t count, int64_t step, bool select_last) {
   int64_t best = 0;
@@ -48,16 +50,18 @@ Status Arg(const KernelArgs& args) {
   return DispatchNumber(data.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        out.As<int64_t>()[line] = BestOf<Order>(data.As<T>() + along.First(line), along.count, along.inner, select_last);
+        out.As<int64_t>()[line] =
+            BestOf<Order>(data.As<T>() + along.First(line), along.count, along.inner, select_last);
       }
     });
   });
 }
 
-// ---- TopK -----------------------------------------------------------------------------------------------------------------------
+// ---- TopK
+// -----------------------------------------------------------------------------------------------------------------------
 
-// A total order whatever the data: NaN is greater than every number, and of equals the lower index comes first. Unsorted results
-// come in the same order, which is one of those allowed.
+// A total order whatever the data: NaN is greater than every number, and of equals the lower index
+// comes first. Unsorted results come in the same order, which is one of those allowed.
 template <typename T>
 class Before {
  public:
@@ -79,11 +83,14 @@ Status TopK(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
   MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(args.op.Int("axis"), x.dims.rank()));
   const Lines along(x.dims, axis);
-  const bool largest = args.op.Int("largest") != 0, wants_values = args.has_output(0), wants_indices = args.has_output(1);
+  const bool largest = args.op.Int("largest") != 0, wants_values = args.has_output(0),
+             wants_indices = args.has_output(1);
   if (!wants_values && !wants_indices) return OkStatus();
   const Lines chosen_along(args.outputs[wants_values ? 0 : 1].dims, axis);
   const int64_t k = chosen_along.count;
-  if (k > along.count) return InvalidArgument("k = ", k, ", must be at most ", along.count, ", the extent of axis ", axis);
+  if (k > along.count)
+    return InvalidArgument("k = ", k, ", must be at most ", along.count, ", the extent of axis ",
+                           axis);
 
   return DispatchNumber(x.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, along.lines(), 16, [&](int64_t begin, int64_t end) {
@@ -91,11 +98,13 @@ Status TopK(const KernelArgs& args) {
       for (int64_t line = begin; line < end; ++line) {
         const T* from = x.As<T>() + along.First(line);
         std::iota(order.begin(), order.end(), int64_t{0});
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), Before<T>(from, along.inner, largest));
+        std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                          Before<T>(from, along.inner, largest));
         const int64_t to = chosen_along.First(line);
         for (int64_t i = 0; i < k; ++i) {
           const int64_t chosen = order[static_cast<size_t>(i)];
-          if (wants_values) args.outputs[0].As<T>()[to + i * along.inner] = from[chosen * along.inner];
+          if (wants_values)
+            args.outputs[0].As<T>()[to + i * along.inner] = from[chosen * along.inner];
           if (wants_indices) args.outputs[1].As<int64_t>()[to + i * along.inner] = chosen;
         }
       }

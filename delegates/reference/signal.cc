@@ -1,4 +1,5 @@
-// Fourier transforms in double precision: halved while the length is even, by their definition where it is odd.
+// Fourier transforms in double precision: halved while the length is even, by their definition
+// where it is odd.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -21,12 +22,15 @@ class Fourier {
   Fourier(int64_t length, bool inverse) : roots_(static_cast<size_t>(length)) {
     const double turn = (inverse ? 2 : -2) * std::numbers::pi;
     for (int64_t k = 0; k < length; ++k) {
-      roots_[static_cast<size_t>(k)] = std::polar(1.0, turn * static_cast<double>(k) / static_cast<double>(length));
+      roots_[static_cast<size_t>(k)] =
+          std::polar(1.0, turn * static_cast<double>(k) / static_cast<double>(length));
     }
   }
 
   // out[k] = sum over j of x[j] * root^(j*k), not divided by the length.
-  void Transform(const Complex* x, Complex* out) const { Step(x, 1, static_cast<int64_t>(roots_.size()), out); }
+  void Transform(const Complex* x, Complex* out) const {
+    Step(x, 1, static_cast<int64_t>(roots_.size()), out);
+  }
 
  private:
   // The transform of every `step`-th element of x, `count` of them.
@@ -48,7 +52,8 @@ class Fourier {
       out[half + k] = even - odd;
     }
   }
-  // step * count is the whole length, so that step-th powers of its roots are those of the shorter transform.
+  // step * count is the whole length, so that step-th powers of its roots are those of the shorter
+  // transform.
   const Complex& Root(int64_t power) const { return roots_[static_cast<size_t>(power)]; }
 
   std::vector<Complex> roots_;
@@ -67,7 +72,8 @@ Complex NumberAt(const T* signal, int64_t i, int64_t step, int64_t parts) {
 // The other half of the spectrum of a real signal.
 void MirrorSpectrum(std::vector<Complex>* spectrum) {
   const size_t length = spectrum->size();
-  for (size_t k = length / 2 + 1; k < length; ++k) (*spectrum)[k] = std::conj((*spectrum)[length - k]);
+  for (size_t k = length / 2 + 1; k < length; ++k)
+    (*spectrum)[k] = std::conj((*spectrum)[length - k]);
 }
 
 Status Dft(const KernelArgs& args) {
@@ -75,7 +81,8 @@ Status Dft(const KernelArgs& args) {
   const int last = x.dims.rank() - 1;
   const int64_t given = args.has_input(2) ? ScalarOf(args.inputs[2]) : args.op.Int("axis");
   MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(given, x.dims.rank()));
-  if (axis == last) return InvalidArgument("axis = ", given, " is the one of the real and imaginary parts");
+  if (axis == last)
+    return InvalidArgument("axis = ", given, " is the one of the real and imaginary parts");
   const bool inverse = args.op.Int("inverse") != 0, onesided = args.op.Int("onesided") != 0;
   int64_t length = onesided && inverse ? 2 * (x.dims[axis] - 1) : x.dims[axis];
   if (args.op.Has("dft_length")) length = args.op.Int("dft_length");
@@ -91,12 +98,15 @@ Status Dft(const KernelArgs& args) {
       for (int64_t line = begin; line < end; ++line) {
         const T* from = x.As<T>() + (line / inner * x.dims[axis] * inner + line % inner) * parts;
         std::fill(signal.begin(), signal.end(), Complex());
-        for (int64_t i = 0; i < used; ++i) signal[static_cast<size_t>(i)] = NumberAt(from, i, inner * parts, parts);
+        for (int64_t i = 0; i < used; ++i)
+          signal[static_cast<size_t>(i)] = NumberAt(from, i, inner * parts, parts);
         if (onesided && inverse) MirrorSpectrum(&signal);
         fourier.Transform(signal.data(), result.data());
         T* to = out.As<T>() + (line / inner * bins * inner + line % inner) * out_parts;
         for (int64_t k = 0; k < bins; ++k, to += inner * out_parts) {
-          const Complex value = inverse ? result[static_cast<size_t>(k)] / static_cast<double>(length) : result[static_cast<size_t>(k)];
+          const Complex value = inverse
+                                    ? result[static_cast<size_t>(k)] / static_cast<double>(length)
+                                    : result[static_cast<size_t>(k)];
           to[0] = FromWide<T>(value.real());
           if (out_parts == 2) to[1] = FromWide<T>(value.imag());
         }

@@ -35,7 +35,8 @@ struct Softmax {
   template <typename T>
   void operator()(Line<const T> x, Line<T> y) const {
     const double maximum = Maximum(x), sum = SumOfExponentials(x, maximum);
-    for (int64_t i = 0; i < x.count; ++i) y[i] = static_cast<T>(std::exp(static_cast<double>(x[i]) - maximum) / sum);
+    for (int64_t i = 0; i < x.count; ++i)
+      y[i] = static_cast<T>(std::exp(static_cast<double>(x[i]) - maximum) / sum);
   }
 };
 
@@ -43,7 +44,8 @@ struct LogSoftmax {
   template <typename T>
   void operator()(Line<const T> x, Line<T> y) const {
     const double maximum = Maximum(x), log_sum = std::log(SumOfExponentials(x, maximum));
-    for (int64_t i = 0; i < x.count; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) - maximum - log_sum);
+    for (int64_t i = 0; i < x.count; ++i)
+      y[i] = static_cast<T>(static_cast<double>(x[i]) - maximum - log_sum);
   }
 };
 
@@ -67,15 +69,17 @@ Status RunAlongAxis(const KernelArgs& args) {
     if (dims.elements() == 0) return OkStatus();
     const int64_t given = args.op.Int("axis");
     const int axis = static_cast<int>(given < 0 ? given + dims.rank() : given);
-    const int64_t outer = dims.product(0, axis), count = dims[axis], inner = dims.product(axis + 1, dims.rank());
+    const int64_t outer = dims.product(0, axis), count = dims[axis],
+                  inner = dims.product(axis + 1, dims.rank());
     const T* x = args.inputs[0].As<T>();
     T* y = args.outputs[0].As<T>();
-    return ParallelRanges(args.parallel, outer * inner, 1 + 2048 / count, [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t first = line / inner * count * inner + line % inner;
-        Function()(Line<const T>{x + first, count, inner}, Line<T>{y + first, count, inner});
-      }
-    });
+    return ParallelRanges(
+        args.parallel, outer * inner, 1 + 2048 / count, [&](int64_t begin, int64_t end) {
+          for (int64_t line = begin; line < end; ++line) {
+            const int64_t first = line / inner * count * inner + line % inner;
+            Function()(Line<const T>{x + first, count, inner}, Line<T>{y + first, count, inner});
+          }
+        });
   });
 }
 

@@ -1,5 +1,5 @@
-// TreeEnsemble: one row and one tree at a time. A walk has at most as many steps as there are nodes, so a tree that bites its tail ends
-// in an error.
+// TreeEnsemble: one row and one tree at a time. A walk has at most as many steps as there are
+// nodes, so a tree that bites its tail ends in an error.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,14 +15,17 @@ enum Aggregate : int64_t { kAverage, kSum, kLeast, kGreatest };
 
 std::vector<double> DoublesOf(const ConstTensor* t) {
   if (t == nullptr) return {};
-  return Doubles(TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())});
+  return Doubles(
+      TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())});
 }
 
 struct Ensemble {
   std::vector<double> splits, weights;
-  std::vector<std::vector<double>> sets;  // of each node; empty where it does not ask for membership
+  std::vector<std::vector<double>>
+      sets;  // of each node; empty where it does not ask for membership
   std::span<const uint8_t> modes;
-  std::span<const int64_t> features, if_true, if_false, true_is_leaf, false_is_leaf, missing_is_true, targets, begins;
+  std::span<const int64_t> features, if_true, if_false, true_is_leaf, false_is_leaf,
+      missing_is_true, targets, begins;
 
   static Result<Ensemble> Of(const OpView& op) {
     Ensemble e;
@@ -74,7 +77,8 @@ struct Ensemble {
   // The targets and weights of a leaf.
   std::pair<size_t, size_t> EntriesOf(size_t leaf) const {
     if (begins.empty()) return {leaf, leaf + 1};
-    return {static_cast<size_t>(begins[leaf]), leaf + 1 < begins.size() ? static_cast<size_t>(begins[leaf + 1]) : targets.size()};
+    return {static_cast<size_t>(begins[leaf]),
+            leaf + 1 < begins.size() ? static_cast<size_t>(begins[leaf + 1]) : targets.size()};
   }
 
  private:
@@ -83,7 +87,8 @@ struct Ensemble {
     auto next = members.begin();
     for (size_t node = 0; node < modes.size(); ++node) {
       if (modes[node] != kMember) continue;
-      if (next == members.end()) return InvalidModel("membership_values has fewer sets than nodes ask for");
+      if (next == members.end())
+        return InvalidModel("membership_values has fewer sets than nodes ask for");
       const auto end = std::find_if(next, members.end(), [](double v) { return std::isnan(v); });
       sets[node].assign(next, end);
       next = end == members.end() ? end : end + 1;
@@ -94,9 +99,11 @@ struct Ensemble {
 
 Status RunRow(const KernelArgs& args, const Ensemble& e, int64_t row) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t features = x.dims[1], targets = y.dims[1], aggregate = args.op.Int("aggregate_function");
+  const int64_t features = x.dims[1], targets = y.dims[1],
+                aggregate = args.op.Int("aggregate_function");
   const auto roots = args.op.Ints("tree_roots");
-  std::vector<double> values(static_cast<size_t>(features)), sums(static_cast<size_t>(targets), 0.0);
+  std::vector<double> values(static_cast<size_t>(features)),
+      sums(static_cast<size_t>(targets), 0.0);
   std::vector<bool> touched(sums.size(), false);
   LoadElements(x.dtype, x.data, row * features, 1, features, values.data());
   for (int64_t root : roots) {
@@ -106,7 +113,8 @@ Status RunRow(const KernelArgs& args, const Ensemble& e, int64_t row) {
       const auto target = static_cast<size_t>(e.targets[i]);
       double& sum = sums[target];
       if (aggregate == kLeast) sum = touched[target] ? std::min(sum, e.weights[i]) : e.weights[i];
-      else if (aggregate == kGreatest) sum = touched[target] ? std::max(sum, e.weights[i]) : e.weights[i];
+      else if (aggregate == kGreatest)
+        sum = touched[target] ? std::max(sum, e.weights[i]) : e.weights[i];
       else sum += e.weights[i];
       touched[target] = true;
     }
@@ -123,7 +131,8 @@ Status RunTreeEnsemble(const KernelArgs& args) {
   const int64_t rows = args.inputs[0].dims[0];
   std::vector<Status> results(static_cast<size_t>(rows));
   MSRT_RETURN_IF_ERROR(ParallelRanges(args.parallel, rows, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) results[static_cast<size_t>(r)] = RunRow(args, ensemble, r);
+    for (int64_t r = begin; r < end; ++r)
+      results[static_cast<size_t>(r)] = RunRow(args, ensemble, r);
   }));
   for (Status& status : results) MSRT_RETURN_IF_ERROR(std::move(status));
   return OkStatus();

@@ -1,4 +1,5 @@
-// Elementwise functions of one input: tables of scalar functions over the element conversions of elements.h.
+// Elementwise functions of one input: tables of scalar functions over the element conversions of
+// elements.h.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -11,9 +12,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// ---- floats ---------------------------------------------------------------------------------------------------------------------
+// ---- floats
+// ---------------------------------------------------------------------------------------------------------------------
 
-// y = f(x, first, second), where `first` and `second` are the attributes that the row names (0 where it names none).
+// y = f(x, first, second), where `first` and `second` are the attributes that the row names (0
+// where it names none).
 struct FloatRow {
   std::string_view op;
   double (*f)(double x, double first, double second);
@@ -22,7 +25,9 @@ struct FloatRow {
 
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double Gelu(double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); }
-double GeluTanh(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
+double GeluTanh(double x) {
+  return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
 // NaN stays NaN in all that compare, as std::max would not have it.
 double Clamp(double x, double low, double high) {
   const double raised = x < low ? low : x;
@@ -52,23 +57,35 @@ constexpr FloatRow kFloatRows[] = {
     {"Atanh", [](double x, double, double) { return std::atanh(x); }},
     {"Sigmoid", [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
     {"LeakyRelu", [](double x, double alpha, double) { return x < 0 ? alpha * x : x; }, "alpha"},
-    {"Elu", [](double x, double alpha, double) { return x < 0 ? alpha * std::expm1(x) : x; }, "alpha"},
-    {"Selu", [](double x, double alpha, double gamma) { return gamma * (x < 0 ? alpha * std::expm1(x) : x); }, "alpha", "gamma"},
-    {"Celu", [](double x, double alpha, double) {
+    {"Elu", [](double x, double alpha, double) { return x < 0 ? alpha * std::expm1(x) : x; },
+     "alpha"},
+    {"Selu",
+     [](double x, double alpha, double gamma) {
+       return gamma * (x < 0 ? alpha * std::expm1(x) : x);
+     },
+     "alpha", "gamma"},
+    {"Celu",
+     [](double x, double alpha, double) {
        const double curve = alpha * std::expm1(x / alpha);
        return (x < 0 ? 0.0 : x) + (curve > 0 ? 0.0 : curve);
-     }, "alpha"},
-    {"ThresholdedRelu", [](double x, double alpha, double) { return x > alpha ? x : 0.0; }, "alpha"},
-    {"HardSigmoid", [](double x, double alpha, double beta) { return Clamp(alpha * x + beta, 0, 1); }, "alpha", "beta"},
+     },
+     "alpha"},
+    {"ThresholdedRelu", [](double x, double alpha, double) { return x > alpha ? x : 0.0; },
+     "alpha"},
+    {"HardSigmoid",
+     [](double x, double alpha, double beta) { return Clamp(alpha * x + beta, 0, 1); }, "alpha",
+     "beta"},
     {"HardSwish", [](double x, double, double) { return x * Clamp(x / 6 + 0.5, 0, 1); }},
     {"Softplus", [](double x, double, double) { return Softplus(x); }},
     {"Softsign", [](double x, double, double) { return x / (1 + std::abs(x)); }},
     {"Mish", [](double x, double, double) { return x * std::tanh(Softplus(x)); }},
-    {"Swish", [](double x, double alpha, double) { return x / (1 + std::exp(-alpha * x)); }, "alpha"},
+    {"Swish", [](double x, double alpha, double) { return x / (1 + std::exp(-alpha * x)); },
+     "alpha"},
     {"IsNaN", [](double x, double, double) { return std::isnan(x) ? 1.0 : 0.0; }},
 };
 
-// Converts each block of input 0 to W, lets f(W) work on each element, and stores the results in the output's type.
+// Converts each block of input 0 to W, lets f(W) work on each element, and stores the results in
+// the output's type.
 template <typename W, typename F>
 Status Map(const KernelArgs& args, F f, bool saturate = true) {
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
@@ -81,20 +98,28 @@ Status Map(const KernelArgs& args, F f, bool saturate = true) {
 }
 
 Status MapFloats(const KernelArgs& args) {
-  const auto* row = std::find_if(std::begin(kFloatRows), std::end(kFloatRows), [&](const FloatRow& r) { return r.op == args.op.op(); });
+  const auto* row = std::find_if(std::begin(kFloatRows), std::end(kFloatRows),
+                                 [&](const FloatRow& r) { return r.op == args.op.op(); });
   if (row == std::end(kFloatRows)) return InternalError("no float function for ", args.op.op());
-  const double first = row->first.empty() ? 0 : args.op.Float(row->first), second = row->second.empty() ? 0 : args.op.Float(row->second);
+  const double first = row->first.empty() ? 0 : args.op.Float(row->first),
+               second = row->second.empty() ? 0 : args.op.Float(row->second);
   return Map<double>(args, [=](double x) { return row->f(x, first, second); });
 }
 
-Status MapGelu(const KernelArgs& args) { return Map<double>(args, args.op.String("approximate") == "tanh" ? GeluTanh : Gelu); }
-
-Status MapIsInf(const KernelArgs& args) {
-  const bool negative = args.op.Int("detect_negative") != 0, positive = args.op.Int("detect_positive") != 0;
-  return Map<double>(args, [=](double x) { return (x == kInfinity && positive) || (x == -kInfinity && negative) ? 1.0 : 0.0; });
+Status MapGelu(const KernelArgs& args) {
+  return Map<double>(args, args.op.String("approximate") == "tanh" ? GeluTanh : Gelu);
 }
 
-// ---- numbers of every kind ------------------------------------------------------------------------------------------------------
+Status MapIsInf(const KernelArgs& args) {
+  const bool negative = args.op.Int("detect_negative") != 0,
+             positive = args.op.Int("detect_positive") != 0;
+  return Map<double>(args, [=](double x) {
+    return (x == kInfinity && positive) || (x == -kInfinity && negative) ? 1.0 : 0.0;
+  });
+}
+
+// ---- numbers of every kind
+// ------------------------------------------------------------------------------------------------------
 
 // `f` for floats, `g` for 64-bit integers, whose results wrap to the element type.
 template <typename F, typename G>
@@ -112,17 +137,26 @@ W WrappingNegative(W x) {
 }
 
 Status MapAbs(const KernelArgs& args) {
-  return MapNumbers(args, [](double x) { return std::abs(x); }, [](auto x) { return x < 0 ? WrappingNegative(x) : x; });
+  return MapNumbers(
+      args, [](double x) { return std::abs(x); },
+      [](auto x) { return x < 0 ? WrappingNegative(x) : x; });
 }
 Status MapNeg(const KernelArgs& args) {
-  return MapNumbers(args, [](double x) { return -x; }, [](auto x) { return WrappingNegative(x); });
+  return MapNumbers(
+      args, [](double x) { return -x; }, [](auto x) { return WrappingNegative(x); });
 }
 Status MapSign(const KernelArgs& args) {
-  return MapNumbers(args, [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x; },
-                    [](auto x) { return static_cast<decltype(x)>((x > 0) - (x < 0)); });
+  return MapNumbers(
+      args, [](double x) { return x > 0    ? 1.0
+                                  : x < 0  ? -1.0
+                                  : x == 0 ? 0.0
+                                           : x; },
+      [](auto x) { return static_cast<decltype(x)>((x > 0) - (x < 0)); });
 }
 Status MapRelu(const KernelArgs& args) {
-  return MapNumbers(args, [](double x) { return x < 0 ? 0.0 : x; }, [](auto x) { return x < 0 ? decltype(x){0} : x; });
+  return MapNumbers(
+      args, [](double x) { return x < 0 ? 0.0 : x; },
+      [](auto x) { return x < 0 ? decltype(x){0} : x; });
 }
 
 Status MapShrink(const KernelArgs& args) {
@@ -130,7 +164,9 @@ Status MapShrink(const KernelArgs& args) {
   const auto shrink = [=](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0.0; };
   return MapNumbers(args, shrink, [=](auto x) {
     const auto value = static_cast<double>(x);
-    const bool kept = bias == 0 && (value < -lambd || value > lambd);  // double has no room for every integer of 64 bits
+    const bool kept =
+        bias == 0 &&
+        (value < -lambd || value > lambd);  // double has no room for every integer of 64 bits
     return kept ? x : SaturateTo<decltype(x)>(shrink(value));
   });
 }
@@ -142,9 +178,11 @@ Status MapNot(const KernelArgs& args) {
   return Map<uint64_t>(args, [](uint64_t x) { return 1 - x; });
 }
 
-// ---- Clip -----------------------------------------------------------------------------------------------------------------------
+// ---- Clip
+// -----------------------------------------------------------------------------------------------------------------------
 
-// The bound in attribute `name` or in input `index`; `otherwise` where both are absent. A fractional bound of integers moves inwards.
+// The bound in attribute `name` or in input `index`; `otherwise` where both are absent. A
+// fractional bound of integers moves inwards.
 template <typename W>
 W ClipBound(const KernelArgs& args, std::string_view name, size_t index, W otherwise) {
   if (args.has_input(index)) {
@@ -174,11 +212,15 @@ Status MapClip(const KernelArgs& args) {
   return DispatchWide(args.inputs[0].dtype, [&]<typename W>() { return Clip<W>(args); });
 }
 
-// ---- Cast and Identity ----------------------------------------------------------------------------------------------------------
+// ---- Cast and Identity
+// ----------------------------------------------------------------------------------------------------------
 
 Status MapCast(const KernelArgs& args) {
   const bool saturate = args.op.Int("saturate") != 0;
-  return DispatchWide(args.inputs[0].dtype, [&]<typename W>() { return Map<W>(args, [](W x) { return x; }, saturate); });
+  return DispatchWide(args.inputs[0].dtype, [&]<typename W>() {
+    return Map<W>(
+        args, [](W x) { return x; }, saturate);
+  });
 }
 
 Status Copy(const KernelArgs& args) {
@@ -188,9 +230,10 @@ Status Copy(const KernelArgs& args) {
 }
 
 constexpr KernelDef kOtherKernels[] = {
-    {"", "Abs", MapAbs},       {"", "Neg", MapNeg},     {"", "Sign", MapSign}, {"", "Relu", MapRelu}, {"", "Shrink", MapShrink},
-    {"", "BitwiseNot", MapBitwiseNot}, {"", "Not", MapNot}, {"", "Clip", MapClip}, {"", "Cast", MapCast}, {"", "Identity", Copy},
-    {"", "Gelu", MapGelu},     {"", "IsInf", MapIsInf},
+    {"", "Abs", MapAbs},    {"", "Neg", MapNeg},       {"", "Sign", MapSign},
+    {"", "Relu", MapRelu},  {"", "Shrink", MapShrink}, {"", "BitwiseNot", MapBitwiseNot},
+    {"", "Not", MapNot},    {"", "Clip", MapClip},     {"", "Cast", MapCast},
+    {"", "Identity", Copy}, {"", "Gelu", MapGelu},     {"", "IsInf", MapIsInf},
 };
 
 // The kernels above and one for each row of floats.

@@ -1,11 +1,13 @@
-// A delegate as C++: the face of msrt_plugin.h for delegates written in this repository. It looks at a graph, says what it can run, in
-// which layouts and at what cost, and why it refuses the rest; compiles what it was chosen for; and runs it. Export (export.h) turns
-// one into the C door, and everything here is made from what comes through that door.
+// A delegate as C++: the face of msrt_plugin.h for delegates written in this repository. It looks
+// at a graph, says what it can run, in which layouts and at what cost, and why it refuses the rest;
+// compiles what it was chosen for; and runs it. Export (export.h) turns one into the C door, and
+// everything here is made from what comes through that door.
 //
-//   Query    once a model; cheap (rules and a cost model, no code generation), because every delegate is asked about everything
-//   Compile  once for each chosen candidate; packs weights, chooses the algorithm for good from the typical shapes
-//   Bind     once for each new set of shapes; must not cost more than a few microseconds; what is expensive waits for Prepare
-//   Run      many times, from any number of threads
+//   Query    once a model; cheap (rules and a cost model, no code generation), because every
+//   delegate is asked about everything Compile  once for each chosen candidate; packs weights,
+//   chooses the algorithm for good from the typical shapes Bind     once for each new set of
+//   shapes; must not cost more than a few microseconds; what is expensive waits for Prepare Run
+//   many times, from any number of threads
 #pragma once
 
 #include <memory>
@@ -25,14 +27,16 @@ namespace msrt::sdk {
 
 // One node of the graph that is offered.
 struct NodeInfo {
-  // The declared types: dims may be unknown. Constant inputs have their values in op.constant(i); they stay valid while the
-  // compiled kernel lives.
+  // The declared types: dims may be unknown. Constant inputs have their values in op.constant(i);
+  // they stay valid while the compiled kernel lives.
   const OpView* op;
-  // The same node with every unknown dim replaced by a typical one (from the model's hints or the first request). Costs and algorithms
-  // are chosen for these; what is compiled must still run for every shape that the declared types admit.
+  // The same node with every unknown dim replaced by a typical one (from the model's hints or the
+  // first request). Costs and algorithms are chosen for these; what is compiled must still run for
+  // every shape that the declared types admit.
   const OpView* typical;
   double flops, bytes;  // of the op's entry at the typical shapes; 0 for ops without an entry
-  // Numbers of the values behind inputs and outputs, equal where the value is the same; -1 where left out.
+  // Numbers of the values behind inputs and outputs, equal where the value is the same; -1 where
+  // left out.
   std::span<const int64_t> inputs, outputs;
   Machine machine;  // what the host's cores do at best; estimates are parts of it
 };
@@ -47,12 +51,15 @@ class GraphView {
 // A way to run one node; msrt_candidate of msrt_plugin.h, which can also be several nodes.
 struct Candidate {
   uint32_t node = 0;
-  // One for each input and output. Constants and tensors of rank other than 3 to 5 are always plain.
+  // One for each input and output. Constants and tensors of rank other than 3 to 5 are always
+  // plain.
   std::vector<Layout> input_layouts, output_layouts;
-  double seconds = 0;     // estimated time of one run at the typical shapes, launch included
-  bool exact = false;     // bits of an output element do not depend on the extent of the piece it is computed in
+  double seconds = 0;  // estimated time of one run at the typical shapes, launch included
+  bool exact = false;  // bits of an output element do not depend on the extent of the piece it is
+                       // computed in
   std::string algorithm;  // for --explain
-  // Pairs (input, output) that may share memory if they have the same number of bytes and nobody needs the input afterwards.
+  // Pairs (input, output) that may share memory if they have the same number of bytes and nobody
+  // needs the input afterwards.
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   bool packs_constants = false;  // run gets no data for constant inputs
   bool reduced = false;          // rounds to fewer bits than its types have
@@ -84,8 +91,8 @@ struct RunArgs {
   Scratch& scratch;
 };
 
-// A kernel for one set of shapes. Shared by the sessions that use the same shapes: Prepare and Run may be called from several
-// threads at once.
+// A kernel for one set of shapes. Shared by the sessions that use the same shapes: Prepare and Run
+// may be called from several threads at once.
 class BoundKernel {
  public:
   virtual ~BoundKernel() = default;
@@ -100,7 +107,8 @@ class BoundKernel {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // `op` has concrete types and the values of inputs known by now; it is valid only during the call, unlike what Compile was shown.
+  // `op` has concrete types and the values of inputs known by now; it is valid only during the
+  // call, unlike what Compile was shown.
   virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
   virtual size_t packed_bytes() const { return 0; }
 };
@@ -111,13 +119,15 @@ struct Packing {
   uint32_t block = 0, version = 0;
 };
 
-// The packed forms that the model's file brings along, and the way into one that is being made; see msrt_host_api. Any thread.
+// The packed forms that the model's file brings along, and the way into one that is being made; see
+// msrt_host_api. Any thread.
 class FormStore {
  public:
   virtual ~FormStore() = default;
   // Null where there is none.
   virtual const void* Find(const void* constant, const Packing& packing, size_t bytes) const = 0;
-  virtual Status Keep(const void* constant, const Packing& packing, std::span<const std::byte> data) const = 0;
+  virtual Status Keep(const void* constant, const Packing& packing,
+                      std::span<const std::byte> data) const = 0;
 };
 
 // What it points to outlives the kernel.
@@ -133,11 +143,13 @@ class Delegate {
   virtual const char* name() const = 0;
   // native_types of msrt_delegate_api.
   virtual uint32_t native_types() const { return 0; }
-  // Candidates in any order; several for one node where there are several ways (layouts, algorithms). Must not fail: what it does
-  // not understand it refuses.
+  // Candidates in any order; several for one node where there are several ways (layouts,
+  // algorithms). Must not fail: what it does not understand it refuses.
   virtual void Query(const GraphView& graph, QueryResult* out) const = 0;
-  // `candidate` is one that Query returned for this graph. `graph` and what its nodes point to outlive the kernel.
-  virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
+  // `candidate` is one that Query returned for this graph. `graph` and what its nodes point to
+  // outlive the kernel.
+  virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph,
+                                                  const Candidate& candidate,
                                                   const CompileContext& context) const = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/known_part.h"
+#include "core/base/copy_known_fields.h"
 #include "delegates/sdk/graph_image.h"
 
 namespace msrt::sdk {
@@ -29,8 +29,12 @@ msrt_status Guarded(const msrt_host_api& host, F&& body) {
 class HostAllocator final : public Allocator {
  public:
   explicit HostAllocator(const msrt_host_api* host) : host_(host) {}
-  void* Allocate(size_t bytes, size_t alignment) noexcept override { return host_->allocate(host_->host, bytes, alignment); }
-  void Free(void* pointer, size_t bytes, size_t alignment) noexcept override { host_->deallocate(host_->host, pointer, bytes, alignment); }
+  void* Allocate(size_t bytes, size_t alignment) noexcept override {
+    return host_->allocate(host_->host, bytes, alignment);
+  }
+  void Free(void* pointer, size_t bytes, size_t alignment) noexcept override {
+    host_->deallocate(host_->host, pointer, bytes, alignment);
+  }
 
  private:
   const msrt_host_api* host_;
@@ -41,7 +45,9 @@ class HostParallel final : public ParallelFor {
   explicit HostParallel(const msrt_host_api* host) : host_(host) {}
   int threads() const override { return host_->threads; }
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
-    const auto call = [](void* context, int64_t index) { (*static_cast<FunctionRef<void(int64_t)>*>(context))(index); };
+    const auto call = [](void* context, int64_t index) {
+      (*static_cast<FunctionRef<void(int64_t)>*>(context))(index);
+    };
     const auto code = static_cast<Code>(host_->parallel_for(host_->host, count, call, &task));
     return code == Code::kOk ? OkStatus() : Status(code, "");
   }
@@ -52,15 +58,18 @@ class HostParallel final : public ParallelFor {
 
 class HostForms final : public FormStore {
  public:
-  explicit HostForms(const msrt_host_api* host) : host_(KnownPart(*host)) {}
+  explicit HostForms(const msrt_host_api* host) : host_(CopyKnownFields(*host)) {}
   const void* Find(const void* constant, const Packing& packing, size_t bytes) const override {
     const msrt_packing named = NamesOf(packing);
-    return host_.find_packed == nullptr ? nullptr : host_.find_packed(host_.host, constant, &named, bytes);
+    return host_.find_packed == nullptr ? nullptr
+                                        : host_.find_packed(host_.host, constant, &named, bytes);
   }
-  Status Keep(const void* constant, const Packing& packing, std::span<const std::byte> data) const override {
+  Status Keep(const void* constant, const Packing& packing,
+              std::span<const std::byte> data) const override {
     if (host_.keep_packed == nullptr) return OkStatus();
     const msrt_packing named = NamesOf(packing);
-    const auto code = static_cast<Code>(host_.keep_packed(host_.host, constant, &named, data.data(), data.size()));
+    const auto code = static_cast<Code>(
+        host_.keep_packed(host_.host, constant, &named, data.data(), data.size()));
     return code == Code::kOk ? OkStatus() : Status(code, "");
   }
 
@@ -108,10 +117,16 @@ Candidate CandidateOf(const msrt_candidate& c) {
   return out;
 }
 
-// A compiled candidate with all that it points to. Members are destroyed from the last to the first.
+// A compiled candidate with all that it points to. Members are destroyed from the last to the
+// first.
 struct ExportedKernel {
   ExportedKernel(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& c)
-      : allocator(host), parallel(host), forms(host), image(graph, *host), candidate(CandidateOf(c)), op(*image.node(candidate.node).op) {}
+      : allocator(host),
+        parallel(host),
+        forms(host),
+        image(graph, *host),
+        candidate(CandidateOf(c)),
+        op(*image.node(candidate.node).op) {}
   HostAllocator allocator;
   HostParallel parallel;
   HostForms forms;
@@ -132,7 +147,9 @@ struct ExportedBound {
 struct BoundNode {
   BoundNode(const OpView& declared, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
-    const auto add = [&](const msrt_shape& s) { pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s))); };
+    const auto add = [&](const msrt_shape& s) {
+      pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s)));
+    };
     for (size_t i = 0; i < node.input_count; ++i) add(node.inputs[i]);
     for (size_t i = 0; i < node.output_count; ++i) add(node.outputs[i]);
     values.resize(node.input_count);
@@ -146,7 +163,8 @@ struct BoundNode {
       known[i] = &values[i];
     }
     const std::span<const Type* const> all(pointers);
-    view.emplace(declared.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
+    view.emplace(
+        declared.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
   }
   BoundNode(const BoundNode&) = delete;
   BoundNode& operator=(const BoundNode&) = delete;
@@ -160,12 +178,15 @@ struct BoundNode {
 
 // All but the data of inputs and outputs.
 void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
-  const auto view = [](const Type& type, Layout layout) { return TensorView{type.dtype, type.dims, layout, nullptr}; };
+  const auto view = [](const Type& type, Layout layout) {
+    return TensorView{type.dtype, type.dims, layout, nullptr};
+  };
   for (size_t i = 0; i < op.input_count(); ++i)
     bound->views.push_back(op.has_input(i) ? view(op.input(i), c.input_layouts[i]) : TensorView{});
   bound->inputs = bound->views.size();
   for (size_t i = 0; i < op.output_count(); ++i) {
-    bound->views.push_back(op.has_output(i) ? view(op.output(i), c.output_layouts[i]) : TensorView{});
+    bound->views.push_back(op.has_output(i) ? view(op.output(i), c.output_layouts[i])
+                                            : TensorView{});
   }
 }
 
@@ -195,34 +216,42 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   sink.candidate(sink.sink, &out);
 }
 
-// Delegates behind this face have kernels for single ops: that they take no loop whole is no news about the loop.
+// Delegates behind this face have kernels for single ops: that they take no loop whole is no news
+// about the loop.
 bool CallsGraphs(const msrt_node_view& node) {
-  return std::any_of(node.attrs, node.attrs + node.attr_count,
-                     [](const msrt_attr_view& a) { return a.kind == MSRT_ATTR_GRAPH || a.kind == MSRT_ATTR_GRAPHS; });
+  return std::any_of(node.attrs, node.attrs + node.attr_count, [](const msrt_attr_view& a) {
+    return a.kind == MSRT_ATTR_GRAPH || a.kind == MSRT_ATTR_GRAPHS;
+  });
 }
 
-msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                  const msrt_query_sink* sink) {
   return Guarded(*host, [&]() -> Status {
     QueryResult result;
     DelegateOf(self).Query(GraphImage(*graph, *host), &result);
     for (const Candidate& c : result.candidates) Offer(*sink, c);
     for (const Refusal& r : result.refusals) {
-      if (!CallsGraphs(*graph->node(graph->graph, r.node))) sink->refuse(sink->sink, r.node, r.reason.c_str());
+      if (!CallsGraphs(*graph->node(graph->graph, r.node)))
+        sink->refuse(sink->sink, r.node, r.reason.c_str());
     }
     return OkStatus();
   });
 }
 
-msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** out) {
+msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                    const msrt_candidate* candidate, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto k = std::make_unique<ExportedKernel>(host, *graph, *candidate);
-    MSRT_ASSIGN_OR_RETURN(k->kernel, DelegateOf(self).Compile(k->image, k->candidate, {&k->allocator, &k->parallel, &k->forms}));
+    MSRT_ASSIGN_OR_RETURN(
+        k->kernel,
+        DelegateOf(self).Compile(k->image, k->candidate, {&k->allocator, &k->parallel, &k->forms}));
     *out = k.release();
     return OkStatus();
   });
 }
 
-msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t, void** out) {
+msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes,
+                 size_t, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto& k = *static_cast<ExportedKernel*>(kernel);
     const BoundNode node(k.op, nodes[0]);
@@ -238,16 +267,20 @@ msrt_status Run(void*, void* bound, const msrt_run_args* args) {
   const msrt_host_api& host = *args->host;
   return Guarded(host, [&]() -> Status {
     const auto& b = *static_cast<const ExportedBound*>(bound);
-    // Several threads may run the same kernel, so each fills in the data in its own copy of the views.
+    // Several threads may run the same kernel, so each fills in the data in its own copy of the
+    // views.
     constexpr size_t kInline = 12;
     static_assert(std::is_trivially_destructible_v<TensorView>);
     alignas(TensorView) std::byte few[kInline * sizeof(TensorView)];
     std::vector<TensorView> many;
     const bool inline_views = b.views.size() <= kInline;
     if (!inline_views) many = b.views;
-    else std::uninitialized_copy(b.views.begin(), b.views.end(), reinterpret_cast<TensorView*>(few));
-    const std::span<TensorView> views(inline_views ? reinterpret_cast<TensorView*>(few) : many.data(), b.views.size());
-    for (size_t i = 0; i < args->input_count; ++i) views[i].data = const_cast<void*>(args->inputs[i]);
+    else
+      std::uninitialized_copy(b.views.begin(), b.views.end(), reinterpret_cast<TensorView*>(few));
+    const std::span<TensorView> views(
+        inline_views ? reinterpret_cast<TensorView*>(few) : many.data(), b.views.size());
+    for (size_t i = 0; i < args->input_count; ++i)
+      views[i].data = const_cast<void*>(args->inputs[i]);
     for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
     HostParallel parallel(&host);
     HostScratch scratch(args->scratch);
@@ -265,7 +298,9 @@ ExportedDelegate Export(std::unique_ptr<const Delegate> delegate) {
   api.query = Query;
   api.compile = Compile;
   api.kernel_destroy = [](void*, void* kernel) { delete static_cast<ExportedKernel*>(kernel); };
-  api.kernel_bytes = [](void*, const void* kernel) { return static_cast<const ExportedKernel*>(kernel)->kernel->packed_bytes(); };
+  api.kernel_bytes = [](void*, const void* kernel) {
+    return static_cast<const ExportedKernel*>(kernel)->kernel->packed_bytes();
+  };
   api.bind = Bind;
   api.bound_destroy = [](void*, void* bound) { delete static_cast<ExportedBound*>(bound); };
   api.bound_bytes = [](void*, const void* bound) {

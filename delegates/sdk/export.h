@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 #include "delegates/sdk/delegate.h"
 
 namespace msrt::sdk {

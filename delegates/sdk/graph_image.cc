@@ -64,7 +64,9 @@ NodeImage::NodeImage(const msrt_node_view& node)
   for (size_t i = 0; i < node.input_count; ++i) {
     const msrt_value_view& v = node.inputs[i];
     input_ids_.push_back(v.id);
-    constants_.push_back(v.constant == nullptr ? nullptr : &constant_data_.emplace_back(Borrowed(v.declared, v.constant)));
+    constants_.push_back(v.constant == nullptr
+                             ? nullptr
+                             : &constant_data_.emplace_back(Borrowed(v.declared, v.constant)));
   }
   for (size_t i = 0; i < node.output_count; ++i) output_ids_.push_back(node.outputs[i].id);
   const OpView bare(node.domain, node.op, node.name, &attrs_, defs_, {}, {});
@@ -72,7 +74,8 @@ NodeImage::NodeImage(const msrt_node_view& node)
   typical_view_ = bare.WithTypes(typical_.inputs, typical_.outputs, constants_);
 }
 
-NodeImage::Side NodeImage::SideOf(const msrt_node_view& node, const msrt_shape msrt_value_view::*shape) {
+NodeImage::Side NodeImage::SideOf(const msrt_node_view& node,
+                                  const msrt_shape msrt_value_view::*shape) {
   Side side;
   side.types.reserve(node.input_count + node.output_count);  // pointers into it must stay valid
   const auto add = [&](const msrt_value_view& v, std::vector<const Type*>* out) {
@@ -99,7 +102,8 @@ void NodeImage::AddAttr(const msrt_attr_view& a) {
 
 NodeInfo GraphImage::node(size_t index) const {
   auto it = images_.find(index);
-  if (it == images_.end()) it = images_.try_emplace(images_.end(), index, *view_.node(view_.graph, index));
+  if (it == images_.end())
+    it = images_.try_emplace(images_.end(), index, *view_.node(view_.graph, index));
   return it->second.info(machine_);
 }
 

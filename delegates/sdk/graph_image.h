@@ -1,12 +1,13 @@
-// The host's graph, read through its table of functions, as the types that delegates in C++ work on.
+// The host's graph, read through its table of functions, as the types that delegates in C++ work
+// on.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <vector>
 
-#include "core/api/msrt_plugin.h"
-#include "core/base/known_part.h"
+#include "core/abi/msrt_plugin.h"
+#include "core/base/copy_known_fields.h"
 #include "delegates/sdk/delegate.h"
 
 namespace msrt::sdk {
@@ -45,7 +46,7 @@ class NodeImage {
 class GraphImage final : public GraphView {
  public:
   GraphImage(const msrt_graph_view& view, const msrt_host_api& host)
-      : view_(KnownPart(view)), machine_{host.flops_per_second, host.bytes_per_second} {}
+      : view_(CopyKnownFields(view)), machine_{host.flops_per_second, host.bytes_per_second} {}
   size_t node_count() const override { return view_.node_count; }
   NodeInfo node(size_t index) const override;
 

@@ -1,4 +1,5 @@
-// A constant in the form that a kernel computes with: where the model's file has it, or packed into memory of its own.
+// A constant in the form that a kernel computes with: where the model's file has it, or packed into
+// memory of its own.
 #pragma once
 
 #include "delegates/sdk/delegate.h"
@@ -8,9 +9,11 @@ namespace msrt::sdk {
 class PackedForm {
  public:
   PackedForm() = default;
-  // `constant` is where the constant's bytes begin, as the host gave them. `pack` writes all of the `bytes` bytes. A packing without a name
-  // for its kernel is one that files cannot tell from others: it is always packed.
-  static Result<PackedForm> Make(const CompileContext& context, const void* constant, const Packing& packing, size_t bytes,
+  // `constant` is where the constant's bytes begin, as the host gave them. `pack` writes all of the
+  // `bytes` bytes. A packing without a name for its kernel is one that files cannot tell from
+  // others: it is always packed.
+  static Result<PackedForm> Make(const CompileContext& context, const void* constant,
+                                 const Packing& packing, size_t bytes,
                                  FunctionRef<Status(std::byte*)> pack);
 
   // Aligned to kTensorAlignment.

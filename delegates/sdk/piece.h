@@ -8,7 +8,8 @@
 
 namespace msrt::sdk {
 
-// Why a node is beyond kernels without knowledge of the whole: it says with local attributes where it stands in it. Empty: it does not.
+// Why a node is beyond kernels without knowledge of the whole: it says with local attributes where
+// it stands in it. Empty: it does not.
 inline std::string PieceRefusal(const OpView& op) {
   for (const AttrDef& attr : op.attr_defs()) {
     if (attr.local && op.Has(attr.name)) return StrCat("a piece with attribute ", attr.name);

@@ -50,11 +50,13 @@ Module TailCall() {
 }
 
 // Nanoseconds of one run, divided by `parts`. All inputs are numbers.
-void Measure(const char* name, const Module& module, std::vector<int64_t> inputs, double parts, int rounds) {
+void Measure(const char* name, const Module& module, std::vector<int64_t> inputs, double parts,
+             int rounds) {
   auto model = Must(CompileModule(testing::UserEnvironment(), module, {}));
   auto session = Must(Session::Create(std::move(model), 0, {}));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!session->SetInput(i, {DType::kI64, {}, Layout::kPlain, &inputs[i]}, nullptr).ok()) std::exit(1);
+    if (!session->SetInput(i, {DType::kI64, {}, Layout::kPlain, &inputs[i]}, nullptr).ok())
+      std::exit(1);
   }
   std::vector<double> nanos;
   const int runs = parts > 1 ? 1 : 2000;
@@ -78,11 +80,14 @@ void Measure(const char* name, const Module& module, std::vector<int64_t> inputs
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
-  const int64_t count = rounds > 1 ? 1'000'000 : 20'000;  // one round is a trial, also under sanitizers
+  const int64_t count =
+      rounds > 1 ? 1'000'000 : 20'000;  // one round is a trial, also under sanitizers
   std::printf("%-28s %10s %10s\n", "nanoseconds", "least", "median");
   msrt::Measure("a run of one Add", msrt::Plain(), {5}, 1, rounds);
   msrt::Measure("a run of Less, If, Add", msrt::Branch(), {5}, 1, rounds);
-  msrt::Measure("an iteration of a While", msrt::testing::CountingLoop(), {0, count}, static_cast<double>(count), rounds);
-  msrt::Measure("a tail call (If and Call)", msrt::TailCall(), {count, 0}, static_cast<double>(count), rounds);
+  msrt::Measure("an iteration of a While", msrt::testing::CountingLoop(), {0, count},
+                static_cast<double>(count), rounds);
+  msrt::Measure("a tail call (If and Call)", msrt::TailCall(), {count, 0},
+                static_cast<double>(count), rounds);
   return 0;
 }

@@ -1,5 +1,6 @@
-// Where the time of a load goes, for a portable file and for one with packed weights (msconvert --target native), by turns; and what the
-// first run and a new input shape cost. Each load has a process of its own, so that it generates all of its code.
+// Where the time of a load goes, for a portable file and for one with packed weights (msconvert
+// --target native), by turns; and what the first run and a new input shape cost. Each load has a
+// process of its own, so that it generates all of its code.
 //   load_bench [rounds] [MODEL.msrt...]     without a model: zoo:resnet50
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ Result<Millis> InFreshProcess(const std::function<Result<Millis>()>& measure) {
     const auto millis = measure();
     if (!millis.ok()) std::fprintf(stderr, "load_bench: %s\n", millis.status().message().c_str());
     const size_t bytes = millis.ok() ? millis->size() * sizeof(double) : 0;
-    const bool written = millis.ok() && write(ends[1], millis->data(), bytes) == static_cast<ssize_t>(bytes);
+    const bool written =
+        millis.ok() && write(ends[1], millis->data(), bytes) == static_cast<ssize_t>(bytes);
     _exit(written ? 0 : 1);
   }
   close(ends[1]);
@@ -62,7 +64,8 @@ Result<CompileOptions> OptionsFor(const std::string& path) {
   CompileOptions options;
   MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), path));
   MSRT_ASSIGN_OR_RETURN(const std::vector<Dims> sizes, SizesToRun("", {}, module));
-  for (size_t i = 0; i < sizes.size(); ++i) options.typical.emplace_back(module.main().value(module.main().inputs[i]).name, sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    options.typical.emplace_back(module.main().value(module.main().inputs[i]).name, sizes[i]);
   return options;
 }
 
@@ -74,12 +77,15 @@ Result<Millis> WriteNative(const std::string& from, CompileOptions options, cons
   return Millis();
 }
 
-Result<double> FirstRun(const std::shared_ptr<const CompiledModel>& model, const CompileOptions& options) {
+Result<double> FirstRun(const std::shared_ptr<const CompiledModel>& model,
+                        const CompileOptions& options) {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model, 0, {}));
   std::mt19937_64 random(1);
   std::vector<ConstTensor> inputs;
   for (size_t i = 0; i < options.typical.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(ConstTensor input, RandomInput(session->graph(), session->graph().inputs[i], options.typical[i].second, random));
+    MSRT_ASSIGN_OR_RETURN(ConstTensor input,
+                          RandomInput(session->graph(), session->graph().inputs[i],
+                                      options.typical[i].second, random));
     inputs.push_back(std::move(input));
   }
   const StopWatch watch;
@@ -87,7 +93,8 @@ Result<double> FirstRun(const std::shared_ptr<const CompiledModel>& model, const
   return watch.Millis();
 }
 
-// New batch sizes on a loaded model: types, memory plan and kernels bound; code is generated at the first run. The median.
+// New batch sizes on a loaded model: types, memory plan and kernels bound; code is generated at the
+// first run. The median.
 Result<double> BindNewShapes(const CompiledModel& model, const CompileOptions& options) {
   Millis millis;
   for (int64_t batch = 2; batch < 34; ++batch) {
@@ -121,25 +128,34 @@ Result<Millis> LoadOnce(const std::string& path, const CompileOptions& options) 
   const LoadTimes& t = model->times;
   MSRT_ASSIGN_OR_RETURN(const double first_run, FirstRun(model, options));
   MSRT_ASSIGN_OR_RETURN(const double bind, BindNewShapes(*model, options));
-  return Millis{t.map + t.verify + t.validate + t.passes + t.place, t.compile, t.prepare, total, first_run, bind};
+  return Millis{t.map + t.verify + t.validate + t.passes + t.place,
+                t.compile,
+                t.prepare,
+                total,
+                first_run,
+                bind};
 }
 
 Status Measure(const std::string& portable, const std::string& native, int rounds) {
   MSRT_ASSIGN_OR_RETURN(const CompileOptions options, OptionsFor(portable));
-  MSRT_RETURN_IF_ERROR(InFreshProcess([&] { return WriteNative(portable, options, native); }).status());
+  MSRT_RETURN_IF_ERROR(
+      InFreshProcess([&] { return WriteNative(portable, options, native); }).status());
   std::map<std::string, std::vector<Millis>> of_row;  // by file
   for (int round = 0; round < rounds; ++round) {
     for (const std::string& path : {portable, native}) {
-      MSRT_ASSIGN_OR_RETURN(const Millis millis, InFreshProcess([&] { return LoadOnce(path, options); }));
+      MSRT_ASSIGN_OR_RETURN(const Millis millis,
+                            InFreshProcess([&] { return LoadOnce(path, options); }));
       of_row[path].resize(std::size(kRows));
       for (size_t r = 0; r < std::size(kRows); ++r) of_row[path][r].push_back(millis[r]);
     }
   }
   for (size_t r = 0; r < std::size(kRows); ++r) {
     std::printf("  %-42s", kRows[r]);
-    for (const auto& [name, path] : {std::pair("portable", portable), std::pair("native", native)}) {
+    for (const auto& [name, path] :
+         {std::pair("portable", portable), std::pair("native", native)}) {
       const Millis& millis = of_row[path][r];
-      std::printf("  %s min %8.2f median %8.2f ms", name, *std::min_element(millis.begin(), millis.end()), Median(millis));
+      std::printf("  %s min %8.2f median %8.2f ms", name,
+                  *std::min_element(millis.begin(), millis.end()), Median(millis));
     }
     std::printf("\n");
   }
@@ -147,7 +163,9 @@ Status Measure(const std::string& portable, const std::string& native, int round
 }
 
 Status MeasureAll(std::vector<std::string> models, int rounds) {
-  const std::string stem = (std::filesystem::temp_directory_path() / ("msrt-load-bench-" + std::to_string(getpid()))).string();
+  const std::string stem =
+      (std::filesystem::temp_directory_path() / ("msrt-load-bench-" + std::to_string(getpid())))
+          .string();
   const std::string own = stem + ".msrt", native = stem + "-native.msrt";
   Status status;
   if (models.empty()) {
@@ -168,7 +186,8 @@ Status MeasureAll(std::vector<std::string> models, int rounds) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 20;
-  const msrt::Status status = msrt::testing::MeasureAll({argv + std::min(argc, 2), argv + argc}, rounds);
+  const msrt::Status status =
+      msrt::testing::MeasureAll({argv + std::min(argc, 2), argv + argc}, rounds);
   if (!status.ok()) std::fprintf(stderr, "load_bench: %s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

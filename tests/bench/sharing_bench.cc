@@ -1,6 +1,7 @@
-// What sharing a machine costs: two models in turn, many sessions at once, and a graph partitioned over delegates against one that was
-// placed by hand. All figures are ratios of times taken side by side, so that noise hits both sides: the median over rounds, with the
-// interval that holds it in 95 of 100 such measurements.
+// What sharing a machine costs: two models in turn, many sessions at once, and a graph partitioned
+// over delegates against one that was placed by hand. All figures are ratios of times taken side by
+// side, so that noise hits both sides: the median over rounds, with the interval that holds it in
+// 95 of 100 such measurements.
 //   sharing_bench [rounds]
 #include <algorithm>
 #include <atomic>
@@ -15,8 +16,9 @@
 namespace msrt::testing {
 namespace {
 
-// `over[i]` and `under[i]` were measured one beside the other. How many of n rounds fall below the true median is binomial, which bounds
-// it by two of the sorted ratios, whatever their distribution.
+// `over[i]` and `under[i]` were measured one beside the other. How many of n rounds fall below the
+// true median is binomial, which bounds it by two of the sorted ratios, whatever their
+// distribution.
 void Row(const char* what, const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios;
   for (size_t i = 0; i < over.size(); ++i) ratios.push_back(over[i] / under[i]);
@@ -24,18 +26,20 @@ void Row(const char* what, const std::vector<double>& over, const std::vector<do
   const double n = static_cast<double>(ratios.size());
   const double beyond = std::max(0.0, std::floor((n - 1.96 * std::sqrt(n)) / 2));
   const size_t low = static_cast<size_t>(beyond);
-  std::printf("%-64s %.3f (%.3f to %.3f)\n", what, ratios[ratios.size() / 2], ratios[low], ratios[ratios.size() - 1 - low]);
+  std::printf("%-64s %.3f (%.3f to %.3f)\n", what, ratios[ratios.size() / 2], ratios[low],
+              ratios[ratios.size() - 1 - low]);
 }
 
 // A session with its inputs set: zeros, and ones for tokens.
-Result<std::unique_ptr<Session>> Ready(const std::shared_ptr<Environment>& environment, const Module& module,
-                                       const CompileOptions& options) {
+Result<std::unique_ptr<Session>> Ready(const std::shared_ptr<Environment>& environment,
+                                       const Module& module, const CompileOptions& options) {
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(environment, module, options));
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(model), 0, {}));
   for (size_t i = 0; i < session->graph().inputs.size(); ++i) {
     const Type& type = session->graph().value(session->graph().inputs[i]).type;
     const auto data = std::make_shared<std::vector<std::byte>>(type.bytes());
-    MSRT_RETURN_IF_ERROR(session->SetInput(i, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
+    MSRT_RETURN_IF_ERROR(
+        session->SetInput(i, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
   }
   MSRT_RETURN_IF_ERROR(session->Run({}));
   return session;
@@ -67,8 +71,10 @@ Status InTurn(const std::shared_ptr<Environment>& environment, int rounds) {
   return OkStatus();
 }
 
-// The threads take runs from one counter, as those of a server take requests: none is left to finish alone.
-Result<double> SecondsAtOnce(const std::vector<std::unique_ptr<Session>>& sessions, size_t threads, int runs_in_all) {
+// The threads take runs from one counter, as those of a server take requests: none is left to
+// finish alone.
+Result<double> SecondsAtOnce(const std::vector<std::unique_ptr<Session>>& sessions, size_t threads,
+                             int runs_in_all) {
   std::vector<std::thread> workers;
   std::vector<Status> statuses(threads);
   std::atomic<int> left = runs_in_all;
@@ -83,7 +89,8 @@ Result<double> SecondsAtOnce(const std::vector<std::unique_ptr<Session>>& sessio
   return watch.Millis() * 1e-3;
 }
 
-Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* what, const Module& module, int rounds) {
+Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* what,
+                  const Module& module, int rounds) {
   std::vector<std::unique_ptr<Session>> sessions;
   MSRT_ASSIGN_OR_RETURN(auto first, Ready(environment, module, {}));
   sessions.push_back(std::move(first));
@@ -92,7 +99,8 @@ Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* w
     for (size_t input = 0; input < clone->graph().inputs.size(); ++input) {
       const Type& type = clone->graph().value(clone->graph().inputs[input]).type;
       const auto data = std::make_shared<std::vector<std::byte>>(type.bytes());
-      MSRT_RETURN_IF_ERROR(clone->SetInput(input, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
+      MSRT_RETURN_IF_ERROR(
+          clone->SetInput(input, {type.dtype, type.dims, Layout::kPlain, data->data()}, data));
     }
     sessions.push_back(std::move(clone));
   }
@@ -116,7 +124,9 @@ Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* w
 
 // Each node pinned to a delegate by its name, as a person could do it.
 Status AgainstHandPlaced(const std::shared_ptr<Environment>& environment, int rounds) {
-  MSRT_ASSIGN_OR_RETURN(const Module bert, zoo::Build("bert", {.batch = 1, .width = 128, .layers = 4, .heads = 4, .sequence = 64}));
+  MSRT_ASSIGN_OR_RETURN(
+      const Module bert,
+      zoo::Build("bert", {.batch = 1, .width = 128, .layers = 4, .heads = 4, .sequence = 64}));
   MSRT_ASSIGN_OR_RETURN(const auto automatic, Ready(environment, bert, {}));
   CompileOptions by_hand;
   size_t on_reference = 0, on_onednn = 0;
@@ -139,7 +149,8 @@ Status AgainstHandPlaced(const std::shared_ptr<Environment>& environment, int ro
     partitioned.push_back(a + again_a);
     by_person.push_back(b + again_b);
   }
-  std::printf("the programs are %s\n", Print(program) == Print(placed->program()) ? "the same" : "different");
+  std::printf("the programs are %s\n",
+              Print(program) == Print(placed->program()) ? "the same" : "different");
   std::printf("bert: %zu nodes on onednn, %zu on reference\n", on_onednn, on_reference);
   Row("time of a graph partitioned automatically / placed by hand", partitioned, by_person);
   return OkStatus();
@@ -149,9 +160,11 @@ Status Measure(int rounds) {
   const auto environment = UserEnvironment();
   MSRT_RETURN_IF_ERROR(InTurn(environment, rounds));
   MSRT_ASSIGN_OR_RETURN(const Module resnet, zoo::Build("resnet18", {.batch = 1, .image = 64}));
-  MSRT_RETURN_IF_ERROR(ManyAtOnce(environment, "time of 8 threads with 8 sessions / of 2 with 2 (resnet18)", resnet, rounds));
+  MSRT_RETURN_IF_ERROR(ManyAtOnce(
+      environment, "time of 8 threads with 8 sessions / of 2 with 2 (resnet18)", resnet, rounds));
   MSRT_ASSIGN_OR_RETURN(const Module lenet, zoo::Build("lenet", {.batch = 1}));
-  MSRT_RETURN_IF_ERROR(ManyAtOnce(environment, "time of 8 threads with 8 sessions / of 2 with 2 (lenet)", lenet, rounds));
+  MSRT_RETURN_IF_ERROR(ManyAtOnce(
+      environment, "time of 8 threads with 8 sessions / of 2 with 2 (lenet)", lenet, rounds));
   return DelegateNames().size() > 1 ? AgainstHandPlaced(environment, rounds) : OkStatus();
 }
 
@@ -159,7 +172,8 @@ Status Measure(int rounds) {
 }  // namespace msrt::testing
 
 int main(int argc, char** argv) {
-  const msrt::Status status = msrt::testing::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 11);
+  const msrt::Status status =
+      msrt::testing::Measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 11);
   if (!status.ok()) std::fprintf(stderr, "sharing_bench: %s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -1,5 +1,6 @@
-// Every op row through the emulated accelerator, at once and with delays. Its arithmetic is that of the reference delegate, so that
-// results must be the same bit for bit; what differs is everything around them.
+// Every op row through the emulated accelerator, at once and with delays. Its arithmetic is that of
+// the reference delegate, so that results must be the same bit for bit; what differs is everything
+// around them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -51,14 +52,18 @@ TEST_P(AcceleratorCases, SameBitsAsReference) {
   for (size_t setup = 0; setup < (open_dims ? 1 : std::size(kSetups)); ++setup) {
     const auto got = RunOn(m, setup, "accelerator");
     ASSERT_TRUE(got.ok()) << kSetups[setup].name << ": " << got.status().message();
-    for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ(Difference((*got)[i], (*expected)[i], 0, 0), "") << kSetups[setup].name;
+    for (size_t i = 0; i < expected->size(); ++i)
+      EXPECT_EQ(Difference((*got)[i], (*expected)[i], 0, 0), "") << kSetups[setup].name;
   }
   EXPECT_EQ(NewMisuses(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AcceleratorCases, ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()), ::testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, AcceleratorCases,
+                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()),
+                                            ::testing::Bool()),
                          [](const auto& row) {
-                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, std::get<1>(row.param) ? "_open" : "");
+                           return StrCat(AllOpCases()[std::get<0>(row.param)].name,
+                                         std::get<1>(row.param) ? "_open" : "");
                          });
 
 }  // namespace

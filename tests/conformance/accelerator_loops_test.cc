@@ -1,4 +1,5 @@
-// Loops whose bodies run on a device: what they carry stays there from one iteration to the next, and all else is as on the host.
+// Loops whose bodies run on a device: what they carry stays there from one iteration to the next,
+// and all else is as on the host.
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/loop_models.h"
 #include "tests/conformance/same_runs.h"
@@ -14,25 +15,32 @@ class AcceleratorLoops : public ::testing::Test {
 };
 
 // These on the device, all others on the host.
-const std::vector<Pin> kOnDevice = {{"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
-                                    {"", "Add", "reference", false},   {"", "Less", "reference", false},
-                                    {"", "Sub", "reference", false},   {"", "ReduceMax", "reference", false}};
+const std::vector<Pin> kOnDevice = {
+    {"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
+    {"", "Add", "reference", false},   {"", "Less", "reference", false},
+    {"", "Sub", "reference", false},   {"", "ReduceMax", "reference", false}};
 
 size_t CopiesIn(const CompiledModel& model, uint32_t graph) {
   const auto placed = model.graphs[graph]->current();
-  return static_cast<size_t>(std::count_if(placed->program->steps.begin(), placed->program->steps.end(), [](const Step& s) {
-    return s.kind == StepKind::kCopyToDevice || s.kind == StepKind::kCopyToHost;
-  }));
+  return static_cast<size_t>(std::count_if(
+      placed->program->steps.begin(), placed->program->steps.end(), [](const Step& s) {
+        return s.kind == StepKind::kCopyToDevice || s.kind == StepKind::kCopyToHost;
+      }));
 }
 
-// Runs with the device as pinned and without it, and compares; with chains and without, at once and delayed.
-void ExpectLikeReference(const Module& module, const std::vector<std::vector<ConstTensor>>& runs, uint32_t body, size_t copies) {
-  auto reference = CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+// Runs with the device as pinned and without it, and compares; with chains and without, at once and
+// delayed.
+void ExpectLikeReference(const Module& module, const std::vector<std::vector<ConstTensor>>& runs,
+                         uint32_t body, size_t copies) {
+  auto reference =
+      CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
   ASSERT_TRUE(reference.ok()) << reference.status().message();
   for (const char* options : {"", "chain=1", "delay_us=200", "delay_us=200,chain=1,seed=3"}) {
-    auto model = CompileModule(AcceleratedEnvironment(options), module, Placed(kOnDevice, /*strict=*/true));
+    auto model =
+        CompileModule(AcceleratedEnvironment(options), module, Placed(kOnDevice, /*strict=*/true));
     ASSERT_TRUE(model.ok()) << model.status().message();
-    EXPECT_EQ(CopiesIn(**model, body), copies) << Print(*(*model)->graphs[body]->current()->program);
+    EXPECT_EQ(CopiesIn(**model, body), copies)
+        << Print(*(*model)->graphs[body]->current()->program);
     auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
     ASSERT_TRUE(session.ok() && expected.ok());
     ExpectSameRuns(**session, **expected, runs, options);
@@ -41,7 +49,9 @@ void ExpectLikeReference(const Module& module, const std::vector<std::vector<Con
   }
 }
 
-TEST_F(AcceleratorLoops, CarriedTensorsStay) { ExpectLikeReference(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}), 2, 0); }
+TEST_F(AcceleratorLoops, CarriedTensorsStay) {
+  ExpectLikeReference(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}), 2, 0);
+}
 
 // The host reads the carried value too: it is brought there beside, and stays where it is.
 TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
@@ -55,26 +65,34 @@ TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
   ExpectLikeReference(module, Trips({3, 0, 1, 6}, {64}), 2, 2);
 }
 
-// while (max(x) < limit) x = x * 1.5: the condition is the host's, so that x comes home before each iteration.
+// while (max(x) < limit) x = x * 1.5: the condition is the host's, so that x comes home before each
+// iteration.
 TEST_F(AcceleratorLoops, TheConditionReadsIt) {
   Flow f(3);
   const ValueId x = f.Input(0, kRow);
   f.Output(0, f.While(0, {x}, 1, 2, {kRow})[0]);
-  f.Output(1, f.Op(1, "Less", {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}), f.Float(1, 50.f)}));
+  f.Output(1, f.Op(1, "Less",
+                   {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}),
+                    f.Float(1, 50.f)}));
   f.Output(2, f.Op(2, "Mul", {f.Input(2, kRow), f.Float(2, 1.5f)}));
-  auto reference = CompileModule(AcceleratedEnvironment(""), f.module, Placed({{"", "", "accelerator", true}}));
-  auto model = CompileModule(AcceleratedEnvironment("delay_us=100"), f.module, Placed(kOnDevice, true));
+  auto reference =
+      CompileModule(AcceleratedEnvironment(""), f.module, Placed({{"", "", "accelerator", true}}));
+  auto model =
+      CompileModule(AcceleratedEnvironment("delay_us=100"), f.module, Placed(kOnDevice, true));
   ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
   auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
   for (uint32_t seed = 1; seed < 4; ++seed) {
     std::vector<float> values(64, 0.25f + static_cast<float>(seed));
-    const auto got = RunSession(**session, {Floats({64}, values)}), want = RunSession(**expected, {Floats({64}, values)});
+    const auto got = RunSession(**session, {Floats({64}, values)}),
+               want = RunSession(**expected, {Floats({64}, values)});
     ASSERT_TRUE(got.ok() && want.ok()) << got.status().message();
     ExpectSameBits(*got, *want);
   }
 }
 
-TEST_F(AcceleratorLoops, CarriedTensorsGrow) { ExpectLikeReference(GrowingPowers(), Trips({3, 0, 1, 5, 2}, {3}), 2, 0); }
+TEST_F(AcceleratorLoops, CarriedTensorsGrow) {
+  ExpectLikeReference(GrowingPowers(), Trips({3, 0, 1, 5, 2}, {3}), 2, 0);
+}
 
 // (a, b) = (b, a * 1.5): a value that is handed on as it came is copied by nobody but the host.
 TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
@@ -98,8 +116,9 @@ TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
 TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
   Flow f(2);
   const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
-  const auto results = f.Control(0, "", "Loop", {n, kNoValue, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
-                                 {kRow, Type::Tensor(DType::kF32, {Dims{kUnknownDim, 64}})});
+  const auto results =
+      f.Control(0, "", "Loop", {n, kNoValue, x}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
+                {kRow, Type::Tensor(DType::kF32, {Dims{kUnknownDim, 64}})});
   for (ValueId r : results) f.Output(0, r);
   f.Input(1, kNumber);
   const ValueId go_on = f.Input(1, kFlag), y = f.Input(1, kRow);
@@ -110,10 +129,12 @@ TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
   ExpectLikeReference(f.module, Trips({3, 1, 0, 5}, {64}), 1, 1);
 }
 
-// Whatever fails, and whenever: the body is placed again without the device, and the results are right.
+// Whatever fails, and whenever: the body is placed again without the device, and the results are
+// right.
 TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
   const Module module = Powers();
-  auto reference = CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+  auto reference =
+      CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
   auto expected = Session::Create(*reference, 0, {});
   int placed_again = 0;
   for (const char* kind : {"run_fails_at", "copy_fails_at", "allocate_fails_at", "dies_after"}) {
@@ -123,7 +144,8 @@ TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
         std::vector<Pin> pins = kOnDevice;
         pins.erase(pins.begin(), pins.begin() + 2);  // by choice, so that there is another
         std::string log;
-        auto model = CompileModule(AcceleratedEnvironment(StrCat(kFastDevice, ",", options), &log), module, Placed(pins));
+        auto model = CompileModule(AcceleratedEnvironment(StrCat(kFastDevice, ",", options), &log),
+                                   module, Placed(pins));
         ASSERT_TRUE(model.ok()) << options << ": " << model.status().message();
         auto session = Session::Create(*model, 0, {});
         ExpectSameRuns(**session, **expected, Trips({5, 3}, {64}), options);
@@ -134,9 +156,12 @@ TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
   EXPECT_GT(placed_again, 48);  // half of them, at least, met the failure
 }
 
-// By itself: the device is much faster and copies are dear, so that only a loop that keeps its tensors there is worth it.
+// By itself: the device is much faster and copies are dear, so that only a loop that keeps its
+// tensors there is worth it.
 TEST_F(AcceleratorLoops, PlacementCountsOnIt) {
-  auto model = CompileModule(AcceleratedEnvironment("speed=1e6,launch_us=0.001,copy_us=1,copy_gbs=1"), Powers(), Placed({}));
+  auto model =
+      CompileModule(AcceleratedEnvironment("speed=1e6,launch_us=0.001,copy_us=1,copy_gbs=1"),
+                    Powers(), Placed({}));
   ASSERT_TRUE(model.ok()) << model.status().message();
   const Program& body = *(*model)->graphs[2]->current()->program;
   EXPECT_NE(body.buffers[body.input_buffers[1]].state.device, 0) << Print(body);

@@ -1,5 +1,6 @@
-// Whole networks on the emulated accelerator beside the reference delegate: in random mixes with delays, with memory for half of the model,
-// and with failures at every place where a device can fail. The result is always that of the reference delegate, bit for bit.
+// Whole networks on the emulated accelerator beside the reference delegate: in random mixes with
+// delays, with memory for half of the model, and with failures at every place where a device can
+// fail. The result is always that of the reference delegate, bit for bit.
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/small_graph.h"
 #include "tools/msconvert/zoo.h"
@@ -60,12 +61,14 @@ std::vector<ConstTensor> Must(Result<std::vector<ConstTensor>> outputs) {
   return outputs.ok() ? *std::move(outputs) : std::vector<ConstTensor>();
 }
 
-Result<std::unique_ptr<Session>> SessionOn(std::shared_ptr<Environment> env, const Module& module, const PlaceOptions& place = {},
+Result<std::unique_ptr<Session>> SessionOn(std::shared_ptr<Environment> env, const Module& module,
+                                           const PlaceOptions& place = {},
                                            const Dims& typical = {}) {
   CompileOptions options;
   options.place = place;
   if (!typical.empty()) {
-    for (ValueId v : module.main().inputs) options.typical.emplace_back(module.main().value(v).name, typical);
+    for (ValueId v : module.main().inputs)
+      options.typical.emplace_back(module.main().value(v).name, typical);
   }
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(std::move(env), module, options));
   return Session::Create(std::move(model), 0, {});
@@ -98,7 +101,8 @@ TEST_P(AcceleratorNetworks, AnyMixGivesTheSameBits) {
     PlaceOptions mix = Strict();
     std::mt19937 random(seed);
     for (const Node& node : (*all)->graph().nodes) {
-      if (random() % 3 != 0) mix.pins.push_back({node.name, "", random() % 2 == 0 ? "reference" : "accelerator", false});
+      if (random() % 3 != 0)
+        mix.pins.push_back({node.name, "", random() % 2 == 0 ? "reference" : "accelerator", false});
     }
     auto mixed = SessionOn(env, module, mix);
     ASSERT_TRUE(mixed.ok()) << mixed.status().message();
@@ -143,7 +147,8 @@ TEST_P(AcceleratorNetworks, CompilationsFail) {
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
   for (const double probability : {0.3, 1.0}) {
     std::string log;
-    auto env = AcceleratedEnvironment(StrCat("compile_fails=", probability, ",", kFastDevice), &log);
+    auto env =
+        AcceleratedEnvironment(StrCat("compile_fails=", probability, ",", kFastDevice), &log);
     auto session = SessionOn(env, module);
     ASSERT_TRUE(session.ok()) << session.status().message();
     ExpectSameBits(Must(RunSession(**session, inputs)), expected);
@@ -156,7 +161,8 @@ TEST_P(AcceleratorNetworks, CompilationsFail) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AcceleratorNetworks, ::testing::Range(size_t{0}, std::size(kNetworks)),
+INSTANTIATE_TEST_SUITE_P(All, AcceleratorNetworks,
+                         ::testing::Range(size_t{0}, std::size(kNetworks)),
                          [](const auto& row) { return std::string(kNetworks[row.param].name); });
 
 class AcceleratorFails : public ::testing::TestWithParam<std::tuple<const char*, bool>> {
@@ -164,13 +170,15 @@ class AcceleratorFails : public ::testing::TestWithParam<std::tuple<const char*,
   AcceleratorFails() : module(Build(kLeNet)), inputs(InputsOf(module, kLeNet, 1)) {}
   ~AcceleratorFails() override { EXPECT_EQ(NewMisuses(), ""); }
   std::string OptionsFor(int at) const {
-    return StrCat(std::get<0>(GetParam()), "=", at, ",fails_late=", std::get<1>(GetParam()) ? 1 : 0, ",", kFastDevice);
+    return StrCat(std::get<0>(GetParam()), "=", at, ",fails_late=", std::get<1>(GetParam()) ? 1 : 0,
+                  ",", kFastDevice);
   }
   const Module module;
   const std::vector<ConstTensor> inputs;
 };
 
-// For every n: the n-th operation fails, or everything from it on, be it while the model loads or in either of two runs.
+// For every n: the n-th operation fails, or everything from it on, be it while the model loads or
+// in either of two runs.
 TEST_P(AcceleratorFails, ResultsAreRightWhereverItHappens) {
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
   int last_failure = -1;
@@ -179,7 +187,8 @@ TEST_P(AcceleratorFails, ResultsAreRightWhereverItHappens) {
     auto env = AcceleratedEnvironment(OptionsFor(at), &log);
     auto session = SessionOn(env, module);
     ASSERT_TRUE(session.ok()) << "at " << at << ": " << session.status().message();
-    for (int run = 0; run < 2; ++run) ExpectSameBits(Must(RunSession(**session, inputs)), expected, StrCat("at ", at));
+    for (int run = 0; run < 2; ++run)
+      ExpectSameBits(Must(RunSession(**session, inputs)), expected, StrCat("at ", at));
     const bool failed = !log.empty();
     if (failed) last_failure = at;
     EXPECT_EQ(PlacesOf(**session).accelerator == 0, failed) << "at " << at << ": " << log;
@@ -201,7 +210,8 @@ TEST(AcceleratorMeasured, ResultsAreRightWhateverFailsMeanwhile) {
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
   for (const char* what : {"dies_after", "copy_fails_at", "allocate_fails_at"}) {
     for (int at = 0; at < 45; at += at < 2 ? 1 : 3) {
-      auto session = SessionOn(AcceleratedEnvironment(StrCat(what, "=", at, ",speed=1e6,launch_us=0")), module);
+      auto session = SessionOn(
+          AcceleratedEnvironment(StrCat(what, "=", at, ",speed=1e6,launch_us=0")), module);
       ASSERT_TRUE(session.ok()) << what << " " << at << ": " << session.status().message();
       ExpectSameBits(Must(RunSession(**session, inputs)), expected, StrCat(what, " ", at));
     }
@@ -243,9 +253,13 @@ TEST_P(AcceleratorFails, StrictModelsSayIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AcceleratorFails,
-                         ::testing::Combine(::testing::Values("dies_after", "run_fails_at", "copy_fails_at", "allocate_fails_at"),
+                         ::testing::Combine(::testing::Values("dies_after", "run_fails_at",
+                                                              "copy_fails_at", "allocate_fails_at"),
                                             ::testing::Bool()),
-                         [](const auto& row) { return StrCat(std::get<0>(row.param), std::get<1>(row.param) ? "_late" : ""); });
+                         [](const auto& row) {
+                           return StrCat(std::get<0>(row.param),
+                                         std::get<1>(row.param) ? "_late" : "");
+                         });
 
 }  // namespace
 }  // namespace msrt::testing

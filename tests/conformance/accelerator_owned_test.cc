@@ -1,5 +1,6 @@
-// Control flow that a device takes whole: a loop that it owns runs there from its first iteration to its last, without the host.
-#include "core/place/explain.h"
+// Control flow that a device takes whole: a loop that it owns runs there from its first iteration
+// to its last, without the host.
+#include "core/program/explain.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/loop_models.h"
 #include "tests/conformance/same_runs.h"
@@ -17,7 +18,8 @@ class AcceleratorOwned : public ::testing::Test {
   ~AcceleratorOwned() override { EXPECT_EQ(NewMisuses(), ""); }
 };
 
-std::shared_ptr<const CompiledModel> Compile(const Module& module, const std::string& options, const CompileOptions& how = Placed({}),
+std::shared_ptr<const CompiledModel> Compile(const Module& module, const std::string& options,
+                                             const CompileOptions& how = Placed({}),
                                              std::string* log = nullptr) {
   auto model = CompileModule(AcceleratedEnvironment(options, log), module, how);
   EXPECT_TRUE(model.ok()) << options << ": " << model.status().message();
@@ -40,12 +42,14 @@ size_t OwnedNodes(const CompiledModel& model) {
 
 size_t ProgramCount(const CompiledModel& model) {
   const auto programs = ProgramsOf(model);
-  return static_cast<size_t>(std::count_if(programs.begin(), programs.end(), [](const auto& p) { return p != nullptr; }));
+  return static_cast<size_t>(
+      std::count_if(programs.begin(), programs.end(), [](const auto& p) { return p != nullptr; }));
 }
 
 std::string Explained(const CompiledModel& model) { return PlanText(PlanOf(EntryOf(model))); }
 
-// The one control node of the entry is the device's, all that it calls goes with it, and the results are those of the host's way.
+// The one control node of the entry is the device's, all that it calls goes with it, and the
+// results are those of the host's way.
 void ExpectOwned(const Module& module, const Runs& runs) {
   const std::unique_ptr<Session> expected = Reference(module);
   for (const char* more : {"", ",chain=1", ",delay_us=200,seed=3"}) {
@@ -61,8 +65,8 @@ void ExpectOwned(const Module& module, const Runs& runs) {
   }
 }
 
-void ExpectHostsWay(const Module& module, const std::string& options, const CompileOptions& how, std::string_view reason,
-                    const Runs& runs) {
+void ExpectHostsWay(const Module& module, const std::string& options, const CompileOptions& how,
+                    std::string_view reason, const Runs& runs) {
   const auto model = Compile(module, options, how);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(OwnedNodes(*model), 0u);
@@ -77,22 +81,26 @@ void ExpectHostsWay(const Module& module, const std::string& options, const Comp
 Module EarlyExit() {
   Flow f(2);
   const ValueId n = f.Input(0), x = f.Input(0, kRow);
-  const auto results = f.Control(0, "", "Loop", {n, kNoValue, x, x}, {{"body", GraphRef{1}}, {"carried", int64_t{2}}}, {kRow, kRow});
+  const auto results = f.Control(0, "", "Loop", {n, kNoValue, x, x},
+                                 {{"body", GraphRef{1}}, {"carried", int64_t{2}}}, {kRow, kRow});
   for (ValueId r : results) f.Output(0, r);
   f.Input(1);
   f.Input(1, kFlag);
   const ValueId y = f.Input(1, kRow), s = f.Input(1, kRow);
   const ValueId larger = f.Op(1, "Mul", {y, f.Float(1, 1.5f)});
-  f.Output(1, f.Op(1, "Less", {f.Op(1, "ReduceMax", {larger}, {{"keepdims", int64_t{0}}}), f.Float(1, 50.f)}));
+  f.Output(1, f.Op(1, "Less",
+                   {f.Op(1, "ReduceMax", {larger}, {{"keepdims", int64_t{0}}}), f.Float(1, 50.f)}));
   f.Output(1, larger);
   f.Output(1, f.Op(1, "Add", {s, larger}));
   return f.module;
 }
 
-std::vector<ValueId> If(Flow* f, uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no,
-                        std::vector<Type> results) {
+std::vector<ValueId> If(Flow* f, uint32_t g, ValueId condition, std::vector<ValueId> captured,
+                        uint32_t yes, uint32_t no, std::vector<Type> results) {
   captured.insert(captured.begin(), condition);
-  return f->Control(g, "", "If", std::move(captured), {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, std::move(results));
+  return f->Control(g, "", "If", std::move(captured),
+                    {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}},
+                    std::move(results));
 }
 
 // n < 2 ? (x + y, y) : (x * y, x)
@@ -113,7 +121,8 @@ Module TwoBranches() {
 Module BranchesInALoop() {
   Flow f(5);
   const ValueId n = f.Input(0), x = f.Input(0, kRow);
-  const auto results = f.While(0, {f.Number(0, 0), x, f.Op(0, "Neg", {x}), n}, 1, 2, {kNumber, kRow, kRow});
+  const auto results =
+      f.While(0, {f.Number(0, 0), x, f.Op(0, "Neg", {x}), n}, 1, 2, {kNumber, kRow, kRow});
   for (ValueId r : results) f.Output(0, r);
   const ValueId i = f.Input(1);
   f.Input(1, kRow);
@@ -131,10 +140,16 @@ Module BranchesInALoop() {
   return f.module;
 }
 
-TEST_F(AcceleratorOwned, WhileThatCounts) { ExpectOwned(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64})); }
-TEST_F(AcceleratorOwned, LoopThatEndsEarly) { ExpectOwned(EarlyExit(), Trips({3, 0, 1, 100, 2}, {64})); }
+TEST_F(AcceleratorOwned, WhileThatCounts) {
+  ExpectOwned(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}));
+}
+TEST_F(AcceleratorOwned, LoopThatEndsEarly) {
+  ExpectOwned(EarlyExit(), Trips({3, 0, 1, 100, 2}, {64}));
+}
 TEST_F(AcceleratorOwned, BothBranches) { ExpectOwned(TwoBranches(), Trips({0, 5, 1, 2}, {64})); }
-TEST_F(AcceleratorOwned, BranchesInsideOfALoop) { ExpectOwned(BranchesInALoop(), Trips({5, 0, 1, 3, 12}, {64})); }
+TEST_F(AcceleratorOwned, BranchesInsideOfALoop) {
+  ExpectOwned(BranchesInALoop(), Trips({5, 0, 1, 3, 12}, {64}));
+}
 
 // Nodes before and after it are the device's too, and one result of the loop is nobody's.
 TEST_F(AcceleratorOwned, AmongOtherNodes) {
@@ -158,7 +173,8 @@ TEST_F(AcceleratorOwned, NothingPassesTheHostInAnIteration) {
     options.profile = true;
     ASSERT_TRUE(RunSession(**session, Trips({trips}, {64})[0], options).ok());
     size_t copies = 0;
-    for (const StepTime& t : (*session)->profile().steps) copies += EntryOf(*model).steps[t.step].kind != StepKind::kKernel;
+    for (const StepTime& t : (*session)->profile().steps)
+      copies += EntryOf(*model).steps[t.step].kind != StepKind::kKernel;
     EXPECT_EQ(copies, 4u);  // two inputs, two outputs
     steps.push_back((*session)->profile().steps.size());
   }
@@ -172,19 +188,19 @@ TEST_F(AcceleratorOwned, IsExplained) {
 }
 
 TEST_F(AcceleratorOwned, TheCheaperWayIsTaken) {
-  ExpectHostsWay(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", Placed({}), "not accelerator: emulated whole",
-                 Trips({3, 1}, {64}));
+  ExpectHostsWay(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", Placed({}),
+                 "not accelerator: emulated whole", Trips({3, 1}, {64}));
   // Its kernels are no faster than the host's, but the host calls two graphs in every iteration.
   const auto model = Compile(Powers(), "speed=1,launch_us=0,copy_us=0,copy_gbs=1e4,owns=While");
   EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
 }
 
 TEST_F(AcceleratorOwned, WhatItCannotRunIsNotTaken) {
-  ExpectHostsWay(Powers(), kOwner + ",unsupported=Mul", Placed({}), "not accelerator: the accelerator has no kernel for Mul",
-                 Trips({3, 1}, {64}));
+  ExpectHostsWay(Powers(), kOwner + ",unsupported=Mul", Placed({}),
+                 "not accelerator: the accelerator has no kernel for Mul", Trips({3, 1}, {64}));
   // The If inside is not among what it takes.
-  ExpectHostsWay(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), Placed({}), "the accelerator has no kernel for If",
-                 Trips({3}, {64}));
+  ExpectHostsWay(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), Placed({}),
+                 "the accelerator has no kernel for If", Trips({3}, {64}));
 }
 
 TEST_F(AcceleratorOwned, SizesThatDependOnDataAreNotTaken) {
@@ -195,15 +211,18 @@ TEST_F(AcceleratorOwned, PinsDecide) {
   const std::string slow = "speed=0.001,copy_us=1,copy_gbs=1,owns=While";
   const auto model = Compile(Powers(), slow, Placed({{"", "msrt.While", "accelerator", false}}));
   EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
-  ExpectHostsWay(Powers(), kOwner, Placed({{"", "msrt.While", "accelerator", true}}), "pinned by the user: op:msrt.While!=accelerator",
-                 Trips({3}, {64}));
+  ExpectHostsWay(Powers(), kOwner, Placed({{"", "msrt.While", "accelerator", true}}),
+                 "pinned by the user: op:msrt.While!=accelerator", Trips({3}, {64}));
   // What is inside goes along, so that it must be allowed there.
-  ExpectHostsWay(Powers(), kOwner, Placed({{"", "Less", "reference", false}}), "pinned by the user: op:Less=reference", Trips({3}, {64}));
+  ExpectHostsWay(Powers(), kOwner, Placed({{"", "Less", "reference", false}}),
+                 "pinned by the user: op:Less=reference", Trips({3}, {64}));
 }
 
 TEST_F(AcceleratorOwned, CompilationsThatFail) {
-  ExpectHostsWay(Powers(), kOwner + ",compile_fails=1", Placed({}), "failed to compile", Trips({3, 1}, {64}));
-  const auto strict = CompileModule(AcceleratedEnvironment(kOwner + ",compile_fails=1"), Powers(), Placed({}, /*strict=*/true));
+  ExpectHostsWay(Powers(), kOwner + ",compile_fails=1", Placed({}), "failed to compile",
+                 Trips({3, 1}, {64}));
+  const auto strict = CompileModule(AcceleratedEnvironment(kOwner + ",compile_fails=1"), Powers(),
+                                    Placed({}, /*strict=*/true));
   ASSERT_FALSE(strict.ok());
   EXPECT_EQ(strict.status().code(), Code::kDelegate);
 }
@@ -250,7 +269,8 @@ TEST_F(AcceleratorOwned, SessionsThatLoseItTogether) {
     threads.emplace_back([&] {
       const std::unique_ptr<Session> expected = Reference(module);
       auto session = Session::Create(model, 0, {});
-      for (int run = 0; run < 10; ++run) ExpectSameRuns(**session, *expected, Trips({5, 0, 3}, {64}), "");
+      for (int run = 0; run < 10; ++run)
+        ExpectSameRuns(**session, *expected, Trips({5, 0, 3}, {64}), "");
     });
   }
   for (std::thread& t : threads) t.join();
@@ -259,7 +279,8 @@ TEST_F(AcceleratorOwned, SessionsThatLoseItTogether) {
 
 // Its memory counts like any other: a device that is too small for it leaves it to the host.
 TEST_F(AcceleratorOwned, ADeviceThatIsTooSmall) {
-  ExpectHostsWay(Powers(), kOwner + ",capacity=600", Placed({}), "not accelerator: emulated whole", Trips({3, 1}, {64}));
+  ExpectHostsWay(Powers(), kOwner + ",capacity=600", Placed({}), "not accelerator: emulated whole",
+                 Trips({3, 1}, {64}));
 }
 
 }  // namespace

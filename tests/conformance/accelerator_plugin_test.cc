@@ -1,5 +1,5 @@
 // The accelerator as an application has it: through the C API.
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/small_graph.h"
 
@@ -18,10 +18,14 @@ std::unique_ptr<msrt_runtime, RuntimeCloser> MakeRuntime() {
 
 TEST(AcceleratorPlugin, LoadsOnceAndNamesBadOptions) {
   const auto runtime = MakeRuntime();
-  EXPECT_EQ(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), "colour=blue"), MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("colour=blue"), std::string::npos) << msrt_error_message();
-  EXPECT_EQ(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), "capacity=1e9"), MSRT_OK) << msrt_error_message();
-  EXPECT_NE(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), nullptr), MSRT_OK);  // the name is taken
+  EXPECT_EQ(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), "colour=blue"),
+            MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("colour=blue"), std::string::npos)
+      << msrt_error_message();
+  EXPECT_EQ(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), "capacity=1e9"), MSRT_OK)
+      << msrt_error_message();
+  EXPECT_NE(msrt_runtime_load_plugin(runtime.get(), AcceleratorPath(), nullptr),
+            MSRT_OK);  // the name is taken
 }
 
 // The memory that it hands out cannot be used by the host.
@@ -44,7 +48,8 @@ TEST(AcceleratorPlugin, NoticesMisuse) {
     auto stream = device.MakeStream(host);
     auto block = device.Allocate(host, 64, "test");
     ASSERT_TRUE(stream.ok() && block.ok());
-    EXPECT_EQ((*stream)->CopyToDevice(host, block->data(), memory.data(), 65).code(), Code::kDelegate);
+    EXPECT_EQ((*stream)->CopyToDevice(host, block->data(), memory.data(), 65).code(),
+              Code::kDelegate);
     EXPECT_NE(NewMisuses().find("runs over the end"), std::string::npos);
     EXPECT_TRUE((*stream)->CopyToDevice(host, block->data() + 32, memory.data(), 32).ok());
     std::byte* const stale = block->data();

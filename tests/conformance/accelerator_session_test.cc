@@ -1,5 +1,6 @@
-// Sessions with a device: what crosses between host and device in other ways than tensors that kernels pass on. Sizes that depend on
-// data, state, views, outputs of every kind, several threads, cancelling, bad data.
+// Sessions with a device: what crosses between host and device in other ways than tensors that
+// kernels pass on. Sizes that depend on data, state, views, outputs of every kind, several threads,
+// cancelling, bad data.
 #include <atomic>
 #include <thread>
 
@@ -28,8 +29,10 @@ CompileOptions Strict() {
   return options;
 }
 
-// A model on both delegates: nodes whose names begin with "d" on the device, those with "h" on the host.
-Result<std::shared_ptr<const CompiledModel>> Split(const Module& module, const std::string& options, const CompileOptions& given = {},
+// A model on both delegates: nodes whose names begin with "d" on the device, those with "h" on the
+// host.
+Result<std::shared_ptr<const CompiledModel>> Split(const Module& module, const std::string& options,
+                                                   const CompileOptions& given = {},
                                                    std::string* log = nullptr) {
   CompileOptions compile = given;
   compile.place.pins = {{"d*", "", "accelerator", false}, {"h*", "", "reference", false}};
@@ -68,8 +71,9 @@ TEST_F(AcceleratorSession, SizesFromDataOnTheDevice) {
   const ValueId negative = g.Add("Neg", "h_negative", {turned});
   g.graph.outputs = {g.Add("Exp", "d_exp", {negative}), shape};
   const auto ints = [](int64_t p, int64_t q) { return ConstTensor::Int64s(Ints{p, q}); };
-  ExpectLikeReference(g.module,
-                      {{Numbers(6), ints(1, 3), ints(2, 1)}, {Numbers(8), ints(2, 2), ints(1, 2)}, {Numbers(6), ints(1, 1), ints(6, 1)}});
+  ExpectLikeReference(g.module, {{Numbers(6), ints(1, 3), ints(2, 1)},
+                                 {Numbers(8), ints(2, 2), ints(1, 2)},
+                                 {Numbers(6), ints(1, 1), ints(6, 1)}});
 }
 
 // Two sizes in turn, each known only when the one before has been used.
@@ -77,17 +81,21 @@ TEST_F(AcceleratorSession, SizesFromDataTwice) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
   const ValueId k = g.Input("k", DType::kI64, {1});
-  const ValueId zero = g.graph.AddConstant("zero", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{0}));
-  const ValueId one = g.graph.AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
+  const ValueId zero =
+      g.graph.AddConstant("zero", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{0}));
+  const ValueId one =
+      g.graph.AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
   auto top = GraphBuilder(&g.graph).Add("", "TopK", "d_top", {x, k}, {{"axis", int64_t{0}}}, 2);
   ASSERT_TRUE(top.ok()) << top.status().message();
   // The largest place, as a number: so many elements has the range.
-  const ValueId most = g.Add("ReduceMax", "d_most", {(*top)[1]}, {{"keepdims", int64_t{0}}, {"axes", Ints{0}}});
+  const ValueId most =
+      g.Add("ReduceMax", "d_most", {(*top)[1]}, {{"keepdims", int64_t{0}}, {"axes", Ints{0}}});
   const ValueId range = g.Add("Range", "d_range", {zero, most, one});
   const ValueId twice = g.Add("Add", "h_twice", {range, range});
   g.graph.outputs = {(*top)[0], g.Add("Mul", "d_square", {twice, twice})};
   const auto count = [](int64_t n) { return ConstTensor::Int64s(Ints{n}); };
-  ExpectLikeReference(g.module, {{Numbers(6), count(2)}, {Numbers(9), count(4)}, {Numbers(5), count(1)}});
+  ExpectLikeReference(g.module,
+                      {{Numbers(6), count(2)}, {Numbers(9), count(4)}, {Numbers(5), count(1)}});
 }
 
 // counter = 2 * (counter + x), with reads before, between and after the two writes.
@@ -122,19 +130,22 @@ TEST_F(AcceleratorSession, StateOfARunThatFailsIsNotKept) {
   int failures = 0;
   for (int at = 0; at < 16; ++at) {
     std::string log;
-    auto env = AcceleratedEnvironment(StrCat("fails_late=1,run_fails_at=", at, ",", kFastDevice), &log);
+    auto env =
+        AcceleratedEnvironment(StrCat("fails_late=1,run_fails_at=", at, ",", kFastDevice), &log);
     auto model = CompileModule(env, CounterModule(kCount), {});
     ASSERT_TRUE(model.ok()) << model.status().message();
     auto reference = CompileModule(env, CounterModule(kCount), ReferenceOnly());
     auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
-    for (int run = 0; run < 3; ++run) ExpectSameBits(*RunSession(**session, input), *RunSession(**expected, input), StrCat("at ", at));
+    for (int run = 0; run < 3; ++run)
+      ExpectSameBits(*RunSession(**session, input), *RunSession(**expected, input),
+                     StrCat("at ", at));
     failures += !log.empty();
   }
   EXPECT_GT(failures, 3);
 }
 
-// Views of what the device made, on the device and at home; outputs that are views, inputs, constants, made on the device, named twice,
-// and read by both sides.
+// Views of what the device made, on the device and at home; outputs that are views, inputs,
+// constants, made on the device, named twice, and read by both sides.
 TEST_F(AcceleratorSession, ViewsAndOutputsOfEveryKind) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim, 4});
@@ -148,8 +159,10 @@ TEST_F(AcceleratorSession, ViewsAndOutputsOfEveryKind) {
   const ValueId mixed = g.Add("Mul", "d_mixed", {back, sum});
   const ValueId sum_on_host = g.Add("Relu", "h_relu", {sum});
   g.graph.outputs = {mixed, mixed, x, c, flat, sum, back, sum_on_host, host_view};
-  ExpectLikeReference(g.module,
-                      {{RandomFloats({3, 4}, 1)}, {RandomFloats({1, 4}, 2)}, {RandomFloats({0, 4}, 3)}, {RandomFloats({50, 4}, 4)}});
+  ExpectLikeReference(g.module, {{RandomFloats({3, 4}, 1)},
+                                 {RandomFloats({1, 4}, 2)},
+                                 {RandomFloats({0, 4}, 3)},
+                                 {RandomFloats({50, 4}, 4)}});
 }
 
 TEST_F(AcceleratorSession, OutputsInMemoryOfTheCaller) {
@@ -161,8 +174,10 @@ TEST_F(AcceleratorSession, OutputsInMemoryOfTheCaller) {
   ASSERT_TRUE(model.ok()) << model.status().message();
   auto session = Session::Create(*model, 0, {});
   std::vector<float> exp(3, -1), neg(3, -1);
-  ASSERT_TRUE((*session)->SetOutput(0, {DType::kF32, {3}, Layout::kPlain, exp.data()}, nullptr).ok());
-  ASSERT_TRUE((*session)->SetOutput(1, {DType::kF32, {3}, Layout::kPlain, neg.data()}, nullptr).ok());
+  ASSERT_TRUE(
+      (*session)->SetOutput(0, {DType::kF32, {3}, Layout::kPlain, exp.data()}, nullptr).ok());
+  ASSERT_TRUE(
+      (*session)->SetOutput(1, {DType::kF32, {3}, Layout::kPlain, neg.data()}, nullptr).ok());
   ASSERT_TRUE(RunSession(**session, {Floats({3}, {0, 0, 0})}).ok());
   EXPECT_EQ(exp, std::vector<float>(3, 1));
   EXPECT_EQ(neg, std::vector<float>(3, -1));
@@ -195,7 +210,8 @@ TEST_F(AcceleratorSession, SeveralThreadsAndShapes) {
     threads.emplace_back([&, t] {
       auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
       for (uint32_t i = 0; i < 25; ++i) {
-        const std::vector<ConstTensor> input{RandomFloats({static_cast<int64_t>(1 + (i * 7 + t) % 5 * 100)}, t * 100 + i)};
+        const std::vector<ConstTensor> input{
+            RandomFloats({static_cast<int64_t>(1 + (i * 7 + t) % 5 * 100)}, t * 100 + i)};
         const auto got = RunSession(**session, input), want = RunSession(**expected, input);
         if (!got.ok() || !want.ok() || !Difference((*got)[0], (*want)[0], 0, 0).empty()) ++wrong;
         if (i % 10 == 9) (*session)->Trim();
@@ -213,14 +229,16 @@ TEST_F(AcceleratorSession, TheDeviceDiesUnderSeveralThreads) {
   ASSERT_TRUE(reference.ok());
   for (int at : {60, 150, 300}) {
     std::string log;
-    auto env = AcceleratedEnvironment(StrCat("delay_us=50,fails_late=1,dies_after=", at, ",", kFastDevice), &log);
+    auto env = AcceleratedEnvironment(
+        StrCat("delay_us=50,fails_late=1,dies_after=", at, ",", kFastDevice), &log);
     auto model = CompileModule(env, module, {});
     ASSERT_TRUE(model.ok()) << model.status().message();
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (uint32_t t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
-        auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
+        auto session = Session::Create(*model, 0, {}),
+             expected = Session::Create(*reference, 0, {});
         for (uint32_t i = 0; i < 40; ++i) {
           const std::vector<ConstTensor> input{RandomFloats({100 + i}, t * 100 + i)};
           const auto got = RunSession(**session, input), want = RunSession(**expected, input);
@@ -251,19 +269,23 @@ TEST_F(AcceleratorSession, CancelAndDeadlineInTheMiddle) {
     });
     EXPECT_EQ((*session)->Run({}).code(), Code::kCancelled);
     cancel.join();
-    const Status late = (*session)->Run({.deadline_nanos = (*model)->environment->clock->NowNanos() + 20'000'000});
+    const Status late =
+        (*session)->Run({.deadline_nanos = (*model)->environment->clock->NowNanos() + 20'000'000});
     EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.message();
   }
   ExpectSameBits(*RunSession(**session, input), *expected);
 }
 
-// The device could begin sixteen large values before the host begins the small ones, and has memory for six.
+// The device could begin sixteen large values before the host begins the small ones, and has memory
+// for six.
 TEST_F(AcceleratorSession, WhatBeginsEarlyFitsTheDevice) {
   constexpr int64_t kCount = 256;
   SmallGraph g;
-  const ValueId x = g.Input("x", DType::kF32, {1, kCount}), z = g.Input("z", DType::kF32, {kCount, 1});
+  const ValueId x = g.Input("x", DType::kF32, {1, kCount}),
+                z = g.Input("z", DType::kF32, {kCount, 1});
   for (int i = 0; i < 16; ++i) {
-    const ValueId large = g.Add("Add", StrCat("d_large", i), {x, z}), small = g.Add("Relu", StrCat("h_small", i), {z});
+    const ValueId large = g.Add("Add", StrCat("d_large", i), {x, z}),
+                  small = g.Add("Relu", StrCat("h_small", i), {z});
     g.graph.outputs.push_back(g.Add("MatMul", StrCat("d_fold", i), {large, small}));
   }
   auto reference = CompileModule(AcceleratedEnvironment(""), g.module, ReferenceOnly());
@@ -271,10 +293,12 @@ TEST_F(AcceleratorSession, WhatBeginsEarlyFitsTheDevice) {
   ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
   auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
   ASSERT_TRUE(session.ok() && expected.ok());
-  ExpectSameRuns(**session, **expected, {{RandomFloats({1, kCount}, 1), RandomFloats({kCount, 1}, 2)}}, "");
+  ExpectSameRuns(**session, **expected,
+                 {{RandomFloats({1, kCount}, 1), RandomFloats({kCount, 1}, 2)}}, "");
 }
 
-// Data that no delegate could use is the caller's mistake, not the device's: the model stays where it is.
+// Data that no delegate could use is the caller's mistake, not the device's: the model stays where
+// it is.
 TEST_F(AcceleratorSession, BadDataDoesNotCostTheDevice) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {4});

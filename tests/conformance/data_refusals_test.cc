@@ -1,18 +1,25 @@
-// Values that only the data has and that lie outside of what an op can use: the run refuses them by name and touches no memory.
+// Values that only the data has and that lie outside of what an op can use: the run refuses them by
+// name and touches no memory.
 #include "tests/conformance/pipeline.h"
 #include "tests/conformance/small_graph.h"
 
 namespace msrt::testing {
 namespace {
 
-ConstTensor Indices(Dims dims, std::vector<int64_t> values) { return ConstTensor::Of<int64_t>(DType::kI64, dims, values); }
-ConstTensor Ones(Dims dims) { return Floats(dims, std::vector<float>(static_cast<size_t>(dims.elements()), 1.0f)); }
+ConstTensor Indices(Dims dims, std::vector<int64_t> values) {
+  return ConstTensor::Of<int64_t>(DType::kI64, dims, values);
+}
+ConstTensor Ones(Dims dims) {
+  return Floats(dims, std::vector<float>(static_cast<size_t>(dims.elements()), 1.0f));
+}
 
 // A graph of one node, all of whose inputs come with the run.
-void ExpectRefused(std::string_view op, AttrList attrs, const std::vector<ConstTensor>& inputs, std::string_view part) {
+void ExpectRefused(std::string_view op, AttrList attrs, const std::vector<ConstTensor>& inputs,
+                   std::string_view part) {
   SmallGraph g;
   std::vector<ValueId> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values.push_back(g.graph.AddInput(StrCat("input", i), inputs[i].type()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.push_back(g.graph.AddInput(StrCat("input", i), inputs[i].type()));
   g.graph.outputs = {g.Add(op, "test", values, std::move(attrs))};
   const auto got = RunModule(g.module, inputs);
   ASSERT_FALSE(got.ok()) << op;
@@ -21,41 +28,56 @@ void ExpectRefused(std::string_view op, AttrList attrs, const std::vector<ConstT
 }
 
 TEST(DataRefusals, ClassesOutOfRange) {
-  ExpectRefused("NegativeLogLikelihoodLoss", {}, {Ones({3, 5}), Indices({3}, {0, 5, 1})}, "element 1 of the target is class 5");
-  ExpectRefused("SoftmaxCrossEntropyLoss", {{"ignore_index", int64_t{-1}}}, {Ones({3, 5}), Indices({3}, {-1, 4, INT64_MIN})},
+  ExpectRefused("NegativeLogLikelihoodLoss", {}, {Ones({3, 5}), Indices({3}, {0, 5, 1})},
+                "element 1 of the target is class 5");
+  ExpectRefused("SoftmaxCrossEntropyLoss", {{"ignore_index", int64_t{-1}}},
+                {Ones({3, 5}), Indices({3}, {-1, 4, INT64_MIN})},
                 "element 2 of the target is class");
 }
 
 TEST(DataRefusals, PositionsOutOfRange) {
   for (const int64_t position : {int64_t{-1}, int64_t{9}, INT64_MAX}) {
-    ExpectRefused("RotaryEmbedding", {}, {Ones({1, 2, 3, 8}), Ones({9, 4}), Ones({9, 4}), Indices({1, 3}, {0, position, 8})},
-                  "element 1 of position_ids");
+    ExpectRefused(
+        "RotaryEmbedding", {},
+        {Ones({1, 2, 3, 8}), Ones({9, 4}), Ones({9, 4}), Indices({1, 3}, {0, position, 8})},
+        "element 1 of position_ids");
   }
 }
 
 TEST(DataRefusals, RegionsOutOfRange) {
   const ConstTensor image = Ones({1, 2, 4, 5});
-  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 2, 2}), Indices({1}, {1})}, "batch_indices[0] = 1");
-  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 2, 2}), Indices({1}, {-1})}, "batch_indices[0] = -1");
-  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 1e30f, 2}), Indices({1}, {0})}, "samples for a bin");
-  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {NAN, 0, 2, 2}), Indices({1}, {0})}, "samples for a bin");
+  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 2, 2}), Indices({1}, {1})},
+                "batch_indices[0] = 1");
+  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 2, 2}), Indices({1}, {-1})},
+                "batch_indices[0] = -1");
+  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 1e30f, 2}), Indices({1}, {0})},
+                "samples for a bin");
+  ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {NAN, 0, 2, 2}), Indices({1}, {0})},
+                "samples for a bin");
 }
 
 TEST(DataRefusals, PlacesOutOfRange) {
-  const AttrList attrs = {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}};
+  const AttrList attrs = {{"kernel_shape", std::vector<int64_t>{2, 2}},
+                          {"strides", std::vector<int64_t>{2, 2}}};
   for (const int64_t place : {int64_t{-1}, int64_t{16}, INT64_MAX}) {
-    ExpectRefused("MaxUnpool", attrs, {Ones({1, 1, 2, 2}), Indices({1, 1, 2, 2}, {0, 2, 8, place})}, "element 3 of the indices");
+    ExpectRefused("MaxUnpool", attrs, {Ones({1, 1, 2, 2}), Indices({1, 1, 2, 2}, {0, 2, 8, place})},
+                  "element 3 of the indices");
   }
 }
 
 TEST(DataRefusals, FrequenciesOutOfRange) {
-  const AttrList attrs = {{"num_mel_bins", int64_t{4}}, {"dft_length", int64_t{16}}, {"sample_rate", int64_t{8000}}};
+  const AttrList attrs = {
+      {"num_mel_bins", int64_t{4}}, {"dft_length", int64_t{16}}, {"sample_rate", int64_t{8000}}};
   SmallGraph g;
   const ValueId low = g.Input("low", DType::kF32, {}), high = g.Input("high", DType::kF32, {});
-  g.graph.outputs = {g.Add("MelWeightMatrix", "test", {kNoValue, kNoValue, kNoValue, low, high}, attrs)};
-  const auto run = [&](float from, float to) { return RunModule(g.module, {Floats({}, {from}), Floats({}, {to})}); };
+  g.graph.outputs = {
+      g.Add("MelWeightMatrix", "test", {kNoValue, kNoValue, kNoValue, low, high}, attrs)};
+  const auto run = [&](float from, float to) {
+    return RunModule(g.module, {Floats({}, {from}), Floats({}, {to})});
+  };
   EXPECT_TRUE(run(0, 4000).ok());
-  for (const auto& [from, to] : {std::pair{-1.0f, 100.0f}, std::pair{200.0f, 100.0f}, std::pair{0.0f, INFINITY}, std::pair{NAN, 100.0f}}) {
+  for (const auto& [from, to] : {std::pair{-1.0f, 100.0f}, std::pair{200.0f, 100.0f},
+                                 std::pair{0.0f, INFINITY}, std::pair{NAN, 100.0f}}) {
     EXPECT_EQ(run(from, to).status().code(), Code::kInvalidArgument) << from << " " << to;
   }
 }

@@ -1,5 +1,5 @@
-// Outputs whose sizes depend on data, followed by ops that depend on those sizes: one session, other data at each run, on the host and
-// through a device.
+// Outputs whose sizes depend on data, followed by ops that depend on those sizes: one session,
+// other data at each run, on the host and through a device.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kElements = 1000;  // more than a binding looks at by itself
 
-// The values that are not zero, and the distinct ones among them: NonZero, then Unique of what it found.
+// The values that are not zero, and the distinct ones among them: NonZero, then Unique of what it
+// found.
 Module TwoSizesInARow() {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
@@ -77,15 +78,19 @@ TEST(DataSizes, OfSmallConstantsAreKnownAtOnce) {
 // A size that is wrong only with the data is the run's to report, by name.
 TEST(DataSizes, BadLimitsInDataAreRefused) {
   SmallGraph g;
-  const ValueId boxes = g.Input("boxes", DType::kF32, {1, 2, 4}), scores = g.Input("scores", DType::kF32, {1, 1, 2});
-  const ValueId most = g.Input("most", DType::kI64, {1}), overlap = g.Input("overlap", DType::kF32, {1});
+  const ValueId boxes = g.Input("boxes", DType::kF32, {1, 2, 4}),
+                scores = g.Input("scores", DType::kF32, {1, 1, 2});
+  const ValueId most = g.Input("most", DType::kI64, {1}),
+                overlap = g.Input("overlap", DType::kF32, {1});
   g.graph.outputs = {g.Add("NonMaxSuppression", "suppress", {boxes, scores, most, overlap})};
   const int64_t three = 3;
-  const auto got = RunModule(g.module, {Floats({1, 2, 4}, {0, 0, 1, 1, 2, 2, 3, 3}), Floats({1, 1, 2}, {1, 2}),
-                                        ConstTensor::Int64s({&three, 1}), Floats({1}, {1.5f})});
+  const auto got =
+      RunModule(g.module, {Floats({1, 2, 4}, {0, 0, 1, 1, 2, 2, 3, 3}), Floats({1, 1, 2}, {1, 2}),
+                           ConstTensor::Int64s({&three, 1}), Floats({1}, {1.5f})});
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(got.status().message().find("iou_threshold = 1.5"), std::string::npos) << got.status().message();
+  EXPECT_NE(got.status().message().find("iou_threshold = 1.5"), std::string::npos)
+      << got.status().message();
   EXPECT_NE(got.status().message().find("suppress"), std::string::npos) << got.status().message();
 }
 

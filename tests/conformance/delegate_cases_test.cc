@@ -1,5 +1,5 @@
-// Every op row through the whole pipeline (validate, place, bind, run) on every built-in delegate that takes it: with the declared
-// dims known, and with all of them open.
+// Every op row through the whole pipeline (validate, place, bind, run) on every built-in delegate
+// that takes it: with the declared dims known, and with all of them open.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace msrt::testing {
 namespace {
 
-// Fast kernels round differently than loops in double: they are held to 1e-5 of the largest element of the result.
+// Fast kernels round differently than loops in double: they are held to 1e-5 of the largest element
+// of the result.
 double ToleranceFor(const ConstTensor& expected) {
   if (expected.dtype != DType::kF32) return 0;
   double most = 0;
@@ -46,15 +47,18 @@ TEST_P(DelegateCases, AgreeWithOracle) {
   for (size_t i = 0; i < m.outputs.size(); ++i) {
     const ConstTensor& expected = *c.expected[m.outputs[i]];
     const double atol = delegate == "reference" ? c.atol : std::max(c.atol, ToleranceFor(expected));
-    EXPECT_EQ(Difference((*got)[i], expected, c.rtol, atol), "") << "output " << m.outputs[i] << ", oracle " << c.oracle;
+    EXPECT_EQ(Difference((*got)[i], expected, c.rtol, atol), "")
+        << "output " << m.outputs[i] << ", oracle " << c.oracle;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DelegateCases,
-                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()), ::testing::ValuesIn(DelegateNames()),
+                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()),
+                                            ::testing::ValuesIn(DelegateNames()),
                                             ::testing::Bool()),
                          [](const auto& row) {
-                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_", std::get<1>(row.param),
+                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_",
+                                         std::get<1>(row.param),
                                          std::get<2>(row.param) ? "_open" : "");
                          });
 

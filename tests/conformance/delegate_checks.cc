@@ -20,8 +20,9 @@ using sdk::Kernel;
 using sdk::NodeInfo;
 using sdk::QueryResult;
 
-OneNode::OneNode(std::string_view domain, std::string_view op, AttrList attrs, std::vector<std::optional<ConstTensor>> inputs,
-                 std::vector<bool> constant, size_t outputs)
+OneNode::OneNode(std::string_view domain, std::string_view op, AttrList attrs,
+                 std::vector<std::optional<ConstTensor>> inputs, std::vector<bool> constant,
+                 size_t outputs)
     : def_(FindOp(domain, op)),
       attrs_(std::move(attrs)),
       inputs_(std::move(inputs)),
@@ -47,7 +48,8 @@ OneNode::OneNode(std::string_view domain, std::string_view op, AttrList attrs, s
 
 NodeInfo OneNode::node(size_t) const {
   const Cost cost = def_->cost(*typical_);
-  return {declared_.get(), typical_.get(), cost.flops, cost.bytes_read + cost.bytes_written, input_ids_, output_ids_, TypicalMachine(2)};
+  return {declared_.get(), typical_.get(), cost.flops,       cost.bytes_read + cost.bytes_written,
+          input_ids_,      output_ids_,    TypicalMachine(2)};
 }
 
 Result<std::vector<ConstTensor>> OneNode::Expected(bool reduced) const {
@@ -60,10 +62,13 @@ Result<std::vector<ConstTensor>> OneNode::Expected(bool reduced) const {
     given[i] = ConstTensor::Floats(given[i]->dims, rounded);
   }
   for (const auto& t : given)
-    in.push_back(t ? TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())} : TensorView{});
+    in.push_back(
+        t ? TensorView{t->dtype, t->dims, Layout::kPlain, const_cast<std::byte*>(t->bytes.data())}
+          : TensorView{});
   for (const Type& t : output_types_) {
     results.push_back(ConstTensor::Copy(t.dtype, t.dims, std::vector<std::byte>(t.bytes())));
-    out.push_back({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
+    out.push_back(
+        {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
   }
   const auto kernel = reference::FindKernel(def_->domain, def_->name);
   if (kernel == nullptr) return NotFound("no reference kernel");
@@ -73,7 +78,8 @@ Result<std::vector<ConstTensor>> OneNode::Expected(bool reduced) const {
 }
 
 OpView OneNode::View(std::span<const ConstTensor* const> constants) const {
-  return OpView(def_->domain, def_->name, "node", &attrs_, def_->attrs, input_pointers_, output_pointers_, constants);
+  return OpView(def_->domain, def_->name, "node", &attrs_, def_->attrs, input_pointers_,
+                output_pointers_, constants);
 }
 
 namespace {
@@ -116,7 +122,8 @@ struct Buffer {
   }
   ConstTensor Get() const {
     const auto serial = MakeSerial();
-    ConstTensor t = ConstTensor::Copy(view.dtype, view.dims, std::vector<std::byte>(BytesOf(view.dtype, view.elements())));
+    ConstTensor t = ConstTensor::Copy(view.dtype, view.dims,
+                                      std::vector<std::byte>(BytesOf(view.dtype, view.elements())));
     const TensorView plain{t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())};
     EXPECT_TRUE(ConvertLayout(view, plain, *serial).ok());
     return t;
@@ -143,9 +150,11 @@ Result<Expectation> Expectation::Of(const OneNode& node, const QueryResult& quer
   return e;
 }
 
-std::string Expectation::Difference(const Candidate& candidate, const ConstTensor& got, size_t output) const {
+std::string Expectation::Difference(const Candidate& candidate, const ConstTensor& got,
+                                    size_t output) const {
   std::string difference = FloatDifference(got, exact[output]);
-  return difference.empty() || !candidate.reduced ? difference : FloatDifference(got, reduced[output]);
+  return difference.empty() || !candidate.reduced ? difference
+                                                  : FloatDifference(got, reduced[output]);
 }
 
 ParallelFor& Team() {
@@ -153,8 +162,10 @@ ParallelFor& Team() {
   return *team;
 }
 
-Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& node, const Candidate& candidate,
-                                          std::optional<std::pair<uint32_t, uint32_t>> shared, ParallelFor& team) {
+Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& node,
+                                          const Candidate& candidate,
+                                          std::optional<std::pair<uint32_t, uint32_t>> shared,
+                                          ParallelFor& team) {
   std::vector<std::optional<Buffer>> in(node.inputs().size());
   std::vector<Buffer> out;
   std::vector<TensorView> inputs, outputs;
@@ -171,7 +182,9 @@ Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& nod
     if (shared && shared->second == o) outputs.back().data = inputs[shared->first].data;
   }
   HeapScratch scratch;
-  MSRT_RETURN_IF_ERROR(RunOnTeam(team, [&] { return bound.Run({inputs, outputs, team, scratch}); }));
+  MSRT_RETURN_IF_ERROR(RunOnTeam(team, [&] {
+    return bound.Run({inputs, outputs, team, scratch});
+  }));
   std::vector<ConstTensor> results;
   for (size_t o = 0; o < out.size(); ++o) {
     EXPECT_TRUE(out[o].GuardIsWhole()) << "wrote behind output " << o;
@@ -181,8 +194,11 @@ Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& nod
   return results;
 }
 
-Result<std::unique_ptr<Kernel>> CompileNode(const Delegate& delegate, const OneNode& node, const Candidate& candidate) {
-  return RunOnTeam(Team(), [&] { return delegate.Compile(node, candidate, {DefaultAllocator(), &Team()}); });
+Result<std::unique_ptr<Kernel>> CompileNode(const Delegate& delegate, const OneNode& node,
+                                            const Candidate& candidate) {
+  return RunOnTeam(Team(), [&] {
+    return delegate.Compile(node, candidate, {DefaultAllocator(), &Team()});
+  });
 }
 
 size_t CheckNode(const Delegate& delegate, const OneNode& node) {
@@ -232,7 +248,8 @@ std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant) {
     constant.push_back(input.constant || (weights_constant && !inputs.empty()));
     inputs.push_back(input.tensor);
   }
-  return std::make_unique<OneNode>(c.domain, c.op, c.attrs, std::move(inputs), std::move(constant), c.expected.size());
+  return std::make_unique<OneNode>(c.domain, c.op, c.attrs, std::move(inputs), std::move(constant),
+                                   c.expected.size());
 }
 
 void CheckEveryRow(const Delegate& delegate, std::span<const std::string_view> must_accept) {
@@ -251,9 +268,11 @@ void CheckEveryRow(const Delegate& delegate, std::span<const std::string_view> m
     accepted += any ? 1 : 0;
   }
   for (const auto& [op, count] : rows) {
-    if (count.first > 0) std::printf("%-24s %3d of %3d rows\n", op.c_str(), count.first, count.second);
+    if (count.first > 0)
+      std::printf("%-24s %3d of %3d rows\n", op.c_str(), count.first, count.second);
   }
-  for (const std::string_view op : must_accept) EXPECT_GT(rows[std::string(op)].first, 0) << op << ": accepts nothing";
+  for (const std::string_view op : must_accept)
+    EXPECT_GT(rows[std::string(op)].first, 0) << op << ": accepts nothing";
 }
 
 }  // namespace msrt::testing

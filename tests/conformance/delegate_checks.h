@@ -1,4 +1,5 @@
-// One node through a delegate, every way it offers, against the reference kernel: each delegate's test joins the same checks with it.
+// One node through a delegate, every way it offers, against the reference kernel: each delegate's
+// test joins the same checks with it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +17,9 @@ namespace msrt::testing {
 // A graph of one node, with the inputs' values at hand.
 class OneNode final : public sdk::GraphView {
  public:
-  OneNode(std::string_view domain, std::string_view op, AttrList attrs, std::vector<std::optional<ConstTensor>> inputs,
-          std::vector<bool> constant, size_t outputs = 1);
+  OneNode(std::string_view domain, std::string_view op, AttrList attrs,
+          std::vector<std::optional<ConstTensor>> inputs, std::vector<bool> constant,
+          size_t outputs = 1);
   OneNode(const OneNode&) = delete;
 
   bool ok() const { return def_ != nullptr && status_.ok(); }
@@ -26,7 +28,8 @@ class OneNode final : public sdk::GraphView {
   sdk::NodeInfo node(size_t) const override;
   const OpView& op() const { return *typical_; }
   const std::vector<std::optional<ConstTensor>>& inputs() const { return inputs_; }
-  // Computed by the reference kernel. `reduced`: with the first two inputs, the factors of products, rounded to bf16.
+  // Computed by the reference kernel. `reduced`: with the first two inputs, the factors of
+  // products, rounded to bf16.
   Result<std::vector<ConstTensor>> Expected(bool reduced = false) const;
 
  private:
@@ -49,28 +52,35 @@ std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant);
 // Empty where equal within 1e-5 of the value and of the output's range.
 std::string FloatDifference(const ConstTensor& got, const ConstTensor& expected);
 
-// The results of a node for each kind of candidate. One that may round need not: a library lacks some products in bf16.
+// The results of a node for each kind of candidate. One that may round need not: a library lacks
+// some products in bf16.
 struct Expectation {
   std::vector<ConstTensor> exact, reduced;
 
   static Result<Expectation> Of(const OneNode& node, const sdk::QueryResult& query);
   // Empty where they are equal, as FloatDifference says.
-  std::string Difference(const sdk::Candidate& candidate, const ConstTensor& got, size_t output = 0) const;
+  std::string Difference(const sdk::Candidate& candidate, const ConstTensor& got,
+                         size_t output = 0) const;
 };
 
 // One team for all tests: each team has threads of its own, which wait actively for a while.
 ParallelFor& Team();
 
-Result<std::unique_ptr<sdk::Kernel>> CompileNode(const sdk::Delegate& delegate, const OneNode& node, const sdk::Candidate& candidate);
+Result<std::unique_ptr<sdk::Kernel>> CompileNode(const sdk::Delegate& delegate, const OneNode& node,
+                                                 const sdk::Candidate& candidate);
 
-// Runs a bound kernel on the node's inputs; `shared` makes that pair of input and output one buffer.
-Result<std::vector<ConstTensor>> RunBound(sdk::BoundKernel& bound, const OneNode& node, const sdk::Candidate& candidate,
-                                          std::optional<std::pair<uint32_t, uint32_t>> shared = std::nullopt, ParallelFor& team = Team());
+// Runs a bound kernel on the node's inputs; `shared` makes that pair of input and output one
+// buffer.
+Result<std::vector<ConstTensor>> RunBound(
+    sdk::BoundKernel& bound, const OneNode& node, const sdk::Candidate& candidate,
+    std::optional<std::pair<uint32_t, uint32_t>> shared = std::nullopt, ParallelFor& team = Team());
 
-// Every candidate for the node, alone and with each pair that may share memory. Returns the number of candidates.
+// Every candidate for the node, alone and with each pair that may share memory. Returns the number
+// of candidates.
 size_t CheckNode(const sdk::Delegate& delegate, const OneNode& node);
 
-// Every op case that the delegate accepts, with constant weights and without. Ops of `must_accept` must have at least one such row.
+// Every op case that the delegate accepts, with constant weights and without. Ops of `must_accept`
+// must have at least one such row.
 void CheckEveryRow(const sdk::Delegate& delegate, std::span<const std::string_view> must_accept);
 
 }  // namespace msrt::testing

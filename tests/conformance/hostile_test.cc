@@ -1,5 +1,6 @@
-// Damaged files through the whole way: load, compile, bind, run. Every single bit of a small model is flipped, with the hash made right
-// again so that the damage reaches the code behind it; every answer is an error or a result, within the caps.
+// Damaged files through the whole way: load, compile, bind, run. Every single bit of a small model
+// is flipped, with the hash made right again so that the damage reaches the code behind it; every
+// answer is an error or a result, within the caps.
 #include <gtest/gtest.h>
 
 #include "core/model/sample_models.h"
@@ -9,20 +10,25 @@
 namespace msrt::testing {
 namespace {
 
-// Runs once with zeros for inputs. Inputs that the damage made huge are left out, so the run must say that they are missing.
-Status TryToRun(const std::shared_ptr<const Environment>& environment, std::span<const std::byte> file) {
+// Runs once with zeros for inputs. Inputs that the damage made huge are left out, so the run must
+// say that they are missing.
+Status TryToRun(const std::shared_ptr<const Environment>& environment,
+                std::span<const std::byte> file) {
   CompileOptions options;
   options.place.delegates = {"reference"};
   MSRT_ASSIGN_OR_RETURN(auto model, CompileBytes(environment, AlignedCopy(file), options));
-  MSRT_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(model), 0, {.memory_cap_bytes = size_t{4} << 20}));
+  MSRT_ASSIGN_OR_RETURN(
+      auto session, Session::Create(std::move(model), 0, {.memory_cap_bytes = size_t{4} << 20}));
   std::vector<ConstTensor> inputs;
   for (size_t i = 0; i < session->graph().inputs.size(); ++i) {
     Type type = session->graph().value(session->graph().inputs[i]).type;
     for (int64_t& d : type.dims) d = IsKnown(d) ? d : 2;
     if (!type.is_tensor() || type.elements() > 10000) continue;
-    inputs.push_back(ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes())));
+    inputs.push_back(
+        ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes())));
     const ConstTensor& t = inputs.back();
-    MSRT_RETURN_IF_ERROR(session->SetInput(i, {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, t.owner));
+    MSRT_RETURN_IF_ERROR(session->SetInput(
+        i, {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, t.owner));
   }
   return session->Run({});
 }

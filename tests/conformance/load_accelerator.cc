@@ -6,7 +6,7 @@
 #include <iostream>
 #include <mutex>
 
-#include "core/place/plugin.h"
+#include "core/extend/plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -36,7 +36,8 @@ std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options) {
 std::string NewMisuses() {
   // The library stays loaded from the first call on, so that its count does too.
   static const std::shared_ptr<void> library = Library();
-  static const auto count = reinterpret_cast<size_t (*)(char*, size_t)>(dlsym(library.get(), "msrt_accelerator_misuses"));
+  static const auto count =
+      reinterpret_cast<size_t (*)(char*, size_t)>(dlsym(library.get(), "msrt_accelerator_misuses"));
   static size_t before = 0;
   char last[256] = "";
   const size_t now = count(last, sizeof last);

@@ -18,6 +18,7 @@ inline constexpr const char* kFastDevice = "speed=1e6,launch_us=0,copy_us=0,copy
 std::string NewMisuses();
 
 // The accelerator and the reference delegate. What is logged is added to `log` if there is one.
-std::shared_ptr<Environment> AcceleratedEnvironment(const std::string& options, std::string* log = nullptr);
+std::shared_ptr<Environment> AcceleratedEnvironment(const std::string& options,
+                                                    std::string* log = nullptr);
 
 }  // namespace msrt::testing

@@ -18,9 +18,12 @@ inline CompileOptions Placed(std::vector<Pin> pins, bool strict = false) {
   return options;
 }
 
-inline ConstTensor Number(int64_t n) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1)); }
+inline ConstTensor Number(int64_t n) {
+  return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1));
+}
 
-// (i, x) = (0, x); while (i < n) (i, x) = (i + 1, x * 1.5 * 0.75). Graph 1 is the condition, graph 2 the body.
+// (i, x) = (0, x); while (i < n) (i, x) = (i + 1, x * 1.5 * 0.75). Graph 1 is the condition, graph
+// 2 the body.
 inline Module Powers() {
   ModuleBuilder f(3);
   const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
@@ -42,7 +45,8 @@ inline void OpenRows(Module* module) {
   for (Graph& graph : module->graphs) {
     for (uint32_t v = 0; v < graph.value_count(); ++v) {
       Value& value = graph.value(ValueId(v));
-      if (value.constant == nullptr && value.type.dtype == DType::kF32) value.type = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
+      if (value.constant == nullptr && value.type.dtype == DType::kF32)
+        value.type = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
     }
   }
 }
@@ -51,7 +55,8 @@ inline void OpenRows(Module* module) {
 inline Module GrowingPowers() {
   Module module = Powers();
   Graph& body = module.graphs[2];
-  const auto longer = GraphBuilder(&body).Add("Concat", "longer", {body.outputs[1], body.outputs[1]}, {{"axis", int64_t{0}}});
+  const auto longer = GraphBuilder(&body).Add(
+      "Concat", "longer", {body.outputs[1], body.outputs[1]}, {{"axis", int64_t{0}}});
   MSRT_CHECK(longer.ok());
   body.outputs[1] = *longer;
   OpenRows(&module);
@@ -61,7 +66,8 @@ inline Module GrowingPowers() {
 // A number of iterations and a row for each run.
 inline std::vector<std::vector<ConstTensor>> Trips(const std::vector<int64_t>& counts, Dims dims) {
   std::vector<std::vector<ConstTensor>> runs;
-  for (int64_t n : counts) runs.push_back({Number(n), RandomFloats(dims, static_cast<uint32_t>(n) + 7)});
+  for (int64_t n : counts)
+    runs.push_back({Number(n), RandomFloats(dims, static_cast<uint32_t>(n) + 7)});
   return runs;
 }
 

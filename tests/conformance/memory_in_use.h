@@ -7,12 +7,14 @@
 #include <fstream>
 
 #if defined(__SANITIZE_ADDRESS__)
-extern "C" size_t __sanitizer_get_current_allocated_bytes();  // of the sanitizer's runtime; GCC has no header for it
+extern "C" size_t
+__sanitizer_get_current_allocated_bytes();  // of the sanitizer's runtime; GCC has no header for it
 #endif
 
 namespace msrt::testing {
 
-// Resident bytes. AddressSanitizer keeps freed memory in quarantine, so there it is the bytes that are allocated.
+// Resident bytes. AddressSanitizer keeps freed memory in quarantine, so there it is the bytes that
+// are allocated.
 inline size_t MemoryInUse() {
 #if defined(__SANITIZE_ADDRESS__)
   return __sanitizer_get_current_allocated_bytes();

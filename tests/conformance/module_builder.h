@@ -1,5 +1,6 @@
-// Builds modules of several graphs that call each other, over i64 numbers unless told otherwise. Graph 0 is the entry. What is wrong with a
-// node ends the program: a test or a benchmark means what it builds.
+// Builds modules of several graphs that call each other, over i64 numbers unless told otherwise.
+// Graph 0 is the entry. What is wrong with a node ends the program: a test or a benchmark means
+// what it builds.
 #pragma once
 
 #include <string>
@@ -23,40 +24,51 @@ class ModuleBuilder {
     return module.graphs[g].AddInput(StrCat("in", module.graphs[g].inputs.size()), std::move(type));
   }
   ValueId Number(uint32_t g, int64_t value) {
-    return module.graphs[g].AddConstant(Name(), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
+    return module.graphs[g].AddConstant(
+        Name(), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
   }
   ValueId Float(uint32_t g, float value) {
-    return module.graphs[g].AddConstant(Name(), ConstTensor::Of<float>(DType::kF32, {}, std::span(&value, 1)));
+    return module.graphs[g].AddConstant(
+        Name(), ConstTensor::Of<float>(DType::kF32, {}, std::span(&value, 1)));
   }
   ValueId Op(uint32_t g, std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
-    const auto value = GraphBuilder(&module.graphs[g]).Add(op, Name(), std::move(inputs), std::move(attrs));
+    const auto value =
+        GraphBuilder(&module.graphs[g]).Add(op, Name(), std::move(inputs), std::move(attrs));
     MSRT_CHECK(value.ok());
     return *value;
   }
-  std::vector<ValueId> Control(uint32_t g, std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+  std::vector<ValueId> Control(uint32_t g, std::string_view domain, std::string_view op,
+                               std::vector<ValueId> inputs, AttrList attrs,
                                std::vector<Type> results) {
     const size_t count = results.size();
-    const auto values =
-        GraphBuilder(&module.graphs[g]).Add(domain, op, Name(), std::move(inputs), std::move(attrs), count, std::move(results));
+    const auto values = GraphBuilder(&module.graphs[g])
+                            .Add(domain, op, Name(), std::move(inputs), std::move(attrs), count,
+                                 std::move(results));
     MSRT_CHECK(values.ok());
     return *values;
   }
-  ValueId If(uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes, uint32_t no) {
+  ValueId If(uint32_t g, ValueId condition, std::vector<ValueId> captured, uint32_t yes,
+             uint32_t no) {
     captured.insert(captured.begin(), condition);
-    return Control(g, "", "If", std::move(captured), {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, {kNumber})[0];
+    return Control(g, "", "If", std::move(captured),
+                   {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, {kNumber})[0];
   }
   // Carries the first of `values`.
   ValueId While(uint32_t g, std::vector<ValueId> values, uint32_t condition, uint32_t body) {
     return While(g, std::move(values), condition, body, {kNumber})[0];
   }
   // Carries as many of `values` as it gives results.
-  std::vector<ValueId> While(uint32_t g, std::vector<ValueId> values, uint32_t condition, uint32_t body, std::vector<Type> results) {
+  std::vector<ValueId> While(uint32_t g, std::vector<ValueId> values, uint32_t condition,
+                             uint32_t body, std::vector<Type> results) {
     const auto carried = static_cast<int64_t>(results.size());
-    return Control(g, "msrt", "While", std::move(values),
-                   {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", carried}}, std::move(results));
+    return Control(
+        g, "msrt", "While", std::move(values),
+        {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", carried}},
+        std::move(results));
   }
   ValueId Call(uint32_t g, uint32_t callee, std::vector<ValueId> arguments) {
-    return Control(g, "msrt", "Call", std::move(arguments), {{"graph", GraphRef{callee}}}, {kNumber})[0];
+    return Control(g, "msrt", "Call", std::move(arguments), {{"graph", GraphRef{callee}}},
+                   {kNumber})[0];
   }
   void Output(uint32_t g, ValueId v) { module.graphs[g].outputs.push_back(v); }
 

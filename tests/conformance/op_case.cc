@@ -67,7 +67,8 @@ OpCase ReadCase(const Json& j, const CaseFile& file) {
 
 void ReadFileInto(const std::string& path, std::vector<OpCase>* out) {
   auto bytes = DefaultIo()->ReadFile(path, DefaultAllocator());
-  if (!bytes.ok() || bytes->data.size() < 16 || std::memcmp(bytes->data.data(), "MSRTCASE", 8) != 0) {
+  if (!bytes.ok() || bytes->data.size() < 16 ||
+      std::memcmp(bytes->data.data(), "MSRTCASE", 8) != 0) {
     std::cerr << "cannot read op cases from " << path << "\n";
     std::exit(1);
   }
@@ -137,27 +138,36 @@ const std::vector<OpCase>& AllOpCases() {
   return cases;
 }
 
-std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol, double atol) {
+std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol,
+                       double atol) {
   if (got.dtype != expected.dtype || !(got.dims == expected.dims)) {
     return StrCat("type ", got.type(), ", expected ", expected.type());
   }
   const bool bitwise = rtol == 0 && atol == 0;
   if (bitwise && got.bytes.size() == expected.bytes.size() &&
-      (got.bytes.empty() || std::memcmp(got.bytes.data(), expected.bytes.data(), got.bytes.size()) == 0)) {
+      (got.bytes.empty() ||
+       std::memcmp(got.bytes.data(), expected.bytes.data(), got.bytes.size()) == 0)) {
     return "";
   }
   if (BitsOf(got.dtype) < 8) {  // no NaN and no element of its own address: the bytes say all
-    const auto differ = std::mismatch(got.bytes.begin(), got.bytes.end(), expected.bytes.begin()).first - got.bytes.begin();
-    return differ == std::ssize(got.bytes) ? "" : StrCat("byte ", differ, " of ", got.type(), " differs");
+    const auto differ =
+        std::mismatch(got.bytes.begin(), got.bytes.end(), expected.bytes.begin()).first -
+        got.bytes.begin();
+    return differ == std::ssize(got.bytes)
+               ? ""
+               : StrCat("byte ", differ, " of ", got.type(), " differs");
   }
   const size_t element_bytes = static_cast<size_t>(BitsOf(got.dtype)) / 8;
   for (size_t i = 0; i < static_cast<size_t>(got.dims.elements()); ++i) {
-    if (std::memcmp(got.bytes.data() + i * element_bytes, expected.bytes.data() + i * element_bytes, element_bytes) == 0) continue;
+    if (std::memcmp(got.bytes.data() + i * element_bytes, expected.bytes.data() + i * element_bytes,
+                    element_bytes) == 0)
+      continue;
     const double a = ElementAsDouble(got, i), b = ElementAsDouble(expected, i);
     if (std::isnan(a) && std::isnan(b)) continue;
     if (!bitwise && a == b) continue;  // infinities, and zeros of both signs
     if (!bitwise && std::abs(a - b) <= atol + rtol * std::abs(b)) continue;
-    return StrCat("element ", i, " of ", got.type(), " is ", a, ", expected ", b, ", difference ", std::abs(a - b));
+    return StrCat("element ", i, " of ", got.type(), " is ", a, ", expected ", b, ", difference ",
+                  std::abs(a - b));
   }
   return "";
 }

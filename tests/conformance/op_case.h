@@ -23,10 +23,13 @@ struct OpCase {
   double rtol = 0, atol = 0;
 };
 
-// Every case of tests/data/ops/*.cases, in file order. A file that cannot be read is a test failure, not an empty list.
+// Every case of tests/data/ops/*.cases, in file order. A file that cannot be read is a test
+// failure, not an empty list.
 const std::vector<OpCase>& AllOpCases();
 
-// Empty when equal within the case's tolerance; otherwise where and by how much the first difference is.
-std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol, double atol);
+// Empty when equal within the case's tolerance; otherwise where and by how much the first
+// difference is.
+std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol,
+                       double atol);
 
 }  // namespace msrt::testing

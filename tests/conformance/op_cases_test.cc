@@ -1,5 +1,6 @@
-// Every op row on the reference delegate: the result against its oracle, inference with unknown dims, pieces against the
-// whole (iteration spaces), and bad attributes. The same rows on every other delegate are in delegate_cases_test.cc.
+// Every op row on the reference delegate: the result against its oracle, inference with unknown
+// dims, pieces against the whole (iteration spaces), and bad attributes. The same rows on every
+// other delegate are in delegate_cases_test.cc.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +34,8 @@ struct CaseNode {
       constants.push_back(present[i] ? &inputs[i] : nullptr);
     }
     for (const Type& t : output_types) output_pointers.push_back(&t);
-    return OpView(def->domain, def->name, "case", &attrs, def->attrs, input_pointers, output_pointers, constants);
+    return OpView(def->domain, def->name, "case", &attrs, def->attrs, input_pointers,
+                  output_pointers, constants);
   }
   Status Infer() {
     const OpView view = View();
@@ -45,14 +47,18 @@ struct CaseNode {
     std::vector<TensorView> in, out;
     for (size_t i = 0; i < inputs.size(); ++i) {
       TensorView v;
-      if (present[i]) v = {inputs[i].dtype, inputs[i].dims, Layout::kPlain, const_cast<std::byte*>(inputs[i].bytes.data())};
+      if (present[i])
+        v = {inputs[i].dtype, inputs[i].dims, Layout::kPlain,
+             const_cast<std::byte*>(inputs[i].bytes.data())};
       in.push_back(v);
     }
     // Outputs start as a pattern, so that an element that the kernel forgets is seen.
     std::vector<ConstTensor> results;
     for (const Type& t : output_types) {
-      results.push_back(ConstTensor::Copy(t.dtype, t.dims, std::vector<std::byte>(t.bytes(), std::byte{0xA5})));
-      out.push_back({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
+      results.push_back(
+          ConstTensor::Copy(t.dtype, t.dims, std::vector<std::byte>(t.bytes(), std::byte{0xA5})));
+      out.push_back(
+          {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
     }
     const auto kernel = reference::FindKernel(def->domain, def->name);
     if (kernel == nullptr) return NotFound("no reference kernel for ", def->name);
@@ -86,12 +92,14 @@ ConstTensor CutOut(const ConstTensor& t, const Box& box) {
       source += (box[d].begin + rest / to[d]) * from[d];
       rest %= to[d];
     }
-    std::memcpy(bytes.data() + static_cast<size_t>(i) * width, t.bytes.data() + static_cast<size_t>(source) * width, width);
+    std::memcpy(bytes.data() + static_cast<size_t>(i) * width,
+                t.bytes.data() + static_cast<size_t>(source) * width, width);
   }
   return ConstTensor::Copy(t.dtype, dims, bytes);
 }
 
-// Runs one box of the node's space from the inputs it says it needs, and compares with the same part of the whole result.
+// Runs one box of the node's space from the inputs it says it needs, and compares with the same
+// part of the whole result.
 void CheckPiece(CaseNode& node, const std::vector<ConstTensor>& whole, const Box& box) {
   SCOPED_TRACE(StrCat("box ", box));
   const OpView view = node.View();
@@ -110,7 +118,8 @@ void CheckPiece(CaseNode& node, const std::vector<ConstTensor>& whole, const Box
     if (node.present[i]) {
       ASSERT_EQ(in[i].rank(), node.inputs[i].dims.rank()) << "operand " << i;
       for (int d = 0; d < in[i].rank(); ++d) {
-        ASSERT_TRUE((Interval{0, node.inputs[i].dims[d]}.Contains(in[i][d]))) << "operand " << i << " box " << StrCat(in[i]);
+        ASSERT_TRUE((Interval{0, node.inputs[i].dims[d]}.Contains(in[i][d])))
+            << "operand " << i << " box " << StrCat(in[i]);
       }
       t = CutOut(node.inputs[i], in[i]);
     }
@@ -127,7 +136,8 @@ void CheckPiece(CaseNode& node, const std::vector<ConstTensor>& whole, const Box
   auto got = piece.Run();
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t o = 0; o < whole.size(); ++o) {
-    ASSERT_EQ(Difference((*got)[o], CutOut(whole[o], out[o]), 0, 0), "") << "output " << o << " box " << StrCat(out[o]);
+    ASSERT_EQ(Difference((*got)[o], CutOut(whole[o], out[o]), 0, 0), "")
+        << "output " << o << " box " << StrCat(out[o]);
   }
 }
 
@@ -145,7 +155,8 @@ TEST_P(OpCases, ReferenceAgreesWithOracle) {
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t o = 0; o < got->size(); ++o) {
     if (!c().expected[o]) continue;
-    EXPECT_EQ(Difference((*got)[o], *c().expected[o], c().rtol, c().atol), "") << "output " << o << ", oracle " << c().oracle;
+    EXPECT_EQ(Difference((*got)[o], *c().expected[o], c().rtol, c().atol), "")
+        << "output " << o << ", oracle " << c().oracle;
   }
 }
 
@@ -160,7 +171,8 @@ TEST_P(OpCases, InferToleratesUnknownDims) {
       if (!node.present[i] || c().inputs[i].constant) continue;
       node.constants[i] = nullptr;
       for (int64_t& d : node.input_types[i].dims) {
-        if (round == 0 || random() % 2 == 0) d = random() % 2 == 0 ? kUnknownDim : SymbolDim(random() % 3);
+        if (round == 0 || random() % 2 == 0)
+          d = random() % 2 == 0 ? kUnknownDim : SymbolDim(random() % 3);
       }
       if (round == 7) node.input_types[i] = Type::UnrankedTensor(node.input_types[i].dtype);
     }
@@ -187,7 +199,8 @@ TEST_P(OpCases, PiecesEqualTheWhole) {
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   IterationSpace space;
   const Status status = node.def->space->axes(node.View(), &space);
-  if (status.code() == Code::kUnsupported) return;  // this form cannot be cut; EveryOpIsCovered sees to it that another can
+  if (status.code() == Code::kUnsupported)
+    return;  // this form cannot be cut; EveryOpIsCovered sees to it that another can
   ASSERT_TRUE(status.ok()) << status.message();
   CheckPiece(node, *whole, space.Whole());
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
@@ -204,17 +217,22 @@ TEST_P(OpCases, PiecesEqualTheWhole) {
   }
 }
 
-// Each attribute with a range, one step outside it, must be refused with a message that names the attribute.
+// Each attribute with a range, one step outside it, must be refused with a message that names the
+// attribute.
 TEST_P(OpCases, AttributesOutOfRangeAreRefused) {
   CaseNode base = NodeOf(c());
   ASSERT_NE(base.def, nullptr);
   for (const AttrDef& def : base.def->attrs) {
     AttrValue bad;
-    if (def.kind == AttrKind::kInt && def.min_int != std::numeric_limits<int64_t>::min()) bad = def.min_int - 1;
-    else if (def.kind == AttrKind::kInts && def.min_int != std::numeric_limits<int64_t>::min()) bad = std::vector<int64_t>{def.min_int - 1};
+    if (def.kind == AttrKind::kInt && def.min_int != std::numeric_limits<int64_t>::min())
+      bad = def.min_int - 1;
+    else if (def.kind == AttrKind::kInts && def.min_int != std::numeric_limits<int64_t>::min())
+      bad = std::vector<int64_t>{def.min_int - 1};
     else if (def.kind == AttrKind::kString && !def.choices.empty()) bad = std::string("nonsense");
     else if (def.kind == AttrKind::kFloat) bad = std::nan("");
-    else bad = def.kind == AttrKind::kDType ? AttrValue(int64_t{1}) : AttrValue(DType::kF32);  // wrong kind
+    else
+      bad = def.kind == AttrKind::kDType ? AttrValue(int64_t{1})
+                                         : AttrValue(DType::kF32);  // wrong kind
     CaseNode node = NodeOf(c());
     node.attrs.Set(def.name, bad);
     const Status status = node.Infer();
@@ -233,12 +251,15 @@ TEST(OpTable, EveryOpIsCovered) {
     if (node.def == nullptr || !node.Infer().ok()) continue;
     ++cases[node.def];
     IterationSpace space;
-    if (node.def->space != nullptr && node.def->space->axes(node.View(), &space).ok()) ++cuttable[node.def];
+    if (node.def->space != nullptr && node.def->space->axes(node.View(), &space).ok())
+      ++cuttable[node.def];
   }
   ForEachOp([&](const OpDef& def) {
-    if (def.effect == Effect::kState || (def.traits & kByFrames) != 0) return;  // run by core/run; tested there
+    if (def.effect == Effect::kState || (def.traits & kRunByExecutor) != 0)
+      return;  // run by core/run; tested there
     EXPECT_GT(cases[&def], 0) << def.name << " has no case";
-    EXPECT_NE(reference::FindKernel(def.domain, def.name), nullptr) << def.name << " has no reference kernel";
+    EXPECT_NE(reference::FindKernel(def.domain, def.name), nullptr)
+        << def.name << " has no reference kernel";
     if (def.space != nullptr) {
       EXPECT_GT(cuttable[&def], 0) << def.name << " has an iteration space that no case cuts";
     }

@@ -9,7 +9,8 @@ std::shared_ptr<Environment> TestEnvironment() {
   static const std::shared_ptr<ParallelFor> team = MakeDefaultParallel(2);
   auto env = std::make_shared<Environment>();
   env->parallel = team;
-  env->team_seconds = -1;  // small cases go through the team like large models: what they test is also how kernels share their work
+  env->wake_threads_seconds = -1;  // small cases go through the team like large models: what they
+                                   // test is also how kernels share their work
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
   return env;
@@ -17,7 +18,7 @@ std::shared_ptr<Environment> TestEnvironment() {
 
 std::shared_ptr<Environment> UserEnvironment() {
   auto env = TestEnvironment();
-  env->team_seconds = Environment().team_seconds;
+  env->wake_threads_seconds = Environment().wake_threads_seconds;
   return env;
 }
 
@@ -27,27 +28,36 @@ std::vector<std::string> DelegateNames() {
   return names;
 }
 
-Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs, const RunOptions& options) {
+Result<std::vector<ConstTensor>> RunSession(Session& session,
+                                            const std::vector<ConstTensor>& inputs,
+                                            const RunOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorView view{inputs[i].dtype, inputs[i].dims, Layout::kPlain, const_cast<std::byte*>(inputs[i].bytes.data())};
+    const TensorView view{inputs[i].dtype, inputs[i].dims, Layout::kPlain,
+                          const_cast<std::byte*>(inputs[i].bytes.data())};
     MSRT_RETURN_IF_ERROR(session.SetInput(i, view, inputs[i].owner));
   }
   MSRT_RETURN_IF_ERROR(session.Run(options));
   std::vector<ConstTensor> outputs;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
     MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(i));
-    outputs.push_back(ConstTensor::Copy(out.dtype, out.dims, {out.As<std::byte>(), BytesOf(out.dtype, out.elements())}));
+    outputs.push_back(ConstTensor::Copy(out.dtype, out.dims,
+                                        {out.As<std::byte>(), BytesOf(out.dtype, out.elements())}));
   }
   return outputs;
 }
 
-Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+Result<std::vector<ConstTensor>> RunModule(const Module& module,
+                                           const std::vector<ConstTensor>& inputs,
+                                           std::vector<std::string> delegates,
                                            std::vector<std::string> disabled_passes) {
-  return RunModuleIn(TestEnvironment(), module, inputs, std::move(delegates), std::move(disabled_passes));
+  return RunModuleIn(TestEnvironment(), module, inputs, std::move(delegates),
+                     std::move(disabled_passes));
 }
 
-Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment, const Module& module,
-                                             const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment,
+                                             const Module& module,
+                                             const std::vector<ConstTensor>& inputs,
+                                             std::vector<std::string> delegates,
                                              std::vector<std::string> disabled_passes) {
   CompileOptions options;
   options.place.delegates = std::move(delegates);

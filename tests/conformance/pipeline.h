@@ -1,11 +1,12 @@
-// A small runtime for tests: built-in delegates, two threads, and a way to run a module from tensors to tensors.
+// A small runtime for tests: built-in delegates, two threads, and a way to run a module from
+// tensors to tensors.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/run/session.h"
 
 namespace msrt::testing {
@@ -18,15 +19,21 @@ std::shared_ptr<Environment> UserEnvironment();
 std::vector<std::string> DelegateNames();
 
 // Compiles for the delegates named (empty: all), runs once, returns copies of the outputs.
-Result<std::vector<ConstTensor>> RunModule(const Module& module, const std::vector<ConstTensor>& inputs,
-                                           std::vector<std::string> delegates = {}, std::vector<std::string> disabled_passes = {});
+Result<std::vector<ConstTensor>> RunModule(const Module& module,
+                                           const std::vector<ConstTensor>& inputs,
+                                           std::vector<std::string> delegates = {},
+                                           std::vector<std::string> disabled_passes = {});
 
 // The same in an environment of the caller's.
-Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment, const Module& module,
-                                             const std::vector<ConstTensor>& inputs, std::vector<std::string> delegates,
+Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment,
+                                             const Module& module,
+                                             const std::vector<ConstTensor>& inputs,
+                                             std::vector<std::string> delegates,
                                              std::vector<std::string> disabled_passes);
 
 // One run of an existing session.
-Result<std::vector<ConstTensor>> RunSession(Session& session, const std::vector<ConstTensor>& inputs, const RunOptions& options = {});
+Result<std::vector<ConstTensor>> RunSession(Session& session,
+                                            const std::vector<ConstTensor>& inputs,
+                                            const RunOptions& options = {});
 
 }  // namespace msrt::testing

@@ -6,7 +6,8 @@
 
 namespace msrt::testing {
 
-inline void ExpectSameRuns(Session& session, Session& expected, const std::vector<std::vector<ConstTensor>>& runs,
+inline void ExpectSameRuns(Session& session, Session& expected,
+                           const std::vector<std::vector<ConstTensor>>& runs,
                            const std::string& where) {
   for (const auto& inputs : runs) {
     const auto got = RunSession(session, inputs), want = RunSession(expected, inputs);

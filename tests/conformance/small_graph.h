@@ -12,7 +12,9 @@
 
 namespace msrt::testing {
 
-inline ConstTensor Floats(Dims dims, std::vector<float> values) { return ConstTensor::Floats(dims, values); }
+inline ConstTensor Floats(Dims dims, std::vector<float> values) {
+  return ConstTensor::Floats(dims, values);
+}
 
 inline ConstTensor RandomFloats(const Dims& dims, uint32_t seed, float spread = 1) {
   std::mt19937 random(seed);
@@ -30,17 +32,23 @@ struct SmallGraph {
     graph.name = "main";
     module.entries = {0};
   }
-  ValueId Input(const char* name, DType dtype, Dims dims) { return graph.AddInput(name, Type::Tensor(dtype, dims)); }
-  ValueId Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs, AttrList attrs = {}) {
+  ValueId Input(const char* name, DType dtype, Dims dims) {
+    return graph.AddInput(name, Type::Tensor(dtype, dims));
+  }
+  ValueId Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs,
+              AttrList attrs = {}) {
     auto v = GraphBuilder(&graph).Add(op, name, std::move(inputs), std::move(attrs));
     EXPECT_TRUE(v.ok()) << v.status().message();
     return v.ok() ? *v : kNoValue;
   }
 };
 
-inline void ExpectSameBits(const std::vector<ConstTensor>& got, const std::vector<ConstTensor>& expected, const std::string& where = "") {
+inline void ExpectSameBits(const std::vector<ConstTensor>& got,
+                           const std::vector<ConstTensor>& expected,
+                           const std::string& where = "") {
   ASSERT_EQ(got.size(), expected.size()) << where;
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(Difference(got[i], expected[i], 0, 0), "") << "output " << i << " " << where;
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(Difference(got[i], expected[i], 0, 0), "") << "output " << i << " " << where;
 }
 
 }  // namespace msrt::testing

@@ -1,10 +1,11 @@
-// Delegates that know nothing but msrt_plugin.h look into control flow and take it whole, on the host's memory.
+// Delegates that know nothing but msrt_plugin.h look into control flow and take it whole, on the
+// host's memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 #include "tests/conformance/module_builder.h"
 #include "tests/conformance/pipeline.h"
 #include "tests/conformance/small_graph.h"
@@ -13,15 +14,18 @@ namespace msrt::testing {
 namespace {
 
 // The graph that an attribute of the node names.
-const msrt_graph_view* GraphOf(const msrt_graph_view& graph, const msrt_node_view& node, const char* name) {
+const msrt_graph_view* GraphOf(const msrt_graph_view& graph, const msrt_node_view& node,
+                               const char* name) {
   for (size_t i = 0; i < node.attr_count; ++i) {
-    if (std::strcmp(node.attrs[i].name, name) == 0) return graph.callee(graph.graph, node.attrs[i].ints[0]);
+    if (std::strcmp(node.attrs[i].name, name) == 0)
+      return graph.callee(graph.graph, node.attrs[i].ints[0]);
   }
   return nullptr;
 }
 
 bool IsOne(const msrt_graph_view* graph, const char* op) {
-  return graph != nullptr && graph->node_count == 1 && std::strcmp(graph->node(graph->graph, 0)->op, op) == 0;
+  return graph != nullptr && graph->node_count == 1 &&
+         std::strcmp(graph->node(graph->graph, 0)->op, op) == 0;
 }
 
 void Offer(const msrt_node_view& node, uint32_t n, const msrt_query_sink& sink) {
@@ -41,17 +45,21 @@ struct Counting {
 };
 
 bool Understands(const msrt_graph_view& graph, const msrt_node_view& node, Counting* out) {
-  const msrt_graph_view *condition = GraphOf(graph, node, "condition"), *body = GraphOf(graph, node, "body");
+  const msrt_graph_view *condition = GraphOf(graph, node, "condition"),
+                        *body = GraphOf(graph, node, "body");
   if (!IsOne(condition, "Less") || !IsOne(body, "Add") || body->output_count != 1) return false;
   const msrt_node_view& less = *condition->node(condition->graph, 0);
   const msrt_node_view& add = *body->node(body->graph, 0);
-  const bool compares = less.inputs[0].id == condition->inputs[0].id && less.inputs[1].id == condition->inputs[1].id;
-  const bool adds = add.inputs[0].id == body->inputs[0].id && add.outputs[0].id == body->outputs[0].id;
+  const bool compares =
+      less.inputs[0].id == condition->inputs[0].id && less.inputs[1].id == condition->inputs[1].id;
+  const bool adds =
+      add.inputs[0].id == body->inputs[0].id && add.outputs[0].id == body->outputs[0].id;
   out->step = static_cast<const int64_t*>(add.inputs[1].constant);
   return compares && adds && out->step != nullptr;
 }
 
-msrt_status Query(void*, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+msrt_status Query(void*, const msrt_host_api*, const msrt_graph_view* graph,
+                  const msrt_query_sink* sink) {
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     const msrt_node_view& node = *graph->node(graph->graph, n);
     Counting counting;
@@ -78,14 +86,17 @@ std::shared_ptr<const Delegate> Counter() {
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = "counter";
   api.query = Query;
-  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view* graph, const msrt_candidate* c, void** kernel) -> msrt_status {
+  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view* graph,
+                   const msrt_candidate* c, void** kernel) -> msrt_status {
     auto counting = std::make_unique<Counting>();
-    if (!Understands(*graph, *graph->node(graph->graph, c->nodes[0]), counting.get())) return MSRT_DELEGATE;
+    if (!Understands(*graph, *graph->node(graph->graph, c->nodes[0]), counting.get()))
+      return MSRT_DELEGATE;
     *kernel = counting.release();
     return MSRT_OK;
   };
   api.kernel_destroy = [](void*, void* kernel) { delete static_cast<Counting*>(kernel); };
-  api.bind = [](void*, const msrt_host_api*, void* kernel, const msrt_bound_node*, size_t, void** bound) -> msrt_status {
+  api.bind = [](void*, const msrt_host_api*, void* kernel, const msrt_bound_node*, size_t,
+                void** bound) -> msrt_status {
     *bound = kernel;
     return MSRT_OK;
   };
@@ -99,7 +110,8 @@ std::shared_ptr<const Delegate> Doubler() {
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = "doubler";
-  api.query = [](void*, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) -> msrt_status {
+  api.query = [](void*, const msrt_host_api*, const msrt_graph_view* graph,
+                 const msrt_query_sink* sink) -> msrt_status {
     for (uint32_t n = 0; n < graph->node_count; ++n) {
       const msrt_node_view& node = *graph->node(graph->graph, n);
       if (std::strcmp(node.op, "Call") == 0) Offer(node, n, *sink);
@@ -107,12 +119,14 @@ std::shared_ptr<const Delegate> Doubler() {
     return MSRT_OK;
   };
   static int anything;
-  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*, void** kernel) -> msrt_status {
+  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*,
+                   void** kernel) -> msrt_status {
     *kernel = &anything;
     return MSRT_OK;
   };
   api.kernel_destroy = [](void*, void*) {};
-  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node* nodes, size_t, void** bound) -> msrt_status {
+  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node* nodes, size_t,
+                void** bound) -> msrt_status {
     *bound = new int64_t(nodes[0].outputs[0].dims[0]);
     return MSRT_OK;
   };
@@ -126,9 +140,12 @@ std::shared_ptr<const Delegate> Doubler() {
   return *Delegate::Make(api, nullptr, nullptr);
 }
 
-ConstTensor Number(int64_t n) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1)); }
+ConstTensor Number(int64_t n) {
+  return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&n, 1));
+}
 
-std::shared_ptr<const CompiledModel> Compile(const Module& module, std::shared_ptr<const Delegate> delegate = Counter()) {
+std::shared_ptr<const CompiledModel> Compile(const Module& module,
+                                             std::shared_ptr<const Delegate> delegate = Counter()) {
   auto environment = TestEnvironment();
   environment->delegates.push_back(std::move(delegate));
   CompileOptions options;
@@ -159,7 +176,8 @@ TEST(WholeLoop, IsLeftToTheHostWithAReason) {
   const Program& program = *model->entries[0]->current()->program;
   EXPECT_EQ(program.explanations[0].delegate, "");
   ASSERT_EQ(program.explanations[0].others.size(), 1u);
-  EXPECT_EQ(program.explanations[0].others[0], std::make_pair(std::string("counter"), std::string("it only counts")));
+  EXPECT_EQ(program.explanations[0].others[0],
+            std::make_pair(std::string("counter"), std::string("it only counts")));
 }
 
 // x: f32[?], and what graph 1 makes of it.
@@ -173,7 +191,10 @@ Module CallOfRows(const std::function<ValueId(ModuleBuilder*, ValueId)>& body) {
 
 // Nothing is declared of the length, but what comes out is as long as what goes in.
 TEST(WholeLoop, SizesFollowFromTheInputs) {
-  const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) { return m->Op(1, "Add", {x, x}); }), Doubler());
+  const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
+                               return m->Op(1, "Add", {x, x});
+                             }),
+                             Doubler());
   const Program& program = *model->entries[0]->current()->program;
   EXPECT_EQ(program.explanations[0].delegate, "doubler") << Print(program);
   auto session = Session::Create(model, 0, {});
@@ -182,15 +203,18 @@ TEST(WholeLoop, SizesFollowFromTheInputs) {
     const auto result = RunSession(**session, {x});
     ASSERT_TRUE(result.ok()) << result.status().message();
     ASSERT_EQ((*result)[0].dims, Dims{length});
-    for (int64_t i = 0; i < length; ++i) EXPECT_EQ((*result)[0].As<float>()[i], 2 * x.As<float>()[i]);
+    for (int64_t i = 0; i < length; ++i)
+      EXPECT_EQ((*result)[0].As<float>()[i], 2 * x.As<float>()[i]);
   }
 }
 
 TEST(WholeLoop, SizesThatDependOnDataAreTheHosts) {
-  const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
-                               return m->Op(1, "Compress", {x, m->Op(1, "Less", {x, m->Float(1, 0)})}, {{"axis", int64_t{0}}});
-                             }),
-                             Doubler());
+  const auto model =
+      Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
+                return m->Op(1, "Compress", {x, m->Op(1, "Less", {x, m->Float(1, 0)})},
+                             {{"axis", int64_t{0}}});
+              }),
+              Doubler());
   const Program& program = *model->entries[0]->current()->program;
   EXPECT_EQ(program.explanations[0].delegate, "");
   ASSERT_EQ(program.explanations[0].others.size(), 1u);

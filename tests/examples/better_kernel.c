@@ -1,8 +1,10 @@
-/* A plugin that brings a faster kernel for an op that msrt knows, in C99: MatMul of f32 matrices with constant weights.
+/* A plugin that brings a faster kernel for an op that msrt knows, in C99: MatMul of f32 matrices
+ * with constant weights.
  *
- * It computes 4 rows by 16 columns at a time, written so that a compiler keeps them in vector registers; the weights are packed into
- * panels of 16 columns when the model is compiled. Placement takes it wherever its cost is the least: always beside the reference
- * kernel, where oneDNN is faster that one stays. */
+ * It computes 4 rows by 16 columns at a time, written so that a compiler keeps them in vector
+ * registers; the weights are packed into panels of 16 columns when the model is compiled. Placement
+ * takes it wherever its cost is the least: always beside the reference kernel, where oneDNN is
+ * faster that one stays. */
 #include <string.h>
 
 #include "msrt_plugin.h"
@@ -40,7 +42,8 @@ static double seconds(void* user, const msrt_host_api* host, const msrt_node_vie
   return launch_seconds + node->flops / (((const variant*)user)->flops_per_second * host->threads);
 }
 
-/* The weights in panels of kColumns columns, one after the other, each row by row; columns beyond the last are 0. */
+/* The weights in panels of kColumns columns, one after the other, each row by row; columns beyond
+ * the last are 0. */
 typedef struct panels {
   const msrt_host_api* host;
   size_t bytes;
@@ -51,8 +54,10 @@ static size_t panel_bytes(int64_t depth, int64_t columns) {
   return (size_t)((columns + kColumns - 1) / kColumns * kColumns * depth) * sizeof(float);
 }
 
-static msrt_status pack(void* user, const msrt_host_api* host, const msrt_node_view* node, void** packed) {
-  const int64_t depth = node->inputs[1].declared.dims[0], columns = node->inputs[1].declared.dims[1];
+static msrt_status pack(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                        void** packed) {
+  const int64_t depth = node->inputs[1].declared.dims[0],
+                columns = node->inputs[1].declared.dims[1];
   const float* weights = node->inputs[1].constant;
   panels* p = host->allocate(host->host, sizeof *p, 64);
   (void)user;
@@ -67,7 +72,8 @@ static msrt_status pack(void* user, const msrt_host_api* host, const msrt_node_v
   memset(p->data, 0, p->bytes);
   for (int64_t c = 0; c < columns; ++c) {
     float* panel = p->data + c / kColumns * kColumns * depth;
-    for (int64_t k = 0; k < depth; ++k) panel[k * kColumns + c % kColumns] = weights[k * columns + c];
+    for (int64_t k = 0; k < depth; ++k)
+      panel[k * kColumns + c % kColumns] = weights[k * columns + c];
   }
   *packed = p;
   return MSRT_OK;
@@ -86,8 +92,8 @@ static size_t packed_bytes(void* user, const void* packed) {
   return ((const panels*)packed)->bytes;
 }
 
-/* Up to kRows rows of one panel. Rows that do not exist are computed from the last that does and not written, so that every element has
- * the same arithmetic whatever the number of rows. */
+/* Up to kRows rows of one panel. Rows that do not exist are computed from the last that does and
+ * not written, so that every element has the same arithmetic whatever the number of rows. */
 #if defined(__GNUC__)
 __attribute__((always_inline))
 #endif
@@ -96,25 +102,35 @@ multiply_rows(const job* j, int64_t row, int64_t panel) {
   const float* b = j->panels + panel * kColumns * j->depth;
   const float* a[kRows];
   float sums[kRows][kColumns] = {{0}};
-  const int64_t width = j->columns - panel * kColumns < kColumns ? j->columns - panel * kColumns : kColumns;
-  for (int r = 0; r < kRows; ++r) a[r] = j->a + (row + r < j->rows ? row + r : j->rows - 1) * j->depth;
+  const int64_t width =
+      j->columns - panel * kColumns < kColumns ? j->columns - panel * kColumns : kColumns;
+  for (int r = 0; r < kRows; ++r)
+    a[r] = j->a + (row + r < j->rows ? row + r : j->rows - 1) * j->depth;
   for (int64_t k = 0; k < j->depth; ++k) {
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kColumns; ++c) sums[r][c] += a[r][k] * b[k * kColumns + c];
     }
   }
   for (int r = 0; r < kRows && row + r < j->rows; ++r) {
-    memcpy(j->out + (row + r) * j->columns + panel * kColumns, sums[r], (size_t)width * sizeof(float));
+    memcpy(j->out + (row + r) * j->columns + panel * kColumns, sums[r],
+           (size_t)width * sizeof(float));
   }
 }
 
-static void multiply_anywhere(const job* j, int64_t row, int64_t panel) { multiply_rows(j, row, panel); }
+static void multiply_anywhere(const job* j, int64_t row, int64_t panel) {
+  multiply_rows(j, row, panel);
+}
 static const variant anywhere = {"4x16 panels", 8e9, multiply_anywhere};
 
 #if defined(__GNUC__) && defined(__x86_64__)
-__attribute__((target("avx2"))) static void multiply_avx2(const job* j, int64_t row, int64_t panel) { multiply_rows(j, row, panel); }
+__attribute__((target("avx2"))) static void multiply_avx2(const job* j, int64_t row,
+                                                          int64_t panel) {
+  multiply_rows(j, row, panel);
+}
 static const variant avx2 = {"4x16 panels, AVX2", 40e9, multiply_avx2};
-static const variant* best_variant(void) { return __builtin_cpu_supports("avx2") ? &avx2 : &anywhere; }
+static const variant* best_variant(void) {
+  return __builtin_cpu_supports("avx2") ? &avx2 : &anywhere;
+}
 #else
 static const variant* best_variant(void) { return &anywhere; }
 #endif
@@ -127,7 +143,8 @@ typedef struct task {
 static void run_task(void* context, int64_t index) {
   const task* t = context;
   const int64_t panel_count = (t->j.columns + kColumns - 1) / kColumns;
-  for (int64_t panel = 0; panel < panel_count; ++panel) t->how->multiply(&t->j, index * kRows, panel);
+  for (int64_t panel = 0; panel < panel_count; ++panel)
+    t->how->multiply(&t->j, index * kRows, panel);
 }
 
 static msrt_status run(void* user, const void* packed, const msrt_kernel_args* args) {

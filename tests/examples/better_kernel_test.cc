@@ -11,7 +11,10 @@ namespace {
 
 class BetterKernel : public ::testing::Test {
  protected:
-  void SetUp() override { MSRT_ASSERT_OK(msrt_runtime_load_plugin(runtime, ExamplePath("better_kernel").c_str(), nullptr)); }
+  void SetUp() override {
+    MSRT_ASSERT_OK(
+        msrt_runtime_load_plugin(runtime, ExamplePath("better_kernel").c_str(), nullptr));
+  }
 
   // x [-1, depth] times constant weights.
   msrt_session* Product(int64_t depth, int64_t columns, const char* delegates) {
@@ -38,15 +41,18 @@ class BetterKernel : public ::testing::Test {
 };
 
 TEST_F(BetterKernel, AgreesWithReferenceAtEverySize) {
-  for (const auto& [depth, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 16}, {64, 17}, {37, 31}, {200, 48}}) {
+  for (const auto& [depth, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 16}, {64, 17}, {37, 31}, {200, 48}}) {
     msrt_session* ours = Product(depth, columns, "kernels,reference");
     msrt_session* theirs = Product(depth, columns, "reference");
     for (int64_t rows : {0, 1, 3, 4, 5, 64}) {
       const std::vector<float> x = Ramp(rows * depth);
-      const std::vector<float> got = RunFloats(ours, {rows, depth}, x), want = RunFloats(theirs, {rows, depth}, x);
+      const std::vector<float> got = RunFloats(ours, {rows, depth}, x),
+                               want = RunFloats(theirs, {rows, depth}, x);
       ASSERT_EQ(got.size(), want.size());
       // Numbers are at most 1, and a sum of `depth` products is rounded after each.
-      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 6e-8 * static_cast<double>(depth * depth)) << i;
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 6e-8 * static_cast<double>(depth * depth)) << i;
     }
     msrt_session_destroy(ours);
     msrt_session_destroy(theirs);
@@ -59,7 +65,8 @@ TEST_F(BetterKernel, ARowsBitsDoNotDependOnTheOthers) {
   for (int64_t begin = 0; begin < 7; ++begin) {
     for (int64_t end = begin + 1; end <= 7; ++end) {
       const std::vector<float> part(x.begin() + begin * 50, x.begin() + end * 50);
-      EXPECT_EQ(RunFloats(session, {end - begin, 50}, part), std::vector<float>(whole.begin() + begin * 40, whole.begin() + end * 40));
+      EXPECT_EQ(RunFloats(session, {end - begin, 50}, part),
+                std::vector<float>(whole.begin() + begin * 40, whole.begin() + end * 40));
     }
   }
   msrt_session_destroy(session);
@@ -68,7 +75,8 @@ TEST_F(BetterKernel, ARowsBitsDoNotDependOnTheOthers) {
 TEST_F(BetterKernel, IsChosenByCostAndExplained) {
   msrt_session* chosen = Product(256, 256, "kernels,reference");
   std::string plan = PlanOf(chosen);
-  EXPECT_NE(plan.find("\"delegate\": \"kernels\", \"algorithm\": \"4x16 panels"), std::string::npos) << plan;
+  EXPECT_NE(plan.find("\"delegate\": \"kernels\", \"algorithm\": \"4x16 panels"), std::string::npos)
+      << plan;
   EXPECT_NE(plan.find("reference"), std::string::npos) << plan;
   msrt_session_destroy(chosen);
   // What it refuses goes elsewhere, and the plan says why.
@@ -92,7 +100,8 @@ TEST_F(BetterKernel, IsChosenByCostAndExplained) {
 double MillisOf(msrt_session* session, const std::vector<float>& x) {
   const auto begin = std::chrono::steady_clock::now();
   RunFloats(session, {256, 256}, x);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 // The best of several turns, so that a busy machine slows both alike.
@@ -105,9 +114,13 @@ TEST_F(BetterKernel, IsFasterThanReference) {
     our_millis = std::min(our_millis, MillisOf(ours, x));
     their_millis = std::min(their_millis, MillisOf(theirs, x));
   }
-  std::printf("MatMul 256 x 256 x 256: ours %.3f ms (%.1f GFLOP/s), reference %.3f ms: %.1f times as fast\n", our_millis,
-              2 * 256.0 * 256 * 256 / our_millis * 1e-6, their_millis, their_millis / our_millis);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which slow the two down differently
+  std::printf(
+      "MatMul 256 x 256 x 256: ours %.3f ms (%.1f GFLOP/s), reference %.3f ms: %.1f times as "
+      "fast\n",
+      our_millis, 2 * 256.0 * 256 * 256 / our_millis * 1e-6, their_millis,
+      their_millis / our_millis);
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // which slow the two down differently
   EXPECT_LT(our_millis, their_millis);
 #endif
   msrt_session_destroy(ours);

@@ -1,7 +1,8 @@
 /* A plugin for msconvert, in C99: an importer and a pass.
  *
- * com.example.Soften(image), an op of some exporter with an attribute `radius`, becomes com.example.Blur with a constant for its taps. That
- * is an op of the application's own: custom_op.c has its kernel, which whoever runs the model loads.
+ * com.example.Soften(image), an op of some exporter with an attribute `radius`, becomes
+ * com.example.Blur with a constant for its taps. That is an op of the application's own:
+ * custom_op.c has its kernel, which whoever runs the model loads.
  *
  * The pass `drop_double_negation` removes Neg(Neg(x)).
  *
@@ -18,16 +19,18 @@ static msrt_status fail(const msrt_host_api* host, const char* message) {
   return MSRT_INVALID_MODEL;
 }
 
-static msrt_status import_soften(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_graph_editor* editor,
-                                 int64_t* outputs) {
+static msrt_status import_soften(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                                 const msrt_graph_editor* editor, int64_t* outputs) {
   int64_t radius = 1, inputs[2];
   float taps[MOST_TAPS];
   msrt_shape shape = {MSRT_F32, 1, {0}};
   msrt_status status;
   (void)user;
-  if (node->input_count != 1 || node->output_count != 1) return fail(host, "Soften takes one image and gives one");
+  if (node->input_count != 1 || node->output_count != 1)
+    return fail(host, "Soften takes one image and gives one");
   for (size_t i = 0; i < node->attr_count; ++i) {
-    if (strcmp(node->attrs[i].name, "radius") == 0 && node->attrs[i].kind == MSRT_ATTR_INT) radius = node->attrs[i].ints[0];
+    if (strcmp(node->attrs[i].name, "radius") == 0 && node->attrs[i].kind == MSRT_ATTR_INT)
+      radius = node->attrs[i].ints[0];
   }
   if (radius < 0 || 2 * radius + 1 > MOST_TAPS) return fail(host, "radius must be from 0 to 31");
   shape.dims[0] = 2 * radius + 1;
@@ -35,13 +38,16 @@ static msrt_status import_soften(void* user, const msrt_host_api* host, const ms
   inputs[0] = node->inputs[0].id;
   status = editor->add_constant(editor->editor, "taps", &shape, taps, &inputs[1]);
   if (status != MSRT_OK) return status;
-  return editor->add_node(editor->editor, SIZE_MAX, "com.example", "Blur", node->name, inputs, 2, NULL, 0, &node->inputs[0].declared,
-                          outputs, 1);
+  return editor->add_node(editor->editor, SIZE_MAX, "com.example", "Blur", node->name, inputs, 2,
+                          NULL, 0, &node->inputs[0].declared, outputs, 1);
 }
 
-static int is_negation(const msrt_node_view* node) { return node->domain[0] == '\0' && strcmp(node->op, "Neg") == 0; }
+static int is_negation(const msrt_node_view* node) {
+  return node->domain[0] == '\0' && strcmp(node->op, "Neg") == 0;
+}
 
-static msrt_status drop_double_negation(void* user, const msrt_host_api* host, const msrt_graph_view* graph,
+static msrt_status drop_double_negation(void* user, const msrt_host_api* host,
+                                        const msrt_graph_view* graph,
                                         const msrt_graph_editor* editor) {
   (void)user, (void)host;
   for (size_t i = 0; i < graph->node_count; ++i) {
@@ -52,7 +58,8 @@ static msrt_status drop_double_negation(void* user, const msrt_host_api* host, c
       if (!is_negation(inner) || inner->outputs[0].id != outer->inputs[0].id) continue;
       /* What the application reads by name stays. */
       if (outer->outputs[0].is_graph_output) continue;
-      const msrt_status status = editor->replace(editor->editor, outer->outputs[0].id, inner->inputs[0].id);
+      const msrt_status status =
+          editor->replace(editor->editor, outer->outputs[0].id, inner->inputs[0].id);
       if (status != MSRT_OK) return status;
     }
   }

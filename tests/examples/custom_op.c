@@ -1,10 +1,12 @@
 /* A plugin that brings an op of its own, in C99: com.example.Blur.
  *
- *   y = Blur(image, taps)   image: f32[..., rows, columns], taps: f32[2r + 1]; y has the dims of image
+ *   y = Blur(image, taps)   image: f32[..., rows, columns], taps: f32[2r + 1]; y has the dims of
+ * image
  *
- * Each output is the mean of the (2r + 1) x (2r + 1) pixels around it, weighted with taps along rows and along columns; pixels outside
- * the image do not count. It shows all that an op can bring: a shape rule that works with open dims, packing, and an iteration space with
- * windows, so that an image can be blurred in pieces and each bit is the same.
+ * Each output is the mean of the (2r + 1) x (2r + 1) pixels around it, weighted with taps along
+ * rows and along columns; pixels outside the image do not count. It shows all that an op can bring:
+ * a shape rule that works with open dims, packing, and an iteration space with windows, so that an
+ * image can be blurred in pieces and each bit is the same.
  *
  * Load it with msrt_runtime_load_plugin(runtime, ".../custom_op.so", NULL). */
 #include <stdio.h>
@@ -13,9 +15,12 @@
 
 #include "msrt_plugin.h"
 
-/* ---- what the op means -------------------------------------------------------------------------------------------------------------- */
+/* ---- what the op means
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
-/* A piece of an image has rows and columns around it that are read but not blurred: the pixels that its border needs. */
+/* A piece of an image has rows and columns around it that are read but not blurred: the pixels that
+ * its border needs. */
 typedef struct margins {
   int64_t top, bottom, left, right;
 } margins;
@@ -40,16 +45,20 @@ static msrt_status refuse(const msrt_host_api* host, const char* what, int64_t n
   return MSRT_INVALID_MODEL;
 }
 
-static msrt_status blur_infer(void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_shape* outputs) {
+static msrt_status blur_infer(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                              msrt_shape* outputs) {
   const msrt_shape *image = &node->inputs[0].declared, *taps = &node->inputs[1].declared;
   const margins m = margins_of(node);
   (void)user;
-  if (image->dtype != MSRT_F32) return refuse(host, "the image must have element type 2 (f32)", image->dtype);
-  if (taps->dtype != MSRT_F32) return refuse(host, "taps must have element type 2 (f32)", taps->dtype);
+  if (image->dtype != MSRT_F32)
+    return refuse(host, "the image must have element type 2 (f32)", image->dtype);
+  if (taps->dtype != MSRT_F32)
+    return refuse(host, "taps must have element type 2 (f32)", taps->dtype);
   if (taps->rank >= 0 && taps->rank != 1) return refuse(host, "taps must have rank 1", taps->rank);
   if (taps->rank == 1 && taps->dims[0] >= 0 && taps->dims[0] % 2 == 0)
     return refuse(host, "there must be an odd number of taps", taps->dims[0]);
-  if (image->rank >= 0 && image->rank < 2) return refuse(host, "the image must have rank 2 or more", image->rank);
+  if (image->rank >= 0 && image->rank < 2)
+    return refuse(host, "the image must have rank 2 or more", image->rank);
   outputs[0] = *image; /* open dims are passed on as they are */
   if (image->rank >= 2) {
     int64_t* dims = &outputs[0].dims[image->rank - 2];
@@ -68,7 +77,8 @@ static double blur_flops(void* user, const msrt_node_view* node) {
 }
 
 /* The space is the output: planes are independent, rows and columns read their neighbours. */
-static msrt_status blur_axes(void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_axis* axes, int32_t* axis_count) {
+static msrt_status blur_axes(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                             msrt_axis* axes, int32_t* axis_count) {
   const msrt_shape* y = &node->outputs[0].declared;
   (void)user, (void)host;
   for (int32_t i = 0; i < y->rank; ++i) {
@@ -79,7 +89,8 @@ static msrt_status blur_axes(void* user, const msrt_host_api* host, const msrt_n
   return MSRT_OK;
 }
 
-static msrt_status blur_operands(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box, msrt_box* inputs) {
+static msrt_status blur_operands(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                                 const msrt_box* box, msrt_box* inputs) {
   const msrt_shape *image = &node->inputs[0].declared, *taps = &node->inputs[1].declared;
   const int64_t radius = taps->dims[0] / 2;
   (void)user, (void)host;
@@ -95,27 +106,35 @@ static msrt_status blur_operands(void* user, const msrt_host_api* host, const ms
   return MSRT_OK;
 }
 
-static msrt_status blur_results(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box, msrt_box* outputs) {
+static msrt_status blur_results(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                                const msrt_box* box, msrt_box* outputs) {
   (void)user, (void)host, (void)node;
   outputs[0] = *box;
   return MSRT_OK;
 }
 
-static msrt_status blur_localize(void* user, const msrt_host_api* host, const msrt_node_view* node, const msrt_box* box,
-                                 const msrt_box* inputs, const msrt_box* outputs, const msrt_attr_sink* sink) {
+static msrt_status blur_localize(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                                 const msrt_box* box, const msrt_box* inputs,
+                                 const msrt_box* outputs, const msrt_attr_sink* sink) {
   const int32_t row = outputs[0].rank - 2, column = row + 1;
-  const int64_t values[4] = {outputs[0].begin[row] - inputs[0].begin[row], inputs[0].end[row] - outputs[0].end[row],
-                             outputs[0].begin[column] - inputs[0].begin[column], inputs[0].end[column] - outputs[0].end[column]};
+  const int64_t values[4] = {outputs[0].begin[row] - inputs[0].begin[row],
+                             inputs[0].end[row] - outputs[0].end[row],
+                             outputs[0].begin[column] - inputs[0].begin[column],
+                             inputs[0].end[column] - outputs[0].end[column]};
   (void)user, (void)host, (void)node, (void)box;
   sink->set_ints(sink->sink, "margins", values, 4);
   return MSRT_OK;
 }
 
-/* ---- how it is computed ------------------------------------------------------------------------------------------------------------- */
+/* ---- how it is computed
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
-/* The taps, then for each number of taps that hang over the border before (i) and after (j) a pixel one over the sum of the others, at
- * [i * (radius + 1) + j]. */
-static size_t table_floats(int64_t radius) { return (size_t)(2 * radius + 1 + (radius + 1) * (radius + 1)); }
+/* The taps, then for each number of taps that hang over the border before (i) and after (j) a pixel
+ * one over the sum of the others, at [i * (radius + 1) + j]. */
+static size_t table_floats(int64_t radius) {
+  return (size_t)(2 * radius + 1 + (radius + 1) * (radius + 1));
+}
 
 static void fill_table(const float* taps, int64_t radius, float* table) {
   const int64_t count = 2 * radius + 1;
@@ -135,7 +154,8 @@ typedef struct packed_taps {
   float table[1]; /* `floats` of them */
 } packed_taps;
 
-static msrt_status blur_pack(void* user, const msrt_host_api* host, const msrt_node_view* node, void** packed) {
+static msrt_status blur_pack(void* user, const msrt_host_api* host, const msrt_node_view* node,
+                             void** packed) {
   const msrt_value_view* taps = &node->inputs[1];
   const int64_t radius = taps->declared.dims[0] / 2;
   packed_taps* p;
@@ -162,17 +182,19 @@ static size_t blur_packed_bytes(void* user, const void* packed) {
   return ((const packed_taps*)packed)->floats * sizeof(float);
 }
 
-/* Blurs along one direction: `count` results `step` apart from the line of `extent` values, the first at place `first` of it. An element's
- * sum has the same terms in the same order wherever the piece begins. */
-static void blur_line(const float* line, int64_t extent, int64_t step, int64_t first, int64_t count, const float* table, int64_t radius,
-                      float* out) {
+/* Blurs along one direction: `count` results `step` apart from the line of `extent` values, the
+ * first at place `first` of it. An element's sum has the same terms in the same order wherever the
+ * piece begins. */
+static void blur_line(const float* line, int64_t extent, int64_t step, int64_t first, int64_t count,
+                      const float* table, int64_t radius, float* out) {
   const float* inverse = table + 2 * radius + 1;
   for (int64_t n = 0; n < count; ++n) {
     const int64_t at = first + n;
     const int64_t before = at < radius ? radius - at : 0;
     const int64_t after = at + radius >= extent ? at + radius - extent + 1 : 0;
     float sum = 0;
-    for (int64_t t = before; t <= 2 * radius - after; ++t) sum += table[t] * line[(at - radius + t) * step];
+    for (int64_t t = before; t <= 2 * radius - after; ++t)
+      sum += table[t] * line[(at - radius + t) * step];
     out[n * step] = sum * inverse[before * (radius + 1) + after];
   }
 }
@@ -186,13 +208,15 @@ typedef struct blur_job {
 
 static void blur_row(void* context, int64_t row) {
   const blur_job* j = context;
-  blur_line(j->image + row * j->columns, j->columns, 1, j->m.left, j->out_columns, j->table, j->radius, j->between + row * j->out_columns);
+  blur_line(j->image + row * j->columns, j->columns, 1, j->m.left, j->out_columns, j->table,
+            j->radius, j->between + row * j->out_columns);
 }
 
 static void blur_column(void* context, int64_t index) {
   const blur_job* j = context;
   const int64_t plane = index / j->out_columns, column = index % j->out_columns;
-  blur_line(j->between + plane * j->rows * j->out_columns + column, j->rows, j->out_columns, j->m.top, j->out_rows, j->table, j->radius,
+  blur_line(j->between + plane * j->rows * j->out_columns + column, j->rows, j->out_columns,
+            j->m.top, j->out_rows, j->table, j->radius,
             j->out + plane * j->out_rows * j->out_columns + column);
 }
 
@@ -213,7 +237,8 @@ static msrt_status blur_run(void* user, const void* packed, const msrt_kernel_ar
   job.radius = args->input_shapes[1].dims[0] / 2;
   job.m = margins_of(args->node);
   between_floats = (size_t)(planes * job.rows * job.out_columns);
-  memory = args->scratch->get(args->scratch->context, (between_floats + table_floats(job.radius)) * sizeof(float));
+  memory = args->scratch->get(args->scratch->context,
+                              (between_floats + table_floats(job.radius)) * sizeof(float));
   if (memory == NULL) return MSRT_LIMIT_EXCEEDED;
   if (packed == NULL) fill_table(args->inputs[1], job.radius, memory + between_floats);
   job.table = packed == NULL ? memory + between_floats : ((const packed_taps*)packed)->table;
@@ -225,10 +250,13 @@ static msrt_status blur_run(void* user, const void* packed, const msrt_kernel_ar
   return host->parallel_for(host->host, planes * job.out_columns, blur_column, &job);
 }
 
-/* ---- registration ------------------------------------------------------------------------------------------------------------------- */
+/* ---- registration
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* host) {
-  const msrt_attr_rule attrs[] = {{.name = "margins", .kind = MSRT_ATTR_INTS, .flags = MSRT_ATTR_IS_LOCAL}};
+  const msrt_attr_rule attrs[] = {
+      {.name = "margins", .kind = MSRT_ATTR_INTS, .flags = MSRT_ATTR_IS_LOCAL}};
   msrt_op_desc meaning = MSRT_INIT(msrt_op_desc);
   msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
   meaning.min_inputs = meaning.max_inputs = 2;

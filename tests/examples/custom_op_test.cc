@@ -1,4 +1,5 @@
-// The plugin custom_op.c: an op that msrt does not know, through everything that a known one goes through.
+// The plugin custom_op.c: an op that msrt does not know, through everything that a known one goes
+// through.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -11,8 +12,8 @@ namespace msrt::testing {
 namespace {
 
 // What Blur means, straight from its definition, in double: the oracle.
-std::vector<double> Blurred(const std::vector<float>& image, int64_t planes, int64_t rows, int64_t columns,
-                            const std::vector<float>& taps) {
+std::vector<double> Blurred(const std::vector<float>& image, int64_t planes, int64_t rows,
+                            int64_t columns, const std::vector<float>& taps) {
   const auto radius = static_cast<int64_t>(taps.size() / 2);
   std::vector<double> out;
   for (int64_t p = 0; p < planes; ++p) {
@@ -22,7 +23,8 @@ std::vector<double> Blurred(const std::vector<float>& image, int64_t planes, int
         for (int64_t dy = -radius; dy <= radius; ++dy) {
           for (int64_t dx = -radius; dx <= radius; ++dx) {
             if (y + dy < 0 || y + dy >= rows || x + dx < 0 || x + dx >= columns) continue;
-            const double weight = double{taps[static_cast<size_t>(dy + radius)]} * taps[static_cast<size_t>(dx + radius)];
+            const double weight = double{taps[static_cast<size_t>(dy + radius)]} *
+                                  taps[static_cast<size_t>(dx + radius)];
             sum += weight * image[static_cast<size_t>((p * rows + y + dy) * columns + x + dx)];
             weights += weight;
           }
@@ -36,7 +38,8 @@ std::vector<double> Blurred(const std::vector<float>& image, int64_t planes, int
 
 void ExpectNear(const std::vector<float>& got, const std::vector<double>& want, double tolerance) {
   ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], tolerance) << "element " << i;
 }
 
 const std::vector<float> kTaps = {1, 3, 4, 2, 1};
@@ -63,7 +66,8 @@ TEST_F(CustomOpExample, OpenShapesFollowTheRule) {
   msrt_graph* graph = nullptr;
   MSRT_ASSERT_OK(MakeGraph(runtime, Blur({2, -1, -1}), &graph));
   msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
-  MSRT_ASSERT_OK(msrt_graph_value_info(graph, 2, &info));  // the node's output, after the input and the taps
+  MSRT_ASSERT_OK(
+      msrt_graph_value_info(graph, 2, &info));  // the node's output, after the input and the taps
   EXPECT_EQ(info.dtype, MSRT_F32);
   ASSERT_EQ(info.rank, 3);
   EXPECT_EQ(info.dims[0], 2);
@@ -71,9 +75,11 @@ TEST_F(CustomOpExample, OpenShapesFollowTheRule) {
   msrt_model* model = Compiled(graph);
   msrt_session* session = SessionOf(model);
   msrt_model_destroy(model);
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{7, 9}, {1, 1}, {3, 20}, {0, 4}, {16, 2}}) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{7, 9}, {1, 1}, {3, 20}, {0, 4}, {16, 2}}) {
     const std::vector<float> image = Ramp(2 * rows * columns);
-    ExpectNear(RunFloats(session, {2, rows, columns}, image), Blurred(image, 2, rows, columns, kTaps), 1e-6);
+    ExpectNear(RunFloats(session, {2, rows, columns}, image),
+               Blurred(image, 2, rows, columns, kTaps), 1e-6);
   }
   msrt_session_destroy(session);
 }
@@ -145,16 +151,19 @@ TEST_F(CustomOpExample, WrongUsesNameNodeOpAndKernel) {
   node.constants = {even};
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
   const std::string message = msrt_error_message();
-  for (const char* part : {"the_node", "com.example.Blur", "two passes", "odd number of taps, not 4"}) {
+  for (const char* part :
+       {"the_node", "com.example.Blur", "two passes", "odd number of taps, not 4"}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
   node = Blur({6});  // rank 1
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
-  EXPECT_NE(std::string(msrt_error_message()).find("rank 2 or more, not 1"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("rank 2 or more, not 1"), std::string::npos)
+      << msrt_error_message();
   node = Blur({6, 6});
   node.constants = {};
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
-  EXPECT_NE(std::string(msrt_error_message()).find("input 1"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("input 1"), std::string::npos)
+      << msrt_error_message();
   // No model may say where a piece stands.
   const int64_t margins[] = {1, 1, 1, 1};
   msrt_attr attr{};
@@ -165,14 +174,16 @@ TEST_F(CustomOpExample, WrongUsesNameNodeOpAndKernel) {
   node = Blur({6, 6});
   node.attrs = {attr};
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
-  EXPECT_NE(std::string(msrt_error_message()).find("margins"), std::string::npos) << msrt_error_message();
+  EXPECT_NE(std::string(msrt_error_message()).find("margins"), std::string::npos)
+      << msrt_error_message();
   msrt_tensor_destroy(even);
 }
 
 TEST_F(CustomOpExample, AFileNeedsTheKernel) {
   msrt_graph* graph = nullptr;
   MSRT_ASSERT_OK(MakeGraph(runtime, Blur({4, 4}), &graph));
-  const std::string path = (std::filesystem::temp_directory_path() / StrCat("msrt_blur_", getpid(), ".msrt")).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / StrCat("msrt_blur_", getpid(), ".msrt")).string();
   MSRT_ASSERT_OK(msrt_graph_save(graph, path.c_str()));
   msrt_graph_destroy(graph);
   msrt_model* model = nullptr;
@@ -208,11 +219,14 @@ TEST_F(CustomOpExample, OutlivesTheRuntime) {
 }
 
 TEST_F(CustomOpExample, IsLoadedOnce) {
-  EXPECT_EQ(msrt_runtime_load_plugin(runtime, ExamplePath("custom_op").c_str(), nullptr), MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("defined already"), std::string::npos) << msrt_error_message();
+  EXPECT_EQ(msrt_runtime_load_plugin(runtime, ExamplePath("custom_op").c_str(), nullptr),
+            MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("defined already"), std::string::npos)
+      << msrt_error_message();
 }
 
-// ---- the iteration space ----------------------------------------------------------------------------------------------------------
+// ---- the iteration space
+// ----------------------------------------------------------------------------------------------------------
 
 ConstTensor CutOut(const ConstTensor& t, const Box& box) {
   const Dims dims = box.dims();
@@ -236,7 +250,8 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
   const RegisteredKernel& kernel = plugin->kernels[0];
   const OpDef& def = *kernel.meaning;
   ASSERT_NE(def.space, nullptr);
-  const ConstTensor image = ConstTensor::Floats({2, 9, 13}, Ramp(2 * 9 * 13)), taps = ConstTensor::Floats({5}, kTaps);
+  const ConstTensor image = ConstTensor::Floats({2, 9, 13}, Ramp(2 * 9 * 13)),
+                    taps = ConstTensor::Floats({5}, kTaps);
   const auto whole = RunKernel(kernel, def, {}, {image, taps}, {false, true});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   ExpectNear(FloatsIn(*whole), Blurred(FloatsIn(image), 2, 9, 13, kTaps), 1e-6);
@@ -245,7 +260,8 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
   const Type* const inputs[] = {&types[0], &types[1]};
   const Type* const outputs[] = {&out_type};
   const AttrList none;
-  const OpView view = OpView(def.domain, def.name, "whole", &none, def.attrs, inputs, outputs).WithCustom(def.custom);
+  const OpView view = OpView(def.domain, def.name, "whole", &none, def.attrs, inputs, outputs)
+                          .WithCustom(def.custom);
   IterationSpace space;
   ASSERT_TRUE(def.space->axes(view, &space).ok());
   ASSERT_EQ(space.rank(), 3);
@@ -266,7 +282,8 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
     ASSERT_TRUE(def.space->results(view, box, out).ok());
     const Status localized = def.space->localize(view, box, in, out, &attrs);
     ASSERT_TRUE(localized.ok()) << localized.message();
-    const auto piece = RunKernel(kernel, def, attrs, {CutOut(image, in[0]), CutOut(taps, in[1])}, {false, true});
+    const auto piece =
+        RunKernel(kernel, def, attrs, {CutOut(image, in[0]), CutOut(taps, in[1])}, {false, true});
     ASSERT_TRUE(piece.ok()) << piece.status().message();
     ASSERT_EQ(FloatsIn(*piece), FloatsIn(CutOut(*whole, out[0])));
   }

@@ -21,7 +21,8 @@ struct Lie {
 TEST_F(Kernels, WhatInferSaysIsChecked) {
   static Lie lie;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
-    m.infer = [](void*, const msrt_host_api*, const msrt_node_view*, msrt_shape* outputs) -> msrt_status {
+    m.infer = [](void*, const msrt_host_api*, const msrt_node_view*,
+                 msrt_shape* outputs) -> msrt_status {
       outputs[0].dtype = lie.dtype;
       outputs[0].rank = lie.rank;
       for (int64_t& d : outputs[0].dims) d = lie.dim;
@@ -29,13 +30,18 @@ TEST_F(Kernels, WhatInferSaysIsChecked) {
     };
   }));
   const int64_t huge = int64_t{1} << 60;
-  for (const Lie& l : {Lie{0, 1, 4, "element type 0"}, Lie{21, 1, 4, "element type 21"}, Lie{-5, 1, 4, "element type -5"},
-                       Lie{MSRT_F32, 9, 4, "rank 9"}, Lie{MSRT_F32, -2, 4, "rank -2"}, Lie{MSRT_F32, INT32_MAX, 4, "rank 2147483647"},
-                       Lie{MSRT_F32, 1, -2, "dims[0] = -2"}, Lie{MSRT_F32, 2, INT64_MIN, "dims[0] = -9223372036854775808"},
-                       Lie{MSRT_F32, 2, -1 - huge, "dims[0]"}, Lie{MSRT_F32, 1, huge, "2^56"}, Lie{MSRT_F32, 8, huge, "2^56"}}) {
+  for (const Lie& l :
+       {Lie{0, 1, 4, "element type 0"}, Lie{21, 1, 4, "element type 21"},
+        Lie{-5, 1, 4, "element type -5"}, Lie{MSRT_F32, 9, 4, "rank 9"},
+        Lie{MSRT_F32, -2, 4, "rank -2"}, Lie{MSRT_F32, INT32_MAX, 4, "rank 2147483647"},
+        Lie{MSRT_F32, 1, -2, "dims[0] = -2"},
+        Lie{MSRT_F32, 2, INT64_MIN, "dims[0] = -9223372036854775808"},
+        Lie{MSRT_F32, 2, -1 - huge, "dims[0]"}, Lie{MSRT_F32, 1, huge, "2^56"},
+        Lie{MSRT_F32, 8, huge, "2^56"}}) {
     lie = l;
     EXPECT_EQ(MakeModel(runtime, {}), nullptr) << l.message;
-    EXPECT_TRUE(Says(l.message) && Says("the_node") && Says("com.example.AddOne")) << msrt_error_message();
+    EXPECT_TRUE(Says(l.message) && Says("the_node") && Says("com.example.AddOne"))
+        << msrt_error_message();
   }
   // It must agree with what the model declares.
   lie = {MSRT_F32, 1, 4, ""};
@@ -52,7 +58,8 @@ TEST_F(Kernels, InferCannotChangeItsMind) {
   static std::atomic<int> mode;
   mode = 0;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
-    m.infer = [](void*, const msrt_host_api*, const msrt_node_view* node, msrt_shape* outputs) -> msrt_status {
+    m.infer = [](void*, const msrt_host_api*, const msrt_node_view* node,
+                 msrt_shape* outputs) -> msrt_status {
       outputs[0] = node->inputs[0].declared;
       if (mode == 1) outputs[0].dtype = MSRT_F64;
       if (mode == 2) outputs[0].rank = 2, outputs[0].dims[1] = 1 << 20;
@@ -83,7 +90,8 @@ TEST_F(Kernels, ACallbackThatFailsIsNamed) {
   static msrt_status code;
   static bool speaks;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
-    m.infer = [](void*, const msrt_host_api* host, const msrt_node_view* node, msrt_shape* outputs) -> msrt_status {
+    m.infer = [](void*, const msrt_host_api* host, const msrt_node_view* node,
+                 msrt_shape* outputs) -> msrt_status {
       outputs[0] = node->inputs[0].declared;
       if (code != MSRT_OK && speaks) host->fail(host->host, "I do not want to");
       return code;
@@ -91,7 +99,9 @@ TEST_F(Kernels, ACallbackThatFailsIsNamed) {
   }));
   code = MSRT_UNSUPPORTED, speaks = true;
   EXPECT_EQ(MakeModel(runtime, {}), nullptr);
-  EXPECT_TRUE(Says("the_node") && Says("com.example.AddOne") && Says("kernel 'add one': infer: I do not want to")) << msrt_error_message();
+  EXPECT_TRUE(Says("the_node") && Says("com.example.AddOne") &&
+              Says("kernel 'add one': infer: I do not want to"))
+      << msrt_error_message();
   speaks = false;
   EXPECT_EQ(MakeModel(runtime, {}), nullptr);
   EXPECT_TRUE(Says("failed without saying why (status 3)")) << msrt_error_message();
@@ -121,10 +131,12 @@ TEST_F(Kernels, ARunThatFailsIsNamedOrReplaced) {
   code = MSRT_INVALID_ARGUMENT, speaks = true;
   RunFloats(session, {4}, {-1, 2, -3, 4}, 0, &status);
   EXPECT_EQ(status, MSRT_INVALID_ARGUMENT);
-  EXPECT_TRUE(Says("the_node") && Says("Relu") && Says("kernel 'moody relu': not today")) << msrt_error_message();
+  EXPECT_TRUE(Says("the_node") && Says("Relu") && Says("kernel 'moody relu': not today"))
+      << msrt_error_message();
   speaks = false;
   RunFloats(session, {4}, {-1, 2, -3, 4}, 0, &status);
-  EXPECT_TRUE(Says("kernel 'moody relu': failed without saying why (status 1)")) << msrt_error_message();
+  EXPECT_TRUE(Says("kernel 'moody relu': failed without saying why (status 1)"))
+      << msrt_error_message();
   code = MSRT_DELEGATE;  // another may do it
   EXPECT_EQ(RunFloats(session, {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
   msrt_session_destroy(session);
@@ -136,7 +148,8 @@ TEST_F(Kernels, PackingThatFailsLeavesTheNodeToOthers) {
   msrt_kernel_desc kernel = KernelFor("Relu", "cannot pack", nullptr);
   kernel.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) { return 0.0; };
   kernel.run = AddOne;
-  kernel.pack = [](void*, const msrt_host_api* host, const msrt_node_view*, void** out) -> msrt_status {
+  kernel.pack = [](void*, const msrt_host_api* host, const msrt_node_view*,
+                   void** out) -> msrt_status {
     ++packed;
     *out = &packed;
     host->fail(host->host, "no room");
@@ -147,7 +160,8 @@ TEST_F(Kernels, PackingThatFailsLeavesTheNodeToOthers) {
   OneNode node;
   node.domain = nullptr;
   node.op = "Relu";
-  EXPECT_EQ(RunOnce(MakeModel(runtime, node), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
+  EXPECT_EQ(RunOnce(MakeModel(runtime, node), {4}, {-1, 2, -3, 4}),
+            (std::vector<float>{0, 2, 0, 4}));
   EXPECT_EQ(packed, 1);
   msrt_model_config config = MSRT_INIT(msrt_model_config);
   config.strict = 1;
@@ -167,7 +181,9 @@ TEST_F(Kernels, CostsThatAreNoNumbersAreRefused) {
   node.op = "Relu";
   for (double odd : {-1.0, std::nan(""), HUGE_VAL}) {
     seconds = odd;
-    EXPECT_EQ(RunOnce(MakeModel(runtime, node), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4})) << odd;
+    EXPECT_EQ(RunOnce(MakeModel(runtime, node), {4}, {-1, 2, -3, 4}),
+              (std::vector<float>{0, 2, 0, 4}))
+        << odd;
     msrt_model_config config = MSRT_INIT(msrt_model_config);
     config.delegates = "kernels";
     EXPECT_EQ(MakeModel(runtime, node, &config), nullptr) << odd;
@@ -175,7 +191,8 @@ TEST_F(Kernels, CostsThatAreNoNumbersAreRefused) {
   }
 }
 
-// A code that is not a kernel's to give is a failure of the kernel: the application sees neither it nor the failure.
+// A code that is not a kernel's to give is a failure of the kernel: the application sees neither it
+// nor the failure.
 TEST_F(Kernels, NobodyCancelledTheRun) {
   static msrt_status code;
   msrt_kernel_desc kernel = KernelFor("Relu", "confused relu", nullptr);
@@ -186,10 +203,13 @@ TEST_F(Kernels, NobodyCancelledTheRun) {
   node.domain = nullptr;
   node.op = "Relu";
   msrt_model_config config = MSRT_INIT(msrt_model_config);
-  for (msrt_status odd : std::initializer_list<msrt_status>{MSRT_CANCELLED, MSRT_DEADLINE_EXCEEDED, MSRT_INTERNAL, MSRT_UNSUPPORTED, -77}) {
+  for (msrt_status odd : std::initializer_list<msrt_status>{MSRT_CANCELLED, MSRT_DEADLINE_EXCEEDED,
+                                                            MSRT_INTERNAL, MSRT_UNSUPPORTED, -77}) {
     code = odd;
     config.strict = 0;
-    EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4})) << odd;
+    EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
+              (std::vector<float>{0, 2, 0, 4}))
+        << odd;
     config.strict = 1;
     msrt_model* model = MakeModel(runtime, node, &config);
     msrt_session* session = SessionOf(model);
@@ -207,7 +227,8 @@ msrt_status Boom(Arguments...) {
   throw std::runtime_error("boom");
 }
 
-// Nothing may be thrown; what is all the same is a failure of the kernel, which is left out, or named where nobody else can do its work.
+// Nothing may be thrown; what is all the same is a failure of the kernel, which is left out, or
+// named where nobody else can do its work.
 TEST_F(Kernels, WhatIsThrownNamesTheKernel) {
   OneNode node;
   node.domain = nullptr;
@@ -216,9 +237,12 @@ TEST_F(Kernels, WhatIsThrownNamesTheKernel) {
       {"wild: accepts: threw an exception: boom", [](msrt_kernel_desc& k) { k.accepts = Boom; }},
       {"wild: seconds: threw an exception: boom",
        [](msrt_kernel_desc& k) {
-         k.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) -> double { throw std::runtime_error("boom"); };
+         k.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) -> double {
+           throw std::runtime_error("boom");
+         };
        }},
-      {"kernel 'wild': threw an exception: boom", [](msrt_kernel_desc& k) { k.pack = Boom, k.packed_destroy = [](void*, void*) {}; }},
+      {"kernel 'wild': threw an exception: boom",
+       [](msrt_kernel_desc& k) { k.pack = Boom, k.packed_destroy = [](void*, void*) {}; }},
       {"kernel 'wild': threw an exception: boom", [](msrt_kernel_desc& k) { k.run = Boom; }},
       {"a task of parallel_for: threw an exception: boom",
        [](msrt_kernel_desc& k) {
@@ -235,7 +259,8 @@ TEST_F(Kernels, WhatIsThrownNamesTheKernel) {
     kernel.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) { return 0.0; };
     change(kernel);
     MSRT_ASSERT_OK(msrt_runtime_register_kernel(own, &kernel));
-    EXPECT_EQ(RunOnce(MakeModel(own, node), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4})) << text;
+    EXPECT_EQ(RunOnce(MakeModel(own, node), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}))
+        << text;
     msrt_model_config config = MSRT_INIT(msrt_model_config);
     config.delegates = "kernels";
     msrt_model* model = MakeModel(own, node, &config);
@@ -257,7 +282,9 @@ TEST_F(Kernels, RulesHaveTheApplicationsLogAndMemory) {
   } counts;
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.log_user = config.allocator_user = &counts;
-  config.log = [](void* user, int32_t, const char* line) { static_cast<Counts*>(user)->lines += std::strcmp(line, "from infer") == 0; };
+  config.log = [](void* user, int32_t, const char* line) {
+    static_cast<Counts*>(user)->lines += std::strcmp(line, "from infer") == 0;
+  };
   config.allocate = [](void* user, size_t bytes, size_t alignment) {
     ++static_cast<Counts*>(user)->blocks;
     return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -268,7 +295,8 @@ TEST_F(Kernels, RulesHaveTheApplicationsLogAndMemory) {
   static int used;
   used = 0;
   msrt_op_desc meaning = SameTypeMeaning();
-  meaning.infer = [](void* user, const msrt_host_api* host, const msrt_node_view* node, msrt_shape* outputs) -> msrt_status {
+  meaning.infer = [](void* user, const msrt_host_api* host, const msrt_node_view* node,
+                     msrt_shape* outputs) -> msrt_status {
     outputs[0] = node->inputs[0].declared;
     const int before = static_cast<Counts*>(user)->blocks;
     host->deallocate(host->host, host->allocate(host->host, 64, 64), 64, 64);

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "core/place/door.h"
-#include "core/place/placed_graph.h"
+#include "core/delegate/boundary.h"
+#include "core/delegate/offered_graph.h"
 #include "delegates/builtin.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
@@ -29,7 +29,8 @@ msrt_op_desc SameTypeMeaning() {
   msrt_op_desc meaning = MSRT_INIT(msrt_op_desc);
   meaning.min_inputs = meaning.max_inputs = 1;
   meaning.min_outputs = meaning.max_outputs = 1;
-  meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view* node, msrt_shape* outputs) -> msrt_status {
+  meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view* node,
+                     msrt_shape* outputs) -> msrt_status {
     outputs[0] = node->inputs[0].declared;
     return MSRT_OK;
   };
@@ -78,11 +79,12 @@ msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node, const msrt_mod
 
 std::string PlanOf(msrt_session* session) {
   const char* text = "";
-  MSRT_EXPECT_OK(msrt_session_report_json(session, MSRT_REPORT_PLAN, &text));
+  MSRT_EXPECT_OK(msrt_session_report(session, MSRT_REPORT_PLAN, &text));
   return text;
 }
 
-std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims, const std::vector<float>& x) {
+std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims,
+                           const std::vector<float>& x) {
   EXPECT_NE(model, nullptr) << msrt_error_message();
   if (model == nullptr) return {};
   msrt_session* session = SessionOf(model);
@@ -92,8 +94,9 @@ std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims, 
   return y;
 }
 
-Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, const AttrList& attrs,
-                              const std::vector<ConstTensor>& inputs, const std::vector<bool>& constant) {
+Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def,
+                              const AttrList& attrs, const std::vector<ConstTensor>& inputs,
+                              const std::vector<bool>& constant) {
   Graph graph;
   Node node;
   node.domain = kernel.domain;
@@ -102,7 +105,8 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
   node.def = &def;
   node.attrs = attrs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const ValueId v = constant[i] ? graph.AddConstant("", inputs[i]) : graph.AddInput(StrCat("x", i), inputs[i].type());
+    const ValueId v = constant[i] ? graph.AddConstant("", inputs[i])
+                                  : graph.AddInput(StrCat("x", i), inputs[i].type());
     node.inputs.push_back(v);
   }
   Type type;
@@ -110,13 +114,17 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
   node.outputs = {graph.AddValue("y", type)};
   graph.outputs = node.outputs;
   graph.nodes.push_back(std::move(node));
-  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<PlacedGraph> placed, PlacedGraph::Make(graph, BuiltinEvaluator(), {}));
+  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<OfferedGraph> placed,
+                        OfferedGraph::Make(graph, BuiltinEvaluator(), {}));
   const Host host(DefaultAllocator(), MakeSerial(), Log());
   const msrt_kernel_desc& desc = kernel.desc;
   void* packed = nullptr;
-  if (desc.pack != nullptr) MSRT_RETURN_IF_ERROR(CallRule([&] { return desc.pack(desc.user, host.api(), &placed->node(0), &packed); }));
+  if (desc.pack != nullptr)
+    MSRT_RETURN_IF_ERROR(
+        CallCallback([&] { return desc.pack(desc.user, host.api(), &placed->node(0), &packed); }));
   // Outputs start as a pattern, so that an element that the kernel forgets is seen.
-  const ConstTensor result = ConstTensor::Copy(type.dtype, type.dims, std::vector<std::byte>(type.bytes(), std::byte{0xA5}));
+  const ConstTensor result = ConstTensor::Copy(
+      type.dtype, type.dims, std::vector<std::byte>(type.bytes(), std::byte{0xA5}));
   std::vector<msrt_shape> shapes;
   std::vector<const void*> data;
   const std::vector<msrt_layout> layouts(inputs.size() + 1, MSRT_LAYOUT_PLAIN);
@@ -144,7 +152,7 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
   args.outputs = &out;
   args.output_count = 1;
   args.scratch = &scratch;
-  const Status status = CallRule([&] { return desc.run(desc.user, packed, &args); });
+  const Status status = CallCallback([&] { return desc.run(desc.user, packed, &args); });
   if (packed != nullptr) desc.packed_destroy(desc.user, packed);
   if (!status.ok()) return status;
   return result;
@@ -152,7 +160,8 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, 
 
 std::vector<float> Ramp(int64_t count) {
   std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>((i * 37 + 11) % 101) / 50 - 1);
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>((i * 37 + 11) % 101) / 50 - 1);
   return values;
 }
 

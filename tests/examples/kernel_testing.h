@@ -1,4 +1,5 @@
-// What the tests of kernels share: kernels written on the spot, graphs with one node of theirs, and runs of a kernel without a model.
+// What the tests of kernels share: kernels written on the spot, graphs with one node of theirs, and
+// runs of a kernel without a model.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/api/api_testing.h"
-#include "core/api/msrt_plugin.h"
-#include "core/place/plugin.h"
+#include "core/extend/plugin.h"
 #include "ops/op_def.h"
 
 namespace msrt::testing {
@@ -29,7 +30,8 @@ class RuntimeOwner {
 
 std::string ExamplePath(const std::string& name);  // "custom_op"
 
-// A complete desc but for run, and a meaning with one input, one output of the same type, and no attributes.
+// A complete desc but for run, and a meaning with one input, one output of the same type, and no
+// attributes.
 msrt_kernel_desc KernelFor(const char* op, const char* name, const char* domain = "com.example");
 msrt_op_desc SameTypeMeaning();
 // A kernel that copies input 0 and adds 1 to each f32.
@@ -46,11 +48,13 @@ struct OneNode {
 };
 msrt_status MakeGraph(msrt_runtime* runtime, const OneNode& node, msrt_graph** out);
 // Null after an error, whose text is msrt_error_message().
-msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node, const msrt_model_config* config = nullptr);
+msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node,
+                      const msrt_model_config* config = nullptr);
 // The plan of a session as text.
 std::string PlanOf(msrt_session* session);
 // Runs once, on x, and ends the model.
-std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims, const std::vector<float>& x);
+std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims,
+                           const std::vector<float>& x);
 
 bool Says(const char* part);  // in msrt_error_message()
 
@@ -58,7 +62,8 @@ bool Says(const char* part);  // in msrt_error_message()
 class Kernels : public ::testing::Test {
  protected:
   // AddOne with a meaning of its own.
-  msrt_status RegisterAddOne(const std::function<void(msrt_kernel_desc&, msrt_op_desc&)>& change = {}) {
+  msrt_status RegisterAddOne(
+      const std::function<void(msrt_kernel_desc&, msrt_op_desc&)>& change = {}) {
     msrt_op_desc meaning = SameTypeMeaning();
     msrt_kernel_desc kernel = KernelFor("AddOne", "add one");
     kernel.meaning = &meaning;
@@ -67,14 +72,17 @@ class Kernels : public ::testing::Test {
     if (change) change(kernel, meaning);
     return msrt_runtime_register_kernel(runtime, &kernel);
   }
-  std::vector<float> Run(const msrt_model_config* config = nullptr) { return RunOnce(MakeModel(runtime, {}, config), {4}, {1, 2, 3, 4}); }
+  std::vector<float> Run(const msrt_model_config* config = nullptr) {
+    return RunOnce(MakeModel(runtime, {}, config), {4}, {1, 2, 3, 4});
+  }
   RuntimeOwner runtime;
   const std::vector<float> plus_one = {2, 3, 4, 5};
 };
 
 // Runs the kernel on one node, without placement.
-Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def, const AttrList& attrs,
-                              const std::vector<ConstTensor>& inputs, const std::vector<bool>& constant);
+Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def,
+                              const AttrList& attrs, const std::vector<ConstTensor>& inputs,
+                              const std::vector<bool>& constant);
 
 std::vector<float> Ramp(int64_t count);  // numbers that differ, from -1 to 1
 std::vector<float> FloatsIn(const ConstTensor& tensor);

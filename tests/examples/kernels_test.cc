@@ -17,7 +17,8 @@ void CountDestroyed(void* user) { ++*static_cast<int*>(user); }
 
 TEST_F(Kernels, EverythingIsCopied) {
   {
-    std::string domain = "com.example", op = "AddOne", name = "short-lived", attr_name = "note", text = "hello";
+    std::string domain = "com.example", op = "AddOne", name = "short-lived", attr_name = "note",
+                text = "hello";
     msrt_attr_rule rule{};
     rule.name = attr_name.c_str();
     rule.kind = MSRT_ATTR_STRING;
@@ -32,7 +33,8 @@ TEST_F(Kernels, EverythingIsCopied) {
     kernel.in_place_count = pairs.size();
     kernel.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
       const msrt_attr_view& attr = args->node->attrs[0];
-      const bool good = args->node->attr_count == 1 && std::strcmp(attr.name, "note") == 0 && std::strcmp(attr.strings[0], "hello") == 0;
+      const bool good = args->node->attr_count == 1 && std::strcmp(attr.name, "note") == 0 &&
+                        std::strcmp(attr.strings[0], "hello") == 0;
       return good ? AddOne(nullptr, nullptr, args) : MSRT_INTERNAL;
     };
     MSRT_ASSERT_OK(msrt_runtime_register_kernel(runtime, &kernel));
@@ -55,7 +57,8 @@ TEST_F(Kernels, UserIsDestroyedOnceAndAfterAllElse) {
     kernel.user = &destroyed;
     kernel.destroy = CountDestroyed;
     MSRT_ASSERT_OK(msrt_runtime_register_kernel(own, &kernel));
-    EXPECT_EQ(msrt_runtime_register_kernel(own, &kernel), MSRT_INVALID_ARGUMENT) << "the same one twice";
+    EXPECT_EQ(msrt_runtime_register_kernel(own, &kernel), MSRT_INVALID_ARGUMENT)
+        << "the same one twice";
     EXPECT_EQ(destroyed, 0) << "a failed call leaves user to the caller";
     model = MakeModel(own, {});
     ASSERT_NE(model, nullptr) << msrt_error_message();
@@ -77,9 +80,12 @@ TEST_F(Kernels, SeveralForOneOpCompeteByCost) {
     costs[next] = seconds;
     msrt_kernel_desc kernel = KernelFor(op, name, domain);
     kernel.user = &costs[next++];
-    kernel.seconds = [](void* user, const msrt_host_api*, const msrt_node_view*) { return *static_cast<double*>(user); };
+    kernel.seconds = [](void* user, const msrt_host_api*, const msrt_node_view*) {
+      return *static_cast<double*>(user);
+    };
     kernel.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
-      std::memcpy(args->outputs[0], args->inputs[0], static_cast<size_t>(args->input_shapes[0].dims[0]) * sizeof(float));
+      std::memcpy(args->outputs[0], args->inputs[0],
+                  static_cast<size_t>(args->input_shapes[0].dims[0]) * sizeof(float));
       return MSRT_OK;
     };
     return msrt_runtime_register_kernel(runtime, &kernel);
@@ -95,17 +101,21 @@ TEST_F(Kernels, SeveralForOneOpCompeteByCost) {
   msrt_session* session = SessionOf(model);
   msrt_model_destroy(model);
   const std::string plan = PlanOf(session);
-  EXPECT_NE(plan.find("\"delegate\": \"kernels\", \"algorithm\": \"fast relu\""), std::string::npos) << plan;
+  EXPECT_NE(plan.find("\"delegate\": \"kernels\", \"algorithm\": \"fast relu\""), std::string::npos)
+      << plan;
   EXPECT_NE(plan.find("slow relu, plain: 1 s"), std::string::npos) << plan;
   EXPECT_NE(plan.find("middle relu, plain: 1 ms"), std::string::npos) << plan;
-  EXPECT_EQ(RunFloats(session, {4}, {-1, 2, -3, 4}), (std::vector<float>{-1, 2, -3, 4})) << "these do not compute what Relu says";
+  EXPECT_EQ(RunFloats(session, {4}, {-1, 2, -3, 4}), (std::vector<float>{-1, 2, -3, 4}))
+      << "these do not compute what Relu says";
   msrt_session_destroy(session);
   msrt_model_config config = MSRT_INIT(msrt_model_config);
   config.delegates = "reference";
-  EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
+  EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
+            (std::vector<float>{0, 2, 0, 4}));
   config = MSRT_INIT(msrt_model_config);
   config.accuracy = MSRT_ACCURACY_EXACT;  // none of them says that it is
-  EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
+  EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
+            (std::vector<float>{0, 2, 0, 4}));
 }
 
 // A user's pin keeps kernels away like any delegate.
@@ -145,18 +155,27 @@ TEST_F(Kernels, PinsKeepThemAway) {
 
 TEST_F(Kernels, WhatCannotBeRegistered) {
   MSRT_ASSERT_OK(RegisterAddOne());
-  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.name = "another"; }), MSRT_INVALID_ARGUMENT);
-  EXPECT_TRUE(Says("com.example.AddOne is defined already") && Says("'another'")) << msrt_error_message();
-  MSRT_EXPECT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.name = "another", k.meaning = nullptr; }));
-  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.meaning = nullptr; }), MSRT_INVALID_ARGUMENT);
+  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.name = "another"; }),
+            MSRT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("com.example.AddOne is defined already") && Says("'another'"))
+      << msrt_error_message();
+  MSRT_EXPECT_OK(RegisterAddOne(
+      [](msrt_kernel_desc& k, msrt_op_desc&) { k.name = "another", k.meaning = nullptr; }));
+  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.meaning = nullptr; }),
+            MSRT_INVALID_ARGUMENT);
   EXPECT_TRUE(Says("has a kernel of this name")) << msrt_error_message();
-  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.domain = "", k.op = "Relu"; }), MSRT_INVALID_ARGUMENT);
-  EXPECT_TRUE(Says("Relu is the library's own and cannot be defined again")) << msrt_error_message();
-  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.domain = "msrt"; }), MSRT_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.domain = "", k.op = "Relu"; }),
+      MSRT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("Relu is the library's own and cannot be defined again"))
+      << msrt_error_message();
+  EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.domain = "msrt"; }),
+            MSRT_INVALID_ARGUMENT);
   EXPECT_TRUE(Says("domain msrt")) << msrt_error_message();
   const auto known = [&](const char* op, int32_t version) {
-    return RegisterAddOne(
-        [=](msrt_kernel_desc& k, msrt_op_desc&) { k.domain = nullptr, k.op = op, k.meaning = nullptr, k.version = version; });
+    return RegisterAddOne([=](msrt_kernel_desc& k, msrt_op_desc&) {
+      k.domain = nullptr, k.op = op, k.meaning = nullptr, k.version = version;
+    });
   };
   EXPECT_EQ(known("Reshape", 0), MSRT_INVALID_ARGUMENT);
   EXPECT_TRUE(Says("the runtime itself does it")) << msrt_error_message();
@@ -170,12 +189,13 @@ TEST_F(Kernels, NoDelegateMayTakeTheName) {
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = "kernels";
-  api.query = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_query_sink*) -> msrt_status { return MSRT_OK; };
-  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*, void**) -> msrt_status {
-    return MSRT_INTERNAL;
-  };
+  api.query = [](void*, const msrt_host_api*, const msrt_graph_view*,
+                 const msrt_query_sink*) -> msrt_status { return MSRT_OK; };
+  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*,
+                   void**) -> msrt_status { return MSRT_INTERNAL; };
   api.kernel_destroy = api.bound_destroy = [](void*, void*) {};
-  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node*, size_t, void**) -> msrt_status { return MSRT_INTERNAL; };
+  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node*, size_t,
+                void**) -> msrt_status { return MSRT_INTERNAL; };
   api.run = [](void*, void*, const msrt_run_args*) -> msrt_status { return MSRT_INTERNAL; };
   EXPECT_EQ(msrt_runtime_register_delegate(runtime, &api, nullptr), MSRT_INVALID_ARGUMENT);
   EXPECT_TRUE(Says("'kernels'")) << msrt_error_message();
@@ -205,7 +225,8 @@ TEST_F(Kernels, AttributesAreChecked) {
         const msrt_attr_view& a = args->node->attrs[i];
         sum += a.kind == MSRT_ATTR_INT ? static_cast<double>(a.ints[0]) : a.floats[0];
       }
-      for (int i = 0; i < 4; ++i) static_cast<float*>(args->outputs[0])[i] = static_cast<float>(sum);
+      for (int i = 0; i < 4; ++i)
+        static_cast<float*>(args->outputs[0])[i] = static_cast<float>(sum);
       return MSRT_OK;
     };
   }));
@@ -233,7 +254,8 @@ TEST_F(Kernels, AttributesAreChecked) {
   EXPECT_EQ(RunOnce(model({{"size", 8}}), {4}, {0, 0, 0, 0}), std::vector<float>(4, 5.5f));
 }
 
-// ---- what an op may be --------------------------------------------------------------------------------------------------------------
+// ---- what an op may be
+// --------------------------------------------------------------------------------------------------------------
 
 TEST_F(Kernels, UnknownOpsWithoutAMeaningNeedDeclaredTypes) {
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.meaning = nullptr; }));
@@ -246,7 +268,9 @@ TEST_F(Kernels, UnknownOpsWithoutAMeaningNeedDeclaredTypes) {
 }
 
 TEST_F(Kernels, TypesAreAMask) {
-  MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.types = MSRT_BIT(MSRT_F64) | MSRT_BIT(MSRT_I8); }));
+  MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) {
+    k.types = MSRT_BIT(MSRT_F64) | MSRT_BIT(MSRT_I8);
+  }));
   EXPECT_EQ(MakeModel(runtime, {}), nullptr);
   EXPECT_TRUE(Says("add one: it does not take f32")) << msrt_error_message();
 }
@@ -271,7 +295,8 @@ TEST_F(Kernels, EffectsKeepNodesApart) {
     const msrt_tensor_info info = InfoOf(MSRT_F32, {4}, "x");
     msrt_value x = MSRT_NO_VALUE;
     MSRT_ASSERT_OK(msrt_graph_add_input(graph, &info, &x));
-    const msrt_value a = AddNode(graph, "AddOne", "a", {x}, {}, "com.example"), b = AddNode(graph, "AddOne", "b", {x}, {}, "com.example");
+    const msrt_value a = AddNode(graph, "AddOne", "a", {x}, {}, "com.example"),
+                     b = AddNode(graph, "AddOne", "b", {x}, {}, "com.example");
     AddNode(graph, "AddOne", "unused", {a}, {}, "com.example");
     MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Add", "y", {a, b}), nullptr));
     EXPECT_EQ(RunOnce(Compiled(graph), {4}, {1, 2, 3, 4}), (std::vector<float>{4, 6, 8, 10}));
@@ -284,7 +309,9 @@ TEST_F(Kernels, LayoutsAreConverted) {
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) {
     k.layouts = MSRT_BIT(MSRT_LAYOUT_CHANNELS_LAST);
     k.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
-      if (args->input_layouts[0] != MSRT_LAYOUT_CHANNELS_LAST || args->output_layouts[0] != MSRT_LAYOUT_CHANNELS_LAST) return MSRT_INTERNAL;
+      if (args->input_layouts[0] != MSRT_LAYOUT_CHANNELS_LAST ||
+          args->output_layouts[0] != MSRT_LAYOUT_CHANNELS_LAST)
+        return MSRT_INTERNAL;
       const int64_t* d = args->input_shapes[0].dims;
       // The number of its channel is added to each element.
       for (int64_t i = 0; i < d[0] * d[2] * d[3]; ++i) {
@@ -299,7 +326,8 @@ TEST_F(Kernels, LayoutsAreConverted) {
   OneNode node;
   node.dims = {1, 3, 2, 2};
   const std::vector<float> x(12, 5);
-  EXPECT_EQ(RunOnce(MakeModel(runtime, node), {1, 3, 2, 2}, x), (std::vector<float>{5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7}));
+  EXPECT_EQ(RunOnce(MakeModel(runtime, node), {1, 3, 2, 2}, x),
+            (std::vector<float>{5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7}));
   node.dims = {4};
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
   EXPECT_TRUE(Says("no tensor of the node can have the layouts")) << msrt_error_message();
@@ -332,19 +360,22 @@ TEST_F(Kernels, RunsInPlace) {
 TEST_F(Kernels, SizesMayDependOnData) {
   msrt_op_desc meaning = SameTypeMeaning();
   meaning.min_inputs = meaning.max_inputs = 2;
-  meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view* node, msrt_shape* outputs) -> msrt_status {
+  meaning.infer = [](void*, const msrt_host_api*, const msrt_node_view* node,
+                     msrt_shape* outputs) -> msrt_status {
     outputs[0].dtype = MSRT_F32;
     outputs[0].rank = 1;
     outputs[0].dims[0] = MSRT_UNKNOWN_DIM;
     if (node->inputs[1].constant != nullptr) {
-      outputs[0].dims[0] = static_cast<int64_t>(*static_cast<const float*>(node->inputs[1].constant));
+      outputs[0].dims[0] =
+          static_cast<int64_t>(*static_cast<const float*>(node->inputs[1].constant));
     }
     return MSRT_OK;
   };
   msrt_kernel_desc kernel = KernelFor("Head", "first of them");
   kernel.meaning = &meaning;
   kernel.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
-    std::memcpy(args->outputs[0], args->inputs[0], static_cast<size_t>(args->output_shapes[0].dims[0]) * sizeof(float));
+    std::memcpy(args->outputs[0], args->inputs[0],
+                static_cast<size_t>(args->output_shapes[0].dims[0]) * sizeof(float));
     return MSRT_OK;
   };
   MSRT_ASSERT_OK(msrt_runtime_register_kernel(runtime, &kernel));
@@ -354,7 +385,8 @@ TEST_F(Kernels, SizesMayDependOnData) {
   msrt_value x = MSRT_NO_VALUE;
   MSRT_ASSERT_OK(msrt_graph_add_input(graph, &info, &x));
   const msrt_value largest = AddNode(graph, "ReduceMax", "largest", {x});
-  MSRT_ASSERT_OK(msrt_graph_add_output(graph, AddNode(graph, "Head", "y", {x, largest}, {}, "com.example"), nullptr));
+  MSRT_ASSERT_OK(msrt_graph_add_output(
+      graph, AddNode(graph, "Head", "y", {x, largest}, {}, "com.example"), nullptr));
   msrt_model* model = Compiled(graph);
   msrt_session* session = SessionOf(model);
   msrt_model_destroy(model);

@@ -1,12 +1,14 @@
 /* A stream through a model that remembers: speech or not, frame by frame.
  *
- *   msconvert silero_vad.onnx vad.msrt --state state=stateN --shape state=2x1x128 --shape input=1x576
- *   vad_stream vad.msrt speech.raw          (or -: arecord -t raw -f S16_LE -r 16000 | vad_stream vad.msrt -)
+ *   msconvert silero_vad.onnx vad.msrt --state state=stateN --shape state=2x1x128 --shape
+ * input=1x576 vad_stream vad.msrt speech.raw          (or -: arecord -t raw -f S16_LE -r 16000 |
+ * vad_stream vad.msrt -)
  *
- * The audio is 16-bit PCM, one channel, 16 kHz. Each frame of 512 samples is given to the model after the last 64 samples of the frame
- * before, and one line a frame says the second it begins at and how likely it holds speech. Two things go from frame to frame: those 64
- * samples, which are the application's to keep, and the model's own memory, which --state made a state slot of the session. A second file
- * is another stream, which begins with the state reset. */
+ * The audio is 16-bit PCM, one channel, 16 kHz. Each frame of 512 samples is given to the model
+ * after the last 64 samples of the frame before, and one line a frame says the second it begins at
+ * and how likely it holds speech. Two things go from frame to frame: those 64 samples, which are
+ * the application's to keep, and the model's own memory, which --state made a state slot of the
+ * session. A second file is another stream, which begins with the state reset. */
 #include <msrt.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +16,12 @@
 
 enum { RATE = 16000, FRAME = 512, CONTEXT = 64 };
 
-#define TRY(call)                                                       \
-  do {                                                                  \
-    if ((call) != MSRT_OK) {                                            \
-      fprintf(stderr, "vad_stream: %s\n", msrt_error_message());        \
-      return 1;                                                         \
-    }                                                                   \
+#define TRY(call)                                                \
+  do {                                                           \
+    if ((call) != MSRT_OK) {                                     \
+      fprintf(stderr, "vad_stream: %s\n", msrt_error_message()); \
+      return 1;                                                  \
+    }                                                            \
   } while (0)
 
 typedef struct stream {
@@ -35,8 +37,10 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* An input of the session that has these dims, and its memory. The session keeps the tensor, so its handle can go at once. */
-static int make_input(msrt_session* session, const char* name, int32_t rank, const int64_t* dims, void** data) {
+/* An input of the session that has these dims, and its memory. The session keeps the tensor, so its
+ * handle can go at once. */
+static int make_input(msrt_session* session, const char* name, int32_t rank, const int64_t* dims,
+                      void** data) {
   size_t index;
   msrt_tensor* tensor;
   TRY(msrt_session_io_find(session, MSRT_INPUT, name, &index));
@@ -59,7 +63,8 @@ static int open_session(const char* path, msrt_session** session) {
   size_t states;
   TRY(msrt_session_state_count(*session, &states));
   if (states == 0) {
-    fprintf(stderr, "vad_stream: %s has no state: convert it with msconvert --state INPUT=OUTPUT\n", path);
+    fprintf(stderr, "vad_stream: %s has no state: convert it with msconvert --state INPUT=OUTPUT\n",
+            path);
     return 1;
   }
   return 0;
@@ -128,14 +133,16 @@ int main(int argc, char** argv) {
   const int64_t rate = RATE;
   stream s = {0};
   void *samples, *sr;
-  int failed = open_session(argv[1], &s.session) != 0 || make_input(s.session, "input", 2, dims, &samples) != 0 ||
+  int failed = open_session(argv[1], &s.session) != 0 ||
+               make_input(s.session, "input", 2, dims, &samples) != 0 ||
                make_input(s.session, "sr", 0, NULL, &sr) != 0;
   if (!failed) {
     memcpy(sr, &rate, sizeof rate);
     s.samples = samples;
   }
   for (int i = 2; i < argc && !failed; ++i) failed = hear_file(&s, argv[i]);
-  if (!failed && s.frames != 0) fprintf(stderr, "%ld frames, %.1f us each\n", s.frames, 1e6 * s.seconds / (double)s.frames);
+  if (!failed && s.frames != 0)
+    fprintf(stderr, "%ld frames, %.1f us each\n", s.frames, 1e6 * s.seconds / (double)s.frames);
   msrt_session_destroy(s.session);
   return failed;
 }

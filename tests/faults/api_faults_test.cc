@@ -1,5 +1,6 @@
-// Memory that runs out, through the C API: at every single allocation of a load, a session and a run, from the application's allocator and
-// from the heap, once and from then on. Each failure is an error, leaks nothing, and the next try works.
+// Memory that runs out, through the C API: at every single allocation of a load, a session and a
+// run, from the application's allocator and from the heap, once and from then on. Each failure is
+// an error, leaks nothing, and the next try works.
 #include <cstring>
 
 #include "core/api/api_testing.h"
@@ -15,7 +16,8 @@ struct Use {
   std::vector<float> result;
 };
 
-// Load, session, input, run, output, state, reports. Failures of the heap end with the last call of the library.
+// Load, session, input, run, output, state, reports. Failures of the heap end with the last call of
+// the library.
 Use UseEverything(msrt_runtime* runtime, const char* delegates) {
   msrt_model_config config = MSRT_INIT(msrt_model_config);
   config.copy_file = 1;  // into the runtime's memory
@@ -27,17 +29,21 @@ Use UseEverything(msrt_runtime* runtime, const char* delegates) {
   const char* text = nullptr;
   static const std::vector<float> values = SmallCnnInput();
   const auto use = [&]() -> msrt_status {
-    if (const msrt_status s = msrt_model_load_file(runtime, SmallCnnFile().c_str(), &config, &model)) return s;
+    if (const msrt_status s =
+            msrt_model_load_file(runtime, SmallCnnFile().c_str(), &config, &model))
+      return s;
     if (const msrt_status s = msrt_model_info_json(model, &text)) return s;
     if (const msrt_status s = msrt_session_create(model, "main", nullptr, &session)) return s;
-    if (const msrt_status s = msrt_session_input(session, 0, std::size(kSmallCnnDims), kSmallCnnDims, &input)) return s;
+    if (const msrt_status s =
+            msrt_session_input(session, 0, std::size(kSmallCnnDims), kSmallCnnDims, &input))
+      return s;
     if (const msrt_status s = msrt_tensor_data(input, &data)) return s;
     std::memcpy(data, values.data(), values.size() * sizeof(float));
     if (const msrt_status s = msrt_session_run(session, nullptr)) return s;
     if (const msrt_status s = msrt_session_output(session, 0, &output)) return s;
     if (const msrt_status s = msrt_session_state_read(session, 0, &state)) return s;
     if (const msrt_status s = msrt_session_clone(session, &clone)) return s;
-    if (const msrt_status s = msrt_session_report_json(session, MSRT_REPORT_PLAN, &text)) return s;
+    if (const msrt_status s = msrt_session_report(session, MSRT_REPORT_PLAN, &text)) return s;
     return msrt_tensor_to_dlpack(state, &managed);
   };
   Use done;
@@ -59,8 +65,9 @@ Use UseEverything(msrt_runtime* runtime, const char* delegates) {
 }
 
 class ApiFaults : public ::testing::TestWithParam<bool> {};  // whether a failure lasts
-INSTANTIATE_TEST_SUITE_P(Faults, ApiFaults, ::testing::Bool(),
-                         [](const auto& lasts) { return std::string(lasts.param ? "FromThenOn" : "Once"); });
+INSTANTIATE_TEST_SUITE_P(Faults, ApiFaults, ::testing::Bool(), [](const auto& lasts) {
+  return std::string(lasts.param ? "FromThenOn" : "Once");
+});
 
 TEST_P(ApiFaults, EveryAllocationOfTheApplicationsMayFail) {
   CountingAllocator allocator;
@@ -115,13 +122,15 @@ TEST_P(ApiFaults, AFailedRunLeavesTheSessionAsItWas) {
     allocator.fail_at = 0;
     if (status == MSRT_OK) break;
     EXPECT_EQ(status, MSRT_OUT_OF_MEMORY);
-    EXPECT_EQ(RunFloats(session, {2}, {1, 2}, 1), expected) << "after a failure of allocation " << n;
+    EXPECT_EQ(RunFloats(session, {2}, {1, 2}, 1), expected)
+        << "after a failure of allocation " << n;
   }
   msrt_session_destroy(session);
   msrt_runtime_destroy(runtime);
 }
 
-// Every run has a shape that was never seen before, so that it binds anew; and runs again at once, with what the failure left.
+// Every run has a shape that was never seen before, so that it binds anew; and runs again at once,
+// with what the failure left.
 TEST_P(ApiFaults, ARunThatTheHeapFailedCanBeRepeated) {
   msrt_runtime* runtime = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &runtime));
@@ -146,7 +155,8 @@ TEST_P(ApiFaults, ARunThatTheHeapFailedCanBeRepeated) {
       MSRT_EXPECT_OK(status);
       break;
     }
-    ASSERT_EQ(status, MSRT_OUT_OF_MEMORY) << "after a failure of new " << n << ": " << msrt_error_message();
+    ASSERT_EQ(status, MSRT_OUT_OF_MEMORY)
+        << "after a failure of new " << n << ": " << msrt_error_message();
     EXPECT_EQ(RunFloats(session, {n, 3}, x), SmallResult(x)) << "after a failure of new " << n;
     ++failures;
   }
@@ -176,9 +186,11 @@ TEST_P(ApiFaults, EveryAllocationFromTheHeapMayFail) {
       MSRT_EXPECT_OK(use.status);
       break;
     }
-    ASSERT_EQ(use.status, MSRT_OUT_OF_MEMORY) << "after a failure of new " << n << ": " << msrt_error_message();
+    ASSERT_EQ(use.status, MSRT_OUT_OF_MEMORY)
+        << "after a failure of new " << n << ": " << msrt_error_message();
     ASSERT_STRNE(msrt_error_message(), "");
-    ASSERT_NE(std::string(msrt_error_json()).find("\"function\": \"msrt_"), std::string::npos) << msrt_error_json();
+    ASSERT_NE(std::string(msrt_error_json()).find("\"function\": \"msrt_"), std::string::npos)
+        << msrt_error_json();
     ++failures;
   }
   EXPECT_GT(failures, 100);

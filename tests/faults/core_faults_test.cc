@@ -1,10 +1,11 @@
-// Every read and every allocation of the runtime's own, failing in turn, once and from then on, through core: load, compile, bind, run.
-// Each answer is an error of the right kind or a right result, nothing leaks, and the next try is right.
+// Every read and every allocation of the runtime's own, failing in turn, once and from then on,
+// through core: load, compile, bind, run. Each answer is an error of the right kind or a right
+// result, nothing leaks, and the next try is right.
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/model/write.h"
 #include "core/run/session.h"
 #include "tests/conformance/pipeline.h"
@@ -56,7 +57,8 @@ class FailingIo final : public Io {
     if (faults.Fails()) return IoError("cannot read '", path, "'");
     return DefaultIo()->ReadFile(path, allocator);
   }
-  Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> pieces) override {
+  Status WriteFile(const std::string& path,
+                   std::span<const std::span<const std::byte>> pieces) override {
     if (faults.Fails()) return IoError("cannot write '", path, "'");
     return DefaultIo()->WriteFile(path, pieces);
   }
@@ -89,7 +91,8 @@ struct Rig {
 
 Result<std::vector<float>> RunOnce(Session& session) {
   static const ConstTensor input = ConstTensor::Floats(Dims(kSmallCnnDims), SmallCnnInput());
-  const TensorView view{input.dtype, input.dims, Layout::kPlain, const_cast<std::byte*>(input.bytes.data())};
+  const TensorView view{input.dtype, input.dims, Layout::kPlain,
+                        const_cast<std::byte*>(input.bytes.data())};
   MSRT_RETURN_IF_ERROR(session.SetInput(0, view, nullptr));
   MSRT_RETURN_IF_ERROR(session.Run({}));
   MSRT_ASSIGN_OR_RETURN(const TensorView out, session.Output(0));
@@ -128,8 +131,9 @@ std::vector<float> Expected(Rig& rig) {
 }
 
 class CoreFaults : public ::testing::TestWithParam<bool> {};  // whether a failure lasts
-INSTANTIATE_TEST_SUITE_P(Faults, CoreFaults, ::testing::Bool(),
-                         [](const auto& lasts) { return std::string(lasts.param ? "FromThenOn" : "Once"); });
+INSTANTIATE_TEST_SUITE_P(Faults, CoreFaults, ::testing::Bool(), [](const auto& lasts) {
+  return std::string(lasts.param ? "FromThenOn" : "Once");
+});
 
 TEST_P(CoreFaults, EveryReadMayFail) {
   for (bool by_copy : {false, true}) {
@@ -180,7 +184,9 @@ void FailEveryAllocation(const std::string& file, bool for_good) {
 }
 
 TEST_P(CoreFaults, EveryAllocationMayFail) { FailEveryAllocation(SmallCnnFile(), GetParam()); }
-TEST_P(CoreFaults, EveryAllocationMayFailWithANativeFile) { FailEveryAllocation(NativeFile(), GetParam()); }
+TEST_P(CoreFaults, EveryAllocationMayFailWithANativeFile) {
+  FailEveryAllocation(NativeFile(), GetParam());
+}
 
 // The session itself must live on, with the state it had.
 TEST_P(CoreFaults, AFailedRunLeavesTheSessionAsItWas) {
@@ -224,7 +230,8 @@ TEST_P(CoreFaults, EveryAllocationFromTheHeapMayFail) {
       if (!reached) break;
       continue;
     }
-    ASSERT_EQ(result.status().code(), Code::kOutOfMemory) << "new " << n << ": " << result.status().message();
+    ASSERT_EQ(result.status().code(), Code::kOutOfMemory)
+        << "new " << n << ": " << result.status().message();
     ++failures;
   }
   EXPECT_GT(failures, 100);

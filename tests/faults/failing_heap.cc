@@ -12,7 +12,8 @@ std::atomic<bool> fails_for_good{false}, has_failed{false};
 
 void* TryNew(size_t bytes, size_t alignment) noexcept {
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, rounded);
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes)
+                                                : std::aligned_alloc(alignment, rounded);
 }
 
 bool MustFail() noexcept {
@@ -48,12 +49,17 @@ bool StopFailingHeap() {
 
 }  // namespace msrt::testing
 
-// These pairs do match: all of them are malloc and free underneath, which the compiler cannot know where it inlines only one side.
+// These pairs do match: all of them are malloc and free underneath, which the compiler cannot know
+// where it inlines only one side.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new[](size_t bytes) { return CountedNew(bytes, 1); }
-void* operator new(size_t bytes, std::align_val_t alignment) { return CountedNew(bytes, static_cast<size_t>(alignment)); }
-void* operator new[](size_t bytes, std::align_val_t alignment) { return CountedNew(bytes, static_cast<size_t>(alignment)); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return CountedNew(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return CountedNew(bytes, static_cast<size_t>(alignment));
+}
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return TryNew(bytes, 1); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return TryNew(bytes, 1); }
 void operator delete(void* p) noexcept { std::free(p); }

@@ -1,5 +1,6 @@
-// A convolutional network in miniature for the fault loops: every kind of step is in it (packed weights, an epilogue to fuse, a window, a
-// reduction, a product, a view, state), and nothing is large.
+// A convolutional network in miniature for the fault loops: every kind of step is in it (packed
+// weights, an epilogue to fuse, a window, a reduction, a product, a view, state), and nothing is
+// large.
 #pragma once
 
 #include <span>

@@ -12,7 +12,8 @@
 namespace msrt::testing {
 namespace {
 
-// Ops whose results are chosen, moved or compared, never rounded: every implementation gives the same bits for the same inputs.
+// Ops whose results are chosen, moved or compared, never rounded: every implementation gives the
+// same bits for the same inputs.
 bool IsExact(const Node& node) {
   static const std::unordered_set<std::string_view> exact = {
       "Abs",
@@ -102,14 +103,18 @@ double EpsilonOf(DType dtype) {
 // Lists that decide about dims.
 bool IsShapeList(const Node& node, size_t input) { return node.op == "Resize" && input > 0; }
 
-// What an op may be off by in absolute terms, where its result is small beside what it is computed from: 1 + erf(x), exp(x) - 1,
-// log(1 + exp(x)). oneDNN's logarithm of f32 is worse than that, by up to 3.4e-6.
+// What an op may be off by in absolute terms, where its result is small beside what it is computed
+// from: 1 + erf(x), exp(x) - 1, log(1 + exp(x)). oneDNN's logarithm of f32 is worse than that, by
+// up to 3.4e-6.
 double FloorOf(const Node& node) {
-  static const std::unordered_set<std::string_view> cancelling = {"Gelu", "GeluTanh", "Mish",    "Softplus", "Elu", "Selu",
-                                                                  "Celu", "Swish",    "Sigmoid", "Tanh",     "Erf"};
+  static const std::unordered_set<std::string_view> cancelling = {
+      "Gelu", "GeluTanh", "Mish",    "Softplus", "Elu", "Selu",
+      "Celu", "Swish",    "Sigmoid", "Tanh",     "Erf"};
   if (node.op == "Log" || node.op == "LogSoftmax") return 4e-6;
   const AttrValue* activation = node.attrs.Find("activation");
-  const std::string_view name = activation != nullptr ? std::string_view(std::get<std::string>(*activation)) : std::string_view(node.op);
+  const std::string_view name = activation != nullptr
+                                    ? std::string_view(std::get<std::string>(*activation))
+                                    : std::string_view(node.op);
   return cancelling.contains(name) ? 5e-7 : 0;
 }
 
@@ -117,7 +122,8 @@ constexpr int kNoiseUlps = 4;    // at most, of each input and output of each op
 constexpr double kSpreads = 4;   // of the largest deviation seen are allowed
 constexpr double kOwnUlps = 16;  // for the last op's own rounding
 
-// The sign of an infinity is often that of a zero it was divided by, which no implementation promises.
+// The sign of an infinity is often that of a zero it was divided by, which no implementation
+// promises.
 enum class Kind { kFinite, kNan, kInfinite };
 Kind KindOf(double v) {
   if (std::isnan(v)) return Kind::kNan;
@@ -129,7 +135,9 @@ struct NoiseMaker {
   Graph& graph;
   std::vector<Node> nodes;
 
-  bool Applies(ValueId v) const { return graph.value(v).type.concrete() && IsFloat(graph.value(v).type.dtype); }
+  bool Applies(ValueId v) const {
+    return graph.value(v).type.concrete() && IsFloat(graph.value(v).type.dtype);
+  }
 
   // op(v, a constant of `numbers`) into `target`, or into a new value if that is none.
   ValueId Apply(std::string_view op, ValueId v, ValueId target, std::span<const double> numbers) {
@@ -144,12 +152,14 @@ struct NoiseMaker {
     return nodes.back().outputs[0];
   }
 
-  // `v` with the signs of its zeros turned, into `target`: oneDNN's activations after a convolution give -0 for negative numbers.
+  // `v` with the signs of its zeros turned, into `target`: oneDNN's activations after a convolution
+  // give -0 for negative numbers.
   void TurnZeros(ValueId v, ValueId target) {
     const Type type = graph.value(v).type;
     const double zero = 0;
     const ValueId zeros = graph.AddConstant("zero", FloatTensor(type.dtype, {}, {&zero, 1}));
-    const ValueId turned = graph.AddValue("turned", type), is_zero = graph.AddValue("is_zero", Type::Tensor(DType::kBool, type.dims));
+    const ValueId turned = graph.AddValue("turned", type),
+                  is_zero = graph.AddValue("is_zero", Type::Tensor(DType::kBool, type.dims));
     const auto add = [&](std::string_view op, std::vector<ValueId> inputs, ValueId output) {
       Node node;
       node.op = op;
@@ -170,7 +180,8 @@ struct NoiseMaker {
     if (!Applies(v)) return v;
     const Type& type = graph.value(v).type;
     std::vector<double> factors(static_cast<size_t>(type.elements()));
-    for (double& f : factors) f = 1 + EpsilonOf(type.dtype) * static_cast<double>(choices.Between(1, kNoiseUlps) * Sign());
+    for (double& f : factors)
+      f = 1 + EpsilonOf(type.dtype) * static_cast<double>(choices.Between(1, kNoiseUlps) * Sign());
     return Apply("Mul", v, target, factors);
   }
 
@@ -202,7 +213,8 @@ Module WithNoise(const Module& module, uint64_t seed) {
       continue;
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && !IsShapeList(node, i)) node.inputs[i] = noise.Scaled(node.inputs[i], kNoValue);
+      if (node.inputs[i] != kNoValue && !IsShapeList(node, i))
+        node.inputs[i] = noise.Scaled(node.inputs[i], kNoValue);
     }
     std::vector<std::pair<ValueId, ValueId>> results;  // without and with noise
     for (ValueId& v : node.outputs) {
@@ -240,7 +252,8 @@ std::vector<double> NumbersOf(const ConstTensor& tensor) {
       for (Half h : tensor.As<Half>()) out.push_back(static_cast<double>(static_cast<float>(h)));
       break;
     case DType::kBF16:
-      for (BFloat16 h : tensor.As<BFloat16>()) out.push_back(static_cast<double>(static_cast<float>(h)));
+      for (BFloat16 h : tensor.As<BFloat16>())
+        out.push_back(static_cast<double>(static_cast<float>(h)));
       break;
     case DType::kI64:
       Append<int64_t>(tensor, &out);
@@ -268,7 +281,10 @@ std::vector<double> NumbersOf(const ConstTensor& tensor) {
 }
 
 Tolerance::Tolerance(const ConstTensor& expected)
-    : expected_(expected), values_(NumbersOf(expected)), spread_(values_.size()), undecided_(values_.size()) {}
+    : expected_(expected),
+      values_(NumbersOf(expected)),
+      spread_(values_.size()),
+      undecided_(values_.size()) {}
 
 void Tolerance::AddNoisy(const ConstTensor& noisy) {
   if (!(noisy.dims == expected_.dims)) {
@@ -278,19 +294,26 @@ void Tolerance::AddNoisy(const ConstTensor& noisy) {
   const std::vector<double> other = NumbersOf(noisy);
   for (size_t i = 0; i < values_.size(); ++i) {
     if (KindOf(other[i]) != KindOf(values_[i])) undecided_[i] = true;
-    else if (std::isfinite(values_[i])) spread_[i] = std::max(spread_[i], std::fabs(other[i] - values_[i]));
+    else if (std::isfinite(values_[i]))
+      spread_[i] = std::max(spread_[i], std::fabs(other[i] - values_[i]));
   }
 }
 
-size_t Tolerance::compared() const { return static_cast<size_t>(std::count(undecided_.begin(), undecided_.end(), false)); }
+size_t Tolerance::compared() const {
+  return static_cast<size_t>(std::count(undecided_.begin(), undecided_.end(), false));
+}
 
 std::string Tolerance::Difference(const ConstTensor& got) const {
   if (got.dtype != expected_.dtype || !(got.dims == expected_.dims)) {
-    return compared() == 0 && !values_.empty() ? "" : StrCat("is ", got.type(), ", expected ", expected_.type());
+    return compared() == 0 && !values_.empty()
+               ? ""
+               : StrCat("is ", got.type(), ", expected ", expected_.type());
   }
   const std::vector<double> numbers = NumbersOf(got);
   // A few samples miss the worst case of single elements; their neighbours went the same way.
-  const double mean = spread_.empty() ? 0 : std::accumulate(spread_.begin(), spread_.end(), 0.0) / static_cast<double>(spread_.size());
+  const double mean = spread_.empty() ? 0
+                                      : std::accumulate(spread_.begin(), spread_.end(), 0.0) /
+                                            static_cast<double>(spread_.size());
   const double own = mean > 0 && IsFloat(got.dtype) ? kOwnUlps * EpsilonOf(got.dtype) : 0;
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (undecided_[i] || (spread_[i] > 0 && !IsFloat(got.dtype))) continue;
@@ -298,8 +321,11 @@ std::string Tolerance::Difference(const ConstTensor& got) const {
     const bool same_kind = KindOf(numbers[i]) == KindOf(values_[i]);
     // A number whose very sign is uncertain may come from a division by what may be zero.
     if (!same_kind && std::isfinite(values_[i]) && allowed > std::fabs(values_[i])) continue;
-    if (same_kind && (!std::isfinite(values_[i]) || std::fabs(numbers[i] - values_[i]) <= (IsFloat(got.dtype) ? allowed : 0))) continue;
-    return StrCat(got.type(), ", element ", i, " is ", numbers[i], ", expected ", values_[i], ", allowed difference ", allowed);
+    if (same_kind && (!std::isfinite(values_[i]) ||
+                      std::fabs(numbers[i] - values_[i]) <= (IsFloat(got.dtype) ? allowed : 0)))
+      continue;
+    return StrCat(got.type(), ", element ", i, " is ", numbers[i], ", expected ", values_[i],
+                  ", allowed difference ", allowed);
   }
   return "";
 }

@@ -1,6 +1,7 @@
-// How much the outputs of a graph may differ between two right ways to compute it, estimated by computing it again with noise: before every
-// op that rounds, each float input is multiplied by 1 + d, |d| a few units in the last place of its type. What no rounding reaches gets no
-// noise, and must be the same bit for bit.
+// How much the outputs of a graph may differ between two right ways to compute it, estimated by
+// computing it again with noise: before every op that rounds, each float input is multiplied by 1 +
+// d, |d| a few units in the last place of its type. What no rounding reaches gets no noise, and
+// must be the same bit for bit.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ class Tolerance {
  public:
   explicit Tolerance(const ConstTensor& expected);
   void AddNoisy(const ConstTensor& noisy);
-  // Empty if `got` is right as far as can be told, else the first difference. NaNs and infinities (of either sign) must stand where they
-  // stood in all runs; an element that was of another kind in any of them says nothing and is not compared. The same goes for other dims
-  // under noise.
+  // Empty if `got` is right as far as can be told, else the first difference. NaNs and infinities
+  // (of either sign) must stand where they stood in all runs; an element that was of another kind
+  // in any of them says nothing and is not compared. The same goes for other dims under noise.
   std::string Difference(const ConstTensor& got) const;
   size_t compared() const;  // elements
 

@@ -1,4 +1,5 @@
-// What msconvert does with a module after it was imported: validation, passes, and a .msrt file that must be readable again.
+// What msconvert does with a module after it was imported: validation, passes, and a .msrt file
+// that must be readable again.
 #pragma once
 
 #include "core/graph/graph.h"

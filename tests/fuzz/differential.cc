@@ -1,6 +1,7 @@
 // Random graphs, each computed in every way this build has, against reference with all passes off.
 //   differential                    200 graphs
-//   differential GRAPHS [SEED]      so many, from this seed on; the seed of a finding reproduces it: differential 1 SEED
+//   differential GRAPHS [SEED]      so many, from this seed on; the seed of a finding reproduces
+//   it: differential 1 SEED
 // Prints how often each op was met, and which never; exits with 1 if there was a finding.
 #include <algorithm>
 #include <cmath>
@@ -32,20 +33,23 @@ struct Setup {
 
 // The list of them: whoever adds a delegate or a pass is in it.
 std::vector<Setup> Setups() {
-  std::vector<Setup> setups = {{"reference", {"reference"}, {}, false}, {"reference, open dims, no passes", {"reference"}, {"all"}, true}};
+  std::vector<Setup> setups = {{"reference", {"reference"}, {}, false},
+                               {"reference, open dims, no passes", {"reference"}, {"all"}, true}};
   for (const std::string& name : DelegateNames()) {
     if (name == "reference") continue;
     setups.push_back({name + ", no passes", {name, "reference"}, {"all"}, false});
     setups.push_back({name, {name, "reference"}, {}, false});
   }
-  // The emulated device, which has kernels of its own for chains of nodes, alone with the host's loops and among all.
+  // The emulated device, which has kernels of its own for chains of nodes, alone with the host's
+  // loops and among all.
   setups.push_back({"accelerator, no passes", {"accelerator", "reference"}, {"all"}, false});
   setups.push_back({"accelerator", {"accelerator", "reference"}, {}, false});
   setups.push_back({"accelerator, open dims", {"accelerator", "reference"}, {}, true});
   setups.push_back({"all delegates", {}, {}, false});
   setups.push_back({"all built-in delegates, open dims", DelegateNames(), {}, true});
   for (const PassInfo& pass : AllPasses()) {
-    setups.push_back({StrCat("without ", pass.name), DelegateNames(), {std::string(pass.name)}, false});
+    setups.push_back(
+        {StrCat("without ", pass.name), DelegateNames(), {std::string(pass.name)}, false});
   }
   return setups;
 }
@@ -73,17 +77,21 @@ std::vector<bool> DescendsFromNan(const RandomGraph& random) {
   Module probe = random.module;
   Graph& graph = probe.graphs[0];
   const size_t outputs = graph.outputs.size();
-  for (const Node& node : graph.nodes) graph.outputs.insert(graph.outputs.end(), node.outputs.begin(), node.outputs.end());
+  for (const Node& node : graph.nodes)
+    graph.outputs.insert(graph.outputs.end(), node.outputs.begin(), node.outputs.end());
   const auto values = RunModule(probe, random.inputs, {"reference"}, {"all"});
   std::vector<bool> tainted(graph.value_count());
   if (values.ok()) {
     for (size_t i = outputs; i < graph.outputs.size(); ++i) {
-      const std::vector<double> numbers = IsFloat((*values)[i].dtype) ? NumbersOf((*values)[i]) : std::vector<double>();
-      tainted[IndexOf(graph.outputs[i])] = std::any_of(numbers.begin(), numbers.end(), [](double v) { return std::isnan(v); });
+      const std::vector<double> numbers =
+          IsFloat((*values)[i].dtype) ? NumbersOf((*values)[i]) : std::vector<double>();
+      tainted[IndexOf(graph.outputs[i])] =
+          std::any_of(numbers.begin(), numbers.end(), [](double v) { return std::isnan(v); });
     }
   }
   for (const Node& node : graph.nodes) {
-    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v != kNoValue && tainted[IndexOf(v)]; });
+    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                   [&](ValueId v) { return v != kNoValue && tainted[IndexOf(v)]; });
     for (ValueId v : node.outputs) tainted[IndexOf(v)] = tainted[IndexOf(v)] || reads;
   }
   std::vector<bool> result;
@@ -98,10 +106,12 @@ class Campaign {
 
  private:
   // Adds samples with noise. Those that fail (an index that noise moved) say nothing.
-  void Sample(const RandomGraph& random, uint64_t seed, int from, int to, std::vector<Tolerance>* tolerances) const;
-  // What comes from a NaN is compared on reference only: oneDNN's activations turn NaNs into numbers.
-  void Compare(uint64_t seed, const RandomGraph& random, const Setup& setup, const std::vector<bool>& from_nan,
-               std::vector<Tolerance>* tolerances);
+  void Sample(const RandomGraph& random, uint64_t seed, int from, int to,
+              std::vector<Tolerance>* tolerances) const;
+  // What comes from a NaN is compared on reference only: oneDNN's activations turn NaNs into
+  // numbers.
+  void Compare(uint64_t seed, const RandomGraph& random, const Setup& setup,
+               const std::vector<bool>& from_nan, std::vector<Tolerance>* tolerances);
   void Finding(uint64_t seed, const RandomGraph& random, const std::string& what);
 
   const std::vector<Setup> setups_ = Setups();
@@ -114,30 +124,37 @@ class Campaign {
 
 void Campaign::Finding(uint64_t seed, const RandomGraph& random, const std::string& what) {
   ++findings_;
-  std::printf("FINDING, seed %llu: %s\n%s\n", static_cast<unsigned long long>(seed), what.c_str(), Print(random.module).c_str());
+  std::printf("FINDING, seed %llu: %s\n%s\n", static_cast<unsigned long long>(seed), what.c_str(),
+              Print(random.module).c_str());
 }
 
-void Campaign::Sample(const RandomGraph& random, uint64_t seed, int from, int to, std::vector<Tolerance>* tolerances) const {
+void Campaign::Sample(const RandomGraph& random, uint64_t seed, int from, int to,
+                      std::vector<Tolerance>* tolerances) const {
   for (int i = from; i < to; ++i) {
-    const auto noisy = RunModule(WithNoise(random.module, seed * 1000 + static_cast<uint64_t>(i)), random.inputs, {"reference"}, {"all"});
+    const auto noisy = RunModule(WithNoise(random.module, seed * 1000 + static_cast<uint64_t>(i)),
+                                 random.inputs, {"reference"}, {"all"});
     if (!noisy.ok()) continue;
     for (size_t o = 0; o < noisy->size(); ++o) (*tolerances)[o].AddNoisy((*noisy)[o]);
   }
 }
 
-void Campaign::Compare(uint64_t seed, const RandomGraph& random, const Setup& setup, const std::vector<bool>& from_nan,
-                       std::vector<Tolerance>* tolerances) {
+void Campaign::Compare(uint64_t seed, const RandomGraph& random, const Setup& setup,
+                       const std::vector<bool>& from_nan, std::vector<Tolerance>* tolerances) {
   const Module module = setup.open_dims ? OpenDims(random.module) : random.module;
-  const auto got = RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
+  const auto got =
+      RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
   ++runs_;
-  if (const std::string misuse = NewMisuses(); !misuse.empty()) return Finding(seed, random, StrCat(setup.name, ": ", misuse));
+  if (const std::string misuse = NewMisuses(); !misuse.empty())
+    return Finding(seed, random, StrCat(setup.name, ": ", misuse));
   if (!got.ok()) return Finding(seed, random, StrCat(setup.name, ": ", got.status().message()));
   for (size_t o = 0; o < got->size(); ++o) {
-    if ((from_nan[o] && !setup.reference_only()) || (*tolerances)[o].Difference((*got)[o]).empty()) continue;
+    if ((from_nan[o] && !setup.reference_only()) || (*tolerances)[o].Difference((*got)[o]).empty())
+      continue;
     // Few samples may have missed an edge; many more hardly do.
     Sample(random, seed, kNoisyRuns, kMoreNoisyRuns, tolerances);
     const std::string difference = (*tolerances)[o].Difference((*got)[o]);
-    if (!difference.empty()) return Finding(seed, random, StrCat(setup.name, ": output ", o, " ", difference));
+    if (!difference.empty())
+      return Finding(seed, random, StrCat(setup.name, ": output ", o, " ", difference));
   }
 }
 
@@ -157,8 +174,11 @@ void Campaign::Try(uint64_t seed) {
     for (const Setup& setup : setups_) {
       if (setup.passes()) continue;
       const Module module = setup.open_dims ? OpenDims(random.module) : random.module;
-      const auto got = RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
-      if (got.ok()) Finding(seed, random, StrCat(setup.name, ": runs, but reference says ", expected.status().message()));
+      const auto got =
+          RunModuleIn(environment_, module, random.inputs, setup.delegates, setup.disabled_passes);
+      if (got.ok())
+        Finding(seed, random,
+                StrCat(setup.name, ": runs, but reference says ", expected.status().message()));
     }
     return;
   }
@@ -174,15 +194,20 @@ int Campaign::Report(double seconds) const {
   size_t met = 0, known = 0;
   ForEachOp([&](const OpDef& def) {
     ++known;
-    const std::string name = def.domain.empty() ? std::string(def.name) : StrCat(def.domain, ".", def.name);
+    const std::string name =
+        def.domain.empty() ? std::string(def.name) : StrCat(def.domain, ".", def.name);
     if (ops_.contains(name)) ++met;
     else StrAppend(&missing, " ", name);
   });
-  std::printf("%lld graphs in %.1f s, %.1f a second; %lld runs in %zu setups, %zu elements compared each; %lld graphs failed alike\n",
-              static_cast<long long>(graphs_), seconds, static_cast<double>(graphs_) / seconds, static_cast<long long>(runs_),
-              setups_.size(), elements_, static_cast<long long>(failed_alike_));
+  std::printf(
+      "%lld graphs in %.1f s, %.1f a second; %lld runs in %zu setups, %zu elements compared each; "
+      "%lld graphs failed alike\n",
+      static_cast<long long>(graphs_), seconds, static_cast<double>(graphs_) / seconds,
+      static_cast<long long>(runs_), setups_.size(), elements_,
+      static_cast<long long>(failed_alike_));
   std::printf("ops met: %zu of %zu%s%s; element types met: %zu of %d; findings: %lld\n", met, known,
-              missing.empty() ? "" : ", not met:", missing.c_str(), types_.size(), kDTypeCount - 1, static_cast<long long>(findings_));
+              missing.empty() ? "" : ", not met:", missing.c_str(), types_.size(), kDTypeCount - 1,
+              static_cast<long long>(findings_));
   return findings_ == 0 ? 0 : 1;
 }
 
@@ -194,6 +219,7 @@ int main(int argc, char** argv) {
   const unsigned long long seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   msrt::testing::Campaign campaign;
   const msrt::StopWatch watch;
-  for (unsigned long long s = seed; s < seed + static_cast<unsigned long long>(graphs); ++s) campaign.Try(s);
+  for (unsigned long long s = seed; s < seed + static_cast<unsigned long long>(graphs); ++s)
+    campaign.Try(s);
   return campaign.Report(watch.Millis() / 1000);
 }

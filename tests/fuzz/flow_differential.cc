@@ -1,7 +1,9 @@
-// Random modules full of control flow, with the passes that change it all on, each off in turn, and with no pass at all: the bits must be
-// the same, of every output and every state, in a first run and in a second one of the same session.
+// Random modules full of control flow, with the passes that change it all on, each off in turn, and
+// with no pass at all: the bits must be the same, of every output and every state, in a first run
+// and in a second one of the same session.
 //   flow_differential                    300 modules
-//   flow_differential MODULES [SEED]     so many, from this seed on; the seed of a finding reproduces it: flow_differential 1 SEED
+//   flow_differential MODULES [SEED]     so many, from this seed on; the seed of a finding
+//   reproduces it: flow_differential 1 SEED
 // Exits with 1 if there was a finding.
 #include <algorithm>
 #include <cstdio>
@@ -16,8 +18,9 @@ namespace msrt::testing {
 namespace {
 
 // Those that round otherwise than the nodes that they replace.
-constexpr std::string_view kRounding[] = {"fold_batchnorm", "recognize_norms", "recognize_activations", "recognize_attention",
-                                          "fold_pad",       "fold_scale",      "fuse_epilogue"};
+constexpr std::string_view kRounding[] = {
+    "fold_batchnorm", "recognize_norms", "recognize_activations", "recognize_attention",
+    "fold_pad",       "fold_scale",      "fuse_epilogue"};
 
 struct Way {
   std::string name;
@@ -29,7 +32,8 @@ std::vector<Way> Ways() {
   const std::vector<std::string> rounding(std::begin(kRounding), std::end(kRounding));
   std::vector<Way> ways = {{"all that do not round", rounding, true}, {"all passes", {}, false}};
   for (const PassInfo& pass : AllPasses()) {
-    if (std::find(std::begin(kRounding), std::end(kRounding), pass.name) != std::end(kRounding)) continue;
+    if (std::find(std::begin(kRounding), std::end(kRounding), pass.name) != std::end(kRounding))
+      continue;
     Way& way = ways.emplace_back(Way{StrCat("without ", pass.name), rounding, true});
     way.disabled.emplace_back(pass.name);
   }
@@ -47,14 +51,16 @@ Result<Computed> Compute(const RandomFlow& flow, const std::vector<std::string>&
   options.passes = {.disabled = disabled, .validate = true};
   MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(TestEnvironment(), flow.module, options));
   for (const PassReport& pass : model->passes) {
-    if (pass.name.ends_with(kUndone)) return InternalError("what a pass made was not valid: ", pass.name);
+    if (pass.name.ends_with(kUndone))
+      return InternalError("what a pass made was not valid: ", pass.name);
   }
   Computed computed;
   for (const Graph& graph : model->module.graphs) {
     computed.nodes += graph.nodes.size();
-    computed.control += static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-      return node.def != nullptr && node.def->effect == Effect::kControl;
-    }));
+    computed.control += static_cast<size_t>(
+        std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+          return node.def != nullptr && node.def->effect == Effect::kControl;
+        }));
   }
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(std::move(model), 0, {}));
   for (int run = 0; run < 2; ++run) {
@@ -63,7 +69,8 @@ Result<Computed> Compute(const RandomFlow& flow, const std::vector<std::string>&
     for (size_t i = 0; i < flow.module.states.size(); ++i) {
       MSRT_ASSIGN_OR_RETURN(const TensorView state, session->State(i));
       computed.values.push_back(
-          ConstTensor::Copy(state.dtype, state.dims, {state.As<std::byte>(), BytesOf(state.dtype, state.elements())}));
+          ConstTensor::Copy(state.dtype, state.dims,
+                            {state.As<std::byte>(), BytesOf(state.dtype, state.elements())}));
     }
   }
   return computed;
@@ -73,7 +80,8 @@ std::string DifferenceOf(const Computed& got, const Computed& want, bool bitwise
   for (size_t i = 0; i < want.values.size(); ++i) {
     const ConstTensor &x = got.values[i], &y = want.values[i];
     if (bitwise) {
-      const bool same = x.type() == y.type() && std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin(), y.bytes.end());
+      const bool same = x.type() == y.type() &&
+                        std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin(), y.bytes.end());
       if (!same) return StrCat("value ", i, " has other bits");
     } else if (const std::string difference = Difference(x, y, 1e-5, 1e-5); !difference.empty()) {
       return StrCat("value ", i, ": ", difference);
@@ -103,8 +111,11 @@ class Campaign {
   }
 
   int Report(int64_t modules) const {
-    std::printf("%lld modules, each in %zu ways: %d findings; %zu nodes before, %zu of them control flow; %zu and %zu after\n",
-                static_cast<long long>(modules), ways_.size(), findings_, nodes_before_, control_before_, nodes_after_, control_after_);
+    std::printf(
+        "%lld modules, each in %zu ways: %d findings; %zu nodes before, %zu of them control flow; "
+        "%zu and %zu after\n",
+        static_cast<long long>(modules), ways_.size(), findings_, nodes_before_, control_before_,
+        nodes_after_, control_after_);
     return findings_ == 0 ? 0 : 1;
   }
 

@@ -29,7 +29,8 @@ std::vector<FuzzFile> MindIrSeeds() {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(MSRT_MINDIR_DATA)) {
-    if (entry.path().extension() == ".mindir" && entry.file_size() <= kMostSeedBytes) files.push_back(entry.path());
+    if (entry.path().extension() == ".mindir" && entry.file_size() <= kMostSeedBytes)
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   std::vector<FuzzFile> seeds;
@@ -43,9 +44,11 @@ std::vector<FuzzFile> MindIrSeeds() {
 
 FuzzFile MutateMindIr(std::span<const std::byte> file, uint64_t seed) {
   static const std::vector<std::string> words = [] {
-    std::vector<std::string> list = {"Constant",    "MakeTuple", "TupleGetItem", "Partial", "Switch",
-                                     "SwitchLayer", "Depend",    "Load",         "Assign",  "UpdateState"};
-    mindir_import::ForEachRule([&](const mindir_import::Rule& rule) { list.emplace_back(rule.op); });
+    std::vector<std::string> list = {"Constant", "MakeTuple",   "TupleGetItem", "Partial",
+                                     "Switch",   "SwitchLayer", "Depend",       "Load",
+                                     "Assign",   "UpdateState"};
+    mindir_import::ForEachRule(
+        [&](const mindir_import::Rule& rule) { list.emplace_back(rule.op); });
     return list;
   }();
   mindir::ModelProto scratch;

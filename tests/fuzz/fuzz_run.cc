@@ -2,4 +2,5 @@
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/seeds.h"
 
-const msrt::testing::FuzzSubject msrt::testing::kFuzzSubject = {FuzzRun, FuzzSeeds, MutateFile, FitHeader};
+const msrt::testing::FuzzSubject msrt::testing::kFuzzSubject = {FuzzRun, FuzzSeeds, MutateFile,
+                                                                FitHeader};

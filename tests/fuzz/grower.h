@@ -1,5 +1,5 @@
-// A graph that grows node by node: the values there are, new ones on demand, and what every recipe for an op needs. Private to
-// random_graph.cc and recipes.cc.
+// A graph that grows node by node: the values there are, new ones on demand, and what every recipe
+// for an op needs. Private to random_graph.cc and recipes.cc.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,8 @@ class Grower {
   // Dims that broadcast with these; more often the same than not.
   Dims Broadcastable(const Dims& dims);
   int64_t Axis(int rank) { return choices.Between(-rank, rank - 1); }
-  // A list (or one number) as the attribute, or as an input at that position, for which `p->inputs` must reach up to it.
+  // A list (or one number) as the attribute, or as an input at that position, for which `p->inputs`
+  // must reach up to it.
   void SetList(std::string_view attr, size_t input, const Ints& values, Proposal* p);
   void SetNumber(std::string_view attr, size_t input, int64_t value, Proposal* p);
 
@@ -62,7 +63,8 @@ class Grower {
   std::vector<ValueId> usable_;  // with known dims, not too large
 };
 
-// How to propose a node of ops whose inputs and attributes must fit each other; null: parameter types and attribute ranges suffice.
+// How to propose a node of ops whose inputs and attributes must fit each other; null: parameter
+// types and attribute ranges suffice.
 using Recipe = Proposal (*)(Grower&, const OpDef&);
 Recipe RecipeFor(const OpDef& def);
 

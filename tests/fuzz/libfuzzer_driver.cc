@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   return 0;
 }
 
-// Mostly our own edits, which know the format; sometimes libFuzzer's, which know what comparisons want.
+// Mostly our own edits, which know the format; sometimes libFuzzer's, which know what comparisons
+// want.
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t bytes, size_t most_bytes, unsigned seed) {
   const auto* begin = reinterpret_cast<const std::byte*>(data);
   msrt::testing::FuzzFile file;

@@ -37,10 +37,12 @@ void Collect(Message* message, Tree* tree) {
   for (const FieldDescriptor* f : fields) {
     if (f->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (!f->is_repeated()) Collect(r.MutableMessage(message, f), tree);
-      for (int i = 0; f->is_repeated() && i < r.FieldSize(*message, f); ++i) Collect(r.MutableRepeatedMessage(message, f, i), tree);
+      for (int i = 0; f->is_repeated() && i < r.FieldSize(*message, f); ++i)
+        Collect(r.MutableRepeatedMessage(message, f, i), tree);
     } else if (f->type() == FieldDescriptor::TYPE_STRING) {
       if (!f->is_repeated()) tree->words.push_back(r.GetString(*message, f));
-      for (int i = 0; f->is_repeated() && i < r.FieldSize(*message, f); ++i) tree->words.push_back(r.GetRepeatedString(*message, f, i));
+      for (int i = 0; f->is_repeated() && i < r.FieldSize(*message, f); ++i)
+        tree->words.push_back(r.GetRepeatedString(*message, f, i));
     }
   }
 }
@@ -62,9 +64,26 @@ std::string OtherText(Random& random, const std::string& old, const Tree& tree) 
 }
 
 int64_t OtherNumber(Random& random, int64_t old) {
-  constexpr int64_t kEdges[] = {
-      0,         1,  2,  3,  4,  8,         64,       255, 65536, INT32_MAX, int64_t{INT32_MAX} + 1, int64_t{1} << 32, int64_t{1} << 40,
-      INT64_MAX, -1, -2, -3, -8, INT32_MIN, INT64_MIN};
+  constexpr int64_t kEdges[] = {0,
+                                1,
+                                2,
+                                3,
+                                4,
+                                8,
+                                64,
+                                255,
+                                65536,
+                                INT32_MAX,
+                                int64_t{INT32_MAX} + 1,
+                                int64_t{1} << 32,
+                                int64_t{1} << 40,
+                                INT64_MAX,
+                                -1,
+                                -2,
+                                -3,
+                                -8,
+                                INT32_MIN,
+                                INT64_MIN};
   switch (Below(random, 5)) {
     case 0:
       return kEdges[Below(random, std::size(kEdges))];
@@ -84,18 +103,21 @@ double OtherFloat(Random& random, double old) {
 
 int OtherChoice(Random& random, const google::protobuf::EnumDescriptor& choices, int old) {
   if (OneIn(random, 8)) return old + 1;
-  return choices.value(static_cast<int>(Below(random, static_cast<size_t>(choices.value_count()))))->number();
+  return choices.value(static_cast<int>(Below(random, static_cast<size_t>(choices.value_count()))))
+      ->number();
 }
 
 // Sets the field, or its element `at` (at the end: a new one).
 void EditScalar(Random& random, Message* m, const FieldDescriptor* f, int at, const Tree& tree) {
   const Reflection& r = *m->GetReflection();
   const bool list = f->is_repeated(), more = list && at == r.FieldSize(*m, f);
-#define MSRT_EDIT(Kind, Type, other)                                                                                 \
-  {                                                                                                                  \
-    const Type old = more ? Type{} : list ? r.GetRepeated##Kind(*m, f, at) : r.Get##Kind(*m, f);                     \
-    const Type value = static_cast<Type>(other);                                                                     \
-    return more ? r.Add##Kind(m, f, value) : list ? r.SetRepeated##Kind(m, f, at, value) : r.Set##Kind(m, f, value); \
+#define MSRT_EDIT(Kind, Type, other)                                                             \
+  {                                                                                              \
+    const Type old = more ? Type{} : list ? r.GetRepeated##Kind(*m, f, at) : r.Get##Kind(*m, f); \
+    const Type value = static_cast<Type>(other);                                                 \
+    return more   ? r.Add##Kind(m, f, value)                                                     \
+           : list ? r.SetRepeated##Kind(m, f, at, value)                                         \
+                  : r.Set##Kind(m, f, value);                                                    \
   }
   switch (f->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -119,7 +141,8 @@ void EditScalar(Random& random, Message* m, const FieldDescriptor* f, int at, co
 }
 
 // A message of the same kind from elsewhere in the tree; null: there is none.
-std::unique_ptr<Message> Another(Random& random, const google::protobuf::Descriptor* kind, const Tree& tree) {
+std::unique_ptr<Message> Another(Random& random, const google::protobuf::Descriptor* kind,
+                                 const Tree& tree) {
   for (int attempt = 0; attempt < 16 && !tree.messages.empty(); ++attempt) {
     const Message* m = tree.messages[Below(random, tree.messages.size())];
     if (m->GetDescriptor() != kind) continue;
@@ -137,7 +160,8 @@ void EditMessageField(Random& random, Message* m, const FieldDescriptor* f, cons
     Message* added = r.AddMessage(m, f);
     if (other != nullptr) added->CopyFrom(*other);
     const int last = r.FieldSize(*m, f) - 1;
-    if (OneIn(random, 2)) r.SwapElements(m, f, static_cast<int>(Below(random, static_cast<size_t>(last) + 1)), last);
+    if (OneIn(random, 2))
+      r.SwapElements(m, f, static_cast<int>(Below(random, static_cast<size_t>(last) + 1)), last);
   } else if (other != nullptr) {
     r.MutableMessage(m, f)->CopyFrom(*other);
   } else {
@@ -166,7 +190,8 @@ void EditField(Random& random, Message* m, const FieldDescriptor* f, const Tree&
     default:
       break;
   }
-  if (f->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) return EditMessageField(random, m, f, tree);
+  if (f->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
+    return EditMessageField(random, m, f, tree);
   EditScalar(random, m, f, OneIn(random, 4) ? size : any(), tree);
 }
 
@@ -181,14 +206,18 @@ void EditModel(Random& random, std::span<const std::string> words, Message* mode
   const google::protobuf::Descriptor& kind = *m->GetDescriptor();
   const bool present = !fields.empty() && !OneIn(random, 4);
   const FieldDescriptor* field =
-      present ? fields[Below(random, fields.size())] : kind.field(static_cast<int>(Below(random, static_cast<size_t>(kind.field_count()))));
+      present
+          ? fields[Below(random, fields.size())]
+          : kind.field(static_cast<int>(Below(random, static_cast<size_t>(kind.field_count()))));
   EditField(random, m, field, tree);
 }
 
 }  // namespace
 
-std::vector<std::byte> MutateMessage(std::span<const std::byte> file, uint64_t seed, std::span<const std::string> words, Message* model) {
-  static google::protobuf::LogHandler* const silenced = google::protobuf::SetLogHandler(nullptr);  // names that are no UTF-8 are meant
+std::vector<std::byte> MutateMessage(std::span<const std::byte> file, uint64_t seed,
+                                     std::span<const std::string> words, Message* model) {
+  static google::protobuf::LogHandler* const silenced =
+      google::protobuf::SetLogHandler(nullptr);  // names that are no UTF-8 are meant
   (void)silenced;
   Random random(seed);
   std::vector<std::byte> out;

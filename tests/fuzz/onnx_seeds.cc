@@ -37,7 +37,8 @@ std::vector<std::byte> MutateOnnx(std::span<const std::byte> file, uint64_t seed
 std::vector<std::vector<std::byte>> OnnxSeeds() {
   namespace fs = std::filesystem;
   std::vector<std::vector<std::byte>> seeds;
-  for (const SampleText& sample : SampleTexts()) seeds.push_back(OnnxBytes(OnnxModel(sample.graph, sample.rest)));
+  for (const SampleText& sample : SampleTexts())
+    seeds.push_back(OnnxBytes(OnnxModel(sample.graph, sample.rest)));
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(MSRT_TEST_DATA) / "onnx")) {
     if (entry.path().extension() == ".onnx") files.push_back(entry.path());

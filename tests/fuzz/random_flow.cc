@@ -58,7 +58,9 @@ class Grower {
     return types;
   }
 
-  static ConstTensor Number(int64_t value) { return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)); }
+  static ConstTensor Number(int64_t value) {
+    return ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1));
+  }
   ConstTensor SomeConstant(Kind kind) {
     std::uniform_real_distribution<float> uniform(-1, 1);
     if (kind == kNumbers) return Number(static_cast<int64_t>(Below(7)));
@@ -69,12 +71,14 @@ class Grower {
     return ConstTensor::Floats(kTypes[kind].dims, values);
   }
   ValueId Constant(const Scope& s, ConstTensor data) {
-    return b_.module.graphs[s.graph].AddConstant(StrCat("c", b_.module.graphs[s.graph].value_count()), std::move(data));
+    return b_.module.graphs[s.graph].AddConstant(
+        StrCat("c", b_.module.graphs[s.graph].value_count()), std::move(data));
   }
   ValueId ConstantNumber(const Scope& s, int64_t value) { return Constant(s, Number(value)); }
   ValueId Any(const Scope& s, Kind kind) {
     const auto& values = s.values[kind];
-    return values.empty() || OneIn(5) ? Constant(s, SomeConstant(kind)) : values[Below(values.size())];
+    return values.empty() || OneIn(5) ? Constant(s, SomeConstant(kind))
+                                      : values[Below(values.size())];
   }
   std::vector<ValueId> AnyOf(const Scope& s, const std::vector<Kind>& kinds) {
     std::vector<ValueId> values;
@@ -99,7 +103,8 @@ class Grower {
     for (Kind kind : takes) s.values[kind].push_back(b_.Input(graph, kTypes[kind]));
     return s;
   }
-  void Fill(uint32_t graph, const std::vector<Kind>& takes, const std::vector<Kind>& gives, int depth, size_t steps) {
+  void Fill(uint32_t graph, const std::vector<Kind>& takes, const std::vector<Kind>& gives,
+            int depth, size_t steps) {
     Scope s = Enter(graph, takes, depth);
     for (size_t i = 0; i < steps; ++i) Step(&s);
     for (Kind kind : gives) b_.Output(graph, Result(s, kind));
@@ -118,9 +123,10 @@ class Grower {
   void Step(Scope* s) {
     const bool simple = s->depth >= kDeepest || b_.module.graphs.size() >= kMostGraphs || OneIn(2);
     if (simple) return SimpleStep(s);
-    constexpr void (Grower::*kNested[])(Scope*) = {&Grower::If,   &Grower::If,        &Grower::Switch,   &Grower::Loop,
-                                                   &Grower::Loop, &Grower::Scan,      &Grower::While,    &Grower::Call,
-                                                   &Grower::Call, &Grower::CallBound, &Grower::CallPick, &Grower::Recursion};
+    constexpr void (Grower::*kNested[])(Scope*) = {
+        &Grower::If,   &Grower::If,        &Grower::Switch,   &Grower::Loop,
+        &Grower::Loop, &Grower::Scan,      &Grower::While,    &Grower::Call,
+        &Grower::Call, &Grower::CallBound, &Grower::CallPick, &Grower::Recursion};
     (this->*kNested[Below(std::size(kNested))])(s);
   }
 
@@ -133,25 +139,32 @@ class Grower {
         return Give(s, {kNumbers}, {b_.Op(s->graph, "Mod", {x, ConstantNumber(*s, kModulus)})});
       }
       case 2:
-        return Give(s, {kFlags}, {b_.Op(s->graph, OneIn(2) ? "Less" : "Equal", {Any(*s, kNumbers), Any(*s, kNumbers)})});
+        return Give(
+            s, {kFlags},
+            {b_.Op(s->graph, OneIn(2) ? "Less" : "Equal", {Any(*s, kNumbers), Any(*s, kNumbers)})});
       case 3:
         return Give(s, {kFlags},
-                    {OneIn(2) ? b_.Op(s->graph, "Not", {Any(*s, kFlags)}) : b_.Op(s->graph, "And", {Any(*s, kFlags), Any(*s, kFlags)})});
+                    {OneIn(2) ? b_.Op(s->graph, "Not", {Any(*s, kFlags)})
+                              : b_.Op(s->graph, "And", {Any(*s, kFlags), Any(*s, kFlags)})});
       case 4: {
         constexpr const char* kOps[] = {"Tanh", "Neg", "Sigmoid", "Relu"};
         return Give(s, {kVectors}, {b_.Op(s->graph, kOps[Below(4)], {Any(*s, kVectors)})});
       }
       case 5: {
         constexpr const char* kOps[] = {"Add", "Mul", "Max"};
-        const ValueId x = b_.Op(s->graph, kOps[Below(3)], {Any(*s, kVectors), Any(*s, OneIn(2) ? kVectors : kElements)});
+        const ValueId x = b_.Op(s->graph, kOps[Below(3)],
+                                {Any(*s, kVectors), Any(*s, OneIn(2) ? kVectors : kElements)});
         return Give(s, {kVectors}, {b_.Op(s->graph, "Tanh", {x})});
       }
       case 6:
-        return Give(s, {kElements}, {b_.Op(s->graph, "ReduceMax", {Any(*s, kVectors)}, {{"keepdims", int64_t{0}}})});
+        return Give(
+            s, {kElements},
+            {b_.Op(s->graph, "ReduceMax", {Any(*s, kVectors)}, {{"keepdims", int64_t{0}}})});
       case 7:
         return State(s);
       default:
-        return Give(s, {kVectors}, {b_.Op(s->graph, "RandomUniform", {}, {{"shape", std::vector<int64_t>{4}}})});
+        return Give(s, {kVectors},
+                    {b_.Op(s->graph, "RandomUniform", {}, {{"shape", std::vector<int64_t>{4}}})});
     }
   }
 
@@ -161,16 +174,21 @@ class Grower {
       b_.Control(s->graph, "msrt", "StateWrite", {Any(*s, kNumbers)}, {{"slot", slot}}, {});
       return;
     }
-    const AttrList attrs = {{"slot", slot}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
+    const AttrList attrs = {
+        {"slot", slot}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}};
     Give(s, {kNumbers}, b_.Control(s->graph, "msrt", "StateRead", {}, attrs, {kNumber}));
   }
 
   void If(Scope* s) {
     const std::vector<Kind> takes = SomeKinds(0, 4), gives = SomeKinds(1, 3);
-    const uint32_t yes = Filled(takes, gives, s->depth + 1), no = OneIn(6) ? yes : Filled(takes, gives, s->depth + 1);
+    const uint32_t yes = Filled(takes, gives, s->depth + 1),
+                   no = OneIn(6) ? yes : Filled(takes, gives, s->depth + 1);
     std::vector<ValueId> inputs = AnyOf(*s, takes);
     inputs.insert(inputs.begin(), Any(*s, kFlags));
-    Give(s, gives, b_.Control(s->graph, "", "If", inputs, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, TypesOf(gives)));
+    Give(s, gives,
+         b_.Control(s->graph, "", "If", inputs,
+                    {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}},
+                    TypesOf(gives)));
   }
 
   void Switch(Scope* s) {
@@ -179,7 +197,8 @@ class Grower {
     for (GraphRef& branch : branches) branch.index = Filled(takes, gives, s->depth + 1);
     std::vector<ValueId> inputs = AnyOf(*s, takes);
     inputs.insert(inputs.begin(), SmallNumber(*s, static_cast<int64_t>(branches.size())));
-    Give(s, gives, b_.Control(s->graph, "msrt", "SwitchN", inputs, {{"branches", branches}}, TypesOf(gives)));
+    Give(s, gives,
+         b_.Control(s->graph, "msrt", "SwitchN", inputs, {{"branches", branches}}, TypesOf(gives)));
   }
 
   // What the body of a loop gives back for what it carries; often what it was given.
@@ -197,7 +216,8 @@ class Grower {
   }
 
   void Loop(Scope* s) {
-    const std::vector<Kind> carried = SomeKinds(0, 4), captured = SomeKinds(0, 3), scanned = SomeKinds(0, 2);
+    const std::vector<Kind> carried = SomeKinds(0, 4), captured = SomeKinds(0, 3),
+                            scanned = SomeKinds(0, 2);
     const uint32_t g = NewGraph();
     std::vector<Kind> takes = {kNumbers, kFlags};
     takes.insert(takes.end(), carried.begin(), carried.end());
@@ -214,8 +234,9 @@ class Grower {
     }
     std::vector<Type> results = TypesOf(carried);
     for (Type& t : Stacked(scanned, kUnknownDim)) results.push_back(t);
-    const std::vector<ValueId> values =
-        b_.Control(s->graph, "", "Loop", inputs, {{"body", GraphRef{g}}, {"carried", static_cast<int64_t>(carried.size())}}, results);
+    const std::vector<ValueId> values = b_.Control(
+        s->graph, "", "Loop", inputs,
+        {{"body", GraphRef{g}}, {"carried", static_cast<int64_t>(carried.size())}}, results);
     Give(s, carried, values);
     Summarize(s, scanned, {values.begin() + static_cast<ptrdiff_t>(carried.size()), values.end()});
   }
@@ -224,13 +245,15 @@ class Grower {
   void Summarize(Scope* s, const std::vector<Kind>& scanned, const std::vector<ValueId>& values) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       if (scanned[i] == kFlags || OneIn(3)) continue;
-      const ValueId sum = b_.Op(s->graph, "ReduceSum", {values[i]}, {{"keepdims", int64_t{0}}, {"axes", std::vector<int64_t>{0}}});
+      const ValueId sum = b_.Op(s->graph, "ReduceSum", {values[i]},
+                                {{"keepdims", int64_t{0}}, {"axes", std::vector<int64_t>{0}}});
       s->values[scanned[i]].push_back(sum);
     }
   }
 
   void Scan(Scope* s) {
-    const std::vector<Kind> carried = SomeKinds(0, 3), captured = SomeKinds(0, 3), scanned = SomeKinds(0, 2);
+    const std::vector<Kind> carried = SomeKinds(0, 3), captured = SomeKinds(0, 3),
+                            scanned = SomeKinds(0, 2);
     const size_t scans = Below(2) + 1;
     const uint32_t g = NewGraph();
     std::vector<Kind> takes = carried;
@@ -250,7 +273,8 @@ class Grower {
     AttrList attrs = {{"body", GraphRef{g}},
                       {"carried", static_cast<int64_t>(carried.size())},
                       {"num_scan_inputs", static_cast<int64_t>(scans)},
-                      {"scan_output_directions", std::vector<int64_t>(scanned.size(), static_cast<int64_t>(Below(2)))}};
+                      {"scan_output_directions",
+                       std::vector<int64_t>(scanned.size(), static_cast<int64_t>(Below(2)))}};
     const std::vector<ValueId> values = b_.Control(s->graph, "", "Scan", inputs, attrs, results);
     Give(s, carried, values);
     Summarize(s, scanned, {values.begin() + static_cast<ptrdiff_t>(carried.size()), values.end()});
@@ -266,18 +290,23 @@ class Grower {
     const uint32_t condition = NewGraph(), body = NewGraph();
     Scope c = Enter(condition, takes, kDeepest);
     for (size_t i = Below(3); i-- > 0;) Step(&c);
-    ValueId go_on = b_.Op(condition, "Less", {b_.module.graphs[condition].inputs[0], ConstantNumber(c, static_cast<int64_t>(Below(5)))});
+    ValueId go_on = b_.Op(
+        condition, "Less",
+        {b_.module.graphs[condition].inputs[0], ConstantNumber(c, static_cast<int64_t>(Below(5)))});
     if (OneIn(2)) go_on = b_.Op(condition, "And", {go_on, Any(c, kFlags)});
     b_.Output(condition, go_on);
     Scope inner = Enter(body, takes, s->depth + 1);
     for (size_t i = Below(4) + 1; i-- > 0;) Step(&inner);
-    b_.Output(body, b_.Op(body, "Add", {b_.module.graphs[body].inputs[0], ConstantNumber(inner, 1)}));
+    b_.Output(body,
+              b_.Op(body, "Add", {b_.module.graphs[body].inputs[0], ConstantNumber(inner, 1)}));
     Carry(inner, {carried.begin() + 1, carried.end()}, 1);
     std::vector<ValueId> inputs = AnyOf(*s, takes);
     inputs[0] = SmallNumber(*s, 4);
     Give(s, carried,
          b_.Control(s->graph, "msrt", "While", inputs,
-                    {{"condition", GraphRef{condition}}, {"body", GraphRef{body}}, {"carried", static_cast<int64_t>(carried.size())}},
+                    {{"condition", GraphRef{condition}},
+                     {"body", GraphRef{body}},
+                     {"carried", static_cast<int64_t>(carried.size())}},
                     TypesOf(carried)));
   }
 
@@ -293,18 +322,24 @@ class Grower {
   void Call(Scope* s) {
     const Callable callee = SomeCallable(s->depth);
     Give(s, callee.gives,
-         b_.Control(s->graph, "msrt", "Call", AnyOf(*s, callee.takes), {{"graph", GraphRef{callee.graph}}}, TypesOf(callee.gives)));
+         b_.Control(s->graph, "msrt", "Call", AnyOf(*s, callee.takes),
+                    {{"graph", GraphRef{callee.graph}}}, TypesOf(callee.gives)));
   }
 
   ValueId Bound(const Scope& s, const Callable& callee, size_t captured) {
-    const std::vector<Kind> first(callee.takes.begin(), callee.takes.begin() + static_cast<ptrdiff_t>(captured));
-    return b_.Control(s.graph, "msrt", "Partial", AnyOf(s, first), {{"graph", GraphRef{callee.graph}}}, {FunctionOf(callee, captured)})[0];
+    const std::vector<Kind> first(callee.takes.begin(),
+                                  callee.takes.begin() + static_cast<ptrdiff_t>(captured));
+    return b_.Control(s.graph, "msrt", "Partial", AnyOf(s, first),
+                      {{"graph", GraphRef{callee.graph}}}, {FunctionOf(callee, captured)})[0];
   }
   static Type FunctionOf(const Callable& callee, size_t captured) {
-    return Type::Function(TypesOf({callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()}), TypesOf(callee.gives));
+    return Type::Function(
+        TypesOf({callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()}),
+        TypesOf(callee.gives));
   }
   void CallFunction(Scope* s, ValueId function, const Callable& callee, size_t captured) {
-    std::vector<ValueId> inputs = AnyOf(*s, {callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()});
+    std::vector<ValueId> inputs =
+        AnyOf(*s, {callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()});
     inputs.insert(inputs.begin(), function);
     Give(s, callee.gives, b_.Control(s->graph, "msrt", "Call", inputs, {}, TypesOf(callee.gives)));
   }
@@ -317,8 +352,10 @@ class Grower {
 
   // One of two functions, made in the branches or handed to them.
   void CallPick(Scope* s) {
-    const Callable first{Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
-    const Callable second{Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
+    const Callable first{
+        Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
+    const Callable second{
+        Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
     const Type function = FunctionOf(first, 1);
     const bool handed = OneIn(2);
     std::vector<ValueId> inputs = {Any(*s, kFlags)};
@@ -335,16 +372,19 @@ class Grower {
         b_.Output(branches[i], Bound(inner, i == 0 ? first : second, 1));
       }
     }
-    const AttrList attrs = {{"then_branch", GraphRef{branches[0]}}, {"else_branch", GraphRef{branches[1]}}};
+    const AttrList attrs = {{"then_branch", GraphRef{branches[0]}},
+                            {"else_branch", GraphRef{branches[1]}}};
     CallFunction(s, b_.Control(s->graph, "", "If", inputs, attrs, {function})[0], first, 1);
   }
 
-  // header(i, values...) = i < n ? body : exit, and the body calls the header in the end, perhaps from two branches of its own.
+  // header(i, values...) = i < n ? body : exit, and the body calls the header in the end, perhaps
+  // from two branches of its own.
   void Recursion(Scope* s) {
     std::vector<Kind> takes = SomeKinds(1, 3);
     takes.insert(takes.begin(), kNumbers);
     const std::vector<Kind> gives = SomeKinds(1, 2);
-    const uint32_t header = NewGraph(), body = NewGraph(), exit = Filled(takes, gives, s->depth + 1);
+    const uint32_t header = NewGraph(), body = NewGraph(),
+                   exit = Filled(takes, gives, s->depth + 1);
     Scope h = Enter(header, takes, s->depth + 1);
     for (size_t i = Below(3); i-- > 0;) SimpleStep(&h);
     const ValueId count = b_.module.graphs[header].inputs[0];
@@ -352,9 +392,11 @@ class Grower {
     std::vector<ValueId> inputs = AnyOf(h, takes);
     inputs[0] = count;
     const ValueId limit = ConstantNumber(h, static_cast<int64_t>(Below(5)));
-    inputs.insert(inputs.begin(), body_first ? b_.Op(header, "Less", {count, limit}) : b_.Op(header, "GreaterOrEqual", {count, limit}));
+    inputs.insert(inputs.begin(), body_first ? b_.Op(header, "Less", {count, limit})
+                                             : b_.Op(header, "GreaterOrEqual", {count, limit}));
     for (ValueId v : b_.Control(header, "", "If", inputs,
-                                {{"then_branch", GraphRef{body_first ? body : exit}}, {"else_branch", GraphRef{body_first ? exit : body}}},
+                                {{"then_branch", GraphRef{body_first ? body : exit}},
+                                 {"else_branch", GraphRef{body_first ? exit : body}}},
                                 TypesOf(gives))) {
       b_.Output(header, v);
     }
@@ -366,22 +408,28 @@ class Grower {
       SimpleStep(&inner);
       std::vector<ValueId> handed = b_.module.graphs[body].inputs;
       handed.insert(handed.begin(), Any(inner, kFlags));
-      for (ValueId v :
-           b_.Control(body, "", "If", handed, {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}}, TypesOf(gives))) {
+      for (ValueId v : b_.Control(body, "", "If", handed,
+                                  {{"then_branch", GraphRef{yes}}, {"else_branch", GraphRef{no}}},
+                                  TypesOf(gives))) {
         b_.Output(body, v);
       }
       for (uint32_t g : {yes, no}) CallAgain(g, header, takes, gives, s->depth + 1);
     }
     std::vector<ValueId> begin = AnyOf(*s, takes);
     begin[0] = SmallNumber(*s, 4);
-    Give(s, gives, b_.Control(s->graph, "msrt", "Call", begin, {{"graph", GraphRef{header}}}, TypesOf(gives)));
+    Give(
+        s, gives,
+        b_.Control(s->graph, "msrt", "Call", begin, {{"graph", GraphRef{header}}}, TypesOf(gives)));
   }
-  void CallAgain(uint32_t g, uint32_t header, const std::vector<Kind>& takes, const std::vector<Kind>& gives, int depth) {
+  void CallAgain(uint32_t g, uint32_t header, const std::vector<Kind>& takes,
+                 const std::vector<Kind>& gives, int depth) {
     Scope s = Enter(g, takes, depth);
     for (size_t i = Below(4); i-- > 0;) Step(&s);
     std::vector<ValueId> next = AnyOf(s, takes);
     next[0] = b_.Op(g, "Add", {b_.module.graphs[g].inputs[0], ConstantNumber(s, 1)});
-    for (ValueId v : b_.Control(g, "msrt", "Call", next, {{"graph", GraphRef{header}}}, TypesOf(gives))) b_.Output(g, v);
+    for (ValueId v :
+         b_.Control(g, "msrt", "Call", next, {{"graph", GraphRef{header}}}, TypesOf(gives)))
+      b_.Output(g, v);
   }
 
   std::mt19937_64 random_;

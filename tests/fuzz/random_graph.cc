@@ -23,11 +23,15 @@ const std::vector<const OpDef*>& Ops() {
 
 // What passes and delegates fuse with the node before it.
 const OpDef* FollowUp(Choices& choices, const Graph& graph) {
-  constexpr std::string_view kStarts[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization", "Add"};
-  constexpr std::string_view kNext[] = {"BatchNormalization", "Add",  "Mul",  "Relu", "LeakyRelu", "Sigmoid", "Tanh",     "HardSigmoid",
-                                        "HardSwish",          "Clip", "Gelu", "Elu",  "Swish",     "Mish",    "Softplus", "Identity"};
+  constexpr std::string_view kStarts[] = {"Conv", "ConvTranspose",      "MatMul",
+                                          "Gemm", "BatchNormalization", "Add"};
+  constexpr std::string_view kNext[] = {
+      "BatchNormalization", "Add",       "Mul",  "Relu", "LeakyRelu", "Sigmoid", "Tanh",
+      "HardSigmoid",        "HardSwish", "Clip", "Gelu", "Elu",       "Swish",   "Mish",
+      "Softplus",           "Identity"};
   if (graph.nodes.empty() || !choices.OneIn(2)) return nullptr;
-  const bool starts = std::find(std::begin(kStarts), std::end(kStarts), graph.nodes.back().op) != std::end(kStarts);
+  const bool starts =
+      std::find(std::begin(kStarts), std::end(kStarts), graph.nodes.back().op) != std::end(kStarts);
   return starts ? FindOp("", choices.Of(kNext)) : nullptr;
 }
 
@@ -47,15 +51,19 @@ ValueId Grower::Given(ConstTensor data) {
   return v;
 }
 
-ValueId Grower::Constant(ConstTensor data) { return graph().AddConstant(StrCat("c", graph().value_count()), std::move(data)); }
+ValueId Grower::Constant(ConstTensor data) {
+  return graph().AddConstant(StrCat("c", graph().value_count()), std::move(data));
+}
 
 ValueId Grower::Indices(const Dims& dims, int64_t low, int64_t high) {
-  return Given(RandomIndices(choices, choices.OneIn(2) ? DType::kI32 : DType::kI64, dims, low, high));
+  return Given(
+      RandomIndices(choices, choices.OneIn(2) ? DType::kI32 : DType::kI64, dims, low, high));
 }
 
 Dims Grower::SmallDims(int rank) {
   Dims dims;
-  for (int i = 0; i < rank; ++i) dims.push_back(choices.OneIn(60) ? 0 : choices.Between(1, rank > 3 ? 5 : 9));
+  for (int i = 0; i < rank; ++i)
+    dims.push_back(choices.OneIn(60) ? 0 : choices.Between(1, rank > 3 ? 5 : 9));
   return dims;
 }
 
@@ -63,7 +71,8 @@ ValueId Grower::Any(DTypeSet types, int low, int high) {
   if (!choices.OneIn(4)) {
     std::vector<ValueId> fitting;
     for (ValueId v : usable_) {
-      if (types.Has(TypeOf(v).dtype) && TypeOf(v).rank() >= low && TypeOf(v).rank() <= high) fitting.push_back(v);
+      if (types.Has(TypeOf(v).dtype) && TypeOf(v).rank() >= low && TypeOf(v).rank() <= high)
+        fitting.push_back(v);
     }
     // The youngest often, so that graphs are deep as well as wide.
     if (!fitting.empty()) return choices.OneIn(3) ? choices.Of(fitting) : fitting.back();
@@ -101,10 +110,13 @@ void Grower::SetNumber(std::string_view attr, size_t input, int64_t value, Propo
 std::optional<AttrValue> Grower::GenericAttr(const AttrDef& attr, int rank) {
   const auto number = [&] {
     if (attr.name == "axis" || attr.name == "axes") return rank == 0 ? 0 : Axis(rank);
-    const int64_t low = std::max<int64_t>(attr.min_int, -3), high = std::min<int64_t>(attr.max_int, std::max<int64_t>(low, 4));
+    const int64_t low = std::max<int64_t>(attr.min_int, -3),
+                  high = std::min<int64_t>(attr.max_int, std::max<int64_t>(low, 4));
     return choices.Between(low, high);
   };
-  const auto real = [&] { return std::clamp(choices.Unit() * 4 - 1, attr.min_float, attr.max_float); };
+  const auto real = [&] {
+    return std::clamp(choices.Unit() * 4 - 1, attr.min_float, attr.max_float);
+  };
   switch (attr.kind) {
     case AttrKind::kInt:
       return number();
@@ -141,9 +153,12 @@ Proposal Grower::Generic(const OpDef& def) {
     const int64_t copies = param.kind == ParamDef::kVariadic ? choices.Between(1, 3) : 1;
     for (int64_t i = 0; i < copies; ++i) {
       DType& group = of_group[param.group];
-      const DTypeSet types = param.group != 0 && group != DType::kNone ? DTypeSet{group} : param.types;
+      const DTypeSet types =
+          param.group != 0 && group != DType::kNone ? DTypeSet{group} : param.types;
       const bool is_first = p.inputs.empty();
-      const ValueId v = is_first || choices.OneIn(3) ? Any(types) : New(choices.TypeOf(types), Broadcastable(first));
+      const ValueId v = is_first || choices.OneIn(3)
+                            ? Any(types)
+                            : New(choices.TypeOf(types), Broadcastable(first));
       if (is_first) first = DimsOf(v);
       group = TypeOf(v).dtype;
       p.inputs.push_back(v);
@@ -161,10 +176,12 @@ Proposal Grower::Generic(const OpDef& def) {
 bool Grower::TryNode(const OpDef& def) {
   const Recipe recipe = RecipeFor(def);
   Proposal p = recipe != nullptr ? recipe(*this, def) : Generic(def);
-  const auto outputs =
-      builder_.Add(def.domain, def.name, StrCat("n", graph().nodes.size()), std::move(p.inputs), std::move(p.attrs), p.outputs);
+  const auto outputs = builder_.Add(def.domain, def.name, StrCat("n", graph().nodes.size()),
+                                    std::move(p.inputs), std::move(p.attrs), p.outputs);
   if (!outputs.ok()) return false;
-  const auto too_large = [&](ValueId v) { return TypeOf(v).concrete() && TypeOf(v).elements() > kMostElements; };
+  const auto too_large = [&](ValueId v) {
+    return TypeOf(v).concrete() && TypeOf(v).elements() > kMostElements;
+  };
   if (std::any_of(outputs->begin(), outputs->end(), too_large)) {
     graph().nodes.pop_back();
     return false;

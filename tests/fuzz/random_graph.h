@@ -1,5 +1,6 @@
-// Random valid modules, grown from the op table itself: pick an op, values that fit its parameters (or new inputs and constants),
-// attributes within their ranges; what inference refuses is tried again. Same seed, same module.
+// Random valid modules, grown from the op table itself: pick an op, values that fit its parameters
+// (or new inputs and constants), attributes within their ranges; what inference refuses is tried
+// again. Same seed, same module.
 #pragma once
 
 #include <vector>

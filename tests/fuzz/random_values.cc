@@ -57,7 +57,8 @@ ConstTensor FloatTensor(DType dtype, const Dims& dims, std::span<const double> v
   }
 }
 
-ConstTensor RandomIndices(Choices& choices, DType dtype, const Dims& dims, int64_t low, int64_t high) {
+ConstTensor RandomIndices(Choices& choices, DType dtype, const Dims& dims, int64_t low,
+                          int64_t high) {
   std::vector<int64_t> values(static_cast<size_t>(dims.elements()));
   for (int64_t& v : values) v = choices.Between(low, high);
   return IntTensor(dtype, dims, values);
@@ -66,14 +67,18 @@ ConstTensor RandomIndices(Choices& choices, DType dtype, const Dims& dims, int64
 ConstTensor RandomTensor(Choices& choices, DType dtype, const Dims& dims) {
   if (IsFloat(dtype)) {
     std::vector<double> values(static_cast<size_t>(dims.elements()));
-    for (double& v : values) v = choices.OneIn(8) ? static_cast<double>(choices.Between(-2, 2)) : choices.Unit() * 4 - 2;
+    for (double& v : values)
+      v = choices.OneIn(8) ? static_cast<double>(choices.Between(-2, 2)) : choices.Unit() * 4 - 2;
     return FloatTensor(dtype, dims, values);
   }
   if (dtype == DType::kBool) return RandomIndices(choices, dtype, dims, 0, 1);
-  if (kIntTypes.Has(dtype)) return RandomIndices(choices, dtype, dims, kSignedTypes.Has(dtype) ? -4 : 0, 7);
+  if (kIntTypes.Has(dtype))
+    return RandomIndices(choices, dtype, dims, kSignedTypes.Has(dtype) ? -4 : 0, 7);
   // Storage types: every code that is a finite number of moderate size, two to a byte for 4 bits.
   std::vector<std::byte> bytes(BytesOf(dtype, dims.elements()));
-  for (std::byte& b : bytes) b = static_cast<std::byte>(BitsOf(dtype) == 4 ? choices.Between(0, 255) : choices.Between(0x20, 0x3f));
+  for (std::byte& b : bytes)
+    b = static_cast<std::byte>(BitsOf(dtype) == 4 ? choices.Between(0, 255)
+                                                  : choices.Between(0x20, 0x3f));
   if (BitsOf(dtype) == 4 && dims.elements() % 2 != 0) bytes.back() &= std::byte{0x0f};
   return ConstTensor::Copy(dtype, dims, bytes);
 }

@@ -1,4 +1,5 @@
-// Proposals for ops whose inputs and attributes must fit each other. They aim well and need not hit: inference has the last word.
+// Proposals for ops whose inputs and attributes must fit each other. They aim well and need not
+// hit: inference has the last word.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +12,8 @@ constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;
 
 Ints Filled(size_t count, int64_t value) { return Ints(count, value); }
 
-// ---- windows --------------------------------------------------------------------------------------------------------------------
+// ---- windows
+// --------------------------------------------------------------------------------------------------------------------
 
 // Kernel, strides, dilations and pads for `space` axes.
 Ints AddWindow(Grower& g, const Dims& x, Proposal* p) {
@@ -34,7 +36,8 @@ Ints AddWindow(Grower& g, const Dims& x, Proposal* p) {
 
 void AddActivation(Grower& g, const OpDef& def, Proposal* p) {
   for (const AttrDef& attr : def.attrs) {
-    if (attr.name == "activation") p->attrs.Set("activation", std::string(g.choices.Of(attr.choices)));
+    if (attr.name == "activation")
+      p->attrs.Set("activation", std::string(g.choices.Of(attr.choices)));
     if (attr.name == "activation_alpha") p->attrs.Set("activation_alpha", g.choices.Unit());
     if (attr.name == "activation_beta") p->attrs.Set("activation_beta", 1 + g.choices.Unit());
   }
@@ -46,7 +49,8 @@ Proposal Convolution(Grower& g, const OpDef& def) {
   const DType dtype = g.TypeOf(x).dtype;
   const Dims dims = g.DimsOf(x);
   const Ints kernel = AddWindow(g, dims, &p);
-  const int64_t group = dims[1] > 0 && g.choices.OneIn(4) ? dims[1] : 1, out = group * g.choices.Between(1, 4);
+  const int64_t group = dims[1] > 0 && g.choices.OneIn(4) ? dims[1] : 1,
+                out = group * g.choices.Between(1, 4);
   p.attrs.Set("group", group);
   const bool transposed = def.name == "ConvTranspose";
   Dims w = transposed ? Dims{dims[1], out / group} : Dims{out, dims[1] / group};
@@ -80,7 +84,8 @@ Proposal Resize(Grower& g, const OpDef& def) {
     }
   }
   const bool crop = p.attrs.Find("coordinate_transformation_mode") != nullptr &&
-                    std::get<std::string>(*p.attrs.Find("coordinate_transformation_mode")) == "tf_crop_and_resize";
+                    std::get<std::string>(*p.attrs.Find("coordinate_transformation_mode")) ==
+                        "tf_crop_and_resize";
   if (crop) p.attrs.Remove("coordinate_transformation_mode");
   Ints sizes;
   std::vector<double> scales;
@@ -97,15 +102,18 @@ Proposal Resize(Grower& g, const OpDef& def) {
 Proposal Blocks(Grower& g, const OpDef& def) {
   Proposal p;
   const int64_t block = g.choices.Between(1, 3);
-  p.inputs = {g.choices.OneIn(2) ? g.Any(kMovedTypes, 4, 4)
-                                 : g.New(g.choices.TypeOf(kMovedTypes),
-                                         def.name == "DepthToSpace" ? Dims{1, 2 * block * block, 2, 3} : Dims{1, 2, 2 * block, 3 * block})};
+  p.inputs = {g.choices.OneIn(2)
+                  ? g.Any(kMovedTypes, 4, 4)
+                  : g.New(g.choices.TypeOf(kMovedTypes), def.name == "DepthToSpace"
+                                                             ? Dims{1, 2 * block * block, 2, 3}
+                                                             : Dims{1, 2, 2 * block, 3 * block})};
   p.attrs.Set("blocksize", block);
   if (def.name == "DepthToSpace" && g.choices.OneIn(2)) p.attrs.Set("mode", std::string("CRD"));
   return p;
 }
 
-// ---- products and normalizations ------------------------------------------------------------------------------------------------
+// ---- products and normalizations
+// ------------------------------------------------------------------------------------------------
 
 Proposal MatMul(Grower& g, const OpDef& def) {
   Proposal p;
@@ -113,8 +121,10 @@ Proposal MatMul(Grower& g, const OpDef& def) {
   const ValueId a = g.Any(def.inputs[0].types, flat ? 2 : 1, flat ? 2 : 4);
   const DType dtype = g.TypeOf(a).dtype;
   const Dims dims = g.DimsOf(a);
-  const bool turn_a = (flat || fused) && dims.rank() >= 2 && g.choices.OneIn(3), turn_b = (flat || fused) && g.choices.OneIn(3);
-  const int64_t rows = dims.rank() < 2 ? 1 : dims[dims.rank() - (turn_a ? 1 : 2)], inner = dims[dims.rank() - (turn_a ? 2 : 1)];
+  const bool turn_a = (flat || fused) && dims.rank() >= 2 && g.choices.OneIn(3),
+             turn_b = (flat || fused) && g.choices.OneIn(3);
+  const int64_t rows = dims.rank() < 2 ? 1 : dims[dims.rank() - (turn_a ? 1 : 2)],
+                inner = dims[dims.rank() - (turn_a ? 2 : 1)];
   const int64_t columns = g.choices.Between(1, 6);
   Dims b = turn_b ? Dims{columns, inner} : Dims{inner, columns};
   if (!flat && dims.rank() > 2 && g.choices.OneIn(2)) {
@@ -124,7 +134,8 @@ Proposal MatMul(Grower& g, const OpDef& def) {
   if (turn_a) p.attrs.Set("transA", 1);
   if (turn_b) p.attrs.Set("transB", 1);
   if (flat || fused) p.attrs.Set("alpha", g.choices.Unit() + 0.5);
-  if (flat && g.choices.OneIn(2)) p.inputs.push_back(g.New(dtype, g.Broadcastable({rows, columns})));
+  if (flat && g.choices.OneIn(2))
+    p.inputs.push_back(g.New(dtype, g.Broadcastable({rows, columns})));
   if (fused && g.choices.OneIn(2)) p.inputs.push_back(g.New(dtype, {columns}));
   if (fused) AddActivation(g, def, &p);
   return p;
@@ -142,7 +153,8 @@ Proposal PerChannel(Grower& g, const OpDef& def) {
     for (double& v : values) v = 0.25 + g.choices.Unit();  // a variance is positive
     p.inputs.push_back(g.Constant(FloatTensor(dtype, {channels}, values)));
   }
-  if (def.name == "GroupNormalization") p.attrs.Set("num_groups", channels > 0 && g.choices.OneIn(2) ? channels : 1);
+  if (def.name == "GroupNormalization")
+    p.attrs.Set("num_groups", channels > 0 && g.choices.OneIn(2) ? channels : 1);
   p.attrs.Set("epsilon", 1e-3);
   if (def.name == "FusedBatchNormalization") AddActivation(g, def, &p);
   return p;
@@ -154,9 +166,11 @@ Proposal Trailing(Grower& g, const OpDef& def) {
   const Dims dims = g.DimsOf(x);
   const int64_t axis = g.Axis(dims.rank());
   Dims scale;
-  for (int i = static_cast<int>(axis < 0 ? axis + dims.rank() : axis); i < dims.rank(); ++i) scale.push_back(dims[i]);
+  for (int i = static_cast<int>(axis < 0 ? axis + dims.rank() : axis); i < dims.rank(); ++i)
+    scale.push_back(dims[i]);
   p.inputs = {x, g.New(g.TypeOf(x).dtype, scale)};
-  if (def.name == "LayerNormalization" && g.choices.OneIn(2)) p.inputs.push_back(g.New(g.TypeOf(x).dtype, scale));
+  if (def.name == "LayerNormalization" && g.choices.OneIn(2))
+    p.inputs.push_back(g.New(g.TypeOf(x).dtype, scale));
   p.attrs = {{"axis", axis}, {"epsilon", 1e-3}};
   if (def.name == "LayerNormalization") p.outputs = static_cast<size_t>(g.choices.Between(1, 3));
   return p;
@@ -165,17 +179,21 @@ Proposal Trailing(Grower& g, const OpDef& def) {
 Proposal Attention(Grower& g, const OpDef&) {
   Proposal p;
   const DType dtype = g.choices.TypeOf(kFloatTypes);
-  const int64_t batch = g.choices.Between(1, 2), heads = g.choices.Between(1, 2), shared = g.choices.Between(1, 2);
-  const int64_t rows = g.choices.Between(1, 5), keys = g.choices.Between(1, 5), width = g.choices.Between(1, 4);
-  p.inputs = {g.New(dtype, {batch, heads * shared, rows, width}), g.New(dtype, {batch, heads, keys, width}),
-              g.New(dtype, {batch, heads, keys, 3})};
-  if (g.choices.OneIn(3)) p.inputs.push_back(g.New(g.choices.OneIn(2) ? DType::kBool : dtype, {rows, keys}));
+  const int64_t batch = g.choices.Between(1, 2), heads = g.choices.Between(1, 2),
+                shared = g.choices.Between(1, 2);
+  const int64_t rows = g.choices.Between(1, 5), keys = g.choices.Between(1, 5),
+                width = g.choices.Between(1, 4);
+  p.inputs = {g.New(dtype, {batch, heads * shared, rows, width}),
+              g.New(dtype, {batch, heads, keys, width}), g.New(dtype, {batch, heads, keys, 3})};
+  if (g.choices.OneIn(3))
+    p.inputs.push_back(g.New(g.choices.OneIn(2) ? DType::kBool : dtype, {rows, keys}));
   if (g.choices.OneIn(2)) p.attrs.Set("is_causal", 1);
   if (g.choices.OneIn(3)) p.attrs.Set("scale", 0.5);
   return p;
 }
 
-// ---- shapes ---------------------------------------------------------------------------------------------------------------------
+// ---- shapes
+// ---------------------------------------------------------------------------------------------------------------------
 
 Proposal Reshape(Grower& g, const OpDef&) {
   Proposal p;
@@ -229,7 +247,8 @@ Proposal ConstantOfShape(Grower& g, const OpDef&) {
   Proposal p;
   const Dims dims = g.SmallDims(static_cast<int>(g.choices.Between(0, 3)));
   g.SetList("shape", 0, Ints(dims.begin(), dims.end()), &p);
-  if (g.choices.OneIn(2)) p.attrs.Set("value", RandomTensor(g.choices, g.choices.TypeOf(kMovedTypes), {1}));
+  if (g.choices.OneIn(2))
+    p.attrs.Set("value", RandomTensor(g.choices, g.choices.TypeOf(kMovedTypes), {1}));
   return p;
 }
 
@@ -239,13 +258,15 @@ Proposal Range(Grower& g, const OpDef& def) {
   Proposal p;
   for (int64_t v : {int64_t{1}, 1 + delta * g.choices.Between(0, 6), delta}) {
     const auto number = static_cast<double>(v);
-    if (IsFloat(dtype)) p.inputs.push_back(g.Constant(FloatTensor(dtype, {}, std::span(&number, 1))));
+    if (IsFloat(dtype))
+      p.inputs.push_back(g.Constant(FloatTensor(dtype, {}, std::span(&number, 1))));
     else p.inputs.push_back(g.Constant(RandomIndices(g.choices, dtype, {}, v, v)));
   }
   return p;
 }
 
-// ---- movement -------------------------------------------------------------------------------------------------------------------
+// ---- movement
+// -------------------------------------------------------------------------------------------------------------------
 
 Proposal Transpose(Grower& g, const OpDef&) {
   Proposal p;
@@ -278,7 +299,8 @@ Proposal Split(Grower& g, const OpDef&) {
   Proposal p;
   const ValueId x = g.Any(kMovedTypes, 1, 4);
   const Dims dims = g.DimsOf(x);
-  const int64_t axis = g.Axis(dims.rank()), extent = dims[static_cast<int>(axis < 0 ? axis + dims.rank() : axis)];
+  const int64_t axis = g.Axis(dims.rank()),
+                extent = dims[static_cast<int>(axis < 0 ? axis + dims.rank() : axis)];
   p.inputs = {x};
   p.attrs.Set("axis", axis);
   p.outputs = static_cast<size_t>(g.choices.Between(1, 3));
@@ -312,7 +334,8 @@ Proposal Tile(Grower& g, const OpDef&) {
   Proposal p;
   const ValueId x = g.Any(kMovedTypes);
   Ints repeats;
-  for (int i = 0; i < g.DimsOf(x).rank(); ++i) repeats.push_back(g.choices.OneIn(20) ? 0 : g.choices.Between(1, 3));
+  for (int i = 0; i < g.DimsOf(x).rank(); ++i)
+    repeats.push_back(g.choices.OneIn(20) ? 0 : g.choices.Between(1, 3));
   p.inputs = {x};
   g.SetList("repeats", 1, repeats, &p);
   return p;
@@ -345,7 +368,8 @@ Proposal Pad(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- indices --------------------------------------------------------------------------------------------------------------------
+// ---- indices
+// --------------------------------------------------------------------------------------------------------------------
 
 struct AxisChoice {
   int64_t given;
@@ -361,8 +385,9 @@ Proposal Gather(Grower& g, const OpDef&) {
   const ValueId x = g.Any(kMovedTypes, 1, 4);
   const AxisChoice axis = PickAxis(g, g.DimsOf(x));
   const int64_t extent = g.DimsOf(x)[axis.at];
-  p.inputs = {x, g.Indices(extent == 0 ? Dims{0} : g.SmallDims(static_cast<int>(g.choices.Between(0, 2))), -extent,
-                           std::max<int64_t>(extent - 1, -extent))};
+  p.inputs = {
+      x, g.Indices(extent == 0 ? Dims{0} : g.SmallDims(static_cast<int>(g.choices.Between(0, 2))),
+                   -extent, std::max<int64_t>(extent - 1, -extent))};
   p.attrs.Set("axis", axis.given);
   return p;
 }
@@ -374,11 +399,13 @@ Proposal ElementIndices(Grower& g, const OpDef& def) {
   const AxisChoice axis = PickAxis(g, dims);
   Dims indices = dims;
   if (dims[axis.at] != 0) indices[axis.at] = g.choices.Between(0, 4);
-  p.inputs = {x, g.Indices(indices, -dims[axis.at], std::max<int64_t>(dims[axis.at] - 1, -dims[axis.at]))};
+  p.inputs = {
+      x, g.Indices(indices, -dims[axis.at], std::max<int64_t>(dims[axis.at] - 1, -dims[axis.at]))};
   p.attrs.Set("axis", axis.given);
   if (def.name == "ScatterElements") {
     p.inputs.push_back(g.New(g.TypeOf(x).dtype, indices));
-    if (g.choices.OneIn(2)) p.attrs.Set("reduction", std::string(g.choices.Of(def.attrs[1].choices)));
+    if (g.choices.OneIn(2))
+      p.attrs.Set("reduction", std::string(g.choices.Of(def.attrs[1].choices)));
   }
   return p;
 }
@@ -387,7 +414,8 @@ Proposal TupleIndices(Grower& g, const OpDef& def) {
   Proposal p;
   const ValueId x = g.Any(kMovedTypes, 1, 3);
   const Dims dims = g.DimsOf(x);
-  const int64_t length = g.choices.Between(1, dims.rank()), tuples = dims.elements() == 0 ? 0 : g.choices.Between(0, 4);
+  const int64_t length = g.choices.Between(1, dims.rank()),
+                tuples = dims.elements() == 0 ? 0 : g.choices.Between(0, 4);
   int64_t least = 9;
   for (int i = 0; i < length; ++i) least = std::min(least, dims[i]);
   p.inputs = {x, g.Indices({tuples, length}, -least, std::max(least - 1, -least))};
@@ -395,7 +423,8 @@ Proposal TupleIndices(Grower& g, const OpDef& def) {
     Dims updates{tuples};
     for (int i = static_cast<int>(length); i < dims.rank(); ++i) updates.push_back(dims[i]);
     p.inputs.push_back(g.New(g.TypeOf(x).dtype, updates));
-    if (g.choices.OneIn(2)) p.attrs.Set("reduction", std::string(g.choices.Of(def.attrs[0].choices)));
+    if (g.choices.OneIn(2))
+      p.attrs.Set("reduction", std::string(g.choices.Of(def.attrs[0].choices)));
   }
   return p;
 }
@@ -444,14 +473,17 @@ Proposal CumSum(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- states ---------------------------------------------------------------------------------------------------------------------
+// ---- states
+// ---------------------------------------------------------------------------------------------------------------------
 
 Proposal StateRead(Grower& g, const OpDef&) {
   Proposal p;
-  const ConstTensor initial = RandomTensor(g.choices, g.choices.TypeOf(kComputeTypes), g.SmallDims(2));
+  const ConstTensor initial =
+      RandomTensor(g.choices, g.choices.TypeOf(kComputeTypes), g.SmallDims(2));
   auto& states = g.result.module.states;
-  p.attrs = {
-      {"slot", static_cast<int64_t>(states.size())}, {"dtype", initial.dtype}, {"dims", Ints(initial.dims.begin(), initial.dims.end())}};
+  p.attrs = {{"slot", static_cast<int64_t>(states.size())},
+             {"dtype", initial.dtype},
+             {"dims", Ints(initial.dims.begin(), initial.dims.end())}};
   states.push_back({StrCat("s", states.size()), initial.type(), initial});
   return p;
 }
@@ -463,7 +495,8 @@ Proposal StateWrite(Grower& g, const OpDef&) {
   p.inputs = {x};
   p.attrs = {{"slot", static_cast<int64_t>(states.size())}};
   p.outputs = 0;
-  states.push_back({StrCat("s", states.size()), g.TypeOf(x), RandomTensor(g.choices, g.TypeOf(x).dtype, g.DimsOf(x))});
+  states.push_back({StrCat("s", states.size()), g.TypeOf(x),
+                    RandomTensor(g.choices, g.TypeOf(x).dtype, g.DimsOf(x))});
   return p;
 }
 
@@ -520,7 +553,8 @@ constexpr Row kRecipes[] = {
 }  // namespace
 
 Recipe RecipeFor(const OpDef& def) {
-  const auto* row = std::find_if(std::begin(kRecipes), std::end(kRecipes), [&](const Row& r) { return r.op == def.name; });
+  const auto* row = std::find_if(std::begin(kRecipes), std::end(kRecipes),
+                                 [&](const Row& r) { return r.op == def.name; });
   if (row != std::end(kRecipes)) return row->recipe;
   return def.name.starts_with("Reduce") ? Reduce : nullptr;
 }

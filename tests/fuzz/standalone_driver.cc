@@ -1,7 +1,7 @@
 // A fuzz target as a program of its own, for every compiler and every sanitizer:
 //   fuzz_x                       the seeds, and some thousand seeded mutations
-//   fuzz_x RUNS [SEED [FILE]]    so many mutations; FILE always holds the bytes that are being tried, so it remains after a crash
-//   fuzz_x FILE...               these files
+//   fuzz_x RUNS [SEED [FILE]]    so many mutations; FILE always holds the bytes that are being
+//   tried, so it remains after a crash fuzz_x FILE...               these files
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -21,7 +21,8 @@ constexpr size_t kMostKept = 400, kMostFileBytes = 32 * 1024;
 bool Try(const FuzzFile& file, const char* keep) {
   if (keep != nullptr) {
     std::ofstream out(keep, std::ios::binary | std::ios::trunc);
-    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    out.write(reinterpret_cast<const char*>(file.data()),
+              static_cast<std::streamsize>(file.size()));
   }
   const StopWatch watch;
   const bool taken = kFuzzSubject.run(file);
@@ -47,8 +48,9 @@ int TryMutations(int64_t runs, uint64_t seed, const char* keep) {
     else pool[seeds + random() % (kMostKept - seeds)] = std::move(file);
   }
   const double seconds = watch.Millis() / 1000;
-  std::printf("%lld executions in %.1f s, %.0f a second; %lld taken, %zu kept\n", static_cast<long long>(runs), seconds,
-              static_cast<double>(runs) / seconds, static_cast<long long>(taken), pool.size());
+  std::printf("%lld executions in %.1f s, %.0f a second; %lld taken, %zu kept\n",
+              static_cast<long long>(runs), seconds, static_cast<double>(runs) / seconds,
+              static_cast<long long>(taken), pool.size());
   return taken > 0 ? 0 : 1;
 }
 
@@ -57,7 +59,8 @@ int TryFiles(int count, char** paths) {
     std::ifstream in(paths[i], std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-    std::printf("%s: %s\n", paths[i], Try(FuzzFile(begin, begin + text.size()), nullptr) ? "taken" : "refused");
+    std::printf("%s: %s\n", paths[i],
+                Try(FuzzFile(begin, begin + text.size()), nullptr) ? "taken" : "refused");
   }
   return 0;
 }
@@ -70,5 +73,6 @@ int main(int argc, char** argv) {
   char* end = nullptr;
   const long long runs = std::strtoll(argv[1], &end, 10);
   if (*end != '\0') return msrt::testing::TryFiles(argc - 1, argv + 1);
-  return msrt::testing::TryMutations(runs, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1, argc > 3 ? argv[3] : nullptr);
+  return msrt::testing::TryMutations(runs, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1,
+                                     argc > 3 ? argv[3] : nullptr);
 }

@@ -18,7 +18,8 @@ namespace msrt::testing {
 void RequireAnswer(const Status& status) {
   if (status.ok()) return;
   if (status.code() != Code::kInternal && !status.message().empty()) return;
-  std::fprintf(stderr, "finding: %s: '%s'\n", CodeName(status.code()).data(), status.message().c_str());
+  std::fprintf(stderr, "finding: %s: '%s'\n", CodeName(status.code()).data(),
+               status.message().c_str());
   std::abort();
 }
 
@@ -30,17 +31,20 @@ constexpr double kMostFoldingWork = 1e6;
 
 Status Optimize(std::vector<std::string> disabled, Module* module) {
   FoldBudget folding{.bytes = kMostFoldedBytes, .work = kMostFoldingWork};
-  const PassContext context{.evaluator = &BuiltinEvaluator(), .fold_budget_bytes = kMostFoldedBytes, .folding = &folding};
+  const PassContext context{
+      .evaluator = &BuiltinEvaluator(), .fold_budget_bytes = kMostFoldedBytes, .folding = &folding};
   return RunPasses(context, {.disabled = std::move(disabled), .validate = true}, module).status();
 }
 
-// Sizes that contradict each other may come to light only when they are computed, so folding may refuse what validation took. No other pass
-// may. What widens weights folds too, and comes after shapes were.
+// Sizes that contradict each other may come to light only when they are computed, so folding may
+// refuse what validation took. No other pass may. What widens weights folds too, and comes after
+// shapes were.
 bool FoldingRefuses(Module module) {
   constexpr std::string_view kFolding[] = {"fold_constants", "fold_shapes", "widen_weights"};
   std::vector<std::string> others;
   for (const PassInfo& pass : AllPasses()) {
-    if (std::find(std::begin(kFolding), std::end(kFolding), pass.name) == std::end(kFolding)) others.emplace_back(pass.name);
+    if (std::find(std::begin(kFolding), std::end(kFolding), pass.name) == std::end(kFolding))
+      others.emplace_back(pass.name);
   }
   return !Optimize(others, &module).ok();
 }
@@ -109,7 +113,9 @@ ConstTensor SmallInput(const Type& type, uint64_t* state) {
     const auto random = static_cast<uint8_t>(*state >> 56);
     const size_t width = static_cast<size_t>(std::max(BitsOf(type.dtype), 8)) / 8;
     const bool first = IsFloat(type.dtype) ? i % width >= width - 2 : i % width == 0;
-    bytes[i] = static_cast<std::byte>(first ? (IsFloat(type.dtype) ? 0x3c + random % 4 : random % 4) : random < 8 ? random : 0);
+    bytes[i] = static_cast<std::byte>(first ? (IsFloat(type.dtype) ? 0x3c + random % 4 : random % 4)
+                                      : random < 8 ? random
+                                                   : 0);
   }
   if (type.dtype == DType::kBool) {
     for (std::byte& b : bytes) b &= std::byte{1};
@@ -126,7 +132,8 @@ Status BindInputs(Session& session, uint64_t state) {
     for (int64_t& d : type.dims) d = IsKnown(d) ? d : 1 + static_cast<int64_t>((state >> 3) % 3);
     if (type.elements() > kMostInputElements) continue;
     const ConstTensor data = SmallInput(type, &state);
-    const TensorView view{data.dtype, data.dims, Layout::kPlain, const_cast<std::byte*>(data.bytes.data())};
+    const TensorView view{data.dtype, data.dims, Layout::kPlain,
+                          const_cast<std::byte*>(data.bytes.data())};
     MSRT_RETURN_IF_ERROR(session.SetInput(i, view, data.owner));
   }
   return OkStatus();
@@ -134,7 +141,9 @@ Status BindInputs(Session& session, uint64_t state) {
 
 }  // namespace
 
-bool FuzzVerify(std::span<const std::byte> bytes) { return Answered(Verify(AlignedCopy(bytes), FuzzLimits())); }
+bool FuzzVerify(std::span<const std::byte> bytes) {
+  return Answered(Verify(AlignedCopy(bytes), FuzzLimits()));
+}
 
 bool FuzzLoad(std::span<const std::byte> bytes) { return Compile(bytes) != nullptr; }
 
@@ -144,11 +153,13 @@ bool FuzzRun(std::span<const std::byte> bytes) {
   auto session = Session::Create(model, 0, {.memory_cap_bytes = kCapBytes});
   if (!Answered(session)) return false;
   uint64_t state = 0;
-  std::memcpy(&state, bytes.data() + kHeaderBytes - sizeof state, sizeof state);  // the hash: the same for the same file
+  std::memcpy(&state, bytes.data() + kHeaderBytes - sizeof state,
+              sizeof state);  // the hash: the same for the same file
   Status status = BindInputs(**session, state);
   RequireAnswer(status);
   if (!status.ok()) return false;
-  status = (*session)->Run({.deadline_nanos = model->environment->clock->NowNanos() + kDeadlineNanos});
+  status =
+      (*session)->Run({.deadline_nanos = model->environment->clock->NowNanos() + kDeadlineNanos});
   RequireAnswer(status);
   return status.ok();
 }

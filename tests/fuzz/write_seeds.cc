@@ -1,4 +1,5 @@
-// fuzz_seeds DIRECTORY: writes the seeds of the target that it is linked with as files, for libFuzzer's corpus.
+// fuzz_seeds DIRECTORY: writes the seeds of the target that it is linked with as files, for
+// libFuzzer's corpus.
 #include <cstdio>
 
 #include "core/base/io.h"
@@ -12,7 +13,8 @@ int main(int argc, char** argv) {
   int number = 0;
   for (const auto& seed : msrt::testing::kFuzzSubject.seeds()) {
     const std::span<const std::byte> piece = seed;
-    const msrt::Status status = msrt::DefaultIo()->WriteFile(msrt::StrCat(argv[1], "/seed_", number++), std::span(&piece, 1));
+    const msrt::Status status = msrt::DefaultIo()->WriteFile(
+        msrt::StrCat(argv[1], "/seed_", number++), std::span(&piece, 1));
     if (status.ok()) continue;
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;

@@ -6,7 +6,9 @@ namespace {
 constexpr auto kLimit = Code::kLimitExceeded;
 
 // A few bytes of the file, extent^2 elements of memory.
-ValueId Square(ModelDraft& d, int64_t extent) { return d.Good("ConstantOfShape", {}, {{"shape", Ints{extent, extent}}}); }
+ValueId Square(ModelDraft& d, int64_t extent) {
+  return d.Good("ConstantOfShape", {}, {{"shape", Ints{extent, extent}}});
+}
 
 constexpr BadModel kModels[] = {
     {"OutputBeyondTheCap", kLimit, "output 'y0' needs",
@@ -27,7 +29,8 @@ constexpr BadModel kModels[] = {
      }},
     {"RangeBeyondTheCap", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
-       d.Add("Range", {d.List({0}), d.Given(ConstTensor::Int64s(Ints{int64_t{1} << 40})), d.List({1})});
+       d.Add("Range",
+             {d.List({0}), d.Given(ConstTensor::Int64s(Ints{int64_t{1} << 40})), d.List({1})});
      }},
     {"OneHotBeyondTheCap", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
@@ -39,7 +42,8 @@ constexpr BadModel kModels[] = {
      }},
     {"ConvTransposeBeyondTheCap", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
-       d.Add("ConvTranspose", {d.Input({1, 1, 64}), d.Ones({1, 1, 1})}, {{"strides", Ints{2147483647}}});
+       d.Add("ConvTranspose", {d.Input({1, 1, 64}), d.Ones({1, 1, 1})},
+             {{"strides", Ints{2147483647}}});
      }},
     {"OuterProductBeyondTheCap", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
@@ -57,7 +61,8 @@ constexpr BadModel kModels[] = {
      }},
     {"StateBeyondTheCap", kLimit, "state needs",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {kUnknownDim}), ConstTensor::Floats({0}, {})});
+       d.module.states.push_back(
+           {"cache", Type::Tensor(DType::kF32, {kUnknownDim}), ConstTensor::Floats({0}, {})});
        const ValueId big = d.Good("ConstantOfShape", {}, {{"shape", Ints{10 << 20}}});
        d.Add("StateWrite", {big}, {{"slot", 0}}, 0, "msrt");
      }},
@@ -69,7 +74,9 @@ constexpr BadModel kModels[] = {
     {"FoldManyAtTheBudget", kLimit, "needs",
      [](ModelDraft& d) {
        for (int i = 0; i < 100; ++i)
-         d.Add("ConstantOfShape", {}, {{"shape", Ints{4 << 20}}, {"value", ConstTensor::Floats({1}, std::vector<float>{float(i)})}});
+         d.Add("ConstantOfShape", {},
+               {{"shape", Ints{4 << 20}},
+                {"value", ConstTensor::Floats({1}, std::vector<float>{float(i)})}});
      }},
     {"FoldTiles", kLimit, "needs",
      [](ModelDraft& d) {
@@ -99,20 +106,24 @@ constexpr BadModel kModels[] = {
     {"PoolOfAHugeWindow", Code::kOk, "",
      [](ModelDraft& d) {
        const int64_t k = 2147483647;
-       d.Add("AveragePool", {d.Input({1, 1, 4, 4})}, {{"kernel_shape", Ints{k, k}}, {"pads", Ints{k, k, k, k}}, {"strides", Ints{k, k}}});
+       d.Add("AveragePool", {d.Input({1, 1, 4, 4})},
+             {{"kernel_shape", Ints{k, k}}, {"pads", Ints{k, k, k, k}}, {"strides", Ints{k, k}}});
      }},
     {"ConvOfFarPadding", Code::kOk, "",
      [](ModelDraft& d) {
        const int64_t pad = 2147483647;
-       d.Add("Conv", {d.Input({1, 1, 4}), d.Ones({1, 1, 1})}, {{"pads", Ints{pad, pad}}, {"strides", Ints{pad}}});
+       d.Add("Conv", {d.Input({1, 1, 4}), d.Ones({1, 1, 1})},
+             {{"pads", Ints{pad, pad}}, {"strides", Ints{pad}}});
      }},
     {"ResizeOfAHugeSupport", Code::kOk, "",
      [](ModelDraft& d) {
-       d.Add("Resize", {d.Input({1 << 20})}, {{"sizes", Ints{1}}, {"mode", "linear"}, {"antialias", 1}});
+       d.Add("Resize", {d.Input({1 << 20})},
+             {{"sizes", Ints{1}}, {"mode", "linear"}, {"antialias", 1}});
      }},
     {"ManyEmptyRows", Code::kOk, "",
      [](ModelDraft& d) {
-       const ValueId x = d.Good("Expand", {d.Input({1, 0})}, {{"shape", Ints{int64_t{1} << 40, 0}}});
+       const ValueId x =
+           d.Good("Expand", {d.Input({1, 0})}, {{"shape", Ints{int64_t{1} << 40, 0}}});
        d.Add("ReduceSum", {x}, {{"axes", Ints{0}}});
        d.Add("Softmax", {x}, {{"axis", 0}});
        d.Add("CumSum", {x}, {{"axis", 0}});
@@ -122,7 +133,8 @@ constexpr BadModel kModels[] = {
      }},
     {"SumsOfNothing", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
-       d.Add("ReduceSum", {d.Good("ConstantOfShape", {}, {{"shape", Ints{int64_t{1} << 40, 0}}})}, {{"axes", Ints{1}}});
+       d.Add("ReduceSum", {d.Good("ConstantOfShape", {}, {{"shape", Ints{int64_t{1} << 40, 0}}})},
+             {{"axes", Ints{1}}});
      }},
     {"ProductOfNothing", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {

@@ -5,11 +5,15 @@
 namespace msrt::testing {
 namespace {
 
-void Conv(ModelDraft& d, AttrList attrs) { d.Add("Conv", {d.Input({1, 2, 8, 8}), d.Ones({4, 2, 3, 3})}, std::move(attrs)); }
+void Conv(ModelDraft& d, AttrList attrs) {
+  d.Add("Conv", {d.Input({1, 2, 8, 8}), d.Ones({4, 2, 3, 3})}, std::move(attrs));
+}
 void ConvTranspose(ModelDraft& d, AttrList attrs) {
   d.Add("ConvTranspose", {d.Input({1, 2, 8, 8}), d.Ones({2, 4, 3, 3})}, std::move(attrs));
 }
-void Pool(ModelDraft& d, const char* op, AttrList attrs) { d.Add(op, {d.Input({1, 2, 8, 8})}, std::move(attrs)); }
+void Pool(ModelDraft& d, const char* op, AttrList attrs) {
+  d.Add(op, {d.Input({1, 2, 8, 8})}, std::move(attrs));
+}
 
 constexpr BadModel kModels[] = {
     {"ConvStrideZero", kBad, "'bad' (Conv): strides[1] = 0",
@@ -118,11 +122,13 @@ constexpr BadModel kModels[] = {
      }},
     {"GroupNormalizationGroupsZero", kBad, "'bad' (GroupNormalization): num_groups = 0",
      [](ModelDraft& d) {
-       d.Add("GroupNormalization", {d.Input({1, 4, 2}), d.Ones({4}), d.Ones({4})}, {{"num_groups", 0}});
+       d.Add("GroupNormalization", {d.Input({1, 4, 2}), d.Ones({4}), d.Ones({4})},
+             {{"num_groups", 0}});
      }},
     {"GroupNormalizationGroupsNoDivisor", kBad, "'bad' (GroupNormalization): num_groups = 3",
      [](ModelDraft& d) {
-       d.Add("GroupNormalization", {d.Input({1, 4, 2}), d.Ones({4}), d.Ones({4})}, {{"num_groups", 3}});
+       d.Add("GroupNormalization", {d.Input({1, 4, 2}), d.Ones({4}), d.Ones({4})},
+             {{"num_groups", 3}});
      }},
     {"SplitIntoNone", kBad, "'bad' (Split): num_outputs = 0",
      [](ModelDraft& d) {

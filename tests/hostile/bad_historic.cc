@@ -10,12 +10,14 @@ constexpr BadModel kModels[] = {
     // 2021-29586: pooling divides by a stride of zero.
     {"Cve2021_29586", kBad, "'bad' (AveragePool): strides[0] = 0",
      [](ModelDraft& d) {
-       d.Add("AveragePool", {d.Input({1, 1, 4, 4})}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{0, 0}}, {"auto_pad", "SAME_UPPER"}});
+       d.Add("AveragePool", {d.Input({1, 1, 4, 4})},
+             {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{0, 0}}, {"auto_pad", "SAME_UPPER"}});
      }},
     // 2021-29594: convolution divides by strides and dilations from the file.
     {"Cve2021_29594", kBad, "'bad' (Conv): strides[0] = 0",
      [](ModelDraft& d) {
-       d.Add("Conv", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})}, {{"strides", Ints{0, 0}}, {"auto_pad", "SAME_LOWER"}});
+       d.Add("Conv", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})},
+             {{"strides", Ints{0, 0}}, {"auto_pad", "SAME_LOWER"}});
      }},
     // 2021-29599: split divides by the number of parts.
     {"Cve2021_29599", kBad, "'bad' (Split): num_outputs = 0",
@@ -25,9 +27,11 @@ constexpr BadModel kModels[] = {
     // 2021-29600: one-hot divides by the product of dims that may be zero.
     {"Cve2021_29600", Code::kOk, "",
      [](ModelDraft& d) {
-       d.Add("OneHot", {d.Input({0, 3}, DType::kI64), kNoValue, d.Ones({2})}, {{"depth", 4}, {"axis", 0}});
+       d.Add("OneHot", {d.Input({0, 3}, DType::kI64), kNoValue, d.Ones({2})},
+             {{"depth", 4}, {"axis", 0}});
      }},
-    // LiteRT 9255 and llama.cpp 2026-33298: a product of dims that wraps to exactly zero skips the checks behind it.
+    // LiteRT 9255 and llama.cpp 2026-33298: a product of dims that wraps to exactly zero skips the
+    // checks behind it.
     {"LiteRt9255", kBad, "more than 2^56 elements",
      [](ModelDraft& d) {
        d.Add("ReduceSum", {d.Input({kTwo32, kTwo32}, DType::kF32)});
@@ -40,7 +44,8 @@ constexpr BadModel kModels[] = {
     {"Cve2026_27940", Code::kLimitExceeded, "needs",
      [](ModelDraft& d) {
        d.Add("ConstantOfShape", {},
-             {{"shape", Ints{int64_t{1} << 56}}, {"value", ConstTensor::Of<double>(DType::kF64, {1}, std::vector<double>{1})}});
+             {{"shape", Ints{int64_t{1} << 56}},
+              {"value", ConstTensor::Of<double>(DType::kF64, {1}, std::vector<double>{1})}});
      }},
     // 2020-15207: a negative axis that only debug builds check.
     {"Cve2020_15207", kBad, "'bad' (Concat): axis = -5",
@@ -61,11 +66,14 @@ constexpr BadModel kModels[] = {
     // 2021-37687: negative indices of GatherND.
     {"Cve2021_37687", kData, "'bad' (GatherND)",
      [](ModelDraft& d) {
-       d.Add("GatherND", {d.Input({2, 3}), d.Given(ConstTensor::Of<int32_t>(DType::kI32, {1, 1}, std::vector<int32_t>{-100}))});
+       d.Add("GatherND", {d.Input({2, 3}), d.Given(ConstTensor::Of<int32_t>(
+                                               DType::kI32, {1, 1}, std::vector<int32_t>{-100}))});
      }},
     // 2020-15209: a tensor that nobody gives data; here a value without a source.
     {"Cve2020_15209", kBad, "'bad' (Relu): input 0",
-     [](ModelDraft& d) { d.Add("Relu", {d.graph().AddValue("nothing", Type::Tensor(DType::kF32, {2}))}); }},
+     [](ModelDraft& d) {
+       d.Add("Relu", {d.graph().AddValue("nothing", Type::Tensor(DType::kF32, {2}))});
+     }},
     // 2021-29590: Min and Max of empty tensors.
     {"Cve2021_29590", Code::kOk, "",
      [](ModelDraft& d) {
@@ -75,7 +83,8 @@ constexpr BadModel kModels[] = {
     // 2021-29592: a Reshape whose shape is a scalar or missing.
     {"Cve2021_29592", kBad, "'bad' (Reshape)",
      [](ModelDraft& d) {
-       d.Add("Reshape", {d.Input({2, 2}), d.Given(ConstTensor::Of<int64_t>(DType::kI64, {1, 1}, Ints{4}))});
+       d.Add("Reshape",
+             {d.Input({2, 2}), d.Given(ConstTensor::Of<int64_t>(DType::kI64, {1, 1}, Ints{4}))});
      }},
     // 2021-37688: an optional input that is left out where the kernel reads it.
     {"Cve2021_37688", kBad, "'bad' (LayerNormalization): input 1 'Scale' is missing",
@@ -95,7 +104,9 @@ constexpr BadModel kModels[] = {
      }},
     // 2020-15213: an index from the data decides how much is allocated.
     {"Cve2020_15213", Code::kLimitExceeded, "output 'y0' needs",
-     [](ModelDraft& d) { d.Add("ConstantOfShape", {d.Given(ConstTensor::Int64s(Ints{int64_t{1} << 55}))}); }},
+     [](ModelDraft& d) {
+       d.Add("ConstantOfShape", {d.Given(ConstTensor::Int64s(Ints{int64_t{1} << 55}))});
+     }},
     // ONNX Runtime 28055: folding without a budget for what it makes.
     {"OnnxRuntime28055", Code::kLimitExceeded, "output 'y0' needs",
      [](ModelDraft& d) {
@@ -110,7 +121,8 @@ constexpr BadModel kModels[] = {
     // ONNX 2022-25882 and its successors: a path as the place of a weight. Text is text here.
     {"Cve2022_25882", Code::kOk, "",
      [](ModelDraft& d) {
-       d.module.metadata = {{"location", "../../../../etc/passwd"}, {"external_data", "file:///etc/shadow"}};
+       d.module.metadata = {{"location", "../../../../etc/passwd"},
+                            {"external_data", "file:///etc/shadow"}};
        d.graph().AddConstant("/etc/passwd", ConstTensor::Floats({1}, std::vector<float>{1}));
        d.Add("Relu", {d.Input({2})});
      }},
@@ -118,7 +130,8 @@ constexpr BadModel kModels[] = {
     {"OnnxRuntime28709", Code::kOk, "",
      [](ModelDraft& d) {
        const Ints address = {0x4141414141414141, 16};
-       d.Add("Add", {d.Input({2}, DType::kI64), d.graph().AddConstant("*/_ORT_MEM_ADDR_/*", ConstTensor::Int64s(address))});
+       d.Add("Add", {d.Input({2}, DType::kI64),
+                     d.graph().AddConstant("*/_ORT_MEM_ADDR_/*", ConstTensor::Int64s(address))});
      }},
 };
 

@@ -5,7 +5,9 @@ namespace {
 
 // Bound at run time, so that nothing before the kernel can see them.
 ValueId Indices(ModelDraft& d, const Ints& values) { return d.Given(ConstTensor::Int64s(values)); }
-ValueId Indices(ModelDraft& d, Dims dims, const Ints& values) { return d.Given(ConstTensor::Of<int64_t>(DType::kI64, dims, values)); }
+ValueId Indices(ModelDraft& d, Dims dims, const Ints& values) {
+  return d.Given(ConstTensor::Of<int64_t>(DType::kI64, dims, values));
+}
 
 constexpr BadModel kModels[] = {
     {"SoftmaxAxis", kBad, "'bad' (Softmax): axis = 2",
@@ -16,7 +18,8 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("Softmax", {d.Input({2, 3})}, {{"axis", -3}});
      }},
-    {"SoftmaxOfAScalar", kBad, "'bad' (Softmax): axis = -1", [](ModelDraft& d) { d.Add("Softmax", {d.Input({})}); }},
+    {"SoftmaxOfAScalar", kBad, "'bad' (Softmax): axis = -1",
+     [](ModelDraft& d) { d.Add("Softmax", {d.Input({})}); }},
     {"ConcatAxis", kBad, "'bad' (Concat): axis = 7",
      [](ModelDraft& d) {
        d.Add("Concat", {d.Input({2})}, {{"axis", 7}});
@@ -71,11 +74,13 @@ constexpr BadModel kModels[] = {
      }},
     {"SliceAxisTwice", kBad, "'bad' (Slice): axes names axis 0 twice",
      [](ModelDraft& d) {
-       d.Add("Slice", {d.Input({4})}, {{"starts", Ints{0, 0}}, {"ends", Ints{1, 1}}, {"axes", Ints{0, -1}}});
+       d.Add("Slice", {d.Input({4})},
+             {{"starts", Ints{0, 0}}, {"ends", Ints{1, 1}}, {"axes", Ints{0, -1}}});
      }},
     {"SliceEndsOfTheNumberRange", Code::kOk, "",
      [](ModelDraft& d) {
-       d.Add("Slice", {d.Input({4})}, {{"starts", Ints{INT64_MAX}}, {"ends", Ints{INT64_MIN}}, {"steps", Ints{INT64_MIN}}});
+       d.Add("Slice", {d.Input({4})},
+             {{"starts", Ints{INT64_MAX}}, {"ends", Ints{INT64_MIN}}, {"steps", Ints{INT64_MIN}}});
      }},
     {"GatherIndex", kData, "'bad' (Gather)",
      [](ModelDraft& d) {
@@ -143,7 +148,8 @@ constexpr BadModel kModels[] = {
      }},
     {"ReverseSequenceAxes", kBad, "'bad' (ReverseSequence): batch_axis and time_axis",
      [](ModelDraft& d) {
-       d.Add("ReverseSequence", {d.Input({4, 2}), Indices(d, {4, 4})}, {{"batch_axis", 1}, {"time_axis", 1}});
+       d.Add("ReverseSequence", {d.Input({4, 2}), Indices(d, {4, 4})},
+             {{"batch_axis", 1}, {"time_axis", 1}});
      }},
     {"StateSlot", kBad, "'bad' (msrt.StateWrite): slot = 0, the module has 0 states",
      [](ModelDraft& d) {
@@ -151,7 +157,8 @@ constexpr BadModel kModels[] = {
      }},
     {"StateSlotHuge", kBad, "'bad' (msrt.StateRead): slot = 9223372036854775807",
      [](ModelDraft& d) {
-       d.Add("StateRead", {}, {{"slot", INT64_MAX}, {"dtype", DType::kF32}, {"dims", Ints{2}}}, 1, "msrt");
+       d.Add("StateRead", {}, {{"slot", INT64_MAX}, {"dtype", DType::kF32}, {"dims", Ints{2}}}, 1,
+             "msrt");
      }},
     {"TriluDiagonalOfTheNumberRange", Code::kOk, "",
      [](ModelDraft& d) {

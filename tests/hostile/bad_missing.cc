@@ -4,8 +4,10 @@ namespace msrt::testing {
 namespace {
 
 constexpr BadModel kModels[] = {
-    {"NoInputs", kBad, "'bad' (Add): input 0 'A' is missing", [](ModelDraft& d) { d.Add("Add", {}); }},
-    {"OneInput", kBad, "'bad' (Add): input 1 'B' is missing", [](ModelDraft& d) { d.Add("Add", {d.Input({2})}); }},
+    {"NoInputs", kBad, "'bad' (Add): input 0 'A' is missing",
+     [](ModelDraft& d) { d.Add("Add", {}); }},
+    {"OneInput", kBad, "'bad' (Add): input 1 'B' is missing",
+     [](ModelDraft& d) { d.Add("Add", {d.Input({2})}); }},
     {"RequiredInputLeftOut", kBad, "'bad' (Conv): input 0 'X' is missing",
      [](ModelDraft& d) {
        d.Add("Conv", {kNoValue, d.Ones({1, 1, 1, 1})});
@@ -18,14 +20,18 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("Relu", {d.Input({2}), d.Input({2})});
      }},
-    {"NoOutputs", kBad, "'bad' (Relu): has 0 outputs", [](ModelDraft& d) { d.Add("Relu", {d.Input({2})}, {}, 0); }},
-    {"TooManyOutputs", kBad, "'bad' (Relu): has 2 outputs", [](ModelDraft& d) { d.Add("Relu", {d.Input({2})}, {}, 2); }},
-    {"TopKWithoutK", kBad, "'bad' (TopK): 'k' is missing", [](ModelDraft& d) { d.Add("TopK", {d.Input({2})}, {}, 2); }},
+    {"NoOutputs", kBad, "'bad' (Relu): has 0 outputs",
+     [](ModelDraft& d) { d.Add("Relu", {d.Input({2})}, {}, 0); }},
+    {"TooManyOutputs", kBad, "'bad' (Relu): has 2 outputs",
+     [](ModelDraft& d) { d.Add("Relu", {d.Input({2})}, {}, 2); }},
+    {"TopKWithoutK", kBad, "'bad' (TopK): 'k' is missing",
+     [](ModelDraft& d) { d.Add("TopK", {d.Input({2})}, {}, 2); }},
     {"TopKOfNoNumber", kBad, "'bad' (TopK)",
      [](ModelDraft& d) {
        d.Add("TopK", {d.Input({2}), d.Given(ConstTensor::Int64s({}))}, {}, 2);
      }},
-    {"ReshapeWithoutShape", kBad, "'bad' (Reshape): 'shape' is missing", [](ModelDraft& d) { d.Add("Reshape", {d.Input({2})}); }},
+    {"ReshapeWithoutShape", kBad, "'bad' (Reshape): 'shape' is missing",
+     [](ModelDraft& d) { d.Add("Reshape", {d.Input({2})}); }},
     {"ReshapeOfTwoShapes", kBad, "'bad' (Reshape): 'shape' is given both",
      [](ModelDraft& d) {
        d.Add("Reshape", {d.Input({2}), d.List({2})}, {{"shape", Ints{2}}});
@@ -34,7 +40,8 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("Reshape", {d.Input({2}), d.Input({1, 1}, DType::kI64)});
      }},
-    {"ConcatWithoutAxis", kBad, "'bad' (Concat): attribute 'axis' is missing", [](ModelDraft& d) { d.Add("Concat", {d.Input({2})}); }},
+    {"ConcatWithoutAxis", kBad, "'bad' (Concat): attribute 'axis' is missing",
+     [](ModelDraft& d) { d.Add("Concat", {d.Input({2})}); }},
     {"MaxPoolWithoutKernel", kBad, "'bad' (MaxPool): attribute 'kernel_shape' is missing",
      [](ModelDraft& d) {
        d.Add("MaxPool", {d.Input({1, 1, 2, 2})});
@@ -43,12 +50,14 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("Cast", {d.Input({2})}, {{"to", DType::kNone}});
      }},
-    {"SplitWithoutSizes", kBad, "'bad' (Split): needs either", [](ModelDraft& d) { d.Add("Split", {d.Input({2})}); }},
+    {"SplitWithoutSizes", kBad, "'bad' (Split): needs either",
+     [](ModelDraft& d) { d.Add("Split", {d.Input({2})}); }},
     {"SliceWithoutEnds", kBad, "'bad' (Slice): 'ends' is missing",
      [](ModelDraft& d) {
        d.Add("Slice", {d.Input({2})}, {{"starts", Ints{0}}});
      }},
-    {"ResizeWithoutSizes", kBad, "'bad' (Resize)", [](ModelDraft& d) { d.Add("Resize", {d.Input({2})}); }},
+    {"ResizeWithoutSizes", kBad, "'bad' (Resize)",
+     [](ModelDraft& d) { d.Add("Resize", {d.Input({2})}); }},
     {"ResizeEmptyScales", kBad, "'bad' (Resize)",
      [](ModelDraft& d) {
        d.Add("Resize", {d.Input({2}), kNoValue, d.Given(ConstTensor::Floats({0}, {}))});
@@ -99,10 +108,12 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("ConstantOfShape", {}, {{"shape", Ints{2}}, {"value", ConstTensor::Floats({0}, {})}});
      }},
-    {"InputWithoutType", kBad, "input 0 'x0' has no type", [](ModelDraft& d) { d.Add("Relu", {d.InputOf(UndeclaredType())}); }},
+    {"InputWithoutType", kBad, "input 0 'x0' has no type",
+     [](ModelDraft& d) { d.Add("Relu", {d.InputOf(UndeclaredType())}); }},
     {"StateWithoutType", kBad, "type",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", UndeclaredType(), ConstTensor::Floats({1}, std::vector<float>{1})});
+       d.module.states.push_back(
+           {"cache", UndeclaredType(), ConstTensor::Floats({1}, std::vector<float>{1})});
        d.Add("Relu", {d.Input({1})});
      }},
     {"NoEntry", kBad, "no entry",
@@ -124,7 +135,8 @@ constexpr BadModel kModels[] = {
      }},
     {"StateReadOfNothing", kBad, "'bad' (msrt.StateRead): output 0 is left out",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {1}), ConstTensor::Floats({1}, std::vector<float>{1})});
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {1}),
+                                  ConstTensor::Floats({1}, std::vector<float>{1})});
        d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF32}, {"dims", Ints{1}}}, 1, "msrt");
        d.node().outputs[0] = kNoValue;
        d.graph().outputs.clear();

@@ -1,6 +1,7 @@
-// Every model of the tables, all the way as far as it gets: file, load, validate, passes, compile, bind, run, with caps on. Each must be
-// answered with its code and a message that names the object, in little time, and so must the same module when it comes from the graph
-// builder and no file is involved.
+// Every model of the tables, all the way as far as it gets: file, load, validate, passes, compile,
+// bind, run, with caps on. Each must be answered with its code and a message that names the object,
+// in little time, and so must the same module when it comes from the graph builder and no file is
+// involved.
 #include <gtest/gtest.h>
 
 #include "core/model/sample_models.h"
@@ -20,10 +21,12 @@ constexpr double kMaxMillis = 20'000;
 Status Run(std::shared_ptr<const CompiledModel> model, const ModelDraft& draft, int64_t nanos) {
   const std::vector<ConstTensor>& data = draft.data;
   Clock* clock = model->environment->clock;
-  MSRT_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(model), 0, {.memory_cap_bytes = kCapBytes}));
+  MSRT_ASSIGN_OR_RETURN(auto session,
+                        Session::Create(std::move(model), 0, {.memory_cap_bytes = kCapBytes}));
   for (size_t i = 0; i < data.size(); ++i) {
     if (data[i].bytes.data() == nullptr) continue;
-    const TensorView view{data[i].dtype, data[i].dims, Layout::kPlain, const_cast<std::byte*>(data[i].bytes.data())};
+    const TensorView view{data[i].dtype, data[i].dims, Layout::kPlain,
+                          const_cast<std::byte*>(data[i].bytes.data())};
     MSRT_RETURN_IF_ERROR(session->SetInput(i, view, data[i].owner));
   }
   return session->Run({.deadline_nanos = clock->NowNanos() + nanos});
@@ -37,12 +40,14 @@ CompileOptions ReferenceOnly() {
 
 Status RunFile(const ModelDraft& draft, int64_t nanos) {
   MSRT_ASSIGN_OR_RETURN(const auto file, SerializeModel(draft.module));
-  MSRT_ASSIGN_OR_RETURN(auto model, CompileBytes(TestEnvironment(), AlignedCopy(file), ReferenceOnly()));
+  MSRT_ASSIGN_OR_RETURN(auto model,
+                        CompileBytes(TestEnvironment(), AlignedCopy(file), ReferenceOnly()));
   return Run(std::move(model), draft, nanos);
 }
 
 Status RunBuilt(const ModelDraft& draft, int64_t nanos) {
-  MSRT_ASSIGN_OR_RETURN(auto model, CompileModule(TestEnvironment(), draft.module, ReferenceOnly()));
+  MSRT_ASSIGN_OR_RETURN(auto model,
+                        CompileModule(TestEnvironment(), draft.module, ReferenceOnly()));
   return Run(std::move(model), draft, nanos);
 }
 
@@ -75,8 +80,10 @@ TEST_P(BadModelTest, IsAnswered) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<BadModel>& row) { return row.param.name; }
-#define MSRT_BAD_MODELS(Class) \
-  INSTANTIATE_TEST_SUITE_P(Class, BadModelTest, ::testing::ValuesIn(Class##Models().begin(), Class##Models().end()), NameOf)
+#define MSRT_BAD_MODELS(Class)                                                                  \
+  INSTANTIATE_TEST_SUITE_P(Class, BadModelTest,                                                 \
+                           ::testing::ValuesIn(Class##Models().begin(), Class##Models().end()), \
+                           NameOf)
 MSRT_BAD_MODELS(Divisor);
 MSRT_BAD_MODELS(Size);
 MSRT_BAD_MODELS(Index);

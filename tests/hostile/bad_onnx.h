@@ -1,4 +1,5 @@
-// ONNX files that msconvert must refuse, by what is wrong with them. Each is answered with a message that names the object.
+// ONNX files that msconvert must refuse, by what is wrong with them. Each is answered with a
+// message that names the object.
 #pragma once
 
 #include <span>
@@ -17,6 +18,7 @@ struct BadOnnx {
 
 std::span<const BadOnnx> BadStructure();  // names, order, types, tensors, attributes
 std::span<const BadOnnx> BadControl();    // graphs in nodes, functions, sequences, optionals
-std::span<const BadOnnx> BadBombs();      // small files that ask for much time or memory, and large ones
+std::span<const BadOnnx>
+BadBombs();  // small files that ask for much time or memory, and large ones
 
 }  // namespace msrt::testing

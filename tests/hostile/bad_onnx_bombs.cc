@@ -6,9 +6,13 @@
 namespace msrt::testing {
 namespace {
 
-onnx::ModelProto Empty() { return OnnxModel("input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }"); }
+onnx::ModelProto Empty() {
+  return OnnxModel(
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }");
+}
 
-onnx::NodeProto* AddNode(onnx::GraphProto* graph, const char* op, const std::string& input, const std::string& output) {
+onnx::NodeProto* AddNode(onnx::GraphProto* graph, const char* op, const std::string& input,
+                         const std::string& output) {
   onnx::NodeProto* node = graph->add_node();
   node->set_op_type(op);
   node->add_input(input);
@@ -18,7 +22,8 @@ onnx::NodeProto* AddNode(onnx::GraphProto* graph, const char* op, const std::str
 
 std::vector<std::byte> Chain(int nodes) {
   onnx::ModelProto model = Empty();
-  for (int i = 0; i < nodes; ++i) AddNode(model.mutable_graph(), "Relu", i == 0 ? "x" : StrCat("v", i - 1), StrCat("v", i));
+  for (int i = 0; i < nodes; ++i)
+    AddNode(model.mutable_graph(), "Relu", i == 0 ? "x" : StrCat("v", i - 1), StrCat("v", i));
   model.mutable_graph()->add_output()->set_name(StrCat("v", nodes - 1));
   return OnnxBytes(model);
 }
@@ -33,7 +38,8 @@ onnx::AttributeProto* AddGraph(onnx::NodeProto* node, const char* name) {
 // If in If in If.
 std::vector<std::byte> Branches(int depth) {
   onnx::ModelProto model = OnnxModel(
-      "input { name: 'c' type { tensor_type { elem_type: 9 shape {} } } } input { name: 'x' type { tensor_type { elem_type: 1 } } }");
+      "input { name: 'c' type { tensor_type { elem_type: 9 shape {} } } } input { name: 'x' type { "
+      "tensor_type { elem_type: 1 } } }");
   onnx::GraphProto* graph = model.mutable_graph();
   for (int i = 0; i < depth; ++i) {
     onnx::NodeProto* node = AddNode(graph, "If", "c", StrCat("y", i));
@@ -53,8 +59,10 @@ std::vector<std::byte> Branches(int depth) {
 std::vector<std::byte> DoublingFunctions(int levels) {
   std::string rest = "opset_import { domain: 'own' version: 1 } ";
   for (int i = 0; i < levels; ++i) {
-    const std::string callee = i + 1 < levels ? StrCat("domain: 'own' op_type: 'F", i + 1, "'") : std::string("op_type: 'Neg'");
-    StrAppend(&rest, "functions { name: 'F", i, "' domain: 'own' input: 'a' output: 'c' opset_import { version: 21 } node { ", callee,
+    const std::string callee = i + 1 < levels ? StrCat("domain: 'own' op_type: 'F", i + 1, "'")
+                                              : std::string("op_type: 'Neg'");
+    StrAppend(&rest, "functions { name: 'F", i,
+              "' domain: 'own' input: 'a' output: 'c' opset_import { version: 21 } node { ", callee,
               " input: 'a' output: 'b' } node { ", callee, " input: 'b' output: 'c' } } ");
   }
   return OnnxBytes(
@@ -65,15 +73,20 @@ std::vector<std::byte> DoublingFunctions(int levels) {
 
 // A function with a large weight, called often.
 std::vector<std::byte> CalledWeights(int calls, int bytes) {
-  onnx::ModelProto model = OnnxModel(
-      "input { name: 'x' type { tensor_type { elem_type: 2 } } }",
-      "opset_import { domain: 'own' version: 1 } functions { name: 'F' domain: 'own' input: 'a' output: 'c' opset_import { version: 21 } "
-      "node { op_type: 'Constant' output: 'w' attribute { name: 'value' type: TENSOR t { data_type: 2 } } } "
-      "node { op_type: 'Add' input: 'a' input: 'w' output: 'c' } }");
-  onnx::TensorProto* weight = model.mutable_functions(0)->mutable_node(0)->mutable_attribute(0)->mutable_t();
+  onnx::ModelProto model =
+      OnnxModel("input { name: 'x' type { tensor_type { elem_type: 2 } } }",
+                "opset_import { domain: 'own' version: 1 } functions { name: 'F' domain: 'own' "
+                "input: 'a' output: 'c' opset_import { version: 21 } "
+                "node { op_type: 'Constant' output: 'w' attribute { name: 'value' type: TENSOR t { "
+                "data_type: 2 } } } "
+                "node { op_type: 'Add' input: 'a' input: 'w' output: 'c' } }");
+  onnx::TensorProto* weight =
+      model.mutable_functions(0)->mutable_node(0)->mutable_attribute(0)->mutable_t();
   weight->add_dims(bytes);
   weight->set_raw_data(std::string(static_cast<size_t>(bytes), '1'));
-  for (int i = 0; i < calls; ++i) AddNode(model.mutable_graph(), "F", i == 0 ? "x" : StrCat("v", i - 1), StrCat("v", i))->set_domain("own");
+  for (int i = 0; i < calls; ++i)
+    AddNode(model.mutable_graph(), "F", i == 0 ? "x" : StrCat("v", i - 1), StrCat("v", i))
+        ->set_domain("own");
   model.mutable_graph()->add_output()->set_name(StrCat("v", calls - 1));
   return OnnxBytes(model);
 }
@@ -81,19 +94,25 @@ std::vector<std::byte> CalledWeights(int calls, int bytes) {
 // Loops in loops, each of which is read again because its body changes what it carries.
 std::vector<std::byte> RestlessLoops(int depth) {
   constexpr std::string_view kAxis = "attribute { name: 'axis' type: INT i: 0 }";
-  std::string text = StrCat("node { op_type: 'Concat' input: 'x' input: 'x' output: 'last' ", kAxis, " } output { name: 'last' }");
+  std::string text = StrCat("node { op_type: 'Concat' input: 'x' input: 'x' output: 'last' ", kAxis,
+                            " } output { name: 'last' }");
   for (int i = depth; i > 0; --i) {
     const std::string body =
-        StrCat("name: 'body' input { name: 'i", i, "' } input { name: 'go", i, "' } input { name: 'v", i,
-               "' } node { op_type: 'Identity' input: 'go", i, "' output: 'again", i, "' } output { name: 'again", i, "' } ");
-    text = StrCat("node { op_type: 'Loop' input: '' input: '' input: 'x' output: 'y", i, "' attribute { name: 'body' type: GRAPH g { ",
-                  body, text, " } } } node { op_type: 'Concat' input: 'y", i, "' input: 'y", i, "' output: 'z", i, "' ", kAxis,
-                  " } output { name: 'z", i, "' }");
+        StrCat("name: 'body' input { name: 'i", i, "' } input { name: 'go", i,
+               "' } input { name: 'v", i, "' } node { op_type: 'Identity' input: 'go", i,
+               "' output: 'again", i, "' } output { name: 'again", i, "' } ");
+    text = StrCat("node { op_type: 'Loop' input: '' input: '' input: 'x' output: 'y", i,
+                  "' attribute { name: 'body' type: GRAPH g { ", body, text,
+                  " } } } node { op_type: 'Concat' input: 'y", i, "' input: 'y", i, "' output: 'z",
+                  i, "' ", kAxis, " } output { name: 'z", i, "' }");
   }
-  return OnnxBytes(OnnxModel(StrCat("input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } } ", text)));
+  return OnnxBytes(OnnxModel(StrCat(
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } } ",
+      text)));
 }
 
-// An attribute list, an op for each node, a symbol for each input and so on: lists that must not be searched one by one.
+// An attribute list, an op for each node, a symbol for each input and so on: lists that must not be
+// searched one by one.
 std::vector<std::byte> ManyAttributes(int count) {
   onnx::ModelProto model = Empty();
   onnx::NodeProto* node = AddNode(model.mutable_graph(), "Relu", "x", "y");
@@ -105,7 +124,8 @@ std::vector<std::byte> ManyAttributes(int count) {
 
 std::vector<std::byte> ManyUnknownOps(int count) {
   onnx::ModelProto model = Empty();
-  for (int i = 0; i < count; ++i) AddNode(model.mutable_graph(), StrCat("Op", i).c_str(), "x", StrCat("v", i));
+  for (int i = 0; i < count; ++i)
+    AddNode(model.mutable_graph(), StrCat("Op", i).c_str(), "x", StrCat("v", i));
   model.mutable_graph()->add_output()->set_name("v0");
   return OnnxBytes(model);
 }
@@ -116,7 +136,8 @@ std::vector<std::byte> ManySymbols(int count) {
     onnx::ValueInfoProto* input = model.mutable_graph()->add_input();
     input->set_name(StrCat("i", i));
     input->mutable_type()->mutable_tensor_type()->set_elem_type(1);
-    input->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(StrCat("n", i));
+    input->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(
+        StrCat("n", i));
   }
   AddNode(model.mutable_graph(), "Relu", "x", "y");
   model.mutable_graph()->add_output()->set_name("y");
@@ -135,7 +156,8 @@ std::vector<std::byte> ManyOutputs(int count) {
 
 std::vector<std::byte> LongAttribute(int numbers, int letters) {
   onnx::ModelProto model = Empty();
-  onnx::NodeProto* node = AddNode(model.mutable_graph(), letters > 0 ? "Gelu" : "ReduceSum", "x", "y");
+  onnx::NodeProto* node =
+      AddNode(model.mutable_graph(), letters > 0 ? "Gelu" : "ReduceSum", "x", "y");
   node->set_name("long");
   onnx::AttributeProto* attribute = node->add_attribute();
   attribute->set_name(letters > 0 ? "approximate" : "axes");
@@ -160,7 +182,8 @@ std::vector<std::byte> LongName(int letters, bool of_node) {
 void Wrap(std::string* reversed, int field) {
   for (size_t length = reversed->size(), begin = reversed->size();; length >>= 7) {
     const bool last = length < 128;
-    reversed->insert(reversed->begin() + static_cast<ptrdiff_t>(begin), static_cast<char>((length & 127) | (last ? 0 : 128)));
+    reversed->insert(reversed->begin() + static_cast<ptrdiff_t>(begin),
+                     static_cast<char>((length & 127) | (last ? 0 : 128)));
     if (last) break;
   }
   reversed->push_back(static_cast<char>(field << 3 | 2));
@@ -185,25 +208,35 @@ std::vector<std::byte> DeepType(int depth) {
 
 constexpr BadOnnx kRows[] = {
     {"AMillionNodes", "", nullptr, "", [] { return Chain(1'000'000); }},
-    {"MoreThanAMillionNodes", "more than 1000000 nodes", nullptr, "", [] { return Chain(1'000'001); }},
+    {"MoreThanAMillionNodes", "more than 1000000 nodes", nullptr, "",
+     [] { return Chain(1'000'001); }},
     {"GraphsNested64Deep", "", nullptr, "", [] { return Branches(60); }},
     {"GraphsNested200Deep", "nested more than 64 deep", nullptr, "", [] { return Branches(200); }},
-    {"GraphsNested1000Deep", "nested more than 1000 deep", nullptr, "", [] { return Branches(1000); }},
-    {"FunctionsThatDouble", "more than 1000000 nodes", nullptr, "", [] { return DoublingFunctions(40); }},
-    {"FunctionsNestedTooDeep", "functions call each other more than 64 deep", nullptr, "", [] { return DoublingFunctions(80); }},
-    {"FunctionsWithLargeWeights", "written out", nullptr, "", [] { return CalledWeights(10'000, 1 << 20); }},
+    {"GraphsNested1000Deep", "nested more than 1000 deep", nullptr, "",
+     [] { return Branches(1000); }},
+    {"FunctionsThatDouble", "more than 1000000 nodes", nullptr, "",
+     [] { return DoublingFunctions(40); }},
+    {"FunctionsNestedTooDeep", "functions call each other more than 64 deep", nullptr, "",
+     [] { return DoublingFunctions(80); }},
+    {"FunctionsWithLargeWeights", "written out", nullptr, "",
+     [] { return CalledWeights(10'000, 1 << 20); }},
     {"LoopsThatAreReadAgain", "", nullptr, "", [] { return RestlessLoops(5); }},
-    {"LoopsThatAreReadAgainAndAgain", "had to be read again", nullptr, "", [] { return RestlessLoops(30); }},
-    {"ManyAttributes", "it has 200000 attributes", nullptr, "", [] { return ManyAttributes(200'000); }},
+    {"LoopsThatAreReadAgainAndAgain", "had to be read again", nullptr, "",
+     [] { return RestlessLoops(30); }},
+    {"ManyAttributes", "it has 200000 attributes", nullptr, "",
+     [] { return ManyAttributes(200'000); }},
     {"ManyUnknownOps", "and 199900 more", nullptr, "", [] { return ManyUnknownOps(200'000); }},
     {"ManySymbols", "", nullptr, "", [] { return ManySymbols(200'000); }},
     {"ManyOutputs", "output 'nowhere'", nullptr, "", [] { return ManyOutputs(200'000); }},
     {"AMillionNumbers", "'long'", nullptr, "", [] { return LongAttribute(1'000'000, 0); }},
     {"AMillionLetters", "'long'", nullptr, "", [] { return LongAttribute(0, 1'000'000); }},
-    {"NameOfAValueTooLong", "has 1000000 bytes", nullptr, "", [] { return LongName(1'000'000, false); }},
-    {"NameOfANodeTooLong", "has 1000000 bytes", nullptr, "", [] { return LongName(1'000'000, true); }},
+    {"NameOfAValueTooLong", "has 1000000 bytes", nullptr, "",
+     [] { return LongName(1'000'000, false); }},
+    {"NameOfANodeTooLong", "has 1000000 bytes", nullptr, "",
+     [] { return LongName(1'000'000, true); }},
     {"TypeNested100Deep", "nested more than 8 deep", nullptr, "", [] { return DeepType(100); }},
-    {"TypeNested100000Deep", "nested more than 1000 deep", nullptr, "", [] { return DeepType(100'000); }},
+    {"TypeNested100000Deep", "nested more than 1000 deep", nullptr, "",
+     [] { return DeepType(100'000); }},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Files around an ONNX model: external data that leads elsewhere, and what msconvert leaves on the disk when it refuses.
+// Files around an ONNX model: external data that leads elsewhere, and what msconvert leaves on the
+// disk when it refuses.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,7 +25,8 @@ struct ExternalCase {
   const char* length = "8";
 };
 
-// A folder with the model and what it may or may not read: w.bin of 16 bytes, a folder, a pipe, links in and out.
+// A folder with the model and what it may or may not read: w.bin of 16 bytes, a folder, a pipe,
+// links in and out.
 class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
  protected:
   void SetUp() override {
@@ -44,13 +46,16 @@ class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
   }
   void TearDown() override { fs::remove_all(outer_); }
 
-  static void Write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+  static void Write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
   static std::string Read(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
   static size_t EntriesOf(const fs::path& folder) {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }
 
   // A model whose weight is external.
@@ -59,7 +64,8 @@ class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
       input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }
       initializer { name: 'w' dims: 2 data_type: 1 data_location: EXTERNAL }
       node { name: 'add' op_type: 'Add' input: 'x' input: 'w' output: 'y' } output { name: 'y' })");
-    const std::pair<const char*, const char*> entries[] = {{"location", c.location}, {"offset", c.offset}, {"length", c.length}};
+    const std::pair<const char*, const char*> entries[] = {
+        {"location", c.location}, {"offset", c.offset}, {"length", c.length}};
     for (const auto& [key, value] : entries) {
       auto* entry = model.mutable_graph()->mutable_initializer(0)->add_external_data();
       entry->set_key(key);
@@ -70,8 +76,8 @@ class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
   }
 
   int Msconvert(const fs::path& input, const fs::path& output) const {
-    const std::string command =
-        StrCat(MSRT_MSCONVERT, " '", input.string(), "' '", output.string(), "' > ", (outer_ / "log").string(), " 2>&1");
+    const std::string command = StrCat(MSRT_MSCONVERT, " '", input.string(), "' '", output.string(),
+                                       "' > ", (outer_ / "log").string(), " 2>&1");
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -85,36 +91,46 @@ TEST_P(OnnxFilesTest, ExternalDataIsAnswered) {
   EXPECT_LT(watch.Millis(), 5000);
   EXPECT_EQ(imported.ok(), GetParam().fragment[0] == '\0');
   if (imported.ok()) return;
-  EXPECT_NE(imported.status().message().find("tensor 'w'"), std::string::npos) << imported.status().message();
-  EXPECT_NE(imported.status().message().find(GetParam().fragment), std::string::npos) << imported.status().message();
+  EXPECT_NE(imported.status().message().find("tensor 'w'"), std::string::npos)
+      << imported.status().message();
+  EXPECT_NE(imported.status().message().find(GetParam().fragment), std::string::npos)
+      << imported.status().message();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, OnnxFilesTest,
-    ::testing::Values(ExternalCase{"Good", "", "w.bin"}, ExternalCase{"GoodAtAnOffset", "", "w.bin", "8"},
-                      ExternalCase{"GoodByAnInnerLink", "", "link_in.bin"}, ExternalCase{"GoodByADot", "", "./w.bin"},
-                      ExternalCase{"Up", "leads out of the model's folder", "../secret.bin"},
-                      ExternalCase{"UpAndDown", "leads out of the model's folder", "directory/../w.bin"},
-                      ExternalCase{"Absolute", "is an absolute path", "OUTER"},
-                      ExternalCase{"LinkOut", "is a link that leads out", "link_out.bin"},
-                      ExternalCase{"FolderThatLeadsOut", "is a link that leads out", "link_up/secret.bin"},
-                      ExternalCase{"LinkToItself", "circle.bin", "circle.bin"}, ExternalCase{"NoName", "is no name of a file", ""},
-                      ExternalCase{"NotThere", "absent.bin", "absent.bin"}, ExternalCase{"Directory", "is no regular file", "directory"},
-                      ExternalCase{"Pipe", "is no regular file", "pipe"}, ExternalCase{"Empty", "has 0 bytes", "empty.bin"},
-                      ExternalCase{"OffsetBeyondTheEnd", "has 16 bytes, but 8 at offset 9", "w.bin", "9"},
-                      ExternalCase{"OffsetThatWraps", "at offset 18446744073709551615", "w.bin", "18446744073709551615"},
-                      ExternalCase{"OffsetTooLargeForANumber", "is no number", "w.bin", "18446744073709551616"},
-                      ExternalCase{"OffsetBelowZero", "is no number", "w.bin", "-8"},
-                      ExternalCase{"OffsetNoNumber", "is no number", "w.bin", "eight"},
-                      ExternalCase{"LengthTooShort", "needs 8 bytes, its external data has 4", "w.bin", "0", "4"},
-                      ExternalCase{"LengthHuge", "its external data has 1152921504606846976", "w.bin", "0", "1152921504606846976"}),
+    ::testing::Values(
+        ExternalCase{"Good", "", "w.bin"}, ExternalCase{"GoodAtAnOffset", "", "w.bin", "8"},
+        ExternalCase{"GoodByAnInnerLink", "", "link_in.bin"},
+        ExternalCase{"GoodByADot", "", "./w.bin"},
+        ExternalCase{"Up", "leads out of the model's folder", "../secret.bin"},
+        ExternalCase{"UpAndDown", "leads out of the model's folder", "directory/../w.bin"},
+        ExternalCase{"Absolute", "is an absolute path", "OUTER"},
+        ExternalCase{"LinkOut", "is a link that leads out", "link_out.bin"},
+        ExternalCase{"FolderThatLeadsOut", "is a link that leads out", "link_up/secret.bin"},
+        ExternalCase{"LinkToItself", "circle.bin", "circle.bin"},
+        ExternalCase{"NoName", "is no name of a file", ""},
+        ExternalCase{"NotThere", "absent.bin", "absent.bin"},
+        ExternalCase{"Directory", "is no regular file", "directory"},
+        ExternalCase{"Pipe", "is no regular file", "pipe"},
+        ExternalCase{"Empty", "has 0 bytes", "empty.bin"},
+        ExternalCase{"OffsetBeyondTheEnd", "has 16 bytes, but 8 at offset 9", "w.bin", "9"},
+        ExternalCase{"OffsetThatWraps", "at offset 18446744073709551615", "w.bin",
+                     "18446744073709551615"},
+        ExternalCase{"OffsetTooLargeForANumber", "is no number", "w.bin", "18446744073709551616"},
+        ExternalCase{"OffsetBelowZero", "is no number", "w.bin", "-8"},
+        ExternalCase{"OffsetNoNumber", "is no number", "w.bin", "eight"},
+        ExternalCase{"LengthTooShort", "needs 8 bytes, its external data has 4", "w.bin", "0", "4"},
+        ExternalCase{"LengthHuge", "its external data has 1152921504606846976", "w.bin", "0",
+                     "1152921504606846976"}),
     [](const auto& row) { return std::string(row.param.name); });
 
 class MsconvertFilesTest : public OnnxFilesTest {};
 
 // What is refused leaves an older output as it was, and nothing beside it.
 TEST_F(MsconvertFilesTest, OlderOutputSurvives) {
-  const fs::path good = folder_ / "good.onnx", results = outer_ / "results", output = results / "m.msrt";
+  const fs::path good = folder_ / "good.onnx", results = outer_ / "results",
+                 output = results / "m.msrt";
   const std::string bytes = OnnxModel(SampleTexts()[0].graph).SerializeAsString();
   Write(good, bytes);
   fs::create_directory(results);
@@ -122,13 +138,17 @@ TEST_F(MsconvertFilesTest, OlderOutputSurvives) {
   const std::string before = Read(output);
   Write(folder_ / "cut.onnx", bytes.substr(0, bytes.size() / 2));
   Write(folder_ / "empty.onnx", "");
-  Write(
-      folder_ / "unknown.onnx",
-      OnnxModel(
-          "input { name: 'x' type { tensor_type { elem_type: 1 } } } node { op_type: 'Nope' input: 'x' output: 'y' } output { name: 'y' }")
-          .SerializeAsString());
-  const fs::path bad[] = {folder_ / "cut.onnx",  folder_ / "empty.onnx", folder_ / "unknown.onnx",           folder_ / "absent.onnx",
-                          folder_ / "directory", folder_ / "pipe",       External({"", "", "../secret.bin"})};
+  Write(folder_ / "unknown.onnx",
+        OnnxModel("input { name: 'x' type { tensor_type { elem_type: 1 } } } node { op_type: "
+                  "'Nope' input: 'x' output: 'y' } output { name: 'y' }")
+            .SerializeAsString());
+  const fs::path bad[] = {folder_ / "cut.onnx",
+                          folder_ / "empty.onnx",
+                          folder_ / "unknown.onnx",
+                          folder_ / "absent.onnx",
+                          folder_ / "directory",
+                          folder_ / "pipe",
+                          External({"", "", "../secret.bin"})};
   for (const fs::path& input : bad) {
     SCOPED_TRACE(input.filename());
     EXPECT_GT(Msconvert(input, output), 0) << Read(outer_ / "log");

@@ -1,5 +1,6 @@
-// Every row of the tables, and good files cut off at every byte or with bits turned, through import and validation: each is answered, in
-// little time, with a message that names the object and does not repeat the file.
+// Every row of the tables, and good files cut off at every byte or with bits turned, through import
+// and validation: each is answered, in little time, with a message that names the object and does
+// not repeat the file.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -12,7 +13,8 @@
 namespace msrt::testing {
 namespace {
 
-// Of the processor, so that a busy machine does not matter: far above what a row needs, far below what a bomb takes.
+// Of the processor, so that a busy machine does not matter: far above what a row needs, far below
+// what a bomb takes.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kMaxSeconds = 100;
 #else
@@ -22,7 +24,8 @@ constexpr size_t kMostMessageBytes = 32 * 1024;
 
 // OK, or all that stands in the way.
 Status Convert(std::span<const std::byte> bytes) {
-  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportBytes(bytes, "", {}, DefaultIo()));
+  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+                        onnx_import::ImportBytes(bytes, "", {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   return Validate(&imported.module);
 }
@@ -31,20 +34,25 @@ class BadOnnxTest : public ::testing::TestWithParam<BadOnnx> {};
 
 TEST_P(BadOnnxTest, IsAnswered) {
   const BadOnnx& row = GetParam();
-  const std::vector<std::byte> bytes = row.graph != nullptr ? OnnxBytes(OnnxModel(row.graph, row.rest)) : row.make();
+  const std::vector<std::byte> bytes =
+      row.graph != nullptr ? OnnxBytes(OnnxModel(row.graph, row.rest)) : row.make();
   const std::clock_t start = std::clock();
   const Status status = Convert(bytes);
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kMaxSeconds);
   EXPECT_EQ(status.ok(), row.fragment[0] == '\0') << status.message();
-  EXPECT_NE(status.message().find(row.fragment), std::string::npos) << "'" << status.message() << "' lacks '" << row.fragment << "'";
+  EXPECT_NE(status.message().find(row.fragment), std::string::npos)
+      << "'" << status.message() << "' lacks '" << row.fragment << "'";
   EXPECT_NE(status.code(), Code::kInternal);
   EXPECT_LT(status.message().size(), kMostMessageBytes);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<BadOnnx>& row) { return row.param.name; }
-INSTANTIATE_TEST_SUITE_P(Structure, BadOnnxTest, ::testing::ValuesIn(BadStructure().begin(), BadStructure().end()), NameOf);
-INSTANTIATE_TEST_SUITE_P(Control, BadOnnxTest, ::testing::ValuesIn(BadControl().begin(), BadControl().end()), NameOf);
-INSTANTIATE_TEST_SUITE_P(Bombs, BadOnnxTest, ::testing::ValuesIn(BadBombs().begin(), BadBombs().end()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Structure, BadOnnxTest,
+                         ::testing::ValuesIn(BadStructure().begin(), BadStructure().end()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Control, BadOnnxTest,
+                         ::testing::ValuesIn(BadControl().begin(), BadControl().end()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Bombs, BadOnnxTest,
+                         ::testing::ValuesIn(BadBombs().begin(), BadBombs().end()), NameOf);
 
 class GoodOnnxTest : public ::testing::TestWithParam<SampleText> {};
 
@@ -67,7 +75,8 @@ TEST_P(GoodOnnxTest, IsAnsweredWithBitsTurned) {
   std::mt19937_64 random(1);
   for (int run = 0; run < 2000; ++run) {
     std::vector<std::byte> bytes = good;
-    for (uint64_t flips = 1 + random() % 3; flips > 0; --flips) bytes[random() % bytes.size()] ^= std::byte{1} << (random() % 8);
+    for (uint64_t flips = 1 + random() % 3; flips > 0; --flips)
+      bytes[random() % bytes.size()] ^= std::byte{1} << (random() % 8);
     const Status status = Convert(bytes);
     EXPECT_NE(status.code(), Code::kInternal) << status.message();
     EXPECT_TRUE(status.ok() || !status.message().empty());

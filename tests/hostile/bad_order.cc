@@ -65,8 +65,11 @@ constexpr BadModel kModels[] = {
        d.graph().value(d.graph().inputs[1]).name = "x0";
      }},
     {"OutputThatNobodyMakes", kBad, "output 0",
-     [](ModelDraft& d) { d.graph().outputs.push_back(d.graph().AddValue("y", Type::Tensor(DType::kF32, {2}))); }},
-    {"ValueThatDoesNotExist", kBad, "'bad' (Relu): input 0 is value 77", [](ModelDraft& d) { d.Add("Relu", {ValueId(77)}); }},
+     [](ModelDraft& d) {
+       d.graph().outputs.push_back(d.graph().AddValue("y", Type::Tensor(DType::kF32, {2})));
+     }},
+    {"ValueThatDoesNotExist", kBad, "'bad' (Relu): input 0 is value 77",
+     [](ModelDraft& d) { d.Add("Relu", {ValueId(77)}); }},
     {"GraphThatDoesNotExist", kBad, "'bad' (test.Call): attribute 'body'",
      [](ModelDraft& d) {
        Call(d, {d.Input({2})}, {{"body", GraphRef{5}}});
@@ -112,7 +115,8 @@ constexpr BadModel kModels[] = {
      }},
     {"StateWrittenAndReadInOneRun", Code::kOk, "",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {kUnknownDim}), ConstTensor::Floats({1}, std::vector<float>{1})});
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {kUnknownDim}),
+                                  ConstTensor::Floats({1}, std::vector<float>{1})});
        const ValueId x = d.Input({3});
        d.Add("StateWrite", {x}, {{"slot", 0}}, 0, "msrt");
        d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF32}, {"dims", Ints{-1}}}, 1, "msrt");
@@ -120,28 +124,34 @@ constexpr BadModel kModels[] = {
      }},
     {"StateOfAnotherType", kBad, "'bad' (msrt.StateWrite)",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}), ConstTensor::Floats({2}, std::vector<float>{1, 2})});
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}),
+                                  ConstTensor::Floats({2}, std::vector<float>{1, 2})});
        d.Add("StateWrite", {d.Input({2}, DType::kF64)}, {{"slot", 0}}, 0, "msrt");
      }},
     {"StateGrowsBeyondItsDims", kBad, "'bad' (msrt.StateWrite)",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}), ConstTensor::Floats({2}, std::vector<float>{1, 2})});
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}),
+                                  ConstTensor::Floats({2}, std::vector<float>{1, 2})});
        d.Add("StateWrite", {d.Input({3})}, {{"slot", 0}}, 0, "msrt");
      }},
     {"StateReadAsAnotherType", kBad, "'bad' (msrt.StateRead)",
      [](ModelDraft& d) {
        d.module.states.push_back(
-           {"cache", Type::Tensor(DType::kI8, {2}), ConstTensor::Of<int8_t>(DType::kI8, {2}, std::vector<int8_t>{1, 2})});
+           {"cache", Type::Tensor(DType::kI8, {2}),
+            ConstTensor::Of<int8_t>(DType::kI8, {2}, std::vector<int8_t>{1, 2})});
        d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF64}, {"dims", Ints{2}}}, 1, "msrt");
      }},
     {"StateReadBeyondItsDims", kBad, "'bad' (msrt.StateRead)",
      [](ModelDraft& d) {
-       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}), ConstTensor::Floats({2}, std::vector<float>{1, 2})});
-       d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF32}, {"dims", Ints{1000}}}, 1, "msrt");
+       d.module.states.push_back({"cache", Type::Tensor(DType::kF32, {2}),
+                                  ConstTensor::Floats({2}, std::vector<float>{1, 2})});
+       d.Add("StateRead", {}, {{"slot", 0}, {"dtype", DType::kF32}, {"dims", Ints{1000}}}, 1,
+             "msrt");
      }},
     {"TwoStatesOfOneName", kBad, "cache",
      [](ModelDraft& d) {
-       const StateSlot slot{"cache", Type::Tensor(DType::kF32, {1}), ConstTensor::Floats({1}, std::vector<float>{1})};
+       const StateSlot slot{"cache", Type::Tensor(DType::kF32, {1}),
+                            ConstTensor::Floats({1}, std::vector<float>{1})};
        d.module.states = {slot, slot};
        d.Add("Relu", {d.Input({2})});
      }},
@@ -150,7 +160,10 @@ constexpr BadModel kModels[] = {
        d.Add("Relu", {d.Input({2})});
        d.graph().outputs.push_back(d.graph().outputs[0]);
      }},
-    {"NothingButConstants", Code::kOk, "", [](ModelDraft& d) { d.Add("Neg", {d.List({1, 2})}); }},
+    {"NothingButConstants", Code::kOk, "",
+     [](ModelDraft& d) {
+       d.Add("Neg", {d.List({1, 2})});
+     }},
     {"ConstantAndInputAsOutputs", Code::kOk, "",
      [](ModelDraft& d) {
        const ValueId x = d.Input({2}), ones = d.Ones({2});

@@ -18,7 +18,8 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("Relu", {d.Input({0, kTwo32, kTwo32})});
      }},
-    {"InputDimBeyondTheLimit", Code::kLimitExceeded, "dim 0 is", [](ModelDraft& d) { d.Add("Relu", {d.Input({kTwo40 + 1})}); }},
+    {"InputDimBeyondTheLimit", Code::kLimitExceeded, "dim 0 is",
+     [](ModelDraft& d) { d.Add("Relu", {d.Input({kTwo40 + 1})}); }},
     {"DeclaredOutputTooLarge", kBad, "more than 2^56 elements",
      [](ModelDraft& d) {
        d.Add("Relu", {d.Input({kUnknownDim, kUnknownDim})});
@@ -80,21 +81,25 @@ constexpr BadModel kModels[] = {
     {"ConvPadsOverflow", kBad, "'bad' (Conv): output 0 would have dims",
      [](ModelDraft& d) {
        const int64_t pad = 4294967294;
-       d.Add("Conv", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})}, {{"pads", Ints{pad, pad, pad, pad}}});
+       d.Add("Conv", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})},
+             {{"pads", Ints{pad, pad, pad, pad}}});
      }},
     {"ConvTransposeOverflows", kBad, "'bad' (ConvTranspose)",
      [](ModelDraft& d) {
-       d.Add("ConvTranspose", {d.Input({1, 1, kTwo32}), d.Ones({1, 1, 1})}, {{"strides", Ints{kTwo31 - 1}}});
+       d.Add("ConvTranspose", {d.Input({1, 1, kTwo32}), d.Ones({1, 1, 1})},
+             {{"strides", Ints{kTwo31 - 1}}});
      }},
     {"ConvTransposeOutputShapeOverflows", kBad, "'bad' (ConvTranspose)",
      [](ModelDraft& d) {
        const int64_t extent = int64_t{1} << 56;
-       d.Add("ConvTranspose", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})}, {{"output_shape", Ints{extent, extent}}});
+       d.Add("ConvTranspose", {d.Input({1, 1, 4, 4}), d.Ones({1, 1, 1, 1})},
+             {{"output_shape", Ints{extent, extent}}});
      }},
     {"PoolPadsOverflow", kBad, "'bad' (MaxPool)",
      [](ModelDraft& d) {
        const int64_t pad = 4294967294;
-       d.Add("MaxPool", {d.Input({1, 1, 4, 4})}, {{"kernel_shape", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}});
+       d.Add("MaxPool", {d.Input({1, 1, 4, 4})},
+             {{"kernel_shape", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}});
      }},
     {"ResizeOverflows", kBad, "'bad' (Resize)",
      [](ModelDraft& d) {

@@ -51,7 +51,8 @@ constexpr BadModel kModels[] = {
      }},
     {"UnknownReduction", kBad, "'bad' (ScatterND): reduction = 'xor'",
      [](ModelDraft& d) {
-       d.Add("ScatterND", {d.Input({2}), d.Input({1, 1}, DType::kI64), d.Input({1})}, {{"reduction", "xor"}});
+       d.Add("ScatterND", {d.Input({2}), d.Input({1, 1}, DType::kI64), d.Input({1})},
+             {{"reduction", "xor"}});
      }},
     {"UnknownDirection", kBad, "'bad' (BitShift): direction = 'UP'",
      [](ModelDraft& d) {
@@ -67,14 +68,17 @@ constexpr BadModel kModels[] = {
      }},
     {"EpsilonNegative", kBad, "'bad' (InstanceNormalization): epsilon = -1",
      [](ModelDraft& d) {
-       d.Add("InstanceNormalization", {d.Input({1, 2, 2}), d.Ones({2}), d.Ones({2})}, {{"epsilon", -1.0}});
+       d.Add("InstanceNormalization", {d.Input({1, 2, 2}), d.Ones({2}), d.Ones({2})},
+             {{"epsilon", -1.0}});
      }},
     {"TrainingMode", kBad, "'bad' (BatchNormalization): training_mode = 1",
      [](ModelDraft& d) {
        const ValueId two = d.Ones({2});
-       d.Add("BatchNormalization", {d.Input({1, 2, 2}), two, two, two, two}, {{"training_mode", 1}});
+       d.Add("BatchNormalization", {d.Input({1, 2, 2}), two, two, two, two},
+             {{"training_mode", 1}});
      }},
-    {"ElementTypeOfTheOp", kBad, "'bad' (Exp): input 0 'X' has element type i64", [](ModelDraft& d) { d.Add("Exp", {d.List({1})}); }},
+    {"ElementTypeOfTheOp", kBad, "'bad' (Exp): input 0 'X' has element type i64",
+     [](ModelDraft& d) { d.Add("Exp", {d.List({1})}); }},
     {"StorageTypeInArithmetic", kBad, "'bad' (Add): input 0 'A' has element type i4",
      [](ModelDraft& d) {
        const ValueId x = d.Input({2}, DType::kI4);
@@ -101,7 +105,8 @@ constexpr BadModel kModels[] = {
        d.Add("Relu", {d.Input({2})});
        d.graph().value(d.node().outputs[0]).type = Type::Tensor(DType::kI8, {2});
      }},
-    {"SymbolThatDoesNotExist", kBad, "symbol 5", [](ModelDraft& d) { d.Add("Relu", {d.Input({SymbolDim(5)})}); }},
+    {"SymbolThatDoesNotExist", kBad, "symbol 5",
+     [](ModelDraft& d) { d.Add("Relu", {d.Input({SymbolDim(5)})}); }},
     {"EyeOfAStorageType", kBad, "'bad' (EyeLike): dtype",
      [](ModelDraft& d) {
        d.Add("EyeLike", {d.Input({2, 2})}, {{"dtype", DType::kU4}});
@@ -114,15 +119,20 @@ constexpr BadModel kModels[] = {
     {"PieceOfAMaxPool", kBad, "'bad' (MaxPool): attribute 'input_dims'",
      [](ModelDraft& d) {
        d.Add("MaxPool", {d.Input({1, 1, 2, 2})},
-             {{"kernel_shape", Ints{1, 1}}, {"input_dims", Ints{INT64_MAX}}, {"input_origin", Ints{INT64_MAX}}}, 2);
+             {{"kernel_shape", Ints{1, 1}},
+              {"input_dims", Ints{INT64_MAX}},
+              {"input_origin", Ints{INT64_MAX}}},
+             2);
      }},
     {"PieceOfAConv", kBad, "'bad' (Conv): attribute 'output_channels'",
      [](ModelDraft& d) {
-       d.Add("Conv", {d.Input({1, 2, 2, 2}), d.Ones({2, 2, 1, 1})}, {{"output_channels", Ints{0, 1000, 0}}});
+       d.Add("Conv", {d.Input({1, 2, 2, 2}), d.Ones({2, 2, 1, 1})},
+             {{"output_channels", Ints{0, 1000, 0}}});
      }},
     {"PieceOfAConvTranspose", kBad, "'bad' (ConvTranspose): attribute 'piece_offsets'",
      [](ModelDraft& d) {
-       d.Add("ConvTranspose", {d.Input({1, 1, 2}), d.Ones({1, 1, 2})}, {{"piece_offsets", Ints{-4000000000}}, {"piece_outputs", Ints{9}}});
+       d.Add("ConvTranspose", {d.Input({1, 1, 2}), d.Ones({1, 1, 2})},
+             {{"piece_offsets", Ints{-4000000000}}, {"piece_outputs", Ints{9}}});
      }},
     {"PieceOfAPad", kBad, "'bad' (Pad): attribute 'piece_input_begin'",
      [](ModelDraft& d) {
@@ -130,15 +140,18 @@ constexpr BadModel kModels[] = {
      }},
     {"PieceOfATile", kBad, "'bad' (Tile): attribute 'piece_begin'",
      [](ModelDraft& d) {
-       d.Add("Tile", {d.Input({2})}, {{"piece_begin", Ints{3}}, {"piece_dims", Ints{1}}, {"repeats", Ints{2}}});
+       d.Add("Tile", {d.Input({2})},
+             {{"piece_begin", Ints{3}}, {"piece_dims", Ints{1}}, {"repeats", Ints{2}}});
      }},
     {"PieceOfAResize", kBad, "'bad' (Resize): attribute 'input_dims'",
      [](ModelDraft& d) {
-       d.Add("Resize", {d.Input({2})}, {{"input_dims", Ints{int64_t{1} << 56}}, {"sizes", Ints{4}}});
+       d.Add("Resize", {d.Input({2})},
+             {{"input_dims", Ints{int64_t{1} << 56}}, {"sizes", Ints{4}}});
      }},
     {"PieceOfARange", kBad, "'bad' (Range): attribute 'piece_begin'",
      [](ModelDraft& d) {
-       d.Add("Range", {d.List({0}), d.List({4}), d.List({1})}, {{"piece_begin", 1}, {"piece_count", 2}});
+       d.Add("Range", {d.List({0}), d.List({4}), d.List({1})},
+             {{"piece_begin", 1}, {"piece_count", 2}});
      }},
     {"PieceOfAnAverage", kBad, "'bad' (GlobalAveragePool): attribute 'divisor'",
      [](ModelDraft& d) {
@@ -146,7 +159,8 @@ constexpr BadModel kModels[] = {
      }},
     {"PieceOfAOneHot", kBad, "'bad' (OneHot): attribute 'class_begin'",
      [](ModelDraft& d) {
-       d.Add("OneHot", {d.List({0}), kNoValue, d.Ones({2})}, {{"depth", 3}, {"class_begin", INT64_MAX}, {"class_end", 0}});
+       d.Add("OneHot", {d.List({0}), kNoValue, d.Ones({2})},
+             {{"depth", 3}, {"class_begin", INT64_MAX}, {"class_end", 0}});
      }},
     {"PieceOfAnAttention", kBad, "'bad' (Attention): attribute 'row_offset'",
      [](ModelDraft& d) {

@@ -22,8 +22,10 @@ ValueId ModelDraft::InputOf(Type type) {
   Dims dims = type.dims;
   for (int64_t& d : dims) d = IsKnown(d) ? d : 2;
   int64_t elements = 0;
-  if (IsDType(static_cast<uint32_t>(type.dtype)) && CheckedProduct(dims, &elements) && elements <= kMostBoundElements) {
-    zeros = ConstTensor::Copy(type.dtype, dims, std::vector<std::byte>(BytesOf(type.dtype, elements)));
+  if (IsDType(static_cast<uint32_t>(type.dtype)) && CheckedProduct(dims, &elements) &&
+      elements <= kMostBoundElements) {
+    zeros =
+        ConstTensor::Copy(type.dtype, dims, std::vector<std::byte>(BytesOf(type.dtype, elements)));
   }
   data.push_back(std::move(zeros));
   return graph().AddInput(StrCat("x", graph().inputs.size()), std::move(type));
@@ -43,9 +45,12 @@ ValueId ModelDraft::Ones(Dims dims, DType dtype) {
   return graph().AddConstant("ones", ConstTensor::Copy(dtype, dims, bytes));
 }
 
-ValueId ModelDraft::List(const Ints& values) { return graph().AddConstant("list", ConstTensor::Int64s(values)); }
+ValueId ModelDraft::List(const Ints& values) {
+  return graph().AddConstant("list", ConstTensor::Int64s(values));
+}
 
-void ModelDraft::Add(std::string op, std::vector<ValueId> inputs, AttrList attrs, size_t outputs, std::string domain) {
+void ModelDraft::Add(std::string op, std::vector<ValueId> inputs, AttrList attrs, size_t outputs,
+                     std::string domain) {
   Node bad;
   bad.name = "bad";
   bad.domain = std::move(domain);

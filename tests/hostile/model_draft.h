@@ -1,5 +1,5 @@
-// A module under construction for one row of the tables of bad models: a graph whose node 'bad' is wrong in one way. Nothing is checked
-// here; that is the point.
+// A module under construction for one row of the tables of bad models: a graph whose node 'bad' is
+// wrong in one way. Nothing is checked here; that is the point.
 #pragma once
 
 #include <string>
@@ -16,12 +16,14 @@ class ModelDraft {
   ModelDraft();
 
   Module module;
-  std::vector<ConstTensor> data;  // what a run binds, one for each input of the graph; without bytes: nothing is bound
+  std::vector<ConstTensor>
+      data;  // what a run binds, one for each input of the graph; without bytes: nothing is bound
 
   Graph& graph() { return module.graphs[0]; }
   Node& node() { return graph().nodes.back(); }
 
-  // Inputs are called x0, x1, ...; zeros are bound to those of moderate size, with 2 for each unknown dim.
+  // Inputs are called x0, x1, ...; zeros are bound to those of moderate size, with 2 for each
+  // unknown dim.
   ValueId Input(Dims dims, DType dtype = DType::kF32);
   ValueId InputOf(Type type);
   // An input that this is bound to.
@@ -30,7 +32,8 @@ class ModelDraft {
   ValueId Ones(Dims dims, DType dtype = DType::kF32);
   ValueId List(const Ints& values);
   // A node 'bad' whose outputs y0, y1, ... have no declared types and are outputs of the graph.
-  void Add(std::string op, std::vector<ValueId> inputs, AttrList attrs = {}, size_t outputs = 1, std::string domain = {});
+  void Add(std::string op, std::vector<ValueId> inputs, AttrList attrs = {}, size_t outputs = 1,
+           std::string domain = {});
   // The same for a node that is right; gives its output, which only other nodes use.
   ValueId Good(std::string op, std::vector<ValueId> inputs, AttrList attrs = {});
 };

@@ -25,7 +25,8 @@ std::unique_ptr<google::protobuf::Message> NewDynamicOnnx() {
 
 onnx::ModelProto OnnxModel(std::string_view graph, std::string_view rest) {
   const std::unique_ptr<google::protobuf::Message> written = NewDynamicOnnx();
-  const std::string text = StrCat("ir_version: 10 opset_import { version: 21 } graph { name: 'g' ", graph, " } ", rest);
+  const std::string text =
+      StrCat("ir_version: 10 opset_import { version: 21 } graph { name: 'g' ", graph, " } ", rest);
   MSRT_CHECK(google::protobuf::TextFormat::ParseFromString(text, written.get()));
   onnx::ModelProto model;
   MSRT_CHECK(model.ParseFromString(written->SerializeAsString()));

@@ -13,7 +13,8 @@
 
 namespace msrt::testing {
 
-// A model of opset 21 with this graph; `rest` is whatever else it has (functions, metadata). The text must parse.
+// A model of opset 21 with this graph; `rest` is whatever else it has (functions, metadata). The
+// text must parse.
 onnx::ModelProto OnnxModel(std::string_view graph, std::string_view rest = {});
 
 // An empty model with reflection, which the classes that ONNX's definitions make lack.
@@ -21,7 +22,8 @@ std::unique_ptr<google::protobuf::Message> NewDynamicOnnx();
 
 std::vector<std::byte> OnnxBytes(const onnx::ModelProto& model);
 
-// Small good models with control flow, sequences, optionals, functions and initializers: what damage begins with.
+// Small good models with control flow, sequences, optionals, functions and initializers: what
+// damage begins with.
 struct SampleText {
   const char* name;
   const char* graph;

@@ -55,14 +55,14 @@ class Embedding(unittest.TestCase):
         self.assertEqual(len(self.own), 2)
         for command in self.own:
             flags = [flag for flag in command["command"].split() if flag.startswith("-")]
-            self.assertEqual(flags, [f"-I{self.build}/msrt/include", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", "-c"])
+            self.assertEqual(flags, [f"-I{SOURCE}/core/abi", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", "-c"])
 
     def test_cache_has_only_entries_of_msrt(self):
         self.assertEqual(self.cache.get("CMAKE_BUILD_TYPE", ""), "")
         self.assertFalse([name for name in self.cache if not SHARED_CACHE.match(name)])
 
     def test_headers_are_the_public_ones(self):
-        self.assertEqual(sorted(os.listdir(os.path.join(self.build, "msrt", "include"))), ["msrt.h", "msrt_plugin.h"])
+        self.assertEqual(sorted(os.listdir(os.path.join(SOURCE, "core", "abi"))), ["msrt.h", "msrt_plugin.h"])
         for command in self.own:
             run("sh", "-c", command["command"], cwd=command["directory"])
 

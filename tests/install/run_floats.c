@@ -1,4 +1,5 @@
-/* run_floats MODEL INPUT OUTPUT DIM...: runs a model with one f32 input and one f32 output; INPUT and OUTPUT are files of plain floats. */
+/* run_floats MODEL INPUT OUTPUT DIM...: runs a model with one f32 input and one f32 output; INPUT
+ * and OUTPUT are files of plain floats. */
 #include <msrt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@ static int transfer(const char* path, const char* mode, void* data, size_t bytes
   FILE* file = fopen(path, mode);
   if (file == NULL) return perror(path), 1;
   const size_t done = mode[0] == 'r' ? fread(data, 1, bytes, file) : fwrite(data, 1, bytes, file);
-  if (fclose(file) != 0 || done != bytes) return fprintf(stderr, "%s: %zu of %zu bytes\n", path, done, bytes), 1;
+  if (fclose(file) != 0 || done != bytes)
+    return fprintf(stderr, "%s: %zu of %zu bytes\n", path, done, bytes), 1;
   return 0;
 }
 
@@ -22,7 +24,8 @@ int main(int argc, char** argv) {
   void* data;
   int64_t dims[MSRT_MAX_RANK];
   const int rank = argc - 4;
-  if (rank < 0 || rank > MSRT_MAX_RANK) return fprintf(stderr, "usage: run_floats MODEL INPUT OUTPUT DIM...\n"), 2;
+  if (rank < 0 || rank > MSRT_MAX_RANK)
+    return fprintf(stderr, "usage: run_floats MODEL INPUT OUTPUT DIM...\n"), 2;
   for (int i = 0; i < rank; ++i) dims[i] = atoll(argv[4 + i]);
   TRY(msrt_runtime_create(NULL, &runtime));
   TRY(msrt_model_load_file(runtime, argv[1], NULL, &model));

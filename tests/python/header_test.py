@@ -16,12 +16,8 @@ WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "int
 def header():
     text = ""
     for name in ("msrt.h", "msrt_plugin.h"):
-        for folder in ("core/abi", "core/api"):
-            path = os.path.join(ROOT, folder, name)
-            if os.path.exists(path):
-                with open(path, encoding="utf-8") as file:
-                    text += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-                break
+        with open(os.path.join(ROOT, "core", "abi", name), encoding="utf-8") as file:
+            text += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     return text
 
 

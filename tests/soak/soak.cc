@@ -20,7 +20,9 @@ double MegabytesInUse() { return static_cast<double>(MemoryInUse()) * 1e-6; }
 double ProcessorMillis() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  const auto millis = [](const timeval& t) { return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) * 1e-3; };
+  const auto millis = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) * 1e-3;
+  };
   return millis(usage.ru_utime) + millis(usage.ru_stime);
 }
 
@@ -39,7 +41,8 @@ int Soak(int runs, double rest_seconds) {
   auto session = Session::Create(*model, 0, {});
   if (!session.ok()) return Fail(session.status());
   std::mt19937 random(1);
-  // The largest request comes first, so that what grows afterwards is a leak and not a high-water mark.
+  // The largest request comes first, so that what grows afterwards is a leak and not a high-water
+  // mark.
   double early = 0, late = 0;
   for (int run = 0; run < runs; ++run) {
     const int64_t height = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65),
@@ -50,7 +53,8 @@ int Soak(int runs, double rest_seconds) {
     if (!out.ok()) return Fail(out.status());
     if (run == runs / 4) early = MegabytesInUse();
     if (run % std::max(runs / 10, 1) == 0)
-      std::printf("run %6d: %.1f MB in use, %zu bindings\n", run, MegabytesInUse(), (*model)->entries[0]->current()->bindings->count());
+      std::printf("run %6d: %.1f MB in use, %zu bindings\n", run, MegabytesInUse(),
+                  (*model)->entries[0]->current()->bindings->count());
   }
   late = MegabytesInUse();
   std::printf("after a quarter %.1f MB, at the end %.1f MB\n", early, late);
@@ -59,12 +63,17 @@ int Soak(int runs, double rest_seconds) {
   const double used = ProcessorMillis() - before;
   std::printf("%.3f ms of processor time in %.1f s of rest\n", used, rest_seconds);
   // 5 % and 8 MB: what the allocator's own fragmentation was seen to vary by.
-  if (late > early * 1.05 + 8) return Fail(InternalError("memory grew from ", early, " to ", late, " MB"));
-  if (used > 5) return Fail(InternalError("the process used ", used, " ms of processor time at rest"));
+  if (late > early * 1.05 + 8)
+    return Fail(InternalError("memory grew from ", early, " to ", late, " MB"));
+  if (used > 5)
+    return Fail(InternalError("the process used ", used, " ms of processor time at rest"));
   return 0;
 }
 
 }  // namespace
 }  // namespace msrt::testing
 
-int main(int argc, char** argv) { return msrt::testing::Soak(argc > 1 ? std::atoi(argv[1]) : 200, argc > 2 ? std::atof(argv[2]) : 1); }
+int main(int argc, char** argv) {
+  return msrt::testing::Soak(argc > 1 ? std::atoi(argv[1]) : 200,
+                             argc > 2 ? std::atof(argv[2]) : 1);
+}

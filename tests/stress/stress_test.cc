@@ -1,5 +1,6 @@
-// Many threads at once on one runtime, as an application under load would have them: sessions of one model, clones, models that come and
-// go, delegates registered meanwhile, cancelled runs, memory that runs out. Every result that is given must be the right one, bit for bit.
+// Many threads at once on one runtime, as an application under load would have them: sessions of
+// one model, clones, models that come and go, delegates registered meanwhile, cancelled runs,
+// memory that runs out. Every result that is given must be the right one, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 #include <random>
 #include <thread>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/api/api_testing.h"
-#include "core/api/msrt_plugin.h"
 
 namespace msrt::testing {
 namespace {
@@ -24,7 +25,8 @@ constexpr int kRuns = 40;
 constexpr int kRuns = 300;
 #endif
 
-// A small network with convolutions, so that onednn, layouts and conversions take part where they are built in.
+// A small network with convolutions, so that onednn, layouts and conversions take part where they
+// are built in.
 msrt_graph* ConvGraph(msrt_runtime* runtime) {
   msrt_graph* graph = nullptr;
   MSRT_EXPECT_OK(msrt_graph_create(runtime, "conv", &graph));
@@ -66,21 +68,24 @@ struct Registered {
   std::string name;
   std::atomic<int>* ended;
 };
-msrt_status RefuseAll(void*, const msrt_host_api*, const msrt_graph_view* graph, const msrt_query_sink* sink) {
-  for (size_t n = 0; n < graph->node_count; ++n) sink->refuse(sink->sink, static_cast<uint32_t>(n), "it takes nothing");
+msrt_status RefuseAll(void*, const msrt_host_api*, const msrt_graph_view* graph,
+                      const msrt_query_sink* sink) {
+  for (size_t n = 0; n < graph->node_count; ++n)
+    sink->refuse(sink->sink, static_cast<uint32_t>(n), "it takes nothing");
   return MSRT_OK;
 }
 msrt_status RegisterRefuser(msrt_runtime* runtime, int number, std::atomic<int>* ended) {
-  auto refuser = std::make_unique<Registered>(Registered{"refuser_" + std::to_string(number), ended});
+  auto refuser =
+      std::make_unique<Registered>(Registered{"refuser_" + std::to_string(number), ended});
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = refuser->name.c_str();
   api.query = RefuseAll;
-  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*, void**) -> msrt_status {
-    return MSRT_DELEGATE;
-  };
+  api.compile = [](void*, const msrt_host_api*, const msrt_graph_view*, const msrt_candidate*,
+                   void**) -> msrt_status { return MSRT_DELEGATE; };
   api.kernel_destroy = [](void*, void*) {};
-  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node*, size_t, void**) -> msrt_status { return MSRT_DELEGATE; };
+  api.bind = [](void*, const msrt_host_api*, void*, const msrt_bound_node*, size_t,
+                void**) -> msrt_status { return MSRT_DELEGATE; };
   api.bound_destroy = [](void*, void*) {};
   api.run = [](void*, void*, const msrt_run_args*) -> msrt_status { return MSRT_DELEGATE; };
   api.destroy = [](void* self) {
@@ -108,7 +113,8 @@ msrt_status RegisterRelu(msrt_runtime* runtime, int number, std::atomic<int>* en
   kernel.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) { return 1e-9; };
   kernel.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
     int64_t elements = 1;
-    for (int32_t d = 0; d < args->input_shapes[0].rank; ++d) elements *= args->input_shapes[0].dims[d];
+    for (int32_t d = 0; d < args->input_shapes[0].rank; ++d)
+      elements *= args->input_shapes[0].dims[d];
     const auto* x = static_cast<const float*>(args->inputs[0]);
     auto* y = static_cast<float*>(args->outputs[0]);
     for (int64_t i = 0; i < elements; ++i) y[i] = std::max(x[i], 0.0f);
@@ -139,10 +145,12 @@ class Stress : public ::testing::Test {
     msrt_runtime_destroy(runtime_);
   }
 
-  // Runs the session of one thread and checks the result. Errors other than those allowed are failures.
+  // Runs the session of one thread and checks the result. Errors other than those allowed are
+  // failures.
   void RunOnce(msrt_session* session, int t, std::initializer_list<msrt_status> allowed) {
     msrt_status status = MSRT_OK;
-    const std::vector<float> y = RunFloats(session, {1, 8, heights_[t], 10}, inputs_[t], 0, &status);
+    const std::vector<float> y =
+        RunFloats(session, {1, 8, heights_[t], 10}, inputs_[t], 0, &status);
     if (status == MSRT_OK) {
       ++succeeded_;
       if (y != expected_[t]) ++wrong_;
@@ -265,7 +273,8 @@ TEST_F(Stress, MemoryRunsOutNowAndThen) {
   sessions_.clear();
 }
 
-// Handles are destroyed under the feet of their users: an error, never a crash, and what was in progress ends well.
+// Handles are destroyed under the feet of their users: an error, never a crash, and what was in
+// progress ends well.
 TEST_F(Stress, HandlesGoWhileTheyAreUsed) {
   ASSERT_NO_FATAL_FAILURE(Start(TwoThreads()));
   for (int round = 0; round < kRuns / 10; ++round) {

@@ -1,25 +1,28 @@
-/* A plugin for the tests of --plugin: a delegate that can run nothing and says so with the options that it was given. */
+/* A plugin for the tests of --plugin: a delegate that can run nothing and says so with the options
+ * that it was given. */
 #include <stdio.h>
 #include <string.h>
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 
 static char reason[128];
 
-static msrt_status query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+static msrt_status query(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                         const msrt_query_sink* sink) {
   (void)self, (void)host;
   for (size_t n = 0; n < graph->node_count; ++n) sink->refuse(sink->sink, (uint32_t)n, reason);
   return MSRT_OK;
 }
 
-static msrt_status compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate,
-                           void** kernel) {
+static msrt_status compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                           const msrt_candidate* candidate, void** kernel) {
   (void)self, (void)graph, (void)candidate, (void)kernel;
   host->fail(host->host, "idle compiles nothing");
   return MSRT_UNSUPPORTED;
 }
 
-static msrt_status bind(void* self, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t node_count, void** bound) {
+static msrt_status bind(void* self, const msrt_host_api* host, void* kernel,
+                        const msrt_bound_node* nodes, size_t node_count, void** bound) {
   (void)self, (void)host, (void)kernel, (void)nodes, (void)node_count, (void)bound;
   return MSRT_INTERNAL;
 }

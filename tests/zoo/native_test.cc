@@ -1,5 +1,6 @@
-// Files that carry packed weights: a load on the machine they were made for packs nothing, every other packs, and the bits are the same
-// whatever the file brings, what was made by others or damaged included.
+// Files that carry packed weights: a load on the machine they were made for packs nothing, every
+// other packs, and the bits are the same whatever the file brings, what was made by others or
+// damaged included.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,8 @@ Module Recurrent(const char* op, int64_t gates) {
   const ValueId r = graph.AddConstant("r", SmallFloats({2, gates * kHidden, kHidden}, 2));
   const ValueId b = graph.AddConstant("b", SmallFloats({2, 2 * gates * kHidden}, 3));
   graph.outputs = {
-      *builder.Add(op, "rnn", {graph.inputs[0], w, r, b}, {{"direction", std::string("bidirectional")}, {"hidden_size", kHidden}})};
+      *builder.Add(op, "rnn", {graph.inputs[0], w, r, b},
+                   {{"direction", std::string("bidirectional")}, {"hidden_size", kHidden}})};
   return module;
 }
 
@@ -54,7 +56,8 @@ Module Upsampling() {
   Graph& graph = module.main();
   GraphBuilder builder(&graph);
   const ValueId w = graph.AddConstant("w", SmallFloats({64, 32, 2, 2}, 1));
-  graph.outputs = {*builder.Add("ConvTranspose", "up", {graph.inputs[0], w}, {{"strides", std::vector<int64_t>{2, 2}}})};
+  graph.outputs = {*builder.Add("ConvTranspose", "up", {graph.inputs[0], w},
+                                {{"strides", std::vector<int64_t>{2, 2}}})};
   return module;
 }
 
@@ -65,9 +68,13 @@ struct Example {
 };
 const Example kExamples[] = {
     {"lenet", [] { return *zoo::Build("lenet", {}); }, {1, 1, 28, 28}},
-    {"resnet18", [] { return *zoo::Build("resnet18", {.image = 64, .width = 16}); }, {1, 3, 64, 64}},
+    {"resnet18",
+     [] { return *zoo::Build("resnet18", {.image = 64, .width = 16}); },
+     {1, 3, 64, 64}},
     {"mobilenetv2", [] { return *zoo::Build("mobilenetv2", {.image = 64}); }, {1, 3, 64, 64}},
-    {"bert", [] { return *zoo::Build("bert", {.width = 64, .classes = 200, .layers = 2, .heads = 4}); }, {1, 17}},
+    {"bert",
+     [] { return *zoo::Build("bert", {.width = 64, .classes = 200, .layers = 2, .heads = 4}); },
+     {1, 17}},
     {"lstm", [] { return Recurrent("LSTM", 4); }, {7, 1, 24}},
     {"gru", [] { return Recurrent("GRU", 3); }, {7, 1, 24}},
     {"tied", Tied, {1, 48}},
@@ -79,7 +86,8 @@ std::vector<ConstTensor> InputsFor(const Module& module, const Dims& dims) {
   for (ValueId v : module.main().inputs) {
     const bool tokens = module.main().value(v).type.dtype == DType::kI64;
     const std::vector<int64_t> ones(static_cast<size_t>(dims.elements()), 1);
-    inputs.push_back(tokens ? ConstTensor::Of<int64_t>(DType::kI64, dims, ones) : SmallFloats(dims, 7));
+    inputs.push_back(tokens ? ConstTensor::Of<int64_t>(DType::kI64, dims, ones)
+                            : SmallFloats(dims, 7));
   }
   return inputs;
 }
@@ -105,7 +113,8 @@ Loaded LoadAndRun(const Module& module, const ModelExtras& extras, const Dims& i
   auto owner = std::make_shared<std::vector<std::byte>>(*std::move(file));
   const std::span<const std::byte> bytes(*owner);
   auto environment = TestEnvironment();
-  environment->log = Log([&](LogLevel, const std::string& line) { loaded.log += line; }, LogLevel::kWarning);
+  environment->log =
+      Log([&](LogLevel, const std::string& line) { loaded.log += line; }, LogLevel::kWarning);
   auto model = CompileBytes(environment, {bytes, owner}, {});
   EXPECT_TRUE(model.ok()) << model.status().message();
   loaded.model = *model;
@@ -118,8 +127,9 @@ Loaded LoadAndRun(const Module& module, const ModelExtras& extras, const Dims& i
 }
 
 bool SameBits(const std::vector<ConstTensor>& a, const std::vector<ConstTensor>& b) {
-  return std::ranges::equal(
-      a, b, [](const ConstTensor& x, const ConstTensor& y) { return x.dims == y.dims && std::ranges::equal(x.bytes, y.bytes); });
+  return std::ranges::equal(a, b, [](const ConstTensor& x, const ConstTensor& y) {
+    return x.dims == y.dims && std::ranges::equal(x.bytes, y.bytes);
+  });
 }
 
 // As msconvert --target native makes it.
@@ -158,7 +168,8 @@ class NativeFile : public ::testing::TestWithParam<Example> {
   Module module_;
   ModelExtras extras_;
 };
-INSTANTIATE_TEST_SUITE_P(All, NativeFile, ::testing::ValuesIn(kExamples), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, NativeFile, ::testing::ValuesIn(kExamples),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(NativeFile, PacksNothingAndGivesTheSameBits) {
   const Loaded native = LoadAndRun(module_, extras_, GetParam().input);
@@ -182,7 +193,9 @@ TEST_P(NativeFile, FormsOfAWrongSizeAreNotRead) {
   };
   for (const int64_t change : {int64_t{-4}, int64_t{4}, INT64_MIN}) {
     const Loaded loaded = Changed([&](PackedWeight* p) {
-      resized(p, change == INT64_MIN ? 0 : static_cast<size_t>(static_cast<int64_t>(p->data.data.size()) + change));
+      resized(p, change == INT64_MIN
+                     ? 0
+                     : static_cast<size_t>(static_cast<int64_t>(p->data.data.size()) + change));
     });
     ExpectPackedAgain(loaded);
     EXPECT_NE(loaded.log.find("it is packed again"), std::string::npos) << loaded.log;
@@ -192,7 +205,8 @@ TEST_P(NativeFile, FormsOfAWrongSizeAreNotRead) {
 // Numbers that somebody else put there are computed with, and nothing else is done with them.
 TEST_P(NativeFile, WrongNumbersGiveWrongNumbersAndNothingWorse) {
   const Loaded loaded = Changed([](PackedWeight* p) {
-    auto owner = std::make_shared<std::vector<std::byte>>(p->data.data.size(), std::byte{0xFF});  // NaN
+    auto owner =
+        std::make_shared<std::vector<std::byte>>(p->data.data.size(), std::byte{0xFF});  // NaN
     p->data = {std::span<const std::byte>(*owner), owner};
   });
   EXPECT_EQ(loaded.packed_bytes(), 0u);
@@ -210,22 +224,29 @@ TEST(NativeFiles, ATiedMatrixHasAFormForEachUse) {
 // Kernels that are registered have the same door.
 struct PackingKernel {
   static inline int packed = 0, found = 0;
-  static msrt_status Pack(void*, const msrt_host_api* host, const msrt_node_view* node, void** out) {
+  static msrt_status Pack(void*, const msrt_host_api* host, const msrt_node_view* node,
+                          void** out) {
     msrt_packing packing = MSRT_INIT(msrt_packing);
     packing.kernel = "doubled";
     packing.version = 3;
     const void* constant = node->inputs[1].constant;
-    *out = const_cast<void*>(host->find_packed == nullptr ? nullptr : host->find_packed(host->host, constant, &packing, sizeof(float)));
+    *out =
+        const_cast<void*>(host->find_packed == nullptr
+                              ? nullptr
+                              : host->find_packed(host->host, constant, &packing, sizeof(float)));
     if (*out != nullptr) return ++found, MSRT_OK;
     static float doubled;
     doubled = 2 * *static_cast<const float*>(constant);
     *out = &doubled;
     ++packed;
-    return host->keep_packed == nullptr ? MSRT_OK : host->keep_packed(host->host, constant, &packing, &doubled, sizeof doubled);
+    return host->keep_packed == nullptr
+               ? MSRT_OK
+               : host->keep_packed(host->host, constant, &packing, &doubled, sizeof doubled);
   }
   static msrt_status Run(void*, const void* packed_form, const msrt_kernel_args* args) {
     const auto* x = static_cast<const float*>(args->inputs[0]);
-    for (int64_t i = 0; i < 4; ++i) static_cast<float*>(args->outputs[0])[i] = x[i] * *static_cast<const float*>(packed_form);
+    for (int64_t i = 0; i < 4; ++i)
+      static_cast<float*>(args->outputs[0])[i] = x[i] * *static_cast<const float*>(packed_form);
     return MSRT_OK;
   }
 };
@@ -245,7 +266,8 @@ TEST(NativeFiles, RegisteredKernelsFindWhatTheyKept) {
   ASSERT_TRUE(Join({{}, {*kernel}}, environment.get()).ok());
   Module module = OneInput({4});
   GraphBuilder builder(&module.main());
-  const ValueId factor = module.main().AddConstant("factor", ConstTensor::Floats({1}, std::vector<float>{3}));
+  const ValueId factor =
+      module.main().AddConstant("factor", ConstTensor::Floats({1}, std::vector<float>{3}));
   module.main().outputs = {*builder.Add("Mul", "mul", {module.main().inputs[0], factor}, {})};
   CompileOptions options;
   options.keep_packed = true;
@@ -262,7 +284,8 @@ TEST(NativeFiles, RegisteredKernelsFindWhatTheyKept) {
   EXPECT_EQ(PackingKernel::packed, 1);
   EXPECT_EQ(PackingKernel::found, 1);
   auto session = Session::Create(*loaded, 0, {});
-  const auto outputs = RunSession(**session, {ConstTensor::Floats({4}, std::vector<float>{1, 2, 3, 4})});
+  const auto outputs =
+      RunSession(**session, {ConstTensor::Floats({4}, std::vector<float>{1, 2, 3, 4})});
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
   EXPECT_EQ((*outputs)[0].As<float>()[3], 24);
 }

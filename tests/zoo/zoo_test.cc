@@ -1,4 +1,5 @@
-// Whole networks: every delegate against reference, files against modules, shapes that stay open, and how tight the memory plan is.
+// Whole networks: every delegate against reference, files against modules, shapes that stay open,
+// and how tight the memory plan is.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -85,7 +86,8 @@ TEST_P(Zoo, EveryDelegateAndEveryPassAgreesWithPlainLoops) {
   }
 }
 
-// A file gives the same bits as the module it was written from, at several batch sizes, mapped or copied.
+// A file gives the same bits as the module it was written from, at several batch sizes, mapped or
+// copied.
 TEST_P(Zoo, FileEqualsModule) {
   const Network& n = GetParam();
   auto module = zoo::Build(n.name, n.options);
@@ -114,9 +116,11 @@ TEST_P(Zoo, FileEqualsModule) {
   std::remove(path.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Zoo, ::testing::ValuesIn(kSmall), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Zoo, ::testing::ValuesIn(kSmall),
+                         [](const auto& row) { return std::string(row.param.name); });
 
-// Up to placement a load reads no weight and copies none: after all passes every large constant still lies in the mapped file.
+// Up to placement a load reads no weight and copies none: after all passes every large constant
+// still lies in the mapped file.
 TEST(ZooLoad, WeightsStayInTheMappedFile) {
   auto module = zoo::Build("resnet18", {.image = 64});
   ASSERT_TRUE(module.ok());
@@ -136,7 +140,8 @@ TEST(ZooLoad, WeightsStayInTheMappedFile) {
     const auto& constant = loaded->main().value(ValueId(v)).constant;
     if (constant == nullptr || constant->bytes.size() < 4096) continue;
     ++large;
-    EXPECT_TRUE(constant->bytes.data() >= begin && constant->bytes.data() < begin + bytes->data.size());
+    EXPECT_TRUE(constant->bytes.data() >= begin &&
+                constant->bytes.data() < begin + bytes->data.size());
   }
   EXPECT_GE(large, 20);
   std::remove(path.c_str());
@@ -157,7 +162,8 @@ TEST(ZooShapes, OpenImageSizes) {
     ASSERT_TRUE(expected.ok());
     EXPECT_LT(RangeError((*got)[0], (*expected)[0]), 1e-4);
   }
-  // 4 levels halve the image: 24 does not divide by 16, so the Concat of a skip and its upsampled partner cannot work.
+  // 4 levels halve the image: 24 does not divide by 16, so the Concat of a skip and its upsampled
+  // partner cannot work.
   const auto bad = RunSession(**session, InputsFor(*module, {1, 4, 24, 24}));
   EXPECT_FALSE(bad.ok());
   EXPECT_NE(bad.status().message().find("Concat"), std::string::npos) << bad.status().message();
@@ -178,11 +184,14 @@ TEST(ZooMemory, ArenaStaysNearItsLowerBound) {
     ASSERT_TRUE(model.ok()) << model.status().message();
     BindRequest request;
     const Graph& graph = (*model)->module.main();
-    for (ValueId v : graph.inputs) request.inputs.push_back(Type::Tensor(graph.value(v).type.dtype, n.input));
+    for (ValueId v : graph.inputs)
+      request.inputs.push_back(Type::Tensor(graph.value(v).type.dtype, n.input));
     const auto binding = BindingFor(**model, *(*model)->entries[0]->current(), request);
     ASSERT_TRUE(binding.ok()) << binding.status().message();
-    const double ratio = static_cast<double>((*binding)->arena_bytes) / static_cast<double>((*binding)->lower_bound_bytes);
-    std::printf("%-12s arena %8.3f MB, %.4f of its lower bound\n", n.name, static_cast<double>((*binding)->arena_bytes) * 1e-6, ratio);
+    const double ratio = static_cast<double>((*binding)->arena_bytes) /
+                         static_cast<double>((*binding)->lower_bound_bytes);
+    std::printf("%-12s arena %8.3f MB, %.4f of its lower bound\n", n.name,
+                static_cast<double>((*binding)->arena_bytes) * 1e-6, ratio);
     EXPECT_LE(ratio, 1.05) << n.name;
   }
 }

@@ -14,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool StartsWithMagic(std::span<const std::byte> bytes) { return bytes.size() >= 4 && std::memcmp(bytes.data(), "MSRT", 4) == 0; }
+bool StartsWithMagic(std::span<const std::byte> bytes) {
+  return bytes.size() >= 4 && std::memcmp(bytes.data(), "MSRT", 4) == 0;
+}
 
 bool StartsLikeJson(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -23,18 +25,22 @@ bool StartsLikeJson(std::span<const std::byte> bytes) {
 }
 
 Status CheckFolderOf(std::string_view what, const std::string& path) {
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  const fs::path folder =
+      fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
   if (access(folder.c_str(), W_OK | X_OK) == 0) {
     if (fs::is_directory(folder)) return OkStatus();
     errno = ENOTDIR;
   }
-  return IoError(what, " '", path, "' cannot be written: folder '", folder.string(), "': ", std::strerror(errno));
+  return IoError(what, " '", path, "' cannot be written: folder '", folder.string(),
+                 "': ", std::strerror(errno));
 }
 
 Status CheckKind(std::string_view what, const std::string& path, const FileKind& kind) {
   std::array<char, 64> first{};
   std::ifstream file(path, std::ios::binary);
-  if (!file) return IoError(what, " '", path, "' exists and cannot be read, so it is not replaced; remove it first");
+  if (!file)
+    return IoError(what, " '", path,
+                   "' exists and cannot be read, so it is not replaced; remove it first");
   file.read(first.data(), first.size());
   const auto bytes = std::as_bytes(std::span(first)).first(static_cast<size_t>(file.gcount()));
   if (bytes.empty() || kind.matches(bytes)) return OkStatus();
@@ -44,7 +50,8 @@ Status CheckKind(std::string_view what, const std::string& path, const FileKind&
 
 }  // namespace
 
-const FileKind kMsrtFile = {"a .msrt file", StartsWithMagic}, kJsonFile = {"a JSON file", StartsLikeJson};
+const FileKind kMsrtFile = {"a .msrt file", StartsWithMagic},
+               kJsonFile = {"a JSON file", StartsLikeJson};
 
 void FilesRead::Add(const std::string& path) {
   struct stat info;
@@ -57,7 +64,8 @@ Status FilesRead::Refuse(std::string_view what, const std::string& path) const {
   for (const Entry& e : entries_) {
     if (e.device != info.st_dev || e.inode != info.st_ino) continue;
     const std::string same = e.path == path ? "" : StrCat(" under the name '", e.path, "'");
-    return InvalidArgument(what, " '", path, "' is also read", same, " and would be lost; use another name");
+    return InvalidArgument(what, " '", path, "' is also read", same,
+                           " and would be lost; use another name");
   }
   return OkStatus();
 }
@@ -72,12 +80,14 @@ Result<Bytes> GuardedIo::ReadFile(const std::string& path, Allocator* allocator)
   return io_->ReadFile(path, allocator);
 }
 
-Status GuardedIo::WriteFile(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+Status GuardedIo::WriteFile(const std::string& path,
+                            std::span<const std::span<const std::byte>> pieces) {
   MSRT_RETURN_IF_ERROR(files_->Refuse("output", path));
   return writer_->WriteFile(path, pieces);
 }
 
-Status CheckOutputFile(std::string_view what, const std::string& path, const FileKind& kind, const FilesRead& read) {
+Status CheckOutputFile(std::string_view what, const std::string& path, const FileKind& kind,
+                       const FilesRead& read) {
   if (path == "-") return OkStatus();
   if (path.empty()) return InvalidArgument(what, ": the name of the file is empty");
   MSRT_RETURN_IF_ERROR(read.Refuse(what, path));
@@ -87,7 +97,8 @@ Status CheckOutputFile(std::string_view what, const std::string& path, const Fil
     return CheckFolderOf(what, path);
   }
   if (S_ISDIR(info.st_mode)) return InvalidArgument(what, " '", path, "' is a folder; name a file");
-  if (access(path.c_str(), W_OK) != 0) return IoError(what, " '", path, "' cannot be written: ", std::strerror(errno));
+  if (access(path.c_str(), W_OK) != 0)
+    return IoError(what, " '", path, "' cannot be written: ", std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return OkStatus();
   MSRT_RETURN_IF_ERROR(CheckFolderOf(what, path));
   return CheckKind(what, path, kind);

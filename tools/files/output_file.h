@@ -1,5 +1,5 @@
-// Checks of the files that a tool writes, made before the work starts: an output never replaces a file that the tool reads, nor an
-// existing file of another kind, and its folder can be written to.
+// Checks of the files that a tool writes, made before the work starts: an output never replaces a
+// file that the tool reads, nor an existing file of another kind, and its folder can be written to.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +12,8 @@
 
 namespace msrt {
 
-// The files that a tool reads. A file is known by its device and inode, so that links, hard links and relative paths lead to the same
-// entry.
+// The files that a tool reads. A file is known by its device and inode, so that links, hard links
+// and relative paths lead to the same entry.
 class FilesRead {
  public:
   // A file that does not exist is not added: reading it fails with its own error.
@@ -30,7 +30,8 @@ class FilesRead {
   std::vector<Entry> entries_;
 };
 
-// Reads as `io` does, adds every file to `files`, and refuses to write to one of them. Both outlive it.
+// Reads as `io` does, adds every file to `files`, and refuses to write to one of them. Both outlive
+// it.
 class GuardedIo final : public Io {
  public:
   GuardedIo(Io* io, FilesRead* files) : io_(io), writer_(io), files_(files) {}
@@ -39,7 +40,8 @@ class GuardedIo final : public Io {
   Result<Bytes> MapFile(const std::string& path) override;
   void Forget(std::span<const std::byte> mapped) override { io_->Forget(mapped); }
   Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) override;
-  Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>> pieces) override;
+  Status WriteFile(const std::string& path,
+                   std::span<const std::span<const std::byte>> pieces) override;
 
  private:
   Io* const io_;
@@ -56,7 +58,8 @@ extern const FileKind kMsrtFile, kJsonFile;
 
 // Whether a tool may write to `path`. Existing files must be empty or of the kind, and not in
 // `read`; pipes and devices are written to as they are. "-" (standard output) always may.
-Status CheckOutputFile(std::string_view what, const std::string& path, const FileKind& kind, const FilesRead& read);
+Status CheckOutputFile(std::string_view what, const std::string& path, const FileKind& kind,
+                       const FilesRead& read);
 
 // Whether two paths name the same file, which need not exist yet.
 bool SamePath(const std::string& a, const std::string& b);

@@ -19,8 +19,10 @@ Result<std::map<std::string, std::string>> ParseInputs(const std::vector<std::st
       return InvalidArgument("--input ", text, ": must look like NAME=FILE.npy");
     }
     const std::string name = text.substr(0, equals), file = text.substr(equals + 1);
-    if (!inputs.emplace(name, file).second) return InvalidArgument("--input ", name, " is given twice");
-    if (!std::filesystem::is_regular_file(file)) return NotFound("--input ", text, ": there is no file '", file, "'");
+    if (!inputs.emplace(name, file).second)
+      return InvalidArgument("--input ", name, " is given twice");
+    if (!std::filesystem::is_regular_file(file))
+      return NotFound("--input ", text, ": there is no file '", file, "'");
   }
   return inputs;
 }
@@ -28,52 +30,74 @@ Result<std::map<std::string, std::string>> ParseInputs(const std::vector<std::st
 Status CheckVerify(const ConvertArguments& a) {
   if (a.verify.empty()) return OkStatus();
   if (a.check) return InvalidArgument("--verify runs what was written, and --check writes nothing");
-  if (a.from_zoo()) return InvalidArgument("--verify: a network of the zoo has no original to be compared with");
+  if (a.from_zoo())
+    return InvalidArgument("--verify: a network of the zoo has no original to be compared with");
   if (!a.states.empty()) {
-    return InvalidArgument("--verify: with --state the model has other inputs and outputs than the original; verify it without");
+    return InvalidArgument(
+        "--verify: with --state the model has other inputs and outputs than the original; verify "
+        "it without");
   }
   if (a.to_mindir()) return InvalidArgument("--verify runs .msrt files; MindSpore runs a .mindir");
   if (a.verifies_folder()) {
     if (!std::filesystem::is_directory(a.verify)) {
       return NotFound("--verify=", a.verify,
-                      ": there is no such folder; without a folder the original is run, by ONNX Runtime or MindSpore");
+                      ": there is no such folder; without a folder the original is run, by ONNX "
+                      "Runtime or MindSpore");
     }
-    if (!a.inputs.empty()) return InvalidArgument("--input: --verify=", a.verify, " has its inputs in the folder");
-    if (!a.verify_shapes.empty()) return InvalidArgument("--verify-shape: --verify=", a.verify, " has its inputs in the folder");
+    if (!a.inputs.empty())
+      return InvalidArgument("--input: --verify=", a.verify, " has its inputs in the folder");
+    if (!a.verify_shapes.empty())
+      return InvalidArgument("--verify-shape: --verify=", a.verify,
+                             " has its inputs in the folder");
   } else if (a.from_msrt()) {
     return InvalidArgument(
-        "--verify: no other runtime runs .msrt files; compare with files, --verify=FOLDER, or verify the original model");
+        "--verify: no other runtime runs .msrt files; compare with files, --verify=FOLDER, or "
+        "verify the original model");
   }
   return OkStatus();
 }
 
 Status CheckNative(const ConvertArguments& a) {
   if (!a.native()) {
-    for (const auto& [given, option] : {std::pair(!a.typical.empty(), "--typical"), std::pair(a.threads != 0, "--threads")}) {
-      if (given) return InvalidArgument(option, " is for --target native; a portable file is packed when it is loaded");
+    for (const auto& [given, option] :
+         {std::pair(!a.typical.empty(), "--typical"), std::pair(a.threads != 0, "--threads")}) {
+      if (given)
+        return InvalidArgument(
+            option, " is for --target native; a portable file is packed when it is loaded");
     }
     return OkStatus();
   }
-  if (a.check) return InvalidArgument("--target native packs what is written, and --check writes nothing");
-  if (a.to_mindir()) return InvalidArgument("--target native is for .msrt files; MindIR has no packed weights");
+  if (a.check)
+    return InvalidArgument("--target native packs what is written, and --check writes nothing");
+  if (a.to_mindir())
+    return InvalidArgument("--target native is for .msrt files; MindIR has no packed weights");
   if (!a.weights.empty()) {
     return InvalidArgument("--weights ", a.weights,
-                           " makes a file small and --target native makes loading fast, with weights as f32; choose one");
+                           " makes a file small and --target native makes loading fast, with "
+                           "weights as f32; choose one");
   }
   if (a.optimize != "default") {
-    return InvalidArgument("--target native packs the weights as they are after all passes; leave --optimize out");
+    return InvalidArgument(
+        "--target native packs the weights as they are after all passes; leave --optimize out");
   }
   return OkStatus();
 }
 
 // Options that would have no effect on such an input.
 Status CheckInput(const ConvertArguments& a) {
-  if (!a.from_zoo() && a.zoo_options) return InvalidArgument("sizes of zoo networks are for zoo:NAME; '", a.input, "' has its own");
-  if (a.from_zoo() && !a.shapes.empty()) return InvalidArgument("--shape: a zoo network gets its sizes by --batch, --image and --sequence");
-  if (a.from_msrt() && !a.shapes.empty()) return InvalidArgument("--shape is for models of other formats; a .msrt file has its shapes");
-  if ((a.from_zoo() || a.from_msrt()) && a.keep_unknown) return InvalidArgument("--keep-unknown is for ONNX models");
-  if (a.optimize == "none" && !a.disabled.empty()) return InvalidArgument("--disable: --optimize none leaves all passes out");
-  if (!a.weights.empty() && a.to_mindir()) return InvalidArgument("--weights: MindIR has no weights that are stored small");
+  if (!a.from_zoo() && a.zoo_options)
+    return InvalidArgument("sizes of zoo networks are for zoo:NAME; '", a.input, "' has its own");
+  if (a.from_zoo() && !a.shapes.empty())
+    return InvalidArgument(
+        "--shape: a zoo network gets its sizes by --batch, --image and --sequence");
+  if (a.from_msrt() && !a.shapes.empty())
+    return InvalidArgument("--shape is for models of other formats; a .msrt file has its shapes");
+  if ((a.from_zoo() || a.from_msrt()) && a.keep_unknown)
+    return InvalidArgument("--keep-unknown is for ONNX models");
+  if (a.optimize == "none" && !a.disabled.empty())
+    return InvalidArgument("--disable: --optimize none leaves all passes out");
+  if (!a.weights.empty() && a.to_mindir())
+    return InvalidArgument("--weights: MindIR has no weights that are stored small");
   return OkStatus();
 }
 
@@ -84,19 +108,24 @@ Status CheckFiles(const ConvertArguments& a, const CheckedArguments& checked, Fi
   for (const auto& [name, file] : checked.inputs) read->Add(file);
   if (!a.check) {
     if (!a.output.ends_with(".msrt") && !a.to_mindir()) {
-      return InvalidArgument("output '", a.output, "': msconvert writes .msrt and .mindir files; end the name in one of these");
+      return InvalidArgument(
+          "output '", a.output,
+          "': msconvert writes .msrt and .mindir files; end the name in one of these");
     }
-    MSRT_RETURN_IF_ERROR(CheckOutputFile("output", a.output, a.to_mindir() ? kMindIrFile : kMsrtFile, *read));
+    MSRT_RETURN_IF_ERROR(
+        CheckOutputFile("output", a.output, a.to_mindir() ? kMindIrFile : kMsrtFile, *read));
   }
   if (a.json.empty()) return OkStatus();
-  if (!a.check && SamePath(a.json, a.output)) return InvalidArgument("--json ", a.json, ": this is the output; use another name");
+  if (!a.check && SamePath(a.json, a.output))
+    return InvalidArgument("--json ", a.json, ": this is the output; use another name");
   return CheckOutputFile("--json", a.json, kJsonFile, *read);
 }
 
 }  // namespace
 
 Result<CheckedArguments> Check(const ConvertArguments& a, FilesRead* read) {
-  if (a.output.empty() && !a.check) return InvalidArgument("name the .msrt or .mindir file to write, or ask for --check");
+  if (a.output.empty() && !a.check)
+    return InvalidArgument("name the .msrt or .mindir file to write, or ask for --check");
   CheckedArguments checked;
   MSRT_ASSIGN_OR_RETURN(checked.shapes, ParseSizes("--shape", a.shapes));
   MSRT_ASSIGN_OR_RETURN(checked.typical, ParseSizes("--typical", a.typical));

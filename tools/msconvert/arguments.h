@@ -17,10 +17,12 @@ enum ExitCode { kDone = 0, kFailed = 1, kWrongCommandLine = 2, kProblems = 3, kD
 
 struct ConvertArguments {
   std::string input, output;
-  std::string optimize = "default", target = "portable", json, weights, checkpoint, verify;  // empty: not asked for
-  int64_t weights_block = -1;                                                                // -1: the usual one
-  int threads = 0;        // of the runtime that a native file is for; 0: all cores
-  double tolerance = -1;  // of the range of each output; -1: by the types that the model computes in
+  std::string optimize = "default", target = "portable", json, weights, checkpoint,
+              verify;          // empty: not asked for
+  int64_t weights_block = -1;  // -1: the usual one
+  int threads = 0;             // of the runtime that a native file is for; 0: all cores
+  double tolerance =
+      -1;  // of the range of each output; -1: by the types that the model computes in
   std::vector<std::string> disabled, shapes, typical, states, plugins, verify_shapes, inputs;
   zoo::Options zoo;
   bool zoo_options = false;  // some of them were given
@@ -40,8 +42,8 @@ struct CheckedArguments {
   WeightStorage storage;
 };
 
-// Refuses options that contradict each other or would have no effect, and files that must not or cannot be written. `read` gets the files
-// that the arguments name to be read.
+// Refuses options that contradict each other or would have no effect, and files that must not or
+// cannot be written. `read` gets the files that the arguments name to be read.
 Result<CheckedArguments> Check(const ConvertArguments& arguments, FilesRead* read);
 
 }  // namespace msrt

@@ -50,7 +50,10 @@ int Fail(const Status& status, ExitCode code = kFailed) {
 class Conversion {
  public:
   Conversion(const ConvertArguments& arguments, const CheckedArguments& checked, FilesRead* read)
-      : a_(arguments), checked_(checked), io_(DefaultIo(), read), progress_(!a_.quiet && (a_.progress || WantsProgress(a_.input))) {}
+      : a_(arguments),
+        checked_(checked),
+        io_(DefaultIo(), read),
+        progress_(!a_.quiet && (a_.progress || WantsProgress(a_.input))) {}
 
   Result<ExitCode> Run() {
     MSRT_RETURN_IF_ERROR(LoadPlugins());
@@ -64,7 +67,8 @@ class Conversion {
       MSRT_RETURN_IF_ERROR(Validate(&module_, ops()));
     }
     if (a_.check) {
-      Say(StrCat(a_.input, ": ", module_.main().nodes.size(), " nodes, everything can be converted\n"));
+      Say(StrCat(a_.input, ": ", module_.main().nodes.size(),
+                 " nodes, everything can be converted\n"));
       return kDone;
     }
     MSRT_RETURN_IF_ERROR(Optimize());
@@ -94,8 +98,10 @@ class Conversion {
     const auto file = std::filesystem::file_size(a_.input, error);
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return StrCat("out of memory while ", stage_, " '", a_.input, "'", error ? "" : StrCat(" (", BytesText(static_cast<double>(file)), ")"),
-                  ": the process held ", BytesText(static_cast<double>(usage.ru_maxrss) * 1024), ", and the next block was refused");
+    return StrCat("out of memory while ", stage_, " '", a_.input, "'",
+                  error ? "" : StrCat(" (", BytesText(static_cast<double>(file)), ")"),
+                  ": the process held ", BytesText(static_cast<double>(usage.ru_maxrss) * 1024),
+                  ", and the next block was refused");
   }
 
  private:
@@ -107,7 +113,8 @@ class Conversion {
   void Warn(const std::string& lines) {
     progress_.Clear();
     std::istringstream stream(lines);
-    for (std::string line; std::getline(stream, line);) std::cerr << "msconvert: warning: " << line << "\n";
+    for (std::string line; std::getline(stream, line);)
+      std::cerr << "msconvert: warning: " << line << "\n";
   }
   // For people who read along, and for those who want every detail.
   void Say(const std::string& text) {
@@ -135,13 +142,15 @@ class Conversion {
       MSRT_ASSIGN_OR_RETURN(module_, zoo::Build(std::string_view(a_.input).substr(4), a_.zoo));
       return kDone;
     }
-    if (std::filesystem::is_directory(a_.input)) return Unsupported("'", a_.input, "' ", ForeignFolder(a_.input));
+    if (std::filesystem::is_directory(a_.input))
+      return Unsupported("'", a_.input, "' ", ForeignFolder(a_.input));
     if (a_.from_msrt()) {
       MSRT_ASSIGN_OR_RETURN(module_, LoadFile(&io_, a_.input));
       return kDone;
     }
     MSRT_ASSIGN_OR_RETURN(const Bytes bytes, io_.MapFile(a_.input));
-    if (const std::string foreign = ForeignFormatOf(bytes.data); !foreign.empty()) return Unsupported("'", a_.input, "' ", foreign);
+    if (const std::string foreign = ForeignFormatOf(bytes.data); !foreign.empty())
+      return Unsupported("'", a_.input, "' ", foreign);
     from_mindir_ = IsMindIr(bytes.data);
     auto read = from_mindir_ ? ReadMindIr() : ReadOnnx();
     const std::string foreign = ForeignFormatOf(a_.input);
@@ -164,7 +173,8 @@ class Conversion {
     report_ = nlohmann::json::parse(imported.problems.Json());
     if (!imported.problems.empty()) {
       progress_.Clear();
-      std::cerr << "msconvert: '" << a_.input << "' cannot be converted:\n" << imported.problems.Text();
+      std::cerr << "msconvert: '" << a_.input << "' cannot be converted:\n"
+                << imported.problems.Text();
       return kProblems;
     }
     module_ = std::move(imported.module);
@@ -178,11 +188,14 @@ class Conversion {
 
   Result<ExitCode> ReadMindIr() {
 #if defined(MSRT_HAVE_MINDIR)
-    const mindir_import::ImportOptions options{.shapes = checked_.shapes, .progress = ImportProgress()};
-    MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported, mindir_import::ImportFile(a_.input, options, &io_));
+    const mindir_import::ImportOptions options{.shapes = checked_.shapes,
+                                               .progress = ImportProgress()};
+    MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported,
+                          mindir_import::ImportFile(a_.input, options, &io_));
     return Take(std::move(imported));
 #else
-    return Unsupported("'", a_.input, "': this build does not read MindIR; build it with protobuf (tools/setup)");
+    return Unsupported("'", a_.input,
+                       "': this build does not read MindIR; build it with protobuf (tools/setup)");
 #endif
   }
 
@@ -190,13 +203,16 @@ class Conversion {
   Status LoadWeights() {
     if (a_.checkpoint.empty()) return OkStatus();
 #if defined(MSRT_HAVE_MINDIR)
-    MSRT_ASSIGN_OR_RETURN(const mindir_import::CheckpointLoad load, mindir_import::LoadCheckpoint(a_.checkpoint, &io_, &module_));
+    MSRT_ASSIGN_OR_RETURN(const mindir_import::CheckpointLoad load,
+                          mindir_import::LoadCheckpoint(a_.checkpoint, &io_, &module_));
     std::string text = StrCat(a_.checkpoint, ": ", load.loaded, " weights\n");
-    for (const std::string& name : load.unused) StrAppend(&text, "  '", name, "' is no weight of the model\n");
+    for (const std::string& name : load.unused)
+      StrAppend(&text, "  '", name, "' is no weight of the model\n");
     Say(text);
     return OkStatus();
 #else
-    return Unsupported("--ckpt: this build does not read checkpoints; build it with protobuf (tools/setup)");
+    return Unsupported(
+        "--ckpt: this build does not read checkpoints; build it with protobuf (tools/setup)");
 #endif
   }
 
@@ -208,30 +224,38 @@ class Conversion {
                                              .importers = importers_,
                                              .ops = ops(),
                                              .evaluator = &BuiltinEvaluator()};
-    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile(a_.input, options, &io_));
+    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+                          onnx_import::ImportFile(a_.input, options, &io_));
     return Take(std::move(imported));
 #else
-    return Unsupported("'", a_.input, "': this build reads no ONNX; build it with protobuf and ONNX's message definitions (tools/setup)");
+    return Unsupported("'", a_.input,
+                       "': this build reads no ONNX; build it with protobuf and ONNX's message "
+                       "definitions (tools/setup)");
 #endif
   }
 
   Status Optimize() {
     if (a_.optimize != "default") return OkStatus();
-    const PassContext context{.evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
+    const PassContext context{
+        .evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
     PassOptions options{.disabled = a_.disabled, .validate = true};
     // How to compute is decided where the file is loaded.
     options.disabled.insert(options.disabled.end(), {"widen_half", "recognize_quantized"});
-    if (a_.to_mindir()) options.disabled.insert(options.disabled.end(), std::begin(kNotForMindIr), std::end(kNotForMindIr));
-    else options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
+    if (a_.to_mindir())
+      options.disabled.insert(options.disabled.end(), std::begin(kNotForMindIr),
+                              std::end(kNotForMindIr));
+    else
+      options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
     stage_ = "optimising";
     progress_.At(stage_, 0);
-    MSRT_ASSIGN_OR_RETURN(const std::vector<PassReport> reports, RunPasses(context, options, &module_));
+    MSRT_ASSIGN_OR_RETURN(const std::vector<PassReport> reports,
+                          RunPasses(context, options, &module_));
     progress_.At(stage_, 1);
     std::string text;
     for (const PassReport& r : reports) {
       char line[128];
-      std::snprintf(line, sizeof line, "%-22s %5zu -> %5zu nodes %8.1f ms\n", std::string(r.name).c_str(), r.nodes_before, r.nodes_after,
-                    r.millis);
+      std::snprintf(line, sizeof line, "%-22s %5zu -> %5zu nodes %8.1f ms\n",
+                    std::string(r.name).c_str(), r.nodes_before, r.nodes_after, r.millis);
       text += line;
     }
     passes_ = reports.size();
@@ -253,7 +277,8 @@ class Conversion {
     const NativeOptions options{a_.threads, checked_.typical, a_.disabled};
     stage_ = "packing";
     progress_.At(stage_, 0);
-    MSRT_ASSIGN_OR_RETURN(NativeModel packed, PackForThisMachine(plugins_, std::move(module_), options));
+    MSRT_ASSIGN_OR_RETURN(NativeModel packed,
+                          PackForThisMachine(plugins_, std::move(module_), options));
     progress_.At(stage_, 1);
     Say(packed.Text());
     report_["native"] = nlohmann::json::parse(packed.Json());
@@ -264,8 +289,9 @@ class Conversion {
 
   Result<ExitCode> Write() {
     stage_ = "writing";
-    const std::unique_ptr<Io> watched = MakeWatchedIo(
-        [this](uint64_t written, uint64_t total) { progress_.At(stage_, static_cast<double>(written) / static_cast<double>(total)); });
+    const std::unique_ptr<Io> watched = MakeWatchedIo([this](uint64_t written, uint64_t total) {
+      progress_.At(stage_, static_cast<double>(written) / static_cast<double>(total));
+    });
     io_.WriteThrough(watched.get());
     MSRT_RETURN_IF_ERROR(WriteModel(module_, a_.output, &io_, {.extras = &extras_}));
     io_.WriteThrough(DefaultIo());
@@ -281,13 +307,15 @@ class Conversion {
       for (const mindir_export::Refusal& r : refusals) problems.Add(r.op, 0, r.node, r.reason);
       report_ = nlohmann::json::parse(problems.Json());
       progress_.Clear();
-      std::cerr << "msconvert: '" << a_.input << "' cannot be written as MindIR:\n" << problems.Text();
+      std::cerr << "msconvert: '" << a_.input << "' cannot be written as MindIR:\n"
+                << problems.Text();
       return kProblems;
     }
     SayWritten();
     return kDone;
 #else
-    return Unsupported("'", a_.output, "': this build writes .msrt only; build it with protobuf (tools/setup)");
+    return Unsupported("'", a_.output,
+                       "': this build writes .msrt only; build it with protobuf (tools/setup)");
 #endif
   }
 
@@ -296,8 +324,8 @@ class Conversion {
     std::string text = StrCat(a_.output, ": ", nodes, " nodes");
     if (passes_ != 0) StrAppend(&text, " (", nodes_read_, " before ", passes_, " passes)");
     char figures[96];
-    std::snprintf(figures, sizeof figures, ", %.1f MB of weights, %.0f ms\n", static_cast<double>(ConstantBytes(module_)) * 1e-6,
-                  watch_.Millis());
+    std::snprintf(figures, sizeof figures, ", %.1f MB of weights, %.0f ms\n",
+                  static_cast<double>(ConstantBytes(module_)) * 1e-6, watch_.Millis());
     Say(text + figures);
   }
 
@@ -309,7 +337,8 @@ class Conversion {
     PassOptions passes{.disabled = a_.disabled};
     // Making large weights f32 again would take longer than all the rest.
     if (ConstantBytes(module_) > kLargeBytes) passes.disabled.emplace_back("widen_weights");
-    const auto warning = SlowNodesWarning(EnvironmentHere(plugins_, a_.threads), module_, checked_.typical, passes);
+    const auto warning =
+        SlowNodesWarning(EnvironmentHere(plugins_, a_.threads), module_, checked_.typical, passes);
     if (!warning.ok() || warning->empty()) return;
     report_["warnings"].push_back(*warning);
     Warn(*warning);
@@ -329,14 +358,16 @@ class Conversion {
     request.inputs = checked_.inputs;
     const bool judged = a_.tolerance >= 0;
     if (judged) request.tolerance = a_.tolerance;
-    // A user who names a tolerance means the file; otherwise the weights' errors are told, and all the rest must agree.
+    // A user who names a tolerance means the file; otherwise the weights' errors are told, and all
+    // the rest must agree.
     if (before_weights_ && !judged) request.before_weights = &*before_weights_;
     MSRT_ASSIGN_OR_RETURN(const VerifyReport verified, Verify(request));
     report_["verify"] = nlohmann::json::parse(verified.Json());
     Print(verified.Text());
     Warn(verified.warnings);
     if (verified.agrees) return kDone;
-    std::cerr << "msconvert: '" << a_.output << "' was written, but verification failed: " << verified.problem << "\n";
+    std::cerr << "msconvert: '" << a_.output
+              << "' was written, but verification failed: " << verified.problem << "\n";
     return kDiffers;
   }
 

@@ -9,23 +9,34 @@
 namespace msrt {
 namespace {
 
-constexpr size_t kTensorsAtOnce = 128;  // that are made outputs when the first difference is looked for: bounds the memory
+constexpr size_t kTensorsAtOnce =
+    128;  // that are made outputs when the first difference is looked for: bounds the memory
 
 class CulpritFinder {
  public:
-  CulpritFinder(const VerifyRequest& request, const VerifyRun& run, const OriginalRuntime& reference,
-                const std::vector<ConstTensor>& wanted, const std::vector<Tolerance>& tolerances)
-      : request_(request), run_(run), reference_(reference), wanted_(wanted), tolerances_(tolerances) {}
+  CulpritFinder(const VerifyRequest& request, const VerifyRun& run,
+                const OriginalRuntime& reference, const std::vector<ConstTensor>& wanted,
+                const std::vector<Tolerance>& tolerances)
+      : request_(request),
+        run_(run),
+        reference_(reference),
+        wanted_(wanted),
+        tolerances_(tolerances) {}
 
   Result<std::string> Find() {
-    MSRT_ASSIGN_OR_RETURN(
-        onnx_import::Imported imported,
-        onnx_import::ImportFile(request_.original_path,
-                                {.shapes = request_.shapes, .keep_unknown = true, .progress = {}, .evaluator = &BuiltinEvaluator()},
-                                DefaultIo()));
+    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+                          onnx_import::ImportFile(request_.original_path,
+                                                  {.shapes = request_.shapes,
+                                                   .keep_unknown = true,
+                                                   .progress = {},
+                                                   .evaluator = &BuiltinEvaluator()},
+                                                  DefaultIo()));
     MSRT_RETURN_IF_ERROR(FindFirstTensor(imported.module));
     if (culprit_.empty()) MSRT_RETURN_IF_ERROR(FindFirstPass(imported.module));
-    if (culprit_.empty()) culprit_ = "every tensor agrees when it is looked at: the difference comes and goes with the passes that run";
+    if (culprit_.empty())
+      culprit_ =
+          "every tensor agrees when it is looked at: the difference comes and goes with the passes "
+          "that run";
     return culprit_;
   }
 
@@ -37,11 +48,13 @@ class CulpritFinder {
 
   // What both sides know by the same name, in the order in which it is computed.
   Result<std::vector<Probe>> Probes(const Graph& graph) const {
-    MSRT_ASSIGN_OR_RETURN(const auto known, onnx_import::NodeOutputs(request_.original_path, DefaultIo()));
+    MSRT_ASSIGN_OR_RETURN(const auto known,
+                          onnx_import::NodeOutputs(request_.original_path, DefaultIo()));
     std::vector<Probe> probes;
     for (const Node& node : graph.nodes) {
       for (ValueId v : node.outputs) {
-        if (v != kNoValue && graph.value(v).type.is_tensor() && known.count(graph.value(v).name) != 0) {
+        if (v != kNoValue && graph.value(v).type.is_tensor() &&
+            known.count(graph.value(v).name) != 0) {
           probes.push_back({v, graph.value(v).name, node.name, OpName(node)});
         }
       }
@@ -60,32 +73,41 @@ class CulpritFinder {
         asked.main().outputs.push_back(probes[i].value);
         names.push_back(probes[i].name);
         const auto& outputs = module.main().outputs;
-        if (std::find(outputs.begin(), outputs.end(), probes[i].value) == outputs.end()) added.push_back(probes[i].name);
+        if (std::find(outputs.begin(), outputs.end(), probes[i].value) == outputs.end())
+          added.push_back(probes[i].name);
       }
-      MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> wanted, reference_.Run(names, onnx_import::MoreOutputs(added)));
-      const std::vector<Tolerance> tolerances = request_.tolerance ? tolerances_ : DefaultTolerances(asked);
+      MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> wanted,
+                            reference_.Run(names, onnx_import::MoreOutputs(added)));
+      const std::vector<Tolerance> tolerances =
+          request_.tolerance ? tolerances_ : DefaultTolerances(asked);
       MSRT_ASSIGN_OR_RETURN(const std::vector<OutputDifference> differences,
                             run_.DifferencesOf(std::move(asked), {"all"}, wanted, tolerances));
-      const auto first = std::find_if(differences.begin(), differences.end(), [](const auto& d) { return !d.Agrees(); });
+      const auto first = std::find_if(differences.begin(), differences.end(),
+                                      [](const auto& d) { return !d.Agrees(); });
       if (first == differences.end()) continue;
       const Probe& probe = probes[begin + static_cast<size_t>(first - differences.begin())];
-      culprit_ = StrCat("the first tensor that differs is '", probe.name, "', made by node '", probe.node, "' (", probe.op,
-                        "): ", first->mismatch.empty() ? InWords(*first->difference) : first->mismatch);
+      culprit_ = StrCat(
+          "the first tensor that differs is '", probe.name, "', made by node '", probe.node, "' (",
+          probe.op, "): ", first->mismatch.empty() ? InWords(*first->difference) : first->mismatch);
       // Sums in another order may fall on the other side of a step.
       if (probe.op.find("QuantizeLinear") != std::string::npos && first->difference->largest <= 1) {
-        culprit_ += ", one step of a quantised tensor, which rounding may cross: a larger --tolerance lets it pass";
+        culprit_ +=
+            ", one step of a quantised tensor, which rounding may cross: a larger --tolerance lets "
+            "it pass";
       }
       return OkStatus();
     }
     return OkStatus();
   }
 
-  // The graph as it was imported agrees, so one of the passes is to blame: they are let in one after the other.
+  // The graph as it was imported agrees, so one of the passes is to blame: they are let in one
+  // after the other.
   Status FindFirstPass(const Module& module) {
     std::vector<std::string> off;
     for (const PassInfo& pass : AllPasses()) off.emplace_back(pass.name);
     const auto agrees = [&]() -> Result<bool> {
-      MSRT_ASSIGN_OR_RETURN(const std::vector<OutputDifference> differences, run_.DifferencesOf(module, off, wanted_, tolerances_));
+      MSRT_ASSIGN_OR_RETURN(const std::vector<OutputDifference> differences,
+                            run_.DifferencesOf(module, off, wanted_, tolerances_));
       return Agree(differences);
     };
     std::string blamed;
@@ -113,8 +135,10 @@ class CulpritFinder {
 
 }  // namespace
 
-Result<std::string> FindCulprit(const VerifyRequest& request, const VerifyRun& run, const OriginalRuntime& reference,
-                                const std::vector<ConstTensor>& wanted, const std::vector<Tolerance>& tolerances) {
+Result<std::string> FindCulprit(const VerifyRequest& request, const VerifyRun& run,
+                                const OriginalRuntime& reference,
+                                const std::vector<ConstTensor>& wanted,
+                                const std::vector<Tolerance>& tolerances) {
   return CulpritFinder(request, run, reference, wanted, tolerances).Find();
 }
 

@@ -1,4 +1,5 @@
-// Where a converted model and its ONNX original part: the first tensor that differs, or the pass that makes the difference.
+// Where a converted model and its ONNX original part: the first tensor that differs, or the pass
+// that makes the difference.
 #pragma once
 
 #include "tools/msconvert/verify_run.h"
@@ -6,7 +7,9 @@
 namespace msrt {
 
 // As a sentence. `reference` runs the original on the inputs of `run`; `wanted` are its outputs.
-Result<std::string> FindCulprit(const VerifyRequest& request, const VerifyRun& run, const OriginalRuntime& reference,
-                                const std::vector<ConstTensor>& wanted, const std::vector<Tolerance>& tolerances);
+Result<std::string> FindCulprit(const VerifyRequest& request, const VerifyRun& run,
+                                const OriginalRuntime& reference,
+                                const std::vector<ConstTensor>& wanted,
+                                const std::vector<Tolerance>& tolerances);
 
 }  // namespace msrt

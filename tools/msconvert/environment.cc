@@ -9,7 +9,8 @@ std::shared_ptr<const Environment> EnvironmentHere(const Environment& plugins, i
   environment->parallel = MakeDefaultParallel(threads > 0 ? threads : AvailableCores());
   environment->evaluator = &BuiltinEvaluator();
   environment->delegates = BuiltinDelegates();
-  environment->delegates.insert(environment->delegates.end(), plugins.delegates.begin(), plugins.delegates.end());
+  environment->delegates.insert(environment->delegates.end(), plugins.delegates.begin(),
+                                plugins.delegates.end());
   return environment;
 }
 

@@ -1,9 +1,10 @@
-// The runtime of this machine as msconvert uses it: to pack weights, to see where nodes will run, and to verify.
+// The runtime of this machine as msconvert uses it: to pack weights, to see where nodes will run,
+// and to verify.
 #pragma once
 
 #include <memory>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 
 namespace msrt {
 

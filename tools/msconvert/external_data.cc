@@ -8,12 +8,15 @@ namespace msrt {
 namespace fs = std::filesystem;
 
 Result<std::string> ExternalData::PathOf(const std::string& location) const {
-  if (model_path_.empty()) return InvalidModel("external data '", location, "' of a model that is no file");
+  if (model_path_.empty())
+    return InvalidModel("external data '", location, "' of a model that is no file");
   const fs::path relative(location);
   const auto refuse = [&](std::string_view why) {
-    return InvalidModel("external data '", location, "' ", why, "; it must be a file in the model's own folder");
+    return InvalidModel("external data '", location, "' ", why,
+                        "; it must be a file in the model's own folder");
   };
-  if (location.empty() || location.find('\0') != std::string::npos) return refuse("is no name of a file");
+  if (location.empty() || location.find('\0') != std::string::npos)
+    return refuse("is no name of a file");
   if (relative.is_absolute()) return refuse("is an absolute path");
   for (const fs::path& part : relative) {
     if (part == "..") return refuse("leads out of the model's folder");
@@ -32,7 +35,9 @@ Result<std::string> ExternalData::PathOf(const std::string& location) const {
 
 Result<Bytes> ExternalData::Read(const ExternalTensor& tensor, size_t bytes) const {
   const uint64_t length = tensor.length.value_or(bytes);
-  if (length != bytes) return InvalidModel("tensor '", tensor.name, "' needs ", bytes, " bytes, its external data has ", length);
+  if (length != bytes)
+    return InvalidModel("tensor '", tensor.name, "' needs ", bytes,
+                        " bytes, its external data has ", length);
   auto file = files_.find(tensor.location);
   if (file == files_.end()) {
     auto path = PathOf(tensor.location);
@@ -42,8 +47,9 @@ Result<Bytes> ExternalData::Read(const ExternalTensor& tensor, size_t bytes) con
   }
   const std::span<const std::byte> all = file->second.data;
   if (tensor.offset > all.size() || length > all.size() - tensor.offset) {
-    return InvalidModel("tensor '", tensor.name, "': external data '", tensor.location, "' has ", all.size(), " bytes, but ", length,
-                        " at offset ", tensor.offset, " are wanted");
+    return InvalidModel("tensor '", tensor.name, "': external data '", tensor.location, "' has ",
+                        all.size(), " bytes, but ", length, " at offset ", tensor.offset,
+                        " are wanted");
   }
   return Bytes{all.subspan(tensor.offset, length), file->second.owner};
 }

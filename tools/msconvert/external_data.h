@@ -1,5 +1,5 @@
-// Weights that a model keeps in files beside it. A model may name files of its own folder only: no way up, no absolute path, no link
-// that leads out.
+// Weights that a model keeps in files beside it. A model may name files of its own folder only: no
+// way up, no absolute path, no link that leads out.
 #pragma once
 
 #include <cstdint>

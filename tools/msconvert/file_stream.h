@@ -1,5 +1,5 @@
-// A file as protobuf reads it: piece by piece, so that somebody who watches sees it move, and so that of a large file only what was made of
-// it stays in memory.
+// A file as protobuf reads it: piece by piece, so that somebody who watches sees it move, and so
+// that of a large file only what was made of it stays in memory.
 #pragma once
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -12,16 +12,18 @@ namespace msrt {
 
 class FileStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
-  // `mapped_by` (null: nobody): the Io whose mapping the bytes are; it may forget what was read. `progress` (may be empty) gets the part of
-  // the bytes that was. At most 2 GiB.
-  FileStream(std::span<const std::byte> bytes, Io* mapped_by, std::function<void(double part)> progress)
+  // `mapped_by` (null: nobody): the Io whose mapping the bytes are; it may forget what was read.
+  // `progress` (may be empty) gets the part of the bytes that was. At most 2 GiB.
+  FileStream(std::span<const std::byte> bytes, Io* mapped_by,
+             std::function<void(double part)> progress)
       : stream_(bytes.data(), static_cast<int>(bytes.size()), kPiece),
         bytes_(bytes),
         mapped_by_(mapped_by),
         progress_(std::move(progress)) {}
   bool Next(const void** data, int* count) override {
     const auto read = static_cast<size_t>(ByteCount());
-    if (progress_ && !bytes_.empty()) progress_(static_cast<double>(read) / static_cast<double>(bytes_.size()));
+    if (progress_ && !bytes_.empty())
+      progress_(static_cast<double>(read) / static_cast<double>(bytes_.size()));
     if (mapped_by_ != nullptr && read > forgotten_) {
       mapped_by_->Forget(bytes_.subspan(forgotten_, read - forgotten_));
       forgotten_ = read;

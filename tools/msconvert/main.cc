@@ -11,7 +11,8 @@ namespace {
 
 std::string Footer() {
   std::string text = "networks:\n";
-  for (const zoo::Entry& e : zoo::Networks()) StrAppend(&text, "  zoo:", e.name, std::string(14 - e.name.size(), ' '), e.what, "\n");
+  for (const zoo::Entry& e : zoo::Networks())
+    StrAppend(&text, "  zoo:", e.name, std::string(14 - e.name.size(), ' '), e.what, "\n");
   StrAppend(&text, "exit codes:\n  ", int{kDone}, "  done\n  ", int{kFailed},
             "  failed: a file cannot be read or written, or is damaged\n  ", int{kWrongCommandLine},
             "  wrong command line: nothing was done\n  ", int{kProblems},
@@ -24,63 +25,91 @@ int Main(int argc, char** argv) {
   ConvertArguments a;
   CLI::App app("Brings models into .msrt files.", "msconvert");
   app.footer(Footer());
-  app.set_version_flag("--version", BuildInfoText, "print version, build, libraries and the machine's instruction sets");
+  app.set_version_flag("--version", BuildInfoText,
+                       "print version, build, libraries and the machine's instruction sets");
   app.add_option("input", a.input, "an .onnx, .mindir or .msrt file, or zoo:NAME")->required();
   auto* output = app.add_option("output", a.output,
-                                "the .msrt file to write, or a .mindir file for MindSpore (then passes that make ops of our own "
+                                "the .msrt file to write, or a .mindir file for MindSpore (then "
+                                "passes that make ops of our own "
                                 "are left out)");
-  app.add_flag("--check", a.check, "list everything that blocks the conversion, with op, opset, nodes, reason and cure, and write nothing")
+  app.add_flag("--check", a.check,
+               "list everything that blocks the conversion, with op, opset, nodes, reason and "
+               "cure, and write nothing")
       ->excludes(output);
-  app.add_option("--json", a.json, "write what is reported as JSON to this file; - is standard output");
+  app.add_option("--json", a.json,
+                 "write what is reported as JSON to this file; - is standard output");
   app.add_option("--shape", a.shapes,
-                 "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs (may be given several times)");
-  app.add_option(
-      "--state", a.states,
-      "INPUT=OUTPUT: what the output gives is the input of the next run; the session keeps it, from zeros on (may be given several "
-      "times)");
+                 "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs "
+                 "(may be given several times)");
+  app.add_option("--state", a.states,
+                 "INPUT=OUTPUT: what the output gives is the input of the next run; the session "
+                 "keeps it, from zeros on (may be given several "
+                 "times)");
   app.add_flag("--keep-unknown", a.keep_unknown,
-               "keep ops that are not known, for kernels that the application registers; the model must declare the types they give");
-  app.add_option("--optimize", a.optimize, "none: write the graph as it comes; default: run the passes first")
+               "keep ops that are not known, for kernels that the application registers; the model "
+               "must declare the types they give");
+  app.add_option("--optimize", a.optimize,
+                 "none: write the graph as it comes; default: run the passes first")
       ->check(CLI::IsMember({"none", "default"}));
   app.add_option("--disable", a.disabled, "a pass to leave out (may be given several times)");
-  app.add_option(
-         "--target", a.target,
-         "portable: for any machine; native: with the weights also as kernels of this machine pack them, so that loading on its like "
-         "packs nothing; other machines load the file too")
+  app.add_option("--target", a.target,
+                 "portable: for any machine; native: with the weights also as kernels of this "
+                 "machine pack them, so that loading on its like "
+                 "packs nothing; other machines load the file too")
       ->check(CLI::IsMember({"portable", "native"}));
   app.add_option("--typical", a.typical,
-                 "NAME=1x3x224x224 or SYMBOL=8: for --target native, usual sizes of dims that stay open (may be given several times)");
-  app.add_option("--threads", a.threads, "for --target native, the threads of the runtime that will load the file (all cores)")
+                 "NAME=1x3x224x224 or SYMBOL=8: for --target native, usual sizes of dims that stay "
+                 "open (may be given several times)");
+  app.add_option(
+         "--threads", a.threads,
+         "for --target native, the threads of the runtime that will load the file (all cores)")
       ->check(CLI::PositiveNumber);
-  auto* weights = app.add_option("--weights", a.weights, "store large weights as f16, bf16, int8 or int4; they are computed with as f32")
-                      ->check(CLI::IsMember({"f16", "bf16", "int8", "int4"}));
+  auto* weights =
+      app.add_option(
+             "--weights", a.weights,
+             "store large weights as f16, bf16, int8 or int4; they are computed with as f32")
+          ->check(CLI::IsMember({"f16", "bf16", "int8", "int4"}));
   app.add_option("--weights-block", a.weights_block,
-                 "so many weights along the input axis share a scale; 0: all of an output channel (usual for int8; int4: 32)")
+                 "so many weights along the input axis share a scale; 0: all of an output channel "
+                 "(usual for int8; int4: 32)")
       ->check(CLI::NonNegativeNumber)
       ->needs(weights);
   // A flag with a value, so that a file's name may follow it.
-  auto* verify = app.add_flag("--verify{original}", a.verify,
-                              "run what was written and the original, by ONNX Runtime (of $MSCONVERT_PYTHON or python3) or MindSpore, and "
-                              "compare; with --verify=FOLDER against input_0, output_0, ... there, .npy or .pb");
-  app.add_option("--verify-shape", a.verify_shapes,
-                 "NAME=1x3x224x224 or SYMBOL=8: sizes to verify open dims at (may be given several times)")
-      ->needs(verify);
-  app.add_option("--input", a.inputs, "NAME=FILE.npy: an input to verify with; others are made up (may be given several times)")
+  auto* verify = app.add_flag(
+      "--verify{original}", a.verify,
+      "run what was written and the original, by ONNX Runtime (of $MSCONVERT_PYTHON or python3) or "
+      "MindSpore, and "
+      "compare; with --verify=FOLDER against input_0, output_0, ... there, .npy or .pb");
+  app.add_option(
+         "--verify-shape", a.verify_shapes,
+         "NAME=1x3x224x224 or SYMBOL=8: sizes to verify open dims at (may be given several times)")
       ->needs(verify);
   app.add_option(
-         "--tolerance", a.tolerance,
-         "largest difference for --verify, relative to the range of an output (by the narrowest type that it is computed in: f64 1e-9, "
-         "f32 1e-4, f16 4e-3, bf16 3e-2, 8 bits 2e-2)")
+         "--input", a.inputs,
+         "NAME=FILE.npy: an input to verify with; others are made up (may be given several times)")
+      ->needs(verify);
+  app.add_option("--tolerance", a.tolerance,
+                 "largest difference for --verify, relative to the range of an output (by the "
+                 "narrowest type that it is computed in: f64 1e-9, "
+                 "f32 1e-4, f16 4e-3, bf16 3e-2, 8 bits 2e-2)")
       ->check(CLI::NonNegativeNumber)
       ->needs(verify);
-  app.add_option("--ckpt", a.checkpoint, "a MindSpore checkpoint whose tensors take the place of the weights of the same names")
+  app.add_option(
+         "--ckpt", a.checkpoint,
+         "a MindSpore checkpoint whose tensors take the place of the weights of the same names")
       ->check(CLI::ExistingFile);
   app.add_option("--plugin", a.plugins,
-                 "PATH[:OPTIONS]: a shared library that brings passes, importers and ops (may be given several times)");
-  auto* quiet = app.add_flag("--quiet", a.quiet, "print only warnings, errors and the result of --verify");
-  app.add_flag("--progress", a.progress, "show progress; on a terminal this is the default for files beyond 200 MB")->excludes(quiet);
+                 "PATH[:OPTIONS]: a shared library that brings passes, importers and ops (may be "
+                 "given several times)");
+  auto* quiet =
+      app.add_flag("--quiet", a.quiet, "print only warnings, errors and the result of --verify");
+  app.add_flag("--progress", a.progress,
+               "show progress; on a terminal this is the default for files beyond 200 MB")
+      ->excludes(quiet);
   app.add_flag("--verbose", a.verbose, "print what every pass did")->excludes(quiet);
-  auto* sizes = app.add_option_group("sizes of zoo networks", "0 or absent: the usual value; batch and sequence are open unless given");
+  auto* sizes = app.add_option_group(
+      "sizes of zoo networks",
+      "0 or absent: the usual value; batch and sequence are open unless given");
   sizes->add_option("--seed", a.zoo.seed, "of the weights");
   sizes->add_option("--batch", a.zoo.batch, "images or sequences");
   sizes->add_option("--image", a.zoo.image, "height and width");

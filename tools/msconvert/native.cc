@@ -17,18 +17,24 @@ std::string NativeModel::Text() const {
 
 std::string NativeModel::Json() const {
   const PackedSummary packed = Summarize(extras.packed);
-  return nlohmann::json{{"packed_weights", packed.weights}, {"packed_bytes", packed.bytes}, {"isa", packed.isas}}.dump();
+  return nlohmann::json{
+      {"packed_weights", packed.weights}, {"packed_bytes", packed.bytes}, {"isa", packed.isas}}
+      .dump();
 }
 
-Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const NativeOptions& options) {
+Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module,
+                                       const NativeOptions& options) {
   const std::vector<NamedType> inputs = InputsOf(module);
-  MSRT_ASSIGN_OR_RETURN(const BoundSizes typical, BoundSizes::Bind("--typical", options.typical, inputs, module));
+  MSRT_ASSIGN_OR_RETURN(const BoundSizes typical,
+                        BoundSizes::Bind("--typical", options.typical, inputs, module));
   CompileOptions compile;
   compile.passes.disabled = options.disabled_passes;
-  for (const NamedType& input : inputs) compile.typical.emplace_back(input.name, typical.OfInput(input.name, input.type).dims);
+  for (const NamedType& input : inputs)
+    compile.typical.emplace_back(input.name, typical.OfInput(input.name, input.type).dims);
   compile.keep_packed = true;
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledModel> model,
-                        CompileModule(EnvironmentHere(plugins, options.threads), std::move(module), compile));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const CompiledModel> model,
+      CompileModule(EnvironmentHere(plugins, options.threads), std::move(module), compile));
   return NativeModel{model->module, NativeExtras(*model)};
 }
 

@@ -1,11 +1,12 @@
-// A file for this kind of machine: the module as it is after all passes, and beside its weights the forms that kernels here pack them into.
+// A file for this kind of machine: the module as it is after all passes, and beside its weights the
+// forms that kernels here pack them into.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "tools/tensors/sizes.h"
 
 namespace msrt {
@@ -21,12 +22,14 @@ struct NativeModel {
 
 // How the file will be loaded.
 struct NativeOptions {
-  int threads = 0;     // of the runtime, which decide how kernels share their work; 0: as many as there are cores
+  int threads = 0;     // of the runtime, which decide how kernels share their work; 0: as many as
+                       // there are cores
   GivenSizes typical;  // of inputs that the module leaves open
   std::vector<std::string> disabled_passes;
 };
 
 // Compiles the module as a load would. `plugins` has what plugins bring.
-Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module, const NativeOptions& options);
+Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module,
+                                       const NativeOptions& options);
 
 }  // namespace msrt

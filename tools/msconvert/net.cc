@@ -18,11 +18,14 @@ Module EmptyModule(std::string_view name) {
 }  // namespace
 
 Net::Net(std::string_view name, const Options& options)
-    : module_(EmptyModule(name)), builder_(&module_.graphs[0]), random_(options.seed * 0x9e3779b97f4a7c15u + 1) {
+    : module_(EmptyModule(name)),
+      builder_(&module_.graphs[0]),
+      random_(options.seed * 0x9e3779b97f4a7c15u + 1) {
   module_.metadata.emplace_back("seed", std::to_string(options.seed));
 }
 
-// splitmix64, two uniforms and Box-Muller: the same weights on every machine and for every library version.
+// splitmix64, two uniforms and Box-Muller: the same weights on every machine and for every library
+// version.
 double Net::NextNormal() {
   const auto uniform = [&] {
     uint64_t z = (random_ += 0x9e3779b97f4a7c15u);
@@ -59,25 +62,31 @@ ValueId Net::Op(std::string_view op, std::vector<ValueId> inputs, AttrList attrs
 ValueId Net::Conv(ValueId x, const ConvSpec& s) {
   const int64_t in = DimsOf(x)[1];
   const double deviation = std::sqrt(2.0 / static_cast<double>(in / s.group * s.kernel * s.kernel));
-  std::vector<ValueId> inputs{x, Normal("weight", {s.out, in / s.group, s.kernel, s.kernel}, deviation)};
+  std::vector<ValueId> inputs{
+      x, Normal("weight", {s.out, in / s.group, s.kernel, s.kernel}, deviation)};
   if (s.bias) inputs.push_back(Normal("bias", {s.out}, 0.05));
-  AttrList attrs{{"strides", std::vector<int64_t>{s.stride, s.stride}}, {"pads", std::vector<int64_t>{s.pad, s.pad, s.pad, s.pad}}};
+  AttrList attrs{{"strides", std::vector<int64_t>{s.stride, s.stride}},
+                 {"pads", std::vector<int64_t>{s.pad, s.pad, s.pad, s.pad}}};
   if (s.group != 1) attrs.Set("group", s.group);
   return Op("Conv", std::move(inputs), std::move(attrs));
 }
 
 ValueId Net::Deconv2x2(ValueId x, int64_t out) {
   const int64_t in = DimsOf(x)[1];
-  const ValueId weight = Normal("weight", {in, out, 2, 2}, std::sqrt(2.0 / static_cast<double>(in)));
-  return Op("ConvTranspose", {x, weight, Normal("bias", {out}, 0.05)}, {{"strides", std::vector<int64_t>{2, 2}}});
+  const ValueId weight =
+      Normal("weight", {in, out, 2, 2}, std::sqrt(2.0 / static_cast<double>(in)));
+  return Op("ConvTranspose", {x, weight, Normal("bias", {out}, 0.05)},
+            {{"strides", std::vector<int64_t>{2, 2}}});
 }
 
 ValueId Net::BatchNorm(ValueId x) {
   const Dims channels{DimsOf(x)[1]};
-  std::vector<ValueId> inputs{x, Normal("scale", channels, 0.1, 1), Normal("shift", channels, 0.1), Normal("mean", channels, 0.1)};
+  std::vector<ValueId> inputs{x, Normal("scale", channels, 0.1, 1), Normal("shift", channels, 0.1),
+                              Normal("mean", channels, 0.1)};
   std::vector<float> variance(static_cast<size_t>(channels[0]));
   for (float& v : variance) v = static_cast<float>(1 + 0.1 * std::tanh(NextNormal()));
-  inputs.push_back(builder_.graph().AddConstant(NextName("variance"), ConstTensor::Floats(channels, variance)));
+  inputs.push_back(
+      builder_.graph().AddConstant(NextName("variance"), ConstTensor::Floats(channels, variance)));
   return Op("BatchNormalization", std::move(inputs));
 }
 
@@ -102,7 +111,9 @@ ValueId Net::Dense(ValueId x, int64_t out) {
 
 ValueId Net::LayerNorm(ValueId x) {
   const Dims columns{DimsOf(x).back()};
-  return Op("LayerNormalization", {x, Normal("scale", columns, 0.05, 1), Normal("shift", columns, 0.05)}, {{"axis", int64_t{-1}}});
+  return Op("LayerNormalization",
+            {x, Normal("scale", columns, 0.05, 1), Normal("shift", columns, 0.05)},
+            {{"axis", int64_t{-1}}});
 }
 
 ValueId Net::Embedding(ValueId ids, int64_t rows, int64_t columns) {

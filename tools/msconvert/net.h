@@ -1,5 +1,5 @@
-// Layers on top of GraphBuilder, with weights from a seeded generator. The first error sticks: a network is written without a check in
-// every line, and Finish returns what went wrong.
+// Layers on top of GraphBuilder, with weights from a seeded generator. The first error sticks: a
+// network is written without a check in every line, and Finish returns what went wrong.
 #pragma once
 
 #include <string>

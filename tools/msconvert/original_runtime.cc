@@ -110,14 +110,17 @@ std::string LastLineOf(const std::string& path) {
 }
 
 // The exit code; what the script says goes to a file.
-Result<int> RunScript(const std::string& python, const char* script, const std::string& folder, const std::string& errors) {
+Result<int> RunScript(const std::string& python, const char* script, const std::string& folder,
+                      const std::string& errors) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
   const char* arguments[] = {python.c_str(), "-c", script, folder.c_str(), nullptr};
   pid_t child = 0;
-  const int error = posix_spawnp(&child, python.c_str(), &actions, nullptr, const_cast<char* const*>(arguments), environ);
+  const int error = posix_spawnp(&child, python.c_str(), &actions, nullptr,
+                                 const_cast<char* const*>(arguments), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return NotFound("'", python, "': ", std::strerror(error));
   int state = 0;
@@ -136,19 +139,23 @@ const RuntimeKind& OnnxRuntimeKind() {
 }
 
 const RuntimeKind& MindSporeKind() {
-  static const RuntimeKind kind{"MindSpore", "mindspore", kMindSporeScript, {"MSCONVERT_PYTHON", "MSRT_MINDSPORE_PYTHON"}};
+  static const RuntimeKind kind{
+      "MindSpore", "mindspore", kMindSporeScript, {"MSCONVERT_PYTHON", "MSRT_MINDSPORE_PYTHON"}};
   return kind;
 }
 
-Result<OriginalRuntime> OriginalRuntime::Make(const RuntimeKind& kind, std::string model_path, const std::vector<NamedTensor>& inputs) {
+Result<OriginalRuntime> OriginalRuntime::Make(const RuntimeKind& kind, std::string model_path,
+                                              const std::vector<NamedTensor>& inputs) {
   OriginalRuntime reference(kind);
   reference.model_path_ = std::move(model_path);
   std::error_code error;
   std::string pattern = (fs::temp_directory_path(error) / "msconvert-XXXXXX").string();
-  if (error || mkdtemp(pattern.data()) == nullptr) return IoError("no temporary folder can be made: ", std::strerror(errno));
+  if (error || mkdtemp(pattern.data()) == nullptr)
+    return IoError("no temporary folder can be made: ", std::strerror(errno));
   reference.folder_ = std::move(pattern);
   for (const auto& [name, tensor] : inputs) {
-    MSRT_RETURN_IF_ERROR(WriteNpy(StrCat(reference.folder_, "/input_", reference.inputs_.size(), ".npy"), ViewOf(tensor)));
+    MSRT_RETURN_IF_ERROR(WriteNpy(
+        StrCat(reference.folder_, "/input_", reference.inputs_.size(), ".npy"), ViewOf(tensor)));
     reference.inputs_.push_back(name);
   }
   return reference;
@@ -165,7 +172,8 @@ OriginalRuntime::~OriginalRuntime() {
   if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-Result<std::vector<ConstTensor>> OriginalRuntime::Run(const std::vector<std::string>& outputs, const std::string& patch,
+Result<std::vector<ConstTensor>> OriginalRuntime::Run(const std::vector<std::string>& outputs,
+                                                      const std::string& patch,
                                                       bool optimised) const {
   const std::string errors = folder_ + "/errors.txt", python = Python(kind_);
   const auto output_file = [&](size_t i) { return StrCat(folder_, "/output_", i, ".npy"); };
@@ -176,16 +184,22 @@ Result<std::vector<ConstTensor>> OriginalRuntime::Run(const std::vector<std::str
                                   {"patch", patch.empty() ? "" : "patch.pb"},
                                   {"inputs", inputs_},
                                   {"outputs", outputs}};
-  MSRT_RETURN_IF_ERROR(WriteText(folder_ + "/request.json", request.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
+  MSRT_RETURN_IF_ERROR(
+      WriteText(folder_ + "/request.json",
+                request.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
   const auto exit = RunScript(python, kind_.script, folder_, errors);
   if (!exit.ok() || *exit == kNoPackage) {
     return NotFound(kind_.name, " is missing, so there is nothing to verify against (",
-                    exit.ok() ? LastLineOf(errors) : exit.status().message(), "): name a Python that has the package ", kind_.package,
-                    " in $", kind_.variables.back(), ", or compare with inputs and outputs in files, --verify=FOLDER");
+                    exit.ok() ? LastLineOf(errors) : exit.status().message(),
+                    "): name a Python that has the package ", kind_.package, " in $",
+                    kind_.variables.back(),
+                    ", or compare with inputs and outputs in files, --verify=FOLDER");
   }
   if (*exit == kNotLoaded) {
-    return Unsupported(kind_.name,
-                       " cannot load the model, so compare with inputs and outputs in files, --verify=FOLDER: ", LastLineOf(errors));
+    return Unsupported(
+        kind_.name,
+        " cannot load the model, so compare with inputs and outputs in files, --verify=FOLDER: ",
+        LastLineOf(errors));
   }
   if (*exit != 0) return DelegateError(kind_.name, ": ", LastLineOf(errors));
   std::vector<ConstTensor> results;

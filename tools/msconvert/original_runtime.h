@@ -1,5 +1,6 @@
-// The runtime of a model's own format, ONNX Runtime or MindSpore, as the reference that conversions are verified against. It runs in a
-// Python process of its own, which a folder of .npy files is exchanged with, so that msconvert links none of it.
+// The runtime of a model's own format, ONNX Runtime or MindSpore, as the reference that conversions
+// are verified against. It runs in a Python process of its own, which a folder of .npy files is
+// exchanged with, so that msconvert links none of it.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ using NamedTensor = std::pair<std::string, ConstTensor>;
 struct RuntimeKind {
   std::string_view name, package;
   const char* script;
-  // Environment variables that name a Python with the package, the first that is set; else it is python3.
+  // Environment variables that name a Python with the package, the first that is set; else it is
+  // python3.
   std::vector<const char*> variables;
 };
 const RuntimeKind& OnnxRuntimeKind();
@@ -25,19 +27,21 @@ const RuntimeKind& MindSporeKind();
 class OriginalRuntime {
  public:
   // Makes the folder and puts the inputs there.
-  static Result<OriginalRuntime> Make(const RuntimeKind& kind, std::string model_path, const std::vector<NamedTensor>& inputs);
+  static Result<OriginalRuntime> Make(const RuntimeKind& kind, std::string model_path,
+                                      const std::vector<NamedTensor>& inputs);
   ~OriginalRuntime();
   OriginalRuntime(OriginalRuntime&& other) noexcept;
   OriginalRuntime& operator=(OriginalRuntime&&) = delete;
 
   const RuntimeKind& kind() const { return kind_; }
 
-  // Runs the model, as it is in the file or (ONNX Runtime) after the runtime's own optimisations. With ONNX Runtime `outputs` may name any
-  // tensor that a node of the main graph makes, which needs `patch`, the bytes of onnx_import::MoreOutputs; MindSpore returns all outputs
-  // in their order. What has no type in NumPy, or is no tensor, comes back without elements (kNone). kNotFound: there is no Python with the
-  // package here.
-  Result<std::vector<ConstTensor>> Run(const std::vector<std::string>& outputs, const std::string& patch = {},
-                                       bool optimised = false) const;
+  // Runs the model, as it is in the file or (ONNX Runtime) after the runtime's own optimisations.
+  // With ONNX Runtime `outputs` may name any tensor that a node of the main graph makes, which
+  // needs `patch`, the bytes of onnx_import::MoreOutputs; MindSpore returns all outputs in their
+  // order. What has no type in NumPy, or is no tensor, comes back without elements (kNone).
+  // kNotFound: there is no Python with the package here.
+  Result<std::vector<ConstTensor>> Run(const std::vector<std::string>& outputs,
+                                       const std::string& patch = {}, bool optimised = false) const;
 
  private:
   explicit OriginalRuntime(const RuntimeKind& kind) : kind_(kind) {}

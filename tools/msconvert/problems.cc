@@ -18,7 +18,8 @@ std::string AttributeIn(const std::string& reason) {
 
 }  // namespace
 
-void Problems::Add(std::string_view op, int64_t opset, std::string_view node, std::string reason, std::string cure) {
+void Problems::Add(std::string_view op, int64_t opset, std::string_view node, std::string reason,
+                   std::string cure) {
   for (Problem& p : list_) {
     if (p.op != op || p.reason != reason) continue;
     if (p.nodes.size() < kNamedNodes) p.nodes.emplace_back(node);
@@ -30,7 +31,8 @@ void Problems::Add(std::string_view op, int64_t opset, std::string_view node, st
     return;
   }
   if (cure.empty()) cure = cure_for_(reason);
-  list_.push_back({std::string(op), opset, std::move(reason), std::move(cure), {std::string(node)}, 1});
+  list_.push_back(
+      {std::string(op), opset, std::move(reason), std::move(cure), {std::string(node)}, 1});
 }
 
 std::string Problems::Text() const {
@@ -41,7 +43,8 @@ std::string Problems::Text() const {
     } else {
       StrAppend(&out, p.op, p.opset != 0 ? StrCat(" (opset ", p.opset, "), ") : ", ", p.count,
                 p.count == 1 ? " node: " : " nodes: ", p.reason, "\n    at ");
-      for (size_t i = 0; i < p.nodes.size(); ++i) StrAppend(&out, i == 0 ? "'" : ", '", p.nodes[i], "'");
+      for (size_t i = 0; i < p.nodes.size(); ++i)
+        StrAppend(&out, i == 0 ? "'" : ", '", p.nodes[i], "'");
       if (p.count > p.nodes.size()) StrAppend(&out, " and ", p.count - p.nodes.size(), " more");
       out += "\n";
     }
@@ -63,7 +66,8 @@ std::string Problems::Json() const {
                         {"cure", p.cure}});
   }
   // Names come from the file and need not be UTF-8.
-  return nlohmann::json{{"problems", problems}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json{{"problems", problems}}.dump(2, ' ', false,
+                                                     nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace msrt

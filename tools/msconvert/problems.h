@@ -1,4 +1,5 @@
-// Everything that stands in the way of a conversion, collected so that a user sees all of it at once.
+// Everything that stands in the way of a conversion, collected so that a user sees all of it at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@ namespace msrt {
 
 // One kind of trouble with one op; nodes with the same trouble share an entry.
 struct Problem {
-  std::string op;                  // "Conv", "com.microsoft.FusedConv"; empty: the file as a whole
-  int64_t opset = 0;               // that an ONNX model imports for the op's domain; 0: ops have no versions
-  std::string reason;              // "attribute 'layout' = 1 is not supported"
-  std::string cure;                // what the user can do
+  std::string op;      // "Conv", "com.microsoft.FusedConv"; empty: the file as a whole
+  int64_t opset = 0;   // that an ONNX model imports for the op's domain; 0: ops have no versions
+  std::string reason;  // "attribute 'layout' = 1 is not supported"
+  std::string cure;    // what the user can do
   std::vector<std::string> nodes;  // names of the first few
   size_t count = 0;
 };
@@ -24,7 +25,8 @@ class Problems {
   // `cure_for` tells what a user of that kind of model can do where the importer does not say it.
   explicit Problems(CureFn cure_for) : cure_for_(cure_for) {}
 
-  void Add(std::string_view op, int64_t opset, std::string_view node, std::string reason, std::string cure = {});
+  void Add(std::string_view op, int64_t opset, std::string_view node, std::string reason,
+           std::string cure = {});
   bool empty() const { return list_.empty(); }
   const std::vector<Problem>& list() const { return list_; }
 

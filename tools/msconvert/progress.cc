@@ -23,7 +23,8 @@ void Progress::At(std::string_view stage, double part) {
   if (!next && percent < shown_ + (terminal_ || percent == 100 ? 1 : kStepInLines)) return;
   stage_ = stage;
   shown_ = percent;
-  std::fprintf(stderr, terminal_ ? "\r\x1b[Kmsconvert: %s %d %%" : "msconvert: %s %d %%\n", stage_.c_str(), percent);
+  std::fprintf(stderr, terminal_ ? "\r\x1b[Kmsconvert: %s %d %%" : "msconvert: %s %d %%\n",
+               stage_.c_str(), percent);
   std::fflush(stderr);
 }
 

@@ -1,5 +1,5 @@
-// How far a conversion is, for people who wait: "reading 42 %" on standard error, rewritten in place on a terminal, a line for each tenth
-// elsewhere.
+// How far a conversion is, for people who wait: "reading 42 %" on standard error, rewritten in
+// place on a terminal, a line for each tenth elsewhere.
 #pragma once
 
 #include <string>

@@ -25,7 +25,9 @@ float LargestOf(std::span<const float> values) {
   return finite ? largest : INFINITY;
 }
 
-double Relative(float error, float largest) { return largest == 0 ? 0 : static_cast<double>(error) / static_cast<double>(largest); }
+double Relative(float error, float largest) {
+  return largest == 0 ? 0 : static_cast<double>(error) / static_cast<double>(largest);
+}
 
 template <typename Small>
 Result<SmallTensor> Rounded(const ConstTensor& tensor, DType dtype, float largest) {
@@ -44,7 +46,10 @@ Result<SmallTensor> Rounded(const ConstTensor& tensor, DType dtype, float larges
 class Groups {
  public:
   Groups(const Dims& dims, const Grouping& g)
-      : outer_(dims.product(0, g.axis)), extent_(dims[g.axis]), inner_(dims.product(g.axis + 1, dims.rank())), block_(g.block) {
+      : outer_(dims.product(0, g.axis)),
+        extent_(dims[g.axis]),
+        inner_(dims.product(g.axis + 1, dims.rank())),
+        block_(g.block) {
     if (block_ == 0) {
       scale_dims_ = {extent_};
       return;
@@ -54,7 +59,8 @@ class Groups {
   }
   const Dims& scale_dims() const { return scale_dims_; }
 
-  // Calls f(first element, how many, first group, step) for runs of neighbours: all of one group (step 0), or each of the next (step 1).
+  // Calls f(first element, how many, first group, step) for runs of neighbours: all of one group
+  // (step 0), or each of the next (step 1).
   template <typename F>
   void ForEachRun(F f) const {
     for (int64_t o = 0; o < outer_; ++o) {
@@ -67,7 +73,8 @@ class Groups {
       } else {
         for (int64_t a = 0; a < extent_; ++a) {
           if (block_ == 0) f(line + a * inner_, inner_, a, 0);
-          else f(line + a * inner_, inner_, (o * CeilDiv(extent_, block_) + a / block_) * inner_, 1);
+          else
+            f(line + a * inner_, inner_, (o * CeilDiv(extent_, block_) + a / block_) * inner_, 1);
         }
       }
     }
@@ -78,7 +85,8 @@ class Groups {
   Dims scale_dims_;
 };
 
-// The least scales for which every element fits: a negative one may reach one step further than a positive one.
+// The least scales for which every element fits: a negative one may reach one step further than a
+// positive one.
 void FindScales(const float* values, const Groups& groups, int bits, std::span<float> scales) {
   const float most = static_cast<float>((1 << (bits - 1)) - 1);
   std::fill(scales.begin(), scales.end(), FLT_MIN);
@@ -86,7 +94,8 @@ void FindScales(const float* values, const Groups& groups, int bits, std::span<f
     const float* v = values + first;
     float* s = scales.data() + group;
     if (step == 1) {
-      for (int64_t i = 0; i < count; ++i) s[i] = std::max(s[i], std::max(v[i] / most, -v[i] / (most + 1)));
+      for (int64_t i = 0; i < count; ++i)
+        s[i] = std::max(s[i], std::max(v[i] / most, -v[i] / (most + 1)));
       return;
     }
     float low = 0, high = 0;
@@ -100,11 +109,13 @@ void FindScales(const float* values, const Groups& groups, int bits, std::span<f
 
 // Hands every integer to store(element, integer). Returns the largest error.
 template <typename Store>
-float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales, Store store) {
+float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales,
+               Store store) {
   const int most = (1 << (bits - 1)) - 1;
   float error = 0;
   const auto one = [&](int64_t at, float scale) {
-    const auto level = std::clamp(static_cast<int>(std::lrintf(values[at] / scale)), -most - 1, most);
+    const auto level =
+        std::clamp(static_cast<int>(std::lrintf(values[at] / scale)), -most - 1, most);
     store(at, level);
     error = std::max(error, std::abs(static_cast<float>(level) * scale - values[at]));
   };
@@ -119,24 +130,28 @@ float Quantize(const float* values, const Groups& groups, int bits, std::span<co
   return error;
 }
 
-Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grouping& grouping, float largest) {
+Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grouping& grouping,
+                              float largest) {
   const Groups groups(tensor.dims, grouping);
   const float* values = tensor.As<float>().data();
   const int bits = BitsOf(dtype);
   MSRT_ASSIGN_OR_RETURN(const NewConstant scale, MakeConstant(DType::kF32, groups.scale_dims()));
-  const std::span<float> scales(reinterpret_cast<float*>(scale.bytes.data()), scale.bytes.size() / sizeof(float));
+  const std::span<float> scales(reinterpret_cast<float*>(scale.bytes.data()),
+                                scale.bytes.size() / sizeof(float));
   FindScales(values, groups, bits, scales);
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(dtype, tensor.dims));
   float error = 0;
   if (bits == 8) {
     auto* out = reinterpret_cast<int8_t*>(made.bytes.data());
-    error = Quantize(values, groups, bits, scales, [=](int64_t at, int level) { out[at] = static_cast<int8_t>(level); });
+    error = Quantize(values, groups, bits, scales,
+                     [=](int64_t at, int level) { out[at] = static_cast<int8_t>(level); });
   } else {
     // Two elements a byte, the first in the low half.
     auto* out = reinterpret_cast<uint8_t*>(made.bytes.data());
     std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
-    error = Quantize(values, groups, bits, scales,
-                     [=](int64_t at, int level) { out[at / 2] |= static_cast<uint8_t>((level & 15) << (at % 2 * 4)); });
+    error = Quantize(values, groups, bits, scales, [=](int64_t at, int level) {
+      out[at / 2] |= static_cast<uint8_t>((level & 15) << (at % 2 * 4));
+    });
   }
   return SmallTensor{made.tensor, scale.tensor, Relative(error, largest)};
 }
@@ -149,7 +164,8 @@ Result<SmallTensor> StoreSmall(const ConstTensor& tensor, DType dtype, const Gro
   if (!std::isfinite(largest)) return Unsupported("it has elements that are not finite");
   switch (dtype) {
     case DType::kF16:
-      if (largest > kLargestHalf) return Unsupported("it has elements beyond ", kLargestHalf, ", the largest of f16");
+      if (largest > kLargestHalf)
+        return Unsupported("it has elements beyond ", kLargestHalf, ", the largest of f16");
       return Rounded<Half>(tensor, dtype, largest);
     case DType::kBF16:
       return Rounded<BFloat16>(tensor, dtype, largest);

@@ -1,5 +1,5 @@
-// A tensor of f32 in fewer bits: f16, bf16, or integers with scales. Scales are symmetric (no zero points) and just large enough that
-// nothing is clipped.
+// A tensor of f32 in fewer bits: f16, bf16, or integers with scales. Scales are symmetric (no zero
+// points) and just large enough that nothing is clipped.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace msrt {
 
-// Which elements share a scale: those of one index of the axis or, with a block, so many neighbours along the axis.
+// Which elements share a scale: those of one index of the axis or, with a block, so many neighbours
+// along the axis.
 struct Grouping {
   int axis = 0;
   int64_t block = 0;
@@ -16,8 +17,9 @@ struct Grouping {
 
 struct SmallTensor {
   ConstTensor data;
-  std::optional<ConstTensor> scale;  // of f32, for integers: a list along the axis, or of the rank of the data
-  double error = 0;                  // the largest, relative to the largest element of the tensor
+  std::optional<ConstTensor>
+      scale;         // of f32, for integers: a list along the axis, or of the rank of the data
+  double error = 0;  // the largest, relative to the largest element of the tensor
 };
 
 // `dtype` is f16, bf16, i8 or i4. Refuses what has elements that are not finite, or beyond f16.

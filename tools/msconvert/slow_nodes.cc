@@ -9,9 +9,11 @@
 namespace msrt {
 namespace {
 
-constexpr std::string_view kPlainLoops = "reference";  // the delegate that has a plain loop for every op
-constexpr double kWorthTelling = 0.05;                 // of the estimated time
-constexpr double kSlowSeconds = 20e-6;                 // below it a plain loop is a good choice: nothing has to be started
+constexpr std::string_view kPlainLoops =
+    "reference";                        // the delegate that has a plain loop for every op
+constexpr double kWorthTelling = 0.05;  // of the estimated time
+constexpr double kSlowSeconds =
+    20e-6;  // below it a plain loop is a good choice: nothing has to be started
 constexpr size_t kNamedOps = 4;
 
 struct OpShare {
@@ -19,13 +21,16 @@ struct OpShare {
   double seconds = 0;
 };
 
-// By node: whether it depends on constants alone, such as weights that are stored small. Loading computes it once.
+// By node: whether it depends on constants alone, such as weights that are stored small. Loading
+// computes it once.
 std::vector<bool> FoldedNodes(const Graph& graph) {
   std::vector<bool> constant(graph.value_count()), folded;
-  for (uint32_t v = 0; v < graph.value_count(); ++v) constant[v] = graph.value(ValueId{v}).constant != nullptr;
+  for (uint32_t v = 0; v < graph.value_count(); ++v)
+    constant[v] = graph.value(ValueId{v}).constant != nullptr;
   for (const Node& node : graph.nodes) {
     const bool all = !node.inputs.empty() &&
-                     std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || constant[IndexOf(v)]; });
+                     std::all_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ValueId v) { return v == kNoValue || constant[IndexOf(v)]; });
     folded.push_back(all);
     for (ValueId v : node.outputs) {
       if (v != kNoValue) constant[IndexOf(v)] = all;
@@ -37,7 +42,8 @@ std::vector<bool> FoldedNodes(const Graph& graph) {
 // Adds up the plain loops of a graph and of the graphs that it calls.
 class SlowNodes {
  public:
-  explicit SlowNodes(const ModuleEstimate& estimate) : estimate_(estimate), visited_(estimate.graphs.size()) {}
+  explicit SlowNodes(const ModuleEstimate& estimate)
+      : estimate_(estimate), visited_(estimate.graphs.size()) {}
 
   // `weight`: how often the graph runs in one run of the model.
   void Add(uint32_t number, double weight) {
@@ -67,12 +73,14 @@ class SlowNodes {
   // The slowest ops first, those that matter.
   std::string Text() const {
     std::vector<std::pair<std::string, OpShare>> sorted(ops_.begin(), ops_.end());
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     size_t nodes = 0;
     std::string names;
     for (size_t i = 0; i < sorted.size() && sorted[i].second.seconds > 0.02 * seconds(); ++i) {
       nodes += sorted[i].second.nodes;
-      if (i < kNamedOps) StrAppend(&names, i == 0 ? "" : ", ", sorted[i].first, " x", sorted[i].second.nodes);
+      if (i < kNamedOps)
+        StrAppend(&names, i == 0 ? "" : ", ", sorted[i].first, " x", sorted[i].second.nodes);
       if (i == kNamedOps) names += ", ...";
     }
     return StrCat(nodes, nodes == 1 ? " node (" : " nodes (", names, ")");
@@ -94,20 +102,25 @@ class SlowNodes {
 
 }  // namespace
 
-Result<std::string> SlowNodesWarning(std::shared_ptr<const Environment> environment, const Module& module, const GivenSizes& typical,
+Result<std::string> SlowNodesWarning(std::shared_ptr<const Environment> environment,
+                                     const Module& module, const GivenSizes& typical,
                                      const PassOptions& passes) {
   CompileOptions options;
   options.passes = passes;
   MSRT_ASSIGN_OR_RETURN(const std::vector<Dims> sizes, SizesToRun("--typical", typical, module));
-  for (size_t i = 0; i < sizes.size(); ++i) options.typical.emplace_back(module.main().value(module.main().inputs[i]).name, sizes[i]);
-  MSRT_ASSIGN_OR_RETURN(const ModuleEstimate estimate, EstimateModule(std::move(environment), module, options));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    options.typical.emplace_back(module.main().value(module.main().inputs[i]).name, sizes[i]);
+  MSRT_ASSIGN_OR_RETURN(const ModuleEstimate estimate,
+                        EstimateModule(std::move(environment), module, options));
   const uint32_t main = estimate.module.entries[0];
   SlowNodes slow(estimate);
   slow.Add(main, 1);
-  const double share = estimate.graphs[main].seconds > 0 ? slow.seconds() / estimate.graphs[main].seconds : 0;
+  const double share =
+      estimate.graphs[main].seconds > 0 ? slow.seconds() / estimate.graphs[main].seconds : 0;
   if (share < kWorthTelling || slow.seconds() < kSlowSeconds) return std::string();
   return StrCat(slow.Text(), " will run as plain loops: ", std::lround(100 * std::min(share, 1.0)),
-                " % of the estimated time; msrun --explain shows why, and a kernel of your own can replace them (msrt_kernel_desc)");
+                " % of the estimated time; msrun --explain shows why, and a kernel of your own can "
+                "replace them (msrt_kernel_desc)");
 }
 
 }  // namespace msrt

@@ -10,7 +10,8 @@
 namespace msrt {
 namespace {
 
-// How exact a value is, from exact to coarse. A value that depends on no element of an input is kConstant.
+// How exact a value is, from exact to coarse. A value that depends on no element of an input is
+// kConstant.
 enum class Exactness { kConstant, kInteger, kF64, kF32, kF16, kBF16, kQuantised };
 
 Exactness ExactnessOf(const Type& type) {
@@ -60,13 +61,17 @@ double EpsilonOf(Exactness exactness) {
   }
 }
 
-// Ops that round to few integers. What only looks like one, a DequantizeLinear of weights, has constant inputs.
+// Ops that round to few integers. What only looks like one, a DequantizeLinear of weights, has
+// constant inputs.
 bool Quantises(const Node& node) {
-  constexpr std::string_view kOps[] = {"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"};
-  return node.op.starts_with("QLinear") || std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
+  constexpr std::string_view kOps[] = {"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger",
+                                       "MatMulInteger"};
+  return node.op.starts_with("QLinear") ||
+         std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
-// The coarsest of all values that the graphs which nodes call compute: which of them run is not known.
+// The coarsest of all values that the graphs which nodes call compute: which of them run is not
+// known.
 Exactness InnerExactness(const Module& module) {
   Exactness coarsest = Exactness::kConstant;
   for (const Graph& graph : module.graphs) {
@@ -97,24 +102,31 @@ std::vector<Exactness> ExactnessOfValues(const Module& module) {
     if ((coarsest == Exactness::kConstant && !state) || only_dims) continue;
     if (Quantises(node)) coarsest = Exactness::kQuantised;
     for (ValueId v : node.outputs) {
-      if (v != kNoValue) exactness[IndexOf(v)] = std::max(coarsest, ExactnessOf(graph.value(v).type));
+      if (v != kNoValue)
+        exactness[IndexOf(v)] = std::max(coarsest, ExactnessOf(graph.value(v).type));
     }
   }
   return exactness;
 }
 
-// The size of a step of a value that a DequantizeLinear makes, seen through ops that only move elements; 0: it has no steps.
+// The size of a step of a value that a DequantizeLinear makes, seen through ops that only move
+// elements; 0: it has no steps.
 double StepOf(const Graph& graph, const std::vector<int32_t>& producers, ValueId value) {
-  constexpr std::string_view kMoves[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Relu", "Clip"};
+  constexpr std::string_view kMoves[] = {"Identity",  "Reshape", "Transpose", "Flatten", "Squeeze",
+                                         "Unsqueeze", "Slice",   "Relu",      "Clip"};
   for (int32_t n = producers[IndexOf(value)]; n >= 0; n = producers[IndexOf(value)]) {
     const Node& node = graph.nodes[static_cast<size_t>(n)];
-    if (node.op == "DequantizeLinear" && node.inputs.size() > 1 && graph.value(node.inputs[1]).constant != nullptr) {
-      const std::vector<double> scales = reference::Doubles(ViewOf(*graph.value(node.inputs[1]).constant));
+    if (node.op == "DequantizeLinear" && node.inputs.size() > 1 &&
+        graph.value(node.inputs[1]).constant != nullptr) {
+      const std::vector<double> scales =
+          reference::Doubles(ViewOf(*graph.value(node.inputs[1]).constant));
       double largest = 0;
       for (double scale : scales) largest = std::max(largest, std::abs(scale));
       return largest;
     }
-    if (std::find(std::begin(kMoves), std::end(kMoves), node.op) == std::end(kMoves) || node.inputs.empty()) return 0;
+    if (std::find(std::begin(kMoves), std::end(kMoves), node.op) == std::end(kMoves) ||
+        node.inputs.empty())
+      return 0;
     value = node.inputs[0];
     if (value == kNoValue) return 0;
   }
@@ -137,7 +149,8 @@ std::vector<Tolerance> DefaultTolerances(const Module& module) {
     Tolerance tolerance{.relative = integer ? 0 : RelativeFor(std::max(e, ExactnessOf(type)))};
     if (!integer) tolerance.rounding = 2 * EpsilonOf(std::max(e, ExactnessOf(type)));
     tolerance.depends_on_data = e != Exactness::kConstant;
-    if (e == Exactness::kQuantised) tolerance.absolute = integer ? (bytes ? 1 : 0) : kRounding * StepOf(graph, producers, v);
+    if (e == Exactness::kQuantised)
+      tolerance.absolute = integer ? (bytes ? 1 : 0) : kRounding * StepOf(graph, producers, v);
     tolerances.push_back(tolerance);
   }
   return tolerances;

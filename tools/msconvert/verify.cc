@@ -34,7 +34,8 @@ class Verifier {
     MSRT_ASSIGN_OR_RETURN(written_, LoadFile(DefaultIo(), request_.msrt_path));
     tolerances_ = DefaultTolerances(written_);
     if (request_.tolerance) {
-      for (Tolerance& t : tolerances_) t = {.relative = *request_.tolerance, .depends_on_data = t.depends_on_data};
+      for (Tolerance& t : tolerances_)
+        t = {.relative = *request_.tolerance, .depends_on_data = t.depends_on_data};
     }
     MSRT_RETURN_IF_ERROR(FindInputs());
     MSRT_RETURN_IF_ERROR(FindWanted());
@@ -43,7 +44,8 @@ class Verifier {
     MSRT_ASSIGN_OR_RETURN(std::vector<OutputDifference> differences, Compare(run));
     if (request_.before_weights != nullptr) {
       report_.with_weights = std::move(differences);
-      MSRT_ASSIGN_OR_RETURN(differences, run.DifferencesOf(*request_.before_weights, {}, wanted_, tolerances_));
+      MSRT_ASSIGN_OR_RETURN(differences,
+                            run.DifferencesOf(*request_.before_weights, {}, wanted_, tolerances_));
     }
     report_.outputs = std::move(differences);
     if (!Agree(report_.outputs)) MSRT_RETURN_IF_ERROR(CompareWithOptimised(run));
@@ -57,7 +59,8 @@ class Verifier {
   // An error that other inputs may cure.
   Status WithCure(Status status) const {
     const std::string cure = inputs_.Cure();
-    if (cure.empty() || status.code() == Code::kNotFound || status.code() == Code::kUnsupported) return status;
+    if (cure.empty() || status.code() == Code::kNotFound || status.code() == Code::kUnsupported)
+      return status;
     return MakeStatus(status.code(), status.message(), "; ", cure);
   }
 
@@ -79,8 +82,8 @@ class Verifier {
     return OkStatus();
   }
 
-  // Which number hides a position is not known, and a sequence that is hidden as a whole gives NaN: masks that the model can work with are
-  // found by trying.
+  // Which number hides a position is not known, and a sequence that is hidden as a whole gives NaN:
+  // masks that the model can work with are found by trying.
   Status FindInputs() {
     if (request_.runtime == nullptr) {
       MSRT_ASSIGN_OR_RETURN(inputs_, ReadInputs(request_, written_));
@@ -112,13 +115,16 @@ class Verifier {
     if (request_.runtime == nullptr) {
       for (size_t i = 0; i < graph.outputs.size(); ++i) {
         const DType declared = graph.value(graph.outputs[i]).type.dtype;
-        MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, ReadTensor(StrCat(request_.folder, "/output_", i), declared));
+        MSRT_ASSIGN_OR_RETURN(ConstTensor tensor,
+                              ReadTensor(StrCat(request_.folder, "/output_", i), declared));
         wanted_.push_back(std::move(tensor));
       }
       report_.reference = request_.folder;
       return OkStatus();
     }
-    MSRT_ASSIGN_OR_RETURN(OriginalRuntime original, OriginalRuntime::Make(*request_.runtime, request_.original_path, inputs_.tensors));
+    MSRT_ASSIGN_OR_RETURN(
+        OriginalRuntime original,
+        OriginalRuntime::Make(*request_.runtime, request_.original_path, inputs_.tensors));
     original_.emplace(std::move(original));
     auto wanted = original_->Run(OutputNames());
     if (!wanted.ok()) return WithCure(std::move(wanted).status());
@@ -127,23 +133,27 @@ class Verifier {
     return OkStatus();
   }
 
-  // ONNX Runtime computes some models less exactly, by other kernels, without its own optimisations than with them. Who agrees with either
-  // agrees with ONNX Runtime.
+  // ONNX Runtime computes some models less exactly, by other kernels, without its own optimisations
+  // than with them. Who agrees with either agrees with ONNX Runtime.
   Status CompareWithOptimised(const VerifyRun& run) {
     if (request_.runtime != &OnnxRuntimeKind()) return OkStatus();
-    MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> optimised, original_->Run(OutputNames(), {}, true));
-    MSRT_ASSIGN_OR_RETURN(std::vector<OutputDifference> differences,
-                          request_.before_weights == nullptr ? VerifyRun::Differences(*session_, optimised, tolerances_)
-                                                             : run.DifferencesOf(*request_.before_weights, {}, optimised, tolerances_));
+    MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> optimised,
+                          original_->Run(OutputNames(), {}, true));
+    MSRT_ASSIGN_OR_RETURN(
+        std::vector<OutputDifference> differences,
+        request_.before_weights == nullptr
+            ? VerifyRun::Differences(*session_, optimised, tolerances_)
+            : run.DifferencesOf(*request_.before_weights, {}, optimised, tolerances_));
     if (!Agree(differences)) return OkStatus();
     double apart = 0;
     for (size_t i = 0; i < wanted_.size(); ++i) {
-      const auto deviation =
-          wanted_[i].dtype == DType::kNone ? Result<Deviation>(Deviation{}) : msrt::Compare(ViewOf(wanted_[i]), ViewOf(optimised[i]));
+      const auto deviation = wanted_[i].dtype == DType::kNone
+                                 ? Result<Deviation>(Deviation{})
+                                 : msrt::Compare(ViewOf(wanted_[i]), ViewOf(optimised[i]));
       if (deviation.ok()) apart = std::max(apart, deviation->relative);
     }
-    StrAppend(&report_.warnings, "ONNX Runtime's results with and without its optimisations are ", apart,
-              " of an output's range apart; the file agrees with the former\n");
+    StrAppend(&report_.warnings, "ONNX Runtime's results with and without its optimisations are ",
+              apart, " of an output's range apart; the file agrees with the former\n");
     report_.outputs = std::move(differences);
     return OkStatus();
   }
@@ -155,22 +165,26 @@ class Verifier {
   }
 
   Status FindReason(const VerifyRun& run) {
-    const auto worst = std::find_if(report_.outputs.begin(), report_.outputs.end(), [](const auto& o) { return !o.Agrees(); });
-    report_.problem =
-        StrCat("output '", worst->name, "' differs from the reference by more than ", worst->tolerance.relative, " of its range; ");
+    const auto worst = std::find_if(report_.outputs.begin(), report_.outputs.end(),
+                                    [](const auto& o) { return !o.Agrees(); });
+    report_.problem = StrCat("output '", worst->name, "' differs from the reference by more than ",
+                             worst->tolerance.relative, " of its range; ");
 #if defined(MSRT_HAVE_ONNX)
     if (request_.runtime == &OnnxRuntimeKind()) {
-      MSRT_ASSIGN_OR_RETURN(const std::string culprit, FindCulprit(request_, run, *original_, wanted_, tolerances_));
+      MSRT_ASSIGN_OR_RETURN(const std::string culprit,
+                            FindCulprit(request_, run, *original_, wanted_, tolerances_));
       report_.problem += culprit;
       return OkStatus();
     }
 #endif
     (void)run;
-    report_.problem += "which tensor differs first can be told only by ONNX Runtime, of an ONNX model";
+    report_.problem +=
+        "which tensor differs first can be told only by ONNX Runtime, of an ONNX model";
     return OkStatus();
   }
 
-  // Whether the numbers of an output are other ones for other inputs. Those of a constant or of dims alone need not be.
+  // Whether the numbers of an output are other ones for other inputs. Those of a constant or of
+  // dims alone need not be.
   bool Varies(size_t output) const {
     const auto differs_with = [&](const VerifyInputs& others) {
       const auto session = VerifyRun(request_.environment, others.tensors).Run(model_);
@@ -215,19 +229,23 @@ class Verifier {
       }
       ++compared;
       if (const std::string why = VacuousBecause(i); !why.empty()) {
-        report_.problem = StrCat("nothing was compared: output '", o.name, "' ", o.type, " ", why, "; ", CureForVacuous());
+        report_.problem = StrCat("nothing was compared: output '", o.name, "' ", o.type, " ", why,
+                                 "; ", CureForVacuous());
         return;
       }
       if (o.difference->both_nan > 0) {
-        StrAppend(&report_.warnings, "output '", o.name, "' has ", o.difference->both_nan, " of ", o.difference->elements,
-                  " elements that are NaN in both\n");
+        StrAppend(&report_.warnings, "output '", o.name, "' has ", o.difference->both_nan, " of ",
+                  o.difference->elements, " elements that are NaN in both\n");
       }
     }
-    if (compared == 0) report_.problem = StrCat("nothing was compared: no output is a tensor that ", report_.reference, " returns");
+    if (compared == 0)
+      report_.problem = StrCat("nothing was compared: no output is a tensor that ",
+                               report_.reference, " returns");
   }
 
   std::string CureForVacuous() const {
-    if (request_.runtime == nullptr) return StrCat("put inputs that the model has results for into ", request_.folder);
+    if (request_.runtime == nullptr)
+      return StrCat("put inputs that the model has results for into ", request_.folder);
     const std::string cure = inputs_.Cure();
     return cure.empty() ? "give inputs that the model has results for with --input" : cure;
   }
@@ -256,7 +274,8 @@ std::string Lines(const std::vector<OutputDifference>& outputs) {
       continue;
     }
     char allowed[64] = "";
-    if (o.tolerance.relative > 0) std::snprintf(allowed, sizeof allowed, ", allowed %.3g", o.tolerance.relative);
+    if (o.tolerance.relative > 0)
+      std::snprintf(allowed, sizeof allowed, ", allowed %.3g", o.tolerance.relative);
     StrAppend(&text, InWords(*o.difference), std::string_view(allowed), "\n");
   }
   return text;
@@ -265,8 +284,10 @@ std::string Lines(const std::vector<OutputDifference>& outputs) {
 nlohmann::json JsonOf(const std::vector<OutputDifference>& outputs) {
   nlohmann::json list = nlohmann::json::array();
   for (const OutputDifference& o : outputs) {
-    nlohmann::json item = {
-        {"name", o.name}, {"type", StrCat(o.type)}, {"tolerance", o.tolerance.relative}, {"absolute_tolerance", o.tolerance.absolute}};
+    nlohmann::json item = {{"name", o.name},
+                           {"type", StrCat(o.type)},
+                           {"tolerance", o.tolerance.relative},
+                           {"absolute_tolerance", o.tolerance.absolute}};
     if (o.difference) {
       item["largest_difference"] = o.difference->largest;
       item["of_range"] = o.difference->relative;
@@ -281,13 +302,15 @@ nlohmann::json JsonOf(const std::vector<OutputDifference>& outputs) {
 
 std::string VerifyReport::Text() const {
   std::string text = StrCat("verify     against ", reference, ", ", inputs, "\n", Lines(outputs));
-  if (!with_weights.empty()) StrAppend(&text, "verify     with the weights as they are stored\n", Lines(with_weights));
+  if (!with_weights.empty())
+    StrAppend(&text, "verify     with the weights as they are stored\n", Lines(with_weights));
   return text;
 }
 
 std::string VerifyReport::Json() const {
-  const nlohmann::json all = {{"reference", reference}, {"inputs", inputs},           {"agrees", agrees},
-                              {"problem", problem},     {"outputs", JsonOf(outputs)}, {"with_weights", JsonOf(with_weights)}};
+  const nlohmann::json all = {{"reference", reference},     {"inputs", inputs},
+                              {"agrees", agrees},           {"problem", problem},
+                              {"outputs", JsonOf(outputs)}, {"with_weights", JsonOf(with_weights)}};
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,6 +1,7 @@
-// Whether a converted model computes what the original does: both get the same inputs, and every output is compared. Where they part, the
-// first tensor that differs is looked for. A comparison that could not have failed does not pass: an output that is empty, NaN in both, or
-// one number regardless of the inputs.
+// Whether a converted model computes what the original does: both get the same inputs, and every
+// output is compared. Where they part, the first tensor that differs is looked for. A comparison
+// that could not have failed does not pass: an output that is empty, NaN in both, or one number
+// regardless of the inputs.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "tools/msconvert/original_runtime.h"
 #include "tools/msconvert/tolerance.h"
 #include "tools/tensors/compare.h"
@@ -21,14 +22,14 @@ namespace msrt {
 struct VerifyRequest {
   std::shared_ptr<const Environment> environment;
   std::string original_path, msrt_path;
-  const RuntimeKind* runtime = nullptr;       // that runs the original; null: the folder has the results
-  std::string folder;                         // of input_0.npy (or .pb), ..., output_0.npy, ...
-  GivenSizes shapes;                          // that the model was converted with
-  GivenSizes sizes;                           // to run open dims at
+  const RuntimeKind* runtime = nullptr;  // that runs the original; null: the folder has the results
+  std::string folder;                    // of input_0.npy (or .pb), ..., output_0.npy, ...
+  GivenSizes shapes;                     // that the model was converted with
+  GivenSizes sizes;                      // to run open dims at
   std::map<std::string, std::string> inputs;  // .npy files by name; others are made up
   std::optional<double> tolerance;            // of the range of an output; none: by type
-  // The module before its weights were stored small: it is what must agree, and of the file the difference is only told. Null: the file
-  // must agree.
+  // The module before its weights were stored small: it is what must agree, and of the file the
+  // difference is only told. Null: the file must agree.
   const Module* before_weights = nullptr;
 };
 
@@ -37,11 +38,13 @@ struct OutputDifference {
   Type type;
   Tolerance tolerance;
   std::optional<Deviation> difference;  // none: nothing to compare with
-  std::string mismatch;                 // why numbers cannot be compared: another shape; then the difference is infinite
+  std::string
+      mismatch;  // why numbers cannot be compared: another shape; then the difference is infinite
 
   bool Agrees() const {
     if (!difference) return true;
-    const double absolute = std::max(tolerance.absolute, tolerance.rounding * difference->magnitude);
+    const double absolute =
+        std::max(tolerance.absolute, tolerance.rounding * difference->magnitude);
     return difference->relative <= tolerance.relative || difference->largest <= absolute;
   }
 };
@@ -52,7 +55,8 @@ struct VerifyReport {
   std::vector<OutputDifference> outputs;       // of what must agree
   std::vector<OutputDifference> with_weights;  // of the file, where that is something else
   bool agrees = true;
-  std::string problem;   // why it does not, as a sentence: what differs first, or which output says nothing
+  std::string
+      problem;  // why it does not, as a sentence: what differs first, or which output says nothing
   std::string warnings;  // lines about what was not compared
 
   std::string Text() const;

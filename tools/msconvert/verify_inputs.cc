@@ -11,10 +11,12 @@
 namespace msrt {
 namespace {
 
-// NumPy has no bf16 and fewer bits: such a file holds the bits as integers, and the model says what they are.
+// NumPy has no bf16 and fewer bits: such a file holds the bits as integers, and the model says what
+// they are.
 ConstTensor MeantAs(ConstTensor tensor, DType declared) {
   const bool bits = tensor.dtype == DType::kU16 || tensor.dtype == DType::kU8;
-  if (bits && declared != DType::kNone && BitsOf(declared) == BitsOf(tensor.dtype)) tensor.dtype = declared;
+  if (bits && declared != DType::kNone && BitsOf(declared) == BitsOf(tensor.dtype))
+    tensor.dtype = declared;
   return tensor;
 }
 
@@ -26,13 +28,16 @@ Status CheckNames(const VerifyRequest& request, const Graph& graph) {
       found = found || graph.value(v).name == name;
       StrAppend(&known, known.empty() ? "" : ", ", graph.value(v).name);
     }
-    if (!found) return NotFound("--input ", name, "=", file, ": the model has no input '", name, "'; it has ", known);
+    if (!found)
+      return NotFound("--input ", name, "=", file, ": the model has no input '", name, "'; it has ",
+                      known);
   }
   return OkStatus();
 }
 
 // Those that the request names, by input; empty where it names none.
-Result<std::vector<std::optional<ConstTensor>>> ReadFiles(const VerifyRequest& request, const Graph& graph) {
+Result<std::vector<std::optional<ConstTensor>>> ReadFiles(const VerifyRequest& request,
+                                                          const Graph& graph) {
   MSRT_RETURN_IF_ERROR(CheckNames(request, graph));
   std::vector<std::optional<ConstTensor>> tensors;
   for (ValueId v : graph.inputs) {
@@ -51,8 +56,10 @@ ConstTensor ReversedTensor(const ConstTensor& tensor) {
   const auto width = static_cast<size_t>(BitsOf(tensor.dtype) / 8);
   if (width == 0) return tensor;  // two elements in a byte
   std::vector<std::byte> bytes(tensor.bytes.begin(), tensor.bytes.end());
-  for (size_t low = 0, high = bytes.size() - width; low < high && high < bytes.size(); low += width, high -= width) {
-    std::swap_ranges(bytes.begin() + static_cast<ptrdiff_t>(low), bytes.begin() + static_cast<ptrdiff_t>(low + width),
+  for (size_t low = 0, high = bytes.size() - width; low < high && high < bytes.size();
+       low += width, high -= width) {
+    std::swap_ranges(bytes.begin() + static_cast<ptrdiff_t>(low),
+                     bytes.begin() + static_cast<ptrdiff_t>(low + width),
                      bytes.begin() + static_cast<ptrdiff_t>(high));
   }
   return ConstTensor::Copy(tensor.dtype, tensor.dims, bytes);
@@ -63,7 +70,8 @@ ConstTensor ReversedTensor(const ConstTensor& tensor) {
 std::string VerifyInputs::Text() const {
   std::string text;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    StrAppend(&text, i == 0 ? "" : ", ", tensors[i].first, " ", ShapeText(tensors[i].second.dims), made[i] ? " made up" : " from a file");
+    StrAppend(&text, i == 0 ? "" : ", ", tensors[i].first, " ", ShapeText(tensors[i].second.dims),
+              made[i] ? " made up" : " from a file");
   }
   return text;
 }
@@ -74,7 +82,8 @@ std::string VerifyInputs::Cure() const {
     if (!made[i]) continue;
     StrAppend(&names, names.empty() ? "" : " ", "--input ", tensors[i].first, "=FILE.npy");
     if (!tensors[i].second.dims.empty()) {
-      StrAppend(&shapes, shapes.empty() ? "" : " ", "--verify-shape ", tensors[i].first, "=", ShapeText(tensors[i].second.dims));
+      StrAppend(&shapes, shapes.empty() ? "" : " ", "--verify-shape ", tensors[i].first, "=",
+                ShapeText(tensors[i].second.dims));
     }
   }
   if (names.empty()) return {};
@@ -82,7 +91,8 @@ std::string VerifyInputs::Cure() const {
                 "; give sizes that fit with --verify-shape, or inputs: ", names);
 }
 
-Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& module, MaskPattern masks, uint64_t seed) {
+Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& module,
+                                MaskPattern masks, uint64_t seed) {
   const Graph& graph = module.main();
   MSRT_ASSIGN_OR_RETURN(const auto files, ReadFiles(request, graph));
   GivenSizes given = request.sizes;
@@ -95,13 +105,16 @@ Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& modu
   VerifyInputs inputs;
   for (size_t i = 0; i < files.size(); ++i) {
     const Value& input = graph.value(graph.inputs[i]);
-    if (!input.type.is_tensor()) return Unsupported("--verify: input '", input.name, "' is ", input.type, "; only tensors can be compared");
+    if (!input.type.is_tensor())
+      return Unsupported("--verify: input '", input.name, "' is ", input.type,
+                         "; only tensors can be compared");
     inputs.made.push_back(!files[i]);
     if (files[i]) {
       inputs.tensors.emplace_back(input.name, *files[i]);
       continue;
     }
-    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, RandomInput(graph, graph.inputs[i], sizes[i], random, hints));
+    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor,
+                          RandomInput(graph, graph.inputs[i], sizes[i], random, hints));
     inputs.tensors.emplace_back(input.name, std::move(tensor));
     inputs.masks = inputs.masks || RoleOf(input) == InputRole::kMask;
   }
@@ -113,7 +126,8 @@ Result<VerifyInputs> ReadInputs(const VerifyRequest& request, const Module& modu
   const Graph& graph = module.main();
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& input = graph.value(graph.inputs[i]);
-    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, ReadTensor(StrCat(request.folder, "/input_", i), input.type.dtype));
+    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor,
+                          ReadTensor(StrCat(request.folder, "/input_", i), input.type.dtype));
     inputs.tensors.emplace_back(input.name, std::move(tensor));
     inputs.made.push_back(false);
   }
@@ -133,7 +147,8 @@ Result<ConstTensor> ReadTensor(const std::string& stem, DType declared) {
   }
 #if defined(MSRT_HAVE_ONNX)
   if (std::filesystem::exists(stem + ".pb")) {
-    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, onnx_import::ReadTensorFile(stem + ".pb", DefaultIo()));
+    MSRT_ASSIGN_OR_RETURN(ConstTensor tensor,
+                          onnx_import::ReadTensorFile(stem + ".pb", DefaultIo()));
     return MeantAs(std::move(tensor), declared);
   }
 #endif

@@ -17,8 +17,10 @@ struct VerifyInputs {
   std::string Cure() const;
 };
 
-// NAME=FILE.npy of the request, the rest made up at the request's sizes; files fix the sizes of symbols for the others too.
-Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& module, MaskPattern masks, uint64_t seed = 0);
+// NAME=FILE.npy of the request, the rest made up at the request's sizes; files fix the sizes of
+// symbols for the others too.
+Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& module,
+                                MaskPattern masks, uint64_t seed = 0);
 // input_0, input_1, ... of the request's folder.
 Result<VerifyInputs> ReadInputs(const VerifyRequest& request, const Module& module);
 // The same tensors with their elements in reverse order: other inputs that are as good.

@@ -1,4 +1,5 @@
-// The steps of a verification that several of its parts need: a model run here on given inputs, and its outputs compared.
+// The steps of a verification that several of its parts need: a model run here on given inputs, and
+// its outputs compared.
 #pragma once
 
 #include "core/run/session.h"
@@ -11,7 +12,8 @@ class VerifyRun {
   VerifyRun(std::shared_ptr<const Environment> environment, const std::vector<NamedTensor>& inputs)
       : environment_(std::move(environment)), inputs_(inputs) {}
 
-  Result<std::shared_ptr<const CompiledModel>> Compile(Module module, std::vector<std::string> disabled_passes) const {
+  Result<std::shared_ptr<const CompiledModel>> Compile(
+      Module module, std::vector<std::string> disabled_passes) const {
     return CompileModule(environment_, std::move(module), Options(std::move(disabled_passes)));
   }
   Result<std::shared_ptr<const CompiledModel>> CompileFileAt(const std::string& path) const {
@@ -20,12 +22,13 @@ class VerifyRun {
   // A session that has run once.
   Result<std::unique_ptr<Session>> Run(const std::shared_ptr<const CompiledModel>& model) const;
   // Of every output; `tolerances` may be shorter than `wanted`: the last one counts for the rest.
-  static Result<std::vector<OutputDifference>> Differences(const Session& session, const std::vector<ConstTensor>& wanted,
-                                                           const std::vector<Tolerance>& tolerances);
+  static Result<std::vector<OutputDifference>> Differences(
+      const Session& session, const std::vector<ConstTensor>& wanted,
+      const std::vector<Tolerance>& tolerances);
   // All of it.
-  Result<std::vector<OutputDifference>> DifferencesOf(Module module, std::vector<std::string> disabled_passes,
-                                                      const std::vector<ConstTensor>& wanted,
-                                                      const std::vector<Tolerance>& tolerances) const;
+  Result<std::vector<OutputDifference>> DifferencesOf(
+      Module module, std::vector<std::string> disabled_passes,
+      const std::vector<ConstTensor>& wanted, const std::vector<Tolerance>& tolerances) const;
 
  private:
   CompileOptions Options(std::vector<std::string> disabled_passes) const;

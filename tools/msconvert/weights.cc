@@ -40,10 +40,13 @@ class RoleFinder {
   void Look(const Node& node) {
     const NodeView view(graph_, node);
     const OpView& op = view.op();
-    const std::string_view name = node.domain == "msrt" && node.op.starts_with("Fused") ? std::string_view(node.op).substr(5) : node.op;
+    const std::string_view name = node.domain == "msrt" && node.op.starts_with("Fused")
+                                      ? std::string_view(node.op).substr(5)
+                                      : node.op;
     if (name == "MatMul" || name == "Gemm") {
       const bool transposes = node.op != "MatMul";
-      const bool trans_a = transposes && op.Int("transA") != 0, trans_b = transposes && op.Int("transB") != 0;
+      const bool trans_a = transposes && op.Int("transA") != 0,
+                 trans_b = transposes && op.Int("transB") != 0;
       Claim(node, 0, trans_a ? -1 : -2, trans_a ? -2 : -1);
       Claim(node, 1, trans_b ? -2 : -1, trans_b ? -1 : -2);
     } else if (name == "Conv") {
@@ -60,7 +63,9 @@ class RoleFinder {
       const Role& role = *roles_[IndexOf(node.outputs[0])];
       const std::span<const int64_t> perm = op.Ints("perm");
       const int rank = graph_.value(node.outputs[0]).type.rank();
-      const auto before = [&](int axis) { return perm.empty() ? rank - 1 - axis : static_cast<int>(perm[static_cast<size_t>(axis)]); };
+      const auto before = [&](int axis) {
+        return perm.empty() ? rank - 1 - axis : static_cast<int>(perm[static_cast<size_t>(axis)]);
+      };
       Claim(node, 0, before(role.output_axis), before(role.input_axis));
     }
   }
@@ -73,7 +78,8 @@ class RoleFinder {
     if (rank < 2) return;
     const auto from_front = [&](int axis) { return axis < 0 ? axis + rank : axis; };
     const Role role{from_front(output_axis), from_front(input_axis)};
-    if (role.output_axis < rank && role.input_axis < rank && role.output_axis != role.input_axis) roles_[IndexOf(v)] = role;
+    if (role.output_axis < rank && role.input_axis < rank && role.output_axis != role.input_axis)
+      roles_[IndexOf(v)] = role;
   }
 
   const Graph& graph_;
@@ -109,7 +115,9 @@ void StoreGraph(const WeightStorage& storage, Graph* graph, WeightReport* report
   std::vector<Node> widenings;
   for (uint32_t v = 0; v < roles.size(); ++v) {
     const std::shared_ptr<const ConstTensor> weight = graph->value(ValueId(v)).constant;
-    if (!roles[v] || weight == nullptr || weight->dtype != DType::kF32 || weight->dims.elements() < kLeastElements) continue;
+    if (!roles[v] || weight == nullptr || weight->dtype != DType::kF32 ||
+        weight->dims.elements() < kLeastElements)
+      continue;
     const std::string name = graph->value(ValueId(v)).name;
     const Grouping grouping = GroupingFor(storage, weight->dims, *roles[v]);
     auto small = StoreSmall(*weight, storage.dtype, grouping);
@@ -122,7 +130,8 @@ void StoreGraph(const WeightStorage& storage, Graph* graph, WeightReport* report
     widenings.back().outputs = {ValueId(v)};
     graph->value(ValueId(v)).constant = nullptr;
   }
-  graph->nodes.insert(graph->nodes.begin(), std::make_move_iterator(widenings.begin()), std::make_move_iterator(widenings.end()));
+  graph->nodes.insert(graph->nodes.begin(), std::make_move_iterator(widenings.begin()),
+                      std::make_move_iterator(widenings.end()));
 }
 
 }  // namespace
@@ -135,7 +144,8 @@ Result<WeightStorage> ParseWeightStorage(const std::string& name, int64_t block)
   else if (name == "int4") storage.dtype = DType::kI4;
   else return InvalidArgument("--weights ", name, ": must be f16, bf16, int8 or int4");
   if (storage.dtype != DType::kI8 && storage.dtype != DType::kI4) {
-    if (block >= 0) return InvalidArgument("--weights-block is for int8 and int4; ", name, " has no scales");
+    if (block >= 0)
+      return InvalidArgument("--weights-block is for int8 and int4; ", name, " has no scales");
     return storage;
   }
   storage.block = block >= 0 ? block : storage.dtype == DType::kI4 ? kUsualInt4Block : 0;
@@ -147,12 +157,14 @@ Result<WeightReport> StoreWeights(const WeightStorage& storage, Module* module) 
   report.bytes_before = ConstantBytes(*module);
   for (Graph& graph : module->graphs) StoreGraph(storage, &graph, &report);
   report.bytes_after = ConstantBytes(*module);
-  std::stable_sort(report.stored.begin(), report.stored.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
+  std::stable_sort(report.stored.begin(), report.stored.end(),
+                   [](const auto& a, const auto& b) { return a.error > b.error; });
   return report;
 }
 
 std::string WeightReport::Text() const {
-  std::string out = StrCat("weights    ", stored.size(), " tensors stored small: ", BytesText(static_cast<double>(bytes_before)),
+  std::string out = StrCat("weights    ", stored.size(),
+                           " tensors stored small: ", BytesText(static_cast<double>(bytes_before)),
                            " become ", BytesText(static_cast<double>(bytes_after)), "\n");
   for (size_t i = 0; i < std::min(kWorstShown, stored.size()); ++i) {
     StrAppend(&out, i == 0 ? "largest errors, relative to each tensor's largest element:\n" : "");
@@ -160,15 +172,21 @@ std::string WeightReport::Text() const {
     std::snprintf(error, sizeof error, "%.2g", stored[i].error);
     StrAppend(&out, "    ", error, "  ", stored[i].name, " ", stored[i].type, "\n");
   }
-  for (const auto& [name, reason] : left_alone) StrAppend(&out, "    ", name, " stays as it is: ", reason, "\n");
+  for (const auto& [name, reason] : left_alone)
+    StrAppend(&out, "    ", name, " stays as it is: ", reason, "\n");
   return out;
 }
 
 std::string WeightReport::Json() const {
   nlohmann::json tensors = nlohmann::json::array(), left = nlohmann::json::array();
-  for (const StoredWeight& w : stored) tensors.push_back({{"name", w.name}, {"type", StrCat(w.type)}, {"error", w.error}});
-  for (const auto& [name, reason] : left_alone) left.push_back({{"name", name}, {"reason", reason}});
-  const nlohmann::json all = {{"bytes_before", bytes_before}, {"bytes_after", bytes_after}, {"stored", tensors}, {"left_alone", left}};
+  for (const StoredWeight& w : stored)
+    tensors.push_back({{"name", w.name}, {"type", StrCat(w.type)}, {"error", w.error}});
+  for (const auto& [name, reason] : left_alone)
+    left.push_back({{"name", name}, {"reason", reason}});
+  const nlohmann::json all = {{"bytes_before", bytes_before},
+                              {"bytes_after", bytes_after},
+                              {"stored", tensors},
+                              {"left_alone", left}};
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

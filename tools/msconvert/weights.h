@@ -1,5 +1,6 @@
-// Large weights stored small and computed in f32: each becomes a constant in few bits and a node (Cast or DequantizeLinear) that makes it
-// f32 again, which the runtime folds when it loads the file.
+// Large weights stored small and computed in f32: each becomes a constant in few bits and a node
+// (Cast or DequantizeLinear) that makes it f32 again, which the runtime folds when it loads the
+// file.
 #pragma once
 
 #include <string>
@@ -11,10 +12,12 @@ namespace msrt {
 
 struct WeightStorage {
   DType dtype = DType::kNone;  // f16, bf16, i8 or i4; kNone: weights stay as they are
-  int64_t block = 0;           // integers: so many neighbours along the input axis share a scale; 0: all that make one output channel
+  int64_t block = 0;  // integers: so many neighbours along the input axis share a scale; 0: all
+                      // that make one output channel
 };
 
-// "f16", "bf16", "int8", "int4", and a block or -1 for the usual one: channels for int8, 32 for int4.
+// "f16", "bf16", "int8", "int4", and a block or -1 for the usual one: channels for int8, 32 for
+// int4.
 Result<WeightStorage> ParseWeightStorage(const std::string& name, int64_t block);
 
 struct StoredWeight {
@@ -32,8 +35,9 @@ struct WeightReport {
   std::string Json() const;
 };
 
-// Stores what MatMul, Gemm, Conv, ConvTranspose, Gather, RNN, GRU, LSTM and their fused forms use as weights, f32 of some thousand elements
-// and more. What already is in fewer bits is not touched. Requires inferred types; they hold afterwards too.
+// Stores what MatMul, Gemm, Conv, ConvTranspose, Gather, RNN, GRU, LSTM and their fused forms use
+// as weights, f32 of some thousand elements and more. What already is in fewer bits is not touched.
+// Requires inferred types; they hold afterwards too.
 Result<WeightReport> StoreWeights(const WeightStorage& storage, Module* module);
 
 }  // namespace msrt

@@ -1,4 +1,5 @@
-// Well-known networks with seeded weights, so that a first try, a benchmark and a test need no other framework.
+// Well-known networks with seeded weights, so that a first try, a benchmark and a test need no
+// other framework.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,8 @@ struct Tokens {
   ValueId ids, hidden;
 };
 
-// Token plus position embeddings. The position table is cut to the length of the sequence, which may be open.
+// Token plus position embeddings. The position table is cut to the length of the sequence, which
+// may be open.
 Tokens Embed(Net& net, const Options& o, const Sizes& s) {
   const int64_t batch = o.batch != 0 ? o.batch : net.Symbol("batch");
   const int64_t length = o.sequence != 0 ? o.sequence : net.Symbol("sequence");
@@ -24,7 +25,9 @@ Tokens Embed(Net& net, const Options& o, const Sizes& s) {
   ValueId positions;
   if (o.sequence != 0) {
     positions = net.Op("Slice", {table},
-                       {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{length}}, {"axes", std::vector<int64_t>{0}}});
+                       {{"starts", std::vector<int64_t>{0}},
+                        {"ends", std::vector<int64_t>{length}},
+                        {"axes", std::vector<int64_t>{0}}});
   } else {
     const ValueId end = net.Op("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
     const ValueId start = net.Op("Sub", {end, end});
@@ -34,7 +37,8 @@ Tokens Embed(Net& net, const Options& o, const Sizes& s) {
 }
 
 ValueId SelfAttention(Net& net, ValueId x, const Sizes& s, std::vector<ValueId> mask, bool causal) {
-  std::vector<ValueId> inputs{net.Dense(x, s.hidden), net.Dense(x, s.hidden), net.Dense(x, s.hidden)};
+  std::vector<ValueId> inputs{net.Dense(x, s.hidden), net.Dense(x, s.hidden),
+                              net.Dense(x, s.hidden)};
   inputs.insert(inputs.end(), mask.begin(), mask.end());
   AttrList attrs{{"q_num_heads", s.heads}, {"kv_num_heads", s.heads}};
   if (causal) attrs.Set("is_causal", int64_t{1});
@@ -42,7 +46,8 @@ ValueId SelfAttention(Net& net, ValueId x, const Sizes& s, std::vector<ValueId> 
 }
 
 ValueId FeedForward(Net& net, ValueId x, const Sizes& s, const char* gelu) {
-  return net.Dense(net.Op("Gelu", {net.Dense(x, 4 * s.hidden)}, {{"approximate", std::string(gelu)}}), s.hidden);
+  return net.Dense(
+      net.Op("Gelu", {net.Dense(x, 4 * s.hidden)}, {{"approximate", std::string(gelu)}}), s.hidden);
 }
 
 }  // namespace
@@ -53,7 +58,8 @@ Result<Module> Bert(const Options& o) {
   const auto [ids, embedded] = Embed(net, o, s);
   const ValueId mask = net.Input("attention_mask", DType::kI64, net.DimsOf(ids));
   // [batch, 1, 1, sequence], true where there is a token.
-  const ValueId keep = net.Op("Unsqueeze", {net.Op("Cast", {mask}, {{"to", DType::kBool}})}, {{"axes", std::vector<int64_t>{1, 2}}});
+  const ValueId keep = net.Op("Unsqueeze", {net.Op("Cast", {mask}, {{"to", DType::kBool}})},
+                              {{"axes", std::vector<int64_t>{1, 2}}});
   ValueId x = net.LayerNorm(embedded);
   for (int64_t layer = 0; layer < s.layers; ++layer) {
     net.Scope(StrCat("layer", layer, "."));

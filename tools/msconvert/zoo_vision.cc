@@ -9,11 +9,15 @@ int64_t Or(int64_t value, int64_t usual) { return value != 0 ? value : usual; }
 ValueId Image(Net& net, const Options& o, int64_t channels, int64_t usual) {
   const int64_t size = Or(o.image, usual);
   const int64_t batch = o.batch != 0 ? o.batch : net.Symbol("batch");
-  if (o.open_image) return net.Input("image", DType::kF32, {batch, channels, net.Symbol("height"), net.Symbol("width")});
+  if (o.open_image)
+    return net.Input("image", DType::kF32,
+                     {batch, channels, net.Symbol("height"), net.Symbol("width")});
   return net.Input("image", DType::kF32, {batch, channels, size, size});
 }
 
-ValueId ConvNorm(Net& net, ValueId x, const ConvSpec& spec) { return net.BatchNorm(net.Conv(x, spec)); }
+ValueId ConvNorm(Net& net, ValueId x, const ConvSpec& spec) {
+  return net.BatchNorm(net.Conv(x, spec));
+}
 
 ValueId ClassifierHead(Net& net, ValueId x, int64_t classes) {
   return net.Linear(net.Op("Flatten", {net.Op("GlobalAveragePool", {x})}), classes);
@@ -22,7 +26,8 @@ ValueId ClassifierHead(Net& net, ValueId x, int64_t classes) {
 ValueId BasicBlock(Net& net, ValueId x, int64_t channels, int64_t stride) {
   const bool project = stride != 1 || net.DimsOf(x)[1] != channels;
   const ValueId shortcut = project ? ConvNorm(net, x, {.out = channels, .stride = stride}) : x;
-  ValueId y = net.Relu(ConvNorm(net, x, {.out = channels, .kernel = 3, .stride = stride, .pad = 1}));
+  ValueId y =
+      net.Relu(ConvNorm(net, x, {.out = channels, .kernel = 3, .stride = stride, .pad = 1}));
   y = ConvNorm(net, y, {.out = channels, .kernel = 3, .pad = 1});
   return net.Relu(net.Op("Add", {y, shortcut}));
 }
@@ -41,7 +46,8 @@ Result<Module> ResNet(std::string_view name, const Options& o, std::span<const i
                       ValueId (*block)(Net&, ValueId, int64_t, int64_t)) {
   Net net(name, o);
   const int64_t width = Or(o.width, 64);
-  ValueId x = net.Relu(ConvNorm(net, Image(net, o, 3, 224), {.out = width, .kernel = 7, .stride = 2, .pad = 3}));
+  ValueId x = net.Relu(
+      ConvNorm(net, Image(net, o, 3, 224), {.out = width, .kernel = 7, .stride = 2, .pad = 3}));
   x = net.MaxPool(x, 3, 2, 1);
   for (size_t stage = 0; stage < blocks.size(); ++stage) {
     for (int i = 0; i < blocks[stage]; ++i) {
@@ -55,7 +61,8 @@ Result<Module> ResNet(std::string_view name, const Options& o, std::span<const i
 }
 
 ValueId DoubleConv(Net& net, ValueId x, int64_t channels) {
-  for (int i = 0; i < 2; ++i) x = net.Relu(ConvNorm(net, x, {.out = channels, .kernel = 3, .pad = 1, .bias = true}));
+  for (int i = 0; i < 2; ++i)
+    x = net.Relu(ConvNorm(net, x, {.out = channels, .kernel = 3, .pad = 1, .bias = true}));
   return x;
 }
 
@@ -63,7 +70,8 @@ ValueId DoubleConv(Net& net, ValueId x, int64_t channels) {
 
 Result<Module> LeNet(const Options& o) {
   Net net("lenet", o);
-  ValueId x = net.Relu(net.Conv(Image(net, o, 1, 28), {.out = 6, .kernel = 5, .pad = 2, .bias = true}));
+  ValueId x =
+      net.Relu(net.Conv(Image(net, o, 1, 28), {.out = 6, .kernel = 5, .pad = 2, .bias = true}));
   x = net.MaxPool(x, 2, 2, 0);
   x = net.Relu(net.Conv(x, {.out = 16, .kernel = 5, .bias = true}));
   x = net.Op("Flatten", {net.MaxPool(x, 2, 2, 0)});
@@ -89,16 +97,20 @@ Result<Module> MobileNetV2(const Options& o) {
     int repeat;
     int64_t stride;
   };
-  constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                               {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   Net net("mobilenetv2", o);
   const auto clipped = [&](ValueId x) { return net.Op("Clip", {x}, {{"min", 0.0}, {"max", 6.0}}); };
-  ValueId x = clipped(ConvNorm(net, Image(net, o, 3, 224), {.out = Or(o.width, 32), .kernel = 3, .stride = 2, .pad = 1}));
+  ValueId x = clipped(ConvNorm(net, Image(net, o, 3, 224),
+                               {.out = Or(o.width, 32), .kernel = 3, .stride = 2, .pad = 1}));
   for (size_t s = 0; s < std::size(kStages); ++s) {
     for (int i = 0; i < kStages[s].repeat; ++i) {
       net.Scope(StrCat("stage", s + 1, ".", i, "."));
-      const int64_t in = net.DimsOf(x)[1], hidden = in * kStages[s].expand, stride = i == 0 ? kStages[s].stride : 1;
+      const int64_t in = net.DimsOf(x)[1], hidden = in * kStages[s].expand,
+                    stride = i == 0 ? kStages[s].stride : 1;
       ValueId y = kStages[s].expand == 1 ? x : clipped(ConvNorm(net, x, {.out = hidden}));
-      y = clipped(ConvNorm(net, y, {.out = hidden, .kernel = 3, .stride = stride, .pad = 1, .group = hidden}));
+      y = clipped(ConvNorm(
+          net, y, {.out = hidden, .kernel = 3, .stride = stride, .pad = 1, .group = hidden}));
       y = ConvNorm(net, y, {.out = kStages[s].out});
       x = stride == 1 && in == kStages[s].out ? net.Op("Add", {x, y}) : y;
     }
@@ -125,7 +137,8 @@ Result<Module> UNet(const Options& o) {
   x = DoubleConv(net, x, width << 4);
   for (int level = 3; level >= 0; --level) {
     net.Scope(StrCat("up", level, "."));
-    x = net.Op("Concat", {skips[static_cast<size_t>(level)], net.Deconv2x2(x, width << level)}, {{"axis", int64_t{1}}});
+    x = net.Op("Concat", {skips[static_cast<size_t>(level)], net.Deconv2x2(x, width << level)},
+               {{"axis", int64_t{1}}});
     x = DoubleConv(net, x, width << level);
   }
   net.Scope("head.");

@@ -30,45 +30,67 @@ Exit codes:
   2  wrong command line: nothing was done)";
 
 void AddCommonOptions(CLI::App* app, Arguments* a) {
-  app->add_option("--plugin", a->plugins, "PATH[:OPTIONS]: a shared library that brings delegates, kernels and ops (several times)")
+  app->add_option(
+         "--plugin", a->plugins,
+         "PATH[:OPTIONS]: a shared library that brings delegates, kernels and ops (several times)")
       ->take_all();
-  auto* quiet = app->add_flag("--quiet", a->quiet, "print errors and what an option asks for, nothing else");
-  app->add_flag("--verbose", a->verbose, "print what the runtime logs: choices, fallbacks, what it could not measure")->excludes(quiet);
+  auto* quiet =
+      app->add_flag("--quiet", a->quiet, "print errors and what an option asks for, nothing else");
+  app->add_flag("--verbose", a->verbose,
+                "print what the runtime logs: choices, fallbacks, what it could not measure")
+      ->excludes(quiet);
 }
 
 void AddRunOptions(CLI::App* app, Arguments* a) {
   AddCommonOptions(app, a);
   app->add_option("--input", a->inputs,
-                  "NAME=FILE.npy, for a list NAME=FOLDER with 0.npy, 1.npy, ...; inputs that are not given are seeded random numbers");
-  app->add_option("--shape", a->shapes, "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs (several times)");
+                  "NAME=FILE.npy, for a list NAME=FOLDER with 0.npy, 1.npy, ...; inputs that are "
+                  "not given are seeded random numbers");
+  app->add_option("--shape", a->shapes,
+                  "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs "
+                  "(several times)");
   app->add_option("--threads", a->threads, "0: one for each core")->check(CLI::Range(0, 4096));
   app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
   app->add_option("--accuracy", a->accuracy,
-                  "exact: only kernels whose bits do not depend on how work is cut; fast: products may be in bf16 (errors of about 1e-2 "
+                  "exact: only kernels whose bits do not depend on how work is cut; fast: products "
+                  "may be in bf16 (errors of about 1e-2 "
                   "of a result's range), which is the default for bf16 models only")
       ->check(CLI::IsMember({"exact", "default", "fast"}));
   app->add_option("--disable", a->disabled_passes, "a pass to leave out, or 'all' (several times)");
   app->add_option("--seed", a->seed, "of random inputs")->check(CLI::NonNegativeNumber);
-  app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take; 0: no limit")->check(CLI::NonNegativeNumber);
+  app->add_option("--memory-cap", a->memory_cap, "bytes that the session may take; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
   app->add_flag("--copy", a->copy_file, "read the file instead of mapping it");
   app->add_flag("--strict", a->strict, "a delegate that fails to compile is an error");
-  app->add_option("--costs", a->costs, "a file of measured costs, made by 'msrun calibrate', instead of estimates")
+  app->add_option("--costs", a->costs,
+                  "a file of measured costs, made by 'msrun calibrate', instead of estimates")
       ->check(CLI::ExistingFile);
-  app->add_option("--pin", a->pins, "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run (several times)")->take_all();
+  app->add_option(
+         "--pin", a->pins,
+         "node:NAME=DELEGATE, op:OP!=DELEGATE: where nodes must or must not run (several times)")
+      ->take_all();
 }
 
 // What bench and run print and write beside their own reports.
 void AddOutputOptions(CLI::App* app, Arguments* a) {
   // A flag with a value, so that a model's name may follow it.
-  app->add_flag("--explain{text}", a->explain, "where each node runs, and why; --explain=json, =svg, =svg:FILE")
+  app->add_flag("--explain{text}", a->explain,
+                "where each node runs, and why; --explain=json, =svg, =svg:FILE")
       ->check([](const std::string& how) {
         const std::string form = how.substr(0, how.find(':'));
-        return form == "text" || form == "json" || form == "svg" ? "" : "'" + how + "' must be text, json or svg, and may end in :FILE";
+        return form == "text" || form == "json" || form == "svg"
+                   ? ""
+                   : "'" + how + "' must be text, json or svg, and may end in :FILE";
       });
-  app->add_option("--dump", a->dump, "print a stage")->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
-  app->add_option("--output-dir", a->output_dir, "write each output as <name>.npy, lists as folders");
-  auto* check = app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy")->check(CLI::ExistingDirectory);
-  app->add_option("--rtol", a->rtol, "largest difference that --check allows, as a part of the reference's range")
+  app->add_option("--dump", a->dump, "print a stage")
+      ->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
+  app->add_option("--output-dir", a->output_dir,
+                  "write each output as <name>.npy, lists as folders");
+  auto* check =
+      app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy")
+          ->check(CLI::ExistingDirectory);
+  app->add_option("--rtol", a->rtol,
+                  "largest difference that --check allows, as a part of the reference's range")
       ->check(CLI::NonNegativeNumber)
       ->needs(check);
 }
@@ -77,11 +99,13 @@ Status CheckExclusive(const Arguments& a) {
   std::vector<std::pair<std::string, std::string>> written;
   if (!a.json.empty()) written.emplace_back("--json", a.json);
   if (!a.trace.empty()) written.emplace_back("--trace", a.trace);
-  if (!a.explain.empty() && a.explain_file() != "-") written.emplace_back("--explain", a.explain_file());
+  if (!a.explain.empty() && a.explain_file() != "-")
+    written.emplace_back("--explain", a.explain_file());
   for (size_t i = 0; i < written.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (written[i].second == "-" || !SamePath(written[i].second, written[j].second)) continue;
-      return InvalidArgument(written[j].first, " and ", written[i].first, " both write '", written[i].second, "'; use another name");
+      return InvalidArgument(written[j].first, " and ", written[i].first, " both write '",
+                             written[i].second, "'; use another name");
     }
   }
   return OkStatus();
@@ -90,18 +114,25 @@ Status CheckExclusive(const Arguments& a) {
 bool StartsWith(std::span<const std::byte> bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
-constexpr FileKind kSvgFile = {"an SVG picture", [](std::span<const std::byte> bytes) { return StartsWith(bytes, "<svg"); }};
-constexpr FileKind kCostsFile = {"a file of costs", [](std::span<const std::byte> bytes) { return StartsWith(bytes, "msrt costs"); }};
-constexpr FileKind kTextFile = {
-    "a text", [](std::span<const std::byte> bytes) { return std::find(bytes.begin(), bytes.end(), std::byte{0}) == bytes.end(); }};
+constexpr FileKind kSvgFile = {
+    "an SVG picture", [](std::span<const std::byte> bytes) { return StartsWith(bytes, "<svg"); }};
+constexpr FileKind kCostsFile = {"a file of costs", [](std::span<const std::byte> bytes) {
+                                   return StartsWith(bytes, "msrt costs");
+                                 }};
+constexpr FileKind kTextFile = {"a text", [](std::span<const std::byte> bytes) {
+                                  return std::find(bytes.begin(), bytes.end(), std::byte{0}) ==
+                                         bytes.end();
+                                }};
 
 // A folder that can be written to, or made.
 Status CheckOutputFolder(std::string_view option, const std::string& path) {
   fs::path at = fs::absolute(path).lexically_normal();
   while (!fs::exists(at) && at.has_relative_path()) at = at.parent_path();
-  if (!fs::is_directory(at)) return InvalidArgument(option, " '", path, "': '", at.string(), "' is no folder");
+  if (!fs::is_directory(at))
+    return InvalidArgument(option, " '", path, "': '", at.string(), "' is no folder");
   if (access(at.c_str(), W_OK | X_OK) == 0) return OkStatus();
-  return IoError(option, " '", path, "' cannot be written: folder '", at.string(), "': ", std::strerror(errno));
+  return IoError(option, " '", path, "' cannot be written: folder '", at.string(),
+                 "': ", std::strerror(errno));
 }
 
 Status CheckOutputs(const Arguments& a) {
@@ -109,8 +140,11 @@ Status CheckOutputs(const Arguments& a) {
   if (!a.json.empty()) MSRT_RETURN_IF_ERROR(CheckOutputFile("--json", a.json, kJsonFile, read));
   if (!a.trace.empty()) MSRT_RETURN_IF_ERROR(CheckOutputFile("--trace", a.trace, kJsonFile, read));
   if (!a.explain.empty()) {
-    const FileKind& kind = a.explain_form() == "svg" ? kSvgFile : a.explain_form() == "json" ? kJsonFile : kTextFile;
-    MSRT_RETURN_IF_ERROR(CheckOutputFile(StrCat("--explain=", a.explain_form()), a.explain_file(), kind, read));
+    const FileKind& kind = a.explain_form() == "svg"    ? kSvgFile
+                           : a.explain_form() == "json" ? kJsonFile
+                                                        : kTextFile;
+    MSRT_RETURN_IF_ERROR(
+        CheckOutputFile(StrCat("--explain=", a.explain_form()), a.explain_file(), kind, read));
   }
   if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputFolder("--output-dir", a.output_dir));
   if (a.verb == Arguments::Verb::kCalibrate) {
@@ -123,9 +157,11 @@ Status CheckInputs(const Arguments& a) {
   MSRT_ASSIGN_OR_RETURN(const auto files, SplitPairs("--input", a.inputs));
   for (size_t i = 0; i < files.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (files[i].first == files[j].first) return InvalidArgument("--input ", files[i].first, " is given twice");
+      if (files[i].first == files[j].first)
+        return InvalidArgument("--input ", files[i].first, " is given twice");
     }
-    if (!fs::exists(files[i].second)) return NotFound("--input ", a.inputs[i], ": there is no file '", files[i].second, "'");
+    if (!fs::exists(files[i].second))
+      return NotFound("--input ", a.inputs[i], ": there is no file '", files[i].second, "'");
   }
   MSRT_RETURN_IF_ERROR(ParseSizes("--shape", a.shapes).status());
   for (const std::string& pin : a.pins) MSRT_RETURN_IF_ERROR(ParsePin(pin).status());
@@ -141,17 +177,24 @@ Status CheckInputs(const Arguments& a) {
 
 Status Check(const Arguments& a) {
   if (!a.compare.empty()) {
-    if (!a.model.empty()) return InvalidArgument("--compare reads two reports and runs no model; leave '", a.model, "' out");
+    if (!a.model.empty())
+      return InvalidArgument("--compare reads two reports and runs no model; leave '", a.model,
+                             "' out");
     for (const std::string& report : a.compare) {
-      if (!fs::is_regular_file(report)) return NotFound("--compare: there is no file '", report, "'");
+      if (!fs::is_regular_file(report))
+        return NotFound("--compare: there is no file '", report, "'");
     }
     return OkStatus();
   }
-  if (a.model.empty() && a.verb != Arguments::Verb::kInfo) return InvalidArgument("which model? msrun MODEL.msrt, or msrun --help");
-  if (!a.model.empty() && fs::is_directory(a.model)) return InvalidArgument("model '", a.model, "' is a folder; name a .msrt file");
-  if (!a.model.empty() && !fs::exists(a.model)) return NotFound("model '", a.model, "': there is no such file");
+  if (a.model.empty() && a.verb != Arguments::Verb::kInfo)
+    return InvalidArgument("which model? msrun MODEL.msrt, or msrun --help");
+  if (!a.model.empty() && fs::is_directory(a.model))
+    return InvalidArgument("model '", a.model, "' is a folder; name a .msrt file");
+  if (!a.model.empty() && !fs::exists(a.model))
+    return NotFound("model '", a.model, "': there is no such file");
   if (a.streams > 1 && a.threads > 1) {
-    return InvalidArgument("--threads ", a.threads, " with --streams ", a.streams, ": each stream runs on one thread; leave --threads out");
+    return InvalidArgument("--threads ", a.threads, " with --streams ", a.streams,
+                           ": each stream runs on one thread; leave --threads out");
   }
   MSRT_RETURN_IF_ERROR(CheckInputs(a));
   return CheckOutputs(a);
@@ -168,13 +211,17 @@ class CommandLine {
     run_->add_option("model", a_.model, "a .msrt file")->required();
     AddRunOptions(run_, &a_);
     AddOutputOptions(run_, &a_);
-    calibrate_ = app_.add_subcommand("calibrate", "measure every way of running every node, for --costs");
+    calibrate_ =
+        app_.add_subcommand("calibrate", "measure every way of running every node, for --costs");
     calibrate_->add_option("model", a_.model, "a .msrt file")->required();
     AddRunOptions(calibrate_, &a_);
-    calibrate_->add_option("--seconds", calibrate_seconds_, "nodes that are not measured by then keep their estimates")
+    calibrate_
+        ->add_option("--seconds", calibrate_seconds_,
+                     "nodes that are not measured by then keep their estimates")
         ->check(CLI::NonNegativeNumber);
     calibrate_->add_option("--output", a_.output_file, "the file to write instead of MODEL.costs");
-    info_ = app_.add_subcommand("info", "describe a model without compiling it, or, without one, what can run models here");
+    info_ = app_.add_subcommand(
+        "info", "describe a model without compiling it, or, without one, what can run models here");
     info_->add_option("model", a_.model, "a .msrt file");
     AddCommonOptions(info_, &a_);
     info_->add_option("--json", a_.json, "as JSON; - is standard output");
@@ -184,8 +231,10 @@ class CommandLine {
   bool Parse(int argc, char** argv, int* exit_code) {
     // The short form: anything that is not a verb or a question about the tool is a bench.
     std::vector<std::string> texts(argv + 1, argv + argc);
-    constexpr std::string_view kFirst[] = {"bench", "run", "calibrate", "info", "--help", "-h", "--version"};
-    const bool verb = texts.empty() || std::find(std::begin(kFirst), std::end(kFirst), texts[0]) != std::end(kFirst);
+    constexpr std::string_view kFirst[] = {"bench",  "run", "calibrate", "info",
+                                           "--help", "-h",  "--version"};
+    const bool verb = texts.empty() ||
+                      std::find(std::begin(kFirst), std::end(kFirst), texts[0]) != std::end(kFirst);
     if (!verb) texts.insert(texts.begin(), "bench");
     std::reverse(texts.begin(), texts.end());  // the order that CLI11 takes
     try {
@@ -195,23 +244,33 @@ class CommandLine {
       return false;
     }
     using Verb = Arguments::Verb;
-    a_.verb = run_->parsed() ? Verb::kRun : calibrate_->parsed() ? Verb::kCalibrate : info_->parsed() ? Verb::kInfo : Verb::kBench;
+    a_.verb = run_->parsed()         ? Verb::kRun
+              : calibrate_->parsed() ? Verb::kCalibrate
+              : info_->parsed()      ? Verb::kInfo
+                                     : Verb::kBench;
     if (a_.verb == Verb::kCalibrate) a_.seconds = calibrate_seconds_;
     return true;
   }
 
  private:
   void AddBench() {
-    CLI::App* bench = app_.add_subcommand("bench", "measure latency, memory and where the time goes");
+    CLI::App* bench =
+        app_.add_subcommand("bench", "measure latency, memory and where the time goes");
     bench->add_option("model", a_.model, "a .msrt file");
     AddRunOptions(bench, &a_);
     AddOutputOptions(bench, &a_);
-    bench->add_option("--seconds", a_.seconds, "how long to measure")->check(CLI::NonNegativeNumber);
-    bench->add_option("--warmup", a_.warmup, "runs before measuring")->check(CLI::NonNegativeNumber);
-    bench->add_option("--streams", a_.streams, "measure throughput: so many sessions at once over one model, each on one thread")
+    bench->add_option("--seconds", a_.seconds, "how long to measure")
+        ->check(CLI::NonNegativeNumber);
+    bench->add_option("--warmup", a_.warmup, "runs before measuring")
+        ->check(CLI::NonNegativeNumber);
+    bench
+        ->add_option(
+            "--streams", a_.streams,
+            "measure throughput: so many sessions at once over one model, each on one thread")
         ->check(CLI::Range(1, 4096));
     bench->add_option("--json", a_.json, "write the report as JSON; - is standard output");
-    bench->add_option("--trace", a_.trace, "write a Chrome trace of a few runs (ui.perfetto.dev shows it)");
+    bench->add_option("--trace", a_.trace,
+                      "write a Chrome trace of a few runs (ui.perfetto.dev shows it)");
     bench->add_flag("!--no-ops", a_.per_op, "leave out the tables of ops");
     bench->add_option("--compare", a_.compare, "two JSON reports to compare")->expected(2);
   }
@@ -229,7 +288,8 @@ std::string Arguments::explain_file() const {
   return colon == std::string::npos ? "-" : explain.substr(colon + 1);
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(std::string_view option, const std::vector<std::string>& texts) {
+Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(
+    std::string_view option, const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : texts) {
     const size_t equals = text.rfind('=');
@@ -244,7 +304,8 @@ Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(std::string_
 FilesRead FilesReadBy(const Arguments& a) {
   FilesRead read;
   read.Add(a.model);
-  if (!a.costs.empty() && a.verb != Arguments::Verb::kCalibrate) read.Add(a.costs);  // which may add to the file
+  if (!a.costs.empty() && a.verb != Arguments::Verb::kCalibrate)
+    read.Add(a.costs);  // which may add to the file
   for (const std::string& text : a.plugins) read.Add(ParsePluginFile(text).path);
   for (const std::string& report : a.compare) read.Add(report);
   for (const std::string& text : a.inputs) {
@@ -254,7 +315,8 @@ FilesRead FilesReadBy(const Arguments& a) {
       continue;
     }
     std::error_code error;
-    for (const fs::directory_entry& file : fs::recursive_directory_iterator(path, error)) read.Add(file.path().string());
+    for (const fs::directory_entry& file : fs::recursive_directory_iterator(path, error))
+      read.Add(file.path().string());
   }
   return read;
 }

@@ -15,8 +15,9 @@ enum ExitCode : int { kDone = 0, kFailed = 1, kWrongCommandLine = 2 };
 struct Arguments {
   enum class Verb { kBench, kRun, kCalibrate, kInfo } verb = Verb::kBench;
   std::string model;
-  std::vector<std::string> inputs, shapes;  // NAME=FILE.npy or a list's NAME=FOLDER; NAME=1x3x224x224 or SYMBOL=8
-  std::vector<std::string> plugins;         // PATH[:OPTIONS]
+  std::vector<std::string> inputs,
+      shapes;  // NAME=FILE.npy or a list's NAME=FOLDER; NAME=1x3x224x224 or SYMBOL=8
+  std::vector<std::string> plugins;  // PATH[:OPTIONS]
   std::vector<std::string> pins;
   std::string costs;  // a file of measured costs
   std::string delegates, accuracy = "default";
@@ -43,11 +44,14 @@ struct Arguments {
   std::string costs_file() const { return output_file.empty() ? model + ".costs" : output_file; }
 };
 
-// Parses and checks. False: the process ends with *exit_code, and the reason, the help or the version has been printed.
+// Parses and checks. False: the process ends with *exit_code, and the reason, the help or the
+// version has been printed.
 bool ParseArguments(int argc, char** argv, Arguments* arguments, int* exit_code);
 
-// "NAME=VALUE" pairs of a list of arguments, in order; the name may contain '='. `option` is for messages.
-Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(std::string_view option, const std::vector<std::string>& texts);
+// "NAME=VALUE" pairs of a list of arguments, in order; the name may contain '='. `option` is for
+// messages.
+Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(
+    std::string_view option, const std::vector<std::string>& texts);
 
 // The files that the arguments name to be read, so that outputs do not replace them.
 FilesRead FilesReadBy(const Arguments& arguments);

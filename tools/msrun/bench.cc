@@ -11,7 +11,8 @@
 namespace msrt {
 namespace {
 
-// Profiled runs after the timed ones, so that the clock reads between steps do not touch the latency.
+// Profiled runs after the timed ones, so that the clock reads between steps do not touch the
+// latency.
 Status Profile(Workload& w, Measurement* m) {
   constexpr int kRuns = 5;
   for (int run = 0; run < kRuns; ++run) {
@@ -45,7 +46,8 @@ double Percentile(const std::vector<double>& sorted, double p) {
   const double at = p / 100 * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<size_t>(at);
   const double fraction = at - static_cast<double>(low);
-  return low + 1 < sorted.size() ? sorted[low] * (1 - fraction) + sorted[low + 1] * fraction : sorted[low];
+  return low + 1 < sorted.size() ? sorted[low] * (1 - fraction) + sorted[low + 1] * fraction
+                                 : sorted[low];
 }
 
 namespace {
@@ -76,9 +78,11 @@ Result<Measurement> Measure(const Arguments& a, Workload& w) {
     progress.Show("warm-up", static_cast<double>(i) / a.warmup);
     MSRT_RETURN_IF_ERROR(w.session->Run({}));
   }
-  MSRT_RETURN_IF_ERROR(a.streams > 1 ? MeasureStreams(a, w, &m) : MeasureLatency(a, w, &progress, &m));
+  MSRT_RETURN_IF_ERROR(a.streams > 1 ? MeasureStreams(a, w, &m)
+                                     : MeasureLatency(a, w, &progress, &m));
   m.memory = w.session->memory();
-  MSRT_ASSIGN_OR_RETURN(m.peak_rss_bytes, PeakResidentBytes());  // before the yardstick takes memory of its own
+  MSRT_ASSIGN_OR_RETURN(m.peak_rss_bytes,
+                        PeakResidentBytes());  // before the yardstick takes memory of its own
   MSRT_RETURN_IF_ERROR(Profile(w, &m));
   MSRT_ASSIGN_OR_RETURN(const Machine peak, MeasureMachine(*w.model->environment->parallel));
   m.peak_gflops = peak.flops_per_second * 1e-9;

@@ -7,7 +7,8 @@
 
 namespace msrt {
 
-// A step of a program over the profiled runs, in means of one run. A loop runs the steps of its body more than once.
+// A step of a program over the profiled runs, in means of one run. A loop runs the steps of its
+// body more than once.
 struct StepTotal {
   std::string name, op, delegate, algorithm, layout, shape;  // layout and shape of the last time
   std::string graph;                                         // empty for the model's own
@@ -32,7 +33,8 @@ struct Measurement {
 // The op of a kernel or of control flow; for the rest what it does: convert, copy, state.
 std::string OpShown(const Program& program, const Step& step);
 
-// Several sessions of the model at once, for the seconds of the arguments: fills `millis` and `runs_per_second`.
+// Several sessions of the model at once, for the seconds of the arguments: fills `millis` and
+// `runs_per_second`.
 Status MeasureStreams(const Arguments& arguments, Workload& workload, Measurement* measurement);
 
 // Fills `steps`, `between_steps_millis` and `gflop` from `profiles`.
@@ -57,9 +59,12 @@ class Progress {
 // Of sorted values; p in [0, 100].
 double Percentile(const std::vector<double>& sorted, double p);
 
-nlohmann::json ToJson(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
-void PrintReport(const Arguments& arguments, const Workload& workload, const Measurement& measurement);
-Status WriteTrace(const std::string& path, const std::string& model, const Measurement& measurement);
+nlohmann::json ToJson(const Arguments& arguments, const Workload& workload,
+                      const Measurement& measurement);
+void PrintReport(const Arguments& arguments, const Workload& workload,
+                 const Measurement& measurement);
+Status WriteTrace(const std::string& path, const std::string& model,
+                  const Measurement& measurement);
 
 // Two JSON reports side by side: which is faster, where the time went.
 Status CompareReports(const std::string& a, const std::string& b);

@@ -20,29 +20,35 @@ Status Calibrate(const Arguments& a) {
   MSRT_ASSIGN_OR_RETURN(const Workload w, Prepare(a));
   const Environment& env = *w.model->environment;
   CostTable table;
-  if (w.model->options.place.costs != nullptr) table = *w.model->options.place.costs;  // --costs: what it has is not measured again
+  if (w.model->options.place.costs != nullptr)
+    table = *w.model->options.place.costs;  // --costs: what it has is not measured again
   table.origin = OriginHere(env, msrt_version());
   const StopWatch watch;
   MSRT_ASSIGN_OR_RETURN(table.origin.machine, MeasureMachine(*env.parallel));
   const auto say = [&](const char* format, auto... values) {
     if (!a.quiet) std::printf(format, values...);
   };
-  say("machine    %.1f GFLOP/s, %.1f GB/s, measured in %s\n", table.origin.machine.flops_per_second * 1e-9,
-      table.origin.machine.bytes_per_second * 1e-9, SecondsText(watch.Millis() * 1e-3).c_str());
+  say("machine    %.1f GFLOP/s, %.1f GB/s, measured in %s\n",
+      table.origin.machine.flops_per_second * 1e-9, table.origin.machine.bytes_per_second * 1e-9,
+      SecondsText(watch.Millis() * 1e-3).c_str());
   MeasureOptions options;
   options.budget_seconds = a.seconds;
   MeasureReport report;
   {
     Progress progress(a.quiet);
-    options.progress = [&](size_t done, size_t all) { progress.Show("measuring", static_cast<double>(done) / static_cast<double>(all)); };
+    options.progress = [&](size_t done, size_t all) {
+      progress.Show("measuring", static_cast<double>(done) / static_cast<double>(all));
+    };
     report = MeasureCosts(*w.model, options, &table);
   }
   const std::string path = a.costs_file();
   MSRT_RETURN_IF_ERROR(WriteTable(path, table));
-  say("measured   %zu candidates in %s; %zu more are like one of them, %zu stay estimates\n", report.measured,
-      SecondsText(watch.Millis() * 1e-3).c_str(), report.known, report.failed);
-  if (report.nodes_left != 0) say("           %zu nodes are left for want of time: give more --seconds\n", report.nodes_left);
-  say("written    %s; use it with msrun %s --costs %s\n", path.c_str(), a.model.c_str(), path.c_str());
+  say("measured   %zu candidates in %s; %zu more are like one of them, %zu stay estimates\n",
+      report.measured, SecondsText(watch.Millis() * 1e-3).c_str(), report.known, report.failed);
+  if (report.nodes_left != 0)
+    say("           %zu nodes are left for want of time: give more --seconds\n", report.nodes_left);
+  say("written    %s; use it with msrun %s --costs %s\n", path.c_str(), a.model.c_str(),
+      path.c_str());
   return OkStatus();
 }
 

@@ -15,19 +15,24 @@ Json PortJson(const Module& module, const Value& v) {
     else if (IsSymbol(d)) dims.push_back(module.symbols[SymbolOf(d)]);
     else dims.push_back(nullptr);
   }
-  return {{"name", v.name}, {"type", DTypeName(v.type.dtype)}, {"dims", v.type.rank_known ? dims : Json(nullptr)}};
+  return {{"name", v.name},
+          {"type", DTypeName(v.type.dtype)},
+          {"dims", v.type.rank_known ? dims : Json(nullptr)}};
 }
 
 Json ModelJson(const Module& module) {
   const Graph& graph = module.main();
-  Json inputs = Json::array(), outputs = Json::array(), ops = Json::object(), states = Json::array();
+  Json inputs = Json::array(), outputs = Json::array(), ops = Json::object(),
+       states = Json::array();
   for (ValueId v : graph.inputs) inputs.push_back(PortJson(module, graph.value(v)));
   for (ValueId v : graph.outputs) outputs.push_back(PortJson(module, graph.value(v)));
-  for (const StateSlot& s : module.states) states.push_back({{"name", s.name}, {"type", StrCat(s.type)}});
+  for (const StateSlot& s : module.states)
+    states.push_back({{"name", s.name}, {"type", StrCat(s.type)}});
   size_t weights = 0;
   for (const Graph& g : module.graphs) {
     for (const Node& n : g.nodes) ops[OpName(n)] = ops.value(OpName(n), 0) + 1;
-    for (uint32_t v = 0; v < g.value_count(); ++v) weights += g.value(ValueId(v)).constant ? g.value(ValueId(v)).constant->bytes.size() : 0;
+    for (uint32_t v = 0; v < g.value_count(); ++v)
+      weights += g.value(ValueId(v)).constant ? g.value(ValueId(v)).constant->bytes.size() : 0;
   }
   return {{"name", module.name},
           {"producer", module.producer},
@@ -48,19 +53,22 @@ Json PackedJson(const ModelExtras& extras) {
 }
 
 void PrintModel(const Json& info) {
-  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n", info["name"].get<std::string>().c_str(),
-              info["producer"].get<std::string>().c_str(), info["nodes"].get<size_t>(), info["graphs"].get<size_t>(),
+  std::printf("%s by %s: %zu nodes in %zu graphs, %.1f MB of weights\n",
+              info["name"].get<std::string>().c_str(), info["producer"].get<std::string>().c_str(),
+              info["nodes"].get<size_t>(), info["graphs"].get<size_t>(),
               info["weights_bytes"].get<double>() * 1e-6);
   if (const Json& packed = info["packed"]; !packed.is_null()) {
-    std::printf("packed   %zu weights, %.1f MB, for %s\n", packed["weights"].get<size_t>(), packed["bytes"].get<double>() * 1e-6,
-                packed["isa"].dump().c_str());
+    std::printf("packed   %zu weights, %.1f MB, for %s\n", packed["weights"].get<size_t>(),
+                packed["bytes"].get<double>() * 1e-6, packed["isa"].dump().c_str());
   }
   for (const char* kind : {"inputs", "outputs", "states"}) {
     for (const Json& port : info[kind])
-      std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind, port["name"].get<std::string>().c_str(),
-                  port["type"].get<std::string>().c_str(), port.contains("dims") ? port["dims"].dump().c_str() : "");
+      std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind,
+                  port["name"].get<std::string>().c_str(), port["type"].get<std::string>().c_str(),
+                  port.contains("dims") ? port["dims"].dump().c_str() : "");
   }
-  for (const auto& [op, count] : info["ops"].items()) std::printf("  %-32s %d\n", op.c_str(), count.get<int>());
+  for (const auto& [op, count] : info["ops"].items())
+    std::printf("  %-32s %d\n", op.c_str(), count.get<int>());
 }
 
 }  // namespace
@@ -76,7 +84,8 @@ Result<Json> Info(const Arguments& a) {
   }
   info["delegates"] = Json::array();
   for (const auto& delegate : env->delegates) {
-    info["delegates"].push_back({{"name", delegate->name()}, {"device", delegate->device() != nullptr}});
+    info["delegates"].push_back(
+        {{"name", delegate->name()}, {"device", delegate->device() != nullptr}});
   }
   return info;
 }

@@ -1,5 +1,5 @@
-// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what its
-// placement is decided by (calibrate), or describes it (info).
+// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what
+// its placement is decided by (calibrate), or describes it (info).
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include "core/api/session.h"
 #include "core/graph/outline.h"
-#include "core/place/explain.h"
+#include "core/program/explain.h"
 #include "tools/msrun/bench.h"
 #include "tools/msrun/info.h"
 #include "tools/msrun/value_files.h"
@@ -45,25 +45,29 @@ Status WriteOutputs(const Session& session, const std::string& folder) {
   return OkStatus();
 }
 
-// A value against what a file or a folder has: the largest difference as a part of the reference's range. `worst` gets what is too far off.
-Status CheckValue(const RunValue& out, const RunValue& reference, const std::string& name, double allowed, Status* worst) {
+// A value against what a file or a folder has: the largest difference as a part of the reference's
+// range. `worst` gets what is too far off.
+Status CheckValue(const RunValue& out, const RunValue& reference, const std::string& name,
+                  double allowed, Status* worst) {
   if (out.kind == TypeKind::kList) {
     const auto &elements = out.list().elements, &wanted = reference.list().elements;
     if (elements.size() != wanted.size()) {
-      return InvalidArgument("output '", name, "' has ", elements.size(), " elements, the reference has ", wanted.size());
+      return InvalidArgument("output '", name, "' has ", elements.size(),
+                             " elements, the reference has ", wanted.size());
     }
     for (size_t i = 0; i < elements.size(); ++i) {
-      MSRT_RETURN_IF_ERROR(CheckValue(elements[i], wanted[i], StrCat(name, "[", i, "]"), allowed, worst));
+      MSRT_RETURN_IF_ERROR(
+          CheckValue(elements[i], wanted[i], StrCat(name, "[", i, "]"), allowed, worst));
     }
     return OkStatus();
   }
   auto difference = Compare(out.tensor, reference.tensor);
   if (!difference.ok()) return std::move(difference).status().Within(StrCat("output '", name, "'"));
-  std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n", name.c_str(), difference->largest,
-              difference->relative, difference->element);
+  std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n",
+              name.c_str(), difference->largest, difference->relative, difference->element);
   if (!(difference->relative <= allowed)) {
-    *worst =
-        InvalidArgument("output '", name, "' differs from the reference by ", difference->relative, " of its range, allowed is ", allowed);
+    *worst = InvalidArgument("output '", name, "' differs from the reference by ",
+                             difference->relative, " of its range, allowed is ", allowed);
   }
   return OkStatus();
 }
@@ -76,7 +80,9 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
     const Value& port = session.graph().value(session.graph().outputs[i]);
     const bool tensor = out.kind == TypeKind::kTensor;
     const std::string path = StrCat(a.check_dir, "/", FileNameFor(port.name), tensor ? ".npy" : "");
-    MSRT_ASSIGN_OR_RETURN(const RunValue reference, ReadValue(path, tensor ? Type::UnrankedTensor(out.tensor.dtype) : port.type));
+    MSRT_ASSIGN_OR_RETURN(
+        const RunValue reference,
+        ReadValue(path, tensor ? Type::UnrankedTensor(out.tensor.dtype) : port.type));
     MSRT_RETURN_IF_ERROR(CheckValue(out, reference, port.name, a.rtol, &worst));
   }
   return worst;
@@ -88,7 +94,8 @@ void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
   const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(model);
   for (size_t g = 0; g < programs.size(); ++g) {
     if (programs[g] == nullptr) continue;
-    if (programs.size() > 1) std::cout << "graph #" << g << " '" << model.module.graphs[g].name << "'\n";
+    if (programs.size() > 1)
+      std::cout << "graph #" << g << " '" << model.module.graphs[g].name << "'\n";
     std::cout << print(*programs[g]->program);
   }
 }
@@ -100,7 +107,8 @@ Status Dump(const Arguments& a, const Workload& w) {
       std::cout << Outline(module);
     } else if (what == "passes") {
       for (const PassReport& p : w.model->passes)
-        std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(), p.nodes_before, p.nodes_after, p.millis);
+        std::printf("%-16s %5zu -> %5zu nodes %8.3f ms\n", std::string(p.name).c_str(),
+                    p.nodes_before, p.nodes_after, p.millis);
       std::cout << Outline(w.model->module);
     } else if (what == "placement") {
       DumpPrograms(*w.model, [](const Program& program) { return PlanText(PlanOf(program)); });
@@ -122,7 +130,8 @@ Status Explain(const Arguments& a, const Session& session) {
                                                      : PlanTextReport(session));
 }
 
-// What a model with state gives depends on the runs before; after a measurement nobody knows how many there were.
+// What a model with state gives depends on the runs before; after a measurement nobody knows how
+// many there were.
 Status RunFromTheBeginning(Session* session) {
   const size_t states = session->model().module.states.size();
   for (size_t s = 0; s < states; ++s) MSRT_RETURN_IF_ERROR(session->ResetState(s));
@@ -163,7 +172,8 @@ void PrintValue(const char* indent, const std::string& name, const RunValue& val
     std::printf("\n");
     if (value.kind != TypeKind::kList) return;
     const std::vector<RunValue>& elements = value.list().elements;
-    for (size_t i = 0; i < elements.size(); ++i) PrintValue("           ", StrCat(name, "[", i, "]"), elements[i]);
+    for (size_t i = 0; i < elements.size(); ++i)
+      PrintValue("           ", StrCat(name, "[", i, "]"), elements[i]);
     return;
   }
   std::printf(" %s\n", ElementsText(value.tensor, 6).c_str());
@@ -177,7 +187,9 @@ int RunOnce(const Arguments& a) {
   for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {
     const auto out = w->session->OutputValue(i);
     if (!out.ok()) return Fail(out.status());
-    if (a.prints()) PrintValue("output     ", w->session->graph().value(w->session->graph().outputs[i]).name, *out);
+    if (a.prints())
+      PrintValue("output     ", w->session->graph().value(w->session->graph().outputs[i]).name,
+                 *out);
   }
   status = Finish(a, *w);
   return status.ok() ? kDone : Fail(status);
@@ -222,7 +234,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    std::fprintf(stderr, "msrun: out of memory: the process held %ld kB, and the next block was refused\n", usage.ru_maxrss);
+    std::fprintf(stderr,
+                 "msrun: out of memory: the process held %ld kB, and the next block was refused\n",
+                 usage.ru_maxrss);
     return msrt::kFailed;
   }
 }

@@ -1,7 +1,7 @@
 // The steps of profiled runs, added up.
 #include <map>
 
-#include "core/place/explain.h"
+#include "core/program/explain.h"
 #include "tools/msrun/bench.h"
 #include "tools/tensors/made_input.h"
 

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/base/caught.h"
+#include "core/base/catch_as_status.h"
 #include "tools/msrun/bench.h"
 
 namespace msrt {
@@ -15,7 +15,8 @@ struct BenchStream {
 };
 
 // Runs until the time is over, at least once.
-void RunStream(double seconds, const StopWatch& watch, std::atomic<bool>* failed, BenchStream* stream) {
+void RunStream(double seconds, const StopWatch& watch, std::atomic<bool>* failed,
+               BenchStream* stream) {
   const auto run = [&]() -> Status {
     do {
       const StopWatch one;
@@ -24,7 +25,7 @@ void RunStream(double seconds, const StopWatch& watch, std::atomic<bool>* failed
     } while (watch.Millis() < seconds * 1000 && !failed->load());
     return OkStatus();
   };
-  Status thrown = Caught([&] { stream->status = run(); });
+  Status thrown = CatchAsStatus([&] { stream->status = run(); });
   if (!thrown.ok()) stream->status = std::move(thrown);
   if (!stream->status.ok()) *failed = true;
 }
@@ -35,14 +36,16 @@ Status MeasureStreams(const Arguments& a, Workload& w, Measurement* m) {
   std::vector<BenchStream> streams(static_cast<size_t>(a.streams));
   for (BenchStream& stream : streams) {
     MSRT_ASSIGN_OR_RETURN(stream.session, w.session->Clone());
-    for (size_t i = 0; i < w.inputs.size(); ++i) MSRT_RETURN_IF_ERROR(stream.session->SetInput(i, w.inputs[i]));
+    for (size_t i = 0; i < w.inputs.size(); ++i)
+      MSRT_RETURN_IF_ERROR(stream.session->SetInput(i, w.inputs[i]));
     MSRT_RETURN_IF_ERROR(stream.session->Run({}));  // its memory
   }
   std::atomic<bool> failed{false};
   const StopWatch watch;
   {
     std::vector<std::jthread> threads;
-    for (BenchStream& stream : streams) threads.emplace_back([&] { RunStream(a.seconds, watch, &failed, &stream); });
+    for (BenchStream& stream : streams)
+      threads.emplace_back([&] { RunStream(a.seconds, watch, &failed, &stream); });
   }
   const double total = watch.Millis();
   for (BenchStream& stream : streams) {

@@ -18,7 +18,9 @@ RunValue ValueOf(const ConstTensor& tensor) {
   return value;
 }
 
-RunValue ListOf(std::vector<RunValue> elements) { return RunValue::Of(std::make_shared<const ListValue>(ListValue{std::move(elements)})); }
+RunValue ListOf(std::vector<RunValue> elements) {
+  return RunValue::Of(std::make_shared<const ListValue>(ListValue{std::move(elements)}));
+}
 
 std::string ElementPath(const std::string& folder, size_t i) { return StrCat(folder, "/", i); }
 
@@ -39,9 +41,11 @@ Result<RunValue> ReadValue(const std::string& path, const Type& type) {
     MSRT_ASSIGN_OR_RETURN(const ConstTensor tensor, ReadNpy(path, type.dtype));
     return ValueOf(tensor);
   }
-  if (type.kind != TypeKind::kList) return Unsupported("'", path, "': a ", type, " cannot be read from files");
+  if (type.kind != TypeKind::kList)
+    return Unsupported("'", path, "': a ", type, " cannot be read from files");
   const bool of_tensors = type.element->is_tensor();
-  if (fs::is_regular_file(path) && of_tensors) {  // an optional input is a list of one tensor or none
+  if (fs::is_regular_file(path) &&
+      of_tensors) {  // an optional input is a list of one tensor or none
     MSRT_ASSIGN_OR_RETURN(RunValue element, ReadValue(path, *type.element));
     return ListOf({std::move(element)});
   }
@@ -53,7 +57,8 @@ Result<RunValue> ReadValue(const std::string& path, const Type& type) {
   const std::string end = of_tensors ? ".npy" : "";
   std::vector<RunValue> elements;
   while (fs::exists(ElementPath(path, elements.size()) + end)) {
-    MSRT_ASSIGN_OR_RETURN(RunValue element, ReadValue(ElementPath(path, elements.size()) + end, *type.element));
+    MSRT_ASSIGN_OR_RETURN(RunValue element,
+                          ReadValue(ElementPath(path, elements.size()) + end, *type.element));
     elements.push_back(std::move(element));
   }
   return ListOf(std::move(elements));
@@ -61,22 +66,26 @@ Result<RunValue> ReadValue(const std::string& path, const Type& type) {
 
 Status WriteValue(const std::string& path, const RunValue& value) {
   if (value.kind == TypeKind::kTensor) return WriteNpy(path + ".npy", value.tensor);
-  if (value.kind != TypeKind::kList) return Unsupported("'", path, "': a function cannot be written");
+  if (value.kind != TypeKind::kList)
+    return Unsupported("'", path, "': a function cannot be written");
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return IoError("folder '", path, "': ", error.message());
   const std::vector<RunValue>& elements = value.list().elements;
-  for (size_t i = 0; i < elements.size(); ++i) MSRT_RETURN_IF_ERROR(WriteValue(ElementPath(path, i), elements[i]));
+  for (size_t i = 0; i < elements.size(); ++i)
+    MSRT_RETURN_IF_ERROR(WriteValue(ElementPath(path, i), elements[i]));
   return RemoveFrom(path, elements.size());
 }
 
-Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims, std::mt19937_64& random) {
+Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims,
+                           std::mt19937_64& random) {
   const Value& value = graph.value(input);
   if (value.type.is_tensor()) {
     MSRT_ASSIGN_OR_RETURN(const ConstTensor tensor, RandomInput(graph, input, dims, random));
     return ValueOf(tensor);
   }
-  if (value.type.kind != TypeKind::kList) return Unsupported("input '", value.name, "' is ", value.type, ", which cannot be made up");
+  if (value.type.kind != TypeKind::kList)
+    return Unsupported("input '", value.name, "' is ", value.type, ", which cannot be made up");
   Graph inside;
   const ValueId element = inside.AddInput(value.name, *value.type.element);
   MSRT_ASSIGN_OR_RETURN(RunValue made, MadeValue(inside, element, dims, random));
@@ -102,13 +111,15 @@ std::string ElementsText(const TensorView& tensor, int64_t most) {
   reference::DispatchWide(tensor.dtype, [&]<typename T>() {
     std::vector<T> values(static_cast<size_t>(shown));
     reference::LoadElements(tensor.dtype, tensor.data, 0, 1, shown, values.data());
-    for (const T v : values) StrAppend(&out, out.size() == 1 ? "" : ", ", NumberText(tensor.dtype, v));
+    for (const T v : values)
+      StrAppend(&out, out.size() == 1 ? "" : ", ", NumberText(tensor.dtype, v));
   });
   return out + (shown < tensor.elements() ? ", ...]" : "]");
 }
 
 std::string ValueText(const RunValue& value) {
-  if (value.kind == TypeKind::kTensor) return StrCat(DTypeName(value.tensor.dtype), " ", ShapeText(value.tensor.dims));
+  if (value.kind == TypeKind::kTensor)
+    return StrCat(DTypeName(value.tensor.dtype), " ", ShapeText(value.tensor.dims));
   if (value.kind != TypeKind::kList) return "a function";
   return StrCat("list of ", value.list().elements.size());
 }

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <map>
 
-#include "core/place/plugin.h"
+#include "core/extend/plugin.h"
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
 #include "tools/files/plugin_file.h"
@@ -36,7 +36,9 @@ Status UnknownName(const Graph& graph, const std::string& name) {
 
 Status AddPlugin(const std::string& text, Environment* environment) {
   const PluginFile plugin = ParsePluginFile(text);
-  MSRT_ASSIGN_OR_RETURN(const Registration added, LoadPlugin(plugin.path, plugin.options, {environment->allocator, environment->log}));
+  MSRT_ASSIGN_OR_RETURN(
+      const Registration added,
+      LoadPlugin(plugin.path, plugin.options, {environment->allocator, environment->log}));
   return Join(added, environment).Within(StrCat("plugin '", plugin.path, "'"));
 }
 
@@ -46,15 +48,18 @@ Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
   std::map<std::string, std::string> names;  // by file
   for (ValueId v : graph.outputs) {
     const Value& output = graph.value(v);
-    const std::string file = StrCat("/", FileNameFor(output.name), output.type.is_tensor() ? ".npy" : "");
-    if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(read.Refuse("--output-dir: output", a.output_dir + file));
+    const std::string file =
+        StrCat("/", FileNameFor(output.name), output.type.is_tensor() ? ".npy" : "");
+    if (!a.output_dir.empty())
+      MSRT_RETURN_IF_ERROR(read.Refuse("--output-dir: output", a.output_dir + file));
     const auto [other, added] = names.emplace(file, output.name);
     if (!added && !(a.output_dir.empty() && a.check_dir.empty())) {
-      return Unsupported("outputs '", other->second, "' and '", output.name, "' have the same file name, '", file.substr(1),
-                         "'; rename one of them");
+      return Unsupported("outputs '", other->second, "' and '", output.name,
+                         "' have the same file name, '", file.substr(1), "'; rename one of them");
     }
     if (!a.check_dir.empty() && !std::filesystem::exists(a.check_dir + file)) {
-      return NotFound("--check: there is no '", a.check_dir, file, "' for output '", output.name, "'");
+      return NotFound("--check: there is no '", a.check_dir, file, "' for output '", output.name,
+                      "'");
     }
   }
   return OkStatus();
@@ -64,12 +69,14 @@ Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
 
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& a) {
   auto env = std::make_shared<Environment>();
-  env->parallel = a.streams > 1 ? MakeSerial() : MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
+  env->parallel = a.streams > 1 ? MakeSerial()
+                                : MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
-  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; }, a.verbose ? LogLevel::kDebug
-                                                                                                    : a.quiet ? LogLevel::kError
-                                                                                                              : LogLevel::kWarning);
+  env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; },
+                 a.verbose ? LogLevel::kDebug
+                 : a.quiet ? LogLevel::kError
+                           : LogLevel::kWarning);
   for (const std::string& plugin : a.plugins) MSRT_RETURN_IF_ERROR(AddPlugin(plugin, env.get()));
   return std::shared_ptr<const Environment>(std::move(env));
 }
@@ -82,13 +89,15 @@ using InputFiles = std::map<std::string, std::string>;  // by the name of the in
 Status CheckForModel(const Arguments& a, const InputFiles& files, const Graph& graph) {
   for (const auto& [name, path] : files) {
     const auto called = [&](ValueId v) { return graph.value(v).name == name; };
-    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), called)) return UnknownName(graph, name);
+    if (std::none_of(graph.inputs.begin(), graph.inputs.end(), called))
+      return UnknownName(graph, name);
   }
   return CheckOutputFiles(a, graph);
 }
 
 // The dims that inputs will have: those of files, of --shape, of the model, or usual ones.
-Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files, const Module& module) {
+Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files,
+                                  const Module& module) {
   MSRT_ASSIGN_OR_RETURN(GivenSizes given, ParseSizes("--shape", a.shapes));
   for (const auto& [name, path] : files) {
     if (std::filesystem::is_directory(path)) continue;  // a list, whose elements may differ
@@ -124,7 +133,8 @@ Result<Workload> Prepare(const Arguments& a) {
   const InputFiles files(pairs.begin(), pairs.end());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsOf(a, *env));
-  // The model is placed for the sizes that this run will use; the names come from the model, so it is read twice.
+  // The model is placed for the sizes that this run will use; the names come from the model, so it
+  // is read twice.
   std::vector<Dims> sizes;
   {
     MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
+#include "core/compile/compile.h"
 #include "core/run/session.h"
 #include "tools/msrun/arguments.h"
 
@@ -21,12 +21,14 @@ struct Workload {
 // Built-in delegates and those of the plugins, threads, a log to standard error.
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& arguments);
 
-// Loads, compiles and makes inputs: from files where given, otherwise as tools/tensors/made_input.h says.
+// Loads, compiles and makes inputs: from files where given, otherwise as tools/tensors/made_input.h
+// says.
 Result<Workload> Prepare(const Arguments& arguments);
 
 Result<double> PeakResidentBytes();
 
-// Measures every way of running every node and writes a file for --costs. `seconds` bounds the time.
+// Measures every way of running every node and writes a file for --costs. `seconds` bounds the
+// time.
 Status Calibrate(const Arguments& arguments);
 
 }  // namespace msrt

@@ -5,11 +5,14 @@
 
 namespace msrt {
 
-inline TensorView ViewOf(const ConstTensor& t) { return {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}; }
+inline TensorView ViewOf(const ConstTensor& t) {
+  return {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())};
+}
 
 struct Deviation {
   double largest = 0;    // absolute; infinite where one of the two is NaN and the other is not
-  double relative = 0;   // to the range of the wanted numbers; if that is empty, to their size, at least kSmallValue
+  double relative = 0;   // to the range of the wanted numbers; if that is empty, to their size, at
+                         // least kSmallValue
   size_t element = 0;    // where
   double magnitude = 0;  // of the largest wanted number
   size_t elements = 0;

@@ -15,15 +15,19 @@ namespace {
 constexpr int64_t kFewTokens = 100;  // where no table tells how many there are
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
-bool Mentions(const std::string& name, std::string_view word) { return name.find(word) != std::string::npos; }
+bool Mentions(const std::string& name, std::string_view word) {
+  return name.find(word) != std::string::npos;
+}
 
 // Ops whose output has elements of their first input, or of any input, and no others.
-constexpr std::string_view kCopies[] = {"Cast",  "Identity",  "Unsqueeze", "Squeeze", "Reshape", "Flatten",
-                                        "Slice", "Transpose", "Expand",    "Tile",    "Gather",  "Split"};
+constexpr std::string_view kCopies[] = {"Cast",    "Identity", "Unsqueeze", "Squeeze",
+                                        "Reshape", "Flatten",  "Slice",     "Transpose",
+                                        "Expand",  "Tile",     "Gather",    "Split"};
 
 int64_t ScalarOf(const Graph& graph, ValueId v) {
   if (v == kNoValue || graph.value(v).constant == nullptr) return INT64_MIN;
@@ -34,7 +38,8 @@ int64_t ScalarOf(const Graph& graph, ValueId v) {
   return INT64_MIN;
 }
 
-// How many rows the table of a Gather along its first axis has; 0: it is no such node, or not known.
+// How many rows the table of a Gather along its first axis has; 0: it is no such node, or not
+// known.
 int64_t TableRows(const Graph& graph, const Node& node) {
   const AttrValue* given = node.attrs.Find("axis");
   const int64_t* axis = given == nullptr ? nullptr : std::get_if<int64_t>(given);
@@ -43,8 +48,8 @@ int64_t TableRows(const Graph& graph, const Node& node) {
   return table.rank_known && table.rank() > 0 && table.dims[0] > 0 ? table.dims[0] : 0;
 }
 
-// How many different numbers an input of integers may hold: those that every table has which it, a copy of it in another shape or type, or
-// a sum of it and a constant looks up. 0: it looks up none.
+// How many different numbers an input of integers may hold: those that every table has which it, a
+// copy of it in another shape or type, or a sum of it and a constant looks up. 0: it looks up none.
 int64_t TokensOf(const Graph& graph, ValueId input) {
   int64_t tokens = 0;
   std::unordered_map<ValueId, int64_t> copies{{input, 0}};  // and what was added
@@ -57,14 +62,16 @@ int64_t TokensOf(const Graph& graph, ValueId input) {
       const int64_t rows = TableRows(graph, node) - *offset;
       if (rows > 0) tokens = tokens == 0 ? rows : std::min(tokens, rows);
     }
-    const bool copy = std::find(std::begin(kCopies), std::end(kCopies), node.op) != std::end(kCopies);
+    const bool copy =
+        std::find(std::begin(kCopies), std::end(kCopies), node.op) != std::end(kCopies);
     if (const int64_t* offset = added(0); offset != nullptr && copy) {
       for (ValueId v : node.outputs) copies.emplace(v, *offset);
     }
     if (node.op != "Add") continue;
     for (size_t i = 0; i < 2; ++i) {
       const int64_t constant = ScalarOf(graph, node.inputs[1 - i]);
-      if (const int64_t* offset = added(i); offset != nullptr && constant >= 0) copies.emplace(node.outputs[0], *offset + constant);
+      if (const int64_t* offset = added(i); offset != nullptr && constant >= 0)
+        copies.emplace(node.outputs[0], *offset + constant);
     }
   }
   return tokens;
@@ -73,8 +80,13 @@ int64_t TokensOf(const Graph& graph, ValueId input) {
 // The numbers of an input, by the index of an element.
 class Numbers {
  public:
-  Numbers(const Graph& graph, ValueId id, const Dims& dims, std::mt19937_64& random, const InputHints& hints)
-      : input_(graph.value(id)), role_(RoleOf(input_)), last_(dims.empty() ? 1 : dims.back()), random_(random), hints_(hints) {
+  Numbers(const Graph& graph, ValueId id, const Dims& dims, std::mt19937_64& random,
+          const InputHints& hints)
+      : input_(graph.value(id)),
+        role_(RoleOf(input_)),
+        last_(dims.empty() ? 1 : dims.back()),
+        random_(random),
+        hints_(hints) {
     const int64_t rows = TokensOf(graph, id);
     const bool bytes = input_.type.dtype == DType::kU8 && rows == 0;
     tokens_ = rows > 0 ? rows : bytes ? 256 : kFewTokens;
@@ -90,13 +102,16 @@ class Numbers {
       case InputRole::kSegments:
         return std::min<int64_t>(k >= (last_ + 1) / 2, tokens_ - 1);
       case InputRole::kLengths:  // the first sequence is whole, the others are shorter
-        return hints_.length == 0 ? Random() : std::max<int64_t>(1, hints_.length - i % 4 * hints_.length / 4);
+        return hints_.length == 0 ? Random()
+                                  : std::max<int64_t>(1, hints_.length - i % 4 * hints_.length / 4);
       default:
         return Random();
     }
   }
 
-  double Float(int64_t i) { return role_ == InputRole::kMask ? static_cast<double>(Integer(i)) : normal_(random_); }
+  double Float(int64_t i) {
+    return role_ == InputRole::kMask ? static_cast<double>(Integer(i)) : normal_(random_);
+  }
   bool Bool(int64_t i) { return role_ == InputRole::kMask ? Integer(i) != 0 : random_() % 2 == 0; }
 
  private:
@@ -120,7 +135,8 @@ class Numbers {
 template <typename T, typename Draw>
 ConstTensor Fill(DType dtype, const Dims& dims, Draw draw) {
   std::vector<T> values(static_cast<size_t>(dims.elements()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(draw(static_cast<int64_t>(i)));
   return ConstTensor::Of<T>(dtype, dims, values);
 }
 
@@ -162,9 +178,11 @@ InputRole RoleOf(const Value& input) {
   const std::string name = Lower(input.name);
   const bool floats = IsFloat(input.type.dtype);
   if (Mentions(name, "mask")) return InputRole::kMask;
-  if (input.type.dtype == DType::kBool) return input.type.rank() >= 2 ? InputRole::kMask : InputRole::kData;
+  if (input.type.dtype == DType::kBool)
+    return input.type.rank() >= 2 ? InputRole::kMask : InputRole::kData;
   if (floats) return InputRole::kData;
-  if (Mentions(name, "len") && input.type.rank_known && input.type.rank() <= 1) return InputRole::kLengths;
+  if (Mentions(name, "len") && input.type.rank_known && input.type.rank() <= 1)
+    return InputRole::kLengths;
   if (Mentions(name, "position")) return InputRole::kPositions;
   if (Mentions(name, "token_type") || Mentions(name, "segment")) return InputRole::kSegments;
   return InputRole::kTokens;
@@ -174,7 +192,8 @@ int64_t SequenceLength(const Graph& graph, const std::vector<Dims>& sizes) {
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Type& declared = graph.value(graph.inputs[i]).type;
     if (sizes[i].rank() < 2) continue;
-    for (int d = 1; d < sizes[i].rank() && declared.is_tensor() && declared.rank() == sizes[i].rank(); ++d) {
+    for (int d = 1;
+         d < sizes[i].rank() && declared.is_tensor() && declared.rank() == sizes[i].rank(); ++d) {
       if (!IsKnown(declared.dims[d])) return sizes[i][d];
     }
     return sizes[i][1];
@@ -182,7 +201,8 @@ int64_t SequenceLength(const Graph& graph, const std::vector<Dims>& sizes) {
   return 0;
 }
 
-Result<ConstTensor> RandomInput(const Graph& graph, ValueId id, const Dims& dims, std::mt19937_64& random, const InputHints& hints) {
+Result<ConstTensor> RandomInput(const Graph& graph, ValueId id, const Dims& dims,
+                                std::mt19937_64& random, const InputHints& hints) {
   const DType dtype = graph.value(id).type.dtype;
   const std::string what = StrCat("input '", graph.value(id).name, "' of dims ", ShapeText(dims));
   if (!IsCountable(dims)) return LimitExceeded(what, " has more elements than a tensor may have");

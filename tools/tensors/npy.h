@@ -1,4 +1,5 @@
-// NumPy's .npy files. Types that NumPy lacks are raw bits: bf16 as <u2, 8- and 4-bit types as |u1 with one element a byte.
+// NumPy's .npy files. Types that NumPy lacks are raw bits: bf16 as <u2, 8- and 4-bit types as |u1
+// with one element a byte.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace msrt {
 
-// Reads a C-order array. `want` is the element type that the bits are meant to be (so that <u2 can become bf16); other types must agree.
-// 4-bit elements may also be numbers of |i1.
+// Reads a C-order array. `want` is the element type that the bits are meant to be (so that <u2 can
+// become bf16); other types must agree. 4-bit elements may also be numbers of |i1.
 Result<ConstTensor> ReadNpy(const std::string& path, DType want);
 // Reads whatever type the file has.
 Result<ConstTensor> ReadNpy(const std::string& path);

@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kGuessedImage = 224, kGuessedExtent = 128;
 
 const NamedType* FindInput(std::span<const NamedType> inputs, const std::string& name) {
-  const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const NamedType& i) { return i.name == name; });
+  const auto it = std::find_if(inputs.begin(), inputs.end(),
+                               [&](const NamedType& i) { return i.name == name; });
   return it == inputs.end() ? nullptr : &*it;
 }
 
@@ -30,14 +31,18 @@ std::string Joined(const List& list, const NameOf& name_of) {
   return text.empty() ? "none" : text;
 }
 
-Status UnknownName(std::string_view option, const std::string& name, std::span<const NamedType> inputs, const Module& module) {
-  return NotFound(option, " ", name, ": the model has no input or symbol of that name; its inputs are ",
+Status UnknownName(std::string_view option, const std::string& name,
+                   std::span<const NamedType> inputs, const Module& module) {
+  return NotFound(option, " ", name,
+                  ": the model has no input or symbol of that name; its inputs are ",
                   Joined(inputs, [](const NamedType& i) { return i.name; }), ", its symbols ",
                   Joined(module.symbols, [](const std::string& s) { return s; }));
 }
 
 // What one option says, for messages.
-std::string Said(const std::string& name, const Dims& dims) { return StrCat(name, "=", ShapeText(dims)); }
+std::string Said(const std::string& name, const Dims& dims) {
+  return StrCat(name, "=", ShapeText(dims));
+}
 
 // Collects the sizes of symbols, and which option says each.
 class SymbolSizes {
@@ -47,8 +52,9 @@ class SymbolSizes {
   Status Set(int64_t symbol, int64_t size, const std::string& said) {
     const auto [it, added] = sizes_.try_emplace(symbol, size, said);
     if (added || it->second.first == size) return OkStatus();
-    return InvalidArgument(option_, ": symbol '", module_.symbols[SymbolOf(symbol)], "' is ", it->second.first, " by ", it->second.second,
-                           " and ", size, " by ", said, "; give it one size");
+    return InvalidArgument(option_, ": symbol '", module_.symbols[SymbolOf(symbol)], "' is ",
+                           it->second.first, " by ", it->second.second, " and ", size, " by ", said,
+                           "; give it one size");
   }
 
   std::map<int64_t, int64_t> Sizes() const {
@@ -64,14 +70,17 @@ class SymbolSizes {
 };
 
 // The open dims of an input get the sizes that were given for the whole of it.
-Status BindInput(std::string_view option, const NamedType& input, const Dims& dims, const Module& module, SymbolSizes* symbols) {
+Status BindInput(std::string_view option, const NamedType& input, const Dims& dims,
+                 const Module& module, SymbolSizes* symbols) {
   const auto wrong = [&](const auto&... why) {
-    return InvalidArgument(option, " ", Said(input.name, dims), ": the model declares ", TypeText(input.type, module), ": ", why...);
+    return InvalidArgument(option, " ", Said(input.name, dims), ": the model declares ",
+                           TypeText(input.type, module), ": ", why...);
   };
   const Type& declared = TensorIn(input.type);
   if (!declared.is_tensor()) return wrong("only tensors have sizes");
   if (!declared.rank_known) return OkStatus();
-  if (declared.rank() != dims.rank()) return wrong("rank must be ", declared.rank(), ", is ", dims.rank());
+  if (declared.rank() != dims.rank())
+    return wrong("rank must be ", declared.rank(), ", is ", dims.rank());
   for (int d = 0; d < dims.rank(); ++d) {
     const int64_t dim = declared.dims[d];
     if (IsKnown(dim) && dim != dims[d]) return wrong("dim ", d, " must be ", dim, ", is ", dims[d]);
@@ -117,7 +126,8 @@ class Guesser {
       const auto symbol = std::find(module_.symbols.begin(), module_.symbols.end(), part);
       if (error == std::errc() && rest == part.data() + part.size()) sum += number;
       else if (symbol != module_.symbols.end() && part != name)
-        sum += SizeOf(SymbolDim(static_cast<uint32_t>(symbol - module_.symbols.begin())), axis, rank);
+        sum +=
+            SizeOf(SymbolDim(static_cast<uint32_t>(symbol - module_.symbols.begin())), axis, rank);
       else return std::nullopt;
       begin = end + 1;
     }
@@ -137,8 +147,10 @@ Result<Dims> ParseShape(const std::string& text) {
   while (p < end) {
     int64_t dim = -1;
     const auto [next, error] = std::from_chars(p, end, dim);
-    if (error != std::errc() || dim < 0 || dims.rank() == kMaxRank || (next != end && *next != 'x')) {
-      return InvalidArgument("shape '", text, "' must be like 1x3x224x224, with at most ", kMaxRank, " dims");
+    if (error != std::errc() || dim < 0 || dims.rank() == kMaxRank ||
+        (next != end && *next != 'x')) {
+      return InvalidArgument("shape '", text, "' must be like 1x3x224x224, with at most ", kMaxRank,
+                             " dims");
     }
     dims.push_back(dim);
     p = next == end ? end : next + 1;
@@ -156,18 +168,21 @@ Result<GivenSizes> ParseSizes(std::string_view option, std::span<const std::stri
   GivenSizes sizes;
   for (const std::string& text : texts) {
     const size_t equals = text.rfind('=');
-    auto dims = equals == std::string::npos ? Result<Dims>(InvalidArgument("")) : ParseShape(text.substr(equals + 1));
-    if (!dims.ok() || equals == 0) return InvalidArgument(option, " ", text, ": must look like NAME=1x3x224x224 or SYMBOL=8");
+    auto dims = equals == std::string::npos ? Result<Dims>(InvalidArgument(""))
+                                            : ParseShape(text.substr(equals + 1));
+    if (!dims.ok() || equals == 0)
+      return InvalidArgument(option, " ", text, ": must look like NAME=1x3x224x224 or SYMBOL=8");
     const auto [it, added] = sizes.try_emplace(text.substr(0, equals), *dims);
     if (!added && !(it->second == *dims)) {
-      return InvalidArgument(option, ": '", it->first, "' is ", ShapeText(it->second), " and ", ShapeText(*dims), "; give it one size");
+      return InvalidArgument(option, ": '", it->first, "' is ", ShapeText(it->second), " and ",
+                             ShapeText(*dims), "; give it one size");
     }
   }
   return sizes;
 }
 
-Result<BoundSizes> BoundSizes::Bind(std::string_view option, const GivenSizes& given, std::span<const NamedType> inputs,
-                                    const Module& module) {
+Result<BoundSizes> BoundSizes::Bind(std::string_view option, const GivenSizes& given,
+                                    std::span<const NamedType> inputs, const Module& module) {
   SymbolSizes symbols(option, module);
   BoundSizes bound;
   for (const auto& [name, dims] : given) {
@@ -178,7 +193,9 @@ Result<BoundSizes> BoundSizes::Bind(std::string_view option, const GivenSizes& g
     }
     const auto symbol = std::find(module.symbols.begin(), module.symbols.end(), name);
     if (symbol == module.symbols.end()) return UnknownName(option, name, inputs, module);
-    if (dims.rank() != 1) return InvalidArgument(option, " ", Said(name, dims), ": '", name, "' is a symbol, which has one size");
+    if (dims.rank() != 1)
+      return InvalidArgument(option, " ", Said(name, dims), ": '", name,
+                             "' is a symbol, which has one size");
     const int64_t dim = SymbolDim(static_cast<uint32_t>(symbol - module.symbols.begin()));
     MSRT_RETURN_IF_ERROR(symbols.Set(dim, dims[0], Said(name, dims)));
   }
@@ -202,18 +219,22 @@ Type BoundSizes::Apply(Type type) const {
 
 std::vector<NamedType> InputsOf(const Module& module) {
   std::vector<NamedType> inputs;
-  for (ValueId v : module.main().inputs) inputs.push_back({module.main().value(v).name, module.main().value(v).type});
+  for (ValueId v : module.main().inputs)
+    inputs.push_back({module.main().value(v).name, module.main().value(v).type});
   return inputs;
 }
 
-Result<std::vector<Dims>> SizesToRun(std::string_view option, const GivenSizes& given, const Module& module) {
+Result<std::vector<Dims>> SizesToRun(std::string_view option, const GivenSizes& given,
+                                     const Module& module) {
   const std::vector<NamedType> inputs = InputsOf(module);
   MSRT_ASSIGN_OR_RETURN(const BoundSizes bound, BoundSizes::Bind(option, given, inputs, module));
   Guesser guesser(module);
   std::vector<Dims> sizes;
   for (const NamedType& input : inputs) {
     const Type type = bound.OfInput(input.name, TensorIn(input.type));
-    if (!type.rank_known) return InvalidArgument("input '", input.name, "' has no declared rank: give ", option, " ", input.name, "=...");
+    if (!type.rank_known)
+      return InvalidArgument("input '", input.name, "' has no declared rank: give ", option, " ",
+                             input.name, "=...");
     sizes.push_back(guesser.Fill(type));
   }
   return sizes;

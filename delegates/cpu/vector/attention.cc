@@ -1,5 +1,5 @@
-// Attention of some query rows of one head, with all scores of those rows in the cache: products in tiles that stay in registers, and one
-// pass over the scores between them.
+// Attention of some query rows of one head, with all scores of those rows in the cache: products in
+// tiles that stay in registers, and one pass over the scores between them.
 #include <algorithm>
 #include <cstring>
 
@@ -52,9 +52,11 @@ struct Results {
   int64_t step;
 };
 
-// R rows and C vectors of the product of `depth` columns of a and rows of b, added to the results where `add` is set.
+// R rows and C vectors of the product of `depth` columns of a and rows of b, added to the results
+// where `add` is set.
 template <int R, int C, int L>
-inline __attribute__((always_inline)) void Tile(Rows a, Rows b, Results y, int64_t depth, bool add) {
+inline __attribute__((always_inline)) void Tile(Rows a, Rows b, Results y, int64_t depth,
+                                                bool add) {
   Vector<L> sums[R][C] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector<L> row[C];
@@ -81,7 +83,8 @@ void TileRows(Rows a, Rows b, Results y, int64_t rows, int64_t depth, bool add) 
   const auto below = [&](int64_t i) { return Rows{a.at + i * a.step, a.step}; };
   const auto result = [&](int64_t i) { return Results{y.at + i * y.step, y.step}; };
   int64_t i = 0;
-  for (; i + kRowsOfTile <= rows; i += kRowsOfTile) Tile<kRowsOfTile, C, L>(below(i), b, result(i), depth, add);
+  for (; i + kRowsOfTile <= rows; i += kRowsOfTile)
+    Tile<kRowsOfTile, C, L>(below(i), b, result(i), depth, add);
   for (; i + 4 <= rows; i += 4) Tile<4, C, L>(below(i), b, result(i), depth, add);
   for (; i < rows; ++i) Tile<1, C, L>(below(i), b, result(i), depth, add);
 }
@@ -90,8 +93,10 @@ void Product(Rows a, Rows b, Results y, int64_t rows, int64_t columns, int64_t d
   const auto right = [&](int64_t j) { return Rows{b.at + j, b.step}; };
   const auto result = [&](int64_t j) { return Results{y.at + j, y.step}; };
   int64_t j = 0;
-  for (; j + 2 * kLanes <= columns; j += 2 * kLanes) TileRows<2, kLanes>(a, right(j), result(j), rows, depth, add);
-  for (; j + kLanes <= columns; j += kLanes) TileRows<1, kLanes>(a, right(j), result(j), rows, depth, add);
+  for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
+    TileRows<2, kLanes>(a, right(j), result(j), rows, depth, add);
+  for (; j + kLanes <= columns; j += kLanes)
+    TileRows<1, kLanes>(a, right(j), result(j), rows, depth, add);
   for (; j + 4 <= columns; j += 4) TileRows<1, 4>(a, right(j), result(j), rows, depth, add);
   for (; j < columns; ++j) TileRows<1, 1>(a, right(j), result(j), rows, depth, add);
 }
@@ -110,14 +115,16 @@ float Dot(const float* a, const float* b, int64_t count) {
 void Scores(const AttentionRows& r, int64_t keys) {
   if (r.packed_keys != nullptr) {
     for (int64_t j = 0; j < keys; j += kPanel) {
-      TileRows<2, kLanes>({r.q, r.q_step}, {r.packed_keys + j * r.width, kPanel}, {r.scores + j, r.score_step}, r.rows, r.width, false);
+      TileRows<2, kLanes>({r.q, r.q_step}, {r.packed_keys + j * r.width, kPanel},
+                          {r.scores + j, r.score_step}, r.rows, r.width, false);
     }
     return;
   }
   int64_t j = 0;
   for (const AttentionRows::Part& part : r.keys) {
     for (int64_t k = 0; k < part.count && j < keys; ++k, ++j) {
-      for (int64_t i = 0; i < r.rows; ++i) r.scores[i * r.score_step + j] = Dot(r.q + i * r.q_step, part.at + k * part.step, r.width);
+      for (int64_t i = 0; i < r.rows; ++i)
+        r.scores[i * r.score_step + j] = Dot(r.q + i * r.q_step, part.at + k * part.step, r.width);
     }
   }
 }
@@ -183,7 +190,8 @@ float ExpAndSum(float* x, int64_t count, float largest) {
 float Weigh(const AttentionRows& r, int64_t row, int64_t seen, int64_t keys) {
   float* x = r.scores + row * r.score_step;
   const bool alive = ScaleAndMask(r, row, x, seen);
-  // Keys that come after the query count only where something is not finite: then they are summed like all others.
+  // Keys that come after the query count only where something is not finite: then they are summed
+  // like all others.
   if (r.finite) std::fill(x + seen, x + keys, 0.0f);
   else
     for (int64_t j = seen; j < keys; ++j) x[j] = x[j] * r.scale - kInfinity;
@@ -199,7 +207,9 @@ float Weigh(const AttentionRows& r, int64_t row, int64_t seen, int64_t keys) {
 }
 
 void Attend(const AttentionRows& r) {
-  const auto seen_by = [&](int64_t row) { return std::clamp<int64_t>(r.first_seen + row, 0, r.key_count); };
+  const auto seen_by = [&](int64_t row) {
+    return std::clamp<int64_t>(r.first_seen + row, 0, r.key_count);
+  };
   const int64_t keys = r.finite ? seen_by(r.rows - 1) : r.key_count;
   Scores(r, keys);
   float* factors = r.factors;
@@ -208,7 +218,8 @@ void Attend(const AttentionRows& r) {
   for (const AttentionRows::Part& part : r.values) {
     const int64_t depth = std::clamp<int64_t>(keys - done, 0, part.count);
     if (depth == 0 && done > 0) break;
-    Product({r.scores + done, r.score_step}, {part.at, part.step}, {r.y, r.y_step}, r.rows, r.value_width, depth, done > 0);
+    Product({r.scores + done, r.score_step}, {part.at, part.step}, {r.y, r.y_step}, r.rows,
+            r.value_width, depth, done > 0);
     done += depth;
   }
   for (int64_t i = 0; i < r.rows; ++i) {

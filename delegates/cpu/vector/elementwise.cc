@@ -11,7 +11,8 @@ void UnaryOf(const float* x, float* y, int64_t count, float alpha, float beta) {
   for (int64_t i = 0; i < count; ++i) y[i] = F::Of(x[i], alpha, beta);
 }
 
-// `Columns` is the number of columns where it is small and fixed, so that a line is one or two vectors; 0: as many as there are.
+// `Columns` is the number of columns where it is small and fixed, so that a line is one or two
+// vectors; 0: as many as there are.
 template <typename F, Spread kSpread, int Columns>
 void BinaryLinesOf(const BinaryLines& l) {
   const int64_t columns = Columns > 0 ? Columns : l.columns;
@@ -20,7 +21,8 @@ void BinaryLinesOf(const BinaryLines& l) {
     float* y = l.y + line * columns;
     const float a0 = a[0], b0 = b[0];
 #pragma GCC ivdep
-    for (int64_t c = 0; c < columns; ++c) y[c] = F::Of(kSpread == Spread::kFirst ? a0 : a[c], kSpread == Spread::kSecond ? b0 : b[c]);
+    for (int64_t c = 0; c < columns; ++c)
+      y[c] = F::Of(kSpread == Spread::kFirst ? a0 : a[c], kSpread == Spread::kSecond ? b0 : b[c]);
   }
 }
 
@@ -69,7 +71,9 @@ void FillBinary(Binary op, Loops* loops) {
 }  // namespace
 
 void FillElementwise(Loops* loops) {
-  const auto unary = [&](Unary op, UnaryLoop loop) { loops->unary[static_cast<size_t>(op)] = loop; };
+  const auto unary = [&](Unary op, UnaryLoop loop) {
+    loops->unary[static_cast<size_t>(op)] = loop;
+  };
   unary(Unary::kRelu, UnaryOf<Relu>);
   unary(Unary::kLeakyRelu, UnaryOf<LeakyRelu>);
   unary(Unary::kSigmoid, UnaryOf<SigmoidOf>);

@@ -19,10 +19,14 @@ struct TanhOf {
   static float Of(float x, float, float) { return Tanh(x); }
 };
 struct HardSigmoid {
-  static float Of(float x, float alpha, float beta) { return AtMost(AtLeast(alpha * x + beta, 0.0f), 1.0f); }
+  static float Of(float x, float alpha, float beta) {
+    return AtMost(AtLeast(alpha * x + beta, 0.0f), 1.0f);
+  }
 };
 struct HardSwish {
-  static float Of(float x, float, float) { return x * AtMost(AtLeast(x * (1.0f / 6) + 0.5f, 0.0f), 1.0f); }
+  static float Of(float x, float, float) {
+    return x * AtMost(AtLeast(x * (1.0f / 6) + 0.5f, 0.0f), 1.0f);
+  }
 };
 struct Clip {
   static float Of(float x, float low, float high) { return AtMost(AtLeast(x, low), high); }
@@ -31,7 +35,9 @@ struct Gelu {
   static float Of(float x, float, float) { return 0.5f * x * (1.0f + Erf(x * 0.70710678f)); }
 };
 struct GeluTanh {
-  static float Of(float x, float, float) { return 0.5f * x * (1.0f + Tanh(0.79788456f * (x + 0.044715f * x * x * x))); }
+  static float Of(float x, float, float) {
+    return 0.5f * x * (1.0f + Tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+  }
 };
 struct Elu {
   static float Of(float x, float alpha, float) { return x < 0 ? alpha * ExpMinusOne(x) : x; }

@@ -1,6 +1,8 @@
-// Elementary functions in f32, written without branches so that the compiler vectorises loops over them. Errors are a few units in the
-// last place; NaN stays NaN; infinities and overflow behave as in the C library. Included only by files of this folder, which the build
-// compiles for several instruction sets: everything is in the namespace of the instruction set, so that the linker never mixes them.
+// Elementary functions in f32, written without branches so that the compiler vectorises loops over
+// them. Errors are a few units in the last place; NaN stays NaN; infinities and overflow behave as
+// in the C library. Included only by files of this folder, which the build compiles for several
+// instruction sets: everything is in the namespace of the instruction set, so that the linker never
+// mixes them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,9 @@ inline int32_t AsInt(float x) { return __builtin_bit_cast(int32_t, x); }
 inline constexpr float kInfinity = __builtin_inff();
 
 inline float Abs(float x) { return AsFloat(AsInt(x) & 0x7fffffff); }
-inline float WithSign(float magnitude, float sign) { return AsFloat(AsInt(magnitude) | (AsInt(sign) & INT32_MIN)); }
+inline float WithSign(float magnitude, float sign) {
+  return AsFloat(AsInt(magnitude) | (AsInt(sign) & INT32_MIN));
+}
 // Each returns x where x is NaN.
 inline float AtLeast(float x, float low) { return x < low ? low : x; }
 inline float AtMost(float x, float high) { return x > high ? high : x; }
@@ -21,11 +25,12 @@ inline float AtMost(float x, float high) { return x > high ? high : x; }
 // 2^n for the integer n in [-126, 127].
 inline float PowerOfTwo(int32_t n) { return AsFloat((n + 127) << 23); }
 
-// e^r = 2^n * e^s with |s| <= ln(2)/2; the series of e^s has error 5e-9. The power is applied in two steps, which covers subnormal
-// results and overflow to infinity.
+// e^r = 2^n * e^s with |s| <= ln(2)/2; the series of e^s has error 5e-9. The power is applied in
+// two steps, which covers subnormal results and overflow to infinity.
 inline float Exp(float x) {
   constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  constexpr float kRound =
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   const float clamped = AtMost(AtLeast(x, -104.0f), 89.0f);
   const float shifted = clamped * kLog2E + kRound;
   const float n = shifted - kRound;
@@ -69,7 +74,8 @@ inline float TwiceAtanh(float s) {
 
 // x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
 inline float Log(float x) {
-  constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f, kLeastNormal = 1.17549435e-38f;
+  constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f,
+                  kLeastNormal = 1.17549435e-38f;
   const bool subnormal = x < kLeastNormal;
   const float scaled = subnormal ? x * 8388608.0f : x;
   // In unsigned arithmetic, which wraps: negative numbers have no logarithm, but bits.

@@ -1,5 +1,5 @@
-// Loops between f32 and bytes. A quotient is clamped before it is rounded, to numbers that rounding leaves alone; then adding kRound rounds
-// it to even and leaves it in the low bits.
+// Loops between f32 and bytes. A quotient is clamped before it is rounded, to numbers that rounding
+// leaves alone; then adding kRound rounds it to even and leaves it in the low bits.
 #include "delegates/cpu/vector/math.h"
 #include "delegates/cpu/vector/parts.h"
 
@@ -13,7 +13,8 @@ struct Range {
   static constexpr float kLow = Byte(-1) < Byte(0) ? -128.0f : 0.0f, kHigh = kLow + 255.0f;
 };
 
-// `value` is NaN or between `low` and `high` after this: NaN becomes the byte 0, as in a conversion that saturates.
+// `value` is NaN or between `low` and `high` after this: NaN becomes the byte 0, as in a conversion
+// that saturates.
 template <typename Byte>
 inline Byte ToByte(float value, float low, float high, int32_t zero) {
   const float rounded = AtMost(AtLeast(value, low), high) + kRound;
@@ -23,7 +24,8 @@ inline Byte ToByte(float value, float low, float high, int32_t zero) {
 template <typename Byte>
 void QuantizeOf(const float* x, void* y, int64_t count, float scale, int32_t zero) {
   auto* bytes = static_cast<Byte*>(y);
-  const float low = Range<Byte>::kLow - static_cast<float>(zero), high = Range<Byte>::kHigh - static_cast<float>(zero);
+  const float low = Range<Byte>::kLow - static_cast<float>(zero),
+              high = Range<Byte>::kHigh - static_cast<float>(zero);
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) bytes[i] = ToByte<Byte>(x[i] / scale, low, high, zero);
 }
@@ -47,7 +49,8 @@ void MinMax(const float* x, int64_t count, float* least, float* greatest) {
       high[l] = x[i + l] > high[l] ? x[i + l] : high[l];
     }
   }
-  for (; i < count; ++i) low[0] = x[i] < low[0] ? x[i] : low[0], high[0] = x[i] > high[0] ? x[i] : high[0];
+  for (; i < count; ++i)
+    low[0] = x[i] < low[0] ? x[i] : low[0], high[0] = x[i] > high[0] ? x[i] : high[0];
   for (int64_t l = 0; l < kLanes; ++l) {
     *least = low[l] < *least ? low[l] : *least;
     *greatest = high[l] > *greatest ? high[l] : *greatest;
@@ -66,7 +69,8 @@ void AddBytesOf(const ByteSum& s) {
   const int64_t count = s.count;  // a byte that is stored might be part of `s`
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    const float sum = static_cast<float>(int32_t{a[i]} - a_zero) * a_scale + static_cast<float>(int32_t{b[i]} - b_zero) * b_scale;
+    const float sum = static_cast<float>(int32_t{a[i]} - a_zero) * a_scale +
+                      static_cast<float>(int32_t{b[i]} - b_zero) * b_scale;
     y[i] = ToByte<Y>(sum / y_scale, low, high, y_zero);
   }
 }
@@ -96,7 +100,8 @@ template <typename Byte>
 void MaxOfBytes(const void* const* taps, int64_t count, void* y, int64_t columns) {
   auto* bytes = static_cast<Byte*>(y);
   int64_t first = 0;
-  for (; first + kVectorBytes <= columns; first += kVectorBytes) MaxOfColumns<Byte, kVectorBytes>(taps, count, bytes, first);
+  for (; first + kVectorBytes <= columns; first += kVectorBytes)
+    MaxOfColumns<Byte, kVectorBytes>(taps, count, bytes, first);
   for (; first + 8 <= columns; first += 8) MaxOfColumns<Byte, 8>(taps, count, bytes, first);
   for (; first < columns; ++first) MaxOfColumns<Byte, 1>(taps, count, bytes, first);
 }

@@ -4,8 +4,8 @@
 namespace msrt::cpu::MSRT_CPU_ISA {
 namespace {
 
-// How one element joins what was folded before it. Sums start again after so many elements of a lane: their error stays that of a short
-// sum, and the parts are added in double.
+// How one element joins what was folded before it. Sums start again after so many elements of a
+// lane: their error stays that of a short sum, and the parts are added in double.
 struct Sum {
   static constexpr bool kIsSum = true;
   static constexpr float kStart = 0;
@@ -28,9 +28,10 @@ struct Smallest {
   static float Join(float folded, float x) { return x < folded || x != x ? x : folded; }
 };
 
-constexpr int64_t kLanes = 64;       // independent sums of a row: four vectors of 16
-constexpr int64_t kDepth = 64;       // elements of a lane before its sum goes into the double
-constexpr int64_t kColumnTile = 64;  // columns that are folded at once, so that their sums stay in registers
+constexpr int64_t kLanes = 64;  // independent sums of a row: four vectors of 16
+constexpr int64_t kDepth = 64;  // elements of a lane before its sum goes into the double
+constexpr int64_t kColumnTile =
+    64;  // columns that are folded at once, so that their sums stay in registers
 
 template <typename F>
 void Merge(float part, double* result) {
@@ -71,7 +72,8 @@ void ColumnTile(const float* x, int64_t lines, int64_t step, int64_t columns, do
 template <typename F>
 void ColumnsOf(const float* x, int64_t lines, int64_t step, int64_t columns, double* result) {
   int64_t c = 0;
-  for (; columns - c >= kColumnTile; c += kColumnTile) ColumnTile<F, kColumnTile>(x + c, lines, step, kColumnTile, result + c);
+  for (; columns - c >= kColumnTile; c += kColumnTile)
+    ColumnTile<F, kColumnTile>(x + c, lines, step, kColumnTile, result + c);
   for (; columns - c >= 16; c += 16) ColumnTile<F, 16>(x + c, lines, step, 16, result + c);
   for (; columns - c >= 8; c += 8) ColumnTile<F, 8>(x + c, lines, step, 8, result + c);
   if (c < columns) ColumnTile<F, 0>(x + c, lines, step, columns - c, result + c);
@@ -99,7 +101,8 @@ void FoldLines(const float* const* lines, int64_t count, float* y, int64_t colum
 void MaxOf(const float* const* lines, int64_t count, float* y, int64_t columns) {
   FoldLines<Largest>(lines, count, y, columns, [](float x) { return x; });
 }
-void ScaledSumOf(const float* const* lines, int64_t count, float factor, float* y, int64_t columns) {
+void ScaledSumOf(const float* const* lines, int64_t count, float factor, float* y,
+                 int64_t columns) {
   FoldLines<Sum>(lines, count, y, columns, [=](float x) { return x * factor; });
 }
 

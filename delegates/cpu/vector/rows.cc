@@ -85,13 +85,16 @@ void SoftmaxTile(const float* x, float* y, int64_t lines, int64_t step, int64_t 
   for (int64_t c = 0; c < n; ++c) sum[c] = log ? Log(sum[c]) : 1.0f / sum[c];
   for (int64_t line = 0; line < lines; ++line) {
 #pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) y[line * step + c] = log ? y[line * step + c] - sum[c] : y[line * step + c] * sum[c];
+    for (int64_t c = 0; c < n; ++c)
+      y[line * step + c] = log ? y[line * step + c] - sum[c] : y[line * step + c] * sum[c];
   }
 }
 
-void SoftmaxColumns(const float* x, float* y, int64_t lines, int64_t step, int64_t columns, bool log) {
+void SoftmaxColumns(const float* x, float* y, int64_t lines, int64_t step, int64_t columns,
+                    bool log) {
   int64_t c = 0;
-  for (; columns - c >= kLanes; c += kLanes) SoftmaxTile<kLanes>(x + c, y + c, lines, step, kLanes, log);
+  for (; columns - c >= kLanes; c += kLanes)
+    SoftmaxTile<kLanes>(x + c, y + c, lines, step, kLanes, log);
   if (c < columns) SoftmaxTile<0>(x + c, y + c, lines, step, columns - c, log);
 }
 
@@ -132,7 +135,8 @@ Moments MomentsOf(const float* x, int64_t count) {
   return {mean, squares / static_cast<double>(count) - shift * shift};
 }
 
-void NormalizeRow(const float* x, float* y, int64_t count, float center, float factor, const float* scale, const float* bias) {
+void NormalizeRow(const float* x, float* y, int64_t count, float center, float factor,
+                  const float* scale, const float* bias) {
   if (bias == nullptr) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - center) * factor * scale[i];

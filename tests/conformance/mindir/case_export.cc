@@ -1,6 +1,7 @@
 // Every op case as a MindIR file of one node, for tests/bench/mindir_ops.py:
 //   mindir_case_export FOLDER
-// writes FOLDER/<case>.mindir, and what is refused to standard output, case and reason, a tab between.
+// writes FOLDER/<case>.mindir, and what is refused to standard output, case and reason, a tab
+// between.
 #include <iostream>
 
 #include "ops/validate.h"
@@ -15,7 +16,8 @@ int Main(const std::string& folder) {
     testing::CaseModule made = testing::ModuleOf(c, false);
     Status status = Validate(&made.module);
     if (status.ok()) {
-      const auto refused = mindir_export::WriteFile(made.module, StrCat(folder, "/", c.name, ".mindir"), DefaultIo());
+      const auto refused = mindir_export::WriteFile(
+          made.module, StrCat(folder, "/", c.name, ".mindir"), DefaultIo());
       if (!refused.ok()) status = refused.status();
       else if (!refused->empty()) status = Unsupported(refused->front().reason);
     }

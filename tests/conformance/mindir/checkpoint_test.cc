@@ -1,4 +1,5 @@
-// Checkpoints that MindSpore saved, loaded over the weights of a model that it exported with others.
+// Checkpoints that MindSpore saved, loaded over the weights of a model that it exported with
+// others.
 #include "tools/msconvert/mindir/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,9 @@ TEST(Checkpoint, GivesWhatMindSporeGivesWithItsWeights) {
     const auto load = mindir_import::LoadCheckpoint(Data(name), DefaultIo(), &module);
     ASSERT_TRUE(load.ok()) << load.status().message();
     EXPECT_EQ(load->loaded, 5u);
-    EXPECT_EQ(load->unused, std::string(name) == "more.ckpt" ? std::vector<std::string>{"moment1.scale"} : std::vector<std::string>());
+    EXPECT_EQ(load->unused, std::string(name) == "more.ckpt"
+                                ? std::vector<std::string>{"moment1.scale"}
+                                : std::vector<std::string>());
     EXPECT_LE(Deviation(std::move(module)), 1e-5);
   }
 }
@@ -52,7 +55,8 @@ TEST(Checkpoint, AllThatDoesNotFitIsToldAtOnce) {
   ASSERT_FALSE(load.ok());
   for (const char* fragment :
        {"3 weights do not fit", "'last.bias': the model has f32[2], the checkpoint has none",
-        "'scale': the model has f32[2], the checkpoint f32[7]", "'first.bias': the model has f32[5], the checkpoint f16[5]"}) {
+        "'scale': the model has f32[2], the checkpoint f32[7]",
+        "'first.bias': the model has f32[5], the checkpoint f16[5]"}) {
     EXPECT_NE(load.status().message().find(fragment), std::string::npos) << load.status().message();
   }
 }
@@ -60,7 +64,8 @@ TEST(Checkpoint, AllThatDoesNotFitIsToldAtOnce) {
 TEST(Checkpoint, DamagedFilesAreAnswered) {
   std::ifstream file(Data("plain.ckpt"), std::ios::binary);
   const std::string good{std::istreambuf_iterator<char>(file), {}};
-  const std::string path = (std::filesystem::temp_directory_path() / StrCat("damaged_", getpid(), ".ckpt")).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / StrCat("damaged_", getpid(), ".ckpt")).string();
   for (size_t length = 0; length < good.size(); length += 7) {
     std::ofstream(path, std::ios::binary) << good.substr(0, length);
     Module module = ImportModel();

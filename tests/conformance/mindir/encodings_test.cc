@@ -1,5 +1,6 @@
-// Encodings that today's MindSpore does not write: attributes at the nodes, as files before version 1 have them, and weights that are
-// stored quantised. The files are made here, the first from an exported one.
+// Encodings that today's MindSpore does not write: attributes at the nodes, as files before version
+// 1 have them, and weights that are stored quantised. The files are made here, the first from an
+// exported one.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -21,9 +22,12 @@ mindir::ModelProto ReadModel(const std::string& name) {
   return model;
 }
 
-Result<std::vector<ConstTensor>> Compute(const mindir::ModelProto& model, const std::vector<ConstTensor>& inputs) {
+Result<std::vector<ConstTensor>> Compute(const mindir::ModelProto& model,
+                                         const std::vector<ConstTensor>& inputs) {
   const std::string bytes = model.SerializeAsString();
-  MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported, mindir_import::ImportBytes(std::as_bytes(std::span(bytes)), "", {}, DefaultIo()));
+  MSRT_ASSIGN_OR_RETURN(
+      mindir_import::Imported imported,
+      mindir_import::ImportBytes(std::as_bytes(std::span(bytes)), "", {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&imported.module));
   return RunModule(imported.module, inputs);
@@ -31,7 +35,8 @@ Result<std::vector<ConstTensor>> Compute(const mindir::ModelProto& model, const 
 
 // A tuple as one list of numbers, with a text that says how they are nested.
 void MakeFlat(mindir::AttributeProto* a) {
-  const bool tuple = a->type() == mindir::AttributeProto::TUPLE || a->type() == mindir::AttributeProto::LIST;
+  const bool tuple =
+      a->type() == mindir::AttributeProto::TUPLE || a->type() == mindir::AttributeProto::LIST;
   if (!tuple) {
     if (a->tensors_size() != 0) a->set_ref_attr_name("tensor:value0,");
     else if (a->type() != mindir::AttributeProto::UMONAD) a->set_ref_attr_name("scalar:value0,");

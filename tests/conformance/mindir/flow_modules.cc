@@ -17,7 +17,8 @@ using testing::ModuleBuilder;
 Module Choices() {
   ModuleBuilder m(4);
   const ValueId index = m.Input(0), x = m.Input(0);
-  m.Output(0, m.Control(0, "msrt", "SwitchN", {index, x}, {{"branches", std::vector<GraphRef>{{1}, {2}, {3}}}}, {kNumber})[0]);
+  m.Output(0, m.Control(0, "msrt", "SwitchN", {index, x},
+                        {{"branches", std::vector<GraphRef>{{1}, {2}, {3}}}}, {kNumber})[0]);
   for (const uint32_t g : {1u, 2u, 3u}) m.Output(g, m.Op(g, "Mul", {m.Input(g), m.Number(g, g)}));
   return m.module;
 }
@@ -40,7 +41,8 @@ Module Closure() {
   ModuleBuilder m(2);
   const ValueId a = m.Input(0), b = m.Input(0);
   const Type function = Type::Function({kNumber}, {kNumber});
-  const ValueId bound = m.Control(0, "msrt", "Partial", {a}, {{"graph", GraphRef{1}}}, {function})[0];
+  const ValueId bound =
+      m.Control(0, "msrt", "Partial", {a}, {{"graph", GraphRef{1}}}, {function})[0];
   m.Output(0, m.Control(0, "msrt", "Call", {bound, b}, {}, {kNumber})[0]);
   const ValueId x = m.Input(1), y = m.Input(1);
   m.Output(1, m.Op(1, "Sub", {m.Op(1, "Mul", {x, m.Number(1, 10)}), y}));
@@ -48,20 +50,25 @@ Module Closure() {
 }
 
 ValueId Read(ModuleBuilder& m, uint32_t g) {
-  return m.Control(g, "msrt", "StateRead", {}, {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}},
+  return m.Control(g, "msrt", "StateRead", {},
+                   {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}},
                    {kNumber})[0];
 }
-void Write(ModuleBuilder& m, uint32_t g, ValueId value) { m.Control(g, "msrt", "StateWrite", {value}, {{"slot", int64_t{0}}}, {}); }
+void Write(ModuleBuilder& m, uint32_t g, ValueId value) {
+  m.Control(g, "msrt", "StateWrite", {value}, {{"slot", int64_t{0}}}, {});
+}
 
-// A loop adds to what is kept, in one of two ways by turns; what it was before and after is the result.
+// A loop adds to what is kept, in one of two ways by turns; what it was before and after is the
+// result.
 Module StateInLoop() {
   ModuleBuilder m(4);
   const int64_t five = 5;
-  m.module.states.push_back({"count", kNumber, ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&five, 1))});
+  m.module.states.push_back(
+      {"count", kNumber, ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&five, 1))});
   const ValueId trips = m.Input(0);
   const ValueId before = Read(m, 0);
-  const ValueId sum =
-      m.Control(0, "", "Loop", {trips, kNoValue, m.Number(0, 0)}, {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber})[0];
+  const ValueId sum = m.Control(0, "", "Loop", {trips, kNoValue, m.Number(0, 0)},
+                                {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber})[0];
   m.Output(0, before);
   m.Output(0, Read(m, 0));
   m.Output(0, sum);
@@ -72,7 +79,8 @@ Module StateInLoop() {
   m.Output(1, m.Op(1, "Add", {carried, added}));
   for (const uint32_t g : {2u, 3u}) {
     const ValueId old = Read(m, g);
-    const ValueId fresh = m.Op(g, g == 2 ? "Add" : "Sub", {old, m.Op(g, "Mul", {m.Input(g), m.Number(g, 3)})});
+    const ValueId fresh =
+        m.Op(g, g == 2 ? "Add" : "Sub", {old, m.Op(g, "Mul", {m.Input(g), m.Number(g, 3)})});
     Write(m, g, fresh);
     m.Output(g, fresh);
   }

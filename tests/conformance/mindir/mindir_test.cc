@@ -1,5 +1,6 @@
-// Files that MindSpore exported, through the importer and the runtime, against what MindSpore computed. Each folder of tests/data/mindir is
-// a case: model.mindir, input_N.npy, output_N.npy; a model with state has again_N.npy too, what a second run gives.
+// Files that MindSpore exported, through the importer and the runtime, against what MindSpore
+// computed. Each folder of tests/data/mindir is a case: model.mindir, input_N.npy, output_N.npy; a
+// model with state has again_N.npy too, what a second run gives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ constexpr std::string_view kNetworks[] = {"encoder", "lenet", "resmini"};
 
 std::vector<std::string> Cases() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(MSRT_MINDIR_DATA)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(MSRT_MINDIR_DATA))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -41,13 +43,16 @@ std::vector<ConstTensor> ReadAll(const fs::path& folder, const std::string& stem
   }
 }
 
-void ExpectClose(const std::vector<ConstTensor>& got, const std::vector<ConstTensor>& want, double tolerance) {
+void ExpectClose(const std::vector<ConstTensor>& got, const std::vector<ConstTensor>& want,
+                 double tolerance) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].dtype, want[i].dtype) << "output " << i;
     const auto deviation = Compare(ViewOf(got[i]), ViewOf(want[i]));
     ASSERT_TRUE(deviation.ok()) << deviation.status().message();
-    const double most = want[i].dtype == DType::kF16 ? kHalf : IsFloat(want[i].dtype) ? tolerance : 0.0;
+    const double most = want[i].dtype == DType::kF16 ? kHalf
+                        : IsFloat(want[i].dtype)     ? tolerance
+                                                     : 0.0;
     EXPECT_LE(deviation->relative, most) << "output " << i << ", element " << deviation->element;
   }
 }
@@ -61,9 +66,11 @@ TEST_P(MindIr, GivesWhatMindSporeGives) {
   ASSERT_TRUE(imported->problems.empty()) << imported->problems.Text();
   const Status valid = Validate(&imported->module);
   ASSERT_TRUE(valid.ok()) << valid.message() << "\n" << Print(imported->module);
-  const std::vector<ConstTensor> inputs = ReadAll(folder, "input"), want = ReadAll(folder, "output"), again = ReadAll(folder, "again");
+  const std::vector<ConstTensor> inputs = ReadAll(folder, "input"),
+                                 want = ReadAll(folder, "output"), again = ReadAll(folder, "again");
   ASSERT_FALSE(want.empty());
-  const bool network = std::find(std::begin(kNetworks), std::end(kNetworks), GetParam()) != std::end(kNetworks);
+  const bool network =
+      std::find(std::begin(kNetworks), std::end(kNetworks), GetParam()) != std::end(kNetworks);
   for (const bool passes : {true, false}) {
     SCOPED_TRACE(passes ? "with passes" : "as imported");
     CompileOptions options;
@@ -82,7 +89,8 @@ TEST_P(MindIr, GivesWhatMindSporeGives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, MindIr, ::testing::ValuesIn(Cases()), [](const auto& file) { return file.param; });
+INSTANTIATE_TEST_SUITE_P(Files, MindIr, ::testing::ValuesIn(Cases()),
+                         [](const auto& file) { return file.param; });
 
 }  // namespace
 }  // namespace msrt::testing

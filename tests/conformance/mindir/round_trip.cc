@@ -20,10 +20,14 @@ namespace {
 // Keeps what is written instead of writing it.
 class KeptFile : public Io {
  public:
-  Result<Bytes> MapFile(const std::string& path) override { return NotFound("'", path, "' is not to be read"); }
+  Result<Bytes> MapFile(const std::string& path) override {
+    return NotFound("'", path, "' is not to be read");
+  }
   Result<Bytes> ReadFile(const std::string& path, Allocator*) override { return MapFile(path); }
-  Status WriteFile(const std::string&, std::span<const std::span<const std::byte>> pieces) override {
-    for (const auto& piece : pieces) text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  Status WriteFile(const std::string&,
+                   std::span<const std::span<const std::byte>> pieces) override {
+    for (const auto& piece : pieces)
+      text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     return OkStatus();
   }
   std::string text;
@@ -42,19 +46,25 @@ Result<std::unique_ptr<Session>> Started(const Module& module, bool passes) {
 }
 
 bool SameBits(const ConstTensor& a, const ConstTensor& b) {
-  return a.dtype == b.dtype && a.dims == b.dims && std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
+  return a.dtype == b.dtype && a.dims == b.dims &&
+         std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
 }
 
 }  // namespace
 
 Status OptimizeAsWritten(Module* module) {
   const PassContext context{.evaluator = &BuiltinEvaluator()};
-  return RunPasses(context, {.disabled = {"widen_half", "recognize_quantized", "widen_weights"}, .validate = true}, module).status();
+  return RunPasses(
+             context,
+             {.disabled = {"widen_half", "recognize_quantized", "widen_weights"}, .validate = true},
+             module)
+      .status();
 }
 
 Result<Module> ThroughMindIr(const Module& module, Notes notes) {
   KeptFile file;
-  MSRT_ASSIGN_OR_RETURN(const auto refusals, mindir_export::WriteFile(module, "kept.mindir", &file));
+  MSRT_ASSIGN_OR_RETURN(const auto refusals,
+                        mindir_export::WriteFile(module, "kept.mindir", &file));
   if (!refusals.empty()) return Unsupported(refusals[0].op, " is refused: ", refusals[0].reason);
   if (notes == Notes::kStripped) {
     mindir::ModelProto model;
@@ -63,13 +73,16 @@ Result<Module> ThroughMindIr(const Module& module, Notes notes) {
     for (auto& function : *model.mutable_functions()) Strip(&function);
     file.text = model.SerializeAsString();
   }
-  MSRT_ASSIGN_OR_RETURN(mindir_import::Imported back, mindir_import::ImportBytes(std::as_bytes(std::span(file.text)), "", {}, DefaultIo()));
+  MSRT_ASSIGN_OR_RETURN(
+      mindir_import::Imported back,
+      mindir_import::ImportBytes(std::as_bytes(std::span(file.text)), "", {}, DefaultIo()));
   if (!back.problems.empty()) return Unsupported(back.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&back.module));
   return std::move(back.module);
 }
 
-Result<std::string> DifferenceOf(const Module& a, const Module& b, const std::vector<ConstTensor>& inputs, bool passes, int runs) {
+Result<std::string> DifferenceOf(const Module& a, const Module& b,
+                                 const std::vector<ConstTensor>& inputs, bool passes, int runs) {
   MSRT_ASSIGN_OR_RETURN(const auto first, Started(a, passes));
   MSRT_ASSIGN_OR_RETURN(const auto second, Started(b, passes));
   for (int run = 0; run < runs; ++run) {
@@ -78,20 +91,25 @@ Result<std::string> DifferenceOf(const Module& a, const Module& b, const std::ve
     if (want.size() != got.size()) return StrCat(got.size(), " outputs instead of ", want.size());
     for (size_t i = 0; i < want.size(); ++i) {
       if (!SameBits(want[i], got[i])) return StrCat("run ", run, ", output ", i, ": other bits");
-      const std::string &name = a.main().value(a.main().outputs[i]).name, &other = b.main().value(b.main().outputs[i]).name;
-      if (name != other) return StrCat("output ", i, " is called '", other, "' instead of '", name, "'");
+      const std::string &name = a.main().value(a.main().outputs[i]).name,
+                        &other = b.main().value(b.main().outputs[i]).name;
+      if (name != other)
+        return StrCat("output ", i, " is called '", other, "' instead of '", name, "'");
     }
   }
   return std::string();
 }
 
-Result<double> DeviationOf(const Module& a, const Module& b, const std::vector<ConstTensor>& inputs) {
+Result<double> DeviationOf(const Module& a, const Module& b,
+                           const std::vector<ConstTensor>& inputs) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> want, RunModule(a, inputs, {"reference"}));
   MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> got, RunModule(b, inputs, {"reference"}));
-  if (want.size() != got.size()) return InvalidModel(got.size(), " outputs instead of ", want.size());
+  if (want.size() != got.size())
+    return InvalidModel(got.size(), " outputs instead of ", want.size());
   double largest = 0;
   for (size_t i = 0; i < want.size(); ++i) {
-    if (got[i].dtype != want[i].dtype) return InvalidModel("output ", i, " has element type ", got[i].dtype);
+    if (got[i].dtype != want[i].dtype)
+      return InvalidModel("output ", i, " has element type ", got[i].dtype);
     MSRT_ASSIGN_OR_RETURN(const Deviation deviation, Compare(ViewOf(got[i]), ViewOf(want[i])));
     largest = std::max(largest, deviation.relative);
   }

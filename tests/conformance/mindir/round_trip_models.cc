@@ -1,6 +1,7 @@
 // ONNX models through .msrt and MindIR back to .msrt: the same bits?
 //   mindir_round_trip FOLDER...
-// A folder has model.onnx, run_<k>/input_<n>.npy, and in `shapes` the dims that inputs are given: a name and 1x3x224x224 in a line.
+// A folder has model.onnx, run_<k>/input_<n>.npy, and in `shapes` the dims that inputs are given: a
+// name and 1x3x224x224 in a line.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 1e-5;  // of the range of an output, where an op is computed by several
+constexpr double kTolerance =
+    1e-5;  // of the range of an output, where an op is computed by several
 
 Result<Module> Read(const fs::path& folder) {
   onnx_import::ImportOptions options;
@@ -25,7 +27,9 @@ Result<Module> Read(const fs::path& folder) {
   for (std::string name, dims; shapes >> name >> dims;) {
     MSRT_ASSIGN_OR_RETURN(options.shapes[name], ParseShape(dims));
   }
-  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported, onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo()));
+  MSRT_ASSIGN_OR_RETURN(
+      onnx_import::Imported imported,
+      onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&imported.module));
   return std::move(imported.module);
@@ -39,16 +43,22 @@ Result<std::string> DifferenceIn(const fs::path& folder) {
     if (passes) MSRT_RETURN_IF_ERROR(OptimizeAsWritten(&module));
     auto through = ThroughMindIr(module, Notes::kKept);
     // Shapes that only passes find are not known then.
-    if (!passes && !through.ok() && through.status().message().find(" is refused: ") != std::string::npos) continue;
+    if (!passes && !through.ok() &&
+        through.status().message().find(" is refused: ") != std::string::npos)
+      continue;
     MSRT_ASSIGN_OR_RETURN(const Module back, std::move(through));
     MSRT_ASSIGN_OR_RETURN(const Module primitives, ThroughMindIr(module, Notes::kStripped));
     for (const auto& run : fs::directory_iterator(folder)) {
       if (!run.is_directory()) continue;
       MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> inputs, ReadInputs(run.path().string()));
       MSRT_ASSIGN_OR_RETURN(const double deviation, DeviationOf(module, primitives, inputs));
-      if (!(deviation <= kTolerance)) return StrCat("its primitives alone differ by ", deviation, " of the range");
-      MSRT_ASSIGN_OR_RETURN(const std::string difference, DifferenceOf(module, back, inputs, passes));
-      if (!difference.empty()) return StrCat(run.path().filename().string(), passes ? ", with passes: " : ", as imported: ", difference);
+      if (!(deviation <= kTolerance))
+        return StrCat("its primitives alone differ by ", deviation, " of the range");
+      MSRT_ASSIGN_OR_RETURN(const std::string difference,
+                            DifferenceOf(module, back, inputs, passes));
+      if (!difference.empty())
+        return StrCat(run.path().filename().string(),
+                      passes ? ", with passes: " : ", as imported: ", difference);
       ++runs;
     }
   }
@@ -62,7 +72,8 @@ int Main(int count, char** folders) {
     const auto difference = DifferenceIn(folders[i]);
     if (difference.ok() && difference->empty()) continue;
     ++failed;
-    std::cout << "FAIL " << name << ": " << (difference.ok() ? *difference : difference.status().message()) << "\n";
+    std::cout << "FAIL " << name << ": "
+              << (difference.ok() ? *difference : difference.status().message()) << "\n";
   }
   std::cout << count - failed << " of " << count << " models come back with the same bits\n";
   return failed == 0 && count > 0 ? 0 : 1;

@@ -1,4 +1,5 @@
-// .msrt -> .mindir -> .msrt gives the same bits: for the files that MindSpore exported, and for every op case that MindIR can hold.
+// .msrt -> .mindir -> .msrt gives the same bits: for the files that MindSpore exported, and for
+// every op case that MindIR can hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> Files() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(MSRT_MINDIR_DATA)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(MSRT_MINDIR_DATA))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -48,7 +50,8 @@ TEST_P(MindIrFiles, ComeBackTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, MindIrFiles, ::testing::ValuesIn(Files()), [](const auto& file) { return file.param; });
+INSTANTIATE_TEST_SUITE_P(Files, MindIrFiles, ::testing::ValuesIn(Files()),
+                         [](const auto& file) { return file.param; });
 
 // Where what MindSpore has differs from the op at the edges of its meaning.
 constexpr std::string_view kOnlyNearly[] = {
@@ -56,25 +59,28 @@ constexpr std::string_view kOnlyNearly[] = {
     "AveragePool_windows_in_padding_only",      // the same: no elements to be averaged
     "ConvTranspose_empty_image",                // its padding is that of an image
     "ConvTranspose_output_shape_beyond_cover",  // more output than the windows reach
-    "GroupNormalization_empty_batch",           // a dim that is to be found, in a tensor of no elements
-    "Hardmax_empty_axis",                       // the largest of nothing
-    "LayerNormalization_far_from_zero",         // the variance of large numbers, in f32
-    "MaxPool_empty_image",                      // windows over nothing but padding
-    "Mod_special",                              // fmod of infinities
-    "Pow_largest_exponent",                     // an exponent that the base's type lacks
-    "Resize_linear_hits_finite_elements",       // a product with a matrix: nothing times infinity
-    "TopK_nan_smallest",                        // the order of what is no number
+    "GroupNormalization_empty_batch",      // a dim that is to be found, in a tensor of no elements
+    "Hardmax_empty_axis",                  // the largest of nothing
+    "LayerNormalization_far_from_zero",    // the variance of large numbers, in f32
+    "MaxPool_empty_image",                 // windows over nothing but padding
+    "Mod_special",                         // fmod of infinities
+    "Pow_largest_exponent",                // an exponent that the base's type lacks
+    "Resize_linear_hits_finite_elements",  // a product with a matrix: nothing times infinity
+    "TopK_nan_smallest",                   // the order of what is no number
 };
 
 // The cases of ops that can be exported, with what comes back.
-void ForEachOp(Notes notes, const std::function<void(const OpCase&, const CaseModule&, const Module&)>& visit) {
+void ForEachOp(Notes notes,
+               const std::function<void(const OpCase&, const CaseModule&, const Module&)>& visit) {
   for (const OpCase& c : AllOpCases()) {
-    const bool nearly = std::find(std::begin(kOnlyNearly), std::end(kOnlyNearly), c.name) != std::end(kOnlyNearly);
+    const bool nearly =
+        std::find(std::begin(kOnlyNearly), std::end(kOnlyNearly), c.name) != std::end(kOnlyNearly);
     if (nearly && notes == Notes::kStripped) continue;
     CaseModule made = ModuleOf(c, false);
     ASSERT_TRUE(Validate(&made.module).ok()) << c.name;
     const auto back = ThroughMindIr(made.module, notes);
-    const bool refused = !back.ok() && back.status().message().find(" is refused: ") != std::string::npos;
+    const bool refused =
+        !back.ok() && back.status().message().find(" is refused: ") != std::string::npos;
     EXPECT_TRUE(back.ok() || refused) << c.name << ": " << back.status().message();
     if (back.ok()) visit(c, made, *back);
   }
@@ -88,13 +94,17 @@ TEST(MindIrOps, ComeBackTheSame) {
     EXPECT_EQ(difference.ok() ? *difference : "", "") << c.name;
     same += difference.ok() && difference->empty();
   });
-  std::printf("%zu of %zu cases come back with the same bits, the others are refused\n", same, AllOpCases().size());
+  std::printf("%zu of %zu cases come back with the same bits, the others are refused\n", same,
+              AllOpCases().size());
   EXPECT_GE(same, 2500u);
 }
 
-double ToleranceOf(DType dtype) { return dtype == DType::kF16 ? 4e-3 : dtype == DType::kBF16 ? 3e-2 : IsFloat(dtype) ? 1e-5 : 0.0; }
+double ToleranceOf(DType dtype) {
+  return dtype == DType::kF16 ? 4e-3 : dtype == DType::kBF16 ? 3e-2 : IsFloat(dtype) ? 1e-5 : 0.0;
+}
 
-// The primitives alone mean the same too: to MindSpore, and to msconvert when MindSpore has written the file again.
+// The primitives alone mean the same too: to MindSpore, and to msconvert when MindSpore has written
+// the file again.
 TEST(MindIrOps, PrimitivesAloneMeanTheSame) {
   ForEachOp(Notes::kStripped, [](const OpCase& c, const CaseModule& made, const Module& back) {
     const auto got = RunModule(back, made.inputs, {}, {"all"});
@@ -103,10 +113,14 @@ TEST(MindIrOps, PrimitivesAloneMeanTheSame) {
       const ConstTensor& want = *c.expected[made.outputs[i]];
       EXPECT_EQ((*got)[i].dtype, want.dtype) << c.name << ", output " << i;
       const auto deviation = Compare(ViewOf((*got)[i]), ViewOf(want));
-      ASSERT_TRUE(deviation.ok()) << c.name << ", output " << i << ": " << deviation.status().message();
+      ASSERT_TRUE(deviation.ok()) << c.name << ", output " << i << ": "
+                                  << deviation.status().message();
       // What is computed in 16 bits may be given in 32.
-      const double computed = IsFloat(want.dtype) && !c.inputs.empty() && c.inputs[0].tensor ? ToleranceOf(c.inputs[0].tensor->dtype) : 0.0;
-      EXPECT_LE(deviation->relative, std::max({ToleranceOf(want.dtype), computed, c.rtol})) << c.name << ", output " << i;
+      const double computed = IsFloat(want.dtype) && !c.inputs.empty() && c.inputs[0].tensor
+                                  ? ToleranceOf(c.inputs[0].tensor->dtype)
+                                  : 0.0;
+      EXPECT_LE(deviation->relative, std::max({ToleranceOf(want.dtype), computed, c.rtol}))
+          << c.name << ", output " << i;
     }
   });
 }

@@ -1,11 +1,14 @@
-// ONNX's own backend tests through the importer and the runtime: every case is passed, refused with a reason, wrong, or failed. Two kinds
-// are counted apart:
-// - random: the model draws random numbers. ONNX's runner would compare them, so that ONNX leaves these cases out of its own tests
-//   (test_backend_reference.py: "cannot pass"). Here types, shapes and the range of the values are checked.
-// - contradicted: the stored data contradict the specification; a list says which and why (known_contradictions.txt).
+// ONNX's own backend tests through the importer and the runtime: every case is passed, refused with
+// a reason, wrong, or failed. Two kinds are counted apart:
+// - random: the model draws random numbers. ONNX's runner would compare them, so that ONNX leaves
+// these cases out of its own tests
+//   (test_backend_reference.py: "cannot pass"). Here types, shapes and the range of the values are
+//   checked.
+// - contradicted: the stored data contradict the specification; a list says which and why
+// (known_contradictions.txt).
 //   onnx_suite FOLDER [--filter TEXT] [--at-least N] [--contradicted LIST] [--verbose]
-// FOLDER holds one folder a case: model.onnx and test_data_set_*/{input,output}_*.pb. Exits with 1 if a case is wrong or failed, if a case
-// of the list passes, or if fewer than N passed.
+// FOLDER holds one folder a case: model.onnx and test_data_set_*/{input,output}_*.pb. Exits with 1
+// if a case is wrong or failed, if a case of the list passes, or if fewer than N passed.
 #include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
@@ -36,7 +39,8 @@ namespace fs = std::filesystem;
 constexpr double kRelative = 1e-3, kAbsolute = 1e-4;
 
 enum class Outcome { kPassed, kRandom, kRefused, kContradicted, kWrong, kFailed };
-constexpr const char* kOutcomes[] = {"passed", "random", "refused", "contradicted", "wrong", "failed"};
+constexpr const char* kOutcomes[] = {"passed",       "random", "refused",
+                                     "contradicted", "wrong",  "failed"};
 using Counts = std::array<size_t, std::size(kOutcomes)>;
 
 struct CaseResult {
@@ -45,7 +49,9 @@ struct CaseResult {
 };
 
 CaseResult Refused(std::string reason) { return {Outcome::kRefused, std::move(reason)}; }
-CaseResult Failed(const Status& status) { return {Outcome::kFailed, StrCat(CodeName(status.code()), ": ", status.message())}; }
+CaseResult Failed(const Status& status) {
+  return {Outcome::kFailed, StrCat(CodeName(status.code()), ": ", status.message())};
+}
 
 Result<std::string> ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -78,18 +84,21 @@ struct Datum {
   std::vector<Datum> elements;
 };
 
-// The messages SequenceProto and OptionalProto stand in a file of their own, onnx-data.proto. Of their fields only these are in the data.
+// The messages SequenceProto and OptionalProto stand in a file of their own, onnx-data.proto. Of
+// their fields only these are in the data.
 enum DataField { kTensor = 3, kSequence = 5 };
 
 Result<std::vector<std::pair<int, std::string>>> FieldsOf(const std::string& bytes) {
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
   std::vector<std::pair<int, std::string>> fields;
   while (const uint32_t tag = in.ReadTag()) {
     const int field = static_cast<int>(tag >> 3);
     uint32_t number = 0;
     std::string text;
-    const bool read = (tag & 7) == 2 ? in.ReadVarint32(&number) && in.ReadString(&text, static_cast<int>(number))
-                                     : (tag & 7) == 0 && in.ReadVarint32(&number);
+    const bool read =
+        (tag & 7) == 2 ? in.ReadVarint32(&number) && in.ReadString(&text, static_cast<int>(number))
+                       : (tag & 7) == 0 && in.ReadVarint32(&number);
     if (!read) return InvalidModel("the data cannot be read");
     fields.emplace_back(field, std::move(text));
   }
@@ -100,11 +109,13 @@ Result<Datum> ParseTensor(const std::string& bytes) {
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) return InvalidModel("the data is no tensor");
   Datum datum;
-  MSRT_ASSIGN_OR_RETURN(datum.tensor, onnx_import::TakeTensor(&proto, ExternalData("", DefaultIo())));
+  MSRT_ASSIGN_OR_RETURN(datum.tensor,
+                        onnx_import::TakeTensor(&proto, ExternalData("", DefaultIo())));
   return datum;
 }
 
-// A sequence of tensors, or an optional of a tensor or of a sequence: the same fields mean the same in both.
+// A sequence of tensors, or an optional of a tensor or of a sequence: the same fields mean the same
+// in both.
 Result<Datum> ParseList(const std::string& bytes) {
   Datum datum;
   datum.is_list = true;
@@ -119,7 +130,8 @@ Result<Datum> ParseList(const std::string& bytes) {
 
 Result<Datum> ReadDatum(const fs::path& path, const onnx::TypeProto& type) {
   MSRT_ASSIGN_OR_RETURN(const std::string bytes, ReadText(path));
-  auto datum = type.has_sequence_type() || type.has_optional_type() ? ParseList(bytes) : ParseTensor(bytes);
+  auto datum =
+      type.has_sequence_type() || type.has_optional_type() ? ParseList(bytes) : ParseTensor(bytes);
   if (!datum.ok()) return std::move(datum).status().Within(StrCat("'", path.string(), "'"));
   return datum;
 }
@@ -127,7 +139,8 @@ Result<Datum> ReadDatum(const fs::path& path, const onnx::TypeProto& type) {
 RunValue ValueOf(const Datum& datum) {
   if (!datum.is_list) {
     const ConstTensor& t = datum.tensor;
-    RunValue value = RunValue::Of({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, t.owner);
+    RunValue value = RunValue::Of(
+        {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())}, t.owner);
     value.lasting = true;
     return value;
   }
@@ -143,18 +156,23 @@ Datum DatumOf(const RunValue& value) {
     for (const RunValue& e : value.list().elements) datum.elements.push_back(DatumOf(e));
   } else {
     const TensorView& t = value.tensor;
-    datum.tensor = ConstTensor::Copy(t.dtype, t.dims, {t.As<std::byte>(), BytesOf(t.dtype, t.elements())});
+    datum.tensor =
+        ConstTensor::Copy(t.dtype, t.dims, {t.As<std::byte>(), BytesOf(t.dtype, t.elements())});
   }
   return datum;
 }
 
-// Test data of type bf16 is stored as u16, the type that NumPy has for it; the model says what is meant.
-bool IsStoredAsU16(DType stored, DType declared) { return stored == DType::kU16 && declared == DType::kBF16; }
+// Test data of type bf16 is stored as u16, the type that NumPy has for it; the model says what is
+// meant.
+bool IsStoredAsU16(DType stored, DType declared) {
+  return stored == DType::kU16 && declared == DType::kBF16;
+}
 
 std::vector<fs::path> DataSets(const fs::path& folder) {
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      sets.push_back(entry.path());
   }
   std::sort(sets.begin(), sets.end());
   return sets;
@@ -168,12 +186,15 @@ bool DrawsRandomNumbers(const Graph& graph) {
 }
 
 std::vector<double> Numbers(const ConstTensor& t) {
-  return reference::Doubles({t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())});
+  return reference::Doubles(
+      {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())});
 }
 
-// Of random numbers: empty if they have the right type and shape and lie in the range of the stored ones.
+// Of random numbers: empty if they have the right type and shape and lie in the range of the stored
+// ones.
 std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
-  if (have.dtype != want.dtype || !(have.dims == want.dims)) return StrCat("type ", have.type(), ", expected ", want.type());
+  if (have.dtype != want.dtype || !(have.dims == want.dims))
+    return StrCat("type ", have.type(), ", expected ", want.type());
   const std::vector<double> values = Numbers(have), stored = Numbers(want);
   if (stored.empty()) return {};
   const auto [least, most] = std::minmax_element(stored.begin(), stored.end());
@@ -190,8 +211,11 @@ double RelativeTolerance(DType dtype) { return dtype == DType::kBF16 ? 0x1p-6 : 
 
 // Empty if they agree.
 std::string Difference(const Datum& have, const Datum& want) {
-  if (have.is_list != want.is_list) return have.is_list ? "is a list, must be a tensor" : "is a tensor, must be a list";
-  if (!have.is_list) return testing::Difference(have.tensor, want.tensor, RelativeTolerance(want.tensor.dtype), kAbsolute);
+  if (have.is_list != want.is_list)
+    return have.is_list ? "is a list, must be a tensor" : "is a tensor, must be a list";
+  if (!have.is_list)
+    return testing::Difference(have.tensor, want.tensor, RelativeTolerance(want.tensor.dtype),
+                               kAbsolute);
   if (have.elements.size() != want.elements.size()) {
     return StrCat("has ", have.elements.size(), " elements, must have ", want.elements.size());
   }
@@ -209,7 +233,8 @@ CaseResult RunSet(const Module& module, const Declared& types, const fs::path& s
     return found == types.end() ? onnx::TypeProto() : found->second;
   };
   const auto failed = [](const Status& status) {
-    return status.code() == Code::kUnsupported ? Refused(std::string(status.message())) : Failed(status);
+    return status.code() == Code::kUnsupported ? Refused(std::string(status.message()))
+                                               : Failed(status);
   };
   const bool random = DrawsRandomNumbers(graph);
   auto model = CompileModule(TestEnvironment(), module, {});
@@ -233,13 +258,17 @@ CaseResult RunSet(const Module& module, const Declared& types, const fs::path& s
     const auto result = (*session)->OutputValue(i);
     if (!result.ok()) return Failed(result.status());
     Datum have = DatumOf(*result);
-    // Compared as they are stored, which is what ONNX's own runner does: its bf16 data was cut, not rounded, so the last bit differs.
-    const bool cut = have.tensor.dtype == DType::kBF16 && IsStoredAsU16(want->tensor.dtype, ElementType(type_of(graph.outputs[i])));
+    // Compared as they are stored, which is what ONNX's own runner does: its bf16 data was cut, not
+    // rounded, so the last bit differs.
+    const bool cut = have.tensor.dtype == DType::kBF16 &&
+                     IsStoredAsU16(want->tensor.dtype, ElementType(type_of(graph.outputs[i])));
     if (cut) have.tensor.dtype = want->tensor.dtype;
-    const std::string difference = random ? DifferenceInKind(have.tensor, want->tensor) : Difference(have, *want);
+    const std::string difference =
+        random ? DifferenceInKind(have.tensor, want->tensor) : Difference(have, *want);
     if (!difference.empty()) return {Outcome::kWrong, StrCat("output ", i, ": ", difference)};
   }
-  if (random) return {Outcome::kRandom, "types, shapes and ranges are right; values cannot be compared"};
+  if (random)
+    return {Outcome::kRandom, "types, shapes and ranges are right; values cannot be compared"};
   return {Outcome::kPassed, ""};
 }
 
@@ -277,18 +306,21 @@ Result<std::map<std::string, std::string>> ReadContradictions(const fs::path& pa
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t colon = line.find(": ");
-    if (colon == std::string::npos) return InvalidArgument("'", path.string(), "': no reason in the line '", line, "'");
+    if (colon == std::string::npos)
+      return InvalidArgument("'", path.string(), "': no reason in the line '", line, "'");
     reasons[line.substr(0, colon)] = line.substr(colon + 2);
   }
   return reasons;
 }
 
-// A listed case is expected to differ. One that passes shows that the list, or what we compute, is wrong.
+// A listed case is expected to differ. One that passes shows that the list, or what we compute, is
+// wrong.
 CaseResult Judge(CaseResult result, const std::string* contradiction) {
   if (contradiction == nullptr) return result;
   if (result.outcome == Outcome::kWrong) return {Outcome::kContradicted, *contradiction};
   if (result.outcome == Outcome::kPassed)
-    return {Outcome::kFailed, "passes although its data are listed as contradicting the specification"};
+    return {Outcome::kFailed,
+            "passes although its data are listed as contradicting the specification"};
   return result;
 }
 
@@ -314,14 +346,16 @@ int RunAll(const Options& options) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(options.folder)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && name.find(options.filter) != std::string::npos) names.push_back(name);
+    if (entry.is_directory() && name.find(options.filter) != std::string::npos)
+      names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   std::map<std::string, Counts> by_subject;
   Counts total = {};
   for (const std::string& name : names) {
     const auto listed = contradictions->find(name);
-    const CaseResult result = Judge(RunCase(options.folder / name), listed == contradictions->end() ? nullptr : &listed->second);
+    const CaseResult result = Judge(RunCase(options.folder / name),
+                                    listed == contradictions->end() ? nullptr : &listed->second);
     const auto outcome = static_cast<size_t>(result.outcome);
     ++by_subject[Subject(name)][outcome];
     ++total[outcome];
@@ -334,7 +368,8 @@ int RunAll(const Options& options) {
   for (const auto& [subject, counts] : by_subject) PrintRow(subject, counts);
   PrintRow(StrCat("all ", names.size()), total);
   const auto count = [&](Outcome outcome) { return total[static_cast<size_t>(outcome)]; };
-  return count(Outcome::kWrong) + count(Outcome::kFailed) != 0 || count(Outcome::kPassed) < options.at_least;
+  return count(Outcome::kWrong) + count(Outcome::kFailed) != 0 ||
+         count(Outcome::kPassed) < options.at_least;
 }
 
 }  // namespace
@@ -347,11 +382,14 @@ int main(int argc, char** argv) {
     if (argument == "--verbose") options.verbose = true;
     else if (argument == "--filter" && i + 1 < argc) options.filter = argv[++i];
     else if (argument == "--contradicted" && i + 1 < argc) options.contradicted = argv[++i];
-    else if (argument == "--at-least" && i + 1 < argc) options.at_least = std::strtoul(argv[++i], nullptr, 10);
+    else if (argument == "--at-least" && i + 1 < argc)
+      options.at_least = std::strtoul(argv[++i], nullptr, 10);
     else options.folder = argument;
   }
   if (!std::filesystem::is_directory(options.folder)) {
-    std::fprintf(stderr, "usage: onnx_suite FOLDER [--filter TEXT] [--at-least N] [--contradicted LIST] [--verbose]\n");
+    std::fprintf(stderr,
+                 "usage: onnx_suite FOLDER [--filter TEXT] [--at-least N] [--contradicted LIST] "
+                 "[--verbose]\n");
     return 2;
   }
   return msrt::testing::RunAll(options);

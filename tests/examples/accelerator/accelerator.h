@@ -1,4 +1,5 @@
-// The accelerator itself: what its delegate (delegate.h) and its device (device.h) share, and what the host passes back as `self`.
+// The accelerator itself: what its delegate (delegate.h) and its device (device.h) share, and what
+// the host passes back as `self`.
 #pragma once
 
 #include "delegates/sdk/export.h"
@@ -9,11 +10,13 @@
 namespace accelerator {
 
 struct Accelerator {
-  Accelerator(const Options& o, msrt::sdk::ExportedDelegate loops) : options(o), inner(loops), faults(options), memory(options.capacity) {}
+  Accelerator(const Options& o, msrt::sdk::ExportedDelegate loops)
+      : options(o), inner(loops), faults(options), memory(options.capacity) {}
   ~Accelerator() { inner.api.destroy(inner.self); }
 
   const Options options;
-  const msrt::sdk::ExportedDelegate inner;  // whose kernels do the arithmetic: plain loops, all tensors plain
+  const msrt::sdk::ExportedDelegate
+      inner;  // whose kernels do the arithmetic: plain loops, all tensors plain
   Faults faults;
   DeviceMemory memory;
 };

@@ -29,17 +29,22 @@ Wiring WiringOfOne(const msrt_node_view& node) {
     const uint32_t index = (*count)++;
     return v.id < 0 ? Place{} : Place{kind, index};
   };
-  for (size_t i = 0; i < node.input_count; ++i) places.inputs.push_back(place(node.inputs[i], Place::kInput, &wiring.input_count));
-  for (size_t i = 0; i < node.output_count; ++i) places.outputs.push_back(place(node.outputs[i], Place::kOutput, &wiring.output_count));
+  for (size_t i = 0; i < node.input_count; ++i)
+    places.inputs.push_back(place(node.inputs[i], Place::kInput, &wiring.input_count));
+  for (size_t i = 0; i < node.output_count; ++i)
+    places.outputs.push_back(place(node.outputs[i], Place::kOutput, &wiring.output_count));
   wiring.nodes.push_back(std::move(places));
   return wiring;
 }
 
 }  // namespace
 
-const msrt_node_view& NodeAt(const msrt_graph_view& graph, size_t index) { return *graph.node(graph.graph, index); }
+const msrt_node_view& NodeAt(const msrt_graph_view& graph, size_t index) {
+  return *graph.node(graph.graph, index);
+}
 
-std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported, size_t most) {
+std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported,
+                              size_t most) {
   const auto readers = FindReaders(graph);
   constexpr uint32_t kNobody = UINT32_MAX;
   std::vector<uint32_t> next(graph.node_count, kNobody);
@@ -54,7 +59,8 @@ std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bo
     }
     if (!single || result == nullptr) continue;
     const auto it = readers.find(result->id);
-    if (it != readers.end() && it->second.size() == 1 && supported[it->second[0]]) next[n] = it->second[0];
+    if (it != readers.end() && it->second.size() == 1 && supported[it->second[0]])
+      next[n] = it->second[0];
   }
   std::vector<Chain> chains;
   for (uint32_t n = 0; n < graph.node_count; ++n) {
@@ -76,13 +82,16 @@ Wiring WiringOf(const msrt_graph_view& graph, const uint32_t* nodes, size_t node
     Wiring::NodePlaces& of_node = wiring.nodes.emplace_back();
     for (size_t i = 0; i < node.input_count; ++i) {
       const int64_t value = node.inputs[i].id;
-      if (value >= 0 && places.count(value) == 0) places[value] = {Place::kInput, wiring.input_count++};
+      if (value >= 0 && places.count(value) == 0)
+        places[value] = {Place::kInput, wiring.input_count++};
       of_node.inputs.push_back(value < 0 ? Place{} : places[value]);
     }
     for (size_t i = 0; i < node.output_count; ++i) {
       const int64_t value = node.outputs[i].id;
       const bool last = n + 1 == node_count;
-      if (value >= 0) places[value] = last ? Place{Place::kOutput, wiring.output_count++} : Place{Place::kInside, wiring.inside_count++};
+      if (value >= 0)
+        places[value] = last ? Place{Place::kOutput, wiring.output_count++}
+                             : Place{Place::kInside, wiring.inside_count++};
       of_node.outputs.push_back(value < 0 ? Place{} : places[value]);
     }
   }

@@ -1,11 +1,11 @@
-// Which nodes the accelerator offers together: chains in which each node's one result is read by the next node alone. Inside a chain
-// nothing comes back to the host, and one launch does for all.
+// Which nodes the accelerator offers together: chains in which each node's one result is read by
+// the next node alone. Inside a chain nothing comes back to the host, and one launch does for all.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 
 namespace accelerator {
 
@@ -14,7 +14,8 @@ using Chain = std::vector<uint32_t>;  // nodes, ascending
 const msrt_node_view& NodeAt(const msrt_graph_view& graph, size_t index);
 
 // All chains of 2 to `most` nodes among the supported ones.
-std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported, size_t most);
+std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported,
+                              size_t most);
 
 // Where the inputs and outputs of the nodes of a candidate come from and go to.
 struct Wiring {

@@ -12,14 +12,18 @@ using Place = Wiring::Place;
 class ChainKernel final : public Kernel {
  public:
   using Kernel::Kernel;
-  Failure Compile(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate) {
+  Failure Compile(const msrt_host_api* host, const msrt_graph_view& graph,
+                  const msrt_candidate& candidate) {
     wiring = WiringOf(graph, candidate.nodes, candidate.node_count);
     for (size_t n = 0; n < candidate.node_count; ++n) {
-      if (Failure f = inner.emplace_back().Compile(accelerator(), host, graph, candidate.nodes[n]); !f.ok()) return f;
+      if (Failure f = inner.emplace_back().Compile(accelerator(), host, graph, candidate.nodes[n]);
+          !f.ok())
+        return f;
     }
     return {};
   }
-  Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const override;
+  Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes,
+               std::unique_ptr<BoundKernel>* out) const override;
   size_t bytes() const override {
     size_t bytes = 0;
     for (const InnerKernel& k : inner) bytes += k.bytes();
@@ -62,7 +66,9 @@ class BoundChain final : public BoundKernel {
   Failure Run(const Tensors& tensors) const override {
     std::vector<Temporary> inside;
     for (size_t bytes : inside_bytes_) {
-      if (Failure failure = inside.emplace_back(&accelerator().memory).Allocate(bytes); !failure.ok()) return failure;
+      if (Failure failure = inside.emplace_back(&accelerator().memory).Allocate(bytes);
+          !failure.ok())
+        return failure;
     }
     const auto at = [&](const Place& place) -> void* {
       if (place.kind == Place::kNone) return nullptr;
@@ -92,7 +98,8 @@ class BoundChain final : public BoundKernel {
   std::vector<size_t> inside_bytes_;
 };
 
-Failure ChainKernel::Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const {
+Failure ChainKernel::Bind(const msrt_host_api* host, const msrt_bound_node* nodes,
+                          std::unique_ptr<BoundKernel>* out) const {
   auto bound = std::make_unique<BoundChain>(*this);
   for (size_t n = 0; n < inner.size(); ++n) {
     if (Failure failure = bound->Add(inner[n], host, nodes[n]); !failure.ok()) return failure;
@@ -103,8 +110,8 @@ Failure ChainKernel::Bind(const msrt_host_api* host, const msrt_bound_node* node
 
 }  // namespace
 
-Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate,
-                        std::unique_ptr<Kernel>* out) {
+Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
+                        const msrt_candidate& candidate, std::unique_ptr<Kernel>* out) {
   auto kernel = std::make_unique<ChainKernel>(a, candidate.seconds);
   Failure failure = kernel->Compile(host, graph, candidate);
   if (failure.ok()) *out = std::move(kernel);

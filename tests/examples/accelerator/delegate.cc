@@ -35,7 +35,8 @@ size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
 }
 
 // All plain, so no layouts are given. To enqueue a kernel is cheaper than to wake the stream.
-msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t node_count, double inner_seconds) {
+msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t node_count,
+                           double inner_seconds) {
   msrt_candidate c = MSRT_INIT(msrt_candidate);
   c.exact = 1;
   c.nodes = nodes;
@@ -44,8 +45,8 @@ msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t n
   return c;
 }
 
-void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain, const std::vector<double>& inner,
-           const msrt_query_sink& sink) {
+void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain,
+           const std::vector<double>& inner, const msrt_query_sink& sink) {
   double seconds = 0;
   for (uint32_t n : chain) seconds += inner[n];
   const Wiring wiring = WiringOf(graph, chain.data(), chain.size());
@@ -58,7 +59,8 @@ void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chai
 }
 
 // Control flow with the graphs that it calls.
-void OfferWhole(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t n, const msrt_query_sink& sink) {
+void OfferWhole(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph,
+                uint32_t n, const msrt_query_sink& sink) {
   const OwnedPlan plan = PlanOwned(a, host, graph, n);
   if (!plan.refused.empty()) return sink.refuse(sink.sink, n, plan.refused.c_str());
   msrt_candidate c = CandidateOf(a, &n, 1, plan.seconds);
@@ -69,7 +71,8 @@ void OfferWhole(const Accelerator& a, const msrt_host_api* host, const msrt_grap
   sink.candidate(sink.sink, &c);
 }
 
-msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_query_sink* sink) {
+msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                  const msrt_query_sink* sink) {
   return Guarded(host, [&]() -> Failure {
     const Accelerator& a = Of(self);
     const std::vector<double> inner = AskInner(a, host, *graph, sink);
@@ -79,24 +82,28 @@ msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* 
       if (supported[n]) Offer(a, *graph, {n}, inner, *sink);
       else if (IsOwned(a.options, NodeAt(*graph, n))) OfferWhole(a, host, *graph, n, *sink);
     }
-    for (const Chain& chain : FindChains(*graph, supported, a.options.chain)) Offer(a, *graph, chain, inner, *sink);
+    for (const Chain& chain : FindChains(*graph, supported, a.options.chain))
+      Offer(a, *graph, chain, inner, *sink);
     return {};
   });
 }
 
-msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph, const msrt_candidate* candidate, void** out) {
+msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
+                    const msrt_candidate* candidate, void** out) {
   return Guarded(host, [&] {
     Accelerator& a = Of(self);
     std::unique_ptr<Kernel> kernel;
     Failure failure = a.faults.OnCompile();
-    const auto make = IsOwned(a.options, NodeAt(*graph, candidate->nodes[0])) ? MakeOwnedKernel : MakeChainKernel;
+    const auto make =
+        IsOwned(a.options, NodeAt(*graph, candidate->nodes[0])) ? MakeOwnedKernel : MakeChainKernel;
     if (failure.ok()) failure = make(&a, host, *graph, *candidate, &kernel);
     *out = kernel.release();
     return failure;
   });
 }
 
-msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes, size_t, void** out) {
+msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes,
+                 size_t, void** out) {
   return Guarded(host, [&] {
     std::unique_ptr<BoundKernel> bound;
     Failure failure = static_cast<const Kernel*>(kernel)->Bind(host, nodes, &bound);
@@ -114,15 +121,20 @@ msrt_delegate_api DelegateApi(const msrt_device_api* device) {
   api.query = Query;
   api.compile = Compile;
   api.kernel_destroy = [](void*, void* kernel) { delete static_cast<Kernel*>(kernel); };
-  api.kernel_bytes = [](void*, const void* kernel) { return static_cast<const Kernel*>(kernel)->bytes(); };
+  api.kernel_bytes = [](void*, const void* kernel) {
+    return static_cast<const Kernel*>(kernel)->bytes();
+  };
   api.bind = Bind;
   api.bound_destroy = [](void*, void* bound) { delete static_cast<BoundKernel*>(bound); };
-  api.bound_bytes = [](void*, const void* bound) { return static_cast<const BoundKernel*>(bound)->bytes(); };
+  api.bound_bytes = [](void*, const void* bound) {
+    return static_cast<const BoundKernel*>(bound)->bytes();
+  };
   api.prepare = [](void*, const msrt_host_api* host, void* bound) {
     return Guarded(host, [&] { return static_cast<const BoundKernel*>(bound)->Prepare(host); });
   };
   api.run = [](void*, void* bound, const msrt_run_args* args) {
-    return Guarded(args->host, [&] { return static_cast<const BoundKernel*>(bound)->Enqueue(*args); });
+    return Guarded(args->host,
+                   [&] { return static_cast<const BoundKernel*>(bound)->Enqueue(*args); });
   };
   api.device = device;
   api.destroy = [](void* self) { delete &Of(self); };

@@ -1,7 +1,7 @@
 // The accelerator as the functions of msrt_delegate_api: what it offers, compiles and runs.
 #pragma once
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 
 namespace accelerator {
 

@@ -52,15 +52,16 @@ msrt_status StreamSynchronize(void* self, const msrt_host_api* host, void* strea
 }
 
 // `on_device` is checked and held from now on; the copy itself waits in the stream.
-msrt_status Copy(Accelerator& a, const msrt_host_api* host, void* stream, const void* on_device, size_t bytes, const char* what,
-                 std::function<void(std::byte*)> copy) {
+msrt_status Copy(Accelerator& a, const msrt_host_api* host, void* stream, const void* on_device,
+                 size_t bytes, const char* what, std::function<void(std::byte*)> copy) {
   return Guarded(host, [&]() -> Failure {
     const bool late = a.options.fails_late;
     if (!late) {
       if (Failure failure = a.faults.OnCopy(); !failure.ok()) return failure;
     }
     auto memory = std::make_shared<DeviceMemory::Use>();
-    if (Failure failure = a.memory.Find(on_device, bytes, what, memory.get()); !failure.ok()) return failure;
+    if (Failure failure = a.memory.Find(on_device, bytes, what, memory.get()); !failure.ok())
+      return failure;
     static_cast<Stream*>(stream)->Enqueue([&a, late, memory, copy = std::move(copy)] {
       const Failure failure = late ? a.faults.OnCopy() : Failure{};
       if (failure.ok()) copy(memory->data());
@@ -70,16 +71,19 @@ msrt_status Copy(Accelerator& a, const msrt_host_api* host, void* stream, const 
   });
 }
 
-msrt_status CopyToDevice(void* self, const msrt_host_api* host, void* stream, void* to, const void* from, size_t bytes) {
+msrt_status CopyToDevice(void* self, const msrt_host_api* host, void* stream, void* to,
+                         const void* from, size_t bytes) {
   return Copy(Of(self), host, stream, to, bytes, "a copy to the device", [=](std::byte* memory) {
     if (bytes != 0) std::memcpy(memory, from, bytes);
   });
 }
 
-msrt_status CopyToHost(void* self, const msrt_host_api* host, void* stream, void* to, const void* from, size_t bytes) {
-  return Copy(Of(self), host, stream, from, bytes, "a copy to the host", [=](const std::byte* memory) {
-    if (bytes != 0) std::memcpy(to, memory, bytes);
-  });
+msrt_status CopyToHost(void* self, const msrt_host_api* host, void* stream, void* to,
+                       const void* from, size_t bytes) {
+  return Copy(Of(self), host, stream, from, bytes, "a copy to the host",
+              [=](const std::byte* memory) {
+                if (bytes != 0) std::memcpy(to, memory, bytes);
+              });
 }
 
 msrt_status EventCreate(void* self, const msrt_host_api* host, void** event) {

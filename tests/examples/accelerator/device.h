@@ -1,7 +1,7 @@
 // The accelerator's memory, streams and events as the functions of msrt_device_api.
 #pragma once
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 #include "tests/examples/accelerator/options.h"
 
 namespace accelerator {

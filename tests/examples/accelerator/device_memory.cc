@@ -16,35 +16,43 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kGapBytes = 4096;
 
 std::string Text(const void* pointer, size_t bytes) {
-  return std::to_string(bytes) + " bytes at " + std::to_string(reinterpret_cast<uintptr_t>(pointer));
+  return std::to_string(bytes) + " bytes at " +
+         std::to_string(reinterpret_cast<uintptr_t>(pointer));
 }
 
 }  // namespace
 
-DeviceMemory::Block::Block(size_t size) : bytes(size), data(static_cast<std::byte*>(::operator new(size, std::align_val_t(kAlignment)))) {
+DeviceMemory::Block::Block(size_t size)
+    : bytes(size),
+      data(static_cast<std::byte*>(::operator new(size, std::align_val_t(kAlignment)))) {
   std::memset(data, 0xa5, size);  // what nobody has written must not look like a result
 }
 
 DeviceMemory::Block::~Block() { ::operator delete(data, std::align_val_t(kAlignment)); }
 
 DeviceMemory::DeviceMemory(size_t capacity) : capacity_(capacity) {
-  void* mapping = mmap(nullptr, kAddressBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping =
+      mmap(nullptr, kAddressBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping != MAP_FAILED) addresses_ = static_cast<std::byte*>(mapping);
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (!blocks_.empty()) CountMisuse("the device ends while " + std::to_string(blocks_.size()) + " blocks of its memory are allocated");
+  if (!blocks_.empty())
+    CountMisuse("the device ends while " + std::to_string(blocks_.size()) +
+                " blocks of its memory are allocated");
   if (addresses_ != nullptr) munmap(addresses_, kAddressBytes);
 }
 
 Failure DeviceMemory::Allocate(size_t bytes, void** out) {
   std::lock_guard lock(mutex_);
   if (bytes > capacity_ - used_bytes_) {
-    return {MSRT_OUT_OF_MEMORY, "the accelerator has " + std::to_string(capacity_ - used_bytes_) + " of " + std::to_string(capacity_) +
-                                    " bytes left, not " + std::to_string(bytes)};
+    return {MSRT_OUT_OF_MEMORY, "the accelerator has " + std::to_string(capacity_ - used_bytes_) +
+                                    " of " + std::to_string(capacity_) + " bytes left, not " +
+                                    std::to_string(bytes)};
   }
   const size_t room = (bytes + kGapBytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (addresses_ == nullptr || room > kAddressBytes - next_address_) return {MSRT_OUT_OF_MEMORY, "the accelerator is out of addresses"};
+  if (addresses_ == nullptr || room > kAddressBytes - next_address_)
+    return {MSRT_OUT_OF_MEMORY, "the accelerator is out of addresses"};
   std::byte* address = addresses_ + next_address_;
   blocks_.emplace(reinterpret_cast<uintptr_t>(address), std::make_shared<Block>(bytes));
   next_address_ += room;
@@ -56,9 +64,12 @@ Failure DeviceMemory::Allocate(size_t bytes, void** out) {
 void DeviceMemory::Free(void* pointer, size_t bytes) {
   std::lock_guard lock(mutex_);
   const auto it = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
-  if (it == blocks_.end()) return CountMisuse("freed what is not allocated: " + Text(pointer, bytes));
+  if (it == blocks_.end())
+    return CountMisuse("freed what is not allocated: " + Text(pointer, bytes));
   const Block& block = *it->second;
-  if (block.bytes != bytes) CountMisuse("freed with a wrong size: " + Text(pointer, bytes) + ", allocated " + std::to_string(block.bytes));
+  if (block.bytes != bytes)
+    CountMisuse("freed with a wrong size: " + Text(pointer, bytes) + ", allocated " +
+                std::to_string(block.bytes));
   if (block.uses != 0) CountMisuse("freed while queued work uses it: " + Text(pointer, bytes));
   used_bytes_ -= block.bytes;
   blocks_.erase(it);
@@ -77,7 +88,8 @@ Failure DeviceMemory::Find(const void* pointer, size_t bytes, const char* what, 
   const bool known = it != blocks_.begin() && address - (--it)->first <= it->second->bytes;
   if (!known || bytes > it->second->bytes - (address - it->first)) {
     const std::string wrong =
-        std::string(what) + " of " + Text(pointer, bytes) + (known ? " runs over the end of its block" : " is in no living block");
+        std::string(what) + " of " + Text(pointer, bytes) +
+        (known ? " runs over the end of its block" : " is in no living block");
     CountMisuse(wrong);
     return Failed(wrong);
   }

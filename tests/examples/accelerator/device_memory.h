@@ -1,5 +1,6 @@
-// Memory of the emulated device. The addresses that the host gets lie in a mapping without any access, so that whoever dereferences one
-// faults; the bytes are elsewhere, and only the device knows the way. Addresses are never given out twice: a stale one is always noticed.
+// Memory of the emulated device. The addresses that the host gets lie in a mapping without any
+// access, so that whoever dereferences one faults; the bytes are elsewhere, and only the device
+// knows the way. Addresses are never given out twice: a stale one is always noticed.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,9 @@ class DeviceMemory {
   class Use {
    public:
     Use() = default;
-    Use(std::shared_ptr<Block> block, std::byte* data) : block_(std::move(block)), data_(data) { ++block_->uses; }
+    Use(std::shared_ptr<Block> block, std::byte* data) : block_(std::move(block)), data_(data) {
+      ++block_->uses;
+    }
     Use(Use&& other) noexcept { *this = std::move(other); }
     Use& operator=(Use&& other) noexcept {
       std::swap(block_, other.block_);
@@ -39,7 +42,9 @@ class DeviceMemory {
     ~Use() {
       if (block_ != nullptr) --block_->uses;
     }
-    std::byte* data() const { return data_; }  // where the bytes really are; null where there is no tensor
+    std::byte* data() const {
+      return data_;
+    }  // where the bytes really are; null where there is no tensor
 
    private:
     std::shared_ptr<Block> block_;
@@ -54,7 +59,8 @@ class DeviceMemory {
   Failure Allocate(size_t bytes, void** out);
   void Free(void* pointer, size_t bytes);
   size_t free_bytes() const;
-  // Checks that `bytes` from `pointer` on are all in one living block. A null pointer gives an empty use.
+  // Checks that `bytes` from `pointer` on are all in one living block. A null pointer gives an
+  // empty use.
   Failure Find(const void* pointer, size_t bytes, const char* what, Use* out) const;
 
  private:
@@ -65,12 +71,16 @@ class DeviceMemory {
   std::map<uintptr_t, std::shared_ptr<Block>> blocks_;  // by address
 };
 
-// Memory that the accelerator takes for itself: as long as one run, inside the stream, or as long as a kernel.
+// Memory that the accelerator takes for itself: as long as one run, inside the stream, or as long
+// as a kernel.
 class Temporary {
  public:
   explicit Temporary(DeviceMemory* memory) : memory_(memory) {}
   Temporary(Temporary&& other) noexcept
-      : memory_(other.memory_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_), use_(std::move(other.use_)) {}
+      : memory_(other.memory_),
+        pointer_(std::exchange(other.pointer_, nullptr)),
+        bytes_(other.bytes_),
+        use_(std::move(other.use_)) {}
   ~Temporary() {
     use_ = {};
     if (pointer_ != nullptr) memory_->Free(pointer_, bytes_);

@@ -1,10 +1,11 @@
-// How the parts of the accelerator tell each other that something failed: a status of the C API and the text that belongs to it.
+// How the parts of the accelerator tell each other that something failed: a status of the C API and
+// the text that belongs to it.
 #pragma once
 
 #include <string>
 #include <utility>
 
-#include "core/api/msrt_plugin.h"
+#include "core/abi/msrt_plugin.h"
 
 namespace accelerator {
 

@@ -16,7 +16,9 @@ class Faults {
 
   // Each counts an operation and says whether it fails.
   Failure OnCompile();
-  Failure OnAllocate() { return OnOperation("allocation", &allocations_, options_.allocate_fails_at, 0); }
+  Failure OnAllocate() {
+    return OnOperation("allocation", &allocations_, options_.allocate_fails_at, 0);
+  }
   Failure OnCopy() { return OnOperation("copy", &copies_, options_.copy_fails_at, 0); }
   Failure OnRun() { return OnOperation("run", &runs_, options_.run_fails_at, options_.run_fails); }
   // For what is not counted, but does not work on a dead device either.
@@ -26,7 +28,8 @@ class Faults {
   double NextDelayMicros();
 
  private:
-  Failure OnOperation(const char* what, std::atomic<int64_t>* count, int64_t fails_at, double probability);
+  Failure OnOperation(const char* what, std::atomic<int64_t>* count, int64_t fails_at,
+                      double probability);
   bool Happens(double probability);
 
   const Options& options_;

@@ -8,18 +8,26 @@
 namespace accelerator {
 namespace {
 
-// What the inner kernels see of a host while they run in a stream: no threads but the stream's own, and a place for the text of an error.
-// The host's own table must not be used there: its `fail` speaks for the thread in which the host called.
+// What the inner kernels see of a host while they run in a stream: no threads but the stream's own,
+// and a place for the text of an error. The host's own table must not be used there: its `fail`
+// speaks for the thread in which the host called.
 class StreamHost {
  public:
   StreamHost() : api_(MSRT_INIT(msrt_host_api)) {
     api_.threads = 1;
     api_.host = this;
-    api_.fail = [](void* host, const char* message) { static_cast<StreamHost*>(host)->text_ = message; };
+    api_.fail = [](void* host, const char* message) {
+      static_cast<StreamHost*>(host)->text_ = message;
+    };
     api_.log = [](void*, int32_t, const char*) {};
-    api_.allocate = [](void*, size_t bytes, size_t alignment) { return ::operator new(bytes, std::align_val_t(alignment), std::nothrow); };
-    api_.deallocate = [](void*, void* pointer, size_t, size_t alignment) { ::operator delete(pointer, std::align_val_t(alignment)); };
-    api_.parallel_for = [](void*, int64_t count, void (*task)(void*, int64_t), void* context) -> msrt_status {
+    api_.allocate = [](void*, size_t bytes, size_t alignment) {
+      return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+    };
+    api_.deallocate = [](void*, void* pointer, size_t, size_t alignment) {
+      ::operator delete(pointer, std::align_val_t(alignment));
+    };
+    api_.parallel_for = [](void*, int64_t count, void (*task)(void*, int64_t),
+                           void* context) -> msrt_status {
       for (int64_t i = 0; i < count; ++i) task(context, i);
       return MSRT_OK;
     };
@@ -49,16 +57,23 @@ struct InnerAnswer {
 
 }  // namespace
 
-std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_query_sink* sink) {
+std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host,
+                             const msrt_graph_view& graph, const msrt_query_sink* sink) {
   InnerAnswer answer{sink, std::vector<double>(graph.node_count, -1)};
   msrt_query_sink inner = MSRT_INIT(msrt_query_sink);
   inner.sink = &answer;
-  inner.candidate = [](void* self, const msrt_candidate* c) { static_cast<InnerAnswer*>(self)->seconds[c->nodes[0]] = c->seconds; };
-  inner.refuse = [](void* self, uint32_t node, const char* reason) { static_cast<InnerAnswer*>(self)->Refuse(node, reason); };
-  if (a.inner.api.query(a.inner.self, host, &graph, &inner) != MSRT_OK) std::fill(answer.seconds.begin(), answer.seconds.end(), -1);
+  inner.candidate = [](void* self, const msrt_candidate* c) {
+    static_cast<InnerAnswer*>(self)->seconds[c->nodes[0]] = c->seconds;
+  };
+  inner.refuse = [](void* self, uint32_t node, const char* reason) {
+    static_cast<InnerAnswer*>(self)->Refuse(node, reason);
+  };
+  if (a.inner.api.query(a.inner.self, host, &graph, &inner) != MSRT_OK)
+    std::fill(answer.seconds.begin(), answer.seconds.end(), -1);
   for (uint32_t n = 0; n < graph.node_count; ++n) {
     const std::string op = NodeAt(graph, n).op;
-    const bool unsupported = std::find(a.options.unsupported.begin(), a.options.unsupported.end(), op) != a.options.unsupported.end();
+    const bool unsupported = std::find(a.options.unsupported.begin(), a.options.unsupported.end(),
+                                       op) != a.options.unsupported.end();
     if (unsupported && answer.seconds[n] >= 0) answer.Refuse(n, "the accelerator has no " + op);
   }
   return std::move(answer.seconds);
@@ -68,7 +83,8 @@ InnerKernel::~InnerKernel() {
   if (kernel_ != nullptr) inner_->api.kernel_destroy(inner_->self, kernel_);
 }
 
-Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t node) {
+Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host,
+                             const msrt_graph_view& graph, uint32_t node) {
   inner_ = &a.inner;
   // It knows single nodes only, in plain layouts.
   msrt_candidate one = MSRT_INIT(msrt_candidate);
@@ -89,7 +105,8 @@ InnerBound::~InnerBound() {
   if (bound_ != nullptr) inner_->api.bound_destroy(inner_->self, bound_);
 }
 
-Failure InnerBound::Bind(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node) {
+Failure InnerBound::Bind(const InnerKernel& kernel, const msrt_host_api* host,
+                         const msrt_bound_node& node) {
   inner_ = kernel.inner_;
   const msrt_status code = inner_->api.bind(inner_->self, host, kernel.kernel_, &node, 1, &bound_);
   return {code, code == MSRT_OK ? "" : "an inner kernel cannot be bound"};
@@ -102,9 +119,11 @@ Failure InnerBound::Prepare(const msrt_host_api* host) const {
 
 size_t InnerBound::bytes() const { return inner_->api.bound_bytes(inner_->self, bound_); }
 
-Failure InnerBound::Run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) const {
+Failure InnerBound::Run(const std::vector<const void*>& inputs,
+                        const std::vector<void*>& outputs) const {
   StreamHost host;
-  const msrt_scratch scratch{&host, [](void* h, size_t bytes) { return static_cast<StreamHost*>(h)->Scratch(bytes); }};
+  const msrt_scratch scratch{
+      &host, [](void* h, size_t bytes) { return static_cast<StreamHost*>(h)->Scratch(bytes); }};
   msrt_run_args args = MSRT_INIT(msrt_run_args);
   args.host = host.api();
   args.inputs = inputs.data();

@@ -1,4 +1,5 @@
-// Kernels of the inner delegate, one for each node: the arithmetic of everything that the accelerator runs.
+// Kernels of the inner delegate, one for each node: the arithmetic of everything that the
+// accelerator runs.
 #pragma once
 
 #include <vector>
@@ -7,17 +8,20 @@
 
 namespace accelerator {
 
-// What the inner delegate estimates for each node of a graph, negative where it or an option refuses. Why is told to `sink`, if there is
-// one.
-std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_query_sink* sink);
+// What the inner delegate estimates for each node of a graph, negative where it or an option
+// refuses. Why is told to `sink`, if there is one.
+std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host,
+                             const msrt_graph_view& graph, const msrt_query_sink* sink);
 
 class InnerKernel {
  public:
   InnerKernel() = default;
-  InnerKernel(InnerKernel&& other) noexcept : inner_(other.inner_), kernel_(std::exchange(other.kernel_, nullptr)) {}
+  InnerKernel(InnerKernel&& other) noexcept
+      : inner_(other.inner_), kernel_(std::exchange(other.kernel_, nullptr)) {}
   InnerKernel& operator=(InnerKernel&&) = delete;
   ~InnerKernel();
-  Failure Compile(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t node);
+  Failure Compile(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph,
+                  uint32_t node);
   size_t bytes() const;
 
  private:
@@ -29,7 +33,8 @@ class InnerKernel {
 class InnerBound {
  public:
   InnerBound() = default;
-  InnerBound(InnerBound&& other) noexcept : inner_(other.inner_), bound_(std::exchange(other.bound_, nullptr)) {}
+  InnerBound(InnerBound&& other) noexcept
+      : inner_(other.inner_), bound_(std::exchange(other.bound_, nullptr)) {}
   InnerBound& operator=(InnerBound&&) = delete;
   ~InnerBound();
   Failure Bind(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node);

@@ -20,10 +20,15 @@ Failure BoundKernel::Enqueue(const msrt_run_args& args) const {
   tensors->inputs.resize(args.input_count);
   tensors->outputs.resize(args.output_count);
   for (size_t i = 0; i < args.input_count; ++i) {
-    if (Failure f = a.memory.Find(args.inputs[i], input_bytes_[i], "an input", &tensors->inputs[i]); !f.ok()) return f;
+    if (Failure f = a.memory.Find(args.inputs[i], input_bytes_[i], "an input", &tensors->inputs[i]);
+        !f.ok())
+      return f;
   }
   for (size_t i = 0; i < args.output_count; ++i) {
-    if (Failure f = a.memory.Find(args.outputs[i], output_bytes_[i], "an output", &tensors->outputs[i]); !f.ok()) return f;
+    if (Failure f =
+            a.memory.Find(args.outputs[i], output_bytes_[i], "an output", &tensors->outputs[i]);
+        !f.ok())
+      return f;
   }
   static_cast<Stream*>(args.stream)->Enqueue([this, &a, late, tensors] {
     const Failure failure = late ? a.faults.OnRun() : Failure{};

@@ -1,5 +1,6 @@
-// A compiled candidate, and the same for one set of shapes, as the functions of msrt_delegate_api know them: what chains of nodes
-// (chain_kernel.cc) and control flow that is taken whole (owned_kernel.cc) have in common.
+// A compiled candidate, and the same for one set of shapes, as the functions of msrt_delegate_api
+// know them: what chains of nodes (chain_kernel.cc) and control flow that is taken whole
+// (owned_kernel.cc) have in common.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,11 @@ class BoundKernel;
 
 class Kernel {
  public:
-  Kernel(Accelerator* accelerator, double seconds) : accelerator_(*accelerator), seconds_(seconds) {}
+  Kernel(Accelerator* accelerator, double seconds)
+      : accelerator_(*accelerator), seconds_(seconds) {}
   virtual ~Kernel() = default;
-  virtual Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const = 0;
+  virtual Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes,
+                       std::unique_ptr<BoundKernel>* out) const = 0;
   virtual size_t bytes() const = 0;
   Accelerator& accelerator() const { return accelerator_; }
   double seconds() const { return seconds_; }  // as was estimated
@@ -31,14 +34,16 @@ class BoundKernel {
   virtual ~BoundKernel() = default;
   virtual size_t bytes() const = 0;
   virtual Failure Prepare(const msrt_host_api* host) const = 0;
-  // Checks the arguments, enqueues, and returns. What is needed later is copied: the caller's arrays end with the call.
+  // Checks the arguments, enqueues, and returns. What is needed later is copied: the caller's
+  // arrays end with the call.
   Failure Enqueue(const msrt_run_args& args) const;
 
  protected:
   struct Tensors {  // of one run
     std::vector<DeviceMemory::Use> inputs, outputs;
   };
-  // In the stream's thread. Several streams may run the same kernel at once, so memory for temporaries belongs to the run.
+  // In the stream's thread. Several streams may run the same kernel at once, so memory for
+  // temporaries belongs to the run.
   virtual Failure Run(const Tensors& tensors) const = 0;
   Accelerator& accelerator() const { return kernel_.accelerator(); }
 
@@ -49,9 +54,9 @@ class BoundKernel {
   const Kernel& kernel_;
 };
 
-Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate,
-                        std::unique_ptr<Kernel>* out);
-Failure MakeOwnedKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate,
-                        std::unique_ptr<Kernel>* out);
+Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
+                        const msrt_candidate& candidate, std::unique_ptr<Kernel>* out);
+Failure MakeOwnedKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
+                        const msrt_candidate& candidate, std::unique_ptr<Kernel>* out);
 
 }  // namespace accelerator

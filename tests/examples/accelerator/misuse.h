@@ -1,11 +1,11 @@
-// Mistakes of the host that a real device would answer with wrong results, or not at all. They are counted for the whole process, so that
-// a test can ask at its end.
+// Mistakes of the host that a real device would answer with wrong results, or not at all. They are
+// counted for the whole process, so that a test can ask at its end.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-#include "core/api/msrt.h"
+#include "core/abi/msrt.h"
 
 namespace accelerator {
 
@@ -13,5 +13,6 @@ void CountMisuse(const std::string& what);
 
 }  // namespace accelerator
 
-// How many there were since the library was loaded; the text of the last goes to `last`, cut to `bytes`.
+// How many there were since the library was loaded; the text of the last goes to `last`, cut to
+// `bytes`.
 extern "C" MSRT_API size_t msrt_accelerator_misuses(char* last, size_t bytes);

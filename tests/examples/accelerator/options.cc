@@ -35,17 +35,21 @@ Failure ParseOptions(const char* text, Options* out) {
   std::istringstream all(text);
   for (std::string entry; std::getline(all, entry, ',');) {
     const size_t equals = entry.find('=');
-    const std::string key = entry.substr(0, equals), value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const std::string key = entry.substr(0, equals),
+                      value = equals == std::string::npos ? "" : entry.substr(equals + 1);
     if (key == "unsupported" || key == "owns") {
       std::istringstream ops(value);
-      for (std::string op; std::getline(ops, op, '+');) (key == "owns" ? out->owns : out->unsupported).push_back(op);
+      for (std::string op; std::getline(ops, op, '+');)
+        (key == "owns" ? out->owns : out->unsupported).push_back(op);
       continue;
     }
     char* end = nullptr;
     const double number = std::strtod(value.c_str(), &end);
     const bool is_number = !value.empty() && *end == '\0' && number >= 0 && number < 1e15;
     if (!is_number || !SetNumber(key, number, out)) {
-      return {MSRT_INVALID_ARGUMENT, "option '" + entry + "' is not KEY=NUMBER with a key of the accelerator (see options.h)"};
+      return {
+          MSRT_INVALID_ARGUMENT,
+          "option '" + entry + "' is not KEY=NUMBER with a key of the accelerator (see options.h)"};
     }
   }
   if (out->speed <= 0) return {MSRT_INVALID_ARGUMENT, "option speed must be above 0"};

@@ -24,7 +24,8 @@ class OwnedKernel final : public Kernel {
     return CompileStep(host, plan.step);
   }
 
-  Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes, std::unique_ptr<BoundKernel>* out) const override;
+  Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes,
+               std::unique_ptr<BoundKernel>* out) const override;
   size_t bytes() const override {
     size_t bytes = plan.constant_bytes;
     for (const InnerKernel& k : kernels) bytes += k.bytes();
@@ -56,7 +57,8 @@ class OwnedKernel final : public Kernel {
       known.push_back(node.inputs[i].constant);
     }
     for (size_t i = 0; i < node.output_count; ++i) shapes.push_back(node.outputs[i].declared);
-    const msrt_bound_node fixed{shapes.data(), node.input_count, shapes.data() + node.input_count, node.output_count, known.data()};
+    const msrt_bound_node fixed{shapes.data(), node.input_count, shapes.data() + node.input_count,
+                                node.output_count, known.data()};
     Failure failure = kernels[step.kernel].Compile(accelerator(), host, *step.graph, step.node);
     if (failure.ok()) failure = bound[step.kernel].Bind(kernels[step.kernel], host, fixed);
     return failure.ok() ? bound[step.kernel].Prepare(host) : failure;
@@ -112,7 +114,8 @@ class OwnedRun {
     const OwnedGraph& branch = step.graphs[IsTrue(step.inputs[0]) ? 0 : 1];
     for (size_t i = 0; i < branch.inputs.size(); ++i) Copy(branch.inputs[i], step.inputs[1 + i]);
     Failure failure = Graph(branch);
-    for (size_t i = 0; failure.ok() && i < step.outputs.size(); ++i) Copy(step.outputs[i], branch.outputs[i]);
+    for (size_t i = 0; failure.ok() && i < step.outputs.size(); ++i)
+      Copy(step.outputs[i], branch.outputs[i]);
     return failure;
   }
 
@@ -121,11 +124,13 @@ class OwnedRun {
     for (size_t i = 0; i < step.carried; ++i) Copy(step.outputs[i], step.inputs[step.leading + i]);
   }
 
-  // A graph of a loop, which takes what is carried after `told` numbers of its own, and then what it captures.
+  // A graph of a loop, which takes what is carried after `told` numbers of its own, and then what
+  // it captures.
   Failure Iterate(const OwnedStep& step, const OwnedGraph& graph, size_t told) {
     for (size_t i = told; i < graph.inputs.size(); ++i) {
       const size_t from = i - told;
-      Copy(graph.inputs[i], from < step.carried ? step.outputs[from] : step.inputs[step.leading + from]);
+      Copy(graph.inputs[i],
+           from < step.carried ? step.outputs[from] : step.inputs[step.leading + from]);
     }
     // A device that dies does so in the middle of a loop, too.
     Failure failure = kernel_.accelerator().faults.OnCall();
@@ -183,7 +188,8 @@ class BoundOwned final : public BoundKernel {
     if (Failure failure = arena.Allocate(kernel_.plan.arena_bytes); !failure.ok()) return failure;
     OwnedRun run(kernel_, arena.data());
     for (size_t i = 0; i < tensors.inputs.size(); ++i) {
-      if (step().inputs[i].bytes != 0) std::memcpy(run.At(step().inputs[i]), tensors.inputs[i].data(), step().inputs[i].bytes);
+      if (step().inputs[i].bytes != 0)
+        std::memcpy(run.At(step().inputs[i]), tensors.inputs[i].data(), step().inputs[i].bytes);
     }
     Failure failure = run.Step(step());
     for (size_t i = 0; failure.ok() && i < tensors.outputs.size(); ++i) {
@@ -198,15 +204,16 @@ class BoundOwned final : public BoundKernel {
   const OwnedKernel& kernel_;
 };
 
-Failure OwnedKernel::Bind(const msrt_host_api*, const msrt_bound_node*, std::unique_ptr<BoundKernel>* out) const {
+Failure OwnedKernel::Bind(const msrt_host_api*, const msrt_bound_node*,
+                          std::unique_ptr<BoundKernel>* out) const {
   *out = std::make_unique<BoundOwned>(*this);
   return {};
 }
 
 }  // namespace
 
-Failure MakeOwnedKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& candidate,
-                        std::unique_ptr<Kernel>* out) {
+Failure MakeOwnedKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
+                        const msrt_candidate& candidate, std::unique_ptr<Kernel>* out) {
   auto kernel = std::make_unique<OwnedKernel>(a, candidate.seconds);
   Failure failure = kernel->Compile(host, graph, candidate.nodes[0]);
   if (failure.ok()) *out = std::move(kernel);

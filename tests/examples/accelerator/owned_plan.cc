@@ -16,16 +16,20 @@ constexpr size_t kAlignment = 64;
 
 const msrt_attr_view* FindAttr(const msrt_node_view& node, const char* name) {
   const auto* end = node.attrs + node.attr_count;
-  const auto* found = std::find_if(node.attrs, end, [&](const msrt_attr_view& a) { return std::strcmp(a.name, name) == 0; });
+  const auto* found = std::find_if(
+      node.attrs, end, [&](const msrt_attr_view& a) { return std::strcmp(a.name, name) == 0; });
   return found == end ? nullptr : found;
 }
 
 bool HasFixedShape(const msrt_value_view& v) {
   const msrt_shape& s = v.declared;
-  return s.dtype != 0 && s.rank >= 0 && std::all_of(s.dims, s.dims + s.rank, [](int64_t d) { return d >= 0; });
+  return s.dtype != 0 && s.rank >= 0 &&
+         std::all_of(s.dims, s.dims + s.rank, [](int64_t d) { return d >= 0; });
 }
 
-std::string Named(const msrt_node_view& node) { return std::string(node.op) + " '" + node.name + "'"; }
+std::string Named(const msrt_node_view& node) {
+  return std::string(node.op) + " '" + node.name + "'";
+}
 
 class Planner {
  public:
@@ -35,7 +39,8 @@ class Planner {
     // What the host uploads of the node's own constants is an argument like the others.
     Values values;
     const msrt_node_view& view = NodeAt(graph, node);
-    for (size_t i = 0; i < view.input_count; ++i) values.try_emplace(view.inputs[i].id, New(view.inputs[i]));
+    for (size_t i = 0; i < view.input_count; ++i)
+      values.try_emplace(view.inputs[i].id, New(view.inputs[i]));
     plan_.step = StepOf(graph, node, {}, &values, 0, &plan_.seconds);
     return std::move(plan_);
   }
@@ -73,14 +78,18 @@ class Planner {
     return values->emplace(v.id, slot).first->second;
   }
 
-  // `inner`: what the inner delegate estimates for the nodes of the graph. Adds what the step takes to `seconds`.
-  OwnedStep StepOf(const msrt_graph_view& graph, uint32_t n, const std::vector<double>& inner, Values* values, int level, double* seconds) {
+  // `inner`: what the inner delegate estimates for the nodes of the graph. Adds what the step takes
+  // to `seconds`.
+  OwnedStep StepOf(const msrt_graph_view& graph, uint32_t n, const std::vector<double>& inner,
+                   Values* values, int level, double* seconds) {
     const msrt_node_view& node = NodeAt(graph, n);
     OwnedStep step;
     step.graph = &graph;
     step.node = n;
-    for (size_t i = 0; i < node.input_count; ++i) step.inputs.push_back(SlotOf(node.inputs[i], values));
-    for (size_t i = 0; i < node.output_count; ++i) step.outputs.push_back(SlotOf(node.outputs[i], values));
+    for (size_t i = 0; i < node.input_count; ++i)
+      step.inputs.push_back(SlotOf(node.inputs[i], values));
+    for (size_t i = 0; i < node.output_count; ++i)
+      step.outputs.push_back(SlotOf(node.outputs[i], values));
     if (IsOwned(a_.options, node)) {
       *seconds += AddControl(node, level, &step);
     } else if (inner[n] < 0) {
@@ -96,16 +105,20 @@ class Planner {
     const std::string op = node.op;
     if (level == kMostLevels) Refuse("it is nested too deeply");
     if (!plan_.refused.empty()) return 0;
-    if (const msrt_attr_view* carried = FindAttr(node, "carried")) step->carried = static_cast<size_t>(carried->ints[0]);
+    if (const msrt_attr_view* carried = FindAttr(node, "carried"))
+      step->carried = static_cast<size_t>(carried->ints[0]);
     if (op == "If") {
       step->kind = OwnedStep::kIf;
       step->leading = 1;
       CheckOne(step->inputs[0]);
-      return (AddCall(node, "then_branch", 0, level, step) + AddCall(node, "else_branch", 0, level, step)) / 2;
+      return (AddCall(node, "then_branch", 0, level, step) +
+              AddCall(node, "else_branch", 0, level, step)) /
+             2;
     }
     if (op == "While") {
       step->kind = OwnedStep::kWhile;
-      const double condition = AddCall(node, "condition", 0, level, step), body = AddCall(node, "body", 0, level, step);
+      const double condition = AddCall(node, "condition", 0, level, step),
+                   body = AddCall(node, "body", 0, level, step);
       if (plan_.refused.empty()) CheckOne(step->graphs[0].outputs[0]);
       AddCarried(step, 0);
       return MSRT_TYPICAL_TRIPS * (condition + body) + condition;
@@ -117,7 +130,8 @@ class Planner {
     }
     const double body = AddCall(node, "body", 2, level, step);
     if (plan_.refused.empty()) CheckOne(step->graphs[0].outputs[0]);
-    if (plan_.refused.empty() && step->graphs[0].outputs.size() != 1 + step->carried) Refuse("it scans results");
+    if (plan_.refused.empty() && step->graphs[0].outputs.size() != 1 + step->carried)
+      Refuse("it scans results");
     AddCarried(step, 1);
     return body * TripsOf(node.inputs[0]);
   }
@@ -125,25 +139,31 @@ class Planner {
   // A number that nobody waits for means that the condition ends the loop.
   static double TripsOf(const msrt_value_view& count) {
     const auto* trips = static_cast<const int64_t*>(count.constant);
-    return trips == nullptr || *trips < 0 || *trips > 1'000'000'000 ? MSRT_TYPICAL_TRIPS : static_cast<double>(*trips);
+    return trips == nullptr || *trips < 0 || *trips > 1'000'000'000 ? MSRT_TYPICAL_TRIPS
+                                                                    : static_cast<double>(*trips);
   }
 
-  // What is carried waits between iterations where the node's results will be, also where nobody wants one.
+  // What is carried waits between iterations where the node's results will be, also where nobody
+  // wants one.
   void AddCarried(OwnedStep* step, size_t answered) {
     if (!plan_.refused.empty()) return;
     const OwnedGraph& body = step->graphs.back();
     if (step->outputs.size() < step->carried) step->outputs.resize(step->carried);
     for (size_t i = 0; i < step->carried; ++i) {
       const size_t bytes = body.outputs[answered + i].bytes;
-      if (step->outputs[i].where == Slot::kNowhere) step->outputs[i] = Take(bytes, Slot::kArena, &plan_.arena_bytes);
+      if (step->outputs[i].where == Slot::kNowhere)
+        step->outputs[i] = Take(bytes, Slot::kArena, &plan_.arena_bytes);
       CheckSame(step->outputs[i].bytes, bytes);
       CheckSame(step->outputs[i].bytes, step->inputs[step->leading + i].bytes);
     }
   }
 
-  // The graph that an attribute names. Its inputs are `told` numbers of the loop and then the node's, but for the leading ones.
-  double AddCall(const msrt_node_view& node, const char* attr, size_t told, int level, OwnedStep* step) {
-    const msrt_graph_view* callee = step->graph->callee(step->graph->graph, FindAttr(node, attr)->ints[0]);
+  // The graph that an attribute names. Its inputs are `told` numbers of the loop and then the
+  // node's, but for the leading ones.
+  double AddCall(const msrt_node_view& node, const char* attr, size_t told, int level,
+                 OwnedStep* step) {
+    const msrt_graph_view* callee =
+        step->graph->callee(step->graph->graph, FindAttr(node, attr)->ints[0]);
     if (callee == nullptr) Refuse("a graph that it calls is not known");
     if (!plan_.refused.empty()) return 0;
     OwnedGraph& graph = step->graphs.emplace_back();
@@ -157,15 +177,18 @@ class Planner {
     for (uint32_t n = 0; n < callee->node_count && plan_.refused.empty(); ++n) {
       graph.steps.push_back(StepOf(*callee, n, inner, &values, level + 1, &seconds));
     }
-    for (size_t i = 0; i < callee->output_count; ++i) graph.outputs.push_back(SlotOf(callee->outputs[i], &values));
+    for (size_t i = 0; i < callee->output_count; ++i)
+      graph.outputs.push_back(SlotOf(callee->outputs[i], &values));
     for (size_t i = 0; step->kind == OwnedStep::kIf && i < step->outputs.size(); ++i) {
-      if (step->outputs[i].where != Slot::kNowhere) CheckSame(graph.outputs[i].bytes, step->outputs[i].bytes);
+      if (step->outputs[i].where != Slot::kNowhere)
+        CheckSame(graph.outputs[i].bytes, step->outputs[i].bytes);
     }
     return seconds;
   }
 
   void CheckOne(const Slot& number) {
-    if (number.bytes > sizeof(int64_t)) Refuse("a condition or count inside has more than one element");
+    if (number.bytes > sizeof(int64_t))
+      Refuse("a condition or count inside has more than one element");
   }
   void CheckSame(size_t a, size_t b) {
     if (a != b) Refuse("a graph inside is called with tensors of another size than it declares");
@@ -179,12 +202,16 @@ class Planner {
 }  // namespace
 
 bool IsOwned(const Options& options, const msrt_node_view& node) {
-  const bool control = (*node.domain == '\0' && (std::strcmp(node.op, "If") == 0 || std::strcmp(node.op, "Loop") == 0)) ||
-                       (std::strcmp(node.domain, "msrt") == 0 && std::strcmp(node.op, "While") == 0);
-  return control && std::find(options.owns.begin(), options.owns.end(), node.op) != options.owns.end();
+  const bool control =
+      (*node.domain == '\0' &&
+       (std::strcmp(node.op, "If") == 0 || std::strcmp(node.op, "Loop") == 0)) ||
+      (std::strcmp(node.domain, "msrt") == 0 && std::strcmp(node.op, "While") == 0);
+  return control &&
+         std::find(options.owns.begin(), options.owns.end(), node.op) != options.owns.end();
 }
 
-OwnedPlan PlanOwned(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t node) {
+OwnedPlan PlanOwned(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph,
+                    uint32_t node) {
   return Planner(a, host).Run(graph, node);
 }
 

@@ -1,5 +1,6 @@
-// Control flow that the accelerator takes whole: a plan in which every tensor, of every graph inside, has its place in one piece of memory.
-// Sizes are fixed and no graph calls itself, so that all of it is known beforehand.
+// Control flow that the accelerator takes whole: a plan in which every tensor, of every graph
+// inside, has its place in one piece of memory. Sizes are fixed and no graph calls itself, so that
+// all of it is known beforehand.
 #pragma once
 
 #include <string>
@@ -43,6 +44,7 @@ struct OwnedPlan {
 };
 
 bool IsOwned(const Options& options, const msrt_node_view& node);
-OwnedPlan PlanOwned(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph, uint32_t node);
+OwnedPlan PlanOwned(const Accelerator& a, const msrt_host_api* host, const msrt_graph_view& graph,
+                    uint32_t node);
 
 }  // namespace accelerator

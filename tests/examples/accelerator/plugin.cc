@@ -1,5 +1,6 @@
-// An emulated accelerator as a plugin: memory that the host cannot reach, streams that run beside it, a limit on memory, and failures on
-// demand. The arithmetic is that of msrt's plain loops, so that every result must be theirs bit for bit.
+// An emulated accelerator as a plugin: memory that the host cannot reach, streams that run beside
+// it, a limit on memory, and failures on demand. The arithmetic is that of msrt's plain loops, so
+// that every result must be theirs bit for bit.
 #include <memory>
 
 #include "delegates/reference/reference.h"
@@ -15,7 +16,8 @@ extern "C" MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* hos
       host->fail(host->host, failure.text.c_str());
       return failure.code;
     }
-    auto self = std::make_unique<Accelerator>(options, msrt::sdk::Export(msrt::MakeReferenceDelegate()));
+    auto self =
+        std::make_unique<Accelerator>(options, msrt::sdk::Export(msrt::MakeReferenceDelegate()));
     const msrt_device_api device = DeviceApi(options);
     const msrt_delegate_api api = DelegateApi(&device);
     const msrt_status status = host->register_delegate(host->host, &api, self.get());

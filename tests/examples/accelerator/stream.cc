@@ -14,7 +14,9 @@ Stream::Stream(Faults* faults) : faults_(faults), thread_([this] { Loop(); }) {}
 Stream::~Stream() {
   {
     std::lock_guard lock(mutex_);
-    if (done_ != enqueued_) CountMisuse("a stream is destroyed while " + std::to_string(enqueued_ - done_) + " pieces of work are in it");
+    if (done_ != enqueued_)
+      CountMisuse("a stream is destroyed while " + std::to_string(enqueued_ - done_) +
+                  " pieces of work are in it");
     ending_ = true;
   }
   changed_.notify_all();
@@ -46,7 +48,8 @@ Failure Stream::Synchronize() {
 }
 
 void Stream::Loop() {
-  prctl(PR_SET_TIMERSLACK, 1);  // the system's 50 us would be longer than many kernels that only let time pass
+  prctl(PR_SET_TIMERSLACK,
+        1);  // the system's 50 us would be longer than many kernels that only let time pass
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || !queue_.empty(); });

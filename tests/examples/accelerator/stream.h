@@ -25,7 +25,8 @@ class Stream {
   // The number of pieces enqueued so far is a point that can be waited for.
   uint64_t Enqueue(Work work);
   uint64_t enqueued() const;
-  // Until that many pieces are done. The first failure since the last Synchronize, if there is one: work after it is dropped.
+  // Until that many pieces are done. The first failure since the last Synchronize, if there is one:
+  // work after it is dropped.
   Failure WaitFor(uint64_t count);
   Failure Synchronize();
 

@@ -12,16 +12,20 @@ namespace {
 
 constexpr size_t kMostMismatches = 50;  // told one by one
 constexpr std::string_view kSum = "crc_num";
-constexpr size_t kSumBytes = 17;  // its name and ten bytes, behind the message where the checkpoint was saved with one
+constexpr size_t kSumBytes =
+    17;  // its name and ten bytes, behind the message where the checkpoint was saved with one
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
-    {"Float16", DType::kF16}, {"Float32", DType::kF32}, {"Float64", DType::kF64}, {"BFloat16", DType::kBF16}, {"Bool", DType::kBool},
-    {"Int8", DType::kI8},     {"Int16", DType::kI16},   {"Int32", DType::kI32},   {"Int64", DType::kI64},     {"UInt8", DType::kU8},
-    {"UInt16", DType::kU16},  {"UInt32", DType::kU32},  {"UInt64", DType::kU64},
+    {"Float16", DType::kF16},   {"Float32", DType::kF32}, {"Float64", DType::kF64},
+    {"BFloat16", DType::kBF16}, {"Bool", DType::kBool},   {"Int8", DType::kI8},
+    {"Int16", DType::kI16},     {"Int32", DType::kI32},   {"Int64", DType::kI64},
+    {"UInt8", DType::kU8},      {"UInt16", DType::kU16},  {"UInt32", DType::kU32},
+    {"UInt64", DType::kU64},
 };
 
 Result<DType> TypeOf(const std::string& name) {
-  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == name; });
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const auto& t) { return t.first == name; });
   if (found == std::end(kTypes)) return Unsupported("elements of type '", name, "'");
   return found->second;
 }
@@ -30,7 +34,8 @@ using Tensors = std::map<std::string, ConstTensor>;
 
 Result<mindir::CheckpointProto> Parse(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.size() >= kSumBytes && text.substr(text.size() - kSumBytes).starts_with(kSum)) bytes = bytes.first(bytes.size() - kSumBytes);
+  if (text.size() >= kSumBytes && text.substr(text.size() - kSumBytes).starts_with(kSum))
+    bytes = bytes.first(bytes.size() - kSumBytes);
   mindir::CheckpointProto checkpoint;
   const bool fits = bytes.size() <= static_cast<size_t>(INT32_MAX);
   if (!fits) return Unsupported("it has ", bytes.size(), " bytes, at most 2 GiB are read");
@@ -49,18 +54,25 @@ Result<Tensors> ReadTensors(mindir::CheckpointProto* checkpoint) {
     auto dtype = TypeOf(first.tensor().tensor_type());
     if (!dtype.ok()) return std::move(dtype).status().Within(StrCat("tensor '", name, "'"));
     Dims dims;
-    if (first.tensor().dims_size() > kMaxRank) return Unsupported("tensor '", name, "' has rank ", first.tensor().dims_size());
+    if (first.tensor().dims_size() > kMaxRank)
+      return Unsupported("tensor '", name, "' has rank ", first.tensor().dims_size());
     for (int64_t d : first.tensor().dims()) dims.push_back(d);
-    if (!dims.known() || !IsCountable(dims)) return InvalidModel("tensor '", name, "' has dims ", dims, ", which no tensor can have");
-    auto bytes = std::make_shared<std::string>(std::move(*first.mutable_tensor()->mutable_tensor_content()));
+    if (!dims.known() || !IsCountable(dims))
+      return InvalidModel("tensor '", name, "' has dims ", dims, ", which no tensor can have");
+    auto bytes =
+        std::make_shared<std::string>(std::move(*first.mutable_tensor()->mutable_tensor_content()));
     for (++i; i < checkpoint->value_size() && checkpoint->value(i).tag() == name; ++i)
       *bytes += checkpoint->value(i).tensor().tensor_content();
     if (bytes->size() != BytesOf(*dtype, dims.elements())) {
-      return InvalidModel("tensor '", name, "' ", Type::Tensor(*dtype, dims), " needs ", BytesOf(*dtype, dims.elements()), " bytes, has ",
-                          bytes->size());
+      return InvalidModel("tensor '", name, "' ", Type::Tensor(*dtype, dims), " needs ",
+                          BytesOf(*dtype, dims.elements()), " bytes, has ", bytes->size());
     }
     const bool added =
-        tensors.emplace(name, ConstTensor{*dtype, dims, std::as_bytes(std::span(bytes->data(), bytes->size())), bytes}).second;
+        tensors
+            .emplace(name,
+                     ConstTensor{*dtype, dims,
+                                 std::as_bytes(std::span(bytes->data(), bytes->size())), bytes})
+            .second;
     if (!added) return InvalidModel("tensor '", name, "' is there twice");
   }
   return tensors;
@@ -83,7 +95,9 @@ class Loader {
           value.constant = std::make_shared<const ConstTensor>(*data);
       }
     }
-    if (count_ != 0) return InvalidArgument(count_, count_ == 1 ? " weight does not fit:" : " weights do not fit:", mismatches_);
+    if (count_ != 0)
+      return InvalidArgument(
+          count_, count_ == 1 ? " weight does not fit:" : " weights do not fit:", mismatches_);
     CheckpointLoad load;
     load.loaded = used_.size();
     for (const auto& entry : tensors_) {

@@ -1,5 +1,5 @@
-// A module of ours as a MindIR file that MindSpore 2.10 loads and runs: ops as primitives, control flow as functions that call each other,
-// weights and state as parameters.
+// A module of ours as a MindIR file that MindSpore 2.10 loads and runs: ops as primitives, control
+// flow as functions that call each other, weights and state as parameters.
 #pragma once
 
 #include <string>
@@ -24,7 +24,9 @@ struct WriteOptions {
   uint64_t most_bytes_inside = uint64_t{1} << 30;
 };
 
-// Writes `path` (and perhaps <path without extension>_variables/data_0) if nothing is refused. Requires a validated module.
-Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io, const WriteOptions& options = {});
+// Writes `path` (and perhaps <path without extension>_variables/data_0) if nothing is refused.
+// Requires a validated module.
+Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io,
+                                       const WriteOptions& options = {});
 
 }  // namespace msrt::mindir_export

@@ -23,7 +23,8 @@ Result<Sizes> SizesOf(const NodeLowering& n) {
   s.query_heads = s.packed ? n.op().Int("q_num_heads") : n.dims(kQuery)[1];
   s.key_heads = s.packed ? n.op().Int("kv_num_heads") : n.dims(kKey)[1];
   s.width = n.dims(kQuery).back();
-  if (!IsKnown(s.query_heads) || !IsKnown(s.key_heads) || !IsKnown(s.width) || !IsKnown(n.dims(kValue).back())) {
+  if (!IsKnown(s.query_heads) || !IsKnown(s.key_heads) || !IsKnown(s.width) ||
+      !IsKnown(n.dims(kValue).back())) {
     return Unsupported("the number or the size of its heads is not known before the run");
   }
   if (s.packed) s.width /= s.query_heads;
@@ -33,7 +34,8 @@ Result<Sizes> SizesOf(const NodeLowering& n) {
 // Batch and rows as the tensor has them, then `rest`.
 Arg ShapeOf(NodeLowering& n, const Ref& x, const Dims& leading, const Ints& rest) {
   Args dims;
-  for (int i = 0; i < 2; ++i) dims.emplace_back(IsKnown(leading[i]) ? Arg(leading[i]) : Arg(n.out().DimOf(x, i)));
+  for (int i = 0; i < 2; ++i)
+    dims.emplace_back(IsKnown(leading[i]) ? Arg(leading[i]) : Arg(n.out().DimOf(x, i)));
   dims.insert(dims.end(), rest.begin(), rest.end());
   return n.out().ShapeTuple(dims);
 }
@@ -43,7 +45,8 @@ Ref Unpacked(NodeLowering& n, size_t input, bool packed, int64_t heads) {
   const Ref x = n.In(input);
   if (!packed) return x;
   const Ints rest{heads, n.dims(input)[2] / heads};
-  return n.Op("Transpose", {n.Op("Reshape", {x, ShapeOf(n, x, n.dims(input), rest)}), Ints{0, 2, 1, 3}});
+  return n.Op("Transpose",
+              {n.Op("Reshape", {x, ShapeOf(n, x, n.dims(input), rest)}), Ints{0, 2, 1, 3}});
 }
 
 Ref Packed(NodeLowering& n, const Ref& x) {
@@ -67,7 +70,8 @@ Ref Repeated(NodeLowering& n, const Ref& x, const Sizes& s) {
 Result<ConstTensor> CausalMask(int64_t rows, int64_t total, int64_t past) {
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kBool, {rows, total}));
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < total; ++j) made.bytes[static_cast<size_t>(i * total + j)] = std::byte{j <= i + past};
+    for (int64_t j = 0; j < total; ++j)
+      made.bytes[static_cast<size_t>(i * total + j)] = std::byte{j <= i + past};
   }
   return made.tensor;
 }
@@ -75,27 +79,34 @@ Result<ConstTensor> CausalMask(int64_t rows, int64_t total, int64_t past) {
 Result<Ref> Masked(NodeLowering& n, const Sizes& s, Ref scores) {
   if (n.op().Int("is_causal") != 0) {
     const int64_t rows = n.dims(kQuery)[s.packed ? 1 : 2], fresh = n.dims(kKey)[s.packed ? 1 : 2];
-    const int64_t past = !n.Has(kPastKey) ? 0 : n.type(kPastKey).rank_known ? n.dims(kPastKey)[2] : kUnknownDim;
+    const int64_t past = !n.Has(kPastKey)              ? 0
+                         : n.type(kPastKey).rank_known ? n.dims(kPastKey)[2]
+                                                       : kUnknownDim;
     if (!IsKnown(rows) || !IsKnown(fresh) || !IsKnown(past)) {
-      return Unsupported("attribute 'is_causal' = 1, and the number of rows is not known before the run");
+      return Unsupported(
+          "attribute 'is_causal' = 1, and the number of rows is not known before the run");
     }
     MSRT_ASSIGN_OR_RETURN(const ConstTensor mask, CausalMask(rows, past + fresh, past));
     scores = n.Op("Select", {n.out().Constant(mask), scores, n.Number(kMinusInfinity)});
   }
   if (!n.Has(kMask)) return scores;
-  if (n.type(kMask).dtype == DType::kBool) return n.Op("Select", {n.In(kMask), scores, n.Number(kMinusInfinity)});
+  if (n.type(kMask).dtype == DType::kBool)
+    return n.Op("Select", {n.In(kMask), scores, n.Number(kMinusInfinity)});
   return n.Op("Add", {scores, n.In(kMask)});
 }
 
 Ref Weights(NodeLowering& n, const Ref& scores) {
   if (!n.Has(kMask)) return n.Op("Softmax", {scores, Ints{-1}});
-  // A row that may look at nothing gets zeros, or NaN in msrt.FusedAttention. MindSpore's softmax spoils the rows beside one that is all
-  // infinite (seen in 2.10).
-  const double lowest = n.dtype() == DType::kF16 ? -65504.0 : static_cast<double>(std::numeric_limits<float>::lowest());
+  // A row that may look at nothing gets zeros, or NaN in msrt.FusedAttention. MindSpore's softmax
+  // spoils the rows beside one that is all infinite (seen in 2.10).
+  const double lowest = n.dtype() == DType::kF16
+                            ? -65504.0
+                            : static_cast<double>(std::numeric_limits<float>::lowest());
   const Ref weights = n.Op("Softmax", {n.Op("Maximum", {scores, n.Number(lowest)}), Ints{-1}});
   const double hidden = n.op().domain() == "msrt" ? std::numeric_limits<double>::quiet_NaN() : 0;
   const Ref most = n.Op("ReduceMax", {scores, Ints{-1}, true});
-  return n.Op("Select", {n.Op("Equal", {most, n.Number(kMinusInfinity)}), n.Number(hidden), weights});
+  return n.Op("Select",
+              {n.Op("Equal", {most, n.Number(kMinusInfinity)}), n.Number(hidden), weights});
 }
 
 Status LowerAttention(NodeLowering& n) {
@@ -103,13 +114,18 @@ Status LowerAttention(NodeLowering& n) {
   const Ref query = Unpacked(n, kQuery, s.packed, s.query_heads);
   const Ref key = Appended(n, Unpacked(n, kKey, s.packed, s.key_heads), kPastKey);
   const Ref value = Appended(n, Unpacked(n, kValue, s.packed, s.key_heads), kPastValue);
-  const double scale = n.op().Has("scale") ? n.op().Float("scale") : 1 / std::sqrt(static_cast<double>(s.width));
-  const Ref raw = n.Op("BatchMatMul", {n.Op("Mul", {query, n.Number(scale)}), Repeated(n, key, s), false, true});
+  const double scale =
+      n.op().Has("scale") ? n.op().Float("scale") : 1 / std::sqrt(static_cast<double>(s.width));
+  const Ref raw = n.Op("BatchMatMul",
+                       {n.Op("Mul", {query, n.Number(scale)}), Repeated(n, key, s), false, true});
   const double cap = n.op().Float("softcap");
-  const Ref capped = cap > 0 ? n.Op("Mul", {n.Op("Tanh", {n.Op("RealDiv", {raw, n.Number(cap)})}), n.Number(cap)}) : raw;
+  const Ref capped =
+      cap > 0 ? n.Op("Mul", {n.Op("Tanh", {n.Op("RealDiv", {raw, n.Number(cap)})}), n.Number(cap)})
+              : raw;
   MSRT_ASSIGN_OR_RETURN(const Ref masked, Masked(n, s, capped));
   const Ref weights = Weights(n, masked);
-  const Ref alike = n.type(kValue).dtype == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(n.dtype())});
+  const Ref alike =
+      n.type(kValue).dtype == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(n.dtype())});
   Ref result = n.Op("BatchMatMul", {weights, Repeated(n, alike, s), false, false});
   if (s.packed) result = Packed(n, result);
   if (n.Wants(0)) n.Give(0, result);
@@ -120,7 +136,8 @@ Status LowerAttention(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {{"Attention", LowerAttention}, {"msrt.FusedAttention", LowerAttention}};
+constexpr Lowerer kRows[] = {{"Attention", LowerAttention},
+                             {"msrt.FusedAttention", LowerAttention}};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// Control flow in MindSpore's form: functions as values. Switch chooses between two functions whose arguments are bound, and calls the one;
-// a loop is a header that chooses between its body, which ends by calling the header again, and what comes after it.
+// Control flow in MindSpore's form: functions as values. Switch chooses between two functions whose
+// arguments are bound, and calls the one; a loop is a header that chooses between its body, which
+// ends by calling the header again, and what comes after it.
 #include <algorithm>
 #include <functional>
 
@@ -22,13 +23,20 @@ Ref AsScalar(FunctionWriter& out, const Ref& x, const Type& type) {
   return type.rank_known && type.rank() == 0 ? x : out.Op("Reshape", {x, Ints{}});
 }
 
-Ref Count(FunctionWriter& out, int64_t value) { return out.Constant(NumberTensor(DType::kI64, static_cast<double>(value))); }
+Ref Count(FunctionWriter& out, int64_t value) {
+  return out.Constant(NumberTensor(DType::kI64, static_cast<double>(value)));
+}
 
 // Writes the nodes of one control node.
 class ControlLowering {
  public:
   ControlLowering(ModuleExport* module, GraphNames* names, StateNames* state, const Node& node)
-      : module_(*module), names_(*names), out_(names->out()), state_(*state), node_(node), shape_(ShapeOfControl(node)) {}
+      : module_(*module),
+        names_(*names),
+        out_(names->out()),
+        state_(*state),
+        node_(node),
+        shape_(ShapeOfControl(node)) {}
 
   Status Run() {
     switch (shape_.kind) {
@@ -51,11 +59,13 @@ class ControlLowering {
   }
 
  private:
-  // ---- calls ------------------------------------------------------------------------------------------------------------------
+  // ---- calls
+  // ------------------------------------------------------------------------------------------------------------------
 
   const Graph& graph(size_t g) const { return module_.module().graphs[shape_.graphs[g]]; }
   bool Effects() const {
-    return std::any_of(shape_.graphs.begin(), shape_.graphs.end(), [&](uint32_t g) { return module_.TouchesState(g); });
+    return std::any_of(shape_.graphs.begin(), shape_.graphs.end(),
+                       [&](uint32_t g) { return module_.TouchesState(g); });
   }
   Ref In(size_t input) { return names_.Of(node_.inputs[input]); }
   const Type& TypeOf(size_t input) const { return names_.graph().value(node_.inputs[input]).type; }
@@ -97,35 +107,45 @@ class ControlLowering {
   Status If() {
     const Ref condition = AsScalar(out_, In(0), TypeOf(0));
     const std::span<const ValueId> handed = std::span(node_.inputs).subspan(1);
-    const auto fails = [&](size_t g) { return CertainFailure(module_.module(), shape_.graphs[g], names_.graph(), handed); };
+    const auto fails = [&](size_t g) {
+      return CertainFailure(module_.module(), shape_.graphs[g], names_.graph(), handed);
+    };
     const std::string failures[] = {fails(0), fails(1)};
     Ref branches[2];
     for (size_t g = 0; g < 2; ++g) {
-      const bool alone = !failures[g].empty() && failures[1 - g].empty() && CanBeOutputs(graph(1 - g));
-      branches[g] = alone ? Failing(graph(g).name, failures[g], condition, graph(1 - g)) : Bound(g, Inputs(1));
+      const bool alone =
+          !failures[g].empty() && failures[1 - g].empty() && CanBeOutputs(graph(1 - g));
+      branches[g] = alone ? Failing(graph(g).name, failures[g], condition, graph(1 - g))
+                          : Bound(g, Inputs(1));
     }
     return Finish(out_.Call(out_.Prim("Switch", {}, {condition, branches[0], branches[1]}), {}));
   }
 
   static bool CanBeOutputs(const Graph& like) {
-    return std::all_of(like.outputs.begin(), like.outputs.end(), [&](ValueId v) { return like.value(v).type.concrete(); });
+    return std::all_of(like.outputs.begin(), like.outputs.end(),
+                       [&](ValueId v) { return like.value(v).type.concrete(); });
   }
 
-  // In the place of a branch that fails when it is taken: a function that fails too, and of whose results MindSpore knows beforehand what
-  // it knows of the other branch's. A tensor of two elements becomes one of three or five, which only the run finds out.
-  Ref Failing(const std::string& name, const std::string& why, const Ref& condition, const Graph& like) {
+  // In the place of a branch that fails when it is taken: a function that fails too, and of whose
+  // results MindSpore knows beforehand what it knows of the other branch's. A tensor of two
+  // elements becomes one of three or five, which only the run finds out.
+  Ref Failing(const std::string& name, const std::string& why, const Ref& condition,
+              const Graph& like) {
     FunctionWriter stub(&module_.file(), module_.file().AddFunction(name + "_fails"));
     stub.SetScope(why);
-    const Ref truth = stub.Op("Cast", {stub.Input("condition", TruthType()), TypeIdOf(DType::kI64)});
+    const Ref truth =
+        stub.Op("Cast", {stub.Input("condition", TruthType()), TypeIdOf(DType::kI64)});
     const Ref odd = stub.Op("Add", {stub.Op("Mul", {truth, Count(stub, 2)}), Count(stub, 3)});
     const Ref two = stub.Constant(ConstTensor::Int64s(Ints{0, 0}));
-    const Ref never = stub.Op("Reshape", {two, stub.Prim("TensorToTuple", {}, {stub.Op("Reshape", {odd, Ints{1}})})});
+    const Ref never = stub.Op(
+        "Reshape", {two, stub.Prim("TensorToTuple", {}, {stub.Op("Reshape", {odd, Ints{1}})})});
     std::vector<Ref> results;
     std::vector<Type> types;
     for (ValueId v : like.outputs) {
       types.push_back(like.value(v).type);
       const Dims& dims = types.back().dims;
-      results.push_back(stub.Op("Reshape", {stub.Op("Cast", {never, TypeIdOf(types.back().dtype)}), Ints(dims.begin(), dims.end())}));
+      results.push_back(stub.Op("Reshape", {stub.Op("Cast", {never, TypeIdOf(types.back().dtype)}),
+                                            Ints(dims.begin(), dims.end())}));
     }
     stub.Return(Bundle(&stub, results), types);
     return out_.Prim("Partial", {}, {stub.self(), condition});
@@ -149,24 +169,28 @@ class ControlLowering {
   }
 
   Status Partial() {
-    if (Effects()) return Unsupported("a function that touches state is a value here; call it directly");
+    if (Effects())
+      return Unsupported("a function that touches state is a value here; call it directly");
     Args args = Inputs(0);
     args.insert(args.begin(), module_.FunctionOf(shape_.graphs[0]));
     names_.Set(node_.outputs[0], out_.Prim("Partial", {}, args));
     return OkStatus();
   }
 
-  // ---- loops ------------------------------------------------------------------------------------------------------------------
+  // ---- loops
+  // ------------------------------------------------------------------------------------------------------------------
 
   // One function of a loop: it has the loop's variables and the state, in this order.
   struct Part {
     Part(ControlLowering& loop, std::string_view role)
-        : proto(loop.module_.file().AddFunction(StrCat(loop.node_.name.empty() ? "loop" : loop.node_.name, role))),
+        : proto(loop.module_.file().AddFunction(
+              StrCat(loop.node_.name.empty() ? "loop" : loop.node_.name, role))),
           out(&loop.module_.file(), proto) {
       out.SetScope(loop.node_.name);
       for (const Variable& v : loop.variables_) args.push_back(out.Input(v.name, v.type));
       if (!loop.Effects()) return;
-      for (const StateSlot& slot : loop.module_.module().states) state.slots.push_back(out.Input(slot.name, slot.type));
+      for (const StateSlot& slot : loop.module_.module().states)
+        state.slots.push_back(out.Input(slot.name, slot.type));
       state.token = out.MonadInput();
     }
     Args All() const {
@@ -202,20 +226,23 @@ class ControlLowering {
     return results;
   }
 
-  // `condition` gives a scalar from the variables; `next` their values for the next round; `results` what remains after the last.
+  // `condition` gives a scalar from the variables; `next` their values for the next round;
+  // `results` what remains after the last.
   using ConditionFn = std::function<Ref(Part&)>;
   using ManyFn = std::function<std::vector<Ref>(Part&)>;
   Status EmitLoop(const ConditionFn& condition, const ManyFn& next, const ManyFn& results) {
     Part header(*this, "_header"), body(*this, "_body"), after(*this, "_after");
     std::vector<Type> types;
-    for (ValueId v : node_.outputs) types.push_back(v == kNoValue ? UndeclaredType() : names_.graph().value(v).type);
+    for (ValueId v : node_.outputs)
+      types.push_back(v == kNoValue ? UndeclaredType() : names_.graph().value(v).type);
 
     const Ref truth = condition(header);
     Args to_body = header.All(), to_after = header.All();
     to_body.insert(to_body.begin(), body.out.self());
     to_after.insert(to_after.begin(), after.out.self());
-    const Ref chosen =
-        header.out.Prim("Switch", {}, {truth, header.out.Prim("Partial", {}, to_body), header.out.Prim("Partial", {}, to_after)});
+    const Ref chosen = header.out.Prim(
+        "Switch", {},
+        {truth, header.out.Prim("Partial", {}, to_body), header.out.Prim("Partial", {}, to_after)});
     header.out.Return(header.out.Call(chosen, {}), types);
 
     const std::vector<Ref> again = next(body);
@@ -223,7 +250,8 @@ class ControlLowering {
     if (Effects()) Append(&round, body.state);
     Ref turned = body.out.Call(header.out.self(), round);
     if (Effects()) {
-      turned = body.out.Prim("Depend", {}, {turned, body.out.Prim("UpdateState", {}, {body.state.token, turned})});
+      turned = body.out.Prim(
+          "Depend", {}, {turned, body.out.Prim("UpdateState", {}, {body.state.token, turned})});
     }
     body.out.Return(turned, types);
 
@@ -236,8 +264,9 @@ class ControlLowering {
     return Finish(out_.Call(header.out.self(), first));
   }
 
-  // MindSpore finds the types of a loop by going round until nothing changes, and a shape that grows changes every time. So a dim that the
-  // loop may change is one whose extent MindSpore cannot know from the beginning.
+  // MindSpore finds the types of a loop by going round until nothing changes, and a shape that
+  // grows changes every time. So a dim that the loop may change is one whose extent MindSpore
+  // cannot know from the beginning.
   Status AddCarried() {
     carried_at_ = variables_.size();
     for (size_t i = 0; i < shape_.carried; ++i) {
@@ -245,7 +274,9 @@ class ControlLowering {
       if (v == kNoValue) return Unsupported("output ", i, " is left out");
       const Type &begin = TypeOf(shape_.leading + i), &end = names_.graph().value(v).type;
       Ref first = In(shape_.leading + i);
-      for (int d = 0; begin.is_tensor() && begin.rank_known && end.rank_known && d < std::min(begin.rank(), end.rank()); ++d) {
+      for (int d = 0; begin.is_tensor() && begin.rank_known && end.rank_known &&
+                      d < std::min(begin.rank(), end.rank());
+           ++d) {
         if (begin.dims[d] != end.dims[d]) first = Opened(first, begin, d);
       }
       Add(StrCat("carried", i), end, first);
@@ -253,9 +284,14 @@ class ControlLowering {
     return OkStatus();
   }
 
-  // The indices of the elements of `flags` that are not zero: how many there are, MindSpore learns at run time.
-  Ref IndicesOf(const Ref& flags) { return out_.Op("Reshape", {out_.Op("NonZero", {flags}), Ints{-1}}); }
-  Ref Flags(const Arg& shape, double value) { return out_.Prim("FillV2", {}, {shape, out_.Constant(NumberTensor(DType::kF32, value))}); }
+  // The indices of the elements of `flags` that are not zero: how many there are, MindSpore learns
+  // at run time.
+  Ref IndicesOf(const Ref& flags) {
+    return out_.Op("Reshape", {out_.Op("NonZero", {flags}), Ints{-1}});
+  }
+  Ref Flags(const Arg& shape, double value) {
+    return out_.Prim("FillV2", {}, {shape, out_.Constant(NumberTensor(DType::kF32, value))});
+  }
 
   // The same tensor with an extent that is not known before the run.
   Ref Opened(const Ref& x, const Type& type, int axis) {
@@ -265,52 +301,68 @@ class ControlLowering {
   }
 
   void AddFrom(size_t input, std::string_view name) {
-    for (size_t i = input; i < node_.inputs.size(); ++i) Add(StrCat(name, i - input), TypeOf(i), In(i));
+    for (size_t i = input; i < node_.inputs.size(); ++i)
+      Add(StrCat(name, i - input), TypeOf(i), In(i));
   }
   Status While() {
     MSRT_RETURN_IF_ERROR(AddCarried());
     AddFrom(shape_.captured_from(), "captured");
     const auto condition = [&](Part& p) {
       const Graph& g = graph(0);
-      return AsScalar(p.out, CallBody(p, 0, Args(p.args.begin(), p.args.end())), g.value(g.outputs[0]).type);
+      return AsScalar(p.out, CallBody(p, 0, Args(p.args.begin(), p.args.end())),
+                      g.value(g.outputs[0]).type);
     };
     const auto next = [&](Part& p) {
       std::vector<Ref> values = ResultsOf(p, 1, CallBody(p, 1, Args(p.args.begin(), p.args.end())));
-      values.insert(values.end(), p.args.begin() + static_cast<ptrdiff_t>(shape_.carried), p.args.end());
+      values.insert(values.end(), p.args.begin() + static_cast<ptrdiff_t>(shape_.carried),
+                    p.args.end());
       return values;
     };
-    const auto results = [&](Part& p) { return std::vector<Ref>(p.args.begin(), p.args.begin() + static_cast<ptrdiff_t>(shape_.carried)); };
+    const auto results = [&](Part& p) {
+      return std::vector<Ref>(p.args.begin(),
+                              p.args.begin() + static_cast<ptrdiff_t>(shape_.carried));
+    };
     return EmitLoop(condition, next, results);
   }
 
-  // ---- what loops collect -----------------------------------------------------------------------------------------------------
+  // ---- what loops collect
+  // -----------------------------------------------------------------------------------------------------
 
-  // Slices are collected in a tensor that has room for all of them from the beginning, or, where nobody knows how many there will be, in
-  // one that grows.
+  // Slices are collected in a tensor that has room for all of them from the beginning, or, where
+  // nobody knows how many there will be, in one that grows.
   struct Stack {
     size_t variable = 0, output = 0;  // output of the node
     int64_t axis = 0;
     bool reversed = false, grows = false;
   };
 
-  Status AddStack(size_t g, size_t result, size_t output, int64_t length, int64_t axis, bool reversed) {
+  Status AddStack(size_t g, size_t result, size_t output, int64_t length, int64_t axis,
+                  bool reversed) {
     const Type& slice = graph(g).value(graph(g).outputs[result]).type;
-    if (!slice.concrete()) return Unsupported("the shape of what it collects for output ", output, " is not known before the run");
+    if (!slice.concrete())
+      return Unsupported("the shape of what it collects for output ", output,
+                         " is not known before the run");
     Type whole = slice;
-    if (whole.rank() == kMaxRank) return Unsupported("output ", output, " would have too many dims");
+    if (whole.rank() == kMaxRank)
+      return Unsupported("output ", output, " would have too many dims");
     const bool grows = length <= 0;
     whole.dims.insert(0, grows ? 1 : length);
-    Ref room = out_.Prim("FillV2", {}, {Ints(whole.dims.begin(), whole.dims.end()), out_.Constant(NumberTensor(slice.dtype, 0))});
+    Ref room = out_.Prim(
+        "FillV2", {},
+        {Ints(whole.dims.begin(), whole.dims.end()), out_.Constant(NumberTensor(slice.dtype, 0))});
     if (grows) {
       room = out_.Op("Gather", {room, IndicesOf(Flags(Ints{1}, 0)), 0, 0});
       whole.dims[0] = kUnknownDim;
     }
-    stacks_.push_back({Add(StrCat("collected", output), whole, room), output, FromFront(axis, whole.rank()), reversed, grows});
+    stacks_.push_back({Add(StrCat("collected", output), whole, room), output,
+                       FromFront(axis, whole.rank()), reversed, grows});
     return OkStatus();
   }
 
   static Ref Placed(Part& p, const Ref& stack, const Ref& at, const Ref& slice) {
-    return p.out.Prim("TensorScatterUpdate", {}, {stack, p.out.Op("Reshape", {at, Ints{1, 1}}), p.out.Op("ExpandDims", {slice, 0})});
+    return p.out.Prim(
+        "TensorScatterUpdate", {},
+        {stack, p.out.Op("Reshape", {at, Ints{1, 1}}), p.out.Op("ExpandDims", {slice, 0})});
   }
 
   static Ref Appended(Part& p, const Ref& stack, const Ref& slice) {
@@ -332,11 +384,13 @@ class ControlLowering {
     const Ref first = p.out.Op("Reshape", {count, Ints{1}});
     const Ref ends = rank == 1 ? first : p.out.Op("Concat", {p.out.Tuple({first, zeros}), 0});
     const int64_t others = ((int64_t{1} << rank) - 1) & ~int64_t{1};
-    return p.out.Op("StridedSlice", {whole, Ints(static_cast<size_t>(rank), 0), p.out.Prim("TensorToTuple", {}, {ends}),
+    return p.out.Op("StridedSlice", {whole, Ints(static_cast<size_t>(rank), 0),
+                                     p.out.Prim("TensorToTuple", {}, {ends}),
                                      Ints(static_cast<size_t>(rank), 1), others, others, 0, 0, 0});
   }
 
-  // ---- Loop -------------------------------------------------------------------------------------------------------------------
+  // ---- Loop
+  // -------------------------------------------------------------------------------------------------------------------
 
   bool Given(size_t input) const { return node_.inputs[input] != kNoValue; }
   const ConstTensor* ConstantIn(size_t input) const {
@@ -351,8 +405,9 @@ class ControlLowering {
     if (last == body.inputs[1]) return true;
     const ConstTensor* constant = body.value(last).constant.get();
     if (constant != nullptr) return constant->bytes[0] != std::byte{0};
-    return std::any_of(body.nodes.begin(), body.nodes.end(),
-                       [&](const Node& n) { return n.op == "Identity" && n.outputs[0] == last && n.inputs[0] == body.inputs[1]; });
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& n) {
+      return n.op == "Identity" && n.outputs[0] == last && n.inputs[0] == body.inputs[1];
+    });
   }
 
   Status Loop() {
@@ -360,9 +415,11 @@ class ControlLowering {
     const int64_t length = trips != nullptr ? trips->As<int64_t>()[0] : -1;
     const bool to_the_end = RunsToTheEnd();
     const size_t i = Add("iteration", CountType(), Count(out_, 0));
-    const size_t truth =
-        Add("condition", TruthType(), Given(1) ? AsScalar(out_, In(1), TypeOf(1)) : out_.Constant(NumberTensor(DType::kBool, 1)));
-    const size_t most = Given(0) ? Add("trip_count", CountType(), AsScalar(out_, In(0), TypeOf(0))) : SIZE_MAX;
+    const size_t truth = Add(
+        "condition", TruthType(),
+        Given(1) ? AsScalar(out_, In(1), TypeOf(1)) : out_.Constant(NumberTensor(DType::kBool, 1)));
+    const size_t most =
+        Given(0) ? Add("trip_count", CountType(), AsScalar(out_, In(0), TypeOf(0))) : SIZE_MAX;
     MSRT_RETURN_IF_ERROR(AddCarried());
     for (size_t r = 1 + shape_.carried; r < graph(0).outputs.size(); ++r) {
       MSRT_RETURN_IF_ERROR(AddStack(0, r, r - 1, length, 0, false));
@@ -387,23 +444,28 @@ class ControlLowering {
       for (size_t c = 0; c < shape_.carried; ++c) values[carried_at_ + c] = given[1 + c];
       for (const Stack& s : stacks_) {
         const Ref &stack = p.args[s.variable], &slice = given[1 + s.output];
-        values[s.variable] = s.grows ? Appended(p, stack, slice) : Placed(p, stack, p.args[i], slice);
+        values[s.variable] =
+            s.grows ? Appended(p, stack, slice) : Placed(p, stack, p.args[i], slice);
       }
       return values;
     };
     const auto results = [&](Part& p) {
-      std::vector<Ref> values(p.args.begin() + static_cast<ptrdiff_t>(carried_at_),
-                              p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
+      std::vector<Ref> values(
+          p.args.begin() + static_cast<ptrdiff_t>(carried_at_),
+          p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
       for (const Stack& s : stacks_) {
         const Ref& whole = p.args[s.variable];
-        values.push_back(to_the_end || s.grows ? whole : Taken(p, whole, variables_[s.variable].type.rank(), p.args[i]));
+        values.push_back(to_the_end || s.grows
+                             ? whole
+                             : Taken(p, whole, variables_[s.variable].type.rank(), p.args[i]));
       }
       return values;
     };
     return EmitLoop(condition, next, results);
   }
 
-  // ---- Scan -------------------------------------------------------------------------------------------------------------------
+  // ---- Scan
+  // -------------------------------------------------------------------------------------------------------------------
 
   int64_t ListAttr(std::string_view name, size_t at) const {
     const AttrValue* given = node_.attrs.Find(name);
@@ -414,14 +476,17 @@ class ControlLowering {
 
   Status Scan() {
     const Type& scanned = TypeOf(shape_.carried);
-    if (!scanned.rank_known) return Unsupported("the rank of what it scans is not known before the run");
-    const int64_t length = scanned.dims[static_cast<int>(FromFront(ListAttr("scan_input_axes", 0), scanned.rank()))];
+    if (!scanned.rank_known)
+      return Unsupported("the rank of what it scans is not known before the run");
+    const int64_t length =
+        scanned.dims[static_cast<int>(FromFront(ListAttr("scan_input_axes", 0), scanned.rank()))];
     if (!IsKnown(length)) return Unsupported("how much it scans is not known before the run");
     const size_t i = Add("iteration", CountType(), Count(out_, 0));
     MSRT_RETURN_IF_ERROR(AddCarried());
     for (size_t r = shape_.carried; r < graph(0).outputs.size(); ++r) {
       const size_t k = r - shape_.carried;
-      MSRT_RETURN_IF_ERROR(AddStack(0, r, r, length, ListAttr("scan_output_axes", k), ListAttr("scan_output_directions", k) != 0));
+      MSRT_RETURN_IF_ERROR(AddStack(0, r, r, length, ListAttr("scan_output_axes", k),
+                                    ListAttr("scan_output_directions", k) != 0));
     }
     const size_t scans = variables_.size();
     AddFrom(shape_.leading + shape_.carried, "scanned");
@@ -429,26 +494,35 @@ class ControlLowering {
     const auto place = [&](Part& p, bool reversed) {
       return reversed ? p.out.Op("Sub", {Count(p.out, length - 1), p.args[i]}) : p.args[i];
     };
-    const auto condition = [&](Part& p) { return p.out.Op("Less", {p.args[i], Count(p.out, length)}); };
+    const auto condition = [&](Part& p) {
+      return p.out.Op("Less", {p.args[i], Count(p.out, length)});
+    };
     const auto next = [&](Part& p) {
       Args args(p.args.begin() + static_cast<ptrdiff_t>(carried_at_),
                 p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
       for (size_t k = 0; k < shape_.scan_inputs; ++k) {
-        const int64_t axis = FromFront(ListAttr("scan_input_axes", k), variables_[scans + k].type.rank());
-        args.emplace_back(p.out.Op("Gather", {p.args[scans + k], place(p, ListAttr("scan_input_directions", k) != 0), axis, 0}));
+        const int64_t axis =
+            FromFront(ListAttr("scan_input_axes", k), variables_[scans + k].type.rank());
+        args.emplace_back(p.out.Op(
+            "Gather",
+            {p.args[scans + k], place(p, ListAttr("scan_input_directions", k) != 0), axis, 0}));
       }
-      args.insert(args.end(), p.args.begin() + static_cast<ptrdiff_t>(scans + shape_.scan_inputs), p.args.end());
+      args.insert(args.end(), p.args.begin() + static_cast<ptrdiff_t>(scans + shape_.scan_inputs),
+                  p.args.end());
       const std::vector<Ref> given = ResultsOf(p, 0, CallBody(p, 0, args));
       std::vector<Ref> values = p.args;
       values[i] = p.out.Op("Add", {p.args[i], Count(p.out, 1)});
       for (size_t c = 0; c < shape_.carried; ++c) values[carried_at_ + c] = given[c];
-      for (const Stack& s : stacks_) values[s.variable] = Placed(p, p.args[s.variable], place(p, s.reversed), given[s.output]);
+      for (const Stack& s : stacks_)
+        values[s.variable] = Placed(p, p.args[s.variable], place(p, s.reversed), given[s.output]);
       return values;
     };
     const auto results = [&](Part& p) {
-      std::vector<Ref> values(p.args.begin() + static_cast<ptrdiff_t>(carried_at_),
-                              p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
-      for (const Stack& s : stacks_) values.push_back(Turned(p, p.args[s.variable], variables_[s.variable].type.rank(), s.axis));
+      std::vector<Ref> values(
+          p.args.begin() + static_cast<ptrdiff_t>(carried_at_),
+          p.args.begin() + static_cast<ptrdiff_t>(carried_at_ + shape_.carried));
+      for (const Stack& s : stacks_)
+        values.push_back(Turned(p, p.args[s.variable], variables_[s.variable].type.rank(), s.axis));
       return values;
     };
     return EmitLoop(condition, next, results);

@@ -4,19 +4,25 @@
 namespace msrt::mindir_export {
 namespace {
 
-// ---- RoiAlign ---------------------------------------------------------------------------------------------------------------
+// ---- RoiAlign
+// ---------------------------------------------------------------------------------------------------------------
 
-// MindSpore's regions begin with their image and are not shifted by half a pixel. In the mode in which they end a pixel further they may be
-// smaller than one, so it is that mode, and the pixel is taken off before.
+// MindSpore's regions begin with their image and are not shifted by half a pixel. In the mode in
+// which they end a pixel further they may be smaller than one, so it is that mode, and the pixel is
+// taken off before.
 Status LowerRoiAlign(NodeLowering& n) {
   constexpr size_t kX = 0, kRois = 1, kImages = 2;
   if (n.op().String("mode") != "avg")
-    return Unsupported("attribute 'mode' = ", n.op().String("mode"), ": MindSpore's ROIAlign has averages");
-  if (n.dtype() != DType::kF32) return Unsupported("its input has element type ", n.dtype(), ", only f32 is exported");
-  if (n.op().Int("sampling_ratio") == 0) return Unsupported("attribute 'sampling_ratio' = 0: MindSpore's ROIAlign takes a fixed number");
+    return Unsupported("attribute 'mode' = ", n.op().String("mode"),
+                       ": MindSpore's ROIAlign has averages");
+  if (n.dtype() != DType::kF32)
+    return Unsupported("its input has element type ", n.dtype(), ", only f32 is exported");
+  if (n.op().Int("sampling_ratio") == 0)
+    return Unsupported("attribute 'sampling_ratio' = 0: MindSpore's ROIAlign takes a fixed number");
   const double scale = n.op().Float("spatial_scale");
   const auto part = [&](int64_t begin, int64_t end) {
-    return n.Op("StridedSlice", {n.In(kRois), Ints{0, begin}, Ints{0, end}, Ints{1, 1}, 1, 1, 0, 0, 0});
+    return n.Op("StridedSlice",
+                {n.In(kRois), Ints{0, begin}, Ints{0, end}, Ints{1, 1}, 1, 1, 0, 0, 0});
   };
   Ref first = part(0, 2), last = part(2, 4);
   if (n.op().String("coordinate_transformation_mode") == "half_pixel") {
@@ -38,7 +44,8 @@ Status LowerRoiAlign(NodeLowering& n) {
   return OkStatus();
 }
 
-// ---- NonMaxSuppression ------------------------------------------------------------------------------------------------------
+// ---- NonMaxSuppression
+// ------------------------------------------------------------------------------------------------------
 
 constexpr size_t kBoxes = 0, kScores = 1, kMost = 2, kOverlap = 3, kLeast = 4;
 
@@ -57,27 +64,36 @@ Result<Suppression> SuppressionOf(const NodeLowering& n) {
     if (known == nullptr) return Unsupported("input ", input, " is not known before the run");
     return static_cast<double>(known->As<float>()[0]);
   };
-  Suppression s{
-      .batch = n.dims(kScores)[0], .classes = n.dims(kScores)[1], .boxes = n.dims(kScores)[2], .most = 0, .overlap = 0, .least = {}};
+  Suppression s{.batch = n.dims(kScores)[0],
+                .classes = n.dims(kScores)[1],
+                .boxes = n.dims(kScores)[2],
+                .most = 0,
+                .overlap = 0,
+                .least = {}};
   MSRT_ASSIGN_OR_RETURN(s.overlap, number("iou_threshold", kOverlap));
   if (n.Has(kLeast) || n.op().Has("score_threshold")) {
     MSRT_ASSIGN_OR_RETURN(s.least, number("score_threshold", kLeast));
   }
   s.most = n.op().Int("max_output_boxes_per_class");
   if (n.Has(kMost)) {
-    if (n.op().constant(kMost) == nullptr) return Unsupported("input ", kMost, " is not known before the run");
+    if (n.op().constant(kMost) == nullptr)
+      return Unsupported("input ", kMost, " is not known before the run");
     s.most = IntValues(*n.op().constant(kMost))[0];
   }
   constexpr int64_t kMostPairs = 256;
-  if (s.batch * s.classes > kMostPairs) return Unsupported(s.batch * s.classes, " pairs of image and class are too many to be written out");
-  if (s.batch * s.classes * s.boxes == 0 || s.most <= 0) return Unsupported("nothing can be selected");
+  if (s.batch * s.classes > kMostPairs)
+    return Unsupported(s.batch * s.classes,
+                       " pairs of image and class are too many to be written out");
+  if (s.batch * s.classes * s.boxes == 0 || s.most <= 0)
+    return Unsupported("nothing can be selected");
   return s;
 }
 
 // Corners in any order, or a centre and a size, as two corners: [boxes, 4].
 Ref CornersOf(NodeLowering& n, const Ref& boxes) {
   const auto part = [&](int64_t begin) {
-    return n.Op("StridedSlice", {boxes, Ints{0, begin}, Ints{0, begin + 2}, Ints{1, 1}, 1, 1, 0, 0, 0});
+    return n.Op("StridedSlice",
+                {boxes, Ints{0, begin}, Ints{0, begin + 2}, Ints{1, 1}, 1, 1, 0, 0, 0});
   };
   const Ref a = part(0), b = part(2);
   if (n.op().Int("center_point_box") != 0) {
@@ -88,23 +104,34 @@ Ref CornersOf(NodeLowering& n, const Ref& boxes) {
 }
 
 // Rows (image, class, box) of one pair, the highest score first.
-Ref SelectedOf(NodeLowering& n, const Suppression& s, const Ref& corners, int64_t image, int64_t of_class) {
-  const auto index = [&](int64_t value) { return n.out().Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1))); };
+Ref SelectedOf(NodeLowering& n, const Suppression& s, const Ref& corners, int64_t image,
+               int64_t of_class) {
+  const auto index = [&](int64_t value) {
+    return n.out().Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
+  };
   const Ref classes = n.Op("Gather", {n.In(kScores), index(image), 0, 0});
   const Ref scores = n.Op("Gather", {classes, index(of_class), 0, 0});
   const Ref sorted = n.Prim("TopK", {{"sorted", true}}, {scores, s.boxes});
-  const Ref ranked = n.out().Item(sorted, 0), order = n.Op("Cast", {n.out().Item(sorted, 1), TypeIdOf(DType::kI64)});
-  const Ref boxes = n.Op("Concat", {n.out().Tuple({n.Op("Gather", {corners, order, 0, 0}), n.Op("ExpandDims", {ranked, 1})}), 1});
+  const Ref ranked = n.out().Item(sorted, 0),
+            order = n.Op("Cast", {n.out().Item(sorted, 1), TypeIdOf(DType::kI64)});
+  const Ref boxes = n.Op(
+      "Concat",
+      {n.out().Tuple({n.Op("Gather", {corners, order, 0, 0}), n.Op("ExpandDims", {ranked, 1})}),
+       1});
   Ref kept = n.out().Item(n.Prim("NMSWithMask", {{"iou_threshold", s.overlap}}, {boxes}), 2);
   if (s.least) kept = n.Op("LogicalAnd", {kept, n.Op("Greater", {ranked, n.Number(*s.least)})});
   if (s.most < s.boxes) {
-    const Ref count = n.Op("CumSum", {n.Op("Cast", {kept, TypeIdOf(DType::kF32)}), 0, false, false});
-    kept = n.Op("LogicalAnd", {kept, n.Op("LessEqual", {count, n.Number(static_cast<double>(s.most))})});
+    const Ref count =
+        n.Op("CumSum", {n.Op("Cast", {kept, TypeIdOf(DType::kF32)}), 0, false, false});
+    kept = n.Op("LogicalAnd",
+                {kept, n.Op("LessEqual", {count, n.Number(static_cast<double>(s.most))})});
   }
   const Ref places = n.Op("Reshape", {n.Op("NonZero", {kept}), Ints{-1}});
   const Ref chosen = n.Op("ExpandDims", {n.Op("Gather", {order, places, 0, 0}), 1});
   const Ref nothing = n.Op("Mul", {chosen, index(0)});
-  return n.Op("Concat", {n.out().Tuple({n.Op("Add", {nothing, index(image)}), n.Op("Add", {nothing, index(of_class)}), chosen}), 1});
+  return n.Op("Concat", {n.out().Tuple({n.Op("Add", {nothing, index(image)}),
+                                        n.Op("Add", {nothing, index(of_class)}), chosen}),
+                         1});
 }
 
 Status LowerSuppression(NodeLowering& n) {

@@ -32,7 +32,8 @@ Status LowerChain(NodeLowering& n) {
   const std::vector<Ref> inputs = n.AllInputs();
   Ref result = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) result = n.Op(n.primitive(), {result, inputs[i]});
-  if (n.node().op == "Mean") result = n.Op("RealDiv", {result, n.Number(static_cast<double>(inputs.size()))});
+  if (n.node().op == "Mean")
+    result = n.Op("RealDiv", {result, n.Number(static_cast<double>(inputs.size()))});
   n.Give(result);
   return OkStatus();
 }
@@ -49,25 +50,31 @@ Status LowerMod(NodeLowering& n) {
   return OkStatus();
 }
 
-Ref AsType(NodeLowering& n, const Ref& x, DType from, DType to) { return from == to ? x : n.Op("Cast", {x, TypeIdOf(to)}); }
+Ref AsType(NodeLowering& n, const Ref& x, DType from, DType to) {
+  return from == to ? x : n.Op("Cast", {x, TypeIdOf(to)});
+}
 
-// The result has the type of the base; a fractional exponent of an integer must not lose its fraction.
+// The result has the type of the base; a fractional exponent of an integer must not lose its
+// fraction.
 Status LowerPow(NodeLowering& n) {
   const DType base = n.dtype(), exponent = n.type(1).dtype;
   const DType in = IsFloat(exponent) && !IsFloat(base) ? DType::kF64 : base;
-  n.Give(AsType(n, n.Op("Pow", {AsType(n, n.In(0), base, in), AsType(n, n.In(1), exponent, in)}), in, base));
+  n.Give(AsType(n, n.Op("Pow", {AsType(n, n.In(0), base, in), AsType(n, n.In(1), exponent, in)}),
+                in, base));
   return OkStatus();
 }
 
 Status LowerShift(NodeLowering& n) {
-  n.Give(n.Prim(n.op().String("direction") == "LEFT" ? "LeftShift" : "RightShift", {}, {n.In(0), n.In(1)}));
+  n.Give(n.Prim(n.op().String("direction") == "LEFT" ? "LeftShift" : "RightShift", {},
+                {n.In(0), n.In(1)}));
   return OkStatus();
 }
 
 // MindSpore has no such op on the CPU.
 Status LowerBitwiseNot(NodeLowering& n) {
   const std::vector<std::byte> ones(BytesOf(n.dtype(), 1), std::byte{0xff});
-  n.Give(n.Prim("BitwiseXor", {}, {n.In(0), n.out().Constant(ConstTensor::Copy(n.dtype(), {}, ones))}));
+  n.Give(n.Prim("BitwiseXor", {},
+                {n.In(0), n.out().Constant(ConstTensor::Copy(n.dtype(), {}, ones))}));
   return OkStatus();
 }
 
@@ -86,7 +93,8 @@ Status LowerRound(NodeLowering& n) {
 }
 
 Status LowerIsInf(NodeLowering& n) {
-  const bool negative = n.op().Int("detect_negative") != 0, positive = n.op().Int("detect_positive") != 0;
+  const bool negative = n.op().Int("detect_negative") != 0,
+             positive = n.op().Int("detect_positive") != 0;
   const Ref x = n.In(0);
   Ref result = n.Op("IsInf", {x});
   if (!negative) result = n.Op("LogicalAnd", {result, n.Op("Greater", {x, n.Number(0)})});
@@ -95,10 +103,14 @@ Status LowerIsInf(NodeLowering& n) {
   return OkStatus();
 }
 
-Ref Clip(NodeLowering& n, const Ref& x, const Ref& low, const Ref& high) { return n.Op("Minimum", {n.Op("Maximum", {x, low}), high}); }
+Ref Clip(NodeLowering& n, const Ref& x, const Ref& low, const Ref& high) {
+  return n.Op("Minimum", {n.Op("Maximum", {x, low}), high});
+}
 
 // The nearest number inside the bound that the type has.
-double BoundFor(DType dtype, double bound, bool lower) { return IsFloat(dtype) ? bound : lower ? std::ceil(bound) : std::floor(bound); }
+double BoundFor(DType dtype, double bound, bool lower) {
+  return IsFloat(dtype) ? bound : lower ? std::ceil(bound) : std::floor(bound);
+}
 
 Status LowerClip(NodeLowering& n) {
   Ref x = n.In(0);
@@ -118,12 +130,16 @@ Ref Choose(NodeLowering& n, const Ref& x, const Ref& positive, const Ref& negati
   return n.Op("Select", {n.Op("Less", {x, n.Number(0)}), negative, positive});
 }
 
-Ref Scaled(NodeLowering& n, const Ref& x, double factor) { return factor == 1 ? x : n.Op("Mul", {x, n.Number(factor)}); }
+Ref Scaled(NodeLowering& n, const Ref& x, double factor) {
+  return factor == 1 ? x : n.Op("Mul", {x, n.Number(factor)});
+}
 
 // alpha * (exp(x / divisor) - 1)
 Ref ExpBelow(NodeLowering& n, const Ref& x, double alpha, double divisor) {
   const Ref below = n.Op("Minimum", {x, n.Number(0)});  // what is not chosen must not overflow
-  return Scaled(n, n.Op("Expm1", {divisor == 1 ? below : n.Op("RealDiv", {below, n.Number(divisor)})}), alpha);
+  return Scaled(n,
+                n.Op("Expm1", {divisor == 1 ? below : n.Op("RealDiv", {below, n.Number(divisor)})}),
+                alpha);
 }
 
 Ref GeluByErf(NodeLowering& n, const Ref& x) {
@@ -142,21 +158,26 @@ struct Activation {
 constexpr Activation kActivationForms[] = {
     {"", [](NodeLowering&, const Ref& x, double, double) { return x; }},
     {"Relu", [](NodeLowering& n, const Ref& x, double, double) { return n.Op("ReLU", {x}); }},
-    {"LeakyRelu", [](NodeLowering& n, const Ref& x, double a, double) { return Choose(n, x, x, Scaled(n, x, a)); }},
+    {"LeakyRelu", [](NodeLowering& n, const Ref& x, double a,
+                     double) { return Choose(n, x, x, Scaled(n, x, a)); }},
     {"Sigmoid", [](NodeLowering& n, const Ref& x, double, double) { return n.Op("Sigmoid", {x}); }},
     {"Tanh", [](NodeLowering& n, const Ref& x, double, double) { return n.Op("Tanh", {x}); }},
     {"HardSigmoid", HardSigmoid},
-    {"HardSwish", [](NodeLowering& n, const Ref& x, double, double) { return n.Op("HSwish", {x}); }},
-    {"Clip", [](NodeLowering& n, const Ref& x, double a, double b) { return Clip(n, x, n.Number(a), n.Number(b)); }},
+    {"HardSwish",
+     [](NodeLowering& n, const Ref& x, double, double) { return n.Op("HSwish", {x}); }},
+    {"Clip", [](NodeLowering& n, const Ref& x, double a,
+                double b) { return Clip(n, x, n.Number(a), n.Number(b)); }},
     {"Gelu", [](NodeLowering& n, const Ref& x, double, double) { return GeluByErf(n, x); }},
     {"GeluTanh", [](NodeLowering& n, const Ref& x, double, double) { return n.Op("GeLU", {x}); }},
-    {"Elu", [](NodeLowering& n, const Ref& x, double a, double) { return Choose(n, x, x, ExpBelow(n, x, a, 1)); }},
+    {"Elu", [](NodeLowering& n, const Ref& x, double a,
+               double) { return Choose(n, x, x, ExpBelow(n, x, a, 1)); }},
     {"Swish",
      [](NodeLowering& n, const Ref& x, double a, double) {
        return n.Op("Mul", {x, n.Op("Sigmoid", {Scaled(n, x, a)})});
      }},
     {"Mish", [](NodeLowering& n, const Ref& x, double, double) { return n.Prim("Mish", {}, {x}); }},
-    {"Softplus", [](NodeLowering& n, const Ref& x, double, double) { return n.Prim("Softplus", {}, {x}); }},
+    {"Softplus",
+     [](NodeLowering& n, const Ref& x, double, double) { return n.Prim("Softplus", {}, {x}); }},
 };
 
 // Ops that are activations, with the attributes that the op has.
@@ -168,13 +189,15 @@ Status LowerNamedActivation(NodeLowering& n) {
     return 0.0;
   };
   const bool tanh = n.node().op == "Gelu" && n.op().String("approximate") == "tanh";
-  n.Give(LowerActivation(n, n.In(0), tanh ? "GeluTanh" : n.node().op, number("alpha"), number("beta")));
+  n.Give(LowerActivation(n, n.In(0), tanh ? "GeluTanh" : n.node().op, number("alpha"),
+                         number("beta")));
   return OkStatus();
 }
 
 Status LowerSelu(NodeLowering& n) {
   const Ref x = n.In(0);
-  n.Give(Scaled(n, Choose(n, x, x, ExpBelow(n, x, n.op().Float("alpha"), 1)), n.op().Float("gamma")));
+  n.Give(
+      Scaled(n, Choose(n, x, x, ExpBelow(n, x, n.op().Float("alpha"), 1)), n.op().Float("gamma")));
   return OkStatus();
 }
 
@@ -198,12 +221,16 @@ Status LowerThresholdedRelu(NodeLowering& n) {
 }
 
 Status LowerShrink(NodeLowering& n) {
-  const DType in = IsFloat(n.dtype()) ? n.dtype() : DType::kF64;  // what is added to an integer may have a fraction
+  const DType in = IsFloat(n.dtype())
+                       ? n.dtype()
+                       : DType::kF64;  // what is added to an integer may have a fraction
   const Ref x = AsType(n, n.In(0), n.dtype(), in);
   const auto number = [&](double value) { return n.Number(value, in); };
   const double lambd = n.op().Float("lambd"), bias = n.op().Float("bias");
-  const Ref above = n.Op("Select", {n.Op("Greater", {x, number(lambd)}), n.Op("Sub", {x, number(bias)}), number(0)});
-  const Ref shrunk = n.Op("Select", {n.Op("Less", {x, number(-lambd)}), n.Op("Add", {x, number(bias)}), above});
+  const Ref above = n.Op(
+      "Select", {n.Op("Greater", {x, number(lambd)}), n.Op("Sub", {x, number(bias)}), number(0)});
+  const Ref shrunk =
+      n.Op("Select", {n.Op("Less", {x, number(-lambd)}), n.Op("Add", {x, number(bias)}), above});
   n.Give(AsType(n, shrunk, in, n.dtype()));
   return OkStatus();
 }
@@ -282,7 +309,8 @@ constexpr Lowerer kRows[] = {
 
 }  // namespace
 
-Ref LowerActivation(NodeLowering& n, const Ref& x, std::string_view activation, double alpha, double beta) {
+Ref LowerActivation(NodeLowering& n, const Ref& x, std::string_view activation, double alpha,
+                    double beta) {
   for (const Activation& form : kActivationForms) {
     if (form.name == activation) return form.apply(n, x, alpha, beta);
   }

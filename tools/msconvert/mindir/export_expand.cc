@@ -15,19 +15,23 @@ using Ints = std::vector<int64_t>;
 // Values are written without a check in every line: the first error sticks.
 class Writer {
  public:
-  Writer(Graph* graph, std::string prefix) : builder_(graph), graph_(graph), prefix_(std::move(prefix)) {}
+  Writer(Graph* graph, std::string prefix)
+      : builder_(graph), graph_(graph), prefix_(std::move(prefix)) {}
 
   ValueId Op(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
     if (!status_.ok()) return kNoValue;
-    auto value = builder_.Add(op, StrCat(prefix_, "/", op, count_++), std::move(inputs), std::move(attrs));
+    auto value =
+        builder_.Add(op, StrCat(prefix_, "/", op, count_++), std::move(inputs), std::move(attrs));
     if (value.ok()) return *value;
     status_ = std::move(value).status();
     return kNoValue;
   }
-  std::vector<ValueId> Scan(std::vector<ValueId> inputs, AttrList attrs, std::vector<Type> results) {
+  std::vector<ValueId> Scan(std::vector<ValueId> inputs, AttrList attrs,
+                            std::vector<Type> results) {
     const size_t count = results.size();
     if (!status_.ok()) return std::vector<ValueId>(count, kNoValue);
-    auto values = builder_.Add("", "Scan", StrCat(prefix_, "/Scan"), std::move(inputs), std::move(attrs), count, std::move(results));
+    auto values = builder_.Add("", "Scan", StrCat(prefix_, "/Scan"), std::move(inputs),
+                               std::move(attrs), count, std::move(results));
     if (values.ok()) return *values;
     status_ = std::move(values).status();
     return std::vector<ValueId>(count, kNoValue);
@@ -35,7 +39,9 @@ class Writer {
   ValueId Part(ValueId x, int64_t axis, int64_t begin, int64_t end) {
     return Op("Slice", {x}, {{"starts", Ints{begin}}, {"ends", Ints{end}}, {"axes", Ints{axis}}});
   }
-  ValueId Number(float value) { return graph_->AddConstant(prefix_, ConstTensor::Floats({}, std::span(&value, 1))); }
+  ValueId Number(float value) {
+    return graph_->AddConstant(prefix_, ConstTensor::Floats({}, std::span(&value, 1)));
+  }
   Status status() const { return status_; }
 
  private:
@@ -54,7 +60,9 @@ struct Layer {
 // Nothing but what the loop below computes.
 bool IsUsual(const OpView& op) {
   const bool gru = op.op() == "GRU";
-  if ((!gru && op.op() != "RNN") || op.input(kX).dtype != DType::kF32 || op.has_input(kLengths) || op.Has("clip")) return false;
+  if ((!gru && op.op() != "RNN") || op.input(kX).dtype != DType::kF32 || op.has_input(kLengths) ||
+      op.Has("clip"))
+    return false;
   if (const AttrValue* given = op.attrs().Find("activations")) {
     for (size_t i = 0; const std::string& name : std::get<std::vector<std::string>>(*given)) {
       const std::string_view usual = gru && i++ % 2 == 0 ? "Sigmoid" : "Tanh";
@@ -78,29 +86,37 @@ Layer LayerOf(const OpView& op) {
           .backwards = op.String("direction") == "reverse"};
 }
 
-// One step: the state, what the input gave to each gate, then the state's weights turned round and its biases.
+// One step: the state, what the input gave to each gate, then the state's weights turned round and
+// its biases.
 Result<Graph> Step(const Layer& l, const std::string& name) {
   const int64_t h = l.hidden, all = l.gates * h;
   Graph body;
   body.name = name;
   const auto tensor = [](Dims dims) { return Type::Tensor(DType::kF32, dims); };
-  const ValueId state = body.AddInput("state", tensor({l.batch, h})), given = body.AddInput("given", tensor({l.batch, all}));
-  const ValueId weights = body.AddInput("weights", tensor({h, all})), bias = body.AddInput("bias", tensor({all}));
+  const ValueId state = body.AddInput("state", tensor({l.batch, h})),
+                given = body.AddInput("given", tensor({l.batch, all}));
+  const ValueId weights = body.AddInput("weights", tensor({h, all})),
+                bias = body.AddInput("bias", tensor({all}));
   Writer w(&body, name);
   ValueId next;
   if (l.gru) {
     // Gates stand as update, reset, hidden.
-    const ValueId both = w.Op("Add", {w.Op("MatMul", {state, w.Part(weights, 1, 0, 2 * h)}), w.Part(bias, 0, 0, 2 * h)});
+    const ValueId both = w.Op(
+        "Add", {w.Op("MatMul", {state, w.Part(weights, 1, 0, 2 * h)}), w.Part(bias, 0, 0, 2 * h)});
     const ValueId open = w.Op("Sigmoid", {w.Op("Add", {both, w.Part(given, 1, 0, 2 * h)})});
     const ValueId update = w.Part(open, 1, 0, h), reset = w.Part(open, 1, h, 2 * h);
     const ValueId own = w.Part(weights, 1, 2 * h, all), shift = w.Part(bias, 0, 2 * h, all);
-    const ValueId memory = l.linear_before_reset ? w.Op("Mul", {reset, w.Op("Add", {w.Op("MatMul", {state, own}), shift})})
-                                                 : w.Op("Add", {w.Op("MatMul", {w.Op("Mul", {reset, state}), own}), shift});
+    const ValueId memory =
+        l.linear_before_reset
+            ? w.Op("Mul", {reset, w.Op("Add", {w.Op("MatMul", {state, own}), shift})})
+            : w.Op("Add", {w.Op("MatMul", {w.Op("Mul", {reset, state}), own}), shift});
     const ValueId fresh = w.Op("Tanh", {w.Op("Add", {memory, w.Part(given, 1, 2 * h, all)})});
-    const ValueId kept = w.Op("Mul", {update, state}), taken = w.Op("Mul", {w.Op("Sub", {w.Number(1), update}), fresh});
+    const ValueId kept = w.Op("Mul", {update, state}),
+                  taken = w.Op("Mul", {w.Op("Sub", {w.Number(1), update}), fresh});
     next = w.Op("Add", {taken, kept});
   } else {
-    next = w.Op("Tanh", {w.Op("Add", {w.Op("Add", {w.Op("MatMul", {state, weights}), bias}), given})});
+    next =
+        w.Op("Tanh", {w.Op("Add", {w.Op("Add", {w.Op("MatMul", {state, weights}), bias}), given})});
   }
   MSRT_RETURN_IF_ERROR(w.status());
   body.outputs = {next, next};
@@ -131,8 +147,12 @@ class Expansion {
  private:
   Graph& graph() { return module_.graphs[graph_]; }
 
-  static bool Given(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
-  static ValueId Turned(Writer& w, ValueId x, Ints perm) { return w.Op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+  static bool Given(const Node& node, size_t i) {
+    return i < node.inputs.size() && node.inputs[i] != kNoValue;
+  }
+  static ValueId Turned(Writer& w, ValueId x, Ints perm) {
+    return w.Op("Transpose", {x}, {{"perm", std::move(perm)}});
+  }
   // What one direction has of a tensor that begins with an axis of directions.
   static ValueId Own(Writer& w, ValueId x, int64_t direction) {
     return w.Op("Squeeze", {w.Part(x, 0, direction, direction + 1)}, {{"axes", Ints{0}}});
@@ -145,12 +165,15 @@ class Expansion {
   struct Scanned {
     ValueId last, all;  // with an axis of directions
   };
-  Scanned Direction(Writer& w, const Node& node, const Layer& l, ValueId x, GraphRef step, int64_t d) {
+  Scanned Direction(Writer& w, const Node& node, const Layer& l, ValueId x, GraphRef step,
+                    int64_t d) {
     const int64_t rows = l.gates * l.hidden, backwards = l.backwards || d == 1 ? 1 : 0;
     const ValueId biases = Given(node, kB) ? Own(w, node.inputs[kB], d) : Zeros({2 * rows});
     ValueId state = Zeros({l.batch, l.hidden});
     if (Given(node, kInitialH)) {
-      state = Own(w, l.batch_first ? Turned(w, node.inputs[kInitialH], {1, 0, 2}) : node.inputs[kInitialH], d);
+      state = Own(
+          w, l.batch_first ? Turned(w, node.inputs[kInitialH], {1, 0, 2}) : node.inputs[kInitialH],
+          d);
     }
     const ValueId product = w.Op("MatMul", {x, Turned(w, Own(w, node.inputs[kW], d), {1, 0})});
     const ValueId given = w.Op("Add", {product, w.Part(biases, 0, 0, rows)});
@@ -161,8 +184,10 @@ class Expansion {
                                  {"carried", int64_t{1}},
                                  {"scan_input_directions", Ints{backwards}},
                                  {"scan_output_directions", Ints{backwards}}},
-                                {Type::Tensor(DType::kF32, {l.batch, l.hidden}), Type::Tensor(DType::kF32, {l.steps, l.batch, l.hidden})});
-    return {w.Op("Unsqueeze", {scanned[0]}, {{"axes", Ints{0}}}), w.Op("Unsqueeze", {scanned[1]}, {{"axes", Ints{1}}})};
+                                {Type::Tensor(DType::kF32, {l.batch, l.hidden}),
+                                 Type::Tensor(DType::kF32, {l.steps, l.batch, l.hidden})});
+    return {w.Op("Unsqueeze", {scanned[0]}, {{"axes", Ints{0}}}),
+            w.Op("Unsqueeze", {scanned[1]}, {{"axes", Ints{1}}})};
   }
 
   Status Expand(const Node& node, const Layer& l) {
@@ -178,8 +203,10 @@ class Expansion {
       all.push_back(scanned.all);
       last.push_back(scanned.last);
     }
-    std::vector<ValueId> results{w.Op("Concat", all, {{"axis", int64_t{1}}}), w.Op("Concat", last, {{"axis", int64_t{0}}})};
-    if (l.batch_first) results = {Turned(w, results[0], {2, 0, 1, 3}), Turned(w, results[1], {1, 0, 2})};
+    std::vector<ValueId> results{w.Op("Concat", all, {{"axis", int64_t{1}}}),
+                                 w.Op("Concat", last, {{"axis", int64_t{0}}})};
+    if (l.batch_first)
+      results = {Turned(w, results[0], {2, 0, 1, 3}), Turned(w, results[1], {1, 0, 2})};
     MSRT_RETURN_IF_ERROR(w.status());
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;

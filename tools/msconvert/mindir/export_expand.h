@@ -1,4 +1,5 @@
-// Before a module is exported: layers that MindSpore lacks on the CPU become ops and loops that it has.
+// Before a module is exported: layers that MindSpore lacks on the CPU become ops and loops that it
+// has.
 #pragma once
 
 #include <vector>
@@ -14,8 +15,9 @@ struct Expanded {
   Node original;
 };
 
-// GRU and RNN become a Scan over their steps for each direction, where they are of the usual kind; others stay as they are, and are refused
-// later. Requires a validated module and leaves one. Gives what was expanded, in the order in which it stands.
+// GRU and RNN become a Scan over their steps for each direction, where they are of the usual kind;
+// others stay as they are, and are refused later. Requires a validated module and leaves one. Gives
+// what was expanded, in the order in which it stands.
 Result<std::vector<Expanded>> ExpandRecurrent(Module* module);
 
 }  // namespace msrt::mindir_export

@@ -20,17 +20,20 @@ bool IsOpen(const Graph& graph) {
   return false;
 }
 
-// The nodes of a graph in a row, with the branches that constants decide written out, so that inference sees what a run would.
+// The nodes of a graph in a row, with the branches that constants decide written out, so that
+// inference sees what a run would.
 class Trial {
  public:
   explicit Trial(const Module& module) : module_(module) {}
   Graph& graph() { return trial_; }
 
   // kUnsupported: it is too deep or too long to be tried. Other errors: what a run would say.
-  Result<std::vector<ValueId>> Write(const Graph& graph, const std::vector<ValueId>& arguments, int depth) {
+  Result<std::vector<ValueId>> Write(const Graph& graph, const std::vector<ValueId>& arguments,
+                                     int depth) {
     if (depth > kDeepest) return Unsupported("nested too deeply");
     std::vector<ValueId> values(graph.value_count(), kNoValue);
-    for (size_t i = 0; i < graph.inputs.size(); ++i) values[IndexOf(graph.inputs[i])] = arguments[i];
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      values[IndexOf(graph.inputs[i])] = arguments[i];
     const auto of = [&](ValueId v) {
       if (v == kNoValue) return v;
       ValueId& own = values[IndexOf(v)];
@@ -41,7 +44,8 @@ class Trial {
       if (++nodes_ > kMostNodes) return Unsupported("too many nodes");
       std::vector<ValueId> inputs;
       for (ValueId v : node.inputs) inputs.push_back(of(v));
-      MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, WriteNode(graph, node, std::move(inputs), depth));
+      MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                            WriteNode(graph, node, std::move(inputs), depth));
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] != kNoValue) values[IndexOf(node.outputs[i])] = outputs[i];
       }
@@ -58,16 +62,19 @@ class Trial {
   }
 
  private:
-  Result<std::vector<ValueId>> WriteNode(const Graph& graph, const Node& node, std::vector<ValueId> inputs, int depth) {
+  Result<std::vector<ValueId>> WriteNode(const Graph& graph, const Node& node,
+                                         std::vector<ValueId> inputs, int depth) {
     if (!IsControl(node) && node.def != nullptr) {
-      return GraphBuilder(&trial_).Add(node.domain, node.op, node.name, std::move(inputs), node.attrs, node.outputs.size());
+      return GraphBuilder(&trial_).Add(node.domain, node.op, node.name, std::move(inputs),
+                                       node.attrs, node.outputs.size());
     }
     if (const auto branch = Decided(node, inputs)) {
       inputs.erase(inputs.begin());
       return Write(module_.graphs[*branch], inputs, depth + 1);
     }
     std::vector<ValueId> outputs;  // as they are declared
-    for (ValueId v : node.outputs) outputs.push_back(v == kNoValue ? v : trial_.AddValue("", graph.value(v).type));
+    for (ValueId v : node.outputs)
+      outputs.push_back(v == kNoValue ? v : trial_.AddValue("", graph.value(v).type));
     return outputs;
   }
 
@@ -87,13 +94,15 @@ class Trial {
 
 }  // namespace
 
-std::string CertainFailure(const Module& module, uint32_t graph, const Graph& caller, std::span<const ValueId> arguments) {
+std::string CertainFailure(const Module& module, uint32_t graph, const Graph& caller,
+                           std::span<const ValueId> arguments) {
   if (!IsOpen(module.graphs[graph])) return {};  // everything fits: validation has seen it
   Trial trial(module);
   std::vector<ValueId> given;
   for (ValueId v : arguments) given.push_back(trial.Copy(caller.value(v)));
   const auto results = trial.Write(module.graphs[graph], given, 0);
-  return results.ok() || results.status().code() == Code::kUnsupported ? std::string() : results.status().message();
+  return results.ok() || results.status().code() == Code::kUnsupported ? std::string()
+                                                                       : results.status().message();
 }
 
 }  // namespace msrt::mindir_export

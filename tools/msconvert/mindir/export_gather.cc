@@ -6,16 +6,20 @@
 namespace msrt::mindir_export {
 namespace {
 
-// MindSpore reads nothing for a negative index where ONNX counts from the back. `axis` of `data` is what the indices count.
+// MindSpore reads nothing for a negative index where ONNX counts from the back. `axis` of `data` is
+// what the indices count.
 Ref FromFrontIndices(NodeLowering& n, size_t data, size_t indices, int64_t axis) {
   const ConstTensor* known = n.op().constant(indices);
   const DType dtype = n.type(indices).dtype;
   if (known != nullptr) {
     const auto values = IntValues(*known);
-    if (std::none_of(values.begin(), values.end(), [](int64_t v) { return v < 0; })) return n.In(indices);
+    if (std::none_of(values.begin(), values.end(), [](int64_t v) { return v < 0; }))
+      return n.In(indices);
   }
   const int64_t extent = n.dims(data)[static_cast<int>(axis)];
-  if (IsKnown(extent)) return n.Op("FloorMod", {n.In(indices), n.Number(static_cast<double>(std::max<int64_t>(extent, 1)), dtype)});
+  if (IsKnown(extent))
+    return n.Op("FloorMod", {n.In(indices),
+                             n.Number(static_cast<double>(std::max<int64_t>(extent, 1)), dtype)});
   const Ref shape = n.Op("TensorShape", {n.In(data)});
   Ref dim = n.Op("Gather", {shape, n.Number(static_cast<double>(axis), DType::kI64), 0, 0});
   if (dtype != DType::kI64) dim = n.Op("Cast", {dim, TypeIdOf(dtype)});
@@ -41,7 +45,8 @@ Result<Ref> FromFrontRows(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedShape(0));
   MSRT_RETURN_IF_ERROR(n.NeedRank(1));
   const int64_t columns = n.dims(1).back();
-  if (!IsKnown(columns)) return Unsupported("the last dim of the indices is not known before the run");
+  if (!IsKnown(columns))
+    return Unsupported("the last dim of the indices is not known before the run");
   const ConstTensor* known = n.op().constant(1);
   if (known != nullptr) {
     const auto values = IntValues(*known);
@@ -53,21 +58,25 @@ Result<Ref> FromFrontRows(NodeLowering& n) {
 }
 
 Status LowerGatherNd(NodeLowering& n) {
-  if (n.op().Int("batch_dims") != 0) return Unsupported("attribute 'batch_dims' = ", n.op().Int("batch_dims"), ": MindSpore has none");
+  if (n.op().Int("batch_dims") != 0)
+    return Unsupported("attribute 'batch_dims' = ", n.op().Int("batch_dims"),
+                       ": MindSpore has none");
   MSRT_ASSIGN_OR_RETURN(const Ref rows, FromFrontRows(n));
   n.Give(n.Op("GatherNd", {n.In(0), rows}));
   return OkStatus();
 }
 
 Status LowerScatterNd(NodeLowering& n) {
-  constexpr std::pair<std::string_view, std::string_view> kForms[] = {{"none", "TensorScatterUpdate"},
-                                                                      {"add", "TensorScatterAdd"},
-                                                                      {"mul", "TensorScatterMul"},
-                                                                      {"max", "TensorScatterMax"},
-                                                                      {"min", "TensorScatterMin"}};
+  constexpr std::pair<std::string_view, std::string_view> kForms[] = {
+      {"none", "TensorScatterUpdate"},
+      {"add", "TensorScatterAdd"},
+      {"mul", "TensorScatterMul"},
+      {"max", "TensorScatterMax"},
+      {"min", "TensorScatterMin"}};
   MSRT_ASSIGN_OR_RETURN(const Ref rows, FromFrontRows(n));
   for (const auto& [reduction, primitive] : kForms) {
-    if (reduction == n.op().String("reduction")) n.Give(n.Prim(primitive, {}, {n.In(0), rows, n.In(2)}));
+    if (reduction == n.op().String("reduction"))
+      n.Give(n.Prim(primitive, {}, {n.In(0), rows, n.In(2)}));
   }
   return OkStatus();
 }
@@ -75,32 +84,42 @@ Status LowerScatterNd(NodeLowering& n) {
 Status LowerScatterElements(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const std::string_view reduction = n.op().String("reduction");
-  if (reduction != "none" && reduction != "add") return Unsupported("attribute 'reduction' = ", reduction, ": MindSpore has none and add");
+  if (reduction != "none" && reduction != "add")
+    return Unsupported("attribute 'reduction' = ", reduction, ": MindSpore has none and add");
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
   const int by = reduction == "none" ? 0 : 1;  // MindSpore's numbers
-  n.Give(n.Op("TensorScatterElements", {n.In(0), FromFrontIndices(n, 0, 1, axis), n.In(2), axis, by}));
+  n.Give(
+      n.Op("TensorScatterElements", {n.In(0), FromFrontIndices(n, 0, 1, axis), n.In(2), axis, by}));
   return OkStatus();
 }
 
 Status LowerOneHot(NodeLowering& n) {
-  const auto depth = n.op().Has("depth") ? std::optional<Ints>(Ints{n.op().Int("depth")}) : n.KnownInts("", 1);
+  const auto depth =
+      n.op().Has("depth") ? std::optional<Ints>(Ints{n.op().Int("depth")}) : n.KnownInts("", 1);
   if (!depth) return Unsupported("depth is not known before the run");
   const auto element = [&](int i) {
-    return n.Op("Reshape", {n.Op("StridedSlice", {n.In(2), Ints{i}, Ints{i + 1}, Ints{1}, 0, 0, 0, 0, 0}), Ints{}});
+    return n.Op(
+        "Reshape",
+        {n.Op("StridedSlice", {n.In(2), Ints{i}, Ints{i + 1}, Ints{1}, 0, 0, 0, 0, 0}), Ints{}});
   };
-  const Ref whole = n.type(0).dtype == DType::kI64 ? n.In(0) : n.Op("Cast", {n.In(0), TypeIdOf(DType::kI64)});
-  const Ref classes = n.Op("Select", {n.Op("Less", {whole, n.Number(0, DType::kI64)}),
-                                      n.Op("Add", {whole, n.Number(static_cast<double>((*depth)[0]), DType::kI64)}), whole});
+  const Ref whole =
+      n.type(0).dtype == DType::kI64 ? n.In(0) : n.Op("Cast", {n.In(0), TypeIdOf(DType::kI64)});
+  const Ref classes =
+      n.Op("Select",
+           {n.Op("Less", {whole, n.Number(0, DType::kI64)}),
+            n.Op("Add", {whole, n.Number(static_cast<double>((*depth)[0]), DType::kI64)}), whole});
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int rank = n.dims(0).rank() + 1;
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
-  n.Give(n.Op("OneHot", {classes, (*depth)[0], element(1), element(0), axis == rank - 1 ? -1 : axis}));
+  n.Give(
+      n.Op("OneHot", {classes, (*depth)[0], element(1), element(0), axis == rank - 1 ? -1 : axis}));
   return OkStatus();
 }
 
 Status LowerArg(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
-  if (n.op().Int("select_last_index") != 0) return Unsupported("attribute 'select_last_index' = 1: MindSpore gives the first");
+  if (n.op().Int("select_last_index") != 0)
+    return Unsupported("attribute 'select_last_index' = 1: MindSpore gives the first");
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
   Ref found = n.Op(n.primitive(), {n.In(0), axis, TypeIdOf(DType::kI64)});
   if (n.op().Int("keepdims") != 0) found = n.Op("ExpandDims", {found, axis});
@@ -111,8 +130,10 @@ Status LowerArg(NodeLowering& n) {
 Status LowerHardmax(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int rank = n.dims(0).rank();
-  const int64_t axis = FromFront(n.op().Int("axis"), rank), extent = n.dims(0)[static_cast<int>(axis)];
-  if (!IsKnown(extent)) return Unsupported("dim ", axis, " of the input is not known before the run");
+  const int64_t axis = FromFront(n.op().Int("axis"), rank),
+                extent = n.dims(0)[static_cast<int>(axis)];
+  if (!IsKnown(extent))
+    return Unsupported("dim ", axis, " of the input is not known before the run");
   const Ref most = n.Op("Argmax", {n.In(0), axis, TypeIdOf(DType::kI64)});
   n.Give(n.Op("OneHot", {most, extent, n.Number(1), n.Number(0), axis == rank - 1 ? -1 : axis}));
   return OkStatus();
@@ -122,14 +143,17 @@ Status LowerTopK(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const auto k = n.op().Has("k") ? std::optional<Ints>(Ints{n.op().Int("k")}) : n.KnownInts("", 1);
   if (!k) return Unsupported("k is not known before the run");
-  if (!IsFloat(n.dtype()) && n.dtype() != DType::kI32) return Unsupported("MindSpore's TopK has no element type ", n.dtype());
+  if (!IsFloat(n.dtype()) && n.dtype() != DType::kI32)
+    return Unsupported("MindSpore's TopK has no element type ", n.dtype());
   const int rank = n.dims(0).rank();
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
   const bool smallest = n.op().Int("largest") == 0;
   Ints perm(static_cast<size_t>(rank));
   for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
   std::swap(perm[static_cast<size_t>(axis)], perm.back());
-  const auto turned = [&](const Ref& x) { return axis == rank - 1 ? x : n.Op("Transpose", {x, perm}); };
+  const auto turned = [&](const Ref& x) {
+    return axis == rank - 1 ? x : n.Op("Transpose", {x, perm});
+  };
   Ref x = turned(n.In(0));
   if (smallest) x = n.Op("Neg", {x});
   const Ref best = n.Prim("TopK", {{"sorted", true}}, {x, (*k)[0]});
@@ -143,9 +167,11 @@ Status LowerTopK(NodeLowering& n) {
 
 Status LowerCumSum(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
-  const auto axis = n.op().Has("axis") ? std::optional<Ints>(Ints{n.op().Int("axis")}) : n.KnownInts("", 1);
+  const auto axis =
+      n.op().Has("axis") ? std::optional<Ints>(Ints{n.op().Int("axis")}) : n.KnownInts("", 1);
   if (!axis) return Unsupported("the axis is not known before the run");
-  n.Give(n.Op("CumSum", {n.In(0), FromFront((*axis)[0], n.dims(0).rank()), n.op().Int("exclusive") != 0, n.op().Int("reverse") != 0}));
+  n.Give(n.Op("CumSum", {n.In(0), FromFront((*axis)[0], n.dims(0).rank()),
+                         n.op().Int("exclusive") != 0, n.op().Int("reverse") != 0}));
   return OkStatus();
 }
 

@@ -11,10 +11,12 @@ constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 Ref Epilogue(NodeLowering& n, Ref product, size_t residual) {
   if (n.Has(residual)) product = n.Op("Add", {product, n.In(residual)});
   if (!n.op().Has("activation")) return product;
-  return LowerActivation(n, product, n.op().String("activation"), n.op().Float("activation_alpha"), n.op().Float("activation_beta"));
+  return LowerActivation(n, product, n.op().String("activation"), n.op().Float("activation_alpha"),
+                         n.op().Float("activation_beta"));
 }
 
-// ---- convolutions -----------------------------------------------------------------------------------------------------------
+// ---- convolutions
+// -----------------------------------------------------------------------------------------------------------
 
 // One spatial axis becomes two for MindSpore, the first of extent 1.
 Ref WithSecondAxis(NodeLowering& n, const Ref& x) { return n.Op("ExpandDims", {x, 2}); }
@@ -36,16 +38,20 @@ Result<ConvForm> FormOf(NodeLowering& n, bool transposed) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(kX));
   MSRT_RETURN_IF_ERROR(n.NeedShape(kW));
   const Dims& x = n.dims(kX);
-  if (x.rank() == 5 && transposed) return Unsupported("MindSpore has no transposed convolution over three axes on the CPU");
+  if (x.rank() == 5 && transposed)
+    return Unsupported("MindSpore has no transposed convolution over three axes on the CPU");
   const Ints kernel(n.dims(kW).begin() + 2, n.dims(kW).end());
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, transposed ? TransposedWindowsOf(n.op(), x, kernel) : WindowsOf(n.op(), x, kernel));
+  MSRT_ASSIGN_OR_RETURN(const Windows windows, transposed ? TransposedWindowsOf(n.op(), x, kernel)
+                                                          : WindowsOf(n.op(), x, kernel));
   ConvForm form;
   form.kernel = kernel;
   form.groups = n.op().Int("group");
-  const bool computed = n.op().String("auto_pad") == "SAME_UPPER" || n.op().String("auto_pad") == "SAME_LOWER" || transposed;
+  const bool computed = n.op().String("auto_pad") == "SAME_UPPER" ||
+                        n.op().String("auto_pad") == "SAME_LOWER" || transposed;
   for (int i = 0; i < windows.rank; ++i) {
     const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
-    if (computed && !IsKnown(axis.in)) return Unsupported("its padding depends on dim ", i + 2, " of the input, which is not known");
+    if (computed && !IsKnown(axis.in))
+      return Unsupported("its padding depends on dim ", i + 2, " of the input, which is not known");
     form.strides.push_back(axis.stride);
     form.dilations.push_back(axis.dilation);
     form.pads.insert(form.pads.end(), {axis.pad_begin, axis.pad_end});
@@ -88,7 +94,9 @@ PrimAttrs Conv3dAttrs(const ConvForm& form, int64_t outputs) {
           {"dilations", Prefixed(form.dilations)}};
 }
 
-Ref WithBias(NodeLowering& n, const Ref& product) { return n.Has(kB) ? n.Op("BiasAdd", {product, n.In(kB), 0}) : product; }
+Ref WithBias(NodeLowering& n, const Ref& product) {
+  return n.Has(kB) ? n.Op("BiasAdd", {product, n.In(kB), 0}) : product;
+}
 
 Status LowerConv(NodeLowering& n) {
   MSRT_ASSIGN_OR_RETURN(ConvForm form, FormOf(n, false));
@@ -99,7 +107,8 @@ Status LowerConv(NodeLowering& n) {
     product = n.Prim("Conv3D", Conv3dAttrs(form, outputs), {n.In(kX), n.In(kW)});
   } else if (rank == 3) {
     form.AddSecondAxis();
-    product = n.Prim("Conv2D", ConvAttrs(form, outputs, "pad"), {WithSecondAxis(n, n.In(kX)), WithSecondAxis(n, n.In(kW))});
+    product = n.Prim("Conv2D", ConvAttrs(form, outputs, "pad"),
+                     {WithSecondAxis(n, n.In(kX)), WithSecondAxis(n, n.In(kW))});
   } else {
     product = n.Prim("Conv2D", ConvAttrs(form, outputs, "pad"), {n.In(kX), n.In(kW)});
   }
@@ -111,19 +120,23 @@ Status LowerConv(NodeLowering& n) {
 
 Status LowerConvTranspose(NodeLowering& n) {
   MSRT_ASSIGN_OR_RETURN(ConvForm form, FormOf(n, true));
-  if (!n.result().concrete()) return Unsupported("the shape of the result is not known before the run");
+  if (!n.result().concrete())
+    return Unsupported("the shape of the result is not known before the run");
   const bool one_axis = n.dims(kX).rank() == 3;
   if (one_axis) form.AddSecondAxis();
   Ints out_dims(n.result().dims.begin(), n.result().dims.end());
   if (one_axis) out_dims.insert(out_dims.begin() + 2, 1);
-  const Ref x = one_axis ? WithSecondAxis(n, n.In(kX)) : n.In(kX), w = one_axis ? WithSecondAxis(n, n.In(kW)) : n.In(kW);
-  Ref product = n.Prim("Conv2DTranspose", ConvAttrs(form, n.dims(kW)[1] * form.groups, "PAD"), {x, w, out_dims});
+  const Ref x = one_axis ? WithSecondAxis(n, n.In(kX)) : n.In(kX),
+            w = one_axis ? WithSecondAxis(n, n.In(kW)) : n.In(kW);
+  Ref product = n.Prim("Conv2DTranspose", ConvAttrs(form, n.dims(kW)[1] * form.groups, "PAD"),
+                       {x, w, out_dims});
   product = WithBias(n, product);
   n.Give(one_axis ? WithoutSecondAxis(n, product) : product);
   return OkStatus();
 }
 
-// ---- products ---------------------------------------------------------------------------------------------------------------
+// ---- products
+// ---------------------------------------------------------------------------------------------------------------
 
 Ref Product(NodeLowering& n, bool trans_a, bool trans_b) {
   const int a = n.dims(0).rank(), b = n.dims(1).rank();
@@ -142,8 +155,10 @@ Ref Product(NodeLowering& n, bool trans_a, bool trans_b) {
 
 Ref Times(NodeLowering& n, const Ref& x, double factor) {
   if (factor == 1) return x;
-  if (factor >= 0 || IsFloat(n.dtype()) || kSignedTypes.Has(n.dtype())) return n.Op("Mul", {x, n.Number(factor)});
-  return n.Op("Sub", {n.Number(0), n.Op("Mul", {x, n.Number(-factor)})});  // such a type has no negative numbers
+  if (factor >= 0 || IsFloat(n.dtype()) || kSignedTypes.Has(n.dtype()))
+    return n.Op("Mul", {x, n.Number(factor)});
+  return n.Op("Sub", {n.Number(0),
+                      n.Op("Mul", {x, n.Number(-factor)})});  // such a type has no negative numbers
 }
 
 Status LowerMatMul(NodeLowering& n) {
@@ -154,7 +169,8 @@ Status LowerMatMul(NodeLowering& n) {
 }
 
 Status LowerGemm(NodeLowering& n) {
-  Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0), n.op().Float("alpha"));
+  Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0),
+                      n.op().Float("alpha"));
   if (n.Has(2)) product = n.Op("Add", {product, Times(n, n.In(2), n.op().Float("beta"))});
   n.Give(product);
   return OkStatus();
@@ -163,7 +179,8 @@ Status LowerGemm(NodeLowering& n) {
 Status LowerFusedMatMul(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(0));
   MSRT_RETURN_IF_ERROR(n.NeedRank(1));
-  Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0), n.op().Float("alpha"));
+  Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0),
+                      n.op().Float("alpha"));
   if (n.Has(kB)) product = n.Op("Add", {product, n.In(kB)});
   n.Give(Epilogue(n, product, kZ));
   return OkStatus();

@@ -9,7 +9,9 @@ constexpr size_t kScores = 0, kLabels = 1, kWeights = 2;
 // Minus what stands at each label along axis 1; labels that are ignored count for nothing.
 Status GiveLikelihoodLoss(NodeLowering& n, const Ref& scores) {
   const Ref labels = n.Op("Cast", {n.In(kLabels), TypeIdOf(DType::kI64)});
-  const auto label = [&](int64_t value) { return n.out().Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1))); };
+  const auto label = [&](int64_t value) {
+    return n.out().Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
+  };
   const bool ignores = n.op().Has("ignore_index");
   Ref ignored, known = labels;
   if (ignores) {
@@ -49,7 +51,8 @@ Status LowerCrossEntropy(NodeLowering& n) {
   return GiveLikelihoodLoss(n, logs);
 }
 
-constexpr Lowerer kRows[] = {{"NegativeLogLikelihoodLoss", LowerLikelihood}, {"SoftmaxCrossEntropyLoss", LowerCrossEntropy}};
+constexpr Lowerer kRows[] = {{"NegativeLogLikelihoodLoss", LowerLikelihood},
+                             {"SoftmaxCrossEntropyLoss", LowerCrossEntropy}};
 
 }  // namespace
 

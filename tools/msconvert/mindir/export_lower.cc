@@ -8,9 +8,12 @@
 namespace msrt::mindir_export {
 namespace {
 
-// Trained numbers are parameters, as MindSpore has them; literals stay literals, so that it can fold them.
+// Trained numbers are parameters, as MindSpore has them; literals stay literals, so that it can
+// fold them.
 constexpr size_t kLiteralBytes = 4096;
-bool IsWeight(const ConstTensor& t) { return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes; }
+bool IsWeight(const ConstTensor& t) {
+  return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes;
+}
 
 template <typename T>
 ConstTensor Scalar(DType dtype, T value) {
@@ -67,11 +70,15 @@ void NodeLowering::Give(size_t output, Ref value) {
 }
 
 Status NodeLowering::NeedRank(size_t input) const {
-  return type(input).rank_known ? OkStatus() : Unsupported("the rank of input ", input, " is not known before the run");
+  return type(input).rank_known
+             ? OkStatus()
+             : Unsupported("the rank of input ", input, " is not known before the run");
 }
 
 Status NodeLowering::NeedShape(size_t input) const {
-  return type(input).concrete() ? OkStatus() : Unsupported("the shape of input ", input, " is not known before the run");
+  return type(input).concrete()
+             ? OkStatus()
+             : Unsupported("the shape of input ", input, " is not known before the run");
 }
 
 std::optional<Ints> NodeLowering::KnownInts(std::string_view attr, size_t input) const {
@@ -86,8 +93,12 @@ Arg NodeLowering::IntsArg(std::string_view attr, size_t input) {
   return Prim("TensorToTuple", {}, {In(input)});
 }
 
-Ref NodeLowering::Number(double value, DType dtype) { return out().Constant(NumberTensor(dtype, value)); }
-Ref NodeLowering::IntTensor(const Ints& values) { return out().Constant(ConstTensor::Int64s(values)); }
+Ref NodeLowering::Number(double value, DType dtype) {
+  return out().Constant(NumberTensor(dtype, value));
+}
+Ref NodeLowering::IntTensor(const Ints& values) {
+  return out().Constant(ConstTensor::Int64s(values));
+}
 
 ConstTensor NumberTensor(DType dtype, double value) {
   switch (dtype) {
@@ -123,9 +134,11 @@ ConstTensor NumberTensor(DType dtype, double value) {
 const Lowerer* FindLowerer(const Node& node) {
   const std::string name = OpName(node);
   for (const auto& family :
-       {ElementwiseLowerers(), LinearLowerers(), PoolLowerers(), ShapeLowerers(), GatherLowerers(), NormLowerers(), ResizeLowerers(),
-        AttentionLowerers(), RecurrentLowerers(), QuantLowerers(), LossLowerers(), DetectionLowerers()}) {
-    const auto found = std::find_if(family.begin(), family.end(), [&](const Lowerer& row) { return row.op == name; });
+       {ElementwiseLowerers(), LinearLowerers(), PoolLowerers(), ShapeLowerers(), GatherLowerers(),
+        NormLowerers(), ResizeLowerers(), AttentionLowerers(), RecurrentLowerers(), QuantLowerers(),
+        LossLowerers(), DetectionLowerers()}) {
+    const auto found = std::find_if(family.begin(), family.end(),
+                                    [&](const Lowerer& row) { return row.op == name; });
     if (found != family.end()) return &*found;
   }
   return nullptr;

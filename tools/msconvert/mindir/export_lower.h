@@ -1,5 +1,6 @@
-// From a node of ours to primitives of MindSpore. A family of ops is a table of rows in an export_<family>.cc; a row's function writes the
-// primitives that compute the node, or says why there are none.
+// From a node of ours to primitives of MindSpore. A family of ops is a table of rows in an
+// export_<family>.cc; a row's function writes the primitives that compute the node, or says why
+// there are none.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,8 @@ class GraphNames {
   GraphNames(const Graph& graph, FunctionWriter* out, FileWriter* file, bool is_main);
   const Graph& graph() const { return graph_; }
   FunctionWriter& out() { return out_; }
-  // Constants are written when they are first asked for: weights of the main graph as parameters, all others where they are used.
+  // Constants are written when they are first asked for: weights of the main graph as parameters,
+  // all others where they are used.
   Ref Of(ValueId value);
   // The same for a value that is there already or costs next to nothing.
   std::optional<Ref> Known(ValueId value);
@@ -69,13 +71,16 @@ class NodeLowering {
   Status NeedRank(size_t input = 0) const;
   Status NeedShape(size_t input = 0) const;
 
-  // The list that is an attribute in the usual form and an input in the dynamic one. nullopt: it is not known, or not given.
+  // The list that is an attribute in the usual form and an input in the dynamic one. nullopt: it is
+  // not known, or not given.
   std::optional<Ints> KnownInts(std::string_view attr, size_t input) const;
   // The same as an argument, computed at run time if need be. Requires that one of them is given.
   Arg IntsArg(std::string_view attr, size_t input);
 
   Ref Op(std::string_view primitive, const Args& args) { return out().Op(primitive, args); }
-  Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args) { return out().Prim(primitive, attrs, args); }
+  Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args) {
+    return out().Prim(primitive, attrs, args);
+  }
   // A constant of rank 0; of the node's first input unless another type is said.
   Ref Number(double value, DType dtype);
   Ref Number(double value) { return Number(value, dtype()); }
@@ -96,7 +101,8 @@ ConstTensor NumberTensor(DType dtype, double value);
 
 // Steps that several ops share.
 Ref LowerReshape(NodeLowering& n, const Ref& x, const Dims& dims);  // at most one dim unknown
-Ref LowerActivation(NodeLowering& n, const Ref& x, std::string_view activation, double alpha, double beta);
+Ref LowerActivation(NodeLowering& n, const Ref& x, std::string_view activation, double alpha,
+                    double beta);
 
 std::span<const Lowerer> ElementwiseLowerers();
 std::span<const Lowerer> LinearLowerers();

@@ -9,12 +9,15 @@
 namespace msrt::mindir_export {
 namespace {
 
-bool IsState(const Node& node) { return node.domain == "msrt" && (node.op == "StateRead" || node.op == "StateWrite"); }
+bool IsState(const Node& node) {
+  return node.domain == "msrt" && (node.op == "StateRead" || node.op == "StateWrite");
+}
 
 Ref ScalarOf(FunctionWriter* out) { return out->Constant(NumberTensor(DType::kF32, 0)); }
 
 Status CheckType(const Type& type, std::string_view what) {
-  if (type.kind == TypeKind::kList) return Unsupported(what, " is a list: MindSpore's sequences do not change their length");
+  if (type.kind == TypeKind::kList)
+    return Unsupported(what, " is a list: MindSpore's sequences do not change their length");
   if (type.kind == TypeKind::kFunction) return OkStatus();
   if (DataTypeOf(type.dtype) == mindir::TensorProto::UNDEFINED) {
     return Unsupported(what, " has element type ", type.dtype, ", which MindIR lacks");
@@ -24,15 +27,19 @@ Status CheckType(const Type& type, std::string_view what) {
 
 Status CheckTypes(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != kNoValue) MSRT_RETURN_IF_ERROR(CheckType(graph.value(node.inputs[i]).type, StrCat("input ", i)));
+    if (node.inputs[i] != kNoValue)
+      MSRT_RETURN_IF_ERROR(CheckType(graph.value(node.inputs[i]).type, StrCat("input ", i)));
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != kNoValue) MSRT_RETURN_IF_ERROR(CheckType(graph.value(node.outputs[i]).type, StrCat("output ", i)));
+    if (node.outputs[i] != kNoValue)
+      MSRT_RETURN_IF_ERROR(CheckType(graph.value(node.outputs[i]).type, StrCat("output ", i)));
   }
   return OkStatus();
 }
 
-size_t SlotOf(const Node& node) { return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot"))); }
+size_t SlotOf(const Node& node) {
+  return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")));
+}
 
 // Reads and writes follow each other by the token: each takes the one before and leaves the next.
 Status LowerState(GraphNames* names, StateNames* state, const Node& node) {
@@ -72,17 +79,19 @@ Ref Bundle(FunctionWriter* out, const std::vector<Ref>& results) {
 }
 
 void ModuleExport::Refuse(const Node& node, const Status& why) {
-  refusals_.push_back({OpName(node), node.name.empty() ? "(without a name)" : node.name, why.message()});
+  refusals_.push_back(
+      {OpName(node), node.name.empty() ? "(without a name)" : node.name, why.message()});
 }
 
 bool ModuleExport::CallsState(const Node& node) const {
   if (!IsControl(node)) return false;
   const ControlShape shape = ShapeOfControl(node);
-  return std::any_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t callee) { return touches_state_[callee]; });
+  return std::any_of(shape.graphs.begin(), shape.graphs.end(),
+                     [&](uint32_t callee) { return touches_state_[callee]; });
 }
 
-// A graph touches state if it does so itself or calls one that does. Graphs that an index chooses from are called alike, so one that
-// touches state makes the others take it too.
+// A graph touches state if it does so itself or calls one that does. Graphs that an index chooses
+// from are called alike, so one that touches state makes the others take it too.
 void ModuleExport::FindEffects() {
   touches_state_.assign(module_.graphs.size(), false);
   bool changed = true;
@@ -97,7 +106,8 @@ void ModuleExport::FindEffects() {
         if (calls || IsState(node)) mark(g);
         if (!calls) continue;
         const ControlShape shape = ShapeOfControl(node);
-        if (shape.kind == ControlKind::kSwitch) std::for_each(shape.graphs.begin(), shape.graphs.end(), mark);
+        if (shape.kind == ControlKind::kSwitch)
+          std::for_each(shape.graphs.begin(), shape.graphs.end(), mark);
       }
     }
   }
@@ -106,7 +116,8 @@ void ModuleExport::FindEffects() {
 Ref ModuleExport::FunctionOf(uint32_t graph) {
   const auto found = functions_.find(graph);
   if (found != functions_.end()) return found->second;
-  mindir::GraphProto* function = file_.AddFunction(module_.graphs[graph].name.empty() ? "function" : module_.graphs[graph].name);
+  mindir::GraphProto* function = file_.AddFunction(
+      module_.graphs[graph].name.empty() ? "function" : module_.graphs[graph].name);
   pending_.push_back({graph, function});
   return functions_[graph] = {function->name()};
 }
@@ -121,7 +132,8 @@ Status ModuleExport::WriteNode(GraphNames* names, StateNames* state, const Node&
 void ModuleExport::WriteNodes(uint32_t index, GraphNames* names, StateNames* state) {
   const Graph& graph = names->graph();
   FunctionWriter& out = names->out();
-  auto group = std::find_if(expanded_.begin(), expanded_.end(), [&](const Expanded& e) { return e.graph == index; });
+  auto group = std::find_if(expanded_.begin(), expanded_.end(),
+                            [&](const Expanded& e) { return e.graph == index; });
   size_t before = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -152,7 +164,8 @@ void ModuleExport::WriteGraph(uint32_t index, FunctionWriter* out, bool is_main)
   if (with_state && is_main) {
     state = {slots_, out->Monad()};
   } else if (with_state) {
-    for (const StateSlot& slot : module_.states) state.slots.push_back(out->Input(slot.name, slot.type));
+    for (const StateSlot& slot : module_.states)
+      state.slots.push_back(out->Input(slot.name, slot.type));
     state.token = out->MonadInput();
   }
   WriteNodes(index, &names, &state);
@@ -177,7 +190,8 @@ void ModuleExport::WriteGraph(uint32_t index, FunctionWriter* out, bool is_main)
 void ModuleExport::WriteMain() {
   const Graph& main = module_.main();
   file_.NameMain(main.name.empty() ? "main" : main.name);
-  for (const StateSlot& slot : module_.states) slots_.push_back(file_.AddWeight(slot.name, slot.initial));
+  for (const StateSlot& slot : module_.states)
+    slots_.push_back(file_.AddWeight(slot.name, slot.initial));
   FunctionWriter out(&file_, file_.main());
   WriteGraph(module_.entries[0], &out, true);
 }

@@ -1,5 +1,6 @@
-// A module as functions of a MindIR file. Graphs are written one after the other, each as a function of its own; what a graph captures is
-// handed to it, as it is here. Graphs that touch state also take the parameters that hold it and a token that orders what is done to them.
+// A module as functions of a MindIR file. Graphs are written one after the other, each as a
+// function of its own; what a graph captures is handed to it, as it is here. Graphs that touch
+// state also take the parameters that hold it and a token that orders what is done to them.
 #pragma once
 
 #include <deque>
@@ -15,7 +16,8 @@
 
 namespace msrt::mindir_export {
 
-// What stands in for the values of a node that was refused, so that all the others are still looked at.
+// What stands in for the values of a node that was refused, so that all the others are still looked
+// at.
 inline constexpr const char* kRefused = "refused";
 
 // The state of a module inside one function. Empty where a graph touches none.

@@ -12,7 +12,9 @@ Ints AxesFrom(int64_t first, int rank) {
   return axes;
 }
 
-Ref Mean(NodeLowering& n, const Ref& x, const Ints& axes) { return n.Op("ReduceMean", {x, axes, true}); }
+Ref Mean(NodeLowering& n, const Ref& x, const Ints& axes) {
+  return n.Op("ReduceMean", {x, axes, true});
+}
 
 struct Moments {
   Ref mean, centred, inverse;  // x less its mean; 1 / sqrt(variance + epsilon)
@@ -22,7 +24,8 @@ Moments MomentsOf(NodeLowering& n, const Ref& x, const Ints& axes, double epsilo
   m.mean = Mean(n, x, axes);
   m.centred = n.Op("Sub", {x, m.mean});
   const Ref variance = Mean(n, n.Op("Mul", {m.centred, m.centred}), axes);
-  m.inverse = n.Op("RealDiv", {n.Number(1), n.Op("Sqrt", {n.Op("Add", {variance, n.Number(epsilon)})})});
+  m.inverse =
+      n.Op("RealDiv", {n.Number(1), n.Op("Sqrt", {n.Op("Add", {variance, n.Number(epsilon)})})});
   return m;
 }
 
@@ -36,7 +39,8 @@ Ref PerChannel(NodeLowering& n, const Ref& list, int rank) {
 // The activation of msrt.FusedBatchNormalization; BatchNormalization has none.
 Ref Activated(NodeLowering& n, const Ref& x) {
   if (!n.op().Has("activation")) return x;
-  return LowerActivation(n, x, n.op().String("activation"), n.op().Float("activation_alpha"), n.op().Float("activation_beta"));
+  return LowerActivation(n, x, n.op().String("activation"), n.op().Float("activation_alpha"),
+                         n.op().Float("activation_beta"));
 }
 
 Status LowerBatchNorm(NodeLowering& n) {
@@ -44,15 +48,19 @@ Status LowerBatchNorm(NodeLowering& n) {
   const int rank = n.dims(0).rank();
   const double epsilon = n.op().Float("epsilon");
   const Ref x = n.In(0);
-  if (n.dtype() == DType::kF32 && n.type(1).dtype == DType::kF32 && n.type(3).dtype == DType::kF32 && rank == 4) {
+  if (n.dtype() == DType::kF32 && n.type(1).dtype == DType::kF32 &&
+      n.type(3).dtype == DType::kF32 && rank == 4) {
     constexpr double kMomentum = 0.1;  // of training; nothing here reads it
     constexpr int kNchw = 0;
-    const Ref all = n.Op("BatchNorm", {x, n.In(1), n.In(2), n.In(3), n.In(4), false, epsilon, kMomentum, kNchw});
+    const Ref all = n.Op("BatchNorm",
+                         {x, n.In(1), n.In(2), n.In(3), n.In(4), false, epsilon, kMomentum, kNchw});
     n.Give(Activated(n, n.out().Item(all, 0)));
     return OkStatus();
   }
   const auto list = [&](size_t input) {
-    const Ref cast = n.type(input).dtype == n.dtype() ? n.In(input) : n.Op("Cast", {n.In(input), TypeIdOf(n.dtype())});
+    const Ref cast = n.type(input).dtype == n.dtype()
+                         ? n.In(input)
+                         : n.Op("Cast", {n.In(input), TypeIdOf(n.dtype())});
     return rank < 2 ? cast : PerChannel(n, cast, rank);
   };
   const Ref deviation = n.Op("Sqrt", {n.Op("Add", {list(4), n.Number(epsilon)})});
@@ -66,7 +74,8 @@ Status LowerInstanceNorm(NodeLowering& n) {
   const int rank = n.dims(0).rank();
   const Moments m = MomentsOf(n, n.In(0), AxesFrom(2, rank), n.op().Float("epsilon"));
   const Ref normal = n.Op("Mul", {m.centred, m.inverse});
-  n.Give(n.Op("Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), rank)}), PerChannel(n, n.In(2), rank)}));
+  n.Give(n.Op("Add",
+              {n.Op("Mul", {normal, PerChannel(n, n.In(1), rank)}), PerChannel(n, n.In(2), rank)}));
   return OkStatus();
 }
 
@@ -76,7 +85,8 @@ Status LowerGroupNorm(NodeLowering& n) {
   const Ref grouped = n.Op("Reshape", {n.In(0), Ints{x[0], n.op().Int("num_groups"), -1}});
   const Moments m = MomentsOf(n, grouped, {2}, n.op().Float("epsilon"));
   const Ref normal = LowerReshape(n, n.Op("Mul", {m.centred, m.inverse}), x);
-  n.Give(n.Op("Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), x.rank())}), PerChannel(n, n.In(2), x.rank())}));
+  n.Give(n.Op("Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), x.rank())}),
+                      PerChannel(n, n.In(2), x.rank())}));
   return OkStatus();
 }
 
@@ -84,7 +94,8 @@ Status LowerGroupNorm(NodeLowering& n) {
 bool IsPlainLayerNorm(const NodeLowering& n, int64_t axis) {
   if (n.dtype() != DType::kF32 || n.Wants(1) || n.Wants(2) || !n.Has(2)) return false;
   const Dims tail(std::span<const int64_t>(n.dims(0)).subspan(static_cast<size_t>(axis)));
-  return tail.known() && n.type(1).rank_known && n.type(2).rank_known && n.dims(1) == tail && n.dims(2) == tail;
+  return tail.known() && n.type(1).rank_known && n.type(2).rank_known && n.dims(1) == tail &&
+         n.dims(2) == tail;
 }
 
 Status LowerLayerNorm(NodeLowering& n) {
@@ -114,7 +125,9 @@ Status LowerRmsNorm(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const Ref x = n.In(0);
   const Ints axes = AxesFrom(FromFront(n.op().Int("axis"), n.dims(0).rank()), n.dims(0).rank());
-  const Ref root = n.Op("Sqrt", {n.Op("Add", {Mean(n, n.Op("Mul", {x, x}), axes), n.Number(n.op().Float("epsilon"))})});
+  const Ref root =
+      n.Op("Sqrt",
+           {n.Op("Add", {Mean(n, n.Op("Mul", {x, x}), axes), n.Number(n.op().Float("epsilon"))})});
   Ref scaled = n.Op("Mul", {n.Op("RealDiv", {x, root}), n.In(1)});
   if (n.result().dtype != n.dtype()) scaled = n.Op("Cast", {scaled, TypeIdOf(n.result().dtype)});
   n.Give(scaled);
@@ -125,10 +138,12 @@ Status LowerLpNorm(NodeLowering& n) {
   const Ref x = n.In(0);
   const Ints axes{n.op().Int("axis")};
   const bool squares = n.op().Int("p") == 2;
-  const Ref sum = n.Op("ReduceSum", {squares ? n.Op("Mul", {x, x}) : n.Op("Abs", {x}), axes, true, false});
+  const Ref sum =
+      n.Op("ReduceSum", {squares ? n.Op("Mul", {x, x}) : n.Op("Abs", {x}), axes, true, false});
   const Ref norm = squares ? n.Op("Sqrt", {sum}) : sum;
   // Zeros stay zeros.
-  n.Give(n.Op("RealDiv", {x, n.Op("Select", {n.Op("Equal", {norm, n.Number(0)}), n.Number(1), norm})}));
+  n.Give(n.Op("RealDiv",
+              {x, n.Op("Select", {n.Op("Equal", {norm, n.Number(0)}), n.Number(1), norm})}));
   return OkStatus();
 }
 
@@ -155,7 +170,8 @@ Status LowerLogSoftmax(NodeLowering& n) {
   return OkStatus();
 }
 
-// ---- reductions -------------------------------------------------------------------------------------------------------------
+// ---- reductions
+// -------------------------------------------------------------------------------------------------------------
 
 // Empty: nothing is reduced.
 Result<Ints> ReducedAxes(const NodeLowering& n) {
@@ -167,9 +183,12 @@ Result<Ints> ReducedAxes(const NodeLowering& n) {
   return AxesFrom(0, n.dims(0).rank());
 }
 
-Status NoIntegers(const NodeLowering& n) { return Unsupported("MindSpore has no logarithm and no root of ", n.dtype(), " elements"); }
+Status NoIntegers(const NodeLowering& n) {
+  return Unsupported("MindSpore has no logarithm and no root of ", n.dtype(), " elements");
+}
 
-Ref Reduced(NodeLowering& n, std::string_view primitive, const Ref& x, const Ints& axes, bool keep) {
+Ref Reduced(NodeLowering& n, std::string_view primitive, const Ref& x, const Ints& axes,
+            bool keep) {
   if (axes.empty()) return x;  // no axes would mean all of them
   Args args{x, axes, keep};
   if (primitive == "ReduceSum") args.emplace_back(false);
@@ -186,7 +205,8 @@ Status LowerReduce(NodeLowering& n) {
   if (op == "ReduceL2" || op == "ReduceSumSquare") x = n.Op("Mul", {x, x});
   // What is true of one is true of any, of the least it is true of all.
   const bool truth = n.dtype() == DType::kBool;
-  x = Reduced(n, truth ? (op == "ReduceMax" ? "ReduceAny" : "ReduceAll") : n.primitive(), x, axes, keep);
+  x = Reduced(n, truth ? (op == "ReduceMax" ? "ReduceAny" : "ReduceAll") : n.primitive(), x, axes,
+              keep);
   if (op == "ReduceL2") x = n.Op("Sqrt", {x});
   if (op == "ReduceLogSum") x = n.Op("Log", {x});
   n.Give(x);
@@ -203,7 +223,8 @@ Status LowerLogSumExp(NodeLowering& n) {
     return OkStatus();
   }
   // Infinities would cancel to something that is no number.
-  const double largest = n.dtype() == DType::kF16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+  const double largest =
+      n.dtype() == DType::kF16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
   const Ref finite = n.Op("Maximum", {n.Op("ReduceMax", {x, axes, true}), n.Number(-largest)});
   const Ref most = n.Op("Minimum", {finite, n.Number(largest)});
   const Ref sum = Reduced(n, "ReduceSum", n.Op("Exp", {n.Op("Sub", {x, most})}), axes, true);

@@ -61,7 +61,8 @@ void NoteOrigin(GraphNames* names, const Node& node, size_t before) {
   }
   std::vector<mindir::NodeProto*> givers;
   for (ValueId v : node.outputs) {
-    mindir::NodeProto* giver = v == kNoValue ? nullptr : names->out().NodeAfter(before, names->Of(v));
+    mindir::NodeProto* giver =
+        v == kNoValue ? nullptr : names->out().NodeAfter(before, names->Of(v));
     origin.add_output(giver != nullptr ? giver->name() : "");
     if (giver != nullptr) givers.push_back(giver);
   }

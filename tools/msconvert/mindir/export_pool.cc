@@ -1,4 +1,5 @@
-// Pools as primitives of MindSpore. Its pools pad in their own ways, so the padding is a node of its own here.
+// Pools as primitives of MindSpore. Its pools pad in their own ways, so the padding is a node of
+// its own here.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +11,8 @@
 namespace msrt::mindir_export {
 namespace {
 
-// The windows of two axes or three, and the ends that the last window reads: what a window of ceil mode overhangs is padding too.
+// The windows of two axes or three, and the ends that the last window reads: what a window of ceil
+// mode overhangs is padding too.
 struct PoolForm {
   bool one_axis = false;
   std::vector<WindowAxis> axes;
@@ -23,13 +25,16 @@ struct PoolForm {
     }
     return false;
   }
-  static int64_t End(const WindowAxis& a) { return a.stride * (a.out - 1) + a.span() - a.in - a.pad_begin; }
+  static int64_t End(const WindowAxis& a) {
+    return a.stride * (a.out - 1) + a.span() - a.in - a.pad_begin;
+  }
   Ints Kernel() const { return List(&WindowAxis::kernel); }
   Ints Strides() const { return List(&WindowAxis::stride); }
   // In the order of PadV3: the last axis first. A negative end crops what no window reads.
   Ints Pads() const {
     Ints pads;
-    for (size_t i = axes.size(); i-- > 0;) pads.insert(pads.end(), {axes[i].pad_begin, End(axes[i])});
+    for (size_t i = axes.size(); i-- > 0;)
+      pads.insert(pads.end(), {axes[i].pad_begin, End(axes[i])});
     return pads;
   }
 
@@ -43,14 +48,18 @@ struct PoolForm {
 
 Result<PoolForm> FormOf(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(n.op(), n.dims(0), n.op().Ints("kernel_shape"), n.op().Int("ceil_mode") != 0));
+  MSRT_ASSIGN_OR_RETURN(
+      const Windows windows,
+      WindowsOf(n.op(), n.dims(0), n.op().Ints("kernel_shape"), n.op().Int("ceil_mode") != 0));
   PoolForm form;
   form.one_axis = windows.rank == 1;
   if (form.one_axis) form.axes.emplace_back();
   for (int i = 0; i < windows.rank; ++i) {
     const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
-    if (!IsKnown(axis.in)) return Unsupported("dim ", i + 2, " of the input is not known before the run");
-    if (axis.dilation != 1) return Unsupported("attribute 'dilations': MindSpore's pools have none");
+    if (!IsKnown(axis.in))
+      return Unsupported("dim ", i + 2, " of the input is not known before the run");
+    if (axis.dilation != 1)
+      return Unsupported("attribute 'dilations': MindSpore's pools have none");
     form.axes.push_back(axis);
   }
   return form;
@@ -63,7 +72,8 @@ Ints Prefixed(Ints values) {
 
 Ref Padded(NodeLowering& n, const PoolForm& form, const Ref& x, double value) {
   if (!form.padded()) return x;
-  return n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {x, form.Pads(), n.Number(value)});
+  return n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}},
+                {x, form.Pads(), n.Number(value)});
 }
 
 PrimAttrs Attrs3d(const PoolForm& form) {
@@ -77,7 +87,8 @@ PrimAttrs Attrs3d(const PoolForm& form) {
 
 Status LowerMaxPool(NodeLowering& n) {
   if (n.Wants(1)) return Unsupported("the second output (indices) is not exported");
-  if (!IsFloat(n.dtype())) return Unsupported("MindSpore's MaxPool has no element type ", n.dtype());
+  if (!IsFloat(n.dtype()))
+    return Unsupported("MindSpore's MaxPool has no element type ", n.dtype());
   MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
   Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
   x = Padded(n, form, x, -std::numeric_limits<double>::infinity());
@@ -86,33 +97,41 @@ Status LowerMaxPool(NodeLowering& n) {
     return OkStatus();
   }
   x = n.Prim("MaxPool",
-             {{"pad_mode", "VALID"}, {"kernel_size", Prefixed(form.Kernel())}, {"format", "NCHW"}, {"strides", Prefixed(form.Strides())}},
+             {{"pad_mode", "VALID"},
+              {"kernel_size", Prefixed(form.Kernel())},
+              {"format", "NCHW"},
+              {"strides", Prefixed(form.Strides())}},
              {x});
   n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
   return OkStatus();
 }
 
-// How many times too large MindSpore's divisor is, for each place of the result: it counts the padding too.
+// How many times too large MindSpore's divisor is, for each place of the result: it counts the
+// padding too.
 Result<ConstTensor> Corrections(const PoolForm& form, bool count_padding) {
   Dims dims{1, 1};
   for (const WindowAxis& a : form.axes) dims.push_back(a.out);
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, dims));
-  const std::span<float> factors(reinterpret_cast<float*>(made.bytes.data()), static_cast<size_t>(dims.elements()));
+  const std::span<float> factors(reinterpret_cast<float*>(made.bytes.data()),
+                                 static_cast<size_t>(dims.elements()));
   const auto factor = [&](const WindowAxis& a, int64_t y) {
-    const Interval taps = count_padding ? a.Taps(y, -a.pad_begin, a.in + a.pad_end) : a.TapsInside(y);
+    const Interval taps =
+        count_padding ? a.Taps(y, -a.pad_begin, a.in + a.pad_end) : a.TapsInside(y);
     return static_cast<double>(a.kernel) / static_cast<double>(taps.end - taps.begin);
   };
   for (size_t place = 0; place < factors.size(); ++place) {
     double product = 1;
     auto rest = static_cast<int64_t>(place);
-    for (size_t i = form.axes.size(); i-- > 0; rest /= form.axes[i].out) product *= factor(form.axes[i], rest % form.axes[i].out);
+    for (size_t i = form.axes.size(); i-- > 0; rest /= form.axes[i].out)
+      product *= factor(form.axes[i], rest % form.axes[i].out);
     factors[place] = static_cast<float>(product);
   }
   return made.tensor;
 }
 
 Status LowerAveragePool(NodeLowering& n) {
-  if (n.dtype() != DType::kF32) return Unsupported("MindSpore's AvgPool has no element type ", n.dtype(), " on the CPU");
+  if (n.dtype() != DType::kF32)
+    return Unsupported("MindSpore's AvgPool has no element type ", n.dtype(), " on the CPU");
   MSRT_ASSIGN_OR_RETURN(const PoolForm form, FormOf(n));
   Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
   constexpr int kValid = 2, kNchw = 0;  // MindSpore's numbers
@@ -126,9 +145,11 @@ Status LowerAveragePool(NodeLowering& n) {
     x = n.Op("AvgPool", {x, form.Kernel(), form.Strides(), kValid, kNchw});
   }
   if (form.padded()) {
-    MSRT_ASSIGN_OR_RETURN(const ConstTensor factors, Corrections(form, n.op().Int("count_include_pad") != 0));
+    MSRT_ASSIGN_OR_RETURN(const ConstTensor factors,
+                          Corrections(form, n.op().Int("count_include_pad") != 0));
     const auto f = factors.As<float>();
-    if (std::any_of(f.begin(), f.end(), [](float factor) { return factor != 1; })) x = n.Op("Mul", {x, n.out().Constant(factors)});
+    if (std::any_of(f.begin(), f.end(), [](float factor) { return factor != 1; }))
+      x = n.Op("Mul", {x, n.out().Constant(factors)});
   }
   n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
   return OkStatus();
@@ -143,10 +164,13 @@ Status LowerGlobal(NodeLowering& n) {
   return OkStatus();
 }
 
-// Its sum goes over a radius, ours over a number of channels whose middle is not the same where that number is even.
+// Its sum goes over a radius, ours over a number of channels whose middle is not the same where
+// that number is even.
 Status LowerLocalResponse(NodeLowering& n) {
   const int64_t channels = n.op().Int("size");
-  if (channels % 2 == 0) return Unsupported("attribute 'size' = ", channels, ": MindSpore's LRN has odd numbers of channels only");
+  if (channels % 2 == 0)
+    return Unsupported("attribute 'size' = ", channels,
+                       ": MindSpore's LRN has odd numbers of channels only");
   n.Give(n.Prim("LRN",
                 {{"norm_region", "ACROSS_CHANNELS"},
                  {"beta", n.op().Float("beta")},

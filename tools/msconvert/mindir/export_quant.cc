@@ -9,7 +9,10 @@ struct Range {
   DType dtype;
   double low, high;
 };
-constexpr Range kRanges[] = {{DType::kI8, -128, 127}, {DType::kU8, 0, 255}, {DType::kI16, -32768, 32767}, {DType::kU16, 0, 65535}};
+constexpr Range kRanges[] = {{DType::kI8, -128, 127},
+                             {DType::kU8, 0, 255},
+                             {DType::kI16, -32768, 32767},
+                             {DType::kU16, 0, 65535}};
 
 // Scales and zero points: one, or one for each place of an axis.
 Result<Ref> AlongAxis(NodeLowering& n, size_t input) {
@@ -21,7 +24,8 @@ Result<Ref> AlongAxis(NodeLowering& n, size_t input) {
   if (n.type(input).dtype != DType::kF32) x = n.Op("Cast", {x, TypeIdOf(DType::kF32)});
   if (own == 0 || n.dims(input)[0] == 1) return n.Op("Reshape", {x, Ints{}});
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
-  if (axis < 0 || axis >= rank) return Unsupported("attribute 'axis' = ", n.op().Int("axis"), " names no axis of the input");
+  if (axis < 0 || axis >= rank)
+    return Unsupported("attribute 'axis' = ", n.op().Int("axis"), " names no axis of the input");
   if (n.op().Int("block_size") != 0) return Unsupported("scales of blocks are not exported");
   Ints shape(static_cast<size_t>(rank - axis), 1);
   shape[0] = -1;
@@ -29,7 +33,8 @@ Result<Ref> AlongAxis(NodeLowering& n, size_t input) {
 }
 
 Status LowerDequantize(NodeLowering& n) {
-  if (n.result().dtype != DType::kF32) return Unsupported("its result has element type ", n.result().dtype, ", only f32 is exported");
+  if (n.result().dtype != DType::kF32)
+    return Unsupported("its result has element type ", n.result().dtype, ", only f32 is exported");
   MSRT_ASSIGN_OR_RETURN(const Ref scale, AlongAxis(n, 1));
   Ref x = n.Op("Cast", {n.In(0), TypeIdOf(DType::kF32)});
   if (n.Has(2)) {
@@ -41,7 +46,8 @@ Status LowerDequantize(NodeLowering& n) {
 }
 
 Status LowerQuantize(NodeLowering& n) {
-  if (n.dtype() != DType::kF32) return Unsupported("its input has element type ", n.dtype(), ", only f32 is exported");
+  if (n.dtype() != DType::kF32)
+    return Unsupported("its input has element type ", n.dtype(), ", only f32 is exported");
   for (const Range& range : kRanges) {
     if (range.dtype != n.result().dtype) continue;
     MSRT_ASSIGN_OR_RETURN(const Ref scale, AlongAxis(n, 1));
@@ -57,7 +63,8 @@ Status LowerQuantize(NodeLowering& n) {
   return Unsupported("its result has element type ", n.result().dtype, ", which is not exported");
 }
 
-constexpr Lowerer kRows[] = {{"QuantizeLinear", LowerQuantize}, {"DequantizeLinear", LowerDequantize}};
+constexpr Lowerer kRows[] = {{"QuantizeLinear", LowerQuantize},
+                             {"DequantizeLinear", LowerDequantize}};
 
 }  // namespace
 

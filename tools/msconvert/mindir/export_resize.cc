@@ -1,4 +1,5 @@
-// Resampling as primitives of MindSpore: its own interpolation where that means the same, else constant indices and weights for each axis.
+// Resampling as primitives of MindSpore: its own interpolation where that means the same, else
+// constant indices and weights for each axis.
 #include <algorithm>
 
 #include "core/graph/constants.h"
@@ -13,13 +14,15 @@ enum class Native { kNone, kAsymmetric, kHalfPixel, kAlignCorners };
 
 // Two trailing axes of an f32 image, scaled by just the ratio of their sizes.
 Native NativeForm(const NodeLowering& n, const Resample& r) {
-  if (r.rank != 4 || n.dtype() != DType::kF32 || r.antialias || r.mode == ResizeMode::kCubic) return Native::kNone;
+  if (r.rank != 4 || n.dtype() != DType::kF32 || r.antialias || r.mode == ResizeMode::kCubic)
+    return Native::kNone;
   for (int i = 0; i < 4; ++i) {
     const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
     if (i < 2 ? !r.Unchanged(a) : !a.scale_is_ratio) return Native::kNone;
   }
   if (r.mode == ResizeMode::kNearest) {
-    const bool floors = r.coordinates == ResizeCoordinates::kAsymmetric && r.nearest == ResizeNearest::kFloor;
+    const bool floors =
+        r.coordinates == ResizeCoordinates::kAsymmetric && r.nearest == ResizeNearest::kFloor;
     return floors ? Native::kAsymmetric : Native::kNone;
   }
   switch (r.coordinates) {
@@ -37,7 +40,8 @@ Native NativeForm(const NodeLowering& n, const Resample& r) {
 // One axis, nearest neighbours: an index for each place of the result.
 Ref Picked(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x, int64_t axis) {
   Ints indices;
-  for (int64_t y = 0; y < a.out; ++y) indices.push_back(std::clamp<int64_t>(TapsOf(r, a, SourceOf(r, a, y)).begin, 0, a.in - 1));
+  for (int64_t y = 0; y < a.out; ++y)
+    indices.push_back(std::clamp<int64_t>(TapsOf(r, a, SourceOf(r, a, y)).begin, 0, a.in - 1));
   return n.Op("Gather", {x, n.IntTensor(indices), axis, 0});
 }
 
@@ -53,21 +57,25 @@ Result<ConstTensor> WeightMatrix(const Resample& r, const ResizeAxis& a) {
     WeightsOf(r, a, source, taps, weights);
     std::fill(column.begin(), column.end(), 0.0);
     for (int64_t t = taps.begin; t < taps.end; ++t) {
-      column[static_cast<size_t>(std::clamp<int64_t>(t, 0, a.in - 1))] += weights[static_cast<size_t>(t - taps.begin)];
+      column[static_cast<size_t>(std::clamp<int64_t>(t, 0, a.in - 1))] +=
+          weights[static_cast<size_t>(t - taps.begin)];
     }
-    for (int64_t x = 0; x < a.in; ++x) matrix[x * a.out + y] = static_cast<float>(column[static_cast<size_t>(x)]);
+    for (int64_t x = 0; x < a.in; ++x)
+      matrix[x * a.out + y] = static_cast<float>(column[static_cast<size_t>(x)]);
   }
   return made.tensor;
 }
 
 // One axis as a product with a matrix, over the last axis.
-Result<Ref> Weighed(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x, int64_t axis) {
+Result<Ref> Weighed(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x,
+                    int64_t axis) {
   MSRT_ASSIGN_OR_RETURN(const ConstTensor matrix, WeightMatrix(r, a));
   Ints perm;
   for (int64_t i = 0; i < r.rank; ++i) perm.push_back(i);
   std::swap(perm[static_cast<size_t>(axis)], perm.back());
   const bool last = axis == r.rank - 1;
-  const Ref product = n.Op("MatMulExt", {last ? x : n.Op("Transpose", {x, perm}), n.out().Constant(matrix)});
+  const Ref product =
+      n.Op("MatMulExt", {last ? x : n.Op("Transpose", {x, perm}), n.out().Constant(matrix)});
   return last ? product : n.Op("Transpose", {product, perm});
 }
 
@@ -75,7 +83,9 @@ Status LowerByAxes(NodeLowering& n, const Resample& r) {
   Ref x = n.In(0);
   const DType dtype = n.dtype();
   const bool nearest = r.mode == ResizeMode::kNearest;
-  if (!nearest && !IsFloat(dtype)) return Unsupported("interpolation of ", dtype, " elements rounds in a way that MindSpore lacks");
+  if (!nearest && !IsFloat(dtype))
+    return Unsupported("interpolation of ", dtype,
+                       " elements rounds in a way that MindSpore lacks");
   if (!nearest && dtype != DType::kF32) x = n.Op("Cast", {x, TypeIdOf(DType::kF32)});
   for (int i = 0; i < r.rank; ++i) {
     const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
@@ -92,17 +102,21 @@ Status LowerByAxes(NodeLowering& n, const Resample& r) {
 
 Status LowerResize(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedShape());
-  if (!n.result().concrete()) return Unsupported("the shape of the result is not known before the run");
+  if (!n.result().concrete())
+    return Unsupported("the shape of the result is not known before the run");
   const ResizeLists lists = ResizeListsOf(n.op());
   MSRT_ASSIGN_OR_RETURN(const Resample r, ResampleOf(n.op(), n.dims(0), lists));
   if (r.coordinates == ResizeCoordinates::kTfCropAndResize) {
-    return Unsupported("attribute 'coordinate_transformation_mode' = tf_crop_and_resize is not exported");
+    return Unsupported(
+        "attribute 'coordinate_transformation_mode' = tf_crop_and_resize is not exported");
   }
   const Native native = NativeForm(n, r);
   if (native == Native::kNone) return LowerByAxes(n, r);
   const Ints size{r.axis[2].out, r.axis[3].out};
-  const char* primitive = r.mode == ResizeMode::kNearest ? "ResizeNearestNeighborV2" : "ResizeBilinearV2";
-  n.Give(n.Op(primitive, {n.In(0), size, native == Native::kAlignCorners, native == Native::kHalfPixel}));
+  const char* primitive =
+      r.mode == ResizeMode::kNearest ? "ResizeNearestNeighborV2" : "ResizeBilinearV2";
+  n.Give(n.Op(primitive,
+              {n.In(0), size, native == Native::kAlignCorners, native == Native::kHalfPixel}));
   return OkStatus();
 }
 

@@ -10,7 +10,8 @@ namespace msrt::mindir_export {
 namespace {
 
 int UnknownDims(const Dims& dims) {
-  return static_cast<int>(std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }));
+  return static_cast<int>(
+      std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }));
 }
 
 Ref ShapeTensor(NodeLowering& n, size_t input) { return n.Op("TensorShape", {n.In(input)}); }
@@ -44,8 +45,12 @@ Status LowerReshapeAtRun(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int64_t count = n.result().rank(), common = std::min<int64_t>(count, n.dims(0).rank());
   Ref own = common == n.dims(0).rank() ? ShapeTensor(n, 0) : Part(n, ShapeTensor(n, 0), 0, common);
-  if (count > common) own = n.Op("Concat", {n.out().Tuple({own, n.IntTensor(Ints(static_cast<size_t>(count - common), 0))}), 0});
-  const Ref shape = n.Op("Select", {n.Op("Equal", {wished, n.Number(0, DType::kI64)}), own, wished});
+  if (count > common)
+    own =
+        n.Op("Concat",
+             {n.out().Tuple({own, n.IntTensor(Ints(static_cast<size_t>(count - common), 0))}), 0});
+  const Ref shape =
+      n.Op("Select", {n.Op("Equal", {wished, n.Number(0, DType::kI64)}), own, wished});
   n.Give(n.Op("Reshape", {n.In(0), AsTuple(n, shape)}));
   return OkStatus();
 }
@@ -55,7 +60,8 @@ Status LowerReshapeOp(NodeLowering& n) {
     n.Give(LowerReshape(n, n.In(0), n.result().dims));
     return OkStatus();
   }
-  if (!n.result().rank_known) return Unsupported("the rank of the result is not known before the run");
+  if (!n.result().rank_known)
+    return Unsupported("the rank of the result is not known before the run");
   const auto known = n.KnownInts("shape", 1);
   return known ? LowerReshapeTo(n, *known) : LowerReshapeAtRun(n);
 }
@@ -68,7 +74,9 @@ Status LowerSqueeze(NodeLowering& n) {
     axes = Ints();
     for (int i = 0; i < n.dims(0).rank(); ++i) {
       if (n.dims(0)[i] == 1) axes->push_back(i);
-      if (!IsKnown(n.dims(0)[i])) return Unsupported("it has no axes, and dim ", i, " of the input is not known before the run");
+      if (!IsKnown(n.dims(0)[i]))
+        return Unsupported("it has no axes, and dim ", i,
+                           " of the input is not known before the run");
     }
   }
   n.Give(axes->empty() ? n.In(0) : n.Op("Squeeze", {n.In(0), *axes}));
@@ -99,7 +107,9 @@ Status LowerFlatten(NodeLowering& n) {
   } else {
     const Ref shape = ShapeTensor(n, 0);
     const Ref rows = n.Op("ReduceProd", {Part(n, shape, 0, axis), Ints{0}, true});
-    n.Give(n.Op("Reshape", {n.In(0), AsTuple(n, n.Op("Concat", {n.out().Tuple({rows, n.IntTensor({-1})}), 0}))}));
+    n.Give(
+        n.Op("Reshape",
+             {n.In(0), AsTuple(n, n.Op("Concat", {n.out().Tuple({rows, n.IntTensor({-1})}), 0}))}));
   }
   return OkStatus();
 }
@@ -107,8 +117,11 @@ Status LowerFlatten(NodeLowering& n) {
 Status LowerShape(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int64_t rank = n.dims(0).rank();
-  const auto clamped = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
-  const int64_t begin = clamped(n.op().Int("start")), end = n.op().Has("end") ? clamped(n.op().Int("end")) : rank;
+  const auto clamped = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
+  const int64_t begin = clamped(n.op().Int("start")),
+                end = n.op().Has("end") ? clamped(n.op().Int("end")) : rank;
   if (UnknownDims(n.dims(0)) == 0 || begin >= end) {
     const Dims& d = n.dims(0);
     n.Give(n.IntTensor(begin < end ? Ints(d.begin() + begin, d.begin() + end) : Ints()));
@@ -120,7 +133,8 @@ Status LowerShape(NodeLowering& n) {
 }
 
 Status LowerSize(NodeLowering& n) {
-  if (n.type(0).concrete()) n.Give(n.Number(static_cast<double>(n.type(0).elements()), DType::kI64));
+  if (n.type(0).concrete())
+    n.Give(n.Number(static_cast<double>(n.type(0).elements()), DType::kI64));
   else n.Give(n.Op("ReduceProd", {ShapeTensor(n, 0), Ints{0}, false}));
   return OkStatus();
 }
@@ -131,7 +145,8 @@ Status LowerExpand(NodeLowering& n) {
     n.Give(n.Op("BroadcastTo", {n.In(0), Ints(n.result().dims.begin(), n.result().dims.end())}));
     return OkStatus();
   }
-  // Both shapes broadcast against each other: a product with ones does just that, or an Or with false.
+  // Both shapes broadcast against each other: a product with ones does just that, or an Or with
+  // false.
   const bool truth = n.dtype() == DType::kBool;
   const Ref neutral = n.Prim("FillV2", {}, {n.IntsArg("shape", 1), n.Number(truth ? 0 : 1)});
   n.Give(n.Op(truth ? "LogicalOr" : "Mul", {n.In(0), neutral}));
@@ -150,7 +165,8 @@ Status LowerTranspose(NodeLowering& n) {
 
 Status LowerConcat(NodeLowering& n) {
   const std::vector<Ref> inputs = n.AllInputs();
-  n.Give(inputs.size() == 1 ? inputs[0] : n.Op("Concat", {n.out().Tuple(inputs), n.op().Int("axis")}));
+  n.Give(inputs.size() == 1 ? inputs[0]
+                            : n.Op("Concat", {n.out().Tuple(inputs), n.op().Int("axis")}));
   return OkStatus();
 }
 
@@ -161,7 +177,8 @@ Status LowerSplit(NodeLowering& n) {
   for (size_t i = 0; i < count; ++i) {
     if (!n.Wants(i)) return Unsupported("output ", i, " is left out");
     const Type& part = n.result(i);
-    const int64_t size = part.rank_known ? part.dims[static_cast<int>(FromFront(axis, part.rank()))] : kUnknownDim;
+    const int64_t size =
+        part.rank_known ? part.dims[static_cast<int>(FromFront(axis, part.rank()))] : kUnknownDim;
     if (!IsKnown(size)) return Unsupported("the sizes of the parts are not known before the run");
     sizes.push_back(size);
   }
@@ -169,13 +186,16 @@ Status LowerSplit(NodeLowering& n) {
     n.Give(n.In(0));
     return OkStatus();
   }
-  const bool even = std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
-  const Ref parts = even ? n.Op("Split", {n.In(0), axis, static_cast<int64_t>(count)}) : n.Op("SplitWithSize", {n.In(0), sizes, axis});
+  const bool even =
+      std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
+  const Ref parts = even ? n.Op("Split", {n.In(0), axis, static_cast<int64_t>(count)})
+                         : n.Op("SplitWithSize", {n.In(0), sizes, axis});
   for (size_t i = 0; i < count; ++i) n.Give(i, n.out().Item(parts, i));
   return OkStatus();
 }
 
-// ---- Slice ------------------------------------------------------------------------------------------------------------------
+// ---- Slice
+// ------------------------------------------------------------------------------------------------------------------
 
 // StridedSlice over all axes; a set bit of a mask says that the axis begins or ends where it does.
 struct SliceForm {
@@ -190,7 +210,9 @@ void SetAxis(SliceForm* form, int64_t axis, int64_t start, int64_t end, int64_t 
   form->begin_mask &= ~(int64_t{1} << axis);
   form->end_mask &= ~(int64_t{1} << axis);
   if (IsKnown(dim)) {
-    const auto resolved = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? at + dim : at, low, high); };
+    const auto resolved = [&](int64_t at, int64_t low, int64_t high) {
+      return std::clamp(at < 0 ? at + dim : at, low, high);
+    };
     form->begin[a] = step > 0 ? resolved(start, 0, dim) : resolved(start, 0, dim - 1);
     form->end[a] = step > 0 ? resolved(end, 0, dim) : resolved(end, -1, dim - 1);
     if (step < 0 && form->end[a] < 0) form->end_mask |= int64_t{1} << axis;
@@ -206,15 +228,22 @@ void SetAxis(SliceForm* form, int64_t axis, int64_t start, int64_t end, int64_t 
 
 SliceForm WholeSlice(size_t rank) {
   const int64_t all = (int64_t{1} << rank) - 1;
-  return {.begin = Ints(rank, 0), .end = Ints(rank, 0), .steps = Ints(rank, 1), .begin_mask = all, .end_mask = all};
+  return {.begin = Ints(rank, 0),
+          .end = Ints(rank, 0),
+          .steps = Ints(rank, 1),
+          .begin_mask = all,
+          .end_mask = all};
 }
 
 // Bounds that only the run knows, for one axis and step 1: what dynamic models slice by.
 Status LowerSliceAtRun(NodeLowering& n, const Ints& axes) {
-  if (axes.size() != 1) return Unsupported("starts or ends are not known before the run, for more than one axis");
+  if (axes.size() != 1)
+    return Unsupported("starts or ends are not known before the run, for more than one axis");
   const auto steps = n.KnownInts("steps", 4);
-  if (n.Has(4) && (!steps || (*steps)[0] != 1)) return Unsupported("starts or ends are not known before the run, with a step");
-  const size_t rank = static_cast<size_t>(n.dims(0).rank()), axis = static_cast<size_t>(FromFront(axes[0], n.dims(0).rank()));
+  if (n.Has(4) && (!steps || (*steps)[0] != 1))
+    return Unsupported("starts or ends are not known before the run, with a step");
+  const size_t rank = static_cast<size_t>(n.dims(0).rank()),
+               axis = static_cast<size_t>(FromFront(axes[0], n.dims(0).rank()));
   SliceForm form = WholeSlice(rank);
   form.begin_mask &= ~(int64_t{1} << axis);
   form.end_mask &= ~(int64_t{1} << axis);
@@ -225,7 +254,9 @@ Status LowerSliceAtRun(NodeLowering& n, const Ints& axes) {
       list[axis] = std::clamp<int64_t>((*known)[0], -(int64_t{1} << 31), (int64_t{1} << 31) - 1);
       return list;
     }
-    const Ref wide = n.type(input).dtype == DType::kI64 ? n.In(input) : n.Op("Cast", {n.In(input), TypeIdOf(DType::kI64)});
+    const Ref wide = n.type(input).dtype == DType::kI64
+                         ? n.In(input)
+                         : n.Op("Cast", {n.In(input), TypeIdOf(DType::kI64)});
     std::vector<Ref> parts;
     if (axis > 0) parts.push_back(n.IntTensor(Ints(axis, 0)));
     parts.push_back(wide);
@@ -233,14 +264,16 @@ Status LowerSliceAtRun(NodeLowering& n, const Ints& axes) {
     return AsTuple(n, parts.size() == 1 ? parts[0] : n.Op("Concat", {n.out().Tuple(parts), 0}));
   };
   const Arg begin = bound("starts", 1), end = bound("ends", 2);
-  n.Give(n.Op("StridedSlice", {n.In(0), begin, end, form.steps, form.begin_mask, form.end_mask, 0, 0, 0}));
+  n.Give(n.Op("StridedSlice",
+              {n.In(0), begin, end, form.steps, form.begin_mask, form.end_mask, 0, 0, 0}));
   return OkStatus();
 }
 
 Status LowerSlice(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int rank = n.dims(0).rank();
-  const auto starts = n.KnownInts("starts", 1), ends = n.KnownInts("ends", 2), steps = n.KnownInts("steps", 4);
+  const auto starts = n.KnownInts("starts", 1), ends = n.KnownInts("ends", 2),
+             steps = n.KnownInts("steps", 4);
   auto axes = n.KnownInts("axes", 3);
   if (!axes && n.Has(3)) return Unsupported("axes are not known before the run");
   if (!axes) {
@@ -252,10 +285,13 @@ Status LowerSlice(NodeLowering& n) {
   SliceForm form = WholeSlice(static_cast<size_t>(rank));
   for (size_t i = 0; i < starts->size(); ++i) {
     const int64_t axis = FromFront((*axes)[i], rank);
-    SetAxis(&form, axis, (*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1, n.dims(0)[static_cast<int>(axis)]);
+    SetAxis(&form, axis, (*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1,
+            n.dims(0)[static_cast<int>(axis)]);
   }
-  if (n.result().concrete() && n.result().elements() == 0) return Unsupported("its result is empty: MindSpore cannot slice to nothing");
-  n.Give(n.Op("StridedSlice", {n.In(0), form.begin, form.end, form.steps, form.begin_mask, form.end_mask, 0, 0, 0}));
+  if (n.result().concrete() && n.result().elements() == 0)
+    return Unsupported("its result is empty: MindSpore cannot slice to nothing");
+  n.Give(n.Op("StridedSlice", {n.In(0), form.begin, form.end, form.steps, form.begin_mask,
+                               form.end_mask, 0, 0, 0}));
   return OkStatus();
 }
 
@@ -266,7 +302,8 @@ Status LowerTile(NodeLowering& n) {
   return OkStatus();
 }
 
-// ---- Pad --------------------------------------------------------------------------------------------------------------------
+// ---- Pad
+// --------------------------------------------------------------------------------------------------------------------
 
 // Begin and end of every axis.
 struct PadForm {
@@ -289,17 +326,21 @@ Result<PadForm> PadFormOf(NodeLowering& n) {
   return form;
 }
 
-// MindSpore repeats elements only along the last axes of tensors of certain ranks; indices do it anywhere.
+// MindSpore repeats elements only along the last axes of tensors of certain ranks; indices do it
+// anywhere.
 Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
   Ref x = n.In(0);
   for (int axis = 0; axis < n.dims(0).rank(); ++axis) {
     if (!form.Changes(axis)) continue;
     const int64_t extent = n.dims(0)[axis];
-    if (!IsKnown(extent) || extent == 0) return Unsupported("dim ", axis, ", which it pads, is not known before the run");
-    const PadAxis rule(*PadModeFromName(n.op().String("mode")), extent, form.begin[axis], form.end[axis]);
+    if (!IsKnown(extent) || extent == 0)
+      return Unsupported("dim ", axis, ", which it pads, is not known before the run");
+    const PadAxis rule(*PadModeFromName(n.op().String("mode")), extent, form.begin[axis],
+                       form.end[axis]);
     if (rule.kept == 0) return Unsupported("nothing of dim ", axis, " is kept");
     Ints sources;
-    for (int64_t i = 0; i < extent + form.begin[axis] + form.end[axis]; ++i) sources.push_back(rule.Source(i));
+    for (int64_t i = 0; i < extent + form.begin[axis] + form.end[axis]; ++i)
+      sources.push_back(rule.Source(i));
     x = n.Op("Gather", {x, n.IntTensor(sources), axis, 0});
   }
   n.Give(x);
@@ -320,10 +361,12 @@ Status LowerPad(NodeLowering& n) {
   }
   Arg value = n.op().Float("value");
   const ConstTensor* known = n.op().constant(2);
-  if (known != nullptr && known->dtype == DType::kF32) value = static_cast<double>(known->As<float>()[0]);
+  if (known != nullptr && known->dtype == DType::kF32)
+    value = static_cast<double>(known->As<float>()[0]);
   else if (n.Has(2)) value = n.Op("Reshape", {n.In(2), Ints{}});
   else if (n.dtype() != DType::kF32) value = n.Number(n.op().Float("value"));
-  n.Give(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}}, {n.In(0), paddings, value}));
+  n.Give(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}},
+                {n.In(0), paddings, value}));
   return OkStatus();
 }
 
@@ -331,13 +374,16 @@ Status LowerPad(NodeLowering& n) {
 
 Status LowerConstantOfShape(NodeLowering& n) {
   const ConstTensor* value = n.op().Tensor("value");
-  const ConstTensor filled = value != nullptr ? ConstTensor::Copy(value->dtype, {}, value->bytes) : NumberTensor(DType::kF32, 0);
+  const ConstTensor filled = value != nullptr ? ConstTensor::Copy(value->dtype, {}, value->bytes)
+                                              : NumberTensor(DType::kF32, 0);
   n.Give(n.Prim("FillV2", {}, {n.IntsArg("shape", 0), n.out().Constant(filled)}));
   return OkStatus();
 }
 
 Status LowerRange(NodeLowering& n) {
-  const auto number = [&](size_t input) { return n.Prim("TensorToScalar", {}, {n.Op("Reshape", {n.In(input), Ints{}})}); };
+  const auto number = [&](size_t input) {
+    return n.Prim("TensorToScalar", {}, {n.Op("Reshape", {n.In(input), Ints{}})});
+  };
   constexpr int64_t kMost = 1'000'000;
   n.Give(n.Op("Range", {number(0), number(1), number(2), kMost}));
   return OkStatus();
@@ -359,7 +405,8 @@ Status LowerEyeLike(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedShape());
   constexpr int64_t kMost = 1 << 22;
   const Dims& dims = n.result().dims;
-  if (dims.elements() > kMost) return Unsupported("its result of ", dims.elements(), " elements would stand in the file");
+  if (dims.elements() > kMost)
+    return Unsupported("its result of ", dims.elements(), " elements would stand in the file");
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(n.result().dtype, dims));
   std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
   const ConstTensor one = NumberTensor(n.result().dtype, 1);
@@ -367,7 +414,9 @@ Status LowerEyeLike(NodeLowering& n) {
   for (int64_t row = 0; row < dims[0]; ++row) {
     const int64_t column = row + k;
     if (column < 0 || column >= dims[1]) continue;
-    std::copy(one.bytes.begin(), one.bytes.end(), made.bytes.begin() + (row * dims[1] + column) * static_cast<int64_t>(one.bytes.size()));
+    std::copy(
+        one.bytes.begin(), one.bytes.end(),
+        made.bytes.begin() + (row * dims[1] + column) * static_cast<int64_t>(one.bytes.size()));
   }
   n.Give(n.out().Constant(made.tensor));
   return OkStatus();

@@ -1,5 +1,5 @@
-// What is exported decodes and has the right structure; what cannot be is refused by name. Whether MindSpore computes the same is the
-// business of tests/conformance/mindir.
+// What is exported decodes and has the right structure; what cannot be is refused by name. Whether
+// MindSpore computes the same is the business of tests/conformance/mindir.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ Module OneNode(std::string_view op, Type type, AttrList attrs = {}) {
   return m.module;
 }
 
-// Every name that a node, an output or a reference uses must be one that the file defines, and none may be defined twice.
+// Every name that a node, an output or a reference uses must be one that the file defines, and none
+// may be defined twice.
 void ExpectClosed(const mindir::ModelProto& model) {
   std::vector<std::string> names;
   const auto collect = [&](const mindir::GraphProto& g) {
@@ -77,8 +78,11 @@ void ExpectClosed(const mindir::ModelProto& model) {
   for (const auto& f : model.functions()) collect(f);
   for (const auto& p : model.primitives()) names.push_back(p.name());
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << *std::adjacent_find(names.begin(), names.end());
-  const auto known = [&](const std::string& name) { return std::binary_search(names.begin(), names.end(), name); };
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end())
+      << *std::adjacent_find(names.begin(), names.end());
+  const auto known = [&](const std::string& name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
   const auto check = [&](const mindir::GraphProto& g) {
     for (const auto& n : g.node()) {
       for (const auto& i : n.input()) EXPECT_TRUE(known(i)) << i << " of " << n.name();
@@ -113,8 +117,10 @@ TEST(MindIrExport, WeightsAreParametersAndLiteralsConstants) {
   ModuleBuilder m(1);
   const ValueId x = m.Input(0, Type::Tensor(DType::kF32, {2, 3}));
   const std::vector<float> numbers{1, 2, 3};
-  const ValueId w = m.module.graphs[0].AddConstant("layer:weight", ConstTensor::Floats({3}, numbers));
-  const ValueId one = m.module.graphs[0].AddConstant("one", ConstTensor::Floats({}, std::span(numbers).first(1)));
+  const ValueId w =
+      m.module.graphs[0].AddConstant("layer:weight", ConstTensor::Floats({3}, numbers));
+  const ValueId one =
+      m.module.graphs[0].AddConstant("one", ConstTensor::Floats({}, std::span(numbers).first(1)));
   m.Output(0, m.Op(0, "Add", {m.Op(0, "Mul", {x, w}), one}));
   const Exported e = Export(m.module);
   ExpectClosed(e.model);
@@ -158,17 +164,22 @@ TEST(MindIrExport, ALoopIsAHeaderThatItsBodyCallsAgain) {
   ASSERT_NE(header, nullptr);
   ASSERT_NE(body, nullptr);
   EXPECT_EQ(e.model.graph().node(0).op_type(), "REF::" + header->name());
-  const auto calls_header = [&](const auto& n) { return n.op_type() == "REF::" + header->name() && n.name() == body->output(0).name(); };
+  const auto calls_header = [&](const auto& n) {
+    return n.op_type() == "REF::" + header->name() && n.name() == body->output(0).name();
+  };
   EXPECT_TRUE(std::any_of(body->node().begin(), body->node().end(), calls_header));
 }
 
 TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
   ModuleBuilder m(1);
   const int64_t zero = 0;
-  m.module.states.push_back({"count", kNumber, ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1))});
+  m.module.states.push_back(
+      {"count", kNumber, ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1))});
   const ValueId x = m.Input(0);
   const ValueId old =
-      m.Control(0, "msrt", "StateRead", {}, {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}}, {kNumber})[0];
+      m.Control(0, "msrt", "StateRead", {},
+                {{"slot", int64_t{0}}, {"dtype", DType::kI64}, {"dims", std::vector<int64_t>{}}},
+                {kNumber})[0];
   const ValueId sum = m.Op(0, "Add", {old, x});
   m.Control(0, "msrt", "StateWrite", {sum}, {{"slot", int64_t{0}}}, {});
   m.Output(0, sum);
@@ -177,7 +188,8 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
   ExpectClosed(e.model);
   EXPECT_EQ(e.model.graph().parameter(0).ref_key(), "count");
   EXPECT_EQ(e.Ops(e.model.graph()),
-            (std::vector<std::string>{"Load", "TensorMove", "UpdateState", "Add", "Assign", "UpdateState", "Depend"}));
+            (std::vector<std::string>{"Load", "TensorMove", "UpdateState", "Add", "Assign",
+                                      "UpdateState", "Depend"}));
 }
 
 TEST(MindIrExport, NotesWhichOpItsPrimitivesWere) {
@@ -210,7 +222,8 @@ TEST(MindIrExport, ABranchThatCannotRunFailsWhenItIsTaken) {
   m.Output(1, m.Op(1, "MatMul", {m.Input(1, x_type), matrix(1, 6)}));
   m.Output(2, m.Op(2, "MatMul", {m.Input(2, Type::UnrankedTensor(DType::kF32)), matrix(2, 4)}));
   const ValueId x = m.Input(0, x_type), condition = m.Input(0, kFlag);
-  m.Output(0, m.Control(0, "", "If", {condition, x}, {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {result})[0]);
+  m.Output(0, m.Control(0, "", "If", {condition, x},
+                        {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {result})[0]);
   const Exported e = Export(m.module);
   ASSERT_TRUE(e.refusals.empty()) << e.refusals[0].reason;
   ExpectClosed(e.model);

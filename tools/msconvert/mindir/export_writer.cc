@@ -16,15 +16,18 @@ struct ElementType {
   int64_t type_id;
 };
 constexpr ElementType kElementTypes[] = {
-    {DType::kF64, TensorProto::DOUBLE, 44},    {DType::kF32, TensorProto::FLOAT, 43},  {DType::kF16, TensorProto::FLOAT16, 42},
-    {DType::kBF16, TensorProto::BFLOAT16, 45}, {DType::kI8, TensorProto::INT8, 32},    {DType::kI16, TensorProto::INT16, 33},
-    {DType::kI32, TensorProto::INT32, 34},     {DType::kI64, TensorProto::INT64, 35},  {DType::kU8, TensorProto::UINT8, 37},
-    {DType::kU16, TensorProto::UINT16, 38},    {DType::kU32, TensorProto::UINT32, 39}, {DType::kU64, TensorProto::UINT64, 40},
+    {DType::kF64, TensorProto::DOUBLE, 44},  {DType::kF32, TensorProto::FLOAT, 43},
+    {DType::kF16, TensorProto::FLOAT16, 42}, {DType::kBF16, TensorProto::BFLOAT16, 45},
+    {DType::kI8, TensorProto::INT8, 32},     {DType::kI16, TensorProto::INT16, 33},
+    {DType::kI32, TensorProto::INT32, 34},   {DType::kI64, TensorProto::INT64, 35},
+    {DType::kU8, TensorProto::UINT8, 37},    {DType::kU16, TensorProto::UINT16, 38},
+    {DType::kU32, TensorProto::UINT32, 39},  {DType::kU64, TensorProto::UINT64, 40},
     {DType::kBool, TensorProto::BOOL, 30},
 };
 
 const ElementType* Find(DType dtype) {
-  const auto* found = std::find_if(std::begin(kElementTypes), std::end(kElementTypes), [&](const auto& e) { return e.dtype == dtype; });
+  const auto* found = std::find_if(std::begin(kElementTypes), std::end(kElementTypes),
+                                   [&](const auto& e) { return e.dtype == dtype; });
   return found == std::end(kElementTypes) ? nullptr : found;
 }
 
@@ -92,13 +95,15 @@ void Arg::EncodeTo(AttributeProto* attribute) const {
   }
 }
 
-// ---- one function ---------------------------------------------------------------------------------------------------------
+// ---- one function
+// ---------------------------------------------------------------------------------------------------------
 
 Ref FunctionWriter::Input(std::string_view input_name, const Type& type) {
   mindir::ValueInfoProto* input = graph_.add_input();
   std::string unique = StrCat(name(), ":", input_name);
   const auto taken = [&](const auto& other) { return &other != input && other.name() == unique; };
-  if (std::any_of(graph_.input().begin(), graph_.input().end(), taken)) StrAppend(&unique, "_", file_.NextId());
+  if (std::any_of(graph_.input().begin(), graph_.input().end(), taken))
+    StrAppend(&unique, "_", file_.NextId());
   input->set_name(unique);
   if (type.is_tensor()) Encode(type, input->add_tensor());
   return {unique};
@@ -111,10 +116,12 @@ Ref FunctionWriter::MonadInput() {
   return {input->name()};
 }
 
-void FunctionWriter::Return(Ref value, std::span<const Type> types, std::span<const std::string> names) {
+void FunctionWriter::Return(Ref value, std::span<const Type> types,
+                            std::span<const std::string> names) {
   mindir::ValueInfoProto* output = graph_.add_output();
   output->set_name(value.name);
-  const bool tensors = std::all_of(types.begin(), types.end(), [](const Type& t) { return t.is_tensor(); });
+  const bool tensors =
+      std::all_of(types.begin(), types.end(), [](const Type& t) { return t.is_tensor(); });
   if (!tensors) return;
   if (types.size() == 1) {
     Encode(types[0], output->add_tensor());
@@ -122,7 +129,8 @@ void FunctionWriter::Return(Ref value, std::span<const Type> types, std::span<co
     return;
   }
   EncodeTypes(types, output->mutable_attr_info());
-  for (size_t i = 0; i < names.size(); ++i) output->mutable_attr_info()->mutable_values(static_cast<int>(i))->set_name(names[i]);
+  for (size_t i = 0; i < names.size(); ++i)
+    output->mutable_attr_info()->mutable_values(static_cast<int>(i))->set_name(names[i]);
 }
 
 Ref FunctionWriter::AddNode(std::string_view what, std::string op_type, const Args& args) {
@@ -154,20 +162,31 @@ Ref FunctionWriter::Op(std::string_view primitive, const Args& args) {
 }
 
 Ref FunctionWriter::Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args) {
-  return AddNode(primitive, "REF::" + file_.PrimitiveFor(primitive, attrs.empty() ? PlumbingAttrs(primitive) : attrs, false), args);
+  return AddNode(primitive,
+                 "REF::" + file_.PrimitiveFor(
+                               primitive, attrs.empty() ? PlumbingAttrs(primitive) : attrs, false),
+                 args);
 }
 
-Ref FunctionWriter::Call(const Ref& callee, const Args& args) { return AddNode("call", "REF::" + callee.name, args); }
+Ref FunctionWriter::Call(const Ref& callee, const Args& args) {
+  return AddNode("call", "REF::" + callee.name, args);
+}
 
 Ref FunctionWriter::Assign(const Ref& parameter, const Ref& value, const Ref& token) {
-  return AddNode("Assign", "REF::" + file_.PrimitiveFor("Assign", {{"side_effect_mem", true}}, true), {parameter, value, token});
+  return AddNode("Assign",
+                 "REF::" + file_.PrimitiveFor("Assign", {{"side_effect_mem", true}}, true),
+                 {parameter, value, token});
 }
 
 Ref FunctionWriter::Tuple(std::vector<Ref> elements) {
-  return Prim("MakeTuple", {}, Args(std::make_move_iterator(elements.begin()), std::make_move_iterator(elements.end())));
+  return Prim(
+      "MakeTuple", {},
+      Args(std::make_move_iterator(elements.begin()), std::make_move_iterator(elements.end())));
 }
 
-Ref FunctionWriter::Item(const Ref& tuple, size_t index) { return Prim("TupleGetItem", {}, {tuple, static_cast<int64_t>(index)}); }
+Ref FunctionWriter::Item(const Ref& tuple, size_t index) {
+  return Prim("TupleGetItem", {}, {tuple, static_cast<int64_t>(index)});
+}
 
 Ref FunctionWriter::ConstantOf(const AttributeProto& value) {
   AttributeProto attribute = value;
@@ -210,14 +229,16 @@ mindir::NodeProto* FunctionWriter::NodeAfter(size_t before, const Ref& value) {
 
 void FunctionWriter::Describe(const Ref& value, std::span<const Type> types) {
   const auto found = nodes_.find(value.name);
-  const bool tensors = std::all_of(types.begin(), types.end(), [](const Type& t) { return t.is_tensor(); });
+  const bool tensors =
+      std::all_of(types.begin(), types.end(), [](const Type& t) { return t.is_tensor(); });
   if (found == nodes_.end() || found->second->attribute_size() != 0 || !tensors) return;
   AttributeProto* shape = found->second->add_attribute();
   shape->set_name("shape");
   EncodeTypes(types, shape);
 }
 
-// ---- the file -------------------------------------------------------------------------------------------------------------
+// ---- the file
+// -------------------------------------------------------------------------------------------------------------
 
 FileWriter::FileWriter() {
   model_.set_ir_version("1.1");
@@ -246,7 +267,8 @@ Ref FileWriter::AddWeight(std::string_view name, const ConstTensor& tensor) {
   TensorProto* parameter = main()->add_parameter();
   // Names of weights and of inputs are one namespace in MindSpore.
   std::string unique = name.empty() ? "weight" : std::string(name);
-  if (const int earlier = names_[StrCat("parameter:", unique)]++; earlier > 0) StrAppend(&unique, "_", NextId());
+  if (const int earlier = names_[StrCat("parameter:", unique)]++; earlier > 0)
+    StrAppend(&unique, "_", NextId());
   parameter->set_name(StrCat(main()->name(), ":", unique));
   parameter->set_ref_key(unique);
   Encode(tensor.type(), parameter);
@@ -254,11 +276,13 @@ Ref FileWriter::AddWeight(std::string_view name, const ConstTensor& tensor) {
   return {parameter->name()};
 }
 
-std::string FileWriter::PrimitiveFor(std::string_view op_type, const PrimAttrs& attrs, bool function) {
+std::string FileWriter::PrimitiveFor(std::string_view op_type, const PrimAttrs& attrs,
+                                     bool function) {
   mindir::PrimitiveProto primitive;
   primitive.set_op_type(std::string(op_type));
   primitive.set_instance_name("");
-  primitive.set_prim_type(function ? mindir::PrimitiveProto::PRIMITIVE_FUNCTION : mindir::PrimitiveProto::PRIMITIVE);
+  primitive.set_prim_type(function ? mindir::PrimitiveProto::PRIMITIVE_FUNCTION
+                                   : mindir::PrimitiveProto::PRIMITIVE);
   for (const auto& [name, value] : attrs) {
     AttributeProto* attribute = primitive.add_attribute();
     attribute->set_name(std::string(name));

@@ -1,5 +1,5 @@
-// A MindIR file while it is written: functions of nodes, the primitives they refer to, weights. Knows MindSpore's encoding and nothing of
-// our ops; export_lower.h stands on it.
+// A MindIR file while it is written: functions of nodes, the primitives they refer to, weights.
+// Knows MindSpore's encoding and nothing of our ops; export_lower.h stands on it.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ using Ints = std::vector<int64_t>;
 class Arg {
  public:
   struct None {};
-  Arg(Ref value) : value_(std::move(value)) {}              // NOLINT: implicit, so that calls read like the op
-  Arg(int value) : value_(int64_t{value}) {}                // NOLINT
-  Arg(int64_t value) : value_(value) {}                     // NOLINT
-  Arg(bool value) : value_(value) {}                        // NOLINT
+  Arg(Ref value) : value_(std::move(value)) {}  // NOLINT: implicit, so that calls read like the op
+  Arg(int value) : value_(int64_t{value}) {}    // NOLINT
+  Arg(int64_t value) : value_(value) {}         // NOLINT
+  Arg(bool value) : value_(value) {}            // NOLINT
   Arg(double value) : value_(static_cast<float>(value)) {}  // NOLINT
   Arg(Ints values) : value_(std::move(values)) {}           // NOLINT
   Arg(const char* text) : value_(std::string(text)) {}      // NOLINT
@@ -68,7 +68,8 @@ class FunctionWriter {
   // The nodes that follow belong to this node of ours; their names say so.
   void SetScope(std::string_view scope) { scope_ = scope; }
 
-  // A primitive whose former attributes are arguments, in the order of MindSpore's definition of the op.
+  // A primitive whose former attributes are arguments, in the order of MindSpore's definition of
+  // the op.
   Ref Op(std::string_view primitive, const Args& args);
   // A primitive with attributes.
   Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args);
@@ -79,7 +80,9 @@ class FunctionWriter {
   Ref Tuple(std::vector<Ref> elements);
   Ref Item(const Ref& tuple, size_t index);
   // A dim of a tensor as it is at run time: a number, for tuples that are shapes.
-  Ref DimOf(const Ref& tensor, int axis) { return Item(Op("Shape", {tensor}), static_cast<size_t>(axis)); }
+  Ref DimOf(const Ref& tensor, int axis) {
+    return Item(Op("Shape", {tensor}), static_cast<size_t>(axis));
+  }
   Ref ShapeTuple(const Args& dims) { return Prim("MakeTuple", {}, dims); }
 
   Ref Constant(const ConstTensor& tensor);

@@ -20,11 +20,13 @@ struct Places {
   std::vector<ValueId> values;
   std::unordered_map<uint32_t, uint32_t> position;
 
-  // Values become positions; a constant of the caller is a constant of the callee too, so that kernels see weights as such.
+  // Values become positions; a constant of the caller is a constant of the callee too, so that
+  // kernels see weights as such.
   Item Put(const Item& item, const GraphDraft& draft) {
     return Mapped(item, [&](const Item& leaf) {
       if (const ConstTensor* constant = draft.constant(leaf.value)) return Item::Data(*constant);
-      const auto [found, added] = position.try_emplace(IndexOf(leaf.value), static_cast<uint32_t>(values.size()));
+      const auto [found, added] =
+          position.try_emplace(IndexOf(leaf.value), static_cast<uint32_t>(values.size()));
       if (added) values.push_back(leaf.value);
       Item placed = leaf;
       placed.value = ValueId(found->second);
@@ -34,14 +36,17 @@ struct Places {
 };
 
 // What the parts of an item are declared to be, where the declaration has the same structure.
-void DeclareLeaves(const Item& item, const Declared& declared, std::vector<Instance::Input>* inputs, size_t* next) {
+void DeclareLeaves(const Item& item, const Declared& declared, std::vector<Instance::Input>* inputs,
+                   size_t* next) {
   if (item.is(ItemKind::kTensor)) {
     if (declared.kind == ItemKind::kTensor) (*inputs)[*next].type = declared.type;
     ++*next;
     return;
   }
-  if (item.is(ItemKind::kTuple) && declared.kind == ItemKind::kTuple && declared.parts.size() == item.part_count()) {
-    for (size_t i = 0; i < item.part_count(); ++i) DeclareLeaves(item.part(i), declared.parts[i], inputs, next);
+  if (item.is(ItemKind::kTuple) && declared.kind == ItemKind::kTuple &&
+      declared.parts.size() == item.part_count()) {
+    for (size_t i = 0; i < item.part_count(); ++i)
+      DeclareLeaves(item.part(i), declared.parts[i], inputs, next);
     return;
   }
   *next += item.leaves;
@@ -62,7 +67,8 @@ Result<Item> ItemOver(const Declared& declared, FunctionRef<ValueId(const Type&)
       return Compound(ItemKind::kTuple, std::move(parts));
     }
     case ItemKind::kFunction:
-      return Unsupported("a function is the result of a function, which only a constant function may be");
+      return Unsupported(
+          "a function is the result of a function, which only a constant function may be");
     default:
       return Item::Plain(declared.kind);
   }
@@ -93,7 +99,8 @@ Result<Declared> Importer::ResultOf(const Item& callee, const Declared& declared
   if (declared.kind != ItemKind::kUnknown) return declared;
   const Item* function = &callee;
   while (function->is(ItemKind::kSwitch)) function = &function->parts->back();
-  if (!function->is(ItemKind::kFunction)) return Unsupported("the file does not say what the call of a function gives");
+  if (!function->is(ItemKind::kFunction))
+    return Unsupported("the file does not say what the call of a function gives");
   const auto& outputs = file_.graphs()[function->index].proto->output();
   Declared all;
   all.kind = ItemKind::kTuple;
@@ -102,15 +109,18 @@ Result<Declared> Importer::ResultOf(const Item& callee, const Declared& declared
     all.parts.push_back(std::move(one));
   }
   Declared result = all.parts.size() == 1 ? all.parts[0] : all;
-  if (result.kind == ItemKind::kUnknown) return Unsupported("the file does not say what the call of a function gives");
+  if (result.kind == ItemKind::kUnknown)
+    return Unsupported("the file does not say what the call of a function gives");
   return result;
 }
 
-Result<Item> Importer::Call(const Item& callee, const Items& arguments, const Declared& declared, const std::string& name, Scope* scope) {
+Result<Item> Importer::Call(const Item& callee, const Items& arguments, const Declared& declared,
+                            const std::string& name, Scope* scope) {
   if (callee.is(ItemKind::kUnknown)) return Assumed(declared, scope, name);
   handed_ += callee.items;
   for (const Item& a : arguments) handed_ += a.items;
-  if (handed_ > kMostHanded) return LimitExceeded("functions are handed more than ", kMostHanded, " values");
+  if (handed_ > kMostHanded)
+    return LimitExceeded("functions are handed more than ", kMostHanded, " values");
   MSRT_ASSIGN_OR_RETURN(const Declared result, ResultOf(callee, declared));
   switch (callee.kind) {
     case ItemKind::kFunction:
@@ -122,16 +132,20 @@ Result<Item> Importer::Call(const Item& callee, const Items& arguments, const De
   }
 }
 
-Status Importer::DeclareInputs(const Item& function, const Items& arguments, Instance* instance) const {
+Status Importer::DeclareInputs(const Item& function, const Items& arguments,
+                               Instance* instance) const {
   const FileGraph& graph = file_.graphs()[function.index];
   const size_t free = graph.free.size();
   size_t next = 0;
   for (size_t i = 0; i < function.part_count() + arguments.size(); ++i) {
-    const Item& item = i < function.part_count() ? function.part(i) : arguments[i - function.part_count()];
+    const Item& item =
+        i < function.part_count() ? function.part(i) : arguments[i - function.part_count()];
     const bool captured = i < free;
-    const std::string& name = captured ? graph.free[i] : graph.proto->input(static_cast<int>(i - free)).name();
+    const std::string& name =
+        captured ? graph.free[i] : graph.proto->input(static_cast<int>(i - free)).name();
     for (size_t leaf = 0; leaf < item.leaves; ++leaf) {
-      instance->inputs[next + leaf].name = item.leaves == 1 ? ModelFile::Short(name) : StrCat(ModelFile::Short(name), ".", leaf);
+      instance->inputs[next + leaf].name =
+          item.leaves == 1 ? ModelFile::Short(name) : StrCat(ModelFile::Short(name), ".", leaf);
     }
     if (captured) {
       next += item.leaves;
@@ -141,7 +155,8 @@ Status Importer::DeclareInputs(const Item& function, const Items& arguments, Ins
     if (!declared.ok() && declared.status().code() != Code::kUnsupported) {
       return std::move(declared).status().Within(StrCat("input '", name, "'"));
     }
-    // What is declared as something that we lack, a tuple of open length, may be handed something that we have.
+    // What is declared as something that we lack, a tuple of open length, may be handed something
+    // that we have.
     if (declared.ok()) DeclareLeaves(item, *declared, &instance->inputs, &next);
     else next += item.leaves;
   }
@@ -151,7 +166,9 @@ Status Importer::DeclareInputs(const Item& function, const Items& arguments, Ins
 Result<uint32_t> Importer::AddInstance(Instance instance) {
   Module& module = out_.module;
   if (module.graphs.size() >= options_.most_graphs) {
-    return LimitExceeded("functions, written out for each set of closures that they are handed, are more than ", options_.most_graphs);
+    return LimitExceeded(
+        "functions, written out for each set of closures that they are handed, are more than ",
+        options_.most_graphs);
   }
   instance.graph = static_cast<uint32_t>(module.graphs.size());
   module.graphs.emplace_back().name = instance.name;
@@ -159,7 +176,8 @@ Result<uint32_t> Importer::AddInstance(Instance instance) {
   return todo_.back().graph;
 }
 
-Result<uint32_t> Importer::Need(const Item& function, const Items& arguments, const Declared& declared, Scope* scope) {
+Result<uint32_t> Importer::Need(const Item& function, const Items& arguments,
+                                const Declared& declared, Scope* scope) {
   std::string key;
   AppendShape(function, &key);
   for (const Item& a : arguments) AppendShape(a, &key);
@@ -184,12 +202,14 @@ Result<uint32_t> Importer::Need(const Item& function, const Items& arguments, co
   return graph;
 }
 
-Result<Item> Importer::CallFunction(const Item& function, const Items& arguments, const Declared& declared, const std::string& name,
+Result<Item> Importer::CallFunction(const Item& function, const Items& arguments,
+                                    const Declared& declared, const std::string& name,
                                     Scope* scope) {
   const FileGraph& callee = file_.graphs()[function.index];
   const size_t given = function.part_count() - callee.free.size() + arguments.size();
   if (given != static_cast<size_t>(callee.proto->input_size())) {
-    return InvalidModel("function '", callee.proto->name(), "' takes ", callee.proto->input_size(), " arguments, gets ", given);
+    return InvalidModel("function '", callee.proto->name(), "' takes ", callee.proto->input_size(),
+                        " arguments, gets ", given);
   }
   MSRT_ASSIGN_OR_RETURN(const Item ready, scope->draft.Materialized(function, name));
   Items all{ready}, ready_arguments;
@@ -202,26 +222,32 @@ Result<Item> Importer::CallFunction(const Item& function, const Items& arguments
   std::vector<Type> types;
   AppendTypes(declared, &types);
   const size_t count = types.size();
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
-                        scope->draft.AddMany("msrt", "Call", name, LeavesOf(all), {{"graph", GraphRef{graph}}}, count, std::move(types)));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> values,
+      scope->draft.AddMany("msrt", "Call", name, LeavesOf(all), {{"graph", GraphRef{graph}}}, count,
+                           std::move(types)));
   size_t next = 0;
   return ItemOver(declared, [&](const Type&) { return values[next++]; });
 }
 
-Result<ValueId> Importer::ChosenIndex(const Item& selector, size_t count, const std::string& name, Scope* scope) {
+Result<ValueId> Importer::ChosenIndex(const Item& selector, size_t count, const std::string& name,
+                                      Scope* scope) {
   GraphDraft& draft = scope->draft;
   MSRT_ASSIGN_OR_RETURN(const ValueId index, draft.Materialize(selector, name));
   const DType dtype = draft.type(index).dtype;
-  if (!kIndexTypes.Has(dtype)) return Unsupported("chooses by a ", dtype, ", must be an i32 or i64");
+  if (!kIndexTypes.Has(dtype))
+    return Unsupported("chooses by a ", dtype, ", must be an i32 or i64");
   // A negative index counts from the end.
-  const ValueId zero = draft.Number(name + "/zero", dtype, 0), all = draft.Number(name + "/count", dtype, static_cast<double>(count));
-  MSRT_ASSIGN_OR_RETURN(const ValueId negative, draft.Add("Less", name + "/negative", {index, zero}));
+  const ValueId zero = draft.Number(name + "/zero", dtype, 0),
+                all = draft.Number(name + "/count", dtype, static_cast<double>(count));
+  MSRT_ASSIGN_OR_RETURN(const ValueId negative,
+                        draft.Add("Less", name + "/negative", {index, zero}));
   MSRT_ASSIGN_OR_RETURN(const ValueId shifted, draft.Add("Add", name + "/from_end", {index, all}));
   return draft.Add("Where", name + "/index", {negative, shifted, index});
 }
 
-Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments, const Declared& declared, const std::string& name,
-                                  Scope* scope) {
+Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments,
+                                  const Declared& declared, const std::string& name, Scope* scope) {
   const Item& selector = choice.part(0);
   const size_t count = choice.part_count() - 1;
   Places captured;
@@ -230,12 +256,16 @@ Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments, co
     Instance branch;
     branch.callee = choice.part(b);
     if (!branch.callee.is(ItemKind::kFunction) && !branch.callee.is(ItemKind::kSwitch)) {
-      return InvalidModel("branch ", b - 1, " is ", Describe(branch.callee), ", must be a function");
+      return InvalidModel("branch ", b - 1, " is ", Describe(branch.callee),
+                          ", must be a function");
     }
     branch.arguments = arguments;
     branch.result = declared;
-    branch.whole = branch.callee.is(ItemKind::kFunction) && file_.graphs()[branch.callee.index].references == 1;
-    branch.name = branch.callee.is(ItemKind::kFunction) ? file_.graphs()[branch.callee.index].proto->name() : name;
+    branch.whole = branch.callee.is(ItemKind::kFunction) &&
+                   file_.graphs()[branch.callee.index].references == 1;
+    branch.name = branch.callee.is(ItemKind::kFunction)
+                      ? file_.graphs()[branch.callee.index].proto->name()
+                      : name;
     branch.callee = captured.Put(branch.callee, scope->draft);
     for (Item& a : branch.arguments) a = captured.Put(a, scope->draft);
     MSRT_ASSIGN_OR_RETURN(const uint32_t graph, AddInstance(std::move(branch)));
@@ -244,7 +274,8 @@ Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments, co
   // Each branch is handed what any of them captures.
   for (size_t b = 0; b < count; ++b) {
     auto& inputs = todo_[todo_.size() - count + b].inputs;
-    for (ValueId v : captured.values) inputs.push_back({scope->draft.graph().value(v).name, scope->draft.type(v)});
+    for (ValueId v : captured.values)
+      inputs.push_back({scope->draft.graph().value(v).name, scope->draft.type(v)});
   }
   ValueId chooser;
   AttrList attrs;
@@ -254,7 +285,8 @@ Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments, co
   } else {
     MSRT_ASSIGN_OR_RETURN(chooser, scope->draft.Materialize(selector, name));
     if (scope->draft.type(chooser).dtype != DType::kBool) {
-      MSRT_ASSIGN_OR_RETURN(chooser, scope->draft.Add("Cast", name + "/condition", {chooser}, {{"to", DType::kBool}}));
+      MSRT_ASSIGN_OR_RETURN(chooser, scope->draft.Add("Cast", name + "/condition", {chooser},
+                                                      {{"to", DType::kBool}}));
     }
     attrs.Set("then_branch", branches[0]);
     attrs.Set("else_branch", branches[1]);
@@ -264,9 +296,10 @@ Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments, co
   const size_t results = types.size();
   std::vector<ValueId> operands{chooser};
   operands.insert(operands.end(), captured.values.begin(), captured.values.end());
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
-                        scope->draft.AddMany(choice.by_index ? "msrt" : "", choice.by_index ? "SwitchN" : "If", name, std::move(operands),
-                                             std::move(attrs), results, std::move(types)));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> values,
+      scope->draft.AddMany(choice.by_index ? "msrt" : "", choice.by_index ? "SwitchN" : "If", name,
+                           std::move(operands), std::move(attrs), results, std::move(types)));
   size_t next = 0;
   return ItemOver(declared, [&](const Type&) { return values[next++]; });
 }

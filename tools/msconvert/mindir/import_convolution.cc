@@ -20,12 +20,15 @@ Status RequireChannelsFirst(PrimitiveCall& call) {
 }
 
 // Of `space` axes, from one number for all, one for each, or one for each axis of the tensor.
-Result<std::vector<int64_t>> OfSpace(PrimitiveCall& call, std::string_view argument, size_t space, std::vector<int64_t> fallback) {
+Result<std::vector<int64_t>> OfSpace(PrimitiveCall& call, std::string_view argument, size_t space,
+                                     std::vector<int64_t> fallback) {
   if (!call.Has(argument)) return fallback;
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> values, call.Ints(argument));
   if (values.size() == 1) return std::vector<int64_t>(space, values[0]);
   if (values.size() == space + 2) values.erase(values.begin(), values.begin() + 2);
-  if (values.size() != space) return Unsupported("argument '", argument, "' has ", values.size(), " numbers, ", space, " are expected");
+  if (values.size() != space)
+    return Unsupported("argument '", argument, "' has ", values.size(), " numbers, ", space,
+                       " are expected");
   return values;
 }
 
@@ -36,7 +39,8 @@ Result<std::vector<int64_t>> PadsOf(PrimitiveCall& call, size_t space) {
   if (!call.Has(argument)) return pads;
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, call.Ints(argument));
   if (values.size() == 1) return std::vector<int64_t>(2 * space, values[0]);
-  if (values.size() != 2 * space) return Unsupported("argument '", argument, "' has ", values.size(), " numbers");
+  if (values.size() != 2 * space)
+    return Unsupported("argument '", argument, "' has ", values.size(), " numbers");
   for (size_t i = 0; i < space; ++i) {
     pads[i] = values[2 * i];
     pads[space + i] = values[2 * i + 1];
@@ -50,7 +54,8 @@ Status SetPadding(PrimitiveCall& call, size_t space, AttrList* attrs) {
   else if (mode == "PAD") {
     MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> pads, PadsOf(call, space));
     attrs->Set("pads", std::move(pads));
-  } else if (mode != "VALID") return Unsupported("argument 'pad_mode' = ", mode, " is not supported");
+  } else if (mode != "VALID")
+    return Unsupported("argument 'pad_mode' = ", mode, " is not supported");
   return OkStatus();
 }
 
@@ -68,8 +73,11 @@ Status Conv(PrimitiveCall& call) {
   AttrList attrs;
   MSRT_RETURN_IF_ERROR(SetPadding(call, space, &attrs));
   const std::vector<int64_t> ones(space, 1);
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> strides, OfSpace(call, call.Has("stride") ? "stride" : "strides", space, ones));
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, OfSpace(call, call.Has("dilation") ? "dilation" : "dilations", space, ones));
+  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> strides,
+                        OfSpace(call, call.Has("stride") ? "stride" : "strides", space, ones));
+  MSRT_ASSIGN_OR_RETURN(
+      std::vector<int64_t> dilations,
+      OfSpace(call, call.Has("dilation") ? "dilation" : "dilations", space, ones));
   MSRT_ASSIGN_OR_RETURN(const int64_t group, call.Int(call.Has("group") ? "group" : "groups", 1));
   attrs.Set("strides", std::move(strides));
   attrs.Set("dilations", std::move(dilations));
@@ -89,9 +97,11 @@ Status ConvExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, OfSpace(call, "dilation", space, ones));
   MSRT_ASSIGN_OR_RETURN(const int64_t group, call.Int("groups", 1));
   pads.insert(pads.end(), pads.begin(), pads.begin() + static_cast<ptrdiff_t>(space));
-  return call.Give(
-      call.Add("Conv", {x, w, bias},
-               {{"strides", std::move(strides)}, {"pads", std::move(pads)}, {"dilations", std::move(dilations)}, {"group", group}}));
+  return call.Give(call.Add("Conv", {x, w, bias},
+                            {{"strides", std::move(strides)},
+                             {"pads", std::move(pads)},
+                             {"dilations", std::move(dilations)},
+                             {"group", group}}));
 }
 
 Status ConvTranspose(PrimitiveCall& call) {
@@ -101,11 +111,15 @@ Status ConvTranspose(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, call.Ints("input_sizes"));
   MSRT_ASSIGN_OR_RETURN(const size_t space, SpaceOf(call, dy));
   const std::vector<int64_t> ones(space, 1);
-  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, OfSpace(call, call.Has("stride") ? "stride" : "strides", space, ones));
-  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> dilations, OfSpace(call, call.Has("dilation") ? "dilation" : "dilations", space, ones));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
+                        OfSpace(call, call.Has("stride") ? "stride" : "strides", space, ones));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> dilations,
+      OfSpace(call, call.Has("dilation") ? "dilation" : "dilations", space, ones));
   MSRT_ASSIGN_OR_RETURN(const int64_t group, call.Int(call.Has("group") ? "group" : "groups", 1));
   MSRT_ASSIGN_OR_RETURN(const std::string mode, call.Choice("pad_mode", kPadModes, "VALID"));
-  if (sizes.size() != space + 2) return Unsupported("argument 'input_sizes' must have one number for each dim");
+  if (sizes.size() != space + 2)
+    return Unsupported("argument 'input_sizes' must have one number for each dim");
   AttrList attrs{{"strides", strides}, {"dilations", dilations}, {"group", group}};
   std::vector<int64_t> pads(2 * space), extra(space);
   if (mode == "PAD") {
@@ -115,7 +129,8 @@ Status ConvTranspose(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(const int64_t in, call.KnownDim(dy, static_cast<int>(i) + 2));
     MSRT_ASSIGN_OR_RETURN(const int64_t kernel, call.KnownDim(w, static_cast<int>(i) + 2));
     constexpr int64_t kMost = int64_t{1} << 30;  // so that nothing below overflows
-    for (const int64_t v : {in, kernel, strides[i], dilations[i], sizes[i + 2], pads[i], pads[space + i]}) {
+    for (const int64_t v :
+         {in, kernel, strides[i], dilations[i], sizes[i + 2], pads[i], pads[space + i]}) {
       if (v < -kMost || v > kMost) return InvalidModel("a size of ", v, " is out of range");
     }
     const int64_t natural = (in - 1) * strides[i] + dilations[i] * (kernel - 1) + 1;
@@ -137,8 +152,10 @@ Status Pool(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const size_t space, SpaceOf(call, x));
   AttrList attrs;
   MSRT_RETURN_IF_ERROR(SetPadding(call, space, &attrs));
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, OfSpace(call, "kernel_size", space, std::vector<int64_t>(space, 1)));
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> strides, OfSpace(call, "strides", space, std::vector<int64_t>(space, 1)));
+  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel,
+                        OfSpace(call, "kernel_size", space, std::vector<int64_t>(space, 1)));
+  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> strides,
+                        OfSpace(call, "strides", space, std::vector<int64_t>(space, 1)));
   MSRT_ASSIGN_OR_RETURN(const int64_t ceil, call.Int("ceil_mode", 0));
   attrs.Set("kernel_shape", std::move(kernel));
   attrs.Set("strides", std::move(strides));
@@ -146,7 +163,8 @@ Status Pool(PrimitiveCall& call) {
   if (call.target() == "AveragePool") {
     MSRT_ASSIGN_OR_RETURN(const bool counted, call.Bool("count_include_pad", false));
     MSRT_ASSIGN_OR_RETURN(const int64_t divisor, call.Int("divisor_override", 0));
-    if (divisor != 0) return Unsupported("argument 'divisor_override' = ", divisor, " is not supported");
+    if (divisor != 0)
+      return Unsupported("argument 'divisor_override' = ", divisor, " is not supported");
     attrs.Set("count_include_pad", int64_t{counted});
   }
   return call.Give(call.Add(call.target(), {x}, std::move(attrs)));
@@ -164,16 +182,19 @@ Status AdaptivePool(PrimitiveCall& call) {
     global &= sizes[i] == 1;
     if (sizes[i] == 1 && !IsKnown(call.type(x).dims[static_cast<int>(i) + 2])) continue;
     MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, static_cast<int>(i) + 2));
-    if (sizes[i] < 1 || dim % sizes[i] != 0) return Unsupported("an output of ", sizes[i], " does not divide an image of ", dim);
+    if (sizes[i] < 1 || dim % sizes[i] != 0)
+      return Unsupported("an output of ", sizes[i], " does not divide an image of ", dim);
     windows.push_back(dim / sizes[i]);
   }
-  if (!global && windows.size() != space) return Unsupported("needs the size of the image to be known");
+  if (!global && windows.size() != space)
+    return Unsupported("needs the size of the image to be known");
   const bool average = call.target() == "AveragePool";
   ValueId pooled;
   if (global) {
     MSRT_ASSIGN_OR_RETURN(pooled, call.Add(average ? "GlobalAveragePool" : "GlobalMaxPool", {x}));
   } else {
-    MSRT_ASSIGN_OR_RETURN(pooled, call.Add(call.target(), {x}, {{"kernel_shape", windows}, {"strides", windows}}));
+    MSRT_ASSIGN_OR_RETURN(
+        pooled, call.Add(call.target(), {x}, {{"kernel_shape", windows}, {"strides", windows}}));
   }
   if (!average) return call.GiveTuple({pooled, kNoValue});  // and where they were
   call.Give(pooled);
@@ -191,7 +212,8 @@ Status BatchNorm(PrimitiveCall& call) {
   }
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("epsilon", 1e-5));
   const ValueId mean = inputs[3], variance = inputs[4];
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("BatchNormalization", inputs, {{"epsilon", epsilon}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId y,
+                        call.Add("BatchNormalization", inputs, {{"epsilon", epsilon}}));
   return call.GiveTuple({y, mean, variance, kNoValue, kNoValue});
 }
 
@@ -203,9 +225,11 @@ Status LayerNorm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("begin_norm_axis", rank, 1));
   MSRT_ASSIGN_OR_RETURN(const int scaled, call.Axis("begin_params_axis", rank, 1));
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("epsilon", 1e-7));
-  if (scaled != axis) return Unsupported("argument 'begin_params_axis' differs from 'begin_norm_axis'");
+  if (scaled != axis)
+    return Unsupported("argument 'begin_params_axis' differs from 'begin_norm_axis'");
   MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> y,
-                        call.AddMany("", "LayerNormalization", {x, gamma, beta}, {{"axis", int64_t{axis}}, {"epsilon", epsilon}}, 1));
+                        call.AddMany("", "LayerNormalization", {x, gamma, beta},
+                                     {{"axis", int64_t{axis}}, {"epsilon", epsilon}}, 1));
   return call.GiveTuple({y[0], kNoValue, kNoValue});
 }
 
@@ -217,10 +241,13 @@ Status LayerNormExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId bias, call.TensorOrNone("bias"));
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("eps", 1e-5));
   if (scale == kNoValue) {
-    MSRT_ASSIGN_OR_RETURN(scale, call.Add("Expand", {call.Number(call.type(x).dtype, 1)}, {{"shape", normalized}}));
+    MSRT_ASSIGN_OR_RETURN(
+        scale, call.Add("Expand", {call.Number(call.type(x).dtype, 1)}, {{"shape", normalized}}));
   }
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("LayerNormalization", {x, scale, bias},
-                                                  {{"axis", -static_cast<int64_t>(normalized.size())}, {"epsilon", epsilon}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId y,
+      call.Add("LayerNormalization", {x, scale, bias},
+               {{"axis", -static_cast<int64_t>(normalized.size())}, {"epsilon", epsilon}}));
   return call.GiveTuple({y, kNoValue, kNoValue});
 }
 
@@ -229,7 +256,8 @@ Status RmsNorm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId gamma, call.Tensor("gamma"));
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("epsilon", 1e-6));
   const int64_t axis = -int64_t{call.type(gamma).rank()};
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("RMSNormalization", {x, gamma}, {{"axis", axis}, {"epsilon", epsilon}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("RMSNormalization", {x, gamma},
+                                                  {{"axis", axis}, {"epsilon", epsilon}}));
   return call.GiveTuple({y, kNoValue});
 }
 
@@ -239,7 +267,8 @@ Status GroupNorm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId bias, call.Tensor("bias"));
   MSRT_ASSIGN_OR_RETURN(const int64_t groups, call.Int("num_groups"));
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("eps", 1e-5));
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("GroupNormalization", {x, weight, bias}, {{"num_groups", groups}, {"epsilon", epsilon}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("GroupNormalization", {x, weight, bias},
+                                                  {{"num_groups", groups}, {"epsilon", epsilon}}));
   return call.GiveTuple({y, kNoValue, kNoValue});
 }
 
@@ -251,10 +280,14 @@ Status LocalResponse(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const double alpha, call.Float("alpha", 1));
   MSRT_ASSIGN_OR_RETURN(const double beta, call.Float("beta", 0.5));
   constexpr int64_t kWidest = 1 << 20;
-  if (radius < 0 || radius > kWidest) return Unsupported("argument 'depth_radius' = ", radius, " is not supported");
+  if (radius < 0 || radius > kWidest)
+    return Unsupported("argument 'depth_radius' = ", radius, " is not supported");
   const int64_t channels = 2 * radius + 1;
-  return call.Give(
-      call.Add("LRN", {x}, {{"size", channels}, {"bias", bias}, {"alpha", alpha * static_cast<double>(channels)}, {"beta", beta}}));
+  return call.Give(call.Add("LRN", {x},
+                            {{"size", channels},
+                             {"bias", bias},
+                             {"alpha", alpha * static_cast<double>(channels)},
+                             {"beta", beta}}));
 }
 
 constexpr std::string_view kConvArguments = "x w";

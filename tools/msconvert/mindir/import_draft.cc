@@ -8,7 +8,9 @@
 namespace msrt::mindir_import {
 
 ValueId GraphDraft::Number(const std::string& name, DType dtype, double value) {
-  const auto of = [&]<typename T>(T v) { return Constant(name, ConstTensor::Of<T>(dtype, {}, std::span<const T>(&v, 1))); };
+  const auto of = [&]<typename T>(T v) {
+    return Constant(name, ConstTensor::Of<T>(dtype, {}, std::span<const T>(&v, 1)));
+  };
   switch (dtype) {
     case DType::kF64:
       return of(value);
@@ -24,18 +26,24 @@ ValueId GraphDraft::Number(const std::string& name, DType dtype, double value) {
   // Integers and truth values: the low bytes, least significant first.
   constexpr double kMost = 9.2e18;
   const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
-  return Constant(name, ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
+  return Constant(
+      name, ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
 }
 
-Result<ValueId> GraphDraft::Add(std::string_view op, const std::string& name, std::vector<ValueId> inputs, AttrList attrs) {
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, AddMany("", op, name, std::move(inputs), std::move(attrs), 1));
+Result<ValueId> GraphDraft::Add(std::string_view op, const std::string& name,
+                                std::vector<ValueId> inputs, AttrList attrs) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                        AddMany("", op, name, std::move(inputs), std::move(attrs), 1));
   return outputs[0];
 }
 
-Result<std::vector<ValueId>> GraphDraft::AddMany(std::string_view domain, std::string_view op, const std::string& name,
-                                                 std::vector<ValueId> inputs, AttrList attrs, size_t outputs, std::vector<Type> declared) {
+Result<std::vector<ValueId>> GraphDraft::AddMany(std::string_view domain, std::string_view op,
+                                                 const std::string& name,
+                                                 std::vector<ValueId> inputs, AttrList attrs,
+                                                 size_t outputs, std::vector<Type> declared) {
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
-  return GraphBuilder(&graph()).Add(domain, op, name, std::move(inputs), std::move(attrs), outputs, std::move(declared));
+  return GraphBuilder(&graph()).Add(domain, op, name, std::move(inputs), std::move(attrs), outputs,
+                                    std::move(declared));
 }
 
 Result<ValueId> GraphDraft::Materialize(const Item& item, const std::string& name) {
@@ -49,7 +57,8 @@ Result<ValueId> GraphDraft::Materialize(const Item& item, const std::string& nam
     }
     case ItemKind::kNumber: {
       if (item.dtype != DType::kI64) return Number(name, item.dtype, item.real);
-      return Constant(name, ConstTensor::Of<int64_t>(DType::kI64, {}, std::span<const int64_t>(&item.integer, 1)));
+      return Constant(name, ConstTensor::Of<int64_t>(DType::kI64, {},
+                                                     std::span<const int64_t>(&item.integer, 1)));
     }
     case ItemKind::kParameter:
       return Read(item.index);
@@ -88,9 +97,11 @@ Result<ValueId> GraphDraft::Read(uint32_t index) {
   if (!entry.wrong.ok()) return entry.wrong;
   if (entry.slot >= 0) {  // what it holds now
     const ConstTensor& initial = entry.weight.data;
-    const AttrList attrs{
-        {"slot", entry.slot}, {"dtype", initial.dtype}, {"dims", std::vector<int64_t>(initial.dims.begin(), initial.dims.end())}};
-    MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> read, AddMany("msrt", "StateRead", entry.name, {}, attrs, 1));
+    const AttrList attrs{{"slot", entry.slot},
+                         {"dtype", initial.dtype},
+                         {"dims", std::vector<int64_t>(initial.dims.begin(), initial.dims.end())}};
+    MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> read,
+                          AddMany("msrt", "StateRead", entry.name, {}, attrs, 1));
     return read[0];
   }
   if (const auto known = constants_.find(index); known != constants_.end()) return known->second;
@@ -108,17 +119,21 @@ Result<ValueId> GraphDraft::Dequantized(const Weights::Entry& entry, ValueId sto
   int64_t axis = 0;
   if (count > 1) {
     while (axis < dims.rank() && dims[static_cast<int>(axis)] != count) ++axis;
-    if (axis == dims.rank()) return Unsupported("weight '", entry.name, "' of dims ", dims, " has ", count, " scales");
+    if (axis == dims.rank())
+      return Unsupported("weight '", entry.name, "' of dims ", dims, " has ", count, " scales");
   }
   const Dims per = count > 1 ? Dims{count} : Dims{};
   std::vector<std::byte> zeros(BytesOf(entry.weight.data.dtype, count));
   const size_t width = zeros.size() / quant.scales.size();
   for (size_t i = 0; i < quant.scales.size(); ++i) {
-    std::copy_n(std::as_bytes(std::span(&quant.zero_points[i], 1)).data(), width, zeros.begin() + static_cast<ptrdiff_t>(i * width));
+    std::copy_n(std::as_bytes(std::span(&quant.zero_points[i], 1)).data(), width,
+                zeros.begin() + static_cast<ptrdiff_t>(i * width));
   }
   const ValueId scale = Constant(entry.name + "/scale", ConstTensor::Floats(per, quant.scales));
-  const ValueId zero = Constant(entry.name + "/zero_point", ConstTensor::Copy(entry.weight.data.dtype, per, zeros));
-  return Add("DequantizeLinear", entry.name + "/dequantized", {stored, scale, zero}, {{"axis", axis}});
+  const ValueId zero =
+      Constant(entry.name + "/zero_point", ConstTensor::Copy(entry.weight.data.dtype, per, zeros));
+  return Add("DequantizeLinear", entry.name + "/dequantized", {stored, scale, zero},
+             {{"axis", axis}});
 }
 
 }  // namespace msrt::mindir_import

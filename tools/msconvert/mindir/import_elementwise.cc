@@ -1,4 +1,5 @@
-// Element by element: arithmetic with MindSpore's promotion of types, comparisons, logic, functions, activations.
+// Element by element: arithmetic with MindSpore's promotion of types, comparisons, logic,
+// functions, activations.
 #include <array>
 
 #include "tools/msconvert/mindir/import_rule.h"
@@ -9,7 +10,8 @@ namespace {
 // Bool before integers before floating point; within a kind, the wider one.
 int PlaceOf(DType t) {
   if (t == DType::kBool) return 0;
-  return (IsFloat(t) ? 1000 : 100) + BitsOf(t) * 2 + (kSignedTypes.Has(t) || t == DType::kF16 ? 1 : 0);
+  return (IsFloat(t) ? 1000 : 100) + BitsOf(t) * 2 +
+         (kSignedTypes.Has(t) || t == DType::kF16 ? 1 : 0);
 }
 
 // A number gives way to a tensor, unless its kind is the higher one.
@@ -24,9 +26,14 @@ Result<DType> Promoted(PrimitiveCall& call, const Item& a, const Item& b, ValueI
     return kind(number) == 2 ? DType::kF32 : number;
   }
   if (IsFloat(ta) && IsFloat(tb) && BitsOf(ta) == 16 && BitsOf(tb) == 16) return DType::kF32;
-  if (kind(ta) == 1 && kind(tb) == 1 && kSignedTypes.Has(ta) != kSignedTypes.Has(tb)) {  // one that holds both
-    const int bits = std::max(BitsOf(kSignedTypes.Has(ta) ? ta : tb), 2 * BitsOf(kSignedTypes.Has(ta) ? tb : ta));
-    return bits <= 8 ? DType::kI8 : bits == 16 ? DType::kI16 : bits == 32 ? DType::kI32 : DType::kI64;
+  if (kind(ta) == 1 && kind(tb) == 1 &&
+      kSignedTypes.Has(ta) != kSignedTypes.Has(tb)) {  // one that holds both
+    const int bits = std::max(BitsOf(kSignedTypes.Has(ta) ? ta : tb),
+                              2 * BitsOf(kSignedTypes.Has(ta) ? tb : ta));
+    return bits <= 8    ? DType::kI8
+           : bits == 16 ? DType::kI16
+           : bits == 32 ? DType::kI32
+                        : DType::kI64;
   }
   return PlaceOf(ta) > PlaceOf(tb) ? ta : tb;
 }
@@ -36,14 +43,16 @@ struct Pair {
   DType dtype;
 };
 
-// Both operands in one type: the declared type of the result where the op computes in it, else what they promote to.
+// Both operands in one type: the declared type of the result where the op computes in it, else what
+// they promote to.
 Result<Pair> Operands(PrimitiveCall& call, bool result_type) {
   Pair pair;
   MSRT_ASSIGN_OR_RETURN(const Item first, call.Get("input"));
   MSRT_ASSIGN_OR_RETURN(const Item second, call.Get("other"));
   MSRT_ASSIGN_OR_RETURN(pair.a, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(pair.b, call.Tensor("other"));
-  if (result_type && call.declared().kind == ItemKind::kTensor) pair.dtype = call.declared().type.dtype;
+  if (result_type && call.declared().kind == ItemKind::kTensor)
+    pair.dtype = call.declared().type.dtype;
   else {
     MSRT_ASSIGN_OR_RETURN(pair.dtype, Promoted(call, first, second, pair.a, pair.b));
   }
@@ -55,7 +64,9 @@ Result<Pair> Operands(PrimitiveCall& call, bool result_type) {
 Status Arithmetic(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
   const bool truth = p.dtype == DType::kBool;
-  const std::string_view op = truth && call.target() == "Mul" ? "And" : truth && call.target() == "Add" ? "Or" : call.target();
+  const std::string_view op = truth && call.target() == "Mul"   ? "And"
+                              : truth && call.target() == "Add" ? "Or"
+                                                                : call.target();
   return call.Give(call.Add(op, {p.a, p.b}));
 }
 
@@ -130,10 +141,12 @@ Status Shift(PrimitiveCall& call) {
   return call.Give(call.Add("BitShift", {p.a, p.b}, {{"direction", std::string(call.target())}}));
 }
 
-// A function of one tensor, in the type that the result has: floating point of an integer is floating point.
+// A function of one tensor, in the type that the result has: floating point of an integer is
+// floating point.
 Status Function(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
-  const bool widen = !IsFloat(call.type(x).dtype) && call.declared().kind == ItemKind::kTensor && IsFloat(call.declared().type.dtype);
+  const bool widen = !IsFloat(call.type(x).dtype) && call.declared().kind == ItemKind::kTensor &&
+                     IsFloat(call.declared().type.dtype);
   if (widen) {
     MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, call.declared().type.dtype));
   }
@@ -162,7 +175,8 @@ Status Rsqrt(PrimitiveCall& call) {
 
 Status Log1p(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  MSRT_ASSIGN_OR_RETURN(const ValueId more, call.Add("Add", {x, call.Number(call.type(x).dtype, 1)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId more,
+                        call.Add("Add", {x, call.Number(call.type(x).dtype, 1)}));
   return call.Give(call.Add("Log", {more}));
 }
 
@@ -194,7 +208,8 @@ Status Gelu(PrimitiveCall& call) {
   constexpr std::string_view kForms[] = {"NONE", "TANH"};
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::string form, call.Choice("approximate", kForms, call.target()));
-  return call.Give(call.Add("Gelu", {x}, {{"approximate", std::string(form == "TANH" ? "tanh" : "none")}}));
+  return call.Give(
+      call.Add("Gelu", {x}, {{"approximate", std::string(form == "TANH" ? "tanh" : "none")}}));
 }
 
 // By a sigmoid.
@@ -205,7 +220,8 @@ Status FastGelu(PrimitiveCall& call) {
 
 Status Alpha(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  MSRT_ASSIGN_OR_RETURN(const double alpha, call.Float("alpha", call.target() == "LeakyRelu" ? 0.2 : 1.0));
+  MSRT_ASSIGN_OR_RETURN(const double alpha,
+                        call.Float("alpha", call.target() == "LeakyRelu" ? 0.2 : 1.0));
   return call.Give(call.Add(call.target(), {x}, {{"alpha", alpha}}));
 }
 
@@ -243,9 +259,11 @@ Status Prelu(PrimitiveCall& call) {
 // A bound may be a number or a tensor; either may be missing.
 Status Clamp(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
-  const DType dtype = call.declared().kind == ItemKind::kTensor ? call.declared().type.dtype : call.type(x).dtype;
+  const DType dtype =
+      call.declared().kind == ItemKind::kTensor ? call.declared().type.dtype : call.type(x).dtype;
   MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, dtype));
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kBounds{{{"min", "Max"}, {"max", "Min"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kBounds{
+      {{"min", "Max"}, {"max", "Min"}}};
   for (const auto& [argument, op] : kBounds) {
     MSRT_ASSIGN_OR_RETURN(ValueId bound, call.TensorOrNone(argument));
     if (bound == kNoValue) continue;
@@ -284,7 +302,8 @@ Status Dropout(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const double keep, call.Float("keep_prob", 1));
   if (keep != 1) return Unsupported("it drops values, as for training");
   MSRT_ASSIGN_OR_RETURN(const ValueId zeros, call.Add("Sub", {x, x}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId mask, call.Add("Add", {zeros, call.Number(call.type(x).dtype, 1)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId mask,
+                        call.Add("Add", {zeros, call.Number(call.type(x).dtype, 1)}));
   return call.GiveTuple({x, mask});
 }
 

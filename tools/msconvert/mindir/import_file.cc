@@ -11,7 +11,9 @@ constexpr std::string_view kReference = "REF::";
 constexpr size_t kMostNameBytes = 4096;       // readers of .msrt files take no longer ones
 constexpr size_t kMostFreeNames = 1'000'000;  // of all graphs
 
-bool IsForeign(std::string_view target) { return target.starts_with("MetaFuncGraph::") || target.starts_with("ClassType::"); }
+bool IsForeign(std::string_view target) {
+  return target.starts_with("MetaFuncGraph::") || target.starts_with("ClassType::");
+}
 
 mindir::AttributeProto* ValueOf(mindir::NodeProto* constant) {
   for (auto& a : *constant->mutable_attribute()) {
@@ -34,15 +36,19 @@ ModelFile::Name ModelFile::Find(const std::string& name) const {
 
 Status ModelFile::Add(const std::string& name, Name what) {
   if (name.empty()) return InvalidModel("a value has no name");
-  if (name.size() > kMostNameBytes) return InvalidModel("a name has ", name.size(), " bytes, at most ", kMostNameBytes, " are allowed");
-  if (!names_.emplace(name, what).second) return InvalidModel("the name '", name, "' stands for two things");
+  if (name.size() > kMostNameBytes)
+    return InvalidModel("a name has ", name.size(), " bytes, at most ", kMostNameBytes,
+                        " are allowed");
+  if (!names_.emplace(name, what).second)
+    return InvalidModel("the name '", name, "' stands for two things");
   return OkStatus();
 }
 
 Result<ModelFile> ModelFile::Of(mindir::ModelProto* model) {
   ModelFile file;
   for (auto& p : *model->mutable_primitives()) {
-    if (!file.primitives_.emplace(p.name(), &p).second) return InvalidModel("primitive '", p.name(), "' is there twice");
+    if (!file.primitives_.emplace(p.name(), &p).second)
+      return InvalidModel("primitive '", p.name(), "' is there twice");
   }
   MSRT_RETURN_IF_ERROR(file.AddGraph(model->mutable_graph()));
   for (auto& f : *model->mutable_functions()) MSRT_RETURN_IF_ERROR(file.AddGraph(&f));
@@ -61,15 +67,19 @@ Status ModelFile::AddGraph(mindir::GraphProto* graph) {
   graphs_.emplace_back().proto = graph;
   MSRT_RETURN_IF_ERROR(Add(graph->name(), {.kind = NameKind::kGraph, .graph = index}));
   for (auto& p : *graph->mutable_parameter()) {
-    MSRT_RETURN_IF_ERROR(Add(p.name(), {.kind = NameKind::kWeight, .weight = static_cast<uint32_t>(weights_.size())}));
+    MSRT_RETURN_IF_ERROR(Add(
+        p.name(), {.kind = NameKind::kWeight, .weight = static_cast<uint32_t>(weights_.size())}));
     weights_.push_back(&p);
   }
-  for (const auto& i : graph->input()) MSRT_RETURN_IF_ERROR(Add(i.name(), {.kind = NameKind::kValue, .graph = index}));
+  for (const auto& i : graph->input())
+    MSRT_RETURN_IF_ERROR(Add(i.name(), {.kind = NameKind::kValue, .graph = index}));
   for (auto& n : *graph->mutable_node()) {
-    if (n.output_size() != 1) return InvalidModel("node '", n.name(), "' has ", n.output_size(), " outputs, must have one");
+    if (n.output_size() != 1)
+      return InvalidModel("node '", n.name(), "' has ", n.output_size(), " outputs, must have one");
     const bool constant = n.op_type() == "Constant";
     Name name{.kind = constant ? NameKind::kConstant : NameKind::kValue, .graph = index};
-    if (constant && (name.constant = ValueOf(&n)) == nullptr) return InvalidModel("constant '", n.name(), "' has no value");
+    if (constant && (name.constant = ValueOf(&n)) == nullptr)
+      return InvalidModel("constant '", n.name(), "' has no value");
     MSRT_RETURN_IF_ERROR(Add(n.output(0), name));
   }
   return OkStatus();
@@ -77,20 +87,25 @@ Status ModelFile::AddGraph(mindir::GraphProto* graph) {
 
 Target ModelFile::TargetOf(const mindir::NodeProto& node) const {
   const std::string& type = node.op_type();
-  if (!type.starts_with(kReference)) return {.kind = IsForeign(type) ? Target::kForeign : Target::kPrimitive, .op = type};
+  if (!type.starts_with(kReference))
+    return {.kind = IsForeign(type) ? Target::kForeign : Target::kPrimitive, .op = type};
   const std::string target = type.substr(kReference.size());
   if (const auto p = primitives_.find(target); p != primitives_.end()) {
     const std::string& op = p->second->op_type();
-    return {.kind = Target::kPrimitive, .op = op.empty() ? p->second->name() : op, .primitive = p->second};
+    return {.kind = Target::kPrimitive,
+            .op = op.empty() ? p->second->name() : op,
+            .primitive = p->second};
   }
   if (IsForeign(target)) return {.kind = Target::kForeign, .op = target};
-  if (const Name name = Find(target); name.kind == NameKind::kGraph) return {.kind = Target::kGraph, .op = target, .graph = name.graph};
+  if (const Name name = Find(target); name.kind == NameKind::kGraph)
+    return {.kind = Target::kGraph, .op = target, .graph = name.graph};
   return {.kind = Target::kValue, .op = target};
 }
 
 std::vector<std::string> ModelFile::Used(const FileNode& node) {
   std::vector<std::string> names(node.proto->input().begin(), node.proto->input().end());
-  if (node.target.kind == Target::kGraph || node.target.kind == Target::kValue) names.push_back(node.target.op);
+  if (node.target.kind == Target::kGraph || node.target.kind == Target::kValue)
+    names.push_back(node.target.op);
   return names;
 }
 
@@ -100,7 +115,8 @@ Status ModelFile::AddNodes(uint32_t g) {
     const Name found = Find(name);
     if (found.kind == NameKind::kNothing) {
       constexpr size_t kShown = 100;
-      return InvalidModel("'", user, "' of graph '", graph.proto->name(), "' uses '", name.substr(0, kShown), "', which is nowhere");
+      return InvalidModel("'", user, "' of graph '", graph.proto->name(), "' uses '",
+                          name.substr(0, kShown), "', which is nowhere");
     }
     if (found.kind == NameKind::kGraph) ++graphs_[found.graph].references;
     return OkStatus();
@@ -108,14 +124,17 @@ Status ModelFile::AddNodes(uint32_t g) {
   for (auto& n : *graph.proto->mutable_node()) {
     if (n.op_type() == "Constant") continue;
     graph.nodes.push_back({.proto = &n, .target = TargetOf(n), .origin = nullptr});
-    for (const std::string& name : Used(graph.nodes.back())) MSRT_RETURN_IF_ERROR(use(name, n.output(0)));
+    for (const std::string& name : Used(graph.nodes.back()))
+      MSRT_RETURN_IF_ERROR(use(name, n.output(0)));
   }
-  if (graph.proto->output_size() == 0) return InvalidModel("graph '", graph.proto->name(), "' has no outputs");
+  if (graph.proto->output_size() == 0)
+    return InvalidModel("graph '", graph.proto->name(), "' has no outputs");
   for (const auto& o : graph.proto->output()) MSRT_RETURN_IF_ERROR(use(o.name(), "the result"));
   return OkStatus();
 }
 
-// A graph needs the values of other graphs that it uses itself, and those that a graph which it names needs and it does not make.
+// A graph needs the values of other graphs that it uses itself, and those that a graph which it
+// names needs and it does not make.
 Status ModelFile::FindFree() {
   std::vector<std::unordered_set<std::string>> free(graphs_.size());
   std::vector<std::set<uint32_t>> named_by(graphs_.size());
@@ -133,7 +152,9 @@ Status ModelFile::FindFree() {
   }
   size_t count = 0;
   while (!work.empty()) {
-    if (++count > kMostFreeNames) return LimitExceeded("graphs use more than ", kMostFreeNames, " values of the graphs around them");
+    if (++count > kMostFreeNames)
+      return LimitExceeded("graphs use more than ", kMostFreeNames,
+                           " values of the graphs around them");
     const auto [g, name] = std::move(work.back());
     work.pop_back();
     if (Find(name).graph == g || !free[g].insert(name).second) continue;
@@ -141,7 +162,8 @@ Status ModelFile::FindFree() {
     for (uint32_t user : named_by[g]) work.emplace_back(user, name);
   }
   if (!graphs_[0].free.empty()) {
-    return InvalidModel("value '", graphs_[0].free[0], "' of graph '", graphs_[Find(graphs_[0].free[0]).graph].proto->name(),
+    return InvalidModel("value '", graphs_[0].free[0], "' of graph '",
+                        graphs_[Find(graphs_[0].free[0]).graph].proto->name(),
                         "' is used where that graph is not around");
   }
   return OkStatus();
@@ -164,7 +186,9 @@ Status ModelFile::Order(uint32_t g) {
       const Name found = Find(name);
       if (found.kind == NameKind::kGraph) {
         needed += graphs_[found.graph].free.size();
-        if (needed > kMostFreeNames) return LimitExceeded("graphs use more than ", kMostFreeNames, " values of the graphs around them");
+        if (needed > kMostFreeNames)
+          return LimitExceeded("graphs use more than ", kMostFreeNames,
+                               " values of the graphs around them");
         for (const std::string& captured : graphs_[found.graph].free) need(captured);
       }
     }
@@ -186,7 +210,8 @@ Status ModelFile::Order(uint32_t g) {
   }
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i] != 0)
-      return InvalidModel("node '", graph.nodes[i].proto->output(0), "' depends on itself: graph '", graph.proto->name(), "' has a circle");
+      return InvalidModel("node '", graph.nodes[i].proto->output(0), "' depends on itself: graph '",
+                          graph.proto->name(), "' has a circle");
   }
   graph.nodes = std::move(ordered);
   return OkStatus();
@@ -196,7 +221,8 @@ Status ModelFile::Order(uint32_t g) {
 void ModelFile::FindOrigins(uint32_t g) {
   FileGraph& graph = graphs_[g];
   std::unordered_map<std::string_view, size_t> position;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) position.emplace(graph.nodes[i].proto->output(0), i);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    position.emplace(graph.nodes[i].proto->output(0), i);
   const auto known_before = [&](const std::string& name, size_t i) {
     if (name.empty()) return true;
     const Name found = Find(name);
@@ -209,7 +235,8 @@ void ModelFile::FindOrigins(uint32_t g) {
     auto origin = OriginOf(*graph.nodes[i].proto);
     if (origin == nullptr) continue;
     const auto known = [&](const std::string& name) { return known_before(name, i); };
-    if (std::all_of(origin->inputs.begin(), origin->inputs.end(), known)) graph.nodes[i].origin = std::move(origin);
+    if (std::all_of(origin->inputs.begin(), origin->inputs.end(), known))
+      graph.nodes[i].origin = std::move(origin);
   }
 }
 
@@ -219,7 +246,8 @@ void ModelFile::FindNeeded(uint32_t g) {
   const auto need = [&](const std::string& name) {
     needed.insert(name);
     const Name found = Find(name);
-    if (found.kind == NameKind::kGraph) needed.insert(graphs_[found.graph].free.begin(), graphs_[found.graph].free.end());
+    if (found.kind == NameKind::kGraph)
+      needed.insert(graphs_[found.graph].free.begin(), graphs_[found.graph].free.end());
   };
   for (const auto& o : graph.proto->output()) need(o.name());
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
@@ -230,7 +258,8 @@ void ModelFile::FindNeeded(uint32_t g) {
       continue;
     }
     for (const auto& name : node->proto->input()) need(name);
-    if (node->target.kind == Target::kGraph || node->target.kind == Target::kValue) need(node->target.op);
+    if (node->target.kind == Target::kGraph || node->target.kind == Target::kValue)
+      need(node->target.op);
   }
 }
 

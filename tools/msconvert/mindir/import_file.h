@@ -1,5 +1,6 @@
-// The names of a MindIR file: which graph makes a value, what is a constant, a weight, a primitive or a graph, and what each graph uses of
-// the graphs around it. Files before version 1 keep attributes at nodes, later ones in primitives that nodes refer to.
+// The names of a MindIR file: which graph makes a value, what is a constant, a weight, a primitive
+// or a graph, and what each graph uses of the graphs around it. Files before version 1 keep
+// attributes at nodes, later ones in primitives that nodes refer to.
 #pragma once
 
 #include <string>
@@ -14,9 +15,14 @@ namespace msrt::mindir_import {
 
 // What the op_type of a node refers to.
 struct Target {
-  enum Kind { kPrimitive, kGraph, kValue, kForeign } kind;  // a value: a function; foreign: Python's own things
-  std::string op;                                           // of a primitive, or what it is called
-  mindir::PrimitiveProto* primitive = nullptr;              // null: attributes stand at the node
+  enum Kind {
+    kPrimitive,
+    kGraph,
+    kValue,
+    kForeign
+  } kind;                                       // a value: a function; foreign: Python's own things
+  std::string op;                               // of a primitive, or what it is called
+  mindir::PrimitiveProto* primitive = nullptr;  // null: attributes stand at the node
   uint32_t graph = 0;
 };
 
@@ -30,15 +36,17 @@ struct FileNode {
 
 struct FileGraph {
   mindir::GraphProto* proto = nullptr;
-  std::vector<FileNode> nodes;    // in an order in which they can run, without constants
-  std::vector<std::string> free;  // names of values of other graphs that it, or a graph that it names, uses
-  size_t references = 0;          // to it, in the whole file
+  std::vector<FileNode> nodes;  // in an order in which they can run, without constants
+  std::vector<std::string>
+      free;               // names of values of other graphs that it, or a graph that it names, uses
+  size_t references = 0;  // to it, in the whole file
 };
 
 class ModelFile {
  public:
   ModelFile() = default;
-  // Errors: names that stand twice or nowhere, circles, graphs that use values which no graph around them makes.
+  // Errors: names that stand twice or nowhere, circles, graphs that use values which no graph
+  // around them makes.
   static Result<ModelFile> Of(mindir::ModelProto* model);
 
   const std::vector<FileGraph>& graphs() const { return graphs_; }  // the first is the model's own

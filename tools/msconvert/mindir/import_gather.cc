@@ -6,7 +6,8 @@ namespace {
 
 Result<ValueId> IndexTensor(PrimitiveCall& call, std::string_view argument) {
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, call.Tensor(argument));
-  return kIndexTypes.Has(call.type(indices).dtype) ? Result<ValueId>(indices) : call.Cast(indices, DType::kI64);
+  return kIndexTypes.Has(call.type(indices).dtype) ? Result<ValueId>(indices)
+                                                   : call.Cast(indices, DType::kI64);
 }
 
 Status Gather(PrimitiveCall& call) {
@@ -36,15 +37,19 @@ Status ScatterNd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "indices"));
   MSRT_ASSIGN_OR_RETURN(const ValueId updates, call.Tensor("updates"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, call.Ints("shape"));
-  MSRT_ASSIGN_OR_RETURN(const ValueId zeros, call.Add("Expand", {call.Number(call.type(updates).dtype, 0)}, {{"shape", shape}}));
-  return call.Give(call.Add("ScatterND", {zeros, indices, updates}, {{"reduction", std::string("add")}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId zeros,
+      call.Add("Expand", {call.Number(call.type(updates).dtype, 0)}, {{"shape", shape}}));
+  return call.Give(
+      call.Add("ScatterND", {zeros, indices, updates}, {{"reduction", std::string("add")}}));
 }
 
 Status TensorScatter(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "indices"));
   MSRT_ASSIGN_OR_RETURN(const ValueId updates, call.Tensor("updates"));
-  return call.Give(call.Add("ScatterND", {x, indices, updates}, {{"reduction", std::string(call.target())}}));
+  return call.Give(
+      call.Add("ScatterND", {x, indices, updates}, {{"reduction", std::string(call.target())}}));
 }
 
 Status ScatterElements(PrimitiveCall& call) {
@@ -54,9 +59,11 @@ Status ScatterElements(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId updates, call.Tensor("updates"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", 0));
   MSRT_ASSIGN_OR_RETURN(const std::string way, call.Choice("reduce", kWays, "NONE"));
-  if (way != "NONE" && way != "ADD") return Unsupported("argument 'reduce' = ", way, " is not supported");
+  if (way != "NONE" && way != "ADD")
+    return Unsupported("argument 'reduce' = ", way, " is not supported");
   return call.Give(
-      call.Add("ScatterElements", {x, indices, updates}, {{"axis", axis}, {"reduction", std::string(way == "ADD" ? "add" : "none")}}));
+      call.Add("ScatterElements", {x, indices, updates},
+               {{"axis", axis}, {"reduction", std::string(way == "ADD" ? "add" : "none")}}));
 }
 
 Status OneHot(PrimitiveCall& call) {
@@ -66,14 +73,20 @@ Status OneHot(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId off, call.Tensor("off_value"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", -1));
   // A negative index is nobody's; ours would count from the end.
-  MSRT_ASSIGN_OR_RETURN(const ValueId negative, call.Add("Less", {indices, call.Number(call.type(indices).dtype, 0)}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId beyond,
-                        call.Add("Where", {negative, call.Number(call.type(indices).dtype, static_cast<double>(depth)), indices}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId negative,
+                        call.Add("Less", {indices, call.Number(call.type(indices).dtype, 0)}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId beyond,
+      call.Add(
+          "Where",
+          {negative, call.Number(call.type(indices).dtype, static_cast<double>(depth)), indices}));
   MSRT_ASSIGN_OR_RETURN(on, call.Add("Reshape", {on}, {{"shape", std::vector<int64_t>{1}}}));
   MSRT_ASSIGN_OR_RETURN(off, call.Cast(off, call.type(on).dtype));
   MSRT_ASSIGN_OR_RETURN(off, call.Add("Reshape", {off}, {{"shape", std::vector<int64_t>{1}}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId values, call.Add("Concat", {off, on}, {{"axis", int64_t{0}}}));
-  return call.Give(call.Add("OneHot", {beyond, kNoValue, values}, {{"axis", axis}, {"depth", depth}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId values,
+                        call.Add("Concat", {off, on}, {{"axis", int64_t{0}}}));
+  return call.Give(
+      call.Add("OneHot", {beyond, kNoValue, values}, {{"axis", axis}, {"depth", depth}}));
 }
 
 // One row for each element that is not zero; ours has one column.

@@ -13,7 +13,8 @@ Result<DType> TypeWanted(PrimitiveCall& call, DType otherwise) {
 
 Status Filled(PrimitiveCall& call, ValueId value) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get("shape"));
-  if (auto known = call.KnownInts(item)) return call.Give(call.Add("Expand", {value}, {{"shape", *std::move(known)}}));
+  if (auto known = call.KnownInts(item))
+    return call.Give(call.Add("Expand", {value}, {{"shape", *std::move(known)}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, call.IntsTensor("shape"));
   return call.Give(call.Add("Expand", {value, shape}));
 }
@@ -57,13 +58,15 @@ Status LinSpace(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId start, call.Tensor("start"));
   MSRT_ASSIGN_OR_RETURN(const ValueId stop, call.Tensor("stop"));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.Int("num"));
-  if (count < 1 || count > (int64_t{1} << 24)) return Unsupported("argument 'num' = ", count, " is not supported");
+  if (count < 1 || count > (int64_t{1} << 24))
+    return Unsupported("argument 'num' = ", count, " is not supported");
   const DType dtype = call.type(start).dtype;
   const ValueId parts = call.Number(dtype, static_cast<double>(std::max<int64_t>(1, count - 1)));
   MSRT_ASSIGN_OR_RETURN(const ValueId width, call.Add("Sub", {stop, start}));
   MSRT_ASSIGN_OR_RETURN(const ValueId step, call.Add("Div", {width, parts}));
   const auto number = [&](int64_t v) { return call.Number(DType::kI64, static_cast<double>(v)); };
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, call.Add("Range", {number(0), number(count), number(1)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId places,
+                        call.Add("Range", {number(0), number(count), number(1)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, call.Cast(places, dtype));
   MSRT_ASSIGN_OR_RETURN(const ValueId scaled, call.Add("Mul", {indices, step}));
   return call.Give(call.Add("Add", {scaled, start}));
@@ -73,7 +76,9 @@ Status Eye(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t rows, call.Int("n"));
   MSRT_ASSIGN_OR_RETURN(const int64_t columns, call.Int("m", rows));
   MSRT_ASSIGN_OR_RETURN(const DType dtype, TypeWanted(call, DType::kF32));
-  MSRT_ASSIGN_OR_RETURN(const ValueId zeros, call.Add("Expand", {call.Number(dtype, 0)}, {{"shape", std::vector<int64_t>{rows, columns}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId zeros,
+                        call.Add("Expand", {call.Number(dtype, 0)},
+                                 {{"shape", std::vector<int64_t>{rows, columns}}}));
   return call.Give(call.Add("EyeLike", {zeros}, {{"dtype", dtype}}));
 }
 

@@ -18,13 +18,15 @@ Status GiveResized(PrimitiveCall& call, ValueId x, AttrList attrs) {
   if (call.Has(argument)) {
     MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, call.Ints(argument));
     if (sizes.size() != axes.size())
-      return InvalidModel("argument '", argument, "' has ", sizes.size(), " numbers, ", axes.size(), " are needed");
+      return InvalidModel("argument '", argument, "' has ", sizes.size(), " numbers, ", axes.size(),
+                          " are needed");
     attrs.Set("sizes", std::move(sizes));
   } else {
     MSRT_ASSIGN_OR_RETURN(const Item scales, call.Get("scales"));
     std::vector<double> factors;
     for (size_t i = 0; i < scales.part_count(); ++i) {
-      if (!scales.part(i).is(ItemKind::kNumber)) return Unsupported("argument 'scales' must be constant");
+      if (!scales.part(i).is(ItemKind::kNumber))
+        return Unsupported("argument 'scales' must be constant");
       factors.push_back(scales.part(i).real);
     }
     attrs.Set("scales", std::move(factors));
@@ -38,9 +40,10 @@ Status ResizeNearest(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", false));
   MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", false));
   const std::string rounding = corners || half ? "round_prefer_ceil" : "floor";
-  return GiveResized(
-      call, x,
-      {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", CoordinatesOf(corners, half)}, {"nearest_mode", rounding}});
+  return GiveResized(call, x,
+                     {{"mode", std::string("nearest")},
+                      {"coordinate_transformation_mode", CoordinatesOf(corners, half)},
+                      {"nearest_mode", rounding}});
 }
 
 Status ResizeLinear(PrimitiveCall& call) {
@@ -48,10 +51,13 @@ Status ResizeLinear(PrimitiveCall& call) {
   constexpr std::string_view kWays[] = {"ASYMMETRIC", "ALIGN_CORNERS", "HALF_PIXEL"};
   // The forms without the argument have the centres of pixels at a half.
   MSRT_ASSIGN_OR_RETURN(const std::string way,
-                        call.Choice("coordinate_transformation_mode", kWays, call.target() == "half_pixel" ? "HALF_PIXEL" : "ASYMMETRIC"));
+                        call.Choice("coordinate_transformation_mode", kWays,
+                                    call.target() == "half_pixel" ? "HALF_PIXEL" : "ASYMMETRIC"));
   MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", way == "ALIGN_CORNERS"));
   MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", way == "HALF_PIXEL"));
-  return GiveResized(call, x, {{"mode", std::string("linear")}, {"coordinate_transformation_mode", CoordinatesOf(corners, half)}});
+  return GiveResized(call, x,
+                     {{"mode", std::string("linear")},
+                      {"coordinate_transformation_mode", CoordinatesOf(corners, half)}});
 }
 
 // Begin and end of each axis: ((0, 0), (1, 2)).
@@ -62,7 +68,8 @@ Status PadAll(PrimitiveCall& call) {
   if (paddings.is(ItemKind::kTuple)) {
     for (const Item& p : *paddings.parts) {
       const auto pair = call.KnownInts(p);
-      if (!pair || pair->size() != 2) return Unsupported("argument 'paddings' must be constant pairs");
+      if (!pair || pair->size() != 2)
+        return Unsupported("argument 'paddings' must be constant pairs");
       begins.push_back((*pair)[0]);
       ends.push_back((*pair)[1]);
     }
@@ -75,9 +82,12 @@ Status PadAll(PrimitiveCall& call) {
   }
   constexpr std::string_view kModes[] = {"CONSTANT"};
   MSRT_ASSIGN_OR_RETURN(const std::string mode, call.Choice("mode", kModes, "CONSTANT"));
-  if (mode != "CONSTANT" && mode != "REFLECT") return Unsupported("argument 'mode' = ", mode, " is not supported");
+  if (mode != "CONSTANT" && mode != "REFLECT")
+    return Unsupported("argument 'mode' = ", mode, " is not supported");
   begins.insert(begins.end(), ends.begin(), ends.end());
-  return call.Give(call.Add("Pad", {x}, {{"pads", std::move(begins)}, {"mode", std::string(mode == "REFLECT" ? "reflect" : "constant")}}));
+  return call.Give(call.Add("Pad", {x},
+                            {{"pads", std::move(begins)},
+                             {"mode", std::string(mode == "REFLECT" ? "reflect" : "constant")}}));
 }
 
 // Begin and end of the last axis, then of the one before it, and so on.
@@ -109,7 +119,10 @@ Status PadV3(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const bool by_axis, call.Bool("paddings_contiguous", true));
   constexpr std::string_view kModes[] = {"CONSTANT"};
   MSRT_ASSIGN_OR_RETURN(const std::string mode, call.Choice("mode", kModes, "CONSTANT"));
-  const std::string_view ours = mode == "CONSTANT" ? "constant" : mode == "REFLECT" ? "reflect" : mode == "EDGE" ? "edge" : "wrap";
+  const std::string_view ours = mode == "CONSTANT"  ? "constant"
+                                : mode == "REFLECT" ? "reflect"
+                                : mode == "EDGE"    ? "edge"
+                                                    : "wrap";
   const size_t axes = pairs.size() / 2;
   if (pairs.size() % 2 != 0 || axes > static_cast<size_t>(rank) || !by_axis)
     return Unsupported("argument 'paddings' has ", pairs.size(), " numbers");
@@ -124,7 +137,8 @@ Status PadV3(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(value, call.Cast(value, call.type(x).dtype));
     inputs = {x, kNoValue, value};
   }
-  return call.Give(call.Add("Pad", std::move(inputs), {{"pads", std::move(pads)}, {"mode", std::string(ours)}}));
+  return call.Give(
+      call.Add("Pad", std::move(inputs), {{"pads", std::move(pads)}, {"mode", std::string(ours)}}));
 }
 
 // Regions are (image, x1, y1, x2, y2); their ends lie `roi_end_mode` pixels further.
@@ -138,17 +152,22 @@ Status RoiAlign(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t end_mode, call.Int("roi_end_mode", 1));
   const auto columns = [&](int64_t from, int64_t to) {
     return call.Add("Slice", {rois},
-                    {{"starts", std::vector<int64_t>{from}}, {"ends", std::vector<int64_t>{to}}, {"axes", std::vector<int64_t>{1}}});
+                    {{"starts", std::vector<int64_t>{from}},
+                     {"ends", std::vector<int64_t>{to}},
+                     {"axes", std::vector<int64_t>{1}}});
   };
   MSRT_ASSIGN_OR_RETURN(ValueId images, columns(0, 1));
   MSRT_ASSIGN_OR_RETURN(ValueId boxes, columns(1, 5));
   MSRT_ASSIGN_OR_RETURN(images, call.Add("Squeeze", {images}, {{"axes", std::vector<int64_t>{1}}}));
   MSRT_ASSIGN_OR_RETURN(images, call.Cast(images, DType::kI64));
-  // Theirs are neither shifted by half a pixel nor at least a pixel large; only the form with the shift has no least size, so it is undone.
+  // Theirs are neither shifted by half a pixel nor at least a pixel large; only the form with the
+  // shift has no least size, so it is undone.
   if (!(scale > 0)) return InvalidModel("argument 'spatial_scale' = ", scale);
   const auto half = static_cast<float>(0.5 / scale), end = static_cast<float>(end_mode) + half;
   const float further[] = {half, half, end, end};
-  MSRT_ASSIGN_OR_RETURN(const ValueId shift, call.Cast(call.Constant(ConstTensor::Floats({4}, further)), call.type(boxes).dtype));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId shift,
+      call.Cast(call.Constant(ConstTensor::Floats({4}, further)), call.type(boxes).dtype));
   MSRT_ASSIGN_OR_RETURN(boxes, call.Add("Add", {boxes, shift}));
   return call.Give(call.Add("RoiAlign", {features, boxes, images},
                             {{"coordinate_transformation_mode", std::string("half_pixel")},
@@ -158,29 +177,43 @@ Status RoiAlign(PrimitiveCall& call) {
                              {"spatial_scale", scale}}));
 }
 
-// Boxes with scores, (x1, y1, x2, y2, score): the boxes in falling order of score, their places before, and which of them stay.
+// Boxes with scores, (x1, y1, x2, y2, score): the boxes in falling order of score, their places
+// before, and which of them stay.
 Status SuppressWithMask(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId boxes, call.Tensor("bboxes"));
   MSRT_ASSIGN_OR_RETURN(const double threshold, call.Float("iou_threshold", 0.5));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.KnownDim(boxes, 0));
   const auto columns = [&](ValueId from, int64_t begin, int64_t end) {
     return call.Add("Slice", {from},
-                    {{"starts", std::vector<int64_t>{begin}}, {"ends", std::vector<int64_t>{end}}, {"axes", std::vector<int64_t>{1}}});
+                    {{"starts", std::vector<int64_t>{begin}},
+                     {"ends", std::vector<int64_t>{end}},
+                     {"axes", std::vector<int64_t>{1}}});
   };
   MSRT_ASSIGN_OR_RETURN(ValueId scores, columns(boxes, 4, 5));
-  MSRT_ASSIGN_OR_RETURN(scores, call.Add("Reshape", {scores}, {{"shape", std::vector<int64_t>{-1}}}));
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> order, call.AddMany("", "TopK", {scores}, {{"k", count}, {"axis", int64_t{0}}}, 2));
-  MSRT_ASSIGN_OR_RETURN(const ValueId sorted, call.Add("Gather", {boxes, order[1]}, {{"axis", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(scores,
+                        call.Add("Reshape", {scores}, {{"shape", std::vector<int64_t>{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> order,
+      call.AddMany("", "TopK", {scores}, {{"k", count}, {"axis", int64_t{0}}}, 2));
+  MSRT_ASSIGN_OR_RETURN(const ValueId sorted,
+                        call.Add("Gather", {boxes, order[1]}, {{"axis", int64_t{0}}}));
   MSRT_ASSIGN_OR_RETURN(ValueId corners, columns(sorted, 0, 4));
-  MSRT_ASSIGN_OR_RETURN(corners, call.Add("Unsqueeze", {corners}, {{"axes", std::vector<int64_t>{0}}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId ranked, call.Add("Reshape", {order[0]}, {{"shape", std::vector<int64_t>{1, 1, -1}}}));
+  MSRT_ASSIGN_OR_RETURN(corners,
+                        call.Add("Unsqueeze", {corners}, {{"axes", std::vector<int64_t>{0}}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId ranked,
+      call.Add("Reshape", {order[0]}, {{"shape", std::vector<int64_t>{1, 1, -1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId kept, call.Add("NonMaxSuppression", {corners, ranked},
-                                                     {{"max_output_boxes_per_class", count}, {"iou_threshold", threshold}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, columns(kept, 2, 3));  // one place a row: what ScatterND takes
-  MSRT_ASSIGN_OR_RETURN(const ValueId nothing,
-                        call.Add("Expand", {call.Number(DType::kBool, 0)}, {{"shape", std::vector<int64_t>{count}}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId flat, call.Add("Reshape", {places}, {{"shape", std::vector<int64_t>{-1}}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId all, call.Add("GreaterOrEqual", {flat, call.Number(DType::kI64, 0)}));
+                                                     {{"max_output_boxes_per_class", count},
+                                                      {"iou_threshold", threshold}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId places,
+                        columns(kept, 2, 3));  // one place a row: what ScatterND takes
+  MSRT_ASSIGN_OR_RETURN(const ValueId nothing, call.Add("Expand", {call.Number(DType::kBool, 0)},
+                                                        {{"shape", std::vector<int64_t>{count}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId flat,
+                        call.Add("Reshape", {places}, {{"shape", std::vector<int64_t>{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId all,
+                        call.Add("GreaterOrEqual", {flat, call.Number(DType::kI64, 0)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mask, call.Add("ScatterND", {nothing, places, all}));
   MSRT_ASSIGN_OR_RETURN(const ValueId index, call.Cast(order[1], DType::kI32));
   return call.GiveTuple({sorted, index, mask});

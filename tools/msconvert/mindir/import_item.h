@@ -1,6 +1,7 @@
-// What a name of a MindIR graph stands for while the graph is being written out. MindIR has values that our graphs do not: tuples, numbers
-// beside tensors, texts, types, tokens that order effects, parameters by reference, functions by name. Only tensors become values; the rest
-// is known here and disappears.
+// What a name of a MindIR graph stands for while the graph is being written out. MindIR has values
+// that our graphs do not: tuples, numbers beside tensors, texts, types, tokens that order effects,
+// parameters by reference, functions by name. Only tensors become values; the rest is known here
+// and disappears.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,8 @@ enum class ItemKind : uint8_t {
   kMonad,      // orders effects; the order of nodes says the same
   kParameter,  // `index` among the file's weights
   kFunction,   // graph `index` of the file; `parts`: its environment, then its first arguments
-  kSwitch,     // `parts`: what chooses, then the functions; `by_index` tells a number from a truth value
+  kSwitch,     // `parts`: what chooses, then the functions; `by_index` tells a number from a truth
+               // value
 };
 
 struct Item;
@@ -41,7 +43,8 @@ struct Item {
   std::string text;
   std::shared_ptr<const ConstTensor> data;
   std::shared_ptr<const Items> parts;
-  // Of parts in parts, of items and of values in all of them, written out: bounded, so that recursion and copies are.
+  // Of parts in parts, of items and of values in all of them, written out: bounded, so that
+  // recursion and copies are.
   uint32_t depth = 0;
   size_t items = 1, leaves = 0;
 

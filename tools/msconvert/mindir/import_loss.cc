@@ -11,7 +11,8 @@ Status GiveReduced(PrimitiveCall& call, ValueId loss, std::string_view usual) {
   const AttrList all{{"keepdims", int64_t{0}}};
   if (reduction == "SUM") return call.Give(call.Add("ReduceSum", {loss}, all));
   if (reduction == "MEAN") return call.Give(call.Add("ReduceMean", {loss}, all));
-  if (reduction != "NONE") return Unsupported("argument 'reduction' = ", reduction, " is not supported");
+  if (reduction != "NONE")
+    return Unsupported("argument 'reduction' = ", reduction, " is not supported");
   call.Give(loss);
   return OkStatus();
 }
@@ -22,19 +23,23 @@ Status SparseCrossEntropy(PrimitiveCall& call) {
   if (gradient) return Unsupported("it computes a gradient, as for training");
   MSRT_ASSIGN_OR_RETURN(const ValueId logits, call.Tensor("logits"));
   MSRT_ASSIGN_OR_RETURN(const ValueId labels, call.Tensor("labels"));
-  return call.Give(call.Add("SoftmaxCrossEntropyLoss", {logits, labels}, {{"reduction", std::string("mean")}}));
+  return call.Give(
+      call.Add("SoftmaxCrossEntropyLoss", {logits, labels}, {{"reduction", std::string("mean")}}));
 }
 
 // Of each row, with classes as probabilities.
 Status CrossEntropy(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId logits, call.Tensor("logits"));
   MSRT_ASSIGN_OR_RETURN(const ValueId labels, call.Tensor("labels"));
-  MSRT_ASSIGN_OR_RETURN(const ValueId logs, call.Add("LogSoftmax", {logits}, {{"axis", int64_t{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId logs,
+                        call.Add("LogSoftmax", {logits}, {{"axis", int64_t{-1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId product, call.Add("Mul", {labels, logs}));
   MSRT_ASSIGN_OR_RETURN(const ValueId sum,
-                        call.Add("ReduceSum", {product}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}}));
+                        call.Add("ReduceSum", {product},
+                                 {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId loss, call.Add("Neg", {sum}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId shares, call.Add("Softmax", {logits}, {{"axis", int64_t{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId shares,
+                        call.Add("Softmax", {logits}, {{"axis", int64_t{-1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId slope, call.Add("Sub", {shares, labels}));
   return call.GiveTuple({loss, slope});
 }
@@ -49,7 +54,8 @@ Status SmoothL1(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId difference, call.Add("Sub", {prediction, target}));
   MSRT_ASSIGN_OR_RETURN(const ValueId size, call.Add("Abs", {difference}));
   MSRT_ASSIGN_OR_RETURN(const ValueId square, call.Add("Mul", {difference, difference}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId near, call.Add("Mul", {square, call.Number(dtype, 0.5 / beta)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId near,
+                        call.Add("Mul", {square, call.Number(dtype, 0.5 / beta)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId far, call.Add("Sub", {size, call.Number(dtype, 0.5 * beta)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId small, call.Add("Less", {size, call.Number(dtype, beta)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId loss, call.Add("Where", {small, near, far}));

@@ -20,9 +20,11 @@ Status MatMul(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId b, call.Tensor("b"));
   MSRT_ASSIGN_OR_RETURN(const bool turn_a, call.Bool("transpose_a", false));
   MSRT_ASSIGN_OR_RETURN(const bool turn_b, call.Bool("transpose_b", false));
-  const bool matrices = call.type(a).rank_known && call.type(b).rank_known && call.type(a).rank() == 2 && call.type(b).rank() == 2;
+  const bool matrices = call.type(a).rank_known && call.type(b).rank_known &&
+                        call.type(a).rank() == 2 && call.type(b).rank() == 2;
   if (matrices && (turn_a || turn_b) && IsFloat(call.type(a).dtype)) {
-    return call.Give(call.Add("Gemm", {a, b}, {{"transA", int64_t{turn_a}}, {"transB", int64_t{turn_b}}}));
+    return call.Give(
+        call.Add("Gemm", {a, b}, {{"transA", int64_t{turn_a}}, {"transB", int64_t{turn_b}}}));
   }
   if (turn_a) {
     MSRT_ASSIGN_OR_RETURN(a, Turned(call, a));
@@ -58,7 +60,8 @@ Status AddMatMul(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const double beta, call.Float("beta", 1));
   MSRT_ASSIGN_OR_RETURN(ValueId product, call.Add("MatMul", {a, b}));
   if (alpha != 1) {
-    MSRT_ASSIGN_OR_RETURN(product, call.Add("Mul", {product, call.Number(call.type(product).dtype, alpha)}));
+    MSRT_ASSIGN_OR_RETURN(product,
+                          call.Add("Mul", {product, call.Number(call.type(product).dtype, alpha)}));
   }
   if (beta != 1) {
     MSRT_ASSIGN_OR_RETURN(c, call.Add("Mul", {c, call.Number(call.type(c).dtype, beta)}));
@@ -72,7 +75,9 @@ Status BiasAdd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input_x"));
   MSRT_ASSIGN_OR_RETURN(ValueId bias, call.Tensor("bias"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
-  MSRT_ASSIGN_OR_RETURN(const std::string format, call.Choice(call.Has("format") ? "format" : "data_format", kFormats, "NCHW"));
+  MSRT_ASSIGN_OR_RETURN(
+      const std::string format,
+      call.Choice(call.Has("format") ? "format" : "data_format", kFormats, "NCHW"));
   if (rank > 2 && format != "NHWC") {
     std::vector<int64_t> dims(static_cast<size_t>(rank) - 1, 1);
     dims[0] = -1;

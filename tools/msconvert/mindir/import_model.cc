@@ -20,31 +20,39 @@ const mindir::AttributeProto* DeclarationOf(const mindir::NodeProto& node) {
   return nullptr;
 }
 
-// What the file calls its results one by one: msconvert does, MindSpore does not. Empty where it does not, or where names stand twice.
+// What the file calls its results one by one: msconvert does, MindSpore does not. Empty where it
+// does not, or where names stand twice.
 std::vector<std::string> NamesOfResults(const mindir::GraphProto& graph, size_t count) {
   std::vector<std::string> names;
-  if (graph.output_size() == 1 && graph.output(0).tensor_size() == 1) names.push_back(graph.output(0).tensor(0).name());
+  if (graph.output_size() == 1 && graph.output(0).tensor_size() == 1)
+    names.push_back(graph.output(0).tensor(0).name());
   else if (graph.output_size() == 1) {
     for (const auto& value : graph.output(0).attr_info().values()) names.push_back(value.name());
   }
   std::set<std::string> distinct(names.begin(), names.end());
-  return names.size() == count && distinct.size() == count && !distinct.contains("") ? names : std::vector<std::string>();
+  return names.size() == count && distinct.size() == count && !distinct.contains("")
+             ? names
+             : std::vector<std::string>();
 }
 
-constexpr const char* kCureForWrongFile = "the file breaks MindIR's rules here: export it again with mindspore.export";
+constexpr const char* kCureForWrongFile =
+    "the file breaks MindIR's rules here: export it again with mindspore.export";
 
 }  // namespace
 
-Importer::Importer(mindir::ModelProto* model, const std::string& path, const ImportOptions& options, Io* io)
+Importer::Importer(mindir::ModelProto* model, const std::string& path, const ImportOptions& options,
+                   Io* io)
     : model_(*model), options_(options), external_(path, io) {}
 
 Status Importer::CheckModel() const {
   if (!model_.has_graph()) return InvalidModel("the file holds no MindIR graph");
   if (model_.mind_ir_version() < 0 || model_.mind_ir_version() > kNewestVersion) {
-    return Unsupported("the file has version ", model_.mind_ir_version(), " of MindIR, the newest that is read is ", kNewestVersion,
+    return Unsupported("the file has version ", model_.mind_ir_version(),
+                       " of MindIR, the newest that is read is ", kNewestVersion,
                        ": export it with an older MindSpore, or update msrt");
   }
-  if (model_.has_little_endian() && !model_.little_endian()) return Unsupported("the file was written on a big-endian machine");
+  if (model_.has_little_endian() && !model_.little_endian())
+    return Unsupported("the file was written on a big-endian machine");
   return OkStatus();
 }
 
@@ -92,7 +100,8 @@ Status Importer::ImportAll() {
   handed_ = 0;
   Module& module = out_.module;
   module.name = model_.graph().name();
-  module.producer = StrCat(model_.producer_name(), model_.model_version().empty() ? "" : " ", model_.model_version());
+  module.producer = StrCat(model_.producer_name(), model_.model_version().empty() ? "" : " ",
+                           model_.model_version());
   for (const auto& [key, value] : model_.user_info()) module.metadata.emplace_back(key, value);
   std::sort(module.metadata.begin(), module.metadata.end());
   for (const Weights::Entry& e : weights_.entries) {
@@ -110,7 +119,9 @@ Status Importer::ImportAll() {
     const Instance instance = std::move(todo_.front());
     todo_.pop_front();
     ++done;
-    if (options_.progress) options_.progress("importing", static_cast<double>(done) / static_cast<double>(done + todo_.size()));
+    if (options_.progress)
+      options_.progress("importing",
+                        static_cast<double>(done) / static_cast<double>(done + todo_.size()));
     MSRT_RETURN_IF_ERROR(Write(instance).Within(StrCat("graph '", instance.name, "'")));
   }
   return OkStatus();
@@ -120,9 +131,11 @@ Result<std::vector<Instance::Input>> Importer::MainInputs(Items* arguments) {
   std::vector<Instance::Input> inputs;
   for (const auto& i : model_.graph().input()) {
     auto declared = DeclaredBy(i);
-    if (declared.ok() && declared->kind == ItemKind::kUnknown) declared = Unsupported("of no type that is known");
+    if (declared.ok() && declared->kind == ItemKind::kUnknown)
+      declared = Unsupported("of no type that is known");
     if (!declared.ok()) {
-      if (declared.status().code() != Code::kUnsupported) return std::move(declared).status().Within(StrCat("input '", i.name(), "'"));
+      if (declared.status().code() != Code::kUnsupported)
+        return std::move(declared).status().Within(StrCat("input '", i.name(), "'"));
       const std::string name = ModelFile::Short(i.name());
       out_.problems.Add("", 0, name, StrCat("input '", name, "' is ", declared.status().message()));
       arguments->emplace_back();
@@ -135,11 +148,13 @@ Result<std::vector<Instance::Input>> Importer::MainInputs(Items* arguments) {
                           }));
     const bool one = item.is(ItemKind::kTensor);
     for (size_t k = first; k < inputs.size(); ++k) {
-      inputs[k].name = one ? ModelFile::Short(i.name()) : StrCat(ModelFile::Short(i.name()), ".", k - first);
+      inputs[k].name =
+          one ? ModelFile::Short(i.name()) : StrCat(ModelFile::Short(i.name()), ".", k - first);
     }
     arguments->push_back(std::move(item));
   }
-  MSRT_ASSIGN_OR_RETURN(const BoundSizes sizes, BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
+  MSRT_ASSIGN_OR_RETURN(const BoundSizes sizes,
+                        BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
   for (Instance::Input& i : inputs) i.type = sizes.OfInput(i.name, std::move(i.type));
   return inputs;
 }
@@ -164,7 +179,8 @@ Status Importer::Write(const Instance& instance) {
   for (const Item& a : instance.arguments) arguments.push_back(bind(a));
   const Item callee = bind(instance.callee);
   if (!instance.whole) {
-    MSRT_ASSIGN_OR_RETURN(const Item result, Call(callee, arguments, instance.result, instance.name, &scope));
+    MSRT_ASSIGN_OR_RETURN(const Item result,
+                          Call(callee, arguments, instance.result, instance.name, &scope));
     return SetResult(instance, result, &scope);
   }
   Items all;
@@ -183,14 +199,19 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool captured = i < graph.free.size();
-    scope->items[captured ? graph.free[i] : graph.proto->input(static_cast<int>(i - graph.free.size())).name()] = arguments[i];
+    scope->items[captured ? graph.free[i]
+                          : graph.proto->input(static_cast<int>(i - graph.free.size())).name()] =
+        arguments[i];
   }
   node_count_ += graph.nodes.size() + 1;
-  if (node_count_ > options_.most_nodes) return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
+  if (node_count_ > options_.most_nodes)
+    return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
   for (const FileNode& node : graph.nodes) {
     if (!node.needed) continue;
     Status status = ImportNode(node, scope);
-    if (!status.ok()) return std::move(status).Within(StrCat("node '", node.proto->output(0), "' (", node.target.op, ")"));
+    if (!status.ok())
+      return std::move(status).Within(
+          StrCat("node '", node.proto->output(0), "' (", node.target.op, ")"));
   }
   Items results;
   for (const auto& o : graph.proto->output()) {
@@ -205,7 +226,8 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
 // What a graph gives are values, also where it is a weight.
 Result<Item> Importer::ReadAll(const Item& item, const std::string& name, Scope* scope) {
   if (item.is(ItemKind::kUnknown) && out_.problems.empty()) {
-    out_.problems.Add("Return", 0, name, "gives a result of a primitive that is not known to inference");
+    out_.problems.Add("Return", 0, name,
+                      "gives a result of a primitive that is not known to inference");
   }
   if (item.is(ItemKind::kParameter)) {
     MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, name));
@@ -226,7 +248,8 @@ Status Importer::SetResult(const Instance& instance, const Item& result, Scope* 
   AppendLeaves(ready, &graph.outputs);
   if (instance.graph == 0) return NameOutputs(&graph);
   if (out_.problems.empty() && ShapeOf(ready) != ShapeOf(instance.result)) {
-    return InvalidModel("gives ", Describe(ready), " of ", graph.outputs.size(), " tensors, its caller counts on something else");
+    return InvalidModel("gives ", Describe(ready), " of ", graph.outputs.size(),
+                        " tensors, its caller counts on something else");
   }
   return OkStatus();
 }
@@ -256,7 +279,8 @@ Result<Item> Importer::FunctionOf(uint32_t graph, Scope* scope) {
   for (const std::string& name : file_.graphs()[graph].free) {
     const auto found = scope->items.find(name);
     if (found == scope->items.end()) {
-      return InvalidModel("function '", file_.graphs()[graph].proto->name(), "' needs '", name, "', which is not known here");
+      return InvalidModel("function '", file_.graphs()[graph].proto->name(), "' needs '", name,
+                          "', which is not known here");
     }
     environment.push_back(found->second);
   }
@@ -293,11 +317,13 @@ Status Importer::ImportNode(const FileNode& node, Scope* scope) {
     if (read.ok()) declared = *std::move(read);
     else if (read.status().code() != Code::kUnsupported) return std::move(read).status();
   }
-  auto result = node.origin != nullptr ? ImportOrigin(node, declared, scope) : ImportAsSaid(node, declared, scope);
+  auto result = node.origin != nullptr ? ImportOrigin(node, declared, scope)
+                                       : ImportAsSaid(node, declared, scope);
   if (!result.ok()) {
     const Code code = result.status().code();
     // Wrong use of a primitive is reported with the rest, so that one run shows all of it.
-    const bool told = code == Code::kUnsupported || (code == Code::kInvalidModel && node.target.kind == Target::kPrimitive);
+    const bool told = code == Code::kUnsupported ||
+                      (code == Code::kInvalidModel && node.target.kind == Target::kPrimitive);
     if (!told) return std::move(result).status();
     out_.problems.Add(node.target.op, 0, ModelFile::Short(output), result.status().message(),
                       code == Code::kInvalidModel ? kCureForWrongFile : "");
@@ -313,7 +339,8 @@ Result<Item> Importer::ImportAsSaid(const FileNode& node, const Declared& declar
   Status wrong;
   for (const auto& name : node.proto->input()) {
     auto item = Look(name, scope);
-    if (!item.ok() && item.status().code() != Code::kUnsupported) return std::move(item).status().Within(StrCat("input '", name, "'"));
+    if (!item.ok() && item.status().code() != Code::kUnsupported)
+      return std::move(item).status().Within(StrCat("input '", name, "'"));
     if (!item.ok() && wrong.ok()) wrong = item.status();
     inputs.push_back(item.ok() ? *std::move(item) : Item());
   }
@@ -329,11 +356,14 @@ Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* s
       continue;
     }
     MSRT_ASSIGN_OR_RETURN(const Item item, Look(name, scope));
-    MSRT_ASSIGN_OR_RETURN(const ValueId value, scope->draft.Materialize(item, ModelFile::Short(name)));
+    MSRT_ASSIGN_OR_RETURN(const ValueId value,
+                          scope->draft.Materialize(item, ModelFile::Short(name)));
     inputs.push_back(value);
   }
-  MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, scope->draft.AddMany(origin.domain, origin.op, origin.name, std::move(inputs),
-                                                                           origin.attrs, origin.outputs.size()));
+  MSRT_ASSIGN_OR_RETURN(
+      std::vector<ValueId> outputs,
+      scope->draft.AddMany(origin.domain, origin.op, origin.name, std::move(inputs), origin.attrs,
+                           origin.outputs.size()));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (origin.outputs[i].empty()) scope->draft.graph().nodes.back().outputs[i] = kNoValue;
   }
@@ -344,31 +374,35 @@ Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* s
 // Whichever node comes first makes the op for all that give its results.
 Result<Item> Importer::ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope) {
   const Origin& origin = *node.origin;
-  const std::string& key =
-      *std::find_if(origin.outputs.begin(), origin.outputs.end(), [](const std::string& output) { return !output.empty(); });
+  const std::string& key = *std::find_if(origin.outputs.begin(), origin.outputs.end(),
+                                         [](const std::string& output) { return !output.empty(); });
   auto made = scope->origins.find(key);
   if (made == scope->origins.end()) {
     MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, MakeOrigin(origin, scope));
     made = scope->origins.emplace(key, std::move(outputs)).first;
   }
   const size_t index = origin.OutputOf(node.proto->output(0));
-  if (index >= made->second.size()) return InvalidModel("is noted as result ", index, " of an op that has ", made->second.size());
+  if (index >= made->second.size())
+    return InvalidModel("is noted as result ", index, " of an op that has ", made->second.size());
   const ValueId value = made->second[index];
   if (declared.kind == ItemKind::kTensor) {
     const auto agreed = MergeTypes(declared.type, scope->draft.type(value));
     if (!agreed.ok())
-      return InvalidModel("is noted as a result of ", origin.op, ", which is not what it gives: ", agreed.status().message());
+      return InvalidModel("is noted as a result of ", origin.op,
+                          ", which is not what it gives: ", agreed.status().message());
   }
   return Item::Tensor(value);
 }
 
 Result<Item> Importer::Assumed(const Declared& declared, Scope* scope, const std::string& name) {
-  auto assumed = ItemOver(declared, [&](const Type& type) { return scope->draft.graph().AddValue(name, type); });
+  auto assumed = ItemOver(
+      declared, [&](const Type& type) { return scope->draft.graph().AddValue(name, type); });
   if (!assumed.ok() && assumed.status().code() == Code::kUnsupported) return Item();
   return assumed;
 }
 
-Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declared, Items inputs, Scope* scope) {
+Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declared, Items inputs,
+                                    Scope* scope) {
   const std::string name = ModelFile::Short(node.proto->output(0));
   switch (node.target.kind) {
     case Target::kPrimitive:
@@ -390,8 +424,11 @@ Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declar
 Result<std::vector<std::pair<std::string, Item>>> Importer::Attributes(const FileNode& node) {
   std::vector<std::pair<std::string, Item>> attributes;
   constexpr int kMostAttributes = 256;
-  auto* list = node.target.primitive != nullptr ? node.target.primitive->mutable_attribute() : node.proto->mutable_attribute();
-  if (list->size() > kMostAttributes) return InvalidModel("has ", list->size(), " attributes, at most ", kMostAttributes, " are allowed");
+  auto* list = node.target.primitive != nullptr ? node.target.primitive->mutable_attribute()
+                                                : node.proto->mutable_attribute();
+  if (list->size() > kMostAttributes)
+    return InvalidModel("has ", list->size(), " attributes, at most ", kMostAttributes,
+                        " are allowed");
   for (auto& a : *list) {
     if (node.target.primitive == nullptr && a.name() == "shape") continue;
     auto value = Constant(&a);
@@ -402,19 +439,22 @@ Result<std::vector<std::pair<std::string, Item>>> Importer::Attributes(const Fil
   return attributes;
 }
 
-Result<Item> Importer::ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs, Scope* scope) {
+Result<Item> Importer::ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs,
+                                       Scope* scope) {
   Item result;
   MSRT_ASSIGN_OR_RETURN(const bool done, ImportPlumbing(node, inputs, scope, &result));
   if (done) return result;
   const std::string name = ModelFile::Short(node.proto->output(0));
   const Rule* rule = FindRule(node.target.op);
   if (rule == nullptr) return Unsupported("the primitive is not known");
-  if (std::any_of(inputs.begin(), inputs.end(), [](const Item& i) { return i.is(ItemKind::kUnknown); })) {
+  if (std::any_of(inputs.begin(), inputs.end(),
+                  [](const Item& i) { return i.is(ItemKind::kUnknown); })) {
     return Assumed(declared, scope, name);
   }
   MSRT_ASSIGN_OR_RETURN(auto attributes, Attributes(node));
   const size_t nodes_before = scope->draft.graph().nodes.size();
-  PrimitiveCall call(&scope->draft, *rule, name, std::move(inputs), std::move(attributes), declared);
+  PrimitiveCall call(&scope->draft, *rule, name, std::move(inputs), std::move(attributes),
+                     declared);
   MSRT_RETURN_IF_ERROR(rule->rule(call));
   node_count_ += scope->draft.graph().nodes.size() - nodes_before;
   return call.result();
@@ -428,7 +468,8 @@ std::string CureFor(std::string_view reason) {
       {"Python", "take what runs in Python out of construct(): it cannot be exported"},
       {"constant", "make it a constant of the network, not something that is computed"},
       {"rank", "export with inputs of known shapes, or give them with --shape NAME=1x3x224x224"},
-      {"be known", "export with inputs of known shapes, or give them with --shape NAME=1x3x224x224"},
+      {"be known",
+       "export with inputs of known shapes, or give them with --shape NAME=1x3x224x224"},
       {"training", "export for inference: network.set_train(False)"},
       {"compressed", "export the model without compressing its weights"},
   };
@@ -457,12 +498,16 @@ bool LooksLikeMindIr(std::span<const std::byte> bytes) {
 namespace {
 
 // `mapped_by`: see FileStream.
-Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, const std::string& path, const ImportOptions& options,
-                            Io* io) {
+Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
+                            const std::string& path, const ImportOptions& options, Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
-    return InvalidModel("the file has ", bytes.size(), " bytes; a MindIR file ends at 2 GiB, larger weights belong into files beside it");
+    return InvalidModel(
+        "the file has ", bytes.size(),
+        " bytes; a MindIR file ends at 2 GiB, larger weights belong into files beside it");
   }
-  if (IsEncrypted(bytes)) return Unsupported("the file is encrypted: export it without a key (enc_key of mindspore.export)");
+  if (IsEncrypted(bytes))
+    return Unsupported(
+        "the file is encrypted: export it without a key (enc_key of mindspore.export)");
   FileStream stream(bytes, mapped_by, {});
   mindir::ModelProto model;
   MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "MindIR", kDeepestMessage, &model));
@@ -471,7 +516,8 @@ Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, con
 
 }  // namespace
 
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                             const ImportOptions& options, Io* io) {
   return ImportFrom(bytes, nullptr, path, options, io);
 }
 

@@ -1,6 +1,7 @@
-// One MindIR model on its way into a module. Each graph of the file is written out once for every way in which it is used: closures,
-// weights and tuples among its arguments are resolved, and what is left are tensors. Graphs wait in a list until they are written, so
-// nothing here recurses over what a file nests.
+// One MindIR model on its way into a module. Each graph of the file is written out once for every
+// way in which it is used: closures, weights and tuples among its arguments are resolved, and what
+// is left are tensors. Graphs wait in a list until they are written, so nothing here recurses over
+// what a file nests.
 #pragma once
 
 #include <deque>
@@ -20,7 +21,8 @@ struct Instance {
   uint32_t graph = 0;  // of the module
   using Input = NamedType;
   std::vector<Input> inputs;
-  // Calls `callee` with `arguments`; its body stands here if nobody else uses it, else a node calls it.
+  // Calls `callee` with `arguments`; its body stands here if nobody else uses it, else a node calls
+  // it.
   Item callee;
   Items arguments;
   bool whole = false;  // the body of callee, which is a function
@@ -30,7 +32,8 @@ struct Instance {
 
 class Importer {
  public:
-  Importer(mindir::ModelProto* model, const std::string& path, const ImportOptions& options, Io* io);
+  Importer(mindir::ModelProto* model, const std::string& path, const ImportOptions& options,
+           Io* io);
 
   Result<Imported> Run();
 
@@ -39,7 +42,8 @@ class Importer {
   struct Scope {
     GraphDraft draft;
     std::unordered_map<std::string, Item> items = {};
-    std::unordered_map<std::string, std::vector<ValueId>> origins = {};  // results of noted ops, by the first node that gives one
+    std::unordered_map<std::string, std::vector<ValueId>> origins =
+        {};  // results of noted ops, by the first node that gives one
     const FileGraph* graph = nullptr;
   };
 
@@ -63,23 +67,31 @@ class Importer {
   Result<Item> ImportAsSaid(const FileNode& node, const Declared& declared, Scope* scope);
   Result<Item> ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope);
   Result<std::vector<ValueId>> MakeOrigin(const Origin& origin, Scope* scope);
-  Result<Item> ImportTarget(const FileNode& node, const Declared& declared, Items inputs, Scope* scope);
-  Result<Item> ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs, Scope* scope);
+  Result<Item> ImportTarget(const FileNode& node, const Declared& declared, Items inputs,
+                            Scope* scope);
+  Result<Item> ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs,
+                               Scope* scope);
   Result<std::vector<std::pair<std::string, Item>>> Attributes(const FileNode& node);
   // What the result of a node that could not be converted is said to be.
   Result<Item> Assumed(const Declared& declared, Scope* scope, const std::string& name);
 
   // Tuples, order tokens, closures, assignments (import_plumbing.cc); false: it is none of these.
-  Result<bool> ImportPlumbing(const FileNode& node, const Items& inputs, Scope* scope, Item* result);
+  Result<bool> ImportPlumbing(const FileNode& node, const Items& inputs, Scope* scope,
+                              Item* result);
   Result<Item> Assign(const FileNode& node, const Items& inputs, Scope* scope);
 
   // Calls (import_calls.cc).
-  Result<Item> Call(const Item& callee, const Items& arguments, const Declared& declared, const std::string& name, Scope* scope);
-  Result<Item> CallFunction(const Item& function, const Items& arguments, const Declared& declared, const std::string& name, Scope* scope);
-  Result<Item> CallSwitch(const Item& choice, const Items& arguments, const Declared& declared, const std::string& name, Scope* scope);
-  Result<ValueId> ChosenIndex(const Item& selector, size_t count, const std::string& name, Scope* scope);
+  Result<Item> Call(const Item& callee, const Items& arguments, const Declared& declared,
+                    const std::string& name, Scope* scope);
+  Result<Item> CallFunction(const Item& function, const Items& arguments, const Declared& declared,
+                            const std::string& name, Scope* scope);
+  Result<Item> CallSwitch(const Item& choice, const Items& arguments, const Declared& declared,
+                          const std::string& name, Scope* scope);
+  Result<ValueId> ChosenIndex(const Item& selector, size_t count, const std::string& name,
+                              Scope* scope);
   // The graph of the module for a function with all its arguments.
-  Result<uint32_t> Need(const Item& function, const Items& arguments, const Declared& declared, Scope* scope);
+  Result<uint32_t> Need(const Item& function, const Items& arguments, const Declared& declared,
+                        Scope* scope);
   Result<uint32_t> AddInstance(Instance instance);
   Status DeclareInputs(const Item& function, const Items& arguments, Instance* instance) const;
   Result<Declared> ResultOf(const Item& callee, const Declared& declared) const;

@@ -9,8 +9,8 @@ namespace msrt::mindir_import {
 namespace {
 
 // Known lists become attributes, others inputs.
-Status WithList(PrimitiveCall& call, std::string_view op, ValueId x, std::string_view argument, std::string_view attr,
-                AttrList attrs = {}) {
+Status WithList(PrimitiveCall& call, std::string_view op, ValueId x, std::string_view argument,
+                std::string_view attr, AttrList attrs = {}) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get(argument));
   if (auto known = call.KnownInts(item)) {
     attrs.Set(attr, *std::move(known));
@@ -89,7 +89,8 @@ Result<std::vector<ValueId>> TensorsOf(PrimitiveCall& call, std::string_view arg
     return std::vector<ValueId>{one};
   }
   for (const Item& p : *tuple.parts) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId value, call.draft().Materialize(p, StrCat(call.name(), "/", argument)));
+    MSRT_ASSIGN_OR_RETURN(const ValueId value,
+                          call.draft().Materialize(p, StrCat(call.name(), "/", argument)));
     values.push_back(value);
   }
   if (values.empty()) return InvalidModel("argument '", argument, "' is an empty tuple");
@@ -127,8 +128,10 @@ Status Unstack(PrimitiveCall& call) {
   if (count < 1 || count > kMostPieces) return Unsupported("a tensor in ", count, " pieces");
   MSRT_ASSIGN_OR_RETURN(
       std::vector<ValueId> parts,
-      call.AddMany("", "Split", {x}, {{"axis", int64_t{axis}}, {"split", std::vector<int64_t>(static_cast<size_t>(count), 1)}},
-                   static_cast<size_t>(count)));
+      call.AddMany(
+          "", "Split", {x},
+          {{"axis", int64_t{axis}}, {"split", std::vector<int64_t>(static_cast<size_t>(count), 1)}},
+          static_cast<size_t>(count)));
   for (ValueId& v : parts) {
     MSRT_ASSIGN_OR_RETURN(v, call.Add("Squeeze", {v}, {{"axes", std::vector<int64_t>{axis}}}));
   }
@@ -137,9 +140,12 @@ Status Unstack(PrimitiveCall& call) {
 
 Status GiveSplit(PrimitiveCall& call, ValueId x, int axis, std::vector<int64_t> sizes) {
   const size_t count = sizes.size();
-  if (count < 1 || count > static_cast<size_t>(kMostPieces)) return Unsupported("a tensor in ", count, " pieces");
-  MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> parts,
-                        call.AddMany("", "Split", {x}, {{"axis", int64_t{axis}}, {"split", std::move(sizes)}}, count));
+  if (count < 1 || count > static_cast<size_t>(kMostPieces))
+    return Unsupported("a tensor in ", count, " pieces");
+  MSRT_ASSIGN_OR_RETURN(
+      std::vector<ValueId> parts,
+      call.AddMany("", "Split", {x}, {{"axis", int64_t{axis}}, {"split", std::move(sizes)}},
+                   count));
   return call.GiveTuple(std::move(parts));
 }
 
@@ -149,7 +155,8 @@ Status Split(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.Int("output_num", 1));
   MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, axis));
-  if (count < 1 || count > kMostPieces || dim % count != 0) return Unsupported("a dim of ", dim, " in ", count, " pieces");
+  if (count < 1 || count > kMostPieces || dim % count != 0)
+    return Unsupported("a dim of ", dim, " in ", count, " pieces");
   return GiveSplit(call, x, axis, std::vector<int64_t>(static_cast<size_t>(count), dim / count));
 }
 
@@ -160,7 +167,8 @@ Status SplitTensor(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t piece, call.Int("split_size"));
   MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, axis));
-  if (piece < 1 || dim / piece > kMostPieces) return Unsupported("a dim of ", dim, " in pieces of ", piece);
+  if (piece < 1 || dim / piece > kMostPieces)
+    return Unsupported("a dim of ", dim, " in pieces of ", piece);
   std::vector<int64_t> sizes(static_cast<size_t>(dim / piece), piece);
   if (dim % piece != 0) sizes.push_back(dim % piece);
   return GiveSplit(call, x, axis, std::move(sizes));
@@ -169,8 +177,10 @@ Status SplitTensor(PrimitiveCall& call) {
 Status SplitSizes(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
-  MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis(call.Has("split_dim") ? "split_dim" : "axis", rank, 0));
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, call.Ints(call.Has("size_splits") ? "size_splits" : "split_size"));
+  MSRT_ASSIGN_OR_RETURN(const int axis,
+                        call.Axis(call.Has("split_dim") ? "split_dim" : "axis", rank, 0));
+  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
+                        call.Ints(call.Has("size_splits") ? "size_splits" : "split_size"));
   return GiveSplit(call, x, axis, std::move(sizes));
 }
 
@@ -181,7 +191,8 @@ Status Tile(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get("dims"));
   if (!call.KnownInts(item)) return WithList(call, "Tile", x, "dims", "repeats");
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> repeats, call.Ints("dims"));
-  if (repeats.size() > static_cast<size_t>(kMaxRank)) return InvalidModel("argument 'dims' has ", repeats.size(), " numbers");
+  if (repeats.size() > static_cast<size_t>(kMaxRank))
+    return InvalidModel("argument 'dims' has ", repeats.size(), " numbers");
   const int missing = static_cast<int>(repeats.size()) - rank;
   if (missing > 0) {
     std::vector<int64_t> axes;
@@ -206,16 +217,19 @@ Status SliceAt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> begin, call.Ints("begin"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, call.Ints("size"));
-  if (begin.size() != size.size()) return InvalidModel("arguments 'begin' and 'size' differ in length");
+  if (begin.size() != size.size())
+    return InvalidModel("arguments 'begin' and 'size' differ in length");
   std::vector<int64_t> ends, axes;
   for (size_t i = 0; i < begin.size(); ++i) {
-    if (begin[i] < 0 || begin[i] > std::numeric_limits<int64_t>::max() / 2 || size[i] > std::numeric_limits<int64_t>::max() / 2) {
+    if (begin[i] < 0 || begin[i] > std::numeric_limits<int64_t>::max() / 2 ||
+        size[i] > std::numeric_limits<int64_t>::max() / 2) {
       return InvalidModel("argument 'begin' is out of range");
     }
     ends.push_back(size[i] < 0 ? std::numeric_limits<int64_t>::max() : begin[i] + size[i]);
     axes.push_back(static_cast<int64_t>(i));
   }
-  return call.Give(call.Add("Slice", {x}, {{"starts", begin}, {"ends", std::move(ends)}, {"axes", std::move(axes)}}));
+  return call.Give(call.Add(
+      "Slice", {x}, {{"starts", begin}, {"ends", std::move(ends)}, {"axes", std::move(axes)}}));
 }
 
 // Along one axis, from `start` to `end`.
@@ -236,10 +250,13 @@ Status Narrow(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t start, call.Int("start"));
   MSRT_ASSIGN_OR_RETURN(const int64_t length, call.Int("length"));
   int64_t end = 0;
-  if (length < 0 || !CheckedAdd(start, length, &end)) return InvalidModel("argument 'length' = ", length, " is out of range");
+  if (length < 0 || !CheckedAdd(start, length, &end))
+    return InvalidModel("argument 'length' = ", length, " is out of range");
   if (start < 0 && end == 0) end = std::numeric_limits<int64_t>::max();
-  return call.Give(call.Add(
-      "Slice", {x}, {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}}, {"axes", std::vector<int64_t>{axis}}}));
+  return call.Give(call.Add("Slice", {x},
+                            {{"starts", std::vector<int64_t>{start}},
+                             {"ends", std::vector<int64_t>{end}},
+                             {"axes", std::vector<int64_t>{axis}}}));
 }
 
 // One list of a strided slice with its masks applied, in the order of the input's axes.
@@ -252,15 +269,18 @@ Result<Strides> ReadStrides(PrimitiveCall& call, int rank) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> end, call.Ints("end"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> step, call.Ints("strides"));
   int64_t masks[5];
-  constexpr std::string_view kMasks[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"};
+  constexpr std::string_view kMasks[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask",
+                                         "shrink_axis_mask"};
   for (size_t m = 0; m < 5; ++m) {
     MSRT_ASSIGN_OR_RETURN(masks[m], call.Int(kMasks[m], 0));
   }
   if (begin.size() != end.size() || begin.size() != step.size())
     return InvalidModel("arguments 'begin', 'end' and 'strides' differ in length");
-  if (begin.size() > 2 * static_cast<size_t>(kMaxRank)) return InvalidModel("argument 'begin' has ", begin.size(), " numbers");
+  if (begin.size() > 2 * static_cast<size_t>(kMaxRank))
+    return InvalidModel("argument 'begin' has ", begin.size(), " numbers");
   const auto set = [&](size_t mask, size_t i) { return ((masks[mask] >> i) & 1) != 0; };
-  int taken = 0;  // axes of the input that the entries other than an ellipsis and new axes stand for
+  int taken =
+      0;  // axes of the input that the entries other than an ellipsis and new axes stand for
   for (size_t i = 0; i < begin.size(); ++i) taken += set(2, i) || set(3, i) ? 0 : 1;
   Strides s;
   int64_t axis = 0, result_axis = 0;
@@ -273,7 +293,8 @@ Result<Strides> ReadStrides(PrimitiveCall& call, int rank) {
       s.added.push_back(result_axis++);
     } else {
       const bool shrink = set(4, i);
-      constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(), kBegin = std::numeric_limits<int64_t>::min();
+      constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(),
+                        kBegin = std::numeric_limits<int64_t>::min();
       s.axes.push_back(axis);
       s.steps.push_back(shrink ? 1 : step[i]);
       s.starts.push_back(!shrink && set(0, i) ? (step[i] > 0 ? 0 : kEnd) : begin[i]);
@@ -292,9 +313,12 @@ Status StridedSliceAtRun(PrimitiveCall& call, ValueId x, int rank) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> step, call.Ints("strides"));
   for (std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     MSRT_ASSIGN_OR_RETURN(const int64_t set, call.Int(mask, 0));
-    if (set != 0) return Unsupported("argument '", mask, "' = ", set, " with bounds that are computed; must be a constant slice");
+    if (set != 0)
+      return Unsupported("argument '", mask, "' = ", set,
+                         " with bounds that are computed; must be a constant slice");
   }
-  if (step.size() > static_cast<size_t>(rank)) return InvalidModel("argument 'strides' has ", step.size(), " numbers for ", rank, " axes");
+  if (step.size() > static_cast<size_t>(rank))
+    return InvalidModel("argument 'strides' has ", step.size(), " numbers for ", rank, " axes");
   MSRT_ASSIGN_OR_RETURN(const int64_t begin_mask, call.Int("begin_mask", 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t end_mask, call.Int("end_mask", 0));
   std::vector<int64_t> axes, steps;
@@ -303,19 +327,23 @@ Status StridedSliceAtRun(PrimitiveCall& call, ValueId x, int rank) {
     axes.push_back(static_cast<int64_t>(i));
     steps.push_back(step[i]);
   }
-  const auto bound = [&](std::string_view argument, int64_t mask, int64_t forward, int64_t backward) -> Result<ValueId> {
+  const auto bound = [&](std::string_view argument, int64_t mask, int64_t forward,
+                         int64_t backward) -> Result<ValueId> {
     MSRT_ASSIGN_OR_RETURN(const ValueId all, call.IntsTensor(argument));
-    MSRT_ASSIGN_OR_RETURN(const ValueId given, call.Add("Gather", {all, call.IntList(axes)}, {{"axis", int64_t{0}}}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId given,
+                          call.Add("Gather", {all, call.IntList(axes)}, {{"axis", int64_t{0}}}));
     std::vector<int64_t> masked, instead;
     for (size_t i = 0; i < axes.size(); ++i) {
       masked.push_back(mask >> axes[i] & 1);
       instead.push_back(steps[i] > 0 ? forward : backward);
     }
-    if (std::count(masked.begin(), masked.end(), 0) == static_cast<ptrdiff_t>(masked.size())) return given;
+    if (std::count(masked.begin(), masked.end(), 0) == static_cast<ptrdiff_t>(masked.size()))
+      return given;
     MSRT_ASSIGN_OR_RETURN(const ValueId chosen, call.Cast(call.IntList(masked), DType::kBool));
     return call.Add("Where", {chosen, call.IntList(instead), given});
   };
-  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(), kBegin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(),
+                    kBegin = std::numeric_limits<int64_t>::min();
   MSRT_ASSIGN_OR_RETURN(const ValueId starts, bound("begin", begin_mask, 0, kEnd));
   MSRT_ASSIGN_OR_RETURN(const ValueId ends, bound("end", end_mask, kEnd, kBegin));
   return call.Give(call.Add("Slice", {x, starts, ends, call.IntList(axes), call.IntList(steps)}));
@@ -330,7 +358,10 @@ Status StridedSlice(PrimitiveCall& call) {
   }
   MSRT_ASSIGN_OR_RETURN(const Strides s, ReadStrides(call, rank));
   if (!s.axes.empty()) {
-    MSRT_ASSIGN_OR_RETURN(x, call.Add("Slice", {x}, {{"starts", s.starts}, {"ends", s.ends}, {"axes", s.axes}, {"steps", s.steps}}));
+    MSRT_ASSIGN_OR_RETURN(
+        x,
+        call.Add("Slice", {x},
+                 {{"starts", s.starts}, {"ends", s.ends}, {"axes", s.axes}, {"steps", s.steps}}));
   }
   if (!s.dropped.empty()) {
     MSRT_ASSIGN_OR_RETURN(x, call.Add("Squeeze", {x}, {{"axes", s.dropped}}));
@@ -357,7 +388,8 @@ Status ShapeOfTensor(PrimitiveCall& call) {
     if (all == kNoValue) {
       MSRT_ASSIGN_OR_RETURN(all, call.Add("Shape", {x}));
     }
-    MSRT_ASSIGN_OR_RETURN(const ValueId one, call.Add("Gather", {all, call.Number(DType::kI64, i)}, {{"axis", int64_t{0}}}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId one, call.Add("Gather", {all, call.Number(DType::kI64, i)},
+                                                      {{"axis", int64_t{0}}}));
     parts.push_back(Item::Tensor(one));
   }
   MSRT_ASSIGN_OR_RETURN(Item tuple, Compound(ItemKind::kTuple, std::move(parts)));
@@ -375,7 +407,8 @@ Status TupleToTensor(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Item tuple, call.Get("input"));
   if (!tuple.is(ItemKind::kTuple)) return call.Give(call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> parts, TensorsOf(call, "input"));
-  const DType dtype = call.declared().kind == ItemKind::kTensor ? call.declared().type.dtype : call.type(parts[0]).dtype;
+  const DType dtype = call.declared().kind == ItemKind::kTensor ? call.declared().type.dtype
+                                                                : call.type(parts[0]).dtype;
   for (ValueId& v : parts) {
     MSRT_ASSIGN_OR_RETURN(v, call.Cast(v, dtype));
     MSRT_ASSIGN_OR_RETURN(v, call.Add("Reshape", {v}, {{"shape", std::vector<int64_t>{1}}}));
@@ -389,7 +422,8 @@ Status TensorToTuple(PrimitiveCall& call) { return call.Give(call.Tensor("input"
 Status Reverse(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, call.Ints("axis"));
-  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(), kBegin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(),
+                    kBegin = std::numeric_limits<int64_t>::min();
   return call.Give(call.Add("Slice", {x},
                             {{"starts", std::vector<int64_t>(axes.size(), kEnd)},
                              {"ends", std::vector<int64_t>(axes.size(), kBegin)},
@@ -400,7 +434,8 @@ Status Reverse(PrimitiveCall& call) {
 Status Triangle(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int64_t k, call.Int("diagonal", 0));
-  return call.Give(call.Add("Trilu", {x}, {{"upper", int64_t{call.target() == "upper"}}, {"k", k}}));
+  return call.Give(
+      call.Add("Trilu", {x}, {{"upper", int64_t{call.target() == "upper"}}, {"k", k}}));
 }
 
 constexpr std::string_view kOne = "input";
@@ -434,7 +469,9 @@ constexpr Rule kRules[] = {
     {"NarrowView", "input dim start length", Narrow},
     {"SliceExt", "input dim start end step", SliceAlong},
     {"SliceExtView", "input dim start end step", SliceAlong},
-    {"StridedSlice", "input begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask", StridedSlice},
+    {"StridedSlice",
+     "input begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
+     StridedSlice},
     {"Shape", kOne, ShapeOfTensor},
     {"TensorShape", kOne, TensorShape},
     {"DynamicShape", kOne, TensorShape},

@@ -53,7 +53,9 @@ size_t Origin::OutputOf(const std::string& node) const {
 std::shared_ptr<const Origin> OriginOf(const mindir::NodeProto& node) {
   if (!node.has_origin()) return nullptr;
   const mindir::NodeProto& noted = node.origin();
-  if (noted.input_size() > kMostOperands || noted.output_size() > kMostOperands || noted.attribute_size() > kMostAttributes) return nullptr;
+  if (noted.input_size() > kMostOperands || noted.output_size() > kMostOperands ||
+      noted.attribute_size() > kMostAttributes)
+    return nullptr;
   auto origin = std::make_shared<Origin>();
   origin->name = noted.name();
   origin->domain = noted.domain();
@@ -62,9 +64,12 @@ std::shared_ptr<const Origin> OriginOf(const mindir::NodeProto& node) {
   origin->outputs.assign(noted.output().begin(), noted.output().end());
   // What has effects or calls graphs is never one of several primitives.
   const OpDef* def = FindOp(origin->domain, origin->op);
-  if (def == nullptr || def->effect != Effect::kNone || origin->OutputOf(node.output(0)) == origin->outputs.size()) return nullptr;
+  if (def == nullptr || def->effect != Effect::kNone ||
+      origin->OutputOf(node.output(0)) == origin->outputs.size())
+    return nullptr;
   for (const auto& attribute : noted.attribute()) {
-    const auto known = std::find_if(def->attrs.begin(), def->attrs.end(), [&](const AttrDef& d) { return d.name == attribute.name(); });
+    const auto known = std::find_if(def->attrs.begin(), def->attrs.end(),
+                                    [&](const AttrDef& d) { return d.name == attribute.name(); });
     if (known == def->attrs.end()) return nullptr;
     auto value = ValueOf(attribute, known->kind);
     if (!value) return nullptr;

@@ -1,6 +1,7 @@
-// What msconvert notes in the MindIR files that it writes: which op of ours a group of primitives was (see `origin` in
-// schema/mindir.proto). Read back, the op is made again, and the primitives that only it stands for are left out. A note that makes no
-// sense is ignored: the primitives say the same.
+// What msconvert notes in the MindIR files that it writes: which op of ours a group of primitives
+// was (see `origin` in schema/mindir.proto). Read back, the op is made again, and the primitives
+// that only it stands for are left out. A note that makes no sense is ignored: the primitives say
+// the same.
 #pragma once
 
 #include <memory>

@@ -18,10 +18,12 @@ constexpr struct {
   int mindir, id;  // in files; of MindSpore's enumeration of types
   DType dtype;
 } kTypes[] = {
-    {TensorProto::BOOL, 30, DType::kBool},   {TensorProto::INT8, 32, DType::kI8},       {TensorProto::INT16, 33, DType::kI16},
-    {TensorProto::INT32, 34, DType::kI32},   {TensorProto::INT64, 35, DType::kI64},     {TensorProto::UINT8, 37, DType::kU8},
-    {TensorProto::UINT16, 38, DType::kU16},  {TensorProto::UINT32, 39, DType::kU32},    {TensorProto::UINT64, 40, DType::kU64},
-    {TensorProto::FLOAT16, 42, DType::kF16}, {TensorProto::FLOAT, 43, DType::kF32},     {TensorProto::DOUBLE, 44, DType::kF64},
+    {TensorProto::BOOL, 30, DType::kBool},   {TensorProto::INT8, 32, DType::kI8},
+    {TensorProto::INT16, 33, DType::kI16},   {TensorProto::INT32, 34, DType::kI32},
+    {TensorProto::INT64, 35, DType::kI64},   {TensorProto::UINT8, 37, DType::kU8},
+    {TensorProto::UINT16, 38, DType::kU16},  {TensorProto::UINT32, 39, DType::kU32},
+    {TensorProto::UINT64, 40, DType::kU64},  {TensorProto::FLOAT16, 42, DType::kF16},
+    {TensorProto::FLOAT, 43, DType::kF32},   {TensorProto::DOUBLE, 44, DType::kF64},
     {TensorProto::FLOAT64, 44, DType::kF64}, {TensorProto::BFLOAT16, 45, DType::kBF16},
 };
 
@@ -33,11 +35,14 @@ ConstTensor Truth(ConstTensor t) {
   return ConstTensor::Of<uint8_t>(t.dtype, t.dims, flags);
 }
 
-// Numbers in fields of their own, which no exporter that we know writes for tensors but the schema allows.
+// Numbers in fields of their own, which no exporter that we know writes for tensors but the schema
+// allows.
 template <typename To, typename Field>
-Result<ConstTensor> FromField(const TensorProto& t, DType dtype, const Dims& dims, const Field& field) {
+Result<ConstTensor> FromField(const TensorProto& t, DType dtype, const Dims& dims,
+                              const Field& field) {
   if (field.size() != dims.elements()) {
-    return InvalidModel("tensor '", t.name(), "' ", Type::Tensor(dtype, dims), " has ", field.size(), " elements and no raw data");
+    return InvalidModel("tensor '", t.name(), "' ", Type::Tensor(dtype, dims), " has ",
+                        field.size(), " elements and no raw data");
   }
   std::vector<To> values;
   for (const auto v : field) values.push_back(static_cast<To>(v));
@@ -65,28 +70,33 @@ Result<ConstTensor> TakeData(TensorProto* tensor, const ExternalData& external) 
   auto dtype = DTypeOf(tensor->data_type());
   if (!dtype.ok()) return std::move(dtype).status().Within(StrCat("tensor '", tensor->name(), "'"));
   if (tensor->compression_type() != TensorProto::NO_COMPRESSION) {
-    return Unsupported("tensor '", tensor->name(), "' is compressed (", TensorProto::CompressionType_Name(tensor->compression_type()), ")");
+    return Unsupported("tensor '", tensor->name(), "' is compressed (",
+                       TensorProto::CompressionType_Name(tensor->compression_type()), ")");
   }
   MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsOf(*tensor));
   const size_t bytes = BytesOf(*dtype, dims.elements());
   if (tensor->has_external_data()) {
     const auto& e = tensor->external_data();
-    if (e.offset() < 0 || e.length() < 0) return InvalidModel("tensor '", tensor->name(), "': its external data has a negative place");
-    const ExternalTensor place{tensor->name(), e.location(), static_cast<uint64_t>(e.offset()),
-                               e.has_length() ? std::optional(static_cast<uint64_t>(e.length())) : std::nullopt};
+    if (e.offset() < 0 || e.length() < 0)
+      return InvalidModel("tensor '", tensor->name(), "': its external data has a negative place");
+    const ExternalTensor place{
+        tensor->name(), e.location(), static_cast<uint64_t>(e.offset()),
+        e.has_length() ? std::optional(static_cast<uint64_t>(e.length())) : std::nullopt};
     MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(place, bytes));
     const auto address = reinterpret_cast<uintptr_t>(data.data.data());
-    if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0) return Truth(ConstTensor::Copy(*dtype, dims, data.data));
+    if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0)
+      return Truth(ConstTensor::Copy(*dtype, dims, data.data));
     return Truth(ConstTensor{*dtype, dims, data.data, data.owner});
   }
   if (!tensor->has_raw_data() && bytes != 0) return FromFields(*tensor, *dtype, dims);
   if (tensor->raw_data().size() != bytes) {
-    return InvalidModel("tensor '", tensor->name(), "' ", Type::Tensor(*dtype, dims), " needs ", bytes, " bytes, has ",
-                        tensor->raw_data().size());
+    return InvalidModel("tensor '", tensor->name(), "' ", Type::Tensor(*dtype, dims), " needs ",
+                        bytes, " bytes, has ", tensor->raw_data().size());
   }
   std::shared_ptr<const std::string> owned(tensor->release_raw_data());
   if (owned == nullptr) owned = std::make_shared<const std::string>();
-  return Truth(ConstTensor{*dtype, dims, std::as_bytes(std::span(owned->data(), owned->size())), owned});
+  return Truth(
+      ConstTensor{*dtype, dims, std::as_bytes(std::span(owned->data(), owned->size())), owned});
 }
 
 // In a tuple numbers stand in lists of one element.
@@ -100,7 +110,9 @@ Result<Item> NumberOf(const AttributeProto& a) {
       return Item::Real(a.doubles_size() > 0 ? a.doubles(0) : a.d(), DType::kF64);
     case AttributeProto::STRING: {
       const std::string& text = a.strings_size() > 0 ? a.strings(0) : a.s();
-      if (text.size() > kMostTextBytes) return InvalidModel("a text of ", text.size(), " bytes, at most ", kMostTextBytes, " are allowed");
+      if (text.size() > kMostTextBytes)
+        return InvalidModel("a text of ", text.size(), " bytes, at most ", kMostTextBytes,
+                            " are allowed");
       return Item::Text(text);
     }
     default: {
@@ -113,7 +125,9 @@ Result<Item> NumberOf(const AttributeProto& a) {
 
 bool HoldsData(const TensorProto& t) {
   return t.dims_size() != 0 || t.has_raw_data() || t.has_external_data() ||
-         t.float_data_size() + t.int32_data_size() + t.int64_data_size() + t.double_data_size() + t.uint64_data_size() != 0;
+         t.float_data_size() + t.int32_data_size() + t.int64_data_size() + t.double_data_size() +
+                 t.uint64_data_size() !=
+             0;
 }
 
 Result<Item> TensorItem(TensorProto* t, const ExternalData& external) {
@@ -125,7 +139,8 @@ Result<Item> TensorItem(TensorProto* t, const ExternalData& external) {
   return Item::Data(std::move(data));
 }
 
-// All numbers, texts and tensors of an attribute, one after the other: how files before version 1 hold tuples.
+// All numbers, texts and tensors of an attribute, one after the other: how files before version 1
+// hold tuples.
 Result<Items> FlatItems(AttributeProto* a, const ExternalData& external) {
   Items flat;
   for (auto& t : *a->mutable_tensors()) {
@@ -136,7 +151,8 @@ Result<Items> FlatItems(AttributeProto* a, const ExternalData& external) {
   for (double v : a->doubles()) flat.push_back(Item::Real(v, DType::kF64));
   for (const std::string& v : a->strings()) flat.push_back(Item::Text(v));
   const bool truth = a->type() == AttributeProto::BOOL;
-  for (int64_t v : a->ints()) flat.push_back(truth ? Item::Integer(v != 0, DType::kBool) : Item::Integer(v));
+  for (int64_t v : a->ints())
+    flat.push_back(truth ? Item::Integer(v != 0, DType::kBool) : Item::Integer(v));
   if (flat.empty() && a->type() != AttributeProto::UNDEFINED) {
     MSRT_ASSIGN_OR_RETURN(Item item, NumberOf(*a));
     flat.push_back(std::move(item));
@@ -144,35 +160,43 @@ Result<Items> FlatItems(AttributeProto* a, const ExternalData& external) {
   return flat;
 }
 
-// "scalar:Tuple[value1,List[value2,],],": brackets say how the numbers are nested, names count them.
+// "scalar:Tuple[value1,List[value2,],],": brackets say how the numbers are nested, names count
+// them.
 Result<Item> Nested(std::string_view form, const Items& flat) {
   std::vector<Items> open(1);
   size_t used = 0;
   for (size_t i = 0; i < form.size(); ++i) {
     if (form[i] == '[') {
-      if (open.size() > static_cast<size_t>(kDeepestValue)) return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
+      if (open.size() > static_cast<size_t>(kDeepestValue))
+        return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
       open.emplace_back();
     } else if (form[i] == ']') {
-      if (open.size() == 1) return InvalidModel("the form '", form, "' of a value has a bracket too many");
+      if (open.size() == 1)
+        return InvalidModel("the form '", form, "' of a value has a bracket too many");
       MSRT_ASSIGN_OR_RETURN(Item tuple, Compound(ItemKind::kTuple, std::move(open.back())));
       open.pop_back();
       open.back().push_back(std::move(tuple));
     } else if (form.substr(i).starts_with("value")) {
-      if (used == flat.size()) return InvalidModel("the form '", form, "' speaks of more values than there are");
+      if (used == flat.size())
+        return InvalidModel("the form '", form, "' speaks of more values than there are");
       open.back().push_back(flat[used++]);
       i += std::string_view("value").size() - 1;
     }
   }
-  if (open.size() != 1 || open[0].size() != 1) return InvalidModel("the form '", form, "' of a value cannot be read");
+  if (open.size() != 1 || open[0].size() != 1)
+    return InvalidModel("the form '", form, "' of a value cannot be read");
   return std::move(open[0][0]);
 }
 
 Result<Item> ItemAt(AttributeProto* a, const ExternalData& external, int depth) {
-  if (depth > kDeepestValue) return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
+  if (depth > kDeepestValue)
+    return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
   const size_t colon = a->ref_attr_name().find(':');
-  const bool counted = colon != std::string::npos && a->ref_attr_name().find("value", colon) != std::string::npos;
+  const bool counted =
+      colon != std::string::npos && a->ref_attr_name().find("value", colon) != std::string::npos;
   if (counted && a->values_size() == 0) {
-    if (a->ref_attr_name().size() > kMostTextBytes) return InvalidModel("the form of a value has ", a->ref_attr_name().size(), " bytes");
+    if (a->ref_attr_name().size() > kMostTextBytes)
+      return InvalidModel("the form of a value has ", a->ref_attr_name().size(), " bytes");
     MSRT_ASSIGN_OR_RETURN(const Items flat, FlatItems(a, external));
     return Nested(std::string_view(a->ref_attr_name()).substr(colon + 1), flat);
   }
@@ -228,7 +252,8 @@ Result<Type> TypeOf(const TensorProto& t) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(t.data_type()));
   constexpr int64_t kOpenRank = -2;
   if (t.dims_size() == 1 && t.dims(0) == kOpenRank) return Type::UnrankedTensor(dtype);
-  if (t.dims_size() > kMaxRank) return Unsupported("rank ", t.dims_size(), "; at most ", kMaxRank, " is supported");
+  if (t.dims_size() > kMaxRank)
+    return Unsupported("rank ", t.dims_size(), "; at most ", kMaxRank, " is supported");
   Dims dims;
   for (int64_t d : t.dims()) dims.push_back(d < 0 ? kUnknownDim : d);
   if (!IsCountable(dims)) return InvalidModel("dims ", dims, " are more than 2^56 elements");
@@ -249,7 +274,8 @@ Declared Plain(ItemKind kind) {
 }
 
 Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
-  if (depth > kDeepestValue) return InvalidModel("a type is nested more than ", kDeepestValue, " deep");
+  if (depth > kDeepestValue)
+    return InvalidModel("a type is nested more than ", kDeepestValue, " deep");
   switch (a.type()) {
     case AttributeProto::TENSOR:
     case AttributeProto::TENSORS: {
@@ -281,7 +307,8 @@ Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
     case AttributeProto::PARTIALCLOSURE:
     case AttributeProto::UNIONFUNCCLOSURE:
       return Plain(ItemKind::kFunction);
-    case AttributeProto::SCALAR: {  // a number, whose element type stands in a tensor of one element or in the first value
+    case AttributeProto::SCALAR: {  // a number, whose element type stands in a tensor of one
+                                    // element or in the first value
       if (a.tensors_size() == 0) return Plain(ItemKind::kUnknown);
       MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(a.tensors(0).data_type()));
       Declared number = Plain(ItemKind::kTensor);
@@ -303,11 +330,13 @@ Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
   }
 }
 
-// "linear_quant": a list of scales and one of zero points, for the tensor or for each of its channels.
+// "linear_quant": a list of scales and one of zero points, for the tensor or for each of its
+// channels.
 Result<LinearQuant> QuantOf(const TensorProto& tensor) {
   const auto& proto = tensor.quant_params(0);
   if (tensor.quant_params_size() != 1 || proto.quant_algo_name() != "linear_quant") {
-    return Unsupported("tensor '", tensor.name(), "' is quantised by '", proto.quant_algo_name(), "'");
+    return Unsupported("tensor '", tensor.name(), "' is quantised by '", proto.quant_algo_name(),
+                       "'");
   }
   LinearQuant quant;
   for (const auto& a : proto.attribute()) {
@@ -315,13 +344,16 @@ Result<LinearQuant> QuantOf(const TensorProto& tensor) {
     for (const auto& v : a.values()) {
       if (!scales && !zeros) break;
       MSRT_ASSIGN_OR_RETURN(const Item number, NumberOf(v));
-      if (!number.is(ItemKind::kNumber)) return InvalidModel("tensor '", tensor.name(), "': '", a.name(), "' holds ", Describe(number));
+      if (!number.is(ItemKind::kNumber))
+        return InvalidModel("tensor '", tensor.name(), "': '", a.name(), "' holds ",
+                            Describe(number));
       if (scales) quant.scales.push_back(static_cast<float>(number.real));
       else quant.zero_points.push_back(number.integer);
     }
   }
   if (quant.scales.empty() || quant.scales.size() != quant.zero_points.size()) {
-    return InvalidModel("tensor '", tensor.name(), "' has ", quant.scales.size(), " scales and ", quant.zero_points.size(), " zero points");
+    return InvalidModel("tensor '", tensor.name(), "' has ", quant.scales.size(), " scales and ",
+                        quant.zero_points.size(), " zero points");
   }
   return quant;
 }
@@ -333,8 +365,10 @@ Result<DType> DTypeOf(int64_t mindir_type) {
     if (t.mindir == mindir_type) return t.dtype;
   }
   const auto number = static_cast<int>(mindir_type);
-  if (number != mindir_type || !TensorProto::DataType_IsValid(number)) return InvalidModel("element type ", mindir_type, " does not exist");
-  return Unsupported("elements of type ", TensorProto::DataType_Name(static_cast<TensorProto::DataType>(number)));
+  if (number != mindir_type || !TensorProto::DataType_IsValid(number))
+    return InvalidModel("element type ", mindir_type, " does not exist");
+  return Unsupported("elements of type ",
+                     TensorProto::DataType_Name(static_cast<TensorProto::DataType>(number)));
 }
 
 Result<DType> DTypeOfTypeId(int64_t id) {
@@ -354,7 +388,9 @@ Result<Weight> TakeTensor(TensorProto* tensor, const ExternalData& external) {
   return weight;
 }
 
-Result<Item> ItemOf(AttributeProto* attribute, const ExternalData& external) { return ItemAt(attribute, external, 0); }
+Result<Item> ItemOf(AttributeProto* attribute, const ExternalData& external) {
+  return ItemAt(attribute, external, 0);
+}
 
 Result<Declared> DeclaredBy(const AttributeProto& attribute) { return DeclaredAt(attribute, 0); }
 

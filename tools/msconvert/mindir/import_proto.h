@@ -21,8 +21,9 @@ Result<DType> DTypeOf(int64_t mindir_type);
 // By MindSpore's own numbers, which newer files hand to ops as integers.
 Result<DType> DTypeOfTypeId(int64_t id);
 
-// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists once. Weights that are stored quantised
-// come with the scale and zero point that make numbers of them.
+// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists
+// once. Weights that are stored quantised come with the scale and zero point that make numbers of
+// them.
 struct LinearQuant {
   std::vector<float> scales;
   std::vector<int64_t> zero_points;
@@ -33,12 +34,15 @@ struct Weight {
 };
 Result<Weight> TakeTensor(mindir::TensorProto* tensor, const ExternalData& external);
 
-// An attribute, or what a Constant node holds. What has no counterpart is kUnsupported. A closure of a graph is a text: its name.
+// An attribute, or what a Constant node holds. What has no counterpart is kUnsupported. A closure
+// of a graph is a text: its name.
 Result<Item> ItemOf(mindir::AttributeProto* attribute, const ExternalData& external);
 
-// What a file says that a value is: as many types as the value has tensors, in a tuple or alone; functions and tokens have none.
+// What a file says that a value is: as many types as the value has tensors, in a tuple or alone;
+// functions and tokens have none.
 struct Declared {
-  ItemKind kind = ItemKind::kUnknown;  // kTensor, kTuple, kMonad, kNone, kFunction; kUnknown: nothing that helps is said
+  ItemKind kind = ItemKind::kUnknown;  // kTensor, kTuple, kMonad, kNone, kFunction; kUnknown:
+                                       // nothing that helps is said
   Type type;                           // of a tensor
   std::vector<Declared> parts;
 };

@@ -60,12 +60,16 @@ Status CumSum(PrimitiveCall& call) {
   if (call.declared().kind == ItemKind::kTensor) {
     MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, call.declared().type.dtype));
   }
-  return call.Give(call.Add("CumSum", {x}, {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}}));
+  return call.Give(
+      call.Add("CumSum", {x},
+               {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}}));
 }
 
 // Our positions are i64.
-Result<ValueId> Positions(PrimitiveCall& call, std::string_view op, ValueId x, int64_t axis, bool keep, DType dtype) {
-  MSRT_ASSIGN_OR_RETURN(const ValueId found, call.Add(op, {x}, {{"axis", axis}, {"keepdims", int64_t{keep}}}));
+Result<ValueId> Positions(PrimitiveCall& call, std::string_view op, ValueId x, int64_t axis,
+                          bool keep, DType dtype) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId found,
+                        call.Add(op, {x}, {{"axis", axis}, {"keepdims", int64_t{keep}}}));
   return call.Cast(found, dtype);
 }
 
@@ -90,22 +94,32 @@ Status ArgWithValue(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", 0));
   MSRT_ASSIGN_OR_RETURN(const bool keep, call.Bool("keep_dims", false));
-  const bool declared = call.declared().kind == ItemKind::kTuple && call.declared().parts.size() == 2;
+  const bool declared =
+      call.declared().kind == ItemKind::kTuple && call.declared().parts.size() == 2;
   const bool value_first = call.target() == "MaxDim" || call.target() == "MinDim";
-  const DType dtype = declared ? call.declared().parts[value_first ? 1 : 0].type.dtype : DType::kI32;
+  const DType dtype =
+      declared ? call.declared().parts[value_first ? 1 : 0].type.dtype : DType::kI32;
   const bool most = call.target().starts_with("Max");
-  MSRT_ASSIGN_OR_RETURN(const ValueId position, Positions(call, most ? "ArgMax" : "ArgMin", x, axis, keep, dtype));
+  MSRT_ASSIGN_OR_RETURN(const ValueId position,
+                        Positions(call, most ? "ArgMax" : "ArgMin", x, axis, keep, dtype));
   MSRT_ASSIGN_OR_RETURN(const ValueId value, call.Add(most ? "ReduceMax" : "ReduceMin", {x},
-                                                      {{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{keep}}}));
+                                                      {{"axes", std::vector<int64_t>{axis}},
+                                                       {"keepdims", int64_t{keep}}}));
   return value_first ? call.GiveTuple({value, position}) : call.GiveTuple({position, value});
 }
 
-Status GiveSorted(PrimitiveCall& call, ValueId x, int64_t k, int64_t axis, bool largest, bool sorted) {
+Status GiveSorted(PrimitiveCall& call, ValueId x, int64_t k, int64_t axis, bool largest,
+                  bool sorted) {
   MSRT_ASSIGN_OR_RETURN(
       std::vector<ValueId> found,
-      call.AddMany("", "TopK", {x}, {{"k", k}, {"axis", axis}, {"largest", int64_t{largest}}, {"sorted", int64_t{sorted}}}, 2));
-  const bool declared = call.declared().kind == ItemKind::kTuple && call.declared().parts.size() == 2;
-  MSRT_ASSIGN_OR_RETURN(found[1], call.Cast(found[1], declared ? call.declared().parts[1].type.dtype : DType::kI32));
+      call.AddMany(
+          "", "TopK", {x},
+          {{"k", k}, {"axis", axis}, {"largest", int64_t{largest}}, {"sorted", int64_t{sorted}}},
+          2));
+  const bool declared =
+      call.declared().kind == ItemKind::kTuple && call.declared().parts.size() == 2;
+  MSRT_ASSIGN_OR_RETURN(
+      found[1], call.Cast(found[1], declared ? call.declared().parts[1].type.dtype : DType::kI32));
   return call.GiveTuple(found);
 }
 
@@ -148,7 +162,8 @@ Status ReduceStd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId center, call.Add("ReduceMean", {x}, std::move(kept)));
   MSRT_ASSIGN_OR_RETURN(const ValueId difference, call.Add("Sub", {x, center}));
   MSRT_ASSIGN_OR_RETURN(const ValueId squares, call.Add("ReduceSumSquare", {difference}, attrs));
-  MSRT_ASSIGN_OR_RETURN(const ValueId variance, call.Add("Div", {squares, call.Number(call.type(x).dtype, count)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId variance,
+                        call.Add("Div", {squares, call.Number(call.type(x).dtype, count)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId deviation, call.Add("Sqrt", {variance}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mean, call.Add("ReduceMean", {x}, attrs));
   return call.GiveTuple({deviation, mean});

@@ -47,7 +47,8 @@ std::optional<double> FloatIn(const ConstTensor& t) {
 }  // namespace
 
 PrimitiveCall::PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string name, Items inputs,
-                             std::vector<std::pair<std::string, Item>> attributes, const Declared& declared)
+                             std::vector<std::pair<std::string, Item>> attributes,
+                             const Declared& declared)
     : draft_(draft),
       rule_(rule),
       name_(std::move(name)),
@@ -55,7 +56,8 @@ PrimitiveCall::PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string na
       attributes_(std::move(attributes)),
       declared_(declared) {
   for (std::string_view word : Words(rule.arguments)) {
-    const bool attribute = std::any_of(attributes_.begin(), attributes_.end(), [&](const auto& a) { return a.first == word; });
+    const bool attribute = std::any_of(attributes_.begin(), attributes_.end(),
+                                       [&](const auto& a) { return a.first == word; });
     if (!attribute || inputs_.size() >= Words(rule.arguments).size()) arguments_.push_back(word);
   }
 }
@@ -100,7 +102,8 @@ std::optional<std::vector<int64_t>> PrimitiveCall::KnownInts(const Item& item) c
     case ItemKind::kData:
       return IntsIn(*item.data);
     case ItemKind::kTensor:
-      return draft_->constant(item.value) != nullptr ? IntsIn(*draft_->constant(item.value)) : std::nullopt;
+      return draft_->constant(item.value) != nullptr ? IntsIn(*draft_->constant(item.value))
+                                                     : std::nullopt;
     case ItemKind::kTuple: {
       std::vector<int64_t> all;
       for (const Item& p : *item.parts) {
@@ -122,7 +125,8 @@ Result<std::vector<int64_t>> PrimitiveCall::Ints(std::string_view argument) cons
   return *std::move(values);
 }
 
-Result<int64_t> PrimitiveCall::Int(std::string_view argument, std::optional<int64_t> fallback) const {
+Result<int64_t> PrimitiveCall::Int(std::string_view argument,
+                                   std::optional<int64_t> fallback) const {
   if (!Has(argument) && fallback) return *fallback;
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, Ints(argument));
   if (values.size() != 1) return Refuse(argument, "must be one integer");
@@ -130,11 +134,13 @@ Result<int64_t> PrimitiveCall::Int(std::string_view argument, std::optional<int6
 }
 
 Result<bool> PrimitiveCall::Bool(std::string_view argument, std::optional<bool> fallback) const {
-  MSRT_ASSIGN_OR_RETURN(const int64_t value, Int(argument, fallback ? std::optional<int64_t>(*fallback) : std::nullopt));
+  MSRT_ASSIGN_OR_RETURN(const int64_t value,
+                        Int(argument, fallback ? std::optional<int64_t>(*fallback) : std::nullopt));
   return value != 0;
 }
 
-Result<double> PrimitiveCall::Float(std::string_view argument, std::optional<double> fallback) const {
+Result<double> PrimitiveCall::Float(std::string_view argument,
+                                    std::optional<double> fallback) const {
   if (!Has(argument) && fallback) return *fallback;
   MSRT_ASSIGN_OR_RETURN(const Item item, Get(argument));
   if (item.is(ItemKind::kNumber)) return item.real;
@@ -152,12 +158,14 @@ Result<ValueId> PrimitiveCall::IntsTensor(std::string_view argument) {
   if (!item.is(ItemKind::kTuple)) {
     MSRT_ASSIGN_OR_RETURN(const ValueId value, Tensor(argument));
     MSRT_ASSIGN_OR_RETURN(const ValueId wide, Cast(value, DType::kI64));
-    return type(wide).rank_known && type(wide).rank() == 0 ? Add("Unsqueeze", {wide}, {{"axes", std::vector<int64_t>{0}}})
-                                                           : Result<ValueId>(wide);
+    return type(wide).rank_known && type(wide).rank() == 0
+               ? Add("Unsqueeze", {wide}, {{"axes", std::vector<int64_t>{0}}})
+               : Result<ValueId>(wide);
   }
   std::vector<ValueId> parts;
   for (const Item& p : *item.parts) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId value, draft_->Materialize(p, StrCat(name_, "/", argument)));
+    MSRT_ASSIGN_OR_RETURN(const ValueId value,
+                          draft_->Materialize(p, StrCat(name_, "/", argument)));
     MSRT_ASSIGN_OR_RETURN(const ValueId wide, Cast(value, DType::kI64));
     MSRT_ASSIGN_OR_RETURN(const ValueId flat, Add("Reshape", {wide, IntList({1})}));
     parts.push_back(flat);
@@ -173,7 +181,8 @@ Result<DType> PrimitiveCall::ElementType(std::string_view argument) const {
   return DTypeOfTypeId(id);
 }
 
-Result<std::string> PrimitiveCall::Choice(std::string_view argument, std::span<const std::string_view> by_number,
+Result<std::string> PrimitiveCall::Choice(std::string_view argument,
+                                          std::span<const std::string_view> by_number,
                                           std::string_view fallback) const {
   if (!Has(argument)) return std::string(fallback);
   MSRT_ASSIGN_OR_RETURN(const Item item, Get(argument));
@@ -183,39 +192,48 @@ Result<std::string> PrimitiveCall::Choice(std::string_view argument, std::span<c
     return text;
   }
   MSRT_ASSIGN_OR_RETURN(const int64_t number, Int(argument));
-  if (number < 0 || number >= static_cast<int64_t>(by_number.size())) return Refuse(argument, StrCat("= ", number, " is not known"));
+  if (number < 0 || number >= static_cast<int64_t>(by_number.size()))
+    return Refuse(argument, StrCat("= ", number, " is not known"));
   return std::string(by_number[static_cast<size_t>(number)]);
 }
 
 Result<int> PrimitiveCall::Rank(ValueId v) const {
-  if (!type(v).is_tensor() || !type(v).rank_known) return Unsupported("needs the rank of its input");
+  if (!type(v).is_tensor() || !type(v).rank_known)
+    return Unsupported("needs the rank of its input");
   return type(v).rank();
 }
 
-Result<int> PrimitiveCall::Axis(std::string_view argument, int rank, std::optional<int64_t> fallback) const {
+Result<int> PrimitiveCall::Axis(std::string_view argument, int rank,
+                                std::optional<int64_t> fallback) const {
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, Int(argument, fallback));
   return NormalizeAxis(axis, rank);
 }
 
 Result<int64_t> PrimitiveCall::KnownDim(ValueId v, int axis) const {
   const Type& t = type(v);
-  if (!t.rank_known || axis >= t.rank() || !IsKnown(t.dims[axis])) return Unsupported("needs dim ", axis, " of ", t, " to be known");
+  if (!t.rank_known || axis >= t.rank() || !IsKnown(t.dims[axis]))
+    return Unsupported("needs dim ", axis, " of ", t, " to be known");
   return t.dims[axis];
 }
 
-std::string PrimitiveCall::NextName(std::string_view op) { return added_++ == 0 ? name_ : StrCat(name_, "/", op, "_", added_ - 1); }
+std::string PrimitiveCall::NextName(std::string_view op) {
+  return added_++ == 0 ? name_ : StrCat(name_, "/", op, "_", added_ - 1);
+}
 
-Result<ValueId> PrimitiveCall::Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs) {
+Result<ValueId> PrimitiveCall::Add(std::string_view op, std::vector<ValueId> inputs,
+                                   AttrList attrs) {
   return draft_->Add(op, NextName(op), std::move(inputs), std::move(attrs));
 }
 
-Result<std::vector<ValueId>> PrimitiveCall::AddMany(std::string_view domain, std::string_view op, std::vector<ValueId> inputs,
-                                                    AttrList attrs, size_t outputs) {
+Result<std::vector<ValueId>> PrimitiveCall::AddMany(std::string_view domain, std::string_view op,
+                                                    std::vector<ValueId> inputs, AttrList attrs,
+                                                    size_t outputs) {
   return draft_->AddMany(domain, op, NextName(op), std::move(inputs), std::move(attrs), outputs);
 }
 
 ValueId PrimitiveCall::Constant(ConstTensor data) {
-  return draft_->Constant(StrCat(name_, "/constant_", draft_->graph().value_count()), std::move(data));
+  return draft_->Constant(StrCat(name_, "/constant_", draft_->graph().value_count()),
+                          std::move(data));
 }
 
 ValueId PrimitiveCall::Number(DType dtype, double value) {
@@ -235,15 +253,17 @@ Status PrimitiveCall::Give(Result<ValueId> value) {
 
 Status PrimitiveCall::GiveTuple(std::vector<ValueId> values) {
   Items parts;
-  for (ValueId v : values) parts.push_back(v == kNoValue ? Item::Plain(ItemKind::kNone) : Item::Tensor(v));
+  for (ValueId v : values)
+    parts.push_back(v == kNoValue ? Item::Plain(ItemKind::kNone) : Item::Tensor(v));
   MSRT_ASSIGN_OR_RETURN(result_, Compound(ItemKind::kTuple, std::move(parts)));
   return OkStatus();
 }
 
 namespace {
 
-constexpr std::span<const Rule> (*kFamilies[])() = {ElementwiseRules, ConvolutionRules, MatMulRules,    ReduceRules, MovementRules,
-                                                    GatherRules,      ImageRules,       RecurrentRules, LossRules,   GenerateRules};
+constexpr std::span<const Rule> (*kFamilies[])() = {
+    ElementwiseRules, ConvolutionRules, MatMulRules,    ReduceRules, MovementRules,
+    GatherRules,      ImageRules,       RecurrentRules, LossRules,   GenerateRules};
 
 }  // namespace
 

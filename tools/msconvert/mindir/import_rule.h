@@ -1,5 +1,6 @@
-// From a primitive of MindIR to nodes of ours. A rule stands in import_<family>.cc for each primitive; it asks for arguments by name, and
-// need not know whether the file has them as inputs (newer files) or as attributes.
+// From a primitive of MindIR to nodes of ours. A rule stands in import_<family>.cc for each
+// primitive; it asks for arguments by name, and need not know whether the file has them as inputs
+// (newer files) or as attributes.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ struct Rule;
 class PrimitiveCall {
  public:
   // `inputs` are in the file's order. `attributes` are the primitive's, by name.
-  PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string name, Items inputs, std::vector<std::pair<std::string, Item>> attributes,
-                const Declared& declared);
+  PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string name, Items inputs,
+                std::vector<std::pair<std::string, Item>> attributes, const Declared& declared);
 
   GraphDraft& draft() { return *draft_; }
   std::string_view target() const;  // of the rule: the op of ours
@@ -37,13 +38,15 @@ class PrimitiveCall {
   Result<int64_t> Int(std::string_view argument, std::optional<int64_t> fallback = {}) const;
   Result<double> Float(std::string_view argument, std::optional<double> fallback = {}) const;
   Result<bool> Bool(std::string_view argument, std::optional<bool> fallback = {}) const;
-  Result<std::vector<int64_t>> Ints(std::string_view argument) const;  // one number is a list of one
+  Result<std::vector<int64_t>> Ints(
+      std::string_view argument) const;  // one number is a list of one
   std::optional<std::vector<int64_t>> KnownInts(const Item& item) const;
   // A list of integers as a tensor of rank 1, known or not.
   Result<ValueId> IntsTensor(std::string_view argument);
   Result<DType> ElementType(std::string_view argument) const;
   // A text, or where newer files have a number for it, the text of that number. In capitals.
-  Result<std::string> Choice(std::string_view argument, std::span<const std::string_view> by_number, std::string_view fallback) const;
+  Result<std::string> Choice(std::string_view argument, std::span<const std::string_view> by_number,
+                             std::string_view fallback) const;
 
   const Type& type(ValueId v) const { return draft_->type(v); }
   Result<int> Rank(ValueId v) const;  // refuses an open one
@@ -52,8 +55,8 @@ class PrimitiveCall {
 
   // Appends nodes.
   Result<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {});
-  Result<std::vector<ValueId>> AddMany(std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
-                                       size_t outputs);
+  Result<std::vector<ValueId>> AddMany(std::string_view domain, std::string_view op,
+                                       std::vector<ValueId> inputs, AttrList attrs, size_t outputs);
   ValueId Constant(ConstTensor data);
   ValueId Number(DType dtype, double value);
   ValueId IntList(std::vector<int64_t> values) { return Constant(ConstTensor::Int64s(values)); }
@@ -87,7 +90,8 @@ using RuleFn = Status (*)(PrimitiveCall&);
 
 struct Rule {
   std::string_view op;
-  // Names in the order in which newer files have them as inputs, between blanks. A file that has some as attributes leaves these out.
+  // Names in the order in which newer files have them as inputs, between blanks. A file that has
+  // some as attributes leaves these out.
   std::string_view arguments;
   RuleFn rule;
   std::string_view target = {};

@@ -14,7 +14,8 @@ struct AttentionParts {
 };
 
 // Query, key and value stand one after the other in the last axis; `sizes` empty: in equal parts.
-Status SplitProjection(NodeLift& n, ValueId projection, const std::vector<int64_t>& sizes, AttentionParts* parts);
+Status SplitProjection(NodeLift& n, ValueId projection, const std::vector<int64_t>& sizes,
+                       AttentionParts* parts);
 // A past [2, batch, heads, rows, width], which may be left out.
 Status SetJoinedPast(NodeLift& n, ValueId past, AttentionParts* parts);
 // Sets output 0, and from `present_output` on the caches, if they are wanted.

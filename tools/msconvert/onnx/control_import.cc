@@ -14,7 +14,8 @@ namespace {
 // Each level of loops may double the work of those inside.
 constexpr size_t kMostRereads = 10'000;
 
-// A condition that depends on more nodes is left to the run, and so are all after so many values were looked at.
+// A condition that depends on more nodes is left to the run, and so are all after so many values
+// were looked at.
 constexpr size_t kMostDeciding = 64;
 constexpr uint64_t kMostLookedAt = 50'000'000;
 
@@ -58,21 +59,23 @@ std::vector<int64_t> IntsOf(const AttrList& attrs, std::string_view name) {
 
 }  // namespace
 
-Status Importer::FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs,
-                           bool* understood) {
+Status Importer::FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs,
+                           std::vector<onnx::AttributeProto>* graphs, bool* understood) {
   for (auto& given : *node.proto->mutable_attribute()) {
     onnx::AttributeProto copy;
     onnx::AttributeProto* a = Resolve(&given, *scope, &copy);
     if (a == nullptr) continue;
     const auto same = [&](const onnx::AttributeProto& other) { return other.name() == a->name(); };
-    if (std::any_of(graphs->begin(), graphs->end(), same)) return InvalidModel("attribute '", a->name(), "' is there twice");
+    if (std::any_of(graphs->begin(), graphs->end(), same))
+      return InvalidModel("attribute '", a->name(), "' is there twice");
     if (a->type() == onnx::AttributeProto::GRAPH) graphs->push_back(*a);
     else MSRT_RETURN_IF_ERROR(ImportAttr(&given, node, scope, attrs, understood));
   }
   return OkStatus();
 }
 
-Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures) {
+Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope,
+                              std::vector<Capture>* captures) {
   std::unordered_set<std::string> seen;
   for (const onnx::AttributeProto& a : graphs) {
     std::vector<std::string> names;
@@ -81,7 +84,8 @@ Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, cons
     for (const std::string& name : names) {
       if (!seen.insert(name).second) continue;
       const auto found = scope.values.find(name);
-      if (found == scope.values.end()) return InvalidModel("graph '", a.g().name(), "' uses '", name, "', which nobody makes");
+      if (found == scope.values.end())
+        return InvalidModel("graph '", a.g().name(), "' uses '", name, "', which nobody makes");
       const Value& value = out_.module.graphs[scope.graph].value(found->second);
       captures->push_back({name, found->second, value.type, value.constant});
     }
@@ -89,9 +93,11 @@ Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, cons
   return OkStatus();
 }
 
-Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope) {
+Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner,
+                                       const Scope& scope) {
   MSRT_RETURN_IF_ERROR(Spend(graph.ByteSizeLong()));
-  onnx::GraphProto copy = graph;  // tensors are taken out of what is imported, and it may be imported again
+  onnx::GraphProto copy =
+      graph;  // tensors are taken out of what is imported, and it may be imported again
   Scope inner_scope;
   inner_scope.opsets = scope.opsets;
   inner_scope.bindings = scope.bindings;
@@ -109,29 +115,34 @@ Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const Inne
 // A body may take an optional and give back what it would hold: from then on there is always one.
 Status Importer::WrapOptionals(uint32_t index, size_t first, size_t first_result, size_t carried) {
   Graph& body = out_.module.graphs[index];
-  if (body.outputs.size() < first_result + carried || body.inputs.size() < first + carried) return OkStatus();  // refused later
+  if (body.outputs.size() < first_result + carried || body.inputs.size() < first + carried)
+    return OkStatus();  // refused later
   for (size_t i = 0; i < carried; ++i) {
     const ValueId begin = body.inputs[first + i];
     ValueId& next = body.outputs[first_result + i];
     const Type &taken = body.value(begin).type, &given = body.value(next).type;
-    const bool optional = optionals_.count({index, IndexOf(begin)}) != 0 && taken.kind == TypeKind::kList;
-    if (!optional || JoinTypes(taken, given).ok() || !JoinTypes(*taken.element, given).ok()) continue;
-    MSRT_ASSIGN_OR_RETURN(next, GraphBuilder(&body).Add("SequenceConstruct", StrCat("optional", i), {next}));
+    const bool optional =
+        optionals_.count({index, IndexOf(begin)}) != 0 && taken.kind == TypeKind::kList;
+    if (!optional || JoinTypes(taken, given).ok() || !JoinTypes(*taken.element, given).ok())
+      continue;
+    MSRT_ASSIGN_OR_RETURN(
+        next, GraphBuilder(&body).Add("SequenceConstruct", StrCat("optional", i), {next}));
   }
   return OkStatus();
 }
 
-// The body of a loop. A value that it carries has the type it begins with, unless the body gives another one: then what both have in
-// common, and at last any dims.
-Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
-                                      const Scope& scope) {
+// The body of a loop. A value that it carries has the type it begins with, unless the body gives
+// another one: then what both have in common, and at last any dims.
+Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first,
+                                      size_t first_result, size_t carried, const Scope& scope) {
   for (int attempt = 0;; ++attempt) {
     const size_t graphs = out_.module.graphs.size();
     const Problems problems = out_.problems;
     MSRT_ASSIGN_OR_RETURN(const uint32_t index, ImportInner(graph, inner, scope));
     MSRT_RETURN_IF_ERROR(WrapOptionals(index, first, first_result, carried));
     const Graph& body = out_.module.graphs[index];
-    bool settled = attempt == 2 || body.outputs.size() < first_result + carried || body.inputs.size() < first + carried;
+    bool settled = attempt == 2 || body.outputs.size() < first_result + carried ||
+                   body.inputs.size() < first + carried;
     if (!settled) {
       settled = true;
       for (size_t i = 0; i < carried; ++i) {
@@ -140,11 +151,15 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
         auto joined = JoinTypes(begin, next);
         if (!IsDeclared(begin) || !IsDeclared(next) || !joined.ok() || *joined == begin) continue;
         settled = false;
-        inner.inputs[first + i] = attempt == 0 ? *joined : begin.is_tensor() ? Type::UnrankedTensor(begin.dtype) : *joined;
+        inner.inputs[first + i] = attempt == 0        ? *joined
+                                  : begin.is_tensor() ? Type::UnrankedTensor(begin.dtype)
+                                                      : *joined;
       }
     }
     if (settled) return index;
-    if (++rereads_ > kMostRereads) return LimitExceeded("loops in loops had to be read again more than ", kMostRereads, " times");
+    if (++rereads_ > kMostRereads)
+      return LimitExceeded("loops in loops had to be read again more than ", kMostRereads,
+                           " times");
     inner.exact = true;
     out_.module.graphs.resize(graphs);
     out_.problems = problems;
@@ -175,23 +190,30 @@ std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
     if (!PropagateNode(graph, n, *options_.evaluator, &facts).ok()) return std::nullopt;
   }
   const ConstTensor* known = facts.known[IndexOf(condition)];
-  if (known == nullptr || known->dtype != DType::kBool || known->dims.elements() != 1) return std::nullopt;
+  if (known == nullptr || known->dtype != DType::kBool || known->dims.elements() != 1)
+    return std::nullopt;
   return known->As<uint8_t>()[0] != 0;
 }
 
-// Of an If that is decided, the branch that is taken: the other may be wrong for the shapes that decide.
-Status Importer::KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope, std::vector<onnx::AttributeProto>* branches) {
-  if (inputs.size() != 1 || inputs[0] == kNoValue) return InvalidModel("has ", inputs.size(), " inputs, must have one");
+// Of an If that is decided, the branch that is taken: the other may be wrong for the shapes that
+// decide.
+Status Importer::KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope,
+                             std::vector<onnx::AttributeProto>* branches) {
+  if (inputs.size() != 1 || inputs[0] == kNoValue)
+    return InvalidModel("has ", inputs.size(), " inputs, must have one");
   // What may never run may be wrong for the shapes that would decide inside it.
   const auto taken = open_choices_ == 0 ? Decided(inputs[0], scope) : std::nullopt;
   if (!taken) return OkStatus();
   const std::string_view untaken = *taken ? "else_branch" : "then_branch";
-  if (std::none_of(branches->begin(), branches->end(), [&](const auto& a) { return a.name() == untaken; })) return OkStatus();
+  if (std::none_of(branches->begin(), branches->end(),
+                   [&](const auto& a) { return a.name() == untaken; }))
+    return OkStatus();
   std::erase_if(*branches, [&](const auto& a) { return a.name() == untaken; });
   return OkStatus();
 }
 
-Status Importer::ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch, const InnerGraph& inner, Scope* scope) {
+Status Importer::ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch,
+                               const InnerGraph& inner, Scope* scope) {
   MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(branch, inner, *scope));
   std::vector<ValueId> captured;
   for (const Capture& c : inner.captures) {
@@ -206,16 +228,21 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
   bool understood = true;
   MSRT_RETURN_IF_ERROR(FindInner(node, scope, &attrs, &graphs, &understood));
   const size_t wanted = node.op == "If" ? 2 : 1;
-  if (graphs.size() != wanted) return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
+  if (graphs.size() != wanted)
+    return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
   if (node.op == "If") MSRT_RETURN_IF_ERROR(KeepDecided(inputs, *scope, &graphs));
   const Inside open_choice(graphs.size() < wanted ? nullptr : &open_choices_);
   std::vector<Capture> captures;
   MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
-  const auto type_of = [&](ValueId v) { return v == kNoValue ? UndeclaredType() : GraphOf(*scope).value(v).type; };
+  const auto type_of = [&](ValueId v) {
+    return v == kNoValue ? UndeclaredType() : GraphOf(*scope).value(v).type;
+  };
   InnerGraph inner{{}, captures};
-  if (node.op == "SequenceMap") return ImportSequenceMap(node, std::move(inputs), graphs[0].g(), captures, scope);
+  if (node.op == "SequenceMap")
+    return ImportSequenceMap(node, std::move(inputs), graphs[0].g(), captures, scope);
   if (node.op == "Scan" && node.version < 9) {
-    return ImportBatchedScan(node, std::move(inputs), std::move(attrs), graphs[0].g(), captures, scope);
+    return ImportBatchedScan(node, std::move(inputs), std::move(attrs), graphs[0].g(), captures,
+                             scope);
   }
   if (graphs.size() < wanted) return ImportDecided(node, graphs[0].g(), inner, scope);
   if (node.op == "If") {
@@ -228,7 +255,8 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
     const size_t carried = inputs.size() - 2;
     inner.inputs = {NumberType(DType::kI64), NumberType(DType::kBool)};
     for (size_t i = 0; i < carried; ++i) inner.inputs.push_back(type_of(inputs[2 + i]));
-    MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportBody(graphs[0].g(), inner, 2, 1, carried, *scope));
+    MSRT_ASSIGN_OR_RETURN(const uint32_t graph,
+                          ImportBody(graphs[0].g(), inner, 2, 1, carried, *scope));
     attrs.Set("body", GraphRef{graph});
     attrs.Set("carried", static_cast<int64_t>(carried));
   } else {
@@ -240,9 +268,12 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
     const std::vector<int64_t> axes = IntsOf(attrs, "scan_input_axes");
     for (size_t i = 0; i < inputs.size(); ++i) {
       const size_t s = i - carried;
-      inner.inputs.push_back(i < carried ? type_of(inputs[i]) : WithoutDim(type_of(inputs[i]), s < axes.size() ? axes[s] : 0));
+      inner.inputs.push_back(i < carried
+                                 ? type_of(inputs[i])
+                                 : WithoutDim(type_of(inputs[i]), s < axes.size() ? axes[s] : 0));
     }
-    MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportBody(graphs[0].g(), inner, 0, 0, carried, *scope));
+    MSRT_ASSIGN_OR_RETURN(const uint32_t graph,
+                          ImportBody(graphs[0].g(), inner, 0, 0, carried, *scope));
     attrs.Set("body", GraphRef{graph});
     attrs.Set("carried", static_cast<int64_t>(carried));
   }
@@ -254,7 +285,8 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
 }
 
 // Adds the node that calls what was imported.
-Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
+Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
+                               std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
   Graph& graph = GraphOf(*scope);
   for (ValueId v : inputs) {
@@ -274,13 +306,16 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
     return DefineUnknown(proto, scope);
   }
   if (types->size() < static_cast<size_t>(proto.output_size())) {
-    return InvalidModel("has ", proto.output_size(), " outputs, what it calls gives ", types->size());
+    return InvalidModel("has ", proto.output_size(), " outputs, what it calls gives ",
+                        types->size());
   }
   types->resize(static_cast<size_t>(proto.output_size()));
   // What a graph gives that could not be converted is not known: the reason is in the report.
-  if (!std::all_of(types->begin(), types->end(), [](const Type& t) { return IsDeclared(t); })) return DefineUnknown(proto, scope);
+  if (!std::all_of(types->begin(), types->end(), [](const Type& t) { return IsDeclared(t); }))
+    return DefineUnknown(proto, scope);
   const size_t count = types->size();
-  auto outputs = GraphBuilder(&graph).Add(domain, op, node.name, std::move(inputs), std::move(attrs), count, *std::move(types));
+  auto outputs = GraphBuilder(&graph).Add(domain, op, node.name, std::move(inputs),
+                                          std::move(attrs), count, *std::move(types));
   if (!outputs.ok()) {
     Problem(node, std::string(outputs.status().message()), "");
     return DefineUnknown(proto, scope);
@@ -291,7 +326,8 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
     graph.value(value).name = scope->prefix + proto.output(i);
     // What a loop carries as an optional it gives as one.
     const size_t carried_from = op == "Loop" ? 2 : 0;
-    const bool optional = carried_from != 0 && carried_from + static_cast<size_t>(i) < draft.inputs.size() &&
+    const bool optional = carried_from != 0 &&
+                          carried_from + static_cast<size_t>(i) < draft.inputs.size() &&
                           IsOptional(*scope, draft.inputs[carried_from + static_cast<size_t>(i)]);
     if (optional) optionals_.insert({scope->graph, IndexOf(value)});
     MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
@@ -299,11 +335,14 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op, std:
   return OkStatus();
 }
 
-// Scan of opset 8 works on a batch of sequences: a scan over the batch whose body is the scan of one of them.
-Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, const onnx::GraphProto& body,
+// Scan of opset 8 works on a batch of sequences: a scan over the batch whose body is the scan of
+// one of them.
+Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs,
+                                   AttrList attrs, const onnx::GraphProto& body,
                                    const std::vector<Capture>& captures, Scope* scope) {
   if (!inputs.empty() && inputs[0] != kNoValue) {
-    Problem(node, "sequence_lens is given: sequences of different lengths are not scanned together", "lift the model to opset 9 or later");
+    Problem(node, "sequence_lens is given: sequences of different lengths are not scanned together",
+            "lift the model to opset 9 or later");
     return DefineUnknown(*node.proto, scope);
   }
   if (!inputs.empty()) inputs.erase(inputs.begin());
@@ -315,7 +354,8 @@ Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> 
   InnerGraph inner{{}, captures};
   std::vector<Type> of_one;  // sequence
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Type type = inputs[i] == kNoValue ? UndeclaredType() : GraphOf(*scope).value(inputs[i]).type;
+    const Type type =
+        inputs[i] == kNoValue ? UndeclaredType() : GraphOf(*scope).value(inputs[i]).type;
     of_one.push_back(WithoutDim(type, 0));
     inner.inputs.push_back(i < carried ? of_one.back() : WithoutDim(of_one.back(), 0));
   }
@@ -328,30 +368,39 @@ Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> 
   Graph outer;
   outer.name = StrCat(node.name, " (one sequence)");
   std::vector<ValueId> arguments;
-  for (size_t i = 0; i < inputs.size(); ++i) arguments.push_back(outer.AddInput(StrCat("input", i), of_one[i]));
-  for (ValueId v : captured) arguments.push_back(outer.AddInput(StrCat("captured", arguments.size()), GraphOf(*scope).value(v).type));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    arguments.push_back(outer.AddInput(StrCat("input", i), of_one[i]));
+  for (ValueId v : captured)
+    arguments.push_back(
+        outer.AddInput(StrCat("captured", arguments.size()), GraphOf(*scope).value(v).type));
   Node scan;
   scan.op = "Scan";
   scan.def = FindOp("", "Scan");
   scan.inputs = arguments;
-  scan.attrs = AttrList{{"body", GraphRef{graph}}, {"num_scan_inputs", scanned}, {"carried", static_cast<int64_t>(carried)}};
-  if (const AttrValue* directions = attrs.Find("directions")) scan.attrs.Set("scan_input_directions", *directions);
+  scan.attrs = AttrList{{"body", GraphRef{graph}},
+                        {"num_scan_inputs", scanned},
+                        {"carried", static_cast<int64_t>(carried)}};
+  if (const AttrValue* directions = attrs.Find("directions"))
+    scan.attrs.Set("scan_input_directions", *directions);
   MSRT_RETURN_IF_ERROR(CheckAttrs(scan.attrs, scan.def->attrs));
   auto types = ResultsOf(out_.module, outer, scan);
   if (!types.ok()) return std::move(types).status();
   const size_t results = types->size();
   MSRT_ASSIGN_OR_RETURN(outer.outputs,
-                        GraphBuilder(&outer).Add("", "Scan", node.name, scan.inputs, scan.attrs, results, *std::move(types)));
+                        GraphBuilder(&outer).Add("", "Scan", node.name, scan.inputs, scan.attrs,
+                                                 results, *std::move(types)));
   const auto index = static_cast<uint32_t>(out_.module.graphs.size());
   out_.module.graphs.push_back(std::move(outer));
   const auto all = static_cast<int64_t>(inputs.size());
   inputs.insert(inputs.end(), captured.begin(), captured.end());
-  return FinishControl(node, "Scan", std::move(inputs), {{"body", GraphRef{index}}, {"num_scan_inputs", all}, {"carried", int64_t{0}}},
-                       scope);
+  return FinishControl(
+      node, "Scan", std::move(inputs),
+      {{"body", GraphRef{index}}, {"num_scan_inputs", all}, {"carried", int64_t{0}}}, scope);
 }
 
 // A loop over the list that hands its elements to the graph and puts what it gives into new lists.
-Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs, const onnx::GraphProto& body,
+Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs,
+                                   const onnx::GraphProto& body,
                                    const std::vector<Capture>& captures, Scope* scope) {
   InnerGraph inner{{}, captures};
   for (ValueId v : inputs) {
@@ -359,17 +408,20 @@ Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> 
     const Type& type = GraphOf(*scope).value(v).type;
     inner.inputs.push_back(type.kind == TypeKind::kList ? *type.element : type);
   }
-  if (inputs.empty() || GraphOf(*scope).value(inputs[0]).type.kind != TypeKind::kList) return InvalidModel("input 0 is no list");
+  if (inputs.empty() || GraphOf(*scope).value(inputs[0]).type.kind != TypeKind::kList)
+    return InvalidModel("input 0 is no list");
   MSRT_ASSIGN_OR_RETURN(const uint32_t graph, ImportInner(body, inner, *scope));
   for (const Capture& c : captures) {
     if (c.constant == nullptr) inputs.push_back(c.value);
   }
   std::vector<Type> results;
-  for (ValueId v : out_.module.graphs[graph].outputs) results.push_back(out_.module.graphs[graph].value(v).type);
+  for (ValueId v : out_.module.graphs[graph].outputs)
+    results.push_back(out_.module.graphs[graph].value(v).type);
   Graph loop;
   loop.name = StrCat(node.name, " (each element)");
   GraphBuilder builder(&loop);
-  const ValueId iteration = loop.AddInput("iteration", NumberType(DType::kI64)), go_on = loop.AddInput("go_on", NumberType(DType::kBool));
+  const ValueId iteration = loop.AddInput("iteration", NumberType(DType::kI64)),
+                go_on = loop.AddInput("go_on", NumberType(DType::kBool));
   std::vector<ValueId> lists, arguments, begin;
   std::vector<Type> list_types;
   for (const Type& r : results) {
@@ -386,48 +438,60 @@ Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> 
     arguments.push_back(v);
   }
   MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> given,
-                        builder.Add("msrt", "Call", "call", arguments, {{"graph", GraphRef{graph}}}, results.size(), results));
+                        builder.Add("msrt", "Call", "call", arguments, {{"graph", GraphRef{graph}}},
+                                    results.size(), results));
   loop.outputs.push_back(go_on);
   for (size_t i = 0; i < given.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId list, builder.Add("SequenceInsert", StrCat("insert", i), {lists[i], given[i]}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId list,
+                          builder.Add("SequenceInsert", StrCat("insert", i), {lists[i], given[i]}));
     loop.outputs.push_back(list);
   }
   const auto index = static_cast<uint32_t>(out_.module.graphs.size());
   out_.module.graphs.push_back(std::move(loop));
   GraphBuilder outer(&GraphOf(*scope));
-  MSRT_ASSIGN_OR_RETURN(const ValueId length, outer.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId length,
+                        outer.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
   std::vector<ValueId> operands = {length, kNoValue};
   for (const Type& r : results) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId empty, outer.Add("SequenceEmpty", StrCat(node.name, "/empty"), {}, {{"dtype", r.dtype}}));
+    MSRT_ASSIGN_OR_RETURN(
+        const ValueId empty,
+        outer.Add("SequenceEmpty", StrCat(node.name, "/empty"), {}, {{"dtype", r.dtype}}));
     operands.push_back(empty);
   }
   operands.insert(operands.end(), inputs.begin(), inputs.end());
-  return FinishControl(node, "Loop", std::move(operands), {{"body", GraphRef{index}}, {"carried", static_cast<int64_t>(results.size())}},
-                       scope);
+  return FinishControl(
+      node, "Loop", std::move(operands),
+      {{"body", GraphRef{index}}, {"carried", static_cast<int64_t>(results.size())}}, scope);
 }
 
 Result<ValueId> Importer::ContentOf(Scope* scope, ValueId optional, const std::string& name) {
   const int64_t zero = 0;
   Graph& graph = GraphOf(*scope);
-  const ValueId first = graph.AddConstant(StrCat(name, "/position"), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1)));
+  const ValueId first = graph.AddConstant(
+      StrCat(name, "/position"), ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&zero, 1)));
   return GraphBuilder(&graph).Add("SequenceAt", name, {optional, first});
 }
 
-// An optional is a list of at most one element. Opset 18 asks such questions about other values too, which are always there.
-Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope) {
+// An optional is a list of at most one element. Opset 18 asks such questions about other values
+// too, which are always there.
+Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs,
+                                Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
   GraphBuilder builder(&GraphOf(*scope));
   const bool given = !inputs.empty() && inputs[0] != kNoValue;
   const bool optional = given && IsOptional(*scope, inputs[0]);
   const auto constant = [&](bool value) {
     const uint8_t byte = value ? 1 : 0;
-    return GraphOf(*scope).AddConstant(proto.output(0), ConstTensor::Of<uint8_t>(DType::kBool, {}, std::span(&byte, 1)));
+    return GraphOf(*scope).AddConstant(
+        proto.output(0), ConstTensor::Of<uint8_t>(DType::kBool, {}, std::span(&byte, 1)));
   };
   if (proto.output_size() != 1) return InvalidModel("must have one output");
   if (node.op == "OptionalHasElement") {
     if (!optional) return Define(scope, proto.output(0), constant(given));
-    MSRT_ASSIGN_OR_RETURN(const ValueId length, builder.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
-    MSRT_ASSIGN_OR_RETURN(const ValueId has, builder.Add("Cast", proto.output(0), {length}, {{"to", DType::kBool}}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId length,
+                          builder.Add("SequenceLength", StrCat(node.name, "/length"), {inputs[0]}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId has,
+                          builder.Add("Cast", proto.output(0), {length}, {{"to", DType::kBool}}));
     return Define(scope, proto.output(0), has);
   }
   if (node.op == "OptionalGetElement") {
@@ -440,8 +504,10 @@ Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueI
   if (given) {
     MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceConstruct", proto.output(0), {inputs[0]}));
   } else {
-    const auto type = std::find_if(proto.attribute().begin(), proto.attribute().end(), [](const auto& a) { return a.name() == "type"; });
-    if (type == proto.attribute().end() || !type->has_tp()) return InvalidModel("has neither an input nor a type");
+    const auto type = std::find_if(proto.attribute().begin(), proto.attribute().end(),
+                                   [](const auto& a) { return a.name() == "type"; });
+    if (type == proto.attribute().end() || !type->has_tp())
+      return InvalidModel("has neither an input nor a type");
     auto element = TypeOf(type->tp(), &out_.module);
     if (!element.ok()) {
       Problem(node, StrCat("an empty optional of ", element.status().message()), "");
@@ -450,7 +516,8 @@ Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueI
     int64_t depth = 1;
     const Type* leaf = &*element;
     for (; leaf->kind == TypeKind::kList; leaf = leaf->element.get()) ++depth;
-    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceEmpty", proto.output(0), {}, {{"dtype", leaf->dtype}, {"depth", depth}}));
+    MSRT_ASSIGN_OR_RETURN(made, builder.Add("SequenceEmpty", proto.output(0), {},
+                                            {{"dtype", leaf->dtype}, {"depth", depth}}));
   }
   optionals_.insert({scope->graph, IndexOf(made)});
   return Define(scope, proto.output(0), made);

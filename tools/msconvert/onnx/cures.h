@@ -14,6 +14,7 @@ std::string CureForUnknownOp(std::string_view domain, std::string_view op, int64
 std::string CureFor(std::string_view reason);
 
 inline constexpr const char* kCureForWrongFile =
-    "the file breaks ONNX's rules here: onnx.checker.check_model(model, full_check=True) says more; export it again";
+    "the file breaks ONNX's rules here: onnx.checker.check_model(model, full_check=True) says "
+    "more; export it again";
 
 }  // namespace msrt::onnx_import

@@ -12,12 +12,16 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;  // the newest has what the message definitions are of
-// A graph in a graph takes three levels, so this is beyond kDeepestNesting, which has the better message.
+constexpr int64_t kOldestOpset = 1,
+                  kNewestOpset = 28;  // the newest has what the message definitions are of
+// A graph in a graph takes three levels, so this is beyond kDeepestNesting, which has the better
+// message.
 constexpr int kDeepestMessage = 1000;
 constexpr int kMostAttributes = 64;  // readers of .msrt files take no more
 
-std::string FullName(const std::string& domain, const std::string& op) { return domain.empty() ? op : StrCat(domain, ".", op); }
+std::string FullName(const std::string& domain, const std::string& op) {
+  return domain.empty() ? op : StrCat(domain, ".", op);
+}
 
 // What the file says about a value that a node makes; null: nothing.
 const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::string& name) {
@@ -32,17 +36,22 @@ const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::st
 // For messages: a name, or as much of it as people read.
 std::string Short(const std::string& name) {
   constexpr size_t kMostBytes = 100;
-  return name.size() <= kMostBytes ? name : StrCat(std::string_view(name).substr(0, kMostBytes), "...");
+  return name.size() <= kMostBytes ? name
+                                   : StrCat(std::string_view(name).substr(0, kMostBytes), "...");
 }
 
-bool CallsGraphs(const NodeInFile& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap"; }
+bool CallsGraphs(const NodeInFile& node) {
+  return node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap";
+}
 bool IsAboutOptionals(const NodeInFile& node) {
-  return node.op == "Optional" || node.op == "OptionalHasElement" || node.op == "OptionalGetElement";
+  return node.op == "Optional" || node.op == "OptionalHasElement" ||
+         node.op == "OptionalGetElement";
 }
 
 }  // namespace
 
-void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out, std::unordered_set<std::string>* seen, int depth) {
+void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out,
+                  std::unordered_set<std::string>* seen, int depth) {
   if (depth > kDeepestNesting) return;  // refused where it is imported
   std::unordered_set<std::string> defined;
   for (const auto& i : graph.input()) defined.insert(i.name());
@@ -51,7 +60,8 @@ void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out, 
     for (const auto& o : n.output()) defined.insert(o);
   }
   const auto use = [&](const std::string& name) {
-    if (!name.empty() && defined.count(name) == 0 && seen->insert(name).second) out->push_back(name);
+    if (!name.empty() && defined.count(name) == 0 && seen->insert(name).second)
+      out->push_back(name);
   };
   for (const auto& n : graph.node()) {
     for (const auto& i : n.input()) use(i);
@@ -71,7 +81,8 @@ Result<Imported> Importer::Run() {
   MSRT_RETURN_IF_ERROR(FindFunctions());
   Module& module = out_.module;
   module.name = model_.graph().name();
-  module.producer = StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ", model_.producer_version());
+  module.producer = StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ",
+                           model_.producer_version());
   for (const auto& p : model_.metadata_props()) module.metadata.emplace_back(p.key(), p.value());
   module.entries = {0};
   Scope scope;
@@ -84,24 +95,33 @@ Result<Imported> Importer::Run() {
 Status Importer::CheckModel() {
   if (!model_.has_graph()) return InvalidModel("the file holds no ONNX graph");
   if (opsets_.empty()) return InvalidModel("the model imports no opset");
-  if (model_.graph().output_size() == 0) return InvalidModel("graph '", model_.graph().name(), "' has no outputs");
+  if (model_.graph().output_size() == 0)
+    return InvalidModel("graph '", model_.graph().name(), "' has no outputs");
   const auto main = opsets_.find("");
   if (main != opsets_.end() && main->second < kOldestOpset) {
-    out_.problems.Add("", main->second, "", StrCat("it uses opset ", main->second, ", the oldest that is read is ", kOldestOpset),
-                      "lift it with onnx.version_converter");
+    out_.problems.Add(
+        "", main->second, "",
+        StrCat("it uses opset ", main->second, ", the oldest that is read is ", kOldestOpset),
+        "lift it with onnx.version_converter");
   }
   if (main != opsets_.end() && main->second > kNewestOpset) {
-    out_.problems.Add("", main->second, "", StrCat("it uses opset ", main->second, ", the newest that is known is ", kNewestOpset),
-                      StrCat("export it with opset ", kNewestOpset, " or older, or lower it with onnx.version_converter"));
+    out_.problems.Add(
+        "", main->second, "",
+        StrCat("it uses opset ", main->second, ", the newest that is known is ", kNewestOpset),
+        StrCat("export it with opset ", kNewestOpset,
+               " or older, or lower it with onnx.version_converter"));
   }
   return OkStatus();
 }
 
 Status Importer::FindFunctions() {
   for (auto& f : *model_.mutable_functions()) {
-    const bool added =
-        functions_.try_emplace({Canonical(f.domain()), f.name(), f.overload()}, Function{&f, OpsetsOf(f.opset_import())}).second;
-    if (!added) return InvalidModel("function '", FullName(f.domain(), f.name()), "' is there twice");
+    const bool added = functions_
+                           .try_emplace({Canonical(f.domain()), f.name(), f.overload()},
+                                        Function{&f, OpsetsOf(f.opset_import())})
+                           .second;
+    if (!added)
+      return InvalidModel("function '", FullName(f.domain(), f.name()), "' is there twice");
   }
   return OkStatus();
 }
@@ -109,7 +129,8 @@ Status Importer::FindFunctions() {
 Status Importer::Spend(size_t bytes) {
   copied_bytes_ += bytes;
   if (copied_bytes_ <= most_copied_bytes_) return OkStatus();
-  return LimitExceeded("functions and graphs, written out wherever they are used, take more than ", most_copied_bytes_, " bytes");
+  return LimitExceeded("functions and graphs, written out wherever they are used, take more than ",
+                       most_copied_bytes_, " bytes");
 }
 
 Result<int64_t> Importer::OpsetOf(const std::string& domain, const Scope& scope) const {
@@ -125,7 +146,8 @@ Status Importer::BindSizes() {
   std::vector<NamedType> inputs;
   for (const auto& input : model_.graph().input()) {
     if (weights.count(input.name()) != 0) continue;
-    auto type = TypeOf(input.type(), &out_.module);  // what is wrong with it is told where it is imported
+    auto type =
+        TypeOf(input.type(), &out_.module);  // what is wrong with it is told where it is imported
     if (type.ok()) inputs.push_back({input.name(), *std::move(type)});
   }
   MSRT_ASSIGN_OR_RETURN(sizes_, BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
@@ -138,7 +160,8 @@ Result<Type> Importer::Declared(const onnx::TypeProto& type) {
 }
 
 Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope) {
-  if (scope->depth > kDeepestNesting) return InvalidModel("graphs are nested more than ", kDeepestNesting, " deep");
+  if (scope->depth > kDeepestNesting)
+    return InvalidModel("graphs are nested more than ", kDeepestNesting, " deep");
   scope->graph = static_cast<uint32_t>(out_.module.graphs.size());
   out_.module.graphs.emplace_back().name = graph->name();
   MSRT_RETURN_IF_ERROR(ImportInitializers(graph, scope));
@@ -159,7 +182,8 @@ void Importer::AddCaptures(const InnerGraph& inner, Scope* scope) {
     // What one branch captures, the other is handed too.
     const ValueId value = graph.AddInput(shadowed ? StrCat(c.name, " (outer)") : c.name, c.type);
     if (!shadowed) scope->values[c.name] = value;
-    if (scope->optional_captures.count(c.name) != 0) optionals_.insert({scope->graph, IndexOf(value)});
+    if (scope->optional_captures.count(c.name) != 0)
+      optionals_.insert({scope->graph, IndexOf(value)});
   }
 }
 
@@ -167,13 +191,17 @@ Status Importer::AddOutputs(const onnx::GraphProto& graph, Scope* scope) {
   std::set<ValueId> given;
   for (const auto& o : graph.output()) {
     const auto found = scope->values.find(o.name());
-    if (found == scope->values.end()) return InvalidModel("output '", o.name(), "' of graph '", graph.name(), "' is made by no node");
+    if (found == scope->values.end())
+      return InvalidModel("output '", o.name(), "' of graph '", graph.name(),
+                          "' is made by no node");
     ValueId value = found->second;
-    const bool declared_as_content = IsOptional(*scope, value) && o.has_type() && !o.type().has_optional_type();
+    const bool declared_as_content =
+        IsOptional(*scope, value) && o.has_type() && !o.type().has_optional_type();
     if (declared_as_content) {
       MSRT_ASSIGN_OR_RETURN(value, ContentOf(scope, value, o.name()));
     }
-    MSRT_ASSIGN_OR_RETURN(const ValueId named, Named(scope, value, o.name(), !given.insert(value).second));
+    MSRT_ASSIGN_OR_RETURN(const ValueId named,
+                          Named(scope, value, o.name(), !given.insert(value).second));
     given.insert(named);
     GraphOf(*scope).outputs.push_back(named);
   }
@@ -182,7 +210,8 @@ Status Importer::AddOutputs(const onnx::GraphProto& graph, Scope* scope) {
 
 Result<ValueId> Importer::Named(Scope* scope, ValueId value, const std::string& name, bool twice) {
   Graph& graph = GraphOf(*scope);
-  const bool needless = scope->graph != 0 || !graph.value(value).type.is_tensor() || IsUnknown(*scope, value);
+  const bool needless =
+      scope->graph != 0 || !graph.value(value).type.is_tensor() || IsUnknown(*scope, value);
   if (needless || (graph.value(value).name == name && !twice)) return value;
   MSRT_ASSIGN_OR_RETURN(const ValueId copy, GraphBuilder(&graph).Add("Identity", name, {value}));
   graph.value(copy).name = name;
@@ -191,7 +220,8 @@ Result<ValueId> Importer::Named(Scope* scope, ValueId value, const std::string& 
 
 Status Importer::ImportInitializers(onnx::GraphProto* graph, Scope* scope) {
   if (graph->sparse_initializer_size() != 0) {
-    out_.problems.Add("", 0, "", "it has sparse initializers", "make them dense with onnx before converting");
+    out_.problems.Add("", 0, "", "it has sparse initializers",
+                      "make them dense with onnx before converting");
   }
   for (auto& t : *graph->mutable_initializer()) {
     const std::string name = t.name();
@@ -202,30 +232,38 @@ Status Importer::ImportInitializers(onnx::GraphProto* graph, Scope* scope) {
       MSRT_RETURN_IF_ERROR(Define(scope, name, Unknown(scope, name)));
       continue;
     }
-    MSRT_RETURN_IF_ERROR(Define(scope, name, GraphOf(*scope).AddConstant(name, *std::move(tensor))));
+    MSRT_RETURN_IF_ERROR(
+        Define(scope, name, GraphOf(*scope).AddConstant(name, *std::move(tensor))));
   }
   return OkStatus();
 }
 
-Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner, Scope* scope) {
+Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner,
+                              Scope* scope) {
   std::unordered_set<std::string_view> seen;
   for (int i = 0; i < graph.input_size(); ++i) {
     const auto& input = graph.input(i);
-    if (!seen.insert(input.name()).second) return InvalidModel("two inputs of graph '", graph.name(), "' are called '", input.name(), "'");
-    if (scope->values.count(input.name()) != 0) continue;  // has a value: an initializer that could be overridden
+    if (!seen.insert(input.name()).second)
+      return InvalidModel("two inputs of graph '", graph.name(), "' are called '", input.name(),
+                          "'");
+    if (scope->values.count(input.name()) != 0)
+      continue;  // has a value: an initializer that could be overridden
     // Symbols of inner graphs may stand for other sizes in every iteration.
     auto type = inner == nullptr ? Declared(input.type()) : TypeOf(input.type(), &out_.module);
     if (inner != nullptr && static_cast<size_t>(i) < inner->inputs.size()) {
       const Type& given = inner->inputs[static_cast<size_t>(i)];
-      // What is handed to a graph is more than what it declares, unless they disagree: a body may be meant for other dims than the first.
+      // What is handed to a graph is more than what it declares, unless they disagree: a body may
+      // be meant for other dims than the first.
       auto merged = type.ok() ? MergeTypes(*type, given) : Result<Type>(given);
       if (!type.ok() || !IsDeclared(*type) || inner->exact) type = given;
       else if (merged.ok()) type = *std::move(merged);
     }
     if (type.ok() && !IsDeclared(*type) && inner == nullptr) type = Unsupported("of no type");
     if (!type.ok()) {
-      if (type.status().code() != Code::kUnsupported) return std::move(type).status().Within(StrCat("input '", input.name(), "'"));
-      out_.problems.Add("", 0, input.name(), StrCat("input '", input.name(), "' is ", type.status().message()));
+      if (type.status().code() != Code::kUnsupported)
+        return std::move(type).status().Within(StrCat("input '", input.name(), "'"));
+      out_.problems.Add("", 0, input.name(),
+                        StrCat("input '", input.name(), "' is ", type.status().message()));
       MSRT_RETURN_IF_ERROR(Define(scope, input.name(), Unknown(scope, input.name())));
       continue;
     }
@@ -240,7 +278,8 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
 Status Importer::Define(Scope* scope, const std::string& name, ValueId value) {
   if (name.empty()) return InvalidModel("an input or initializer has no name");
   if (name.size() > kMostNameBytes) {
-    return InvalidModel("the name '", Short(name), "' has ", name.size(), " bytes, at most ", kMostNameBytes, " are allowed");
+    return InvalidModel("the name '", Short(name), "' has ", name.size(), " bytes, at most ",
+                        kMostNameBytes, " are allowed");
   }
   if (scope->values.emplace(name, value).second) return OkStatus();
   return InvalidModel("two things make the value '", name, "'");
@@ -250,7 +289,8 @@ Result<std::vector<onnx::NodeProto*>> Importer::Ordered(Nodes* nodes, const Scop
   std::unordered_map<std::string, size_t> maker;
   for (int i = 0; i < nodes->size(); ++i) {
     for (const auto& o : (*nodes)[i].output()) {
-      if (!o.empty() && !maker.emplace(o, static_cast<size_t>(i)).second) return InvalidModel("two nodes make the value '", o, "'");
+      if (!o.empty() && !maker.emplace(o, static_cast<size_t>(i)).second)
+        return InvalidModel("two nodes make the value '", o, "'");
     }
   }
   std::vector<onnx::NodeProto*> order;
@@ -279,7 +319,9 @@ Result<std::vector<onnx::NodeProto*>> Importer::Ordered(Nodes* nodes, const Scop
     }
   }
   for (size_t i = 0; i < missing.size(); ++i) {
-    if (missing[i] != 0) return InvalidModel("node '", (*nodes)[static_cast<int>(i)].name(), "' depends on itself: the graph has a circle");
+    if (missing[i] != 0)
+      return InvalidModel("node '", (*nodes)[static_cast<int>(i)].name(),
+                          "' depends on itself: the graph has a circle");
   }
   return order;
 }
@@ -296,12 +338,17 @@ std::vector<std::string> Importer::UsedNames(const onnx::NodeProto& node) {
 
 Status Importer::ImportNodes(Nodes* nodes, Scope* scope) {
   node_count_ += static_cast<size_t>(nodes->size());
-  if (node_count_ > options_.most_nodes) return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
+  if (node_count_ > options_.most_nodes)
+    return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
   MSRT_ASSIGN_OR_RETURN(const std::vector<onnx::NodeProto*> order, Ordered(nodes, *scope));
   for (onnx::NodeProto* node : order) {
-    if (options_.progress) options_.progress("importing", static_cast<double>(++imported_count_) / model_.graph().node_size());
+    if (options_.progress)
+      options_.progress("importing",
+                        static_cast<double>(++imported_count_) / model_.graph().node_size());
     Status status = ImportNode(node, scope);
-    if (!status.ok()) return std::move(status).Within(StrCat("node '", Short(NodeName(*node, *scope)), "' (", Short(node->op_type()), ")"));
+    if (!status.ok())
+      return std::move(status).Within(
+          StrCat("node '", Short(NodeName(*node, *scope)), "' (", Short(node->op_type()), ")"));
   }
   return OkStatus();
 }
@@ -319,9 +366,11 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   node.op = FullName(node.domain, proto->op_type());
   MSRT_ASSIGN_OR_RETURN(node.version, OpsetOf(node.domain, *scope));
   if (node.name.size() > kMostNameBytes)
-    return InvalidModel("its name has ", node.name.size(), " bytes, at most ", kMostNameBytes, " are allowed");
+    return InvalidModel("its name has ", node.name.size(), " bytes, at most ", kMostNameBytes,
+                        " are allowed");
   if (proto->attribute_size() > kMostAttributes) {
-    return InvalidModel("it has ", proto->attribute_size(), " attributes, at most ", kMostAttributes, " are allowed");
+    return InvalidModel("it has ", proto->attribute_size(), " attributes, at most ",
+                        kMostAttributes, " are allowed");
   }
   MSRT_RETURN_IF_ERROR(Spend(scope->prefix.size() * static_cast<size_t>(1 + proto->output_size())));
   std::vector<ValueId> inputs;
@@ -332,47 +381,58 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
       continue;
     }
     const auto found = scope->values.find(name);
-    if (found == scope->values.end()) return InvalidModel("input '", name, "' is made by no node, no initializer and no input");
+    if (found == scope->values.end())
+      return InvalidModel("input '", name, "' is made by no node, no initializer and no input");
     inputs.push_back(found->second);
     unknown |= IsUnknown(*scope, found->second);
   }
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
   if (CallsGraphs(node)) return ImportControl(node, std::move(inputs), scope);
-  const bool known =
-      IsAboutOptionals(node) || FindLift(node.domain, proto->op_type()) != nullptr || FindOp(node.domain, proto->op_type()) != nullptr;
+  const bool known = IsAboutOptionals(node) || FindLift(node.domain, proto->op_type()) != nullptr ||
+                     FindOp(node.domain, proto->op_type()) != nullptr;
   const RegisteredImporter* rule = PluginRule(node);
-  if (!known && (rule != nullptr || FindOp(node.domain, proto->op_type(), options_.ops) != nullptr)) {
-    return unknown ? DefineUnknown(*proto, scope) : ImportByPlugin(node, rule, std::move(inputs), scope);
+  if (!known &&
+      (rule != nullptr || FindOp(node.domain, proto->op_type(), options_.ops) != nullptr)) {
+    return unknown ? DefineUnknown(*proto, scope)
+                   : ImportByPlugin(node, rule, std::move(inputs), scope);
   }
   const auto function = functions_.find({node.domain, proto->op_type(), proto->overload()});
   if (!known && function != functions_.end()) return Expand(proto, function->second, inputs, scope);
   if (!known && (!options_.keep_unknown || unknown)) {
     const bool imported = scope->opsets->count(node.domain) != 0 || opsets_.count(node.domain) != 0;
-    Problem(node, "the op is not known", CureForUnknownOp(node.domain, node.op, imported ? node.version : 0));
+    Problem(node, "the op is not known",
+            CureForUnknownOp(node.domain, node.op, imported ? node.version : 0));
     return DefineUnknown(*proto, scope);
   }
   if (proto->output_size() == 0) return InvalidModel("it has no outputs");
-  if (IsAboutOptionals(node)) return unknown ? DefineUnknown(*proto, scope) : ImportOptional(node, inputs, scope);
+  if (IsAboutOptionals(node))
+    return unknown ? DefineUnknown(*proto, scope) : ImportOptional(node, inputs, scope);
   AttrList attrs;
   bool understood = true;
-  for (auto& a : *proto->mutable_attribute()) MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &attrs, &understood));
+  for (auto& a : *proto->mutable_attribute())
+    MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &attrs, &understood));
   if (unknown || !understood) return DefineUnknown(*proto, scope);
   // What is no tensor is never copied.
-  const bool copies = node.op == "Identity" && inputs.size() == 1 && inputs[0] != kNoValue && proto->output_size() == 1;
+  const bool copies = node.op == "Identity" && inputs.size() == 1 && inputs[0] != kNoValue &&
+                      proto->output_size() == 1;
   if (copies && !GraphOf(*scope).value(inputs[0]).type.is_tensor()) {
     return Define(scope, proto->output(0), inputs[0]);
   }
-  return known ? Lift(node, std::move(inputs), std::move(attrs), scope) : Keep(node, std::move(inputs), std::move(attrs), scope);
+  return known ? Lift(node, std::move(inputs), std::move(attrs), scope)
+               : Keep(node, std::move(inputs), std::move(attrs), scope);
 }
 
-Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
+Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs,
+                      Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
   std::vector<Type> declared;
   for (const auto& name : proto.output()) {
     const onnx::TypeProto* given = scope->depth == 0 ? DeclaredType(model_.graph(), name) : nullptr;
     auto type = given != nullptr ? Declared(*given) : Result<Type>(UndeclaredType());
     if (!type.ok() || !IsDeclared(*type)) {
-      Problem(node, StrCat("the op is not known, and the model does not declare the type of its output '", name, "'"),
+      Problem(node,
+              StrCat("the op is not known, and the model does not declare the type of its output '",
+                     name, "'"),
               "declare it as value_info of the main graph");
       return DefineUnknown(proto, scope);
     }
@@ -380,7 +440,8 @@ Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
   }
   const size_t count = declared.size();
   auto added = GraphBuilder(&GraphOf(*scope))
-                   .Add(node.domain, proto.op_type(), node.name, std::move(inputs), std::move(attrs), count, std::move(declared));
+                   .Add(node.domain, proto.op_type(), node.name, std::move(inputs),
+                        std::move(attrs), count, std::move(declared));
   if (!added.ok()) {
     Problem(node, std::string(added.status().message()), "");
     return DefineUnknown(proto, scope);
@@ -395,15 +456,19 @@ Status Importer::Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
 
 const RegisteredImporter* Importer::PluginRule(const NodeInFile& node) const {
   const auto rule = std::find_if(options_.importers.begin(), options_.importers.end(),
-                                 [&](const RegisteredImporter& r) { return r.domain == node.domain && r.op == node.proto->op_type(); });
+                                 [&](const RegisteredImporter& r) {
+                                   return r.domain == node.domain && r.op == node.proto->op_type();
+                                 });
   return rule == options_.importers.end() ? nullptr : &*rule;
 }
 
-Status Importer::ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule, std::vector<ValueId> inputs, Scope* scope) {
+Status Importer::ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule,
+                                std::vector<ValueId> inputs, Scope* scope) {
   onnx::NodeProto& proto = *node.proto;
   Node given;
   bool understood = true;
-  for (auto& a : *proto.mutable_attribute()) MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &given.attrs, &understood));
+  for (auto& a : *proto.mutable_attribute())
+    MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &given.attrs, &understood));
   if (!understood) return DefineUnknown(proto, scope);
   given.name = node.name;
   given.domain = node.domain;
@@ -412,31 +477,35 @@ Status Importer::ImportByPlugin(const NodeInFile& node, const RegisteredImporter
   given.inputs = std::move(inputs);
   given.outputs.assign(static_cast<size_t>(proto.output_size()), kNoValue);
   Graph& graph = GraphOf(*scope);
-  auto outputs =
-      rule != nullptr
-          ? rule->Import(given, &graph, options_.ops, *options_.evaluator)
-          : GraphBuilder(&graph, options_.ops).Add(given.domain, given.op, given.name, given.inputs, given.attrs, given.outputs.size());
+  auto outputs = rule != nullptr ? rule->Import(given, &graph, options_.ops, *options_.evaluator)
+                                 : GraphBuilder(&graph, options_.ops)
+                                       .Add(given.domain, given.op, given.name, given.inputs,
+                                            given.attrs, given.outputs.size());
   if (!outputs.ok()) {
     Problem(node, std::string(outputs.status().message()), "");
     return DefineUnknown(proto, scope);
   }
   for (int i = 0; i < proto.output_size(); ++i) {
-    if (!proto.output(i).empty()) MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), (*outputs)[static_cast<size_t>(i)]));
+    if (!proto.output(i).empty())
+      MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), (*outputs)[static_cast<size_t>(i)]));
   }
   return OkStatus();
 }
 
-Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
+Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs,
+                      Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
   const size_t values_before = GraphOf(*scope).value_count();
-  NodeLift lift(&GraphOf(*scope), node.domain, proto.op_type(), node.version, node.name, std::move(inputs), std::move(attrs),
+  NodeLift lift(&GraphOf(*scope), node.domain, proto.op_type(), node.version, node.name,
+                std::move(inputs), std::move(attrs),
                 {proto.output().begin(), proto.output().end()});
   const LiftFn rule = FindLift(node.domain, proto.op_type());
   Status status = rule != nullptr ? rule(lift) : lift.Pass();
   if (!status.ok()) {
     // Wrong use of an op is reported with the rest, so that one run shows all of it.
     if (status.code() == Code::kOutOfMemory || status.code() == Code::kLimitExceeded) return status;
-    Problem(node, std::string(status.message()), status.code() == Code::kInvalidModel ? kCureForWrongFile : "");
+    Problem(node, std::string(status.message()),
+            status.code() == Code::kInvalidModel ? kCureForWrongFile : "");
     return DefineUnknown(proto, scope);
   }
   for (int i = 0; i < proto.output_size(); ++i) {
@@ -448,7 +517,8 @@ Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
       continue;
     }
     // A rule may hand an input on; then the name stays what it was.
-    if (IndexOf(value) >= values_before) GraphOf(*scope).value(value).name = scope->prefix + proto.output(i);
+    if (IndexOf(value) >= values_before)
+      GraphOf(*scope).value(value).name = scope->prefix + proto.output(i);
     MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
   }
   return OkStatus();
@@ -465,7 +535,8 @@ Status Importer::DefineUnknown(const onnx::NodeProto& node, Scope* scope) {
   return OkStatus();
 }
 
-onnx::AttributeProto* Importer::Resolve(onnx::AttributeProto* given, const Scope& scope, onnx::AttributeProto* copy) const {
+onnx::AttributeProto* Importer::Resolve(onnx::AttributeProto* given, const Scope& scope,
+                                        onnx::AttributeProto* copy) const {
   if (!given->ref_attr_name().empty()) {
     const auto bound = scope.bindings.find(given->ref_attr_name());
     if (bound == scope.bindings.end() || bound->second == nullptr) return nullptr;
@@ -478,12 +549,14 @@ onnx::AttributeProto* Importer::Resolve(onnx::AttributeProto* given, const Scope
   return copy;
 }
 
-Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node, Scope* scope, AttrList* attrs, bool* understood) {
+Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node, Scope* scope,
+                            AttrList* attrs, bool* understood) {
   onnx::AttributeProto copy;
   onnx::AttributeProto* a = Resolve(given, *scope, &copy);
   if (a == nullptr) return OkStatus();
   auto value = AttrOf(a, external_);
-  if (attrs->Find(a->name()) != nullptr) return InvalidModel("attribute '", a->name(), "' is there twice");
+  if (attrs->Find(a->name()) != nullptr)
+    return InvalidModel("attribute '", a->name(), "' is there twice");
   if (value.ok()) {
     attrs->Set(a->name(), *std::move(value));
     return OkStatus();
@@ -494,11 +567,14 @@ Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node,
   return OkStatus();
 }
 
-Status Importer::Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs, Scope* scope) {
-  if (scope->depth >= kDeepestNesting) return InvalidModel("functions call each other more than ", kDeepestNesting, " deep");
+Status Importer::Expand(onnx::NodeProto* call, const Function& function,
+                        const std::vector<ValueId>& inputs, Scope* scope) {
+  if (scope->depth >= kDeepestNesting)
+    return InvalidModel("functions call each other more than ", kDeepestNesting, " deep");
   const onnx::FunctionProto& f = *function.proto;
   for (const Scope* s = scope; s != nullptr; s = s->caller) {
-    if (s->function == &f) return InvalidModel("function '", FullName(f.domain(), f.name()), "' calls itself");
+    if (s->function == &f)
+      return InvalidModel("function '", FullName(f.domain(), f.name()), "' calls itself");
   }
   MSRT_RETURN_IF_ERROR(Spend(f.ByteSizeLong()));
   Scope inner;
@@ -511,14 +587,16 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
   if (inputs.size() > static_cast<size_t>(f.input_size()))
     return InvalidModel("function takes ", f.input_size(), " inputs, gets ", inputs.size());
   for (int i = 0; i < f.input_size(); ++i) {
-    const bool given = static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)] != kNoValue;
+    const bool given =
+        static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)] != kNoValue;
     if (given) inner.values[f.input(i)] = inputs[static_cast<size_t>(i)];
   }
   for (const std::string& name : f.attribute()) inner.bindings[name] = nullptr;
   for (const auto& a : f.attribute_proto()) inner.bindings[a.name()] = &a;
   for (const auto& a : call->attribute()) {
     if (a.ref_attr_name().empty()) inner.bindings[a.name()] = &a;
-    else if (const auto outer = scope->bindings.find(a.ref_attr_name()); outer != scope->bindings.end())
+    else if (const auto outer = scope->bindings.find(a.ref_attr_name());
+             outer != scope->bindings.end())
       inner.bindings[a.name()] = outer->second;
   }
   Nodes body = f.node();
@@ -532,9 +610,12 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
   MSRT_RETURN_IF_ERROR(ImportNodes(&body, &inner));
   for (int i = 0; i < call->output_size(); ++i) {
     if (call->output(i).empty()) continue;
-    if (i >= f.output_size()) return InvalidModel("function gives ", f.output_size(), " outputs, output ", i, " is wanted");
+    if (i >= f.output_size())
+      return InvalidModel("function gives ", f.output_size(), " outputs, output ", i, " is wanted");
     const auto found = inner.values.find(f.output(i));
-    if (found == inner.values.end()) return InvalidModel("output '", f.output(i), "' of function '", f.name(), "' is made by no node");
+    if (found == inner.values.end())
+      return InvalidModel("output '", f.output(i), "' of function '", f.name(),
+                          "' is made by no node");
     MSRT_RETURN_IF_ERROR(Define(scope, call->output(i), found->second));
   }
   return OkStatus();
@@ -543,10 +624,12 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function, const s
 namespace {
 
 // `mapped_by`: see FileStream.
-Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, const std::string& path, const ImportOptions& options,
-                            Io* io) {
+Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
+                            const std::string& path, const ImportOptions& options, Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
-    return InvalidModel("the file has ", bytes.size(), " bytes; an ONNX file ends at 2 GiB, larger weights belong into external data");
+    return InvalidModel(
+        "the file has ", bytes.size(),
+        " bytes; an ONNX file ends at 2 GiB, larger weights belong into external data");
   }
   onnx::ModelProto model;
   FileStream stream(bytes, mapped_by, [&](double part) {
@@ -558,7 +641,8 @@ Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by, con
 
 }  // namespace
 
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path, const ImportOptions& options, Io* io) {
+Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                             const ImportOptions& options, Io* io) {
   return ImportFrom(bytes, nullptr, path, options, io);
 }
 

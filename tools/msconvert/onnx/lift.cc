@@ -19,7 +19,9 @@ const T* Get(const AttrList& attrs, std::string_view name) {
 bool IsFloatPair(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
 // Of a tensor whose elements are of those two types.
-double FloatAt(const ConstTensor& t, size_t i) { return t.dtype == DType::kF32 ? t.As<float>()[i] : t.As<double>()[i]; }
+double FloatAt(const ConstTensor& t, size_t i) {
+  return t.dtype == DType::kF32 ? t.As<float>()[i] : t.As<double>()[i];
+}
 
 std::vector<double> FloatsOf(const ConstTensor& t) {
   std::vector<double> values(static_cast<size_t>(t.dims.elements()));
@@ -29,8 +31,9 @@ std::vector<double> FloatsOf(const ConstTensor& t) {
 
 }  // namespace
 
-NodeLift::NodeLift(Graph* graph, std::string domain, std::string op, int64_t opset, std::string name, std::vector<ValueId> inputs,
-                   AttrList attrs, std::vector<std::string> output_names)
+NodeLift::NodeLift(Graph* graph, std::string domain, std::string op, int64_t opset,
+                   std::string name, std::vector<ValueId> inputs, AttrList attrs,
+                   std::vector<std::string> output_names)
     : graph_(graph),
       domain_(std::move(domain)),
       op_(std::move(op)),
@@ -83,16 +86,21 @@ std::vector<double> NodeLift::Floats(std::string_view attr) const {
   return v != nullptr ? *v : std::vector<double>();
 }
 
-std::string NodeLift::NameFor(std::string_view op) { return added_++ == 0 ? name_ : StrCat(name_, "/", op, "_", added_ - 1); }
+std::string NodeLift::NameFor(std::string_view op) {
+  return added_++ == 0 ? name_ : StrCat(name_, "/", op, "_", added_ - 1);
+}
 
-Result<std::vector<ValueId>> NodeLift::AddMany(std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+Result<std::vector<ValueId>> NodeLift::AddMany(std::string_view domain, std::string_view op,
+                                               std::vector<ValueId> inputs, AttrList attrs,
                                                size_t output_count, std::vector<Type> declared) {
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
-  return GraphBuilder(graph_).Add(domain, op, NameFor(op), std::move(inputs), std::move(attrs), output_count, std::move(declared));
+  return GraphBuilder(graph_).Add(domain, op, NameFor(op), std::move(inputs), std::move(attrs),
+                                  output_count, std::move(declared));
 }
 
 Result<ValueId> NodeLift::Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs) {
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, AddMany("", op, std::move(inputs), std::move(attrs), 1));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                        AddMany("", op, std::move(inputs), std::move(attrs), 1));
   return outputs[0];
 }
 
@@ -122,7 +130,8 @@ ValueId NodeLift::Scalar(DType dtype, double value) {
   // Integers and truth values: the low bytes, least significant first.
   constexpr double kMost = 9.2e18;
   const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
-  return Constant(ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
+  return Constant(
+      ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
 }
 
 void NodeLift::SetOutput(size_t i, ValueId value) {
@@ -134,8 +143,11 @@ Status NodeLift::PassAs(std::string_view op, std::string_view domain) {
   if (def == nullptr) return Unsupported("the op is not known");
   MSRT_RETURN_IF_ERROR(Fit(*def));
   size_t count = output_names_.size();
-  while (count > static_cast<size_t>(std::max(def->min_outputs, 1)) && output_names_[count - 1].empty()) --count;
-  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, AddMany(domain, op, inputs_, attrs_, count));
+  while (count > static_cast<size_t>(std::max(def->min_outputs, 1)) &&
+         output_names_[count - 1].empty())
+    --count;
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                        AddMany(domain, op, inputs_, attrs_, count));
   for (size_t i = 0; i < outputs.size(); ++i) SetOutput(i, outputs[i]);
   return OkStatus();
 }
@@ -143,7 +155,9 @@ Status NodeLift::PassAs(std::string_view op, std::string_view domain) {
 Status NodeLift::Fit(const OpDef& def) {
   AttrList fitted;
   for (const Attr& attr : attrs_) {
-    const auto known = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& d) { return d.name == attr.name && !d.local; });
+    const auto known = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& d) {
+      return d.name == attr.name && !d.local;
+    });
     if (known == def.attrs.end()) {
       return Unsupported("attribute '", attr.name, "' = ", attr.value, " is not supported");
     }
@@ -151,7 +165,8 @@ Status NodeLift::Fit(const OpDef& def) {
     if (known->kind == AttrKind::kDType && number != nullptr) {
       if (*number == 0) continue;  // ONNX's "undefined": as if it were not there
       auto dtype = DTypeOf(*number);
-      if (!dtype.ok()) return std::move(dtype).status().Within(StrCat("attribute '", attr.name, "'"));
+      if (!dtype.ok())
+        return std::move(dtype).status().Within(StrCat("attribute '", attr.name, "'"));
       fitted.Set(attr.name, *dtype);
     } else {
       fitted.Set(attr.name, attr.value);
@@ -165,13 +180,18 @@ Status NodeLift::InputsToAttrs(const OpDef& def) {
   for (size_t i = 0; i < inputs_.size() && i < def.inputs.size(); ++i) {
     const ConstTensor* value = constant(i);
     if (value == nullptr || attrs_.Find(def.inputs[i].name) != nullptr) continue;
-    const auto attr = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& d) { return d.name == def.inputs[i].name; });
+    const auto attr = std::find_if(def.attrs.begin(), def.attrs.end(),
+                                   [&](const AttrDef& d) { return d.name == def.inputs[i].name; });
     if (attr == def.attrs.end()) continue;
     const bool ints = kIndexTypes.Has(value->dtype), one = value->dims.elements() == 1;
-    if (attr->kind == AttrKind::kInts && ints && value->dims.elements() <= attr->max_count) attrs_.Set(attr->name, IntValues(*value));
-    else if (attr->kind == AttrKind::kInt && ints && one) attrs_.Set(attr->name, IntValues(*value)[0]);
-    else if (attr->kind == AttrKind::kFloat && IsFloatPair(value->dtype) && one) attrs_.Set(attr->name, FloatAt(*value, 0));
-    else if (attr->kind == AttrKind::kFloats && IsFloatPair(value->dtype) && value->dims.elements() <= attr->max_count)
+    if (attr->kind == AttrKind::kInts && ints && value->dims.elements() <= attr->max_count)
+      attrs_.Set(attr->name, IntValues(*value));
+    else if (attr->kind == AttrKind::kInt && ints && one)
+      attrs_.Set(attr->name, IntValues(*value)[0]);
+    else if (attr->kind == AttrKind::kFloat && IsFloatPair(value->dtype) && one)
+      attrs_.Set(attr->name, FloatAt(*value, 0));
+    else if (attr->kind == AttrKind::kFloats && IsFloatPair(value->dtype) &&
+             value->dims.elements() <= attr->max_count)
       attrs_.Set(attr->name, FloatsOf(*value));
     else continue;
     inputs_[i] = kNoValue;

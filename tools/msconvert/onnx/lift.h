@@ -1,5 +1,6 @@
-// From a node of an ONNX file, of whatever opset, to nodes of ours (opset 23). Most ops pass as they are; a rule stands in lift_<family>.cc
-// for each that changed its meaning, its inputs or its name.
+// From a node of an ONNX file, of whatever opset, to nodes of ours (opset 23). Most ops pass as
+// they are; a rule stands in lift_<family>.cc for each that changed its meaning, its inputs or its
+// name.
 #pragma once
 
 #include <map>
@@ -16,8 +17,8 @@ namespace msrt::onnx_import {
 // One node that is being converted: what the file says about it, and the graph to write to.
 class NodeLift {
  public:
-  NodeLift(Graph* graph, std::string domain, std::string op, int64_t opset, std::string name, std::vector<ValueId> inputs, AttrList attrs,
-           std::vector<std::string> output_names);
+  NodeLift(Graph* graph, std::string domain, std::string op, int64_t opset, std::string name,
+           std::vector<ValueId> inputs, AttrList attrs, std::vector<std::string> output_names);
 
   const std::string& domain() const { return domain_; }
   const std::string& op() const { return op_; }
@@ -32,12 +33,17 @@ class NodeLift {
   const Type& type(size_t i) const { return type_of(input(i)); }
   const Type& type_of(ValueId v) const;
   // The value of an input that is constant; null otherwise.
-  const ConstTensor* constant(size_t i) const { return has_input(i) ? constant_of(inputs_[i]) : nullptr; }
-  const ConstTensor* constant_of(ValueId v) const { return v == kNoValue ? nullptr : graph_->value(v).constant.get(); }
+  const ConstTensor* constant(size_t i) const {
+    return has_input(i) ? constant_of(inputs_[i]) : nullptr;
+  }
+  const ConstTensor* constant_of(ValueId v) const {
+    return v == kNoValue ? nullptr : graph_->value(v).constant.get();
+  }
   Status RequireInputs(size_t count) const;  // refuses a node that leaves out one of the first
   void SetInput(size_t i, ValueId value);
   void DropInputs(size_t from) {
-    if (from < inputs_.size()) inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(from), inputs_.end());
+    if (from < inputs_.size())
+      inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(from), inputs_.end());
   }
 
   AttrList& attrs() { return attrs_; }
@@ -49,11 +55,14 @@ class NodeLift {
   std::vector<double> Floats(std::string_view attr) const;
 
   size_t output_count() const { return output_names_.size(); }
-  bool wants_output(size_t i) const { return i < output_names_.size() && !output_names_[i].empty(); }
+  bool wants_output(size_t i) const {
+    return i < output_names_.size() && !output_names_[i].empty();
+  }
 
   // Appends nodes. What is wrong with one is the error.
   Result<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {});
-  Result<std::vector<ValueId>> AddMany(std::string_view domain, std::string_view op, std::vector<ValueId> inputs, AttrList attrs,
+  Result<std::vector<ValueId>> AddMany(std::string_view domain, std::string_view op,
+                                       std::vector<ValueId> inputs, AttrList attrs,
                                        size_t output_count, std::vector<Type> declared = {});
   ValueId Constant(ConstTensor data);
   ValueId Scalar(DType dtype, double value);  // of rank 0
@@ -62,8 +71,9 @@ class NodeLift {
   void SetOutput(size_t i, ValueId value);
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  // Emits the node under another name, or as it stands: inputs that are constant lists become attributes where the op's entry has
-  // both, numbers of types become types, and attributes that the entry lacks are refused.
+  // Emits the node under another name, or as it stands: inputs that are constant lists become
+  // attributes where the op's entry has both, numbers of types become types, and attributes that
+  // the entry lacks are refused.
   Status PassAs(std::string_view op, std::string_view domain = {});
   Status Pass() { return PassAs(op_, domain_); }
 

@@ -1,23 +1,30 @@
-// Rules for attention in the domain com.microsoft: Attention, MultiHeadAttention and RotaryEmbedding become ONNX's Attention and
-// RotaryEmbedding, with their many forms of masks as one that is added to the scores.
+// Rules for attention in the domain com.microsoft: Attention, MultiHeadAttention and
+// RotaryEmbedding become ONNX's Attention and RotaryEmbedding, with their many forms of masks as
+// one that is added to the scores.
 #include "tools/msconvert/onnx/contrib_attention.h"
 
 namespace msrt::onnx_import {
 
-Result<ValueId> DimOf(NodeLift& n, ValueId value, int64_t axis) { return n.Add("Shape", {value}, {{"start", axis}, {"end", axis + 1}}); }
+Result<ValueId> DimOf(NodeLift& n, ValueId value, int64_t axis) {
+  return n.Add("Shape", {value}, {{"start", axis}, {"end", axis + 1}});
+}
 
 Result<ValueId> CountTo(NodeLift& n, ValueId count) {
-  MSRT_ASSIGN_OR_RETURN(const ValueId limit, n.Add("Squeeze", {count}, {{"axes", std::vector<int64_t>{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId limit,
+                        n.Add("Squeeze", {count}, {{"axes", std::vector<int64_t>{0}}}));
   return n.Add("Range", {n.Scalar(DType::kI64, 0), limit, n.Scalar(DType::kI64, 1)});
 }
 
 Result<ValueId> Packed(NodeLift& n, ValueId value) {
-  MSRT_ASSIGN_OR_RETURN(const ValueId turned, n.Add("Transpose", {value}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId turned,
+                        n.Add("Transpose", {value}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
   return n.Add("Reshape", {turned}, {{"shape", std::vector<int64_t>{0, 0, -1}}});
 }
 
 Result<ValueId> Unpacked(NodeLift& n, ValueId value, int64_t heads) {
-  MSRT_ASSIGN_OR_RETURN(const ValueId apart, n.Add("Reshape", {value}, {{"shape", std::vector<int64_t>{0, 0, heads, -1}}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId apart,
+      n.Add("Reshape", {value}, {{"shape", std::vector<int64_t>{0, 0, heads, -1}}}));
   return n.Add("Transpose", {apart}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
 }
 
@@ -28,15 +35,18 @@ constexpr std::string_view kDomain = "com.microsoft";
 using Ints = std::vector<int64_t>;
 
 Result<ValueId> Part(NodeLift& n, ValueId value, int64_t axis, int64_t index) {
-  return n.Add("Gather", {value, n.Scalar(DType::kI64, static_cast<double>(index))}, {{"axis", axis}});
+  return n.Add("Gather", {value, n.Scalar(DType::kI64, static_cast<double>(index))},
+               {{"axis", axis}});
 }
 
 // Nothing where `keep` is true, the filter value where it is not.
 Result<ValueId> FilteredUnless(NodeLift& n, ValueId keep, DType dtype) {
-  return n.Add("Where", {keep, n.Scalar(dtype, 0), n.Scalar(dtype, n.Float("mask_filter_value", -10000.0f))});
+  return n.Add("Where", {keep, n.Scalar(dtype, 0),
+                         n.Scalar(dtype, n.Float("mask_filter_value", -10000.0f))});
 }
 
-// ---- Attention, MultiHeadAttention ------------------------------------------------------------------------------------------------
+// ---- Attention, MultiHeadAttention
+// ------------------------------------------------------------------------------------------------
 
 // The mask of keys in its forms: lengths [batch], [batch, keys], or [batch, rows, keys].
 Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) {
@@ -46,7 +56,8 @@ Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) 
   if (type.rank() == 1) {
     const Type query = n.type_of(parts.query);
     if (!query.rank_known || type.dims[0] != query.dims[0] || type.dims[0] == kUnknownDim) {
-      return Unsupported("a mask of shape ", type.dims, "; [batch], [batch, keys] and [batch, rows, keys] are supported");
+      return Unsupported("a mask of shape ", type.dims,
+                         "; [batch], [batch, keys] and [batch, rows, keys] are supported");
     }
     MSRT_ASSIGN_OR_RETURN(ValueId keys, DimOf(n, parts.key, 1));
     if (parts.past_key != kNoValue) {
@@ -55,10 +66,13 @@ Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) 
     }
     MSRT_ASSIGN_OR_RETURN(const ValueId places, CountTo(n, keys));
     MSRT_ASSIGN_OR_RETURN(const ValueId lengths, n.Add("Cast", {mask}, {{"to", DType::kI64}}));
-    MSRT_ASSIGN_OR_RETURN(const ValueId column, n.Add("Unsqueeze", {lengths}, {{"axes", Ints{1, 2, 3}}}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId column,
+                          n.Add("Unsqueeze", {lengths}, {{"axes", Ints{1, 2, 3}}}));
     MSRT_ASSIGN_OR_RETURN(keep, n.Add("Less", {places, column}));
   } else if (type.rank() == 2 || type.rank() == 3) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Unsqueeze", {mask}, {{"axes", type.rank() == 2 ? Ints{1, 2} : Ints{1}}}));
+    MSRT_ASSIGN_OR_RETURN(
+        const ValueId wide,
+        n.Add("Unsqueeze", {mask}, {{"axes", type.rank() == 2 ? Ints{1, 2} : Ints{1}}}));
     MSRT_ASSIGN_OR_RETURN(keep, n.Add("Greater", {wide, n.Scalar(type.dtype, 0)}));
   } else {
     return Unsupported("a mask of rank ", type.rank());
@@ -67,11 +81,15 @@ Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) 
 }
 
 // Attention in its packed form with outputs 1 and 2 where they are wanted.
-Result<std::vector<ValueId>> Attend(NodeLift& n, const AttentionParts& parts, int64_t heads, ValueId mask, bool caches) {
-  AttrList attrs = {{"q_num_heads", heads}, {"kv_num_heads", heads}, {"is_causal", int64_t{n.Int("unidirectional", 0) != 0}}};
+Result<std::vector<ValueId>> Attend(NodeLift& n, const AttentionParts& parts, int64_t heads,
+                                    ValueId mask, bool caches) {
+  AttrList attrs = {{"q_num_heads", heads},
+                    {"kv_num_heads", heads},
+                    {"is_causal", int64_t{n.Int("unidirectional", 0) != 0}}};
   if (const double scale = n.Float("scale", 0); scale != 0) attrs.Set("scale", scale);
-  return n.AddMany("", "Attention", {parts.query, parts.key, parts.value, mask, parts.past_key, parts.past_value}, std::move(attrs),
-                   caches ? 3 : 1);
+  return n.AddMany("", "Attention",
+                   {parts.query, parts.key, parts.value, mask, parts.past_key, parts.past_value},
+                   std::move(attrs), caches ? 3 : 1);
 }
 
 }  // namespace
@@ -88,7 +106,8 @@ Status LiftAttentionOfParts(NodeLift& n, const AttentionParts& parts, size_t pre
     }
   }
   const bool joined = n.op() != "MultiHeadAttention";
-  const bool caches = n.wants_output(present_output) || (!joined && n.wants_output(present_output + 1));
+  const bool caches =
+      n.wants_output(present_output) || (!joined && n.wants_output(present_output + 1));
   MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> out, Attend(n, parts, heads, mask, caches));
   n.SetOutput(0, out[0]);
   if (!caches) return OkStatus();
@@ -99,20 +118,23 @@ Status LiftAttentionOfParts(NodeLift& n, const AttentionParts& parts, size_t pre
   }
   MSRT_ASSIGN_OR_RETURN(const ValueId key, n.Add("Unsqueeze", {out[1]}, {{"axes", Ints{0}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId value, n.Add("Unsqueeze", {out[2]}, {{"axes", Ints{0}}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId present, n.Add("Concat", {key, value}, {{"axis", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId present,
+                        n.Add("Concat", {key, value}, {{"axis", int64_t{0}}}));
   n.SetOutput(present_output, present);
   return OkStatus();
 }
 
 Status SetJoinedPast(NodeLift& n, ValueId past, AttentionParts* parts) {
   if (past == kNoValue) return OkStatus();
-  if (n.Int("past_present_share_buffer", 0) != 0) return Unsupported("past_present_share_buffer = 1");
+  if (n.Int("past_present_share_buffer", 0) != 0)
+    return Unsupported("past_present_share_buffer = 1");
   MSRT_ASSIGN_OR_RETURN(parts->past_key, Part(n, past, 0, 0));
   MSRT_ASSIGN_OR_RETURN(parts->past_value, Part(n, past, 0, 1));
   return OkStatus();
 }
 
-Status SplitProjection(NodeLift& n, ValueId projection, const std::vector<int64_t>& sizes, AttentionParts* parts) {
+Status SplitProjection(NodeLift& n, ValueId projection, const std::vector<int64_t>& sizes,
+                       AttentionParts* parts) {
   AttrList attrs = {{"axis", int64_t{-1}}};
   if (sizes.empty()) attrs.Set("num_outputs", int64_t{3});
   else attrs.Set("split", sizes);
@@ -147,10 +169,15 @@ Result<ValueId> OneOfPacked(NodeLift& n, ValueId value, int64_t index) {
 
 // Query, keys and values in whatever form they are given.
 Status ReadMultiHead(NodeLift& n, AttentionParts* parts) {
-  const auto rank = [&](size_t i) { return n.has_input(i) && n.type(i).rank_known ? n.type(i).rank() : 0; };
+  const auto rank = [&](size_t i) {
+    return n.has_input(i) && n.type(i).rank_known ? n.type(i).rank() : 0;
+  };
   if (rank(0) == 5) {
     for (int64_t i = 0; i < 3; ++i) {
-      MSRT_ASSIGN_OR_RETURN(*(i == 0 ? &parts->query : i == 1 ? &parts->key : &parts->value), OneOfPacked(n, n.input(0), i));
+      MSRT_ASSIGN_OR_RETURN(*(i == 0   ? &parts->query
+                              : i == 1 ? &parts->key
+                                       : &parts->value),
+                            OneOfPacked(n, n.input(0), i));
     }
     return OkStatus();
   }
@@ -161,7 +188,8 @@ Status ReadMultiHead(NodeLift& n, AttentionParts* parts) {
     MSRT_ASSIGN_OR_RETURN(parts->value, OneOfPacked(n, n.input(1), 1));
     return OkStatus();
   }
-  if (rank(1) != rank(2) || (rank(1) != 3 && rank(1) != 4)) return Unsupported("the ranks of key and value must be known to be 3 or 4");
+  if (rank(1) != rank(2) || (rank(1) != 3 && rank(1) != 4))
+    return Unsupported("the ranks of key and value must be known to be 3 or 4");
   parts->key = n.input(1), parts->value = n.input(2);
   if (rank(1) == 4) {
     MSRT_ASSIGN_OR_RETURN(parts->key, Packed(n, parts->key));
@@ -175,10 +203,12 @@ Status AddProjectionBias(NodeLift& n, ValueId bias, AttentionParts* parts) {
   Ints sizes;
   for (ValueId v : {parts->query, parts->key, parts->value}) {
     const Type type = n.type_of(v);
-    if (!type.rank_known || !IsKnown(type.dims[2])) return Unsupported("a bias needs the sizes of query, key and value");
+    if (!type.rank_known || !IsKnown(type.dims[2]))
+      return Unsupported("a bias needs the sizes of query, key and value");
     sizes.push_back(type.dims[2]);
   }
-  MSRT_ASSIGN_OR_RETURN(const auto each, n.AddMany("", "Split", {bias}, {{"axis", int64_t{0}}, {"split", sizes}}, 3));
+  MSRT_ASSIGN_OR_RETURN(
+      const auto each, n.AddMany("", "Split", {bias}, {{"axis", int64_t{0}}, {"split", sizes}}, 3));
   MSRT_ASSIGN_OR_RETURN(parts->query, n.Add("Add", {parts->query, each[0]}));
   MSRT_ASSIGN_OR_RETURN(parts->key, n.Add("Add", {parts->key, each[1]}));
   MSRT_ASSIGN_OR_RETURN(parts->value, n.Add("Add", {parts->value, each[2]}));
@@ -186,9 +216,21 @@ Status AddProjectionBias(NodeLift& n, ValueId bias, AttentionParts* parts) {
 }
 
 Status LiftMultiHeadAttention(NodeLift& n) {
-  enum : size_t { kQuery, kKey, kValue, kBias, kMask, kScoreBias, kPastKey, kPastValue, kPastLength, kIndirection };
+  enum : size_t {
+    kQuery,
+    kKey,
+    kValue,
+    kBias,
+    kMask,
+    kScoreBias,
+    kPastKey,
+    kPastValue,
+    kPastLength,
+    kIndirection
+  };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(1));
-  if (n.has_input(kPastLength) || n.has_input(kIndirection)) return Unsupported("past_sequence_length and cache_indirection");
+  if (n.has_input(kPastLength) || n.has_input(kIndirection))
+    return Unsupported("past_sequence_length and cache_indirection");
   AttentionParts parts;
   MSRT_RETURN_IF_ERROR(ReadMultiHead(n, &parts));
   if (n.has_input(kBias)) MSRT_RETURN_IF_ERROR(AddProjectionBias(n, n.input(kBias), &parts));
@@ -197,12 +239,14 @@ Status LiftMultiHeadAttention(NodeLift& n) {
   return LiftAttentionOfParts(n, parts, 1);
 }
 
-// ---- RotaryEmbedding --------------------------------------------------------------------------------------------------------------
+// ---- RotaryEmbedding
+// --------------------------------------------------------------------------------------------------------------
 
 // Packed rows do not tell the number of heads; the tables do, if all of a head is turned.
 Result<int64_t> HeadsOf(const NodeLift& n, const Type& x, const Type& table) {
   if (const int64_t heads = n.Int("num_heads", 0); heads > 0) return heads;
-  if (!x.rank_known || !table.rank_known || table.rank() != 2 || !IsKnown(x.dims[2]) || !IsKnown(table.dims[1]) || table.dims[1] < 1) {
+  if (!x.rank_known || !table.rank_known || table.rank() != 2 || !IsKnown(x.dims[2]) ||
+      !IsKnown(table.dims[1]) || table.dims[1] < 1) {
     return Unsupported("num_heads is not given and does not follow from known shapes");
   }
   return x.dims[2] / (2 * table.dims[1]);
@@ -214,7 +258,8 @@ Result<ValueId> PositionsFrom(NodeLift& n, ValueId x, ValueId first, int64_t row
   MSRT_ASSIGN_OR_RETURN(const ValueId rows, DimOf(n, x, row_axis));
   MSRT_ASSIGN_OR_RETURN(const ValueId places, CountTo(n, rows));
   MSRT_ASSIGN_OR_RETURN(const ValueId shifted, n.Add("Add", {places, first}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Concat", {batch, rows}, {{"axis", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId shape,
+                        n.Add("Concat", {batch, rows}, {{"axis", int64_t{0}}}));
   return n.Add("Expand", {shifted, shape});
 }
 
@@ -224,8 +269,10 @@ Status LiftRotaryEmbedding(NodeLift& n) {
   if (n.Int("is_packed_batching", 0) != 0) return Unsupported("is_packed_batching = 1");
   if (n.Float("scale", 1) != 1) return Unsupported("scale = ", n.Float("scale", 1));
   const Type x = n.type(kX), positions = n.type(kPositions);
-  if (!x.rank_known || !positions.rank_known) return Unsupported("the ranks of the inputs must be known");
-  AttrList attrs = {{"interleaved", n.Int("interleaved", 0)}, {"rotary_embedding_dim", n.Int("rotary_embedding_dim", 0)}};
+  if (!x.rank_known || !positions.rank_known)
+    return Unsupported("the ranks of the inputs must be known");
+  AttrList attrs = {{"interleaved", n.Int("interleaved", 0)},
+                    {"rotary_embedding_dim", n.Int("rotary_embedding_dim", 0)}};
   if (x.rank() == 3) {
     MSRT_ASSIGN_OR_RETURN(const int64_t heads, HeadsOf(n, x, n.type(kCos)));
     attrs.Set("num_heads", heads);
@@ -234,7 +281,9 @@ Status LiftRotaryEmbedding(NodeLift& n) {
   if (positions.rank() == 1) {
     MSRT_ASSIGN_OR_RETURN(places, PositionsFrom(n, n.input(kX), places, x.rank() == 3 ? 1 : 2));
   }
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("RotaryEmbedding", {n.input(kX), n.input(kCos), n.input(kSin), places}, std::move(attrs)));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId y, n.Add("RotaryEmbedding", {n.input(kX), n.input(kCos), n.input(kSin), places},
+                             std::move(attrs)));
   n.SetOutput(0, y);
   return OkStatus();
 }

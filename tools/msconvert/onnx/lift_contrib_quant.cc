@@ -1,5 +1,6 @@
-// Rules for the quantised ops of ONNX Runtime's domain com.microsoft: products become products of integers, scaled; weights of few bits are
-// dequantised; everything else becomes the plain op between a dequantisation and a quantisation.
+// Rules for the quantised ops of ONNX Runtime's domain com.microsoft: products become products of
+// integers, scaled; weights of few bits are dequantised; everything else becomes the plain op
+// between a dequantisation and a quantisation.
 #include "core/base/checked_math.h"
 #include "tools/msconvert/onnx/contrib_attention.h"
 
@@ -10,16 +11,21 @@ constexpr std::string_view kDomain = "com.microsoft";
 
 // A quantised tensor is three inputs: data, scale and zero point, which may be left out.
 Result<ValueId> Dequantized(NodeLift& n, size_t first) {
-  if (!n.has_input(first) || !n.has_input(first + 1)) return InvalidModel("inputs ", first, " and ", first + 1, " must be given");
+  if (!n.has_input(first) || !n.has_input(first + 1))
+    return InvalidModel("inputs ", first, " and ", first + 1, " must be given");
   return n.Add("DequantizeLinear", {n.input(first), n.input(first + 1), n.input(first + 2)});
 }
 
-// Output 0: `real` with the scale and zero point of inputs `first` and the next. `dtype` is for a zero point that is left out.
+// Output 0: `real` with the scale and zero point of inputs `first` and the next. `dtype` is for a
+// zero point that is left out.
 Status SetQuantized(NodeLift& n, ValueId real, size_t first, DType dtype) {
-  if (!n.has_input(first)) return InvalidModel("input ", first, ", the scale of the output, is missing");
+  if (!n.has_input(first))
+    return InvalidModel("input ", first, ", the scale of the output, is missing");
   AttrList attrs;
   if (!n.has_input(first + 1)) attrs.Set("output_dtype", dtype);
-  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("QuantizeLinear", {real, n.input(first), n.input(first + 1)}, std::move(attrs)));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId out,
+      n.Add("QuantizeLinear", {real, n.input(first), n.input(first + 1)}, std::move(attrs)));
   n.SetOutput(0, out);
   return OkStatus();
 }
@@ -41,10 +47,13 @@ Status LiftUnary(NodeLift& n, std::string_view op, AttrList attrs) {
 }
 
 Status LiftSigmoid(NodeLift& n) { return LiftUnary(n, "Sigmoid", {}); }
-Status LiftLeakyRelu(NodeLift& n) { return LiftUnary(n, "LeakyRelu", {{"alpha", n.Float("alpha", 0.01f)}}); }
+Status LiftLeakyRelu(NodeLift& n) {
+  return LiftUnary(n, "LeakyRelu", {{"alpha", n.Float("alpha", 0.01f)}});
+}
 
 Status RefuseChannelsLast(NodeLift& n) {
-  if (n.Int("channels_last", 0) != 0) return Unsupported("channels_last = 1; export with channels first");
+  if (n.Int("channels_last", 0) != 0)
+    return Unsupported("channels_last = 1; export with channels first");
   n.attrs().Remove("channels_last");
   return OkStatus();
 }
@@ -80,15 +89,16 @@ Status LiftSoftmax(NodeLift& n) {
   return LiftUnary(n, "Softmax", {{"axis", axis}});
 }
 
-// ---- products -------------------------------------------------------------------------------------------------------------------
+// ---- products
+// -------------------------------------------------------------------------------------------------------------------
 
-// The product of two quantised matrices with the scales, in f32. Zero points and `addend` (of the sums, before they are scaled) may be left
-// out.
+// The product of two quantised matrices with the scales, in f32. Zero points and `addend` (of the
+// sums, before they are scaled) may be left out.
 struct QuantizedMatrix {
   ValueId data, scale, zero;
 };
-Result<ValueId> ScaledProduct(NodeLift& n, const QuantizedMatrix& a, const QuantizedMatrix& b, ValueId addend = kNoValue,
-                              double alpha = 1) {
+Result<ValueId> ScaledProduct(NodeLift& n, const QuantizedMatrix& a, const QuantizedMatrix& b,
+                              ValueId addend = kNoValue, double alpha = 1) {
   MSRT_ASSIGN_OR_RETURN(ValueId sums, n.Add("MatMulInteger", {a.data, b.data, a.zero, b.zero}));
   if (addend != kNoValue) {
     MSRT_ASSIGN_OR_RETURN(sums, n.Add("Add", {sums, addend}));
@@ -113,8 +123,9 @@ Status SetWithBias(NodeLift& n, ValueId product, ValueId bias) {
 Status LiftMatMulIntegerToFloat(NodeLift& n) {
   enum : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(4));
-  MSRT_ASSIGN_OR_RETURN(const ValueId product, ScaledProduct(n, {n.input(kA), n.input(kAScale), n.input(kAZero)},
-                                                             {n.input(kB), n.input(kBScale), n.input(kBZero)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId product,
+                        ScaledProduct(n, {n.input(kA), n.input(kAScale), n.input(kAZero)},
+                                      {n.input(kB), n.input(kBScale), n.input(kBZero)}));
   return SetWithBias(n, product, n.input(kBias));
 }
 
@@ -122,11 +133,14 @@ Status LiftDynamicQuantizeMatMul(NodeLift& n) {
   enum : size_t { kA, kB, kBScale, kBZero, kBias };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(3));
   MSRT_ASSIGN_OR_RETURN(const auto a, n.AddMany("", "DynamicQuantizeLinear", {n.input(kA)}, {}, 3));
-  MSRT_ASSIGN_OR_RETURN(const ValueId product, ScaledProduct(n, {a[0], a[1], a[2]}, {n.input(kB), n.input(kBScale), n.input(kBZero)}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId product,
+      ScaledProduct(n, {a[0], a[1], a[2]}, {n.input(kB), n.input(kBScale), n.input(kBZero)}));
   return SetWithBias(n, product, n.input(kBias));
 }
 
-// C is quantised with the product of the other scales. Without a scale of its own the output is real.
+// C is quantised with the product of the other scales. Without a scale of its own the output is
+// real.
 Status LiftGemm(NodeLift& n) {
   enum : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(6));
@@ -136,19 +150,33 @@ Status LiftGemm(NodeLift& n) {
   };
   MSRT_ASSIGN_OR_RETURN(const ValueId a, operand(kA, "transA"));
   MSRT_ASSIGN_OR_RETURN(const ValueId b, operand(kB, "transB"));
-  MSRT_ASSIGN_OR_RETURN(const ValueId product, ScaledProduct(n, {a, n.input(kAScale), n.input(kAZero)},
-                                                             {b, n.input(kBScale), n.input(kBZero)}, n.input(kC), n.Float("alpha", 1)));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId product,
+      ScaledProduct(n, {a, n.input(kAScale), n.input(kAZero)},
+                    {b, n.input(kBScale), n.input(kBZero)}, n.input(kC), n.Float("alpha", 1)));
   if (n.has_input(kYScale)) return SetQuantized(n, product, kYScale, n.type(kA).dtype);
   n.SetOutput(0, product);
   return OkStatus();
 }
 
 Status LiftAttention(NodeLift& n) {
-  enum : size_t { kInput, kWeights, kBias, kInputScale, kWeightScale, kMask, kInputZero, kWeightZero, kPast };
+  enum : size_t {
+    kInput,
+    kWeights,
+    kBias,
+    kInputScale,
+    kWeightScale,
+    kMask,
+    kInputZero,
+    kWeightZero,
+    kPast
+  };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(5));
   if (n.Int("do_rotary", 0) != 0) return Unsupported("do_rotary = 1");
-  MSRT_ASSIGN_OR_RETURN(const ValueId product, ScaledProduct(n, {n.input(kInput), n.input(kInputScale), n.input(kInputZero)},
-                                                             {n.input(kWeights), n.input(kWeightScale), n.input(kWeightZero)}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId product,
+      ScaledProduct(n, {n.input(kInput), n.input(kInputScale), n.input(kInputZero)},
+                    {n.input(kWeights), n.input(kWeightScale), n.input(kWeightZero)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId projection, n.Add("Add", {product, n.input(kBias)}));
   AttentionParts parts;
   MSRT_RETURN_IF_ERROR(SplitProjection(n, projection, {}, &parts));
@@ -157,13 +185,18 @@ Status LiftAttention(NodeLift& n) {
   return LiftAttentionOfParts(n, parts, 1);
 }
 
-// ---- weights of few bits --------------------------------------------------------------------------------------------------------
+// ---- weights of few bits
+// --------------------------------------------------------------------------------------------------------
 
-// Zero points [rows, blocks] from rows that end on whole bytes; without any, the middle of the range.
-Result<ConstTensor> BlockZeroPoints(const ConstTensor* given, DType dtype, int64_t rows, int64_t blocks) {
+// Zero points [rows, blocks] from rows that end on whole bytes; without any, the middle of the
+// range.
+Result<ConstTensor> BlockZeroPoints(const ConstTensor* given, DType dtype, int64_t rows,
+                                    int64_t blocks) {
   const int64_t bits = BitsOf(dtype), a_byte = 8 / bits, row_bytes = CeilDiv(blocks, a_byte);
-  if (given != nullptr && (given->dtype != DType::kU8 || given->dims.elements() != rows * row_bytes)) {
-    return Unsupported("zero points of type ", given->dtype, " and shape ", given->dims, "; whole bytes for each row are supported");
+  if (given != nullptr &&
+      (given->dtype != DType::kU8 || given->dims.elements() != rows * row_bytes)) {
+    return Unsupported("zero points of type ", given->dtype, " and shape ", given->dims,
+                       "; whole bytes for each row are supported");
   }
   const auto source = given == nullptr ? std::span<const uint8_t>() : given->As<uint8_t>();
   std::vector<uint8_t> packed(BytesOf(dtype, rows * blocks), 0);
@@ -171,43 +204,58 @@ Result<ConstTensor> BlockZeroPoints(const ConstTensor* given, DType dtype, int64
     const int64_t block = i % blocks;
     uint8_t code = static_cast<uint8_t>(1 << (bits - 1));
     if (given != nullptr)
-      code = static_cast<uint8_t>(source[static_cast<size_t>(i / blocks * row_bytes + block / a_byte)] >> (block % a_byte * bits));
+      code = static_cast<uint8_t>(
+          source[static_cast<size_t>(i / blocks * row_bytes + block / a_byte)] >>
+          (block % a_byte * bits));
     code = static_cast<uint8_t>(code & ((1 << bits) - 1));
-    packed[static_cast<size_t>(i / a_byte)] = static_cast<uint8_t>(packed[static_cast<size_t>(i / a_byte)] | code << (i % a_byte * bits));
+    packed[static_cast<size_t>(i / a_byte)] =
+        static_cast<uint8_t>(packed[static_cast<size_t>(i / a_byte)] | code << (i % a_byte * bits));
   }
   return ConstTensor::Copy(dtype, {rows, blocks}, std::as_bytes(std::span<const uint8_t>(packed)));
 }
 
-// A times the transposed weights, which are [N, blocks of K] with a scale and a zero point for each block.
+// A times the transposed weights, which are [N, blocks of K] with a scale and a zero point for each
+// block.
 Status LiftMatMulNBits(NodeLift& n) {
   enum : size_t { kA, kB, kScales, kZeros, kGroups, kBias };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(3));
-  const int64_t rows = n.Int("N", 0), depth = n.Int("K", 0), block = n.Int("block_size", 0), bits = n.Int("bits", 4);
+  const int64_t rows = n.Int("N", 0), depth = n.Int("K", 0), block = n.Int("block_size", 0),
+                bits = n.Int("bits", 4);
   if (bits != 4 && bits != 8) return Unsupported("bits = ", bits, "; 4 and 8 are supported");
   if (n.has_input(kGroups)) return Unsupported("g_idx, groups in another order than the columns");
-  if (n.Int("weight_prepacked", 0) != 0) return Unsupported("weights that are packed for another runtime");
+  if (n.Int("weight_prepacked", 0) != 0)
+    return Unsupported("weights that are packed for another runtime");
   const ConstTensor* b = n.constant(kB);
-  if (b == nullptr || (n.has_input(kZeros) && n.constant(kZeros) == nullptr)) return Unsupported("weights that are not constant");
+  if (b == nullptr || (n.has_input(kZeros) && n.constant(kZeros) == nullptr))
+    return Unsupported("weights that are not constant");
   const DType dtype = bits == 4 ? DType::kU4 : DType::kU8;
   constexpr int64_t kMost = int64_t{1} << 31;
   if (rows < 1 || depth < 1 || block < 1 || rows > kMost || depth > kMost || block > kMost)
     return InvalidModel("N, K and block_size must be 1 to 2^31");
   const int64_t blocks = CeilDiv(depth, block);
   int64_t codes, all;
-  if (!CheckedMul(blocks, block, &codes) || !CheckedMul(rows, codes, &all) || b->dtype != DType::kU8 || all % (8 / bits) != 0 ||
+  if (!CheckedMul(blocks, block, &codes) || !CheckedMul(rows, codes, &all) ||
+      b->dtype != DType::kU8 || all % (8 / bits) != 0 ||
       static_cast<int64_t>(b->bytes.size()) != all / (8 / bits)) {
-    return InvalidModel("B has shape ", b->dims, ", which does not fit N = ", rows, ", K = ", depth, ", block_size = ", block);
+    return InvalidModel("B has shape ", b->dims, ", which does not fit N = ", rows, ", K = ", depth,
+                        ", block_size = ", block);
   }
-  MSRT_ASSIGN_OR_RETURN(ConstTensor zeros, BlockZeroPoints(n.constant(kZeros), dtype, rows, blocks));
+  MSRT_ASSIGN_OR_RETURN(ConstTensor zeros,
+                        BlockZeroPoints(n.constant(kZeros), dtype, rows, blocks));
   const ValueId weights = n.Constant(ConstTensor{dtype, {rows, codes}, b->bytes, b->owner});
-  MSRT_ASSIGN_OR_RETURN(const ValueId scales, n.Add("Reshape", {n.input(kScales)}, {{"shape", std::vector<int64_t>{rows, blocks}}}));
-  MSRT_ASSIGN_OR_RETURN(ValueId real, n.Add("DequantizeLinear", {weights, scales, n.Constant(std::move(zeros))},
-                                            {{"axis", int64_t{1}}, {"block_size", block}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId scales,
+      n.Add("Reshape", {n.input(kScales)}, {{"shape", std::vector<int64_t>{rows, blocks}}}));
+  MSRT_ASSIGN_OR_RETURN(ValueId real,
+                        n.Add("DequantizeLinear", {weights, scales, n.Constant(std::move(zeros))},
+                              {{"axis", int64_t{1}}, {"block_size", block}}));
   if (codes != depth) {  // the last block is longer than what is left
     const std::vector<int64_t> start = {0}, end = {depth}, axes = {1};
-    MSRT_ASSIGN_OR_RETURN(real, n.Add("Slice", {real}, {{"starts", start}, {"ends", end}, {"axes", axes}}));
+    MSRT_ASSIGN_OR_RETURN(
+        real, n.Add("Slice", {real}, {{"starts", start}, {"ends", end}, {"axes", axes}}));
   }
-  MSRT_ASSIGN_OR_RETURN(const ValueId turned, n.Add("Transpose", {real}, {{"perm", std::vector<int64_t>{1, 0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId turned,
+                        n.Add("Transpose", {real}, {{"perm", std::vector<int64_t>{1, 0}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId product, n.Add("MatMul", {n.input(kA), turned}));
   return SetWithBias(n, product, n.input(kBias));
 }

@@ -7,14 +7,18 @@ namespace {
 // A constant has its value in one of several attributes.
 Status LiftConstant(NodeLift& n) {
   for (const Attr& attr : n.attrs()) {
-    if (const auto* tensor = std::get_if<ConstTensor>(&attr.value)) n.SetOutput(0, n.Constant(*tensor));
-    else if (const auto* f = std::get_if<double>(&attr.value)) n.SetOutput(0, n.Scalar(DType::kF32, *f));
+    if (const auto* tensor = std::get_if<ConstTensor>(&attr.value))
+      n.SetOutput(0, n.Constant(*tensor));
+    else if (const auto* f = std::get_if<double>(&attr.value))
+      n.SetOutput(0, n.Scalar(DType::kF32, *f));
     else if (const auto* i = std::get_if<int64_t>(&attr.value))
       n.SetOutput(0, n.Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, {i, 1})));
-    else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attr.value)) n.SetOutput(0, n.Constant(ConstTensor::Int64s(*ints)));
+    else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attr.value))
+      n.SetOutput(0, n.Constant(ConstTensor::Int64s(*ints)));
     else if (const auto* floats = std::get_if<std::vector<double>>(&attr.value)) {
       const std::vector<float> narrow(floats->begin(), floats->end());
-      n.SetOutput(0, n.Constant(ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow)));
+      n.SetOutput(0,
+                  n.Constant(ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow)));
     } else {
       return Unsupported("attribute '", attr.name, "' (text) is not supported");
     }

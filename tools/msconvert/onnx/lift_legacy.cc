@@ -1,20 +1,24 @@
-// Rules for what opsets before 7 meant otherwise: broadcasting by attributes, lists in attributes, hints for memory that nobody uses today.
+// Rules for what opsets before 7 meant otherwise: broadcasting by attributes, lists in attributes,
+// hints for memory that nobody uses today.
 #include "tools/msconvert/onnx/lift.h"
 
 namespace msrt::onnx_import {
 namespace {
 
-// "broadcast" and "axis" once said where the dims of the second operand belong; today they are the last ones.
+// "broadcast" and "axis" once said where the dims of the second operand belong; today they are the
+// last ones.
 Status AlignSecondOperand(NodeLift& n) {
   const bool broadcast = n.Int("broadcast", 0) != 0;
   const int64_t axis = n.Int("axis", INT64_MIN);
   for (const char* attr : {"broadcast", "axis", "consumed_inputs"}) n.attrs().Remove(attr);
   if (!broadcast || axis == INT64_MIN) return OkStatus();
   const Type &a = n.type(0), &b = n.type(1);
-  if (!a.rank_known || !b.rank_known) return Unsupported("broadcasting along an axis (before opset 7) needs known ranks");
+  if (!a.rank_known || !b.rank_known)
+    return Unsupported("broadcasting along an axis (before opset 7) needs known ranks");
   const int64_t at = axis < 0 ? axis + a.rank() : axis;
   if (at < 0 || at > a.rank() - b.rank())
-    return InvalidModel("axis = ", axis, " does not fit operands of rank ", a.rank(), " and ", b.rank());
+    return InvalidModel("axis = ", axis, " does not fit operands of rank ", a.rank(), " and ",
+                        b.rank());
   std::vector<int64_t> added;
   for (int64_t d = at + b.rank(); d < a.rank(); ++d) added.push_back(d - at);
   if (added.empty()) return OkStatus();
@@ -39,7 +43,8 @@ Status LiftPRelu(NodeLift& n) {
   n.attrs().Remove("consumed_inputs");
   if (n.opset() >= 7 || !n.has_input(1)) return n.Pass();
   const Type &x = n.type(0), &slope = n.type(1);
-  if (!x.rank_known || !slope.concrete()) return Unsupported("a slope for each channel (before opset 7) needs known shapes");
+  if (!x.rank_known || !slope.concrete())
+    return Unsupported("a slope for each channel (before opset 7) needs known shapes");
   if (slope.elements() == 1 || slope.rank() != 1 || x.rank() <= 2) return n.Pass();
   std::vector<int64_t> added;
   for (int d = 2; d < x.rank(); ++d) added.push_back(d - 1);

@@ -25,8 +25,10 @@ Status LiftBinarizer(NodeLift& n) {
 Status LiftArrayFeatureExtractor(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(2));
   if (!n.type(0).rank_known) return Unsupported("the rank of the input must be known");
-  MSRT_ASSIGN_OR_RETURN(const ValueId indices, n.Add("Reshape", {n.input(1)}, {{"shape", std::vector<int64_t>{-1}}}));
-  MSRT_ASSIGN_OR_RETURN(ValueId out, n.Add("Gather", {n.input(0), indices}, {{"axis", int64_t{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId indices,
+                        n.Add("Reshape", {n.input(1)}, {{"shape", std::vector<int64_t>{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(ValueId out,
+                        n.Add("Gather", {n.input(0), indices}, {{"axis", int64_t{-1}}}));
   if (n.type(0).rank() == 1) {
     MSRT_ASSIGN_OR_RETURN(out, n.Add("Unsqueeze", {out}, {{"axes", std::vector<int64_t>{0}}}));
   }
@@ -34,10 +36,13 @@ Status LiftArrayFeatureExtractor(NodeLift& n) {
   return OkStatus();
 }
 
-// ---- LabelEncoder -----------------------------------------------------------------------------------------------------------------
+// ---- LabelEncoder
+// -----------------------------------------------------------------------------------------------------------------
 
-// One of keys_*, values_* or default_*: a tensor, whole numbers or floats, as a list. Null where the node has none but text.
-std::optional<ConstTensor> NumbersUnder(NodeLift& n, const std::string& what, const char* ints, const char* floats) {
+// One of keys_*, values_* or default_*: a tensor, whole numbers or floats, as a list. Null where
+// the node has none but text.
+std::optional<ConstTensor> NumbersUnder(NodeLift& n, const std::string& what, const char* ints,
+                                        const char* floats) {
   if (const AttrValue* t = n.attrs().Find(what + "_tensor")) {
     if (const auto* tensor = std::get_if<ConstTensor>(t)) {
       return ConstTensor{tensor->dtype, {tensor->dims.elements()}, tensor->bytes, tensor->owner};
@@ -54,9 +59,11 @@ std::optional<ConstTensor> NumbersUnder(NodeLift& n, const std::string& what, co
   return ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow);
 }
 
-// Every element is compared with every key; of two equal keys the last counts. NaN is equal to NaN here.
+// Every element is compared with every key; of two equal keys the last counts. NaN is equal to NaN
+// here.
 Result<ValueId> MatchesOf(NodeLift& n, ValueId keys) {
-  MSRT_ASSIGN_OR_RETURN(const ValueId x, n.Add("Unsqueeze", {n.input(0)}, {{"axes", std::vector<int64_t>{-1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId x,
+                        n.Add("Unsqueeze", {n.input(0)}, {{"axes", std::vector<int64_t>{-1}}}));
   MSRT_ASSIGN_OR_RETURN(ValueId equal, n.Add("Equal", {x, keys}));
   if (kFloatTypes.Has(n.type(0).dtype)) {
     MSRT_ASSIGN_OR_RETURN(const ValueId x_missing, n.Add("IsNaN", {x}));
@@ -72,18 +79,24 @@ Status LiftLabelEncoder(NodeLift& n) {
   std::optional<ConstTensor> keys = NumbersUnder(n, "keys", "_int64s", "_floats");
   std::optional<ConstTensor> values = NumbersUnder(n, "values", "_int64s", "_floats");
   if (!keys || !values) return Unsupported("labels that are text");
-  if (keys->dims[0] == 0 || keys->dims[0] != values->dims[0]) return InvalidModel("keys and values must be as many, and not none");
+  if (keys->dims[0] == 0 || keys->dims[0] != values->dims[0])
+    return InvalidModel("keys and values must be as many, and not none");
   const DType dtype = values->dtype;
   std::optional<ConstTensor> given = NumbersUnder(n, "default", "_int64", "_float");
   if (given && given->dtype != dtype) given.reset();  // of another type than the values: not meant
   if (given && given->dims[0] != 1) return InvalidModel("the default must be one number");
   if (given) given->dims = {};
-  const ValueId otherwise = given ? n.Constant(*std::move(given)) : n.Scalar(dtype, kFloatTypes.Has(dtype) ? -0.0 : -1);
+  const ValueId otherwise =
+      given ? n.Constant(*std::move(given)) : n.Scalar(dtype, kFloatTypes.Has(dtype) ? -0.0 : -1);
   MSRT_ASSIGN_OR_RETURN(const ValueId matches, MatchesOf(n, n.Constant(*std::move(keys))));
-  const AttrList along_keys = {{"axis", int64_t{-1}}, {"keepdims", int64_t{0}}, {"select_last_index", int64_t{1}}};
+  const AttrList along_keys = {
+      {"axis", int64_t{-1}}, {"keepdims", int64_t{0}}, {"select_last_index", int64_t{1}}};
   MSRT_ASSIGN_OR_RETURN(const ValueId place, n.Add("ArgMax", {matches}, along_keys));
-  MSRT_ASSIGN_OR_RETURN(const ValueId value, n.Add("Gather", {n.Constant(*std::move(values)), place}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId any, n.Add("ReduceMax", {matches}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId value,
+                        n.Add("Gather", {n.Constant(*std::move(values)), place}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId any,
+                        n.Add("ReduceMax", {matches},
+                              {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId found, n.Add("Cast", {any}, {{"to", DType::kBool}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Where", {found, value, otherwise}));
   n.SetOutput(0, out);

@@ -11,7 +11,8 @@ Status LiftSoftmaxLike(NodeLift& n) {
   if (n.opset() >= 13) return n.Pass();
   const int64_t axis = n.Int("axis", 1);
   const Type& type = n.type(0);
-  if (!type.rank_known) return Unsupported("its meaning before opset 13 needs the rank of the input");
+  if (!type.rank_known)
+    return Unsupported("its meaning before opset 13 needs the rank of the input");
   if (axis == type.rank() - 1 || axis == -1) {
     n.attrs().Set("axis", int64_t{-1});
     return n.Pass();
@@ -25,14 +26,18 @@ Status LiftSoftmaxLike(NodeLift& n) {
 }
 
 bool IsZero(const ConstTensor* t) {
-  return t != nullptr && std::all_of(t->bytes.begin(), t->bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+  return t != nullptr && std::all_of(t->bytes.begin(), t->bytes.end(),
+                                     [](std::byte b) { return b == std::byte{0}; });
 }
 
 // In inference a dropout hands its input on; the mask says that nothing was dropped.
 Status LiftDropout(NodeLift& n) {
-  if (n.opset() < 7 && n.Int("is_test", 1) == 0) return Unsupported("is_test = 0: only inference is supported");
+  if (n.opset() < 7 && n.Int("is_test", 1) == 0)
+    return Unsupported("is_test = 0: only inference is supported");
   if (n.has_input(2) && !IsZero(n.constant(2)) && !IsZero(n.constant(1))) {
-    return Unsupported("training_mode is not known to be off: what is dropped then is random, and no other implementation drops the same");
+    return Unsupported(
+        "training_mode is not known to be off: what is dropped then is random, and no other "
+        "implementation drops the same");
   }
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Identity", {n.input(0)}));
   n.SetOutput(0, out);
@@ -40,7 +45,8 @@ Status LiftDropout(NodeLift& n) {
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
   const uint8_t one = 1;
   MSRT_ASSIGN_OR_RETURN(ValueId mask,
-                        n.Add("ConstantOfShape", {shape}, {{"value", ConstTensor::Of<uint8_t>(DType::kBool, {1}, {&one, 1})}}));
+                        n.Add("ConstantOfShape", {shape},
+                              {{"value", ConstTensor::Of<uint8_t>(DType::kBool, {1}, {&one, 1})}}));
   if (n.opset() < 10) {  // the mask had the type of the data
     MSRT_ASSIGN_OR_RETURN(mask, n.Add("Cast", {mask}, {{"to", n.type(0).dtype}}));
   }
@@ -48,7 +54,8 @@ Status LiftDropout(NodeLift& n) {
   return OkStatus();
 }
 
-// A parameter for each element of a sample (spatial = 0, which opset 9 dropped) is a parameter for each channel of the flat sample.
+// A parameter for each element of a sample (spatial = 0, which opset 9 dropped) is a parameter for
+// each channel of the flat sample.
 Status LiftNonSpatialBatch(NodeLift& n) {
   const std::vector<int64_t> flat = {-1};
   MSRT_ASSIGN_OR_RETURN(const ValueId x, n.Add("Flatten", {n.input(0)}, {{"axis", int64_t{1}}}));
@@ -57,7 +64,8 @@ Status LiftNonSpatialBatch(NodeLift& n) {
     MSRT_ASSIGN_OR_RETURN(const ValueId p, n.Add("Reshape", {n.input(i)}, {{"shape", flat}}));
     inputs.push_back(p);
   }
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", inputs, {{"epsilon", n.Float("epsilon", 1e-5f)}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", inputs,
+                                               {{"epsilon", n.Float("epsilon", 1e-5f)}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Reshape", {y, shape}));
   n.SetOutput(0, out);
@@ -77,7 +85,8 @@ Result<ValueId> RunningStatistic(NodeLift& n, ValueId old, ValueId current, DTyp
   return n.Add("Cast", {sum}, {{"to", out}});
 }
 
-// With the statistics of the batch itself, in elementary ops, which have gradients; halves are computed in f32.
+// With the statistics of the batch itself, in elementary ops, which have gradients; halves are
+// computed in f32.
 Status LiftTrainingBatch(NodeLift& n) {
   const Type& type = n.type(0);
   if (!type.rank_known) return Unsupported("training_mode = 1 needs the rank of the input");
@@ -99,7 +108,8 @@ Status LiftTrainingBatch(NodeLift& n) {
   MSRT_ASSIGN_OR_RETURN(const ValueId centred, n.Add("Sub", {x, mean}));
   MSRT_ASSIGN_OR_RETURN(const ValueId squares, n.Add("Mul", {centred, centred}));
   MSRT_ASSIGN_OR_RETURN(const ValueId variance, n.Add("ReduceMean", {squares}, {{"axes", axes}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId raised, n.Add("Add", {variance, n.Scalar(dtype, n.Float("epsilon", 1e-5f))}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId raised,
+                        n.Add("Add", {variance, n.Scalar(dtype, n.Float("epsilon", 1e-5f))}));
   MSRT_ASSIGN_OR_RETURN(const ValueId deviation, n.Add("Sqrt", {raised}));
   MSRT_ASSIGN_OR_RETURN(const ValueId normalized, n.Add("Div", {centred, deviation}));
   MSRT_ASSIGN_OR_RETURN(const ValueId scaled, n.Add("Mul", {normalized, scale}));
@@ -108,7 +118,8 @@ Status LiftTrainingBatch(NodeLift& n) {
   n.SetOutput(0, out);
   for (size_t i : {1, 2}) {
     if (!n.wants_output(i)) continue;
-    MSRT_ASSIGN_OR_RETURN(const ValueId running, RunningStatistic(n, n.input(2 + i), i == 1 ? mean : variance, dtype));
+    MSRT_ASSIGN_OR_RETURN(const ValueId running,
+                          RunningStatistic(n, n.input(2 + i), i == 1 ? mean : variance, dtype));
     n.SetOutput(i, running);
   }
   return OkStatus();
@@ -123,13 +134,17 @@ Status LiftBatchNormalization(NodeLift& n) {
     n.attrs().Remove("training_mode");
     return n.Pass();
   }
-  // The other outputs were made in training only; a network for inference may name them, as long as nobody wants them.
+  // The other outputs were made in training only; a network for inference may name them, as long as
+  // nobody wants them.
   const bool inference = n.opset() < 7 && n.Int("is_test", 0) != 0;
   for (size_t i = 1; i < n.output_count() && !inference; ++i) {
-    if (n.wants_output(i)) return Unsupported("the outputs of training before opset 14 are not supported; export for inference");
+    if (n.wants_output(i))
+      return Unsupported(
+          "the outputs of training before opset 14 are not supported; export for inference");
   }
   if (n.Int("spatial", 1) == 0) return LiftNonSpatialBatch(n);
-  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", n.inputs(), {{"epsilon", n.Float("epsilon", 1e-5f)}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", n.inputs(),
+                                               {{"epsilon", n.Float("epsilon", 1e-5f)}}));
   n.SetOutput(0, y);
   return OkStatus();
 }

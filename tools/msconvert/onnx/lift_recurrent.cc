@@ -10,13 +10,15 @@ namespace {
 
 bool EqualButForCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
   });
 }
 
 // A function's name as the entry writes it; a name that is none of the entry's is refused there.
 std::string SpelledRight(const std::string& name, std::span<const std::string_view> known) {
-  const auto found = std::find_if(known.begin(), known.end(), [&](std::string_view k) { return EqualButForCase(name, k); });
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](std::string_view k) { return EqualButForCase(name, k); });
   return found == known.end() ? name : std::string(*found);
 }
 
@@ -28,7 +30,8 @@ std::span<const std::string_view> FunctionsOf(const NodeLift& n) {
 }
 
 Status LiftRecurrent(NodeLift& n) {
-  n.attrs().Remove("output_sequence");  // before opset 7 it said whether output 0 is wanted, which whoever reads it says too
+  n.attrs().Remove("output_sequence");  // before opset 7 it said whether output 0 is wanted, which
+                                        // whoever reads it says too
   if (const AttrValue* given = n.attrs().Find("activations")) {
     std::vector<std::string> names;
     if (const auto* list = std::get_if<std::vector<std::string>>(given)) names = *list;
@@ -38,7 +41,8 @@ Status LiftRecurrent(NodeLift& n) {
   return n.Pass();
 }
 
-constexpr LiftRule kRules[] = {{"", "RNN", LiftRecurrent}, {"", "GRU", LiftRecurrent}, {"", "LSTM", LiftRecurrent}};
+constexpr LiftRule kRules[] = {
+    {"", "RNN", LiftRecurrent}, {"", "GRU", LiftRecurrent}, {"", "LSTM", LiftRecurrent}};
 
 }  // namespace
 

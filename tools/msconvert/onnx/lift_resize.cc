@@ -8,9 +8,13 @@ namespace {
 
 constexpr size_t kRoi = 1, kScales = 2, kSizes = 3;
 
-// One Resize of opset 23 with the geometry of the first one: coordinates are indices divided by the scale.
-Result<ValueId> Asymmetric(NodeLift& n, ValueId x, ValueId scales, const std::string& mode, const std::string& nearest) {
-  AttrList attrs = {{"mode", mode}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", nearest}};
+// One Resize of opset 23 with the geometry of the first one: coordinates are indices divided by the
+// scale.
+Result<ValueId> Asymmetric(NodeLift& n, ValueId x, ValueId scales, const std::string& mode,
+                           const std::string& nearest) {
+  AttrList attrs = {{"mode", mode},
+                    {"coordinate_transformation_mode", std::string("asymmetric")},
+                    {"nearest_mode", nearest}};
   const ConstTensor* known = n.constant_of(scales);
   if (known == nullptr) return n.Add("Resize", {x, kNoValue, scales}, std::move(attrs));
   const auto values = known->As<float>();
@@ -18,8 +22,9 @@ Result<ValueId> Asymmetric(NodeLift& n, ValueId x, ValueId scales, const std::st
   return n.Add("Resize", {x}, std::move(attrs));
 }
 
-// Opset 10 said nothing about coordinates; exporters meant what ONNX's tests of the time show: the nearest element is the one before
-// along an axis that grows and the one behind along an axis that shrinks. Axes of both kinds take two steps.
+// Opset 10 said nothing about coordinates; exporters meant what ONNX's tests of the time show: the
+// nearest element is the one before along an axis that grows and the one behind along an axis that
+// shrinks. Axes of both kinds take two steps.
 Result<ValueId> FirstResize(NodeLift& n, ValueId scales) {
   const std::string mode = n.String("mode", "nearest");
   if (mode != "nearest") return Asymmetric(n, n.input(0), scales, mode, "floor");
@@ -30,21 +35,26 @@ Result<ValueId> FirstResize(NodeLift& n, ValueId scales) {
     up.push_back(s > 1 ? s : 1);
     down.push_back(s < 1 ? s : 1);
   }
-  const auto changes = [](const std::vector<float>& list) { return std::any_of(list.begin(), list.end(), [](float s) { return s != 1; }); };
+  const auto changes = [](const std::vector<float>& list) {
+    return std::any_of(list.begin(), list.end(), [](float s) { return s != 1; });
+  };
   ValueId out = n.input(0);
   const Dims dims = known->dims;
   if (changes(down)) {
-    MSRT_ASSIGN_OR_RETURN(out, Asymmetric(n, out, n.Constant(ConstTensor::Floats(dims, down)), mode, "ceil"));
+    MSRT_ASSIGN_OR_RETURN(
+        out, Asymmetric(n, out, n.Constant(ConstTensor::Floats(dims, down)), mode, "ceil"));
   }
   if (changes(up) || !changes(down)) {
-    MSRT_ASSIGN_OR_RETURN(out, Asymmetric(n, out, n.Constant(ConstTensor::Floats(dims, up)), mode, "floor"));
+    MSRT_ASSIGN_OR_RETURN(
+        out, Asymmetric(n, out, n.Constant(ConstTensor::Floats(dims, up)), mode, "floor"));
   }
   return out;
 }
 
 Status LiftResize(NodeLift& n) {
   if (n.opset() < 11) {
-    if (!n.has_input(1) || n.type(1).dtype != DType::kF32) return InvalidModel("input 1, the scales, must be a list of f32");
+    if (!n.has_input(1) || n.type(1).dtype != DType::kF32)
+      return InvalidModel("input 1, the scales, must be a list of f32");
     MSRT_ASSIGN_OR_RETURN(const ValueId out, FirstResize(n, n.input(1)));
     n.SetOutput(0, out);
     return OkStatus();
@@ -57,17 +67,22 @@ Status LiftResize(NodeLift& n) {
   return n.Pass();
 }
 
-// Scales were attributes before opset 9. They never shrink, so the nearest element is always the one before.
+// Scales were attributes before opset 9. They never shrink, so the nearest element is always the
+// one before.
 Status LiftUpsample(NodeLift& n) {
   ValueId scales = n.input(1);
   if (n.opset() < 9) {
     const std::vector<double> given =
-        n.opset() < 7 ? std::vector<double>{1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)} : n.Floats("scales");
+        n.opset() < 7
+            ? std::vector<double>{1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)}
+            : n.Floats("scales");
     const std::vector<float> narrow(given.begin(), given.end());
     scales = n.Constant(ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow));
   }
-  if (scales == kNoValue || n.type_of(scales).dtype != DType::kF32) return InvalidModel("the scales must be a list of f32");
-  MSRT_ASSIGN_OR_RETURN(const ValueId out, Asymmetric(n, n.input(0), scales, n.String("mode", "nearest"), "floor"));
+  if (scales == kNoValue || n.type_of(scales).dtype != DType::kF32)
+    return InvalidModel("the scales must be a list of f32");
+  MSRT_ASSIGN_OR_RETURN(const ValueId out,
+                        Asymmetric(n, n.input(0), scales, n.String("mode", "nearest"), "floor"));
   n.SetOutput(0, out);
   return OkStatus();
 }

@@ -1,5 +1,5 @@
-// Rules for trees (ai.onnx.ml). TreeEnsembleRegressor and TreeEnsembleClassifier, which list nodes and leaves together and by pairs of ids,
-// become a TreeEnsemble and plain ops behind it.
+// Rules for trees (ai.onnx.ml). TreeEnsembleRegressor and TreeEnsembleClassifier, which list nodes
+// and leaves together and by pairs of ids, become a TreeEnsemble and plain ops behind it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,9 +12,11 @@ namespace {
 constexpr std::string_view kDomain = "ai.onnx.ml";
 
 // In the order of the numbers that TreeEnsemble uses.
-constexpr std::string_view kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+constexpr std::string_view kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                            "PROBIT"};
 constexpr std::string_view kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"};
+constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                       "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
 
 Result<int64_t> NumberOf(std::span<const std::string_view> names, std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -31,7 +33,8 @@ Result<ValueId> Transformed(NodeLift& n, ValueId scores, std::string_view transf
 
 Status LiftTreeEnsemble(NodeLift& n) {
   const int64_t transform = n.Int("post_transform", 0);
-  if (transform < 0 || transform >= static_cast<int64_t>(std::size(kTransforms))) return InvalidModel("post_transform = ", transform);
+  if (transform < 0 || transform >= static_cast<int64_t>(std::size(kTransforms)))
+    return InvalidModel("post_transform = ", transform);
   n.attrs().Remove("post_transform");
   n.attrs().Remove("nodes_hitrates");  // a hint
   MSRT_RETURN_IF_ERROR(n.Pass());
@@ -69,7 +72,8 @@ struct ListedTrees {
   static Result<ListedTrees> Of(NodeLift& n, const std::string& kind) {
     ListedTrees t;
     const auto trees = n.Ints("nodes_treeids"), nodes = n.Ints("nodes_nodeids");
-    t.features = n.Ints("nodes_featureids"), t.if_true = n.Ints("nodes_truenodeids"), t.if_false = n.Ints("nodes_falsenodeids");
+    t.features = n.Ints("nodes_featureids"), t.if_true = n.Ints("nodes_truenodeids"),
+    t.if_false = n.Ints("nodes_falsenodeids");
     t.missing = n.Ints("nodes_missing_value_tracks_true");
     if (t.missing.empty()) t.missing.resize(trees.size(), 0);
     if (const AttrValue* modes = n.attrs().Find("nodes_modes")) {
@@ -77,35 +81,41 @@ struct ListedTrees {
     }
     t.values = NumbersOf(n, "nodes_values");
     const size_t count = trees.size();
-    for (size_t length :
-         {nodes.size(), t.features.size(), t.if_true.size(), t.if_false.size(), t.missing.size(), t.modes.size(), t.values.size()}) {
+    for (size_t length : {nodes.size(), t.features.size(), t.if_true.size(), t.if_false.size(),
+                          t.missing.size(), t.modes.size(), t.values.size()}) {
       if (length != count) return InvalidModel("the lists nodes_* have different lengths");
     }
     for (size_t i = 0; i < count; ++i) t.ids.emplace_back(trees[i], nodes[i]);
-    const auto leaf_trees = n.Ints(kind + "_treeids"), leaf_nodes = n.Ints(kind + "_nodeids"), targets = n.Ints(kind + "_ids");
+    const auto leaf_trees = n.Ints(kind + "_treeids"), leaf_nodes = n.Ints(kind + "_nodeids"),
+               targets = n.Ints(kind + "_ids");
     const auto weights = NumbersOf(n, kind + "_weights");
-    if (leaf_trees.size() != weights.size() || leaf_nodes.size() != weights.size() || targets.size() != weights.size()) {
+    if (leaf_trees.size() != weights.size() || leaf_nodes.size() != weights.size() ||
+        targets.size() != weights.size()) {
       return InvalidModel("the lists ", kind, "_* have different lengths");
     }
-    for (size_t i = 0; i < weights.size(); ++i) t.leaf_entries[{leaf_trees[i], leaf_nodes[i]}].emplace_back(targets[i], weights[i]);
+    for (size_t i = 0; i < weights.size(); ++i)
+      t.leaf_entries[{leaf_trees[i], leaf_nodes[i]}].emplace_back(targets[i], weights[i]);
     return t;
   }
 };
 
 // The attributes of a TreeEnsemble, filled one node and leaf at a time.
 struct EnsembleLists {
-  std::vector<int64_t> roots, features, if_true, if_false, true_leafs, false_leafs, missing, targets, begins;
+  std::vector<int64_t> roots, features, if_true, if_false, true_leafs, false_leafs, missing,
+      targets, begins;
   std::vector<uint8_t> modes;
   std::vector<double> splits, weights;
 
   int64_t AddNode(int64_t feature, int64_t mode, double split, int64_t missing_is_true) {
-    features.push_back(feature), modes.push_back(static_cast<uint8_t>(mode)), splits.push_back(split), missing.push_back(missing_is_true);
+    features.push_back(feature), modes.push_back(static_cast<uint8_t>(mode)),
+        splits.push_back(split), missing.push_back(missing_is_true);
     for (auto* list : {&if_true, &if_false, &true_leafs, &false_leafs}) list->push_back(0);
     return static_cast<int64_t>(features.size()) - 1;
   }
   int64_t AddLeaf(const std::vector<std::pair<int64_t, double>>& entries) {
     begins.push_back(static_cast<int64_t>(targets.size()));
-    for (const auto& [target, weight] : entries) targets.push_back(target), weights.push_back(weight);
+    for (const auto& [target, weight] : entries)
+      targets.push_back(target), weights.push_back(weight);
     return static_cast<int64_t>(begins.size()) - 1;
   }
 
@@ -115,7 +125,8 @@ struct EnsembleLists {
             {"tree_roots", roots},
             {"nodes_featureids", features},
             {"nodes_splits", DoublesTensor(splits)},
-            {"nodes_modes", ConstTensor::Of<uint8_t>(DType::kU8, {static_cast<int64_t>(modes.size())}, modes)},
+            {"nodes_modes",
+             ConstTensor::Of<uint8_t>(DType::kU8, {static_cast<int64_t>(modes.size())}, modes)},
             {"nodes_truenodeids", if_true},
             {"nodes_falsenodeids", if_false},
             {"nodes_trueleafs", true_leafs},
@@ -139,20 +150,25 @@ Result<EnsembleLists> Rearranged(const ListedTrees& t) {
     Place place{0, t.modes[i] == "LEAF"};
     if (place.leaf) {
       const auto entries = t.leaf_entries.find(t.ids[i]);
-      place.index = out.AddLeaf(entries == t.leaf_entries.end() ? std::vector<std::pair<int64_t, double>>() : entries->second);
+      place.index =
+          out.AddLeaf(entries == t.leaf_entries.end() ? std::vector<std::pair<int64_t, double>>()
+                                                      : entries->second);
     } else {
       MSRT_ASSIGN_OR_RETURN(const int64_t mode, NumberOf(kModes, t.modes[i]));
       place.index = out.AddNode(t.features[i], mode, t.values[i], t.missing[i]);
       for (int64_t child : {t.if_true[i], t.if_false[i]}) children.insert({t.ids[i].first, child});
     }
-    if (!places.emplace(t.ids[i], place).second) return InvalidModel("two nodes have the id ", t.ids[i].second, " in one tree");
+    if (!places.emplace(t.ids[i], place).second)
+      return InvalidModel("two nodes have the id ", t.ids[i].second, " in one tree");
   }
   for (size_t i = 0; i < t.ids.size(); ++i) {
     const Place place = places[t.ids[i]];
     if (children.count(t.ids[i]) == 0) {
       // A tree of nothing but a leaf gets a node with that leaf on both sides.
       out.roots.push_back(place.leaf ? out.AddNode(0, 0, 0, 0) : place.index);
-      if (place.leaf) out.if_true.back() = out.if_false.back() = place.index, out.true_leafs.back() = out.false_leafs.back() = 1;
+      if (place.leaf)
+        out.if_true.back() = out.if_false.back() = place.index,
+        out.true_leafs.back() = out.false_leafs.back() = 1;
     }
     if (place.leaf) continue;
     const auto node = static_cast<size_t>(place.index);
@@ -160,7 +176,8 @@ Result<EnsembleLists> Rearranged(const ListedTrees& t) {
       const int64_t child = yes ? t.if_true[i] : t.if_false[i];
       const auto found = places.find({t.ids[i].first, child});
       if (found == places.end())
-        return InvalidModel("node ", t.ids[i].second, " of tree ", t.ids[i].first, " leads to ", child, ", which is no node");
+        return InvalidModel("node ", t.ids[i].second, " of tree ", t.ids[i].first, " leads to ",
+                            child, ", which is no node");
       (yes ? out.if_true : out.if_false)[node] = found->second.index;
       (yes ? out.true_leafs : out.false_leafs)[node] = found->second.leaf;
     }
@@ -169,28 +186,35 @@ Result<EnsembleLists> Rearranged(const ListedTrees& t) {
 }
 
 // The raw scores [rows, targets] in f32, with the base values.
-Result<ValueId> Scores(NodeLift& n, const EnsembleLists& lists, int64_t n_targets, int64_t aggregate, const std::vector<double>& base) {
+Result<ValueId> Scores(NodeLift& n, const EnsembleLists& lists, int64_t n_targets,
+                       int64_t aggregate, const std::vector<double>& base) {
   ValueId x = n.input(0);
   if (!kFloatTypes.Has(n.type(0).dtype)) {
     MSRT_ASSIGN_OR_RETURN(x, n.Add("Cast", {x}, {{"to", DType::kF32}}));
   }
-  MSRT_ASSIGN_OR_RETURN(const auto raw, n.AddMany(kDomain, "TreeEnsemble", {x}, lists.Attrs(n_targets, aggregate), 1));
+  MSRT_ASSIGN_OR_RETURN(const auto raw, n.AddMany(kDomain, "TreeEnsemble", {x},
+                                                  lists.Attrs(n_targets, aggregate), 1));
   MSRT_ASSIGN_OR_RETURN(const ValueId scores, n.Add("Cast", {raw[0]}, {{"to", DType::kF32}}));
   if (base.empty()) return scores;
   if (base.size() != 1 && static_cast<int64_t>(base.size()) != n_targets) {
     return InvalidModel("base_values has ", base.size(), " elements, must have ", n_targets);
   }
   const std::vector<float> narrow(base.begin(), base.end());
-  return n.Add("Add", {scores, n.Constant(ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow))});
+  return n.Add(
+      "Add",
+      {scores, n.Constant(ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow))});
 }
 
 Status LiftRegressor(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(1));
   MSRT_ASSIGN_OR_RETURN(const ListedTrees trees, ListedTrees::Of(n, "target"));
   MSRT_ASSIGN_OR_RETURN(const EnsembleLists lists, Rearranged(trees));
-  MSRT_ASSIGN_OR_RETURN(const int64_t aggregate, NumberOf(kAggregates, n.String("aggregate_function", "SUM")));
-  MSRT_ASSIGN_OR_RETURN(const ValueId scores, Scores(n, lists, n.Int("n_targets", 1), aggregate, NumbersOf(n, "base_values")));
-  MSRT_ASSIGN_OR_RETURN(const ValueId out, Transformed(n, scores, n.String("post_transform", "NONE")));
+  MSRT_ASSIGN_OR_RETURN(const int64_t aggregate,
+                        NumberOf(kAggregates, n.String("aggregate_function", "SUM")));
+  MSRT_ASSIGN_OR_RETURN(const ValueId scores, Scores(n, lists, n.Int("n_targets", 1), aggregate,
+                                                     NumbersOf(n, "base_values")));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out,
+                        Transformed(n, scores, n.String("post_transform", "NONE")));
   n.SetOutput(0, out);
   return OkStatus();
 }
@@ -199,26 +223,36 @@ Status LiftRegressor(NodeLift& n) {
 Status SetLabels(NodeLift& n, ValueId places, const std::vector<int64_t>& labels) {
   if (!n.wants_output(0)) return OkStatus();
   if (labels.empty()) return Unsupported("labels that are text");
-  MSRT_ASSIGN_OR_RETURN(const ValueId chosen, n.Add("Gather", {n.Constant(ConstTensor::Int64s(labels)), places}, {{"axis", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId chosen,
+      n.Add("Gather", {n.Constant(ConstTensor::Int64s(labels)), places}, {{"axis", int64_t{0}}}));
   n.SetOutput(0, chosen);
   return OkStatus();
 }
 
-// Two classes of which the trees score only one: the other's score is what is left of 1, or the negative where scores may be negative.
-Status LiftTwoClasses(NodeLift& n, EnsembleLists lists, const std::vector<int64_t>& labels, const std::vector<double>& base) {
+// Two classes of which the trees score only one: the other's score is what is left of 1, or the
+// negative where scores may be negative.
+Status LiftTwoClasses(NodeLift& n, EnsembleLists lists, const std::vector<int64_t>& labels,
+                      const std::vector<double>& base) {
   if (base.size() > 1) return Unsupported("base_values for both of two classes");
   std::fill(lists.targets.begin(), lists.targets.end(), 0);
-  const bool positive = std::all_of(lists.weights.begin(), lists.weights.end(), [](double w) { return w >= 0; });
+  const bool positive =
+      std::all_of(lists.weights.begin(), lists.weights.end(), [](double w) { return w >= 0; });
   const std::string transform = n.String("post_transform", "NONE");
   if (transform != "NONE" && (positive || transform != "LOGISTIC"))
     return Unsupported("post_transform ", transform, " of two classes with one score");
   MSRT_ASSIGN_OR_RETURN(const ValueId score, Scores(n, lists, 1, 1, base));
-  MSRT_ASSIGN_OR_RETURN(const ValueId is_second, n.Add("Greater", {score, n.Scalar(DType::kF32, positive ? 0.5 : 0)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId is_second,
+                        n.Add("Greater", {score, n.Scalar(DType::kF32, positive ? 0.5 : 0)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId column, n.Add("Cast", {is_second}, {{"to", DType::kI64}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, n.Add("Squeeze", {column}, {{"axes", std::vector<int64_t>{1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId places,
+                        n.Add("Squeeze", {column}, {{"axes", std::vector<int64_t>{1}}}));
   MSRT_RETURN_IF_ERROR(SetLabels(n, places, labels));
-  MSRT_ASSIGN_OR_RETURN(const ValueId other, positive ? n.Add("Sub", {n.Scalar(DType::kF32, 1), score}) : n.Add("Neg", {score}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId both, n.Add("Concat", {other, score}, {{"axis", int64_t{1}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId other, positive
+                                                 ? n.Add("Sub", {n.Scalar(DType::kF32, 1), score})
+                                                 : n.Add("Neg", {score}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId both,
+                        n.Add("Concat", {other, score}, {{"axis", int64_t{1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId out, Transformed(n, both, transform));
   n.SetOutput(1, out);
   return OkStatus();
@@ -236,10 +270,14 @@ Status LiftClassifier(NodeLift& n) {
   const std::set<int64_t> scored(lists.targets.begin(), lists.targets.end());
   if (classes == 2 && scored.size() == 1) return LiftTwoClasses(n, lists, labels, base);
   if (classes <= 2) return Unsupported("scores for each of ", classes, " classes");
-  MSRT_ASSIGN_OR_RETURN(const ValueId scores, Scores(n, lists, static_cast<int64_t>(classes), 1, base));
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, n.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId scores,
+                        Scores(n, lists, static_cast<int64_t>(classes), 1, base));
+  MSRT_ASSIGN_OR_RETURN(
+      const ValueId places,
+      n.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}));
   MSRT_RETURN_IF_ERROR(SetLabels(n, places, labels));
-  MSRT_ASSIGN_OR_RETURN(const ValueId out, Transformed(n, scores, n.String("post_transform", "NONE")));
+  MSRT_ASSIGN_OR_RETURN(const ValueId out,
+                        Transformed(n, scores, n.String("post_transform", "NONE")));
   n.SetOutput(1, out);
   return OkStatus();
 }

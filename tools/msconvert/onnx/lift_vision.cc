@@ -8,14 +8,17 @@ namespace {
 Status LiftGridSample(NodeLift& n) {
   if (n.opset() < 20) {
     const std::string mode = n.String("mode", "bilinear");
-    n.attrs().Set("mode", std::string(mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode));
+    n.attrs().Set("mode", std::string(mode == "bilinear"  ? "linear"
+                                      : mode == "bicubic" ? "cubic"
+                                                          : mode));
   }
   return n.Pass();
 }
 
 // Before opset 16 regions were not shifted by half a pixel.
 Status LiftRoiAlign(NodeLift& n) {
-  if (n.opset() < 16) n.attrs().Set("coordinate_transformation_mode", std::string("output_half_pixel"));
+  if (n.opset() < 16)
+    n.attrs().Set("coordinate_transformation_mode", std::string("output_half_pixel"));
   return n.Pass();
 }
 

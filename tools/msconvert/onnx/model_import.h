@@ -1,4 +1,5 @@
-// One ONNX model on its way into a module: scopes of names, nodes, functions written out, graphs that nodes call.
+// One ONNX model on its way into a module: scopes of names, nodes, functions written out, graphs
+// that nodes call.
 #pragma once
 
 #include <map>
@@ -19,7 +20,9 @@ namespace msrt::onnx_import {
 inline constexpr int kDeepestNesting = 64;
 inline constexpr size_t kMostNameBytes = 4096;  // readers of .msrt files take no longer ones
 
-inline std::string Canonical(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+inline std::string Canonical(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 using Opsets = std::map<std::string, int64_t>;
 
@@ -35,8 +38,9 @@ struct Scope {
   uint32_t graph = 0;  // of the module
   const Opsets* opsets = nullptr;
   std::unordered_map<std::string, ValueId> values;
-  std::map<std::string, const onnx::AttributeProto*> bindings;  // a function's attributes; null: not given
-  std::string prefix;                                           // of node names in an expanded function
+  std::map<std::string, const onnx::AttributeProto*>
+      bindings;        // a function's attributes; null: not given
+  std::string prefix;  // of node names in an expanded function
   int depth = 0;
   const Scope* caller = nullptr;                      // of an expanded function
   const onnx::FunctionProto* function = nullptr;      // that is expanded
@@ -55,10 +59,12 @@ struct Capture {
   std::string name;
   ValueId value;  // in the outer graph
   Type type;
-  std::shared_ptr<const ConstTensor> constant;  // copied into the inner graph, so that kernels see weights as such
+  std::shared_ptr<const ConstTensor>
+      constant;  // copied into the inner graph, so that kernels see weights as such
 };
 
-// What a graph that a node calls is handed: types for its own inputs, where the node tells them, and captured values after these.
+// What a graph that a node calls is handed: types for its own inputs, where the node tells them,
+// and captured values after these.
 struct InnerGraph {
   std::vector<Type> inputs;
   std::vector<Capture> captures;
@@ -97,16 +103,22 @@ class Importer {
   void AddCaptures(const InnerGraph& inner, Scope* scope);
   Status AddOutputs(const onnx::GraphProto& graph, Scope* scope);
 
-  // Outputs of the model are found by name, so each has a value of that name, even if it is only a copy of another.
+  // Outputs of the model are found by name, so each has a value of that name, even if it is only a
+  // copy of another.
   Result<ValueId> Named(Scope* scope, ValueId value, const std::string& name, bool twice);
 
   Status ImportInitializers(onnx::GraphProto* graph, Scope* scope);
 
   Status ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner, Scope* scope);
 
-  // A value about which nothing is known, because what makes it could not be converted. What depends on it is looked at, not converted.
-  ValueId Unknown(Scope* scope, const std::string& name) { return GraphOf(*scope).AddValue(name, UndeclaredType()); }
-  bool IsUnknown(const Scope& scope, ValueId v) { return v != kNoValue && !IsDeclared(GraphOf(scope).value(v).type); }
+  // A value about which nothing is known, because what makes it could not be converted. What
+  // depends on it is looked at, not converted.
+  ValueId Unknown(Scope* scope, const std::string& name) {
+    return GraphOf(*scope).AddValue(name, UndeclaredType());
+  }
+  bool IsUnknown(const Scope& scope, ValueId v) {
+    return v != kNoValue && !IsDeclared(GraphOf(scope).value(v).type);
+  }
 
   Status Define(Scope* scope, const std::string& name, ValueId value);
 
@@ -130,7 +142,8 @@ class Importer {
 
   const RegisteredImporter* PluginRule(const NodeInFile& node) const;
   // By a rule, or without one as a node of an op that a plugin defines.
-  Status ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule, std::vector<ValueId> inputs, Scope* scope);
+  Status ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule,
+                        std::vector<ValueId> inputs, Scope* scope);
 
   Status Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
 
@@ -141,53 +154,69 @@ class Importer {
 
   Status DefineUnknown(const onnx::NodeProto& node, Scope* scope);
 
-  // An attribute of a node, or what a function's attribute stands for; null where it was not given. `copy` is the caller's, for what must
-  // not be taken out of the file.
-  onnx::AttributeProto* Resolve(onnx::AttributeProto* given, const Scope& scope, onnx::AttributeProto* copy) const;
-  Status ImportAttr(onnx::AttributeProto* attribute, const NodeInFile& node, Scope* scope, AttrList* attrs, bool* understood);
+  // An attribute of a node, or what a function's attribute stands for; null where it was not given.
+  // `copy` is the caller's, for what must not be taken out of the file.
+  onnx::AttributeProto* Resolve(onnx::AttributeProto* given, const Scope& scope,
+                                onnx::AttributeProto* copy) const;
+  Status ImportAttr(onnx::AttributeProto* attribute, const NodeInFile& node, Scope* scope,
+                    AttrList* attrs, bool* understood);
 
   // Control flow and optionals (control_import.cc).
   Status ImportControl(const NodeInFile& node, std::vector<ValueId> inputs, Scope* scope);
-  Status FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs, std::vector<onnx::AttributeProto>* graphs, bool* understood);
-  Status FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope, std::vector<Capture>* captures);
+  Status FindInner(const NodeInFile& node, Scope* scope, AttrList* attrs,
+                   std::vector<onnx::AttributeProto>* graphs, bool* understood);
+  Status FindCaptured(std::span<const onnx::AttributeProto> graphs, const Scope& scope,
+                      std::vector<Capture>* captures);
   std::optional<bool> Decided(ValueId condition, const Scope& scope);
-  Status KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope, std::vector<onnx::AttributeProto>* branches);
-  Status ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch, const InnerGraph& inner, Scope* scope);
-  Result<uint32_t> ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner, const Scope& scope);
+  Status KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope,
+                     std::vector<onnx::AttributeProto>* branches);
+  Status ImportDecided(const NodeInFile& node, const onnx::GraphProto& branch,
+                       const InnerGraph& inner, Scope* scope);
+  Result<uint32_t> ImportInner(const onnx::GraphProto& graph, const InnerGraph& inner,
+                               const Scope& scope);
   Status WrapOptionals(uint32_t body, size_t first, size_t first_result, size_t carried);
-  Result<uint32_t> ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first, size_t first_result, size_t carried,
-                              const Scope& scope);
-  Status FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
-  Status ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, const onnx::GraphProto& body,
-                           const std::vector<Capture>& captures, Scope* scope);
-  Status ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs, const onnx::GraphProto& body,
-                           const std::vector<Capture>& captures, Scope* scope);
+  Result<uint32_t> ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first,
+                              size_t first_result, size_t carried, const Scope& scope);
+  Status FinishControl(const NodeInFile& node, std::string_view op, std::vector<ValueId> inputs,
+                       AttrList attrs, Scope* scope);
+  Status ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs,
+                           const onnx::GraphProto& body, const std::vector<Capture>& captures,
+                           Scope* scope);
+  Status ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs,
+                           const onnx::GraphProto& body, const std::vector<Capture>& captures,
+                           Scope* scope);
   // What an optional holds. A run in which it holds nothing fails there.
   Result<ValueId> ContentOf(Scope* scope, ValueId optional, const std::string& name);
   Status ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope);
-  bool IsOptional(const Scope& scope, ValueId v) const { return optionals_.count({scope.graph, IndexOf(v)}) != 0; }
+  bool IsOptional(const Scope& scope, ValueId v) const {
+    return optionals_.count({scope.graph, IndexOf(v)}) != 0;
+  }
 
   // A model-local function, written out where it is called.
-  Status Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs, Scope* scope);
+  Status Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs,
+                Scope* scope);
 
   onnx::ModelProto& model_;
   const ImportOptions& options_;
   const ExternalData external_;
   const Opsets opsets_;
   const uint64_t most_copied_bytes_;
-  std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name, overload
-  size_t node_count_ = 0;                                                            // of all graphs, as far as they were begun
-  size_t imported_count_ = 0;                                                        // of these, what has been imported
+  std::map<std::tuple<std::string, std::string, std::string>, Function>
+      functions_;              // by domain, name, overload
+  size_t node_count_ = 0;      // of all graphs, as far as they were begun
+  size_t imported_count_ = 0;  // of these, what has been imported
   uint64_t copied_bytes_ = 0;
-  uint64_t looked_at_ = 0;                             // values, for conditions that may be decided
-  size_t open_choices_ = 0;                            // branches and bodies around, of which nobody knows whether they run
-  size_t rereads_ = 0;                                 // of bodies of loops
-  std::set<std::pair<uint32_t, uint32_t>> optionals_;  // graph and value: lists of at most one element that the file calls optional
+  uint64_t looked_at_ = 0;   // values, for conditions that may be decided
+  size_t open_choices_ = 0;  // branches and bodies around, of which nobody knows whether they run
+  size_t rereads_ = 0;       // of bodies of loops
+  std::set<std::pair<uint32_t, uint32_t>>
+      optionals_;  // graph and value: lists of at most one element that the file calls optional
   BoundSizes sizes_;
   Imported out_;
 };
 
 // Names that a graph uses and does not define: what it captures.
-void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out, std::unordered_set<std::string>* seen, int depth);
+void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out,
+                  std::unordered_set<std::string>* seen, int depth);
 
 }  // namespace msrt::onnx_import

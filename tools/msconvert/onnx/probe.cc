@@ -23,7 +23,8 @@ Result<Message> ReadMessage(const std::string& path, Io* io) {
 Result<std::unordered_set<std::string>> NodeOutputs(const std::string& path, Io* io) {
   MSRT_ASSIGN_OR_RETURN(const onnx::ModelProto model, ReadMessage<onnx::ModelProto>(path, io));
   std::unordered_set<std::string> names;
-  for (const auto& node : model.graph().node()) names.insert(node.output().begin(), node.output().end());
+  for (const auto& node : model.graph().node())
+    names.insert(node.output().begin(), node.output().end());
   names.erase("");
   return names;
 }

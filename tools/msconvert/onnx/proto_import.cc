@@ -14,15 +14,19 @@ namespace {
 
 using ProtoType = onnx::TensorProto;
 
-constexpr int kDeepestType = 8;               // sequences of optionals of ...
-constexpr size_t kMostTextBytes = 64 * 1024;  // of an attribute: readers of .msrt files take no more
-constexpr size_t kMostSymbols = 4096;         // looked up one by one; dims with further names are unknown ones
+constexpr int kDeepestType = 8;  // sequences of optionals of ...
+constexpr size_t kMostTextBytes =
+    64 * 1024;  // of an attribute: readers of .msrt files take no more
+constexpr size_t kMostSymbols =
+    4096;  // looked up one by one; dims with further names are unknown ones
 
-Result<uint64_t> NumberOf(const std::string& text, const std::string& tensor, std::string_view key) {
+Result<uint64_t> NumberOf(const std::string& text, const std::string& tensor,
+                          std::string_view key) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return InvalidModel("tensor '", tensor, "': external_data ", key, " = '", text, "' is no number");
+    return InvalidModel("tensor '", tensor, "': external_data ", key, " = '", text,
+                        "' is no number");
   }
   return value;
 }
@@ -59,8 +63,10 @@ ConstTensor Converted(DType dtype, const Dims& dims, const Field& field) {
   return ConstTensor::Of<To>(dtype, dims, values);
 }
 
-// Two elements a byte, the first in the low half; the field has either one packed byte or one element in each number.
-ConstTensor FourBits(DType dtype, const Dims& dims, const google::protobuf::RepeatedField<int32_t>& field) {
+// Two elements a byte, the first in the low half; the field has either one packed byte or one
+// element in each number.
+ConstTensor FourBits(DType dtype, const Dims& dims,
+                     const google::protobuf::RepeatedField<int32_t>& field) {
   const auto elements = static_cast<size_t>(dims.elements());
   std::vector<uint8_t> bytes((elements + 1) / 2);
   const bool packed = static_cast<size_t>(field.size()) == bytes.size();
@@ -128,17 +134,21 @@ ConstTensor Truth(ConstTensor t) {
 }
 
 // Exporters write these where they know no name; two dims of that name are not the same.
-bool IsName(const std::string& dim) { return !dim.empty() && dim != "?" && dim != "-1" && dim != "None"; }
+bool IsName(const std::string& dim) {
+  return !dim.empty() && dim != "?" && dim != "-1" && dim != "None";
+}
 
 Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.elem_type()));
   if (!tensor.has_shape()) return Type::UnrankedTensor(dtype);
-  if (tensor.shape().dim_size() > kMaxRank) return Unsupported("rank ", tensor.shape().dim_size(), "; at most ", kMaxRank, " is supported");
+  if (tensor.shape().dim_size() > kMaxRank)
+    return Unsupported("rank ", tensor.shape().dim_size(), "; at most ", kMaxRank, " is supported");
   Dims dims;
   for (const auto& d : tensor.shape().dim()) {
     // Exporters write 0 or -1 for a size they do not know; a name says more.
     if (d.has_dim_value() && d.dim_value() >= 0) dims.push_back(d.dim_value());
-    else if (IsName(d.dim_param()) && module->symbols.size() < kMostSymbols) dims.push_back(module->SymbolFor(d.dim_param()));
+    else if (IsName(d.dim_param()) && module->symbols.size() < kMostSymbols)
+      dims.push_back(module->SymbolFor(d.dim_param()));
     else dims.push_back(kUnknownDim);
   }
   if (!IsCountable(dims)) return InvalidModel("dims ", dims, " are more than 2^56 elements");
@@ -146,16 +156,19 @@ Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
 }
 
 Result<Type> TypeAt(const onnx::TypeProto& type, Module* module, int depth) {
-  if (depth > kDeepestType) return InvalidModel("its type is nested more than ", kDeepestType, " deep");
+  if (depth > kDeepestType)
+    return InvalidModel("its type is nested more than ", kDeepestType, " deep");
   switch (type.value_case()) {
     case onnx::TypeProto::kTensorType:
       return TensorType(type.tensor_type(), module);
     case onnx::TypeProto::kSequenceType: {
-      MSRT_ASSIGN_OR_RETURN(Type element, TypeAt(type.sequence_type().elem_type(), module, depth + 1));
+      MSRT_ASSIGN_OR_RETURN(Type element,
+                            TypeAt(type.sequence_type().elem_type(), module, depth + 1));
       return Type::ListOf(std::move(element));
     }
     case onnx::TypeProto::kOptionalType: {  // a list of at most one element
-      MSRT_ASSIGN_OR_RETURN(Type element, TypeAt(type.optional_type().elem_type(), module, depth + 1));
+      MSRT_ASSIGN_OR_RETURN(Type element,
+                            TypeAt(type.optional_type().elem_type(), module, depth + 1));
       return Type::ListOf(std::move(element));
     }
     case onnx::TypeProto::kSparseTensorType:
@@ -214,9 +227,11 @@ Result<DType> DTypeOf(int64_t onnx_type) {
     default:
       break;
   }
-  if (onnx_type != static_cast<int32_t>(onnx_type) || !onnx::TensorProto_DataType_IsValid(static_cast<int32_t>(onnx_type)))
+  if (onnx_type != static_cast<int32_t>(onnx_type) ||
+      !onnx::TensorProto_DataType_IsValid(static_cast<int32_t>(onnx_type)))
     return InvalidModel("element type ", onnx_type, " does not exist in ONNX");
-  return Unsupported("elements of type ", onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(onnx_type)));
+  return Unsupported("elements of type ", onnx::TensorProto_DataType_Name(
+                                              static_cast<onnx::TensorProto_DataType>(onnx_type)));
 }
 
 Result<Type> TypeOf(const onnx::TypeProto& type, Module* module) { return TypeAt(type, module, 0); }
@@ -231,13 +246,14 @@ Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& ex
     MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(place, bytes));
     // A file may put a tensor anywhere; those who read it want whole elements.
     const auto address = reinterpret_cast<uintptr_t>(data.data.data());
-    if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0) return Truth(ConstTensor::Copy(*dtype, dims, data.data));
+    if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0)
+      return Truth(ConstTensor::Copy(*dtype, dims, data.data));
     return Truth(ConstTensor{*dtype, dims, data.data, data.owner});
   }
   if (!tensor->has_raw_data()) return FromFields(*tensor, *dtype, dims);
   if (tensor->raw_data().size() != bytes) {
-    return InvalidModel("tensor '", tensor->name(), "' ", Type::Tensor(*dtype, dims), " needs ", bytes, " bytes, has ",
-                        tensor->raw_data().size());
+    return InvalidModel("tensor '", tensor->name(), "' ", Type::Tensor(*dtype, dims), " needs ",
+                        bytes, " bytes, has ", tensor->raw_data().size());
   }
   return Truth(Over(*dtype, dims, std::shared_ptr<const std::string>(tensor->release_raw_data())));
 }
@@ -250,7 +266,8 @@ Result<AttrValue> AttrOf(onnx::AttributeProto* a, const ExternalData& external) 
       return AttrValue(static_cast<int64_t>(a->i()));
     case onnx::AttributeProto::STRING:
       if (a->s().size() > kMostTextBytes) {
-        return InvalidModel("attribute '", a->name(), "' has ", a->s().size(), " bytes, at most ", kMostTextBytes, " are allowed");
+        return InvalidModel("attribute '", a->name(), "' has ", a->s().size(), " bytes, at most ",
+                            kMostTextBytes, " are allowed");
       }
       return AttrValue(a->s());
     case onnx::AttributeProto::TENSOR: {
@@ -264,7 +281,8 @@ Result<AttrValue> AttrOf(onnx::AttributeProto* a, const ExternalData& external) 
     case onnx::AttributeProto::STRINGS:
       return AttrValue(std::vector<std::string>(a->strings().begin(), a->strings().end()));
     default:
-      return Unsupported("attribute '", a->name(), "' of kind ", onnx::AttributeProto_AttributeType_Name(a->type()));
+      return Unsupported("attribute '", a->name(), "' of kind ",
+                         onnx::AttributeProto_AttributeType_Name(a->type()));
   }
 }
 

@@ -21,7 +21,8 @@ namespace msrt::onnx_import {
 Result<DType> DTypeOf(int64_t onnx_type);
 // Symbols are looked up in the module and added to it.
 Result<Type> TypeOf(const onnx::TypeProto& type, Module* module);
-// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists once.
+// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists
+// once.
 Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& external);
 // Attributes without graphs.
 Result<AttrValue> AttrOf(onnx::AttributeProto* attribute, const ExternalData& external);

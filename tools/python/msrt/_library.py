@@ -1,4 +1,4 @@
-"""The C library as ctypes sees it. Structs and functions are those of core/api/msrt.h, which is their manual.
+"""The C library as ctypes sees it. Structs and functions are those of core/abi/msrt.h, which is their manual.
 
 ctypes releases the GIL for the time of every call, so runs of several Python threads overlap.
 """
@@ -32,7 +32,7 @@ class RuntimeConfig(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("threads", c_int32), ("log_level", c_int32), ("log", LogFn), ("log_user", c_void_p),
         ("allocate", c_void_p), ("deallocate", c_void_p), ("allocator_user", c_void_p), ("parallel_for", c_void_p),
-        ("parallel_user", c_void_p), ("destroy_users", c_void_p), ("team_seconds", ctypes.c_double),
+        ("parallel_user", c_void_p), ("destroy_user_data", c_void_p), ("wake_threads_seconds", ctypes.c_double),
     ]
 
 
@@ -64,7 +64,7 @@ class SessionConfig(ctypes.Structure):
 
 class RunConfig(ctypes.Structure):
     _fields_ = [
-        ("struct_size", c_uint32), ("reserved", c_int32), ("timeout_us", c_int64), ("most_depth", c_int64), ("most_calls", c_int64),
+        ("struct_size", c_uint32), ("reserved", c_int32), ("timeout_us", c_int64), ("max_depth", c_int64), ("max_calls", c_int64),
     ]
 
 
@@ -106,7 +106,7 @@ CALLS: Dict[str, List[Any]] = {
     "msrt_session_state_read": [HANDLE, c_size_t, OUT_HANDLE],
     "msrt_session_state_write": [HANDLE, c_size_t, HANDLE],
     "msrt_session_state_reset": [HANDLE, c_size_t],
-    "msrt_session_report_json": [HANDLE, c_int32, OUT_TEXT],
+    "msrt_session_report": [HANDLE, c_int32, OUT_TEXT],
     "msrt_session_trim": [HANDLE],
 }
 TEXTS = ("msrt_version", "msrt_error_message", "msrt_error_json")

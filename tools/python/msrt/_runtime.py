@@ -32,7 +32,7 @@ class Runtime:
     def __init__(self, threads: int = 0, wake_threads_seconds: float = 0.0) -> None:
         level = max((ours for ours, theirs in _LEVELS.items() if _logger.isEnabledFor(theirs)), default=c.LOG_ERROR)
         config = c.RuntimeConfig(struct_size=ctypes.sizeof(c.RuntimeConfig), threads=threads, log_level=level, log=_LOG,
-                                 team_seconds=wake_threads_seconds)
+                                 wake_threads_seconds=wake_threads_seconds)
         self.handle = c.Handle("runtime", c.library.msrt_runtime_create, ctypes.byref(config))
 
     @property

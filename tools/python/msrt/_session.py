@@ -93,8 +93,8 @@ class Session:
     def _run(self, inputs: Mapping[str, Any], out: Mapping[str, Any], timeout: Optional[float], max_depth: int,
              max_calls: int) -> Dict[str, Any]:
         """Outputs by name: those of `out` as they were given, the others as tensors, in lists where an output is a list."""
-        config = c.RunConfig(struct_size=ctypes.sizeof(c.RunConfig), timeout_us=_microseconds(timeout), most_depth=max_depth,
-                             most_calls=max_calls)
+        config = c.RunConfig(struct_size=ctypes.sizeof(c.RunConfig), timeout_us=_microseconds(timeout), max_depth=max_depth,
+                             max_calls=max_calls)
         if not self._busy.acquire(blocking=False):
             raise InvalidArgumentError("the session is in use in another thread; make one for each thread with model.session()")
         bound: List[Tuple[int, int]] = []
@@ -191,7 +191,7 @@ class Session:
 
     def _report(self, kind: int) -> str:
         """A report of the C library by its number."""
-        return c.text_of(c.library.msrt_session_report_json, self._handle.pointer, kind)
+        return c.text_of(c.library.msrt_session_report, self._handle.pointer, kind)
 
     def profile(self) -> Dict[str, Any]:
         """The time of each step of the last run: {"steps": [{"node", "op", "delegate", "us", ...}], "total_us"}.

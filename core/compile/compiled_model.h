@@ -1,0 +1,93 @@
+// A model that sessions can run: its graphs, and the program of each that a run can reach.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/bind/binding_cache.h"
+#include "core/compile/environment.h"
+#include "core/model/load.h"
+#include "core/program/program.h"
+
+namespace msrt {
+
+struct CompileOptions {
+  Limits limits;
+  PassOptions passes;
+  PlaceOptions place;
+  // Typical dims of the first entry's inputs, by name, for unknown dims; placement and algorithms
+  // are chosen for these.
+  std::vector<std::pair<std::string, Dims>> typical;
+  size_t binding_cache_bytes = size_t{64} << 20;
+  bool load_by_copy = false;
+  bool keep_packed = false;  // copies of all weights that kernels pack, for NativeExtras; those
+                             // that a file brings are not used then
+};
+
+// Where the time of a load went, in milliseconds.
+struct LoadTimes {
+  double map = 0, verify = 0, validate = 0, passes = 0, place = 0, compile = 0, prepare = 0;
+  double total() const { return map + verify + validate + passes + place + compile + prepare; }
+};
+
+struct EntryProgram {
+  std::unique_ptr<Program> program;
+  std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
+};
+
+// A function of a model that sessions run, or a graph that such functions call. Its program is
+// immutable, but another one takes its place when a delegate is lost.
+class ModelEntry {
+ public:
+  // Null: it has none yet, because only nodes call it that a delegate took whole.
+  std::shared_ptr<const EntryProgram> current() const {
+    std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  friend class GraphCompiler;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const EntryProgram> current_;
+  std::vector<Dims> typical_;         // of its inputs, to place it for
+  std::vector<FailedDelegate> lost_;  // at run time; guarded by CompiledModel::install_mutex
+};
+
+// Immutable but for binding caches and entries, which lock themselves: shared by any number of
+// sessions and threads.
+struct CompiledModel {
+  std::shared_ptr<const Environment> environment;
+  Module module;
+  CompileOptions options;
+  std::shared_ptr<ParallelFor>
+      parallel;         // what its runs use: the environment's, or the calling thread alone
+  OfferedModule views;  // the graphs as delegates see them; outlives all that they compile
+  std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
+  std::vector<std::shared_ptr<ModelEntry>>
+      graphs;                          // by graph of the module; null where no entry leads
+  std::shared_ptr<PackedForms> forms;  // that the file brings, or to be kept; null: neither
+  mutable std::mutex
+      install_mutex;  // held while programs take the place of others, never while they are made
+  std::span<const std::byte> mapped;  // the file, while it is mapped; empty: it was not
+  LoadTimes times;
+  std::vector<PassReport> passes;
+};
+
+// The programs by graph of the module. Null for a graph that no entry reaches, or that only nodes
+// call that a delegate took whole.
+std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel& model);
+
+// Returns the binding for these shapes, from the cache or new.
+Result<std::shared_ptr<const Binding>> BindingFor(const CompiledModel& model,
+                                                  const EntryProgram& entry,
+                                                  const BindRequest& request);
+
+// The packed weights that a file of `model.module` carries so that a load on a machine of this kind
+// packs nothing: everything that kernels have packed so far, of a model compiled with keep_packed.
+// The placement is not included: most of its time goes into querying the delegates, which a stored
+// placement would need too.
+ModelExtras NativeExtras(const CompiledModel& model);
+
+}  // namespace msrt

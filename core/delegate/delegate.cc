@@ -1,0 +1,303 @@
+#include "core/delegate/delegate.h"
+
+#include <algorithm>
+
+#include "core/base/copy_known_fields.h"
+#include "core/delegate/boundary.h"
+#include "core/delegate/offered_graph.h"
+
+namespace msrt {
+namespace {
+
+Status CheckName(const char* name) {
+  if (name == nullptr || *name == '\0') return InvalidArgument("a delegate has no name");
+  for (const char* c = name; *c != '\0'; ++c) {
+    const bool good = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_';
+    if (!good || c - name >= 64)
+      return InvalidArgument("delegate name '", name, "' must be up to 64 of a-z, 0-9 and _");
+  }
+  return OkStatus();
+}
+
+Status CheckTable(const msrt_delegate_api& api) {
+  if (api.plugin_abi != MSRT_PLUGIN_ABI) {
+    return Unsupported("delegate '", api.name, "' speaks plugin ABI ", api.plugin_abi,
+                       ", this library ", MSRT_PLUGIN_ABI,
+                       "; build it with this library's msrt_plugin.h");
+  }
+  const bool complete = api.query != nullptr && api.compile != nullptr &&
+                        api.kernel_destroy != nullptr && api.bind != nullptr &&
+                        api.bound_destroy != nullptr && api.run != nullptr;
+  if (!complete)
+    return InvalidArgument(
+        "delegate '", api.name,
+        "' lacks one of query, compile, kernel_destroy, bind, bound_destroy, run");
+  return OkStatus();
+}
+
+Status CheckDevice(const char* name, const msrt_device_api& d) {
+  const bool complete = d.memory != nullptr && d.allocate != nullptr && d.deallocate != nullptr &&
+                        d.stream_create != nullptr && d.stream_destroy != nullptr &&
+                        d.stream_synchronize != nullptr && d.copy_to_device != nullptr &&
+                        d.copy_to_host != nullptr && d.event_create != nullptr &&
+                        d.event_destroy != nullptr && d.event_record != nullptr &&
+                        d.event_wait != nullptr;
+  if (!complete)
+    return InvalidArgument("delegate '", name, "': its device lacks a function of msrt_device_api");
+  if (!(d.launch_seconds >= 0 && d.launch_seconds < 1)) {
+    return InvalidArgument("delegate '", name, "': launch_seconds is ", d.launch_seconds,
+                           ", must be from 0 to 1");
+  }
+  if (!(d.copy_seconds >= 0 && d.copy_seconds < 1 && d.copy_bytes_per_second >= 0)) {
+    return InvalidArgument("delegate '", name, "': copy_seconds is ", d.copy_seconds,
+                           " and copy_bytes_per_second ", d.copy_bytes_per_second,
+                           ", must be from 0 to 1 and not negative");
+  }
+  return OkStatus();
+}
+
+// Collects what a delegate answers. Its callbacks must not throw, so what fails for want of memory
+// is remembered.
+struct Sink {
+  const OfferedGraph& graph;
+  QueryResult& out;
+  bool out_of_memory = false;
+  bool offered_nothing = false;  // a candidate that does not even say what it is of
+
+  template <typename F>
+  void Guarded(F&& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      out_of_memory = true;
+    }
+  }
+  void RefuseAll(const std::string& reason) {
+    for (uint32_t n = 0; n < graph.node_count(); ++n) out.refusals.push_back({n, reason});
+  }
+  void Refuse(uint32_t node, const char* reason) {
+    if (node < graph.node_count()) out.refusals.push_back({node, reason == nullptr ? "" : reason});
+  }
+  void Add(const msrt_candidate* given) {
+    const msrt_candidate c = given == nullptr ? msrt_candidate{} : CopyKnownFields(*given);
+    if (const std::string wrong = Malformed(c); !wrong.empty())
+      return RefuseMalformed(c, StrCat("its candidate is malformed: ", wrong));
+    Candidate copy;
+    copy.nodes.assign(c.nodes, c.nodes + c.node_count);
+    copy.input_layouts = Layouts(c.input_layouts, c.input_count);
+    copy.output_layouts = Layouts(c.output_layouts, c.output_count);
+    copy.seconds = c.seconds;
+    copy.workspace_bytes = c.workspace_bytes;
+    copy.exact = c.exact != 0;
+    copy.packs_constants = c.packs_constants != 0;
+    copy.reduced = c.reduced != 0;
+    copy.algorithm = c.algorithm == nullptr ? "" : c.algorithm;
+    for (size_t i = 0; i < c.in_place_count; ++i)
+      copy.in_place.emplace_back(c.in_place[i].input, c.in_place[i].output);
+    copy.tag = c.tag;
+    out.candidates.push_back(std::move(copy));
+  }
+
+ private:
+  static std::vector<Layout> Layouts(const msrt_layout* given, size_t count) {
+    std::vector<Layout> layouts(count, Layout::kPlain);
+    for (size_t i = 0; given != nullptr && i < count; ++i)
+      layouts[i] = static_cast<Layout>(given[i]);
+    return layouts;
+  }
+
+  // What belongs to no node is said of all, once.
+  void RefuseMalformed(const msrt_candidate& c, const std::string& reason) {
+    if (c.nodes != nullptr && c.node_count != 0 && c.nodes[0] < graph.node_count())
+      return Refuse(c.nodes[0], reason.c_str());
+    if (!offered_nothing) RefuseAll(reason);
+    offered_nothing = true;
+  }
+
+  std::string Malformed(const msrt_candidate& c) const {
+    if (c.nodes == nullptr || c.node_count == 0) return "it has no nodes";
+    for (size_t i = 0; i < c.node_count; ++i) {
+      if (c.nodes[i] >= graph.node_count()) return StrCat("node ", c.nodes[i], " does not exist");
+      if (i != 0 && c.nodes[i] <= c.nodes[i - 1]) return "its nodes are not in ascending order";
+    }
+    if (c.node_count > 1 && !graph.CanBindAtOnce({c.nodes, c.node_count}))
+      return "a size in it depends on data that it makes itself";
+    if (!(c.seconds >= 0 && c.seconds < 1e9)) return StrCat("its estimate is ", c.seconds, " s");
+    const CandidateBorder border = graph.BorderOf({c.nodes, c.node_count});
+    if (c.input_count != border.inputs.size() || c.output_count != border.outputs.size()) {
+      return StrCat("it has layouts for ", c.input_count, " inputs and ", c.output_count,
+                    " outputs, there are ", border.inputs.size(), " and ", border.outputs.size());
+    }
+    if (c.in_place == nullptr && c.in_place_count != 0)
+      return StrCat("in_place is NULL, but in_place_count ", c.in_place_count);
+    for (size_t i = 0; i < c.in_place_count; ++i) {
+      if (c.in_place[i].input >= c.input_count || c.in_place[i].output >= c.output_count)
+        return "in_place names what does not exist";
+    }
+    std::string wrong = WrongLayout(c.input_layouts, border.inputs);
+    return wrong.empty() ? WrongLayout(c.output_layouts, border.outputs) : wrong;
+  }
+
+  std::string WrongLayout(const msrt_layout* layouts, const std::vector<ValueId>& values) const {
+    for (size_t i = 0; layouts != nullptr && i < values.size(); ++i) {
+      if (layouts[i] == MSRT_LAYOUT_PLAIN) continue;
+      if (layouts[i] < MSRT_LAYOUT_PLAIN || layouts[i] > MSRT_LAYOUT_BLOCKED8)
+        return StrCat("layout ", layouts[i], " does not exist");
+      if (values[i] != kNoValue && !graph.MayHaveLayout(values[i]))
+        return "a constant or a tensor of rank other than 3 to 5 must be plain";
+    }
+    return {};
+  }
+};
+
+// Sizes are for reports and caches: one that it cannot tell counts as nothing.
+size_t BytesFrom(size_t (*function)(void*, const void*), void* self, const void* handle) {
+  size_t bytes = 0;
+  if (function == nullptr || !CatchAsStatus([&] { bytes = function(self, handle); }).ok()) return 0;
+  return bytes;
+}
+
+}  // namespace
+
+bool MayDoElsewhere(Code code, bool on_device) {
+  const bool full = code == Code::kOutOfMemory || code == Code::kLimitExceeded;
+  return code == Code::kDelegate || (on_device && full);
+}
+
+struct Delegate::Table {
+  msrt_delegate_api api;
+  void* self;
+  std::shared_ptr<const void> library;
+  mutable bool owns_self = false;
+  ~Table() {
+    if (owns_self && api.destroy != nullptr) api.destroy(self);
+  }
+};
+
+BoundKernel::~BoundKernel() {
+  if (handle_ != nullptr) delegate_->table_->api.bound_destroy(delegate_->table_->self, handle_);
+}
+
+Status BoundKernel::Prepare(const Host& host) const {
+  const Delegate::Table& table = *delegate_->table_;
+  if (table.api.prepare == nullptr) return OkStatus();
+  Status status = CallDelegate(delegate_->name(),
+                               [&] { return table.api.prepare(table.self, host.api(), handle_); });
+  const bool elsewhere = MayDoElsewhere(status.code(), delegate_->device() != nullptr);
+  return elsewhere ? std::move(status).With(kFailedDelegate, std::string(delegate_->name()))
+                   : std::move(status);
+}
+
+Status BoundKernel::Run(const msrt_run_args& args) const {
+  const Delegate::Table& table = *delegate_->table_;
+  return CallDelegate(delegate_->name(), [&] { return table.api.run(table.self, handle_, &args); });
+}
+
+size_t BoundKernel::bytes() const {
+  return BytesFrom(delegate_->table_->api.bound_bytes, delegate_->table_->self, handle_);
+}
+
+Kernel::~Kernel() {
+  if (handle_ != nullptr) delegate_->table_->api.kernel_destroy(delegate_->table_->self, handle_);
+}
+
+Result<BoundKernel> Kernel::Bind(const Host& host, std::span<const msrt_bound_node> nodes) const {
+  const Delegate::Table& table = *delegate_->table_;
+  void* bound = nullptr;
+  MSRT_RETURN_IF_ERROR(CallDelegate(delegate_->name(), [&] {
+    return table.api.bind(table.self, host.api(), handle_, nodes.data(), nodes.size(), &bound);
+  }));
+  if (bound == nullptr) return DelegateError("delegate ", delegate_->name(), " bound nothing");
+  return BoundKernel(delegate_, bound);
+}
+
+size_t Kernel::packed_bytes() const {
+  return BytesFrom(delegate_->table_->api.kernel_bytes, delegate_->table_->self, handle_);
+}
+
+Result<std::shared_ptr<const Delegate>> Delegate::Make(const msrt_delegate_api& given, void* self,
+                                                       std::shared_ptr<const void> library) {
+  if (given.struct_size < offsetof(msrt_delegate_api, query)) {
+    return InvalidArgument("a delegate's table has struct_size ", given.struct_size,
+                           "; set it to sizeof(msrt_delegate_api)");
+  }
+  msrt_delegate_api api = CopyKnownFields(given);
+  MSRT_RETURN_IF_ERROR(CheckName(api.name));
+  MSRT_RETURN_IF_ERROR(CheckTable(api));
+  msrt_device_api device{};
+  const bool has_device = api.device != nullptr;
+  if (has_device) {
+    device = CopyKnownFields(*api.device);
+    MSRT_RETURN_IF_ERROR(CheckDevice(api.name, device));
+  }
+  std::shared_ptr<Delegate> delegate(new Delegate());
+  delegate->name_ = api.name;
+  delegate->native_types_ = api.native_types;
+  // What copies point to may go after this call.
+  api.name = nullptr;
+  api.device = nullptr;
+  auto table = std::make_shared<Table>(Table{api, self, std::move(library)});
+  if (has_device)
+    delegate->device_ = std::make_shared<Device>(device, self, delegate->name_, table);
+  delegate->table_ = std::move(table);
+  return std::shared_ptr<const Delegate>(std::move(delegate));
+}
+
+void Delegate::TakeOver() const { table_->owns_self = true; }
+
+void Delegate::Query(const Host& host, const OfferedGraph& graph, QueryResult* out) const {
+  Sink sink{graph, *out};
+  msrt_query_sink doors = MSRT_INIT(msrt_query_sink);
+  doors.sink = &sink;
+  doors.candidate = [](void* s, const msrt_candidate* c) {
+    static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Add(c); });
+  };
+  doors.refuse = [](void* s, uint32_t node, const char* reason) {
+    static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Refuse(node, reason); });
+  };
+  const Status status = CallDelegate(
+      name_, [&] { return table_->api.query(table_->self, host.api(), graph.api(), &doors); });
+  const bool host_is_full = status.code() == Code::kOutOfMemory && device_ == nullptr;
+  if (sink.out_of_memory || host_is_full) throw std::bad_alloc();
+  if (status.ok()) return;
+  out->candidates.clear();
+  out->refusals.clear();
+  sink.RefuseAll(StrCat("its query failed: ", status.message()));
+}
+
+Result<Kernel> Delegate::Compile(const Host& host, const OfferedGraph& graph,
+                                 const Candidate& candidate) const {
+  const auto layouts = [](const std::vector<Layout>& from) {
+    std::vector<msrt_layout> to;
+    for (Layout l : from) to.push_back(static_cast<msrt_layout>(l));
+    return to;
+  };
+  const std::vector<msrt_layout> inputs = layouts(candidate.input_layouts),
+                                 outputs = layouts(candidate.output_layouts);
+  std::vector<msrt_in_place> in_place;
+  for (const auto& [input, output] : candidate.in_place) in_place.push_back({input, output});
+  msrt_candidate c = MSRT_INIT(msrt_candidate);
+  c.exact = candidate.exact;
+  c.nodes = candidate.nodes.data();
+  c.node_count = candidate.nodes.size();
+  c.input_layouts = inputs.data();
+  c.output_layouts = outputs.data();
+  c.input_count = inputs.size();
+  c.output_count = outputs.size();
+  c.seconds = candidate.seconds;
+  c.workspace_bytes = candidate.workspace_bytes;
+  c.algorithm = candidate.algorithm.c_str();
+  c.in_place = in_place.data();
+  c.in_place_count = in_place.size();
+  c.packs_constants = candidate.packs_constants;
+  c.reduced = candidate.reduced;
+  c.tag = candidate.tag;
+  void* kernel = nullptr;
+  MSRT_RETURN_IF_ERROR(CallDelegate(name_, [&] {
+    return table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel);
+  }));
+  if (kernel == nullptr) return DelegateError("delegate ", name_, " compiled nothing");
+  return Kernel(shared_from_this(), kernel);
+}
+
+}  // namespace msrt

@@ -1,0 +1,132 @@
+// A registered delegate as the rest of core sees it: the C door of msrt_plugin.h behind types that
+// own what they hold. Built-in delegates and plugins come through here alike, and what they answer
+// is checked here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/delegate/device.h"
+#include "core/graph/tensor.h"
+
+namespace msrt {
+
+class OfferedGraph;
+
+// A set of nodes that a delegate can run as one, and how; see msrt_candidate.
+struct Candidate {
+  std::vector<uint32_t> nodes;
+  std::vector<Layout> input_layouts, output_layouts;
+  double seconds = 0;
+  size_t workspace_bytes = 0;
+  bool exact = false, packs_constants = false, reduced = false;
+  std::string algorithm;
+  std::vector<std::pair<uint32_t, uint32_t>> in_place;
+  uint64_t tag = 0;
+};
+
+struct Refusal {
+  uint32_t node;
+  std::string reason;
+};
+
+struct QueryResult {
+  std::vector<Candidate> candidates;
+  std::vector<Refusal> refusals;
+};
+
+// Whether an error of a delegate is its own, so that another may do what it cannot. Wrong data is
+// wrong everywhere, and so is a host without memory; a device that is full or refuses is not.
+bool MayDoElsewhere(Code code, bool on_device);
+// The detail of such an error that names the delegate.
+inline constexpr const char* kFailedDelegate = "delegate";
+
+class Delegate;
+
+// A kernel for one set of shapes. Shared by the sessions that use the same shapes.
+class BoundKernel {
+ public:
+  BoundKernel() = default;
+  BoundKernel(std::shared_ptr<const Delegate> delegate, void* handle)
+      : delegate_(std::move(delegate)), handle_(handle) {}
+  BoundKernel(BoundKernel&& other) noexcept { *this = std::move(other); }
+  BoundKernel& operator=(BoundKernel&& other) noexcept {
+    std::swap(delegate_, other.delegate_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~BoundKernel();
+  explicit operator bool() const { return handle_ != nullptr; }
+  // Does what Run would otherwise do on its first call (generating code, allocating).
+  Status Prepare(const Host& host) const;
+  Status Run(const msrt_run_args& args) const;
+  // What it holds beyond a few hundred bytes; counts against the binding cache.
+  size_t bytes() const;
+
+ private:
+  std::shared_ptr<const Delegate> delegate_;
+  void* handle_ = nullptr;
+};
+
+// A compiled candidate: owns its packed weights; immutable, shared by all sessions of a model.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(std::shared_ptr<const Delegate> delegate, void* handle)
+      : delegate_(std::move(delegate)), handle_(handle) {}
+  Kernel(Kernel&& other) noexcept { *this = std::move(other); }
+  Kernel& operator=(Kernel&& other) noexcept {
+    std::swap(delegate_, other.delegate_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Kernel();
+  explicit operator bool() const { return handle_ != nullptr; }
+  Result<BoundKernel> Bind(const Host& host, std::span<const msrt_bound_node> nodes) const;
+  size_t packed_bytes() const;
+
+ private:
+  std::shared_ptr<const Delegate> delegate_;
+  void* handle_ = nullptr;
+};
+
+class Delegate : public std::enable_shared_from_this<Delegate> {
+ public:
+  // Checks the table. `self` is the caller's until TakeOver. `library` (may be null) stays loaded
+  // as long as the delegate lives.
+  static Result<std::shared_ptr<const Delegate>> Make(const msrt_delegate_api& api, void* self,
+                                                      std::shared_ptr<const void> library);
+
+  // From now on `self` ends with this object.
+  void TakeOver() const;
+
+  std::string_view name() const { return name_; }
+  // Null for a delegate that works on the host's memory.
+  const std::shared_ptr<const Device>& device() const { return device_; }
+
+  // Whether it says that it computes in this type, beside f32.
+  bool ComputesNatively(DType dtype) const {
+    return (native_types_ >> static_cast<int>(dtype) & 1) != 0;
+  }
+
+  // Candidates in any order. A delegate that fails here, or answers with something malformed,
+  // refuses.
+  void Query(const Host& host, const OfferedGraph& graph, QueryResult* out) const;
+  // `candidate` is one that Query returned for this graph, which outlives the kernel.
+  Result<Kernel> Compile(const Host& host, const OfferedGraph& graph,
+                         const Candidate& candidate) const;
+
+ private:
+  friend class Kernel;
+  friend class BoundKernel;
+  struct Table;  // owns self
+  Delegate() = default;
+  std::string name_;
+  uint32_t native_types_ = 0;
+  std::shared_ptr<const Table> table_;
+  std::shared_ptr<const Device> device_;
+};
+
+}  // namespace msrt

@@ -1,0 +1,57 @@
+// What the runtime lends to delegates: memory, threads, the log, packed forms of constants, and a
+// place for the text of an error (door.h).
+#pragma once
+
+#include <optional>
+
+#include "core/abi/msrt_plugin.h"
+#include "core/base/allocator.h"
+#include "core/base/io.h"
+#include "core/base/log.h"
+#include "core/base/machine.h"
+#include "core/base/parallel_for.h"
+#include "core/delegate/callback_services.h"
+#include "core/delegate/packed_forms.h"
+
+namespace msrt {
+
+// The file that constants of a model lie in, mapped. After a kernel has packed a constant, the
+// pages it was read from are given back; they come again from the file if a run needs them. Without
+// it, a model whose weights are all packed would hold them twice.
+struct MappedConstants {
+  Io* io = nullptr;
+  std::span<const std::byte> bytes;
+
+  void Forget(const ConstTensor& constant) const;
+};
+
+// Outlives every kernel that was shown its table.
+class Host {
+ public:
+  // Without a machine: what is typical of one with the team's threads. Without forms: none are
+  // found and none kept.
+  Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
+       std::optional<Machine> machine = std::nullopt, std::shared_ptr<PackedForms> forms = nullptr,
+       MappedConstants mapped = {});
+  // For rules: parallel_for runs its tasks one after the other.
+  explicit Host(const CallbackServices& services)
+      : Host(services.allocator, MakeSerial(), services.log) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  const msrt_host_api* api() const { return &api_; }
+  ParallelFor& parallel() const { return *parallel_; }
+  const MappedConstants& mapped() const { return mapped_; }
+  Machine machine() const { return {api_.flops_per_second, api_.bytes_per_second}; }
+
+ private:
+  Status RunTasks(int64_t count, void (*task)(void*, int64_t), void* context) const;
+
+  Allocator* allocator_;
+  std::shared_ptr<ParallelFor> parallel_;
+  Log log_;
+  std::shared_ptr<PackedForms> forms_;
+  MappedConstants mapped_;
+  msrt_host_api api_;
+};
+
+}  // namespace msrt

@@ -1,0 +1,105 @@
+// A graph as delegates see it: the table of msrt_graph_view with declared and typical shapes of
+// every value.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/delegate/attr_views.h"
+#include "core/delegate/carried.h"
+#include "core/delegate/transfer.h"
+#include "ops/propagate.h"
+
+namespace msrt {
+
+msrt_shape ShapeOf(const Type& type);
+
+// The values that cross the border of a candidate, as msrt_candidate defines them.
+struct CandidateBorder {
+  std::vector<ValueId> inputs, outputs;
+};
+
+class OfferedGraph;
+// The graphs of a module, by number; null where no entry leads.
+using OfferedModule = std::vector<std::shared_ptr<const OfferedGraph>>;
+
+// Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must
+// outlive it and not change.
+class OfferedGraph {
+ public:
+  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where it says
+  // nothing, 1 stands for the first dim and `kTypicalExtent` for others. `module` (may be null) is
+  // where the graphs are that this one calls.
+  static Result<std::unique_ptr<OfferedGraph>> Make(const Graph& graph, const Evaluator& evaluator,
+                                                    std::span<const Dims> typical_dims,
+                                                    const Module* module = nullptr);
+  OfferedGraph(const OfferedGraph&) = delete;
+  OfferedGraph& operator=(const OfferedGraph&) = delete;
+
+  const Graph& graph() const { return graph_; }
+  const Evaluator& evaluator() const { return evaluator_; }
+  size_t node_count() const { return nodes_.size(); }
+  const msrt_node_view& node(size_t index) const { return nodes_[index]; }
+  const msrt_graph_view* api() const { return &api_; }
+  const GraphFacts& typical() const { return typical_; }
+  // What the loop that this graph is the body of hands from one run to the next; none if it is no
+  // such body.
+  std::span<const CarriedPair> carried() const { return carried_; }
+  void SetCarried(std::vector<CarriedPair> carried) { carried_ = std::move(carried); }
+  // The graph of that number, among those of the module; null if it is not known.
+  const OfferedGraph* callee(int64_t number) const;
+  // From now on it sees them. They outlive it.
+  void SetModule(const OfferedModule* module) { module_ = module; }
+  // The nodes that read a value, ascending, each once.
+  const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
+  bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
+  // Whether the typical shapes of its outputs follow from those of its inputs: none is a guess that
+  // data may contradict.
+  bool IsSettled(size_t node) const { return settled_[node]; }
+
+  CandidateBorder BorderOf(std::span<const uint32_t> nodes) const;
+  // Whether all sizes inside can be known before the first of the nodes runs: none depends on data
+  // that another of them makes.
+  bool CanBindAtOnce(std::span<const uint32_t> nodes) const;
+  // Whether a delegate may choose how the value lies in memory: a tensor of rank 3 to 5 that is no
+  // constant.
+  bool MayHaveLayout(ValueId value) const;
+
+  // Of a value at its typical shape, by layout; 0 where the shape is not known.
+  std::array<double, kLayoutCount> TypicalBytes(ValueId value) const;
+
+  static constexpr int64_t kTypicalExtent = 128;
+
+ private:
+  OfferedGraph(const Graph& graph, const Evaluator& evaluator);
+  void FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module);
+  void TakeResults(std::span<const Type> results, size_t node);
+  void AddNode(size_t n);
+  void MakeApi();
+  msrt_value_view ValueOf(ValueId value) const;
+  template <typename T>
+  const T* Keep(std::vector<T> list, std::deque<std::vector<T>>* owner) {
+    return owner->emplace_back(std::move(list)).data();
+  }
+
+  const Graph& graph_;
+  const Evaluator& evaluator_;
+  GraphFacts typical_;
+  std::vector<bool> agreed_;   // by node: the typical shapes do not contradict it
+  std::vector<bool> settled_;  // by node: see IsSettled
+  std::vector<bool>
+      size_in_data_;  // by node: the types of its inputs do not tell those of its outputs
+  std::vector<std::vector<uint32_t>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<CarriedPair> carried_;
+  const OfferedModule* module_ = nullptr;
+  std::vector<msrt_node_view> nodes_;
+  std::deque<std::vector<msrt_value_view>> values_;
+  std::deque<std::vector<msrt_attr_view>> attrs_;
+  AttrStore attr_store_;
+  msrt_graph_view api_;
+};
+
+}  // namespace msrt

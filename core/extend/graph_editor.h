@@ -1,0 +1,47 @@
+// A graph in the hands of an application's pass or importer: msrt_graph_editor over a Graph.
+#pragma once
+
+#include <vector>
+
+#include "core/abi/msrt_plugin.h"
+#include "core/graph/graph.h"
+
+namespace msrt {
+
+class OpSet;  // ops/registry.h
+
+// What is added stands at the end of `graph` at once, so that its types are known; Finish puts the
+// nodes where they belong.
+class GraphEditor {
+ public:
+  GraphEditor(Graph* graph, const OpSet* ops)
+      : graph_(*graph), ops_(ops), original_nodes_(graph->nodes.size()) {}
+  GraphEditor(const GraphEditor&) = delete;
+  GraphEditor& operator=(const GraphEditor&) = delete;
+
+  msrt_graph_editor api();
+  // After this no more edits are made. Nodes that nobody needs are left for the pass that drops
+  // them.
+  void Finish();
+
+ private:
+  Status AddConstant(const char* name, const msrt_shape* shape, const void* data, int64_t* value);
+  struct NewNode {
+    size_t before;
+    const char *domain, *op, *name;
+    std::span<const int64_t> inputs;
+    std::span<const msrt_attr_view> attrs;
+    const msrt_shape* declared;
+    std::span<int64_t> outputs;
+  };
+  Status AddNode(const NewNode& node);
+  Status Replace(int64_t from, int64_t to);
+  Result<ValueId> ValueArgument(int64_t id, std::string_view what) const;
+
+  Graph& graph_;
+  const OpSet* ops_;
+  const size_t original_nodes_;
+  std::vector<size_t> before_;  // of each added node
+};
+
+}  // namespace msrt

@@ -1,0 +1,139 @@
+#include "core/extend/plugin.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "core/delegate/boundary.h"
+
+namespace msrt {
+namespace {
+
+// A shared library, loaded as long as anything of it is in use.
+Result<std::shared_ptr<void>> OpenLibrary(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    return NotFound("plugin '", path,
+                    "' cannot be loaded: ", why == nullptr ? "no reason given" : why);
+  }
+  return std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
+}
+
+// A plugin while its entry runs. Members are destroyed from the last to the first: the library goes
+// when nothing needs it.
+struct PluginLoad {
+  std::shared_ptr<void> library;
+  Registration registration;
+  const CallbackServices& services;
+  std::string refused = {};  // why the last registration failed that did
+};
+
+// Something that a plugin registers.
+template <typename Body>
+msrt_status Registering(PluginLoad* load, const Body& body) noexcept {
+  return ToStatusCode([&]() -> Status {
+    Status status = body();
+    if (!status.ok()) load->refused = status.message();
+    return status;
+  });
+}
+
+Status RegisterDelegate(PluginLoad* load, const msrt_delegate_api* api, void* self) {
+  if (api == nullptr) return InvalidArgument("register_delegate: api is NULL");
+  auto& delegates = load->registration.delegates;
+  delegates.reserve(delegates.size() + 1);
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Delegate> delegate,
+                        Delegate::Make(*api, self, load->library));
+  delegate->TakeOver();
+  delegates.push_back(std::move(delegate));
+  return OkStatus();
+}
+
+Status RegisterKernel(PluginLoad* load, const msrt_kernel_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_kernel: kernel is NULL");
+  auto& kernels = load->registration.kernels;
+  kernels.reserve(kernels.size() + 1);
+  MSRT_ASSIGN_OR_RETURN(RegisteredKernel kernel,
+                        RegisteredKernel::Make(*desc, load->library, load->services));
+  kernel.owner->TakeOver();
+  kernels.push_back(std::move(kernel));
+  return OkStatus();
+}
+
+Status RegisterPass(PluginLoad* load, const msrt_pass_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_pass: pass is NULL");
+  MSRT_ASSIGN_OR_RETURN(AddedPass pass, MakeAddedPass(*desc, load->library, load->services));
+  load->registration.passes.push_back(std::move(pass));
+  return OkStatus();
+}
+
+Status RegisterImporter(PluginLoad* load, const msrt_importer_desc* desc) {
+  if (desc == nullptr) return InvalidArgument("register_importer: importer is NULL");
+  MSRT_ASSIGN_OR_RETURN(RegisteredImporter importer,
+                        RegisteredImporter::Make(*desc, load->library, load->services));
+  load->registration.importers.push_back(std::move(importer));
+  return OkStatus();
+}
+
+Status RunEntry(const std::string& path, const std::string& options, PluginLoad* load) {
+  const auto entry =
+      reinterpret_cast<msrt_plugin_register_fn>(dlsym(load->library.get(), MSRT_PLUGIN_ENTRY));
+  if (entry == nullptr)
+    return InvalidArgument("'", path, "' is no plugin of msrt: it does not export ",
+                           MSRT_PLUGIN_ENTRY);
+  msrt_plugin_host host = MSRT_INIT(msrt_plugin_host);
+  host.plugin_abi = MSRT_PLUGIN_ABI;
+  host.host = load;
+  host.fail = [](void*, const char* message) { KeepFailure(message); };
+  host.register_delegate = [](void* l, const msrt_delegate_api* api, void* self) {
+    return Registering(static_cast<PluginLoad*>(l),
+                       [&] { return RegisterDelegate(static_cast<PluginLoad*>(l), api, self); });
+  };
+  host.register_kernel = [](void* l, const msrt_kernel_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l),
+                       [&] { return RegisterKernel(static_cast<PluginLoad*>(l), desc); });
+  };
+  host.register_pass = [](void* l, const msrt_pass_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l),
+                       [&] { return RegisterPass(static_cast<PluginLoad*>(l), desc); });
+  };
+  host.register_importer = [](void* l, const msrt_importer_desc* desc) {
+    return Registering(static_cast<PluginLoad*>(l),
+                       [&] { return RegisterImporter(static_cast<PluginLoad*>(l), desc); });
+  };
+  host.options = options.c_str();
+  Status status = CallCallback([&] { return entry(&host); });
+  if (status.ok()) return status;
+  // Its own words come first: it may have meant to do without what was refused.
+  const bool more = !load->refused.empty() && load->refused != status.message();
+  if (more)
+    status = MakeStatus(status.code(), status.message(),
+                        " (a registration was refused before: ", load->refused, ")");
+  return std::move(status).Within(StrCat("plugin '", path, "'"));
+}
+
+}  // namespace
+
+Result<Registration> LoadPlugin(const std::string& path, const std::string& options,
+                                const CallbackServices& services) {
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<void> library, OpenLibrary(path));
+  PluginLoad load{std::move(library), {}, services};
+  MSRT_RETURN_IF_ERROR(RunEntry(path, options, &load));
+  return std::move(load.registration);
+}
+
+Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added,
+                    std::vector<std::shared_ptr<const Delegate>>* registered) {
+  std::vector<std::shared_ptr<const Delegate>> grown = *registered;
+  for (const auto& delegate : added) {
+    const auto same = [&](const auto& other) { return other->name() == delegate->name(); };
+    if (std::any_of(grown.begin(), grown.end(), same))
+      return InvalidArgument("there is a delegate '", delegate->name(), "' already");
+    grown.push_back(delegate);
+  }
+  *registered = std::move(grown);
+  return OkStatus();
+}
+
+}  // namespace msrt

@@ -1,0 +1,137 @@
+#include "core/program/explain.h"
+
+#include <algorithm>
+#include <set>
+
+namespace msrt {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+PlanPartition NewPartition(const Step& step) {
+  PlanPartition p;
+  p.delegate = DelegateName(step);
+  p.device = step.device;
+  return p;
+}
+
+// Steps without a delegate join whoever runs before them, at the start whoever comes after them.
+void FindPartitions(const Program& program, Plan* plan) {
+  std::vector<uint32_t> waiting;
+  const auto join = [&](uint32_t n) {
+    plan->partition_of_node[n] = static_cast<uint32_t>(plan->partitions.size() - 1);
+    plan->partitions.back().nodes.push_back(n);
+    const NodeExplanation& why = program.explanations[n];
+    if (why.delegate.empty())
+      plan->partitions.back().seconds += why.seconds;  // those of delegates come with their step
+  };
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::kKernel) {
+      if (plan->partitions.empty() || plan->partitions.back().delegate != step.delegate) {
+        plan->partitions.push_back(NewPartition(step));
+        std::for_each(waiting.begin(), waiting.end(), join);
+        waiting.clear();
+      }
+      plan->partitions.back().seconds += step.seconds;
+    }
+    for (uint32_t n : step.nodes) {
+      if (plan->partitions.empty()) waiting.push_back(n);
+      else join(n);
+    }
+  }
+  if (waiting.empty()) return;
+  plan->partitions.push_back({});
+  plan->partitions.back().delegate = "host";
+  std::for_each(waiting.begin(), waiting.end(), join);
+}
+
+// The model of costs counts launches in the order of nodes, which steps may leave a little so that
+// devices begin early.
+void CountLaunches(const Program& program, Plan* plan) {
+  std::string_view last;
+  for (uint32_t n = 0; n < plan->step_of_node.size(); ++n) {
+    const Step& step = program.steps[plan->step_of_node[n]];
+    if (step.kind != StepKind::kKernel || step.node != n || step.delegate == last) continue;
+    last = step.delegate;
+    if (step.device != 0)
+      plan->partitions[plan->partition_of_node[n]].launch_seconds +=
+          program.devices[step.device]->launch_seconds();
+  }
+}
+
+void CountBorders(const Program& program, Plan* plan) {
+  const Graph& graph = *program.graph;
+  const std::vector<int32_t> producers = graph.Producers();
+  for (uint32_t i = 0; i < graph.value_count(); ++i) {
+    const auto v = static_cast<ValueId>(i);
+    if (graph.value(v).constant != nullptr) continue;
+    const double bytes = program.placed->TypicalBytes(v)[static_cast<size_t>(Layout::kPlain)];
+    const uint32_t from =
+        producers[i] < 0 ? kNone : plan->partition_of_node[static_cast<size_t>(producers[i])];
+    std::set<uint32_t> into;
+    for (uint32_t reader : program.placed->ReadersOf(v))
+      into.insert(plan->partition_of_node[reader]);
+    into.erase(from);
+    for (uint32_t to : into) plan->partitions[to].bytes_in += bytes;
+    if (from != kNone && (program.placed->IsOutput(v) || !into.empty()))
+      plan->partitions[from].bytes_out += bytes;
+  }
+}
+
+}  // namespace
+
+std::string_view DeviceName(const Program& program, uint16_t device) {
+  return device == 0 ? std::string_view("host") : program.devices[device]->name();
+}
+
+std::string_view DelegateName(const Step& step) {
+  return step.delegate.empty() ? std::string_view("host") : step.delegate;
+}
+
+std::string_view NameOf(const Program& program, const Step& step) {
+  const Node* node = NodeOf(program, step);
+  return node != nullptr ? node->name
+                         : program.graph->value(program.buffers[step.outputs[0]].value).name;
+}
+
+std::string OpOf(const Program& program, const Step& step) {
+  const Node* node = NodeOf(program, step);
+  return node != nullptr ? OpName(*node) : step.algorithm;
+}
+
+std::vector<BufferId> MovingBuffers(const Program& program, const std::vector<BufferId>& buffers) {
+  std::vector<BufferId> moving;
+  std::copy_if(buffers.begin(), buffers.end(), std::back_inserter(moving), [&](BufferId b) {
+    return b != kNoBuffer && program.graph->value(program.buffers[b].value).constant == nullptr;
+  });
+  return moving;
+}
+
+double TypicalBytes(const Program& program, BufferId b) {
+  const Buffer& buffer = program.buffers[b];
+  return program.placed->TypicalBytes(buffer.value)[static_cast<size_t>(buffer.state.layout)];
+}
+
+Plan PlanOf(const Program& program) {
+  Plan plan;
+  plan.program = &program;
+  plan.step_of_node.assign(program.graph->nodes.size(), kNone);
+  plan.partition_of_node.assign(program.graph->nodes.size(), kNone);
+  FindPartitions(program, &plan);
+  for (uint32_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    for (uint32_t n : step.nodes) plan.step_of_node[n] = s;
+    if (step.nodes.empty() && step.node != kNoNode)
+      plan.partitions[plan.partition_of_node[step.node]].transfer_seconds += step.seconds;
+  }
+  CountLaunches(program, &plan);
+  CountBorders(program, &plan);
+  for (const PlanPartition& p : plan.partitions) {
+    plan.kernel_seconds += p.seconds;
+    plan.transfer_seconds += p.transfer_seconds;
+    plan.launch_seconds += p.launch_seconds;
+  }
+  return plan;
+}
+
+}  // namespace msrt
