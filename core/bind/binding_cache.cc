@@ -3,16 +3,21 @@
 namespace msrt {
 namespace {
 
+// Kinds and element types belong to the key, so that an input of the wrong type never finds a
+// binding of the right one.
+void AppendKey(const Type& type, std::string* key) {
+  key->push_back(static_cast<char>(type.kind));
+  if (type.kind == TypeKind::kList && type.element != nullptr) return AppendKey(*type.element, key);
+  key->push_back(static_cast<char>(type.dtype));
+  key->push_back(static_cast<char>(type.rank()));
+  key->append(reinterpret_cast<const char*>(type.dims.begin()),
+              type.dims.size() * sizeof(int64_t));
+}
+
 std::string KeyOf(const BindRequest& request) {
   std::string key;
-  const auto add = [&](const Type& t) {
-    key.push_back(static_cast<char>(
-        t.dtype));  // so that an input of the wrong type never meets a binding of the right one
-    key.push_back(static_cast<char>(t.rank()));
-    key.append(reinterpret_cast<const char*>(t.dims.begin()), t.dims.size() * sizeof(int64_t));
-  };
-  for (const Type& t : request.inputs) add(t);
-  for (const Type& t : request.states) add(t);
+  for (const Type& t : request.inputs) AppendKey(t, &key);
+  for (const Type& t : request.states) AppendKey(t, &key);
   return key;
 }
 
@@ -30,13 +35,13 @@ Result<std::shared_ptr<const Binding>> BindingCache::Get(
     }
   }
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Binding> made, make());
-  std::list<Entry> dropped;  // without the lock: the end of a binding calls delegates
+  std::list<Entry> dropped;  // destroyed without the lock: a binding's destructor calls delegates
   std::lock_guard lock(mutex_);
   if (const auto it = index_.find(key); it != index_.end()) return it->second->binding;
   entries_.push_front({key, made});
   index_.emplace(std::move(key), entries_.begin());
   bytes_ += made->bytes;
-  while (bytes_ > most_bytes_ && entries_.size() > 1) {
+  while (bytes_ > max_bytes_ && entries_.size() > 1) {
     bytes_ -= entries_.back().binding->bytes;
     index_.erase(entries_.back().key);
     dropped.splice(dropped.end(), entries_, std::prev(entries_.end()));
