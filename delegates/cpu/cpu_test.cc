@@ -128,9 +128,23 @@ TEST(Cpu, PoolsKeepNan) {
   }
 }
 
-// Every way in which two tensors broadcast against each other in networks, with sizes above what
-// one thread takes. Bytes with the upper half set are large in one type and negative in the other;
-// widths leave every kind of remainder.
+// Channels leave every kind of remainder of a vector.
+TEST(Cpu, PoolsOfAnyWidth) {
+  const auto delegate = MakeCpuDelegate();
+  const AttrList window{{"kernel_shape", std::vector<int64_t>{3, 2}},
+                        {"strides", std::vector<int64_t>{2, 1}},
+                        {"pads", std::vector<int64_t>{1, 0, 1, 1}}};
+  for (int64_t channels = 1; channels <= 70; ++channels) {
+    const ConstTensor x = RandomFloats({2, channels, 7, 6}, static_cast<uint32_t>(channels));
+    for (const std::string_view op : {"MaxPool", "AveragePool"}) {
+      EXPECT_GE(CheckNode(*delegate, OneNode("", op, window, {x}, {false})), 2u)
+          << op << " of " << channels << " channels";
+    }
+  }
+}
+
+// Bytes with the upper half set are large in one type and negative in the other; channels leave
+// every kind of remainder.
 TEST(Cpu, PoolsOfBytes) {
   const auto delegate = MakeCpuDelegate();
   for (const DType dtype : {DType::kU8, DType::kI8}) {
@@ -148,6 +162,8 @@ TEST(Cpu, PoolsOfBytes) {
   }
 }
 
+// Every way in which two tensors broadcast against each other in networks, with sizes above what
+// one thread takes.
 TEST(Cpu, Broadcasts) {
   const auto delegate = MakeCpuDelegate();
   const std::pair<Dims, Dims> kShapes[] = {{{2, 16, 33, 35}, {2, 16, 33, 35}},
@@ -231,6 +247,21 @@ TEST(Cpu, JoinsAndCutsAlongAnyAxis) {
             << "step " << step;
       }
     }
+  }
+}
+
+TEST(Cpu, GathersChannels) {
+  const auto delegate = MakeCpuDelegate();
+  const std::vector<int64_t> order{3, -1, 0, 0, 4, 2, -5};
+  const ConstTensor indices = ConstTensor::Of<int64_t>(DType::kI64, {7}, order);
+  for (const Dims& dims : {Dims{2, 5, 9, 70}, Dims{1, 5, 3}, Dims{1, 5, 2, 3, 4}}) {
+    const ConstTensor x = RandomFloats(dims, 1);
+    for (const int64_t axis : {int64_t{1}, int64_t{1} - dims.rank()}) {
+      const OneNode node("", "Gather", {{"axis", axis}}, {x, indices}, {false, true});
+      EXPECT_EQ(CheckNode(*delegate, node), 2u) << "axis " << axis;
+    }
+    const OneNode computed("", "Gather", {{"axis", int64_t{1}}}, {x, indices}, {false, false});
+    EXPECT_EQ(CheckNode(*delegate, computed), 0u);
   }
 }
 

@@ -78,6 +78,17 @@ using ReduceColumns = void (*)(const float* x, int64_t lines, int64_t step, int6
 using MaxOfLines = void (*)(const float* const* lines, int64_t count, float* y, int64_t columns);
 using SumOfLines = void (*)(const float* const* lines, int64_t count, float factor, float* y,
                             int64_t columns);
+// Windows that follow one another along rows of pixels of `width` elements, all of them inside:
+// output o folds the pixels at rows[r] + o * step + t * tap_step for all rows r and taps t.
+struct WindowRow {
+  const float* const* rows;
+  int64_t row_count;
+  int64_t taps, tap_step, step, width;
+  float* y;
+  int64_t outputs;
+  float factor;  // of sums
+};
+using WindowLoop = void (*)(const WindowRow&);
 
 // y = softmax(x) or its logarithm over `count` contiguous elements. In place too.
 using SoftmaxRow = void (*)(const float* x, float* y, int64_t count, bool log);
@@ -174,6 +185,7 @@ struct Loops {
   ReduceColumns reduce_columns[kReduceCount];
   MaxOfLines max_of;
   SumOfLines scaled_sum_of;
+  WindowLoop max_of_windows, scaled_sum_of_windows;
   SoftmaxRow softmax_row;
   SoftmaxColumns softmax_columns;
   MomentsOfRow moments;

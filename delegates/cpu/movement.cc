@@ -35,8 +35,7 @@ int InMemoryAxis(int axis, int rank, Layout layout) {
 // Elements of the logical axis in one element of that dim.
 int64_t UnitOf(int axis, Layout layout) { return axis == 1 ? BlockOf(layout) : 1; }
 
-// ---- Concat and Split: the same moves in opposite directions
-// -----------------------------------------------------------------------
+// ---- Concat and Split: the same moves in opposite directions ------------------------------------
 
 std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
@@ -85,8 +84,7 @@ Result<std::unique_ptr<BoundKernel>> BindJoin(const OpView& op, const Candidate&
   return MakeMoves(std::move(moves), WidthOf(op));
 }
 
-// ---- Slice
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- Slice --------------------------------------------------------------------------------------
 
 // One entry for each logical axis.
 std::optional<std::vector<SliceAxis>> SlicesOf(const OpView& op) {
@@ -145,8 +143,7 @@ Result<std::unique_ptr<BoundKernel>> BindSlice(const OpView& op, const Candidate
   return MakeMoves({std::move(m)}, WidthOf(op));
 }
 
-// ---- Expand
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- Expand -------------------------------------------------------------------------------------
 
 std::string QueryExpand(const NodeInfo& node, std::vector<Candidate>* candidates) {
   if (std::string reason = WidthRefusal(*node.op); !reason.empty()) return reason;

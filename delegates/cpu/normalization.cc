@@ -29,8 +29,7 @@ Candidate NormalizationCandidate(const NodeInfo& node) {
   return c;
 }
 
-// ---- rows
-// --------------------------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 // Elements of a row: the dims from `axis` on.
 int64_t RowOf(const OpView& op) {
@@ -100,8 +99,7 @@ Result<std::unique_ptr<BoundKernel>> BindRows(const OpView& op, const Candidate&
   return std::unique_ptr<BoundKernel>(std::make_unique<BoundRows>(op));
 }
 
-// ---- groups of channels
-// ------------------------------------------------------------------------------------------------------------
+// ---- groups of channels -------------------------------------------------------------------------
 
 std::string QueryGroups(const NodeInfo& node, std::vector<Candidate>* candidates) {
   if (std::string reason = TypeRefusal(*node.op); !reason.empty()) return reason;

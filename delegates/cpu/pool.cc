@@ -120,8 +120,50 @@ class BoundPool final : public BoundKernel {
 
   void VectorRow(const T* plane, int64_t row, T* y, std::vector<const T*>* taps) const {
     RowTaps(plane, row, taps);
+    if constexpr (std::is_same_v<T, float>) {
+      const Interval inside = Inside(axes_[2]);
+      Columns(row, 0, inside.begin, y, taps);
+      if (inside.size() > 0) InsideColumns(row, inside, y, *taps);
+      Columns(row, inside.end, axes_[2].out, y, taps);
+    } else {
+      Columns(row, 0, axes_[2].out, y, taps);
+    }
+  }
+
+  // The outputs whose windows are inside the input.
+  static Interval Inside(const WindowAxis& axis) {
+    Interval inside{0, axis.out};
+    while (inside.begin < inside.end && axis.TapsInside(inside.begin).size() < axis.kernel) {
+      ++inside.begin;
+    }
+    while (inside.end > inside.begin && axis.TapsInside(inside.end - 1).size() < axis.kernel) {
+      --inside.end;
+    }
+    return inside;
+  }
+
+  void InsideColumns(int64_t row, Interval inside, float* y,
+                     const std::vector<const float*>& row_taps) const {
+    const WindowAxis& axis = axes_[2];
+    std::vector<const float*> rows;
+    for (const float* tap : row_taps) rows.push_back(tap + axis.start(inside.begin) * width_);
+    const WindowRow windows{.rows = rows.data(),
+                            .row_count = static_cast<int64_t>(rows.size()),
+                            .taps = axis.kernel,
+                            .tap_step = axis.dilation * width_,
+                            .step = axis.stride * width_,
+                            .width = width_,
+                            .y = y + inside.begin * width_,
+                            .outputs = inside.size(),
+                            .factor = max_ ? 1 : Factor(row, inside.begin)};
+    (max_ ? LoopsHere().max_of_windows : LoopsHere().scaled_sum_of_windows)(windows);
+  }
+
+  void Columns(int64_t row, int64_t begin, int64_t end, T* y_row,
+               std::vector<const T*>* taps) const {
     const size_t rows = taps->size();
-    for (int64_t column = 0; column < axes_[2].out; ++column, y += width_) {
+    T* y = y_row + begin * width_;
+    for (int64_t column = begin; column < end; ++column, y += width_) {
       const Interval inside = axes_[2].TapsInside(column);
       for (size_t r = 0; r < rows; ++r) {
         for (int64_t k = inside.begin; k < inside.end; ++k) {

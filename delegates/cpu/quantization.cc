@@ -45,8 +45,7 @@ void OfferLayouts(const NodeInfo& node, std::initializer_list<size_t> inputs, do
   }
 }
 
-// ---- one scale
-// ------------------------------------------------------------------------------------------------------------------
+// ---- one scale ----------------------------------------------------------------------------------
 
 std::string QueryLinear(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
@@ -88,8 +87,7 @@ class BoundLinear final : public BoundKernel {
   const int64_t elements_;
 };
 
-// ---- a scale that follows from the data
-// --------------------------------------------------------------------------------------------
+// ---- a scale that follows from the data ---------------------------------------------------------
 
 std::string QueryDynamic(const NodeInfo& node, std::vector<Candidate>* candidates) {
   OfferLayouts(node, {0}, 0.16, false, candidates);
@@ -128,8 +126,7 @@ class BoundDynamic final : public BoundKernel {
   const int64_t elements_;
 };
 
-// ---- sums
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 std::string QuerySum(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;

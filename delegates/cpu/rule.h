@@ -41,6 +41,7 @@ std::span<const Rule> UnaryRules();
 std::span<const Rule> BinaryRules();
 std::span<const Rule> BatchNormRules();
 std::span<const Rule> CastRules();
+std::span<const Rule> GatherRules();
 std::span<const Rule> MovementRules();
 std::span<const Rule> NormalizationRules();
 std::span<const Rule> PoolRules();

@@ -15,8 +15,7 @@ namespace {
 using Descriptor = dnnl::convolution_forward::primitive_desc;
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
-// ---- rules
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- rules --------------------------------------------------------------------------------------
 
 struct Channels {
   int64_t groups, inputs, outputs;
@@ -80,6 +79,34 @@ void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out,
   candidates->push_back(std::move(candidate));
 }
 
+memory::desc PlainWeights(const OpView& op) {
+  return DescribePlain(GroupedWeights(op.input(kW).dims, op.Int("group")));
+}
+
+// Whether the library has a kernel for these layouts at the typical shapes, rather than its loops
+// of last resort. Asking takes about 0.1 ms, so only convolutions are asked about for which it may
+// have none: the first layer (the library has none with AVX-512 for 11x11 with stride 4), groups,
+// dilated, large or with another number of spatial axes than two.
+bool HasKernel(const NodeInfo& node, const Channels& c, Layout in, Layout out) {
+  const OpView& op = *node.typical;
+  const Dims& w = op.input(kW).dims;
+  if (op.input(kX).elements() == 0 || op.output(0).elements() == 0) return true;
+  const auto steps = ConvolutionStepsOf(op, op.input(kX).dims, w);
+  if (!steps.ok()) return true;
+  const bool dilated = std::any_of(steps->dilations.begin(), steps->dilations.end(),
+                                   [](int64_t d) { return d > 0; });
+  const bool large = std::any_of(w.begin() + 2, w.end(), [](int64_t k) { return k > 7; });
+  const bool grouped = c.groups > 1 && !c.depthwise();
+  if (in == out && w.rank() == 4 && !dilated && !large && !grouped) return true;
+  const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32,
+                         memory::format_tag::any);
+  const Descriptor descriptor(
+      Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+      onednn::Describe(op.input(kX), in), any, memory::desc(), onednn::Describe(op.output(0), out),
+      steps->strides, steps->dilations, steps->begin, steps->end, UserScratchpad(), true);
+  return descriptor.get(true) != nullptr && !IsNaive(descriptor);
+}
+
 std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (std::string reason = ActivationRefusal(op); !reason.empty()) return reason;
@@ -88,31 +115,31 @@ std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candi
   const bool residual_is_plain = op.has_input(kZ) && !HasLayout(node, kZ);
   Offer(node, c, Layout::kPlain, Layout::kPlain, "gemm", candidates);
   if (residual_is_plain) return {};
-  Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast,
-        c.depthwise() ? "jit depthwise" : "jit", candidates);
-  // Depthwise ones have nothing to gain: rounding the input takes longer than they do.
-  if (HasBf16() && c.groups == 1)
-    Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, "jit bf16", candidates,
-          /*reduced=*/true);
-  const bool out_blocked = Admits(op.output(0), Layout::kBlocked8);
+  const std::string_view algorithm = c.depthwise() ? "jit depthwise" : "jit";
+  if (HasKernel(node, c, Layout::kChannelsLast, Layout::kChannelsLast)) {
+    Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, algorithm, candidates);
+    // Depthwise ones have nothing to gain: rounding the input takes longer than they do.
+    if (HasBf16() && c.groups == 1) {
+      Offer(node, c, Layout::kChannelsLast, Layout::kChannelsLast, "jit bf16", candidates,
+            /*reduced=*/true);
+    }
+  }
+  if (!Admits(op.output(0), Layout::kBlocked8)) return {};
   const bool groups_blocked =
       c.groups == 1 || c.depthwise() || (c.group_inputs() % 8 == 0 && c.group_outputs() % 8 == 0);
-  if (out_blocked && groups_blocked && Admits(op.input(kX), Layout::kBlocked8)) {
-    Offer(node, c, Layout::kBlocked8, Layout::kBlocked8, c.depthwise() ? "jit depthwise" : "jit",
-          candidates);
+  if (groups_blocked && Admits(op.input(kX), Layout::kBlocked8) &&
+      HasKernel(node, c, Layout::kBlocked8, Layout::kBlocked8)) {
+    Offer(node, c, Layout::kBlocked8, Layout::kBlocked8, algorithm, candidates);
   }
-  if (out_blocked && c.groups == 1 && op.input(kX).dims[1] > 0 && op.input(kX).dims[1] <= 3) {
+  const int64_t channels = op.input(kX).dims[1];
+  if (c.groups == 1 && channels > 0 && channels <= 3 &&
+      HasKernel(node, c, Layout::kPlain, Layout::kBlocked8)) {
     Offer(node, c, Layout::kPlain, Layout::kBlocked8, "jit first layer", candidates);
   }
   return {};
 }
 
-// ---- descriptors
-// -----------------------------------------------------------------------------------------------------------------
-
-memory::desc PlainWeights(const OpView& op) {
-  return DescribePlain(GroupedWeights(op.input(kW).dims, op.Int("group")));
-}
+// ---- descriptors --------------------------------------------------------------------------------
 
 // The library lists brgemm kernels first. The older ones are faster for depthwise convolutions (on
 // AVX2 by 15 to 25 percent, on AVX-512 by 10 to 40) and, on AVX2 and unless output channels leave a

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <thread>
 
+#include "core/base/clock.h"
 #include "delegates/reference/reference.h"
 #include "tests/conformance/delegate_checks.h"
 #include "tests/conformance/memory_in_use.h"
@@ -61,8 +64,7 @@ TEST(OneDnn, ProductsOfBytesDoNotSaturate) {
   }
 }
 
-// ---- layers of real networks
-// -----------------------------------------------------------------------------------------------------
+// ---- layers of real networks --------------------------------------------------------------------
 
 struct Layer {
   const char* name;
@@ -115,6 +117,44 @@ TEST(OneDnn, LayersOfNetworks) {
       const auto node = ConvNode(l, 1, l.height, l.width, residual);
       ASSERT_TRUE(node->ok()) << node->status().message();
       EXPECT_GE(CheckNode(*delegate, *node), 2u);
+    }
+  }
+}
+
+// The library's loops of last resort are a thousand times slower than its kernels: no candidate may
+// come down to them, whatever the layer's shape and the processor's instructions.
+TEST(OneDnn, NoCandidateIsAbsurdlySlow) {
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
+  std::vector<Layer> layers(std::begin(kLayers), std::end(kLayers));
+  layers.push_back({"alexnet stem", 3, 64, 1, 99, 99, 11, 4, 2});
+  layers.push_back({"patches", 3, 96, 1, 64, 64, 16, 16, 0});
+  layers.push_back({"dilated stem", 3, 32, 1, 40, 40, 3, 2, 2, 2});
+  layers.push_back({"dilated dw", 32, 32, 32, 40, 40, 3, 1, 4, 4});
+  layers.push_back({"dilated groups", 32, 64, 4, 40, 40, 3, 1, 2, 2});
+  layers.push_back({"large dw", 32, 32, 32, 40, 40, 13, 1, 6});
+  for (const Layer& l : layers) {
+    const auto node = ConvNode(l, 1, l.height, l.width, false);
+    ASSERT_TRUE(node->ok()) << node->status().message();
+    QueryResult query;
+    delegate->Query(*node, &query);
+    std::vector<double> millis;
+    for (const Candidate& candidate : query.candidates) {
+      auto kernel = CompileNode(*delegate, *node, candidate);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+      auto bound = (*kernel)->Bind(node->op());
+      ASSERT_TRUE(bound.ok() && (*bound)->Prepare().ok());
+      millis.push_back(std::numeric_limits<double>::infinity());
+      for (int run = 0; run < 5; ++run) {
+        const StopWatch watch;
+        ASSERT_TRUE(RunBound(**bound, *node, candidate).ok());
+        millis.back() = std::min(millis.back(), watch.Millis());
+      }
+    }
+    const double best = *std::min_element(millis.begin(), millis.end());
+    for (size_t c = 0; c < millis.size(); ++c) {
+      EXPECT_LT(millis[c], 40 * best + 1) << l.name << ": " << query.candidates[c].algorithm << ", "
+                                          << query.candidates[c].input_layouts[0] << " -> "
+                                          << query.candidates[c].output_layouts[0];
     }
   }
 }
@@ -218,8 +258,7 @@ TEST(OneDnn, ReducedCandidatesComputeInBf16) {
   EXPECT_EQ(reduced, nodes.size());
 }
 
-// ---- refusals and resources
-// --------------------------------------------------------------------------------------------------------
+// ---- refusals and resources ---------------------------------------------------------------------
 
 TEST(OneDnn, RefusesWithAReason) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());

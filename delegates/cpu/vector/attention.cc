@@ -1,46 +1,17 @@
 // Attention of some query rows of one head, with all scores of those rows in the cache: products in
 // tiles that stay in registers, and one pass over the scores between them.
 #include <algorithm>
-#include <cstring>
 
 #include "delegates/cpu/vector/math.h"
 #include "delegates/cpu/vector/parts.h"
+#include "delegates/cpu/vector/vector.h"
 
 namespace msrt::cpu::MSRT_CPU_ISA {
 namespace {
 
 // A tile of kRowsOfTile times two vectors leaves registers for a row of the other operand.
-#if defined(__AVX512F__)
-constexpr int kLanes = 16, kRowsOfTile = 12;
-#elif defined(__AVX2__)
-constexpr int kLanes = 8, kRowsOfTile = 6;
-#else
-constexpr int kLanes = 4, kRowsOfTile = 6;
-#endif
+constexpr int kRowsOfTile = kLanes == 16 ? 12 : 6;
 constexpr int64_t kPanel = 2 * kLanes;
-
-template <int L>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(L * sizeof(float))));
-};
-template <>
-struct VectorOf<1> {
-  typedef float Type;
-};
-template <int L>
-using Vector = typename VectorOf<L>::Type;
-
-template <int L>
-inline __attribute__((always_inline)) Vector<L> Load(const float* from) {
-  Vector<L> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-template <int L>
-inline __attribute__((always_inline)) void Store(Vector<L> v, float* to) {
-  std::memcpy(to, &v, sizeof v);
-}
 
 // A matrix whose rows are `step` elements apart.
 struct Rows {

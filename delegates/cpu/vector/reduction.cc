@@ -1,5 +1,6 @@
 #include "delegates/cpu/vector/math.h"
 #include "delegates/cpu/vector/parts.h"
+#include "delegates/cpu/vector/vector.h"
 
 namespace msrt::cpu::MSRT_CPU_ISA {
 namespace {
@@ -9,7 +10,10 @@ namespace {
 struct Sum {
   static constexpr bool kIsSum = true;
   static constexpr float kStart = 0;
-  static float Join(float folded, float x) { return folded + x; }
+  template <typename V>
+  static V Join(V folded, V x) {
+    return folded + x;
+  }
 };
 struct SumSquare : Sum {
   static float Join(float folded, float x) { return folded + x * x; }
@@ -20,16 +24,24 @@ struct SumAbs : Sum {
 struct Largest {
   static constexpr bool kIsSum = false;
   static constexpr float kStart = -kInfinity;
-  static float Join(float folded, float x) { return x > folded || x != x ? x : folded; }
+  // Without a branch between the two conditions, so that it vectorises.
+  template <typename V>
+  static V Join(V folded, V x) {
+    return ((x > folded) | (x != x)) ? x : folded;
+  }
 };
 struct Smallest {
   static constexpr bool kIsSum = false;
   static constexpr float kStart = kInfinity;
-  static float Join(float folded, float x) { return x < folded || x != x ? x : folded; }
+  // Without a branch between the two conditions, so that it vectorises.
+  template <typename V>
+  static V Join(V folded, V x) {
+    return ((x < folded) | (x != x)) ? x : folded;
+  }
 };
 
-constexpr int64_t kLanes = 64;  // independent sums of a row: four vectors of 16
-constexpr int64_t kDepth = 64;  // elements of a lane before its sum goes into the double
+constexpr int64_t kRowLanes = 64;  // independent sums of a row: four vectors of 16
+constexpr int64_t kDepth = 64;     // elements of a lane before its sum goes into the double
 constexpr int64_t kColumnTile =
     64;  // columns that are folded at once, so that their sums stay in registers
 
@@ -42,14 +54,14 @@ void Merge(float part, double* result) {
 template <typename F>
 void RowOf(const float* x, int64_t count, double* result) {
   int64_t i = 0;
-  while (count - i >= kLanes) {
-    float lane[kLanes];
-    for (int64_t k = 0; k < kLanes; ++k) lane[k] = F::kStart;
-    const int64_t rounds = (count - i) / kLanes, depth = rounds < kDepth ? rounds : kDepth;
-    for (int64_t r = 0; r < depth; ++r, i += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) lane[k] = F::Join(lane[k], x[i + k]);
+  while (count - i >= kRowLanes) {
+    float lane[kRowLanes];
+    for (int64_t k = 0; k < kRowLanes; ++k) lane[k] = F::kStart;
+    const int64_t rounds = (count - i) / kRowLanes, depth = rounds < kDepth ? rounds : kDepth;
+    for (int64_t r = 0; r < depth; ++r, i += kRowLanes) {
+      for (int64_t k = 0; k < kRowLanes; ++k) lane[k] = F::Join(lane[k], x[i + k]);
     }
-    for (int64_t k = 0; k < kLanes; ++k) Merge<F>(lane[k], result);
+    for (int64_t k = 0; k < kRowLanes; ++k) Merge<F>(lane[k], result);
   }
   for (; i < count; ++i) Merge<F>(F::Join(F::kStart, x[i]), result);
 }
@@ -79,31 +91,72 @@ void ColumnsOf(const float* x, int64_t lines, int64_t step, int64_t columns, dou
   if (c < columns) ColumnTile<F, 0>(x + c, lines, step, columns - c, result + c);
 }
 
-// One tile of columns after the other, so that their results stay in registers over all lines.
+// Folds V vectors of L columns each, which stay in registers over all lines.
+template <typename F, int L, int V, typename Finish>
+void FoldColumns(const float* const* lines, int64_t count, float* y, int64_t first, Finish finish) {
+  Vector<L> folded[V];
+  for (int v = 0; v < V; ++v) folded[v] = Vector<L>{} + F::kStart;
+  for (int64_t line = 0; line < count; ++line) {
+    for (int v = 0; v < V; ++v) {
+      folded[v] = F::Join(folded[v], Load<L>(lines[line] + first + v * L));
+    }
+  }
+  for (int v = 0; v < V; ++v) Store<L>(finish(folded[v]), y + first + v * L);
+}
+
 template <typename F, typename Finish>
 void FoldLines(const float* const* lines, int64_t count, float* y, int64_t columns, Finish finish) {
-  const auto tile = [&](int64_t first, int64_t n) {
-    float part[kColumnTile];
-    for (int64_t c = 0; c < n; ++c) part[c] = F::kStart;
-    for (int64_t line = 0; line < count; ++line) {
-      const float* x = lines[line] + first;
-      for (int64_t c = 0; c < n; ++c) part[c] = F::Join(part[c], x[c]);
-    }
-    for (int64_t c = 0; c < n; ++c) y[first + c] = finish(part[c]);
-  };
+  constexpr int kSmall = 4;  // lanes of the narrowest vector worth loading
   int64_t c = 0;
-  for (; columns - c >= kColumnTile; c += kColumnTile) tile(c, kColumnTile);
-  for (; columns - c >= 16; c += 16) tile(c, 16);
-  for (; columns - c >= 8; c += 8) tile(c, 8);
-  if (c < columns) tile(c, columns - c);
+  for (; columns - c >= 4 * kLanes; c += 4 * kLanes) {
+    FoldColumns<F, kLanes, 4>(lines, count, y, c, finish);
+  }
+  for (; columns - c >= kLanes; c += kLanes) FoldColumns<F, kLanes, 1>(lines, count, y, c, finish);
+  for (; columns - c >= kSmall; c += kSmall) FoldColumns<F, kSmall, 1>(lines, count, y, c, finish);
+  for (; c < columns; ++c) FoldColumns<F, 1, 1>(lines, count, y, c, finish);
 }
 
 void MaxOf(const float* const* lines, int64_t count, float* y, int64_t columns) {
-  FoldLines<Largest>(lines, count, y, columns, [](float x) { return x; });
+  FoldLines<Largest>(lines, count, y, columns, [](auto x) { return x; });
 }
 void ScaledSumOf(const float* const* lines, int64_t count, float factor, float* y,
                  int64_t columns) {
-  FoldLines<Sum>(lines, count, y, columns, [=](float x) { return x * factor; });
+  FoldLines<Sum>(lines, count, y, columns, [=](auto x) { return x * factor; });
+}
+
+// V vectors of L elements of every window, from element `first` of its pixels on.
+template <typename F, int L, int V, typename Finish>
+void FoldWindowColumns(const WindowRow& w, int64_t first, Finish finish) {
+  for (int64_t o = 0; o < w.outputs; ++o) {
+    Vector<L> folded[V];
+    for (int v = 0; v < V; ++v) folded[v] = Vector<L>{} + F::kStart;
+    for (int64_t r = 0; r < w.row_count; ++r) {
+      const float* x = w.rows[r] + o * w.step + first;
+      for (int64_t t = 0; t < w.taps; ++t, x += w.tap_step) {
+        for (int v = 0; v < V; ++v) folded[v] = F::Join(folded[v], Load<L>(x + v * L));
+      }
+    }
+    for (int v = 0; v < V; ++v) Store<L>(finish(folded[v]), w.y + o * w.width + first + v * L);
+  }
+}
+
+template <typename F, typename Finish>
+void FoldWindows(const WindowRow& w, Finish finish) {
+  int64_t c = 0;
+  for (; w.width - c >= 4 * kLanes; c += 4 * kLanes) FoldWindowColumns<F, kLanes, 4>(w, c, finish);
+  for (; w.width - c >= kLanes; c += kLanes) FoldWindowColumns<F, kLanes, 1>(w, c, finish);
+  if constexpr (kLanes > 8) {  // a block of channels
+    for (; w.width - c >= 8; c += 8) FoldWindowColumns<F, 8, 1>(w, c, finish);
+  }
+  for (; w.width - c >= 4; c += 4) FoldWindowColumns<F, 4, 1>(w, c, finish);
+  for (; c < w.width; ++c) FoldWindowColumns<F, 1, 1>(w, c, finish);
+}
+
+void MaxOfWindows(const WindowRow& w) {
+  FoldWindows<Largest>(w, [](auto x) { return x; });
+}
+void ScaledSumOfWindows(const WindowRow& w) {
+  FoldWindows<Sum>(w, [factor = w.factor](auto x) { return x * factor; });
 }
 
 template <typename F>
@@ -122,6 +175,8 @@ void FillReductions(Loops* loops) {
   Fill<Smallest>(Reduce::kMin, loops);
   loops->max_of = MaxOf;
   loops->scaled_sum_of = ScaledSumOf;
+  loops->max_of_windows = MaxOfWindows;
+  loops->scaled_sum_of_windows = ScaledSumOfWindows;
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA
