@@ -1,6 +1,6 @@
-// What control flow costs: an If, an iteration of a loop over numbers, a call, a tail call.
+// The cost of control flow: an If, an iteration of a loop over numbers, a tail call.
 //   control_bench [ROUNDS]
-// Prints the least and the median time of each, in nanoseconds.
+// Prints the minimum and the median time of each, in nanoseconds.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,7 +49,7 @@ Module TailCall() {
   return m.module;
 }
 
-// Nanoseconds of one run, divided by `parts`. All inputs are numbers.
+// Prints the nanoseconds of one run, divided by `parts`. All inputs are numbers.
 void Measure(const char* name, const Module& module, std::vector<int64_t> inputs, double parts,
              int rounds) {
   auto model = Must(CompileModule(testing::UserEnvironment(), module, {}));
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   const int64_t count =
       rounds > 1 ? 1'000'000 : 20'000;  // one round is a trial, also under sanitizers
-  std::printf("%-28s %10s %10s\n", "nanoseconds", "least", "median");
+  std::printf("%-28s %10s %10s\n", "nanoseconds", "minimum", "median");
   msrt::Measure("a run of one Add", msrt::Plain(), {5}, 1, rounds);
   msrt::Measure("a run of Less, If, Add", msrt::Branch(), {5}, 1, rounds);
   msrt::Measure("an iteration of a While", msrt::testing::CountingLoop(), {0, count},

@@ -53,6 +53,8 @@ def build(name):
     if name in IMAGES:
         options = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
         model = randomise_statistics(getattr(vision, name)(**options))
+        if name == "vit_b_16":  # its head is zero until it is trained, and so would be the output
+            torch.nn.init.normal_(model.heads.head.weight, std=0.02)
         return model, (torch.randn(1, 3, IMAGES[name], IMAGES[name]),), ["image"]
     if name in SEGMENTATION:
         model = randomise_statistics(getattr(vision.segmentation, name)(weights=None, weights_backbone=None))

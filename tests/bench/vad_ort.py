@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A voice detector over a minute of audio, frame by frame, here (tests/examples/vad_stream.c) and in ONNX Runtime beside it.
+"""A voice detector over a minute of audio, frame by frame, with tests/examples/vad_stream.c and with ONNX Runtime.
 
 usage: vad_ort.py BIN_DIR silero_vad.onnx [ROUNDS]     (needs numpy and onnxruntime; the model is in the package silero-vad)
 
