@@ -1,4 +1,4 @@
-// Moves that cancel go, moves that do something stay, and outputs keep their names.
+// Moves that cancel are removed, moves with an effect stay, and outputs keep their names.
 #include "core/passes/eliminate_moves.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Names After(Net* net, const std::vector<ConstTensor>& inputs) {
   return OpsAfter(EliminateMoves, net, inputs);
 }
 
-TEST(EliminateMoves, NodesThatDoNothing) {
+TEST(EliminateMoves, RemovesNodesThatDoNothing) {
   Net net;
   ValueId v = net.Op("Neg", {net.Input("x", {2, 3})});
   v = net.Op("Identity", {v});
@@ -36,7 +36,7 @@ TEST(EliminateMoves, NodesThatDoNothing) {
   EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Neg", "Abs"}));
 }
 
-TEST(EliminateMoves, NodesThatDoSomething) {
+TEST(EliminateMoves, KeepsNodesThatDoSomething) {
   Net net;
   const ValueId x = net.Input("x", {2, 3});
   const ValueId reversed = net.Op(
@@ -48,6 +48,28 @@ TEST(EliminateMoves, NodesThatDoSomething) {
                 wide = net.Op("Mul", {x, net.Scalar(1, {1, 1, 1})});
   net.graph().outputs = {reversed, grown, cast, inverse, wide};
   EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Slice", "Expand", "Cast", "Div", "Mul"}));
+}
+
+// Groups of channels and the channels of a group change places.
+TEST(EliminateMoves, ChannelShuffleIsAGather) {
+  Net net;
+  ValueId v = net.Op("Relu", {net.Input("x", {2, 6, 4, 5})});
+  v = net.Op("Reshape", {v}, To({2, 3, 2, 4, 5}));
+  v = net.Op("Transpose", {v}, Perm({0, 2, 1, 3, 4}));
+  net.graph().outputs = {net.Op("Abs", {net.Op("Reshape", {v}, To({2, 6, 4, 5}))})};
+  EXPECT_EQ(After(&net, {net.Random({2, 6, 4, 5})}), (Names{"Relu", "Gather", "Abs"}));
+}
+
+TEST(EliminateMoves, OtherShufflesStayTransposes) {
+  Net net;
+  const ValueId x = net.Op("Relu", {net.Input("x", {2, 6, 4, 4})});
+  ValueId v =
+      net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 3, 2, 4, 4}))}, Perm({0, 1, 2, 4, 3}));
+  const ValueId space = net.Op("Reshape", {v}, To({2, 6, 4, 4}));
+  v = net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 6, 2, 2, 4}))}, Perm({0, 2, 1, 3, 4}));
+  net.graph().outputs = {space, net.Op("Reshape", {v}, To({2, 6, 4, 4}))};
+  const Names after = After(&net, {net.Random({2, 6, 4, 4})});
+  EXPECT_EQ(std::count(after.begin(), after.end(), "Gather"), 0);
 }
 
 TEST(EliminateMoves, OutputsAndInputsKeepTheirNames) {
@@ -76,7 +98,7 @@ TEST(EliminateMoves, TransposesCancelOrJoin) {
   EXPECT_EQ(After(&net, {net.Random({2, 3, 4})}), (Names{"Transpose", "Neg", "Neg"}));
 }
 
-TEST(EliminateMoves, TransposeOfOnesIsAReshape) {
+TEST(EliminateMoves, TransposeOfOnesBecomesReshape) {
   Net net;
   const ValueId x = net.Input("x", {1, net.module.SymbolFor("n"), 1, 5});
   net.graph().outputs = {net.Op("Transpose", {x}, Perm({1, 2, 3, 0}))};
@@ -88,7 +110,7 @@ TEST(EliminateMoves, TransposeOfOnesIsAReshape) {
   EXPECT_EQ(After(&real, {real.Random({1, 4, 5})}), Names{"Transpose"});
 }
 
-TEST(EliminateMoves, ChainsOfViewsAreOne) {
+TEST(EliminateMoves, ChainsOfViewsBecomeOne) {
   Net net;
   const ValueId x = net.Input("x", {kUnknownDim, 6, 4});
   ValueId v = net.Op("Reshape", {x}, To({0, 24}));
@@ -98,13 +120,13 @@ TEST(EliminateMoves, ChainsOfViewsAreOne) {
       v, net.Op("Squeeze", {net.Op("Unsqueeze", {net.Op("Neg", {x})}, Axes({-1}))}, Axes({-1}))};
   EXPECT_EQ(After(&net, {net.Random({2, 6, 4})}), (Names{"Reshape", "Neg"}));
 
-  Net open;  // the second copies a dim of the first that x does not have there
+  Net open;  // the second copies a dim that x does not have at that position
   const ValueId y = open.Input("x", {kUnknownDim, kUnknownDim, 4});
   const ValueId flat = open.Op("Reshape", {y}, To({-1, 2}));
   open.graph().outputs = {open.Op("Reshape", {flat}, To({0, 2, 1}))};
   EXPECT_EQ(After(&open, {open.Random({3, 5, 4})}), Names{"Reshape"});
 
-  Net two;  // two dims that only the run knows: nothing can be written down
+  Net two;  // two open dims: no Reshape can express them
   const ValueId z = two.Input("x", {kUnknownDim, kUnknownDim, 4});
   const ValueId shape = two.graph().AddInput("shape", Type::Tensor(DType::kI64, {2}));
   two.graph().outputs = {two.Op("Unsqueeze", {two.Op("Reshape", {z, shape})}, Axes({0}))};
@@ -112,7 +134,7 @@ TEST(EliminateMoves, ChainsOfViewsAreOne) {
             (Names{"Reshape", "Unsqueeze"}));
 }
 
-TEST(EliminateMoves, TransposesMeetBehindElementwiseNodes) {
+TEST(EliminateMoves, TransposesJoinAcrossElementwiseNodes) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 3});
   ValueId v = net.Op("Transpose", {x}, Perm({0, 3, 1, 2}));
@@ -128,7 +150,7 @@ TEST(EliminateMoves, TransposesMeetBehindElementwiseNodes) {
   EXPECT_EQ(After(&sum, {sum.Random({2, 3}), sum.Random({2, 3})}), (Names{"Add", "Transpose"}));
 }
 
-TEST(EliminateMoves, TransposesStayWhereNothingIsGained) {
+TEST(EliminateMoves, TransposesStayIfNothingIsGained) {
   Net alone;
   alone.graph().outputs = {alone.Op("Relu", {alone.Op("Transpose", {alone.Input("x", {2, 3})})})};
   EXPECT_EQ(After(&alone, {alone.Random({2, 3})}), (Names{"Transpose", "Relu"}));
@@ -145,14 +167,14 @@ TEST(EliminateMoves, TransposesStayWhereNothingIsGained) {
   EXPECT_EQ(After(&other, {other.Random({2, 2, 2}), other.Random({2, 2, 2})}),
             (Names{"Transpose", "Transpose", "Add"}));
 
-  Net matrix;  // a constant that would have to be moved itself
+  Net matrix;  // the constant would have to be transposed too
   const ValueId t = matrix.Op("Transpose", {matrix.Input("x", {2, 3})});
   matrix.graph().outputs = {matrix.Op("Transpose", {matrix.Op("Add", {t, matrix.Weight({3, 2})})})};
   EXPECT_EQ(After(&matrix, {matrix.Random({2, 3})}), (Names{"Transpose", "Add", "Transpose"}));
 }
 
-// What PyTorch writes for the keys of an attention.
-TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
+// PyTorch writes this for the keys of an attention.
+TEST(EliminateMoves, TransposesJoinAcrossReshape) {
   Net net;
   const ValueId heads = net.Op("Transpose", {net.Input("x", {1, 6, 3, 4})}, Perm({0, 2, 1, 3}));
   const ValueId turned =
@@ -160,7 +182,7 @@ TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
   net.graph().outputs = {net.Op("Neg", {net.Op("Reshape", {turned}, To({1, 3, 4, 6}))})};
   EXPECT_EQ(After(&net, {net.Random({1, 6, 3, 4})}), (Names{"Transpose", "Neg"}));
 
-  Net mixed;  // the Reshape does more than dims of 1
+  Net mixed;  // the Reshape changes more than dims of 1
   const ValueId a = mixed.Op("Transpose", {mixed.Input("x", {2, 6, 3, 4})}, Perm({0, 2, 1, 3}));
   const ValueId b =
       mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
@@ -169,8 +191,8 @@ TEST(EliminateMoves, TransposesJoinAcrossAReshape) {
             (Names{"Transpose", "Reshape", "Transpose"}));
 }
 
-// The last two dims of four, turned as matrices of a flat batch; and heads that are split off
-// behind the Transpose.
+// Covers the last two of four dims, transposed as matrices of a flat batch, and heads that are
+// split after the Transpose.
 TEST(EliminateMoves, AxesAreSplitBeforeTransposes) {
   Net keys;
   const int64_t batch = keys.module.SymbolFor("batch"), rows = keys.module.SymbolFor("rows");
@@ -196,16 +218,16 @@ TEST(EliminateMoves, AxesAreSplitBeforeTransposes) {
             (Names{"Reshape", "Transpose"}));
 }
 
-TEST(EliminateMoves, AMixedAxisIsNotSplit) {
-  Net net;  // the Reshape takes rows and columns apart anew
+TEST(EliminateMoves, MixedAxisIsNotSplit) {
+  Net net;  // the Reshape mixes rows and columns
   const ValueId y = net.Op("Reshape", {net.Input("y", {4, 3, 2})}, {{"shape", Ints{12, 2}}});
   net.graph().outputs = {net.Op("Reshape", {net.Op("Transpose", {y})}, {{"shape", Ints{4, 3, 2}}})};
   EXPECT_EQ(OpsAfter(EliminateMoves, &net, {net.Random({4, 3, 2})}),
             (Names{"Reshape", "Transpose", "Reshape"}));
 }
 
-// Queries, keys and values of one product, taken apart behind a Transpose of all three.
-TEST(EliminateMoves, PartsAreChosenBeforeTheyAreMoved) {
+// Queries, keys and values of one product are separated after a Transpose of all three.
+TEST(EliminateMoves, PartsAreSelectedBeforeTranspose) {
   Net net;
   const ValueId x = net.Input("x", {2, 5, 3, 4, 6});
   const ValueId moved = net.Op("Transpose", {x}, {{"perm", Ints{2, 0, 3, 1, 4}}});
@@ -219,7 +241,7 @@ TEST(EliminateMoves, PartsAreChosenBeforeTheyAreMoved) {
                    "Squeeze", "Transpose"}));
 }
 
-TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
+TEST(EliminateMoves, GatherOfOneIndexBecomesSlice) {
   const auto after = [](int64_t index) {
     Net net;
     const ValueId at =
@@ -231,7 +253,7 @@ TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
   EXPECT_EQ(after(0), (Names{"Slice", "Squeeze"}));
   EXPECT_EQ(after(-1), (Names{"Slice", "Squeeze"}));
 
-  Net open;  // the index may be wrong
+  Net open;  // the index may be out of range
   const ValueId at =
       open.graph().AddConstant("at", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{3}));
   open.graph().outputs = {open.Op("Gather",
@@ -240,7 +262,7 @@ TEST(EliminateMoves, AGatherOfOneIndexIsASlice) {
   EXPECT_EQ(OpsAfter(EliminateMoves, &open, {open.Random({2, 5, 3})}), (Names{"Gather"}));
 }
 
-// torch.nn.MultiheadAttention: parts of one product are picked behind dims of 1 that come and go.
+// torch.nn.MultiheadAttention selects parts of one product after adding and dropping dims of 1.
 TEST(EliminateMoves, OnesAreDroppedBeforeTransposes) {
   Net net;
   const int64_t batch = net.module.SymbolFor("batch");
@@ -257,8 +279,8 @@ TEST(EliminateMoves, OnesAreDroppedBeforeTransposes) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Slice"), 1);
 }
 
-// A batch of 1 between rows and heads, before and behind what is done with the heads.
-TEST(EliminateMoves, OnesStayInTheirPlace) {
+// A batch of 1 is between rows and heads, before and after the work on the heads.
+TEST(EliminateMoves, OnesKeepTheirPosition) {
   Net net;
   const ValueId x = net.Op("Reshape", {net.Input("x", {5, 1, 12})}, {{"shape", Ints{5, 1, 3, 4}}});
   const ValueId heads = net.Op("Softmax", {net.Op("Transpose", {x}, {{"perm", Ints{1, 2, 0, 3}}})});

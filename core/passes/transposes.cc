@@ -52,7 +52,7 @@ namespace {
 
 bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
 
-// Only dims of 1 change places, so the elements stay where they are.
+// Whether only dims of 1 change position, so that no element moves.
 bool MovesOnlyOnes(const Type& in, const Perm& perm) {
   int last = -1;
   for (int from : perm) {
@@ -63,8 +63,8 @@ bool MovesOnlyOnes(const Type& in, const Perm& perm) {
   return true;
 }
 
-// Where each dim of `to` stands in `from`, if the two differ in dims of 1 only; -1 for a 1 that
-// `from` does not have.
+// Returns the position in `from` of each dim of `to`, if the two differ in dims of 1 only; -1 for a
+// 1 that `from` does not have.
 std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
   if (!from.rank_known || !to.rank_known) return std::nullopt;
   Perm origin(static_cast<size_t>(to.rank()), -1);
@@ -79,8 +79,8 @@ std::optional<Perm> WithoutOnes(const Type& from, const Type& to) {
   return at == from.rank() ? std::optional(origin) : std::nullopt;
 }
 
-// Transpose, a Reshape that only adds or drops dims of 1, Transpose: the two Transposes become one,
-// and the Reshape comes last.
+// Joins Transpose, Reshape that only adds or drops dims of 1, Transpose: the two Transposes become
+// one, and the Reshape comes last.
 bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
   const auto view = r->Producer(r->node(n).inputs[0], "Reshape");
   if (!view || r->uses(r->node(n).inputs[0]) != 1) return false;
@@ -109,8 +109,7 @@ bool JoinAcrossReshape(Rewriter* r, size_t n, const Perm& perm) {
   return turned != kNoValue && r->Replace(n, "Reshape", {turned}, *std::move(attrs));
 }
 
-// ---- dims of 1
-// ------------------------------------------------------------------------------------------------------------------
+// ---- dims of 1 ----------------------------------------------------------------------------------
 
 bool MovesAOne(const Type& in, const Perm& perm) {
   for (size_t i = 0; i < perm.size(); ++i) {
@@ -119,7 +118,7 @@ bool MovesAOne(const Type& in, const Perm& perm) {
   return false;
 }
 
-// Positions for dims: those of 1 where `fixed` has them, the others one after the other in `order`.
+// Returns positions of dims: dims of 1 are where `fixed` has them, the others follow in `order`.
 Perm AroundOnes(const Type& type, const Perm& fixed, const Perm& order) {
   Perm out;
   auto next = order.begin();
@@ -136,8 +135,8 @@ Type Permuted(const Type& type, const Perm& perm) {
   return out;
 }
 
-// Dims of 1 are moved by the views before or behind a Transpose, which costs nothing, and stay in
-// their place in the Transpose: a batch of 1 between rows and heads hides what is moved.
+// Moves dims of 1 in the views before or after a Transpose, which is free, and keeps their position
+// in the Transpose: a batch of 1 between rows and heads hides the actual permutation.
 bool LeaveOnesInPlace(Rewriter* r, size_t n, const Perm& perm) {
   const ValueId x = r->node(n).inputs[0], y = r->node(n).outputs[0];
   const Type in = r->type(x);
@@ -146,7 +145,7 @@ bool LeaveOnesInPlace(Rewriter* r, size_t n, const Perm& perm) {
   std::iota(as_is.begin(), as_is.end(), 0);
   const auto producer = r->Producer(x);
   if (producer && r->IsLive(*producer) && IsView(r->node(*producer)) && r->uses(x) == 1) {
-    // The ones as the result has them, the rest in the order of the input.
+    // Dims of 1 as in the result, the rest in the order of the input.
     const Perm placed = AroundOnes(in, perm, as_is);
     Perm rest;
     for (int axis : perm)
@@ -158,14 +157,14 @@ bool LeaveOnesInPlace(Rewriter* r, size_t n, const Perm& perm) {
   }
   const auto user = r->SoleUser(y);
   if (!user || !r->IsLive(*user) || !IsView(r->node(*user))) return false;
-  // The ones as the input has them, the rest in the order of the result.
+  // Dims of 1 as in the input, the rest in the order of the result.
   const Perm placed = AroundOnes(in, as_is, perm);
   auto attrs = ReshapeAttrs(Permuted(in, placed), r->type(y));
   const ValueId turned = attrs ? r->Add(n, "Transpose", {x}, PermAttr(placed)) : kNoValue;
   return turned != kNoValue && r->Replace(n, "Reshape", {turned}, *std::move(attrs));
 }
 
-// A view, a Transpose, and a view that drops dims of 1: they are dropped before the Transpose.
+// In a view, a Transpose and a view that drops dims of 1, drops these dims before the Transpose.
 bool DropOnesBeforeTranspose(Rewriter* r, size_t n) {
   const ValueId turned = r->node(n).inputs[0];
   const auto transpose = r->uses(turned) == 1 ? r->Producer(turned, "Transpose") : std::nullopt;
@@ -174,7 +173,7 @@ bool DropOnesBeforeTranspose(Rewriter* r, size_t n) {
   const Type from = r->type(turned), to = r->type(r->node(n).outputs[0]);
   if (!from.rank_known || !to.rank_known || to.rank() >= from.rank()) return false;
   const Perm perm = PermOf(*r, r->node(*transpose));
-  Perm kept;  // axes before the Transpose, in the order behind it
+  Perm kept;  // axes before the Transpose, in the order after it
   for (int i = 0; i < from.rank(); ++i) {
     const int at = static_cast<int>(kept.size());
     if (at < to.rank() && ProvenEqual(from.dims[i], to.dims[at]))
@@ -196,10 +195,9 @@ bool DropOnesBeforeTranspose(Rewriter* r, size_t n) {
   return few != kNoValue && r->Replace(n, "Transpose", {few}, PermAttr(rest));
 }
 
-// ---- splits behind a Transpose
-// -----------------------------------------------------------------------------------------------------
+// ---- splits after a Transpose -------------------------------------------------------------------
 
-// The order of axes where axis `at` of the input is `parts` axes instead.
+// Returns the permutation with axis `at` of the input replaced by `parts` axes.
 Perm WithSplitAxis(const Perm& perm, int at, int parts) {
   Perm out;
   for (int from : perm) {
@@ -209,8 +207,7 @@ Perm WithSplitAxis(const Perm& perm, int at, int parts) {
   return out;
 }
 
-// `type` before the Transpose, with the group of dims of `out` from `first` on in place of axis
-// `at`.
+// Returns `type` before the Transpose, with axis `at` replaced by dims of `out` from `first` on.
 Type SplitBefore(const Type& type, int at, const Type& out, int first, int parts) {
   Type split = type;
   split.dims.erase(at);
@@ -218,9 +215,9 @@ Type SplitBefore(const Type& type, int at, const Type& out, int first, int parts
   return split;
 }
 
-// A view, a Transpose, and a Reshape that splits one axis of the result: how exporters turn the
-// last two dims of a tensor of higher rank, or take heads apart behind the Transpose. The axis is
-// split before the Transpose, by the view that is there already, if it is needed.
+// Handles a view, a Transpose, and a Reshape that splits one axis of the result: exporters swap the
+// last two dims of a tensor of higher rank this way, or split heads after the Transpose. The axis
+// is split before the Transpose, by the existing view, if it is still needed.
 bool SplitBeforeTranspose(Rewriter* r, size_t n) {
   const ValueId turned = r->node(n).inputs[0], out = r->node(n).outputs[0];
   const auto transpose = r->node(n).op == "Reshape" && r->uses(turned) == 1
@@ -251,11 +248,47 @@ bool SplitBeforeTranspose(Rewriter* r, size_t n) {
   return false;
 }
 
-// ---- one index
-// ------------------------------------------------------------------------------------------------------------------
+// ---- shuffled channels --------------------------------------------------------------------------
 
-// The axis and the index of a Gather that takes one slice off its input, if both are known and
-// right; for data, not for lists of dims, which other passes follow.
+// A view that takes the channels apart into groups, a Transpose that exchanges groups and channels
+// of a group, and the view back: a Gather along the channels, which delegates run in any layout.
+bool GatherInsteadOfShuffle(Rewriter* r, size_t n) {
+  const ValueId turned = r->node(n).inputs[0];
+  const auto transpose = r->uses(turned) == 1 ? r->Producer(turned, "Transpose") : std::nullopt;
+  if (!transpose) return false;
+  const ValueId grouped = r->node(*transpose).inputs[0];
+  const auto view = r->uses(grouped) == 1 ? r->Producer(grouped) : std::nullopt;
+  if (!view || !r->IsLive(*view) || !IsView(r->node(*view))) return false;
+  const ValueId x = r->node(*view).inputs[0];
+  const Type &from = r->type(x), &apart = r->type(grouped), &to = r->type(r->node(n).outputs[0]);
+  if (!from.rank_known || !apart.rank_known || from.rank() < 3) return false;
+  if (apart.rank() != from.rank() + 1 || !ProvenEqual(from, to)) return false;
+  Perm exchange(static_cast<size_t>(apart.rank()));
+  std::iota(exchange.begin(), exchange.end(), 0);
+  std::swap(exchange[1], exchange[2]);
+  if (PermOf(*r, r->node(*transpose)) != exchange) return false;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (i != 1 && !ProvenEqual(from.dims[i], apart.dims[i < 1 ? i : i + 1])) return false;
+  }
+  constexpr int64_t kMaxChannels = 1 << 16;
+  const int64_t groups = apart.dims[1], channels = apart.dims[2];
+  if (!IsKnown(groups) || !IsKnown(channels) || groups <= 0 || channels <= 0) return false;
+  if (groups > kMaxChannels / channels || from.dims[1] != groups * channels) return false;
+  std::vector<int64_t> order;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t g = 0; g < groups; ++g) order.push_back(g * channels + c);
+  }
+  const Dims dims{groups * channels};
+  const ValueId indices =
+      r->AddConstant(StrCat(r->graph().value(r->node(n).outputs[0]).name, ".order"),
+                     ConstTensor::Of<int64_t>(DType::kI64, dims, order));
+  return r->Replace(n, "Gather", {x, indices}, {{"axis", int64_t{1}}});
+}
+
+// ---- one index ----------------------------------------------------------------------------------
+
+// The axis and the index of a Gather that takes one slice of its input, if both are known and
+// valid; for data, not for lists of dims, which other passes follow.
 struct Pick {
   int axis;
   int64_t index;
@@ -283,9 +316,9 @@ AttrList AxisAttr(int axis) { return {{"axes", std::vector<int64_t>{axis}}}; }
 
 }  // namespace
 
-// A Gather of one index is a Slice, which is a plain copy, and a view. One of the parts along an
-// axis that a Transpose moves, such as the queries of packed queries, keys and values, is taken
-// before the Transpose, so that each part is moved once; that requires that no more are taken than
+// A Gather of one index is a Slice, which is a plain copy, and a view. A slice along an axis that a
+// Transpose moves, such as the queries of packed queries, keys and values, is taken before the
+// Transpose, so that each part is moved once. That requires that no more slices are taken than
 // there are.
 bool SliceInsteadOfGather(Rewriter* r, size_t n) {
   const Node node = r->node(n);
@@ -310,7 +343,8 @@ bool SliceInsteadOfGather(Rewriter* r, size_t n) {
 }
 
 bool SimplifyViewOfTranspose(Rewriter* r, size_t n) {
-  return DropOnesBeforeTranspose(r, n) || SplitBeforeTranspose(r, n);
+  return GatherInsteadOfShuffle(r, n) || DropOnesBeforeTranspose(r, n) ||
+         SplitBeforeTranspose(r, n);
 }
 
 bool SimplifyTranspose(Rewriter* r, size_t n) {
