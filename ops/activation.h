@@ -1,5 +1,5 @@
-// The activation that a fused op applies to each element of its result: the name of the unary op it
-// stands for, with that op's parameters. The empty name is none.
+// The activation that a fused op applies to each element of its result: the name of a unary op,
+// with that op's parameters. The empty name means no activation.
 #pragma once
 
 #include <string_view>

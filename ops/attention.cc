@@ -23,24 +23,23 @@ struct Heads {
 struct Shapes {
   bool packed = false;
   Heads query, key, value;
-  int64_t past = 0, total = kUnknownDim;  // rows of the cache, and of keys in all
+  int64_t past = 0, total = kUnknownDim;  // rows of the cache, and of all keys
 
   // Query heads that share one key/value head. Requires concrete types.
   int64_t group() const { return key.heads == 0 ? 1 : query.heads / key.heads; }
   Dims score_dims() const { return {query.batch, query.heads, query.rows, total}; }
 };
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
-// Both must be the same; the known one replaces the other.
+// Requires that both are equal; the known one replaces the other.
 Status Unify(int64_t* a, int64_t* b, std::string_view what) {
   MSRT_ASSIGN_OR_RETURN(*a, SameDim(*a, *b, what));
   *b = *a;
   return OkStatus();
 }
 
-// `heads` is the attribute's value, 0 where it is absent.
+// `heads` is the attribute's value, 0 if it is absent.
 Status ReadHeads(const Type& type, bool packed, int64_t heads, std::string_view name, Heads* out) {
   if (heads > 0) out->heads = heads;
   if (!type.rank_known) return OkStatus();
@@ -62,7 +61,7 @@ Status ReadHeads(const Type& type, bool packed, int64_t heads, std::string_view 
   return OkStatus();
 }
 
-// The common rank of Q, K and V as far as it is known, or 0.
+// Returns the common rank of Q, K and V, or 0 if it is not known.
 Result<int> RankOf(const OpView& op) {
   int rank = 0;
   for (size_t i : {kQuery, kKey, kValue}) {
@@ -116,7 +115,7 @@ Status AddCacheRows(bool has_cache, Shapes* s) {
   return InvalidModel("the cache of ", s->past, " rows cannot take ", s->key.rows, " more");
 }
 
-// Reads every shape and checks all of them against each other. Requires rank 3 or 4, from RankOf.
+// Reads all shapes and checks them against each other. Requires rank 3 or 4, from RankOf.
 Result<Shapes> ShapesOf(const OpView& op, int rank) {
   Shapes s;
   s.packed = rank == 3;
@@ -184,11 +183,10 @@ Status InferAttention(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space
-// ----------------------------------------------------------------------------------------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
-// Every piece of query rows would have to write the same cache, so rows are cut only where no cache
-// is written.
+// Every piece of query rows would write the same cache, so rows are cut only if no cache is
+// written.
 Status AttentionAxes(const OpView& op, IterationSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
   const bool writes_cache = op.has_output(kPresentKey) || op.has_output(kPresentValue);
@@ -206,7 +204,7 @@ Box BoxOf(std::initializer_list<Interval> axes) {
   return box;
 }
 
-// The box of a tensor that is packed or not.
+// Returns the box of a tensor with packed or separate heads.
 Box HeadsBox(bool packed, Interval batch, Interval heads, Interval rows, int64_t width) {
   return packed ? BoxOf({batch, rows, Scale(heads, width)})
                 : BoxOf({batch, heads, rows, {0, width}});
@@ -245,7 +243,7 @@ Status AttentionResults(const OpView& op, const Box& box, std::span<Box> outputs
 Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>,
                          std::span<const Box>, AttrList* attrs) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  // Pieces of no head have no element either; the attributes must be 1 or more all the same.
+  // Pieces without heads have no elements, but the attributes must still be at least 1.
   const int64_t heads = std::max<int64_t>(box[1].size(), 1);
   if (op.Has("q_num_heads")) attrs->Set("q_num_heads", heads * std::max<int64_t>(s.group(), 1));
   if (op.Has("kv_num_heads")) attrs->Set("kv_num_heads", heads);
@@ -270,8 +268,7 @@ Cost AttentionCost(const OpView& op) {
   return cost;
 }
 
-// ---- entry
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entry --------------------------------------------------------------------------------------
 
 constexpr int64_t kMaxRows = int64_t{1} << 56;
 
@@ -295,8 +292,8 @@ constexpr ParamDef kAttentionInputs[] = {
     {.name = "past_value", .types = kFloatTypes, .kind = ParamDef::kOptional, .group = 2},
 };
 
-// FusedAttention is what passes make of a chain of products and a Softmax: a row whose scores are
-// all minus infinity is NaN, as a Softmax of it is, where Attention has zeros.
+// Passes make FusedAttention from a chain of products and a Softmax: a row whose scores are all
+// minus infinity is NaN, as the Softmax would be; Attention returns zeros for it.
 constexpr OpDef kAttentionOps[] = {
     {.name = "Attention",
      .attrs = kAttentionAttrs,

@@ -1,5 +1,5 @@
-// What the op cases cannot show: the bad uses that inference refuses, and how far shapes are known
-// from each other.
+// Covers what the op cases cannot show: bad uses that inference refuses, and dims inferred from
+// other inputs.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -36,7 +36,7 @@ TEST(AttentionInfer, RefusesBadShapes) {
   refused({F32({0, 1, 1, 1}), endless, endless, LeftOut(), endless, endless}, "cannot take");
 }
 
-TEST(AttentionInfer, ShapesAreKnownFromEachOther) {
+TEST(AttentionInfer, UnknownDimsAreInferredFromOtherInputs) {
   const int64_t unknown = kUnknownDim;
   const Type any = Type::UnrankedTensor(DType::kF32);
   const TypedNode node =
@@ -48,7 +48,7 @@ TEST(AttentionInfer, ShapesAreKnownFromEachOther) {
   EXPECT_EQ(Inferred(node, 3), "f32[2, 4, 3, 12]");
 }
 
-TEST(AttentionSpace, APieceOfAPieceKnowsItsRowInTheWhole) {
+TEST(AttentionSpace, PieceOfPieceKnowsItsRowInTheWhole) {
   TypedNode node = NodeOf("", "Attention", {{"is_causal", int64_t{1}}, {"row_offset", int64_t{10}}},
                           {kQuery, kKey, kValue});
   ASSERT_TRUE(node.Infer().ok());

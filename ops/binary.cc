@@ -43,7 +43,7 @@ Status InferAsFirst(InferContext& c) { return InferBroadcast(c, c.dtype(0)); }
 Status InferComparison(InferContext& c) { return InferBroadcast(c, DType::kBool); }
 Status InferWhere(InferContext& c) { return InferBroadcast(c, c.dtype(1)); }
 
-// The slope broadcasts to X, never X to the slope.
+// The slope broadcasts to X, but not X to the slope.
 Status InferPRelu(InferContext& c) {
   if (c.input(0).rank_known && c.input(1).rank_known)
     MSRT_RETURN_IF_ERROR(CheckBroadcastsTo(c.dims(1), c.dims(0), "slope"));

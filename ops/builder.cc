@@ -29,7 +29,7 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
     Status status = InferTypes(*node.def, view.op(), types);
     if (!status.ok()) return std::move(status).Within(what);
     for (size_t i = 0; i < declared.size(); ++i) {
-      if (!IsDeclared(types[i])) {  // only its module tells what a node gives that calls graphs
+      if (!IsDeclared(types[i])) {  // control flow: only the module knows the types
         types[i] = std::move(declared[i]);
         continue;
       }
@@ -44,8 +44,7 @@ Result<std::vector<ValueId>> GraphBuilder::Add(std::string_view domain, std::str
     if (declared.size() != output_count) {
       return Unsupported(what,
                          ": this build does not know the op; declare the types of its outputs, or "
-                         "register a kernel that brings the "
-                         "op's meaning before the graph is begun");
+                         "register a kernel that defines the op before the graph is built");
     }
     types = std::move(declared);
   }

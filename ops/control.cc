@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-constexpr int kMostOutputs = std::numeric_limits<int>::max();
+constexpr int kMaxOutputs = std::numeric_limits<int>::max();
 
 constexpr AttrDef kIfAttrs[] = {
     {.name = "then_branch", .kind = AttrKind::kGraph, .required = true},
@@ -63,7 +63,7 @@ constexpr ParamDef kLoopInputs[] = {
     {.name = "carried and captured", .types = kAllTypes, .kind = ParamDef::kRest}};
 constexpr ParamDef kAnyInputs[] = {{.name = "values", .types = kAllTypes, .kind = ParamDef::kRest}};
 
-// Only a module tells what the graphs of a node give: see ResultsOf.
+// The result types of the called graphs are known only to the module: see ResultsOf.
 Status InferByModule(InferContext& c) {
   for (size_t i = 0; i < c.output_count(); ++i) c.SetOutput(i, UndeclaredType());
   return OkStatus();
@@ -79,7 +79,7 @@ constexpr OpDef Entry(std::string_view name, std::string_view domain,
           .attrs = attrs,
           .inputs = inputs,
           .min_outputs = 0,
-          .max_outputs = kMostOutputs,
+          .max_outputs = kMaxOutputs,
           .infer = InferByModule,
           .cost = NoCost,
           .effect = Effect::kControl,
@@ -128,7 +128,7 @@ std::vector<int64_t> AxesOf(const Node& node, std::string_view name, size_t coun
   return axes;
 }
 
-// A slice across `axis` of what is scanned: without that dim.
+// Returns the type of a slice of a scanned value: without dim `axis`.
 Result<Type> SliceType(const Type& whole, int64_t axis) {
   if (!whole.is_tensor()) return InvalidModel("a ", whole, " cannot be scanned, only tensors can");
   if (!whole.rank_known) return whole;
@@ -157,7 +157,7 @@ class Calls {
 
   Result<std::vector<GraphCall>> Run() {
     if (node_.inputs.size() < shape_.captured_from()) {
-      return InvalidModel("has ", node_.inputs.size(), " inputs, its attributes speak of at least ",
+      return InvalidModel("has ", node_.inputs.size(), " inputs, its attributes require at least ",
                           shape_.captured_from());
     }
     switch (shape_.kind) {
@@ -180,7 +180,7 @@ class Calls {
   }
 
  private:
-  // Gets all inputs but the leading ones.
+  // The graph receives all inputs except the leading ones.
   GraphCall Plain(size_t g, std::string_view role) const {
     GraphCall call{shape_.graphs[g], role, {}};
     for (size_t i = shape_.leading; i < node_.inputs.size(); ++i) {
@@ -266,13 +266,14 @@ class Results {
     return types;
   }
 
-  // What a body must give back to be called again: the carried values, after what it answers.
+  // Checks that the body returns the carried values, after its extra outputs, so that it can be
+  // called again.
   Result<std::vector<Type>> Looped(int64_t length) const {
-    const size_t first = shape_.answered() + shape_.carried;
+    const size_t first = shape_.body_extra_outputs() + shape_.carried;
     if (Outputs(0) < first)
       return InvalidModel("its body gives ", Outputs(0), " results, ", first,
                           " at least are needed");
-    if (shape_.answered() != 0)
+    if (shape_.body_extra_outputs() != 0)
       MSRT_RETURN_IF_ERROR(CheckCondition(Output(0, 0), "the body's first result"));
     MSRT_ASSIGN_OR_RETURN(std::vector<Type> types, Carried(0));
     const std::vector<int64_t> axes = AxesOf(node_, "scan_output_axes", Outputs(0) - first);
@@ -303,12 +304,12 @@ class Results {
     const Graph& body = module_.graphs[shape_.graphs[g]];
     for (size_t i = 0; i < shape_.carried; ++i) {
       const Type begin = InputType(graph_, node_, shape_.leading + i),
-                 next = Output(g, shape_.answered() + i);
+                 next = Output(g, shape_.body_extra_outputs() + i);
       auto joined = JoinTypes(begin, next);
       if (!joined.ok())
         return InvalidModel("carried value ", i, " begins as ", begin, " and becomes ", next);
-      if (IsDeclared(next) && shape_.told() + i < body.inputs.size()) {
-        const Type& declared = body.value(body.inputs[shape_.told() + i]).type;
+      if (IsDeclared(next) && shape_.body_extra_inputs() + i < body.inputs.size()) {
+        const Type& declared = body.value(body.inputs[shape_.body_extra_inputs() + i]).type;
         const auto fits = MergeTypes(next, declared);
         if (!fits.ok()) {
           return InvalidModel("carried value ", i, " becomes ", next, ", but the body takes ",
@@ -431,8 +432,8 @@ Status CheckArguments(const Module& module, const Node& node, const GraphCall& c
     const Value& input = callee.value(callee.inputs[i]);
     const Type& argument = call.arguments[i];
     if (!IsDeclared(argument))
-      return InvalidModel(name(), ": what input ", i, " '", input.name, "' gets is left out");
-    // A number, which bodies may take as a list of one.
+      return InvalidModel(name(), ": the argument for input ", i, " '", input.name, "' is missing");
+    // A body may declare a number as a list of one element.
     const bool one = argument.is_tensor() && input.type.is_tensor() && argument.dims.empty() &&
                      input.type.dims == Dims{1};
     if (one && argument.dtype == input.type.dtype) continue;

@@ -16,10 +16,9 @@ constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
 bool IsTransposed(const OpView& op) { return op.op() == "ConvTranspose"; }
 
-// ---- inference
-// ---------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
-// The kernel's extents from W and kernel_shape, which must agree where both are known.
+// Returns the kernel's extents from W and kernel_shape, which must agree if both are known.
 Result<Dims> KernelOf(const InferContext& c, int space_rank) {
   const auto given = c.op().Ints("kernel_shape");
   if (!given.empty() && given.size() != static_cast<size_t>(space_rank)) {
@@ -37,7 +36,7 @@ Result<Dims> KernelOf(const InferContext& c, int space_rank) {
   return kernel;
 }
 
-// The number of output channels; unknown where W's is.
+// Returns the number of output channels; unknown if that of W is.
 Result<int64_t> OutputChannels(const InferContext& c, bool transposed) {
   const int64_t groups = c.op().Int("group");
   const int64_t inputs = c.dims(kX)[1];
@@ -51,7 +50,7 @@ Result<int64_t> OutputChannels(const InferContext& c, bool transposed) {
                        (range[1] + range[2] - 1) / range[2] == groups;
     if (!valid)
       return InvalidModel("output_channels = ", range,
-                          " is no [begin, end, per group] of group = ", groups);
+                          " is not [begin, end, per group] of group = ", groups);
   }
   if (transposed) {
     MSRT_RETURN_IF_ERROR(SameDim(inputs, w0, "input channels of X and W").status());
@@ -117,18 +116,17 @@ Status InferConvolution(InferContext& c) {
 
 namespace {
 
-// ---- iteration space
-// -----------------------------------------------------------------------------------------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
-struct Resolved {
+struct ConvGeometry {
   bool transposed;
   ConvChannels channels;
   Windows windows;
 };
 
-Result<Resolved> Resolve(const OpView& op) {
+Result<ConvGeometry> Resolve(const OpView& op) {
   const Dims &x = op.input(kX).dims, &w = op.input(kW).dims;
-  Resolved r{.transposed = IsTransposed(op), .channels = {}, .windows = {}};
+  ConvGeometry r{.transposed = IsTransposed(op), .channels = {}, .windows = {}};
   r.channels = ConvChannelsOf(op, x, w, r.transposed);
   const auto kernel = std::span<const int64_t>(w).subspan(2);
   MSRT_ASSIGN_OR_RETURN(
@@ -142,17 +140,17 @@ std::vector<Interval> SpaceOf(const Box& box, const Windows& windows) {
   return space;
 }
 
-// The groups that output channels `outputs` belong to. An empty box keeps all of them: it must stay
-// a valid convolution.
+// Returns the groups of output channels `outputs`. An empty box keeps all groups: it must stay a
+// valid convolution.
 Interval GroupsOf(const ConvChannels& channels, Interval outputs) {
   if (outputs.empty()) return {0, channels.groups};
   return {channels.group_of(outputs.begin), channels.group_of(outputs.end - 1) + 1};
 }
 
-// Partial sums over input channels exist where those are one block of X and nothing follows the
+// Partial sums over input channels are possible if those are one block of X and nothing follows the
 // sum.
 Status ConvAxes(const OpView& op, IterationSpace* space) {
-  MSRT_ASSIGN_OR_RETURN(const Resolved r, Resolve(op));
+  MSRT_ASSIGN_OR_RETURN(const ConvGeometry r, Resolve(op));
   space->Add(AxisKind::kParallel, op.input(kX).dims[0]);
   space->Add(AxisKind::kParallel, r.channels.outputs);
   for (int i = 0; i < r.windows.rank; ++i)
@@ -168,9 +166,9 @@ Status ConvResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ConvTranspose keeps the outputs of a group on an axis of their own, which a box over several
-// groups needs whole.
-Box WeightBox(const Resolved& r, const Dims& w, Interval groups, Interval outputs,
+// ConvTranspose has a separate axis for the outputs of a group; a box over several groups needs it
+// whole.
+Box WeightBox(const ConvGeometry& r, const Dims& w, Interval groups, Interval outputs,
               Interval inputs) {
   const ConvChannels& ch = r.channels;
   Box box;
@@ -191,7 +189,7 @@ Box WeightBox(const Resolved& r, const Dims& w, Interval groups, Interval output
 }
 
 Status ConvOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const Resolved r, Resolve(op));
+  MSRT_ASSIGN_OR_RETURN(const ConvGeometry r, Resolve(op));
   const ConvChannels& ch = r.channels;
   const Interval outputs = box[1], summed = box[box.rank() - 1];
   const Interval groups = GroupsOf(ch, outputs);
@@ -216,7 +214,7 @@ Status ConvOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
 
 Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
                     AttrList* attrs) {
-  MSRT_ASSIGN_OR_RETURN(const Resolved r, Resolve(op));
+  MSRT_ASSIGN_OR_RETURN(const ConvGeometry r, Resolve(op));
   const ConvChannels& ch = r.channels;
   const std::vector<Interval> space = SpaceOf(box, r.windows);
   if (r.transposed) LocalizeTransposedWindows(r.windows, space, attrs);
@@ -240,8 +238,8 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
 const SpaceDef kConvSpace{
     .axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
 
-// Each output element takes a multiply-add for every weight of its group and tap; a transposed
-// convolution spends them on input elements.
+// Each output element needs a multiply-add for every weight of its group and tap; in a transposed
+// convolution each input element does.
 Cost ConvCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims& w = op.input(kW).dims;
@@ -258,8 +256,7 @@ Cost ConvCost(const OpView& op) {
 
 namespace {
 
-// ---- entries
-// -------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kConvTransposeAttrs[] = {
     kAutoPadAttr,

@@ -1,4 +1,4 @@
-// How the channels of a convolution fall into groups, for a whole node and for a piece of one.
+// Channel groups of a convolution, for a whole node and for a piece of one.
 #pragma once
 
 #include "core/graph/op_view.h"
@@ -6,9 +6,9 @@
 namespace msrt {
 
 // Output channel m of the node belongs to group (m + first_output) / group_outputs of the `groups`
-// groups whose inputs the node has. A piece that begins or ends inside a group says so with the
-// local attribute output_channels = [begin, end, per group], counted from its first group; whole
-// nodes begin at 0 and end with their last group.
+// groups whose inputs the node has. A piece that begins or ends inside a group has the local
+// attribute output_channels = [begin, end, per group], counted from its first group; whole nodes
+// begin at 0 and end with their last group.
 struct ConvChannels {
   int64_t groups = 1;
   int64_t group_inputs = 0, group_outputs = 0;
@@ -23,8 +23,8 @@ inline constexpr AttrDef kOutputChannelsAttr{.name = "output_channels",
                                              .max_count = 3,
                                              .local = true};
 
-// For a node whose types have been inferred. `transposed`: weights are [inputs, outputs of a group,
-// ...].
+// Requires that the types of the node have been inferred. `transposed`: weights are [inputs,
+// outputs of a group, ...].
 ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights,
                             bool transposed);
 

@@ -1,4 +1,4 @@
-// What the op cases cannot show: bad shapes, and pieces of a sum over channels.
+// Covers what the op cases cannot show: bad shapes, and pieces of a sum over channels.
 #include "ops/conv.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What Conv means, for ops that are convolutions with something around them: on a view whose inputs
-// are X, W and perhaps a bias.
+// Inference, iteration space and cost of Conv, shared by ops that are convolutions with something
+// around them. They work on a view whose inputs are X, W and an optional bias.
 #pragma once
 
 #include "ops/activation.h"
@@ -17,7 +17,7 @@ Cost ConvCost(const OpView& op);
 
 inline constexpr AttrDef kGroupAttr{
     .name = "group", .default_int = 1, .min_int = 1, .max_int = kMaxWindow};
-// A later part of a sum over input channels: bias and residual are the first part's.
+// Marks a later part of a sum over input channels: only the first part adds bias and residual.
 inline constexpr AttrDef kPartialAttr{.name = "partial", .min_int = 0, .max_int = 1, .local = true};
 inline constexpr AttrDef kConvAttrs[] = {kAutoPadAttr,        kDilationsAttr, kGroupAttr,
                                          kKernelShapeAttr,    kPadsAttr,      kStridesAttr,

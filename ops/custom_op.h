@@ -1,14 +1,14 @@
-// An op that an application defines. Its entry looks like every other; where the functions of a
-// built-in entry hold rules, those of this one ask the CustomOp that the OpView carries (NodeView
-// puts it there), so whoever reads entries need not know the difference.
+// A user-defined op. Its entry looks like every other: the functions of a built-in entry contain
+// the rules, those of a user-defined one call the CustomOp that the OpView carries (set by
+// NodeView). Readers of entries need not know the difference.
 #pragma once
 
 #include "ops/infer.h"
 
 namespace msrt {
 
-// All functions are called from several threads at once. What they answer comes from an
-// application: implementations check it.
+// All functions are called from several threads at once. Their answers come from an application:
+// implementations check them.
 class CustomOp {
  public:
   virtual ~CustomOp() = default;
@@ -22,7 +22,7 @@ class CustomOp {
                           std::span<const Box> outputs, AttrList* attrs) const = 0;
 };
 
-// Makes `def` ask `custom`, which must outlive it.
+// Makes the functions of `def` call `custom`, which must outlive it.
 void AskCustomOp(const CustomOp* custom, bool has_space, OpDef* def);
 
 }  // namespace msrt

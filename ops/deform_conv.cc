@@ -1,5 +1,5 @@
-// DeformConv: a convolution each of whose taps is moved by an offset of its own, between pixels
-// too, and weighed by a mask. X is [N, C, space...], W [outputs, C / group, kernel...], offset [N,
+// DeformConv: a convolution whose taps are moved by individual offsets, also between pixels, and
+// weighted by a mask. X is [N, C, space...], W [outputs, C / group, kernel...], offset [N,
 // offset_group * taps * rank of space, out...].
 #include "ops/families.h"
 #include "ops/infer.h"
@@ -92,8 +92,8 @@ Status InferDeformConv(InferContext& c) {
   return OkStatus();
 }
 
-// A multiply-add for each tap of each input channel, and the corners that the tap is read from,
-// once for all outputs.
+// A multiply-add for each tap of each input channel, and the interpolation of each tap from its
+// corners, once for all outputs.
 Cost CostDeformConv(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims& w = op.input(kW).dims;
@@ -102,8 +102,8 @@ Cost CostDeformConv(const OpView& op) {
   return cost;
 }
 
-// Batch, and output channels where all of them read the same inputs. Offsets reach anywhere: space
-// stays whole.
+// Axes: batch, and output channels if all of them read the same inputs. Offsets may point anywhere,
+// so the space stays whole.
 Status DeformConvAxes(const OpView& op, IterationSpace* space) {
   space->Add(AxisKind::kParallel, op.output(0).dims[0]);
   space->Add(op.Int("group") == 1 ? AxisKind::kParallel : AxisKind::kWhole, op.output(0).dims[1]);

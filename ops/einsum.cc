@@ -11,7 +11,7 @@
 namespace msrt {
 namespace {
 
-// One side of the comma or arrow. An ellipsis is written as a dot.
+// In a term of the equation, an ellipsis is stored as one dot.
 constexpr char kEllipsis = '.';
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -22,7 +22,7 @@ struct Equation {
   bool has_output = false;
 };
 
-// Letters and at most one ellipsis.
+// A term consists of letters and at most one ellipsis.
 Result<std::string> ParseTerm(std::string_view text) {
   std::string term;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -38,8 +38,8 @@ Result<std::string> ParseTerm(std::string_view text) {
   return term;
 }
 
-// In the implicit form, the ellipsis and then the letters that stand there once, in the order of
-// their codes.
+// Returns the output of the implicit form: the ellipsis, then the letters that occur once, in the
+// order of their codes.
 std::string ImplicitOutput(std::span<const std::string> terms) {
   std::map<char, int> counts;
   bool ellipsis = false;

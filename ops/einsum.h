@@ -1,6 +1,6 @@
-// The indices of an Einsum: which run over the output, which are summed, and how the dims of each
-// operand follow them. Read from the equation once and used by inference, iteration spaces and
-// kernels.
+// The indices of an Einsum: which are axes of the output, which are summed, and which index each
+// dim of an operand follows. Read from the equation once and used by inference, iteration spaces
+// and kernels.
 #pragma once
 
 #include <span>
@@ -12,20 +12,18 @@
 namespace msrt {
 
 struct EinsumPlan {
-  int output_rank =
-      0;  // the first so many indices are the axes of the output; the others are summed
-  std::vector<int64_t> extents;  // of each index; unknown ones as in Dims
-  std::vector<std::vector<int>>
-      operands;  // for each operand and each of its dims: the index that it follows
+  int output_rank = 0;  // the first output_rank indices are axes of the output, the rest is summed
+  std::vector<int64_t> extents;            // of each index; unknown ones as in Dims
+  std::vector<std::vector<int>> operands;  // by operand and dim: the index that it follows
 
   int index_count() const { return static_cast<int>(extents.size()); }
 };
 
-// Requires operands of known rank. Dims of 1 go with any extent of their index.
+// Requires operands of known rank. Dims of 1 match any extent of their index.
 Result<EinsumPlan> PlanEinsum(std::string_view equation, std::span<const Type* const> operands);
 
-// How many axes the output has when ranks are unknown; -1 where that depends on them. Also says
-// what is wrong with the equation alone.
+// Returns the rank of the output when the ranks of operands are unknown, -1 if it depends on them.
+// Errors are those of the equation alone.
 Result<int> EinsumOutputRank(std::string_view equation, size_t operand_count);
 
 }  // namespace msrt

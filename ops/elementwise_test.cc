@@ -10,7 +10,7 @@
 namespace msrt {
 namespace {
 
-// The outputs' types, or what inference said.
+// Returns the type of the output, or the error of inference.
 Result<Type> Infer(std::string_view op, std::vector<Type> inputs, AttrList attrs = {}) {
   const OpDef* def = FindOp("", op);
   std::vector<const Type*> pointers;
@@ -63,7 +63,7 @@ TEST(ElementwiseInfer, RefusesWrongAttributes) {
   ExpectRefused(Infer("Mod", {I64({2}), I64({2})}, {{"fmod", int64_t{2}}}), "fmod");
 }
 
-TEST(ElementwiseInfer, KeepsWhatIsKnown) {
+TEST(ElementwiseInfer, KeepsKnownDims) {
   const auto sum = Infer("Add", {F32({SymbolDim(0), 1, 5}), F32({kUnknownDim, 4, 1})});
   ASSERT_TRUE(sum.ok());
   EXPECT_EQ(*sum, F32({kUnknownDim, 4, 5}));
@@ -75,7 +75,7 @@ TEST(ElementwiseInfer, KeepsWhatIsKnown) {
   EXPECT_EQ(*cast, Type::UnrankedTensor(DType::kI4));
 }
 
-TEST(ElementwiseSpace, ElementsOfFourBitsAreNotCut) {
+TEST(ElementwiseSpace, FourBitElementsAreNotCut) {
   const OpDef* cast = FindOp("", "Cast");
   const Type in = F32({4}), out = Type::Tensor(DType::kI4, {4});
   const Type *inputs[] = {&in}, *outputs[] = {&out};

@@ -1,5 +1,5 @@
-// Computes one node at once, on the host. Passes that fold constants and bindings that need the
-// values of shapes are handed one, so that core never includes a delegate.
+// Computes a single node immediately, on the host. Passes that fold constants and bindings that
+// need the values of shapes receive one, so that core never includes a delegate.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual bool Knows(const OpView& op) const = 0;
-  // Concrete types; inputs and outputs plain. Thread-safe.
+  // Requires concrete types and plain layouts. Thread-safe.
   virtual Status Evaluate(const OpView& op, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs) const = 0;
 };

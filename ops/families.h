@@ -1,4 +1,4 @@
-// One function a family: the entries that close ops/<family>.cc.
+// One function for each family: returns the entries at the end of ops/<family>.cc.
 #pragma once
 
 #include <span>
@@ -7,10 +7,8 @@
 
 namespace msrt {
 
-std::span<const OpDef>
-UnaryOps();  // unary.cc: functions of one element, activations, Cast, Clip, Identity
-std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, bits, comparisons, logic, Where,
-                                     // PRelu, variadic Sum/Max/Min/Mean
+std::span<const OpDef> UnaryOps();   // unary.cc: activations, Cast, Clip, Identity
+std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, comparisons, Where, variadic Sum
 std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused forms
 std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
 std::span<const OpDef> PoolOps();    // pool.cc
@@ -20,17 +18,13 @@ std::span<const OpDef> SoftmaxOps();        // softmax.cc
 std::span<const OpDef> ReduceOps();         // reduce.cc
 std::span<const OpDef> SelectOps();         // select.cc: ArgMax, ArgMin, TopK
 std::span<const OpDef> AttentionOps();      // attention.cc
-std::span<const OpDef>
-ShapeOps();  // shape.cc: Reshape, Squeeze, Unsqueeze, Flatten, Shape, Size, Expand
-std::span<const OpDef> GenerateOps();  // generate.cc: ConstantOfShape, Range, EyeLike, Trilu
-std::span<const OpDef>
-MovementOps();  // movement.cc: Transpose, Concat, Split, Slice, Tile, ReverseSequence
-std::span<const OpDef> PadOps();     // pad.cc
-std::span<const OpDef> GatherOps();  // gather.cc: Gather*, Scatter*, OneHot
-std::span<const OpDef>
-QuantizationOps();  // quantization.cc: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, ConvInteger,
-                                               // QLinearMatMul, QLinearConv
+std::span<const OpDef> ShapeOps();          // shape.cc: Reshape, Squeeze, Flatten, Shape, Expand
+std::span<const OpDef> GenerateOps();       // generate.cc: ConstantOfShape, Range, EyeLike, Trilu
+std::span<const OpDef> MovementOps();       // movement.cc: Transpose, Concat, Split, Slice, Tile
+std::span<const OpDef> PadOps();            // pad.cc
+std::span<const OpDef> GatherOps();         // gather.cc: Gather*, Scatter*, OneHot
+std::span<const OpDef> QuantizationOps();   // quantization.cc: QuantizeLinear, DequantizeLinear
+std::span<const OpDef> QuantizedProductOps();  // quantized_product.cc: MatMulInteger, QLinearConv
 std::span<const OpDef> RecurrentOps();         // recurrent.cc: RNN, GRU, LSTM
 std::span<const OpDef> NgramOps();             // ngram.cc: TfIdfVectorizer
 std::span<const OpDef> TreeEnsembleOps();      // tree_ensemble.cc
@@ -48,10 +42,8 @@ std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
-std::span<const OpDef>
-OptimizerOps();  // optimizer.cc: Adagrad, Adam, Momentum of ai.onnx.preview.training
-std::span<const OpDef>
-ControlOps();  // control.cc: If, Loop, Scan, msrt.While, msrt.SwitchN, msrt.Call, msrt.Partial
+std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum
+std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.Call
 std::span<const OpDef> ListOps();  // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
 
 }  // namespace msrt

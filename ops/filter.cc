@@ -1,5 +1,5 @@
-// Ops that keep a part of their data, and say which: NonZero, Compress, Unique. Their sizes depend
-// on the data.
+// Ops that select a part of their data: NonZero, Compress, Unique. The sizes of their outputs
+// depend on the data.
 #include "ops/filter.h"
 
 #include <algorithm>
@@ -15,8 +15,7 @@
 namespace msrt {
 namespace {
 
-// ---- elements of any type
-// -------------------------------------------------------------------------------------------------------
+// ---- elements of any type -----------------------------------------------------------------------
 
 template <typename T>
 T LoadAt(const TensorView& x, int64_t i) {
@@ -49,7 +48,7 @@ double FloatAt(const TensorView& x, int64_t i) {
   }
 }
 
-// A number that orders like the element, whatever its type: one comparison for all of them.
+// Returns a number that orders like the element, so that all types share one comparison.
 uint64_t SortKey(const TensorView& x, int64_t i) {
   constexpr uint64_t kSign = uint64_t{1} << 63;
   if (IsFloat(x.dtype)) {
@@ -64,7 +63,7 @@ uint64_t SortKey(const TensorView& x, int64_t i) {
   return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused) ^ kSign;
 }
 
-// All keys, slice after slice.
+// Returns all keys, slice after slice.
 std::vector<uint64_t> SortKeys(const TensorView& x, int axis) {
   std::vector<uint64_t> keys(static_cast<size_t>(x.elements()));
   if (axis == kAllElements) {
@@ -96,7 +95,7 @@ std::vector<int64_t> NonZeroOffsets(const TensorView& x) {
   return offsets;
 }
 
-std::vector<int64_t> TruePlaces(const TensorView& condition) { return NonZeroOffsets(condition); }
+std::vector<int64_t> TrueIndices(const TensorView& condition) { return NonZeroOffsets(condition); }
 
 DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
   const int64_t count = axis == kAllElements ? x.elements() : x.dims[axis];
@@ -117,7 +116,7 @@ DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
   for (size_t i = 0; i < order.size(); ++i) {
     const bool same = i > 0 && std::equal(slice(order[i]), end_of(order[i]), slice(order[i - 1]));
     if (!same) {
-      out.first.push_back(order[i]);  // the sort was stable: no equal one stands before it
+      out.first.push_back(order[i]);  // the sort is stable: this is the first occurrence
       out.counts.push_back(0);
     }
     ++out.counts.back();
@@ -142,8 +141,7 @@ DistinctSlices FindDistinct(const TensorView& x, int axis, bool sorted) {
 
 namespace {
 
-// ---- NonZero
-// --------------------------------------------------------------------------------------------------------------------
+// ---- NonZero ------------------------------------------------------------------------------------
 
 Status InferNonZero(InferContext& c) {
   c.SetOutput(0, DType::kI64,
@@ -156,8 +154,7 @@ Status SizeNonZero(const OpView& op, std::span<Type> outputs) {
   return OkStatus();
 }
 
-// ---- Compress
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Compress -----------------------------------------------------------------------------------
 
 Status InferCompress(InferContext& c) {
   const Type &x = c.input(0), &condition = c.input(1);
@@ -192,12 +189,11 @@ Status SizeCompress(const OpView& op, std::span<Type> outputs) {
                        ? static_cast<int>(op.Int("axis") < 0 ? op.Int("axis") + outputs[0].rank()
                                                              : op.Int("axis"))
                        : 0;
-  outputs[0].dims[axis] = static_cast<int64_t>(TruePlaces(ViewOf(*op.constant(1))).size());
+  outputs[0].dims[axis] = static_cast<int64_t>(TrueIndices(ViewOf(*op.constant(1))).size());
   return OkStatus();
 }
 
-// ---- Unique
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- Unique -------------------------------------------------------------------------------------
 
 void SetUnique(const Type& x, const Dims& y, int64_t slices, int64_t distinct, InferContext* c) {
   c->SetOutput(0, x.dtype, y);
@@ -238,8 +234,7 @@ Status SizeUnique(const OpView& op, std::span<Type> outputs) {
   return OkStatus();
 }
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kCompressAttrs[] = {{.name = "axis"}};
 constexpr AttrDef kUniqueAttrs[] = {

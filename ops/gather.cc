@@ -1,16 +1,15 @@
-// Ops that move elements to or from places that the data names: Gather, GatherElements, GatherND,
-// ScatterElements, ScatterND, OneHot. Indices may be negative (counted from the end); whether they
-// are in range only the kernel can see.
+// Ops that move elements to or from positions given by indices: Gather, GatherElements, GatherND,
+// ScatterElements, ScatterND, OneHot. Indices may be negative (counted from the end); only the
+// kernel can check their range.
 #include "ops/families.h"
 #include "ops/infer.h"
 
 namespace msrt {
 namespace {
 
-constexpr DTypeSet kMovedTypes =
-    kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
+constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements are not addressable
 
-// Reads as much of the data as it gives, whatever the size of the data.
+// Reads as many bytes of the data as it writes, regardless of the size of the data.
 Cost CostGather(const OpView& op) {
   Cost cost;
   cost.bytes_written = static_cast<double>(op.output(0).bytes());
@@ -29,7 +28,7 @@ Status CheckOutputRank(int rank) {
   return Unsupported("the output would have rank ", rank, ", at most ", kMaxRank, " is supported");
 }
 
-// For ops whose space is the output itself: one parallel axis for each axis of it.
+// For ops whose space is the output: one parallel axis for each axis of it.
 Status OutputAxes(const OpView& op, IterationSpace* space) {
   for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);
   return OkStatus();
@@ -48,8 +47,7 @@ void AppendWhole(Box* to, const Dims& dims, int begin, int end) {
   for (int i = begin; i < end; ++i) to->push_back({0, dims[i]});
 }
 
-// ---- Gather: data[..., indices, ...]
-// --------------------------------------------------------------------------------------------
+// ---- Gather: data[..., indices, ...] ------------------------------------------------------------
 
 constexpr AttrDef kAxisAttrs[] = {{.name = "axis"}};
 constexpr ParamDef kGatherInputs[] = {{.name = "data", .types = kMovedTypes},
@@ -82,11 +80,10 @@ Status GatherOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
 constexpr SpaceDef kGatherSpace{
     .axes = OutputAxes, .operands = GatherOperands, .results = SameBoxResults};
 
-// ---- GatherElements: every output element has an index of its own
-// ---------------------------------------------------------------
+// ---- GatherElements: every output element has an index of its own -------------------------------
 
-// GatherElements and ScatterElements: positions off the axis are those of the data, so indices must
-// not reach beyond it there.
+// GatherElements and ScatterElements: except along the axis, positions are those of the data, so
+// indices must not be larger there.
 Status CheckElementIndices(const Type& data, const Type& indices, int axis) {
   if (data.rank() != indices.rank()) {
     return InvalidModel("indices ", indices.dims, " must have the rank of data ", data.dims);
@@ -123,8 +120,7 @@ Status GatherElementsOperands(const OpView& op, const Box& box, std::span<Box> i
 constexpr SpaceDef kGatherElementsSpace{
     .axes = OutputAxes, .operands = GatherElementsOperands, .results = SameBoxResults};
 
-// ---- GatherND: the last axis of indices holds tuples that name slices of the data
-// -----------------------------------------------
+// ---- GatherND: the last axis of indices holds tuples that name slices of the data ---------------
 
 constexpr AttrDef kGatherNDAttrs[] = {{.name = "batch_dims", .min_int = 0, .max_int = kMaxRank}};
 
@@ -174,10 +170,10 @@ Status GatherNDOperands(const OpView& op, const Box& box, std::span<Box> inputs)
 constexpr SpaceDef kGatherNDSpace{
     .axes = OutputAxes, .operands = GatherNDOperands, .results = SameBoxResults};
 
-// ---- ScatterElements, ScatterND: data with updates put or folded in. Where several updates meet,
-// they are applied in row-major order of the indices.
-// ------------------------------------------------------------------------------------------------------------
+// ---- ScatterElements, ScatterND -----------------------------------------------------------------
 
+// Data with updates written or folded in. Several updates of the same element are applied in
+// row-major order of the indices.
 constexpr std::string_view kReductions[] = {"none", "add", "mul", "max", "min"};
 constexpr AttrDef kReductionAttr{.name = "reduction",
                                  .kind = AttrKind::kString,
@@ -213,8 +209,8 @@ Status InferScatterElements(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-// The space is the data. Off the axis an update stays at its own position, so indices and updates
-// are cut like the data, and end where they end.
+// The space is the data. Except along the axis an update keeps its position, so indices and updates
+// are cut like the data, up to their own extent.
 Status ScatterElementsAxes(const OpView& op, IterationSpace* space) {
   const Dims& data = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), data.rank()));
@@ -262,7 +258,7 @@ Status InferScatterND(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-// The space is the data: what the tuples name stays whole, the slices can be cut.
+// The space is the data: the indexed dims stay whole, the slices can be cut.
 Status ScatterNDAxes(const OpView& op, IterationSpace* space) {
   const Dims& data = op.input(0).dims;
   for (int i = 0; i < data.rank(); ++i)
@@ -282,8 +278,7 @@ Status ScatterNDOperands(const OpView& op, const Box& box, std::span<Box> inputs
 constexpr SpaceDef kScatterNDSpace{
     .axes = ScatterNDAxes, .operands = ScatterNDOperands, .results = SameBoxResults};
 
-// ---- OneHot: an index outside [-depth, depth) gives a row of off values
-// ---------------------------------------------------------
+// ---- OneHot: an index outside [-depth, depth) makes a row of off values -------------------------
 
 constexpr AttrDef kOneHotAttrs[] = {
     {.name = "axis", .default_int = -1},
@@ -312,7 +307,7 @@ Status InferOneHot(InferContext& c) {
   if (op.Has("class_begin") || op.Has("class_end")) {
     const int64_t begin = op.Int("class_begin"), end = op.Int("class_end");
     if (begin > end || (depth && end > *depth))
-      return InvalidModel("classes [", begin, ", ", end, ") do not lie within depth");
+      return InvalidModel("classes [", begin, ", ", end, ") are not within depth");
     classes = end - begin;
   }
   if (!c.input(0).rank_known) return SetUnranked(c, c.dtype(2));
@@ -348,8 +343,7 @@ constexpr SpaceDef kOneHotSpace{.axes = OutputAxes,
                                 .results = SameBoxResults,
                                 .localize = OneHotLocalize};
 
-// ---- the entries
-// ----------------------------------------------------------------------------------------------------------------
+// ---- the entries --------------------------------------------------------------------------------
 
 constexpr OpDef Gathering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer,
                           const SpaceDef* space) {

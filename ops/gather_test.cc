@@ -1,5 +1,5 @@
-// What the op cases cannot show of the reduce, select and gather families: nodes that inference
-// must refuse, and boxes of cut reduce axes.
+// Covers what the op cases cannot show of the reduce, select and gather families: nodes that
+// inference must refuse, and boxes of cut reduce axes.
 #include <gtest/gtest.h>
 
 #include "ops/infer.h"
@@ -58,7 +58,7 @@ TEST(ReduceInfer, RefusesBadAxes) {
   ExpectRefused({"CumSum", {}, {F32({2, 3}), I64({2})}}, "one element");
 }
 
-TEST(ReduceInfer, UnknownAxesLeaveWhatIsCertain) {
+TEST(ReduceInfer, UnknownAxesKeepTheKnownRank) {
   ExpectType({"ReduceSum", {}, {F32({2, 1, 3}), I64({1})}}, F32({kUnknownDim, 1, kUnknownDim}));
   ExpectType({"ReduceSum", {{"keepdims", int64_t{0}}}, {F32({2, 1, 3}), I64({2})}},
              F32({kUnknownDim}));
@@ -66,7 +66,7 @@ TEST(ReduceInfer, UnknownAxesLeaveWhatIsCertain) {
              Type::UnrankedTensor(DType::kF32));
 }
 
-TEST(ReduceSpace, CutReduceAxisReadsItsPartAndWritesTheWholeResult) {
+TEST(ReduceSpace, PartOfReduceAxisWritesTheWholeResult) {
   const TestNode node{"ReduceSum", {{"axes", Ints{1}}}, {F32({4, 6})}};
   const Status status = WithView(node, [](const OpDef& def, const OpView& view) -> Status {
     IterationSpace space;

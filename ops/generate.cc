@@ -1,5 +1,5 @@
-// Ops whose elements follow from their index: ConstantOfShape, Range, EyeLike, and Trilu, which
-// keeps elements by their index.
+// Ops whose elements are a function of their index: ConstantOfShape, Range, EyeLike, and Trilu,
+// which selects elements by their index.
 #include <cmath>
 
 #include "core/base/checked_math.h"
@@ -11,8 +11,7 @@
 namespace msrt {
 namespace {
 
-// ---- ConstantOfShape
-// ----------------------------------------------------------------------------------------------------------
+// ---- ConstantOfShape ----------------------------------------------------------------------------
 
 constexpr DTypeSet kFillTypes = kComputeTypes | kF8Types;
 
@@ -68,11 +67,10 @@ Status LocalizeConstantOfShape(const OpView&, const Box&, std::span<const Box>,
   return OkStatus();
 }
 
-// ---- Range
-// --------------------------------------------------------------------------------------------------------------------
+// ---- Range --------------------------------------------------------------------------------------
 
 constexpr DTypeSet kRangeTypes = kFloatTypes | DTypeSet{DType::kI16, DType::kI32, DType::kI64};
-constexpr int64_t kMaxRangeElements = int64_t{1} << 56;  // what InferTypes allows any tensor
+constexpr int64_t kMaxRangeElements = int64_t{1} << 56;  // limit of InferTypes for any tensor
 
 Status TooManyElements() {
   return InvalidModel(
@@ -136,7 +134,7 @@ Status InferRange(InferContext& c) {
     const int64_t begin = c.op().Int("piece_begin"), piece = c.op().Int("piece_count");
     if (IsKnown(count) && (begin > count || piece > count - begin)) {
       return InvalidModel("piece_begin = ", begin, " and piece_count = ", piece,
-                          " lie outside the ", count, " elements of the range");
+                          " are outside the ", count, " elements of the range");
     }
     count = piece;
   }
@@ -151,8 +149,7 @@ Status LocalizeRange(const OpView& op, const Box& box, std::span<const Box>, std
   return OkStatus();
 }
 
-// ---- EyeLike, Trilu
-// -----------------------------------------------------------------------------------------------------------
+// ---- EyeLike, Trilu -----------------------------------------------------------------------------
 
 Status InferEyeLike(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
@@ -187,8 +184,8 @@ Status SameBox(const OpView&, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// Element (row, column) of the piece stands at (row + row0, column + column0), so its diagonal
-// moves by row0 - column0.
+// Element (row, column) of the piece is (row + row0, column + column0) of the whole, so its
+// diagonal moves by row0 - column0.
 Status LocalizeDiagonal(const OpView& op, const Box& box, std::span<const Box>,
                         std::span<const Box>, AttrList* attrs) {
   const int rank = box.rank();
@@ -199,8 +196,7 @@ Status LocalizeDiagonal(const OpView& op, const Box& box, std::span<const Box>,
   return OkStatus();
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kConstantOfShapeSpace{ConstantOfShapeAxes, NothingButWholeInputs, OutputIsBox,
                                          LocalizeConstantOfShape};

@@ -64,13 +64,14 @@ Status CheckOutputs(std::span<const Type> outputs) {
   return OkStatus();
 }
 
-// Whether sizes can be read from data at once: it is there, and so little that looking at it costs
-// nothing. Everything else waits for the run, since the files of strangers are validated too.
+// Whether sizes can be computed from data now: it is known and small. Larger data waits for the
+// run, since untrusted files are validated too.
 bool HasSmallData(const OpDef& def, const OpView& op) {
-  constexpr int64_t kMostElements = 256;
+  constexpr int64_t kMaxReadElements = 256;
   for (size_t i = 0; i < op.input_count(); ++i) {
     if (!op.has_input(i) || (def.sizes->inputs >> i & 1) == 0) continue;
-    if (op.constant(i) == nullptr || op.constant(i)->dims.elements() > kMostElements) return false;
+    if (op.constant(i) == nullptr || op.constant(i)->dims.elements() > kMaxReadElements)
+      return false;
   }
   return true;
 }

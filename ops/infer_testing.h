@@ -1,4 +1,4 @@
-// For tests of entries: a node that stands alone, with types and no data.
+// For tests of entries: a single node without a graph, with types and no data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace msrt::testing {
 struct TypedNode {
   const OpDef* def;
   AttrList attrs;
-  std::vector<Type> inputs;  // of element type none: left out
+  std::vector<Type> inputs;  // element type none: absent
   std::vector<Type> outputs;
 
-  // Calls use(OpView) while everything that the view points to is there.
+  // Calls use(OpView) while everything that the view points to is alive.
   template <typename Use>
   auto With(const Use& use) {
     std::vector<const Type*> in, out;
@@ -38,7 +38,7 @@ inline TypedNode NodeOf(std::string_view domain, std::string_view op, AttrList a
 inline Type F32(Dims dims) { return Type::Tensor(DType::kF32, dims); }
 inline Type LeftOut() { return Type(); }
 
-// Inference must refuse the node with a message that holds `part`.
+// Expects that inference refuses the node with a message that contains `part`.
 inline void ExpectRefused(TypedNode node, std::string_view part) {
   ASSERT_NE(node.def, nullptr);
   const Status status = node.Infer();
@@ -46,7 +46,7 @@ inline void ExpectRefused(TypedNode node, std::string_view part) {
   EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
 }
 
-// The type of output `i`, as text.
+// Returns the type of output `i`, or the error, as text.
 inline std::string Inferred(TypedNode node, size_t i = 0) {
   const Status status = node.Infer();
   return status.ok() ? StrCat(node.outputs[i]) : status.message();

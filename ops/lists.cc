@@ -1,5 +1,5 @@
 // Lists of values (ONNX's sequences; its optionals are lists of at most one element). They have no
-// kernels: core/run carries them out, because a list lies nowhere in an arena.
+// kernels: core/run executes them, because a list has no memory in an arena.
 #include "ops/families.h"
 #include "ops/infer.h"
 

@@ -1,4 +1,4 @@
-// LRN: each element divided by a power of the squares of its neighbours in the channels around it.
+// LRN: each element is divided by a power of the sum of squares over neighbouring channels.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"

@@ -6,7 +6,7 @@
 namespace msrt {
 namespace {
 
-// The dims of one loss for each sample: those of the scores without the classes.
+// Returns the dims of the losses of all samples: those of the scores without the classes.
 Result<Dims> SampleDims(const InferContext& c) {
   const Type &scores = c.input(0), &target = c.input(1);
   if (scores.rank_known && scores.rank() < 2)
@@ -49,8 +49,7 @@ Status InferLoss(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space: one axis for each axis of the target
-// ------------------------------------------------------------------------
+// ---- iteration space: one axis for each axis of the target --------------------------------------
 
 Status LossAxes(const OpView& op, IterationSpace* space) {
   const std::string_view reduction = op.String("reduction");
@@ -63,7 +62,7 @@ Status LossAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-// The scores of a box of samples: all classes.
+// Returns the box of scores for a box of samples: all classes.
 Box ScoresOf(const OpView& op, const Box& box) {
   Box scores;
   for (int i = 0; i < box.rank(); ++i) {

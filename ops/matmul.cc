@@ -15,8 +15,8 @@ namespace {
 constexpr DTypeSet kProductTypes =
     kFloatTypes | DTypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 
-// A' is [batch..., rows, depth], B' is [batch..., depth, columns]. A vector stands for a matrix
-// whose missing dim is 1 and is dropped again in the product.
+// A' is [batch..., rows, depth], B' is [batch..., depth, columns]. A vector is treated as a matrix
+// whose missing dim is 1; that dim is dropped from the product.
 struct Product {
   Dims batch;
   int64_t rows = 1, columns = 1, depth = 0;
@@ -71,7 +71,7 @@ Result<Product> ProductOf(const Dims& a, const Dims& b, bool transpose_a, bool t
   return p;
 }
 
-// MatMul has no transposes: an absent attribute reads as 0. Requires ranked inputs.
+// MatMul has no transposes: an absent attribute is 0. Requires ranked inputs.
 Result<Product> ProductOf(const OpView& op) {
   return ProductOf(op.input(0).dims, op.input(1).dims, op.Int("transA") != 0,
                    op.Int("transB") != 0);
@@ -120,7 +120,7 @@ Status InferFusedMatMul(InferContext& c) {
 
 namespace {
 
-// Integers are scaled exactly, so a factor with a fraction has no meaning for them.
+// Integers are scaled exactly, so their factor must be a whole number.
 Status CheckFactor(const InferContext& c, std::string_view attr) {
   const double factor = c.op().Float(attr);
   if (IsFloat(c.dtype(0)) || (factor == std::trunc(factor) && std::abs(factor) <= 0x1p53))
@@ -145,7 +145,7 @@ Status InferGemm(InferContext& c) {
   return OkStatus();
 }
 
-// Partial sums over cut depth may be added up only where nothing is done to the sum that is not
+// Whether partial sums over the depth may be added up: nothing is applied to the sum that is not
 // linear or would count twice.
 bool IsPlainSum(const OpView& op) {
   return !op.has_input(2) && !op.has_input(3) && op.String("activation").empty();
@@ -159,7 +159,7 @@ Status MatMulAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-// The box of the output: every axis but the depth.
+// Returns the box of the output: every axis except the depth.
 Box OutputBox(const Product& p, const Box& box) {
   Box out;
   for (int i = 0; i + 1 < p.axes(); ++i) out.push_back(box[i]);

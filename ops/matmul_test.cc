@@ -1,4 +1,4 @@
-// What the op cases cannot show: bad shapes, and pieces of a sum over the depth.
+// Covers what the op cases cannot show: bad shapes, and pieces of a sum over the depth.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -30,7 +30,7 @@ TEST(MatMulInfer, RefusesBadShapes) {
       NodeOf("msrt", "FusedMatMul", {}, {F32({2, 3}), F32({3, 4}), LeftOut(), F32({2, 1})}), "Z");
 }
 
-TEST(MatMulInfer, KeepsWhatIsKnown) {
+TEST(MatMulInfer, KeepsKnownDims) {
   const int64_t unknown = kUnknownDim, n = SymbolDim(0);
   EXPECT_EQ(Inferred(NodeOf("", "MatMul", {}, {F32({n, 1, 2, unknown}), F32({3, 4, 5})})),
             "f32[s0, 3, 2, 5]");
@@ -42,7 +42,7 @@ TEST(MatMulInfer, KeepsWhatIsKnown) {
             "f32[7, 4]");
 }
 
-TEST(MatMulSpace, DepthIsASumOnlyWhereNothingIsAddedToIt) {
+TEST(MatMulSpace, DepthIsSummedOnlyIfNothingIsAdded) {
   const auto depth_kind = [](TypedNode node) {
     EXPECT_TRUE(node.Infer().ok());
     IterationSpace space;

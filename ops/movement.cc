@@ -11,10 +11,9 @@ namespace {
 
 constexpr int64_t kMaxSplitOutputs = 4096;
 
-// ---- Transpose
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Transpose ----------------------------------------------------------------------------------
 
-// Where output axis i comes from. Requires a checked perm.
+// Returns the input axis of output axis i. Requires a checked perm.
 int SourceAxis(const OpView& op, int rank, int i) {
   return op.Has("perm") ? static_cast<int>(op.Ints("perm")[static_cast<size_t>(i)]) : rank - 1 - i;
 }
@@ -53,8 +52,7 @@ Status TransposeOperands(const OpView& op, const Box& box, std::span<Box> inputs
   return OkStatus();
 }
 
-// ---- Concat
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Concat -------------------------------------------------------------------------------------
 
 Status InferConcat(InferContext& c) {
   const Type* ranked = nullptr;
@@ -91,7 +89,7 @@ Status InferConcat(InferContext& c) {
   return OkStatus();
 }
 
-// A piece takes of every input what lies in it, and nothing from those outside.
+// A piece reads the part of each input inside it, and nothing of inputs outside.
 Status ConcatOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   const int rank = box.rank();
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), rank));
@@ -107,11 +105,10 @@ Status ConcatOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// ---- Split
-// --------------------------------------------------------------------------------------------------------------------
+// ---- Split --------------------------------------------------------------------------------------
 
-// The size of every output along the axis of extent `extent`: from the list, or equal parts of
-// which the last may be smaller. Unknown sizes are kUnknownDim.
+// Returns the size of every output along the axis of extent `extent`: from the list, or equal parts
+// of which the last may be smaller. Unknown sizes are kUnknownDim.
 Result<std::vector<int64_t>> SplitSizes(const OpView& op, int64_t extent, size_t outputs) {
   const auto split = IntsAttrOrInput(op, "split", 1);
   if (!split) return std::vector<int64_t>(outputs, kUnknownDim);
@@ -190,15 +187,15 @@ Status SplitResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ---- Slice
-// --------------------------------------------------------------------------------------------------------------------
+// ---- Slice --------------------------------------------------------------------------------------
 
 struct SliceLists {
   std::vector<int64_t> starts, ends, steps;
   std::vector<int> axes;
 };
 
-// The lists, checked against each other and the rank; nullopt where the run alone will know them.
+// Returns the lists, checked against each other and the rank; nullopt if only the run will know
+// them.
 Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) {
   auto starts = IntsAttrOrInput(op, "starts", 1), ends = IntsAttrOrInput(op, "ends", 2),
        steps = IntsAttrOrInput(op, "steps", 4);
@@ -209,7 +206,7 @@ Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) 
   const size_t count = lists.starts.size();
   if (lists.ends.size() != count)
     return InvalidModel("starts has ", count, " elements and ends ", lists.ends.size(),
-                        ", must be as many");
+                        ", must have the same number");
   if (axes.empty() && count > static_cast<size_t>(rank))
     return InvalidModel("starts has ", count, " elements for ", rank, " dims");
   if (!axes.empty() && axes.size() != count)
@@ -229,14 +226,14 @@ Result<std::optional<SliceLists>> CheckedSliceLists(const OpView& op, int rank) 
   return std::optional(std::move(lists));
 }
 
-// All of an axis, whatever its extent: no tensor has 2^56 elements along it.
+// Whether a slice takes all of an axis of any extent: no tensor has 2^56 elements along it.
 bool TakesAll(int64_t start, int64_t end, int64_t step) {
   constexpr int64_t kBeyond = int64_t{1} << 56;
   return (step == 1 && start == 0 && end >= kBeyond) ||
          (step == -1 && (start == -1 || start >= kBeyond) && end < -kBeyond);
 }
 
-// Where starts, ends or steps are not known yet: the dims that may be cut are unknown.
+// Starts, ends or steps are not known yet: the dims that may be cut are unknown.
 Status InferUnknownSlice(InferContext& c) {
   Type out = c.input(0);
   const auto axes = IntsAttrOrInput(c.op(), "axes", 3);
@@ -276,7 +273,7 @@ Status SliceAxes(const OpView& op, IterationSpace* space) {
   return ParallelOutputAxes(op, space);
 }
 
-// Every axis of the input, the ones that are taken whole included.
+// Fills in every axis of the input, including those that are taken whole.
 Status AllSliceAxes(const OpView& op, std::span<SliceAxis> all) {
   const Dims& in = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const auto lists, CheckedSliceLists(op, in.rank()));
@@ -306,8 +303,7 @@ Status LocalizeSlice(const OpView& op, const Box& box, std::span<const Box> inpu
   std::vector<int64_t> starts, ends, steps;
   for (int d = 0; d < box.rank(); ++d) {
     const int64_t step = axes[d].step, extent = inputs[0][d].size();
-    // The piece of the input ends at the last element that is taken, so the slice runs through all
-    // of it.
+    // The piece of the input ends at the last element that is taken, so the slice covers all of it.
     starts.push_back(step > 0 ? 0 : extent - 1);
     ends.push_back(step > 0 ? extent : std::numeric_limits<int64_t>::min());
     steps.push_back(step);
@@ -319,14 +315,13 @@ Status LocalizeSlice(const OpView& op, const Box& box, std::span<const Box> inpu
   return OkStatus();
 }
 
-// A slice reads what it writes, not all of its input.
+// A slice reads as much as it writes, not all of its input.
 Cost CostOfSlice(const OpView& op) {
   const auto bytes = static_cast<double>(op.output(0).bytes());
   return {.flops = 0, .bytes_read = bytes, .bytes_written = bytes};
 }
 
-// ---- Tile
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- Tile ---------------------------------------------------------------------------------------
 
 // A piece of a Tile: output dims and where they begin in the whole output.
 Status InferTilePiece(InferContext& c, const Dims& whole) {
@@ -338,7 +333,7 @@ Status InferTilePiece(InferContext& c, const Dims& whole) {
     const auto i = static_cast<size_t>(d);
     if (IsKnown(whole[d]) && (begin[i] > whole[d] || extents[i] > whole[d] - begin[i])) {
       return InvalidModel("piece_begin[", d, "] = ", begin[i], " and piece_dims[", d,
-                          "] = ", extents[i], " lie outside of ", whole);
+                          "] = ", extents[i], " are outside ", whole);
     }
   }
   c.SetOutput(0, c.dtype(0), Dims(extents));
@@ -418,8 +413,7 @@ Status LocalizeTile(const OpView& op, const Box& box, std::span<const Box>,
   return OkStatus();
 }
 
-// ---- ReverseSequence
-// ----------------------------------------------------------------------------------------------------------
+// ---- ReverseSequence ----------------------------------------------------------------------------
 
 Status InferReverseSequence(InferContext& c) {
   const int64_t batch = c.op().Int("batch_axis"), time = c.op().Int("time_axis");
@@ -451,8 +445,7 @@ Status ReverseSequenceOperands(const OpView& op, const Box& box, std::span<Box> 
   return OkStatus();
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kTransposeSpace{ParallelOutputAxes, TransposeOperands, OutputIsBox, nullptr};
 constexpr SpaceDef kConcatSpace{ParallelOutputAxes, ConcatOperands, OutputIsBox, nullptr};
@@ -462,8 +455,7 @@ constexpr SpaceDef kTileSpace{TileAxes, TileOperands, OutputIsBox, LocalizeTile}
 constexpr SpaceDef kReverseSequenceSpace{ReverseSequenceAxes, ReverseSequenceOperands, OutputIsBox,
                                          nullptr};
 
-constexpr DTypeSet kMovedTypes =
-    kComputeTypes | kF8Types;  // 4-bit elements have no address of their own
+constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements are not addressable
 
 constexpr AttrDef kTransposeAttrs[] = {
     {.name = "perm",

@@ -1,5 +1,5 @@
-// What the op cases cannot show of the shape, generate, movement and pad families: nodes that
-// inference must refuse, and dims that it can tell although others are unknown.
+// Covers what the op cases cannot show of the shape, generate, movement and pad families: nodes
+// that inference must refuse, and dims that it can infer although others are unknown.
 #include <limits>
 
 #include "ops/infer_testing.h"
@@ -16,7 +16,7 @@ TypedNode Node(std::string_view op, AttrList attrs, std::vector<Type> inputs, si
   return NodeOf("", op, std::move(attrs), std::move(inputs), outputs);
 }
 
-TEST(ReshapeInfer, RefusesShapesThatCannotBe) {
+TEST(ReshapeInfer, RefusesImpossibleShapes) {
   ExpectRefused(Node("Reshape", {}, {F32({2})}), "missing");
   ExpectRefused(Node("Reshape", {{"shape", Ints{2}}}, {F32({2}), I64({1})}), "both");
   ExpectRefused(Node("Reshape", {{"shape", Ints{-1, -1}}}, {F32({2})}), "at most one");
@@ -31,7 +31,7 @@ TEST(ReshapeInfer, RefusesShapesThatCannotBe) {
   ExpectRefused(Node("Reshape", {}, {F32({4}), I64({2, 2})}), "must be a list");
 }
 
-TEST(ReshapeInfer, TellsWhatCanBeToldOfUnknownDims) {
+TEST(ReshapeInfer, InfersDimsDespiteUnknownOnes) {
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, -1}}}, {F32({kN, 3, 4})})), "f32[s0, 12]");
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{-1, 12}}}, {F32({kN, 3, 4})})), "f32[s0, 12]");
   EXPECT_EQ(Inferred(Node("Reshape", {{"shape", Ints{0, 0, -1}}}, {F32({kN, kM, 3, 4})})),
@@ -55,7 +55,7 @@ TEST(SqueezeInfer, RefusesBadAxes) {
   EXPECT_EQ(Inferred(Node("Squeeze", {}, {F32({kN, 1})})), "f32[*]");
 }
 
-TEST(ExpandInfer, RefusesWhatDoesNotBroadcastOrFit) {
+TEST(ExpandInfer, RefusesShapesThatDoNotBroadcastOrFit) {
   ExpectRefused(Node("Expand", {{"shape", Ints{3}}}, {F32({2})}), "do not broadcast");
   ExpectRefused(Node("Expand", {{"shape", Ints{kHuge, kHuge}}}, {F32({1})}), "2^56");
   ExpectRefused(Node("ConstantOfShape", {{"shape", Ints{kHuge, 2}}}, {}), "2^56");
@@ -64,7 +64,7 @@ TEST(ExpandInfer, RefusesWhatDoesNotBroadcastOrFit) {
   ExpectRefused(Node("ConstantOfShape", {{"shape", Ints{2}}, {"value", two}}, {}), "one element");
 }
 
-// Range takes its size from values, which a TypedNode does not have.
+// Range computes its size from values, which a TypedNode does not have.
 Result<Type> InferredRange(const ConstTensor& start, const ConstTensor& limit,
                            const ConstTensor& delta) {
   const OpDef* def = FindOp("", "Range");
@@ -128,7 +128,7 @@ TEST(MovementInfer, RefusesBadUse) {
   ExpectRefused(Node("EyeLike", {}, {F32({3})}), "rank 2");
 }
 
-TEST(MovementInfer, TellsWhatCanBeToldOfUnknownDims) {
+TEST(MovementInfer, InfersDimsDespiteUnknownOnes) {
   EXPECT_EQ(Inferred(Node("Transpose", {}, {F32({kN, 3})})), "f32[3, s0]");
   EXPECT_EQ(Inferred(Node("Concat", {{"axis", int64_t{1}}}, {F32({kUnknown, 2}), F32({kN, 3})})),
             "f32[s0, 5]");
@@ -164,7 +164,7 @@ TEST(PadInfer, RefusesBadUse) {
       "input 2");
 }
 
-// A kernel reads where a piece says it stands, so a false claim must not pass.
+// A kernel reads at the position that a piece claims, so a false claim must be refused.
 TEST(PadInfer, RefusesPiecesThatLackTheirSource) {
   const AttrList attrs = {{"mode", std::string("reflect")}, {"pads", Ints{2, 2}},
                           {"whole_dims", Ints{10}},         {"piece_input_begin", Ints{4}},
@@ -177,7 +177,7 @@ TEST(PadInfer, RefusesPiecesThatLackTheirSource) {
 }
 
 // Cutting a piece again must lead to the same elements as cutting the whole at once.
-TEST(PadSpace, PiecesOfPiecesReadTheSame) {
+TEST(PadSpace, PiecesOfPiecesReadTheSameElements) {
   TypedNode whole =
       Node("Pad", {{"mode", std::string("reflect")}, {"pads", Ints{4, 6}}}, {F32({5})});
   ASSERT_TRUE(whole.Infer().ok());

@@ -1,5 +1,5 @@
-// TfIdfVectorizer: how often known sequences of numbers (n-grams) occur in a row, as a vector with
-// a place for each of them.
+// TfIdfVectorizer: counts known sequences of numbers (n-grams) in a row, as a vector with an
+// element for each of them.
 #include <algorithm>
 
 #include "ops/families.h"
@@ -10,7 +10,7 @@ namespace msrt {
 namespace {
 
 // The pool holds all 1-grams, then all 2-grams and so on; ngram_counts says where each length
-// begins. Returns how many n-grams it holds.
+// begins. Returns the number of n-grams.
 Result<int64_t> NgramsInPool(std::span<const int64_t> begins, int64_t pool) {
   int64_t grams = 0;
   for (size_t i = 0; i < begins.size(); ++i) {
@@ -81,26 +81,26 @@ Status TfIdfOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
 constexpr SpaceDef kTfIdfSpace{
     .axes = TfIdfAxes, .operands = TfIdfOperands, .results = OutputBeginsWithBox};
 
-constexpr int kMostGrams = 1 << 24, kLongestGram = 64;
+constexpr int kMaxGrams = 1 << 24, kMaxGramLength = 64;
 constexpr std::string_view kModes[] = {"TF", "IDF", "TFIDF"};
 constexpr AttrDef kTfIdfAttrs[] = {
-    {.name = "max_gram_length", .required = true, .min_int = 1, .max_int = kLongestGram},
+    {.name = "max_gram_length", .required = true, .min_int = 1, .max_int = kMaxGramLength},
     {.name = "max_skip_count", .required = true, .min_int = 0},
-    {.name = "min_gram_length", .required = true, .min_int = 1, .max_int = kLongestGram},
+    {.name = "min_gram_length", .required = true, .min_int = 1, .max_int = kMaxGramLength},
     {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kModes},
     {.name = "ngram_counts",
      .kind = AttrKind::kInts,
      .required = true,
      .min_int = 0,
-     .max_count = kLongestGram},
+     .max_count = kMaxGramLength},
     {.name = "ngram_indexes",
      .kind = AttrKind::kInts,
      .required = true,
      .min_int = 0,
      .max_int = 2147483647,
-     .max_count = kMostGrams},
-    {.name = "pool_int64s", .kind = AttrKind::kInts, .required = true, .max_count = kMostGrams},
-    {.name = "weights", .kind = AttrKind::kFloats, .max_count = kMostGrams},
+     .max_count = kMaxGrams},
+    {.name = "pool_int64s", .kind = AttrKind::kInts, .required = true, .max_count = kMaxGrams},
+    {.name = "weights", .kind = AttrKind::kFloats, .max_count = kMaxGrams},
 };
 constexpr ParamDef kTfIdfInputs[] = {{.name = "X", .types = kIndexTypes}};
 

@@ -9,24 +9,24 @@ namespace msrt {
 
 struct GraphFacts;  // ops/propagate.h
 
-// Types and known constants of a node's inputs and outputs, gathered for an OpView; keeps the
-// arrays the view points to.
+// Collects the types and known constants of a node's inputs and outputs for an OpView, and owns the
+// arrays that the view points to.
 class NodeView {
  public:
-  // As the graph declares them.
+  // Types as the graph declares them.
   NodeView(const Graph& graph, const Node& node);
-  // As propagation found them.
+  // Types as propagation inferred them.
   NodeView(const Node& node, const GraphFacts& facts);
   NodeView(const NodeView&) = delete;
   NodeView& operator=(const NodeView&) = delete;
-  // Lives as long as this object: do not bind it to a name if the NodeView has none.
+  // Lives as long as this object: do not keep a reference to the view of a temporary NodeView.
   const OpView& op() const { return view_; }
 
  private:
   template <typename TypeOf, typename ConstantOf>
   void Gather(const Node& node, TypeOf type_of, ConstantOf constant_of);
-  static constexpr size_t kInline =
-      8;  // validation makes a view for each node of a model; few have more inputs and outputs
+  // Validation makes a view for each node of a model; few have more inputs and outputs than this.
+  static constexpr size_t kInline = 8;
   const Type* inline_types_[2 * kInline];
   const ConstTensor* inline_constants_[kInline];
   std::vector<const Type*> more_types_;

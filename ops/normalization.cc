@@ -10,8 +10,7 @@
 namespace msrt {
 namespace {
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
 // Input `input` must have one element for each channel; `channels` becomes known if it was not.
 Status CheckPerChannel(const InferContext& c, size_t input, int64_t* channels) {
@@ -23,7 +22,7 @@ Status CheckPerChannel(const InferContext& c, size_t input, int64_t* channels) {
   return OkStatus();
 }
 
-// Output 0 is X, whose channel dim may be better known from the parameters that follow it.
+// Output 0 has the type of X; the parameters may make its channel dim known.
 Status InferPerChannel(InferContext& c, int min_rank) {
   Type x = c.input(0);
   if (x.rank_known && x.rank() < min_rank)
@@ -112,7 +111,8 @@ Status InferLpNormalization(InferContext& c) {
 // One flag for each dim of X: whether it is normalised over.
 using DimFlags = std::array<bool, kMaxRank>;
 
-// Absent axes are those of an image batch; an empty list means all, as for every ONNX reduction.
+// The default axes are those of an image batch; an empty list means all, as for every ONNX
+// reduction.
 Result<DimFlags> MeanVarianceFlags(const OpView& op, int rank) {
   constexpr int64_t kImageAxes[] = {0, 2, 3};
   const std::span<const int64_t> axes =
@@ -135,8 +135,7 @@ Status InferMeanVarianceNormalization(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-// ---- iteration spaces
-// ---------------------------------------------------------------------------------------------------------
+// ---- iteration spaces ---------------------------------------------------------------------------
 
 template <typename IsNormalized>
 void AddDims(const Dims& dims, const IsNormalized& normalized, IterationSpace* space) {
@@ -187,7 +186,7 @@ Box Line(Interval interval) {
   return box;
 }
 
-// X piece by piece, with the parameters of the channels in it.
+// A piece reads its part of X and the parameters of its channels.
 Status PerChannelOperands(const OpView&, const Box& box, std::span<Box> inputs) {
   inputs[0] = box;
   for (size_t i = 1; i < inputs.size(); ++i)
@@ -195,7 +194,7 @@ Status PerChannelOperands(const OpView&, const Box& box, std::span<Box> inputs) 
   return OkStatus();
 }
 
-// X piece by piece, with the part of each parameter that broadcasts to it.
+// A piece reads its part of X and the part of each parameter that broadcasts to it.
 Status BroadcastOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.has_input(i)) inputs[i] = BroadcastNeeds(box, op.input(i).dims);
@@ -213,7 +212,7 @@ Status SameResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// Batch and groups are parallel; the channels of a group and the space behind them stay whole.
+// Batch and groups are parallel; the channels of a group and the spatial axes stay whole.
 Status GroupAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   const int64_t groups = op.Int("num_groups");
@@ -266,8 +265,7 @@ constexpr SpaceDef kLpSpace{.axes = LpAxes, .operands = BroadcastOperands, .resu
 constexpr SpaceDef kMeanVarianceSpace{
     .axes = MeanVarianceAxes, .operands = BroadcastOperands, .results = SameResults};
 
-// ---- costs
-// --------------------------------------------------------------------------------------------------------------------
+// ---- costs --------------------------------------------------------------------------------------
 
 template <int kPerElement>
 Cost CostPerElement(const OpView& op) {
@@ -280,14 +278,13 @@ constexpr CostFn kAffineCost =
 constexpr CostFn kMomentsCost = CostPerElement<8>;    // mean 1, variance 3, result 4
 constexpr CostFn kSquareSumCost = CostPerElement<4>;  // square sum 2, result 2
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kEpsilon{
     .name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-5, .min_float = 0};
 constexpr AttrDef kAxis{
     .name = "axis", .default_int = -1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
-// The type of the saved statistics, f32 unless given. It is also the least precision of the first
+// The type of the saved statistics, by default f32. It is also the minimum precision of the first
 // stage.
 constexpr AttrDef kStashType{.name = "stash_type", .kind = AttrKind::kDType};
 

@@ -1,4 +1,4 @@
-// What the op cases cannot show: the bad uses that inference refuses.
+// Covers what the op cases cannot show: bad uses that inference refuses.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {

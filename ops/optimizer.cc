@@ -1,6 +1,6 @@
-// Optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs: the rate, the number of
-// updates so far, and then all tensors that are optimized, all their gradients, and all that the
-// method remembers; outputs: the new tensors and what is remembered next.
+// Optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs: the learning rate, the
+// number of updates so far, then all optimized tensors, all their gradients, and all state tensors
+// of the method. Outputs: the new tensors and the new state.
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kDomain = "ai.onnx.preview.training";
 constexpr size_t kFirst = 2;  // after the rate and the count
 
-// How many lists the inputs have: tensors, gradients, and one or two of memory.
+// Returns the number of lists in the inputs: tensors, gradients, and one or two of state.
 size_t ListsOf(const OpView& op) { return op.op() == "Adam" ? 4 : 3; }
 
 Status CheckScalar(const InferContext& c, size_t input, std::string_view what) {
@@ -28,7 +28,7 @@ Status InferOptimizer(InferContext& c) {
     return InvalidModel("has ", given, " tensors after the rate and the count, must have ", lists,
                         " for each that is optimized");
   }
-  // The gradient comes in and does not go out.
+  // Gradients are inputs only.
   if (c.output_count() != tensors * (lists - 1)) {
     return InvalidModel("has ", c.output_count(), " outputs, must have ", tensors * (lists - 1),
                         " for ", tensors, " tensors");
@@ -96,7 +96,7 @@ constexpr AttrDef kMomentumAttrs[] = {
 };
 constexpr ParamDef kOptimizerInputs[] = {
     {"R", kFloatTypes}, {"T", kIndexTypes}, {"inputs", kFloatTypes, ParamDef::kVariadic}};
-constexpr int kMostOutputs = 1 << 16;
+constexpr int kMaxOutputs = 1 << 16;
 
 constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int min_outputs) {
   return {.name = name,
@@ -105,7 +105,7 @@ constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int
           .attrs = attrs,
           .inputs = kOptimizerInputs,
           .min_outputs = min_outputs,
-          .max_outputs = kMostOutputs,
+          .max_outputs = kMaxOutputs,
           .infer = InferOptimizer,
           .space = &kOptimizerSpace,
           .cost = CostOptimizer};

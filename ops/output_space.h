@@ -23,7 +23,8 @@ inline Status OutputBeginsWithBox(const OpView& op, const Box& box, std::span<Bo
   return OkStatus();
 }
 
-// All of every input, for the ones that a piece needs whole; the others are overwritten.
+// Sets the boxes of all inputs to the whole inputs; the caller overwrites those that a piece reads
+// in part.
 inline void WholeOperands(const OpView& op, std::span<Box> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
@@ -36,7 +37,7 @@ inline std::vector<int64_t> ExtentsOf(const Box& box) {
   return extents;
 }
 
-// `localize` rewrites attributes, so a list that is an input cannot follow the piece.
+// `localize` rewrites only attributes, so a list that is an input cannot be adapted to a piece.
 inline Status RefuseListInputs(const OpView& op, size_t first) {
   for (size_t i = first; i < op.input_count(); ++i) {
     if (op.has_input(i))

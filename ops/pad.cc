@@ -1,4 +1,4 @@
-// Pad: constant, reflect, edge and wrap; negative pads crop. The rule of one axis is
+// Pad: constant, reflect, edge and wrap; negative pads crop. The rule of one axis is in
 // core/region/pad.h.
 #include "core/region/pad.h"
 #include "core/base/checked_math.h"
@@ -14,8 +14,8 @@ constexpr int64_t kMaxPad =
 
 PadMode ModeOf(const OpView& op) { return *PadModeFromName(op.String("mode")); }
 
-// The rules of all axes, and where a piece (localize) stands in the whole. Requires concrete types,
-// checked and known lists.
+// The rules of all axes, and the position of a piece (localize) in the whole. Requires concrete
+// types, checked and known lists.
 struct PadNode {
   std::vector<PadAxis> axes;
   Dims input_begin, output_begin;
@@ -37,8 +37,7 @@ PadNode PadNodeOf(const OpView& op) {
   return node;
 }
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
 Status CheckConstantValue(const InferContext& c) {
   const OpView& op = c.op();
@@ -65,7 +64,7 @@ Status CheckPadLists(std::span<const int64_t> pads, std::span<const int64_t> axe
   return OkStatus();
 }
 
-// What a piece claims about its place must hold for the input it has: kernels read by it.
+// Checks the position that a piece claims against its input: kernels rely on it.
 Status InferPadPiece(InferContext& c) {
   const OpView& op = c.op();
   const auto extents = op.Ints("piece_dims");
@@ -132,8 +131,7 @@ Status InferPad(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space
-// ----------------------------------------------------------------------------------------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
 Status PadAxes(const OpView& op, IterationSpace* space) {
   if (op.has_input(1) || op.has_input(3))
@@ -161,7 +159,7 @@ Status PadOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// Constants and edges are pads of the piece itself, which every delegate understands.
+// Constants and edges become pads of the piece, which every delegate supports.
 void LocalizePads(const PadNode& node, const Box& box, const Box& input, AttrList* attrs) {
   const auto rank = static_cast<size_t>(box.rank());
   std::vector<int64_t> pads(2 * rank);
@@ -176,10 +174,10 @@ void LocalizePads(const PadNode& node, const Box& box, const Box& input, AttrLis
   attrs->Remove("axes");
 }
 
-// A reflection or a repeat may come from anywhere: the piece keeps the rule of the whole and says
-// where it stands.
-void LocalizeByPlace(const OpView& op, const PadNode& node, const Box& box, const Box& input,
-                     AttrList* attrs) {
+// A reflection or a repeat may read any element: the piece keeps the rule of the whole and its own
+// position in it.
+void LocalizeByPosition(const OpView& op, const PadNode& node, const Box& box, const Box& input,
+                        AttrList* attrs) {
   std::vector<int64_t> input_begin, output_begin;
   for (int d = 0; d < box.rank(); ++d) {
     input_begin.push_back(node.input_begin[d] + input[d].begin);
@@ -200,12 +198,11 @@ Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs
   const PadMode mode = ModeOf(op);
   if (mode == PadMode::kConstant || mode == PadMode::kEdge)
     LocalizePads(node, box, inputs[0], attrs);
-  else LocalizeByPlace(op, node, box, inputs[0], attrs);
+  else LocalizeByPosition(op, node, box, inputs[0], attrs);
   return OkStatus();
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kPadSpace{PadAxes, PadOperands, OutputIsBox, LocalizePad};
 

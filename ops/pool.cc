@@ -10,16 +10,15 @@
 namespace msrt {
 namespace {
 
-// ---- sliding windows
-// -----------------------------------------------------------------------------------------------------------
+// ---- sliding windows ----------------------------------------------------------------------------
 
 Result<Windows> PoolWindows(const OpView& op, const Dims& x) {
   return WindowsOf(op, x, op.Ints("kernel_shape"), op.Int("ceil_mode") != 0);
 }
 
-// A piece of a MaxPool with indices knows the dims of the whole input and where its own part begins
-// in it.
-Status CheckPlace(const InferContext& c) {
+// A piece of a MaxPool with indices has the dims of the whole input and the position of its part in
+// it.
+Status CheckPiecePosition(const InferContext& c) {
   const auto whole = c.op().Ints("input_dims"), origin = c.op().Ints("input_origin");
   if (whole.empty() && origin.empty()) return OkStatus();
   const Dims& x = c.dims(0);
@@ -32,7 +31,7 @@ Status CheckPlace(const InferContext& c) {
   }
   if (fits) return OkStatus();
   return InvalidModel("an input of shape ", x, " at input_origin = ", origin,
-                      " is no part of input_dims = ", whole);
+                      " is not part of input_dims = ", whole);
 }
 
 Status InferPool(InferContext& c) {
@@ -43,7 +42,7 @@ Status InferPool(InferContext& c) {
   }
   const Dims& x = c.dims(0);
   MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(c.op(), x));
-  MSRT_RETURN_IF_ERROR(CheckPlace(c));
+  MSRT_RETURN_IF_ERROR(CheckPiecePosition(c));
   Dims out{x[0], x[1]};
   for (int i = 0; i < windows.rank; ++i) out.push_back(windows.axis[static_cast<size_t>(i)].out);
   c.SetOutput(0, c.dtype(0), out);
@@ -96,7 +95,7 @@ Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> input
 constexpr SpaceDef kPoolSpace{
     .axes = PoolAxes, .operands = PoolOperands, .results = PoolResults, .localize = PoolLocalize};
 
-// A window sees no more of an axis than there is of it.
+// A window covers at most the whole axis.
 Cost PoolCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   cost.flops = static_cast<double>(op.output(0).elements());
@@ -108,8 +107,7 @@ Cost PoolCost(const OpView& op) {
   return cost;
 }
 
-// ---- global pools
-// --------------------------------------------------------------------------------------------------------------
+// ---- global pools -------------------------------------------------------------------------------
 
 Status InferGlobalPool(InferContext& c) {
   if (!c.input(0).rank_known) {
@@ -152,7 +150,7 @@ Status GlobalResults(const OpView&, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// A part of the space divides by the whole one's size, so that the parts add up to the average.
+// A part of the space divides by the size of the whole, so that the parts add up to the average.
 Status GlobalAverageLocalize(const OpView& op, const Box& box, std::span<const Box>,
                              std::span<const Box>, AttrList* attrs) {
   const Dims& x = op.input(0).dims;
@@ -177,8 +175,7 @@ Cost GlobalPoolCost(const OpView& op) {
   return cost;
 }
 
-// ---- entries
-// -------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kKernelAttr{.name = "kernel_shape",
                               .kind = AttrKind::kInts,

@@ -8,10 +8,10 @@
 namespace msrt {
 namespace {
 
-// Shapes have a handful of elements; anything larger is data and belongs to the run.
+// Shapes have a few elements; anything larger is data and is left to the run.
 constexpr int64_t kMaxEvaluatedElements = 256;
-// Operations and bytes moved. A small result of large constants is folded or computed by the run,
-// not by every binding.
+// In operations and bytes moved. A small result of large constants is folded, or computed by the
+// run, not by every binding.
 constexpr double kMaxEvaluatedWork = 1 << 20;
 
 double WorkOf(const Node& node, const OpView& op) {
@@ -42,7 +42,7 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
     if (v != kNoValue) {
       const Type& type = facts->types[IndexOf(v)];
       const ConstTensor* data = facts->known[IndexOf(v)];
-      // Ops that read shapes only never touch the pointer, but a null one would mean "left out".
+      // Shape-only ops never read the pointer, but null would mean an absent input.
       static std::byte nothing;
       t = {type.dtype, type.dims, Layout::kPlain,
            data != nullptr ? const_cast<std::byte*>(data->bytes.data()) : &nothing};
@@ -69,9 +69,9 @@ Status EvaluateNode(const Node& node, const OpView& op, const Evaluator& evaluat
   return OkStatus();
 }
 
-// An application's rule may say one thing at load and another later, but kernels were compiled for
-// what it said at load.
-Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outputs) {
+// A user-defined rule may return other types than at load, but kernels were compiled for the types
+// at load.
+Status CheckAgainstDeclared(const Graph& graph, const Node& node, std::span<Type> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     const Type& declared = graph.value(node.outputs[i]).type;
@@ -85,7 +85,7 @@ Status HoldToDeclared(const Graph& graph, const Node& node, std::span<Type> outp
   return OkStatus();
 }
 
-// Room for the types of a node's outputs, without an allocation where they are few.
+// Storage for the types of a node's outputs, without an allocation if they are few.
 class OutputTypes {
  public:
   explicit OutputTypes(size_t count) : count_(count), many_(count > std::size(few_) ? count : 0) {}
@@ -123,13 +123,14 @@ void GraphFacts::SetKnown(ValueId value, ConstTensor data) {
 Status PropagateNode(const Graph& graph, size_t index, const Evaluator& evaluator,
                      GraphFacts* facts) {
   const Node& node = graph.nodes[index];
-  // What a graph that is called gives is known when it has run.
+  // The results of a called graph are known only after it has run.
   if (node.def == nullptr || node.def->effect == Effect::kControl) return OkStatus();
   const NodeView view(node, *facts);
   OutputTypes types(node.outputs.size());
   const std::span<Type> outputs = types.all();
   Status status = InferTypes(*node.def, view.op(), outputs, /*check_attrs=*/false);
-  if (status.ok() && node.def->custom != nullptr) status = HoldToDeclared(graph, node, outputs);
+  if (status.ok() && node.def->custom != nullptr)
+    status = CheckAgainstDeclared(graph, node, outputs);
   if (!status.ok()) return std::move(status).Within(Describe(graph, index));
   Keep(node, outputs, facts);
   if (!WorthEvaluating(node, outputs, *facts) || WorkOf(node, view.op()) > kMaxEvaluatedWork)

@@ -1,7 +1,7 @@
-// Types and small values of a whole graph from the types of its inputs, node by node: how typical
-// shapes are found before placement and how a binding learns its sizes. Integers that describe
-// shapes (the outputs of Shape and what is computed from them) are evaluated on the way, so that a
-// Reshape whose target comes from a Shape has known dims.
+// Propagates types and small values through a graph from the types of its inputs, node by node.
+// Placement uses it for typical shapes, a binding for its sizes. Integers that describe shapes (the
+// outputs of Shape and values computed from them) are evaluated on the way, so that a Reshape whose
+// target comes from a Shape has known dims.
 #pragma once
 
 #include <deque>
@@ -14,21 +14,22 @@ namespace msrt {
 
 struct GraphFacts {
   std::vector<Type> types;                // by value
-  std::vector<const ConstTensor*> known;  // by value: its data where it is known, else null
-  std::deque<ConstTensor> evaluated;  // what `known` points to, beyond the graph's own constants
+  std::vector<const ConstTensor*> known;  // by value: its data if known, else null
+  std::deque<ConstTensor>
+      evaluated;  // owns the data of `known` that is not a constant of the graph
 
   // Constants are known; everything else starts with its declared type.
   explicit GraphFacts(const Graph& graph);
   void SetKnown(ValueId value, ConstTensor data);
 };
 
-// Infers the output types of one node, and evaluates it if all it reads is known and the result is
-// small. Unknown ops keep their declared types. The node's inputs must have been propagated. Dims
-// may stay unknown: the caller decides whether that matters.
+// Infers the output types of one node, and evaluates it if all its inputs are known and the result
+// is small. Unknown ops keep their declared types. The node's inputs must have been propagated.
+// Dims may stay unknown: the caller decides whether that matters.
 Status PropagateNode(const Graph& graph, size_t node, const Evaluator& evaluator,
                      GraphFacts* facts);
 
-// The same for a node whose entry has `sizes`, when the data exists: data[i] is input i where the
+// The same for a node whose entry has `sizes`, when the data exists: data[i] is input i if the
 // entry asks for it, else null.
 Status PropagateSized(const Graph& graph, size_t node, std::span<const ConstTensor* const> data,
                       GraphFacts* facts);

@@ -1,7 +1,7 @@
-// Between real numbers and few bits: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and
-// msrt.QuantizedAdd, the quantised sum of two quantised tensors of one shape, with an activation
-// before it is quantised. A scale and a zero point belong to the whole tensor, to one index of an
-// axis, or to a block of neighbours along an axis.
+// Conversion between real numbers and few bits: QuantizeLinear, DequantizeLinear,
+// DynamicQuantizeLinear, and msrt.QuantizedAdd, the quantised sum of two quantised tensors of one
+// shape, with an activation before it is quantised. A scale and a zero point belong to the whole
+// tensor, to one index of an axis, or to a block of neighbours along an axis.
 #include "core/base/checked_math.h"
 #include "ops/activation.h"
 #include "ops/families.h"
@@ -17,8 +17,7 @@ constexpr DTypeSet kShortFloats{DType::kF32, DType::kF16, DType::kBF16};
 constexpr DTypeSet kQuantizedTypes =
     kStorageTypes | DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16};
 
-// ---- what a scale belongs to
-// --------------------------------------------------------------------------------------------------
+// ---- granularity of a scale --------------------------------------------------------------------
 
 enum class Granularity : uint8_t { kTensor, kAxis, kBlock };
 
@@ -27,8 +26,8 @@ struct Scaling {
   int axis = 0;
 };
 
-// Requires known ranks. A list whose length is unknown counts as one for the axis: it will turn out
-// to be that or of one element.
+// Requires known ranks. A list of unknown length counts as one along the axis: at run time it is
+// that or has one element.
 Result<Scaling> ScalingOf(const OpView& op, const Dims& x, const Dims& scale) {
   const bool blocked = op.Int("block_size") > 0 && scale.rank() == x.rank() && x.rank() > 0;
   if (!blocked && (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == 1))) return Scaling{};
@@ -64,7 +63,7 @@ Status CheckBlocks(const OpView& op, const Dims& x, const Dims& scale, int axis)
                       " and block_offset = ", offset);
 }
 
-// Where unknown dims allow it, nothing is refused.
+// Unknown dims are accepted.
 Status CheckScale(const InferContext& c) {
   const Type &x = c.input(kX), &scale = c.input(kScale);
   if (c.has_input(kZeroPoint) && c.input(kZeroPoint).rank_known && scale.rank_known) {
@@ -88,8 +87,7 @@ Status CheckScale(const InferContext& c) {
   return OkStatus();
 }
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
 Status InferAs(InferContext& c, DType dtype) {
   Type type = c.input(kX);
@@ -131,8 +129,7 @@ Status InferDynamicQuantize(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space
-// ------------------------------------------------------------------------------------------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
 Status QuantizationAxes(const OpView& op, IterationSpace* space) {
   for (const Type* t : {&op.input(kX), &op.output(0)}) {
@@ -143,7 +140,7 @@ Status QuantizationAxes(const OpView& op, IterationSpace* space) {
   return ParallelOutputAxes(op, space);
 }
 
-// The part of the scale, and of the zero point, that a box of x uses.
+// Returns the box of the scale, and of the zero point, that a box of x uses.
 Result<Box> ScaleBox(const OpView& op, const Box& box) {
   const Dims& scale = op.input(kScale).dims;
   MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, scale));
@@ -186,8 +183,7 @@ constexpr SpaceDef kQuantizationSpace{.axes = QuantizationAxes,
                                       .results = OutputIsBox,
                                       .localize = QuantizationLocalize};
 
-// ---- sums
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 constexpr size_t kOther = 3, kSumZero = 7;
 
@@ -219,8 +215,7 @@ Status QuantizedAddOperands(const OpView& op, const Box& box, std::span<Box> inp
 constexpr SpaceDef kQuantizedAddSpace{
     .axes = ParallelOutputAxes, .operands = QuantizedAddOperands, .results = OutputIsBox};
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kAxisAttr{
     .name = "axis", .default_int = 1, .min_int = -kMaxRank, .max_int = kMaxRank - 1};
@@ -234,7 +229,7 @@ constexpr AttrDef kQuantizeAttrs[] = {
     kBlockSizeAttr,
     kOutputTypeAttr,
     {.name = "precision",
-     .kind = AttrKind::kDType},  // of the division; that of the scale unless given
+     .kind = AttrKind::kDType},  // of the division; by default that of the scale
     {.name = "saturate", .default_int = 1, .min_int = 0, .max_int = 1},
     kBlockOffsetAttr,
 };
@@ -281,7 +276,7 @@ constexpr OpDef kQuantizationOps[] = {
      .infer = InferDequantize,
      .grad = GradPending,
      .space = &kQuantizationSpace},
-    // Its scale follows from all of x.
+    // Its scale depends on all of x.
     {.name = "DynamicQuantizeLinear",
      .inputs = kDynamicInputs,
      .min_outputs = 3,

@@ -1,4 +1,4 @@
-// What the op cases cannot show: bad shapes and types, and pieces of sums.
+// Covers what the op cases cannot show: bad shapes and types, and pieces of sums.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -66,7 +66,7 @@ TEST(QuantizedProductInfer, RefusesParametersThatDoNotFit) {
                 "length of B");
 }
 
-TEST(QuantizedProductSpace, DepthIsASumOnlyWhereItIsNotQuantisedAgain) {
+TEST(QuantizedProductSpace, DepthIsSummedOnlyIfNotQuantisedAgain) {
   const auto depth_kind = [](TypedNode node) {
     EXPECT_TRUE(node.Infer().ok());
     IterationSpace space;
@@ -85,7 +85,7 @@ TEST(QuantizedProductSpace, DepthIsASumOnlyWhereItIsNotQuantisedAgain) {
       AxisKind::kWhole);
 }
 
-TEST(QuantizedProductSpace, APieceTakesTheParametersOfItsRowsAndColumns) {
+TEST(QuantizedProductSpace, PieceReadsTheParametersOfItsRowsAndColumns) {
   TypedNode node =
       NodeOf("", "MatMulInteger", {}, {U8({2, 6, 3}), I8({3, 4}), U8({2, 6, 1}), I8({4})});
   ASSERT_TRUE(node.Infer().ok());

@@ -1,8 +1,8 @@
-// Products of quantised tensors: MatMulInteger and ConvInteger, which give sums of 32 bits, and
+// Products of quantised tensors: MatMulInteger and ConvInteger, which return sums of 32 bits, and
 // QLinearMatMul and QLinearConv, which quantise them again. msrt.QuantizedMatMul and
 // msrt.QuantizedConv scale the sums, add a bias and a residual, apply an activation, and return
-// f32, or quantise the result where y_scale is given. Their shapes and iteration spaces are those
-// of MatMul and Conv; scales and zero points follow the operands.
+// f32, or quantise the result if y_scale is present. Their shapes and iteration spaces are those of
+// MatMul and Conv; scales and zero points follow the operands.
 #include <array>
 
 #include "ops/convolution.h"
@@ -13,8 +13,8 @@
 namespace msrt {
 namespace {
 
-// ---- where the inputs stand
-// ---------------------------------------------------------------------------------------------------
+// ---- positions of the inputs
+// ---------------------------------------------------------------------
 
 constexpr size_t kNone = SIZE_MAX;
 
@@ -34,7 +34,7 @@ const Slots& SlotsOf(const OpView& op) { return IsScaled(op) ? kScaledSlots : kI
 
 bool Has(const OpView& op, size_t input) { return input != kNone && op.has_input(input); }
 
-// The node as MatMul or Conv sees it.
+// The node as a plain MatMul or Conv.
 class PlainView {
  public:
   explicit PlainView(const OpView& op)
@@ -45,7 +45,7 @@ class PlainView {
     if (Has(op, SlotsOf(op).residual)) inputs_[3] = &op.input(SlotsOf(op).residual);
     view_ = op.WithTypes(std::span<const Type* const>(inputs_).first(InputCount(op)), outputs_);
   }
-  // Operands, then bias and residual where there are any.
+  // Operands, then bias and residual if present.
   static size_t InputCount(const OpView& op) {
     return Has(op, SlotsOf(op).residual) ? 4 : Has(op, SlotsOf(op).bias) ? 3 : 2;
   }
@@ -60,8 +60,7 @@ class PlainView {
   OpView view_;
 };
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
 Status CheckOneElement(const InferContext& c, size_t input) {
   if (!Has(c.op(), input) || !c.input(input).rank_known || MayBeOneElement(c.dims(input)))
@@ -69,7 +68,7 @@ Status CheckOneElement(const InferContext& c, size_t input) {
   return InvalidModel("input ", input, " has shape ", c.dims(input), ", must be one number");
 }
 
-// Sums, real numbers, or what they are quantised to.
+// The type of the sums, of real numbers, or of quantised results.
 Result<DType> ResultType(const InferContext& c) {
   const Slots& slots = SlotsOf(c.op());
   if (slots.y_zero == kNone) return DType::kI32;
@@ -143,10 +142,9 @@ Status InferQuantizedConv(InferContext& c) {
   return InferProduct(c, InferConvolution);
 }
 
-// ---- iteration spaces
-// ---------------------------------------------------------------------------------------------------------
+// ---- iteration spaces ---------------------------------------------------------------------------
 
-// Sums of parts are sums; parts that were scaled, added to or quantised are not.
+// Partial sums can be added up; parts that were scaled, added to or quantised cannot.
 Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* space) {
   IterationSpace plain;
   MSRT_RETURN_IF_ERROR(of_plain.axes(*PlainView(op), &plain));
@@ -158,7 +156,7 @@ Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* s
   return OkStatus();
 }
 
-// Boxes of the operands, the bias and the residual; all of everything that has one element.
+// Boxes of the operands, the bias and the residual; inputs of one element are read whole.
 Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box,
                        std::span<Box> inputs) {
   const Slots& slots = SlotsOf(op);
@@ -245,8 +243,7 @@ Cost ProductCost(const OpView& op) {
   return cost;
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr DTypeSet kBytes{DType::kI8, DType::kU8};
 constexpr DTypeSet kEightBits = kBytes | kF8Types;
@@ -286,7 +283,7 @@ constexpr ParamDef kQLinearConvInputs[] = {
     {.name = "B", .types = DTypeSet{DType::kI32}, .kind = ParamDef::kOptional},
 };
 
-// Real numbers come in and go out as f32 only: every other type is what a Cast makes of them.
+// Real inputs and outputs are f32 only; other types need a Cast.
 constexpr ParamDef kFusedInputs[] = {
     {.name = "a", .types = kBytes, .group = 1},
     {.name = "a_scale", .types = DTypeSet{DType::kF32}},

@@ -43,9 +43,9 @@ Status InferMultinomial(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space: the axes of the output, each parallel; a piece knows where in the whole it
-// stands ----------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
+// The axes of the output, each parallel. A piece knows its position in the whole.
 Status SameAsOutput(const OpView& op, const Box& box, std::span<Box> inputs) {
   if (op.has_input(0)) inputs[0] = box;
   return OkStatus();
@@ -57,8 +57,8 @@ Status RowsOfOutput(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// A piece of a piece: places add up, the whole stays what it was.
-void LocalizePlace(const OpView& op, const Box& box, AttrList* attrs) {
+// For a piece of a piece, positions add up and the whole stays the same.
+void LocalizePosition(const OpView& op, const Box& box, AttrList* attrs) {
   const bool piece = op.Has("whole_shape");
   const auto begin = op.Ints("piece_begin"), whole = op.Ints("whole_shape");
   std::vector<int64_t> place, shape;
@@ -72,7 +72,7 @@ void LocalizePlace(const OpView& op, const Box& box, AttrList* attrs) {
 
 Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
                       AttrList* attrs) {
-  LocalizePlace(op, box, attrs);
+  LocalizePosition(op, box, attrs);
   if (op.Has("shape")) attrs->Set("shape", ExtentsOf(box));
   if (op.op() == "Multinomial") attrs->Set("sample_size", box[1].size());
   return OkStatus();
@@ -81,11 +81,10 @@ Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, st
 constexpr SpaceDef kElementSpace{ParallelOutputAxes, SameAsOutput, OutputIsBox, LocalizeRandom};
 constexpr SpaceDef kRowSpace{ParallelOutputAxes, RowsOfOutput, OutputIsBox, LocalizeRandom};
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kDtype{.name = "dtype", .kind = AttrKind::kDType};
-// Without a seed, the name of the node is one: nodes differ, runs do not.
+// Without a seed, the name of the node is the seed: nodes differ, runs do not.
 constexpr AttrDef kSeed{.name = "seed", .kind = AttrKind::kFloat};
 constexpr AttrDef kShape{.name = "shape",
                          .kind = AttrKind::kInts,

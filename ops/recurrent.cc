@@ -1,5 +1,5 @@
 // Recurrent layers: RNN, GRU and LSTM over whole sequences, in one or both directions. Sequences of
-// a batch are independent; steps, gates and the hidden state hang together and stay whole.
+// a batch are independent; steps, gates and the hidden state depend on each other and stay whole.
 #include <initializer_list>
 
 #include "ops/families.h"
@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kX = 0, kW = 1, kR = 2, kB = 3, kLengths = 4, kInitialH = 5, kInitialC = 6,
                  kPeepholes = 7;
 
-// What differs between the three: gates in the weights and activation functions for each direction.
+// The differences between the three: gates in the weights and activation functions for each
+// direction.
 struct Kind {
   int64_t gates, functions;
 };
@@ -23,15 +24,14 @@ Kind KindOf(const OpView& op) {
 int64_t DirectionsOf(const OpView& op) { return op.String("direction") == "bidirectional" ? 2 : 1; }
 bool IsBatchFirst(const OpView& op) { return op.Int("layout") == 1; }
 
-// ---- inference
-// ----------------------------------------------------------------------------------------------------------------
+// ---- inference ----------------------------------------------------------------------------------
 
 struct Sizes {
   int64_t steps = kUnknownDim, batch = kUnknownDim, inputs = kUnknownDim, hidden = kUnknownDim,
           directions = 1;
 };
 
-// A dim of an input: `times` as long as what it tells about.
+// A dim of an input: `times` times the size that it determines.
 struct DimRule {
   int64_t* size;
   int64_t times = 1;
@@ -80,8 +80,8 @@ Result<Sizes> SizesOf(const InferContext& c) {
   return s;
 }
 
-// One list for each direction. RNN's default in ONNX names one for either direction, whichever
-// there are.
+// One list for each direction. ONNX's default for RNN always names two functions, regardless of the
+// direction.
 Status CheckActivations(const OpView& op) {
   const AttrValue* given = op.attrs().Find("activations");
   if (given == nullptr) return OkStatus();
@@ -105,10 +105,9 @@ Status InferRecurrent(InferContext& c) {
   return OkStatus();
 }
 
-// ---- iteration space
-// ----------------------------------------------------------------------------------------------------------
+// ---- iteration space ----------------------------------------------------------------------------
 
-// Where the batch stands in the dims of X, of a state and of Y.
+// The axis of the batch in X, in a state and in Y.
 struct BatchAxes {
   int x, state, y;
 };
@@ -151,7 +150,7 @@ Status RecurrentResults(const OpView& op, const Box& box, std::span<Box> outputs
 constexpr SpaceDef kRecurrentSpace{
     .axes = RecurrentAxes, .operands = RecurrentOperands, .results = RecurrentResults};
 
-// Every step multiplies the input and the state by the weights of each gate and direction.
+// Each step multiplies the input and the state by the weights of each gate and direction.
 Cost RecurrentCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims &x = op.input(kX).dims, &w = op.input(kW).dims, &r = op.input(kR).dims;
@@ -160,24 +159,23 @@ Cost RecurrentCost(const OpView& op) {
   return cost;
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr std::string_view kDirections[] = {"forward", "reverse", "bidirectional"};
 constexpr std::string_view kFunctions[] = {
     "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
     "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
-constexpr int kMostFunctions = 6;
+constexpr int kMaxFunctions = 6;
 
 constexpr AttrDef kActivationsAttr{.name = "activations",
                                    .kind = AttrKind::kStrings,
                                    .choices = kFunctions,
-                                   .max_count = kMostFunctions};
+                                   .max_count = kMaxFunctions};
 // Parameters of the functions that have any, in the order of those functions.
 constexpr AttrDef kAlphaAttr{
-    .name = "activation_alpha", .kind = AttrKind::kFloats, .max_count = kMostFunctions};
+    .name = "activation_alpha", .kind = AttrKind::kFloats, .max_count = kMaxFunctions};
 constexpr AttrDef kBetaAttr{
-    .name = "activation_beta", .kind = AttrKind::kFloats, .max_count = kMostFunctions};
+    .name = "activation_beta", .kind = AttrKind::kFloats, .max_count = kMaxFunctions};
 constexpr AttrDef kClipAttr{
     .name = "clip", .kind = AttrKind::kFloat, .min_float = 0};  // absent: no clipping
 constexpr AttrDef kDirectionAttr{.name = "direction",

@@ -1,5 +1,5 @@
-// What the op cases cannot show: shapes that contradict each other, and shapes that follow from any
-// of the inputs.
+// Covers what the op cases cannot show: shapes that contradict each other, and shapes that follow
+// from any of the inputs.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {

@@ -22,13 +22,12 @@ constexpr ParamDef kOrderInputs[] = {
     {.name = "data", .types = kOrderTypes},
     {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
 
-// ---- which axes are reduced
-// -----------------------------------------------------------------------------------------------------
+// ---- reduced axes ---------------------------------------------------------------------
 
 constexpr uint32_t AllAxes(int rank) { return (uint32_t{1} << rank) - 1; }
 constexpr bool IsReduced(uint32_t reduced, int axis) { return (reduced >> axis) & 1; }
 
-// One bit an axis. nullopt: the axes are an input whose value is not known yet.
+// Returns one bit for each axis; nullopt if the axes are an input whose value is not known yet.
 Result<std::optional<uint32_t>> ReducedAxes(const OpView& op, int rank) {
   const auto axes = IntsAttrOrInput(op, "axes", 1);
   if (!axes) return std::optional<uint32_t>();
@@ -51,8 +50,8 @@ Type ReducedType(const Type& data, uint32_t reduced, bool keepdims) {
   return Type::Tensor(data.dtype, dims);
 }
 
-// What can be said while the axes are an input of unknown value: with keepdims the rank, without it
-// the rank if the number of axes is known.
+// Returns the type while the axes are an input of unknown value: with keepdims the rank is known,
+// without it only if the number of axes is known.
 Type TypeForUnknownAxes(const OpView& op, bool keepdims) {
   const Type &data = op.input(0), &axes = op.input(1);
   if (keepdims) {
@@ -89,8 +88,7 @@ Cost CostReduce(const OpView& op) {
   return cost;
 }
 
-// ---- iteration space: one axis for each axis of the data
-// ------------------------------------------------------------------------
+// ---- iteration space: one axis for each axis of the data ----------------------------------------
 
 Result<uint32_t> KnownReducedAxes(const OpView& op) {
   MSRT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, op.input(0).rank()));
@@ -100,7 +98,7 @@ Result<uint32_t> KnownReducedAxes(const OpView& op) {
   return *reduced;
 }
 
-// Parts of Mean, L2, LogSum and LogSumExp cannot be joined from rounded results, so their reduced
+// Mean, L2, LogSum and LogSumExp cannot be combined from rounded partial results, so their reduced
 // axes stay whole.
 Monoid MonoidOf(std::string_view op) {
   if (op == "ReduceSum" || op == "ReduceL1" || op == "ReduceSumSquare") return Monoid::kSum;
@@ -122,7 +120,7 @@ Status ReduceAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-// Input 0 is the space itself; what follows (axes as an input) is read whole.
+// Input 0 is the space; the axes, if they are an input, are read whole.
 Status DataOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   inputs[0] = box;
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -144,8 +142,7 @@ Status ReduceResults(const OpView& op, const Box& box, std::span<Box> outputs) {
 constexpr SpaceDef kReduceSpace{
     .axes = ReduceAxes, .operands = DataOperands, .results = ReduceResults};
 
-// ---- CumSum
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- CumSum -------------------------------------------------------------------------------------
 
 constexpr AttrDef kCumSumAttrs[] = {
     {.name = "axis"},
@@ -183,8 +180,7 @@ Status SameBoxResults(const OpView&, const Box& box, std::span<Box> outputs) {
 constexpr SpaceDef kCumSumSpace{
     .axes = CumSumAxes, .operands = DataOperands, .results = SameBoxResults};
 
-// ---- the entries
-// ----------------------------------------------------------------------------------------------------------------
+// ---- the entries --------------------------------------------------------------------------------
 
 constexpr OpDef Reduction(std::string_view name, std::span<const ParamDef> inputs = kReduceInputs) {
   return {.name = name,

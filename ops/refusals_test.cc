@@ -1,5 +1,6 @@
-// Nodes that inference must refuse, and types with unknown dims, of the families einsum, loss,
-// filter, signal, rotary, sampling, unpool, deform_conv, optimizer: what the op cases cannot show.
+// Covers what the op cases cannot show of the families einsum, loss, filter, signal, rotary,
+// sampling, unpool, deform_conv, optimizer: nodes that inference must refuse, and types with
+// unknown dims.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {
@@ -12,7 +13,7 @@ TypedNode EinsumOf(std::string equation, std::vector<Type> inputs) {
   return NodeOf("", "Einsum", {{"equation", equation}}, std::move(inputs));
 }
 
-TEST(Einsum, EquationsThatMeanNothing) {
+TEST(Einsum, RefusesInvalidEquations) {
   ExpectRefused(EinsumOf("ij,jk->ik", {F32({2, 3})}), "2 terms for 1 inputs");
   ExpectRefused(EinsumOf("i1->i", {F32({2, 3})}), "must be letters and at most one '...'");
   ExpectRefused(EinsumOf("i..->i", {F32({2, 3})}), "must be letters and at most one '...'");
@@ -26,7 +27,7 @@ TEST(Einsum, EquationsThatMeanNothing) {
   ExpectRefused(EinsumOf("ii->i", {F32({2, 3})}), "dim 1 of input 0 is 3, but 2");
 }
 
-TEST(Einsum, UnknownDimsAndRanks) {
+TEST(Einsum, AcceptsUnknownDimsAndRanks) {
   EXPECT_EQ(Inferred(EinsumOf("ij,jk->ik", {F32({kUnknownDim, 3}), F32({3, 5})})), "f32[?, 5]");
   EXPECT_EQ(Inferred(EinsumOf("ij,jk->j", {F32({2, kUnknownDim}), F32({3, 5})})), "f32[3]");
   EXPECT_EQ(Inferred(EinsumOf("ij,jk->ik", {Type::UnrankedTensor(DType::kF32), F32({3, 5})})),
@@ -35,7 +36,7 @@ TEST(Einsum, UnknownDimsAndRanks) {
             "f32[*]");
 }
 
-TEST(Loss, ShapesThatDoNotGoTogether) {
+TEST(Loss, RefusesInconsistentShapes) {
   ExpectRefused(NodeOf("", "NegativeLogLikelihoodLoss", {}, {F32({3}), I64({3})}),
                 "must be [N, C, ...]");
   ExpectRefused(NodeOf("", "NegativeLogLikelihoodLoss", {}, {F32({3, 5, 2}), I64({3})}),
@@ -49,7 +50,7 @@ TEST(Loss, ShapesThatDoNotGoTogether) {
             "f32[?, 2]");
 }
 
-TEST(Filter, AxesAndConditions) {
+TEST(Filter, RefusesBadAxesAndConditions) {
   const Type condition = Type::Tensor(DType::kBool, {4});
   ExpectRefused(NodeOf("", "Compress", {{"axis", int64_t{2}}}, {F32({3, 4}), condition}), "axis");
   ExpectRefused(NodeOf("", "Compress", {{"axis", int64_t{0}}}, {F32({3, 4}), condition}),
@@ -65,7 +66,7 @@ TEST(Filter, AxesAndConditions) {
   EXPECT_EQ(Inferred(NodeOf("", "Unique", {{"axis", int64_t{1}}}, {F32({3, 4})}, 4), 2), "i64[4]");
 }
 
-TEST(Signal, LengthsAndAxes) {
+TEST(Signal, RefusesBadLengthsAndAxes) {
   ExpectRefused(NodeOf("", "DFT", {}, {F32({2, 8, 3})}), "must be 1 (real) or 2 (complex)");
   ExpectRefused(NodeOf("", "DFT", {{"axis", int64_t{2}}}, {F32({2, 8, 1})}),
                 "real and imaginary parts");
@@ -83,7 +84,7 @@ TEST(Signal, LengthsAndAxes) {
             "f32[?, ?, ?, 2]");
 }
 
-TEST(Rotary, HeadsAndCaches) {
+TEST(Rotary, RefusesBadHeadsAndCaches) {
   const Type positions = I64({2, 3});
   ExpectRefused(
       NodeOf("", "RotaryEmbedding", {}, {F32({2, 3, 8}), F32({9, 4}), F32({9, 4}), positions}),
@@ -105,7 +106,7 @@ TEST(Rotary, HeadsAndCaches) {
       "must be alike");
 }
 
-TEST(Vision, ShapesThatDoNotGoTogether) {
+TEST(Vision, RefusesInconsistentShapes) {
   ExpectRefused(NodeOf("", "GridSample", {}, {F32({1, 2, 4, 5}), F32({1, 3, 4, 3})}),
                 "the number of spatial axes");
   ExpectRefused(NodeOf("", "GridSample", {}, {F32({1, 2, 4, 5}), F32({2, 3, 4, 2})}),
@@ -138,7 +139,7 @@ TEST(Vision, ShapesThatDoNotGoTogether) {
                 "do not divide");
 }
 
-TEST(Optimizer, Lists) {
+TEST(Optimizer, RefusesBadLists) {
   constexpr std::string_view kDomain = "ai.onnx.preview.training";
   const AttrList momentum = {
       {"norm_coefficient", 0.0}, {"alpha", 0.9}, {"beta", 1.0}, {"mode", std::string("standard")}};

@@ -11,14 +11,13 @@
 
 namespace msrt {
 
-// Null where the op is unknown. O(1).
+// Returns null if the op is unknown. O(1).
 const OpDef* FindOp(std::string_view domain, std::string_view name);
 
-// Ops that applications define, beside the table. Belongs to an environment, and is immutable once
-// that is shared.
+// User-defined ops. Belongs to an environment, and is immutable once that is shared.
 class OpSet {
  public:
-  // The table's ops and those of this set cannot be defined again.
+  // Fails if the op is in the table or in this set.
   Status Add(std::shared_ptr<const OpDef> def);
   const OpDef* Find(std::string_view domain, std::string_view name) const;
   const std::map<std::string, std::shared_ptr<const OpDef>>& ops() const { return ops_; }
@@ -26,7 +25,7 @@ class OpSet {
  private:
   std::map<std::string, std::shared_ptr<const OpDef>> ops_;  // by "domain.name"
 };
-// In the table, then in `ops`, which may be null.
+// Searches the table, then `ops`, which may be null.
 const OpDef* FindOp(std::string_view domain, std::string_view name, const OpSet* ops);
 
 // Calls `visit` for each entry of the table, family by family.

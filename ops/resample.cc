@@ -18,7 +18,7 @@ Enum ChoiceOf(const OpView& op, std::string_view attr, std::span<const std::stri
   return static_cast<Enum>(it - choices.begin());
 }
 
-// The axes that roi, scales and sizes speak of.
+// Returns the axes that roi, scales and sizes refer to.
 Result<std::vector<int>> ResizedAxes(const OpView& op, int rank) {
   if (op.Has("axes")) return NormalizeAxes(op.Ints("axes"), rank);
   std::vector<int> all;
@@ -42,7 +42,7 @@ Status CheckLists(const OpView& op, const ResizeLists& lists, size_t axes) {
                           ", must be one of them");
     }
   }
-  // An input of length zero counts as left out, as older exporters write it.
+  // An input of length zero counts as absent, as older exporters write it.
   const auto given = [](const auto& list) { return !list || !list->empty(); };
   const bool known = lists.scales.has_value() && lists.sizes.has_value();
   if (known && given(lists.scales) == given(lists.sizes))
@@ -71,7 +71,8 @@ Status SetScale(int index, double scale, ResizeAxis* a) {
   a->scale_is_ratio = false;
   a->out = kUnknownDim;
   if (!IsKnown(a->in)) return OkStatus();
-  // In float: 10 elements at the float nearest to 0.7 are 7, not 6.99999988 cut to 6.
+  // Computed in float: 10 elements at the float nearest to 0.7 are 7, not 6.99999988 truncated to
+  // 6.
   const double out = std::floor(static_cast<float>(a->in) * static_cast<float>(scale));
   if (out > static_cast<double>(kMaxDim))
     return InvalidModel("axis ", index, " of ", a->in, " elements is too long at scale ", scale);
@@ -88,7 +89,7 @@ Status SetSize(int index, int64_t size, ResizeAxis* a) {
   return OkStatus();
 }
 
-// One scale for all resized axes: the least or the largest that a size asks for.
+// Sets one scale for all resized axes: the smallest or the largest that a size requires.
 Status SetSizesByAspect(std::span<const int> axes, std::span<const int64_t> sizes, bool not_larger,
                         Resample* r) {
   double scale = not_larger ? std::numeric_limits<double>::infinity() : 0;
@@ -114,9 +115,8 @@ Status SetSizesByAspect(std::span<const int> axes, std::span<const int64_t> size
   return OkStatus();
 }
 
-// The local attributes of a piece: the dims of the whole input, and where the piece stands in it
-// and in the whole output.
-Status PlacePiece(const OpView& op, const Dims& input, Resample* r) {
+// Reads the local attributes of a piece: its position in the whole input and output.
+Status SetPieceIntervals(const OpView& op, const Dims& input, Resample* r) {
   const auto origin = op.Ints("input_origin"), out_begin = op.Ints("output_origin"),
              out_dims = op.Ints("output_dims");
   for (size_t i = 0; i < static_cast<size_t>(r->rank); ++i) {
@@ -125,36 +125,36 @@ Status PlacePiece(const OpView& op, const Dims& input, Resample* r) {
     a.in_piece = {origin[i], origin[i] + (IsKnown(own) ? own : 0)};
     a.out_piece = {out_begin[i], out_begin[i] + out_dims[i]};
     if (a.in_piece.end > a.in || (IsKnown(a.out) && a.out_piece.end > a.out)) {
-      return InvalidModel("axis ", i, ": ", a.in_piece, " and ", a.out_piece, " are no parts of ",
+      return InvalidModel("axis ", i, ": ", a.in_piece, " and ", a.out_piece, " are not parts of ",
                           a.in, " inputs and ", a.out, " outputs");
     }
   }
   return OkStatus();
 }
 
-// A scale that was given is a float that stands for a decimal, so a quotient by it is known to some
-// 2^-24 of its size: so close to a half or a whole number it is meant to be that number, which
-// decides what the nearest element is (3.5 / 0.7 is 5). Rounding is monotonous, so coordinates stay
-// in order.
-double MeantBy(double quotient) {
+// An explicit scale is a float that approximates a decimal, so a quotient by it has a relative
+// error of about 2^-24. A quotient that close to a half or a whole number is rounded to it, because
+// that decides which element is nearest (3.5 / 0.7 is 5). Rounding is monotonic, so coordinates
+// stay in order.
+double SnapToHalf(double quotient) {
   const double half = std::nearbyint(2 * quotient) / 2;
   return std::abs(quotient - half) <= std::abs(quotient) * 0x1p-24 ? half : quotient;
 }
 
-// y / scale, exact where the scale is a ratio of integers.
+// Returns y / scale, exact if the scale is a ratio of integers.
 double Unscale(const ResizeAxis& a, double y) {
   if (a.scale_is_ratio) return y * static_cast<double>(a.in) / static_cast<double>(a.out);
-  return MeantBy(y / a.scale);
+  return SnapToHalf(y / a.scale);
 }
 
-// From one corner to the other, where the far one of the output lies at scale * in, which need not
-// be whole: the length_resized of which ONNX says that scale = length_resized / length_original,
-// and its tests with it.
+// Interpolates from corner to corner. The far corner of the output is at scale * in, which need not
+// be a whole number: ONNX and its tests define length_resized by scale = length_resized /
+// length_original.
 double AlignCorners(const ResizeAxis& a, double y) {
   if (a.out <= 1) return 0;
   const double along = y * static_cast<double>(a.in - 1);
   if (a.scale_is_ratio) return along / static_cast<double>(a.out - 1);
-  return MeantBy(along / (a.scale * static_cast<double>(a.in) - 1));
+  return SnapToHalf(along / (a.scale * static_cast<double>(a.in) - 1));
 }
 
 int64_t FloorToInt(double x) {
@@ -255,7 +255,7 @@ Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLis
     if (crop && lists.roi) a.roi_begin = (*lists.roi)[i], a.roi_end = (*lists.roi)[axes.size() + i];
   }
   if (piece) {
-    MSRT_RETURN_IF_ERROR(PlacePiece(op, input, &r));
+    MSRT_RETURN_IF_ERROR(SetPieceIntervals(op, input, &r));
   } else {
     for (ResizeAxis& a : r.axis) a.in_piece = {0, a.in}, a.out_piece = {0, a.out};
   }
@@ -322,7 +322,7 @@ void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval t
 
 Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out) {
   if (out.empty() || a.in == 0) return {0, 0};
-  // Coordinates rise or fall all along the axis, so the first and the last output reach furthest.
+  // Coordinates are monotonic along the axis, so the first and the last output are the extremes.
   const Interval reach =
       Hull(TapsOf(r, a, SourceOf(r, a, out.begin)), TapsOf(r, a, SourceOf(r, a, out.end - 1)));
   return {std::clamp<int64_t>(reach.begin, 0, a.in - 1),

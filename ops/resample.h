@@ -1,6 +1,6 @@
-// The geometry of Resize: which input elements make an output element, and with what weights. Each
-// axis is resampled by itself. All coordinates are those of the whole tensors, so that a piece
-// computes the same bits as the whole.
+// The geometry of Resize: which input elements contribute to an output element, and with what
+// weights. Each axis is resampled separately. All coordinates are those of the whole tensors, so
+// that a piece computes the same bits as the whole.
 #pragma once
 
 #include <array>
@@ -33,24 +33,23 @@ inline constexpr std::string_view kResizeNearest[] = {"round_prefer_floor", "rou
                                                       "floor", "ceil"};
 
 // Lists that are attributes in the usual form and inputs in the dynamic one. nullopt: not known
-// before the run; empty: absent.
+// before the run. Empty: absent.
 struct ResizeLists {
   std::optional<std::vector<double>> roi, scales;
   std::optional<std::vector<int64_t>> sizes;
 };
 inline constexpr size_t kResizeRoiInput = 1, kResizeScalesInput = 2, kResizeSizesInput = 3;
-// From attributes and from inputs whose values are known before the run.
+// Reads the lists from attributes and from inputs whose values are known before the run.
 ResizeLists ResizeListsOf(const OpView& op);
-// The elements of a float tensor as doubles.
+// Returns the elements of a float tensor as doubles.
 std::vector<double> FloatValues(DType dtype, const void* data, int64_t elements);
 
 struct ResizeAxis {
-  int64_t in = 1, out = 1;     // of the whole tensors; unknown where they are
+  int64_t in = 1, out = 1;     // of the whole tensors; may be unknown
   double scale = 1;            // out / in before out was rounded
-  bool scale_is_ratio = true;  // it is exactly out / in, and coordinates come from those two,
-                               // without the rounding of a quotient
+  bool scale_is_ratio = true;  // exactly out / in: coordinates are computed without rounding it
   double roi_begin = 0, roi_end = 1;
-  Interval in_piece, out_piece;  // what this node has of them: everything, or a piece
+  Interval in_piece, out_piece;  // the part of them that this node has
 };
 
 struct Resample {
@@ -62,7 +61,7 @@ struct Resample {
   bool antialias = false, exclude_outside = false;
   double cubic_a = -0.75;
 
-  // Elements of that axis pass unchanged.
+  // Whether the elements of the axis are copied unchanged.
   bool Unchanged(const ResizeAxis& a) const {
     return a.scale == 1 && a.out == a.in &&
            (coordinates != ResizeCoordinates::kTfCropAndResize ||
@@ -70,23 +69,22 @@ struct Resample {
   }
 };
 
-// Resolves attributes and lists for an input of known rank; refuses what is wrong. Dims that cannot
-// be known yet are unknown.
+// Resolves and checks attributes and lists for an input of known rank. Dims may be unknown.
 Result<Resample> ResampleOf(const OpView& op, const Dims& input, const ResizeLists& lists);
 
-// Where output y lies on the input axis, and whether that is outside the image in a mode that
-// extrapolates there.
+// SourceOf returns the coordinate of output y on the input axis. IsExtrapolated returns whether it
+// is outside the image in a mode that extrapolates there.
 double SourceOf(const Resample& r, const ResizeAxis& a, int64_t y);
 bool IsExtrapolated(const Resample& r, const ResizeAxis& a, double source);
 
-// The input elements around a source coordinate that have weights, before they are clamped to the
-// axis. As many for each output.
+// Returns the input elements around a source coordinate that have weights, before clamping to the
+// axis. Their number is the same for each output.
 Interval TapsOf(const Resample& r, const ResizeAxis& a, double source);
-// A weight for each tap; their sum is 1.
+// Computes a weight for each tap; their sum is 1.
 void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval taps,
                std::span<double> weights);
 
-// What outputs `out` need of the input axis. Requires known dims.
+// Returns the part of the input axis that outputs `out` need. Requires known dims.
 Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out);
 
 }  // namespace msrt

@@ -1,5 +1,4 @@
-// Resize, and the two ops that trade channels for space without computing anything: DepthToSpace
-// and SpaceToDepth.
+// Resize, and the ops that move elements between channels and space: DepthToSpace and SpaceToDepth.
 #include <vector>
 
 #include "core/base/checked_math.h"
@@ -10,10 +9,9 @@
 namespace msrt {
 namespace {
 
-// ---- Resize
-// --------------------------------------------------------------------------------------------------------------------
+// ---- Resize -------------------------------------------------------------------------------------
 
-// What an interpolation may be rounded to: everything that a double holds exactly.
+// Types to which an interpolation may be rounded: those that a double represents exactly.
 constexpr DTypeSet kInterpolatedTypes =
     kFloatTypes |
     DTypeSet{DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32};
@@ -44,7 +42,7 @@ Status InferResize(InferContext& c) {
   return OkStatus();
 }
 
-// Pieces exist of the usual form only: lists that are inputs could change under them.
+// Only the usual form can be cut: lists that are inputs could change.
 Result<Resample> ResolveResize(const OpView& op) {
   for (size_t i = 1; i < op.input_count(); ++i) {
     if (op.has_input(i))
@@ -62,7 +60,7 @@ Status ResizeAxes(const OpView& op, IterationSpace* space) {
   return OkStatus();
 }
 
-// Boxes are relative to this node's own tensors, the geometry to the whole ones.
+// Boxes are relative to this node's tensors, the geometry to the whole ones.
 Interval ShiftedBy(Interval i, int64_t by) { return {i.begin + by, i.end + by}; }
 
 Status ResizeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
@@ -103,8 +101,7 @@ constexpr SpaceDef kResizeSpace{.axes = ResizeAxes,
                                 .results = ResizeResults,
                                 .localize = ResizeLocalize};
 
-// ---- DepthToSpace, SpaceToDepth
-// ------------------------------------------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth -----------------------------------------------------------------
 
 Result<Dims> BlockInput(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 4));
@@ -122,8 +119,8 @@ Result<int64_t> TimesBlock(int64_t dim, int64_t factor) {
 Result<int64_t> DividedByBlock(int64_t dim, int64_t factor, std::string_view what) {
   if (!IsKnown(dim)) return kUnknownDim;
   if (dim % factor != 0)
-    return InvalidModel(what, " ", dim, " is no multiple of ", factor,
-                        ", which blocksize asks for");
+    return InvalidModel(what, " ", dim, " is not a multiple of ", factor,
+                        ", which blocksize requires");
   return dim / factor;
 }
 
@@ -149,8 +146,8 @@ Status InferSpaceToDepth(InferContext& c) {
 
 bool IsDepthToSpace(const OpView& op) { return op.op() == "DepthToSpace"; }
 
-// Axes: batch, channels of the spacious side, and rows and columns of blocks. Only in CRD order are
-// the channels that belong to one output channel neighbours, so only there channels can be cut.
+// Axes: batch, channels of the side with more space, and rows and columns of blocks. Channels can
+// be cut only in CRD order, in which the input channels of one output channel are adjacent.
 Status BlockAxes(const OpView& op, IterationSpace* space) {
   const Dims& spacious = IsDepthToSpace(op) ? op.output(0).dims : op.input(0).dims;
   const Dims& deep = IsDepthToSpace(op) ? op.input(0).dims : op.output(0).dims;
@@ -192,8 +189,7 @@ Status BlockResults(const OpView& op, const Box& box, std::span<Box> outputs) {
 constexpr SpaceDef kBlockSpace{
     .axes = BlockAxes, .operands = BlockOperands, .results = BlockResults};
 
-// ---- entries
-// -------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
 constexpr int64_t kMaxDim = int64_t{1} << 56;

@@ -1,4 +1,4 @@
-// Bad uses of Resize, and unknown dims: what the op cases cannot show.
+// Covers what the op cases cannot show of Resize: bad uses and unknown dims.
 #include <gtest/gtest.h>
 
 #include "ops/infer.h"

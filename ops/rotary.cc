@@ -1,5 +1,5 @@
-// RotaryEmbedding: pairs of elements of each head are turned by an angle that depends on the
-// token's position.
+// RotaryEmbedding: rotates pairs of elements of each head by an angle that depends on the token's
+// position.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -7,8 +7,8 @@
 namespace msrt {
 namespace {
 
-// X is [batch, heads, sequence, head] or [batch, sequence, heads * head]. The size of a head, where
-// it is known.
+// X is [batch, heads, sequence, head] or [batch, sequence, heads * head]. Returns the size of a
+// head, unknown if the dims are.
 Result<int64_t> HeadSize(const OpView& op) {
   const Dims& x = op.input(0).dims;
   if (x.rank() == 4) return x[3];
@@ -21,7 +21,7 @@ Result<int64_t> HeadSize(const OpView& op) {
   return x[2] / heads;
 }
 
-// Half of the elements of a head that are turned.
+// Returns the number of pairs of a head that are rotated.
 Result<int64_t> PairCount(const OpView& op) {
   MSRT_ASSIGN_OR_RETURN(const int64_t head, HeadSize(op));
   const int64_t turned =
@@ -41,8 +41,8 @@ Status CheckCache(const InferContext& c, size_t input, int64_t pairs) {
   const int rank = c.has_input(3) ? 2 : 3;
   MSRT_RETURN_IF_ERROR(CheckRank(c, input, rank));
   if (!cache.rank_known) return OkStatus();
-  // Many models have angles for the whole head even where only a part of it is turned; the first
-  // ones count then.
+  // Many models have angles for the whole head even if only a part of it is rotated; the first ones
+  // are used then.
   MSRT_ASSIGN_OR_RETURN(const int64_t head, HeadSize(c.op()));
   const bool may_be_for_whole_head = !IsKnown(head) || cache.dims[rank - 1] == head / 2;
   if (!may_be_for_whole_head) {
@@ -87,7 +87,7 @@ Cost CostRotary(const OpView& op) {
   return cost;
 }
 
-// All axes of the input but the last, which holds whole heads.
+// All axes of the input except the last, which contains whole heads.
 Status RotaryAxes(const OpView& op, IterationSpace* space) {
   const Dims& x = op.input(0).dims;
   for (int i = 0; i < x.rank(); ++i)
@@ -113,10 +113,10 @@ Status RotaryOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
 
 constexpr SpaceDef kRotarySpace{
     .axes = RotaryAxes, .operands = RotaryOperands, .results = OutputIsBox};
-constexpr int64_t kMostHeads = int64_t{1} << 31;
+constexpr int64_t kMaxHeads = int64_t{1} << 31;
 constexpr AttrDef kRotaryAttrs[] = {
-    {.name = "num_heads", .min_int = 0, .max_int = kMostHeads},
-    {.name = "rotary_embedding_dim", .min_int = 0, .max_int = kMostHeads},
+    {.name = "num_heads", .min_int = 0, .max_int = kMaxHeads},
+    {.name = "rotary_embedding_dim", .min_int = 0, .max_int = kMaxHeads},
     {.name = "interleaved", .min_int = 0, .max_int = 1},
 };
 constexpr ParamDef kRotaryInputs[] = {

@@ -11,8 +11,7 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
-// ---- GridSample: X [N, C, space...], grid [N, out..., rank of space] -> [N, C, out...]
-// ---------------------------------------------
+// ---- GridSample: X [N, C, space...], grid [N, out..., rank of space] -> [N, C, out...] ----------
 
 Status InferGridSample(InferContext& c) {
   const Type &x = c.input(0), &grid = c.input(1);
@@ -62,10 +61,9 @@ Status GridSampleOperands(const OpView& op, const Box& box, std::span<Box> input
   return OkStatus();
 }
 
-// ---- AffineGrid: theta [N, r, r + 1], size (N, C, space...) -> [N, space..., r]
-// ----------------------------------------------------
+// ---- AffineGrid: theta [N, r, r + 1], size (N, C, space...) -> [N, space..., r] -----------------
 
-// 2 or 3, from theta or from size; -1 where neither is known.
+// Returns 2 or 3, from theta or from size; -1 if neither is known.
 Result<int> AffineSpace(const Type& theta, const std::optional<std::vector<int64_t>>& size) {
   int64_t space = theta.rank_known ? theta.dims[1] : kUnknownDim;
   if (size) {
@@ -121,7 +119,7 @@ Status AffineGridOperands(const OpView& op, const Box& box, std::span<Box> input
   return OkStatus();
 }
 
-// A piece has positions of the whole grid.
+// A piece keeps positions in the whole grid.
 Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>,
                           std::span<const Box>, AttrList* attrs) {
   const auto size = op.Ints("size"), old_begin = op.Ints("piece_begin"),
@@ -140,8 +138,7 @@ Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>
   return OkStatus();
 }
 
-// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch_indices [R] -> [R, C, height, width]
-// ---------------------------------------------
+// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch_indices [R] -> [R, C, height, width] ----------
 
 Status InferRoiAlign(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 4));
@@ -162,8 +159,8 @@ Status InferRoiAlign(InferContext& c) {
   return OkStatus();
 }
 
-// Ten operations a sample. Where their number depends on the data, a region is as large as the
-// image and has one for each pixel.
+// Ten operations for each sample. If their number depends on the data, a region is assumed to cover
+// the image with one sample for each pixel.
 Cost CostRoiAlign(const OpView& op) {
   Cost cost = CostOfTraffic(op);
   const Dims &x = op.input(0).dims, &out = op.output(0).dims;
@@ -175,7 +172,7 @@ Cost CostRoiAlign(const OpView& op) {
   return cost;
 }
 
-// Regions and channels; a region may lie anywhere in any image.
+// Axes: regions and channels; a region may be anywhere in any image.
 Status RoiAlignAxes(const OpView& op, IterationSpace* space) {
   space->Add(AxisKind::kParallel, op.output(0).dims[0]);
   space->Add(AxisKind::kParallel, op.output(0).dims[1]);
@@ -190,8 +187,7 @@ Status RoiAlignOperands(const OpView& op, const Box& box, std::span<Box> inputs)
   return OkStatus();
 }
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kGridSampleSpace{
     .axes = ParallelOutputAxes, .operands = GridSampleOperands, .results = OutputIsBox};

@@ -1,4 +1,4 @@
-// Ops that say where along an axis the chosen elements are: ArgMax, ArgMin, TopK.
+// Ops that return the positions of selected elements along an axis: ArgMax, ArgMin, TopK.
 #include <algorithm>
 
 #include "ops/families.h"
@@ -7,8 +7,7 @@
 namespace msrt {
 namespace {
 
-// ---- ArgMax, ArgMin
-// -------------------------------------------------------------------------------------------------------------
+// ---- ArgMax, ArgMin -----------------------------------------------------------------------------
 
 constexpr AttrDef kArgAttrs[] = {
     {.name = "axis"},
@@ -40,8 +39,8 @@ Cost CostArg(const OpView& op) {
   return cost;
 }
 
-// One axis of the space for each axis of the data. The chosen axis stays whole: indices of parts do
-// not join with a monoid.
+// One axis of the space for each axis of the data. The searched axis stays whole: indices of parts
+// cannot be combined by a monoid.
 Status SelectAxes(const OpView& op, IterationSpace* space) {
   const Dims& dims = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
@@ -68,8 +67,7 @@ Status ArgResults(const OpView& op, const Box& box, std::span<Box> outputs) {
 
 constexpr SpaceDef kArgSpace{.axes = SelectAxes, .operands = SelectOperands, .results = ArgResults};
 
-// ---- TopK
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- TopK ---------------------------------------------------------------------------------------
 
 constexpr AttrDef kTopKAttrs[] = {
     {.name = "k", .min_int = 0},

@@ -12,7 +12,7 @@ namespace {
 
 Cost CostOfView(const OpView&) { return {}; }
 
-// A shape that only the run will know: its rank is the length of the list, where that is known.
+// Sets a shape that only the run will know: its rank is the length of the list, if that is known.
 Status SetDimsOfUnknownList(InferContext& c, size_t list, int64_t extra_rank = 0) {
   const Type& type = c.input(list);
   const DType dtype = c.dtype(0);
@@ -38,16 +38,15 @@ Status CheckShapeList(std::span<const int64_t> shape, int64_t least) {
   return OkStatus();
 }
 
-// ---- Reshape
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Reshape ------------------------------------------------------------------------------------
 
-// What remains of one side of "elements in = elements out" after the dims that Reshape copies have
-// been cancelled. Cancelling first lets an empty batch keep its other dims: [0, 3, 4] to [0, -1] is
-// [0, 12], as it is for any other batch.
+// One side of "elements in = elements out" after the dims that Reshape copies have been cancelled.
+// Cancelling first lets an empty batch keep its other dims: [0, 3, 4] to [0, -1] is [0, 12], as it
+// is for any other batch.
 struct ProductSide {
   int64_t known = 1;                  // product of the known dims
-  int unknown = 0;                    // how many are not known
-  int64_t unknown_dim = kUnknownDim;  // the last of those
+  int unknown = 0;                    // number of unknown dims
+  int64_t unknown_dim = kUnknownDim;  // the last of them
 
   Status Multiply(int64_t dim) {
     if (!IsKnown(dim)) {
@@ -60,7 +59,7 @@ struct ProductSide {
   }
 };
 
-// Sets out[inferred] (if any) from the rest, or refuses sizes that cannot be equal.
+// Sets out[inferred] (if any) from the rest, or fails if the sizes cannot be equal.
 Status SolveReshape(const Dims& in, Dims* out, std::span<const bool> copied, int inferred) {
   ProductSide from, to;
   bool copies_may_be_empty = false;
@@ -127,10 +126,9 @@ Status InferReshape(InferContext& c) {
   return OkStatus();
 }
 
-// ---- Squeeze, Unsqueeze, Flatten
-// ----------------------------------------------------------------------------------------------
+// ---- Squeeze, Unsqueeze, Flatten ----------------------------------------------------------------
 
-// Axes absent: every dim of 1 goes. An empty list: none does.
+// Without axes, every dim of 1 is removed. With an empty list, none is.
 bool SqueezesAll(const OpView& op) { return !op.Has("axes") && !op.has_input(1); }
 
 Status InferSqueeze(InferContext& c) {
@@ -183,7 +181,8 @@ Status InferUnsqueeze(InferContext& c) {
   return OkStatus();
 }
 
-// The product of dims [from, to): known, or the one dim that is not known times ones, or unknown.
+// Returns the product of dims [from, to): a number, a single open dim if all others are 1, or
+// unknown.
 Result<int64_t> ProductDim(const Dims& dims, int from, int to) {
   ProductSide product;
   for (int i = from; i < to; ++i) MSRT_RETURN_IF_ERROR(product.Multiply(dims[i]));
@@ -210,10 +209,9 @@ Status InferFlatten(InferContext& c) {
   return OkStatus();
 }
 
-// ---- the iteration space of views
-// ---------------------------------------------------------------------------------------------
+// ---- the iteration space of views ---------------------------------------------------------------
 
-// Both shapes fall into groups of neighbouring dims with equal products: [2, 3, 4, 5] and [6, 2, 2,
+// Both shapes divide into groups of adjacent dims with equal products: [2, 3, 4, 5] and [6, 2, 2,
 // 5] into 2*3 = 6, 4 = 2*2, 5 = 5. Within a group, the outermost dims of both sides can be cut into
 // gcd(outermost in, outermost out) equal parts that cover the same elements; the inner dims stay
 // whole. Each group is one axis of the space. Dims of 1 belong to no group.
@@ -230,8 +228,8 @@ ViewGroups GroupsOf(const OpView& op) {
   const Dims& in = op.input(0).dims;
   const Dims& out = op.output(0).dims;
   ViewGroups result;
-  // Nothing to cut in an empty tensor, and two 4-bit elements share a byte, so a piece may not
-  // begin at an address.
+  // An empty tensor cannot be cut, and two 4-bit elements share a byte, so a piece may not begin at
+  // an address.
   if (in.elements() == 0 || BitsOf(op.input(0).dtype) < 8) return result;
   int i = 0, o = 0;
   while (true) {
@@ -299,8 +297,7 @@ Status LocalizeSqueeze(const OpView& op, const Box&, std::span<const Box>, std::
   return OkStatus();
 }
 
-// ---- Shape, Size
-// --------------------------------------------------------------------------------------------------------------
+// ---- Shape, Size --------------------------------------------------------------------------------
 
 Status InferShape(InferContext& c) {
   const Type& in = c.input(0);
@@ -322,8 +319,7 @@ Status InferSize(InferContext& c) {
   return OkStatus();
 }
 
-// ---- Expand
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Expand -------------------------------------------------------------------------------------
 
 Status InferExpand(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckListAttrOrInput(c.op(), "shape", 1, true));
@@ -368,8 +364,7 @@ Status LocalizeExpand(const OpView&, const Box&, std::span<const Box>, std::span
   return OkStatus();
 }
 
-// ---- entries
-// ------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kReshapeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeReshape};
 constexpr SpaceDef kSqueezeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeSqueeze};

@@ -1,5 +1,5 @@
-// Fourier transforms: DFT and STFT. A complex number is the last axis of a tensor, two elements; a
-// real one is one element.
+// Fourier transforms: DFT and STFT. The last axis of a tensor has two elements for complex numbers
+// and one for real numbers.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -7,11 +7,11 @@
 namespace msrt {
 namespace {
 
-// A frame or transform may be so long: half of it, plus one, and twice that stay far from overflow.
-constexpr int64_t kMostSamples = int64_t{1} << 48;
+// Maximum length of a frame or transform; small multiples of it do not overflow.
+constexpr int64_t kMaxSamples = int64_t{1} << 48;
 
 Status CheckLength(int64_t length, std::string_view what) {
-  if (length >= 1 && length <= kMostSamples) return OkStatus();
+  if (length >= 1 && length <= kMaxSamples) return OkStatus();
   return InvalidModel(what, " = ", length, ", must be at least 1");
 }
 
@@ -37,20 +37,20 @@ Status CheckComplexAxis(const InferContext& c, const Type& x) {
   return OkStatus();
 }
 
-// ---- DFT
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- DFT ----------------------------------------------------------------------------------------
 
-// The axis that is transformed; nullopt: it is an input that nobody knows yet.
+// Returns the axis that is transformed; nullopt if it is an input of unknown value.
 Result<std::optional<int>> TransformedAxis(const OpView& op, int rank) {
   MSRT_ASSIGN_OR_RETURN(const auto given, OptionalInt(op, "axis", 2, -2));
   if (!given) return std::optional<int>();
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, rank));
   if (axis == rank - 1)
-    return InvalidModel("axis = ", *given, " is the one of the real and imaginary parts");
+    return InvalidModel("axis = ", *given, " is the axis of the real and imaginary parts");
   return std::optional(axis);
 }
 
-// How long the transform is along an axis of `extent`; unknown if it depends on what is unknown.
+// Returns the length of the transform along an axis of `extent`; unknown if it depends on unknown
+// values.
 Result<int64_t> TransformLength(const OpView& op, int64_t extent) {
   MSRT_ASSIGN_OR_RETURN(const auto given, OptionalInt(op, "dft_length", 1, 0));
   if (!given) return kUnknownDim;
@@ -89,8 +89,8 @@ Status InferDft(InferContext& c) {
   return OkStatus();
 }
 
-// Transforms are halved while their length is even, at five operations a number, and summed by
-// definition where it is odd, at eight a product.
+// Transforms are halved while their length is even, at five operations for each number, and summed
+// by definition if it is odd, at eight for each product.
 double TransformFlops(double lines, int64_t length) {
   double per_number = 0;
   int64_t odd = length;
@@ -137,10 +137,9 @@ Status DftResults(const OpView& op, const Box& box, std::span<Box> outputs) {
   return OkStatus();
 }
 
-// ---- STFT
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- STFT ---------------------------------------------------------------------------------------
 
-// The length of a frame: given, or that of the window, or the whole signal.
+// Returns the length of a frame: explicit, or that of the window, or the whole signal.
 Result<int64_t> FrameLength(const OpView& op, int64_t signal) {
   int64_t window = kUnknownDim;
   if (op.has_input(2) && op.input(2).rank_known) window = op.input(2).dims[0];
@@ -201,8 +200,7 @@ Status StftOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   return OkStatus();
 }
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kDftSpace{.axes = DftAxes, .operands = DftOperands, .results = DftResults};
 constexpr SpaceDef kStftSpace{
@@ -212,12 +210,12 @@ constexpr AttrDef kDftAttrs[] = {
     {.name = "inverse", .min_int = 0, .max_int = 1},
     {.name = "onesided", .min_int = 0, .max_int = 1},
     {.name = "axis", .default_int = -2},
-    {.name = "dft_length", .min_int = 1, .max_int = kMostSamples},
+    {.name = "dft_length", .min_int = 1, .max_int = kMaxSamples},
 };
 constexpr AttrDef kStftAttrs[] = {
     {.name = "onesided", .default_int = 1, .min_int = 0, .max_int = 1},
-    {.name = "frame_step", .min_int = 1, .max_int = kMostSamples},
-    {.name = "frame_length", .min_int = 1, .max_int = kMostSamples},
+    {.name = "frame_step", .min_int = 1, .max_int = kMaxSamples},
+    {.name = "frame_length", .min_int = 1, .max_int = kMaxSamples},
 };
 constexpr ParamDef kDftInputs[] = {
     {"input", kFloatTypes},

@@ -72,7 +72,7 @@ constexpr ParamDef kMelInputs[] = {
     {"upper_edge_hertz", kFloatTypes, ParamDef::kOptional},
 };
 
-// Tables are small beside the signals they serve: nobody cuts them.
+// Tables are small compared to their signals, so they have no iteration space.
 constexpr OpDef kSignalTableOps[] = {
     {.name = "HannWindow", .attrs = kWindowAttrs, .inputs = kWindowInputs, .infer = InferWindow},
     {.name = "HammingWindow", .attrs = kWindowAttrs, .inputs = kWindowInputs, .infer = InferWindow},

@@ -1,6 +1,6 @@
 // State that outlives a run: graphs read and write the slots of their module (StateSlot in
 // core/graph/graph.h) with these two ops. They have no kernel: a slot belongs to the session, so
-// core/run carries them out.
+// core/run executes them.
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -20,13 +20,13 @@ constexpr AttrDef kReadAttrs[] = {
 constexpr AttrDef kWriteAttrs[] = {{.name = "slot", .required = true, .min_int = 0}};
 constexpr ParamDef kWriteInputs[] = {{.name = "value", .types = kAllTypes}};
 
-// The node declares its type, so that inference needs no module; validation compares it with the
+// The node declares its type, so that inference needs no module; validation checks it against the
 // slot.
 Status InferStateRead(InferContext& c) {
   Dims dims;
   for (int64_t d : c.op().Ints("dims")) dims.push_back(IsKnown(d) ? d : kUnknownDim);
   const DType dtype = c.op().Dtype("dtype");
-  if (dtype == DType::kNone) return InvalidModel("dtype names no element type");
+  if (dtype == DType::kNone) return InvalidModel("dtype is not a known element type");
   c.SetOutput(0, dtype, dims);
   return OkStatus();
 }

@@ -1,4 +1,4 @@
-// NonMaxSuppression: of boxes that overlap too much, the best one stays.
+// NonMaxSuppression: keeps the best of boxes that overlap too much.
 #include <algorithm>
 #include <numeric>
 
@@ -30,8 +30,8 @@ bool Overlap(const Corners& a, const Corners& b, double limit) {
   return common > limit * (AreaOf(a) + AreaOf(b) - common);
 }
 
-// One class of one image. Boxes that may stay, best first; of equals the first. A score that is no
-// number is no score.
+// Returns the candidate boxes of one class of one image, best first, equal ones in order. Boxes
+// with a score of NaN are ignored.
 std::vector<int64_t> Ranked(std::span<const float> scores, const SuppressionLimits& limits) {
   std::vector<int64_t> ranked;
   for (int64_t i = 0; i < std::ssize(scores); ++i) {

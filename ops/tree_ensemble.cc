@@ -1,6 +1,6 @@
-// TreeEnsemble (ai.onnx.ml): every row of X walks from the root of each tree to a leaf; what the
-// leaves say about each target is added up, averaged, or the least or greatest of it is taken.
-// Transforms of the result are ops of their own.
+// TreeEnsemble (ai.onnx.ml): every row of X walks from the root of each tree to a leaf. The weights
+// of the leaves for each target are summed, averaged, or reduced to their minimum or maximum.
+// Transforms of the result are separate ops.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -8,7 +8,8 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kModes = 7, kMember = 6;  // how a node compares; membership in a set
+constexpr int64_t kModes = 7,
+                  kMember = 6;  // number of comparisons; the one for membership in a set
 
 Status CheckLength(const OpView& op, std::string_view attr, size_t length) {
   if (op.Ints(attr).size() == length) return OkStatus();
@@ -16,7 +17,7 @@ Status CheckLength(const OpView& op, std::string_view attr, size_t length) {
                       " elements, must have one for each of the ", length, " nodes");
 }
 
-// A tensor of rank 1 with numbers of one of `types`.
+// Requires a tensor of rank 1 whose element type is one of `types`.
 Status CheckTensor(const OpView& op, std::string_view attr, size_t length, DTypeSet types) {
   const ConstTensor* t = op.Tensor(attr);
   if (t == nullptr || !types.Has(t->dtype))
@@ -25,7 +26,7 @@ Status CheckTensor(const OpView& op, std::string_view attr, size_t length, DType
   return InvalidModel(attr, " has ", t->dims.elements(), " elements, must have ", length);
 }
 
-// Every index that a walk follows.
+// Checks every index that a walk follows.
 Status CheckBranches(const OpView& op, size_t leaves) {
   const auto features = op.Ints("nodes_featureids");
   const auto nodes = static_cast<int64_t>(features.size());
@@ -47,8 +48,8 @@ Status CheckBranches(const OpView& op, size_t leaves) {
   return OkStatus();
 }
 
-// Sets are delimited by NaNs, as many as there are nodes that ask for membership; that is checked
-// when they are read.
+// Sets end with NaN, one for each node that tests membership; the kernel checks that when it reads
+// them.
 Status CheckModes(const OpView& op, size_t nodes) {
   MSRT_RETURN_IF_ERROR(CheckTensor(op, "nodes_modes", nodes, DTypeSet{DType::kU8}));
   bool any_set = false;
@@ -126,13 +127,13 @@ Status TreeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
 constexpr SpaceDef kTreeSpace{
     .axes = TreeAxes, .operands = TreeOperands, .results = OutputBeginsWithBox};
 
-constexpr int kMostNodes = 1 << 28;
+constexpr int kMaxNodes = 1 << 28;
 constexpr AttrDef IdsAttr(std::string_view name, bool required = true) {
   return {.name = name,
           .kind = AttrKind::kInts,
           .required = required,
           .min_int = 0,
-          .max_count = kMostNodes};
+          .max_count = kMaxNodes};
 }
 constexpr AttrDef FlagsAttr(std::string_view name, bool required = true) {
   return {.name = name,
@@ -140,13 +141,13 @@ constexpr AttrDef FlagsAttr(std::string_view name, bool required = true) {
           .required = required,
           .min_int = 0,
           .max_int = 1,
-          .max_count = kMostNodes};
+          .max_count = kMaxNodes};
 }
 constexpr AttrDef kTreeAttrs[] = {
     {.name = "aggregate_function",
      .default_int = 1,
      .min_int = 0,
-     .max_int = 3},  // average, sum, least, greatest
+     .max_int = 3},  // average, sum, minimum, maximum
     {.name = "n_targets", .default_int = 1, .min_int = 1, .max_int = 2147483647},
     IdsAttr("tree_roots"),
     IdsAttr("nodes_featureids"),
@@ -160,8 +161,8 @@ constexpr AttrDef kTreeAttrs[] = {
     {.name = "membership_values", .kind = AttrKind::kTensor},
     IdsAttr("leaf_targetids"),
     {.name = "leaf_weights", .kind = AttrKind::kTensor, .required = true},
-    // Beyond ONNX: where the targets and weights of each leaf begin, for leaves with several of
-    // them. Absent: one a leaf.
+    // Extends ONNX: the begin of the targets and weights of each leaf, for leaves with several of
+    // them. Absent: one for each leaf.
     IdsAttr("leaf_begins", false),
 };
 constexpr ParamDef kTreeInputs[] = {

@@ -1,5 +1,5 @@
-// What the op cases cannot show: trees and pools of n-grams whose lists contradict each other, as a
-// hostile file has them.
+// Covers what the op cases cannot show: trees and pools of n-grams whose lists contradict each
+// other, as in a hostile file.
 #include "ops/infer_testing.h"
 
 namespace msrt::testing {

@@ -22,7 +22,7 @@ constexpr ParamDef kClipInputs[] = {
     {.name = "max", .types = kNumberTypes, .kind = ParamDef::kOptional, .group = 1},
 };
 
-// Defaults are those of ONNX, where attributes are of single precision: 0.01f is not 0.01.
+// Defaults are those of ONNX, whose attributes have single precision: 0.01f is not 0.01.
 constexpr AttrDef FloatAttr(std::string_view name, float value) {
   return {.name = name, .kind = AttrKind::kFloat, .default_float = value};
 }
@@ -47,7 +47,7 @@ constexpr AttrDef kCastAttrs[] = {{.name = "to", .kind = AttrKind::kDType, .requ
 constexpr AttrDef kClipAttrs[] = {{.name = "min", .kind = AttrKind::kFloat},
                                   {.name = "max", .kind = AttrKind::kFloat}};
 
-// The type of input 0 with another element type.
+// Output 0 has the type of input 0 with another element type.
 Status InferAs(InferContext& c, DType dtype) {
   Type type = c.input(0);
   type.dtype = dtype;
@@ -59,7 +59,7 @@ Status InferTest(InferContext& c) { return InferAs(c, DType::kBool); }
 
 Status InferCast(InferContext& c) {
   const DType to = c.op().Dtype("to");
-  if (!IsDType(static_cast<uint32_t>(to))) return InvalidModel("to names no element type");
+  if (!IsDType(static_cast<uint32_t>(to))) return InvalidModel("to is not a known element type");
   return InferAs(c, to);
 }
 

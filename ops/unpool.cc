@@ -1,5 +1,5 @@
-// Ops that put back what windows took out: MaxUnpool (values to where pooling found them), Col2Im
-// (overlapping blocks, summed).
+// Inverses of windowed ops: MaxUnpool (moves values back to where pooling found them), Col2Im (sums
+// overlapping blocks).
 #include <algorithm>
 
 #include "ops/families.h"
@@ -20,11 +20,10 @@ Status CheckExtents(std::span<const int64_t> extents, int64_t least, std::string
   return OkStatus();
 }
 
-// ---- MaxUnpool
-// ------------------------------------------------------------------------------------------------------------------
+// ---- MaxUnpool ----------------------------------------------------------------------------------
 
-// What the pool had before: the inverse of the number of windows.
-Result<Dims> PooledFrom(const OpView& op, const Dims& x) {
+// Returns the dims before pooling: the inverse of the number of windows.
+Result<Dims> UnpooledDims(const OpView& op, const Dims& x) {
   MSRT_RETURN_IF_ERROR(CheckSpatialRank(x));
   MSRT_ASSIGN_OR_RETURN(const Windows windows, TransposedWindowsOf(op, x, op.Ints("kernel_shape")));
   Dims out = x;
@@ -44,7 +43,7 @@ Status InferMaxUnpool(InferContext& c) {
     MSRT_RETURN_IF_ERROR(
         SameDim(x.dims[i], indices.dims[i], "a dim of input and indices").status());
   }
-  MSRT_ASSIGN_OR_RETURN(Dims out, PooledFrom(c.op(), x.dims));
+  MSRT_ASSIGN_OR_RETURN(Dims out, UnpooledDims(c.op(), x.dims));
   if (c.op().Has("unpooled_shape") || c.has_input(2)) {
     const auto shape = IntsAttrOrInput(c.op(), "unpooled_shape", 2);
     if (!shape) {
@@ -66,10 +65,9 @@ Status InferMaxUnpool(InferContext& c) {
   return OkStatus();
 }
 
-// ---- Col2Im: [N, C * block, blocks] -> [N, C, image...]
-// ----------------------------------------------------------------------------
+// ---- Col2Im: [N, C * block, blocks] -> [N, C, image...] -----------------------------------------
 
-// How many blocks an image of `out` has, checked against what there is.
+// Checks the number of blocks of an image of `out` against `blocks`.
 Status CheckBlocks(const OpView& op, const Dims& out, std::span<const int64_t> block,
                    int64_t blocks) {
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(op, out, block));
@@ -114,7 +112,7 @@ Status InferCol2Im(InferContext& c) {
   return OkStatus();
 }
 
-// Batch and channels; blocks overlap in space, which stays whole.
+// Axes: batch and channels; blocks overlap in space, which stays whole.
 Status Col2ImAxes(const OpView& op, IterationSpace* space) {
   MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
   space->Add(AxisKind::kParallel, op.output(0).dims[0]);
@@ -138,8 +136,7 @@ Cost CostCol2Im(const OpView& op) {
   return cost;
 }
 
-// ---- entries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 constexpr SpaceDef kCol2ImSpace{
     .axes = Col2ImAxes, .operands = Col2ImOperands, .results = OutputBeginsWithBox};
@@ -153,7 +150,7 @@ constexpr AttrDef kMaxUnpoolAttrs[] = {
      .max_count = kMaxSpace},
     kStridesAttr,
     kPadsAttr,
-    // Batch and channels too, unlike the output_shape of a transposed convolution.
+    // Includes batch and channels, unlike the output_shape of a transposed convolution.
     {.name = "unpooled_shape",
      .kind = AttrKind::kInts,
      .min_int = 0,
@@ -182,7 +179,7 @@ constexpr ParamDef kCol2ImInputs[] = {{"input", kNumberTypes},
                                       {"block_shape", kIndexTypes, ParamDef::kOptional}};
 
 constexpr OpDef kUnpoolOps[] = {
-    // An index may lie anywhere in the whole, so nothing can be cut.
+    // An index may point anywhere in the whole output, so nothing can be cut.
     {.name = "MaxUnpool",
      .attrs = kMaxUnpoolAttrs,
      .inputs = kMaxUnpoolInputs,

@@ -13,8 +13,8 @@
 namespace msrt {
 namespace {
 
-// Far more than models have, and little enough to keep all of it in mind.
-constexpr size_t kDeepestCalls = 100'000;
+// Far more than models have, and little enough to keep the stack in memory.
+constexpr size_t kMaxCallDepth = 100'000;
 
 // `parts_left` bounds the work on types that contain types.
 Status CheckType(const Module& module, const Type& type, uint32_t* parts_left) {
@@ -61,7 +61,7 @@ Status CheckConstant(const ConstTensor& tensor) {
   return OkStatus();
 }
 
-// References of attributes, of known ops and unknown ones alike.
+// Checks the references in attributes, for known and unknown ops alike.
 Status CheckReferences(const Module& module, const AttrList& attrs) {
   const auto check = [&](const Attr& attr, GraphRef ref) -> Status {
     if (ref.index < module.graphs.size()) return OkStatus();
@@ -82,7 +82,7 @@ Status CheckReferences(const Module& module, const AttrList& attrs) {
 }
 
 // Delegates find kernels by an op's name. A newer version of an op that they know by name would
-// reach a kernel with attributes, types and shapes that nobody checked, so it is refused.
+// reach a kernel with unchecked attributes, types and shapes, so it is refused.
 Status CheckVersion(const Node& node) {
   if (node.version < 0) return InvalidModel("version ", node.version, " is negative");
   if (node.def == nullptr || node.version <= node.def->version) return OkStatus();
@@ -90,7 +90,7 @@ Status CheckVersion(const Node& node) {
                      node.def->version, ": write the model for that one, or update msrt");
 }
 
-// Kernels write the outputs that an op always has. Whoever does not want one leaves out the node.
+// Kernels write all required outputs of an op, so none of them may be absent.
 Status CheckRequiredOutputs(const Node& node) {
   const auto required = std::min(static_cast<size_t>(node.def->min_outputs), node.outputs.size());
   for (size_t i = 0; i < required; ++i) {
@@ -100,12 +100,13 @@ Status CheckRequiredOutputs(const Node& node) {
   return OkStatus();
 }
 
-// Attributes that say where a piece stands in a whole come from localize, which got them right; a
-// kernel trusts them.
+// Attributes for the position of a piece in a whole come only from localize, which computes them
+// correctly; kernels trust them.
 Status RefuseLocalAttrs(const Node& node) {
   for (const AttrDef& def : node.def->attrs) {
     if (def.local && node.attrs.Find(def.name) != nullptr) {
-      return InvalidModel("attribute '", def.name, "' is the runtime's own, no model may have it");
+      return InvalidModel("attribute '", def.name,
+                          "' is reserved for the runtime, models must not have it");
     }
   }
   return OkStatus();
@@ -141,11 +142,12 @@ class Validator {
  private:
   Status CheckStates() const;
   Status CheckEntries() const;
-  // A graph and all that it calls, those first: what a node gives that calls them follows from
-  // theirs.
+  // Validates a graph after all graphs that it calls: their result types determine those of its
+  // nodes.
   Status ValidateFrom(uint32_t graph);
   Status BeginGraph(Graph* graph) const;
-  // Goes on until the end, or until a graph is called that has to come first: true then.
+  // Continues with a graph. Returns true if it stopped at a call of a graph that must be validated
+  // first.
   Result<bool> AdvanceGraph(uint32_t graph);
   Status ValidateCalls(Graph* graph, Node* node, bool* postponed);
   Status CheckValues(const Graph& graph) const;
@@ -160,7 +162,7 @@ class Validator {
     size_t node = 0;
   };
   std::vector<Progress> progress_;  // by graph
-  std::vector<uint32_t> stack_;     // graphs that have begun and not ended
+  std::vector<uint32_t> stack_;     // graphs in progress
   std::vector<Type> inferred_;      // reused from node to node
 };
 
@@ -212,7 +214,7 @@ Status Validator::CheckValues(const Graph& graph) const {
     }
     if (!status.ok()) return std::move(status).Within(StrCat("value ", v, " '", value.name, "'"));
   }
-  // Inputs are found by name, so the names must differ; nameless ones are found by position only.
+  // Inputs are found by name, so names must be unique; inputs without a name are found by position.
   std::unordered_set<std::string_view> names;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& input = graph.value(graph.inputs[i]);
@@ -264,16 +266,16 @@ Result<bool> Validator::AdvanceGraph(uint32_t g) {
   return false;
 }
 
-// The graphs that a node calls take what it hands to them. Those that have not been looked at yet
-// come first; a graph that calls itself, directly or not, is taken by what it declares.
+// Checks the arguments of the graphs that a node calls. Graphs that have not been validated yet
+// come first; for a graph that calls itself, directly or not, its declared types count.
 Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<GraphCall> calls,
                         CallsOf(*node, [&](ValueId v) { return graph->value(v).type; }));
   for (const GraphCall& call : calls) {
     MSRT_RETURN_IF_ERROR(CheckArguments(module_, *node, call));
     if (progress_[call.graph].begun) continue;
-    if (stack_.size() >= kDeepestCalls)
-      return LimitExceeded("graphs call each other more than ", kDeepestCalls, " deep");
+    if (stack_.size() >= kMaxCallDepth)
+      return LimitExceeded("graphs call each other more than ", kMaxCallDepth, " deep");
     stack_.push_back(call.graph);
     *postponed = true;
     return OkStatus();
@@ -283,7 +285,7 @@ Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
     return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ",
                         inferred_.size());
   }
-  // A place for the function is there whether somebody wants it or not.
+  // A Partial must have an output even if its function is unused.
   if (node->outputs.empty() && ShapeOfControl(*node).kind == ControlKind::kPartial)
     return InvalidModel("has no output for its function");
   return OkStatus();
@@ -318,7 +320,7 @@ Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i,
     if (IsDeclared(declared)) return OkStatus();
     return InvalidModel(DescribeOutput(*graph, node, i), " has no declared type, and ",
                         node.def == nullptr ? "this build does not know the op; declare it, or "
-                                              "register a kernel that brings the op's meaning"
+                                              "register a kernel that defines the op"
                                             : "the op does not determine it");
   }
   if (!IsDeclared(declared)) {
@@ -335,8 +337,8 @@ Status Validator::MergeOutput(Graph* graph, const Node& node, size_t i,
   return OkStatus();
 }
 
-// What a graph reads from a slot or writes to it must be a tensor that the slot can hold. Symbols
-// are not carried over from the slot: a cache that grows has another size when it is written than
+// A value that is read from a slot or written to it must be a tensor that the slot can hold.
+// Symbols are not taken from the slot: a growing cache has another size when it is written than
 // when it was read.
 Status Validator::CheckStateUse(const Graph& graph, const Node& node) const {
   const bool read = node.op == "StateRead";

@@ -1,6 +1,6 @@
-// Meaning: the check between a module, wherever it comes from (a file, the C API, an importer), and
-// everything that works on it. Afterwards every value has a type that its node really gives, and
-// passes, placement and kernels re-check nothing but data.
+// Semantic validation of a module, wherever it comes from (a file, the C API, an importer), before
+// anything works on it. Afterwards every value has the type that its node produces, and passes,
+// placement and kernels check nothing but data.
 #pragma once
 
 #include "core/graph/graph.h"

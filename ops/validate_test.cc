@@ -1,4 +1,4 @@
-// Validate: modules built in memory, right and wrong.
+// Validate: valid and invalid modules built in memory.
 #include "ops/validate.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ void ExpectInvalid(Draft& draft, std::string_view fragment, Code code = Code::kI
       << "'" << status.message() << "' does not contain '" << fragment << "'";
 }
 
-TEST(Validate, InfersWhatIsNotDeclared) {
+TEST(Validate, InfersUndeclaredTypes) {
   Draft d;
   const int64_t batch = d.module.SymbolFor("batch");
   const ValueId x = d.graph->AddInput("x", Type::Tensor(DType::kF32, {batch, 3}));
@@ -65,10 +65,10 @@ TEST(Validate, InfersWhatIsNotDeclared) {
   EXPECT_EQ(d.TypeOf(h), "f32[s0, 4]");
   EXPECT_EQ(d.TypeOf(y), "f32[s0, 4]");
   EXPECT_EQ(d.graph->nodes[0].def->name, "MatMul");
-  ExpectValid(d);  // what is valid stays so
+  ExpectValid(d);  // a valid module stays valid
 }
 
-TEST(Validate, MergesWithWhatIsDeclared) {
+TEST(Validate, MergesInferredAndDeclaredTypes) {
   Draft d;
   const int64_t name = d.module.SymbolFor("rows");
   const ValueId x = d.graph->AddInput("x", Type::Tensor(DType::kF32, {kUnknownDim, 3}));
@@ -77,7 +77,7 @@ TEST(Validate, MergesWithWhatIsDeclared) {
   EXPECT_EQ(d.TypeOf(y), "f32[s0, 3]");
 }
 
-TEST(Validate, RefusesAContradictionAndSaysWhy) {
+TEST(Validate, RefusesContradictionWithReason) {
   Draft d;
   const ValueId x = d.graph->AddInput("x", kMatrix);
   d.Add("", "Softmax", {x}, {}, Type::Tensor(DType::kF32, {2, 5}));
@@ -86,7 +86,7 @@ TEST(Validate, RefusesAContradictionAndSaysWhy) {
                 "inputs (f32[2, 3]) give f32[2, 3]: dim 1 is 5");
 }
 
-TEST(Validate, RefusesABadAttributeAndABadShape) {
+TEST(Validate, RefusesBadAttributesAndShapes) {
   Draft d;
   const ValueId x = d.graph->AddInput("x", kMatrix);
   d.Add("", "Softmax", {x}, {{"axle", int64_t{1}}});
@@ -111,7 +111,7 @@ TEST(Validate, AcceptsUnknownOpsWithDeclaredTypes) {
                 "not know the op");
 }
 
-TEST(Validate, ANewerVersionOfAnOpIsRefused) {
+TEST(Validate, RefusesNewerVersionOfAnOp) {
   Draft d;
   d.Add("", "Softmax", {d.graph->AddInput("x", kMatrix)}, {}, kMatrix);
   d.graph->nodes[0].version = 1000;
@@ -125,11 +125,12 @@ TEST(Validate, ANewerVersionOfAnOpIsRefused) {
   ExpectInvalid(d, "version -1 is negative");
 }
 
-TEST(Validate, RefusesWhatOnlyTheRuntimeSays) {
+TEST(Validate, RefusesAttributesReservedForTheRuntime) {
   Draft d;
   d.Add("", "GlobalAveragePool", {d.graph->AddInput("x", Type::Tensor(DType::kF32, {1, 2, 3}))},
         {{"divisor", int64_t{0}}});
-  ExpectInvalid(d, "node 0 'n0' (GlobalAveragePool): attribute 'divisor' is the runtime's own");
+  ExpectInvalid(d,
+                "node 0 'n0' (GlobalAveragePool): attribute 'divisor' is reserved for the runtime");
 }
 
 TEST(Validate, ChecksOrderAndSources) {
@@ -142,7 +143,7 @@ TEST(Validate, ChecksOrderAndSources) {
   Draft e;
   const ValueId a = e.graph->AddInput("a", kMatrix);
   e.AddNode("", "Softmax", {a}, {a});
-  ExpectInvalid(e, "output 0 is value 0 'a', which an input of the graph already gives");
+  ExpectInvalid(e, "output 0 is value 0 'a', which an input of the graph already defines");
   Draft f;
   f.graph->AddInput("a", kMatrix);
   f.graph->outputs = {ValueId(7)};

@@ -22,14 +22,13 @@ bool IsSame(std::string_view auto_pad) {
   return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
 }
 
-// The odd element of a SAME padding goes to the end for SAME_UPPER, to the beginning for everything
-// else.
+// The odd element of a SAME padding goes to the end for SAME_UPPER, to the beginning otherwise.
 void SplitPadding(int64_t total, std::string_view auto_pad, WindowAxis* a) {
   a->pad_begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
   a->pad_end = total - a->pad_begin;
 }
 
-// Everything but sizes: strides, dilations, kernels, explicit pads.
+// Reads everything except sizes: strides, dilations, kernels, explicit pads.
 Result<Windows> ReadWindows(const OpView& op, const Dims& input, std::span<const int64_t> kernel) {
   MSRT_RETURN_IF_ERROR(CheckSpatialRank(input));
   Windows w;
@@ -63,13 +62,12 @@ Result<Windows> ReadWindows(const OpView& op, const Dims& input, std::span<const
   return w;
 }
 
-// The number of windows with a known input and kernel.
+// Computes the number of windows for a known input and kernel.
 Status CountWindows(bool ceil_mode, int index, WindowAxis* a) {
   const int64_t room = a->in + a->pad_begin + a->pad_end - a->span();
   const bool fits = room >= 0 || (ceil_mode && room > -a->stride);
   if (!fits) {
-    // An empty image gives an empty result; a kernel larger than the image is a mistake of the
-    // model.
+    // An empty image has an empty result; a kernel larger than the image is an error of the model.
     if (a->in == 0) {
       a->out = 0;
       return OkStatus();
@@ -89,13 +87,14 @@ void ResolveSame(std::string_view auto_pad, WindowAxis* a) {
   SplitPadding(std::max<int64_t>((a->out - 1) * a->stride + a->span() - a->in, 0), auto_pad, a);
 }
 
-// stride*(in - 1) + output_padding + span, what a transposed window covers before pads cut it.
+// Computes stride*(in - 1) + output_padding + span, the extent of a transposed window before pads
+// crop it.
 bool CoveredOutputs(const WindowAxis& a, int64_t output_padding, int64_t* covered) {
   return CheckedMul(a.stride, a.in - 1, covered) &&
          CheckedAdd(*covered, output_padding + a.span(), covered);
 }
 
-// The size that output_shape or SAME asks for; nullopt where pads decide.
+// Returns the size that output_shape or SAME requires; nullopt if pads decide.
 Result<std::optional<int64_t>> RequestedOutputs(const OpView& op, int index, const WindowAxis& a) {
   const auto output_shape = op.Ints("output_shape");
   if (!output_shape.empty()) return std::optional(output_shape[static_cast<size_t>(index)]);
@@ -197,8 +196,8 @@ void LocalizeWindows(const Windows& windows, std::span<const Interval> space, At
   for (size_t i = 0; i < rank; ++i) {
     if (space[i].empty()) continue;
     const WindowAxis& a = windows.axis[i];
-    // [begin, end) is all that the windows touch, less what overhangs the padded input in ceil
-    // mode: the part below 0 and the part from `in` on are padding, wherever the rest lies.
+    // [begin, end) is the range that the windows read, without the part that overhangs the padded
+    // input in ceil mode. The parts below 0 and from `in` on are padding.
     const int64_t begin = a.start(space[i].begin);
     const int64_t end = std::min(a.start(space[i].end - 1) + a.span(), a.in + a.pad_end);
     pads[i] = std::min<int64_t>(end, 0) - std::min<int64_t>(begin, 0);

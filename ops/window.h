@@ -1,6 +1,6 @@
-// Sliding windows over one to three spatial axes: what convolutions and pools share. Reads strides,
-// dilations, pads, auto_pad and ceil_mode once and turns them into one resolved form, from which
-// inference, iteration spaces and kernels all work.
+// Sliding windows over one to three spatial axes, shared by convolutions and pools. Reads strides,
+// dilations, pads, auto_pad and ceil_mode once and turns them into one resolved form that
+// inference, iteration spaces and kernels use.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace msrt {
 
-// Strides, dilations, kernels and the span of a dilated kernel are at most this, so that no product
-// of two overflows.
+// Maximum of strides, dilations, kernels and the span of a dilated kernel: a product of two does
+// not overflow.
 inline constexpr int64_t kMaxWindow = (int64_t{1} << 31) - 1;
 // The end padding of a piece in ceil mode can be a stride more than an attribute of the whole.
 inline constexpr int64_t kMaxPad = 2 * kMaxWindow;
@@ -46,18 +46,18 @@ inline constexpr AttrDef kPadsAttr{.name = "pads",
                                    .max_count = 2 * kMaxSpace};
 
 // One spatial axis. Output y reads inputs stride*y + dilation*t - pad_begin for t in [0, kernel); a
-// transposed window turns this round: input x adds to outputs stride*x + dilation*t - pad_begin,
-// and pad_begin of a piece may be negative there. in, out and kernel may be unknown during
-// inference; pads mean something only where in and kernel are known.
+// transposed window is the reverse: input x adds to outputs stride*x + dilation*t - pad_begin,
+// where pad_begin of a piece may be negative. in, out and kernel may be unknown during inference;
+// pads are valid only if in and kernel are known.
 struct WindowAxis {
   int64_t in = 1, out = 1;
   int64_t kernel = 1, stride = 1, dilation = 1;
   int64_t pad_begin = 0, pad_end = 0;
 
   int64_t span() const { return dilation * (kernel - 1) + 1; }
-  // Where the window of output y begins, in input coordinates.
+  // Returns the begin of the window of output y, in input coordinates.
   int64_t start(int64_t y) const { return stride * y - pad_begin; }
-  // The taps of output y that fall into [begin, end) of the input axis.
+  // Returns the taps of output y that read [begin, end) of the input axis.
   Interval Taps(int64_t y, int64_t begin, int64_t end) const {
     const int64_t first = start(y);
     return {first >= begin ? 0 : CeilDiv(begin - first, dilation),
@@ -66,16 +66,16 @@ struct WindowAxis {
   Interval TapsInside(int64_t y) const { return Taps(y, 0, in); }
 };
 
-// Axes beyond rank are of extent 1 and harmless, so a kernel may always loop over three.
+// Axes beyond rank have extent 1, so a kernel may always loop over three.
 struct Windows {
   int rank = 0;
   std::array<WindowAxis, kMaxSpace> axis;
 };
 
-// Windows of a convolution or pool over `input` (batch, channels, space...), whose rank is known
-// and which may have unknown dims. `kernel` has one extent for each spatial axis. `ceil_mode`
-// counts a last window that overhangs the padded input, unless it would begin in the end padding;
-// it has no effect with auto_pad.
+// Returns the windows of a convolution or pool over `input` (batch, channels, space...), whose rank
+// is known and which may have unknown dims. `kernel` has one extent for each spatial axis.
+// `ceil_mode` counts a last window that overhangs the padded input, unless it would begin in the
+// end padding; it has no effect with auto_pad.
 Result<Windows> WindowsOf(const OpView& op, const Dims& input, std::span<const int64_t> kernel,
                           bool ceil_mode = false);
 
@@ -98,15 +98,15 @@ inline constexpr AttrDef kPieceOutputsAttr{.name = "piece_outputs",
                                            .max_count = kMaxSpace,
                                            .local = true};
 
-// Refuses what is no batch of channels with one to three spatial axes.
+// Requires batch, channels and one to three spatial axes.
 Status CheckSpatialRank(const Dims& input);
 
-// ---- pieces: `space` holds the interval of outputs of each spatial axis
-// -----------------------------------------------------
+// ---- pieces: `space` holds the interval of outputs of each spatial axis -------------------------
 
 Interval NeedsOf(const WindowAxis& axis, Interval out);
 Interval TransposedNeedsOf(const WindowAxis& axis, Interval out);
-// Sets pads to what the windows of the piece read outside the input, and removes auto_pad.
+// Sets pads to the number of elements that the windows of the piece read outside the input, and
+// removes auto_pad.
 void LocalizeWindows(const Windows& windows, std::span<const Interval> space, AttrList* attrs);
 void LocalizeTransposedWindows(const Windows& windows, std::span<const Interval> space,
                                AttrList* attrs);

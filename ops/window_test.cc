@@ -33,7 +33,7 @@ TEST(Window, CountsWindows) {
             2);  // a third window would begin in the end padding
 }
 
-TEST(Window, SamePaddingPutsTheOddElementWhereItsNameSays) {
+TEST(Window, SameUpperPadsTheOddElementAtTheEnd) {
   const Windows upper = *Resolve({{"auto_pad", std::string("SAME_UPPER")}}, 5, 4);
   EXPECT_EQ(upper.axis[0].pad_begin, 1);
   EXPECT_EQ(upper.axis[0].pad_end, 2);
@@ -48,7 +48,7 @@ TEST(Window, UnknownSizesStayUnknownUnlessSamePaddingDecides) {
   EXPECT_EQ((*Resolve({{"auto_pad", std::string("SAME_UPPER")}}, 9, kUnknownDim)).axis[0].out, 9);
 }
 
-TEST(Window, RefusesWhatCannotBe) {
+TEST(Window, RefusesImpossibleWindows) {
   EXPECT_EQ(Resolve(Attrs(1, 1, 0, 0), 2, 3).status().code(),
             Code::kInvalidModel);  // larger than the image
   EXPECT_EQ(Resolve(Attrs(1, kMaxWindow, 0, 0), 2, kMaxWindow).status().code(),
@@ -71,9 +71,9 @@ TEST(Window, LargestAttributesDoNotOverflow) {
   EXPECT_EQ(w.axis[0].out, CeilDiv((int64_t{1} << 56) + kMaxWindow, kMaxWindow));
 }
 
-// For every piece of every small window: the local attributes give the piece's size, and each of
-// its windows sees the same inputs and the same padding as in the whole.
-TEST(Window, PiecesSeeWhatTheWholeSees) {
+// For every piece of every small window, the local attributes determine the piece's size, and each
+// of its windows reads the same inputs and padding as in the whole.
+TEST(Window, PiecesReadTheSameInputsAsTheWhole) {
   for (int64_t code = 0; code < 5 * 3 * 3 * 3 * 4 * 4 * 2; ++code) {
     int64_t rest = code;
     const auto digit = [&](int64_t n) {

@@ -1,5 +1,5 @@
-// The C API as an application uses it. Misuse stands in misuse_test.cc, failures from below in
-// fault_test.cc.
+// The C API as an application uses it. misuse_test.cc tests wrong calls, tests/faults failures of
+// memory and files.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -32,7 +32,7 @@ class Api : public ::testing::Test {
 
 const std::vector<float> kX = {-2, 0, 1, 2, -0.5f, 3};
 
-TEST_F(Api, BuildSaveLoadRun) {
+TEST_F(Api, GraphCanBeBuiltSavedLoadedAndRun) {
   const std::string path = SavedSmallGraph();
   for (const int32_t copy : {0, 1}) {
     msrt_model_config config = MSRT_INIT(msrt_model_config);
@@ -48,7 +48,7 @@ TEST_F(Api, BuildSaveLoadRun) {
   }
 }
 
-TEST_F(Api, LoadFromMemoryCopiesOrHolds) {
+TEST_F(Api, LoadFromMemoryCopiesOrHoldsTheBytes) {
   std::ifstream file(SavedSmallGraph(), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const size_t room = (bytes.size() + 63 + 64) / 64 * 64;
@@ -133,10 +133,10 @@ TEST_F(Api, BoundMemoryIsUsedInPlace) {
   MSRT_ASSERT_OK(msrt_session_output(session, 0, &result));
   MSRT_ASSERT_OK(msrt_tensor_data(result, &data));
   EXPECT_EQ(data, y.data());
-  // In and out may not be one.
+  // Input and output must not share memory.
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_OUTPUT, 0, input));
   EXPECT_EQ(msrt_session_run(session, nullptr), MSRT_INVALID_ARGUMENT);
-  // Unbinding gives the memory back as soon as no handle needs it.
+  // Unbinding releases the memory as soon as no handle needs it.
   MSRT_ASSERT_OK(msrt_session_bind(session, MSRT_OUTPUT, 0, nullptr));
   EXPECT_EQ(freed, 0);
   msrt_tensor_destroy(result);
@@ -254,8 +254,7 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_tensor* none = nullptr;
   EXPECT_EQ(msrt_session_output(session, 0, &none), MSRT_INVALID_ARGUMENT);
 
-  // The poll below may be inside when the run wants to begin, which is refused like every second
-  // user: try again.
+  // The run is refused if it begins while the poll below is inside the session: try again.
   std::atomic<msrt_status> ran{MSRT_INVALID_ARGUMENT};
   std::thread runner([&] {
     while (ran == MSRT_INVALID_ARGUMENT) ran = msrt_session_run(session, nullptr);
@@ -269,10 +268,10 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_status refused = MSRT_OK;
   for (int i = 0; i < 20000 && refused == MSRT_OK; ++i) refused = poll();
   EXPECT_EQ(refused, MSRT_INVALID_ARGUMENT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(
-      5));  // well inside: a cancel that comes before the run does nothing
+  // Waits until the run is in progress: a cancel before the run does nothing.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   MSRT_EXPECT_OK(msrt_session_cancel(session));
-  // The handle may go while the run is inside.
+  // The handle may be destroyed during the run.
   msrt_session_destroy(session);
   runner.join();
   EXPECT_EQ(ran.load(), MSRT_CANCELLED);
@@ -280,7 +279,7 @@ TEST_F(Api, CancelAndDeadlineStopALongRun) {
   msrt_model_destroy(model);
 }
 
-TEST_F(Api, MemoryCapIsKept) {
+TEST_F(Api, MemoryCapIsEnforced) {
   msrt_model* model = Compiled(SmallGraph(runtime));
   msrt_session_config config = MSRT_INIT(msrt_session_config);
   config.memory_cap_bytes = 100000;
@@ -339,7 +338,7 @@ TEST_F(Api, ReportsAreJson) {
   msrt_model_destroy(model);
 }
 
-TEST_F(Api, ErrorsAreOfTheThread) {
+TEST_F(Api, EachThreadHasItsOwnLastError) {
   EXPECT_EQ(msrt_tensor_create(runtime, 99, 0, nullptr, nullptr), MSRT_INVALID_ARGUMENT);
   const std::string mine = msrt_error_message();
   std::thread([&] {
@@ -391,7 +390,7 @@ TEST_F(Api, ModelConfigChoosesDelegatesAndPasses) {
   msrt_graph_destroy(graph);
 }
 
-TEST_F(Api, CalibrationIsForModelsToCome) {
+TEST_F(Api, CalibrationAffectsModelsLoadedLater) {
   const auto machine = [&] {
     const char* text = nullptr;
     MSRT_EXPECT_OK(msrt_runtime_info_json(runtime, &text));
@@ -412,7 +411,7 @@ TEST_F(Api, CalibrationIsForModelsToCome) {
   EXPECT_EQ(msrt_runtime_calibrate(nullptr), MSRT_INVALID_ARGUMENT);
 }
 
-TEST_F(Api, CostsComeFromAFile) {
+TEST_F(Api, CostsFileReplacesEstimates) {
   const std::string path = ::testing::TempDir() + "api_test.costs";
   const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
   msrt_graph* graph = SmallGraph(runtime);
@@ -442,14 +441,14 @@ TEST_F(Api, CostsComeFromAFile) {
   std::remove(path.c_str());
 }
 
-TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
+TEST_F(Api, PinsDecideWhereNodesRun) {
   msrt_graph* graph = SmallGraph(runtime);
   msrt_model_config config = MSRT_INIT(msrt_model_config);
   config.disabled_passes = "all";
   config.pins = "op:Relu=reference; node:*!=reference";
   msrt_model* model = nullptr;
   EXPECT_EQ(msrt_graph_compile(graph, &config, &model),
-            MSRT_UNSUPPORTED);  // the Relu has nowhere to go
+            MSRT_UNSUPPORTED);  // no delegate is left for the Relu
   EXPECT_NE(std::string(msrt_error_message()).find("pinned by the user: "), std::string::npos)
       << msrt_error_message();
   config.pins = "relu=reference";
@@ -474,7 +473,7 @@ TEST_F(Api, PinsKeepNodesWhereTheyBelong) {
   msrt_graph_destroy(graph);
 }
 
-TEST(ApiRuntime, APinWithoutNodesIsLoggedOnce) {
+TEST(ApiRuntime, UnmatchedPinIsLoggedOnce) {
   std::vector<std::string> lines;
   msrt_runtime_config runtime_config = MSRT_INIT(msrt_runtime_config);
   runtime_config.log_level = MSRT_LOG_WARNING;
@@ -524,13 +523,13 @@ TEST(ApiRuntime, AllocatorIsUsedAndLeaksNothing) {
   EXPECT_EQ(destroyed, 1);
   EXPECT_EQ(allocator.blocks, 0);
   EXPECT_EQ(allocator.bytes, 0);
-  // A runtime that was never made does not take the users.
+  // If create fails, the caller keeps the user pointers.
   config.threads = -1;
   EXPECT_EQ(msrt_runtime_create(&config, &runtime), MSRT_INVALID_ARGUMENT);
   EXPECT_EQ(destroyed, 1);
 }
 
-// Threads of the application's: one for each index, in the worst order.
+// The application's threads: one for each index, in reverse order.
 void BackwardThreads(void* user, int64_t count, void (*task)(void*, int64_t), void* context) {
   ++*static_cast<std::atomic<int>*>(user);
   std::vector<std::thread> threads;
@@ -538,7 +537,7 @@ void BackwardThreads(void* user, int64_t count, void (*task)(void*, int64_t), vo
   for (std::thread& t : threads) t.join();
 }
 
-TEST(ApiRuntime, ParallelForOfTheApplication) {
+TEST(ApiRuntime, RunsUseTheApplicationsParallelFor) {
   std::atomic<int> calls{0};
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.threads = 3;
@@ -561,8 +560,8 @@ TEST(ApiRuntime, ParallelForOfTheApplication) {
   msrt_runtime_destroy(runtime);
 }
 
-// One that forgets a task is found out, also if it makes as many calls as it should.
-TEST(ApiRuntime, ParallelForThatForgets) {
+// The error is detected even if the number of calls is right.
+TEST(ApiRuntime, ParallelForThatSkipsAnIndexFails) {
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.parallel_for = [](void* user, int64_t count, void (*task)(void*, int64_t), void* context) {
     const bool repeats = *static_cast<bool*>(user);
@@ -582,8 +581,8 @@ TEST(ApiRuntime, ParallelForThatForgets) {
   }
 }
 
-// Their names are those to switch them off by.
-TEST(ApiRuntime, InfoNamesPassesThatPluginsBring) {
+// Users disable passes by these names.
+TEST(ApiRuntime, InfoListsPassesOfPlugins) {
   auto environment = std::make_shared<Environment>();
   environment->parallel = MakeSerial();
   environment->passes.push_back({"brought_along", nullptr});
@@ -593,7 +592,7 @@ TEST(ApiRuntime, InfoNamesPassesThatPluginsBring) {
   EXPECT_GT(passes.size(), 10u);
 }
 
-TEST(ApiRuntime, TwoRuntimesAtOnce) {
+TEST(ApiRuntime, TwoRuntimesWorkAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
     threads.emplace_back([] {
@@ -615,8 +614,8 @@ TEST(ApiRuntime, TwoRuntimesAtOnce) {
   for (std::thread& t : threads) t.join();
 }
 
-// Every order in which five objects can be destroyed; what is left works until its own turn.
-TEST(ApiRuntime, DestroyInEveryOrder) {
+// Destroys five objects in every order; those that are left keep working.
+TEST(ApiRuntime, ObjectsCanBeDestroyedInAnyOrder) {
   std::vector<int> order = {0, 1, 2, 3, 4};
   do {
     CountingAllocator allocator;

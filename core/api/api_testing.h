@@ -1,5 +1,4 @@
-// What the tests of the C API share: small graphs built through it, and an application's allocator
-// that counts.
+// Shared parts of the C API tests: small graphs built through the API, and a counting allocator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@
 
 namespace msrt::testing {
 
-// Counts what is out, and can be told to fail.
+// Counts allocated blocks and bytes, and fails on demand.
 struct CountingAllocator {
   std::atomic<int64_t> blocks{0}, bytes{0}, calls{0};
   std::atomic<int64_t> fail_at{0};  // the number of the call that fails, from 1; 0: none
@@ -24,7 +23,7 @@ struct CountingAllocator {
 
   static void* Allocate(void* user, size_t size, size_t alignment);
   static void Deallocate(void* user, void* pointer, size_t size, size_t alignment);
-  // A config that uses it.
+  // Returns a config that uses this allocator.
   msrt_runtime_config Config();
 };
 
@@ -35,7 +34,7 @@ msrt_tensor* FloatTensor(msrt_runtime* runtime, const std::vector<int64_t>& dims
                          const std::vector<float>& values);
 std::vector<float> FloatsOf(msrt_tensor* tensor);
 
-// Adds a node of ONNX with one output. Reports a failure of the test if it is refused.
+// Adds an ONNX node with one output. Fails the test if the node is refused.
 msrt_value AddNode(msrt_graph* graph, const char* op, const char* name,
                    std::vector<msrt_value> inputs, std::vector<msrt_attr> attrs = {},
                    const char* domain = nullptr);
@@ -43,18 +42,18 @@ msrt_value AddNode(msrt_graph* graph, const char* op, const char* name,
 // y = relu(x + 1) * x, x: f32[n, 3].
 msrt_graph* SmallGraph(msrt_runtime* runtime);
 std::vector<float> SmallResult(const std::vector<float>& x);
-// Of a StateRead of f32[*dim]. The numbers are read when the node is added; the first attribute is
-// that of a StateWrite.
+// Attributes of a StateRead of f32[*dim]; the first one is that of a StateWrite. The numbers are
+// read when the node is added.
 std::vector<msrt_attr> StateReadAttrs(const int64_t* slot, const int64_t* dim);
 // before, after = counter, counter += x; counter: f32[2] that starts as {10, 20}.
 msrt_graph* CounterGraph(msrt_runtime* runtime);
-// A run of many steps, each short: `steps` products with a matrix of `extent` rows.
+// A graph of many short steps: `steps` products with a matrix of `extent` rows.
 msrt_graph* LongGraph(msrt_runtime* runtime, int64_t extent, int steps);
 
 msrt_model* Compiled(msrt_graph* graph);
 msrt_session* SessionOf(msrt_model* model);
-// Binds, runs, and reads output `index`. Empty after an error, which is returned in `status` or
-// reported.
+// Binds x, runs, and returns output `index`. On an error it returns an empty vector and sets
+// `status`, or fails the test without one.
 std::vector<float> RunFloats(msrt_session* session, const std::vector<int64_t>& dims,
                              const std::vector<float>& x, size_t index = 0,
                              msrt_status* status = nullptr);

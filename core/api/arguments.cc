@@ -6,9 +6,10 @@
 namespace msrt {
 namespace {
 
-Status CheckRank(int32_t rank, int32_t least, std::string_view argument) {
-  if (rank >= least && rank <= MSRT_MAX_RANK) return OkStatus();
-  return InvalidArgument(argument, " is ", rank, ", must be from ", least, " to ", MSRT_MAX_RANK);
+Status CheckRank(int32_t rank, int32_t min_rank, std::string_view argument) {
+  if (rank >= min_rank && rank <= MSRT_MAX_RANK) return OkStatus();
+  return InvalidArgument(argument, " is ", rank, ", must be from ", min_rank, " to ",
+                         MSRT_MAX_RANK);
 }
 
 Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module,
@@ -26,21 +27,21 @@ Result<int64_t> OpenDim(const msrt_tensor_info& info, int32_t i, Module* module,
   return symbol == nullptr || *symbol == '\0' ? kUnknownDim : module->SymbolFor(symbol);
 }
 
-// Deeper than any list or function that means something; a struct may even point to itself.
-constexpr int kDeepestType = 8;
+// Deeper than any useful list or function. A limit is needed because a struct may point to itself.
+constexpr int kMaxTypeDepth = 8;
 
 Result<Type> TensorArgument(const msrt_tensor_info& info, Module* module,
                             std::string_view argument) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeArgument(info.dtype, StrCat(argument, ".dtype")));
   MSRT_RETURN_IF_ERROR(CheckRank(info.rank, -1, StrCat(argument, ".rank")));
   if (info.rank < 0) return Type::UnrankedTensor(dtype);
-  Dims dims, least;
+  Dims dims, min_dims;
   for (int32_t i = 0; i < info.rank; ++i) {
     MSRT_ASSIGN_OR_RETURN(const int64_t dim, OpenDim(info, i, module, argument));
     dims.push_back(dim);
-    least.push_back(IsKnown(dim) ? dim : 1);
+    min_dims.push_back(IsKnown(dim) ? dim : 1);
   }
-  MSRT_RETURN_IF_ERROR(BytesArgument(dtype, least).status());
+  MSRT_RETURN_IF_ERROR(BytesArgument(dtype, min_dims).status());
   return Type::Tensor(dtype, dims);
 }
 
@@ -53,9 +54,9 @@ class TypeReader {
       return InvalidArgument(argument, ".reserved is ", info.reserved, ", must be 0");
     if (++parts_ > kMaxTypeParts)
       return InvalidArgument(argument, ": the type has more than ", kMaxTypeParts, " parts");
-    if (info.list_depth < 0 || info.list_depth > kDeepestType) {
+    if (info.list_depth < 0 || info.list_depth > kMaxTypeDepth) {
       return InvalidArgument(argument, ".list_depth is ", info.list_depth, ", must be from 0 to ",
-                             kDeepestType);
+                             kMaxTypeDepth);
     }
     if (info.function != nullptr) return Function(info, argument, depth);
     MSRT_ASSIGN_OR_RETURN(Type type, TensorArgument(info, module_, argument));
@@ -68,9 +69,9 @@ class TypeReader {
     if (info.list_depth != 0)
       return InvalidArgument(
           argument, " is a list by list_depth and a function by function; it can be one of them");
-    if (depth == kDeepestType)
-      return InvalidArgument(argument, ".function: functions of functions go ", kDeepestType,
-                             " deep at the most");
+    if (depth == kMaxTypeDepth)
+      return InvalidArgument(argument, ".function: functions of functions are more than ",
+                             kMaxTypeDepth, " levels deep");
     const msrt_signature& s = *info.function;
     MSRT_ASSIGN_OR_RETURN(
         std::vector<Type> parameters,
@@ -109,7 +110,8 @@ Result<DType> DTypeArgument(msrt_dtype dtype, std::string_view argument) {
   if (dtype < 0 || !IsDType(static_cast<uint32_t>(dtype))) {
     return InvalidArgument(
         argument, " is ", dtype,
-        ", which is no element type; they go from MSRT_F64 = 1 to MSRT_F4E2M1 = ", kDTypeCount - 1);
+        ", which is not an element type; those are MSRT_F64 = 1 to MSRT_F4E2M1 = ",
+        kDTypeCount - 1);
   }
   return static_cast<DType>(dtype);
 }

@@ -1,5 +1,5 @@
-// Checks of what a caller passes, the same for every function: pointers, struct sizes, element
-// types, dims. Messages name the argument.
+// Checks of the arguments of C API functions: pointers, struct sizes, element types, dims. They
+// turn the structs of msrt.h into types of core; messages name the argument.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ namespace msrt {
 
 Status NotNull(const void* pointer, std::string_view argument);
 Result<DType> DTypeArgument(msrt_dtype dtype, std::string_view argument);
-// Dims that are all known. `argument` is a prefix: "" or "config.typical[2].".
+// Dims that are all known. `prefix` is "" or "config.typical[2].".
 Result<Dims> DimsArgument(int32_t rank, const int64_t* dims, std::string_view prefix);
-// What the dims take, if that can be counted at all.
+// Bytes of a tensor of these dims; an error if they exceed the element-count limit.
 Result<size_t> BytesArgument(DType dtype, const Dims& dims);
 
 // The type that `info` describes; symbols are looked up in `module` and added to it.
 Result<Type> TypeArgument(const msrt_tensor_info& info, Module* module, std::string_view argument);
-// Entry i of an array of infos, whose first must have passed CheckStructSize: they have the size of
-// the release that the caller was compiled with.
+// Entry i of an array of infos, which are as large as in the release that the caller was compiled
+// with. Requires CheckStructSize(infos).
 const msrt_tensor_info* InfoAt(const msrt_tensor_info* infos, size_t i);
-// The other direction. The strings belong to `name` and `symbols`.
+// The reverse of TypeArgument. The strings in the result belong to `name` and `symbols`.
 Result<msrt_tensor_info> InfoOf(const Type& type, const char* name,
                                 std::span<const std::string> symbols);
 
@@ -36,8 +36,8 @@ Result<size_t> FindName(std::span<const std::string> names, std::string_view nam
                         std::string_view what);
 Status CheckIndex(size_t index, size_t count, std::string_view what);
 
-// The first size that a struct ever had; fields are only ever appended, so a size from there up to
-// today's is a struct of some release.
+// The size of the struct in its first release. Fields are only ever appended, so every size from
+// this to the current one is that of some release.
 template <typename Struct>
 inline constexpr uint32_t kFirstSize = sizeof(Struct);
 
@@ -58,8 +58,8 @@ Status CheckStructSize(const Struct* given, std::string_view argument) {
   return OkStatus();
 }
 
-// A copy with defaults in the fields that the caller's release did not have. Null gives the
-// defaults.
+// Returns a copy with defaults in the fields that the caller's release does not have; all defaults
+// for null.
 template <typename Struct>
 Result<Struct> ConfigArgument(const Struct* given, std::string_view argument) {
   Struct config = MSRT_INIT(Struct);

@@ -8,28 +8,28 @@ namespace {
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
-// A number for each index whose sums tell sets of indices apart: the same one twice does not stand
-// for two (splitmix64).
-uint64_t Mark(int64_t index) {
+// Hash of an index (splitmix64). Sums of hashes distinguish sets of indices: the same index twice
+// does not look like two others.
+uint64_t IndexHash(int64_t index) {
   uint64_t z = (static_cast<uint64_t>(index) + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
   return z ^ (z >> 31);
 }
 
-// One parallel loop on its way through the application. The task that the application calls must
-// not throw into its C code.
+// One parallel loop that the application runs. Call is the task that it gets, which must not throw
+// into its C code.
 struct Job {
   FunctionRef<void(int64_t)> task;
   int64_t count;
   std::atomic<int64_t> calls{0};
-  std::atomic<uint64_t> marks{0};  // the sum over all calls
+  std::atomic<uint64_t> hash_sum{0};  // of the indices of all calls
   std::atomic<bool> out_of_memory{false}, failed{false}, bad_index{false};
 
-  bool EachOnce() const {
+  bool CalledEachIndexOnce() const {
     uint64_t expected = 0;
-    for (int64_t i = 0; i < count; ++i) expected += Mark(i);
-    return calls == count && marks == expected;
+    for (int64_t i = 0; i < count; ++i) expected += IndexHash(i);
+    return calls == count && hash_sum == expected;
   }
 
   static void Call(void* context, int64_t index) noexcept {
@@ -39,7 +39,7 @@ struct Job {
       return;
     }
     job.calls.fetch_add(1, std::memory_order_relaxed);
-    job.marks.fetch_add(Mark(index), std::memory_order_relaxed);
+    job.hash_sum.fetch_add(IndexHash(index), std::memory_order_relaxed);
     const bool outer = inside_task;
     inside_task = true;
     try {
@@ -66,19 +66,19 @@ class CallbackParallel final : public ParallelFor {
     config_.parallel_for(config_.parallel_user, count, &Job::Call, &job);
     if (job.out_of_memory) return OutOfMemory(0, "a parallel task");
     if (job.failed) return InternalError("a parallel task threw an exception; please report this");
-    if (job.bad_index || !job.EachOnce()) {
+    if (job.bad_index || !job.CalledEachIndexOnce()) {
       return InvalidArgument(
           "the application's parallel_for must call the task once for each index in [0, ", count,
           "); it made ", job.calls.load(), " such calls",
-          job.bad_index        ? " and others besides"
+          job.bad_index        ? " and others with wrong indices"
           : job.calls == count ? ", some for the same index"
                                : "");
     }
     return OkStatus();
   }
 
-  // Libraries below that bring OpenMP cannot use the application's threads; they keep to as many of
-  // their own.
+  // Libraries with OpenMP of their own cannot use the application's threads; they use as many
+  // threads of theirs.
   bool TryOnTeam(FunctionRef<void()> body, const WaitLimit&) override {
     const OpenMpTeamSize size(threads_);
     body();

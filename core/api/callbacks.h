@@ -1,4 +1,5 @@
-// What an application brings to its runtime, as the interfaces of core/base.
+// Adapters from the callbacks in msrt_runtime_config to the interfaces of core/base: allocator,
+// threads, log.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace msrt {
 
-// The application's memory. Requires both functions in `config`.
+// The application's allocator. Requires both functions in `config`.
 class CallbackAllocator final : public Allocator {
  public:
   explicit CallbackAllocator(const msrt_runtime_config& config) : config_(config) {}
@@ -28,7 +29,7 @@ class CallbackAllocator final : public Allocator {
 // The application's threads. Requires config.parallel_for.
 std::unique_ptr<ParallelFor> MakeCallbackParallel(const msrt_runtime_config& config, int threads);
 
-// Nothing is logged without config.log.
+// The application's log; without config.log it discards everything.
 Log MakeCallbackLog(const msrt_runtime_config& config);
 
 }  // namespace msrt

@@ -1,6 +1,6 @@
-// Callbacks that call the library themselves, and a delegate that dies: what the application is
-// told of it, and who may run meanwhile. A lock that is held through a callback shows as a test
-// that never ends.
+// Callbacks that call the library, and a delegate that fails: what the application learns of it,
+// and which sessions can run meanwhile. A lock held during a callback shows as a test that never
+// ends.
 #include "core/api/callbacks.h"
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A delegate for Neg of f32, until it dies.
+// A delegate for Neg of f32 that fails once `dead` is set.
 struct Mortal {
   bool dead = false, binds = true;
   std::function<void()> on_query, on_bound_destroy;
@@ -38,7 +38,7 @@ struct Mortal {
   }
 
  private:
-  // Once: what it calls may come here again.
+  // Calls the hook only once, since the hook may lead back here.
   static void Call(std::function<void()>* hook) {
     if (const auto once = std::exchange(*hook, nullptr)) once();
   }
@@ -138,7 +138,7 @@ class Callbacks : public ::testing::Test {
   }
 };
 
-TEST_F(Callbacks, TheLogOfACalibrationUsesTheRuntime) {
+TEST_F(Callbacks, LogOfACalibrationMayUseTheRuntime) {
   std::string seen;
   on_log_ = [&] {
     seen = InfoText();
@@ -149,7 +149,7 @@ TEST_F(Callbacks, TheLogOfACalibrationUsesTheRuntime) {
   EXPECT_EQ(Json::parse(seen)["machine"]["measured"], true) << "what is logged has happened";
 }
 
-TEST_F(Callbacks, TheLogOfALostDelegateRunsAnotherSession) {
+TEST_F(Callbacks, LogOfAFailedDelegateMayRunAnotherSession) {
   Compile();
   msrt_session *one = NewSession(), *two = NewSession();
   mortal_.dead = true;
@@ -161,8 +161,8 @@ TEST_F(Callbacks, TheLogOfALostDelegateRunsAnotherSession) {
       << lines_[0];
 }
 
-// While the model is placed again, a session that fails the same way is done first.
-TEST_F(Callbacks, AQueryRunsAnotherSession) {
+// While the model is placed again, another session fails in the same way and finishes first.
+TEST_F(Callbacks, QueryMayRunAnotherSession) {
   Compile();
   msrt_session *one = NewSession(), *two = NewSession();
   mortal_.dead = true;
@@ -178,19 +178,19 @@ TEST_F(Callbacks, AQueryRunsAnotherSession) {
   EXPECT_EQ(Json::parse(Report(one, MSRT_REPORT_PLAN))["lost"].size(), 1u);
 }
 
-TEST_F(Callbacks, TheEndOfABindingAsksForAReport) {
+TEST_F(Callbacks, DestroyedBindingMayAskForAReport) {
   Compile();
   msrt_session *one = SessionOf(model_), *two = NewSession();
   ExpectRuns(one);
-  msrt_session_destroy(
-      one);  // now the cache alone holds the binding, until the next one takes its room
+  // From here on only the cache holds the binding, until the next one evicts it.
+  msrt_session_destroy(one);
   std::string report;
   mortal_.on_bound_destroy = [&] { report = Report(NewSession(), MSRT_REPORT_MEMORY); };
   EXPECT_EQ(RunFloats(two, {3}, {1, 2, 3}), (std::vector<float>{-1, -2, -3}));
   EXPECT_EQ(Json::parse(report)["shared"]["bindings"], 1) << report;
 }
 
-TEST_F(Callbacks, ALostDelegateIsNamedInPlans) {
+TEST_F(Callbacks, PlacementReportNamesFailedDelegate) {
   Compile();
   msrt_session* session = NewSession();
   ExpectRuns(session);
@@ -215,7 +215,7 @@ TEST_F(Callbacks, ALostDelegateIsNamedInPlans) {
   EXPECT_EQ((text + svg + plan.dump()).find("pinned"), std::string::npos);
 }
 
-TEST_F(Callbacks, ADelegateThatCannotBindIsNamedInPlans) {
+TEST_F(Callbacks, PlacementReportNamesDelegateThatCannotBind) {
   mortal_.binds = false;
   Compile(2);
   msrt_session* session = NewSession();
@@ -227,8 +227,8 @@ TEST_F(Callbacks, ADelegateThatCannotBindIsNamedInPlans) {
   EXPECT_EQ(plan.dump().find("pinned"), std::string::npos);
 }
 
-// Times belong to the program that was measured, whatever other sessions have put in its place.
-TEST_F(Callbacks, AProfileOutlivesItsProgram) {
+// Times belong to the measured program, even after another session has replaced it.
+TEST_F(Callbacks, ProfileOutlivesItsProgram) {
   Compile();
   msrt_session *one = NewSession(), *two = NewSession();
   ExpectRuns(one);

@@ -36,7 +36,7 @@ struct NodeParts {
   const char* op = "";
   std::vector<msrt_value> inputs = {};
   std::vector<msrt_attr> attrs = {};
-  std::vector<msrt_tensor_info> types = {};  // of its outputs, where they must be said
+  std::vector<msrt_tensor_info> types = {};  // of its outputs, if they must be declared
   const char* name = nullptr;
   size_t output_count = 0;
 };
@@ -74,7 +74,7 @@ class ControlApi : public ::testing::Test {
     graphs.push_back(graph);
     return graph;
   }
-  // An i64 number, unless told otherwise.
+  // An i64 scalar by default.
   msrt_value Input(msrt_graph* graph, const char* name, msrt_dtype dtype = MSRT_I64) {
     const msrt_tensor_info info = InfoOf(dtype, {}, name);
     msrt_value value = MSRT_NO_VALUE;
@@ -111,7 +111,7 @@ class ControlApi : public ::testing::Test {
                         .inputs = captured,
                         .attrs = {GraphAttr("then_branch", &yes), GraphAttr("else_branch", &no)}});
   }
-  // A call of a graph that may still be empty, and gives a number.
+  // A call of a graph that may still be empty; its result is a scalar.
   msrt_value Call(msrt_graph* graph, msrt_graph* callee, std::vector<msrt_value> arguments) {
     return Node(graph, {.domain = "msrt",
                         .op = "Call",
@@ -135,7 +135,7 @@ class ControlApi : public ::testing::Test {
     pending.push_back({f, done, *step, n});
     return m;
   }
-  // Once the steps have their outputs: the Ifs that choose them.
+  // Adds the Ifs that choose the steps, once the steps have outputs.
   void Choose() {
     for (const Pending& p : pending)
       Output(p.graph,
@@ -222,7 +222,7 @@ class ControlApi : public ::testing::Test {
   msrt_session* session = nullptr;
 };
 
-TEST_F(ControlApi, FactorialByRecursionAlsoFromAFile) {
+TEST_F(ControlApi, RecursiveFactorialRunsAlsoFromAFile) {
   BuildFactorial();
   EXPECT_EQ(Compute({10}), 3628800);
   const std::string path = ::testing::TempDir() + "api_factorial.msrt";
@@ -235,7 +235,7 @@ TEST_F(ControlApi, FactorialByRecursionAlsoFromAFile) {
   EXPECT_EQ(Compute({12}), 479001600);
 }
 
-TEST_F(ControlApi, FibonacciDoublyRecursive) {
+TEST_F(ControlApi, DoublyRecursiveFibonacciRuns) {
   const msrt_value n = Input(main, "n");
   msrt_graph *small = NewGraph("small"), *sum = NewGraph("sum");
   Output(small, Input(small, "n"), nullptr);
@@ -248,7 +248,7 @@ TEST_F(ControlApi, FibonacciDoublyRecursive) {
   EXPECT_EQ(Compute({20}), 6765);
 }
 
-TEST_F(ControlApi, Ackermann) {
+TEST_F(ControlApi, AckermannFunctionRuns) {
   const msrt_value m = Input(main, "m"), n = Input(main, "n");
   msrt_graph *next = NewGraph("next"), *rest = NewGraph("rest"), *first = NewGraph("first"),
              *both = NewGraph("both");
@@ -268,7 +268,7 @@ TEST_F(ControlApi, Ackermann) {
   EXPECT_EQ(Compute({3, 3}), 61);
 }
 
-TEST_F(ControlApi, MutualRecursion) {
+TEST_F(ControlApi, MutualRecursionRuns) {
   msrt_graph *odd = NewGraph("odd"), *even_step = nullptr, *odd_step = nullptr;
   const msrt_value n = Recursive(main, "even at zero", 1, "even step", &even_step);
   const msrt_value m = Recursive(odd, "odd at zero", 0, "odd step", &odd_step);
@@ -285,9 +285,9 @@ TEST_F(ControlApi, WhileCounts) {
   EXPECT_EQ(Compute({5, 3}), 5);
 }
 
-// Sums 0 + 1 + ... and collects the partial sums; a Loop gives as many outputs as its body has
-// carried and scanned results.
-TEST_F(ControlApi, LoopAndScan) {
+// Sums 0 + 1 + ... and collects the partial sums; a Loop has an output for each carried and scanned
+// result of its body.
+TEST_F(ControlApi, LoopAndScanCarryAndCollect) {
   const msrt_value n = Input(main, "n"), start = Input(main, "start");
   msrt_graph *body = NewGraph("body"), *scan = NewGraph("scan");
   const msrt_value i = Input(body, "i"), go_on = Input(body, "go on", MSRT_BOOL),
@@ -303,7 +303,7 @@ TEST_F(ControlApi, LoopAndScan) {
                       .inputs = {n, MSRT_NO_VALUE, start},
                       .attrs = {GraphAttr("body", &body), IntAttr("carried", &one)}},
                      looped));
-  // The largest of what was collected.
+  // The maximum of the collected values.
   const msrt_value most = Input(scan, "most"), slice = Input(scan, "slice");
   Output(scan, Op(scan, "Max", {most, slice}));
   const msrt_value largest =
@@ -317,7 +317,7 @@ TEST_F(ControlApi, LoopAndScan) {
   EXPECT_EQ(Compute({0, 3}), 3000);
 }
 
-TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
+TEST_F(ControlApi, FunctionsCanBeChosenByIndexAndPassedOn) {
   const msrt_value index = Input(main, "index"), x = Input(main, "x");
   msrt_graph *minus = NewGraph("minus"), *plain = NewGraph("plain"), *negated = NewGraph("negated"),
              *apply = NewGraph("apply");
@@ -360,7 +360,6 @@ TEST_F(ControlApi, FunctionsAreChosenByIndexAndHandedOn) {
   EXPECT_EQ(msrt_graph_value_info(main, chosen, &info), MSRT_UNSUPPORTED);
 }
 
-// Each iteration adds 2 to a state; the body's graph has no output but its condition.
 // The text of every report of a session that has run with a profile.
 std::vector<std::string> AllReports(msrt_session* session) {
   std::vector<std::string> reports;
@@ -402,7 +401,8 @@ TEST_F(ControlApi, ModelWithoutNodesHasReports) {
   for (const std::string& report : AllReports(session)) EXPECT_FALSE(report.empty());
 }
 
-TEST_F(ControlApi, StateInsideALoop) {
+// Each iteration adds 2 to a state; the only output of the body is its condition.
+TEST_F(ControlApi, LoopBodyUpdatesState) {
   const msrt_value trips = Input(main, "trips");
   msrt_graph* body = NewGraph("body");
   msrt_tensor* five = Number(5);
@@ -443,11 +443,10 @@ TEST_F(ControlApi, StateInsideALoop) {
   EXPECT_EQ(Compute({0}), 7);  // a run that failed wrote nothing
 }
 
-// ---- limits
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- limits -------------------------------------------------------------------------------------
 
-// The If is main's last step, so what stands on the stack is one frame of 'times' a level.
-TEST_F(ControlApi, RecursionAsDeepAsTheDefaultAllowsAndNotDeeper) {
+// The If is main's last step, so each level has only a frame of 'times' on the stack.
+TEST_F(ControlApi, RecursionStopsAtTheDefaultDepth) {
   BuildFactorial();
   int64_t result = -1;
   Open();
@@ -465,7 +464,7 @@ TEST_F(ControlApi, RecursionAsDeepAsTheDefaultAllowsAndNotDeeper) {
   EXPECT_EQ(Run({6}, &result, &config), MSRT_LIMIT_EXCEEDED);
 }
 
-TEST_F(ControlApi, RecursionHasALimitInBytes) {
+TEST_F(ControlApi, MemoryCapLimitsRecursion) {
   BuildFactorial();
   msrt_session_config config = MSRT_INIT(msrt_session_config);
   config.memory_cap_bytes = 1 << 20;
@@ -485,14 +484,14 @@ TEST_F(ControlApi, TailCallsTakeConstantMemory) {
   session_config.memory_cap_bytes = 64 << 10;
   Open(&session_config);
   msrt_run_config config = MSRT_INIT(msrt_run_config);
-  config.max_depth = 1;  // main's frame makes place for the next
+  config.max_depth = 1;  // a tail call replaces main's frame
   int64_t result = 0;
-  MSRT_ASSERT_OK(
-      Run({kRounds, 0}, &result, &config));  // two tail calls a round: the branch, and main again
+  // Two tail calls a round: the branch, and main again.
+  MSRT_ASSERT_OK(Run({kRounds, 0}, &result, &config));
   EXPECT_EQ(result, kRounds * (kRounds + 1) / 2);
 }
 
-TEST_F(ControlApi, EndlessRecursionEnds) {
+TEST_F(ControlApi, EndlessRecursionHitsALimit) {
   const msrt_value n = Input(main, "n");
   msrt_graph* again = NewGraph("again");
   const msrt_value m = Input(again, "n");
@@ -526,10 +525,9 @@ TEST_F(ControlApi, EndlessLoopsEndAtEveryLimit) {
   EXPECT_EQ(Compute({0, 7}), 7);
 }
 
-// ---- misuse
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- misuse -------------------------------------------------------------------------------------
 
-// A model whose If can be spoiled: main(c, x) = c ? left(x) : right(x).
+// A model for wrong uses of If: main(c, x) = c ? left(x) : right(x).
 class ControlMisuse : public ControlApi {
  protected:
   void SetUp() override {
@@ -554,7 +552,7 @@ class ControlMisuse : public ControlApi {
   msrt_graph *left = nullptr, *right = nullptr;
 };
 
-TEST_F(ControlMisuse, BranchesThatDisagree) {
+TEST_F(ControlMisuse, BranchesThatDisagreeAreRefused) {
   const int64_t to = 0;
   msrt_attr cast = IntAttr("to", &to);
   cast.kind = MSRT_ATTR_DTYPE;
@@ -567,7 +565,7 @@ TEST_F(ControlMisuse, BranchesThatDisagree) {
   ExpectMessage({"'choose' (If)", "its branches give 2 and 1 results"});
 }
 
-TEST_F(ControlMisuse, WrongArityAndWrongCaptures) {
+TEST_F(ControlMisuse, WrongArityAndWrongCapturesAreRefused) {
   Output(right, Op(right, "Identity", {Input(right, "x")}));
   EXPECT_EQ(AddIf({c}), MSRT_INVALID_MODEL);
   ExpectMessage({"'choose' (If)", "'then_branch' (graph 1 'left') takes 1 inputs, gets 0"});
@@ -578,23 +576,23 @@ TEST_F(ControlMisuse, WrongArityAndWrongCaptures) {
   EXPECT_EQ(AddIf({x, x}), MSRT_INVALID_MODEL);
   ExpectMessage({"'choose' (If)", "condition"});
   EXPECT_EQ(AddIf({c, MSRT_NO_VALUE}), MSRT_INVALID_MODEL);
-  ExpectMessage({"what input 0 'x' gets is left out"});
+  ExpectMessage({"the argument for input 0 'x' is missing"});
   EXPECT_EQ(AddIf({c, x}, 2), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"'choose' (If)", "node.output_count is 2, what it calls gives 1"});
   msrt_value out = MSRT_NO_VALUE;
-  // A value of the caller is no value of the branch.
+  // A branch cannot use a value of its caller.
   EXPECT_EQ(Add(right, {.op = "Neg", .inputs = {x}}, &out), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"node.inputs[0]", "'x' belongs to graph 'main', not to 'right'", "as an input"});
   EXPECT_EQ(msrt_graph_add_output(right, x, "o"), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"belongs to graph 'main'"});
   EXPECT_EQ(out, MSRT_NO_VALUE);
-  MSRT_EXPECT_OK(AddIf({c, x}));  // nothing of all this was left behind
+  MSRT_EXPECT_OK(AddIf({c, x}));  // the failed calls left nothing behind
 }
 
-TEST_F(ControlMisuse, GraphsThatAreNotThereYet) {
-  EXPECT_EQ(AddIf({c, x}), MSRT_INVALID_ARGUMENT);  // who would get its outputs?
+TEST_F(ControlMisuse, CallsOfIncompleteGraphsNeedDeclaredTypes) {
+  EXPECT_EQ(AddIf({c, x}), MSRT_INVALID_ARGUMENT);  // its output types are unknown
   ExpectMessage({"'choose' (If)", "has no outputs so far", "node.output_types"});
-  // With its types said, the rest is found out when the model is compiled.
+  // With declared types, the rest is checked when the model is compiled.
   Output(main, Call(main, right, {x}));
   msrt_model* model = nullptr;
   EXPECT_EQ(msrt_graph_compile(main, nullptr, &model), MSRT_INVALID_MODEL);
@@ -608,7 +606,7 @@ TEST_F(ControlMisuse, GraphsThatAreNotThereYet) {
   EXPECT_EQ(model, nullptr);
 }
 
-TEST_F(ControlMisuse, Attributes) {
+TEST_F(ControlMisuse, WrongGraphAttributesAreRefused) {
   msrt_value out = MSRT_NO_VALUE;
   const auto call = [&](msrt_attr attr) {
     return Add(main, {.domain = "msrt", .op = "Call", .inputs = {x}, .attrs = {attr}}, &out);
@@ -642,7 +640,7 @@ TEST_F(ControlMisuse, Attributes) {
   EXPECT_EQ(out, MSRT_NO_VALUE);
 }
 
-TEST_F(ControlMisuse, TypesOfFunctions) {
+TEST_F(ControlMisuse, WrongFunctionTypesAreRefused) {
   msrt_tensor_info number = InfoOf(MSRT_I64, {}, nullptr), f = MSRT_INIT(msrt_tensor_info);
   msrt_signature signature = {&number, 1, nullptr, 1};
   f.name = "f";
@@ -650,9 +648,9 @@ TEST_F(ControlMisuse, TypesOfFunctions) {
   msrt_value out = MSRT_NO_VALUE;
   EXPECT_EQ(msrt_graph_add_input(main, &f, &out), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"info.function->results is null"});
-  signature.results = &f;  // a function that gives itself
+  signature.results = &f;  // a function that returns itself
   EXPECT_EQ(msrt_graph_add_input(main, &f, &out), MSRT_INVALID_ARGUMENT);
-  ExpectMessage({"deep at the most"});
+  ExpectMessage({"levels deep"});
   signature.result_count = SIZE_MAX;
   EXPECT_EQ(msrt_graph_add_input(main, &f, &out), MSRT_INVALID_ARGUMENT);
   ExpectMessage({"info.function->result_count"});

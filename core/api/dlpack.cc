@@ -1,5 +1,5 @@
-// Tensors in and out of other frameworks without a copy. The structs are those of DLPack 0.8's ABI,
-// as far as a CPU needs them.
+// DLPack: tensors exchanged with other frameworks without a copy. The structs are those of DLPack
+// 0.8's ABI, as far as a CPU needs them.
 #include <cstdint>
 
 #include "core/api/arguments.h"
@@ -55,7 +55,7 @@ Result<DType> FromDlType(DlDataType type) {
     }
   }
   return Unsupported("managed_tensor: its DLPack type (code ", int{type.code}, ", ", int{type.bits},
-                     " bits, ", int{type.lanes}, " lanes) is no element type of msrt");
+                     " bits, ", int{type.lanes}, " lanes) is not an element type of msrt");
 }
 
 Result<DlDataType> ToDlType(DType type) {
@@ -65,7 +65,7 @@ Result<DlDataType> ToDlType(DType type) {
   return Unsupported("tensor: DLPack 0.8 has no type for ", type);
 }
 
-// Strides of a dim of extent 1 mean nothing, and those of an empty tensor neither.
+// Strides of a dim of extent 1 and of an empty tensor are ignored.
 Status CheckContiguous(const Dims& dims, const int64_t* strides) {
   if (strides == nullptr || dims.elements() == 0) return OkStatus();
   int64_t step = 1;
@@ -79,13 +79,14 @@ Status CheckContiguous(const Dims& dims, const int64_t* strides) {
   return OkStatus();
 }
 
-// What to_dlpack gives out: the tensor stays alive until the consumer calls the deleter.
-struct Exported {
+// The object behind the result of to_dlpack: keeps the tensor alive until the consumer calls the
+// deleter.
+struct ExportedTensor {
   DlManagedTensor managed{};
   std::shared_ptr<TensorObject> tensor;
   Dims dims, strides;
 
-  static void Delete(DlManagedTensor* self) { delete static_cast<Exported*>(self->context); }
+  static void Delete(DlManagedTensor* self) { delete static_cast<ExportedTensor*>(self->context); }
 };
 
 }  // namespace
@@ -130,7 +131,7 @@ msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out) {
                           ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const DlDataType dtype, ToDlType(object->view.dtype));
-    auto exported = std::make_unique<Exported>();
+    auto exported = std::make_unique<ExportedTensor>();
     exported->dims = object->view.dims;
     exported->strides = RowMajorStrides(object->view.dims);
     exported->managed.tensor = {object->view.data,
@@ -141,7 +142,7 @@ msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out) {
                                 exported->strides.begin(),
                                 0};
     exported->managed.context = exported.get();
-    exported->managed.deleter = &Exported::Delete;
+    exported->managed.deleter = &ExportedTensor::Delete;
     exported->tensor = std::move(object);
     *out = &exported.release()->managed;
     return OkStatus();

@@ -6,7 +6,7 @@
 namespace msrt::testing {
 namespace {
 
-// DLPack 0.8's DLManagedTensor, as another framework lays it out.
+// DLPack 0.8's DLManagedTensor, as another framework declares it.
 struct Managed {
   void* data;
   int32_t device_type, device_id;
@@ -26,7 +26,7 @@ class DlPack : public ::testing::Test {
   void TearDown() override { msrt_runtime_destroy(runtime); }
 
   // f32[2, 3] that counts its deletions.
-  Managed Given() {
+  Managed MakeManaged() {
     return {values,  1,  0,        2,
             2,       32, 1,        dims,
             nullptr, 0,  &deleted, [](Managed* self) { ++*static_cast<int*>(self->context); }};
@@ -38,10 +38,10 @@ class DlPack : public ::testing::Test {
   int deleted = 0;
 };
 
-TEST_F(DlPack, ComesInWithoutACopy) {
+TEST_F(DlPack, ImportDoesNotCopy) {
   int64_t row_major[] = {3, 1};
   for (int64_t* strides : {static_cast<int64_t*>(nullptr), row_major}) {
-    Managed managed = Given();
+    Managed managed = MakeManaged();
     managed.strides = strides;
     managed.byte_offset = 8;
     deleted = 0;
@@ -57,10 +57,10 @@ TEST_F(DlPack, ComesInWithoutACopy) {
   }
 }
 
-TEST_F(DlPack, StridesOfOnesAndOfNothingMeanNothing) {
+TEST_F(DlPack, StridesOfUnitDimsAndEmptyTensorsAreIgnored) {
   int64_t ones[] = {1, 3}, strides[] = {77, 1}, none[] = {0, 3};
   for (int64_t* d : {ones, none}) {
-    Managed managed = Given();
+    Managed managed = MakeManaged();
     managed.dims = d;
     managed.strides = strides;
     msrt_tensor* tensor = nullptr;
@@ -69,7 +69,7 @@ TEST_F(DlPack, StridesOfOnesAndOfNothingMeanNothing) {
   }
 }
 
-TEST_F(DlPack, WhatCannotBeUsedIsRefusedAndLeftToTheCaller) {
+TEST_F(DlPack, RefusedTensorStaysWithTheCaller) {
   int64_t transposed[] = {1, 2}, negative[] = {2, -3};
   const struct {
     msrt_status status;
@@ -88,7 +88,7 @@ TEST_F(DlPack, WhatCannotBeUsedIsRefusedAndLeftToTheCaller) {
       {MSRT_INVALID_ARGUMENT, "multiple", [](Managed& m) { m.byte_offset = 1; }},
   };
   for (const auto& row : rows) {
-    Managed managed = Given();
+    Managed managed = MakeManaged();
     row.spoil(managed);
     msrt_tensor* tensor = nullptr;
     EXPECT_EQ(msrt_tensor_from_dlpack(runtime, &managed, &tensor), row.status) << row.word;
@@ -99,7 +99,7 @@ TEST_F(DlPack, WhatCannotBeUsedIsRefusedAndLeftToTheCaller) {
   EXPECT_EQ(deleted, 0);
 }
 
-TEST_F(DlPack, GoesOutAndOutlivesTheHandle) {
+TEST_F(DlPack, ExportOutlivesTheHandle) {
   msrt_tensor* tensor = FloatTensor(runtime, {2, 1, 3}, {1, 2, 3, 4, 5, 6});
   void* out = nullptr;
   MSRT_ASSERT_OK(msrt_tensor_to_dlpack(tensor, &out));
@@ -117,8 +117,8 @@ TEST_F(DlPack, GoesOutAndOutlivesTheHandle) {
   managed->deleter(managed);
 }
 
-// Every type there and back; what DLPack lacks is refused.
-TEST_F(DlPack, TypesGoThereAndBack) {
+// Exports and imports every type; those that DLPack lacks are refused.
+TEST_F(DlPack, TypesSurviveARoundTrip) {
   for (msrt_dtype dtype = MSRT_F64; dtype <= MSRT_F4E2M1; ++dtype) {
     msrt_tensor *tensor = nullptr, *back = nullptr;
     void* managed = nullptr;

@@ -11,7 +11,7 @@ struct ErrorRecord {
   Status status;
   bool out_of_memory = false;  // instead of `status`: there was no memory to make one
   const char* function = "";
-  std::string json;  // made when somebody asks
+  std::string json;  // made on request
   char no_memory_text[128] = "", no_memory_json[384] = "";
   bool prepared = false;
 };
@@ -33,7 +33,7 @@ std::string ErrorJson() {
   return json.Take();
 }
 
-// The same of a failure to get memory, without getting any.
+// The same for an out-of-memory error, without allocating any memory.
 const char* NoMemoryText() {
   std::snprintf(record.no_memory_text, sizeof record.no_memory_text,
                 "%s: the process has no memory left", record.function);

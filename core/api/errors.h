@@ -1,5 +1,5 @@
 // From Status and exceptions to msrt_status: every function of the C API runs its body in Guarded,
-// so nothing is thrown across the border and each thread finds the reason of its last failure.
+// so nothing is thrown across the C boundary, and each thread can ask why its last call failed.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@ namespace msrt {
 
 // Remembers the error for the calling thread and returns its number. `function` has static storage.
 msrt_status RecordError(const char* function, Status status) noexcept;
-// The same without asking for memory.
+// The same without allocating memory.
 msrt_status RecordOutOfMemory(const char* function) noexcept;
 msrt_status RecordException(const char* function, const char* what) noexcept;
-// Makes the calling thread's record, which takes a little memory the first time, before the call
-// may use up what is left.
+// Creates the calling thread's record, which allocates a little memory the first time, before the
+// call can use up the memory that is left.
 void PrepareErrorRecord() noexcept;
 
 template <typename Body>

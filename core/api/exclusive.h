@@ -1,5 +1,5 @@
-// Objects that belong to one thread at a time, guarded: a second thread gets an error instead of a
-// race.
+// Guard of objects that belong to one thread at a time: a second thread gets an error instead of a
+// data race.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,7 @@
 
 namespace msrt {
 
-// An object, shared and reserved for the length of one call. Object has a member `std::atomic<bool>
-// busy`.
+// An object, kept alive and reserved for one call. Object has a member `std::atomic<bool> busy`.
 template <typename Object>
 class Exclusive {
  public:

@@ -82,19 +82,19 @@ Status AddState(const GraphObject& graph, const char* name, const msrt_tensor_in
 }  // namespace
 
 msrt_value Publish(const GraphObject& graph, ValueId value) {
-  graph.draft->given.push_back({graph.index, value});
-  return static_cast<msrt_value>(graph.draft->given.size() - 1);
+  graph.draft->values.push_back({graph.index, value});
+  return static_cast<msrt_value>(graph.draft->values.size() - 1);
 }
 
 Result<ValueId> ValueArgument(const GraphObject& graph, msrt_value value,
                               std::string_view argument) {
-  const auto& given = graph.draft->given;
-  if (value >= given.size())
+  const auto& values = graph.draft->values;
+  if (value >= values.size())
     return InvalidArgument(argument, "value ", value, " does not exist in the model, which has ",
-                           given.size());
-  if (given[value].graph == graph.index) return given[value].value;
-  const Graph& owner = graph.module().graphs[given[value].graph];
-  return InvalidArgument(argument, "value ", value, " '", owner.value(given[value].value).name,
+                           values.size());
+  if (values[value].graph == graph.index) return values[value].value;
+  const Graph& owner = graph.module().graphs[values[value].graph];
+  return InvalidArgument(argument, "value ", value, " '", owner.value(values[value].value).name,
                          "' belongs to graph '", owner.name, "', not to '", graph.graph().name,
                          "': a graph sees only its own values; hand it over as an input");
 }

@@ -1,4 +1,5 @@
-// A graph under construction: one of the graphs of a module, which they share.
+// Graphs under construction through the C API. The graphs of one model share a module, which
+// msrt_graph_compile and msrt_graph_save read.
 #pragma once
 
 #include <atomic>
@@ -11,15 +12,16 @@ namespace msrt {
 
 // A model under construction.
 struct ModuleDraft {
-  std::shared_ptr<const Environment> environment;  // goes last: constants come from its allocator
+  std::shared_ptr<const Environment>
+      environment;  // destroyed last: constants come from its allocator
   Module module;
-  // What an msrt_value stands for. One numbering for all graphs, so that a value of another graph
-  // is recognised.
-  struct Given {
+  // The value that an msrt_value refers to. All graphs share one numbering, so that a value of
+  // another graph is recognised.
+  struct GraphValue {
     uint32_t graph;
     ValueId value;
   };
-  std::vector<Given> given;
+  std::vector<GraphValue> values;  // by msrt_value
   std::atomic<bool> busy{false};
 };
 
@@ -35,13 +37,13 @@ struct GraphObject {
   const std::shared_ptr<const Environment>& environment() const { return draft->environment; }
 };
 
-// The number by which the application knows a value of the graph from now on.
+// Assigns the number by which the application refers to a value of the graph.
 msrt_value Publish(const GraphObject& graph, ValueId value);
 // `argument` is a prefix: "" or "node.inputs[2]: ".
 Result<ValueId> ValueArgument(const GraphObject& graph, msrt_value value,
                               std::string_view argument);
 
-// The pieces of a node's description, checked.
+// Attributes and output types of a node's description, checked.
 Result<AttrList> AttrsArgument(const GraphObject& graph, const msrt_node_desc& node);
 Result<std::vector<Type>> OutputTypesArgument(const GraphObject& graph, const msrt_node_desc& node,
                                               size_t output_count);

@@ -15,14 +15,14 @@
 namespace msrt {
 namespace {
 
-// No op has so many; a larger count is a mistake, and reading that far in the caller's memory would
-// end badly.
-constexpr size_t kMostListed = 65536;
+// No op has so many inputs or attributes. A larger count is a mistake, and reading that far would
+// leave the caller's memory.
+constexpr size_t kMaxCount = 65536;
 
 Status CheckCount(size_t count, const void* list, std::string_view count_name,
                   std::string_view list_name) {
-  if (count > kMostListed)
-    return InvalidArgument(count_name, " is ", count, ", must be at most ", kMostListed);
+  if (count > kMaxCount)
+    return InvalidArgument(count_name, " is ", count, ", must be at most ", kMaxCount);
   return count == 0 ? OkStatus() : NotNull(list, list_name);
 }
 
@@ -121,8 +121,8 @@ size_t OutputCount(const OpDef* def, size_t asked) {
   return def->max_outputs == 0 ? 0 : static_cast<size_t>(std::max(def->min_outputs, 1));
 }
 
-// What a node gives that calls graphs, as far as those tell; nothing where one of them has no
-// outputs so far: it may still get some.
+// Result types of a node that calls graphs; none if one of the graphs has no outputs yet, since it
+// may still get some.
 Result<std::optional<std::vector<Type>>> ResultsOfCalls(const GraphObject& graph,
                                                         const Node& node) {
   MSRT_RETURN_IF_ERROR(InferTypes(*node.def, NodeView(graph.graph(), node).op(), {}));
@@ -138,8 +138,8 @@ Result<std::optional<std::vector<Type>>> ResultsOfCalls(const GraphObject& graph
   return std::optional(std::move(types));
 }
 
-// The types of what a node gives that calls graphs: what those give, and what the application says
-// in `declared`.
+// Output types of a node that calls graphs: the result types of the graphs, merged with the types
+// that the application declares.
 Result<std::vector<Type>> OutputsOfCalls(const GraphObject& graph, const Node& node, size_t asked,
                                          std::vector<Type> declared, bool wanted) {
   MSRT_ASSIGN_OR_RETURN(std::optional<std::vector<Type>> results, ResultsOfCalls(graph, node));

@@ -36,7 +36,7 @@ class GraphApi : public ::testing::Test {
   msrt_graph* graph = nullptr;
 };
 
-TEST_F(GraphApi, EveryKindOfAttribute) {
+TEST_F(GraphApi, EveryKindOfAttributeIsAccepted) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2, 3}, "x"));
   const double slope = 0.5;
   msrt_attr alpha = Attr("alpha", MSRT_ATTR_FLOAT);
@@ -76,7 +76,7 @@ TEST_F(GraphApi, EveryKindOfAttribute) {
   msrt_model_destroy(model);
 }
 
-TEST_F(GraphApi, OutputsHaveNamesOfTheirOwn) {
+TEST_F(GraphApi, OneValueCanBeSeveralOutputs) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2}, "x"));
   msrt_tensor* data = FloatTensor(runtime, {2}, {7, 8});
   msrt_value c = MSRT_NO_VALUE;
@@ -110,7 +110,7 @@ TEST_F(GraphApi, OutputsHaveNamesOfTheirOwn) {
   msrt_model_destroy(model);
 }
 
-TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbols) {
+TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbolsRun) {
   msrt_tensor_info any = InfoOf(MSRT_F32, {}, "any");
   any.rank = -1;
   msrt_tensor_info a = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "a"),
@@ -146,7 +146,7 @@ TEST_F(GraphApi, OpenRanksOmittedInputsAndSharedSymbols) {
   msrt_model_destroy(model);
 }
 
-TEST_F(GraphApi, AnUnknownOpIsKeptButNeedsSomebodyToRunIt) {
+TEST_F(GraphApi, UnknownOpIsSavedButDoesNotCompile) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2}, "x"));
   const msrt_tensor_info types[] = {InfoOf(MSRT_F32, {2}, nullptr),
                                     InfoOf(MSRT_I64, {1, 2}, nullptr)};
@@ -170,7 +170,7 @@ TEST_F(GraphApi, AnUnknownOpIsKeptButNeedsSomebodyToRunIt) {
       << msrt_error_message();
 }
 
-TEST_F(GraphApi, WhatNoFileCanHoldIsNotSaved) {
+TEST_F(GraphApi, NameThatIsNotUtf8IsNotSaved) {
   const msrt_value x = Input(InfoOf(MSRT_F32, {2}, "x"));
   MSRT_ASSERT_OK(
       msrt_graph_add_output(graph, AddNode(graph, "Neg", "not utf-8: \xFF", {x}), nullptr));

@@ -13,19 +13,18 @@ constexpr uint32_t kNoSlot = UINT32_MAX;
 
 struct Slot {
   std::mutex mutex;          // guards all but next_free
-  uintptr_t generation = 1;  // of the handle that has the slot now, or will have it next; never 0,
-                             // so no handle is null
+  uintptr_t generation = 1;  // of the slot's current or next handle; never 0, so no handle is null
   HandleKind kind = HandleKind::kNone;
   std::shared_ptr<void> object;
   uint32_t next_free = kNoSlot;  // guarded by the table's mutex
 };
 
-// Slots never move, so that a look-up needs no lock but its slot's: chunk c holds kFirstChunk * 2^c
-// of them and is never freed.
+// Slots never move, so that a look-up needs only its slot's lock. Chunk c holds kFirstChunk * 2^c
+// slots and is never freed.
 class HandleTable {
  public:
-  // A slot that is nobody's. Throws std::bad_alloc.
-  uint32_t Take() {
+  // Returns a free slot. Throws std::bad_alloc.
+  uint32_t Acquire() {
     std::lock_guard lock(mutex_);
     if (free_ != kNoSlot) {
       const uint32_t index = free_;
@@ -40,13 +39,13 @@ class HandleTable {
     return index;
   }
 
-  void GiveBack(uint32_t index) {
+  void Release(uint32_t index) {
     std::lock_guard lock(mutex_);
     At(index)->next_free = free_;
     free_ = index;
   }
 
-  // Null for a number that never was a slot.
+  // Returns null for an index that was never a slot.
   Slot* Find(uintptr_t index) {
     if (index >= count_.load(std::memory_order_acquire)) return nullptr;
     return At(static_cast<uint32_t>(index));
@@ -64,12 +63,12 @@ class HandleTable {
 
   std::mutex mutex_;
   std::atomic<uint32_t> count_{0};
-  Slot* chunks_[kChunks] = {};  // each written once, before count_ reaches into it
+  Slot* chunks_[kChunks] = {};  // each written once, before count_ includes its slots
   uint32_t free_ = kNoSlot;
 };
 
-// Without a destructor: handles that the application destroys while the process ends must still
-// find the table.
+// Has no destructor: an application may destroy handles while the process exits, and the table must
+// still be there.
 constinit HandleTable table;
 
 std::string_view KindName(HandleKind kind) {
@@ -95,7 +94,7 @@ std::string_view KindName(HandleKind kind) {
 }  // namespace
 
 uintptr_t InsertHandle(HandleKind kind, std::shared_ptr<void> object) {
-  const uint32_t index = table.Take();
+  const uint32_t index = table.Acquire();
   Slot* slot = table.Find(index);
   std::lock_guard lock(slot->mutex);
   slot->kind = kind;
@@ -110,7 +109,7 @@ Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
   const uintptr_t generation = handle >> kHalf;
   Slot* slot = table.Find(handle & kHalfMask);
   if (slot == nullptr || generation == 0)
-    return InvalidArgument(argument, " is not a handle that msrt gave out");
+    return InvalidArgument(argument, " is not a handle of msrt");
   uintptr_t current;
   HandleKind found;
   {
@@ -122,7 +121,7 @@ Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
   if (generation < current)
     return InvalidArgument(argument, ": the ", KindName(kind), " handle was destroyed");
   if (generation > current || found == HandleKind::kNone)
-    return InvalidArgument(argument, " is not a handle that msrt gave out");
+    return InvalidArgument(argument, " is not a handle of msrt");
   return InvalidArgument(argument, ": a ", KindName(found), " handle was passed where a ",
                          KindName(kind), " is needed");
 }
@@ -140,8 +139,8 @@ std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept {
     slot->kind = HandleKind::kNone;
     ++slot->generation;
   }
-  // A slot whose generations are used up is never used again.
-  if (generation < kHalfMask - 1) table.GiveBack(static_cast<uint32_t>(handle & kHalfMask));
+  // A slot that has used all generations is never reused.
+  if (generation < kHalfMask - 1) table.Release(static_cast<uint32_t>(handle & kHalfMask));
   return object;
 }
 

@@ -1,6 +1,6 @@
-// Handles: what the C API gives out instead of pointers. A handle is a slot of one table for the
-// process and a generation that changes when the slot is used again, so a null, destroyed, foreign
-// or confused handle is recognised and refused without being dereferenced. Looking one up shares
+// Handles: the C API returns them instead of pointers. A handle is a slot in one table of the
+// process and a generation, which changes when the slot is reused, so a handle that is null,
+// destroyed, of another kind or not of msrt is refused without being dereferenced. A look-up shares
 // the object: it lives until the call ends, whatever other threads destroy meanwhile.
 #pragma once
 
@@ -15,15 +15,16 @@ namespace msrt {
 
 enum class HandleKind : uint8_t { kNone, kRuntime, kModel, kSession, kTensor, kGraph, kList };
 
-// Thread-safe, all three. A look-up writes to nothing that look-ups of other handles share.
+// All three functions are thread-safe. A look-up writes to no memory that look-ups of other handles
+// use.
 uintptr_t InsertHandle(HandleKind kind, std::shared_ptr<void> object);
 // `argument` names the handle in the message.
 Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
                                          std::string_view argument);
-// The object, to be released by the caller; null if the handle is none of that kind.
+// Returns the object, for the caller to release; null if this is not a handle of that kind.
 std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept;
 
-// What stands behind each type of the header.
+// The object behind each handle type of msrt.h.
 class RuntimeObject;
 struct ModelObject;
 struct SessionObject;
@@ -79,7 +80,7 @@ Result<std::shared_ptr<Object>> ObjectOf(const typename HandleOf<Object>::Type* 
   return std::static_pointer_cast<Object>(std::move(object));
 }
 
-// Releases the handle's share of the object; harmless for null and for what was destroyed before.
+// Releases the handle's share of the object; does nothing for a null or destroyed handle.
 template <typename Object>
 void DestroyHandle(const typename HandleOf<Object>::Type* handle) noexcept {
   RemoveHandle(reinterpret_cast<uintptr_t>(handle), HandleOf<Object>::kKind);

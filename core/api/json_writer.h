@@ -1,6 +1,6 @@
-// JSON as text, written from front to back: what the C API's reports need and no more. Calls must
-// nest rightly; commas, quotes and escapes come by themselves. Bytes that are no UTF-8 become
-// U+FFFD, so the result is always valid JSON.
+// JSON writer for the reports of the C API. Begin and End calls must nest correctly; the writer
+// adds commas, quotes and escapes. Bytes that are not UTF-8 become U+FFFD, so the result is valid
+// JSON.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,7 @@ class JsonWriter {
 
   void Value(std::string_view text);
   void Value(const char* text) { Value(std::string_view(text)); }
-  void Value(double number);  // null where JSON has no number for it
+  void Value(double number);  // writes null for infinities and NaN
   void Value(bool value);
   template <std::integral T>
   requires(!std::same_as<T, bool>) void Value(T number) {

@@ -1,6 +1,6 @@
-// Memory of the application's that is used in place. It is given back when nobody holds the lease
-// any more, but only once the call that took it has succeeded: until Accept, the memory stays the
-// caller's.
+// Lease of the application's memory, which the library uses in place. `release` runs when the last
+// holder of the lease is gone, but only after Accept: if the call that took the memory fails, the
+// caller keeps it.
 #pragma once
 
 #include <memory>

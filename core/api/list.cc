@@ -11,37 +11,38 @@
 namespace msrt {
 namespace {
 
-// Deeper than any type that means something. Lists are checked and freed level by level on the
-// stack.
-constexpr int kDeepestList = 8;
+// Deeper than any useful type. Lists are checked and freed by recursion, so depth needs a limit.
+constexpr int kMaxListDepth = 8;
 
 std::string_view KindOf(const RunValue& value) {
   return value.kind == TypeKind::kTensor ? "a tensor" : "a list";
 }
 
-RunValue Lasting(std::shared_ptr<TensorObject> tensor) {
+// A value that owns the tensor and never changes.
+RunValue LastingValue(std::shared_ptr<TensorObject> tensor) {
   const TensorView view = tensor->view;
   RunValue value = RunValue::Of(view, std::move(tensor));
   value.lasting = true;
   return value;
 }
 
-// The same elements, each of which keeps the environment whose allocator its memory came from.
-ListValue Kept(const std::shared_ptr<const Environment>& environment, const ListValue& list) {
-  ListValue kept;
+// The same elements, each of which also owns the environment whose allocator its memory came from.
+ListValue WithEnvironment(const std::shared_ptr<const Environment>& environment,
+                          const ListValue& list) {
+  ListValue result;
   for (const RunValue& e : list.elements) {
     if (e.kind == TypeKind::kList) {
-      kept.elements.push_back(
-          RunValue::Of(std::make_shared<const ListValue>(Kept(environment, e.list()))));
+      result.elements.push_back(
+          RunValue::Of(std::make_shared<const ListValue>(WithEnvironment(environment, e.list()))));
       continue;
     }
     auto tensor = std::make_shared<TensorObject>();
     tensor->environment = environment;
     tensor->view = e.tensor;
     tensor->owner = e.owner;
-    kept.elements.push_back(Lasting(std::move(tensor)));
+    result.elements.push_back(LastingValue(std::move(tensor)));
   }
-  return kept;
+  return result;
 }
 
 int DepthOf(const ListValue& list) {
@@ -91,7 +92,7 @@ Status CheckListFits(const Type& type, const RunValue& value, const std::string&
 
 msrt_list* PublishList(std::shared_ptr<const Environment> environment, const ListValue& list) {
   auto object = std::make_shared<ListObject>();
-  object->elements = Kept(environment, list).elements;
+  object->elements = WithEnvironment(environment, list).elements;
   object->depth = DepthOf(list);
   object->environment = std::move(environment);
   return NewHandle(std::move(object));
@@ -121,7 +122,7 @@ msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor) {
                           ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
                           CopyTensor(object->environment, from->view, "an element of a list"));
-    object->elements.push_back(Lasting(std::move(copy)));
+    object->elements.push_back(LastingValue(std::move(copy)));
     return OkStatus();
   });
 }
@@ -132,8 +133,9 @@ msrt_status msrt_list_append_list(msrt_list* list, const msrt_list* element) {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
                           Exclusive<ListObject>::Enter(list, "list"));
     const int depth = std::max(object->depth, DepthOf(value.list()) + 1);
-    if (depth > kDeepestList)
-      return InvalidArgument("element: lists of lists go ", kDeepestList, " deep at the most");
+    if (depth > kMaxListDepth)
+      return InvalidArgument("element: lists of lists are more than ", kMaxListDepth,
+                             " levels deep");
     object->elements.push_back(std::move(value));
     object->depth = depth;
     return OkStatus();
@@ -154,7 +156,7 @@ msrt_status msrt_list_element(const msrt_list* list, size_t index, msrt_tensor**
   return Guarded(__func__, [&]() -> Status {
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const RunValue element, ElementAt(list, index, TypeKind::kTensor));
-    // Every tensor in a list of the C API is one of its tensors: see Lasting.
+    // The owner of every tensor in a list of the C API is a TensorObject: see LastingValue.
     *out = NewHandle(
         std::make_shared<TensorObject>(*static_cast<const TensorObject*>(element.owner.get())));
     return OkStatus();

@@ -1,5 +1,5 @@
-// A list of the C API: the elements of a list value, which sessions take and give. Elements never
-// change once they are in it.
+// A list of the C API: the elements of a list value, which is an input or output of sessions.
+// Elements do not change once they are in the list.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@
 namespace msrt {
 
 struct ListObject {
-  std::shared_ptr<const Environment> environment;  // goes last
-  std::vector<RunValue> elements;  // each owns its memory and the environment that this came from
+  std::shared_ptr<const Environment> environment;  // destroyed last
+  std::vector<RunValue> elements;  // each owns its memory and the environment of its allocator
   int depth = 1;                   // 2: a list of lists
   std::atomic<bool> busy{false};
 };
 
-// What a list holds now, as a value that runs can use.
+// The current elements of a list, as a value for runs.
 Result<RunValue> ListArgument(const msrt_list* list, std::string_view argument);
-// The value is one that `type` describes. `name` says in messages where it is.
+// Checks that `value` has the type. `name` names it in messages.
 Status CheckListFits(const Type& type, const RunValue& value, const std::string& name);
-// A new handle for a list that a run gave.
+// Returns a new handle for a list that a run returned.
 msrt_list* PublishList(std::shared_ptr<const Environment> environment, const ListValue& list);
 
 }  // namespace msrt

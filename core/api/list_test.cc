@@ -1,5 +1,5 @@
-// Lists through the C API: made, taken apart, handed to sessions and given by them; optionals,
-// which are lists of at most one.
+// Lists through the C API: created, read, passed to sessions and returned by them; optionals, which
+// are lists of at most one element.
 #include <cstring>
 
 #include "core/api/api_testing.h"
@@ -68,7 +68,7 @@ class ListApi : public ::testing::Test {
   msrt_list* list = nullptr;
 };
 
-TEST_F(ListApi, MadeAndTakenApart) {
+TEST_F(ListApi, ListReturnsItsElements) {
   EXPECT_EQ(LengthOf(list), 0u);
   Append(list, {1, 2});
   Append(list, {});
@@ -84,7 +84,7 @@ TEST_F(ListApi, MadeAndTakenApart) {
 }
 
 // joined = all elements in a row; longer = the list with x at its end.
-TEST_F(ListApi, InAndOutOfASession) {
+TEST_F(ListApi, SessionsTakeAndReturnLists) {
   const msrt_value in = ListInput(1);
   const msrt_tensor_info x_info = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM}, "x");
   msrt_value x = MSRT_NO_VALUE;
@@ -124,7 +124,7 @@ TEST_F(ListApi, InAndOutOfASession) {
   MSRT_ASSERT_OK(msrt_session_output_list(session, 1, &out));
   ASSERT_EQ(LengthOf(out), 3u);
 
-  // Back in again, as a stream would.
+  // Binds the output as the next input, as a stream would.
   MSRT_ASSERT_OK(msrt_session_bind_list(session, 0, out));
   MSRT_ASSERT_OK(msrt_session_run(session, nullptr));
   msrt_list* next = nullptr;
@@ -139,8 +139,8 @@ TEST_F(ListApi, InAndOutOfASession) {
   msrt_list_destroy(next);
 }
 
-// An element that is an output is in the memory of the list, which never changes.
-TEST_F(ListApi, WritingToATakenElementLeavesTheListAlone) {
+// An output that is an element of a list shares the list's memory, which never changes.
+TEST_F(ListApi, WritingToATakenOutputLeavesTheListUnchanged) {
   const msrt_value in = ListInput(1);
   const int64_t zero = 0;
   msrt_tensor* index = nullptr;
@@ -170,7 +170,7 @@ TEST_F(ListApi, WritingToATakenElementLeavesTheListAlone) {
   msrt_tensor_destroy(element);
 }
 
-// given = how many; the optional's content, or nothing.
+// Binds an optional with and without a value.
 TEST_F(ListApi, OptionalsAreListsOfAtMostOne) {
   const msrt_value in = ListInput(1);
   MSRT_ASSERT_OK(
@@ -191,7 +191,7 @@ TEST_F(ListApi, OptionalsAreListsOfAtMostOne) {
   }
 }
 
-TEST_F(ListApi, ListsOfLists) {
+TEST_F(ListApi, ListsCanContainLists) {
   const msrt_value in = ListInput(2);
   const msrt_tensor_info info = InfoOf(MSRT_I64, {}, "at");
   msrt_value at = MSRT_NO_VALUE;
@@ -229,7 +229,7 @@ TEST_F(ListApi, ListsOfLists) {
   msrt_list_destroy(outer);
 }
 
-TEST_F(ListApi, Misuse) {
+TEST_F(ListApi, WrongCallsAreRefused) {
   const msrt_value in = ListInput(1);
   const msrt_tensor_info info = InfoOf(MSRT_F32, {1}, "x");
   msrt_value x = MSRT_NO_VALUE;
@@ -273,7 +273,7 @@ TEST_F(ListApi, Misuse) {
   msrt_status deep = MSRT_OK;
   for (int i = 0; i < 100 && deep == MSRT_OK; ++i) deep = msrt_list_append_list(list, list);
   EXPECT_EQ(deep, MSRT_INVALID_ARGUMENT);
-  ExpectMessage({"8 deep at the most"});
+  ExpectMessage({"more than 8 levels deep"});
   EXPECT_EQ(no_tensor, nullptr);
   EXPECT_EQ(no_list, nullptr);
   msrt_tensor_destroy(tensor);

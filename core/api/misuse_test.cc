@@ -1,5 +1,5 @@
-// Every function with everything that can be passed wrongly: the right status, a message that names
-// the argument, no crash, and nothing changed.
+// Every function with every wrong argument: it returns the right status and a message that names
+// the argument, does not crash, and changes nothing.
 #include <cstring>
 #include <functional>
 #include <map>
@@ -18,7 +18,7 @@ Struct Sized(uint32_t size) {
   return value;
 }
 
-// One object of each kind, to be used rightly and wrongly.
+// One object of each kind, for right and wrong uses.
 class Misuse : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +46,7 @@ class Misuse : public ::testing::Test {
 
   struct Row {
     const char* function;
-    const char* argument;  // must stand in the message
+    const char* argument;  // must be in the message
     std::function<msrt_status()> call;
     msrt_status status = MSRT_INVALID_ARGUMENT;
   };
@@ -68,7 +68,7 @@ class Misuse : public ::testing::Test {
   msrt_tensor* tensor = nullptr;
   msrt_list* list = nullptr;
 
-  // Where nothing must be written.
+  // Outputs that must stay unchanged.
   msrt_runtime* no_runtime = nullptr;
   msrt_graph* no_graph = nullptr;
   msrt_model* no_model = nullptr;
@@ -88,8 +88,8 @@ Handle* As(void* pointer) {
   return static_cast<Handle*>(pointer);
 }
 
-// Each handle argument of each function: null, destroyed, of another kind, never given out.
-TEST_F(Misuse, Handles) {
+// Each handle argument of each function: null, destroyed, of another kind, never issued.
+TEST_F(Misuse, WrongHandlesAreRefused) {
   const int64_t dims[] = {1, 3};
   msrt_tensor_info input = InfoOf(MSRT_F32, {1}, "handle_test");
   msrt_node_desc node = MSRT_INIT(msrt_node_desc);
@@ -233,7 +233,7 @@ TEST_F(Misuse, Handles) {
        [&](void* h) { return msrt_session_state_write(stateful, 0, As<msrt_tensor>(h)); }},
       {"session_state_reset", "session", "session",
        [&](void* h) { return msrt_session_state_reset(As<msrt_session>(h), 0); }},
-      {"session_report_json", "session", "session",
+      {"session_report", "session", "session",
        [&](void* h) {
          return msrt_session_report(As<msrt_session>(h), MSRT_REPORT_PLAN, &no_text);
        }},
@@ -295,7 +295,7 @@ TEST_F(Misuse, DestroyingWrongHandlesDoesNothing) {
   msrt_list_destroy(nullptr);
   msrt_tensor* gone = FloatTensor(runtime, {1}, {1});
   msrt_tensor_destroy(gone);
-  msrt_tensor* next = FloatTensor(runtime, {1}, {2});  // has the slot of the one before
+  msrt_tensor* next = FloatTensor(runtime, {1}, {2});  // reuses the slot of the destroyed one
   EXPECT_NE(gone, next);
   msrt_tensor_destroy(gone);
   EXPECT_EQ(FloatsOf(next), std::vector<float>{2});
@@ -306,7 +306,7 @@ TEST_F(Misuse, DestroyingWrongHandlesDoesNothing) {
   msrt_tensor_destroy(next);
 }
 
-TEST_F(Misuse, RuntimeArguments) {
+TEST_F(Misuse, WrongRuntimeArgumentsAreRefused) {
   const auto with = [&](auto change) {
     return [&, change] {
       msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
@@ -332,7 +332,7 @@ TEST_F(Misuse, RuntimeArguments) {
   EXPECT_EQ(no_runtime, nullptr);
 }
 
-TEST_F(Misuse, KernelArguments) {
+TEST_F(Misuse, WrongKernelArgumentsAreRefused) {
   const auto must_not_be_called = [](void*) {
     ADD_FAILURE() << "destroy was called although the call failed";
   };
@@ -427,7 +427,7 @@ TEST_F(Misuse, KernelArguments) {
   EXPECT_NE(std::string(after).find("\"kernels\": []"), std::string::npos) << after;
 }
 
-TEST_F(Misuse, TensorArguments) {
+TEST_F(Misuse, WrongTensorArgumentsAreRefused) {
   const int64_t dims[] = {1, 3}, negative[] = {1, -3},
                 huge[] = {int64_t{1} << 40, int64_t{1} << 40, 0}, large[] = {int64_t{1} << 60};
   const auto create = [&](msrt_dtype dtype, int32_t rank, const int64_t* d) {
@@ -498,7 +498,7 @@ TEST_F(Misuse, TensorArguments) {
   msrt_tensor_destroy(ints);
 }
 
-TEST_F(Misuse, ModelArguments) {
+TEST_F(Misuse, WrongModelArgumentsAreRefused) {
   const int64_t dims[] = {4, 3}, negative[] = {-4, 3};
   const msrt_named_dims nameless = {nullptr, 2, dims}, unknown = {"z", 2, dims},
                         no_dims = {"x", 2, nullptr}, bad_rank = {"x", 9, dims},
@@ -568,7 +568,7 @@ TEST_F(Misuse, ModelArguments) {
   EXPECT_EQ(no_model, nullptr);
 }
 
-TEST_F(Misuse, GraphArguments) {
+TEST_F(Misuse, WrongGraphArgumentsAreRefused) {
   const auto input = [&](auto change) {
     return [&, change] {
       msrt_tensor_info i = InfoOf(MSRT_F32, {1, 2}, "new");
@@ -626,7 +626,7 @@ TEST_F(Misuse, GraphArguments) {
   EXPECT_EQ(no_graph, nullptr);
 }
 
-TEST_F(Misuse, NodeArguments) {
+TEST_F(Misuse, WrongNodeArgumentsAreRefused) {
   const auto node = [&](auto change) {
     return [&, change] {
       const msrt_value x = 0;
@@ -722,7 +722,7 @@ TEST_F(Misuse, NodeArguments) {
   });
 }
 
-TEST_F(Misuse, SessionArguments) {
+TEST_F(Misuse, WrongSessionArgumentsAreRefused) {
   const int64_t dims[] = {1, 3}, wrong[] = {1, 4}, negative[] = {-1, 3};
   msrt_tensor* other = FloatTensor(runtime, {1, 4}, {1, 2, 3, 4});
   msrt_tensor_info zero = Sized<msrt_tensor_info>(0);
@@ -820,10 +820,10 @@ TEST_F(Misuse, SessionArguments) {
        [&] { return msrt_session_state_write(stateful, 0, tensor); }},
       {"session_state_reset", "state 1", [&] { return msrt_session_state_reset(stateful, 1); },
        MSRT_NOT_FOUND},
-      {"session_report_json", "kind", [&] { return msrt_session_report(session, 5, &no_text); }},
-      {"session_report_json", "config.profile",
+      {"session_report", "kind", [&] { return msrt_session_report(session, 5, &no_text); }},
+      {"session_report", "config.profile",
        [&] { return msrt_session_report(session, MSRT_REPORT_PROFILE, &no_text); }},
-      {"session_report_json", "out",
+      {"session_report", "out",
        [&] { return msrt_session_report(session, MSRT_REPORT_PLAN, nullptr); }},
   };
   Check(rows);
@@ -834,7 +834,7 @@ TEST_F(Misuse, SessionArguments) {
 }
 
 // Handles made, used and destroyed on several threads at once, some of them by two threads.
-TEST_F(Misuse, HandlesUnderThreads) {
+TEST_F(Misuse, HandlesAreThreadSafe) {
   std::atomic<void*> shared{nullptr};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

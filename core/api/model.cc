@@ -11,7 +11,7 @@
 namespace msrt {
 namespace {
 
-// "a, b" without spaces and empty parts.
+// Splits "a, b" at commas, without spaces and empty parts.
 std::vector<std::string> NamesOf(const char* list) {
   std::vector<std::string> names(1);
   for (const char* c = list == nullptr ? "" : list; *c != '\0'; ++c) {

@@ -1,4 +1,4 @@
-// A model of the C API: compiled, immutable, shared.
+// A model of the C API: a compiled model, immutable and shared by its sessions.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace msrt {
 struct ModelObject {
   std::shared_ptr<const CompiledModel> compiled;
   std::mutex mutex;
-  std::string info;  // made when somebody asks; guarded by mutex, never changed afterwards
+  std::string info;  // made on request; guarded by mutex, never changed afterwards
 };
 
-// The config of a load, checked and as core understands it.
+// Checks the config of a load and converts it to core's options.
 Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config,
                                         const Environment& environment);
-// What can be checked of the options only once the model's inputs are known.
+// Checks that options.typical names inputs of the model, which are known only after loading.
 Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model);
 
 // {"name": "x", "type": "f32", "dims": ["n", 3, null]}: symbols by name, unknown dims as null, an

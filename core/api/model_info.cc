@@ -29,7 +29,7 @@ void WriteTimes(JsonWriter* json, const LoadTimes& times) {
   json->EndObject();
 }
 
-// After the passes: what runs, not what was in the file.
+// Describes the graphs after the passes: those that run, not those in the file.
 void WriteContents(JsonWriter* json, const CompiledModel& model) {
   std::map<std::string, size_t> ops;
   size_t packed_bytes = 0;

@@ -9,7 +9,7 @@ file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 
-# What the installed archive needs of the system, by name, because an imported target would have to be found again.
+# System libraries of the installed archive, by name, because an imported target would have to be found again.
 set(system_libraries ${MSRT_CXX_LIBRARIES} ${CMAKE_DL_LIBS} pthread ${OpenMP_CXX_LIB_NAMES})
 list(REMOVE_DUPLICATES system_libraries)
 foreach(library ${system_libraries})
@@ -55,7 +55,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/msrt-config-versi
 install(FILES ${PROJECT_BINARY_DIR}/package/msrt-config.cmake ${PROJECT_BINARY_DIR}/package/msrt-config-version.cmake
   DESTINATION ${package_dir})
 
-# pkg-config: where both libraries are, -lmsrt is the shared one, with --static too, so the archive has a file of its own.
+# pkg-config: where both libraries are, -lmsrt is the shared one, with --static too, so the archive has its own file.
 list(JOIN static_link_flags " " static_link_flags)
 function(msrt_pkg_config pc_name pc_libs pc_libs_private)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/msrt.pc.in ${PROJECT_BINARY_DIR}/package/${pc_name}.pc.in @ONLY)

@@ -1,4 +1,4 @@
-// The plan of a session, for all graphs that its runs may reach: as JSON, as text, as a picture.
+// Placement report of a session, for all graphs that its runs may reach: as JSON, as text, as SVG.
 #include <algorithm>
 
 #include "core/api/json_writer.h"
@@ -8,7 +8,7 @@
 namespace msrt {
 namespace {
 
-// Calls write for each element of a list between brackets.
+// Writes an array; `write` writes each element.
 template <typename List, typename Write>
 void WriteList(JsonWriter* json, std::string_view key, const List& list, Write&& write) {
   json->Key(key);
@@ -17,7 +17,7 @@ void WriteList(JsonWriter* json, std::string_view key, const List& list, Write&&
   json->EndArray();
 }
 
-// Why a delegate does not run something.
+// Writes why a delegate does not run something.
 void WriteReason(JsonWriter* json, std::string_view delegate, std::string_view reason) {
   json->BeginObject();
   json->Field("delegate", delegate);
@@ -75,7 +75,7 @@ void WriteStep(JsonWriter* json, const Program& program, const Step& step) {
   json->EndObject();
 }
 
-void WritePartition(JsonWriter* json, const Program& program, const PlanPartition& partition) {
+void WritePartition(JsonWriter* json, const Program& program, const PlacementPartition& partition) {
   json->BeginObject();
   json->Field("delegate", partition.delegate);
   json->Field("device", DeviceName(program, partition.device));
@@ -88,26 +88,27 @@ void WritePartition(JsonWriter* json, const Program& program, const PlanPartitio
   json->EndObject();
 }
 
-// By all graphs of the model: one that is called may do without a delegate that its caller uses.
+// Over all graphs of the model: a called graph may have lost a delegate that its caller still uses.
 std::vector<FailedDelegate> FailedDelegates(const CompiledModel& model) {
   std::vector<FailedDelegate> all;
   for (const auto& current : ProgramsOf(model)) {
     if (current == nullptr) continue;
-    for (const FailedDelegate& lost : current->program->lost) {
+    for (const FailedDelegate& failed : current->program->failed_delegates) {
       if (std::none_of(all.begin(), all.end(),
-                       [&](const FailedDelegate& known) { return known.name == lost.name; }))
-        all.push_back(lost);
+                       [&](const FailedDelegate& known) { return known.name == failed.name; }))
+        all.push_back(failed);
     }
   }
   return all;
 }
 
 // A program that runs of the session may reach.
-struct ReachedProgram {
+struct ReachableProgram {
   uint32_t graph;
   std::shared_ptr<const EntryProgram> placed;
-  std::string caller;  // "node 3 'choice' (If) of graph 'main'": the first that calls it; empty for
-                       // the session's own
+  // The first node that calls it: "node 3 'choice' (If) of graph 'main'"; empty for the session's
+  // own program.
+  std::string caller;
 
   const Program& program() const { return *placed->program; }
   std::string title() const {
@@ -117,22 +118,22 @@ struct ReachedProgram {
   }
 };
 
-// The session's own first, then each graph where the first call of it comes.
-std::vector<ReachedProgram> ReachedPrograms(const Session& session) {
+// The session's own program first, then each graph in the order of its first call.
+std::vector<ReachableProgram> ReachablePrograms(const Session& session) {
   const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(session.model());
-  std::vector<ReachedProgram> reached;
+  std::vector<ReachableProgram> reachable;
   std::vector<bool> seen(programs.size());
   const auto reach = [&](uint32_t graph, std::string caller) {
     if (programs[graph] == nullptr || seen[graph]) return;
     seen[graph] = true;
-    reached.push_back({graph, programs[graph], std::move(caller)});
+    reachable.push_back({graph, programs[graph], std::move(caller)});
   };
   const std::vector<Graph>& graphs = session.model().module.graphs;
   const auto own = std::find_if(graphs.begin(), graphs.end(),
                                 [&](const Graph& g) { return &g == session.program().graph; });
   reach(static_cast<uint32_t>(own - graphs.begin()), "");
-  for (size_t i = 0; i < reached.size(); ++i) {
-    const std::shared_ptr<const EntryProgram> caller = reached[i].placed;  // `reached` may move
+  for (size_t i = 0; i < reachable.size(); ++i) {
+    const std::shared_ptr<const EntryProgram> caller = reachable[i].placed;  // `reachable` may grow
     for (const Step& step : caller->program->steps) {
       if (step.control == nullptr) continue;
       const std::string where = StrCat(Describe(*caller->program, step), " of graph '",
@@ -140,18 +141,18 @@ std::vector<ReachedProgram> ReachedPrograms(const Session& session) {
       for (uint32_t graph : step.control->graphs) reach(graph, where);
     }
   }
-  return reached;
+  return reachable;
 }
 
 void WriteProgram(JsonWriter* json, const Program& program) {
-  const Plan plan = PlanOf(program);
+  const PlacementReport report = MakePlacementReport(program);
   json->Field("function", program.graph->name);
   json->Field("expected_ms", program.seconds * 1e3);
   json->Field("lower_bound_ms", program.lower_bound * 1e3);
   json->Field("optimal", program.optimal);
-  json->Field("kernels_ms", plan.kernel_seconds * 1e3);
-  json->Field("transfers_ms", plan.transfer_seconds * 1e3);
-  json->Field("launches_ms", plan.launch_seconds * 1e3);
+  json->Field("kernels_ms", report.kernel_seconds * 1e3);
+  json->Field("transfers_ms", report.transfer_seconds * 1e3);
+  json->Field("launches_ms", report.launch_seconds * 1e3);
   json->Field("flops", program.flops);
   json->Field("packed_bytes", program.packed_bytes);
   json->Key("devices");
@@ -160,8 +161,8 @@ void WriteProgram(JsonWriter* json, const Program& program) {
     if (d == 0 || program.devices[d] != nullptr) json->Value(DeviceName(program, d));
   }
   json->EndArray();
-  WriteList(json, "partitions", plan.partitions,
-            [&](const PlanPartition& p) { WritePartition(json, program, p); });
+  WriteList(json, "partitions", report.partitions,
+            [&](const PlacementPartition& p) { WritePartition(json, program, p); });
   WriteList(json, "steps", program.steps,
             [&](const Step& step) { WriteStep(json, program, step); });
   json->Key("nodes");
@@ -173,14 +174,14 @@ void WriteProgram(JsonWriter* json, const Program& program) {
 
 }  // namespace
 
-std::string PlanReport(const Session& session) {
-  const std::vector<ReachedProgram> programs = ReachedPrograms(session);
+std::string PlacementReportJson(const Session& session) {
+  const std::vector<ReachableProgram> programs = ReachablePrograms(session);
   JsonWriter json;
   json.BeginObject();
   WriteProgram(&json, programs[0].program());
   WriteList(&json, "lost", FailedDelegates(session.model()),
             [&](const FailedDelegate& d) { WriteReason(&json, d.name, d.reason); });
-  WriteList(&json, "graphs", std::span(programs).subspan(1), [&](const ReachedProgram& p) {
+  WriteList(&json, "graphs", std::span(programs).subspan(1), [&](const ReachableProgram& p) {
     json.BeginObject();
     json.Field("graph", p.graph);
     json.Field("called_by", p.caller);
@@ -191,21 +192,21 @@ std::string PlanReport(const Session& session) {
   return json.Take();
 }
 
-std::string PlanTextReport(const Session& session) {
+std::string PlacementReportText(const Session& session) {
   std::string out;
-  for (const ReachedProgram& p : ReachedPrograms(session)) {
+  for (const ReachableProgram& p : ReachablePrograms(session)) {
     if (!p.caller.empty()) StrAppend(&out, "\n", p.title(), ":\n");
-    out += PlanText(PlanOf(p.program()));
+    out += PlacementText(MakePlacementReport(p.program()));
   }
   return out;
 }
 
-std::string PlanSvgReport(const Session& session) {
-  const std::vector<ReachedProgram> reached = ReachedPrograms(session);
+std::string PlacementReportSvg(const Session& session) {
+  const std::vector<ReachableProgram> reachable = ReachablePrograms(session);
   std::vector<TitledProgram> programs;
-  for (const ReachedProgram& p : reached)
+  for (const ReachableProgram& p : reachable)
     programs.push_back({&p.program(), StrCat(p.title(), ": ")});
-  return PlanSvg(programs);
+  return PlacementSvg(programs);
 }
 
 }  // namespace msrt

@@ -1,4 +1,4 @@
-// Delegates and kernels that an application registers, itself or in a plugin.
+// Registration of delegates and kernels with a runtime, by the application or by a plugin.
 #include "core/extend/plugin.h"
 
 #include "core/api/arguments.h"
@@ -9,8 +9,8 @@ using namespace msrt;
 
 namespace {
 
-// The environment that something is registered with, or one grown from it, outlives what is
-// registered.
+// The services outlive the registered object, because the environment that owns them, or one
+// extended from it, does.
 CallbackServices CallbackServicesOf(const RuntimeObject& runtime) {
   const std::shared_ptr<const Environment> environment = runtime.environment();
   return {environment->allocator, environment->log};

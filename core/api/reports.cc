@@ -1,4 +1,4 @@
-// The time and memory of a session's runs, as JSON.
+// Profile and memory reports of a session, as JSON.
 #include "core/api/json_writer.h"
 #include "core/api/session.h"
 #include "core/program/explain.h"

@@ -13,22 +13,22 @@
 namespace msrt {
 namespace {
 
-constexpr int32_t kMostThreads = 1024;
+constexpr int32_t kMaxThreads = 1024;
 
 Status CheckConfig(const msrt_runtime_config& config) {
-  if (config.threads < 0 || config.threads > kMostThreads) {
+  if (config.threads < 0 || config.threads > kMaxThreads) {
     return InvalidArgument("config.threads is ", config.threads,
-                           ", must be from 0 (one for each core) to ", kMostThreads);
+                           ", must be from 0 (one for each core) to ", kMaxThreads);
   }
   if (config.log_level < MSRT_LOG_ERROR || config.log_level > MSRT_LOG_DEBUG) {
     return InvalidArgument("config.log_level is ", config.log_level,
                            ", must be from MSRT_LOG_ERROR to MSRT_LOG_DEBUG");
   }
   if (std::isnan(config.wake_threads_seconds))
-    return InvalidArgument("config.wake_threads_seconds is not a number; 0 means the usual");
+    return InvalidArgument("config.wake_threads_seconds is not a number; 0 means the default");
   if ((config.allocate == nullptr) != (config.deallocate == nullptr)) {
     return InvalidArgument(
-        "config.allocate and config.deallocate belong together: give both or none");
+        "config.allocate and config.deallocate belong together: set both or neither");
   }
   return OkStatus();
 }
@@ -100,25 +100,26 @@ std::string RuntimeInfo(const Environment& environment) {
 
 }  // namespace
 
-Status RuntimeObject::Grow(FunctionRef<Status(Environment*)> change) {
-  std::shared_ptr<const Environment>
-      before;  // goes without the lock: what ends with it may call the application
+Status RuntimeObject::Extend(FunctionRef<Status(Environment*)> change) {
+  // Destroyed after the lock is released: destructors of what it owns may call the application.
+  std::shared_ptr<const Environment> before;
   std::lock_guard lock(mutex_);
-  auto grown = std::make_shared<ExtendedEnvironment>(first_, *environment_);
-  MSRT_RETURN_IF_ERROR(change(grown.get()));
-  before = std::exchange(environment_, std::move(grown));
+  auto extended = std::make_shared<ExtendedEnvironment>(first_, *environment_);
+  MSRT_RETURN_IF_ERROR(change(extended.get()));
+  before = std::exchange(environment_, std::move(extended));
   info_is_current_ = false;
   return OkStatus();
 }
 
 Status RuntimeObject::Add(const Registration& registration) {
-  return Grow([&](Environment* grown) { return Join(registration, grown).Within("runtime"); });
+  return Extend(
+      [&](Environment* extended) { return Join(registration, extended).Within("runtime"); });
 }
 
 Status RuntimeObject::Calibrate() {
   MSRT_ASSIGN_OR_RETURN(const Machine machine, MeasureMachine(*first_->parallel));
-  MSRT_RETURN_IF_ERROR(Grow([&](Environment* grown) {
-    grown->machine = machine;
+  MSRT_RETURN_IF_ERROR(Extend([&](Environment* extended) {
+    extended->machine = machine;
     return OkStatus();
   }));
   first_->log(LogLevel::kInfo, "measured ", machine.flops_per_second * 1e-9, " GFLOP/s and ",

@@ -1,5 +1,5 @@
-// A runtime: the environment that everything made from it shares, and the application's callbacks
-// behind it.
+// A runtime of the C API: owns the application's callbacks and the environment (delegates, threads,
+// memory, log) that models, tensors and sessions made from it share.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,8 @@
 
 namespace msrt {
 
-// The callbacks, in a base of their own so that they outlive all that the environment owns.
+// The callbacks are in a base class of their own, so that they outlive everything that the
+// environment owns.
 struct UserCallbacks {
   explicit UserCallbacks(const msrt_runtime_config& c) : config(c), allocator(c) {}
   UserCallbacks(const UserCallbacks&) = delete;
@@ -32,8 +33,8 @@ struct RuntimeEnvironment final : UserCallbacks, Environment {
   explicit RuntimeEnvironment(const msrt_runtime_config& c) : UserCallbacks(c) {}
 };
 
-// An environment with more in it than the one it grew from, which owns the rest. That stands in a
-// base, too, so that the application's callbacks go last.
+// An environment that extends another one, which owns the callbacks. The other one is in a base
+// class, so that it is destroyed last.
 struct ExtendedEnvironmentBase {
   std::shared_ptr<const Environment> first;
 };
@@ -42,8 +43,8 @@ struct ExtendedEnvironment final : ExtendedEnvironmentBase, Environment {
       : ExtendedEnvironmentBase{first_one}, Environment(last) {}
 };
 
-// Environments are immutable: a registration puts another in place, and what was made before keeps
-// the one it was made with.
+// Environments are immutable: a registration replaces the current one, and objects made before keep
+// the one they were made with.
 class RuntimeObject {
  public:
   explicit RuntimeObject(std::shared_ptr<const Environment> first)
@@ -52,22 +53,22 @@ class RuntimeObject {
     std::lock_guard lock(mutex_);
     return environment_;
   }
-  // All of it or nothing; see Join.
+  // Registers everything or nothing; see Join.
   Status Add(const Registration& registration);
   Status Calibrate();
-  // JSON, valid while this object is.
+  // Returns JSON, valid while this object is.
   const char* info();
 
  private:
-  // Puts another environment in place, with the change. No callback may come of it: it is called
-  // with the lock held.
-  Status Grow(FunctionRef<Status(Environment*)> change);
+  // Replaces the environment by a changed copy. `change` runs with the lock held and must not call
+  // the application.
+  Status Extend(FunctionRef<Status(Environment*)> change);
 
   mutable std::mutex mutex_;  // never held while the application or a delegate is called
   const std::shared_ptr<const Environment> first_;
   std::shared_ptr<const Environment> environment_;
-  std::deque<std::string> infos_;  // one for each environment that somebody asked about; earlier
-                                   // ones may still be in use
+  // One for each environment that info() described; callers may still use earlier ones.
+  std::deque<std::string> infos_;
   bool info_is_current_ = false;
 };
 

@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-Result<size_t> EntryNamed(const CompiledModel& model, const char* function) {
+Result<size_t> FindEntry(const CompiledModel& model, const char* function) {
   if (function == nullptr) return size_t{0};
   std::vector<std::string> names;
   for (uint32_t entry : model.module.entries) names.push_back(model.module.graphs[entry].name);
@@ -60,7 +60,7 @@ msrt_status msrt_session_create(msrt_model* model, const char* function,
                           ObjectOf<ModelObject>(model, "model"));
     MSRT_ASSIGN_OR_RETURN(const msrt_session_config given, ConfigArgument(config, "config"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const size_t entry, EntryNamed(*object->compiled, function));
+    MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(*object->compiled, function));
     const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes};
     MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                           Session::Create(object->compiled, entry, options));
@@ -107,13 +107,13 @@ msrt_status msrt_session_report(msrt_session* session, msrt_report kind, const c
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     switch (kind) {
       case MSRT_REPORT_PLAN:
-        object->report = PlanReport(*object->session);
+        object->report = PlacementReportJson(*object->session);
         break;
       case MSRT_REPORT_PLAN_TEXT:
-        object->report = PlanTextReport(*object->session);
+        object->report = PlacementReportText(*object->session);
         break;
       case MSRT_REPORT_PLAN_SVG:
-        object->report = PlanSvgReport(*object->session);
+        object->report = PlacementReportSvg(*object->session);
         break;
       case MSRT_REPORT_PROFILE:
         if (object->config.profile == 0)

@@ -22,7 +22,7 @@ Result<ValueId> PortAt(const SessionObject& session, msrt_io kind, size_t index)
   return ports[index];
 }
 
-// Whether symbols agree between inputs only a run can tell; everything else is wrong at once.
+// Checks everything but symbols, which only a run can compare between inputs.
 Status CheckFits(const SessionObject& session, ValueId port, const Type& given,
                  std::string_view argument, msrt_io kind, size_t index) {
   const Value& declared = session.graph().value(port);
@@ -194,7 +194,7 @@ msrt_status msrt_session_output_list(msrt_session* session, size_t index, msrt_l
     MSRT_RETURN_IF_ERROR(CheckKind(*object, port, TypeKind::kList, MSRT_OUTPUT, index));
     const Value& declared = object->graph().value(port);
     MSRT_RETURN_IF_ERROR(
-        InfoOf(declared.type, declared.name.c_str(), {}).status());  // not of functions
+        InfoOf(declared.type, declared.name.c_str(), {}).status());  // refuses lists of functions
     MSRT_ASSIGN_OR_RETURN(const RunValue result, object->session->OutputValue(index));
     *out = PublishList(object->session->model().environment, result.list());
     return OkStatus();

@@ -1,5 +1,5 @@
-// Sessions through the C API: after something failed, fed with their own results, and while others
-// are at work.
+// Sessions through the C API: after failures, with their own results as inputs, and while other
+// sessions run.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -10,11 +10,11 @@
 namespace msrt::testing {
 namespace {
 
-// What the kernels below are told from outside.
+// Controls the kernels below.
 struct Orders {
   std::atomic<bool> infer_fails{false}, wait{false};
   std::atomic<int> waiting{0};
-  msrt_session* inner = nullptr;  // to be run by whoever runs others
+  msrt_session* inner = nullptr;  // run by RunInnerInATask
   std::atomic<msrt_status> inner_status{MSRT_OK};
 };
 
@@ -28,7 +28,7 @@ msrt_status InferSame(void* user, const msrt_host_api* host, const msrt_node_vie
   return MSRT_OK;
 }
 
-// Ones wherever the shape says; waits while it is told to.
+// Writes ones; waits while `wait` is set.
 msrt_status RunOnes(void* user, const void*, const msrt_kernel_args* args) {
   auto& orders = *static_cast<Orders*>(user);
   ++orders.waiting;
@@ -39,7 +39,7 @@ msrt_status RunOnes(void* user, const void*, const msrt_kernel_args* args) {
   return MSRT_OK;
 }
 
-// Runs the inner session from a parallel task, and gives ones.
+// Runs the inner session in a parallel task, and writes ones.
 msrt_status RunInnerInATask(void* user, const void* packed, const msrt_kernel_args* args) {
   const auto task = [](void* context, int64_t index) {
     auto& orders = *static_cast<Orders*>(context);
@@ -92,7 +92,7 @@ std::vector<float> OutputOf(msrt_session* session, size_t index) {
   return values;
 }
 
-// Every run takes its turn, however short it is.
+// No run is single-threaded for being short, so all of them take turns.
 msrt_runtime* RuntimeWithThreads(int32_t threads) {
   msrt_runtime_config config = MSRT_INIT(msrt_runtime_config);
   config.threads = threads;
@@ -109,7 +109,7 @@ class SessionApi : public ::testing::Test {
   msrt_runtime* runtime_ = nullptr;
 };
 
-TEST_F(SessionApi, RunsAfterSizesCouldNotBeTold) {
+TEST_F(SessionApi, RunsAfterShapeInferenceFailed) {
   Orders orders;
   Register(runtime_, &orders, "Ones", 0, RunOnes);
   msrt_graph* graph = nullptr;
@@ -164,7 +164,7 @@ TEST_F(SessionApi, RunsAtNewSizesAfterAnInputWasMissing) {
   msrt_session_destroy(session);
 }
 
-TEST(SessionMemory, AStateThatHasNoRoomToGrowStaysAsItIs) {
+TEST(SessionMemory, StateThatCannotGrowKeepsItsValue) {
   CountingAllocator allocator;
   const msrt_runtime_config config = allocator.Config();
   msrt_runtime* runtime = nullptr;
@@ -197,7 +197,7 @@ TEST(SessionMemory, AStateThatHasNoRoomToGrowStaysAsItIs) {
 }
 
 // plus = x + 1, minus = -x: the first is written before x is read for the last time.
-TEST_F(SessionApi, ItsOwnResultsAreInputs) {
+TEST_F(SessionApi, ResultsCanBeInputsOfTheSameSession) {
   msrt_graph* graph = nullptr;
   MSRT_ASSERT_OK(msrt_graph_create(runtime_, "g", &graph));
   const msrt_tensor_info info = InfoOf(MSRT_F32, {2}, "x");
@@ -222,7 +222,7 @@ TEST_F(SessionApi, ItsOwnResultsAreInputs) {
   msrt_session_destroy(session);
 }
 
-TEST(SessionTurns, CancellationAndDeadlineActWhileOthersAreAtWork) {
+TEST(SessionTurns, CancellationAndDeadlineActWhileWaitingForATurn) {
   Orders orders;
   msrt_runtime* runtime = RuntimeWithThreads(1);
   Register(runtime, &orders, "Ones", 1, RunOnes);
@@ -254,7 +254,7 @@ TEST(SessionTurns, CancellationAndDeadlineActWhileOthersAreAtWork) {
   msrt_runtime_destroy(runtime);
 }
 
-TEST(SessionTurns, AKernelsTasksRunModels) {
+TEST(SessionTurns, KernelTasksCanRunModels) {
   for (int32_t threads : {1, 2}) {
     Orders orders;
     msrt_runtime *runtime = RuntimeWithThreads(threads), *other = RuntimeWithThreads(threads);
@@ -267,7 +267,8 @@ TEST(SessionTurns, AKernelsTasksRunModels) {
       EXPECT_EQ(OutputOf(orders.inner, 0), (std::vector<float>{-3, -4}));
       msrt_session_destroy(orders.inner);
     }
-    // There and back: what the first runtime runs is run by the second, which is run by the first.
+    // Nested twice: a kernel of the first runtime runs a model of the second, whose kernel runs a
+    // model of the first.
     Orders there;
     Register(other, &there, "RunsInner", 1, RunInnerInATask);
     there.inner = SessionOfOp(runtime, "Neg", "");

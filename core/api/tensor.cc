@@ -11,7 +11,7 @@
 namespace msrt {
 namespace {
 
-// What an empty tensor of the application's points to when the application passes null.
+// Data of an empty tensor for which the application passes null.
 alignas(kTensorAlignment) std::byte no_bytes[kTensorAlignment];
 
 void CopyBytes(void* to, const void* from, size_t bytes) {

@@ -1,4 +1,4 @@
-// A tensor of the C API: typed memory and whoever must live while it is used.
+// A tensor of the C API: typed memory and its owner.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 namespace msrt {
 
 struct TensorObject {
-  std::shared_ptr<const Environment>
-      environment;  // goes last: the memory may come from its allocator
+  // Destroyed last: the memory may come from its allocator.
+  std::shared_ptr<const Environment> environment;
   TensorView view;  // plain layout, known dims, never null data
   std::shared_ptr<const void> owner;
 
@@ -26,7 +26,7 @@ Result<std::shared_ptr<TensorObject>> NewTensor(std::shared_ptr<const Environmen
 // The same with a copy of the data in `source`.
 Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environment> environment,
                                                  const TensorView& source, std::string_view what);
-// A tensor over memory of others.
+// A tensor over memory that `owner` keeps alive.
 Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment,
                                                  DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner);

@@ -1,4 +1,4 @@
-// Version, build and machine, for `--version`, reports and msrt_runtime_info_json.
+// Version, build and machine information for `--version`, reports and msrt_runtime_info_json.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace msrt {
 
-// Several lines for people, without a newline at the end:
+// Returns several lines of text, without a newline at the end:
 //   msrt 0.1.0 (Release, GNU 12.2.0)
 //   oneDNN 3.2.0, using avx512_core_bf16
 //   threads: OpenMP
@@ -19,7 +19,7 @@ std::string BuildInfoText();
 //  "processor": {"name", "cores", "instructions": [...]}}, all of them text but "cores".
 std::string BuildInfoJson();
 
-// The same fields, inside of an object that the caller began.
+// Writes the same fields into an object that the caller began.
 void WriteBuildInfo(JsonWriter* json);
 
 }  // namespace msrt

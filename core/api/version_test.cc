@@ -33,7 +33,7 @@ TEST(BuildInfo, JsonNamesBuildAndMachine) {
   EXPECT_FALSE(info["processor"]["name"].get<std::string>().empty());
 }
 
-TEST(BuildInfo, InstructionsAreThoseOfTheSystem) {
+TEST(BuildInfo, InstructionsMatchTheSystem) {
   const std::string flags = SystemFlags();
   if (flags.empty()) GTEST_SKIP() << "the system does not list processor flags";
   const Json instructions = Json::parse(BuildInfoJson())["processor"]["instructions"];
@@ -51,8 +51,8 @@ TEST(BuildInfo, InstructionsAreThoseOfTheSystem) {
   }
 }
 
-// A runtime has the delegate of every library that is named, and no library is left out.
-TEST(BuildInfo, LibrariesAreThoseOfTheDelegates) {
+// A runtime has a delegate for every listed library, and every library is listed.
+TEST(BuildInfo, LibrariesMatchTheDelegates) {
   msrt_runtime* runtime = nullptr;
   const char* text = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &runtime));
@@ -72,7 +72,7 @@ TEST(BuildInfo, LibrariesAreThoseOfTheDelegates) {
   EXPECT_FALSE(libraries[0]["instructions"].get<std::string>().empty());
 }
 
-TEST(BuildInfo, TextHasWhatTheJsonHas) {
+TEST(BuildInfo, TextContainsTheFieldsOfTheJson) {
   const std::string text = BuildInfoText();
   const Json info = Json::parse(BuildInfoJson());
   EXPECT_TRUE(text.starts_with(StrCat("msrt ", msrt_version(), " ("))) << text;

@@ -1,6 +1,6 @@
-// Where tensor memory comes from: arenas, packed weights, outputs, state. An interface, so that an
-// application can bring its own and tests can make the n-th allocation fail. Small bookkeeping uses
-// the ordinary heap.
+// The source of tensor memory: arenas, packed weights, outputs, state. An interface, so that an
+// application can provide its own and tests can make the n-th allocation fail. Small bookkeeping
+// uses the ordinary heap.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Allocator {
   virtual void Free(void* pointer, size_t bytes, size_t alignment) noexcept = 0;
 };
 
-// The process heap; large blocks ask for huge pages.
+// The process heap; large blocks request huge pages.
 Allocator* DefaultAllocator();
 
 // Owns one block. Empty blocks (0 bytes) have a non-null pointer too, so an empty tensor is not a

@@ -4,7 +4,7 @@
 
 namespace msrt {
 
-Status ThrownStatus() {
+Status StatusFromCurrentException() {
   try {
     throw;
   } catch (const std::bad_alloc&) {

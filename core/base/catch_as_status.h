@@ -1,14 +1,14 @@
-// Calls into code that must not throw but was written by others: what it throws all the same
-// becomes the error that it should have returned.
+// Calls foreign code that must not throw. An exception that it throws nevertheless becomes the
+// error that it should have returned.
 #pragma once
 
 #include "core/base/status.h"
 
 namespace msrt {
 
-// Of the exception in flight: kOutOfMemory for std::bad_alloc, else kDelegate with what it says.
-// Only inside of a catch.
-Status ThrownStatus();
+// Converts the exception in flight: std::bad_alloc to kOutOfMemory, any other to kDelegate with its
+// message. Must be called inside a catch block.
+Status StatusFromCurrentException();
 
 template <typename Call>
 Status CatchAsStatus(Call&& call) {
@@ -16,7 +16,7 @@ Status CatchAsStatus(Call&& call) {
     call();
     return OkStatus();
   } catch (...) {
-    return ThrownStatus();
+    return StatusFromCurrentException();
   }
 }
 

@@ -21,8 +21,8 @@ template <typename T>
   return !__builtin_mul_overflow(a, b, out);
 }
 
-// The product of non-negative dims. A zero anywhere gives zero only if the rest does not overflow
-// either, so that 2^40 x 2^40 x 0 cannot pass for an empty tensor.
+// The product of non-negative dims. A zero dim makes the product zero only if the others do not
+// overflow, so that 2^40 x 2^40 x 0 cannot pass for an empty tensor.
 [[nodiscard]] inline bool CheckedProduct(std::span<const int64_t> dims, int64_t* out) {
   int64_t product = 1;
   bool zero = false;
@@ -35,7 +35,7 @@ template <typename T>
   return true;
 }
 
-// True if [offset, offset + length) lies within [0, size). In subtraction form, so it cannot wrap.
+// True if [offset, offset + length) is within [0, size). In subtraction form, so it cannot wrap.
 [[nodiscard]] inline bool RangeFits(uint64_t offset, uint64_t length, uint64_t size) {
   return offset <= size && length <= size - offset;
 }

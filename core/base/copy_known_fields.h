@@ -1,4 +1,4 @@
-// Structs of the C ABI that begin with struct_size: what both sides know of one.
+// Versioned structs of the C ABI: each begins with struct_size, the size that its caller knows.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 
 namespace msrt {
 
-// As much of a caller's struct as this build knows; fields that the caller's release lacks are
-// null.
+// Returns a copy of the fields that both the caller and this build know; all others are null.
 template <typename Struct>
 Struct CopyKnownFields(const Struct& given) {
   Struct copy{};

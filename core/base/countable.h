@@ -1,12 +1,12 @@
-// The border of what a tensor can be.
+// The element-count limit of a tensor, checked wherever dims come from outside.
 #pragma once
 
 #include "core/base/dims.h"
 
 namespace msrt {
 
-// No more than kMaxElements, counting open dims as 1. So are zeros, so that nothing adds to or
-// loops over 2^63 rows of nothing.
+// True if the tensor has at most kMaxElements. Unknown dims count as 1, and so do zeros: otherwise
+// code could loop over 2^63 empty rows.
 inline bool IsCountable(const Dims& dims) {
   int64_t elements = 1;
   for (int64_t d : dims) {

@@ -1,6 +1,6 @@
 // The dims of a tensor: at most 8 of them, held inline, copied like a number.
 // A dim >= 0 is known. A negative one is not: kUnknownDim has no name; SymbolDim(k) is the k-th
-// named symbol of the module, the same wherever it stands.
+// named symbol of the module and has the same size wherever it appears.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace msrt {
 
 inline constexpr int kMaxRank = 8;
 inline constexpr int64_t kUnknownDim = INT64_MIN;
-// No tensor has more elements than this: products of dims then never overflow, in bits either.
+// No tensor has more elements than this, so that products of dims never overflow, even in bits.
 inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 inline constexpr int64_t SymbolDim(uint32_t symbol) { return -1 - int64_t{symbol}; }
@@ -66,8 +66,8 @@ class Dims {
   operator std::span<const int64_t>() const { return {dims_.data(), size()}; }  // NOLINT
 
   bool known() const { return std::all_of(begin(), end(), IsKnown); }
-  // The product. Requires known() and a product proven to fit (CheckedProduct at the border); 1 for
-  // rank 0.
+  // The product; 1 for rank 0. Requires known() and a product that was checked to fit
+  // (CheckedProduct, where the dims enter).
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t d : *this) n *= d;

@@ -1,5 +1,5 @@
-// Arrays of Half and BFloat16 to and from float, with the widest vectors that this machine has.
-// Numbers are those of half.h, bit by bit; a NaN stays a NaN, but may get another payload.
+// Converts arrays of Half and BFloat16 to and from float, with vector instructions where the
+// machine has them. Results equal those of half.h bit by bit; a NaN may get another payload.
 #pragma once
 
 #include <cstddef>

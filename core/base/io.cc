@@ -14,8 +14,7 @@
 namespace msrt {
 namespace {
 
-// Opening a pipe must not wait for somebody who writes to it: it is refused, as whatever is no
-// regular file.
+// Opening a pipe must not wait for its writer: it is refused, as is everything but regular files.
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 class File {
@@ -113,7 +112,7 @@ class PosixIo final : public Io {
   }
 
  private:
-  // So much at a time that somebody who watches sees it move.
+  // Bytes per write when progress is reported: small enough that it is seen to move.
   static constexpr size_t kWatchedBytes = size_t{16} << 20;
 
   Status WriteAll(const File& file, std::span<const std::byte> bytes, const std::string& path,
@@ -145,8 +144,8 @@ class PosixIo final : public Io {
     return OkStatus();
   }
 
-  // Without this a power cut may forget the rename (OSDI'14, ALICE). Folders that cannot be opened
-  // are left alone.
+  // Without this a power failure may lose the rename (OSDI'14, ALICE). Folders that cannot be
+  // opened are skipped.
   static Status SyncFolderOf(const std::string& path) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);

@@ -13,7 +13,7 @@
 
 namespace msrt {
 
-// Bytes that stay valid and unchanged while somebody holds the owner. Copying shares.
+// Bytes that stay valid and unchanged as long as a copy of `owner` exists. Copying shares them.
 struct Bytes {
   std::span<const std::byte> data;
   std::shared_ptr<const void> owner;
@@ -23,16 +23,16 @@ struct Bytes {
 class Io {
  public:
   virtual ~Io() = default;
-  // Maps the file read-only. Whoever truncates it while it is mapped makes the process fault: use
+  // Maps the file read-only. If another process truncates it while it is mapped, access faults: use
   // ReadFile where that may happen.
   virtual Result<Bytes> MapFile(const std::string& path) = 0;
-  // What was read of a mapping of this Io and is not needed for a while: its memory is free for
-  // others. The bytes stay readable.
+  // Releases the physical memory of a part of a mapping that is not needed for a while. The bytes
+  // stay readable: they are read from the file again.
   virtual void Forget(std::span<const std::byte> mapped) { (void)mapped; }
   // Copies the file into memory from `allocator`, which must outlive the bytes.
   virtual Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) = 0;
-  // Writes beside `path`, syncs, renames: afterwards there is the whole new file or the untouched
-  // old one.
+  // Writes a temporary file beside `path`, syncs and renames it: afterwards `path` is either the
+  // whole new file or the untouched old one.
   virtual Status WriteFile(const std::string& path,
                            std::span<const std::span<const std::byte>> pieces) = 0;
 };

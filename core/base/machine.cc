@@ -14,7 +14,7 @@
 namespace msrt {
 namespace {
 
-// Keeps the compiler from dropping a computation whose result nobody reads.
+// Keeps the compiler from dropping a computation whose result is not used.
 std::atomic<float> sink;
 
 #if defined(__x86_64__)
@@ -32,8 +32,8 @@ __attribute__((target("avx2,fma"))) double FmaLoop(int64_t rounds) {
   return static_cast<double>(rounds) * 12 * 8 * 2;
 }
 
-// The same with vectors of twice the width, which on some processors do twice the work and on
-// others only as much.
+// The same with vectors of twice the width, which some processors execute at the same rate and
+// others at half of it.
 __attribute__((target("avx512f"))) double WideFmaLoop(int64_t rounds) {
   __m512 a[12];
   for (int i = 0; i < 12; ++i) a[i] = _mm512_set1_ps(static_cast<float>(i));
@@ -76,8 +76,7 @@ double ComputeLoop(int64_t rounds) {
   return ScalarLoop(rounds);
 }
 
-// The best of several bursts: whatever else runs on the machine only makes it look slower than it
-// is.
+// Measures several bursts and keeps the best: other load can only make the machine look slower.
 template <typename Burst>
 Status BestOf(double seconds, double* best_per_second, Burst&& burst) {
   const StopWatch all;
@@ -116,10 +115,10 @@ Status MeasureBytes(ParallelFor& parallel, double seconds, double* bytes_per_sec
 }  // namespace
 
 Machine TypicalMachine(int threads) {
-  // Of a core that runs at some 3 GHz; memory is shared, so it does not grow with cores for ever.
-  constexpr double kFlopsWithFma = 90e9, kFlopsWithout = 12e9, kBytes = 20e9, kMostBytes = 200e9;
+  // For each core at about 3 GHz. Memory is shared, so its bandwidth has a maximum.
+  constexpr double kFlopsWithFma = 90e9, kFlopsWithout = 12e9, kBytes = 20e9, kMaxBytes = 200e9;
   const double cores = std::clamp(threads, 1, AvailableCores());
-  return {cores * (HasFma() ? kFlopsWithFma : kFlopsWithout), std::min(cores * kBytes, kMostBytes)};
+  return {cores * (HasFma() ? kFlopsWithFma : kFlopsWithout), std::min(cores * kBytes, kMaxBytes)};
 }
 
 Result<Machine> MeasureMachine(ParallelFor& parallel, double seconds) {

@@ -1,4 +1,4 @@
-// What the cores of this machine do together at best: the scale of every estimate of time.
+// Peak throughput of all cores of this machine together: the scale of every estimate of time.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ struct Machine {
   double bytes_per_second = 0;  // read and written, beyond the caches
 };
 
-// What so many threads usually do on a processor with this one's instructions. Cheap.
+// The typical peak of `threads` threads on a processor with this one's instructions. Cheap.
 Machine TypicalMachine(int threads);
 
-// What the threads of `parallel` do now, in about `seconds`, and never longer than a few times
-// that. Takes 64 MiB meanwhile.
+// Measures the threads of `parallel` for about `seconds`, never longer than a few times that.
+// Allocates 64 MiB meanwhile.
 Result<Machine> MeasureMachine(ParallelFor& parallel, double seconds = 0.05);
 
-// "AMD EPYC 7763 64-Core Processor"; "unknown" where the system does not tell.
+// "AMD EPYC 7763 64-Core Processor"; "unknown" if the system does not report it.
 std::string ProcessorName();
 
 }  // namespace msrt

@@ -15,7 +15,7 @@ TEST(Machine, TypicalGrowsWithThreadsUpToTheCores) {
   EXPECT_EQ(TypicalMachine(0).flops_per_second, one.flops_per_second);
 }
 
-TEST(Machine, MeasuredIsWithinWhatProcessorsDo) {
+TEST(Machine, MeasuredThroughputIsPlausible) {
   const auto parallel = MakeDefaultParallel(2);
   const auto machine = MeasureMachine(*parallel);
   ASSERT_TRUE(machine.ok()) << machine.status().message();
@@ -25,7 +25,7 @@ TEST(Machine, MeasuredIsWithinWhatProcessorsDo) {
   EXPECT_LT(machine->bytes_per_second, 1e13);
 }
 
-TEST(Machine, AFailingTeamIsAnError) {
+TEST(Machine, FailingTeamReturnsItsError) {
   struct Failing final : ParallelFor {
     int threads() const override { return 1; }
     Status Run(int64_t, FunctionRef<void(int64_t)>) override { return OutOfMemory(1, "a task"); }

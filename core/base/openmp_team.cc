@@ -1,12 +1,11 @@
 // The OpenMP team as a ParallelFor.
 //
-// OpenMP's workers spin after each parallel region, for milliseconds, in the hope of another: right
-// inside a run, a waste after it. The spin cannot be set from a library, so the team has a leader
-// thread of its own, and between runs the leader and its workers sit together in a parallel region
-// that sleeps on a condition variable. A run then costs two hand-overs (some 10 us), and rest costs
-// nothing; giving the workers back after each run (omp_pause_resource) costs 150 us. One team for
-// each runtime also means that runs of several sessions take turns on all cores instead of crowding
-// each other.
+// OpenMP's workers spin for milliseconds after each parallel region, expecting another: useful
+// inside a run, a waste after it. A library cannot set the spin time, so the team has its own
+// leader thread, and between runs the leader and its workers wait in a parallel region that sleeps
+// on a condition variable. A run then costs two hand-overs (about 10 us), an idle team costs
+// nothing; releasing the workers after each run (omp_pause_resource) costs 150 us. One team per
+// runtime also means that runs of several sessions take turns on all cores instead of competing.
 #include <omp.h>
 
 #include <algorithm>
@@ -23,11 +22,11 @@
 namespace msrt {
 namespace {
 
-// Sleeping threads that OpenMP counts. Where it manages more threads than there are cores, libgomp
-// spins a hundred times at a barrier before it sleeps, instead of three hundred thousand times (its
-// manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that share a core for a moment
-// (another process runs, or the scheduler put them there) wait out whole time slices for each
-// other: ResNet-50 on two cores then took 450 ms instead of 50; with the short one it takes 52.
+// Sleeping threads whose only purpose is that OpenMP counts them. If libgomp manages more threads
+// than there are cores, it spins 100 times at a barrier before it sleeps, instead of 300,000 times
+// (its manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that share a core for a
+// moment (another process runs, or the scheduler put them there) wait out whole time slices for
+// each other: ResNet-50 on two cores then took 450 ms instead of 50; with the short spin, 52.
 class Ballast {
  public:
   explicit Ballast(int threads) : holder_([this, threads] { Hold(threads); }) {}
@@ -70,19 +69,19 @@ class OpenMpTeam final : public ParallelFor {
 
   Status Run(int64_t count, FunctionRef<void(int64_t)> task) override {
     if (count <= 0) return OkStatus();
-    if (omp_in_parallel()) return Share(count, 1, task);
+    if (omp_in_parallel()) return RunTasks(count, 1, task);
     return RunOnTeam(*this, [&] {
-      return Share(count, static_cast<int>(std::min<int64_t>(threads_, count)), task);
+      return RunTasks(count, static_cast<int>(std::min<int64_t>(threads_, count)), task);
     });
   }
 
   bool TryOnTeam(FunctionRef<void()> body, const WaitLimit& limit) override {
     if (InParallelRegion::here()) {
-      AsGuest(body);
+      RunNested(body);
       return true;
     }
     std::exception_ptr error;
-    const auto guarded = [&] { error = ErrorOf(body); };
+    const auto guarded = [&] { error = CatchException(body); };
     Job job(guarded);
     {
       std::unique_lock lock(mutex_);
@@ -112,7 +111,7 @@ class OpenMpTeam final : public ParallelFor {
     std::condition_variable finished;
   };
 
-  static std::exception_ptr ErrorOf(FunctionRef<void()> body) {
+  static std::exception_ptr CatchException(FunctionRef<void()> body) {
     try {
       body();
     } catch (...) {
@@ -121,10 +120,9 @@ class OpenMpTeam final : public ParallelFor {
     return nullptr;
   }
 
-  // A thread that is at work already leads a team of its own meanwhile. Inside a parallel region it
-  // would be a team of one, where libraries below were set up for this many, so there another
-  // thread does it.
-  void AsGuest(FunctionRef<void()> body) const {
+  // A thread that already works for a team leads its own team meanwhile. Inside a parallel region
+  // that would be a team of one, but libraries were set up for threads_, so another thread does it.
+  void RunNested(FunctionRef<void()> body) const {
     const OpenMpTeamSize size(threads_);
     if (!omp_in_parallel()) return body();
     std::exception_ptr error;
@@ -133,7 +131,7 @@ class OpenMpTeam final : public ParallelFor {
       guest = std::thread([&] {
         const InParallelRegion at_work;
         const OpenMpTeamSize own_size(threads_);
-        error = ErrorOf(body);
+        error = CatchException(body);
       });
     } catch (const std::system_error&) {
       throw std::bad_alloc();
@@ -142,7 +140,7 @@ class OpenMpTeam final : public ParallelFor {
     if (error) std::rethrow_exception(error);
   }
 
-  static Status Share(int64_t count, int team, FunctionRef<void(int64_t)> task) {
+  static Status RunTasks(int64_t count, int team, FunctionRef<void(int64_t)> task) {
     std::atomic<int64_t> next{0};
     std::atomic<bool> out_of_memory{false};
     const auto take = [&] {
@@ -177,15 +175,15 @@ class OpenMpTeam final : public ParallelFor {
   void Lead() {
     const InParallelRegion at_work;
     omp_set_num_threads(threads_);
-    Job* last = nullptr;  // done, but its caller not told yet
+    Job* last = nullptr;  // done, but its caller is not notified yet
     for (;;) {
-      // Starting the region is what stops the workers' spinning; only then is the last caller told,
-      // who may take a core.
+      // Starting the region stops the workers' spinning. Only then is the last caller notified,
+      // because it may take a core.
 #pragma omp parallel num_threads(threads_)
       Sleep(omp_get_thread_num() == 0 ? last : nullptr);
       last = nullptr;
-      // Runs that wait already follow each other without a rest: the team stays awake and each
-      // caller is told at once.
+      // Runs that are already waiting follow at once: the team stays awake and each caller is
+      // notified immediately.
       while (Job* job = NextJob(last)) {
         job->body();
         last = job;
@@ -199,30 +197,30 @@ class OpenMpTeam final : public ParallelFor {
     return stop_;
   }
 
-  // The first that waits, or null. `before` is told if there is one.
+  // Returns the first waiting job, or null. If there is one, the caller of `before` is notified.
   Job* NextJob(Job* before) {
     std::lock_guard lock(mutex_);
     if (jobs_.empty()) {
       seen_ = added_;
       return nullptr;
     }
-    if (before != nullptr) Tell(before);
+    if (before != nullptr) NotifyCaller(before);
     Job* job = jobs_.front();
     jobs_.pop_front();
     job->begun = true;
     return job;
   }
 
-  // Until there is a job or the end. The leader first tells who waits for the job before. A job may
-  // be withdrawn before all have woken for it; they all wake nevertheless.
+  // Sleeps until there is a job or the team stops. The leader first notifies the caller of the job
+  // before. A job may be withdrawn before all threads have woken for it; all wake nevertheless.
   void Sleep(Job* before) {
     std::unique_lock lock(mutex_);
-    if (before != nullptr) Tell(before);
+    if (before != nullptr) NotifyCaller(before);
     wake_.wait(lock, [&] { return added_ != seen_ || stop_; });
   }
 
-  // With mutex_ held, so that the job is still there.
-  static void Tell(Job* job) {
+  // Requires mutex_, so that the job still exists.
+  static void NotifyCaller(Job* job) {
     job->done = true;
     job->finished.notify_one();
   }
@@ -230,10 +228,11 @@ class OpenMpTeam final : public ParallelFor {
   const int threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job*> jobs_;          // runs take turns in the order of their calls
-  uint64_t added_ = 0, seen_ = 0;  // jobs ever, now and when the leader last found none waiting
+  std::deque<Job*> jobs_;  // runs take turns in the order of their calls
+  // The number of jobs ever added: now, and when the leader last found none waiting.
+  uint64_t added_ = 0, seen_ = 0;
   bool stop_ = false;
-  std::thread leader_;  // it uses everything above
+  std::thread leader_;  // uses everything above
   std::optional<Ballast> ballast_;
 };
 

@@ -41,10 +41,10 @@ class Serial final : public ParallelFor {
 // True on a thread that is running a task, so that nested calls stay on it.
 thread_local bool inside_task = false;
 
-// A pool has as many slots as threads, and nobody works without one: a run holds a slot from
-// beginning to end, and a parallel loop takes what slots are free besides, for workers. So one run
-// alone has all cores, many runs at once have a core each, and there are never more threads at work
-// than the runtime allows. Threads that wait sleep: no CPU at rest.
+// A pool has as many slots as threads, and no thread works without one: a run holds a slot from
+// beginning to end, and a parallel loop takes the free slots for its workers. So a single run uses
+// all cores, many concurrent runs use one core each, and there are never more threads at work than
+// the runtime allows. Waiting threads sleep, so an idle pool uses no CPU.
 class ThreadPool final : public ParallelFor {
  public:
   explicit ThreadPool(int threads) : threads_(std::max(1, threads)), free_slots_(threads_) {
@@ -111,7 +111,7 @@ class ThreadPool final : public ParallelFor {
     return true;
   }
 
-  // A slot that was taken: the calling thread's leave to work, until the end of the scope.
+  // Owns a taken slot: permission for the calling thread to work, until the end of the scope.
   class Slot {
    public:
     explicit Slot(ThreadPool* pool) : pool_(pool) {}
@@ -142,7 +142,7 @@ class ThreadPool final : public ParallelFor {
     job_added_.notify_all();
     job.Take();
     lock.lock();
-    std::erase(jobs_, &job);  // nobody joins any more
+    std::erase(jobs_, &job);  // no more helpers join
     job_left_.wait(lock, [&] { return job.joined == 0; });
     free_slots_ += helpers;
     slot_freed_.notify_all();
@@ -195,10 +195,10 @@ OpenMpTeamSize::~OpenMpTeamSize() = default;
 Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain,
                       FunctionRef<void(int64_t, int64_t)> body) {
   if (total <= 0) return OkStatus();
-  // A few pieces a thread even out unequal cores; more would only add hand-over cost.
-  const int64_t most = int64_t{parallel.threads()} * 4;
+  // A few pieces per thread balance unequal cores; more would only add overhead.
+  const int64_t max_pieces = int64_t{parallel.threads()} * 4;
   const int64_t pieces = std::clamp<int64_t>(total / std::max<int64_t>(grain, 1), 1,
-                                             parallel.threads() == 1 ? 1 : most);
+                                             parallel.threads() == 1 ? 1 : max_pieces);
   return parallel.Run(pieces, [&](int64_t i) {
     const int64_t base = total / pieces, rest = total % pieces;
     const int64_t begin = i * base + std::min(i, rest);
@@ -213,7 +213,7 @@ std::unique_ptr<ParallelFor> MakeThreadPool(int threads) {
 
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads) {
 #if defined(MSRT_HAVE_OPENMP)
-  if (threads > 1) return MakeOpenMpTeam(threads);  // one thread needs no leader: the caller is it
+  if (threads > 1) return MakeOpenMpTeam(threads);  // for one thread the caller suffices
 #endif
   return MakeThreadPool(threads);
 }

@@ -1,5 +1,5 @@
-// The one door to parallelism. Every kernel of ours splits its work through a ParallelFor that the
-// runtime hands in; the default backend is the OpenMP team that oneDNN uses, so that the two never
+// The interface to parallelism. Every kernel of ours splits its work through a ParallelFor that the
+// runtime passes in. The default backend is the OpenMP team that oneDNN uses, so that the two never
 // compete for cores.
 #pragma once
 
@@ -38,7 +38,7 @@ class FunctionRef<R(Args...)> {
 // How long a caller waits for its turn.
 struct WaitLimit {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* cancelled = nullptr;  // who sets it calls WakeWaiting then
+  const std::atomic<bool>* cancelled = nullptr;  // call WakeWaiting after setting it
 
   bool expired() const {
     return (cancelled != nullptr && cancelled->load()) ||
@@ -60,17 +60,17 @@ class ParallelFor {
   // call from inside a task runs its tasks one after the other.
   virtual Status Run(int64_t count, FunctionRef<void(int64_t)> task) = 0;
 
-  // Runs `body` where this backend wants runs to happen, with what libraries below need set up, and
-  // returns when it is done. Exceptions pass through. A thread that is at work for a team already,
-  // be it another one, never waits: the other may be waiting for this one.
+  // Runs `body` on the thread that this backend uses for runs, with the settings that libraries
+  // need, and returns when it is done. Exceptions pass through. A thread that already works for
+  // some team never waits for a turn, because the other team may be waiting for this one.
   void OnTeam(FunctionRef<void()> body) { (void)TryOnTeam(body, {}); }
-  // False: `limit` was over before its turn came, and the body was not called.
+  // Returns false if `limit` expired before its turn came; `body` was not called then.
   [[nodiscard]] virtual bool TryOnTeam(FunctionRef<void()> body, const WaitLimit& limit) {
     (void)limit;
     body();
     return true;
   }
-  // Callers that wait for their turn look at their limit again.
+  // Makes callers that wait for their turn check their limits again.
   virtual void WakeWaiting() {}
 };
 
@@ -82,8 +82,8 @@ auto RunOnTeam(ParallelFor& parallel, F&& f) {
   return *std::move(result);
 }
 
-// Sets the size of OpenMP teams that the calling thread starts, its libraries' included, until the
-// end of the scope. Nothing in builds without OpenMP.
+// Sets the size of the OpenMP teams that the calling thread starts, also inside libraries, until
+// the end of the scope. Does nothing in builds without OpenMP.
 class OpenMpTeamSize {
  public:
   explicit OpenMpTeamSize(int threads);
@@ -103,8 +103,7 @@ Status ParallelRanges(ParallelFor& parallel, int64_t total, int64_t grain,
 std::unique_ptr<ParallelFor> MakeSerial();
 // Our own workers, which sleep when there is nothing to do. The caller is one of the `threads`.
 std::unique_ptr<ParallelFor> MakeThreadPool(int threads);
-// The OpenMP team, with a thread of its own that leads it (openmp_team.cc). Only in builds with
-// OpenMP.
+// The OpenMP team, led by its own thread (openmp_team.cc). Only in builds with OpenMP.
 std::unique_ptr<ParallelFor> MakeOpenMpTeam(int threads);
 // The OpenMP team; our own threads in builds without OpenMP, and for one thread.
 std::unique_ptr<ParallelFor> MakeDefaultParallel(int threads);

@@ -13,7 +13,7 @@ namespace {
 
 class Backends : public ::testing::TestWithParam<std::unique_ptr<ParallelFor> (*)(int)> {};
 
-TEST_P(Backends, EveryIndexOnce) {
+TEST_P(Backends, RunsEveryIndexOnce) {
   auto parallel = GetParam()(3);
   for (int64_t count : {0, 1, 2, 7, 1000}) {
     std::vector<std::atomic<int>> calls(static_cast<size_t>(count));
@@ -22,7 +22,7 @@ TEST_P(Backends, EveryIndexOnce) {
   }
 }
 
-TEST_P(Backends, RangesCoverWithoutOverlap) {
+TEST_P(Backends, RangesCoverAllWithoutOverlap) {
   auto parallel = GetParam()(2);
   std::atomic<int64_t> sum{0};
   ASSERT_TRUE(ParallelRanges(*parallel, 12345, 10, [&](int64_t begin, int64_t end) {
@@ -31,7 +31,7 @@ TEST_P(Backends, RangesCoverWithoutOverlap) {
   EXPECT_EQ(sum, int64_t{12345} * 12344 / 2);
 }
 
-TEST_P(Backends, OutOfMemoryInATaskIsAnError) {
+TEST_P(Backends, OutOfMemoryInTaskIsAnError) {
   auto parallel = GetParam()(2);
   const Status status = parallel->Run(100, [](int64_t i) {
     if (i == 50) throw std::bad_alloc();
@@ -40,7 +40,7 @@ TEST_P(Backends, OutOfMemoryInATaskIsAnError) {
   EXPECT_TRUE(parallel->Run(100, [](int64_t) {}).ok());
 }
 
-TEST_P(Backends, NestedCallsAndOtherThreads) {
+TEST_P(Backends, NestedAndConcurrentCallsRunAllTasks) {
   auto parallel = GetParam()(2);
   std::atomic<int> calls{0};
   const auto work = [&] {
@@ -57,14 +57,14 @@ TEST_P(Backends, NestedCallsAndOtherThreads) {
   EXPECT_EQ(calls, 4 * 50 * 13);
 }
 
-// However many sessions run, no more threads are at work than the runtime was given.
-TEST_P(Backends, NeverMoreAtWorkThanThreads) {
+// However many sessions run, no more threads work than the runtime was given.
+TEST_P(Backends, NeverRunsMoreThreadsThanGiven) {
   constexpr int kThreads = 2;
   auto parallel = GetParam()(kThreads);
-  std::atomic<int> working{0}, most{0};
+  std::atomic<int> working{0}, max_working{0};
   const auto busy = [&] {
     const int now = ++working;
-    for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+    for (int seen = max_working; now > seen && !max_working.compare_exchange_weak(seen, now);) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     --working;
@@ -81,8 +81,8 @@ TEST_P(Backends, NeverMoreAtWorkThanThreads) {
     });
   }
   for (std::thread& c : callers) c.join();
-  EXPECT_LE(most, kThreads);
-  EXPECT_EQ(most, kThreads) << "and the cores are used";
+  EXPECT_LE(max_working, kThreads);
+  EXPECT_EQ(max_working, kThreads) << "all cores must be used";
 }
 
 TEST_P(Backends, ExceptionsPassThroughOnTeam) {
@@ -91,9 +91,9 @@ TEST_P(Backends, ExceptionsPassThroughOnTeam) {
   EXPECT_EQ(RunOnTeam(*parallel, [] { return 7; }), 7);
 }
 
-// From tasks and from bodies, of the same team and of another, in both directions at once: nobody
-// waits for somebody who waits for him.
-TEST_P(Backends, WhoIsAtWorkNeverWaits) {
+// Calls from tasks and from bodies, of the same team and of another, in both directions at once,
+// never wait for each other.
+TEST_P(Backends, WorkingThreadNeverWaits) {
   auto one = GetParam()(2), other = GetParam()(2);
   std::atomic<int> calls{0};
   constexpr int kRounds = 20;
@@ -120,7 +120,7 @@ TEST_P(Backends, WhoIsAtWorkNeverWaits) {
   EXPECT_EQ(calls, 3 * kRounds * 2 * 5);
 }
 
-TEST_P(Backends, ExceptionsPassThroughFromInsideATask) {
+TEST_P(Backends, ExceptionsPassThroughFromTask) {
   auto parallel = GetParam()(2);
   std::atomic<int> caught{0};
   ASSERT_TRUE(parallel
@@ -134,9 +134,9 @@ TEST_P(Backends, ExceptionsPassThroughFromInsideATask) {
   EXPECT_EQ(caught, 2);
 }
 
-// A caller that waits for its turn can be told to stop, and stops by itself in time. Its place is
-// free for others then.
-TEST_P(Backends, WhoWaitsCanGiveUp) {
+// A caller that waits for its turn stops waiting when it is cancelled or its time is over, and then
+// does not block others.
+TEST_P(Backends, WaitingCallerCanGiveUp) {
   constexpr int kThreads = 2;
   auto parallel = GetParam()(kThreads);
   std::atomic<bool> release{false};
@@ -164,7 +164,7 @@ TEST_P(Backends, WhoWaitsCanGiveUp) {
   EXPECT_FALSE(parallel->TryOnTeam([&] { ran = true; }, in_time()));
   release = true;
   for (std::thread& b : busy) b.join();
-  // Withdrawn as soon as it asked, again and again: the team goes on.
+  // Calls that are withdrawn immediately, again and again, do not stop the team.
   std::vector<std::thread> hasty;
   for (int t = 0; t < 3; ++t) {
     hasty.emplace_back([&] {

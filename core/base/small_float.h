@@ -1,6 +1,6 @@
-// Floats of 8 and 4 bits, which weights and quantised tensors are stored in. Decoding is exact;
-// encoding rounds once, to nearest with ties to even, straight from double. What happens beyond the
-// largest number follows the tables of ONNX Cast (opset 24).
+// Floats of 8 and 4 bits, in which weights and quantised tensors are stored. Decoding is exact;
+// encoding rounds once, to nearest with ties to even, directly from double. Values beyond the
+// largest number follow the tables of ONNX Cast (opset 24).
 #pragma once
 
 #include <bit>
@@ -46,8 +46,8 @@ inline double DecodeSmallFloat(uint8_t code, const SmallFloat& format) {
                            exponent - format.bias - format.fraction_bits);
 }
 
-// The code for what has no number in the format: NaN, infinities, and with `saturate` false
-// everything that rounds beyond the largest.
+// The code for a value that is no number of the format: NaN, infinities, and with `saturate` false
+// everything that rounds beyond the largest number.
 inline uint8_t EncodeSpecial(double value, const SmallFloat& format, bool saturate) {
   const int sign = std::signbit(value) ? format.sign_bit() : 0;
   const int largest_magnitude = format.sign_bit() - 1,
@@ -73,9 +73,8 @@ inline uint8_t EncodeSmallFloat(double value, const SmallFloat& format, bool sat
   const int least_exponent = 1 - format.bias;
   const int exponent =
       magnitude < std::ldexp(1.0, least_exponent) ? least_exponent : std::ilogb(magnitude);
-  const int unit =
-      exponent -
-      format.fraction_bits;  // log2 of the spacing of the format's numbers around the value
+  // log2 of the spacing of the format's numbers around the value.
+  const int unit = exponent - format.fraction_bits;
   const double units = std::nearbyint(std::ldexp(magnitude, -unit));
   if (std::ldexp(units, unit) > format.largest) return EncodeSpecial(value, format, saturate);
   // Numbers below the first normal one count from zero; above, a carry out of the fraction moves
@@ -85,9 +84,9 @@ inline uint8_t EncodeSmallFloat(double value, const SmallFloat& format, bool sat
   return static_cast<uint8_t>(code | (std::signbit(value) ? format.sign_bit() : 0));
 }
 
-// The float next to `value` whose last bit says that something was lost, so that rounding the
-// result to a still shorter format gives what rounding `value` to it directly would (rounding to
-// nearest twice does not).
+// Rounds to a neighbouring float whose last bit is set if the result is inexact. Rounding that to a
+// still shorter format then equals rounding `value` to it directly (rounding to nearest twice does
+// not).
 inline float RoundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (nearest == value || std::isnan(value)) return nearest;

@@ -11,7 +11,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity(),
                  kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr const SmallFloat* kFormats[] = {&kE4M3FN, &kE4M3FNUZ, &kE5M2, &kE5M2FNUZ, &kE2M1};
 
-TEST(SmallFloat, KnownCodes) {
+TEST(SmallFloat, KnownCodesDecode) {
   EXPECT_EQ(DecodeSmallFloat(0x38, kE4M3FN), 1);
   EXPECT_EQ(DecodeSmallFloat(0x7e, kE4M3FN), 448);
   EXPECT_EQ(DecodeSmallFloat(0x01, kE4M3FN), 0x1p-9);
@@ -27,7 +27,7 @@ TEST(SmallFloat, KnownCodes) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(DecodeSmallFloat(static_cast<uint8_t>(i), kE2M1), e2m1[i]);
 }
 
-TEST(SmallFloat, EveryNumberComesBack) {
+TEST(SmallFloat, EveryNumberRoundTrips) {
   for (const SmallFloat* format : kFormats) {
     for (int code = 0; code < 2 * format->sign_bit(); ++code) {
       const double value = DecodeSmallFloat(static_cast<uint8_t>(code), *format);
@@ -52,7 +52,7 @@ TEST(SmallFloat, MiddlesRoundToEvenCodes) {
   }
 }
 
-TEST(SmallFloat, BeyondTheLargest) {
+TEST(SmallFloat, OverflowFollowsOnnxCast) {
   const auto value = [](double x, const SmallFloat& format, bool saturate) {
     return DecodeSmallFloat(EncodeSmallFloat(x, format, saturate), format);
   };
@@ -76,7 +76,7 @@ TEST(SmallFloat, BeyondTheLargest) {
 }
 
 TEST(SmallFloat, RoundToOddMakesTheSecondRoundingRight) {
-  // 1 + 2^-11 lies in the middle between two halves; a little more must go up, though the nearest
+  // 1 + 2^-11 is in the middle between two halves; a little more must go up, though the nearest
   // float is the middle itself.
   const double above = 1 + 0x1p-11 + 0x1p-40;
   EXPECT_EQ(static_cast<float>(Half(static_cast<float>(above))), 1);

@@ -1,6 +1,6 @@
 // Errors as values. Every stage of the runtime returns Status or Result<T>; nothing throws but
-// std::bad_alloc, which the C API and each worker's entry catch. A message names the object and the
-// cure:
+// std::bad_alloc, which the C API and each worker's entry catch. A message names the object, the
+// problem and the fix:
 //   node 17 'conv1' (Conv): strides[0] = 0, must be at least 1
 #pragma once
 
@@ -19,18 +19,16 @@ namespace msrt {
 // The numbers are part of the C ABI (msrt_status): append, never renumber.
 enum class Code : int32_t {
   kOk = 0,
-  kInvalidArgument = 1,  // the caller passed something wrong; the same call can never succeed
-  kInvalidModel = 2,     // the bytes of a model are wrong, whoever loads them (kUnsupported: right,
-                         // but beyond this build)
-  kUnsupported = 3,      // well-formed, but no delegate or this version can do it
-  kNotFound = 4,         // a named thing (input, file, delegate) does not exist
-  kOutOfMemory =
-      5,  // the allocator said no (kLimitExceeded: a limit of ours said no before asking it)
-  kLimitExceeded = 6,     // a configured limit (memory cap, depth, count) would be passed
-  kCancelled = 7,         // somebody called cancel
+  kInvalidArgument = 1,   // the caller passed something wrong; the same call can never succeed
+  kInvalidModel = 2,      // a model's bytes are wrong (kUnsupported: right, but not for this build)
+  kUnsupported = 3,       // well-formed, but neither a delegate nor this version can do it
+  kNotFound = 4,          // a named thing (input, file, delegate) does not exist
+  kOutOfMemory = 5,       // the allocator failed (kLimitExceeded: our own limit came before it)
+  kLimitExceeded = 6,     // a configured limit (memory cap, depth, count) would be exceeded
+  kCancelled = 7,         // the run was cancelled
   kDeadlineExceeded = 8,  // the run's own deadline passed
   kIo = 9,                // the operating system refused a read, write or map
-  kDelegate = 10,         // a delegate failed in compile or run; another may do
+  kDelegate = 10,         // a delegate failed in compile or run; another may succeed
   kInternal = 11,         // our own bug; please report
 };
 
@@ -106,7 +104,7 @@ template <typename... Parts>
 Status InternalError(const Parts&... parts) {
   return Status(Code::kInternal, StrCat(parts...));
 }
-// 0 bytes: a small allocation whose size is not known.
+// `bytes` is 0 for a small allocation whose size is not known.
 Status OutOfMemory(uint64_t bytes, std::string_view what);
 
 // A value or the reason why there is none. Reading the value of a failed Result is our own bug and
@@ -148,7 +146,7 @@ class [[nodiscard]] Result {
   bool has_value_ = false;
 };
 
-// Stops the process with file, line and reason: only for broken invariants of our own, never
+// Stops the process with file, line and reason: only for broken internal invariants, never
 // reachable from input.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* what);
 

@@ -1,6 +1,6 @@
-// StrCat(parts...): the text of messages, without streams or a formatting library in every object
-// file. Takes strings, characters, booleans, numbers, and anything with a free function `void
-// AppendTo(std::string*, const T&)`.
+// StrCat(parts...) builds the text of messages, without streams or a formatting library in every
+// object file. Takes strings, characters, booleans, numbers, and anything with a free function
+// `void AppendTo(std::string*, const T&)`.
 #pragma once
 
 #include <concepts>

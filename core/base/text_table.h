@@ -1,4 +1,4 @@
-// Tables for a terminal.
+// Text tables for a terminal, for reports that people read.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace msrt {
 
 struct TextRow {
   std::vector<std::string> cells;  // valid UTF-8
-  std::vector<std::string> notes;  // lines below it
+  std::vector<std::string> notes;  // lines below the row
 };
 
-// Columns as wide as their widest cell. `alignment` has 'l' or 'r' for each; the first row is the
-// heading.
+// Appends a table whose columns are as wide as their widest cell. `alignment` has 'l' or 'r' for
+// each column; the first row is the heading.
 void AppendTable(std::string* out, const std::vector<TextRow>& rows, std::string_view alignment);
 
 }  // namespace msrt

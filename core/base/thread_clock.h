@@ -1,5 +1,5 @@
-// How long the calling thread has computed: what to measure where other work on the machine must
-// not count.
+// CPU time of the calling thread, for measurements in which other load on the machine must not
+// count.
 #pragma once
 
 #include <ctime>

@@ -10,7 +10,7 @@
 namespace msrt {
 
 // Marks the calling thread as working for a team until the end of the scope. Such a thread never
-// waits for one.
+// waits for a turn.
 class InParallelRegion {
  public:
   InParallelRegion() { ++depth_; }

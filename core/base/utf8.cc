@@ -9,7 +9,7 @@ namespace msrt {
 namespace {
 
 // C0 and C1 control characters, DEL, U+FFFE and U+FFFF.
-bool MustNotBeShown(std::string_view character) {
+bool IsUnprintable(std::string_view character) {
   const auto first = static_cast<uint8_t>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7F;
   if (character.size() == 2) return first == 0xC2 && static_cast<uint8_t>(character[1]) < 0xA0;
@@ -41,29 +41,30 @@ size_t Utf8Length(std::string_view text) {
   return 0;
 }
 
-std::string Printable(std::string_view text, size_t most) {
+std::string Printable(std::string_view text, size_t max_characters) {
   constexpr std::string_view kCut = "...";
   std::string out;
   size_t count = 0, cut_at = 0;  // bytes of `out` that leave room for the dots
   while (!text.empty()) {
-    if (count == most) return out.substr(0, cut_at) + std::string(kCut.substr(0, most));
+    if (count == max_characters)
+      return out.substr(0, cut_at) + std::string(kCut.substr(0, max_characters));
     const size_t length = Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<size_t>(length, 1));
-    out += length == 0 || MustNotBeShown(character) ? kReplacementCharacter : character;
+    out += length == 0 || IsUnprintable(character) ? kReplacementCharacter : character;
     text.remove_prefix(character.size());
-    if (++count + kCut.size() <= most) cut_at = out.size();
+    if (++count + kCut.size() <= max_characters) cut_at = out.size();
   }
   return out;
 }
 
-std::string PrintableEnd(std::string_view text, size_t most) {
+std::string PrintableEnd(std::string_view text, size_t max_characters) {
   constexpr std::string_view kCut = "...";
   const std::string whole = Printable(text);
   size_t count = CharacterCount(whole);
-  if (count <= most) return whole;
-  if (most <= kCut.size()) return std::string(kCut.substr(0, most));
+  if (count <= max_characters) return whole;
+  if (max_characters <= kCut.size()) return std::string(kCut.substr(0, max_characters));
   std::string_view end = whole;
-  for (; count + kCut.size() > most; --count) end.remove_prefix(Utf8Length(end));
+  for (; count + kCut.size() > max_characters; --count) end.remove_prefix(Utf8Length(end));
   return StrCat(kCut, end);
 }
 

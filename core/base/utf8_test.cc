@@ -7,14 +7,14 @@ namespace {
 
 const std::string kBad(kReplacementCharacter);
 
-TEST(Printable, KeepsWhatIsHarmless) {
+TEST(Printable, KeepsHarmlessText) {
   EXPECT_EQ(Printable(""), "");
   EXPECT_EQ(Printable("layer1.0/conv <&>\"'"), "layer1.0/conv <&>\"'");
   EXPECT_EQ(Printable("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"),
             "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
 }
 
-TEST(Printable, ReplacesWhatTerminalsObeyAndXmlForbids) {
+TEST(Printable, ReplacesUnprintableCharacters) {
   EXPECT_EQ(Printable("a\x1B[31m\n\t\x7F"), "a" + kBad + "[31m" + kBad + kBad + kBad);
   EXPECT_EQ(Printable("\xC2\x9B"), kBad);                         // the one-character form of ESC [
   EXPECT_EQ(Printable("\xEF\xBF\xBE\xEF\xBF\xBF"), kBad + kBad);  // U+FFFE, U+FFFF
@@ -30,7 +30,7 @@ TEST(Printable, CutsBetweenCharacters) {
   EXPECT_EQ(CharacterCount("\xC3\xA9z\xE2\x82\xAC"), 3u);
 }
 
-TEST(Printable, EndOfANameIsKept) {
+TEST(Printable, KeepsEndOfName) {
   EXPECT_EQ(PrintableEnd("layer1/conv", 11), "layer1/conv");
   EXPECT_EQ(PrintableEnd("/backbone/layer1/conv", 11), "...er1/conv");
   EXPECT_EQ(PrintableEnd("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 4), "...\xC3\xA9");

@@ -1,4 +1,4 @@
-// The default Io that says how much of a file it has written.
+// The default Io with progress reports while it writes a file.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace msrt {
 
-// `watch` is called with the bytes written so far and in all, on the thread that writes.
+// `watch` is called with the bytes written so far and the total, on the thread that writes.
 std::unique_ptr<Io> MakeWatchedIo(std::function<void(uint64_t written, uint64_t total)> watch);
 
 }  // namespace msrt

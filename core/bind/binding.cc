@@ -11,7 +11,7 @@
 namespace msrt {
 namespace {
 
-// Binds steps from `begin` until the first whose sizes are not known yet.
+// Binds the steps from binding->begin_step until the first whose sizes are not known yet.
 class Binder {
  public:
   Binder(const Program& program, const Evaluator& evaluator, Binding* binding, uint32_t depth)
@@ -21,12 +21,12 @@ class Binder {
         out_(*binding),
         depth_(depth) {}
 
-  // `sized`: the types that the first step makes are known already.
+  // `sized`: the output types of the first step are already known.
   Status Run(bool first, bool sized) {
     MSRT_RETURN_IF_ERROR(Propagate(first, sized));
     FindLifetimes();
     ShareInPlace();
-    PlaceBlocks();
+    PlanArenas();
     MSRT_RETURN_IF_ERROR(MakeSteps());
     if (program_.devices.size() > 1) AddWaits(program_.devices.size(), &out_);
     return OkStatus();
@@ -73,7 +73,7 @@ class Binder {
   }
 
   Status PropagateStep(const Step& step) {
-    // The types of state were set from the session's own.
+    // The types of states were set from the session's.
     if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
     if (step.kind == StepKind::kKernel && IsControl(graph_.nodes[step.node]))
       return SizeOwned(step);
@@ -82,17 +82,17 @@ class Binder {
     return OkStatus();
   }
 
-  // Control flow that a delegate took whole: what it gives must have memory before it runs.
+  // Control flow that a delegate runs as a whole: its outputs need memory before it runs.
   Status SizeOwned(const Step& step) {
     const Node& node = graph_.nodes[step.node];
     std::vector<Type>& types = out_.facts.types;
     const auto open = [&](ValueId v) { return v != kNoValue && !types[IndexOf(v)].concrete(); };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), open)) return OkStatus();
     const auto results =
-        OwnedResults(*program_.placed, node, [&](ValueId v) { return types[IndexOf(v)]; });
+        OwnedResults(*program_.offered, node, [&](ValueId v) { return types[IndexOf(v)]; });
     if (!results) {
       return DelegateError(Describe(program_, step),
-                           ": the sizes of what it gives do not follow from those of its inputs")
+                           ": its output sizes do not follow from its input sizes")
           .With(kFailedDelegate, step.delegate);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -101,8 +101,8 @@ class Binder {
     return OkStatus();
   }
 
-  // A step whose every output is a value known by now has nothing to do.
-  bool Needless(const Step& step) const {
+  // True if all outputs of the step are already known values.
+  bool IsRedundant(const Step& step) const {
     if (step.kind == StepKind::kStateWrite || step.outputs.empty()) return false;
     return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
       if (b == kNoBuffer) return true;
@@ -120,17 +120,17 @@ class Binder {
   void FindLifetimes() {
     groups_.resize(program_.buffers.size());
     skipped_.resize(program_.steps.size());
-    if (out_.places.empty()) out_.places.resize(program_.buffers.size());
-    PlaceFixed();
+    if (out_.locations.empty()) out_.locations.resize(program_.buffers.size());
+    LocateFixed();
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& step = program_.steps[s];
-      skipped_[s] = Needless(step);
+      skipped_[s] = IsRedundant(step);
       if (skipped_[s]) continue;
       for (BufferId b : step.inputs) Touch(b, s);
       for (BufferId b : step.outputs) Touch(b, s);
     }
     ReadStateInPlace();
-    // What later bindings of this run still need must stay where it is until the end.
+    // Buffers that later bindings of this run need must keep their memory until the end.
     for (size_t s = out_.end_step; s < program_.steps.size(); ++s) {
       for (BufferId b : program_.steps[s].inputs) {
         if (b != kNoBuffer && groups_[RootOf(b)].used)
@@ -146,12 +146,11 @@ class Binder {
     g.first = std::min(g.first, static_cast<uint32_t>(s));
     g.last = std::max(g.last, static_cast<uint32_t>(s));
     g.bytes = std::max(g.bytes, BytesFor(b));
-    g.in_arena = out_.places[RootOf(b)].kind == Location::kNowhere;
+    g.in_arena = out_.locations[RootOf(b)].kind == Location::kNowhere;
   }
 
-  // A state needs no copy to be read: a run writes new values beside the old ones until it
-  // succeeds. Only a value that was written before the read and is written again while it is in use
-  // must be copied out.
+  // Reading a state needs no copy: a run writes new values beside the old ones until it succeeds.
+  // Only a value that was written before the read and is written again while in use must be copied.
   void ReadStateInPlace() {
     const auto writes = [&](size_t begin, size_t end, int64_t slot) {
       return std::any_of(program_.steps.begin() + static_cast<ptrdiff_t>(begin),
@@ -172,8 +171,8 @@ class Binder {
       if (written_before && writes(s, end, SlotOf(read))) continue;
       group.in_arena = false;
       skipped_[s] = true;
-      out_.places[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)),
-                                      written_before ? size_t{1} : size_t{0}, nullptr};
+      out_.locations[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)),
+                                         written_before ? size_t{1} : size_t{0}, nullptr};
     }
   }
 
@@ -181,23 +180,23 @@ class Binder {
     return std::get<int64_t>(*graph_.nodes[step.node].attrs.Find("slot"));
   }
 
-  // Everything that has memory outside the arena.
-  void PlaceFixed() {
+  // Sets the locations of all buffers with memory outside the arena.
+  void LocateFixed() {
     for (size_t i = 0; i < program_.input_buffers.size(); ++i) {
-      out_.places[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0,
-                                                nullptr};
+      out_.locations[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0,
+                                                   nullptr};
     }
     for (size_t i = 0; i < program_.output_buffers.size(); ++i) {
-      out_.places[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i), 0,
-                                                 nullptr};
+      out_.locations[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i),
+                                                    0, nullptr};
     }
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       const Buffer& buffer = program_.buffers[b];
       if (buffer.uploaded != nullptr)
-        out_.places[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
-      if (out_.places[b].kind != Location::kNowhere || buffer.state != kHostPlain) continue;
+        out_.locations[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
+      if (out_.locations[b].kind != Location::kNowhere || buffer.state != kHostPlain) continue;
       const ConstTensor* known = out_.facts.known[IndexOf(buffer.value)];
-      if (known != nullptr) out_.places[b] = {Location::kConstant, 0, 0, 0, known->bytes.data()};
+      if (known != nullptr) out_.locations[b] = {Location::kConstant, 0, 0, 0, known->bytes.data()};
     }
   }
 
@@ -234,11 +233,11 @@ class Binder {
     return root;
   }
 
-  void PlaceBlocks() {
+  void PlanArenas() {
     const size_t devices = program_.devices.size();
     if (devices > 1) out_.device_arena_bytes.resize(devices);
     for (uint16_t device = 0; device < devices; ++device) {
-      const MemoryPlan plan = PlaceBlocksOn(device);
+      const MemoryPlan plan = PlanArena(device);
       if (devices > 1) out_.device_arena_bytes[device] = plan.arena_bytes;
       if (device != 0) continue;
       out_.arena_bytes = plan.arena_bytes;
@@ -246,13 +245,13 @@ class Binder {
     }
     for (BufferId b = 0; b < groups_.size(); ++b) {
       const BufferId root = Merged(RootOf(b));
-      if (out_.places[b].kind == Location::kNowhere) out_.places[b] = out_.places[root];
+      if (out_.locations[b].kind == Location::kNowhere) out_.locations[b] = out_.locations[root];
     }
   }
 
-  // A device's steps run in order, like the host's, so that memory can be used again as soon as the
-  // last reader is enqueued. What crosses between them waits (waits.h).
-  MemoryPlan PlaceBlocksOn(uint16_t device) {
+  // A device's steps run in order, like the host's, so that memory can be reused as soon as the
+  // last reader is enqueued. Copies between device and host wait (waits.h).
+  MemoryPlan PlanArena(uint16_t device) {
     std::vector<LiveBlock> blocks;
     std::vector<BufferId> owners;
     for (BufferId b = 0; b < groups_.size(); ++b) {
@@ -265,7 +264,7 @@ class Binder {
     }
     MemoryPlan plan = PlanMemory(blocks);
     for (size_t i = 0; i < owners.size(); ++i)
-      out_.places[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
+      out_.locations[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
     return plan;
   }
 
@@ -288,12 +287,12 @@ class Binder {
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
       }
-      out_.most_views = std::max(out_.most_views, bound.views.size());
+      out_.max_views = std::max(out_.max_views, bound.views.size());
       out_.bytes +=
           sizeof(BoundStep) + bound.views.size() * (sizeof(TensorView) + sizeof(Location)) + 256;
       out_.steps.push_back(std::move(bound));
     }
-    out_.bytes += out_.places.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
+    out_.bytes += out_.locations.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
     for (ValueId v : graph_.outputs) out_.output_types.push_back(out_.facts.types[IndexOf(v)]);
     return OkStatus();
   }
@@ -333,7 +332,7 @@ class Binder {
     auto kernel = step.kernel.Bind(*program_.host, nodes_);
     if (kernel.ok()) return kernel;
     Status status = std::move(kernel).status().Within(Describe(program_, step));
-    if (MayDoElsewhere(status.code(), step.device != 0))
+    if (MayRunElsewhere(status.code(), step.device != 0))
       status = std::move(status).With(kFailedDelegate, step.delegate);
     return status;
   }
@@ -341,12 +340,12 @@ class Binder {
   void AddView(BufferId b, BoundStep* bound) const {
     if (b == kNoBuffer) {
       bound->views.emplace_back();
-      bound->places.emplace_back();
+      bound->locations.emplace_back();
       return;
     }
     bound->views.push_back(
         {TypeOf(b).dtype, TypeOf(b).dims, program_.buffers[b].state.layout, nullptr});
-    bound->places.push_back(out_.places[b]);
+    bound->locations.push_back(out_.locations[b]);
   }
 
   const Program& program_;
@@ -356,13 +355,13 @@ class Binder {
   const uint32_t depth_;
   std::vector<Group> groups_;  // by root buffer
   std::vector<bool> skipped_;  // by step: its outputs are known
-  // Of the kernel that is being bound; kept to save allocations.
+  // Arguments of the kernel that is being bound; members to save allocations.
   std::vector<msrt_shape> shapes_;
   std::vector<const void*> known_;
   std::vector<msrt_bound_node> nodes_;
 };
 
-// `symbols` has the sizes that earlier inputs gave to the module's symbols; -1: none did.
+// `symbols` contains the sizes of the module's symbols according to earlier inputs; -1: not known.
 Status CheckInput(const Module& module, const Graph& graph, size_t i, const Type& given,
                   std::vector<int64_t>* symbols) {
   const Value& input = graph.value(graph.inputs[i]);
@@ -407,7 +406,7 @@ Result<ConstTensor> ReadWhole(BufferId b, const Type& type, ReadBuffer read) {
   return ConstTensor{type.dtype, type.dims, *bytes, bytes};
 }
 
-// A step that reads its sizes from small integers: they exist by now.
+// Reads the small inputs of a step that may determine its sizes; they have been computed.
 Status ReadSmallInputs(const Program& program, const Step& step, ReadBuffer read,
                        GraphFacts* facts) {
   for (BufferId b : step.inputs) {
@@ -429,8 +428,8 @@ bool IsSizedByData(const Graph& graph, const Step& step) {
                      [&](uint32_t n) { return IsSizedByData(graph.nodes[n]); });
 }
 
-// A node whose sizes depend on data of any extent: the op's entry counts. The data is held
-// meanwhile only.
+// Sizes a node whose output sizes depend on data of any extent: the op's entry counts. The data is
+// held only for this call.
 Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer read,
                 GraphFacts* facts) {
   const Graph& graph = *program.graph;
@@ -447,15 +446,16 @@ Status SizeNode(const Program& program, const Step& step, uint32_t n, ReadBuffer
              program.buffers[b].state.layout == Layout::kPlain;
     });
     if (buffer == step.inputs.end())
-      return Unsupported(Describe(graph, n), ": input ", i, ", which has its sizes, is not plain");
+      return Unsupported(Describe(graph, n), ": input ", i,
+                         ", which determines its sizes, is not plain");
     MSRT_ASSIGN_OR_RETURN(held[i], ReadWhole(*buffer, facts->types[IndexOf(v)], read));
     data[i] = &held[i];
   }
   return PropagateSized(graph, n, data, facts);
 }
 
-// A candidate of several nodes is sized as a whole: no size inside depends on data that it makes
-// itself (OfferedGraph::CanBindAtOnce).
+// A candidate of several nodes is sized as a whole: no size inside depends on data that the
+// candidate itself computes (OfferedGraph::CanBindAtOnce).
 Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& step,
                 ReadBuffer read, GraphFacts* facts) {
   const Graph& graph = *program.graph;
@@ -476,13 +476,13 @@ void SetStateTypes(const Program& program, size_t from_step, std::span<const Typ
   }
 }
 
-// A binding that begins where `previous` ended, with all that is known by then.
-std::shared_ptr<Binding> Follow(std::shared_ptr<const Binding> previous) {
+// Returns a binding that begins where `previous` ended, with all facts known by then.
+std::shared_ptr<Binding> MakeSuccessor(std::shared_ptr<const Binding> previous) {
   auto binding = std::make_shared<Binding>(previous->facts);
   binding->begin_step = previous->end_step;
-  binding->places = previous->places;
+  binding->locations = previous->locations;
   binding->previous = std::move(previous);
-  for (Location& l : binding->places) {
+  for (Location& l : binding->locations) {
     if (l.kind == Location::kArena) l.kind = Location::kEarlier;
   }
   return binding;
@@ -521,7 +521,7 @@ Result<std::shared_ptr<const Binding>> Continue(
   const bool sized = IsSizedByData(*program.graph, stopped);
   MSRT_RETURN_IF_ERROR(ReadSmallInputs(program, stopped, read, &facts));
   if (sized) MSRT_RETURN_IF_ERROR(SizeStep(program, evaluator, stopped, read, &facts));
-  std::shared_ptr<Binding> binding = Follow(std::move(previous));
+  std::shared_ptr<Binding> binding = MakeSuccessor(std::move(previous));
   binding->facts = std::move(facts);
   MSRT_RETURN_IF_ERROR(
       Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
@@ -532,13 +532,13 @@ Result<std::shared_ptr<const Binding>> ContinueAfterControl(
     const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
     uint32_t depth, std::span<const Type> results, std::span<const Type> states) {
   const Step& control = program.steps[previous->end_step];
-  std::shared_ptr<Binding> binding = Follow(std::move(previous));
+  std::shared_ptr<Binding> binding = MakeSuccessor(std::move(previous));
   for (size_t i = 0; i < control.outputs.size(); ++i) {
     const BufferId b = control.outputs[i];
     if (b == kNoBuffer) continue;
     binding->facts.types[IndexOf(program.buffers[b].value)] = results[i];
-    binding->places[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0,
-                          nullptr};
+    binding->locations[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0,
+                             nullptr};
   }
   ++binding->begin_step;
   SetStateTypes(program, binding->begin_step, states, &binding->facts);
@@ -556,7 +556,7 @@ std::string Print(const Program& program, const Binding& binding) {
   for (const BoundStep& s : binding.steps) {
     StrAppend(&out, "  ", s.step, ": ", Describe(program, program.steps[s.step]), "\n");
     for (size_t i = 0; i < s.views.size(); ++i) {
-      const Location& l = s.places[i];
+      const Location& l = s.locations[i];
       StrAppend(
           &out, "      ", i < s.input_count ? "reads  " : "writes ", s.views[i].dtype,
           s.views[i].dims, " ", s.views[i].layout, " at ", kKinds[static_cast<size_t>(l.kind)],

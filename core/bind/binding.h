@@ -1,9 +1,9 @@
-// A Binding: a Program for one set of input shapes. Sizes, places in memory, and kernels bound to
-// their shapes; immutable, shared by the sessions that run these shapes. Making one must be cheap:
-// it re-infers types, plans memory, and leaves code generation for later.
+// A Binding is a Program for one set of input shapes: sizes, memory locations, and kernels bound to
+// their shapes. It is immutable and shared by the sessions that run these shapes. Making one must
+// be cheap: it re-infers types, plans memory, and leaves code generation for later.
 //
-// A size that depends on data ends a binding, and so does control flow: it covers the steps up to
-// there, and `Continue` binds the rest once the data exists.
+// A binding ends before a step whose sizes depend on data and before control flow. `Continue` binds
+// the rest once the data exists.
 #pragma once
 
 #include <memory>
@@ -18,15 +18,16 @@ namespace msrt {
 struct Location {
   enum Kind : uint8_t { kNowhere, kArena, kConstant, kInput, kOutput, kState, kEarlier, kHeld };
   Kind kind = kNowhere;
-  uint16_t device = 0;  // kArena, kEarlier: whose arena
-  uint32_t index =
-      0;              // input, output, state slot, held value; kEarlier: which binding of the chain
-  size_t offset = 0;  // in the arena (kArena, kEarlier); kState: 1 for the value written in this
-                      // run, 0 for the one before
+  uint16_t device = 0;  // kArena, kEarlier: the owner of the arena
+  // Index of the input, output, state slot or held value; kEarlier: of the binding in the chain.
+  uint32_t index = 0;
+  // In the arena (kArena, kEarlier). kState: 1 for the value written in this run, 0 for the one
+  // before.
+  size_t offset = 0;
   const std::byte* data = nullptr;  // kConstant
 };
 
-// A point in a device's stream, for the host to wait for. Numbered for each device by itself.
+// A point in a device's stream that the host can wait for. Each device numbers its own.
 struct EventId {
   uint16_t device;
   uint32_t number;
@@ -34,33 +35,33 @@ struct EventId {
 
 struct BoundStep {
   StepKind kind;
-  uint16_t device = 0;  // whose stream; 0: the host does it at once
-  uint32_t step;        // in the program
-  uint32_t slot = 0;    // state steps
+  uint16_t device = 0;  // the owner of the stream; 0: the host executes it at once
+  uint32_t step;        // index in the program
+  uint32_t slot = 0;    // for state steps
   BoundKernel kernel;
-  // Inputs, then outputs; `views[i].data` is filled from `places[i]` at run time.
+  // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;
-  std::vector<Location> places;
+  std::vector<Location> locations;
   uint32_t input_count = 0;
-  std::vector<EventId> waits;  // the host waits for these before it does or enqueues the step
-  int32_t event = -1;  // recorded on its device's stream after the step, for somebody to wait for
+  std::vector<EventId> waits;  // the host waits for these before it executes or enqueues the step
+  int32_t event = -1;          // recorded on the device's stream after the step; -1: none
   double flops = 0;
 };
 
 struct Binding {
-  size_t begin_step = 0, end_step = 0;  // of the program
+  size_t begin_step = 0, end_step = 0;  // indices in the program
   std::vector<BoundStep> steps;
-  std::vector<Location> places;    // by buffer
-  std::vector<Type> output_types;  // of the graph; concrete once the last step is bound
+  std::vector<Location> locations;  // by buffer
+  std::vector<Type> output_types;   // of the graph; concrete once the last step is bound
   size_t arena_bytes = 0, lower_bound_bytes = 0;  // of the host
-  std::vector<size_t> device_arena_bytes;         // by device; empty where only the host works
+  std::vector<size_t> device_arena_bytes;         // by device; empty if there is only the host
   std::vector<uint32_t> event_counts;             // by device
   double flops = 0;
-  size_t most_views = 0;  // of any step
-  size_t bytes = 0;       // what this binding itself holds
+  size_t max_views = 0;  // of any step
+  size_t bytes = 0;      // memory of the binding itself
   GraphFacts facts;
-  std::shared_ptr<const Binding>
-      previous;  // of a run's chain; its facts own values that these refer to
+  // The previous one in a run's chain; its facts own values that `facts` refers to.
+  std::shared_ptr<const Binding> previous;
 
   explicit Binding(GraphFacts f) : facts(std::move(f)) {}
 };
@@ -70,22 +71,22 @@ struct BindRequest {
   std::vector<Type> states;  // current types of the module's state slots
 };
 
-// The delegate because of which binding failed, though another could do its work; empty if it is
-// not that.
+// The delegate that made binding fail although another could do its work; empty for any other
+// failure.
 std::string FailedDelegateName(const Status& status);
 
 // Checks the inputs against the declared types (symbols must agree) and binds.
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
                                             const Evaluator& evaluator, const BindRequest& request);
 
-// Binds from where `previous` (the last of `depth` bindings of this run) ended. `read` copies the
-// bytes of a buffer that exists by now.
+// Binds the steps from where `previous` (the last of `depth` bindings of this run) ended. `read`
+// copies the bytes of a buffer that has been computed.
 Result<std::shared_ptr<const Binding>> Continue(
     const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
     uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read);
 
-// Binds the steps after a control step that `previous` ended at. `results` are the types of what
-// that step gave, `states` those of the module's state slots by now.
+// Binds the steps after the control step at which `previous` ended. `results` are the types of that
+// step's results, `states` the current types of the module's state slots.
 Result<std::shared_ptr<const Binding>> ContinueAfterControl(
     const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
     uint32_t depth, std::span<const Type> results, std::span<const Type> states);

@@ -1,5 +1,4 @@
-// Bindings that were made before, bounded in bytes: the least recently used go first. Shared by all
-// sessions of a program.
+// An LRU cache of bindings, bounded in bytes. Shared by all sessions of a program.
 #pragma once
 
 #include <list>
@@ -11,13 +10,13 @@
 
 namespace msrt {
 
-// Thread-safe. A binding that is dropped lives on while a session runs it.
+// Thread-safe. A binding that was evicted lives on while a session runs it.
 class BindingCache {
  public:
-  explicit BindingCache(size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit BindingCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // The binding for these shapes, made by `make` if it is not here. Two threads that miss at once
-  // both make one; one is kept.
+  // Returns the binding for these shapes; calls `make` if it is not cached. Two threads that miss
+  // at the same time both make one, of which one is kept.
   Result<std::shared_ptr<const Binding>> Get(
       const BindRequest& request, FunctionRef<Result<std::shared_ptr<const Binding>>()> make);
 
@@ -29,7 +28,7 @@ class BindingCache {
     std::string key;
     std::shared_ptr<const Binding> binding;
   };
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   mutable std::mutex mutex_;
   std::list<Entry> entries_;  // most recent first
   std::unordered_map<std::string, std::list<Entry>::iterator> index_;

@@ -18,22 +18,22 @@ size_t LowerBound(std::span<const LiveBlock> blocks) {
     change[b.first] += bytes;
     change[b.last + 1] -= bytes;
   }
-  int64_t live = 0, most = 0;
-  for (int64_t c : change) most = std::max(most, live += c);
-  return static_cast<size_t>(most);
+  int64_t live = 0, peak = 0;
+  for (int64_t c : change) peak = std::max(peak, live += c);
+  return static_cast<size_t>(peak);
 }
 
-// Places blocks in the given order. Placed ones are kept sorted by offset, so one walk over those
-// alive at the same time sees every gap.
-size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t> order,
-                    std::vector<size_t>* offsets) {
-  std::vector<uint32_t> placed;
-  placed.reserve(blocks.size());
+// Assigns offsets in the given order. Assigned blocks are kept sorted by offset, so that one walk
+// over those alive at the same time finds every gap. Returns the bytes of the arena.
+size_t AssignOffsets(std::span<const LiveBlock> blocks, std::span<const uint32_t> order,
+                     std::vector<size_t>* offsets) {
+  std::vector<uint32_t> assigned;
+  assigned.reserve(blocks.size());
   size_t arena = 0;
   for (uint32_t b : order) {
     const size_t bytes = AlignUp(blocks[b].bytes, kTensorAlignment);
     size_t end = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
-    for (uint32_t p : placed) {
+    for (uint32_t p : assigned) {
       if (blocks[p].last < blocks[b].first || blocks[b].last < blocks[p].first) continue;
       const size_t offset = (*offsets)[p];
       if (offset > end && offset - end >= bytes && offset - end < best_gap) {
@@ -45,8 +45,8 @@ size_t PlaceInOrder(std::span<const LiveBlock> blocks, std::span<const uint32_t>
     const size_t offset = best != SIZE_MAX ? best : end;
     (*offsets)[b] = offset;
     arena = std::max(arena, offset + bytes);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), b,
+    assigned.insert(
+        std::upper_bound(assigned.begin(), assigned.end(), b,
                          [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }),
         b);
   }
@@ -78,7 +78,7 @@ MemoryPlan PlanMemory(std::span<const LiveBlock> blocks) {
           return a.first != b.first ? a.first < b.first : a.bytes > b.bytes;
       }
     });
-    const size_t arena = PlaceInOrder(blocks, order, &offsets);
+    const size_t arena = AssignOffsets(blocks, order, &offsets);
     if (arena < plan.arena_bytes) {
       plan.arena_bytes = arena;
       plan.offsets = offsets;

@@ -1,5 +1,5 @@
-// Places blocks with known lifetimes in one arena so that blocks alive at the same time never
-// overlap.
+// Assigns offsets in one arena to blocks with known lifetimes, so that blocks alive at the same
+// time never overlap.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct LiveBlock {
 struct MemoryPlan {
   std::vector<size_t> offsets;  // one for each block, multiples of kTensorAlignment
   size_t arena_bytes = 0;
-  size_t lower_bound_bytes = 0;  // the most that is alive at any one step: no plan can be smaller
+  size_t lower_bound_bytes = 0;  // peak of live bytes: no plan can be smaller
 };
 
 // Greedy: blocks in an order of decreasing weight, each into the smallest gap that holds it. Tries

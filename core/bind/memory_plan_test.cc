@@ -24,7 +24,7 @@ void ExpectSound(std::span<const LiveBlock> blocks, const MemoryPlan& plan) {
   EXPECT_GE(plan.arena_bytes, plan.lower_bound_bytes);
 }
 
-TEST(MemoryPlan, Empty) {
+TEST(MemoryPlan, NoBlocksNeedNoArena) {
   const MemoryPlan plan = PlanMemory({});
   EXPECT_EQ(plan.arena_bytes, 0u);
   EXPECT_EQ(plan.lower_bound_bytes, 0u);

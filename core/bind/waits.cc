@@ -28,15 +28,16 @@ bool Overlap(const Access& a, const Access& b) {
 
 Access AccessTo(const BoundStep& step, size_t i, bool writes) {
   const TensorView& v = step.views[i];
-  const bool present = step.places[i].kind != Location::kNowhere;
-  return {step.places[i], present ? BytesIn(v.layout, v.dtype, v.dims) : 0, writes};
+  const bool present = step.locations[i].kind != Location::kNowhere;
+  return {step.locations[i], present ? BytesIn(v.layout, v.dtype, v.dims) : 0, writes};
 }
 
-// Only what can conflict: constants and inputs are never written, so reading them is free.
+// Finds the accesses that can conflict. Constants and inputs are never written, so reading them
+// needs no wait.
 void FindAccesses(const BoundStep& step, std::vector<Access>* out) {
   out->clear();
   const auto add = [&](size_t i, bool writes) {
-    const Location::Kind kind = step.places[i].kind;
+    const Location::Kind kind = step.locations[i].kind;
     if (kind != Location::kNowhere && kind != Location::kConstant && kind != Location::kInput)
       out->push_back(AccessTo(step, i, writes));
   };
@@ -63,8 +64,8 @@ void AddWaits(size_t device_count, Binding* binding) {
   binding->event_counts.assign(device_count, 0);
   std::vector<PendingCopy> pending;
   std::vector<Access> accesses;
-  std::vector<size_t> latest(
-      device_count);  // 1 + the last copy of each device that the step must wait for
+  // By device: 1 + the last copy that the step must wait for.
+  std::vector<size_t> latest(device_count);
   for (size_t s = 0; s < binding->steps.size(); ++s) {
     BoundStep& step = binding->steps[s];
     FindAccesses(step, &accesses);

@@ -4,7 +4,7 @@ namespace msrt {
 
 ModelExtras NativeExtras(const CompiledModel& model) {
   ModelExtras extras;
-  if (model.forms != nullptr) extras.packed = model.forms->Kept(model.module);
+  if (model.forms != nullptr) extras.packed = model.forms->KeptForms(model.module);
   return extras;
 }
 

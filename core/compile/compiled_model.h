@@ -22,8 +22,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, Dims>> typical;
   size_t binding_cache_bytes = size_t{64} << 20;
   bool load_by_copy = false;
-  bool keep_packed = false;  // copies of all weights that kernels pack, for NativeExtras; those
-                             // that a file brings are not used then
+  bool keep_packed = false;  // keeps copies of all weights that kernels pack, for NativeExtras; the
+                             // file's packed weights are not used then
 };
 
 // Where the time of a load went, in milliseconds.
@@ -38,10 +38,10 @@ struct EntryProgram {
 };
 
 // A function of a model that sessions run, or a graph that such functions call. Its program is
-// immutable, but another one takes its place when a delegate is lost.
+// immutable, but is replaced when a delegate fails.
 class ModelEntry {
  public:
-  // Null: it has none yet, because only nodes call it that a delegate took whole.
+  // Null: not compiled, because it is called only by control nodes that a delegate runs whole.
   std::shared_ptr<const EntryProgram> current() const {
     std::lock_guard lock(mutex_);
     return current_;
@@ -51,8 +51,9 @@ class ModelEntry {
   friend class GraphCompiler;
   mutable std::mutex mutex_;
   std::shared_ptr<const EntryProgram> current_;
-  std::vector<Dims> typical_;         // of its inputs, to place it for
-  std::vector<FailedDelegate> lost_;  // at run time; guarded by CompiledModel::install_mutex
+  std::vector<Dims> typical_;  // dims of its inputs that it is placed for
+  std::vector<FailedDelegate>
+      failed_delegates_;  // at run time; guarded by CompiledModel::install_mutex
 };
 
 // Immutable but for binding caches and entries, which lock themselves: shared by any number of
@@ -62,21 +63,19 @@ struct CompiledModel {
   Module module;
   CompileOptions options;
   std::shared_ptr<ParallelFor>
-      parallel;         // what its runs use: the environment's, or the calling thread alone
+      parallel;         // used by its runs: the environment's, or the calling thread alone
   OfferedModule views;  // the graphs as delegates see them; outlives all that they compile
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
-  std::vector<std::shared_ptr<ModelEntry>>
-      graphs;                          // by graph of the module; null where no entry leads
-  std::shared_ptr<PackedForms> forms;  // that the file brings, or to be kept; null: neither
-  mutable std::mutex
-      install_mutex;  // held while programs take the place of others, never while they are made
-  std::span<const std::byte> mapped;  // the file, while it is mapped; empty: it was not
+  std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null if unreachable
+  std::shared_ptr<PackedForms> forms;  // those of the file, or those being collected; null: neither
+  mutable std::mutex install_mutex;   // held while programs are replaced, never while they are made
+  std::span<const std::byte> mapped;  // the mapped file; empty: not mapped
   LoadTimes times;
   std::vector<PassReport> passes;
 };
 
-// The programs by graph of the module. Null for a graph that no entry reaches, or that only nodes
-// call that a delegate took whole.
+// The programs by graph of the module. Null for a graph that is unreachable, or called only by
+// control nodes that a delegate runs whole.
 std::vector<std::shared_ptr<const EntryProgram>> ProgramsOf(const CompiledModel& model);
 
 // Returns the binding for these shapes, from the cache or new.

@@ -17,7 +17,7 @@
 
 namespace msrt {
 
-// Shared by everything that a runtime makes. All of it is thread-safe and outlives the models.
+// Shared by all objects of a runtime. All of it is thread-safe and outlives the models.
 struct Environment {
   Allocator* allocator = DefaultAllocator();
   Io* io = DefaultIo();
@@ -26,13 +26,12 @@ struct Environment {
   std::shared_ptr<ParallelFor> parallel;
   std::vector<std::shared_ptr<const Delegate>> delegates;
   const Evaluator* evaluator = nullptr;
-  std::vector<RegisteredKernel> kernels;  // behind the delegate "kernels"
-  std::vector<AddedPass> passes;          // that applications bring
-  std::shared_ptr<const OpSet>
-      ops;  // that applications define; null: none. Nodes point to its entries
-  std::optional<Machine> machine;  // measured; empty: what is typical
-  // To wake a team and to wait for it at the end. Models that it would not shorten by more,
-  // hand-overs between steps included, run on the calling thread alone.
+  std::vector<RegisteredKernel> kernels;  // run by the delegate "kernels"
+  std::vector<AddedPass> passes;          // user-defined passes
+  std::shared_ptr<const OpSet> ops;  // user-defined ops; null: none. Nodes point to its entries
+  std::optional<Machine> machine;    // measured; empty: a typical one is assumed
+  // Time to wake the thread team and to wait for it at the end. A model that several threads would
+  // shorten by less, hand-overs between steps included, runs on the calling thread alone.
   double wake_threads_seconds = 50e-6;
 };
 

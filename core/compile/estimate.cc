@@ -24,12 +24,12 @@ Result<ModuleEstimate> EstimateModule(std::shared_ptr<const Environment> environ
   for (uint32_t g = 0; g < model.views.size(); ++g) {
     if (model.views[g] == nullptr) continue;
     Placer placer(*model.views[g], host, env.delegates, model.options.place, &prices);
-    MSRT_RETURN_IF_ERROR(NamingGraph(placer.Query(), model.module, g));
+    MSRT_RETURN_IF_ERROR(WithGraphName(placer.Query(), model.module, g));
     auto placement = placer.Place();
-    if (!placement.ok()) return NamingGraph(std::move(placement).status(), model.module, g);
+    if (!placement.ok()) return WithGraphName(std::move(placement).status(), model.module, g);
     estimate.graphs[g] = {std::move(placement->explanations), placement->seconds};
   }
-  model.views.clear();  // they look at the module
+  model.views.clear();  // the views point into the module
   estimate.module = std::move(model.module);
   return estimate;
 }

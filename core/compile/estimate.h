@@ -1,5 +1,5 @@
-// Where the nodes of a model would run and how long it would take, without compiling it: what a
-// converter tells about speed.
+// An estimate of where the nodes of a model would run and how long it would take, without compiling
+// it. Converters report it.
 #pragma once
 
 #include "core/compile/compiled_model.h"
@@ -7,10 +7,10 @@
 namespace msrt {
 
 struct GraphEstimate {
-  std::vector<NodeExplanation> nodes;  // none: no run reaches the graph
+  std::vector<NodeExplanation> nodes;  // empty: the graph is unreachable
   double seconds = 0;                  // of one run, control flow included
 };
-// `graphs` is by graph of `module`, which is as the passes left it.
+// `module` is the module after the passes; `graphs` has an estimate for each of its graphs.
 struct ModuleEstimate {
   Module module;
   std::vector<GraphEstimate> graphs;

@@ -1,4 +1,4 @@
-// What happens when a delegate stops working at run time: the graph is placed again without it.
+// Failover: when a delegate fails at run time, the graph is placed again without it.
 #pragma once
 
 #include "core/compile/compiled_model.h"

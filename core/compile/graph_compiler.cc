@@ -47,12 +47,13 @@ Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& mo
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
     const std::string failed = FailedDelegateName(status);
-    // What a graph is called with is a guess until it is called, and a branch may never be.
+    // The arguments of a called graph are guesses until it is called, and a branch may never run.
     if (failed.empty() && !IsEntry(model.module, graph)) return entry;
     if (failed.empty() || options.strict) return status;
     model.environment->log(LogLevel::kWarning, "delegate ", failed, " failed to bind (",
                            status.message(), "); placing again without it");
-    options.lost.push_back({failed, StrCat("it failed to bind (", status.message(), ")")});
+    options.failed_delegates.push_back(
+        {failed, StrCat("it failed to bind (", status.message(), ")")});
   }
 }
 
@@ -75,7 +76,7 @@ Status GraphCompiler::Compile(uint32_t graph) {
     if ((next != graph && before != nullptr) || seen_[next]) continue;
     seen_[next] = true;
     auto program = CompileGraph(model_, next, model_.graphs[next]->typical_, options_, &times_);
-    if (!program.ok()) return NamingGraph(std::move(program).status(), model_.module, next);
+    if (!program.ok()) return WithGraphName(std::move(program).status(), model_.module, next);
     for (const Step& step : (*program)->program->steps) {
       if (step.control != nullptr)
         queue.insert(queue.end(), step.control->graphs.begin(), step.control->graphs.end());
@@ -90,7 +91,7 @@ void GraphCompiler::Install() {
     ModelEntry& entry = *model_.graphs[made->graph];
     std::lock_guard lock(entry.mutex_);
     if (entry.current_ != made->before) continue;
-    entry.lost_ = options_.lost;
+    entry.failed_delegates_ = options_.failed_delegates;
     entry.current_.swap(made->program);
   }
 }
@@ -102,15 +103,16 @@ Result<bool> GraphCompiler::Replace(const CompiledModel& model, uint32_t graph,
   PlaceOptions options = model.options.place;
   {
     std::lock_guard lock(model.install_mutex);
-    options.lost = entry.lost_;
+    options.failed_delegates = entry.failed_delegates_;
   }
-  options.lost.push_back(std::move(without));
+  options.failed_delegates.push_back(std::move(without));
   LoadTimes times;
   GraphCompiler compiler(model, options, &times);
   Status status = entry.current() == failed ? compiler.Compile(graph) : OkStatus();
   std::lock_guard lock(model.install_mutex);
   if (entry.current() != failed) return false;
-  // Only now is it lost: a delegate that nobody can replace is tried again by the next run.
+  // On an error the delegate is not recorded as failed: one that cannot be replaced is tried again
+  // by the next run.
   if (!status.ok()) return status;
   compiler.Install();
   return true;

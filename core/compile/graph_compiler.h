@@ -14,7 +14,7 @@ class GraphCompiler {
   GraphCompiler(const CompiledModel& model, PlaceOptions options, LoadTimes* times)
       : model_(model), options_(std::move(options)), times_(*times), seen_(model.graphs.size()) {}
 
-  // A graph that only a delegate's own nodes call is not placed.
+  // Skips graphs that are called only by control nodes that a delegate runs whole.
   Status Compile(uint32_t graph);
 
   // Runs that start from now on use the programs made. Callees come first, since a run may reach
@@ -33,7 +33,7 @@ class GraphCompiler {
   static void AddEntries(std::vector<ReachableGraph> reachable, CompiledModel* model);
 
  private:
-  struct Made {
+  struct NewProgram {
     uint32_t graph;
     std::shared_ptr<const EntryProgram> program;
     std::shared_ptr<const EntryProgram> before;  // the program it replaces; null: it is the first
@@ -42,7 +42,7 @@ class GraphCompiler {
   const PlaceOptions options_;
   LoadTimes& times_;
   std::vector<bool> seen_;  // by graph
-  std::vector<Made> made_;
+  std::vector<NewProgram> made_;
 };
 
 // The machine that cost estimates assume: the one whose measured costs are used, else this one,

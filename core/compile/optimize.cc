@@ -7,8 +7,8 @@
 namespace msrt {
 namespace {
 
-// Whether more nodes make tensors in bf16 than in any other float type. Weights alone do not count:
-// they may only be stored so.
+// Whether more nodes make tensors in bf16 than in any other float type. Weights do not count: bf16
+// may be only their storage type.
 bool ComputesInBf16(const Module& module) {
   int64_t bf16 = 0, others = 0;
   for (const Graph& graph : module.graphs) {
@@ -23,8 +23,8 @@ bool ComputesInBf16(const Module& module) {
   return bf16 > others;
 }
 
-// Whether a delegate that the model may use says so, or an application registered a kernel for just
-// this type.
+// Whether a delegate that the model may use declares this type, or an application registered a
+// kernel for it and not for f32.
 bool ComputesNatively(const Environment& env, const PlaceOptions& options, const Node& node,
                       DType dtype) {
   const std::vector<std::string>& allowed = options.delegates;

@@ -42,12 +42,12 @@ void AddCallees(const Module& module, const OfferedGraph& offered, const Node& n
   }
 }
 
-// What a team saves of a run of the graph at typical shapes, give or take a factor of two, apart
-// from waking it: less than nothing if handing the steps' work to several threads costs more than
-// sharing it gains.
+// Returns the time that a thread team saves in one run of the graph at typical shapes, within a
+// factor of two and without the time to wake it. Negative if handing work to several threads costs
+// more than sharing it gains.
 double SecondsSaved(const OfferedGraph& graph, int threads) {
-  constexpr double kEfficiency = 0.4;        // of small products and of loops
-  constexpr double kHandOverSeconds = 4e-6;  // of one step, there and back
+  constexpr double kEfficiency = 0.4;        // of small matrix products and of loops
+  constexpr double kHandOverSeconds = 4e-6;  // for one step, both ways
   const Machine core = TypicalMachine(1);
   double seconds = 0;
   for (size_t n = 0; n < graph.node_count(); ++n) {
@@ -61,7 +61,7 @@ double SecondsSaved(const OfferedGraph& graph, int threads) {
 
 }  // namespace
 
-Status NamingGraph(Status status, const Module& module, uint32_t graph) {
+Status WithGraphName(Status status, const Module& module, uint32_t graph) {
   if (module.graphs.size() == 1) return status;
   return std::move(status).Within(StrCat("graph ", graph, " '", module.graphs[graph].name, "'"));
 }
@@ -79,7 +79,7 @@ Result<ReachableGraphs> FindReachableGraphs(const CompiledModel& model) {
     seen[next.graph] = true;
     auto offered = OfferedGraph::Make(module.graphs[next.graph], *model.environment->evaluator,
                                       next.typical, &module);
-    if (!offered.ok()) return NamingGraph(std::move(offered).status(), module, next.graph);
+    if (!offered.ok()) return WithGraphName(std::move(offered).status(), module, next.graph);
     next.offered = *std::move(offered);
     reachable.seconds_saved =
         std::max(reachable.seconds_saved,

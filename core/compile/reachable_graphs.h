@@ -6,15 +6,15 @@
 
 namespace msrt {
 
-// `typical` are the dims of the graph's inputs that it is placed for.
+// `typical` has the dims of the graph's inputs that it is placed for.
 struct ReachableGraph {
   uint32_t graph;
   std::vector<Dims> typical;
   std::unique_ptr<OfferedGraph> offered;
 };
 
-// The result of FindReachableGraphs. `seconds_saved` is what several threads save in a run of the
-// graph that gains most by them.
+// The result of FindReachableGraphs. `seconds_saved` is the time that several threads save in one
+// run of the graph that gains most.
 struct ReachableGraphs {
   std::vector<ReachableGraph> graphs;
   double seconds_saved = 0;
@@ -27,6 +27,6 @@ Result<ReachableGraphs> FindReachableGraphs(const CompiledModel& model);
 bool InputsAreKnown(const CompiledModel& model);
 
 // Prefixes the graph's name if the module has several.
-Status NamingGraph(Status status, const Module& module, uint32_t graph);
+Status WithGraphName(Status status, const Module& module, uint32_t graph);
 
 }  // namespace msrt

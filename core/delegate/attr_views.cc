@@ -22,7 +22,7 @@ std::vector<msrt_attr_view> AttrStore::ViewsOf(const AttrList& attrs,
     view.kind = static_cast<msrt_attr_kind>(def.kind);
     view.flags = MSRT_ATTR_IS_DEFAULT;
     view.count = 1;
-    // Only single values have defaults; what an absent list or tensor means is the op's own affair.
+    // Only single values have defaults; the op itself defines what an absent list or tensor means.
     if (def.kind == AttrKind::kInt) view.ints = &def.default_int;
     else if (def.kind == AttrKind::kFloat) view.floats = &def.default_float;
     else if (def.kind == AttrKind::kString)

@@ -9,12 +9,12 @@
 
 namespace msrt {
 
-// Lists that views point to, where the graph has none of that form. Grows; what is in it stays
-// where it is.
+// Owns the lists that views point to where the graph has none in that form. It only grows, and its
+// elements never move.
 class AttrStore {
  public:
-  // The node's own attributes, then defaults that it leaves out. Everything in `attrs` and `defs`
-  // must outlive the views; names in `defs` end with a zero.
+  // Returns the node's own attributes, then the defaults of those that it leaves out. Everything in
+  // `attrs` and `defs` must outlive the views; names in `defs` are zero-terminated.
   std::vector<msrt_attr_view> ViewsOf(const AttrList& attrs, std::span<const AttrDef> defs);
 
  private:

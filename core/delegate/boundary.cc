@@ -3,22 +3,23 @@
 namespace msrt {
 namespace {
 
-thread_local std::string failure;
+thread_local std::string failure_text;
 
-// The kept text, once; empty where there is none.
+// Returns the stored text and clears it; empty if there is none.
 std::string TakeFailureText() {
-  if (!door_internal::failure_kept) return {};
-  door_internal::failure_kept = false;
-  return std::move(failure);
+  if (!boundary_internal::has_failure_text) return {};
+  boundary_internal::has_failure_text = false;
+  return std::move(failure_text);
 }
 
-std::string WithoutWords(msrt_status code) {
-  return code == MSRT_OUT_OF_MEMORY ? "out of memory, of which it did not say how much"
+std::string DefaultFailureText(msrt_status code) {
+  return code == MSRT_OUT_OF_MEMORY ? "out of memory, without saying how much"
                                     : StrCat("failed without saying why (status ", code, ")");
 }
 
-// Nobody asked for a run to stop, and a bug of theirs is none of ours.
-Code MeantByRule(msrt_status code) {
+// The application did not cancel the run, and a bug in a plugin is not an internal error of this
+// library.
+Code CallbackCode(msrt_status code) {
   if (code < 0 || code > static_cast<msrt_status>(Code::kInternal)) return Code::kDelegate;
   const auto known = static_cast<Code>(code);
   const bool foreign =
@@ -26,7 +27,7 @@ Code MeantByRule(msrt_status code) {
   return foreign ? Code::kDelegate : known;
 }
 
-Code MeantByDelegate(msrt_status code) {
+Code DelegateCode(msrt_status code) {
   switch (code) {
     case MSRT_INVALID_ARGUMENT:
     case MSRT_INVALID_MODEL:
@@ -40,26 +41,26 @@ Code MeantByDelegate(msrt_status code) {
 
 }  // namespace
 
-constinit thread_local bool door_internal::failure_kept = false;
+constinit thread_local bool boundary_internal::has_failure_text = false;
 
-void KeepFailure(const char* message) noexcept {
+void SetFailureText(const char* message) noexcept {
   try {
-    failure = message == nullptr ? "" : message;
+    failure_text = message == nullptr ? "" : message;
   } catch (const std::bad_alloc&) {
-    failure.clear();
+    failure_text.clear();
   }
-  door_internal::failure_kept = true;
+  boundary_internal::has_failure_text = true;
 }
 
-Status door_internal::FailureOfDelegate(msrt_status code, std::string_view delegate) {
+Status boundary_internal::FailureOfDelegate(msrt_status code, std::string_view delegate) {
   std::string text = TakeFailureText();
-  if (text.empty()) text = StrCat("delegate ", delegate, ": ", WithoutWords(code));
-  return Status(MeantByDelegate(code), std::move(text));
+  if (text.empty()) text = StrCat("delegate ", delegate, ": ", DefaultFailureText(code));
+  return Status(DelegateCode(code), std::move(text));
 }
 
-Status door_internal::FailureOfRule(msrt_status code) {
+Status boundary_internal::FailureOfCallback(msrt_status code) {
   std::string text = TakeFailureText();
-  return Status(MeantByRule(code), text.empty() ? WithoutWords(code) : std::move(text));
+  return Status(CallbackCode(code), text.empty() ? DefaultFailureText(code) : std::move(text));
 }
 
 }  // namespace msrt

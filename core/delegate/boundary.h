@@ -1,5 +1,5 @@
-// The door of msrt_plugin.h, both ways: calls into delegates and callbacks, whatever they return or
-// throw as a Status, and answers to what they call of ours.
+// The boundary to plugin code, in both directions. Calls into delegates and callbacks turn returned
+// codes and exceptions into a Status; functions that plugins call turn a Status into a code.
 #pragma once
 
 #include <string>
@@ -10,54 +10,53 @@
 
 namespace msrt {
 
-// Keeps why the call in progress in this thread fails: what msrt_host_api.fail does.
-void KeepFailure(const char* message) noexcept;
+// Stores the reason why this thread's call in progress fails. Implements msrt_host_api.fail.
+void SetFailureText(const char* message) noexcept;
 
-namespace door_internal {
+namespace boundary_internal {
 
-extern constinit thread_local bool failure_kept;
+extern constinit thread_local bool has_failure_text;
 Status FailureOfDelegate(msrt_status code, std::string_view delegate);
-Status FailureOfRule(msrt_status code);
+Status FailureOfCallback(msrt_status code);
 
-// The text of an earlier call, which succeeded after all or whose error nobody asked about, is none
-// of this one.
+// Discards the text of an earlier call first: it does not belong to this call.
 template <typename Call>
-Status Called(msrt_status* code, Call&& call) {
-  failure_kept = false;
+Status CallAndCatch(msrt_status* code, Call&& call) {
+  has_failure_text = false;
   return CatchAsStatus([&] { *code = call(); });
 }
 
-}  // namespace door_internal
+}  // namespace boundary_internal
 
-// A function of a delegate. What its codes mean stands in msrt_plugin.h: all but a few come back as
-// kDelegate. The message is the text that it gave; without one it names the delegate.
+// Calls a function of a delegate. msrt_plugin.h defines its codes: all but a few become kDelegate.
+// The message is the text that the delegate set; without one it names the delegate.
 template <typename Call>
 Status CallDelegate(std::string_view delegate, Call&& call) {
   msrt_status code = MSRT_OK;
-  Status thrown = door_internal::Called(&code, call);
+  Status thrown = boundary_internal::CallAndCatch(&code, call);
   if (!thrown.ok()) return std::move(thrown).Within(StrCat("delegate ", delegate));
-  return code == MSRT_OK ? OkStatus() : door_internal::FailureOfDelegate(code, delegate);
+  return code == MSRT_OK ? OkStatus() : boundary_internal::FailureOfDelegate(code, delegate);
 }
 
-// A function that is no delegate's, so that there is nobody to leave out: the meaning of an op, a
-// pass, an importer, a plugin's entry. The caller names it.
+// Calls a function that does not belong to a delegate, so no delegate can be left out: a callback
+// of an op, a pass, an importer, a plugin's entry. The caller adds its name to the error.
 template <typename Call>
 Status CallCallback(Call&& call) {
   msrt_status code = MSRT_OK;
-  Status thrown = door_internal::Called(&code, call);
+  Status thrown = boundary_internal::CallAndCatch(&code, call);
   if (!thrown.ok()) return thrown;
-  return code == MSRT_OK ? OkStatus() : door_internal::FailureOfRule(code);
+  return code == MSRT_OK ? OkStatus() : boundary_internal::FailureOfCallback(code);
 }
 
-// A function of ours that they call: nothing may unwind into their code. The text of an error is
-// kept, for them to pass the code on.
+// Runs a function that plugins call: nothing may unwind into their code. Stores the text of an
+// error, so that the plugin can pass the code on.
 template <typename Body>
 msrt_status ToStatusCode(const Body& body) noexcept {
   try {
     Status status;
     Status thrown = CatchAsStatus([&] { status = body(); });
     if (!thrown.ok()) status = std::move(thrown);
-    if (!status.ok()) KeepFailure(status.message().c_str());
+    if (!status.ok()) SetFailureText(status.message().c_str());
     return static_cast<msrt_status>(status.code());
   } catch (...) {  // no memory even for the error
     return MSRT_OUT_OF_MEMORY;

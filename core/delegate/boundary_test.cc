@@ -1,5 +1,5 @@
-// Delegates, rules and plugins that misbehave at the door of msrt_plugin.h: each is an error that
-// names them, and none brings us down.
+// Delegates, callbacks and plugins that misbehave at the boundary of msrt_plugin.h: each causes an
+// error that names it, and none ends the process.
 #include "core/delegate/boundary.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ bool Says(const Status& status, std::string_view part) {
   return status.message().find(part) != std::string::npos;
 }
 
-class Door : public ::testing::Test {
+class BoundaryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const ValueId x = graph.AddInput("x", Type::Tensor(DType::kF32, {4}));
@@ -44,10 +44,10 @@ class Door : public ::testing::Test {
     graph.outputs = {*y};
     auto made = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok()) << made.status().message();
-    placed = *std::move(made);
+    offered = *std::move(made);
   }
 
-  // What a sound delegate would offer for the node.
+  // A valid candidate for the node.
   Candidate Sound() const {
     Candidate c;
     c.nodes = {0};
@@ -56,16 +56,16 @@ class Door : public ::testing::Test {
   }
   std::vector<std::string> Refusals(const Change& change) const {
     QueryResult result;
-    Liar(change)->Query(*host_, *placed, &result);
+    Liar(change)->Query(*host_, *offered, &result);
     EXPECT_TRUE(result.candidates.empty());
     std::vector<std::string> reasons;
     for (const Refusal& r : result.refusals) reasons.push_back(r.reason);
     return reasons;
   }
 
-  // The bound kernel of a delegate that is sound up to there.
+  // Compiles and binds a kernel with a delegate that is correct up to that point.
   Result<BoundKernel> Bound(const Delegate& delegate, Kernel* kernel) const {
-    MSRT_ASSIGN_OR_RETURN(*kernel, delegate.Compile(*host_, *placed, Sound()));
+    MSRT_ASSIGN_OR_RETURN(*kernel, delegate.Compile(*host_, *offered, Sound()));
     return kernel->Bind(*host_, {});
   }
   Status Prepare(const Change& change, bool has_device = false) const {
@@ -85,14 +85,13 @@ class Door : public ::testing::Test {
   }
 
   Graph graph;
-  std::shared_ptr<const OfferedGraph> placed;
+  std::shared_ptr<const OfferedGraph> offered;
   const std::shared_ptr<const Host> host_ = std::make_shared<const Host>(CallbackServices());
 };
 
-// ---- what is missing
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Missing and malformed answers.
 
-// Offers a candidate for the node twice, after `spoil`, which may make it null.
+// Offers a candidate for the node twice, after `spoil` has changed it or made it null.
 void (*spoil)(msrt_candidate**) = nullptr;
 msrt_status Offer(void*, const msrt_host_api*, const msrt_graph_view*,
                   const msrt_query_sink* sink) {
@@ -107,7 +106,7 @@ msrt_status Offer(void*, const msrt_host_api*, const msrt_graph_view*,
   return MSRT_OK;
 }
 
-TEST_F(Door, MalformedCandidatesAreRefusals) {
+TEST_F(BoundaryTest, MalformedCandidatesAreRefusals) {
   const auto refused = [&](void (*how)(msrt_candidate**)) {
     spoil = how;
     return Refusals([](msrt_delegate_api* api, msrt_device_api*) { api->query = Offer; });
@@ -128,7 +127,7 @@ TEST_F(Door, MalformedCandidatesAreRefusals) {
   EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->input_count = 0; }).size(), 2u);
 }
 
-TEST_F(Door, AMalformedCandidateNamesTheDelegate) {
+TEST_F(BoundaryTest, MalformedCandidateNamesDelegate) {
   spoil = [](msrt_candidate** c) { *c = nullptr; };
   const auto liar = Liar([](msrt_delegate_api* api, msrt_device_api*) { api->query = Offer; });
   FakeDelegate other;
@@ -136,13 +135,14 @@ TEST_F(Door, AMalformedCandidateNamesTheDelegate) {
   other.offers = {Sound()};
   const std::vector<std::shared_ptr<const Delegate>> delegates = {liar, MakeFake(std::move(other))};
   double place_millis = 0;
-  const auto program = MakeProgram(placed, host_, delegates, {}, Log(), &place_millis);
+  const auto program = MakeProgram(offered, host_, delegates, {}, Log(), &place_millis);
   ASSERT_TRUE(program.ok()) << program.status().message();
-  EXPECT_NE(PlanText(PlanOf(**program)).find("liar: its candidate is malformed"), std::string::npos)
-      << PlanText(PlanOf(**program));
+  EXPECT_NE(PlacementText(MakePlacementReport(**program)).find("liar: its candidate is malformed"),
+            std::string::npos)
+      << PlacementText(MakePlacementReport(**program));
 }
 
-TEST_F(Door, TheHostTakesNull) {
+TEST_F(BoundaryTest, HostAcceptsNull) {
   std::vector<std::string> lines;
   const Log log([&](LogLevel, const std::string& line) { lines.push_back(line); },
                 LogLevel::kDebug);
@@ -161,7 +161,7 @@ TEST_F(Door, TheHostTakesNull) {
   EXPECT_EQ(api.keep_packed(api.host, &lines, &packing, nullptr, 1), MSRT_INVALID_ARGUMENT);
 }
 
-TEST_F(Door, TheEditorTakesNoNullStrings) {
+TEST_F(BoundaryTest, EditorRejectsNullStrings) {
   GraphEditor editor(&graph, nullptr);
   const msrt_graph_editor api = editor.api();
   const char* const strings[] = {"one", nullptr};
@@ -189,7 +189,7 @@ TEST_F(Door, TheEditorTakesNoNullStrings) {
   EXPECT_TRUE(add().ok());
 }
 
-TEST_F(Door, DevicesGiveWhatTheySay) {
+TEST_F(BoundaryTest, DeviceMustReturnValidMemoryAndHandles) {
   const auto nothing = [](void*, const msrt_host_api*, void** out) -> msrt_status {
     return *out = nullptr, MSRT_OK;
   };
@@ -226,8 +226,7 @@ TEST_F(Door, DevicesGiveWhatTheySay) {
   EXPECT_EQ(freed, 1);
 }
 
-// ---- what is thrown
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Exceptions.
 
 // A function of any type that throws.
 template <typename Thrown, typename Function>
@@ -244,13 +243,13 @@ void Break(Function* function) {
   *function = Throwing<Thrown, Function>::Call;
 }
 
-TEST_F(Door, WhatIsThrownNamesTheDelegate) {
+TEST_F(BoundaryTest, ExceptionNamesDelegate) {
   EXPECT_EQ(Refusals([](msrt_delegate_api* api, msrt_device_api*) { Break<Boom>(&api->query); }),
             std::vector<std::string>{"its query failed: delegate liar: threw an exception: boom"});
   std::vector<Status> failed;
   const auto compiles =
       Liar([](msrt_delegate_api* api, msrt_device_api*) { Break<Boom>(&api->compile); });
-  failed.push_back(compiles->Compile(*host_, *placed, Sound()).status());
+  failed.push_back(compiles->Compile(*host_, *offered, Sound()).status());
   failed.push_back(Run([](msrt_delegate_api* api, msrt_device_api*) { Break<Boom>(&api->bind); }));
   failed.push_back(
       Prepare([](msrt_delegate_api* api, msrt_device_api*) { Break<Boom>(&api->prepare); }));
@@ -283,7 +282,7 @@ TEST_F(Door, WhatIsThrownNamesTheDelegate) {
       << memory.message();
 }
 
-TEST_F(Door, SizesThatAreThrownCountAsNothing) {
+TEST_F(BoundaryTest, ThrowingSizeFunctionCountsAsZero) {
   Kernel kernel;
   const auto liar = Liar([](msrt_delegate_api* api, msrt_device_api*) {
     Break<Boom>(&api->kernel_bytes);
@@ -295,7 +294,7 @@ TEST_F(Door, SizesThatAreThrownCountAsNothing) {
   EXPECT_EQ(bound->bytes(), 0u);
 }
 
-TEST_F(Door, ATaskThatThrowsFailsItsLoop) {
+TEST_F(BoundaryTest, ThrowingTaskFailsItsLoop) {
   for (const int threads : {1, 2}) {
     for (auto make : {MakeThreadPool, MakeDefaultParallel}) {
       const Host team(DefaultAllocator(), make(threads), Log());
@@ -315,10 +314,9 @@ TEST_F(Door, ATaskThatThrowsFailsItsLoop) {
   }
 }
 
-// ---- what is said
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Status codes and messages.
 
-TEST_F(Door, CodesOfADelegate) {
+TEST_F(BoundaryTest, UnexpectedDelegateCodesBecomeDelegateErrors) {
   static msrt_status code;
   const auto liar = Liar([](msrt_delegate_api* api, msrt_device_api*) {
     api->run = [](void*, void*, const msrt_run_args*) -> msrt_status { return code; };
@@ -332,14 +330,14 @@ TEST_F(Door, CodesOfADelegate) {
                        code == MSRT_LIMIT_EXCEEDED;
     const Status status = RunBound(*bound);
     EXPECT_EQ(status.code(), meant ? static_cast<Code>(code) : Code::kDelegate) << code;
-    EXPECT_EQ(MayDoElsewhere(status.code(), /*on_device=*/false), !meant) << code;
+    EXPECT_EQ(MayRunElsewhere(status.code(), /*on_device=*/false), !meant) << code;
     const bool full = code == MSRT_OUT_OF_MEMORY || code == MSRT_LIMIT_EXCEEDED;
-    EXPECT_EQ(MayDoElsewhere(status.code(), /*on_device=*/true), !meant || full) << code;
+    EXPECT_EQ(MayRunElsewhere(status.code(), /*on_device=*/true), !meant || full) << code;
     EXPECT_EQ(status.ok(), !Says(status, "delegate liar: ")) << status.message();
   }
 }
 
-TEST_F(Door, CodesOfARule) {
+TEST_F(BoundaryTest, UnexpectedCallbackCodesBecomeDelegateErrors) {
   for (msrt_status code = -77; code <= 77; ++code) {
     const bool known = code >= MSRT_OK && code <= MSRT_INTERNAL;
     const bool meant =
@@ -350,7 +348,7 @@ TEST_F(Door, CodesOfARule) {
   }
 }
 
-TEST_F(Door, TheTextOfAnEarlierCallIsForgotten) {
+TEST_F(BoundaryTest, TextOfEarlierCallIsDiscarded) {
   static bool works;
   const auto liar = Liar([](msrt_delegate_api* api, msrt_device_api*) {
     api->run = [](void*, void*, const msrt_run_args* args) -> msrt_status {
@@ -368,8 +366,7 @@ TEST_F(Door, TheTextOfAnEarlierCallIsForgotten) {
   EXPECT_EQ(status.message(), "delegate liar: failed without saying why (status 10)");
 }
 
-// ---- rules
-// --------------------------------------------------------------------------------------------------------------------------
+// ---- Callbacks.
 
 struct CountingAllocator final : Allocator {
   int blocks = 0;
@@ -386,7 +383,7 @@ void UseHost(const msrt_host_api* host) {
   host->deallocate(host->host, host->allocate(host->host, 64, 64), 64, 64);
 }
 
-TEST_F(Door, RulesHaveTheApplicationsLogAndMemory) {
+TEST_F(BoundaryTest, CallbacksUseApplicationLogAndMemory) {
   CountingAllocator allocator;
   std::vector<std::string> lines;
   const CallbackServices services{
@@ -420,7 +417,7 @@ TEST_F(Door, RulesHaveTheApplicationsLogAndMemory) {
   EXPECT_EQ(allocator.blocks, 2);
 }
 
-TEST_F(Door, PassesAndImportersThatThrowAreErrors) {
+TEST_F(BoundaryTest, ThrowingPassesAndImportersAreErrors) {
   msrt_pass_desc pass = MSRT_INIT(msrt_pass_desc);
   pass.plugin_abi = MSRT_PLUGIN_ABI;
   pass.name = "bad";
@@ -445,7 +442,7 @@ TEST_F(Door, PassesAndImportersThatThrowAreErrors) {
             "the plugin's importer: threw an exception: boom");
 }
 
-// An op of one input and one output of the same type, and of what else a test gives it.
+// An op with one input and one output, whose callbacks all throw unless `change` replaces them.
 Result<RegisteredKernel> KernelWith(const std::function<void(msrt_op_desc*)>& change) {
   msrt_op_desc meaning = MSRT_INIT(msrt_op_desc);
   meaning.min_inputs = meaning.max_inputs = meaning.min_outputs = meaning.max_outputs = 1;
@@ -466,7 +463,7 @@ Result<RegisteredKernel> KernelWith(const std::function<void(msrt_op_desc*)>& ch
   return RegisteredKernel::Make(kernel, nullptr);
 }
 
-TEST_F(Door, MeaningsThatThrowAreErrors) {
+TEST_F(BoundaryTest, ThrowingOpCallbacksAreErrors) {
   const auto kernel = KernelWith({});
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
   const OpDef& def = *kernel->meaning;
@@ -497,7 +494,7 @@ TEST_F(Door, MeaningsThatThrowAreErrors) {
   EXPECT_EQ(def.cost(view).flops, CostOfTraffic(view).flops);
 }
 
-TEST_F(Door, LocalAttributesNeedValues) {
+TEST_F(BoundaryTest, LocalAttributesNeedValues) {
   const auto kernel = KernelWith([](msrt_op_desc* meaning) {
     meaning->localize = [](void*, const msrt_host_api*, const msrt_node_view*, const msrt_box*,
                            const msrt_box*, const msrt_box*,
@@ -517,10 +514,9 @@ TEST_F(Door, LocalAttributesNeedValues) {
       << status.message();
 }
 
-// ---- plugins
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- Plugins.
 
-TEST_F(Door, APluginsOwnReasonComesFirst) {
+TEST_F(BoundaryTest, OwnReasonOfPluginComesFirst) {
   const auto own = LoadPlugin(MSRT_REFUSED_PLUGIN, "gives a reason");
   EXPECT_EQ(own.status().code(), Code::kNotFound);
   EXPECT_TRUE(Says(own.status(),

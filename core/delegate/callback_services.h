@@ -1,5 +1,5 @@
-// What a runtime lends to the rules that plugins bring (ops, passes, importers) beside a place for
-// the text of an error: the application's memory and log. The team stays with those who compute.
+// Host services for the callbacks of ops, passes and importers: the application's memory and log.
+// The thread team is for delegates and kernels only.
 #pragma once
 
 #include "core/base/allocator.h"
@@ -7,7 +7,7 @@
 
 namespace msrt {
 
-// What it points to outlives all that is made with it: rules live in the environment that they were
+// The allocator and log outlive all callbacks: callbacks belong to the environment that they were
 // registered with.
 struct CallbackServices {
   Allocator* allocator = DefaultAllocator();

@@ -1,4 +1,4 @@
-// What a graph gives, as far as types tell, when it is called.
+// Type inference through a called graph.
 #pragma once
 
 #include "core/base/parallel_for.h"
@@ -6,11 +6,11 @@
 
 namespace msrt {
 
-// The types of the graph's outputs. `facts` begins with those of its inputs. `inside` tells what
-// control flow in it gives: nothing where it does not know. Takes from `nodes_left` what it looks
-// at. Empty where shapes contradict the graph, or nothing is left.
+// Returns the types of the graph's outputs. `facts` has the types of its inputs. `infer_control`
+// returns the output types of a control node, or nothing if it does not know them. Each visited
+// node takes one from `nodes_left`. Empty if shapes contradict the graph or `nodes_left` reaches 0.
 std::vector<Type> InferOutputTypes(
     const Graph& graph, GraphFacts facts, const Evaluator& evaluator, size_t* nodes_left,
-    FunctionRef<std::vector<Type>(const Node&, const GraphFacts&)> inside);
+    FunctionRef<std::vector<Type>(const Node&, const GraphFacts&)> infer_control);
 
 }  // namespace msrt

@@ -19,7 +19,8 @@ std::vector<CarriedPair> PairsOf(const Module& module, const ControlShape& shape
       shape.kind == ControlKind::kWhile ? &module.graphs[shape.graphs[0]] : nullptr;
   std::vector<CarriedPair> pairs;
   for (size_t i = 0; i < shape.carried; ++i) {
-    const ValueId begin = body.inputs[shape.told() + i], end = body.outputs[shape.answered() + i];
+    const ValueId begin = body.inputs[shape.body_extra_inputs() + i],
+                  end = body.outputs[shape.body_extra_outputs() + i];
     const auto named = [&](ValueId v) {
       return std::count(body.outputs.begin(), body.outputs.end(), v);
     };

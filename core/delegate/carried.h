@@ -1,5 +1,5 @@
-// What loops carry, seen from their bodies: inputs that a run of the graph hands on to its next
-// run.
+// Loop-carried values, seen from the loop body: outputs of one iteration that are inputs of the
+// next.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,13 @@ struct CarriedPair {
   ValueId begin,
       end;  // an input of the body, and the output that takes its place in the next iteration
   bool read_by_condition =
-      false;  // a While asks a graph of the host about it before every iteration
+      false;  // the condition of a While, which runs on the host, reads it before every iteration
 };
 
-// By graph of the module: the tensors that can stay where the body makes them, because they are
-// named once and not handed on as they came. None for a graph that is an entry, or that is called
-// from more places than one: what the others hand to it is not where the loop would keep it.
+// Returns, by graph of the module, the carried tensors that can stay on the device where the body
+// makes them: each is named once among the outputs and is not passed through unchanged. A graph
+// that is an entry or has several callers has none: the other callers pass values that are not on
+// that device.
 std::vector<std::vector<CarriedPair>> FindCarried(const Module& module);
 
 }  // namespace msrt

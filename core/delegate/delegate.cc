@@ -56,13 +56,13 @@ Status CheckDevice(const char* name, const msrt_device_api& d) {
   return OkStatus();
 }
 
-// Collects what a delegate answers. Its callbacks must not throw, so what fails for want of memory
-// is remembered.
+// Collects the candidates and refusals of a query. Its callbacks must not throw, so it records that
+// memory ran out.
 struct Sink {
   const OfferedGraph& graph;
   QueryResult& out;
   bool out_of_memory = false;
-  bool offered_nothing = false;  // a candidate that does not even say what it is of
+  bool offered_nothing = false;  // a candidate names no valid node
 
   template <typename F>
   void Guarded(F&& body) noexcept {
@@ -106,7 +106,7 @@ struct Sink {
     return layouts;
   }
 
-  // What belongs to no node is said of all, once.
+  // A candidate that names no valid node is refused for every node, once.
   void RefuseMalformed(const msrt_candidate& c, const std::string& reason) {
     if (c.nodes != nullptr && c.node_count != 0 && c.nodes[0] < graph.node_count())
       return Refuse(c.nodes[0], reason.c_str());
@@ -150,7 +150,7 @@ struct Sink {
   }
 };
 
-// Sizes are for reports and caches: one that it cannot tell counts as nothing.
+// Sizes are only for reports and caches: an unknown one counts as 0.
 size_t BytesFrom(size_t (*function)(void*, const void*), void* self, const void* handle) {
   size_t bytes = 0;
   if (function == nullptr || !CatchAsStatus([&] { bytes = function(self, handle); }).ok()) return 0;
@@ -159,7 +159,7 @@ size_t BytesFrom(size_t (*function)(void*, const void*), void* self, const void*
 
 }  // namespace
 
-bool MayDoElsewhere(Code code, bool on_device) {
+bool MayRunElsewhere(Code code, bool on_device) {
   const bool full = code == Code::kOutOfMemory || code == Code::kLimitExceeded;
   return code == Code::kDelegate || (on_device && full);
 }
@@ -183,7 +183,7 @@ Status BoundKernel::Prepare(const Host& host) const {
   if (table.api.prepare == nullptr) return OkStatus();
   Status status = CallDelegate(delegate_->name(),
                                [&] { return table.api.prepare(table.self, host.api(), handle_); });
-  const bool elsewhere = MayDoElsewhere(status.code(), delegate_->device() != nullptr);
+  const bool elsewhere = MayRunElsewhere(status.code(), delegate_->device() != nullptr);
   return elsewhere ? std::move(status).With(kFailedDelegate, std::string(delegate_->name()))
                    : std::move(status);
 }
@@ -233,7 +233,7 @@ Result<std::shared_ptr<const Delegate>> Delegate::Make(const msrt_delegate_api& 
   std::shared_ptr<Delegate> delegate(new Delegate());
   delegate->name_ = api.name;
   delegate->native_types_ = api.native_types;
-  // What copies point to may go after this call.
+  // The caller may free these after this call.
   api.name = nullptr;
   api.device = nullptr;
   auto table = std::make_shared<Table>(Table{api, self, std::move(library)});
@@ -247,16 +247,16 @@ void Delegate::TakeOver() const { table_->owns_self = true; }
 
 void Delegate::Query(const Host& host, const OfferedGraph& graph, QueryResult* out) const {
   Sink sink{graph, *out};
-  msrt_query_sink doors = MSRT_INIT(msrt_query_sink);
-  doors.sink = &sink;
-  doors.candidate = [](void* s, const msrt_candidate* c) {
+  msrt_query_sink callbacks = MSRT_INIT(msrt_query_sink);
+  callbacks.sink = &sink;
+  callbacks.candidate = [](void* s, const msrt_candidate* c) {
     static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Add(c); });
   };
-  doors.refuse = [](void* s, uint32_t node, const char* reason) {
+  callbacks.refuse = [](void* s, uint32_t node, const char* reason) {
     static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Refuse(node, reason); });
   };
   const Status status = CallDelegate(
-      name_, [&] { return table_->api.query(table_->self, host.api(), graph.api(), &doors); });
+      name_, [&] { return table_->api.query(table_->self, host.api(), graph.api(), &callbacks); });
   const bool host_is_full = status.code() == Code::kOutOfMemory && device_ == nullptr;
   if (sink.out_of_memory || host_is_full) throw std::bad_alloc();
   if (status.ok()) return;

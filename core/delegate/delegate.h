@@ -1,6 +1,5 @@
-// A registered delegate as the rest of core sees it: the C door of msrt_plugin.h behind types that
-// own what they hold. Built-in delegates and plugins come through here alike, and what they answer
-// is checked here.
+// A registered delegate as the rest of core sees it: the C interface of msrt_plugin.h behind owning
+// types. Built-in delegates and plugins both come through here, and their answers are checked here.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace msrt {
 
 class OfferedGraph;
 
-// A set of nodes that a delegate can run as one, and how; see msrt_candidate.
+// A set of nodes that a delegate can run as one kernel, and how; see msrt_candidate.
 struct Candidate {
   std::vector<uint32_t> nodes;
   std::vector<Layout> input_layouts, output_layouts;
@@ -37,10 +36,10 @@ struct QueryResult {
   std::vector<Refusal> refusals;
 };
 
-// Whether an error of a delegate is its own, so that another may do what it cannot. Wrong data is
-// wrong everywhere, and so is a host without memory; a device that is full or refuses is not.
-bool MayDoElsewhere(Code code, bool on_device);
-// The detail of such an error that names the delegate.
+// Whether another delegate may succeed where one failed with this code. Bad data and a host without
+// memory fail everywhere; a full or failing device affects only its delegate.
+bool MayRunElsewhere(Code code, bool on_device);
+// The key of the error detail that names the delegate.
 inline constexpr const char* kFailedDelegate = "delegate";
 
 class Delegate;
@@ -62,7 +61,7 @@ class BoundKernel {
   // Does what Run would otherwise do on its first call (generating code, allocating).
   Status Prepare(const Host& host) const;
   Status Run(const msrt_run_args& args) const;
-  // What it holds beyond a few hundred bytes; counts against the binding cache.
+  // Memory held beyond a few hundred bytes; counts against the binding cache.
   size_t bytes() const;
 
  private:
@@ -94,25 +93,25 @@ class Kernel {
 
 class Delegate : public std::enable_shared_from_this<Delegate> {
  public:
-  // Checks the table. `self` is the caller's until TakeOver. `library` (may be null) stays loaded
+  // Checks the table. The caller owns `self` until TakeOver. `library` (may be null) stays loaded
   // as long as the delegate lives.
   static Result<std::shared_ptr<const Delegate>> Make(const msrt_delegate_api& api, void* self,
                                                       std::shared_ptr<const void> library);
 
-  // From now on `self` ends with this object.
+  // From now on this object owns `self`.
   void TakeOver() const;
 
   std::string_view name() const { return name_; }
   // Null for a delegate that works on the host's memory.
   const std::shared_ptr<const Device>& device() const { return device_; }
 
-  // Whether it says that it computes in this type, beside f32.
+  // Whether the delegate declares that it computes in this type, besides f32.
   bool ComputesNatively(DType dtype) const {
     return (native_types_ >> static_cast<int>(dtype) & 1) != 0;
   }
 
-  // Candidates in any order. A delegate that fails here, or answers with something malformed,
-  // refuses.
+  // Returns candidates in any order. A failing query refuses every node; a malformed candidate
+  // counts as a refusal.
   void Query(const Host& host, const OfferedGraph& graph, QueryResult* out) const;
   // `candidate` is one that Query returned for this graph, which outlives the kernel.
   Result<Kernel> Compile(const Host& host, const OfferedGraph& graph,

@@ -60,13 +60,13 @@ Result<DeviceBlock> Device::Allocate(const Host& host, size_t bytes, std::string
   DeviceBlock block;
   Status status = Call(api_.allocate, host.api(), std::max<size_t>(bytes, 1), &block.data_);
   if (status.ok() && block.data_ == nullptr)
-    status = DelegateError("delegate ", name_, ": allocate gave no memory and no error");
+    status = DelegateError("delegate ", name_, ": allocate returned no memory and no error");
   if (!status.ok())
     return std::move(status).Within(StrCat(what, " (", bytes, " bytes on ", name_, ")"));
   block.device_ = shared_from_this();
   block.bytes_ = bytes;
   if (reinterpret_cast<uintptr_t>(block.data_) % kTensorAlignment != 0) {
-    return DelegateError("delegate ", name_, ": allocate gave memory that is not aligned to ",
+    return DelegateError("delegate ", name_, ": allocate returned memory that is not aligned to ",
                          kTensorAlignment);
   }
   return block;
@@ -89,8 +89,8 @@ Result<TransferCosts::Link> Device::MeasureLink(const Host& host) const {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, MakeStream(host));
   MSRT_ASSIGN_OR_RETURN(const DeviceBlock block, Allocate(host, kLarge, "measuring copies"));
   std::vector<std::byte> memory(kLarge);
-  // The median: the least is what a copy costs when both sides are awake already, and one slow
-  // spell can spoil a few.
+  // The median: the minimum is only reached when both sides are already awake, and one slow spell
+  // can spoil a few copies.
   const auto time = [&](bool to_device, size_t bytes) -> Result<double> {
     std::array<double, 9> seconds;
     for (double& s : seconds) {
@@ -121,7 +121,7 @@ Result<void*> Device::Create(CreateFn create, const Host& host, std::string_view
   void* handle = nullptr;
   MSRT_RETURN_IF_ERROR(Call(create, host.api(), &handle));
   if (handle == nullptr)
-    return DelegateError("delegate ", name_, ": ", function, " gave NULL and no error");
+    return DelegateError("delegate ", name_, ": ", function, " returned NULL and no error");
   return handle;
 }
 

@@ -1,5 +1,4 @@
-// Memory and streams of a delegate that has its own, owned: what is created here is destroyed with
-// the object.
+// A delegate's device: owning types for its memory, streams and events.
 #pragma once
 
 #include <memory>
@@ -46,7 +45,7 @@ class Stream {
   void* handle() const { return handle_; }
   Status CopyToDevice(const Host& host, void* to, const void* from, size_t bytes);
   Status CopyToHost(const Host& host, void* to, const void* from, size_t bytes);
-  // Until all is done; the first error since the last call.
+  // Waits until all work is done. Returns the first error since the last call.
   Status Synchronize(const Host& host);
 
  private:
@@ -84,8 +83,8 @@ class Device : public std::enable_shared_from_this<Device> {
   double launch_seconds() const { return api_.launch_seconds; }
   // SIZE_MAX: no limit.
   Result<size_t> FreeBytes() const;
-  // What copies from and to the host cost, if the device does not say measured at the first call (a
-  // few milliseconds).
+  // Returns the cost of copies from and to the host. If the device does not state it, the first
+  // call measures it (a few milliseconds).
   TransferCosts::Link LinkCosts(const Host& host) const;
   // `what` is for the error message.
   Result<DeviceBlock> Allocate(const Host& host, size_t bytes, std::string_view what) const;
@@ -107,7 +106,8 @@ class Device : public std::enable_shared_from_this<Device> {
   const std::shared_ptr<const void> owner_;
   Result<TransferCosts::Link> MeasureLink(const Host& host) const;
   mutable std::once_flag link_measured_;
-  mutable TransferCosts::Link link_{1e-5, 5e9, 1e-5, 5e9};  // typical, should measuring fail
+  mutable TransferCosts::Link link_{1e-5, 5e9, 1e-5,
+                                    5e9};  // typical values, used if measuring fails
 };
 
 }  // namespace msrt

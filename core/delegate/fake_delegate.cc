@@ -99,9 +99,9 @@ std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
   return *std::move(delegate);
 }
 
-Candidate OfferFor(const OfferedGraph& placed, std::vector<uint32_t> nodes, double seconds,
+Candidate OfferFor(const OfferedGraph& offered, std::vector<uint32_t> nodes, double seconds,
                    Layout inputs, Layout outputs) {
-  const CandidateBorder border = placed.BorderOf(nodes);
+  const CandidateBorder border = offered.BorderOf(nodes);
   Candidate c;
   c.nodes = std::move(nodes);
   c.input_layouts.assign(border.inputs.size(), inputs);

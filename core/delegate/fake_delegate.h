@@ -21,18 +21,19 @@ struct FakeDelegate {
   bool has_device = false;
   double launch_seconds = 0;
   size_t capacity_bytes = SIZE_MAX;
-  int compile_failures = 0;     // so many compilations fail first
-  int compile_fails_every = 0;  // and every so many, the last of each; 0: none
+  int compile_failures = 0;     // the first so many compilations fail
+  int compile_fails_every = 0;  // and every n-th one does; 0: none
   int compilations = 0;         // so far
   std::function<void(msrt_delegate_api*, msrt_device_api*)> change =
-      {};  // of what is registered, for tests of what misbehaves
+      {};  // modifies the tables before registration, for tests of misbehaving delegates
 };
 
-// The delegate behind the table; the pieces of device memory that it hands out are the host's own.
+// Returns the delegate. Its device memory is host memory.
 std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake);
 
-// To run these nodes as one, with all inputs in one layout and all outputs in one.
-Candidate OfferFor(const OfferedGraph& placed, std::vector<uint32_t> nodes, double seconds,
+// Returns a candidate that runs these nodes as one kernel, with all inputs in one layout and all
+// outputs in one.
+Candidate OfferFor(const OfferedGraph& offered, std::vector<uint32_t> nodes, double seconds,
                    Layout inputs = Layout::kPlain, Layout outputs = Layout::kPlain);
 
 // One thread, no log.

@@ -8,9 +8,9 @@
 namespace msrt {
 
 void MappedConstants::Forget(const ConstTensor& constant) const {
-  constexpr size_t kWorthACall = 64 << 10;
+  constexpr size_t kMinForgetBytes = 64 << 10;
   const std::byte *begin = constant.bytes.data(), *end = begin + constant.bytes.size();
-  if (io == nullptr || constant.bytes.size() < kWorthACall || begin < bytes.data() ||
+  if (io == nullptr || constant.bytes.size() < kMinForgetBytes || begin < bytes.data() ||
       end > bytes.data() + bytes.size())
     return;
   io->Forget(constant.bytes);
@@ -30,13 +30,13 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
   api_.bytes_per_second = scale.bytes_per_second;
   api_.threads = parallel_->threads();
   api_.host = this;
-  api_.fail = [](void*, const char* message) { KeepFailure(message); };
+  api_.fail = [](void*, const char* message) { SetFailureText(message); };
   api_.log = [](void* host, int32_t level, const char* line) {
     if (line == nullptr) return;
     const int32_t known = std::clamp<int32_t>(level, MSRT_LOG_ERROR, MSRT_LOG_DEBUG);
     try {
       static_cast<Host*>(host)->log_(static_cast<LogLevel>(known), line);
-    } catch (...) {  // a line that there is no memory for
+    } catch (...) {  // no memory for the line
     }
   };
   api_.allocate = [](void* host, size_t bytes, size_t alignment) -> void* {
@@ -56,7 +56,7 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
     try {
       return packing == nullptr ? nullptr
                                 : static_cast<Host*>(host)->forms_->Find(constant, *packing, bytes);
-    } catch (...) {  // no memory for the name: it can be packed as well
+    } catch (...) {  // no memory for the name: the caller packs the constant itself
       return nullptr;
     }
   };
@@ -74,7 +74,7 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
 
 Status Host::RunTasks(int64_t count, void (*task)(void*, int64_t), void* context) const {
   if (task == nullptr) return InvalidArgument("parallel_for: task is NULL");
-  // A worker that an exception leaves would take the process with it.
+  // An exception that leaves a worker thread would end the process.
   std::atomic<bool> failed{false};
   Status thrown;
   MSRT_RETURN_IF_ERROR(parallel_->Run(count, [&](int64_t i) {

@@ -1,5 +1,5 @@
-// What the runtime lends to delegates: memory, threads, the log, packed forms of constants, and a
-// place for the text of an error (door.h).
+// Host services for delegates: memory, threads, the log, packed forms of constants, and a place for
+// the text of an error (boundary.h).
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@
 
 namespace msrt {
 
-// The file that constants of a model lie in, mapped. After a kernel has packed a constant, the
-// pages it was read from are given back; they come again from the file if a run needs them. Without
-// it, a model whose weights are all packed would hold them twice.
+// The mapped file that contains a model's constants. After a kernel has packed a constant, its
+// pages are released; they are read from the file again if a run needs them. Without this, a model
+// whose weights are all packed would hold them twice.
 struct MappedConstants {
   Io* io = nullptr;
   std::span<const std::byte> bytes;
@@ -25,15 +25,15 @@ struct MappedConstants {
   void Forget(const ConstTensor& constant) const;
 };
 
-// Outlives every kernel that was shown its table.
+// Outlives every kernel that was given its table.
 class Host {
  public:
-  // Without a machine: what is typical of one with the team's threads. Without forms: none are
-  // found and none kept.
+  // Without a machine, uses a typical one with the team's number of threads. Without forms, none
+  // are found and none kept.
   Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
        std::optional<Machine> machine = std::nullopt, std::shared_ptr<PackedForms> forms = nullptr,
        MappedConstants mapped = {});
-  // For rules: parallel_for runs its tasks one after the other.
+  // For callbacks: parallel_for runs its tasks one after the other.
   explicit Host(const CallbackServices& services)
       : Host(services.allocator, MakeSerial(), services.log) {}
   Host(const Host&) = delete;

@@ -24,7 +24,7 @@ Type TypicalInput(const Type& declared, const Dims* hint) {
   return t;
 }
 
-// What stays unknown after propagation depends on data; costs need some number.
+// Dims that are unknown after propagation depend on data; costs need some number.
 void FillUnknown(Type* t) {
   if (!t->is_tensor()) return;
   t->rank_known = true;
@@ -70,12 +70,12 @@ Result<std::unique_ptr<OfferedGraph>> OfferedGraph::Make(const Graph& graph,
                                                          const Evaluator& evaluator,
                                                          std::span<const Dims> typical_dims,
                                                          const Module* module) {
-  std::unique_ptr<OfferedGraph> placed(new OfferedGraph(graph, evaluator));
-  placed->FindTypicalTypes(typical_dims, module);
-  placed->nodes_.reserve(graph.nodes.size());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) placed->AddNode(n);
-  placed->MakeApi();
-  return placed;
+  std::unique_ptr<OfferedGraph> offered(new OfferedGraph(graph, evaluator));
+  offered->FindTypicalTypes(typical_dims, module);
+  offered->nodes_.reserve(graph.nodes.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) offered->AddNode(n);
+  offered->MakeApi();
+  return offered;
 }
 
 void OfferedGraph::MakeApi() {
@@ -108,15 +108,14 @@ const OfferedGraph* OfferedGraph::callee(int64_t number) const {
 }
 
 void OfferedGraph::FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module) {
-  size_t nodes_left =
-      4 * graph_.nodes.size() + 1000;  // of graphs that are asked for what they give
+  size_t nodes_left = 4 * graph_.nodes.size() + 1000;  // to visit in called graphs
   for (size_t i = 0; i < graph_.inputs.size(); ++i) {
     Type& t = typical_.types[IndexOf(graph_.inputs[i])];
     t = TypicalInput(t, i < typical_dims.size() ? &typical_dims[i] : nullptr);
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     // Typical extents are guesses: where they contradict the graph, the declared dims (with ones)
-    // must do.
+    // are used.
     settled_[n] = agreed_[n] = PropagateNode(graph_, n, evaluator_, &typical_).ok();
     for (ValueId v : graph_.nodes[n].outputs) {
       if (v == kNoValue) continue;

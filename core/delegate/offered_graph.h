@@ -1,5 +1,5 @@
-// A graph as delegates see it: the table of msrt_graph_view with declared and typical shapes of
-// every value.
+// A graph as delegates see it before placement: an msrt_graph_view with declared and typical shapes
+// of every value.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ struct CandidateBorder {
 };
 
 class OfferedGraph;
-// The graphs of a module, by number; null where no entry leads.
+// The graphs of a module, by number; null if unreachable from every entry.
 using OfferedModule = std::vector<std::shared_ptr<const OfferedGraph>>;
 
-// Owns what its views point to, so it lives as long as the kernels compiled from it. The graph must
-// outlive it and not change.
+// Owns the data behind its views, so it lives as long as the kernels compiled from it. The graph
+// must outlive it and not change.
 class OfferedGraph {
  public:
-  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where it says
-  // nothing, 1 stands for the first dim and `kTypicalExtent` for others. `module` (may be null) is
-  // where the graphs are that this one calls.
+  // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where that is
+  // unknown too, the first dim becomes 1 and others `kTypicalExtent`. `module` (may be null)
+  // contains the graphs that this one calls.
   static Result<std::unique_ptr<OfferedGraph>> Make(const Graph& graph, const Evaluator& evaluator,
                                                     std::span<const Dims> typical_dims,
                                                     const Module* module = nullptr);
@@ -44,30 +44,30 @@ class OfferedGraph {
   const msrt_node_view& node(size_t index) const { return nodes_[index]; }
   const msrt_graph_view* api() const { return &api_; }
   const GraphFacts& typical() const { return typical_; }
-  // What the loop that this graph is the body of hands from one run to the next; none if it is no
-  // such body.
+  // The values that a loop with this body carries from one iteration to the next; none if the graph
+  // is not a loop body.
   std::span<const CarriedPair> carried() const { return carried_; }
   void SetCarried(std::vector<CarriedPair> carried) { carried_ = std::move(carried); }
-  // The graph of that number, among those of the module; null if it is not known.
+  // The module's graph of that number; null if unknown.
   const OfferedGraph* callee(int64_t number) const;
-  // From now on it sees them. They outlive it.
+  // Makes the graphs of the module visible to callee(). The module outlives this object.
   void SetModule(const OfferedModule* module) { module_ = module; }
   // The nodes that read a value, ascending, each once.
   const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
-  // Whether the typical shapes of its outputs follow from those of its inputs: none is a guess that
-  // data may contradict.
+  // Whether the typical shapes of the node's outputs follow from those of its inputs: none is a
+  // guess that data may contradict.
   bool IsSettled(size_t node) const { return settled_[node]; }
 
   CandidateBorder BorderOf(std::span<const uint32_t> nodes) const;
-  // Whether all sizes inside can be known before the first of the nodes runs: none depends on data
+  // Whether all sizes inside are known before the first of the nodes runs: none depends on data
   // that another of them makes.
   bool CanBindAtOnce(std::span<const uint32_t> nodes) const;
-  // Whether a delegate may choose how the value lies in memory: a tensor of rank 3 to 5 that is no
+  // Whether a delegate may choose the value's layout: a tensor of rank 3 to 5 that is not a
   // constant.
   bool MayHaveLayout(ValueId value) const;
 
-  // Of a value at its typical shape, by layout; 0 where the shape is not known.
+  // The bytes of a value at its typical shape, by layout; 0 if the shape is not known.
   std::array<double, kLayoutCount> TypicalBytes(ValueId value) const;
 
   static constexpr int64_t kTypicalExtent = 128;
@@ -90,7 +90,7 @@ class OfferedGraph {
   std::vector<bool> agreed_;   // by node: the typical shapes do not contradict it
   std::vector<bool> settled_;  // by node: see IsSettled
   std::vector<bool>
-      size_in_data_;  // by node: the types of its inputs do not tell those of its outputs
+      size_in_data_;  // by node: the types of its outputs do not follow from those of its inputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
   std::vector<CarriedPair> carried_;

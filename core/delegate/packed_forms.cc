@@ -11,7 +11,7 @@ PackingId IdOf(const msrt_packing& given) {
   return {text(p.kernel), text(p.isa), p.block, p.version};
 }
 
-// Names have no control characters, so a line each tells them apart.
+// Names contain no control characters, so a newline separates them unambiguously.
 std::string NameOf(const void* constant, const PackingId& id) {
   return StrCat(reinterpret_cast<uintptr_t>(constant), " ", id.version, " ", id.block, " ", id.isa,
                 "\n", id.kernel);
@@ -19,8 +19,8 @@ std::string NameOf(const void* constant, const PackingId& id) {
 
 }  // namespace
 
-PackedForms::PackedForms(std::vector<PackedWeight> brought, Log log) : log_(std::move(log)) {
-  for (PackedWeight& form : brought)
+PackedForms::PackedForms(std::vector<PackedWeight> from_file, Log log) : log_(std::move(log)) {
+  for (PackedWeight& form : from_file)
     Add({form.weight.bytes.data(), std::move(form.id), std::move(form.data)});
 }
 
@@ -62,7 +62,7 @@ void PackedForms::Keep(const void* constant, const msrt_packing& packing,
   Add({constant, IdOf(packing), {bytes, std::move(copy)}});
 }
 
-std::vector<PackedWeight> PackedForms::Kept(const Module& module) const {
+std::vector<PackedWeight> PackedForms::KeptForms(const Module& module) const {
   std::unordered_map<const void*, const ConstTensor*> constants;
   for (const Graph& graph : module.graphs) {
     for (uint32_t v = 0; v < graph.value_count(); ++v) {

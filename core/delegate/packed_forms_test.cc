@@ -1,5 +1,5 @@
-// What a file brings is found by constant and packing, and by nothing less; what kernels pack is
-// kept once, for constants of the module.
+// Forms of a file are found only by constant and complete packing; forms that kernels pack are
+// collected once, for constants of the module.
 #include "core/delegate/packed_forms.h"
 
 #include <gtest/gtest.h>
@@ -29,11 +29,11 @@ msrt_packing Packing(const char* kernel, const char* isa = "avx2", uint32_t vers
 
 class PackedFormsTest : public ::testing::Test {
  protected:
-  // The host's table over what a file brings.
-  void Bring(std::vector<PackedWeight> brought) {
+  // Makes a host with the packed forms of a file.
+  void Bring(std::vector<PackedWeight> from_file) {
     const Log log([this](LogLevel, const std::string& line) { lines_ += line; },
                   LogLevel::kWarning);
-    Use(std::make_shared<PackedForms>(std::move(brought), log));
+    Use(std::make_shared<PackedForms>(std::move(from_file), log));
   }
   void Use(std::shared_ptr<PackedForms> forms) {
     forms_ = forms;
@@ -54,7 +54,7 @@ class PackedFormsTest : public ::testing::Test {
   std::string lines_;
 };
 
-TEST_F(PackedFormsTest, EverythingInTheNameCounts) {
+TEST_F(PackedFormsTest, FindsOnlyExactName) {
   const ConstTensor weight = Numbers(4, 1), other = Numbers(4, 1), packed = Numbers(8, 10);
   Bring({{weight, {"gemm", "avx2", 8, 1}, {packed.bytes, packed.owner}}});
   EXPECT_EQ(Find(weight, Packing("gemm"), 32), packed.bytes.data());
@@ -69,7 +69,7 @@ TEST_F(PackedFormsTest, EverythingInTheNameCounts) {
   EXPECT_EQ(forms_->found_bytes(), 32u);
 }
 
-TEST_F(PackedFormsTest, AFormOfAnotherSizeIsNotUsed) {
+TEST_F(PackedFormsTest, FormOfWrongSizeIsNotUsed) {
   const ConstTensor weight = Numbers(4, 1), packed = Numbers(8, 10);
   Bring({{weight, {"gemm", "avx2", 8, 1}, {packed.bytes, packed.owner}}});
   for (const size_t bytes : {size_t{0}, size_t{28}, size_t{36}, SIZE_MAX}) {
@@ -79,14 +79,14 @@ TEST_F(PackedFormsTest, AFormOfAnotherSizeIsNotUsed) {
   }
 }
 
-TEST_F(PackedFormsTest, OfTwoFormsWithOneNameTheFirstCounts) {
+TEST_F(PackedFormsTest, FirstOfTwoEqualNamesIsUsed) {
   const ConstTensor weight = Numbers(4, 1), first = Numbers(8, 10), second = Numbers(8, 20);
   const PackingId id{"gemm", "avx2", 8, 1};
   Bring({{weight, id, {first.bytes, first.owner}}, {weight, id, {second.bytes, second.owner}}});
   EXPECT_EQ(Find(weight, Packing("gemm"), 32), first.bytes.data());
 }
 
-TEST_F(PackedFormsTest, WhatIsPackedIsCopiedOnceAndOnlyForConstantsOfTheModule) {
+TEST_F(PackedFormsTest, CollectsEachFormOfModuleConstantsOnce) {
   Module module;
   module.entries = {0};
   Graph& graph = module.graphs.emplace_back();
@@ -101,8 +101,8 @@ TEST_F(PackedFormsTest, WhatIsPackedIsCopiedOnceAndOnlyForConstantsOfTheModule) 
   EXPECT_EQ(Find(weight, Packing("gemm"), 32), nullptr)
       << "what is being collected is for the file alone";
   const ConstTensor wanted = Numbers(8, 10);
-  packed = ConstTensor();  // a copy stays
-  const std::vector<PackedWeight> kept = forms_->Kept(module);
+  packed = ConstTensor();  // the copy remains
+  const std::vector<PackedWeight> kept = forms_->KeptForms(module);
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].id, (PackingId{"gemm", "avx2", 8, 1}));
   EXPECT_EQ(kept[1].id, (PackingId{"conv", "", 8, 1}));
@@ -116,14 +116,14 @@ TEST_F(PackedFormsTest, WhatIsPackedIsCopiedOnceAndOnlyForConstantsOfTheModule) 
   EXPECT_EQ(summary.isas, std::vector<std::string>{"avx2"});
 }
 
-TEST_F(PackedFormsTest, AFileThatIsOnlyReadKeepsNothing) {
+TEST_F(PackedFormsTest, FormsOfFileCollectNothing) {
   Module module;
   module.entries = {0};
   const ConstTensor weight = Numbers(4, 1), packed = Numbers(8, 10);
   module.graphs.emplace_back().AddConstant("w", weight);
   Bring({});
   EXPECT_EQ(Keep(weight, Packing("gemm"), packed), MSRT_OK);
-  EXPECT_TRUE(forms_->Kept(module).empty());
+  EXPECT_TRUE(forms_->KeptForms(module).empty());
   EXPECT_EQ(Host(DefaultAllocator(), MakeSerial(), Log()).api()->find_packed, nullptr);
 }
 

@@ -22,7 +22,7 @@ double TransferPrices::Seconds(TensorState made, StateSet wanted) const {
   if (missing == 0) return 0;
   double seconds = made.device == 0 ? 0 : copy_from(made);
   StateSet layouts =
-      missing & kHostStates;  // that the host must have, for itself or to copy them on
+      missing & kHostStates;  // that the host must have, for itself or to copy to a device
   for (StateSet rest = missing & ~kHostStates; rest != 0; rest &= rest - 1) {
     const auto state = static_cast<uint32_t>(std::countr_zero(rest));
     seconds += arrive_[state];

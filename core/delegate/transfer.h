@@ -1,10 +1,9 @@
-// Where a value is and in which layout, and what it costs to have it elsewhere or otherwise as
-// well.
+// The state of a value (its device and layout), and the cost of having it in other states as well.
 //
-// Layouts are changed on the host only; the memory of a device is reached by a copy from or to the
-// host in the same layout, so the way from one device to another leads through the host. Each of
-// these has a price that depends on the value and on where it arrives, never on what else is there.
-// A value therefore costs the same whatever the order in which its states are first wanted.
+// Layouts are changed on the host only. Copies go between host and device in the same layout, so a
+// value gets from one device to another through the host. Each conversion and copy has a price that
+// depends on the value and on the state it arrives in, and on nothing else. The cost of a value
+// therefore does not depend on the order in which its states are first wanted.
 #pragma once
 
 #include <array>
@@ -37,7 +36,7 @@ inline constexpr TensorState StateAt(uint32_t index) {
 }
 using StateSet = uint64_t;
 inline constexpr StateSet SetOf(TensorState s) { return StateSet{1} << StateIndex(s); }
-// The host's states, which come first.
+// The host's states, which have the first indices.
 inline constexpr StateSet kHostStates = (StateSet{1} << kLayoutCount) - 1;
 
 struct TransferCosts {
@@ -49,7 +48,7 @@ struct TransferCosts {
   std::vector<Link> links;  // by device; [0] is unused
 };
 
-// What the moves of one value cost.
+// The costs of moving one value.
 class TransferPrices {
  public:
   // `bytes` by layout. A conversion is charged for reading and writing the bytes of the layout that
@@ -60,7 +59,7 @@ class TransferPrices {
   double copy_to(TensorState device_state) const { return arrive_[StateIndex(device_state)]; }
   double copy_from(TensorState device_state) const { return leave_[StateIndex(device_state)]; }
 
-  // Having a value that was made in one state in all of `wanted` too.
+  // Returns the cost of having a value that was made in state `made` in all of `wanted` too.
   double Seconds(TensorState made, StateSet wanted) const;
 
  private:

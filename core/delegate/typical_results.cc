@@ -8,9 +8,9 @@
 namespace msrt {
 namespace {
 
-constexpr int kDeepest = 8;
+constexpr int kMaxDepth = 8;
 
-// The number in a known condition or index.
+// The number in a condition or index that is known.
 std::optional<int64_t> KnownNumber(const GraphFacts& facts, ValueId value) {
   const ConstTensor* data = value == kNoValue ? nullptr : facts.known[IndexOf(value)];
   if (data == nullptr || data->dims.elements() != 1) return std::nullopt;
@@ -18,8 +18,8 @@ std::optional<int64_t> KnownNumber(const GraphFacts& facts, ValueId value) {
   return IntValues(data->dtype, data->bytes.data(), 1)[0];
 }
 
-// The graphs that the node may go to, in the order in which to ask them.
-std::vector<uint32_t> GraphsToAsk(const Node& node, const ControlShape& shape,
+// The graphs that the node may call, in the order in which to try them.
+std::vector<uint32_t> GraphsToTry(const Node& node, const ControlShape& shape,
                                   const GraphFacts& facts) {
   if (shape.kind == ControlKind::kCall) return shape.graphs;
   if (shape.kind != ControlKind::kIf && shape.kind != ControlKind::kSwitch) return {};
@@ -32,15 +32,15 @@ std::vector<uint32_t> GraphsToAsk(const Node& node, const ControlShape& shape,
   return {shape.graphs[static_cast<size_t>(index)]};
 }
 
-class Asking {
+class TypicalTypeInference {
  public:
-  Asking(const Module& module, const Evaluator& evaluator, size_t* nodes_left)
+  TypicalTypeInference(const Module& module, const Evaluator& evaluator, size_t* nodes_left)
       : module_(module), evaluator_(evaluator), nodes_left_(*nodes_left) {}
 
   std::vector<Type> ResultsOf(const Node& node, const GraphFacts& facts, int depth) {
-    if (!IsControl(node) || depth >= kDeepest) return {};
+    if (!IsControl(node) || depth >= kMaxDepth) return {};
     const ControlShape shape = ShapeOfControl(node);
-    for (const uint32_t graph : GraphsToAsk(node, shape, facts)) {
+    for (const uint32_t graph : GraphsToTry(node, shape, facts)) {
       std::vector<Type> results =
           ResultsOf(module_.graphs[graph], node, shape.leading, facts, depth);
       if (!results.empty()) return results;
@@ -59,11 +59,11 @@ class Asking {
       facts.types[IndexOf(callee.inputs[i])] = outer.types[IndexOf(argument)];
       facts.known[IndexOf(callee.inputs[i])] = outer.known[IndexOf(argument)];
     }
-    const auto inside = [&](const Node& inner, const GraphFacts& now) {
+    const auto infer_control = [&](const Node& inner, const GraphFacts& now) {
       return ResultsOf(inner, now, depth + 1);
     };
     std::vector<Type> results =
-        InferOutputTypes(callee, std::move(facts), evaluator_, &nodes_left_, inside);
+        InferOutputTypes(callee, std::move(facts), evaluator_, &nodes_left_, infer_control);
     const bool definite =
         std::all_of(results.begin(), results.end(), [](const Type& t) { return t.concrete(); });
     return definite ? results : std::vector<Type>();
@@ -78,7 +78,7 @@ class Asking {
 
 std::vector<Type> TypicalResults(const Module& module, const Node& node, const GraphFacts& facts,
                                  const Evaluator& evaluator, size_t* nodes_left) {
-  return Asking(module, evaluator, nodes_left).ResultsOf(node, facts, 0);
+  return TypicalTypeInference(module, evaluator, nodes_left).ResultsOf(node, facts, 0);
 }
 
 }  // namespace msrt

@@ -6,9 +6,9 @@
 namespace msrt {
 namespace {
 
-constexpr size_t kMostRules = 1024;
-constexpr int kMostListed = 65536;
-constexpr double kMostExactInt = 9007199254740992.0;  // beyond it a double skips integers
+constexpr size_t kMaxRules = 1024;
+constexpr int kMaxListLength = 65536;
+constexpr double kMaxExactInt = 9007199254740992.0;  // beyond it a double skips integers
 
 bool IsNumber(AttrKind kind) { return kind == AttrKind::kInt || kind == AttrKind::kFloat; }
 bool IsIntegral(AttrKind kind) { return kind == AttrKind::kInt || kind == AttrKind::kInts; }
@@ -43,14 +43,14 @@ Status CheckRule(const msrt_attr_rule& rule, std::span<const AttrDef> before) {
     return InvalidArgument("'", rule.name, "': its default ", d, " is not from ", rule.min, " to ",
                            rule.max);
   }
-  if (kind == AttrKind::kInt && (d != std::floor(d) || std::abs(d) > kMostExactInt)) {
+  if (kind == AttrKind::kInt && (d != std::floor(d) || std::abs(d) > kMaxExactInt)) {
     return InvalidArgument("'", rule.name, "': its default ", d, " is not an integer");
   }
   return OkStatus();
 }
 
 int64_t BoundOf(double value) {
-  if (std::abs(value) > kMostExactInt)
+  if (std::abs(value) > kMaxExactInt)
     return value < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(value);
 }
@@ -59,8 +59,8 @@ int64_t BoundOf(double value) {
 
 Result<AttrRules> AttrRules::Make(const msrt_attr_rule* rules, size_t count) {
   AttrRules made;
-  if (count > kMostRules)
-    return InvalidArgument("meaning.attr_count is ", count, ", must be at most ", kMostRules);
+  if (count > kMaxRules)
+    return InvalidArgument("meaning.attr_count is ", count, ", must be at most ", kMaxRules);
   if (count != 0 && rules == nullptr)
     return InvalidArgument("meaning.attrs is null, but attr_count ", count);
   for (size_t i = 0; i < count; ++i) {
@@ -72,7 +72,7 @@ Result<AttrRules> AttrRules::Make(const msrt_attr_rule* rules, size_t count) {
     def.kind = static_cast<AttrKind>(rule.kind);
     def.required = (rule.flags & MSRT_ATTR_IS_REQUIRED) != 0;
     def.local = (rule.flags & MSRT_ATTR_IS_LOCAL) != 0;
-    def.max_count = kMostListed;
+    def.max_count = kMaxListLength;
     if (rule.min != 0 || rule.max != 0) {
       def.min_float = rule.min;
       def.max_float = rule.max;

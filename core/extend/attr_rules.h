@@ -1,5 +1,4 @@
-// The attributes of an op that an application defines: msrt_attr_rule as AttrDef, copied and
-// checked.
+// The attributes of a user-defined op: checked copies of msrt_attr_rule as AttrDef.
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@ class AttrRules {
   std::span<const AttrDef> defs() const { return defs_; }
 
  private:
-  // On the heap one by one, so that views of short strings survive a move.
+  // Each on the heap, so that views of short strings survive a move.
   std::vector<std::unique_ptr<const std::string>> texts_;
   std::vector<AttrDef> defs_;
 };

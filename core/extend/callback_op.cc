@@ -10,7 +10,7 @@
 namespace msrt {
 namespace {
 
-// What an OpView says, as the view that callbacks get.
+// An OpView as the msrt_node_view that callbacks get.
 class CallbackView {
  public:
   CallbackView(const OpView& op, int32_t version, size_t output_count)
@@ -57,14 +57,14 @@ class CallbackView {
     return view;
   }
 
-  std::string domain_, op_, name_;  // a string_view need not end with a zero
+  std::string domain_, op_, name_;  // zero-terminated copies: a string_view need not be
   std::vector<msrt_value_view> values_;
   AttrStore store_;
   std::vector<msrt_attr_view> attrs_;
   msrt_node_view view_ = MSRT_INIT(msrt_node_view);
 };
 
-// Callbacks may pass on an input's named dim; a number that is none of those is a mistake.
+// Callbacks may return an input's symbolic dim; any other negative number is a mistake.
 bool IsSymbolOfInput(const OpView& op, int64_t symbol) {
   for (size_t i = 0; i < op.input_count(); ++i) {
     if (op.has_input(i) && std::find(op.input(i).dims.begin(), op.input(i).dims.end(), symbol) !=
@@ -87,7 +87,7 @@ Result<Type> TypeFrom(const OpView& op, const msrt_shape& shape) {
     if (d == MSRT_UNKNOWN_DIM) {
       d = kUnknownDim;
     } else if (d < 0) {
-      // The host counts symbols downwards from -2.
+      // Symbols are numbered downwards from -2; see ShapeOf.
       const bool fits = d >= -2 - int64_t{UINT32_MAX};
       const int64_t symbol = fits ? SymbolDim(static_cast<uint32_t>(-2 - d)) : kUnknownDim;
       if (!fits || !IsSymbolOfInput(op, symbol))
@@ -115,7 +115,7 @@ std::vector<msrt_box> BoxViews(std::span<const Box> boxes) {
   return views;
 }
 
-// A part of a tensor of these dims, or why it is none.
+// Returns the box as a part of a tensor of these dims, or why it is not one.
 Result<Box> PartOf(const Dims& dims, const msrt_box& box) {
   if (box.rank != dims.rank()) return InvalidModel("has rank ", box.rank, ", the tensor ", dims);
   Box part;
@@ -156,7 +156,7 @@ class CallbackOp final : public CustomOp {
     double flops = -1;
     const bool said = CatchAsStatus([&] { flops = desc_.flops(owner_.user, view.get()); }).ok();
     if (said && flops >= 0 && flops < 1e18)
-      cost.flops = flops;  // anything else is no number of operations
+      cost.flops = flops;  // any other value is not a number of operations
     return cost;
   }
 
@@ -248,7 +248,7 @@ class CallbackOp final : public CustomOp {
       if (no_values) return;
       try {
         Set(name, std::vector<int64_t>(values, values + count));
-      } catch (...) {  // a count beyond all memory too
+      } catch (...) {  // also if the count exceeds all memory
         out_of_memory = true;
       }
     }
@@ -263,7 +263,7 @@ class CallbackOp final : public CustomOp {
     return status.ok() ? status : std::move(status).Within(StrCat(Kernel(), ": ", callback));
   }
   Status Wrong(std::string_view callback, std::string_view what, const Status& why) const {
-    return InvalidModel(Kernel(), ": its ", callback, " gives for ", what, ": ", why.message());
+    return InvalidModel(Kernel(), ": its ", callback, " returned for ", what, ": ", why.message());
   }
 
   using PartsFn = msrt_status (*)(void*, const msrt_host_api*, const msrt_node_view*,
@@ -290,7 +290,7 @@ class CallbackOp final : public CustomOp {
 
   const CallbackOwner owner_;
   const Host host_;
-  const msrt_op_desc desc_;  // its attrs are not used: they may be gone
+  const msrt_op_desc desc_;  // its attrs are not used: the caller may have freed them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A CustomOp whose answers come from an application's callbacks.
+// A CustomOp that calls the application's callbacks.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@ namespace msrt {
 
 struct CallbackOwner {
   void* user;
-  std::shared_ptr<const void> owner;  // of user and of the code behind the callbacks
+  std::shared_ptr<const void> owner;  // owns `user` and keeps the code of the callbacks loaded
   std::string kernel;                 // for messages
   int32_t version;
   CallbackServices services;
 };
 
-// `desc` is complete: its infer is set, and either none or all of axes, operands and results.
+// Requires a complete `desc`: infer is set, and either none or all of axes, operands and results.
 std::unique_ptr<const CustomOp> MakeCallbackOp(const msrt_op_desc& desc, CallbackOwner owner);
 
 }  // namespace msrt

@@ -7,19 +7,19 @@
 namespace msrt {
 namespace {
 
-constexpr uint32_t kMostInputs = 1024, kMostOutputs = 1024;
+constexpr uint32_t kMaxInputs = 1024, kMaxOutputs = 1024;
 
 Status CheckDesc(const msrt_op_desc& d) {
   if (d.infer == nullptr)
     return InvalidArgument(
         "meaning.infer is null: an op needs a rule for the types of its outputs");
-  if (d.min_inputs > d.max_inputs || d.max_inputs > kMostInputs) {
+  if (d.min_inputs > d.max_inputs || d.max_inputs > kMaxInputs) {
     return InvalidArgument("meaning.min_inputs is ", d.min_inputs, " and max_inputs ", d.max_inputs,
-                           ", must be ascending and at most ", kMostInputs);
+                           ", must be ascending and at most ", kMaxInputs);
   }
-  if (d.min_outputs > d.max_outputs || d.max_outputs > kMostOutputs) {
+  if (d.min_outputs > d.max_outputs || d.max_outputs > kMaxOutputs) {
     return InvalidArgument("meaning.min_outputs is ", d.min_outputs, " and max_outputs ",
-                           d.max_outputs, ", must be ascending and at most ", kMostOutputs);
+                           d.max_outputs, ", must be ascending and at most ", kMaxOutputs);
   }
   if (d.min_outputs == 0 && d.effects == 0) {
     return InvalidArgument(
@@ -34,7 +34,7 @@ Status CheckDesc(const msrt_op_desc& d) {
   return OkStatus();
 }
 
-// An OpDef and all that its views point to.
+// An OpDef and the data behind its views.
 struct CustomEntry {
   std::string domain, op;
   std::vector<std::string> input_names;

@@ -1,5 +1,5 @@
-// The entry of an op that an application defines: msrt_op_desc of msrt_plugin.h as an OpDef. What
-// the callbacks answer is checked here.
+// The registry entry of a user-defined op: an OpDef made from msrt_op_desc. The results of its
+// callbacks are checked in callback_op.cc.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace msrt {
 
 struct CustomEntryArgs {
   std::string domain, op;
-  std::string kernel;  // that brings it; for messages
+  std::string kernel;  // the kernel that defines it, for messages
   int32_t version = 1;
   const msrt_op_desc* desc = nullptr;  // copied
   void* user = nullptr;
-  std::shared_ptr<const void> owner;  // of user and of the code behind the callbacks
+  std::shared_ptr<const void> owner;  // owns `user` and keeps the code of the callbacks loaded
   CallbackServices services = {};
 };
 

@@ -17,7 +17,7 @@ Result<Type> TypeArgument(const msrt_shape& shape, std::string_view what) {
   if (shape.rank > kMaxRank)
     return InvalidArgument(what, " has rank ", shape.rank, ", at most ", kMaxRank, " is possible");
   Dims dims;
-  // An open dim is passed on as such; which other size it equals is found again by inference.
+  // An open dim stays open; inference finds again which other dim it equals.
   for (int i = 0; i < shape.rank; ++i)
     dims.push_back(shape.dims[i] < 0 ? kUnknownDim : shape.dims[i]);
   if (!IsCountable(dims))
@@ -151,7 +151,7 @@ Status GraphEditor::AddNode(const NewNode& node) {
   for (const msrt_attr_view& attr : node.attrs) {
     if (attr.name == nullptr) return InvalidArgument("add_node: an attribute has no name");
     if ((attr.flags & MSRT_ATTR_IS_DEFAULT) != 0)
-      continue;  // copied from a view: the op says it anyway
+      continue;  // copied from a view: the op has the same default
     MSRT_ASSIGN_OR_RETURN(AttrValue value, AttrArgument(attr));
     attrs.Set(attr.name, std::move(value));
   }
@@ -186,7 +186,7 @@ Status GraphEditor::Replace(int64_t from_id, int64_t to_id) {
 }
 
 void GraphEditor::Finish() {
-  std::vector<std::pair<size_t, Node>> placed;  // by the original node that they stand before
+  std::vector<std::pair<size_t, Node>> placed;  // by the original node that they go before
   placed.reserve(graph_.nodes.size());
   for (size_t i = 0; i < before_.size(); ++i)
     placed.emplace_back(before_[i], std::move(graph_.nodes[original_nodes_ + i]));

@@ -1,4 +1,5 @@
-// A graph in the hands of an application's pass or importer: msrt_graph_editor over a Graph.
+// The interface through which a user-defined pass or importer changes a graph: msrt_graph_editor
+// over a Graph.
 #pragma once
 
 #include <vector>
@@ -10,8 +11,8 @@ namespace msrt {
 
 class OpSet;  // ops/registry.h
 
-// What is added stands at the end of `graph` at once, so that its types are known; Finish puts the
-// nodes where they belong.
+// Added nodes are appended to `graph` at once, so that their types are known; Finish moves them to
+// their positions.
 class GraphEditor {
  public:
   GraphEditor(Graph* graph, const OpSet* ops)
@@ -20,8 +21,7 @@ class GraphEditor {
   GraphEditor& operator=(const GraphEditor&) = delete;
 
   msrt_graph_editor api();
-  // After this no more edits are made. Nodes that nobody needs are left for the pass that drops
-  // them.
+  // No edits may follow. Unused nodes are left for the pass that drops them.
   void Finish();
 
  private:
@@ -41,7 +41,7 @@ class GraphEditor {
   Graph& graph_;
   const OpSet* ops_;
   const size_t original_nodes_;
-  std::vector<size_t> before_;  // of each added node
+  std::vector<size_t> before_;  // by added node: the original node that it goes before
 };
 
 }  // namespace msrt

@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-// A shared library, loaded as long as anything of it is in use.
+// Returns the handle of a shared library, which is unloaded with its last owner.
 Result<std::shared_ptr<void>> OpenLibrary(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -20,18 +20,18 @@ Result<std::shared_ptr<void>> OpenLibrary(const std::string& path) {
   return std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
 }
 
-// A plugin while its entry runs. Members are destroyed from the last to the first: the library goes
-// when nothing needs it.
+// A plugin while its entry function runs. Members are destroyed in reverse order, so the library is
+// unloaded last.
 struct PluginLoad {
   std::shared_ptr<void> library;
   Registration registration;
   const CallbackServices& services;
-  std::string refused = {};  // why the last registration failed that did
+  std::string refused = {};  // the reason of the last failed registration
 };
 
-// Something that a plugin registers.
+// Runs a registration and records the reason if it fails.
 template <typename Body>
-msrt_status Registering(PluginLoad* load, const Body& body) noexcept {
+msrt_status TryRegister(PluginLoad* load, const Body& body) noexcept {
   return ToStatusCode([&]() -> Status {
     Status status = body();
     if (!status.ok()) load->refused = status.message();
@@ -80,32 +80,32 @@ Status RunEntry(const std::string& path, const std::string& options, PluginLoad*
   const auto entry =
       reinterpret_cast<msrt_plugin_register_fn>(dlsym(load->library.get(), MSRT_PLUGIN_ENTRY));
   if (entry == nullptr)
-    return InvalidArgument("'", path, "' is no plugin of msrt: it does not export ",
+    return InvalidArgument("'", path, "' is not an msrt plugin: it does not export ",
                            MSRT_PLUGIN_ENTRY);
   msrt_plugin_host host = MSRT_INIT(msrt_plugin_host);
   host.plugin_abi = MSRT_PLUGIN_ABI;
   host.host = load;
-  host.fail = [](void*, const char* message) { KeepFailure(message); };
+  host.fail = [](void*, const char* message) { SetFailureText(message); };
   host.register_delegate = [](void* l, const msrt_delegate_api* api, void* self) {
-    return Registering(static_cast<PluginLoad*>(l),
+    return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterDelegate(static_cast<PluginLoad*>(l), api, self); });
   };
   host.register_kernel = [](void* l, const msrt_kernel_desc* desc) {
-    return Registering(static_cast<PluginLoad*>(l),
+    return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterKernel(static_cast<PluginLoad*>(l), desc); });
   };
   host.register_pass = [](void* l, const msrt_pass_desc* desc) {
-    return Registering(static_cast<PluginLoad*>(l),
+    return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterPass(static_cast<PluginLoad*>(l), desc); });
   };
   host.register_importer = [](void* l, const msrt_importer_desc* desc) {
-    return Registering(static_cast<PluginLoad*>(l),
+    return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterImporter(static_cast<PluginLoad*>(l), desc); });
   };
   host.options = options.c_str();
   Status status = CallCallback([&] { return entry(&host); });
   if (status.ok()) return status;
-  // Its own words come first: it may have meant to do without what was refused.
+  // The plugin's own message comes first: the refused registration may have been optional.
   const bool more = !load->refused.empty() && load->refused != status.message();
   if (more)
     status = MakeStatus(status.code(), status.message(),

@@ -13,8 +13,7 @@
 
 namespace msrt {
 
-// What a plugin, or an application by itself, registers at once. The library stays loaded as long
-// as anything of it lives.
+// The objects that a plugin or an application registers at once. Each keeps its library loaded.
 struct Registration {
   std::vector<std::shared_ptr<const Delegate>> delegates;
   std::vector<RegisteredKernel> kernels;
@@ -22,11 +21,12 @@ struct Registration {
   std::vector<RegisteredImporter> importers = {};
 };
 
-// Loads the library and calls its entry with the options. On an error nothing of it remains.
+// Loads the library and calls its entry function with the options. On an error nothing stays
+// registered or loaded.
 Result<Registration> LoadPlugin(const std::string& path, const std::string& options,
                                 const CallbackServices& services = {});
 
-// Joins the registered ones, all or none: names must be new.
+// Adds all delegates to `registered`, or none if a name is already taken.
 Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added,
                     std::vector<std::shared_ptr<const Delegate>>* registered);
 

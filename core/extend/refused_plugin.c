@@ -1,5 +1,5 @@
-/* A plugin that does without what is refused and fails later, for a reason of its own or without
- * giving one. */
+/* A plugin whose registration is refused. It passes the error on, or continues and fails later,
+ * with or without its own reason. */
 #include <string.h>
 
 #include "msrt_plugin.h"

@@ -10,14 +10,14 @@
 namespace msrt {
 namespace {
 
-constexpr size_t kLongestName = 128, kMostPairs = 1024;
+constexpr size_t kMaxNameBytes = 128, kMaxPairs = 1024;
 
-// Printable, and short enough to stand in a message. Names for people may have spaces.
+// Names are printable and short enough for a message. Only display names may contain spaces.
 Status CheckName(const char* name, std::string_view field, bool spaces) {
   if (name == nullptr || *name == '\0') return InvalidArgument("kernel.", field, " is empty");
-  const size_t length = strnlen(name, kLongestName + 1);
-  if (length > kLongestName)
-    return InvalidArgument("kernel.", field, " is longer than ", kLongestName, " bytes");
+  const size_t length = strnlen(name, kMaxNameBytes + 1);
+  if (length > kMaxNameBytes)
+    return InvalidArgument("kernel.", field, " is longer than ", kMaxNameBytes, " bytes");
   for (size_t i = 0; i < length; ++i) {
     const auto c = static_cast<unsigned char>(name[i]);
     if (c < ' ' || c == 0x7f || (c == ' ' && !spaces)) {
@@ -46,9 +46,9 @@ Status CheckFields(const msrt_kernel_desc& d) {
                            ", which has bits that are no element type");
   if ((d.layouts & ~kAllLayoutBits) != 0)
     return InvalidArgument("kernel.layouts is ", d.layouts, ", which has bits that are no layout");
-  if (d.in_place_count > kMostPairs)
+  if (d.in_place_count > kMaxPairs)
     return InvalidArgument("kernel.in_place_count is ", d.in_place_count, ", must be at most ",
-                           kMostPairs);
+                           kMaxPairs);
   if (d.in_place_count != 0 && d.in_place == nullptr)
     return InvalidArgument("kernel.in_place is null, but in_place_count ", d.in_place_count);
   if ((d.pack == nullptr) != (d.packed_destroy == nullptr)) {
@@ -74,7 +74,7 @@ Status AddMeaning(const msrt_op_desc& desc, const CallbackServices& services,
 Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given,
                                                 std::shared_ptr<const void> library,
                                                 const CallbackServices& services) {
-  // run is the last field that there always was.
+  // run is the last field of the first version of the struct.
   if (given.struct_size < offsetof(msrt_kernel_desc, run) + sizeof given.run) {
     return InvalidArgument("kernel.struct_size is ", given.struct_size, "; set it with MSRT_INIT");
   }

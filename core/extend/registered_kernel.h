@@ -1,5 +1,5 @@
-// A kernel that an application registered: a checked copy of its msrt_kernel_desc, and what keeps
-// the code behind it alive.
+// A kernel that an application registered: a checked copy of its msrt_kernel_desc, and the owner of
+// the code behind it.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace msrt {
 
 struct OpDef;  // ops/op_def.h
 
-// Copies share what they own.
+// Copies share the owner.
 struct RegisteredKernel {
   std::string domain, op, name;
   std::vector<msrt_in_place> in_place;
-  // Its strings, in_place and meaning are null: those of the caller may be gone.
+  // Its strings, in_place and meaning are null: the caller may have freed them.
   msrt_kernel_desc desc;
   std::shared_ptr<UserOwner> owner;
-  std::shared_ptr<const OpDef> meaning;  // of the op that it defines; null: of none
+  std::shared_ptr<const OpDef> meaning;  // the op that the kernel defines; null: none
 
   // Checks and copies. `library` (may be null) stays loaded as long as the kernel lives. The kernel
   // does not own its user pointer yet.

@@ -30,7 +30,7 @@ Result<AddedPass> MakeAddedPass(const msrt_pass_desc& given, std::shared_ptr<con
   owner->TakeOver();
   const auto run = [user = d.user, callback = d.run, owner, services](const PassContext& context,
                                                                       Graph* graph) -> Status {
-    // The view is of a copy, so that what it points to stays while the graph grows.
+    // The view is of a copy, so that its pointers stay valid while the graph grows.
     const Graph before = *graph;
     MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<OfferedGraph> view,
                           OfferedGraph::Make(before, *context.evaluator, {}));
@@ -66,7 +66,7 @@ Result<RegisteredImporter> RegisteredImporter::Make(const msrt_importer_desc& gi
 Result<std::vector<ValueId>> RegisteredImporter::Import(const Node& node, Graph* graph,
                                                         const OpSet* ops,
                                                         const Evaluator& evaluator) const {
-  // A graph of this node alone, with the same values, for it to look at.
+  // The importer sees a graph with this node alone and the same values.
   Graph around = *graph;
   around.nodes = {node};
   around.outputs.clear();
@@ -81,7 +81,7 @@ Result<std::vector<ValueId>> RegisteredImporter::Import(const Node& node, Graph*
   std::vector<ValueId> outputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= graph->value_count()) {
-      return InvalidArgument("the plugin's importer gives no value for output ", i);
+      return InvalidArgument("the plugin's importer returned no value for output ", i);
     }
     outputs.push_back(ValueId(static_cast<uint32_t>(ids[i])));
   }

@@ -1,5 +1,4 @@
-// Passes and importers that a plugin brings: checked copies of msrt_pass_desc and
-// msrt_importer_desc.
+// User-defined passes and importers: checked copies of msrt_pass_desc and msrt_importer_desc.
 #pragma once
 
 #include <memory>
@@ -12,7 +11,7 @@
 
 namespace msrt {
 
-// `library` stays loaded as long as the pass lives, and `user` is owned from now on.
+// The pass owns `desc.user` and keeps `library` loaded.
 Result<AddedPass> MakeAddedPass(const msrt_pass_desc& desc, std::shared_ptr<const void> library,
                                 const CallbackServices& services);
 
@@ -26,7 +25,7 @@ struct RegisteredImporter {
   static Result<RegisteredImporter> Make(const msrt_importer_desc& desc,
                                          std::shared_ptr<const void> library,
                                          const CallbackServices& services);
-  // Adds what the node becomes to the end of `graph`, and gives the values of its outputs.
+  // Appends the imported form of the node to `graph` and returns the values of its outputs.
   Result<std::vector<ValueId>> Import(const Node& node, Graph* graph, const OpSet* ops,
                                       const Evaluator& evaluator) const;
 };

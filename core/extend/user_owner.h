@@ -1,12 +1,11 @@
-// Who ends what an application registered: its user pointer, with the library that its callbacks
-// are in.
+// Owns a user pointer that an application registered; keeps its library loaded.
 #pragma once
 
 #include <memory>
 
 namespace msrt {
 
-// The application's pointer, and the library that its functions are in.
+// The application's pointer, and the library that contains its callbacks.
 class UserOwner {
  public:
   UserOwner(void* user, void (*destroy)(void*), std::shared_ptr<const void> library)
@@ -16,7 +15,7 @@ class UserOwner {
   ~UserOwner() {
     if (owns_user_ && destroy_ != nullptr) destroy_(user_);
   }
-  // From now on `user` ends with this object; until then it is the caller's.
+  // From now on this object owns `user`; until then the caller does.
   void TakeOver() { owns_user_ = true; }
 
  private:

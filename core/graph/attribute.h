@@ -1,5 +1,5 @@
-// Attributes of nodes: an open list of named values, and what an op's entry says about each of its
-// own.
+// Attributes of nodes: an open list of named values, and the definitions in an op's entry that they
+// are checked against.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +78,8 @@ struct AttrDef {
   double min_float = -std::numeric_limits<double>::infinity(),
          max_float = std::numeric_limits<double>::infinity();
   std::span<const std::string_view> choices = {};  // for strings: the allowed ones; empty means any
-  int max_count = 64;                              // for lists: at most so many elements
-  bool local = false;  // set by localize only: says where a piece stands in the whole
+  int max_count = 64;                              // for lists: the maximum number of elements
+  bool local = false;  // set by localize only: the position of a piece in the whole
 };
 
 // Checks `attrs` against the entry: unknown names, wrong kinds, values out of range, missing ones.

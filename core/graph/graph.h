@@ -32,10 +32,10 @@ struct Node {
   std::string name;
   std::string domain;  // "" is ONNX's default domain, "msrt" is ours
   std::string op;
-  int32_t version = 0;           // the version of the op's meaning; 0 = the one the entry has
+  int32_t version = 0;           // of the op's semantics; 0: that of the op's entry
   const OpDef* def = nullptr;    // null: this build does not know the op, though a delegate may
   std::vector<ValueId> inputs;   // kNoValue where an optional input is left out
-  std::vector<ValueId> outputs;  // kNoValue where nobody wants the output
+  std::vector<ValueId> outputs;  // kNoValue where the output is not used
   AttrList attrs;
 };
 
@@ -53,13 +53,13 @@ class Graph {
   ValueId AddConstant(std::string value_name, ConstTensor data);
   ValueId AddInput(std::string value_name, Type type);
 
-  // For every value the index of the node that makes it, or -1.
+  // For every value the index of the node that produces it, or -1.
   std::vector<int32_t> Producers() const;
   // For every value how many node inputs and graph outputs use it.
   std::vector<uint32_t> UseCounts() const;
   // Replaces `from` by `to` in all node inputs and graph outputs.
   void ReplaceUses(ValueId from, ValueId to);
-  // Drops values that nothing mentions and renumbers the rest.
+  // Removes unused values and renumbers the rest.
   void CompactValues();
 
  private:
@@ -71,13 +71,13 @@ class Graph {
 struct StateSlot {
   std::string name;
   Type type;            // dims may be symbolic: a cache may grow
-  ConstTensor initial;  // what a new or reset session starts with
+  ConstTensor initial;  // the value in a new or reset session
 };
 
 struct Module {
   std::string name, producer;
-  std::vector<Graph>
-      graphs;  // graphs[entries[i]] is a function that a session can run; the first is the default
+  std::vector<Graph> graphs;
+  // Indices of the graphs that a session can run as functions; the first is the default.
   std::vector<uint32_t> entries;
   std::vector<StateSlot> states;
   std::vector<std::string> symbols;  // names of symbolic dims; SymbolDim(i) refers to symbols[i]
@@ -85,7 +85,7 @@ struct Module {
 
   const Graph& main() const { return graphs[entries[0]]; }
   Graph& main() { return graphs[entries[0]]; }
-  // The symbol of that name, added if it is new.
+  // Returns the symbolic dim of that name; adds the symbol if it is new.
   int64_t SymbolFor(std::string_view symbol_name);
 };
 
@@ -95,7 +95,7 @@ inline std::string OpName(const Node& node) {
   return node.domain.empty() ? node.op : node.domain + "." + node.op;
 }
 
-// Readable text of a whole graph or module, one node a line, types included.
+// Readable text of a whole graph or module with types, one node per line.
 std::string Print(const Graph& graph, const Module* module = nullptr);
 std::string Print(const Module& module);
 

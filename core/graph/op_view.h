@@ -28,13 +28,13 @@ class OpView {
         outputs_(outputs),
         constants_(constants) {}
 
-  // The same node with other types: a binding's, a piece's.
+  // The same node with other types, such as those of a binding or of a piece.
   OpView WithTypes(std::span<const Type* const> inputs, std::span<const Type* const> outputs,
                    std::span<const ConstTensor* const> constants = {}) const {
     return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants)
         .WithCustom(custom_);
   }
-  // The same node as one of an op that an application defines.
+  // The same node, whose op is defined by the application.
   OpView WithCustom(const CustomOp* custom) const {
     OpView view = *this;
     view.custom_ = custom;
@@ -59,8 +59,8 @@ class OpView {
     return i < constants_.size() ? constants_[i] : nullptr;
   }
 
-  // Attribute values. Absent ones give the entry's default; lists give an empty span. The kinds
-  // have been checked.
+  // Attribute values. For an absent attribute these return the entry's default, for an absent list
+  // an empty span. Requires checked kinds.
   bool Has(std::string_view attr) const { return attrs_->Find(attr) != nullptr; }
   int64_t Int(std::string_view attr) const;
   double Float(std::string_view attr) const;

@@ -45,7 +45,7 @@ void AppendTyped(std::string* out, const Graph& graph, ValueId id, const Module*
   AppendType(out, graph.value(id).type, module);
 }
 
-// One line without its end; `append_attr` writes the value of an attribute.
+// Appends one line without its end; `append_attr` appends the value of an attribute.
 template <typename AppendAttr>
 void AppendNode(std::string* out, const Graph& graph, size_t n, const Module* module,
                 const AppendAttr& append_attr) {
@@ -113,8 +113,8 @@ class OutlinePrinter {
         }
       }
     }
-    // Those that stand at their only call are printed on the way; of what is left then (called by
-    // nobody, or only by each other), each.
+    // Graphs with a single call are printed at that call. The second round prints the rest: graphs
+    // that are never called, or only by each other.
     for (const bool rest : {false, true}) {
       for (size_t g = 0; g < module_.graphs.size(); ++g) {
         if (!printed_[g] && (rest || IsEntry(module_, g) || uses_[g] > 1)) PrintTop(g);
@@ -124,8 +124,8 @@ class OutlinePrinter {
   }
 
  private:
-  // Graphs in graphs in graphs: deeper ones stand by themselves again.
-  static constexpr int kDeepest = 8;
+  // Graphs nested deeper than this are printed at the top level again.
+  static constexpr int kMaxDepth = 8;
 
   void PrintTop(size_t g) {
     StrAppend(&out_, IsEntry(module_, g) ? "entry " : "", "graph #", g, " '",
@@ -155,12 +155,12 @@ class OutlinePrinter {
     StrAppend(&out_, "\n", indent.substr(2), "}\n");
   }
 
-  // What the caller hands over for an input. Inputs of the two end alike, except those of a
-  // function that is still to be called.
+  // Appends the value that the caller passes for an input. The inputs of node and graph correspond
+  // from the end, except for Partial, whose function is called later.
   void PrintOrigin(const Graph& graph, size_t i, const Graph& caller, const Node& node) {
     const bool from_front = node.op == "Partial";
-    const size_t loop_own =
-        node.op == "Loop" ? 2 : 0;  // the iteration and the condition come from the loop itself
+    // The iteration and the condition come from the loop itself.
+    const size_t loop_own = node.op == "Loop" ? 2 : 0;
     const size_t at = from_front ? i : i + node.inputs.size() - graph.inputs.size();
     if (i < loop_own || at >= node.inputs.size()) return;
     out_ += " <- ";
@@ -172,7 +172,7 @@ class OutlinePrinter {
       for (GraphRef ref : RefsIn(a.value)) {
         const bool here = ref.index < uses_.size() && uses_[ref.index] == 1 &&
                           !IsEntry(module_, ref.index) && !printed_[ref.index];
-        if (!here || depth == kDeepest) continue;
+        if (!here || depth == kMaxDepth) continue;
         StrAppend(&out_, std::string(static_cast<size_t>(depth) * 4 + 4, ' '), a.name, " #",
                   ref.index, " '", module_.graphs[ref.index].name, "' ");
         PrintGraph(ref.index, &graph, &graph.nodes[n], depth + 1);

@@ -1,5 +1,5 @@
-// The order of a graph: each value has one source, and is used only after it. Written once for the
-// two forms in which graphs arrive, the tables of a file and core/graph/graph.h.
+// Checks the order of a graph: each value has one source and is used only after it. A template, so
+// that it serves both forms of a graph, the tables of a file and core/graph/graph.h.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace msrt {
 
-// A graph in core memory, as CheckSources reads it.
+// A Graph as CheckSources reads it.
 class GraphSources {
  public:
   explicit GraphSources(const Graph& graph) : graph_(graph) {}
@@ -29,7 +29,7 @@ class GraphSources {
   const Graph& graph_;
 };
 
-// Does the work of CheckSources below.
+// Implements CheckSources below.
 template <typename Source>
 class SourceCheck {
  public:
@@ -62,7 +62,7 @@ class SourceCheck {
         if (sources_[v] != kNone) {
           return InvalidModel(source == kInput ? "input " : "output ", position, " is ",
                               DescribeValue(v), ", which ", DescribeSource(sources_[v]),
-                              " already gives; a value has one source");
+                              " already defines; a value has one source");
         }
         sources_[v] = source;
       }
@@ -81,7 +81,7 @@ class SourceCheck {
         if (sources_[v] == kNone) {
           return InvalidModel(of_node ? "input " : "output ", position, " is ", DescribeValue(v),
                               ", which no ", of_node ? "earlier " : "",
-                              "node, input or constant gives");
+                              "node, input or constant defines");
         }
       }
       ++position;
@@ -105,8 +105,8 @@ class SourceCheck {
   std::vector<int32_t> sources_;
 };
 
-// Ranges of all value indices, one source a value, sources before uses. Linear. Errors name the
-// node and the value.
+// Checks that all value indices are in range, each value has one source, and sources come before
+// uses. Linear time. Errors name the node and the value.
 template <typename Source>
 Status CheckSources(const Source& graph) {
   return SourceCheck<Source>(graph).Run();

@@ -26,8 +26,8 @@ size_t BytesIn(Layout layout, DType dtype, const Dims& dims) {
 }
 
 ConstTensor ConstTensor::Copy(DType dtype, Dims dims, std::span<const std::byte> bytes) {
-  // operator new[] aligns to 16; kernels read constants with vectors, so align like every other
-  // tensor.
+  // operator new[] aligns to 16 bytes; kernels read constants with vector instructions, so this
+  // aligns like every other tensor.
   const size_t size = AlignUp(bytes.empty() ? 1 : bytes.size(), kTensorAlignment);
   std::shared_ptr<std::byte> owner(
       static_cast<std::byte*>(::operator new (size, std::align_val_t{kTensorAlignment})),

@@ -12,13 +12,13 @@
 
 namespace msrt {
 
-// How the elements of a tensor of rank 3 to 5 lie in memory; all other tensors are plain. Dims are
-// always in logical order (batch, channels, space...); only the place of an element differs.
+// The order of the elements of a tensor of rank 3 to 5 in memory; all other tensors are plain. Dims
+// are always in logical order (batch, channels, space...); only the address of an element differs.
 enum class Layout : uint8_t {
   kPlain = 0,         // row-major in the order of dims
   kChannelsLast = 1,  // batch, space..., channels
-  kBlocked8 =
-      2,  // batch, channels/8, space..., 8 channels; channels padded with zeros to a multiple of 8
+  // batch, channels/8, space..., 8 channels; channels padded with zeros to a multiple of 8.
+  kBlocked8 = 2,
 };
 std::string_view LayoutName(Layout layout);
 inline void AppendTo(std::string* out, Layout layout) { out->append(LayoutName(layout)); }
@@ -59,7 +59,8 @@ inline std::vector<int64_t> IntValues(const ConstTensor& t) {
   return IntValues(t.dtype, t.bytes.data(), t.dims.elements());
 }
 
-// What a kernel reads or writes. Does not own. `data` is null only for an omitted optional input.
+// A tensor that a kernel reads or writes. Does not own its data, which is null only for an omitted
+// optional input.
 struct TensorView {
   DType dtype = DType::kNone;
   Dims dims;

@@ -1,5 +1,5 @@
-// What a value is: a tensor, a list of values of one type, or a function (a closure that Partial
-// makes and Call uses).
+// The type of a value: a tensor, a list of values of one type, or a function (a closure that
+// Partial makes and Call uses).
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace msrt {
 
 enum class TypeKind : uint8_t { kTensor = 0, kList = 1, kFunction = 2 };
 
-// A type written out in full (list<list<f32[2]>> has three parts) may have so many: printing and
-// comparing it stay cheap.
+// Maximum parts of a type written out in full (list<list<f32[2]>> has three), so that printing and
+// comparing types stay cheap.
 inline constexpr uint32_t kMaxTypeParts = 1024;
 
 struct FunctionSignature;
@@ -61,7 +61,7 @@ struct Type {
   bool operator==(const Type& other) const;
 };
 
-// The type of a value about which nothing was said: Validate infers it from the node that makes the
+// The type of a value without a declared type: Validate infers it from the node that produces the
 // value.
 inline Type UndeclaredType() { return Type::UnrankedTensor(DType::kNone); }
 inline bool IsDeclared(const Type& type) { return !type.is_tensor() || type.dtype != DType::kNone; }
@@ -73,13 +73,13 @@ struct FunctionSignature {
 // "f32[2, 3, ?]", "list<i64[]>", "f32[*]" where the rank is unknown.
 void AppendTo(std::string* out, const Type& type);
 
-// What is known when both descriptions hold, or why they cannot both hold ("dim 2 is 3 and 4").
-// Names win over unknowns.
+// Returns the type that satisfies both descriptions, or an error that says why none does ("dim 2 is
+// 3 and 4"). Named symbols win over unknown dims.
 Result<Type> MergeTypes(const Type& a, const Type& b);
 
-// The narrowest description that fits what either describes: the result of a branch, a value that a
-// loop carries. An error if there is none ("element type f32 is not i64"). A type about which
-// nothing was said gives way to the other.
+// Returns the narrowest type that covers both, as for the result of a branch or a value that a loop
+// carries, or an error if there is none ("element type f32 is not i64"). If one type is undeclared,
+// the result is the other.
 Result<Type> JoinTypes(const Type& a, const Type& b);
 
 }  // namespace msrt

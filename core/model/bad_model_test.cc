@@ -1,5 +1,5 @@
-// Files that are wrong, each in one way: every one must be answered with its code and a message
-// that names the object, and none may crash, hang or ask for memory. Plus every prefix and every
+// Files that are wrong, each in one way. Each must be refused with its code and a message that
+// names the object, and none may crash, hang or allocate much memory. Also every prefix and every
 // single-bit flip of a good file.
 #include <gtest/gtest.h>
 
@@ -59,8 +59,7 @@ void ExpectRefused(std::span<const std::byte> file, Code code, std::string_view 
       << "'" << status.message() << "' does not contain '" << fragment << "'";
 }
 
-// ---- tables
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- tables -------------------------------------------------------------------------------------
 
 struct BadTables {
   const char* name;
@@ -280,13 +279,13 @@ constexpr BadTables kBadTables[] = {
      [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 4000000000; }},
     {"TwoProducers", kBad,
      "node 1 'widget' (test.Widget): output 3 is value 8 'h', which node 0 'product' (MatMul) "
-     "already gives",
+     "already defines",
      [](fbs::ModelT& m) { NodeAt(m, 1).outputs[3] = 8; }},
-    {"OutputTwiceInNode", kBad, "which node 1 'widget' (test.Widget) already gives",
+    {"OutputTwiceInNode", kBad, "which node 1 'widget' (test.Widget) already defines",
      [](fbs::ModelT& m) { NodeAt(m, 1).outputs[1] = 9; }},
-    {"OutputIsConstant", kBad, "output 0 is value 3 'w', which a constant already gives",
+    {"OutputIsConstant", kBad, "output 0 is value 3 'w', which a constant already defines",
      [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 3; }},
-    {"OutputIsInput", kBad, "output 0 is value 0 'x', which an input of the graph already gives",
+    {"OutputIsInput", kBad, "output 0 is value 0 'x', which an input of the graph already defines",
      [](fbs::ModelT& m) { NodeAt(m, 0).outputs[0] = 0; }},
     {"Order", kBad, "node 0 'widget' (test.Widget): input 0 is value 8 'h', which no earlier node",
      [](fbs::ModelT& m) { std::swap(m.graphs[0]->nodes[0], m.graphs[0]->nodes[1]); }},
@@ -296,9 +295,9 @@ constexpr BadTables kBadTables[] = {
      [](fbs::ModelT& m) { m.graphs[0]->inputs[0] = 50; }},
     {"GraphInputNone", kBad, "graph 0 'main': input 0 is value 4294967295",
      [](fbs::ModelT& m) { m.graphs[0]->inputs[0] = UINT32_MAX; }},
-    {"GraphInputTwice", kBad, "input 1 is value 0 'x', which an input of the graph already gives",
+    {"GraphInputTwice", kBad, "input 1 is value 0 'x', which an input of the graph already defines",
      [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 0; }},
-    {"GraphInputConstant", kBad, "input 1 is value 3 'w', which a constant already gives",
+    {"GraphInputConstant", kBad, "input 1 is value 3 'w', which a constant already defines",
      [](fbs::ModelT& m) { m.graphs[0]->inputs[1] = 3; }},
     {"GraphOutputOutOfRange", kBad, "graph 1 'body': output 0 is value 2",
      [](fbs::ModelT& m) { m.graphs[1]->outputs[0] = 2; }},
@@ -347,15 +346,14 @@ TEST_P(BadTablesTest, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(Files, BadTablesTest, testing::ValuesIn(kBadTables),
                          [](const auto& row) { return std::string(row.param.name); });
 
-TEST(BadModel, TheGoodFileIsGood) {
+TEST(BadModel, UneditedFileLoads) {
   const auto file = FileOf(TablesOf(GoodFile()));
   EXPECT_EQ(file, GoodFile());
   const Status status = Load(AlignedCopy(file)).status();
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// ---- header
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- header -------------------------------------------------------------------------------------
 
 template <typename T>
 void Put(std::vector<std::byte>* file, size_t at, T value) {
@@ -394,9 +392,9 @@ TEST(BadHeader, IsRefused) {
           [](auto* f) { f->at(4095) = std::byte{1}; });
 }
 
-TEST(BadHeader, StructureBeyondTwoGigabytes) {
-  // A file that says so without having the bytes is refused before; one that has them is refused
-  // before FlatBuffers sees it.
+TEST(BadHeader, StructureBeyondTwoGigabytesIsRefused) {
+  // A file that claims the size without having the bytes is refused earlier; one that has them must
+  // be refused before FlatBuffers sees it.
   auto file = GoodFile();
   Put(&file, 8, uint64_t{1} << 40);
   Put(&file, 24, uint64_t{1} << 31);
@@ -422,10 +420,9 @@ TEST(BadHeader, UnknownSegmentKindIsSkipped) {
   EXPECT_TRUE(Load(AlignedCopy(FileOf(tables))).ok());
 }
 
-// ---- limits
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- limits -------------------------------------------------------------------------------------
 
-TEST(BadModel, LimitsHold) {
+TEST(BadModel, FilesBeyondLimitsAreRefused) {
   const auto file = GoodFile();
   const auto refused = [&](const char* fragment, void (*tighten)(Limits&)) {
     Limits limits;
@@ -445,7 +442,7 @@ TEST(BadModel, LimitsHold) {
   refused("has more than 2 parts", [](Limits& l) { l.max_type_parts = 2; });
 }
 
-// A file of one graph with these nodes of an op that nobody knows, and nothing else.
+// A file with one graph of these nodes, whose op is unknown, and nothing else.
 std::vector<std::byte> FileOfNodes(flatbuffers::FlatBufferBuilder& builder,
                                    const std::vector<flatbuffers::Offset<fbs::Node>>& nodes) {
   const auto op = fbs::CreateOp(builder, 0, builder.CreateString("Op"));
@@ -484,8 +481,8 @@ TEST(BadModel, SharedVectorsAreRefused) {
   ExpectRefused(FileOfNodes(builder, nodes), kBad, "share bytes");
 }
 
-// FlatBuffers' verifier passes a vector of int64 that begins between two multiples of 8. Of two
-// that lie 4 bytes apart, one does.
+// FlatBuffers' verifier accepts a vector of int64 that does not begin at a multiple of 8. Of two
+// that are 4 bytes apart, one does not.
 TEST(BadModel, UnalignedVectorsAreRefused) {
   int refused = 0;
   for (size_t before : {50, 51}) {
@@ -506,8 +503,7 @@ TEST(BadModel, UnalignedVectorsAreRefused) {
   EXPECT_EQ(refused, 1);
 }
 
-// ---- damage
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- damage -------------------------------------------------------------------------------------
 
 // Loads and, if that succeeds, uses the module as the next stages would. Returns whether it loaded.
 bool Survives(std::span<const std::byte> file) {
@@ -530,7 +526,7 @@ TEST(Damage, EveryPrefixIsRefused) {
   }
 }
 
-TEST(Damage, EveryBitFlipOfHeaderAndStructureIsFound) {
+TEST(Damage, EveryBitFlipOfHeaderAndStructureIsDetected) {
   auto file = GoodFile();
   const uint64_t end = kHeaderBytes + DecodeHeader(file)->structure_bytes;
   for (size_t bit = 0; bit < end * 8; ++bit) {
@@ -541,8 +537,8 @@ TEST(Damage, EveryBitFlipOfHeaderAndStructureIsFound) {
   }
 }
 
-// The same with a hash that fits, as an attacker would make it: an error or a valid model, nothing
-// else.
+// The same with a matching hash, as an attacker would make it: the result must be an error or a
+// valid model.
 void FlipEachStructureBit(std::vector<std::byte> file) {
   const uint64_t end = kHeaderBytes + DecodeHeader(file)->structure_bytes;
   ASSERT_LE(end, kHeaderBytes + 4096);
@@ -558,9 +554,9 @@ void FlipEachStructureBit(std::vector<std::byte> file) {
   EXPECT_GT(survived, 0u);  // names and numbers have other legal values
 }
 
-TEST(Damage, EveryResealedBitFlipIsAnswered) { FlipEachStructureBit(GoodFile()); }
+TEST(Damage, EveryResealedBitFlipIsHandled) { FlipEachStructureBit(GoodFile()); }
 
-TEST(Damage, EveryResealedBitFlipOfKnownOpsIsAnswered) {
+TEST(Damage, EveryResealedBitFlipOfKnownOpsIsHandled) {
   auto file = SerializeModel(KnownOpsModule());
   ASSERT_TRUE(file.ok());
   FlipEachStructureBit(*std::move(file));

@@ -1,4 +1,4 @@
-// Graphs, nodes and attributes of a file.
+// Checks the graphs, nodes and attributes of a file.
 #include <algorithm>
 
 #include "core/graph/attribute.h"
@@ -124,8 +124,8 @@ Status StructureCheck::CheckAttr(const fbs::Attr& attr) {
 }
 
 Status StructureCheck::CheckAttrValue(const fbs::Attr& attr) {
-  const auto unsigned_i =
-      static_cast<uint64_t>(attr.i());  // a negative index becomes a huge one, out of every range
+  // A negative index becomes a huge one, out of every range.
+  const auto unsigned_i = static_cast<uint64_t>(attr.i());
   switch (attr.kind()) {
     case static_cast<uint8_t>(AttrKind::kInt):
     case static_cast<uint8_t>(AttrKind::kString):

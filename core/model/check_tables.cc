@@ -1,5 +1,5 @@
-// The tables of a module that graphs refer to: segments, data, types, constants, ops, state; and
-// what they share.
+// Checks the tables that graphs refer to: segments, data, types, constants, ops, states. Also the
+// checks that all tables share.
 #include <algorithm>
 #include <unordered_set>
 
@@ -36,8 +36,7 @@ size_t SequenceLength(std::string_view text, size_t i) {
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; }
 
-// Nearly every name is printable ASCII, and this loop is one that compilers turn into vector
-// instructions.
+// Nearly every name is printable ASCII, and compilers vectorise this loop.
 bool IsPrintableAscii(std::string_view text) {
   bool printable = true;
   for (char c : text) printable &= c >= 0x20 && c < 0x7F;
@@ -57,11 +56,10 @@ Dims DimsOf(const fbs::Type& type) { return Dims(SpanOf(type.dims())); }
 
 }  // namespace
 
-// ---- what the checks share
-// ------------------------------------------------------------------------------------------------------
+// ---- shared checks ----------------------------------------------------------------------
 
 Status StructureCheck::Charge(uint64_t elements, uint64_t element_bytes) {
-  const uint64_t bytes = 4 + elements * element_bytes;  // both proven to fit into the structure
+  const uint64_t bytes = 4 + elements * element_bytes;  // FlatBuffers' verifier proved that it fits
   if (bytes > bytes_left_)
     return InvalidModel("objects of the structure share bytes: each must be referred to once");
   bytes_left_ -= bytes;
@@ -102,8 +100,7 @@ Status StructureCheck::CheckUnique(const std::vector<std::string_view>& names) {
   return OkStatus();
 }
 
-// ---- the module
-// -----------------------------------------------------------------------------------------------------------------
+// ---- the module ---------------------------------------------------------------------------------
 
 Status StructureCheck::Run() {
   MSRT_RETURN_IF_ERROR(CheckFeatures());
@@ -120,7 +117,7 @@ Status StructureCheck::Run() {
   return CheckEntries();
 }
 
-// Version 1.0 knows no features, so the first one that a file requires is the one to name.
+// Version 1.0 knows no features, so the error names the first one that the file requires.
 Status StructureCheck::CheckFeatures() {
   if (CountOf(model_.required_features()) == 0) return OkStatus();
   const flatbuffers::String* feature = model_.required_features()->Get(0);
@@ -172,7 +169,7 @@ Status StructureCheck::CheckSegments() {
 }
 
 Status StructureCheck::CheckData() {
-  uint64_t segment_index = 0, end = 0;  // of the record before
+  uint64_t segment_index = 0, end = 0;  // of the previous record
   for (uint32_t i = 0; i < CountOf(model_.data()); ++i) {
     const fbs::Data* data = model_.data()->Get(i);
     const auto context = [&] { return StrCat("data ", i); };
@@ -181,7 +178,7 @@ Status StructureCheck::CheckData() {
     if (data->segment() > segment_index) end = 0;
     if (data->segment() < segment_index || data->offset() < end) {
       return InvalidModel("data ", i, ": byte ", data->offset(), " of segment ", data->segment(),
-                          " lies before the end of data ", i - 1,
+                          " is before the end of data ", i - 1,
                           "; records must be in order and not overlap");
     }
     if (data->offset() % kDataAlignment != 0) {
@@ -210,8 +207,7 @@ Status StructureCheck::CheckSymbols() {
   return In(CheckUnique(names), [] { return "symbols"; });
 }
 
-// ---- types
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
 Status StructureCheck::CheckTypes() {
   const uint32_t count = CountOf(model_.types());
@@ -254,7 +250,7 @@ Status StructureCheck::CheckTensorType(const fbs::Type& type) {
              : InvalidModel("dims ", DimsOf(type), " are more than 2^56 elements");
 }
 
-// Parts stand before the whole, so types cannot contain themselves.
+// Parts come before the whole, so types cannot contain themselves.
 Status StructureCheck::CheckTypeParts(uint32_t index, const fbs::Type& type) {
   MSRT_RETURN_IF_ERROR(ChargeVector(type.parameters()));
   MSRT_RETURN_IF_ERROR(ChargeVector(type.results()));
@@ -275,8 +271,7 @@ Status StructureCheck::CheckTypeParts(uint32_t index, const fbs::Type& type) {
   return OkStatus();
 }
 
-// ---- constants, ops, state, extras
-// ----------------------------------------------------------------------------------------------
+// ---- constants, ops, state, extras --------------------------------------------------------------
 
 Status StructureCheck::CheckConstants() {
   for (uint32_t i = 0; i < CountOf(model_.constants()); ++i) {

@@ -1,5 +1,5 @@
-// The bytes of a file to be, as a list of pieces: small runs are gathered into buffers, large ones
-// stay where they are. Private to core/model.
+// The bytes of a file before it is written, as a list of pieces: small ones are gathered into
+// buffers, large ones stay where they are. Private to core/model.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class FileImage {
   // The bytes must stay alive until Finish's pieces have been used.
   void Append(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
-    if (bytes.size() <= kGathered) {
+    if (bytes.size() <= kMaxGatheredBytes) {
       pending_.insert(pending_.end(), bytes.begin(), bytes.end());
       return;
     }
@@ -27,7 +27,7 @@ class FileImage {
     bytes_ += bytes.size();
     pending_ = std::move(bytes);
   }
-  // Zeros up to the next multiple of `alignment`, a power of two.
+  // Appends zeros up to the next multiple of `alignment`, a power of two.
   void Align(uint64_t alignment) {
     const uint64_t padding = -bytes_ & (alignment - 1);
     pending_.resize(pending_.size() + padding);
@@ -40,8 +40,8 @@ class FileImage {
   }
 
  private:
-  static constexpr size_t kGathered =
-      64 * 1024;  // below this a copy is cheaper than a write of its own
+  // Up to this size a copy is cheaper than a separate write.
+  static constexpr size_t kMaxGatheredBytes = 64 * 1024;
 
   void Flush() {
     if (pending_.empty()) return;

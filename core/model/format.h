@@ -1,4 +1,4 @@
-// The .msrt file: its header, its constants, and what a reader is willing to accept.
+// The .msrt file: its header, its constants, and the limits of a reader.
 // schema/README.md describes the format, schema/model.fbs the structure that follows the header.
 #pragma once
 
@@ -15,14 +15,14 @@
 namespace msrt {
 
 static_assert(std::endian::native == std::endian::little,
-              "tensors and headers are read where they lie, in little-endian order");
+              "tensors and headers are read in place, in little-endian order");
 
 inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr uint64_t kDataAlignment = kTensorAlignment;
 inline constexpr int kMinSegmentAlignmentLog2 = 12, kMaxSegmentAlignmentLog2 = 21;
 inline constexpr uint64_t kSegmentAlignment = uint64_t{1} << kMinSegmentAlignmentLog2;
-// Ends the reach of FlatBuffers' 32-bit offsets, whose own verifier stops the process beyond it.
+// The reach of FlatBuffers' 32-bit offsets. Its verifier stops the process beyond that.
 inline constexpr uint64_t kMaxFlatBufferBytes = (uint64_t{1} << 31) - 1;
 
 struct Header {
@@ -41,10 +41,10 @@ Result<Header> DecodeHeader(std::span<const std::byte> file);
 uint64_t HashOf(std::span<const std::byte, kHeaderBytes> header,
                 std::span<const std::byte> structure);
 
-// What one reader accepts at most. Defaults are far above honest models; callers may tighten them.
+// The limits of a reader. The defaults are far above those of real models; callers may change them.
 struct Limits {
   uint64_t max_structure_bytes = uint64_t{1} << 30;
-  uint64_t max_nodes = 1'000'000;  // of all graphs together
+  uint64_t max_nodes = 1'000'000;  // in all graphs together
   uint64_t max_values = 4'000'000;
   uint64_t max_name_bytes = 4096;
   uint64_t max_attrs_per_node = 64;
@@ -55,8 +55,8 @@ struct Limits {
   uint32_t max_type_parts = kMaxTypeParts;
 };
 
-// What a file may carry beside the module: forms of its weights and programs made for one kind of
-// machine.
+// Optional parts of a file beside the module: forms of its weights and programs made for one kind
+// of machine.
 struct PackingId {
   std::string kernel, isa;
   uint32_t block = 0, version = 0;
@@ -76,11 +76,11 @@ struct ModelExtras {
   std::vector<TunedProgram> programs;
 };
 
-// Packed weights in numbers.
+// Totals of packed weights, for reports.
 struct PackedSummary {
   size_t weights = 0, bytes = 0;
-  std::vector<std::string>
-      isas;  // that they are for, each once, without those that suit any machine
+  // Their instruction sets, each once, without the empty one that suits any machine.
+  std::vector<std::string> isas;
 };
 PackedSummary Summarize(std::span<const PackedWeight> packed);
 

@@ -7,7 +7,7 @@
 namespace msrt {
 namespace {
 
-// Everything is in range: Verify has seen to that.
+// Builds the module without checks: Verify has proved that everything is in range.
 class ModuleBuilder {
  public:
   explicit ModuleBuilder(const VerifiedModel& model) : model_(model), tables_(model.structure()) {}
@@ -39,7 +39,7 @@ class ModuleBuilder {
     return module;
   }
 
-  // After Build.
+  // Requires Build first.
   ModelExtras BuildExtras() const {
     ModelExtras extras;
     for (uint32_t i = 0; i < CountOf(tables_.packed()); ++i) {
@@ -174,7 +174,7 @@ class ModuleBuilder {
   std::vector<std::shared_ptr<const ConstTensor>> constants_;
 };
 
-// Bytes from a caller's own buffer may begin anywhere; kernels and FlatBuffers want them aligned.
+// Bytes from a caller's buffer may begin anywhere; kernels and FlatBuffers need them aligned.
 Result<Bytes> Aligned(Bytes bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data.data()) % kDataAlignment == 0) return bytes;
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(DefaultAllocator(), bytes.data.size(),

@@ -1,5 +1,5 @@
-// A verified file as a Module. Weights are not copied: constants point into the bytes and keep
-// their owner alive.
+// Loads a file: turns verified bytes into a Module. Weights are not copied: constants point into
+// the bytes and keep their owner alive.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace msrt {
 
-// Builds the module; `extras`, if asked for, gets the packed weights and programs of the file.
+// Builds the module; `extras`, unless null, receives the packed weights and programs of the file.
 // Node::def stays null and types stay as declared: Validate (ops/validate.h) comes next.
 Module BuildModule(const VerifiedModel& model, ModelExtras* extras = nullptr);
 
@@ -18,10 +18,10 @@ Module BuildModule(const VerifiedModel& model, ModelExtras* extras = nullptr);
 // stay where they are.
 Result<Module> Load(Bytes bytes, const Limits& limits = {}, ModelExtras* extras = nullptr);
 
-// How LoadFile gets at the bytes.
+// How LoadFile reads the bytes.
 struct LoadOptions {
-  bool by_copy = false;  // true: read the file instead of mapping it; safe even if somebody
-                         // truncates it meanwhile
+  // Read the file instead of mapping it; safe even if another process truncates it meanwhile.
+  bool by_copy = false;
   Allocator* allocator = nullptr;  // for by_copy; null: the default one. Must outlive the module
   Limits limits = {};
 };

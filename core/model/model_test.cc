@@ -1,5 +1,5 @@
-// Round trips of modules through files: nothing is lost, nothing is copied that need not be, old
-// files stay readable.
+// Round trips of modules through files: nothing is lost, weights are not copied, and old files stay
+// readable.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -137,7 +137,7 @@ TEST(Write, IsDeterministicAndStable) {
 TEST(Write, FileAndBytesAgree) {
   const std::string path = TestFile("file");
   Module module = ChainModule(9);
-  // Larger than what is gathered, so that it becomes a piece of its own.
+  // Too large to be gathered, so that it becomes a separate piece.
   const std::vector<float> large(40000, 1.5f);
   module.graphs[0].AddConstant("large", ConstTensor::Floats({200, 200}, large));
   ASSERT_TRUE(WriteModel(module, path, DefaultIo()).ok());
@@ -160,7 +160,7 @@ TEST(Write, StoresIdenticalWeightsOnce) {
             g.value(ValueId(5)).constant->bytes.data());  // other dims, same bytes
 }
 
-TEST(Write, RefusesWhatItCouldNotRead) {
+TEST(Write, RefusesModulesThatCouldNotBeRead) {
   Module no_entry = KnownOpsModule();
   no_entry.entries.clear();
   EXPECT_EQ(SerializeModel(no_entry).status().code(), Code::kInvalidModel);
@@ -179,7 +179,7 @@ TEST(Write, RefusesWhatItCouldNotRead) {
             Code::kLimitExceeded);
 }
 
-TEST(Write, StatesTheVersionOfKnownOps) {
+TEST(Write, StoresTheVersionOfKnownOps) {
   Module module = KnownOpsModule();
   ASSERT_TRUE(Validate(&module).ok());
   auto file = SerializeModel(module);
@@ -203,7 +203,7 @@ TEST(Load, DoesNotCopyWeights) {
   auto mapping = DefaultIo()->MapFile(path);
   ASSERT_TRUE(mapping.ok());
   Bytes bytes = *mapping;
-  *mapping = {};  // from here on only the module keeps the mapping
+  *mapping = {};  // from here on only `bytes` and the module keep the mapping alive
   auto module = Load(bytes);
   ASSERT_TRUE(module.ok());
   const std::weak_ptr<const void> owner = bytes.owner;
@@ -220,7 +220,7 @@ TEST(Load, DoesNotCopyWeights) {
   std::remove(path.c_str());
 }
 
-TEST(Load, AcceptsBytesAnywhere) {
+TEST(Load, AcceptsUnalignedBytes) {
   auto file = SerializeModel(KnownOpsModule());
   ASSERT_TRUE(file.ok());
   std::vector<std::byte> shifted(file->size() + 65);
@@ -232,7 +232,7 @@ TEST(Load, AcceptsBytesAnywhere) {
   }
 }
 
-TEST(Load, NamesTheFile) {
+TEST(Load, ErrorNamesTheFile) {
   const std::string path = TestFile("broken");
   std::ofstream(path)
       << "not a model, but long enough to have a header: ........................................";
@@ -257,9 +257,9 @@ TEST(Load, DigestsFindDamagedWeights) {
   EXPECT_EQ(VerifyDigests(*model).code(), Code::kInvalidModel);
 }
 
-// Files of every released version. They must load for ever; those of the present minor version are
-// also written the same again. MSRT_UPDATE_GOLDEN=1 makes files that are missing; existing ones are
-// never touched.
+// Files of every released version. They must always load; those of the current minor version must
+// also be written identically. MSRT_UPDATE_GOLDEN=1 creates missing files; existing ones are never
+// changed.
 class Golden : public testing::TestWithParam<const char*> {};
 
 Module GoldenModule(const std::string& name) {
@@ -268,7 +268,7 @@ Module GoldenModule(const std::string& name) {
                                    : ChainModule(12);
 }
 
-TEST_P(Golden, LoadsForEver) {
+TEST_P(Golden, StillLoads) {
   const std::string base = std::string(MSRT_TEST_DATA "/golden/") + GetParam();
   if (std::getenv("MSRT_UPDATE_GOLDEN") != nullptr && !std::ifstream(base + ".msrt").good()) {
     ASSERT_TRUE(WriteModel(GoldenModule(GetParam()), base + ".msrt", DefaultIo()).ok());
@@ -291,7 +291,7 @@ TEST_P(Golden, LoadsForEver) {
 INSTANTIATE_TEST_SUITE_P(Files, Golden,
                          testing::Values("v1.0-everything", "v1.0-known", "v1.0-chain"));
 
-// The least of several runs: other work on the machine only ever adds.
+// The minimum of several runs: other load on the machine can only add time.
 double LoadMilliseconds(const Bytes& file) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < 9; ++i) {
@@ -315,8 +315,8 @@ TEST(Load, IsLinearAndFast) {
               large_ms);
   EXPECT_LT(large_ms, 25 * small_ms);
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // A shared machine has slow spells of a second or so: the bound must hold in one of several tries
-  // spread over them.
+  // A shared machine may be slow for a second or so: the bound must hold in one of several tries
+  // spread over a longer time.
   double least = std::min(small_ms, large_ms / 10);
   for (int retry = 0; retry < 20 && least >= 1.0; ++retry) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

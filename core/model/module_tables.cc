@@ -12,11 +12,11 @@
 namespace msrt {
 namespace {
 
-// Small constants (shapes, scalars, biases) come first in their segment, so that looking at them
+// Small constants (shapes, scalars, biases) come first in their segment, so that reading them
 // touches few pages.
 constexpr uint64_t kSmallDataBytes = 4096;
 
-std::vector<uint32_t> Numbers(const std::vector<ValueId>& ids) {
+std::vector<uint32_t> Indices(const std::vector<ValueId>& ids) {
   std::vector<uint32_t> out;
   for (ValueId id : ids) out.push_back(IndexOf(id));
   return out;
@@ -101,7 +101,7 @@ Result<uint32_t> TableBuilder::ConstantIndex(const ConstTensor& tensor) {
 }
 
 uint32_t TableBuilder::OpIndex(const Node& node) {
-  // The version is stated where it is known: what 0 means may differ in the build that reads the
+  // The version is written if it is known: the meaning of 0 may differ in the build that reads the
   // file.
   const int32_t version =
       node.version == 0 && node.def != nullptr ? node.def->version : node.version;
@@ -178,8 +178,8 @@ Status TableBuilder::AddGraph(const Graph& graph) {
     }
     out->values.push_back(std::make_unique<fbs::ValueT>(std::move(entry)));
   }
-  out->inputs = Numbers(graph.inputs);
-  out->outputs = Numbers(graph.outputs);
+  out->inputs = Indices(graph.inputs);
+  out->outputs = Indices(graph.outputs);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Status status = AddNode(graph.nodes[n], out.get());
     if (!status.ok()) return std::move(status).Within(Describe(graph, n));
@@ -192,8 +192,8 @@ Status TableBuilder::AddNode(const Node& node, fbs::GraphT* graph) {
   auto out = std::make_unique<fbs::NodeT>();
   out->op = OpIndex(node);
   out->name = node.name;
-  out->inputs = Numbers(node.inputs);
-  out->outputs = Numbers(node.outputs);
+  out->inputs = Indices(node.inputs);
+  out->outputs = Indices(node.outputs);
   for (const Attr& attr : node.attrs) {
     auto entry = std::make_unique<fbs::AttrT>();
     entry->name = attr.name;

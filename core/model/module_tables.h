@@ -1,5 +1,5 @@
-// A Module as the tables of schema/model.fbs, and the weights they refer to. The first half of
-// writing; private to core/model.
+// Converts a Module to the tables of schema/model.fbs and the weights they refer to. The first half
+// of writing; private to core/model.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace msrt {
 
-// The data records to be: each distinct run of bytes once for each kind of segment.
+// Collects the data records of the file: each distinct run of bytes once for each kind of segment.
 class DataStore {
  public:
   struct Item {
@@ -32,8 +32,8 @@ class DataStore {
   std::unordered_multimap<uint64_t, uint32_t> by_digest_;
 };
 
-// Module to tables. What cannot be represented at all is refused here; everything else is left to
-// Verify, which runs afterwards.
+// Converts a module to tables. Refuses only what tables cannot represent; Verify, which runs
+// afterwards, checks everything else.
 class TableBuilder {
  public:
   Status Add(const Module& module);

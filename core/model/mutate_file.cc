@@ -21,10 +21,9 @@ size_t Below(Random& random, size_t count) {
 }
 bool OneIn(Random& random, size_t chances) { return Below(random, chances) == 0; }
 
-// ---- numbers
-// --------------------------------------------------------------------------------------------------------------------
+// ---- numbers ------------------------------------------------------------------------------------
 
-// Where arithmetic changes its mind.
+// Numbers at the edges of types and limits.
 constexpr int64_t kInteresting[] = {
     0,
     1,
@@ -76,8 +75,7 @@ double OtherFloat(Random& random, double old) {
   return OneIn(random, 3) ? old * 2 : kFloats[Below(random, std::size(kFloats))];
 }
 
-// ---- names that mean something
-// --------------------------------------------------------------------------------------------------
+// ---- names with a meaning ------------------------------------------------------------------
 
 struct Vocabulary {
   std::vector<const OpDef*> ops;
@@ -109,15 +107,14 @@ std::string OtherText(Random& random, const std::string& old) {
   return Words().words[Below(random, Words().words.size())];
 }
 
-// ---- edits of tables
-// ------------------------------------------------------------------------------------------------------------
+// ---- edits of tables ----------------------------------------------------------------------------
 
 template <typename T>
 void EditNumber(Random& random, T* value) {
   *value = static_cast<T>(OtherNumber(random, static_cast<int64_t>(*value)));
 }
 
-// Changes, doubles, drops or exchanges elements of a list of numbers.
+// Changes, inserts, drops or swaps elements of a list of numbers.
 template <typename T>
 void EditNumbers(Random& random, std::vector<T>* list) {
   if (list->empty() || OneIn(random, 4)) {
@@ -139,8 +136,8 @@ void EditNumbers(Random& random, std::vector<T>* list) {
   }
 }
 
-// Doubles, drops or exchanges tables of a list; false: the list stays, and one of its tables may be
-// edited.
+// Duplicates, drops or swaps tables of a list. Returns false if the list is unchanged, so that the
+// caller may edit one of its tables.
 template <typename T>
 bool EditTables(Random& random, std::vector<std::unique_ptr<T>>* list) {
   if (list->empty() || !OneIn(random, 4)) return false;
@@ -340,8 +337,7 @@ void EditModel(Random& random, fbs::ModelT* model) {
   }
 }
 
-// ---- files
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 // The end of the structure, or 0 where the header does not describe the file.
 uint64_t StructureEnd(std::span<const std::byte> file) {
@@ -357,7 +353,7 @@ bool MayRead(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr || IsAligned(*vector);
 }
 
-// Unpacking reads elements of 8 bytes where they lie.
+// Unpacking reads elements of 8 bytes in place, so they must be aligned.
 bool IsUnpackable(const fbs::Model& model) {
   for (uint32_t i = 0; i < CountOf(model.types()); ++i) {
     if (!MayRead(model.types()->Get(i)->dims())) return false;
@@ -383,8 +379,7 @@ bool IsFlatBuffer(std::span<const std::byte> structure) {
   return IsUnpackable(*flatbuffers::GetRoot<fbs::Model>(structure.data()));
 }
 
-// Puts new tables before the weights, which move: segments follow the end of the structure wherever
-// it is.
+// Puts new tables before the weights, which move: segments follow the end of the structure.
 std::vector<std::byte> Assemble(const fbs::ModelT& tables, std::span<const std::byte> old_file,
                                 uint64_t old_end) {
   flatbuffers::FlatBufferBuilder builder;
@@ -447,7 +442,7 @@ std::vector<std::byte> MutateFile(std::span<const std::byte> old_file, uint64_t 
     flatbuffers::GetRoot<fbs::Model>(file.data() + kHeaderBytes)->UnPackTo(&tables);
     for (size_t edits = 1 + Below(random, 4); edits > 0; --edits) EditModel(random, &tables);
     file = Assemble(tables, old_file, end);
-    // The structure may have grown over a boundary of pages.
+    // The structure may have grown across an alignment boundary.
     const uint64_t before = AlignUp(end, kSegmentAlignment),
                    after = AlignUp(StructureEnd(file), kSegmentAlignment);
     if (before != after) {

@@ -1,6 +1,5 @@
-// Damage with a purpose, for fuzzers: other values in the fields of a file's tables, other tables,
-// other weights, and then a header and a hash that fit, so that the damage reaches the code behind
-// them.
+// Mutates files for fuzzers: changes fields of a file's tables, whole tables or weights, and then
+// makes header and hash match, so that the damage reaches the code behind those checks.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +9,11 @@
 
 namespace msrt {
 
-// A file one to four edits away from `file`, the same for the same seed. Any bytes will do; of what
-// is no .msrt file, bytes are changed.
+// Returns `file` with one to four edits, the same for the same seed. Accepts any bytes; if they are
+// not a .msrt file, single bytes are changed.
 std::vector<std::byte> MutateFile(std::span<const std::byte> file, uint64_t seed);
 
-// Makes sizes and hash of the header right for the file's bytes, as far as there is a header.
+// Sets sizes and hash in the header to match the file's bytes, if there is a header.
 void FitHeader(std::vector<std::byte>* file);
 
 }  // namespace msrt

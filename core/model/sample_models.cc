@@ -85,7 +85,7 @@ Graph MainGraph(Module* module) {
   return g;
 }
 
-// A graph that refers to itself: the format allows it, running it has a limit on depth.
+// A graph that refers to itself: the format allows it, the depth is limited when it runs.
 Graph RecursiveGraph(const Module& module) {
   Graph g;
   g.name = "body";

@@ -1,5 +1,5 @@
-// The walk over the tables of a file behind Verify; private to core/model. FlatBuffers' own
-// verifier has proved before that all offsets stay inside the structure; here come ranges, sizes,
+// The part of Verify that walks over the tables of a file; private to core/model. FlatBuffers'
+// verifier has already proved that all offsets are inside the structure; this checks ranges, sizes,
 // order and limits.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace msrt {
 
-// The elements of a table's vector, which is absent when it is empty.
+// Elements of a table's vector, which may be absent if it is empty.
 template <typename T>
 uint32_t CountOf(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr ? 0 : vector->size();
@@ -64,11 +64,10 @@ class StructureCheck {
   Status CheckName(const flatbuffers::String* name);
   // Any UTF-8 text of at most `limit` bytes.
   Status CheckText(const flatbuffers::String* text, uint64_t limit);
-  // Counts the bytes of each string and vector once for each reference to it. If they come to more
-  // than the structure holds, references share bytes, and a small file could ask for unbounded work
-  // and memory.
+  // Counts the bytes of each string and vector once for each reference to it. If the total exceeds
+  // the structure, references share bytes, and a small file could cause unbounded work and memory.
   Status Charge(uint64_t elements, uint64_t element_bytes);
-  // FlatBuffers' verifier leaves the alignment of elements of 8 bytes to us.
+  // Also checks the alignment of elements of 8 bytes, which FlatBuffers' verifier does not.
   template <typename T>
   Status ChargeVector(const flatbuffers::Vector<T>* vector) {
     if (vector == nullptr) return OkStatus();
@@ -91,7 +90,7 @@ class StructureCheck {
   const Limits& limits_;
   uint64_t bytes_left_;
   uint64_t nodes_ = 0, values_ = 0;
-  std::vector<uint32_t> type_parts_;  // how many types each type is when written out in full
+  std::vector<uint32_t> type_parts_;  // by type: the number of its parts, written out in full
 };
 
 }  // namespace msrt

@@ -33,8 +33,7 @@ Status CheckHeader(const Header& header, uint64_t file_bytes, const Limits& limi
   return OkStatus();
 }
 
-// No table can be reached more often than an offset of 4 bytes and a table of 4 bytes fit into the
-// structure.
+// Each table takes at least 4 bytes and an offset of 4 bytes that refers to it.
 uint32_t MaxTables(uint64_t structure_bytes) {
   return static_cast<uint32_t>(structure_bytes / 8 + 1);
 }
@@ -50,8 +49,8 @@ Result<const fbs::Model*> CheckFlatBuffer(std::span<const std::byte> structure) 
   return flatbuffers::GetRoot<fbs::Model>(data);
 }
 
-// Between structure and first segment, as far as the structure's last page reaches: the weights'
-// pages stay untouched.
+// Checks the bytes between structure and first segment, up to the end of the structure's last page:
+// the weights' pages stay untouched.
 Status CheckPadding(std::span<const std::byte> head, const Header& header) {
   const uint64_t begin = header.structure_offset + header.structure_bytes;
   const uint64_t end = std::min<uint64_t>(head.size(), AlignUp(begin, kSegmentAlignment));

@@ -8,17 +8,17 @@
 namespace msrt {
 namespace {
 
-// Gives every item its place in a segment; the segments' own places follow when the size of the
-// structure is known.
-void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::ModelT* tables) {
+// Assigns every item a segment and an offset in it. The segments' offsets are set later, when the
+// size of the structure is known.
+void AssignSegments(const DataStore& store, std::span<const uint32_t> order, fbs::ModelT* tables) {
   std::vector<uint32_t> record_of(order.size());
   for (uint32_t item_index : order) {
     const DataStore::Item& item = store.items()[item_index];
     if (tables->segments.empty() || tables->segments.back()->kind != item.kind) {
       tables->segments.push_back(std::make_unique<fbs::SegmentT>());
       tables->segments.back()->kind = item.kind;
-      tables->segments.back()->offset =
-          1;  // a default would be left out, and could not be set later
+      // Not the default, which would be omitted and could not be set later.
+      tables->segments.back()->offset = 1;
     }
     fbs::SegmentT& segment = *tables->segments.back();
     fbs::DataT data;
@@ -35,8 +35,8 @@ void PlaceData(const DataStore& store, std::span<const uint32_t> order, fbs::Mod
   for (auto& program : tables->programs) program->data = record_of[program->data];
 }
 
-// At least the bytes that the tables take as a FlatBuffer. The builder stops the process beyond 2
-// GiB, so this comes first.
+// An upper bound of the bytes of the tables as a FlatBuffer. The builder stops the process beyond
+// 2 GiB, so this is checked first.
 uint64_t StructureBytesBound(const fbs::ModelT& m) {
   constexpr uint64_t kTable = 96, kText = 16;
   uint64_t bytes = 4096 + kTable * (m.metadata.size() + m.data.size() + m.symbols.size() +
@@ -85,9 +85,9 @@ Status BuildImage(const Module& module, const WriteOptions& options, FileImage* 
   if (options.extras != nullptr) MSRT_RETURN_IF_ERROR(builder.Add(*options.extras));
   fbs::ModelT& tables = builder.tables();
   const std::vector<uint32_t> order = builder.store().FileOrder();
-  PlaceData(builder.store(), order, &tables);
+  AssignSegments(builder.store(), order, &tables);
   if (StructureBytesBound(tables) > kMaxFlatBufferBytes)
-    return LimitExceeded("the structure of the module would pass 2 GiB");
+    return LimitExceeded("the structure of the module would exceed 2 GiB");
   flatbuffers::FlatBufferBuilder flat;
   const auto structure = PackStructure(tables, &flat);
 

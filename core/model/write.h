@@ -1,6 +1,6 @@
-// A Module as a .msrt file. The same module always gives the same bytes, identical weights are
-// stored once, and what was written can be read: the writer verifies its own structure before a
-// byte reaches the disk.
+// Writes a Module as a .msrt file. The same module always produces the same bytes, identical
+// weights are stored once, and every written file can be read: the writer verifies its own
+// structure before a byte reaches the disk.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace msrt {
 
 struct WriteOptions {
   const ModelExtras* extras = nullptr;  // packed weights and programs to store beside the module
-  Limits limits = {};                   // of the readers that the file is for
+  Limits limits = {};                   // of the file's readers
 };
 
-// Through Io::WriteFile: afterwards there is the whole new file or the untouched old one. Large
-// weights go from where they lie to the file without a copy.
+// Writes with Io::WriteFile: afterwards there is the whole new file or the untouched old one. Large
+// weights are written from where they are, without a copy.
 Status WriteModel(const Module& module, const std::string& path, Io* io,
                   const WriteOptions& options = {});
 

@@ -10,9 +10,9 @@
 namespace msrt {
 namespace {
 
-constexpr int kMaxScales = 3;  // one after the other
+constexpr int kMaxScales = 3;  // scales in a row
 
-// What is left of `v` without products with numbers, which go into `scale`.
+// Strips products with numbers from `v` and multiplies them into `scale`.
 ValueId TakeScales(Match* m, ValueId v, double* scale) {
   for (int i = 0; i < kMaxScales; ++i) {
     if (const auto product = m->TakeWithScalar(v, "Mul")) {
@@ -28,7 +28,7 @@ ValueId TakeScales(Match* m, ValueId v, double* scale) {
   return v;
 }
 
-// The keys before they were turned into columns, and before a scale in front of that.
+// Finds the keys before they were transposed into columns, and before a scale of them.
 bool TakeKeys(Match* m, ValueId turned, Attention* a) {
   if (!m->r.type(turned).rank_known) return false;
   a->key = TakeScales(m, turned, &a->scale);
@@ -49,7 +49,7 @@ bool TakeKeys(Match* m, ValueId turned, Attention* a) {
   return true;
 }
 
-// A factor for each head.
+// Whether `v` is a constant with one factor for each head.
 bool IsHeadFactor(const Rewriter& r, ValueId v) {
   const ConstTensor* c = r.constant(v);
   const int rank = c == nullptr ? 0 : c->dims.rank();
@@ -74,7 +74,7 @@ bool TakeScores(Match* m, ValueId v, Attention* a) {
   return TakeKeys(m, product->inputs[1], a);
 }
 
-// Scores, or a choice between them and minus infinity.
+// Matches scores, or a choice between them and minus infinity.
 bool TakeChosenScores(Match* m, ValueId v, Attention* a) {
   if (const Node* where = m->Take(v, "Where")) {
     const auto is_hidden = [&](size_t i) {
@@ -90,9 +90,9 @@ bool TakeChosenScores(Match* m, ValueId v, Attention* a) {
   return TakeScores(m, v, a);
 }
 
-// A mask made by a choice between zero and minus infinity is that choice. One that names what is
-// hidden stays: a mask is often shared by many layers, and the opposite choice would be computed
-// for each.
+// Replaces a mask that chooses between zero and minus infinity by its choice. A choice of hidden
+// keys stays a mask: many layers often share it, and the opposite choice would be computed for
+// each.
 void ReduceToChoice(const Rewriter& r, Attention* a) {
   const auto n = r.Producer(a->mask, "Where");
   if (!n || a->choice != kNoValue) return;
@@ -104,7 +104,7 @@ void ReduceToChoice(const Rewriter& r, Attention* a) {
   a->mask = kNoValue;
 }
 
-// With a mask added, or without one.
+// Matches scores with or without an added mask.
 bool TakeMaskedScores(Match* m, ValueId v, Attention* a) {
   const auto sum = m->r.Producer(v, "Add");
   if (!sum) return TakeChosenScores(m, v, a);
@@ -122,7 +122,7 @@ bool TakeMaskedScores(Match* m, ValueId v, Attention* a) {
   return false;
 }
 
-// The softmax over keys, whose NaN may be replaced by zeros: its input.
+// Matches the softmax over keys, whose NaNs may be replaced by zeros. Returns its input.
 ValueId TakeSoftmax(Match* m, ValueId v, Attention* a) {
   if (const auto guard = m->r.Producer(v, "Where")) {
     const Node& where = m->r.node(*guard);

@@ -33,20 +33,20 @@ std::vector<uint32_t> GraphsNamedBy(const Node& node) {
   return graphs;
 }
 
-CallGraph::CallGraph(const Module& module) : about_(module.graphs.size()) {
-  Reach(module);
-  SpreadEffects();
-  Order(module);
+CallGraph::CallGraph(const Module& module) : info_(module.graphs.size()) {
+  FindReachable(module);
+  PropagateEffects();
+  OrderGraphs(module);
 }
 
-void CallGraph::Reach(const Module& module) {
+void CallGraph::FindReachable(const Module& module) {
   std::vector<uint32_t> waiting;
   const auto reach = [&](uint32_t g) {
-    if (!about_[g].reachable) waiting.push_back(g);
-    about_[g].reachable = true;
+    if (!info_[g].reachable) waiting.push_back(g);
+    info_[g].reachable = true;
   };
   for (uint32_t entry : module.entries) {
-    about_[entry].open = true;
+    info_[entry].fixed_signature = true;
     reach(entry);
   }
   while (!waiting.empty()) {
@@ -56,87 +56,87 @@ void CallGraph::Reach(const Module& module) {
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = graph.nodes[n];
       if (!IsControl(node)) {
-        about_[g].pure = about_[g].pure && node.def != nullptr && node.def->effect == Effect::kNone;
+        info_[g].pure = info_[g].pure && node.def != nullptr && node.def->effect == Effect::kNone;
         for (uint32_t named : GraphsNamedBy(node)) {
-          about_[named].open = true;
+          info_[named].fixed_signature = true;
           reach(named);
         }
         continue;
       }
       const ControlShape shape = ShapeOfControl(node);
       if (shape.kind == ControlKind::kCall && shape.graphs.empty())
-        about_[g].pure = false;  // a function may be anything
+        info_[g].pure = false;  // the function may have any effect
       for (uint32_t i = 0; i < shape.graphs.size(); ++i) {
-        About& callee = about_[shape.graphs[i]];
+        GraphInfo& callee = info_[shape.graphs[i]];
         callee.sites.push_back({g, n, i});
-        callee.open = callee.open || shape.kind == ControlKind::kPartial;
+        callee.fixed_signature = callee.fixed_signature || shape.kind == ControlKind::kPartial;
         reach(shape.graphs[i]);
       }
     }
   }
 }
 
-void CallGraph::SpreadEffects() {
+void CallGraph::PropagateEffects() {
   std::vector<uint32_t> waiting;
-  for (uint32_t g = 0; g < about_.size(); ++g) {
-    if (!about_[g].pure) waiting.push_back(g);
+  for (uint32_t g = 0; g < info_.size(); ++g) {
+    if (!info_[g].pure) waiting.push_back(g);
   }
   while (!waiting.empty()) {
     const uint32_t g = waiting.back();
     waiting.pop_back();
-    for (const CallSite& site : about_[g].sites) {
-      if (!about_[site.graph].pure) continue;
-      about_[site.graph].pure = false;
+    for (const CallSite& site : info_[g].sites) {
+      if (!info_[site.graph].pure) continue;
+      info_[site.graph].pure = false;
       waiting.push_back(site.graph);
     }
   }
 }
 
-// Takes away what calls nothing that is left; what then remains reaches a circle, and is put at the
-// end unless no circle reaches it.
-void CallGraph::Order(const Module& module) {
-  std::vector<size_t> callees(about_.size()), callers(about_.size());
-  std::vector<std::vector<uint32_t>> called(about_.size());
-  for (uint32_t g = 0; g < about_.size(); ++g) {
-    if (!about_[g].reachable) continue;
-    callers[g] = about_[g].sites.size();
-    for (const CallSite& site : about_[g].sites) {
+// Repeatedly takes graphs that call no remaining graph. The graphs that remain reach a cycle and
+// come last; they are recursive unless no cycle reaches them.
+void CallGraph::OrderGraphs(const Module& module) {
+  std::vector<size_t> callees(info_.size()), callers(info_.size());
+  std::vector<std::vector<uint32_t>> called(info_.size());
+  for (uint32_t g = 0; g < info_.size(); ++g) {
+    if (!info_[g].reachable) continue;
+    callers[g] = info_[g].sites.size();
+    for (const CallSite& site : info_[g].sites) {
       ++callees[site.graph];
       called[site.graph].push_back(g);
     }
   }
   std::vector<uint32_t> waiting;
   for (uint32_t g = 0; g < module.graphs.size(); ++g) {
-    if (about_[g].reachable && callees[g] == 0) waiting.push_back(g);
+    if (info_[g].reachable && callees[g] == 0) waiting.push_back(g);
   }
   for (size_t i = 0; i < waiting.size(); ++i) {
-    about_[waiting[i]].recursive = false;
-    for (const CallSite& site : about_[waiting[i]].sites) {
+    info_[waiting[i]].recursive = false;
+    for (const CallSite& site : info_[waiting[i]].sites) {
       if (--callees[site.graph] == 0) waiting.push_back(site.graph);
     }
   }
   callees_first_ = waiting;
   std::vector<uint32_t> above;
   for (uint32_t g = 0; g < module.graphs.size(); ++g) {
-    if (!about_[g].reachable || !about_[g].recursive) continue;
+    if (!info_[g].reachable || !info_[g].recursive) continue;
     callees_first_.push_back(g);
     if (callers[g] == 0) above.push_back(g);
   }
   while (!above.empty()) {
     const uint32_t g = above.back();
     above.pop_back();
-    about_[g].recursive = false;
+    info_[g].recursive = false;
     for (uint32_t callee : called[g]) {
-      if (--callers[callee] == 0 && about_[callee].recursive) above.push_back(callee);
+      if (--callers[callee] == 0 && info_[callee].recursive) above.push_back(callee);
     }
   }
 }
 
 bool CallGraph::OwnsGraphs(uint32_t graph, uint32_t node, const ControlShape& shape) const {
   return std::all_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) {
-    return !open(g) && std::all_of(sites(g).begin(), sites(g).end(), [&](const CallSite& s) {
-      return s.graph == graph && s.node == node;
-    });
+    return !has_fixed_signature(g) &&
+           std::all_of(sites(g).begin(), sites(g).end(),
+                       [&](const CallSite& s) { return s.graph == graph && s.node == node; });
   });
 }
 

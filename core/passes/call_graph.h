@@ -1,6 +1,6 @@
-// Who calls whom in a module: the places from which each graph is called, what is reached from the
-// entries, and whether a call can do more than compute. Passes that change control flow read it; it
-// describes the module as it was when it was made.
+// Call graph of a module: the call sites of each graph, reachability from the entries, recursion
+// and side effects. Passes that change control flow read it. It describes the module at the time of
+// its construction.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace msrt {
 
-// A node that names a graph, and which of the graphs of its ControlShape that is.
+// A node that calls a graph, and the position of that graph in its ControlShape.
 struct CallSite {
   uint32_t graph = 0;
   uint32_t node = 0;
@@ -22,46 +22,46 @@ class CallGraph {
  public:
   explicit CallGraph(const Module& module);
 
-  bool reachable(uint32_t graph) const { return about_[graph].reachable; }
-  // Calls from graphs that are reachable.
-  const std::vector<CallSite>& sites(uint32_t graph) const { return about_[graph].sites; }
-  // Its inputs and outputs must stay what they are: an entry, or a graph that is called through a
-  // function or by an op that we do not know.
-  bool open(uint32_t graph) const { return about_[graph].open; }
-  // Running it changes nothing but its results.
-  bool pure(uint32_t graph) const { return about_[graph].pure; }
-  // Lies on a circle of calls, or between two.
-  bool recursive(uint32_t graph) const { return about_[graph].recursive; }
+  bool reachable(uint32_t graph) const { return info_[graph].reachable; }
+  // Returns the calls from reachable graphs.
+  const std::vector<CallSite>& sites(uint32_t graph) const { return info_[graph].sites; }
+  // Its inputs and outputs must not change: it is an entry, or is called through a function or by
+  // an unknown op.
+  bool has_fixed_signature(uint32_t graph) const { return info_[graph].fixed_signature; }
+  // Has no side effects.
+  bool pure(uint32_t graph) const { return info_[graph].pure; }
+  // Is on a cycle of calls, or on a path between two cycles.
+  bool recursive(uint32_t graph) const { return info_[graph].recursive; }
   // Reachable graphs, each after those it calls; recursive ones at the end.
   const std::vector<uint32_t>& callees_first() const { return callees_first_; }
-  // Whether the node is the only one that calls these graphs, and none of them is open. Requires
-  // IsControl.
+  // Whether the node is the only caller of these graphs, and none of them has a fixed signature.
+  // Requires IsControl.
   bool OwnsGraphs(uint32_t graph, uint32_t node, const ControlShape& shape) const;
-  // Whether the node can be left out when nobody wants what it gives.
+  // Whether the node can be removed if none of its outputs is used.
   bool IsPure(const Node& node) const;
 
  private:
-  struct About {
+  struct GraphInfo {
     std::vector<CallSite> sites;
-    bool reachable = false, open = false, pure = true, recursive = true;
+    bool reachable = false, fixed_signature = false, pure = true, recursive = true;
   };
-  void Reach(const Module& module);
-  void SpreadEffects();
-  void Order(const Module& module);
+  void FindReachable(const Module& module);
+  void PropagateEffects();
+  void OrderGraphs(const Module& module);
 
-  std::vector<About> about_;
+  std::vector<GraphInfo> info_;
   std::vector<uint32_t> callees_first_;
 };
 
-// All graphs that a node names, of ops that are known and of others.
+// Returns all graphs that the attributes of a node refer to, also for unknown ops.
 std::vector<uint32_t> GraphsNamedBy(const Node& node);
 
-// Graphs that no entry leads to still name others, whose inputs and outputs can only change once
-// those are gone. True if there were any.
+// Removes unreachable graphs: they would keep the signatures of the graphs they call from changing.
+// Returns whether there were any.
 bool RemoveUncalledGraphs(Module* module);
 
-// Callee input i is node input i + this, where it is handed on as it is (captured values and
-// arguments).
+// Returns the offset of callee inputs: input i of the callee is node input i + offset, for captured
+// values and arguments.
 inline size_t InputOffset(const ControlShape& shape) {
   return shape.kind == ControlKind::kIf || shape.kind == ControlKind::kSwitch ? 1 : 0;
 }

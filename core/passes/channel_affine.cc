@@ -10,7 +10,7 @@ bool AllFinite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
-// Weights as rows of columns of what belongs to one pair of channels.
+// Weights as a matrix of rows and columns; each cell holds the elements of one pair of channels.
 struct Grid {
   int64_t rows, columns, inner, groups;
   explicit Grid(const ConstTensor& w, int64_t group_count)

@@ -7,7 +7,7 @@
 namespace msrt {
 namespace {
 
-// Symbols are numbered from zero, open dims and terms from these.
+// First numbers of open dims and of terms; symbols are numbered from zero.
 constexpr uint64_t kOpenDims = uint64_t{1} << 40, kTerms = uint64_t{1} << 48;
 
 }  // namespace
@@ -54,7 +54,7 @@ bool DimProduct::operator==(const DimProduct& other) const {
 
 DimProduct DimProduct::Times(const DimProduct& other) const {
   DimProduct p = *this;
-  if (!known_ || !other.known_ || count_ + other.count_ > kMost ||
+  if (!known_ || !other.known_ || count_ + other.count_ > kMaxFactors ||
       !CheckedMul(factor_, other.factor_, &p.factor_))
     return Unknown();
   if (p.factor_ == 0) return Number(0);

@@ -10,7 +10,7 @@
 namespace msrt {
 namespace {
 
-// Which values of a graph are needed for those that are wanted, and for effects.
+// Finds the values of a graph that are needed for wanted values and for effects.
 class Liveness {
  public:
   Liveness(const Graph& graph, const CallGraph& calls)
@@ -25,12 +25,12 @@ class Liveness {
     if (v == kNoValue || live_[IndexOf(v)]) return;
     live_[IndexOf(v)] = true;
     if (input_[IndexOf(v)] == kNoInput) waiting_.push_back(v);
-    else reached_.push_back(input_[IndexOf(v)]);
+    else live_inputs_.push_back(input_[IndexOf(v)]);
   }
   void WantAll(std::span<const ValueId> values) {
     for (ValueId v : values) Want(v);
   }
-  void Spread() {
+  void Propagate() {
     while (!waiting_.empty()) {
       const int32_t n = producers_[IndexOf(waiting_.back())];
       waiting_.pop_back();
@@ -38,8 +38,8 @@ class Liveness {
     }
   }
   bool live(ValueId v) const { return live_[IndexOf(v)]; }
-  // The inputs of the graph that have been found to be live since this was called last.
-  std::vector<size_t> TakeReached() { return std::exchange(reached_, {}); }
+  // Returns the inputs of the graph that were found to be live since the last call.
+  std::vector<size_t> TakeLiveInputs() { return std::exchange(live_inputs_, {}); }
 
  private:
   static constexpr size_t kNoInput = SIZE_MAX;
@@ -48,7 +48,7 @@ class Liveness {
   std::vector<bool> live_;     // by value
   std::vector<size_t> input_;  // by value: which input of the graph it is
   std::vector<ValueId> waiting_;
-  std::vector<size_t> reached_;
+  std::vector<size_t> live_inputs_;
 };
 
 template <typename T>
@@ -72,7 +72,7 @@ class Dropping {
   bool Run() {
     bool changed = RemoveNodes();
     if (changed) calls_ = CallGraph(module_);
-    // Callers first: a result that nobody reads may be all that a graph computes something for.
+    // Callers first: removing an unread result may leave other nodes without a use.
     for (size_t i = calls_.callees_first().size(); i-- > 0;) {
       const uint32_t g = calls_.callees_first()[i];
       Graph& graph = module_.graphs[g];
@@ -87,7 +87,7 @@ class Dropping {
                   changed;
       }
     }
-    RemoveNodes();  // that computed what has been dropped
+    RemoveNodes();  // nodes that computed dropped values
     return RemoveUncalledGraphs(&module_) || changed;
   }
 
@@ -98,7 +98,7 @@ class Dropping {
       Graph& graph = module_.graphs[g];
       Liveness liveness(graph, calls_);
       liveness.WantAll(graph.outputs);
-      liveness.Spread();
+      liveness.Propagate();
       const auto removed = std::erase_if(graph.nodes, [&](const Node& node) {
         return calls_.IsPure(node) &&
                std::none_of(node.outputs.begin(), node.outputs.end(),
@@ -109,8 +109,7 @@ class Dropping {
     return changed;
   }
 
-  // By result of the graphs that the node calls, beginning with its own outputs: whether somebody
-  // reads it.
+  // Returns for each result of the called graphs, the node's outputs first, whether it is read.
   static std::vector<bool> Wanted(const Node& node, const std::vector<uint32_t>& uses,
                                   size_t results) {
     std::vector<bool> wanted(results);
@@ -126,7 +125,7 @@ class Dropping {
     return graphs;
   }
 
-  // Branches and calls.
+  // Trims a branch or a call.
   bool TrimCall(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
     const size_t offset = InputOffset(shape);
     const std::vector<bool> wanted =
@@ -147,7 +146,7 @@ class Dropping {
   void MarkUsed(const Graph& graph, std::vector<bool>* used) const {
     Liveness liveness(graph, calls_);
     liveness.WantAll(graph.outputs);
-    liveness.Spread();
+    liveness.Propagate();
     for (size_t i = 0; i < used->size(); ++i)
       (*used)[i] = (*used)[i] || liveness.live(graph.inputs[i]);
   }
@@ -155,31 +154,33 @@ class Dropping {
   bool TrimLoop(const std::vector<uint32_t>& uses, const ControlShape& shape, Node* node) {
     const LoopGraphs loop = GraphsOf(&module_, shape);
     if (loop.condition == loop.body) return false;
-    std::vector<bool> wanted = Wanted(*node, uses, loop.body->outputs.size() - shape.answered());
+    std::vector<bool> wanted =
+        Wanted(*node, uses, loop.body->outputs.size() - shape.body_extra_outputs());
     Liveness in_body(*loop.body, calls_);
-    if (shape.answered() != 0) in_body.Want(loop.body->outputs[0]);
+    if (shape.body_extra_outputs() != 0) in_body.Want(loop.body->outputs[0]);
     for (size_t i = shape.carried; i < wanted.size(); ++i) {
-      if (wanted[i]) in_body.Want(loop.body->outputs[shape.answered() + i]);
+      if (wanted[i]) in_body.Want(loop.body->outputs[shape.body_extra_outputs() + i]);
     }
     std::optional<Liveness> in_condition;
     if (loop.condition != nullptr) {
       in_condition.emplace(*loop.condition, calls_);
       in_condition->WantAll(loop.condition->outputs);
-      in_condition->Spread();
+      in_condition->Propagate();
     }
-    SpreadThroughCarried(loop, shape, in_condition ? &*in_condition : nullptr, &in_body, &wanted);
+    PropagateThroughCarried(loop, shape, in_condition ? &*in_condition : nullptr, &in_body,
+                            &wanted);
     std::vector<bool> used(node->inputs.size() - shape.leading, true);
     for (size_t i = 0; i < used.size(); ++i) {
       const bool captured = i >= shape.carried + shape.scan_inputs;
       if (i < shape.carried) used[i] = wanted[i];
       else if (captured)
-        used[i] = in_body.live(loop.body->inputs[shape.told() + i]) ||
+        used[i] = in_body.live(loop.body->inputs[shape.body_extra_inputs() + i]) ||
                   (in_condition && in_condition->live(loop.condition->inputs[i]));
     }
     if (All(used) && All(wanted)) return false;
     DropAxes(wanted, shape, node);
-    KeepOnly(used, shape.told(), &loop.body->inputs);
-    KeepOnly(wanted, shape.answered(), &loop.body->outputs);
+    KeepOnly(used, shape.body_extra_inputs(), &loop.body->inputs);
+    KeepOnly(wanted, shape.body_extra_outputs(), &loop.body->outputs);
     if (loop.condition != nullptr) KeepOnly(used, 0, &loop.condition->inputs);
     KeepOnly(used, shape.leading, &node->inputs);
     KeepOnly(wanted, 0, &node->outputs);
@@ -189,34 +190,35 @@ class Dropping {
     return true;
   }
 
-  // What a loop carries is wanted where its end, its condition or the next value of something
-  // wanted depends on it.
-  static void SpreadThroughCarried(const LoopGraphs& loop, const ControlShape& shape,
-                                   Liveness* in_condition, Liveness* in_body,
-                                   std::vector<bool>* wanted) {
+  // A carried value is wanted if the end of the loop, its condition or the next value of another
+  // wanted value depends on it.
+  static void PropagateThroughCarried(const LoopGraphs& loop, const ControlShape& shape,
+                                      Liveness* in_condition, Liveness* in_body,
+                                      std::vector<bool>* wanted) {
     const auto want = [&](size_t i) {
       (*wanted)[i] = true;
-      in_body->Want(loop.body->outputs[shape.answered() + i]);
+      in_body->Want(loop.body->outputs[shape.body_extra_outputs() + i]);
     };
     for (size_t i = 0; i < shape.carried; ++i) {
       if ((*wanted)[i]) want(i);
     }
     if (in_condition != nullptr) {
-      for (size_t i : in_condition->TakeReached()) {
+      for (size_t i : in_condition->TakeLiveInputs()) {
         if (i < shape.carried) want(i);
       }
     }
     for (;;) {
-      in_body->Spread();
-      const std::vector<size_t> reached = in_body->TakeReached();
-      if (reached.empty()) return;
-      for (size_t i : reached) {
-        if (i >= shape.told() && i - shape.told() < shape.carried) want(i - shape.told());
+      in_body->Propagate();
+      const std::vector<size_t> live_inputs = in_body->TakeLiveInputs();
+      if (live_inputs.empty()) return;
+      for (size_t i : live_inputs) {
+        if (i >= shape.body_extra_inputs() && i - shape.body_extra_inputs() < shape.carried)
+          want(i - shape.body_extra_inputs());
       }
     }
   }
 
-  // The axes and directions of scanned results that stay.
+  // Removes the axes and directions of dropped scanned results.
   static void DropAxes(const std::vector<bool>& wanted, const ControlShape& shape, Node* node) {
     for (std::string_view name : {"scan_output_axes", "scan_output_directions"}) {
       const AttrValue* given = node->attrs.Find(name);

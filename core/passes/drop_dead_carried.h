@@ -1,8 +1,8 @@
-// Removes what crosses the border of a graph for nobody: values that a loop carries only to compute
-// themselves, scanned results and results of branches and calls that nobody reads, captured values
-// that are not used; control flow without effects whose results nobody reads; and graphs that
-// nobody calls any more. Before: a valid module. After: the same results. What is called from
-// several places keeps its inputs and outputs.
+// Removes unused inputs and outputs of called graphs: values that a loop carries only to compute
+// themselves, scanned results and results of branches and calls that are never read, captured
+// values that are not used. Also removes control flow without effects whose results are unused, and
+// graphs that are no longer called. Before: a valid module. After: the same results. A graph with
+// several callers keeps its inputs and outputs.
 #pragma once
 
 #include "core/passes/pass.h"

@@ -21,7 +21,7 @@ Module Loop(const std::vector<size_t>& read) {
   m.Input(1);
   const ValueId go_on = m.Input(1, kFlag), a = m.Input(1), b = m.Input(1), c = m.Input(1),
                 factor = m.Input(1);
-  m.Input(1);  // captured for nothing
+  m.Input(1);  // captured but unused
   m.Output(1, go_on);
   m.Output(1, m.Op(1, "Add", {a, b}));
   m.Output(1, m.Op(1, "Add", {b, m.Number(1, 1)}));
@@ -30,21 +30,21 @@ Module Loop(const std::vector<size_t>& read) {
   return m.module;
 }
 
-struct Trimmed {
+struct TrimCase {
   std::vector<size_t> read;
   int64_t carried;
   size_t body_nodes, body_inputs;
 };
 
-TEST(DropDeadCarried, ALoopCarriesWhatIsNeeded) {
-  const std::vector<Trimmed> rows = {
+TEST(DropDeadCarried, LoopCarriesOnlyNeededValues) {
+  const std::vector<TrimCase> rows = {
       {{0}, 2, 2, 4},  // b is needed for a
       {{1}, 1, 1, 3},  // b alone
       {{2}, 1, 1, 4},  // c and its factor
-      {{3}, 2, 2, 4},  // what was collected of a
+      {{3}, 2, 2, 4},  // the scanned results of a
       {{0, 1, 2, 3, 4, 5}, 3, 3, 6},
   };
-  for (const Trimmed& row : rows) {
+  for (const TrimCase& row : rows) {
     const Module after = AfterPass(DropDeadCarried, Loop(row.read), {{NumberOf(5)}});
     EXPECT_EQ(std::get<int64_t>(*after.main().nodes[0].attrs.Find("carried")), row.carried);
     EXPECT_EQ(after.graphs[1].nodes.size(), row.body_nodes);
@@ -52,13 +52,13 @@ TEST(DropDeadCarried, ALoopCarriesWhatIsNeeded) {
   }
 }
 
-TEST(DropDeadCarried, ALoopWithoutEffectsThatNobodyReadsIsGoneWithItsBody) {
+TEST(DropDeadCarried, UnreadLoopWithoutEffectsIsRemovedWithItsBody) {
   const Module after = AfterPass(DropDeadCarried, Loop({}), {{NumberOf(5)}});
   EXPECT_TRUE(after.main().nodes.empty());
   EXPECT_EQ(after.graphs.size(), 1u);
 }
 
-TEST(DropDeadCarried, EffectsKeepALoopAndWhatTheyNeed) {
+TEST(DropDeadCarried, EffectsKeepTheLoopAndTheirInputs) {
   Module module = Loop({});
   module.states.push_back({"count", kNumber, NumberOf(1)});
   Graph& body = module.graphs[1];
@@ -73,7 +73,7 @@ TEST(DropDeadCarried, EffectsKeepALoopAndWhatTheyNeed) {
   EXPECT_EQ(OpsOf(after.graphs[1]), (OpNames{"Mul", "msrt.StateWrite"}));
 }
 
-TEST(DropDeadCarried, AConditionNeedsWhatItReads) {
+TEST(DropDeadCarried, ConditionKeepsTheValuesItReads) {
   ModuleBuilder m(3);  // while (a < 10) a += b, b += 1, c += 1; only c is read
   const ValueId x = m.Input(0);
   const AttrList attrs = {
@@ -91,7 +91,7 @@ TEST(DropDeadCarried, AConditionNeedsWhatItReads) {
   EXPECT_EQ(after.graphs[1].inputs.size(), 3u);
 }
 
-TEST(DropDeadCarried, ScannedResultsTakeTheirAxesWithThem) {
+TEST(DropDeadCarried, DroppedScannedResultsDropTheirAxes) {
   ModuleBuilder m(2);
   const Type whole = Type::Tensor(DType::kF32, {3, 2}), slice = Type::Tensor(DType::kF32, {2}),
              turned = Type::Tensor(DType::kF32, {2, 3});
@@ -112,7 +112,7 @@ TEST(DropDeadCarried, ScannedResultsTakeTheirAxesWithThem) {
   EXPECT_EQ(OpsOf(after.graphs[1]), (OpNames{"Neg"}));
 }
 
-TEST(DropDeadCarried, BranchesGiveWhatIsReadAndTakeWhatTheyUse) {
+TEST(DropDeadCarried, BranchesKeepReadOutputsAndUsedInputs) {
   ModuleBuilder m(3);
   const ValueId c = m.Input(0, kFlag), x = m.Input(0);
   const AttrList attrs = {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}};
@@ -129,7 +129,7 @@ TEST(DropDeadCarried, BranchesGiveWhatIsReadAndTakeWhatTheyUse) {
   for (const uint32_t g : {1u, 2u}) EXPECT_EQ(after.graphs[g].nodes.size(), 1u);
 }
 
-TEST(DropDeadCarried, WhatIsCalledFromTwoPlacesKeepsItsBorder) {
+TEST(DropDeadCarried, GraphWithTwoCallersKeepsItsSignature) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0);
   m.Output(0, m.Call(0, 1, {m.Call(0, 1, {x, x}), x}));

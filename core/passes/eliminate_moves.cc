@@ -9,17 +9,16 @@
 namespace msrt {
 namespace {
 
-constexpr int kRounds = 4;      // of the whole pass; what is left then is left
-constexpr int kLookAhead = 16;  // nodes between two Transposes
+constexpr int kRounds = 4;      // maximum rounds of the whole pass
+constexpr int kLookAhead = 16;  // maximum nodes between two Transposes
 
-// ---- nodes that do nothing
-// ------------------------------------------------------------------------------------------------------
+// ---- nodes that do nothing ----------------------------------------------------------------------
 
 bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
   return list && std::all_of(list->begin(), list->end(), [&](int64_t v) { return v == value; });
 }
 
-// Its output is its first input, element by element.
+// Whether the output of the node equals its first input, element by element.
 bool DoesNothing(const Rewriter& r, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
   if (node.op == "Identity") return true;
@@ -27,8 +26,8 @@ bool DoesNothing(const Rewriter& r, const Node& node) {
   const OpView& op = view.op();
   if (node.op == "Cast") return op.Dtype("to") == op.input(0).dtype;
   if (node.op == "Concat") return node.inputs.size() == 1;
-  // The other ops keep the order of elements, or do so under the conditions below, so nothing
-  // happens if all dims stay.
+  // The other ops keep the order of elements, some under the conditions below, so they do nothing
+  // if all dims stay.
   if (!ProvenEqual(op.input(0), op.output(0))) return false;
   if (node.op == "Reshape" || node.op == "Squeeze" || node.op == "Unsqueeze" ||
       node.op == "Flatten" || node.op == "Expand")
@@ -38,8 +37,7 @@ bool DoesNothing(const Rewriter& r, const Node& node) {
   return node.op == "Pad" && AllAre(IntsAttrOrInput(op, "pads", 1), 0);
 }
 
-// ---- views
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 
 // Squeeze and Unsqueeze of the same axes undo each other, whatever the other dims are.
 bool Undoes(const Rewriter& r, const Node& second, const Node& first) {
@@ -64,13 +62,12 @@ bool SimplifyView(Rewriter* r, size_t n) {
   return attrs && r->Replace(n, "Reshape", {x}, *std::move(attrs));
 }
 
-// ---- transposes behind elementwise nodes
-// ----------------------------------------------------------------------------------------
+// ---- transposes after elementwise nodes ---------------------------------------------------------
 
-// The inputs of an elementwise node before a Transpose that all of them share.
-struct Pushed {
+// The inputs of an elementwise node before the Transpose that all of them share.
+struct UntransposedInputs {
   Perm perm;
-  std::vector<ValueId> inputs;  // constants as they are
+  std::vector<ValueId> inputs;  // constants unchanged
   int transposes = 0;
 };
 
@@ -84,14 +81,14 @@ bool IsElementwise(const Rewriter& r, size_t n) {
          });
 }
 
-// A constant that looks the same from all sides, or has one dim only, which can be put elsewhere
-// without moving data.
+// Whether a constant has at most one dim other than 1, so that it can be transposed without moving
+// data.
 bool IsLine(const ConstTensor& t) {
   return std::count_if(t.dims.begin(), t.dims.end(), [](int64_t d) { return d != 1; }) <= 1;
 }
 
-std::optional<Pushed> InputsBeforeTranspose(const Rewriter& r, const Node& node) {
-  Pushed pushed;
+std::optional<UntransposedInputs> InputsBeforeTranspose(const Rewriter& r, const Node& node) {
+  UntransposedInputs pushed;
   for (ValueId v : node.inputs) {
     if (v == kNoValue) {
       pushed.inputs.push_back(v);
@@ -117,7 +114,8 @@ std::optional<Pushed> InputsBeforeTranspose(const Rewriter& r, const Node& node)
   return pushed.transposes == 0 ? std::nullopt : std::optional(std::move(pushed));
 }
 
-// Whether the only way from `v` on leads through elementwise nodes with constants to a Transpose.
+// Whether `v` leads to a Transpose through a chain of elementwise nodes with constants, without
+// other uses.
 bool LeadsToTranspose(const Rewriter& r, ValueId v) {
   for (int i = 0; i < kLookAhead; ++i) {
     const auto user = r.SoleUser(v);
@@ -134,7 +132,7 @@ bool LeadsToTranspose(const Rewriter& r, ValueId v) {
   return false;
 }
 
-// The constant as it must be before the Transpose.
+// Returns the constant as it must be before the Transpose.
 ValueId Turned(Rewriter* r, ValueId v, const Perm& perm) {
   const ConstTensor* c = r->constant(v);
   if (c->dims.elements() == 1) return v;

@@ -23,7 +23,7 @@ inline ValueId Flag(ModuleBuilder* m, uint32_t g, bool value) {
   return m->module.graphs[g].AddConstant("flag", FlagOf(value));
 }
 
-// The names of the ops of a graph, in order.
+// Returns the names of the ops of a graph, in order.
 inline std::vector<std::string> OpsOf(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& n : graph.nodes) names.push_back(OpName(n));
@@ -43,8 +43,8 @@ inline std::vector<std::vector<ConstTensor>> RunEach(
   return outputs;
 }
 
-// The module after one pass alone, which must leave it valid, with the same names of outputs and
-// bit by bit the same results, and say whether it changed anything.
+// Returns the module after a single pass. Expects that it is valid, keeps the names of its outputs,
+// computes bitwise the same results, and that the pass returns `changes`.
 inline Module AfterPass(ModulePassFn pass, Module module,
                         const std::vector<std::vector<ConstTensor>>& inputs, bool changes = true) {
   EXPECT_TRUE(Validate(&module).ok()) << Validate(&module).message();

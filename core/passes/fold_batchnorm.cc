@@ -12,8 +12,8 @@ bool IsF32(const ConstTensor* t, int64_t elements) {
   return t != nullptr && t->dtype == DType::kF32 && t->dims.elements() == elements;
 }
 
-// y = scale * (x - mean) / sqrt(var + epsilon) + bias, as factor * x + shift for each channel, in
-// double.
+// Computes y = scale * (x - mean) / sqrt(var + epsilon) + bias as factor * x + shift for each
+// channel, in double.
 bool AffineOf(const Graph& graph, const Node& norm, int64_t channels, ChannelAffine* out) {
   const ConstTensor* parameters[4];
   for (size_t i = 0; i < 4; ++i) {

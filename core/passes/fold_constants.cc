@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-// Smaller weights are not worth being kept small.
+// Smaller weights are widened at once.
 constexpr size_t kSmallWeightBytes = 4096;
 
 bool IsView(const Node& node) { return (node.def->traits & kView) != 0; }
@@ -20,20 +20,20 @@ size_t OutputBytes(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// A weight in few bits that becomes one in more.
+// Whether the node widens a weight that is stored in few bits.
 bool IsWidening(const Graph& graph, const Node& node) {
   if (!node.domain.empty() || (node.op != "DequantizeLinear" && node.op != "Cast")) return false;
   const size_t bytes = OutputBytes(graph, node);
   const ConstTensor* stored = graph.value(node.inputs[0]).constant.get();
-  // Bytes may be multiplied as they are, so even small matrices of them wait.
+  // Delegates may multiply bytes natively, so even small matrices of bytes are not widened here.
   const bool waits =
       stored != nullptr &&
       (bytes > kSmallWeightBytes || (node.op == "DequantizeLinear" && stored->dims.rank() >= 2));
   return waits && bytes > stored->bytes.size();
 }
 
-// Takes the node's share of the budget, or leaves it untouched. A view of a constant costs nothing.
-// A weight that is made wide again may be of any size and work: its bytes bound both.
+// Takes the node's share of the budget, or returns false and leaves it untouched. A view of a
+// constant costs nothing. A widened weight may have any size and work: its bytes bound both.
 bool Spend(const Graph& graph, const Node& node, size_t largest, FoldBudget* budget) {
   if (IsView(node)) return true;
   const auto bytes = static_cast<double>(OutputBytes(graph, node));
@@ -62,7 +62,7 @@ bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
 }
 
 // Weights of f16 and bf16 may be nearly all of a model, so they are widened with vectors and on all
-// threads. False: the node does something else.
+// threads. Returns false if the node does something else.
 Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext& context,
                          std::span<const TensorView> outputs) {
   constexpr int64_t kGrain = int64_t{1} << 16;
@@ -90,7 +90,7 @@ Result<bool> WidenFloats(const Graph& graph, const Node& node, const PassContext
   return true;
 }
 
-// A view of a constant shares its bytes; everything else is computed into memory of its own.
+// A view of a constant shares its bytes; every other result gets its own memory.
 Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node,
                                           const PassContext& context) {
   std::vector<ConstTensor> results;
@@ -112,7 +112,7 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node,
     if (context.forget) context.forget(*graph.value(node.inputs[0]).constant);
     return results;
   }
-  static std::byte never_read;  // what a shape-only op gets for data
+  static std::byte never_read;  // data pointer for shape-only ops
   for (ValueId v : node.inputs) {
     TensorView t;
     if (v != kNoValue) {
@@ -134,8 +134,7 @@ Status Fold(const PassContext& context, bool widen, Graph* graph) {
     if (!CanFold(*graph, node, context) || (!widen && IsWidening(*graph, node))) return false;
     if (!Spend(*graph, node, context.fold_budget_bytes, budget)) return false;
     auto results = Evaluate(*graph, node, context);
-    if (!results.ok())
-      return false;  // an error in the data (an index out of range) is the run's to report
+    if (!results.ok()) return false;  // the run reports errors in the data (an index out of range)
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       graph->value(node.outputs[i]).constant =

@@ -8,12 +8,12 @@
 
 namespace msrt {
 
-// All but weights of some kilobytes that are stored in few bits and made wider by DequantizeLinear
-// or Cast.
+// Folds everything except weights of some kilobytes that are stored in few bits and widened by
+// DequantizeLinear or Cast.
 Status FoldConstants(const PassContext& context, Graph* graph);
 
-// Those too, and what becomes constant by them. Apart, because a graph that will be written to a
-// file goes without it: the file stays small, and whoever loads it widens.
+// Folds those too, and the nodes that become constant by that. A separate pass, because a graph
+// that will be written to a file skips it: the file stays small, and the loader widens the weights.
 Status WidenWeights(const PassContext& context, Graph* graph);
 
 }  // namespace msrt

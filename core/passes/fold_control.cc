@@ -14,8 +14,8 @@
 namespace msrt {
 namespace {
 
-// A condition that is larger is not worth being tried out on the values that a loop begins with.
-constexpr size_t kTriedConditionNodes = 32;
+// Larger conditions are not evaluated for the initial values of a loop.
+constexpr size_t kMaxConditionNodes = 32;
 
 class Folding {
  public:
@@ -24,7 +24,7 @@ class Folding {
 
   bool Run() {
     bool changed = false;
-    // Callers first: what a graph hands on may have become constant just before.
+    // Callers first: an argument may have become constant just before.
     for (size_t i = calls_.callees_first().size(); i-- > 0;)
       changed = AroundGraph(calls_.callees_first()[i]) || changed;
     for (uint32_t g : calls_.callees_first()) changed = InGraph(g) || changed;
@@ -36,10 +36,10 @@ class Folding {
   }
 
  private:
-  // The constant that all callers hand to input i, or null. What a graph hands on to itself is no
-  // other.
-  const ConstTensor* HandedBy(uint32_t g, size_t i) const {
-    const ConstTensor* handed = nullptr;
+  // Returns the constant that all callers pass to input i, or null. A recursive call that passes
+  // the input on unchanged does not count.
+  const ConstTensor* ConstantFromCallers(uint32_t g, size_t i) const {
+    const ConstTensor* constant_input = nullptr;
     for (const CallSite& site : calls_.sites(g)) {
       const Graph& caller = module_.graphs[site.graph];
       const Node& node = caller.nodes[site.node];
@@ -49,11 +49,12 @@ class Folding {
       const ValueId value = node.inputs[position];
       if (site.graph == g && value == module_.graphs[g].inputs[i]) continue;
       const ConstTensor* constant = caller.value(value).constant.get();
-      if (constant == nullptr || (handed != nullptr && !SameConstant(*handed, *constant)))
+      if (constant == nullptr ||
+          (constant_input != nullptr && !SameConstant(*constant_input, *constant)))
         return nullptr;
-      handed = constant;
+      constant_input = constant;
     }
-    return handed;
+    return constant_input;
   }
 
   bool SetInput(Graph* graph, size_t i, const ConstTensor& data,
@@ -66,29 +67,31 @@ class Folding {
   }
 
   bool TakeConstants(uint32_t g) {
-    if (calls_.open(g)) return false;
+    if (calls_.has_fixed_signature(g)) return false;
     Graph& graph = module_.graphs[g];
     const std::vector<uint32_t> uses = graph.UseCounts();
     bool changed = false;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      const ConstTensor* handed = HandedBy(g, i);
-      if (handed != nullptr) changed = SetInput(&graph, i, *handed, uses) || changed;
+      const ConstTensor* constant_input = ConstantFromCallers(g, i);
+      if (constant_input != nullptr)
+        changed = SetInput(&graph, i, *constant_input, uses) || changed;
     }
     return changed;
   }
 
   bool AroundGraph(uint32_t g) {
     const bool changed = TakeConstants(g);
-    return TakeTrueCondition(g) || changed;
+    return SetTrueCondition(g) || changed;
   }
 
-  // A loop calls its body as long as the condition holds, and says so.
-  bool TakeTrueCondition(uint32_t g) {
+  // Sets the condition that a Loop passes to its body to true: the body runs only while it holds.
+  bool SetTrueCondition(uint32_t g) {
     Graph& graph = module_.graphs[g];
     const auto by_loop = [&](const CallSite& s) {
       return ShapeOfControl(module_.graphs[s.graph].nodes[s.node]).kind == ControlKind::kLoop;
     };
-    if (calls_.open(g) || !std::all_of(calls_.sites(g).begin(), calls_.sites(g).end(), by_loop))
+    if (calls_.has_fixed_signature(g) ||
+        !std::all_of(calls_.sites(g).begin(), calls_.sites(g).end(), by_loop))
       return false;
     const Type& type = graph.value(graph.inputs[1]).type;
     if (!type.concrete() || type.elements() != 1) return false;
@@ -102,16 +105,17 @@ class Folding {
     const Graph& graph = module_.graphs[g];
     return EditControl(
         &module_, g, [&](uint32_t, Node& node, const ControlShape& shape, GraphEdit& edit) {
-          if (NeverBegins(graph, node, shape) && ReplaceByNothing(node, shape, &edit))
-            return Edited::kReplaced;
-          const auto branch = BranchOf(graph, node, shape);
-          return branch && CallInstead(graph, *branch, &node) ? Edited::kChanged : Edited::kNot;
+          if (NeverBegins(graph, node, shape) && ReplaceByInitialValues(node, shape, &edit))
+            return EditResult::kReplaced;
+          const auto branch = TakenBranch(graph, node, shape);
+          return branch && CallInstead(graph, *branch, &node) ? EditResult::kChanged
+                                                              : EditResult::kUnchanged;
         });
   }
 
-  // The branch that is taken whenever the node runs.
-  std::optional<uint32_t> BranchOf(const Graph& graph, const Node& node,
-                                   const ControlShape& shape) const {
+  // Returns the branch that is taken whenever the node runs, if it is known.
+  std::optional<uint32_t> TakenBranch(const Graph& graph, const Node& node,
+                                      const ControlShape& shape) const {
     if (shape.kind != ControlKind::kIf && shape.kind != ControlKind::kSwitch) return std::nullopt;
     const auto count = static_cast<int64_t>(shape.graphs.size());
     const auto number = ConstantNumber(graph, node.inputs[0]);
@@ -131,7 +135,7 @@ class Folding {
     const Graph& callee = module_.graphs[branch];
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       if (node->outputs[i] == kNoValue) continue;
-      // What was declared of the results may not hold for this branch.
+      // The declared types of the results may not hold for this branch.
       if (!MergeTypes(graph.value(node->outputs[i]).type, callee.value(callee.outputs[i]).type)
                .ok())
         return false;
@@ -155,7 +159,7 @@ class Folding {
       case ControlKind::kScan:
         return ScanLength(graph, node, shape) == 0;
       case ControlKind::kWhile:
-        // The condition runs once however it comes out.
+        // The condition runs once even if it is false, so it must be pure.
         return calls_.pure(shape.graphs[0]) &&
                BeginsFalse(graph, node, module_.graphs[shape.graphs[0]]);
       default:
@@ -163,9 +167,9 @@ class Folding {
     }
   }
 
-  // Computes the condition of a While for what is known of the values that it begins with.
+  // Whether the condition of a While is false for its initial values, as far as these are constant.
   bool BeginsFalse(const Graph& graph, const Node& node, const Graph& condition) const {
-    if (condition.nodes.size() > kTriedConditionNodes) return false;
+    if (condition.nodes.size() > kMaxConditionNodes) return false;
     Graph trial;
     std::vector<ValueId> arguments;
     for (ValueId v : node.inputs) {
@@ -174,7 +178,7 @@ class Folding {
     }
     {
       GraphEdit edit(&trial, false);
-      const auto results = edit.WriteOut(condition, arguments);
+      const auto results = edit.Inline(condition, arguments);
       if (!results) return false;
       trial.outputs = *results;
     }
@@ -183,9 +187,9 @@ class Folding {
     return number && *number == 0;
   }
 
-  // The results of a loop that does not begin: what it carries as it was, and nothing of what it
-  // would have scanned.
-  bool ReplaceByNothing(const Node& node, const ControlShape& shape, GraphEdit* edit) const {
+  // Replaces a loop that never begins by its results: the initial carried values, and empty scanned
+  // results.
+  bool ReplaceByInitialValues(const Node& node, const ControlShape& shape, GraphEdit* edit) const {
     std::vector<ValueId> results;
     const Graph& body = module_.graphs[shape.graphs.back()];
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -197,8 +201,8 @@ class Folding {
         results.push_back(kNoValue);
         continue;
       }
-      // The run would take the size from what the body declares, and nothing for what it does not.
-      Type slice = body.value(body.outputs[shape.answered() + i]).type;
+      // The run takes the dims from the types that the body declares, so they must be concrete.
+      Type slice = body.value(body.outputs[shape.body_extra_outputs() + i]).type;
       if (!slice.concrete() || shape.kind == ControlKind::kScan) return false;
       slice.dims.insert(0, 0);
       auto empty = MakeConstant(slice.dtype, slice.dims);
@@ -220,11 +224,12 @@ size_t NodesOf(const Module& module) {
   return nodes;
 }
 
-// With known shapes, deciding may show that a graph cannot run for them. That is an error of the
-// run that comes there, if one ever does, and not of the model: such graphs stay undecided.
-bool FoldWhatStaysRight(const PassContext& context, Module* module) {
-  constexpr size_t kMostWork = 1'000'000;  // nodes looked at, each graph by itself
-  if (module->graphs.size() * NodesOf(*module) > kMostWork) return false;
+// Folding may show that a graph cannot run with the known shapes. That is an error of a run that
+// reaches the graph, not of the model, so such graphs are left unfolded.
+bool FoldGraphsThatStayValid(const PassContext& context, Module* module) {
+  constexpr size_t kMaxWork =
+      1'000'000;  // nodes visited; each trial copies and validates the module
+  if (module->graphs.size() * NodesOf(*module) > kMaxWork) return false;
   bool changed = false;
   const std::vector<uint32_t> order = CallGraph(*module).callees_first();
   for (uint32_t g : order) {
@@ -249,7 +254,7 @@ Result<bool> FoldControl(const PassContext& context, Module* module) {
   Module checked = *module;
   if (Validate(&checked, context.ops).ok()) return true;
   *module = before;
-  return FoldWhatStaysRight(context, module);
+  return FoldGraphsThatStayValid(context, module);
 }
 
 }  // namespace msrt

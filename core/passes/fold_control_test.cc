@@ -5,7 +5,7 @@
 namespace msrt::testing {
 namespace {
 
-// Adds `graph` to say what If and SwitchN have become.
+// Returns the graphs that the Calls of `graph` call.
 std::vector<uint32_t> CallsOf(const Graph& graph) {
   std::vector<uint32_t> called;
   for (const Node& node : graph.nodes) {
@@ -14,7 +14,7 @@ std::vector<uint32_t> CallsOf(const Graph& graph) {
   return called;
 }
 
-// then: -x, else: |x|
+// Graph 1 is -x (then), graph 2 is |x| (else).
 ModuleBuilder Branches() {
   ModuleBuilder m(3);
   m.Input(0);
@@ -23,7 +23,7 @@ ModuleBuilder Branches() {
   return m;
 }
 
-TEST(FoldControl, AConstantConditionChooses) {
+TEST(FoldControl, ConstantConditionSelectsBranch) {
   for (const bool yes : {true, false}) {
     ModuleBuilder m = Branches();
     m.Output(0, m.If(0, Flag(&m, 0, yes), {m.module.graphs[0].inputs[0]}, 1, 2));
@@ -32,7 +32,7 @@ TEST(FoldControl, AConstantConditionChooses) {
   }
 }
 
-TEST(FoldControl, AConstantIndexChoosesUnlessItNamesNothing) {
+TEST(FoldControl, ConstantIndexSelectsBranchIfInRange) {
   for (const int64_t index : {0, 1, -1, -2, 2}) {
     ModuleBuilder m = Branches();
     const AttrList attrs = {{"branches", std::vector<GraphRef>{{1}, {2}}}};
@@ -62,7 +62,7 @@ TEST(FoldControl, EqualBranchesNeedNoCondition) {
   }
 }
 
-TEST(FoldControl, RandomNumbersOfTwoNodesAreNotTheSame) {
+TEST(FoldControl, BranchesWithRandomNodesAreNotEqual) {
   ModuleBuilder m(3);
   const Type two = Type::Tensor(DType::kF32, {2});
   m.Output(0, m.Control(0, "", "If", {m.Input(0, kFlag)},
@@ -72,7 +72,7 @@ TEST(FoldControl, RandomNumbersOfTwoNodesAreNotTheSame) {
   AfterPass(FoldControl, m.module, {{FlagOf(true)}, {FlagOf(false)}}, /*changes=*/false);
 }
 
-// Loop over x -> x + 1, which also collects x.
+// A Loop over x -> x + 1 that also scans x.
 Module Loop(ValueId (*trips)(ModuleBuilder*), ValueId (*condition)(ModuleBuilder*)) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0);
@@ -88,7 +88,7 @@ Module Loop(ValueId (*trips)(ModuleBuilder*), ValueId (*condition)(ModuleBuilder
   return m.module;
 }
 
-TEST(FoldControl, ALoopThatNeverBeginsGivesWhatItWasGiven) {
+TEST(FoldControl, LoopThatNeverBeginsReturnsInitialValues) {
   const auto none = [](ModuleBuilder*) { return kNoValue; };
   const auto no_trips = [](ModuleBuilder* m) { return m->Number(0, 0); };
   const auto trips = [](ModuleBuilder* m) { return m->Number(0, 3); };
@@ -101,7 +101,7 @@ TEST(FoldControl, ALoopThatNeverBeginsGivesWhatItWasGiven) {
             (OpNames{"Loop"}));
 }
 
-TEST(FoldControl, AWhileIsTriedOnWhatItBeginsWith) {
+TEST(FoldControl, WhileConditionIsEvaluatedForInitialValues) {
   for (const int64_t from : {9, 3}) {
     ModuleBuilder m(3);  // while (i < 5) i += x
     m.Output(0, m.While(0, {m.Number(0, from), m.Input(0)}, 1, 2));
@@ -113,7 +113,7 @@ TEST(FoldControl, AWhileIsTriedOnWhatItBeginsWith) {
   }
 }
 
-TEST(FoldControl, WhatAConditionWritesIsWrittenOnce) {
+TEST(FoldControl, ConditionWithEffectsIsKept) {
   ModuleBuilder m(3);
   m.module.states.push_back({"count", kNumber, NumberOf(1)});
   const ValueId i = m.While(0, {m.Number(0, 9)}, 1, 2);
@@ -128,7 +128,7 @@ TEST(FoldControl, WhatAConditionWritesIsWrittenOnce) {
   AfterPass(FoldControl, m.module, {{}}, /*changes=*/false);
 }
 
-TEST(FoldControl, ConstantsThatAllCallersHandOverAreTheGraphsOwn) {
+TEST(FoldControl, ConstantArgumentOfAllCallersMovesIntoGraph) {
   for (const int64_t second : {4, 5}) {
     ModuleBuilder m(2);
     const ValueId x = m.Input(0);
@@ -142,9 +142,8 @@ TEST(FoldControl, ConstantsThatAllCallersHandOverAreTheGraphsOwn) {
   }
 }
 
-// g2 adds lists of two and, once its condition is decided, of three numbers: nobody may ever come
-// there.
-TEST(FoldControl, ABranchThatCannotRunStaysForTheRunThatComesThere) {
+// Once its condition is resolved, g2 adds a list of two numbers to one of three. It may never run.
+TEST(FoldControl, BranchThatCannotRunFailsOnlyWhenReached) {
   ModuleBuilder m(5);
   const ValueId c = m.Input(0, kFlag), x = m.Input(0);
   const auto list = [&](uint32_t g, int64_t length) {

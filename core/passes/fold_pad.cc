@@ -16,7 +16,7 @@ struct SpacePad {
   double value = 0;
 };
 
-// The Pad as pads of an image, if it is a constant one that only adds to the space.
+// Returns the Pad as pads of an image, if it has a constant value and only extends spatial axes.
 std::optional<SpacePad> SpacePadOf(const Rewriter& r, const Node& pad) {
   const NodeView view(r.graph(), pad);
   const OpView& op = view.op();
@@ -54,7 +54,7 @@ bool IsNeverNegative(const Rewriter& r, ValueId v) {
          node.op == "Abs" || node.op == "Exp";
 }
 
-// Each window sees an element of the image, so that padding alone never decides.
+// Whether each window contains an element of the image, so that no result comes from padding alone.
 bool EveryWindowSeesTheImage(const OpView& op, const Dims& image, const SpacePad& pad,
                              std::span<const int64_t> own) {
   const auto kernel = op.Ints("kernel_shape"), dilations = op.Ints("dilations");
@@ -70,12 +70,12 @@ bool EveryWindowSeesTheImage(const OpView& op, const Dims& image, const SpacePad
   return true;
 }
 
-// Whether `op` behind the Pad means the same with the Pad's amounts added to its own pads.
+// Whether `op` computes the same with the amounts of the Pad before it added to its own pads.
 bool MayTake(const Rewriter& r, const OpView& op, ValueId image, const SpacePad& pad) {
   const auto own = op.Ints("pads");
   const bool has_own = std::any_of(own.begin(), own.end(), [](int64_t p) { return p != 0; });
   if (op.op() == "Conv") return pad.value == 0;
-  // In ceil mode windows may begin in the image's own last rows, but not in padding.
+  // In ceil mode windows may begin in the last rows of the image, but not in padding.
   if (op.Int("ceil_mode") != 0 || op.has_output(1)) return false;
   if (!EveryWindowSeesTheImage(op, r.type(image).dims, pad, own)) return false;
   if (op.op() == "AveragePool")

@@ -1,4 +1,4 @@
-// Pads that a window can take over, and those it cannot.
+// Pads that can be folded into a window, and pads that cannot.
 #include "core/passes/fold_pad.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using Ints = std::vector<int64_t>;
 AttrList Pads(Ints pads) { return {{"pads", std::move(pads)}}; }
 const Ints kAround{0, 0, 1, 2, 0, 0, 2, 1};
 
-// An image, a Pad, and what comes behind it.
+// An image and a Pad, to be followed by a window.
 struct PadNet : Net {
   ValueId image, padded;
   explicit PadNet(Dims dims = {1, 2, 6, 7}, AttrList pad = Pads(kAround),
@@ -27,7 +27,7 @@ struct PadNet : Net {
   Names After() { return OpsAfter(FoldPad, this, {Random({1, 2, 6, 7})}); }
 };
 
-TEST(FoldPad, IntoConv) {
+TEST(FoldPad, FoldsIntoConv) {
   PadNet net({1, 2, kUnknownDim, kUnknownDim});
   net.graph().outputs = {net.Op("Conv", {net.padded, net.Weight({3, 2, 3, 3}), net.Weight({3})},
                                 {{"pads", Ints{1, 0, 0, 1}}})};
@@ -39,7 +39,7 @@ TEST(FoldPad, IntoConv) {
   EXPECT_EQ(valid.After(), Names{"Conv"});
 }
 
-TEST(FoldPad, IntoPools) {
+TEST(FoldPad, FoldsIntoPools) {
   PadNet average;
   average.graph().outputs = {average.Op("AveragePool", {average.padded},
                                         {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}})};
@@ -53,13 +53,13 @@ TEST(FoldPad, IntoPools) {
   EXPECT_EQ(largest.After(), Names{"MaxPool"});
 
   PadNet positive({1, 2, 6, 7}, Pads(kAround),
-                  "Relu");  // zeros do not win against what is not negative
+                  "Relu");  // zeros are never larger than the values
   positive.graph().outputs = {
       positive.Op("MaxPool", {positive.padded}, {{"kernel_shape", Ints{3, 3}}})};
   EXPECT_EQ(positive.After(), (Names{"Relu", "MaxPool"}));
 }
 
-TEST(FoldPad, LeavesWhatWouldMeanSomethingElse) {
+TEST(FoldPad, KeepsPadsThatWouldChangeResults) {
   const auto stays = [](PadNet* net, const char* op, AttrList attrs, Names expected = {}) {
     std::vector<ValueId> inputs{net->padded};
     if (std::string_view(op) == "Conv")
@@ -68,7 +68,7 @@ TEST(FoldPad, LeavesWhatWouldMeanSomethingElse) {
     EXPECT_EQ(net->After(), expected.empty() ? (Names{"Pad", op}) : expected);
   };
   const AttrList window{{"kernel_shape", Ints{3, 3}}};
-  PadNet negative;  // zeros may win
+  PadNet negative;  // zeros may be the maximum
   stays(&negative, "MaxPool", window);
   PadNet channels({1, 2, 6, 7}, Pads({0, 1, 0, 0, 0, 0, 0, 0}));
   stays(&channels, "Conv", {});

@@ -30,8 +30,8 @@ std::optional<Step> StepOf(const Rewriter& r, const Node& node) {
   return Step{x, node.op == "Mul" || node.op == "Div", !commutes, constant};
 }
 
-// What each channel is multiplied by, or has added, in a tensor of this rank whose channels are dim
-// `axis`; nullopt where the constant has another shape.
+// Returns the factor or addend of each channel, for a tensor of this rank whose channels are dim
+// `axis`; nullopt if the constant has another shape.
 std::optional<std::vector<double>> PerChannel(const Step& step, int rank, int axis,
                                               int64_t channels) {
   const Dims& dims = step.constant->dims;
@@ -52,7 +52,7 @@ ChannelAffine AffineOf(const Step& step, std::vector<double> numbers) {
                       : ChannelAffine{ones, std::move(numbers)};
 }
 
-// A node with constant weights, and where its channels are.
+// A node with constant weights, and the position of its channels.
 struct Layer {
   size_t n = 0;
   const ConstTensor* weights = nullptr;
@@ -106,7 +106,7 @@ int ChannelAxis(const Rewriter& r, const Layer& layer, ValueId v) {
   return op == "Conv" || op == "ConvTranspose" ? 1 : r.type(v).rank() - 1;
 }
 
-// New weights are paid for like folded constants.
+// New weights count against the budget of folded constants.
 bool Spend(const PassContext& context, const ConstTensor& weights, FoldBudget* own) {
   FoldBudget* budget = context.folding != nullptr ? context.folding : own;
   const auto bytes = static_cast<double>(weights.bytes.size());
@@ -116,7 +116,7 @@ bool Spend(const PassContext& context, const ConstTensor& weights, FoldBudget* o
   return true;
 }
 
-// The layer with other constants, in the place of node `at`. `bias` may be absent.
+// Replaces node `at` by the layer with new constants. `bias` may be absent.
 bool PutLayer(Rewriter* r, size_t at, const Layer& layer, ValueId input, ConstTensor weights,
               std::optional<ConstTensor> bias) {
   const Node node = r->node(layer.n);
@@ -131,7 +131,7 @@ class ScaleFolder {
  public:
   ScaleFolder(const PassContext& context, Rewriter* r) : context_(context), r_(r) {}
 
-  // layer(x) * c or layer(x) + c.
+  // Folds layer(x) * c or layer(x) + c.
   bool FoldAfter(size_t n) {
     const auto step = StepOf(*r_, r_->node(n));
     const auto p = step && r_->uses(step->x) == 1 ? r_->Producer(step->x) : std::nullopt;
@@ -155,7 +155,7 @@ class ScaleFolder {
                                std::move(bias));
   }
 
-  // layer(x * c) or layer(x + c).
+  // Folds layer(x * c) or layer(x + c).
   bool FoldBefore(size_t n) {
     const auto layer = LayerOf(*r_, n);
     if (!layer) return false;
@@ -179,7 +179,7 @@ class ScaleFolder {
   }
 
  private:
-  // (x W + b) * c, for a MatMul, which has no bias of its own.
+  // Folds (x W + b) * c for a MatMul, whose bias is a separate Add.
   bool FoldAfterBias(size_t n, const Step& step, size_t sum_node) {
     if (!r_->Is(sum_node, "Add")) return false;
     const auto sum = StepOf(*r_, r_->node(sum_node));
@@ -204,7 +204,7 @@ class ScaleFolder {
         {});
   }
 
-  // Only a convolution that pads nothing sees a shift of its input in every window alike.
+  // A shift of the input is the same in every window only if the convolution pads nothing.
   bool PadsNothing(size_t n) const {
     if (!r_->Is(n, "Conv")) return false;
     const NodeView view(r_->graph(), r_->node(n));

@@ -1,4 +1,4 @@
-// Scales and shifts that weights can take over, before and behind layers, and those they cannot.
+// Scales and shifts before and after layers that can be folded into weights, and those that cannot.
 #include "core/passes/fold_scale.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-TEST(FoldScale, BehindConvolutions) {
+TEST(FoldScale, FoldsScalesAfterConvolutions) {
   Net net;
   ValueId v = net.Op("Conv", {net.Input("x", {1, 4, 5, kUnknownDim}), net.Weight({6, 2, 3, 3})},
                      {{"group", int64_t{2}}});
@@ -26,7 +26,7 @@ TEST(FoldScale, BehindConvolutions) {
   EXPECT_EQ(OpsAfter(FoldScale, &up, {up.Random({1, 4, 3, 3})}), Names{"ConvTranspose"});
 }
 
-TEST(FoldScale, BehindProducts) {
+TEST(FoldScale, FoldsScalesAfterProducts) {
   Net net;
   ValueId v = net.Op("MatMul", {net.Input("x", {2, kUnknownDim, 4}), net.Weight({4, 3})});
   v = net.Op("Mul", {net.Op("Add", {v, net.Weight({3})}), net.Weight({1, 3})});
@@ -44,8 +44,8 @@ TEST(FoldScale, BehindProducts) {
   }
 }
 
-TEST(FoldScale, BeforeLayers) {
-  Net net;  // pixels less their mean, over their deviation
+TEST(FoldScale, FoldsScalesBeforeLayers) {
+  Net net;  // (pixels - mean) / deviation
   ValueId v = net.Op("Div", {net.Op("Sub", {net.Input("x", {1, 4, 5, 5}), net.Weight({4, 1, 1})}),
                              net.Weight({1, 4, 1, 1}, 0.5, 2)});
   net.graph().outputs = {
@@ -65,7 +65,7 @@ TEST(FoldScale, BeforeLayers) {
   EXPECT_EQ(OpsAfter(FoldScale, &product, {product.Random({2, 3, 4})}), Names{"MatMul"});
 }
 
-TEST(FoldScale, LeavesWhatIsNoChannel) {
+TEST(FoldScale, KeepsConstantsThatAreNotPerChannel) {
   Net row;  // one number for each column of the image
   ValueId v = row.Op("Conv", {row.Input("x", {1, 2, 3, 3}), row.Weight({3, 2, 1, 1})});
   row.graph().outputs = {row.Op("Mul", {v, row.Weight({3})})};
@@ -76,7 +76,7 @@ TEST(FoldScale, LeavesWhatIsNoChannel) {
   shared.graph().outputs = {shared.Op("Mul", {v, shared.Scalar(2)}), v};
   EXPECT_EQ(OpsAfter(FoldScale, &shared, {shared.Random({1, 2, 3, 3})}), (Names{"Conv", "Mul"}));
 
-  Net quotient;  // c / x and c - x are no scales of x
+  Net quotient;  // c / x and c - x are not scales of x
   v = quotient.Op("Conv", {quotient.Input("x", {1, 2, 3, 3}), quotient.Weight({3, 2, 1, 1})});
   quotient.graph().outputs = {quotient.Op("Sub", {quotient.Scalar(2), v})};
   EXPECT_EQ(OpsAfter(FoldScale, &quotient, {quotient.Random({1, 2, 3, 3})}),

@@ -23,7 +23,7 @@ std::optional<std::vector<int64_t>> NumbersOf(const DimProducts& list) {
   return numbers;
 }
 
-// A node whose elements have all turned out to be numbers.
+// Replaces a node by a constant if all its elements have turned out to be numbers.
 bool FoldNumbers(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const Node& node = r->node(n);
   if (node.outputs.size() != 1 || node.outputs[0] == kNoValue || !shapes.data(node.outputs[0]))
@@ -41,11 +41,10 @@ bool FoldNumbers(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   return r->SetConstant(n, ConstTensor::Of<int32_t>(DType::kI32, type.dims, narrow));
 }
 
-// ---- Reshape
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- Reshape ------------------------------------------------------------------------------------
 
-// The shape with 0 for dims that stay in their place and -1 for one that follows from the others;
-// nullopt where it depends on more.
+// Returns the shape with 0 for dims that keep their position and -1 for one that follows from the
+// others; nullopt if it depends on more.
 std::optional<std::vector<int64_t>> ReshapeList(const DimProducts& in, const DimProducts& list,
                                                 bool zero_copies) {
   std::vector<int64_t> shape;
@@ -88,10 +87,9 @@ bool FoldReshape(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
          r->Replace(n, "Reshape", {node.inputs[0]}, {{"shape", *std::move(shape)}});
 }
 
-// ---- Expand and Slice
-// -------------------------------------------------------------------------------------------------------------
+// ---- Expand and Slice ---------------------------------------------------------------------------
 
-// Every dim of the list is that of the input, or 1.
+// Whether every dim of the list is that of the input, or 1.
 bool ExpandsToItself(const SymbolicShapes& shapes, const Node& node) {
   if (node.inputs.size() != 2 || !shapes.dims(node.inputs[0]) || !shapes.data(node.inputs[1]))
     return false;
@@ -104,7 +102,7 @@ bool ExpandsToItself(const SymbolicShapes& shapes, const Node& node) {
   return true;
 }
 
-// Ends that are the dims themselves become ends beyond every dim, which need no input.
+// Replaces ends that equal the dims by ends beyond every dim, which need no input.
 bool FoldSliceEnds(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   const Node node = r->node(n);
   const NodeView view(r->graph(), node);
@@ -134,8 +132,7 @@ bool FoldSliceEnds(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
   return r->Replace(n, "Slice", {node.inputs[0]}, std::move(attrs));
 }
 
-// ---- lists
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- lists --------------------------------------------------------------------------------------
 
 const AttrDef* ListAttr(const OpDef& def, std::string_view name) {
   const auto it = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrDef& a) {
@@ -144,8 +141,8 @@ const AttrDef* ListAttr(const OpDef& def, std::string_view name) {
   return it == def.attrs.end() ? nullptr : &*it;
 }
 
-// Constant lists become the attributes of the same names: many kernels, and the splitting of nodes,
-// ask for that form.
+// Turns constant lists into attributes of the same names: many kernels, and the splitting of nodes,
+// require that form.
 bool MoveListsToAttributes(Rewriter* r, size_t n) {
   const Node& node = r->node(n);
   std::vector<ValueId> inputs = node.inputs;
@@ -178,7 +175,7 @@ bool Fold(Rewriter* r, const SymbolicShapes& shapes, size_t n) {
          r->Forward(n, r->node(n).inputs[0]);
 }
 
-// Open dims that have turned out to be a number or a symbol are written into the type.
+// Writes open dims that have turned out to be a number or a symbol into the type.
 bool NameDims(Rewriter* r, const SymbolicShapes& shapes, const Node& node) {
   bool any = false;
   for (ValueId v : node.outputs) {
@@ -203,7 +200,7 @@ bool ReadsShapes(const Graph& graph) {
   });
 }
 
-// Whether anything changed.
+// Returns whether anything changed.
 bool FoldOnce(const PassContext& context, Graph* graph) {
   Rewriter r(context, graph);
   bool any = false;
@@ -226,7 +223,7 @@ bool FoldOnce(const PassContext& context, Graph* graph) {
 Status FoldShapes(const PassContext& context, Graph* graph) {
   for (int round = 0; round < kRounds; ++round) {
     if (!FoldOnce(context, graph)) return OkStatus();
-    // What has become constant makes more so, and types that have become known prove more.
+    // New constants make more nodes constant, and more precise types prove more equalities.
     MSRT_RETURN_IF_ERROR(FoldConstants(context, graph));
   }
   return OkStatus();

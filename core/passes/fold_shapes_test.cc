@@ -1,4 +1,4 @@
-// Arithmetic on shapes that is done before the run, and that which must wait for it.
+// Shape arithmetic that is folded before the run, and arithmetic that must wait for it.
 #include "core/passes/fold_shapes.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ struct ShapeNet : Net {
   ValueId Join(std::vector<ValueId> parts) {
     return Op("Concat", std::move(parts), {{"axis", int64_t{0}}});
   }
-  // The 0 of an empty tensor in a computed shape means "copy" to Reshape: not every graph can run
-  // with one.
+  // In a computed shape, the 0 of an empty tensor means "copy" to Reshape: not every graph can run
+  // with an empty tensor.
   Names After(bool empty_too = true) {
     Names names;
     for (const Dims& dims :
@@ -45,10 +45,10 @@ struct ShapeNet : Net {
   Module last;
 };
 
-TEST(FoldShapes, HeadsOfAnAttention) {
+TEST(FoldShapes, FoldsShapesOfAttentionHeads) {
   for (const bool named : {true, false}) {
     ShapeNet net(named);
-    // [batch, rows, 12] to [batch, rows, 3, 4], turned, and back again, all by the shape of x.
+    // [batch, rows, 12] to [batch, rows, 3, 4], transposed, and back again, all by the shape of x.
     const ValueId batch = net.Line(net.Dim(net.x, 0)), rows = net.Line(net.Dim(net.x, 1));
     const ValueId heads =
         net.Op("Reshape", {net.x, net.Join({batch, rows, net.List({3}), net.List({4})})});
@@ -61,7 +61,7 @@ TEST(FoldShapes, HeadsOfAnAttention) {
   }
 }
 
-TEST(FoldShapes, ProductsAndQuotients) {
+TEST(FoldShapes, FoldsProductsAndQuotients) {
   ShapeNet net;
   const ValueId rows = net.Op("Mul", {net.Dim(net.x, 0), net.Dim(net.x, 1)});
   const ValueId flat = net.Op("Reshape", {net.x, net.Join({net.Line(rows), net.List({12})})});
@@ -74,7 +74,7 @@ TEST(FoldShapes, ProductsAndQuotients) {
 }
 
 // torch.Tensor.expand: -1 keeps a dim.
-TEST(FoldShapes, ExpandToItsOwnShape) {
+TEST(FoldShapes, RemovesExpandToItsOwnShape) {
   ShapeNet net;
   const ValueId wanted =
       net.Join({net.Line(net.Dim(net.x, 0)), net.Op("Slice", {net.Op("Shape", {net.x})},
@@ -85,7 +85,7 @@ TEST(FoldShapes, ExpandToItsOwnShape) {
   EXPECT_EQ(net.After(), (Names{"Abs", "Neg"}));
 }
 
-TEST(FoldShapes, SliceToTheEnd) {
+TEST(FoldShapes, RemovesSliceToTheEnd) {
   ShapeNet net;
   const ValueId end = net.Line(net.Dim(net.x, 1));
   net.graph().outputs = {
@@ -104,7 +104,7 @@ TEST(FoldShapes, ListsBecomeAttributes) {
   EXPECT_EQ(net.last.main().nodes[0].inputs.size() + net.last.main().nodes[1].inputs.size(), 2u);
 }
 
-TEST(FoldShapes, WhatCannotBeProvenWaits) {
+TEST(FoldShapes, KeepsShapesThatCannotBeProven) {
   ShapeNet other;  // a dim of another tensor
   const ValueId y = other.graph().AddInput("y", Type::Tensor(DType::kF32, {kUnknownDim, 4}));
   const ValueId shape =
@@ -114,7 +114,7 @@ TEST(FoldShapes, WhatCannotBeProvenWaits) {
   EXPECT_EQ(other.Ops().back(), "Reshape");
   EXPECT_EQ(other.graph().nodes.back().inputs.size(), 2u);
 
-  ShapeNet sum;  // a sum of two dims that the run decides
+  ShapeNet sum;  // a sum of two open dims
   const ValueId total = sum.Op("Add", {sum.Dim(sum.x, 0), sum.Dim(sum.x, 1)});
   sum.graph().outputs = {sum.Op("Expand", {sum.Scalar(1, {1}), sum.Line(total)})};
   ASSERT_TRUE(FoldShapes(kContext, &sum.graph()).ok());
@@ -137,7 +137,7 @@ TEST(FoldShapes, WhatCannotBeProvenWaits) {
   EXPECT_EQ(remainder.After().back(), "Div");
 }
 
-// Dims that nodes compute from shapes are those of the shapes, whatever the nodes.
+// Dims that nodes compute from shapes get the names of the shapes' dims.
 TEST(FoldShapes, OpenDimsGetTheirNames) {
   Net net;
   const int64_t batch = net.module.SymbolFor("batch"), rows = net.module.SymbolFor("rows");
@@ -152,7 +152,7 @@ TEST(FoldShapes, OpenDimsGetTheirNames) {
   const ValueId range = net.Op("Range", {number(0), net.Op("Squeeze", {dim(1)}), number(1)});
   const ValueId table = net.Op("Slice", {net.Weight({9, 4}), net.List({0}), dim(1), net.List({0})});
   const ValueId sum =
-      net.Op("Add", {x, table});  // of a table that is as long as the rows, or the run fails
+      net.Op("Add", {x, table});  // the table has as many rows as x, or the run fails
   const ValueId wide = net.Op("Expand", {y, net.Op("Shape", {x})});
   const ValueId zeros =
       net.Op("ConstantOfShape", {net.Op("Concat", {dim(1), dim(0)}, {{"axis", int64_t{0}}})});
@@ -169,8 +169,8 @@ TEST(FoldShapes, OpenDimsGetTheirNames) {
   EXPECT_EQ(dims(product), (Dims{batch, rows, rows}));
 }
 
-// A table of one row is broadcast to all rows: then the smaller of both is no name for them.
-TEST(FoldShapes, ASliceMayBeShorterThanItsEnd) {
+// A table of one row is broadcast to all rows, so the minimum of both is not the number of rows.
+TEST(FoldShapes, SliceMayBeShorterThanItsEnd) {
   Net net;
   const int64_t rows = net.module.SymbolFor("rows");
   const ValueId x = net.Input("x", {rows, 4});

@@ -12,7 +12,7 @@
 namespace msrt {
 namespace {
 
-// What has been gathered for one fused node so far.
+// The parts of one fused node that have been found so far.
 struct Epilogue {
   enum class Start { kConv, kMatMul, kBatchNorm } start = Start::kConv;
   bool quantized = false;  // starts with QuantizedMatMul or QuantizedConv
@@ -29,7 +29,7 @@ bool HasInput(const Node& node, size_t i) {
 // Inputs of msrt.QuantizedMatMul and msrt.QuantizedConv.
 constexpr size_t kYScale = 6, kQuantizedBias = 8, kQuantizedResidual = 9;
 
-// A product of bytes whose result is f32 and can still be added to.
+// Starts at a product of bytes with an f32 result, which can still take a bias and a residual.
 bool QuantizedStartOf(const Graph& graph, const Node& node, Epilogue* e) {
   e->quantized = true;
   const bool matmul = node.op == "QuantizedMatMul";
@@ -42,7 +42,7 @@ bool QuantizedStartOf(const Graph& graph, const Node& node, Epilogue* e) {
   return !matmul || graph.value(node.inputs[0]).type.dims.rank() >= 2;
 }
 
-// A product that another pass has made: it may take what it does not have yet.
+// Starts at a fused product that another pass has made: it may take the parts that it lacks.
 bool ResumeAt(const Graph& graph, const Node& node, Epilogue* e) {
   if (!NodeView(graph, node).op().String("activation").empty()) return false;
   e->start = Epilogue::Start::kMatMul;
@@ -51,7 +51,7 @@ bool ResumeAt(const Graph& graph, const Node& node, Epilogue* e) {
   return true;
 }
 
-// The start of a chain, if `node` is one.
+// Starts a chain at `node`, if it can.
 bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
   if (node.domain == "msrt" && node.def != nullptr && node.op.starts_with("Quantized"))
     return QuantizedStartOf(graph, node, e);
@@ -60,7 +60,7 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
   if (!node.domain.empty() || node.def == nullptr || node.inputs.empty() ||
       node.inputs[0] == kNoValue)
     return false;
-  // Products of integers exist; fused ones do not.
+  // Fused products of integers do not exist.
   if (!IsFloat(graph.value(node.inputs[0]).type.dtype)) return false;
   if (node.op == "Conv") {
     if (HasInput(node, 2)) e->bias = node.inputs[2];
@@ -83,8 +83,8 @@ bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
   return true;
 }
 
-// The other operand of an Add as a bias: one number for each channel (convolution) or a constant
-// that broadcasts to the result (matmul). For a convolution it comes back with rank 1.
+// Returns the other operand of an Add as a bias: one number for each channel (convolution) or a
+// constant that broadcasts to the result (matmul). For a convolution the result has rank 1.
 ValueId AsBias(Graph* graph, const Type& result, ValueId other, bool matmul) {
   const Value value = graph->value(other);
   if (value.constant == nullptr || value.type.dtype != result.dtype) return kNoValue;
@@ -117,8 +117,8 @@ bool TakeAdd(Graph* graph, const Node& add, ValueId x, const ProvenDims& proven,
     }
   }
   if (e->residual != kNoValue || graph->value(other).constant != nullptr) return false;
-  // Products whose rows only the run knows keep their residual apart: fused, their memory would be
-  // planned a fifth above its bound.
+  // Products with an open number of rows keep a separate residual: fused, their planned memory
+  // would be a fifth above its bound.
   if (matmul ? !ProvenEqual(result, graph->value(other).type) : !proven.Equal(x, other))
     return false;
   e->residual = other;
@@ -139,7 +139,7 @@ bool TakeActivation(const Graph& graph, const Node& node, Epilogue* e) {
     const double least = op.Has("min") ? op.Float("min") : -std::numeric_limits<double>::infinity();
     const double largest =
         op.Has("max") ? op.Float("max") : std::numeric_limits<double>::infinity();
-    if (least > largest) return false;  // Clip gives `max` then, which not every fused kernel does
+    if (least > largest) return false;  // Clip returns `max` then, not every fused kernel does
     e->alpha = least;
     e->beta = largest;
   } else {
@@ -202,7 +202,7 @@ Node FusedNode(const Graph& graph, const Node& start, const Node& last, const Ep
 Status FuseEpilogue(const PassContext&, Graph* graph) {
   const size_t count = graph->nodes.size();
   const std::vector<uint32_t> uses = graph->UseCounts();
-  // For values with one use by a node: that node.
+  // By value: its user, if it is used once and by a node.
   std::vector<int64_t> consumer(graph->value_count(), -1);
   for (size_t n = 0; n < count; ++n) {
     for (ValueId v : graph->nodes[n].inputs) {
@@ -230,7 +230,8 @@ Status FuseEpilogue(const PassContext&, Graph* graph) {
     if (last == n) continue;
     Node fused = FusedNode(*graph, graph->nodes[n], graph->nodes[last], e);
     for (size_t c : chain) gone[c] = true;
-    // The fused node stands where the chain ended: there its residual exists already.
+    // The fused node replaces the last node of the chain, where its residual has already been
+    // computed.
     gone[last] = false;
     graph->nodes[last] = std::move(fused);
   }

@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-// A symbol of a callee may be another number at each call, and calls now stand side by side.
+// A symbol of a callee may be a different number at each call, and inlined calls share one graph.
 Type WithoutSymbols(Type type) {
   if (!type.is_tensor()) return type;
   for (int64_t& d : type.dims) d = IsKnown(d) ? d : kUnknownDim;
@@ -21,7 +21,7 @@ Type WithoutSymbols(Type type) {
 GraphEdit::GraphEdit(Graph* graph, bool named_outputs)
     : graph_(graph), before_(std::move(graph->nodes)), named_(graph->value_count()) {
   graph_->nodes.clear();
-  for (uint32_t v = 0; v < graph_->value_count(); ++v) standing_.push_back(ValueId(v));
+  for (uint32_t v = 0; v < graph_->value_count(); ++v) replacement_.push_back(ValueId(v));
   if (!named_outputs) return;
   for (ValueId v : graph_->outputs) named_[IndexOf(v)] = true;
 }
@@ -35,10 +35,10 @@ Node& GraphEdit::Visit(size_t n) {
   return before_[n];
 }
 
-// Narrows the types of the node's outputs to what its inputs give.
+// Narrows the types of the node's outputs to those inferred from its inputs.
 bool GraphEdit::Infer(const Node& node) {
   if (node.def == nullptr || node.def->effect == Effect::kControl)
-    return true;  // only a module tells
+    return true;  // depends on the called graphs
   std::vector<Type> types(node.outputs.size(), UndeclaredType());
   if (!InferTypes(*node.def, NodeView(*graph_, node).op(), types, /*check_attrs=*/false).ok())
     return false;
@@ -68,21 +68,21 @@ ValueId GraphEdit::Add(std::string_view op, std::string_view name, std::vector<V
   return graph_->nodes.back().outputs[0];
 }
 
-std::optional<std::vector<ValueId>> GraphEdit::WriteOut(const Graph& callee,
-                                                        std::span<const ValueId> arguments) {
+std::optional<std::vector<ValueId>> GraphEdit::Inline(const Graph& callee,
+                                                      std::span<const ValueId> arguments) {
   if (arguments.size() != callee.inputs.size()) return std::nullopt;
-  std::vector<ValueId> here(callee.value_count(), kNoValue);
+  std::vector<ValueId> copies(callee.value_count(), kNoValue);
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == kNoValue) return std::nullopt;
-    // A call checks what it is handed; nothing would check it here.
+    // A call checks its arguments at run time; inlined nodes would not.
     const Type& given = graph_->value(arguments[i]).type;
     const auto merged = MergeTypes(given, callee.value(callee.inputs[i]).type);
     if (!merged.ok() || !(*merged == given)) return std::nullopt;
-    here[IndexOf(callee.inputs[i])] = arguments[i];
+    copies[IndexOf(callee.inputs[i])] = arguments[i];
   }
   const auto copy = [&](ValueId v) {
     if (v == kNoValue) return v;
-    ValueId& mine = here[IndexOf(v)];
+    ValueId& mine = copies[IndexOf(v)];
     if (mine != kNoValue) return mine;
     const Value& value = callee.value(v);
     mine = graph_->AddValue(value.name,
@@ -113,14 +113,14 @@ std::optional<std::vector<ValueId>> GraphEdit::WriteOut(const Graph& callee,
   return results;
 }
 
-bool GraphEdit::CanStandFor(ValueId value, ValueId replaced) const {
+bool GraphEdit::CanReplace(ValueId value, ValueId replaced) const {
   if (replaced == kNoValue) return true;
   if (value == kNoValue) return false;
   const Type &to = graph_->value(value).type, &from = graph_->value(replaced).type;
-  return MergeTypes(to, from).ok() && (to.is_tensor() || !NamedOutput(replaced));
+  return MergeTypes(to, from).ok() && (to.is_tensor() || !IsNamedOutput(replaced));
 }
 
-void GraphEdit::Rename(ValueId from, ValueId to, size_t first_node) {
+void GraphEdit::RenameValue(ValueId from, ValueId to, size_t first_node) {
   for (size_t n = first_node; n < graph_->nodes.size(); ++n) {
     std::replace(graph_->nodes[n].inputs.begin(), graph_->nodes[n].inputs.end(), from, to);
     std::replace(graph_->nodes[n].outputs.begin(), graph_->nodes[n].outputs.end(), from, to);
@@ -128,14 +128,14 @@ void GraphEdit::Rename(ValueId from, ValueId to, size_t first_node) {
 }
 
 bool GraphEdit::ReplaceOutput(ValueId output, ValueId by) {
-  if (output == kNoValue || NamedOutput(output) || !CanStandFor(by, output)) return false;
-  standing_[IndexOf(output)] = by;
+  if (output == kNoValue || IsNamedOutput(output) || !CanReplace(by, output)) return false;
+  replacement_[IndexOf(output)] = by;
   return true;
 }
 
 bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (i >= results.size() || !CanStandFor(results[i], node.outputs[i])) return false;
+    if (i >= results.size() || !CanReplace(results[i], node.outputs[i])) return false;
   }
   std::vector<ValueId> current(results.begin(), results.end());
   made_here_.resize(graph_->value_count());
@@ -147,15 +147,14 @@ bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
       auto merged = MergeTypes(graph_->value(result).type, graph_->value(old).type);
       if (merged.ok()) graph_->value(result).type = *std::move(merged);
     }
-    if (!NamedOutput(old)) {
-      standing_[IndexOf(old)] = result;
-    } else if (fresh && !NamedOutput(result)) {
-      // The node that makes it makes the named value instead; nothing that was visited before can
-      // have seen the other.
+    if (!IsNamedOutput(old)) {
+      replacement_[IndexOf(old)] = result;
+    } else if (fresh && !IsNamedOutput(result)) {
+      // The producer makes the named value instead; no node visited before can have used the other.
       graph_->value(old).type = graph_->value(result).type;
-      Rename(result, old, 0);
+      RenameValue(result, old, 0);
       std::replace(current.begin(), current.end(), result, old);
-      std::replace(standing_.begin(), standing_.end(), result, old);
+      std::replace(replacement_.begin(), replacement_.end(), result, old);
     } else {
       Node move;
       move.name = graph_->value(old).name;
@@ -171,7 +170,8 @@ bool GraphEdit::Replace(const Node& node, std::span<const ValueId> results) {
 
 bool EditControl(
     Module* module, uint32_t g,
-    FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit) {
+    FunctionRef<EditResult(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)>
+        visit) {
   Graph& graph = module->graphs[g];
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), IsControl)) return false;
   const bool entry =
@@ -180,10 +180,10 @@ bool EditControl(
   GraphEdit edit(&graph, entry);
   for (uint32_t n = 0; n < edit.node_count(); ++n) {
     Node& node = edit.Visit(n);
-    const Edited edited =
-        IsControl(node) ? visit(n, node, ShapeOfControl(node), edit) : Edited::kNot;
-    changed = changed || edited != Edited::kNot;
-    if (edited != Edited::kReplaced) edit.Keep(std::move(node));
+    const EditResult edited =
+        IsControl(node) ? visit(n, node, ShapeOfControl(node), edit) : EditResult::kUnchanged;
+    changed = changed || edited != EditResult::kUnchanged;
+    if (edited != EditResult::kReplaced) edit.Keep(std::move(node));
   }
   return changed;
 }

@@ -1,5 +1,5 @@
-// A graph whose nodes are written anew from front to back: each is kept, or others stand in its
-// place. How passes over control flow put what a graph computes where it was called.
+// Rewrites a graph from front to back: each node is kept or replaced by others. Passes over control
+// flow use it to inline graphs at their call sites.
 #pragma once
 
 #include <optional>
@@ -13,35 +13,34 @@ namespace msrt {
 
 class GraphEdit {
  public:
-  // With `named_outputs` (an entry) the graph's outputs keep their own values, by whose names users
-  // know them.
+  // With `named_outputs` (an entry) the graph's outputs keep their values, since users know them by
+  // name.
   GraphEdit(Graph* graph, bool named_outputs);
-  // Finishes: what was not visited is gone.
+  // Finishes the edit: nodes that were not visited are removed.
   ~GraphEdit();
   GraphEdit(const GraphEdit&) = delete;
   GraphEdit& operator=(const GraphEdit&) = delete;
 
   size_t node_count() const { return before_.size(); }
-  // Node n with what stands for its inputs now. To be visited in order.
+  // Returns node n with the current replacements of its inputs. Nodes must be visited in order.
   Node& Visit(size_t n);
   void Keep(Node node) { graph_->nodes.push_back(std::move(node)); }
-  // Appends a node with one output, with the type that inference gives; kNoValue, and nothing
-  // happens, if it refuses.
+  // Appends a node with one output of the inferred type. Returns kNoValue, and changes nothing, if
+  // inference fails.
   ValueId Add(std::string_view op, std::string_view name, std::vector<ValueId> inputs,
               AttrList attrs = {});
-  // Appends the nodes of `callee`, which is another graph, for these arguments, one for each of its
-  // inputs. The values that stand for its outputs; nullopt, and nothing happens, if an argument is
-  // not what the callee declares or inference refuses a node.
-  std::optional<std::vector<ValueId>> WriteOut(const Graph& callee,
-                                               std::span<const ValueId> arguments);
-  // From here on the results stand for the outputs of a node that is not kept. False, and nothing
-  // happens, if their types do not agree, or an output of the graph with a name to keep is no
-  // tensor.
+  // Appends the nodes of `callee`, another graph, with one argument for each of its inputs. Returns
+  // the values of its outputs; nullopt, and changes nothing, if an argument does not have the type
+  // that the callee declares or inference refuses a node.
+  std::optional<std::vector<ValueId>> Inline(const Graph& callee,
+                                             std::span<const ValueId> arguments);
+  // Replaces the outputs of a node that is not kept by `results` from here on. Returns false, and
+  // changes nothing, if their types do not agree, or a named output of the graph is not a tensor.
   bool Replace(const Node& node, std::span<const ValueId> results);
-  // The same for one output of a node that stays. False, and nothing happens, where the output has
-  // a name to keep.
+  // The same for one output of a node that is kept. Returns false, and changes nothing, if the
+  // output is a named output of the graph.
   bool ReplaceOutput(ValueId output, ValueId by);
-  // Takes back what was appended since there were so many nodes.
+  // Undo removes the nodes that were appended since appended() returned that number.
   size_t appended() const { return graph_->nodes.size(); }
   void Undo(size_t appended) { graph_->nodes.resize(appended); }
   const Graph& graph() const { return *graph_; }
@@ -49,26 +48,28 @@ class GraphEdit {
 
  private:
   ValueId Current(ValueId v) const {
-    return v == kNoValue || IndexOf(v) >= standing_.size() ? v : standing_[IndexOf(v)];
+    return v == kNoValue || IndexOf(v) >= replacement_.size() ? v : replacement_[IndexOf(v)];
   }
-  bool NamedOutput(ValueId v) const { return IndexOf(v) < named_.size() && named_[IndexOf(v)]; }
+  bool IsNamedOutput(ValueId v) const { return IndexOf(v) < named_.size() && named_[IndexOf(v)]; }
   bool Infer(const Node& node);
-  bool CanStandFor(ValueId value, ValueId replaced) const;
-  void Rename(ValueId from, ValueId to, size_t first_node);
+  bool CanReplace(ValueId value, ValueId replaced) const;
+  void RenameValue(ValueId from, ValueId to, size_t first_node);
 
   Graph* graph_;
   std::vector<Node> before_;
-  std::vector<ValueId> standing_;  // by value: what stands for it
-  std::vector<bool> named_;        // by value
-  std::vector<bool> made_here_;    // by value: a node made it that was added by this edit
+  std::vector<ValueId> replacement_;  // by value
+  std::vector<bool> named_;           // by value
+  std::vector<bool> made_here_;       // by value: made by a node that this edit added
 };
 
-// What became of a node that calls graphs.
-enum class Edited : uint8_t { kNot, kChanged, kReplaced };  // kReplaced: others stand in its place
-// Goes over graph g from front to back and shows those nodes to `visit`, which may change them.
-// True if anything became of any.
+// Outcome for a node that calls graphs. kReplaced: other nodes take its place.
+enum class EditResult : uint8_t { kUnchanged, kChanged, kReplaced };
+
+// Goes over graph g from front to back and calls `visit` for each node that calls graphs; `visit`
+// may change the node. Returns whether any node was changed or replaced.
 bool EditControl(
     Module* module, uint32_t g,
-    FunctionRef<Edited(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)> visit);
+    FunctionRef<EditResult(uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit)>
+        visit);
 
 }  // namespace msrt

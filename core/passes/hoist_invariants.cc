@@ -9,15 +9,15 @@
 namespace msrt {
 namespace {
 
-// Beside elementwise ops, those that succeed on any data once their types are concrete. Others may
-// depend on numbers in their data (an index, a length) that are wrong in a loop that does not run.
+// Ops, besides elementwise ones, that succeed on any data if their types are concrete. Others may
+// depend on numbers in their data (an index, a length) that are invalid if the loop does not run.
 constexpr std::string_view kNeverFail[] = {
     "Clip",       "Concat",     "Conv",      "Flatten",         "Gemm",      "LayerNormalization",
     "LogSoftmax", "MatMul",     "ReduceL1",  "ReduceL2",        "ReduceMax", "ReduceMean",
     "ReduceMin",  "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape",   "RMSNormalization",
     "Shape",      "Size",       "Softmax",   "Split",           "Squeeze",   "Transpose",
     "Unsqueeze",  "Where"};
-// Elementwise ops that refuse a zero among integers.
+// Elementwise ops that fail on an integer zero.
 constexpr std::string_view kDivisions[] = {"Div", "Mod"};
 
 template <typename Names>
@@ -29,32 +29,33 @@ bool IsOneOf(const Node& node, const Names& names) {
 bool NeverFails(const Graph& graph, const Node& node) {
   const bool elementwise = (node.def->traits & kElementwise) != 0;
   if (IsOneOf(node, kDivisions) || (!elementwise && !IsOneOf(node, kNeverFail))) return false;
-  if (elementwise && node.inputs.size() == 1) return true;  // any dims will do
+  if (elementwise && node.inputs.size() == 1) return true;  // valid for any dims
   const auto concrete = [&](ValueId v) { return v == kNoValue || graph.value(v).type.concrete(); };
   return std::all_of(node.inputs.begin(), node.inputs.end(), concrete) &&
          std::all_of(node.outputs.begin(), node.outputs.end(), concrete);
 }
 
-// A graph of a loop whose nodes move out.
+// Moves invariant nodes out of a graph of a loop.
 class Hoisting {
  public:
-  // `surely`: the graph runs at least once.
-  Hoisting(Graph* graph, bool surely, GraphEdit* outside)
+  // `always_runs`: the graph runs at least once.
+  Hoisting(Graph* graph, bool always_runs, GraphEdit* outside)
       : graph_(*graph),
-        surely_(surely),
+        always_runs_(always_runs),
         outside_(*outside),
         outer_(graph->value_count(), kNoValue) {}
 
-  // Input i of the graph is the same in each iteration: this value outside.
-  void Invariant(size_t i, ValueId outside) {
+  // Input i of the graph is the same in each iteration: it is value `outside` of the outer graph.
+  void MarkInvariant(size_t i, ValueId outside) {
     const Type& given = outside_.graph().value(outside).type;
     const auto merged = MergeTypes(given, graph_.value(graph_.inputs[i]).type);
-    // The call checks what it is handed; a node that moves before it must not rely on that.
+    // The call checks its arguments; a node that moves before it must not rely on that check.
     if (merged.ok() && *merged == given) outer_[IndexOf(graph_.inputs[i])] = outside;
   }
 
-  // Moves nodes. The values that the graph needs of what moved, inside and outside.
-  std::vector<std::pair<ValueId, ValueId>> Move() {
+  // Moves nodes. Returns pairs of the inner and outer values that the graph still needs of moved
+  // nodes.
+  std::vector<std::pair<ValueId, ValueId>> MoveNodes() {
     std::vector<bool> moved(graph_.value_count());
     std::erase_if(graph_.nodes, [&](const Node& node) {
       if (!CanMove(node)) return false;
@@ -84,7 +85,7 @@ class Hoisting {
       captured = captured || invariant;
       varies = varies || (!invariant && graph_.value(v).constant == nullptr);
     }
-    return captured && !varies && (surely_ || NeverFails(graph_, node));
+    return captured && !varies && (always_runs_ || NeverFails(graph_, node));
   }
 
   void MoveOut(Node node) {
@@ -106,9 +107,9 @@ class Hoisting {
   }
 
   Graph& graph_;
-  const bool surely_;
+  const bool always_runs_;
   GraphEdit& outside_;
-  std::vector<ValueId> outer_;  // by value: what it is outside
+  std::vector<ValueId> outer_;  // by value: the same value in the outer graph
 };
 
 class Loops {
@@ -117,7 +118,7 @@ class Loops {
 
   bool Run() {
     bool changed = false;
-    // Inner loops first: what leaves one may leave the next.
+    // Inner loops first: a node that leaves one loop may leave the next.
     for (uint32_t g : calls_.callees_first()) changed = InGraph(g) || changed;
     return changed;
   }
@@ -127,19 +128,19 @@ class Loops {
     const Graph& graph = module_.graphs[g];
     return EditControl(
         &module_, g, [&](uint32_t n, Node& node, const ControlShape& shape, GraphEdit& edit) {
-          if (!IsLoop(shape) || !calls_.OwnsGraphs(g, n, shape)) return Edited::kNot;
+          if (!IsLoop(shape) || !calls_.OwnsGraphs(g, n, shape)) return EditResult::kUnchanged;
           const LoopGraphs loop = GraphsOf(&module_, shape);
           bool changed = CaptureUnchanged(shape, loop, &node, &edit);
           if (loop.condition != nullptr)
             changed = Hoist(loop.condition, 0, true, shape, loop, &node, &edit) || changed;
-          changed = Hoist(loop.body, shape.told(), SurelyBegins(graph, node, shape), shape, loop,
-                          &node, &edit) ||
+          changed = Hoist(loop.body, shape.body_extra_inputs(), RunsAtLeastOnce(graph, node, shape),
+                          shape, loop, &node, &edit) ||
                     changed;
-          return changed ? Edited::kChanged : Edited::kNot;
+          return changed ? EditResult::kChanged : EditResult::kUnchanged;
         });
   }
 
-  // Hands one more value to the graphs of a loop; what it is in `graph`, which is one of them.
+  // Adds a captured value to the graphs of a loop. Returns its input in `graph`, one of them.
   static ValueId AddCapture(const LoopGraphs& loop, Graph* graph, const Type& type, ValueId outside,
                             Node* node) {
     ValueId inside = kNoValue;
@@ -156,8 +157,8 @@ class Loops {
                                GraphEdit* edit) {
     bool changed = false;
     for (size_t i = 0; i < shape.carried; ++i) {
-      const ValueId begin = loop.body->inputs[shape.told() + i];
-      if (loop.body->outputs[shape.answered() + i] != begin) continue;
+      const ValueId begin = loop.body->inputs[shape.body_extra_inputs() + i];
+      if (loop.body->outputs[shape.body_extra_outputs() + i] != begin) continue;
       const ValueId outside = node->inputs[shape.leading + i];
       const ValueId inside =
           AddCapture(loop, loop.body, loop.body->value(begin).type, outside, node);
@@ -170,20 +171,20 @@ class Loops {
     return changed;
   }
 
-  static bool Hoist(Graph* graph, size_t told, bool surely, const ControlShape& shape,
+  static bool Hoist(Graph* graph, size_t extra_inputs, bool always_runs, const ControlShape& shape,
                     const LoopGraphs& loop, Node* node, GraphEdit* edit) {
-    Hoisting hoisting(graph, surely, edit);
+    Hoisting hoisting(graph, always_runs, edit);
     const size_t before = edit->appended();
     for (size_t i = shape.captured_from(); i < node->inputs.size(); ++i)
-      hoisting.Invariant(i - shape.leading + told, node->inputs[i]);
-    for (const auto& [inside, outside] : hoisting.Move()) {
+      hoisting.MarkInvariant(i - shape.leading + extra_inputs, node->inputs[i]);
+    for (const auto& [inside, outside] : hoisting.MoveNodes()) {
       const Type type = graph->value(inside).type;
       graph->ReplaceUses(inside, AddCapture(loop, graph, type, outside, node));
     }
     return edit->appended() != before;
   }
 
-  static bool SurelyBegins(const Graph& graph, const Node& node, const ControlShape& shape) {
+  static bool RunsAtLeastOnce(const Graph& graph, const Node& node, const ControlShape& shape) {
     if (shape.kind == ControlKind::kScan) return ScanLength(graph, node, shape) > 0;
     if (shape.kind != ControlKind::kLoop) return false;
     const auto holds = [&](size_t i, auto test) {

@@ -1,9 +1,8 @@
-// Computes before a loop what is the same in each of its iterations: nodes of the body, or of a
-// While's condition, that depend on captured values only. A value that is carried and never changed
-// is captured instead, which may make more of them. Before: constants that captured values are have
-// become the body's own (fold_control); what depends on constants only is left to folding. After:
-// the same results, and no error that was not one: what a loop that may not begin would not have
-// computed is computed before it only if no data can make it fail.
+// Moves loop-invariant nodes before the loop: nodes of the body, or of a While's condition, that
+// depend on captured values only. A value that is carried and never changed is captured instead,
+// which may make more nodes invariant. Before: captured constants have become constants of the body
+// (fold_control); nodes that depend on constants only are left to folding. After: the same results
+// and no new errors: if the loop may not begin, a node is moved only if no data can make it fail.
 #pragma once
 
 #include "core/passes/pass.h"

@@ -36,7 +36,7 @@ std::vector<std::vector<ConstTensor>> Inputs(DType dtype = DType::kF32) {
   return inputs;
 }
 
-TEST(HoistInvariants, WhatDependsOnCapturedValuesIsComputedOnce) {
+TEST(HoistInvariants, NodesOnCapturedValuesRunOnce) {
   for (const char* op : {"Mul", "Tanh"}) {
     const Module after = AfterPass(HoistInvariants, Adding(op, kThree), Inputs());
     EXPECT_EQ(OpsOf(after.main()), (OpNames{op, "Loop"}));
@@ -44,25 +44,25 @@ TEST(HoistInvariants, WhatDependsOnCapturedValuesIsComputedOnce) {
   }
 }
 
-TEST(HoistInvariants, WhatMayFailStaysInALoopThatMayNotBegin) {
+TEST(HoistInvariants, NodesThatMayFailStayIfLoopMayNotBegin) {
   const Type numbers = Type::Tensor(DType::kI64, {3});
   AfterPass(HoistInvariants, Adding("Div", numbers), Inputs(DType::kI64), /*changes=*/false);
   EXPECT_EQ(
       OpsOf(AfterPass(HoistInvariants, Adding("Div", numbers, 2), Inputs(DType::kI64)).main()),
       (OpNames{"Div", "Loop"}));
-  // A loop over nothing divides nothing by zero.
+  // A loop without iterations never divides by zero.
   const std::vector<int64_t> zeros = {0, 0, 0};
   AfterPass(HoistInvariants, Adding("Div", numbers), {{NumberOf(0), ConstTensor::Int64s(zeros)}},
             /*changes=*/false);
 }
 
-TEST(HoistInvariants, OpenDimsMayNotFitBeforeTheRun) {
+TEST(HoistInvariants, BinaryNodesWithOpenDimsStay) {
   AfterPass(HoistInvariants, Adding("Mul", kOpenDims), Inputs(), /*changes=*/false);
   EXPECT_EQ(OpsOf(AfterPass(HoistInvariants, Adding("Tanh", kOpenDims), Inputs()).main()),
             (OpNames{"Tanh", "Loop"}));
 }
 
-TEST(HoistInvariants, AConditionAlwaysRunsAndItsBodyMayNot) {
+TEST(HoistInvariants, ConditionIsHoistedWhereBodyIsNot) {
   ModuleBuilder m(3);  // while (i < n / 2) i += n / 2
   const ValueId n = m.Input(0);
   m.Output(0, m.While(0, {m.Number(0, 0), n}, 1, 2));
@@ -76,8 +76,8 @@ TEST(HoistInvariants, AConditionAlwaysRunsAndItsBodyMayNot) {
   EXPECT_EQ(OpsOf(after.graphs[2]), (OpNames{"Div", "Add"}));
 }
 
-TEST(HoistInvariants, WhatIsCarriedUnchangedIsCaptured) {
-  ModuleBuilder m(2);  // carries y and x, where x stays what it is
+TEST(HoistInvariants, UnchangedCarriedValueIsCaptured) {
+  ModuleBuilder m(2);  // carries y and x, where x never changes
   const ValueId n = m.Input(0), x = m.Input(0, kThree);
   const auto results =
       m.Control(0, "", "Loop", {n, kNoValue, x, x},
@@ -93,7 +93,7 @@ TEST(HoistInvariants, WhatIsCarriedUnchangedIsCaptured) {
   EXPECT_EQ(after.main().nodes[2].inputs[1], after.main().inputs[1]);
 }
 
-TEST(HoistInvariants, OutOfTwoLoopsAtOnce) {
+TEST(HoistInvariants, HoistsOutOfTwoLoops) {
   ModuleBuilder m(3);
   const ValueId n = m.Input(0), x = m.Input(0, kThree);
   const AttrList inner = {{"body", GraphRef{2}}, {"carried", int64_t{1}}},

@@ -10,7 +10,7 @@
 namespace msrt {
 namespace {
 
-// A call costs about as much as so many small kernels.
+// A call costs about as much as this many small kernels.
 constexpr size_t kSmallGraphNodes = 8;
 
 bool IsCall(const Node& node) {
@@ -37,7 +37,7 @@ class Inlining {
     const bool entry =
         std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
     bool changed = false;
-    std::unordered_map<uint32_t, Node> partials;  // by the value that each makes
+    std::unordered_map<uint32_t, Node> partials;  // by their output
     GraphEdit edit(&graph, entry);
     for (size_t n = 0; n < edit.node_count(); ++n) {
       Node& node = edit.Visit(n);
@@ -56,7 +56,7 @@ class Inlining {
     return changed;
   }
 
-  // Call(Partial(g, a), b) calls g with a and b.
+  // Turns Call(Partial(g, a), b) into a call of g with a and b.
   static bool Resolve(const std::unordered_map<uint32_t, Node>& partials, Node* call) {
     if (call->attrs.Find("graph") != nullptr || call->inputs.empty()) return false;
     const auto partial = partials.find(IndexOf(call->inputs[0]));
@@ -72,12 +72,12 @@ class Inlining {
     const ControlShape shape = ShapeOfControl(call);
     if (shape.graphs.empty() || shape.graphs[0] == g) return false;
     const uint32_t callee = shape.graphs[0];
-    // A call that a function has just become is not among the sites, but its graph is open by the
-    // Partial.
-    const bool last = calls_.sites(callee).size() == 1 && !calls_.open(callee);
+    // A call that was resolved from a function is not among the sites, but its graph has a fixed
+    // signature because of the Partial.
+    const bool last = calls_.sites(callee).size() == 1 && !calls_.has_fixed_signature(callee);
     if (!last && !WorthCopying(callee)) return false;
     const size_t before = edit->appended();
-    const auto results = edit->WriteOut(module_.graphs[callee], call.inputs);
+    const auto results = edit->Inline(module_.graphs[callee], call.inputs);
     if (!results || !edit->Replace(call, *results)) {
       edit->Undo(before);
       return false;
@@ -97,7 +97,7 @@ class Inlining {
   const PassContext& context_;
   Module& module_;
   const CallGraph calls_;
-  std::vector<bool> gone_;  // by graph: nobody calls it any more
+  std::vector<bool> gone_;  // by graph: it is no longer called
 };
 
 }  // namespace

@@ -5,8 +5,7 @@
 namespace msrt::testing {
 namespace {
 
-// main(x, y) = f(x, y) for f(a, b) = (a - b, a), called `times` times, each time with the results
-// of the last.
+// main(x, y) calls f(a, b) = (a - b, a) `times` times, each time with the results of the last call.
 Module Calling(int times, bool small = true) {
   ModuleBuilder m(2);
   ValueId x = m.Input(0), y = m.Input(0);
@@ -27,15 +26,16 @@ Module Calling(int times, bool small = true) {
 }
 const std::vector<std::vector<ConstTensor>> kTwo = {{NumberOf(5), NumberOf(3)}};
 
-TEST(InlineCalls, OnePlaceOnlyIsWrittenOut) {
+TEST(InlineCalls, GraphWithOneCallIsInlined) {
   const Module after = AfterPass(InlineCalls, Calling(1, /*small=*/false), kTwo);
-  // What is handed through keeps the name of the output by a node of its own.
+  // An argument that is returned unchanged needs a separate node, so that the output keeps its
+  // name.
   EXPECT_EQ(OpsOf(after.main()).front(), "Sub");
   EXPECT_EQ(OpsOf(after.main()).back(), "Identity");
   EXPECT_EQ(after.main().nodes.size(), 22u);
 }
 
-TEST(InlineCalls, SmallGraphsAreCopiedLargeOnesAreNot) {
+TEST(InlineCalls, OnlySmallGraphsAreCopied) {
   EXPECT_EQ(OpsOf(AfterPass(InlineCalls, Calling(3), kTwo).main()), (OpNames{"Sub", "Sub", "Sub"}));
   AfterPass(InlineCalls, Calling(3, /*small=*/false), kTwo, /*changes=*/false);
 }
@@ -48,7 +48,7 @@ TEST(InlineCalls, CopiesAreBounded) {
   EXPECT_TRUE(changed.ok() && !*changed);
 }
 
-TEST(InlineCalls, ChainsAreWrittenOutFromTheirEnd) {
+TEST(InlineCalls, ChainsAreInlinedFromTheirEnd) {
   ModuleBuilder m(4);
   m.Output(0, m.Call(0, 1, {m.Input(0)}));
   for (const uint32_t g : {1u, 2u}) m.Output(g, m.Call(g, g + 1, {m.Op(g, "Neg", {m.Input(g)})}));
@@ -67,7 +67,7 @@ TEST(InlineCalls, RecursionStays) {
   AfterPass(InlineCalls, m.module, {{NumberOf(4)}}, /*changes=*/false);
 }
 
-TEST(InlineCalls, AFunctionMadeBesideItsCallIsAGraph) {
+TEST(InlineCalls, CallOfLocalFunctionBecomesCallOfGraph) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0), y = m.Input(0);
   const Type function = Type::Function({kNumber}, {kNumber});
@@ -78,8 +78,8 @@ TEST(InlineCalls, AFunctionMadeBesideItsCallIsAGraph) {
   EXPECT_EQ(OpsOf(AfterPass(InlineCalls, m.module, kTwo).main()), (OpNames{"msrt.Partial", "Sub"}));
 }
 
-TEST(InlineCalls, ACallThatChecksItsArgumentStays) {
-  ModuleBuilder m(2);  // the caller knows less of the dims than the callee declares
+TEST(InlineCalls, CallThatChecksItsArgumentStays) {
+  ModuleBuilder m(2);  // the callee declares more precise dims than the caller knows
   const Type open = Type::Tensor(DType::kI64, {kUnknownDim}),
              three = Type::Tensor(DType::kI64, {3});
   m.Output(0,
@@ -107,8 +107,8 @@ TEST(InlineCalls, StateAndRandomNumbersStayInOrder) {
       (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
 }
 
-// Written out, g3 would show that g2 adds three numbers to two, for nobody who never comes there.
-TEST(InlineCalls, WhatWouldRefuseAModelIsUndone) {
+// Inlining g3 shows that g2 adds three numbers to two, which must not fail unless g2 runs.
+TEST(InlineCalls, InliningThatInvalidatesTheModelIsUndone) {
   ModuleBuilder m(4);
   const Type three = Type::Tensor(DType::kI64, {3}),
              open = Type::Tensor(DType::kI64, {kUnknownDim});

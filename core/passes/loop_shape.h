@@ -1,4 +1,4 @@
-// What passes ask about loops beyond their ControlShape.
+// Facts about loops that passes need beyond their ControlShape.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ inline LoopGraphs GraphsOf(Module* module, const ControlShape& shape) {
   return loop;
 }
 
-// How many slices a Scan goes over, or -1 where its inputs do not tell or differ.
+// Returns the number of slices of a Scan, or -1 if its inputs do not determine it or disagree.
 int64_t ScanLength(const Graph& graph, const Node& node, const ControlShape& shape);
 
 // The value of a constant of one element that is a bool, i32 or i64.

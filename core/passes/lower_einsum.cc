@@ -11,8 +11,7 @@ namespace {
 
 using Indices = std::vector<int>;
 
-// The parts that the indices play in [batch, left, sum] x [batch, sum, right] -> [batch, left,
-// right].
+// The parts of the indices in [batch, left, sum] x [batch, sum, right] -> [batch, left, right].
 struct Product {
   Indices batch, left, right, sum;
 };
@@ -21,7 +20,7 @@ bool Has(const Indices& list, int index) {
   return std::find(list.begin(), list.end(), index) != list.end();
 }
 
-// Every dim is that of its index, and no index comes twice.
+// Whether every dim equals the extent of its index, and no index occurs twice.
 bool FollowsIndices(const Indices& operand, const Type& type, const EinsumPlan& plan) {
   for (size_t i = 0; i < operand.size(); ++i) {
     if (std::count(operand.begin(), operand.end(), operand[i]) != 1) return false;
@@ -48,7 +47,7 @@ class Lowering {
   Lowering(Rewriter* r, size_t n, const EinsumPlan& plan) : r_(*r), n_(n), plan_(plan) {}
 
   bool Run(const Product& p) {
-    // A part that several indices play, or none, needs their extents.
+    // A part with several indices, or none, needs a Reshape and thus their extents.
     for (const Indices* part : {&p.left, &p.right, &p.sum}) {
       if (part->size() != 1 && !AllKnown(*part)) return false;
     }
@@ -96,8 +95,8 @@ class Lowering {
     return r_.AddConstant("einsum.shape", ConstTensor::Int64s(dims));
   }
 
-  // The operand with its dims in the order of the parts; with `reshape`, one dim for each of the
-  // last two parts.
+  // Returns the operand with its dims in the order of the parts; with `reshape`, one dim for each
+  // of the last two parts.
   ValueId Arranged(ValueId v, const Indices& operand, std::initializer_list<const Indices*> parts,
                    bool reshape) {
     std::vector<int64_t> perm;

@@ -1,4 +1,4 @@
-// Equations that are matrix products, and those that are not.
+// Equations that are matrix products, and equations that are not.
 #include "core/passes/lower_einsum.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ Names After(const char* equation, Dims a, Dims b) {
   return OpsAfter(LowerEinsum, &net, {net.Random(a), net.Random(b)});
 }
 
-TEST(LowerEinsum, ProductsOfMatrices) {
+TEST(LowerEinsum, LowersMatrixProducts) {
   EXPECT_EQ(After("ij,jk->ik", {3, 4}, {4, 5}), Names{"MatMul"});
   EXPECT_EQ(After("bij,bjk->bik", {2, 3, 4}, {2, 4, 5}), Names{"MatMul"});
   EXPECT_EQ(After("abhid,abhjd->abhij", {2, 3, 4, 5, 6}, {2, 3, 4, 7, 6}),
@@ -24,7 +24,7 @@ TEST(LowerEinsum, ProductsOfMatrices) {
   EXPECT_EQ(After("bid,bjd->bji", {2, 3, 4}, {2, 5, 4}).back(), "Transpose");
 }
 
-TEST(LowerEinsum, SeveralIndicesInOnePart) {
+TEST(LowerEinsum, MergesSeveralIndicesOfOnePart) {
   EXPECT_EQ(
       After("bhwc,hkc->bhwk", {2, 3, 4, 5}, {3, 6, 5}),
       (Names{"Transpose", "Reshape", "Transpose", "Reshape", "MatMul", "Reshape", "Transpose"}));
@@ -33,14 +33,14 @@ TEST(LowerEinsum, SeveralIndicesInOnePart) {
   EXPECT_EQ(After("i,j->ij", {3}, {4}), (Names{"Reshape", "Reshape", "MatMul", "Reshape"}));
 }
 
-TEST(LowerEinsum, WhatIsNoProductStays) {
+TEST(LowerEinsum, KeepsOtherEquations) {
   EXPECT_EQ(After("ii,ij->j", {3, 3}, {3, 4}), Names{"Einsum"});  // a diagonal
   EXPECT_EQ(After("ij,jk->k", {3, 4}, {4, 5}), Names{"Einsum"});  // a sum over one operand alone
   EXPECT_EQ(After("bij,bjk->bik", {1, 3, 4}, {2, 4, 5}),
             Names{"Einsum"});  // one operand is broadcast
 }
 
-TEST(LowerEinsum, OpenDims) {
+TEST(LowerEinsum, LowersOpenDims) {
   Net net;
   const int64_t n = kUnknownDim;
   const ValueId x = net.Input("x", {n, 4, 5}), y = net.Input("y", {n, 6, 5});

@@ -6,7 +6,7 @@
 namespace msrt {
 namespace {
 
-// Larger constants are compared by address only: a load must not read all weights.
+// Larger constants are compared by address only: loading must not read all weights.
 constexpr size_t kComparedBytes = 4096;
 
 std::string ConstantKey(const ConstTensor& t) {
@@ -31,7 +31,7 @@ std::string NodeKey(const Node& node) {
 }  // namespace
 
 Status MergeCommon(const PassContext&, Graph* graph) {
-  // An output keeps its own value: its name is what users of the model know.
+  // An output keeps its own value: users of the model know it by name.
   std::vector<char> is_output(graph->value_count());
   for (ValueId v : graph->outputs) is_output[IndexOf(v)] = true;
   std::vector<ValueId> merged(graph->value_count());

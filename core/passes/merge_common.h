@@ -1,5 +1,5 @@
 // Merges nodes that compute the same thing: same op, same attributes, same inputs, no effects; and
-// constants with the same bytes. Outputs of the graph stay apart, so that each keeps its name.
+// constants with the same bytes. Outputs of the graph are not merged, so that each keeps its name.
 #pragma once
 
 #include "core/passes/pass.h"

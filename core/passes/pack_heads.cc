@@ -8,7 +8,7 @@
 namespace msrt {
 namespace {
 
-// [batch, rows, heads, width] and [batch, heads, rows, width] in either direction.
+// Whether a Transpose maps [batch, rows, heads, width] to [batch, heads, rows, width] or back.
 bool SwapsHeadsAndRows(const Rewriter& r, size_t transpose) {
   static constexpr int64_t kSwap[] = {0, 2, 1, 3};
   const NodeView view(r.graph(), r.node(transpose));
@@ -16,7 +16,7 @@ bool SwapsHeadsAndRows(const Rewriter& r, size_t transpose) {
   return std::equal(perm.begin(), perm.end(), std::begin(kSwap), std::end(kSwap));
 }
 
-// The value with rows before heads that a Transpose made `v` of, or kNoValue.
+// Returns the value with rows before heads from which a Transpose made `v`, or kNoValue.
 ValueId RowsBeforeHeads(const Rewriter& r, ValueId v) {
   const auto transpose = r.Producer(v, "Transpose");
   if (!transpose || !SwapsHeadsAndRows(r, *transpose)) return kNoValue;
@@ -27,7 +27,7 @@ ValueId RowsBeforeHeads(const Rewriter& r, ValueId v) {
              : kNoValue;
 }
 
-// The same with heads and widths as one dim: a view.
+// Adds a view of it with heads and width as one dim.
 ValueId Packed(Rewriter* r, size_t before, ValueId rows) {
   const Dims& dims = r->type(rows).dims;
   return r->Add(before, "Reshape", {rows},
@@ -39,7 +39,7 @@ bool IsAttention(const Node& node) {
          (node.domain == "msrt" && node.op == "FusedAttention");
 }
 
-// `n` is the Transpose behind an Attention.
+// Packs the heads of the Attention before Transpose `n`.
 bool Pack(Rewriter* r, size_t n) {
   const ValueId result = r->node(n).inputs[0];
   const auto attention = r->Producer(result);

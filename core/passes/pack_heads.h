@@ -1,13 +1,13 @@
-// The part of RecognizeAttention that comes last: Attention nodes whose heads are split off before
-// and merged behind by Transposes read and write them packed, [batch, rows, heads * width], where
-// they lie.
+// Last step of RecognizeAttention: an Attention whose heads are split by Transposes before it and
+// merged after it reads and writes them packed, [batch, rows, heads * width], without the
+// Transposes.
 #pragma once
 
 #include "core/passes/pass.h"
 
 namespace msrt {
 
-// Whether anything changed.
+// Returns whether anything changed.
 bool PackHeads(const PassContext& context, Graph* graph);
 
 }  // namespace msrt

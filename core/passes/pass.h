@@ -1,6 +1,6 @@
-// What every pass gets and gives. A pass rewrites one graph, or the graphs of a module that call
-// each other, and keeps their meaning; it asks for what it needs here and never for a delegate by
-// name.
+// Interface of passes. A pass rewrites one graph, or the graphs of a module that call each other,
+// and keeps their meaning. It reads what it needs to know from PassContext and never asks for a
+// delegate by name.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,21 @@ namespace msrt {
 
 class OpSet;  // ops/registry.h
 
-// What folding may still make and spend: a small file must neither blow up nor keep a loader busy.
+// Remaining budget of constant folding: a small file must neither grow without bound nor keep a
+// loader busy.
 struct FoldBudget {
   double bytes = size_t{256} << 20;  // of new constants
   double work = 150e6;  // operations, and words of 8 bytes moved: some tenths of a second
 };
 
-// How many nodes passes may still copy: a small file must not blow up where graphs are written out
-// that call graphs.
+// Remaining number of nodes that passes may copy: nested calls must not make a small file explode
+// when they are inlined.
 struct CopyBudget {
   size_t nodes = 4096;
 };
 
 struct PassContext;
-// A pass that an application brings.
+// A user-defined pass.
 struct AddedPass {
   std::string name;
   std::function<Status(const PassContext&, Graph*)> run;
@@ -40,25 +41,25 @@ struct AddedPass {
 
 struct PassContext {
   const Evaluator* evaluator = nullptr;
-  const OpSet* ops = nullptr;  // known beside the library's
-  // No folded constant may be larger than this.
+  const OpSet* ops = nullptr;  // user-defined ops; may be null
+  // Maximum size of one folded constant.
   size_t fold_budget_bytes = size_t{16} << 20;
-  // Shared by all graphs of a module; null: each has its own.
+  // Budgets of the whole module; null: each graph has its own.
   FoldBudget* folding = nullptr;
   CopyBudget* copying = nullptr;
   std::span<const AddedPass> added = {};
-  // For work on large constants; null: the calling thread does it.
+  // Threads for work on large constants; null: the calling thread does it.
   ParallelFor* parallel = nullptr;
   // Called with a constant of the model that was read and is not needed for a while: its memory may
-  // be given back. Null: nothing happens.
+  // be released. May be null.
   std::function<void(const ConstTensor&)> forget = nullptr;
-  // Whether something that may run the node computes it in this type at least as fast as in f32;
-  // null: nothing does.
+  // Whether some delegate that may run the node computes it in this type at least as fast as in
+  // f32; null: none does.
   std::function<bool(const Node&, DType)> computes_natively = nullptr;
 };
 
 using PassFn = Status (*)(const PassContext&, Graph*);
-// True: something changed, which may be worth a look by the passes before it.
+// Returns whether the module changed, so that earlier passes may find new work.
 using ModulePassFn = Result<bool> (*)(const PassContext&, Module*);
 
 struct PassInfo {
@@ -67,10 +68,10 @@ struct PassInfo {
   ModulePassFn run_module = nullptr;  // for all of them together
 };
 
-// One row for each time that a pass ran, and one for each that was undone.
+// One report for each run of a pass, and one for each run that was undone.
 constexpr std::string_view kUndone = ", undone";
 struct PassReport {
-  std::string name;  // and kUndone
+  std::string name;  // followed by kUndone if it was undone
   double millis = 0;
   size_t nodes_before = 0, nodes_after = 0;
 };
@@ -80,12 +81,12 @@ struct PassOptions {
   bool validate = false;  // infer the whole graph again after each pass (conversion, tests)
 };
 
-// The passes in the order in which they run first; some run again while control flow becomes
+// Returns the passes in the order of their first run; some run again while control flow becomes
 // simpler.
 std::span<const PassInfo> AllPasses();
 
-// Runs them over every graph of the module. An unknown name in `disabled` is an error that lists
-// the known ones.
+// Runs the passes over every graph of the module. An unknown name in `disabled` is an error that
+// lists the known names.
 Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options,
                                           Module* module);
 

@@ -1,4 +1,4 @@
-// What each pass does to a graph, and that results stay what they were.
+// Effects of the smaller passes on a graph; results must not change.
 #include <gtest/gtest.h>
 
 #include "core/passes/fold_batchnorm.h"
@@ -63,7 +63,7 @@ TEST(FoldConstants, AllGraphsShareOneBudget) {
   EXPECT_EQ(product.Ops(), Names{"MatMul"});
 }
 
-TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
+TEST(WidenWeights, WidensLargeWeightsWithinTheBudgetOfBytes) {
   const auto stored = [](Net* net, Dims dims) {
     const std::vector<int8_t> levels(static_cast<size_t>(dims.elements()), 3);
     const ValueId weight =
@@ -76,7 +76,7 @@ TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
   ExpectSameResults(net.module, {net.Random({2, 2048})});
   ASSERT_TRUE(FoldConstants(kContext, &net.graph()).ok());
   EXPECT_EQ(net.Ops(), (Names{"DequantizeLinear", "Neg", "MatMul"}));
-  // Neither the largest constant nor the work of others binds it, but all bytes together do.
+  // The limits on one constant and on work do not apply, but the limit on all bytes does.
   FoldBudget no_bytes{.bytes = 1000};
   ASSERT_TRUE(
       WidenWeights({.evaluator = kContext.evaluator, .folding = &no_bytes}, &net.graph()).ok());
@@ -98,7 +98,7 @@ TEST(WidenWeights, LargeOnesThatFoldConstantsLeavesWithinABudgetOfTheirOwn) {
   EXPECT_EQ(small.Ops(), Names{});
 }
 
-TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
+TEST(RemoveDead, KeepsUsedNodesAndEffects) {
   Net net;
   net.module.states.push_back({"s", Type::Tensor(DType::kF32, {2}), net.Random({2})});
   const ValueId x = net.Input("x", {2});
@@ -110,7 +110,7 @@ TEST(RemoveDead, KeepsWhatIsWantedOrHasEffects) {
   EXPECT_EQ(net.graph().value_count(), 2u);
 }
 
-TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
+TEST(MergeCommon, MergesOnlyEqualNodes) {
   Net net;
   const ValueId x = net.Input("x", {4});
   const ValueId a = net.Op("LeakyRelu", {x}, {{"alpha", 0.5}}),
@@ -122,7 +122,7 @@ TEST(MergeCommon, MergesTwinsButNotWhatDiffers) {
   EXPECT_EQ(net.Ops(), (Names{"LeakyRelu", "LeakyRelu", "Add", "Add"}));
 }
 
-TEST(FuseEpilogue, LeavesAClipWithCrossedBounds) {
+TEST(FuseEpilogue, KeepsClipWithCrossedBounds) {
   Net net;
   const ValueId x = net.Input("x", {1, 2, 3, 3});
   net.graph().outputs = {net.Op("Clip", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})},
@@ -132,8 +132,8 @@ TEST(FuseEpilogue, LeavesAClipWithCrossedBounds) {
   EXPECT_EQ(net.Ops(), (Names{"Conv", "Clip"}));
 }
 
-// There are products of integers, but no fused ones.
-TEST(FuseEpilogue, LeavesProductsOfIntegers) {
+// Fused products of integers do not exist.
+TEST(FuseEpilogue, KeepsProductsOfIntegers) {
   Net net;
   const ValueId a = net.graph().AddInput("a", Type::Tensor(DType::kI32, {2, 3}));
   const ValueId b = net.graph().AddInput("b", Type::Tensor(DType::kI32, {3, 4}));
@@ -142,7 +142,7 @@ TEST(FuseEpilogue, LeavesProductsOfIntegers) {
   EXPECT_EQ(net.Ops(), (Names{"MatMul", "Clip"}));
 }
 
-TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
+TEST(FoldBatchNorm, FoldsIntoConvAndGroupedConvTranspose) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 5});
   const auto norm = [&](ValueId v, int64_t channels) {
@@ -161,7 +161,7 @@ TEST(FoldBatchNorm, IntoConvAndGroupedConvTranspose) {
   EXPECT_EQ(net.Ops(), (Names{"Conv", "ConvTranspose"}));
 }
 
-TEST(FoldBatchNorm, LeavesAConvolutionThatSomebodyElseUses) {
+TEST(FoldBatchNorm, KeepsConvolutionWithOtherUses) {
   Net net;
   const ValueId conv = net.Op("Conv", {net.Input("x", {1, 2, 3, 3}), net.Weight({2, 2, 1, 1})});
   const ValueId norm = net.Op("BatchNormalization", {conv, net.Weight({2}), net.Weight({2}),
@@ -171,7 +171,7 @@ TEST(FoldBatchNorm, LeavesAConvolutionThatSomebodyElseUses) {
   EXPECT_EQ(net.Ops(), (Names{"Conv", "BatchNormalization"}));
 }
 
-TEST(FuseEpilogue, BiasResidualActivation) {
+TEST(FuseEpilogue, FusesBiasResidualAndActivation) {
   Net net;
   const ValueId x = net.Input("x", {1, 3, 4, 4});
   const ValueId conv = net.Op("Conv", {x, net.Weight({3, 3, 3, 3})}, Pads(1));
@@ -184,9 +184,8 @@ TEST(FuseEpilogue, BiasResidualActivation) {
   EXPECT_EQ(net.graph().nodes[0].inputs.size(), 4u);
 }
 
-// The two branches of a block that halves an image of open size: their results are equal in every
-// run, whatever the size.
-TEST(FuseEpilogue, ResidualsOfOpenImages) {
+// Two branches of a block halve an image of open size: their results have equal dims in every run.
+TEST(FuseEpilogue, FusesResidualsOfOpenImages) {
   const auto block = [](int64_t pad, bool named) {
     Net net;
     const ValueId x =
@@ -207,11 +206,11 @@ TEST(FuseEpilogue, ResidualsOfOpenImages) {
   };
   EXPECT_EQ(block(1, false), (Names{"Relu", "Conv", "msrt.FusedConv"}));
   EXPECT_EQ(block(1, true), (Names{"Relu", "Conv", "msrt.FusedConv"}));
-  // Another padding: the sum can only be one that broadcasts, or fails.
+  // With another padding the Add broadcasts or fails.
   EXPECT_EQ(block(2, false), (Names{"Conv", "Relu", "Conv", "Add", "Relu"}));
 }
 
-TEST(FuseEpilogue, ProductsAndGemm) {
+TEST(FuseEpilogue, FusesIntoMatMulAndGemm) {
   Net net;
   const ValueId x = net.Input("x", {2, 5, 4});
   const ValueId product =
@@ -226,22 +225,22 @@ TEST(FuseEpilogue, ProductsAndGemm) {
   EXPECT_EQ(net.Ops(), (Names{"msrt.FusedMatMul", "Reshape", "msrt.FusedMatMul"}));
 }
 
-TEST(FuseEpilogue, StopsWhereItMust) {
-  Net net;  // an activation ends the chain: what comes after is not part of it
+TEST(FuseEpilogue, StopsAtOtherUsesAndBroadcasts) {
+  Net net;  // an activation ends the chain
   const ValueId x = net.Input("x", {1, 2, 3, 3});
   const ValueId relu = net.Op("Relu", {net.Op("Conv", {x, net.Weight({2, 2, 1, 1})})});
   net.graph().outputs = {net.Op("Add", {relu, x})};
   ASSERT_TRUE(FuseEpilogue(kContext, &net.graph()).ok());
   EXPECT_EQ(net.Ops(), (Names{"msrt.FusedConv", "Add"}));
 
-  Net shared;  // somebody else sees the value in between
+  Net shared;  // the value in between has another use
   const ValueId conv =
       shared.Op("Conv", {shared.Input("x", {1, 2, 3, 3}), shared.Weight({2, 2, 1, 1})});
   shared.graph().outputs = {shared.Op("Relu", {conv}), conv};
   ASSERT_TRUE(FuseEpilogue(kContext, &shared.graph()).ok());
   EXPECT_EQ(shared.Ops(), (Names{"Conv", "Relu"}));
 
-  Net broadcast;  // the other operand is larger, or may be: it is no residual
+  Net broadcast;  // the other operand is larger or may be: it is not a residual
   const ValueId small =
       broadcast.Op("Conv", {broadcast.Input("x", {1, 2, 3, 3}), broadcast.Weight({2, 2, 1, 1})});
   const ValueId larger = broadcast.Input("larger", {4, 2, 3, 3});
@@ -257,7 +256,7 @@ TEST(FuseEpilogue, StopsWhereItMust) {
   EXPECT_EQ(open.Ops(), (Names{"Conv", "Add"}));
 }
 
-TEST(Pipeline, UnknownNamesAreRefusedWithTheKnownOnes) {
+TEST(Pipeline, UnknownPassNameIsRefusedWithKnownNames) {
   Module module = Net::EmptyModule();
   const auto reports = RunPasses(kContext, {.disabled = {"fuse_everything"}}, &module);
   EXPECT_EQ(reports.status().code(), Code::kInvalidArgument);

@@ -14,7 +14,7 @@ namespace msrt::testing {
 
 inline const PassContext kContext{.evaluator = TestEnvironment()->evaluator};
 
-// A module under construction whose every node must be right.
+// A module under construction. Adding an invalid node fails the test.
 struct Net {
   Module module;
   GraphBuilder builder;
@@ -63,7 +63,7 @@ struct Net {
 
 using Names = std::vector<std::string>;
 
-// The outputs with all passes on are those with none, to float rounding.
+// Expects the same outputs, up to float rounding, with all passes and with none.
 inline void ExpectSameResults(const Module& module, const std::vector<ConstTensor>& inputs) {
   const auto plain = RunModule(module, inputs, {"reference"}, {"all"});
   const auto optimised = RunModule(module, inputs, {"reference"});
@@ -74,8 +74,8 @@ inline void ExpectSameResults(const Module& module, const std::vector<ConstTenso
     EXPECT_EQ(Difference((*optimised)[i], (*plain)[i], 1e-5, 1e-5), "");
 }
 
-// The graph after one pass alone. The pass must leave a valid module, and the outputs must stay
-// what they were, inputs given.
+// Returns the ops after running a single pass. Expects that the module stays valid and that its
+// outputs for `inputs` do not change.
 inline Names OpsAfter(PassFn pass, Net* net, const std::vector<ConstTensor>& inputs) {
   const auto before = RunModule(net->module, inputs, {"reference"}, {"all"});
   EXPECT_TRUE(before.ok()) << before.status().message();

@@ -33,11 +33,10 @@
 namespace msrt {
 namespace {
 
-// Control flow comes first, since it decides which nodes there are; constants and shapes decide it,
-// and become known by it, so those take turns. What makes graphs smaller and alike is next, so that
-// patterns are found; what a chain means is recognised before its parts are folded into their
-// neighbours; products take up the moves around them, and epilogues are fused last, from what is
-// left.
+// Control flow comes first, since it decides which nodes exist. It depends on constants and shapes
+// and makes more of them known, so those passes alternate. Passes that simplify and normalise
+// graphs come next, so that patterns are found. Chains are recognised before their parts are folded
+// into their neighbours. Products absorb the moves around them, and epilogues are fused last.
 constexpr PassInfo kPasses[] = {
     {.name = "inline_calls", .run_module = InlineCalls},
     {.name = "recover_loops", .run_module = RecoverLoops},
@@ -64,12 +63,12 @@ constexpr PassInfo kPasses[] = {
     {"remove_dead", RemoveDead},
 };
 
-// The passes before this one run again as long as control flow changes, which it does once for each
-// level of what is nested.
+// The passes before this one run again as long as control flow changes: once for each level of
+// nesting.
 constexpr std::string_view kSettledBefore = "widen_half";
-constexpr int kMostRounds = 16;
+constexpr int kMaxRounds = 16;
 
-// What applications bring sees graphs that are simple and not yet fused.
+// User-defined passes see graphs that are simplified and not yet fused.
 constexpr std::string_view kAddedBefore = "simplify_products";
 
 Status CheckNames(const PassContext& context, const std::vector<std::string>& disabled) {
@@ -96,13 +95,12 @@ bool HasControlFlow(const Module& module) {
          std::any_of(module.main().nodes.begin(), module.main().nodes.end(), IsControl);
 }
 
-// Runs passes one by one and writes down how it went.
+// Runs passes one by one and reports on each.
 class Pipeline {
  public:
   Pipeline(const PassContext& context, const PassOptions& options, Module* module)
       : context_(context), options_(options), module_(module) {
-    // Weights of four bits become sixteen times as large at most; a module without them makes do
-    // with the usual.
+    // Weights of four bits grow at most sixteenfold; a module without them uses the default.
     folding_.bytes = std::max(folding_.bytes, 16.0 * static_cast<double>(ConstantBytes(*module)));
     if (context_.folding == nullptr) context_.folding = &folding_;
     if (context_.copying == nullptr) context_.copying = &copying_;
@@ -113,7 +111,7 @@ class Pipeline {
         std::find_if(std::begin(kPasses), std::end(kPasses),
                      [](const auto& p) { return p.name == kSettledBefore; });
     bool changed = true;
-    for (int round = 0; changed && round < kMostRounds; ++round) {
+    for (int round = 0; changed && round < kMaxRounds; ++round) {
       changed = false;
       for (const PassInfo& pass : std::span(std::begin(kPasses), settled))
         MSRT_RETURN_IF_ERROR(RunBuiltin(pass, &changed));
@@ -133,9 +131,9 @@ class Pipeline {
                        [&](const std::string& d) { return d == name || d == "all"; });
   }
 
-  // What is known better in one place may show that another cannot run, where nobody may ever come:
-  // that is an error of the run that does, and not of the model. So a pass that makes a model with
-  // control flow invalid is undone.
+  // A pass may find that a node cannot run, in a branch that may never run. That is an error of a
+  // run that reaches the node, not of the model. So a pass that makes a model with control flow
+  // invalid is undone.
   Status RunBuiltin(const PassInfo& pass, bool* changed) {
     if (Off(pass.name)) return OkStatus();
     std::optional<Module> before;

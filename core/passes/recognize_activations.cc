@@ -12,18 +12,17 @@ namespace msrt {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMaxDepth = 6;  // of nested sums and products in an argument
+constexpr int kMaxDepth = 6;  // of nested sums and products
 constexpr size_t kMaxFactors = 3;
 
-// ---- Clip
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- Clip ---------------------------------------------------------------------------------------
 
 struct Bounds {
   double low = -kInfinity, high = kInfinity;
 };
 
-// The bounds of a node that keeps its first input within them, if it is one; f32 and f64 only,
-// whose bounds an attribute holds exactly.
+// Returns the bounds of a node that clips its first input; f32 and f64 only, because an attribute
+// represents their bounds exactly.
 std::optional<Bounds> BoundsOf(const Rewriter& r, const Node& node, ValueId* x) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return std::nullopt;
   const DType dtype = r.type(node.inputs[0]).dtype;
@@ -75,8 +74,7 @@ bool SimplifyClip(Rewriter* r, size_t n) {
   return r->Replace(n, "Clip", {x}, std::move(attrs));
 }
 
-// ---- polynomials and products
-// -----------------------------------------------------------------------------------------------------
+// ---- polynomials and products -------------------------------------------------------------------
 
 using Poly = std::array<double, 4>;  // coefficients of 1, x, x^2, x^3
 
@@ -92,7 +90,7 @@ std::optional<Poly> Times(const Poly& a, const Poly& b) {
   return product;
 }
 
-// What `v` is as a polynomial of `x`, through nodes that join the match.
+// Returns `v` as a polynomial of `x`. The nodes in between join the match.
 std::optional<Poly> PolyOf(Match* m, ValueId v, ValueId x, int depth = 0) {
   if (v == x) return Poly{0, 1, 0, 0};
   if (const auto c = ScalarOf(m->r, v))
@@ -123,7 +121,7 @@ std::optional<Poly> PolyOf(Match* m, ValueId v, ValueId x, int depth = 0) {
   return node.op == "Div" && (!constant || (*b)[0] == 0) ? std::nullopt : std::optional(result);
 }
 
-// constant * x, with a constant that is not 0.
+// Returns the factor if `v` is factor * x with a factor other than 0.
 std::optional<double> FactorOf(Match* m, ValueId v, ValueId x) {
   const auto p = PolyOf(m, v, x);
   if (!p || (*p)[0] != 0 || (*p)[1] == 0 || (*p)[2] != 0 || (*p)[3] != 0) return std::nullopt;
@@ -136,8 +134,8 @@ struct Product {
   std::vector<ValueId> factors;
 };
 
-// False where there are too many factors. Below the root, only values without other uses are taken
-// apart.
+// Returns false if there are too many factors. Below the root, only values without other uses are
+// decomposed.
 bool Collect(Match* m, const Node& node, Product* product, int depth = 0) {
   const auto add = [&](ValueId v) {
     const auto n = m->r.Producer(v);
@@ -158,16 +156,15 @@ bool Collect(Match* m, const Node& node, Product* product, int depth = 0) {
   return node.op == "Mul" && add(node.inputs[0]) && add(node.inputs[1]);
 }
 
-// ---- activations
-// ------------------------------------------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
 struct Activation {
   std::string_view op;
   AttrList attrs;
 };
 
-// factor * x * (1 + erf(x / sqrt 2)) and factor * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715
-// x^3))).
+// Matches factor * x * (1 + erf(x / sqrt 2)) and factor * x * (1 + tanh(sqrt(2 / pi) * (x +
+// 0.044715 x^3))).
 std::optional<Activation> AsGelu(Match* m, ValueId x, ValueId g, double factor) {
   const auto sum = NearlyEqual(factor, 0.5) ? m->TakeWithScalar(g, "Add") : std::nullopt;
   if (!sum || sum->constant != 1) return std::nullopt;
@@ -185,7 +182,7 @@ std::optional<Activation> AsGelu(Match* m, ValueId x, ValueId g, double factor) 
   return Activation{"Gelu", {{"approximate", std::string("tanh")}}};
 }
 
-// factor * Clip(a x + b, 0, high) as HardSigmoid: alpha and beta.
+// Matches factor * Clip(a x + b, 0, high) as HardSigmoid. Returns alpha and beta.
 std::optional<std::pair<double, double>> AsHardSigmoid(Match* m, ValueId x, ValueId g,
                                                        double factor) {
   const Node* clip = m->Take(g, "Clip");
@@ -228,7 +225,7 @@ bool IsReal(const Rewriter& r, ValueId v) {
   return r.type(v).dtype == DType::kF32 || r.type(v).dtype == DType::kF64;
 }
 
-// x * g(x).
+// Recognises x * g(x).
 bool RecognizeProduct(Rewriter* r, size_t n, const Match& product_nodes, const Product& product) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId x = product.factors[i], g = product.factors[1 - i];
@@ -241,7 +238,7 @@ bool RecognizeProduct(Rewriter* r, size_t n, const Match& product_nodes, const P
   return false;
 }
 
-// The x of factor * Clip(a x + b, ...): found by going up through nodes with a scalar.
+// Returns the x of factor * Clip(a x + b, ...), found upwards through nodes with a scalar.
 ValueId ArgumentOf(const Rewriter& r, ValueId v) {
   for (int i = 0; i < kMaxDepth; ++i) {
     const auto n = r.Producer(v);

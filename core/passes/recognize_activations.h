@@ -1,8 +1,8 @@
-// Puts one node in the place of chains that compute an activation: Gelu (by erf and by tanh),
-// Swish, HardSwish, HardSigmoid, Mish, and Clip from Max, Min, Relu and Clips with constant bounds.
-// Orders of factors do not matter: a chain counts by the polynomial and the product that it
+// Replaces chains that compute an activation by one node: Gelu (by erf and by tanh), Swish,
+// HardSwish, HardSigmoid, Mish, and Clip from Max, Min, Relu and Clips with constant bounds. The
+// order of factors does not matter: a chain is identified by the polynomial and the product that it
 // computes. Before: common nodes merged, so that x * x and the like are recognised. Only f32 and
-// f64 chains are; the values inside a chain have no other use.
+// f64; the values inside a chain have no other use.
 #pragma once
 
 #include "core/passes/pass.h"

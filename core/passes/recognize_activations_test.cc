@@ -1,4 +1,4 @@
-// Activations in the forms that exporters write, and what only looks like them.
+// Activations in the forms that exporters write, and similar chains that are not activations.
 #include "core/passes/recognize_activations.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct ActivationNet : Net {
   }
 };
 
-TEST(RecognizeActivations, GeluByErf) {
+TEST(RecognizeActivations, RecognizesGeluByErf) {
   const double root = std::sqrt(2.0);
   ActivationNet a;
   ValueId erf = a.Plus(a.Op("Erf", {a.Op("Div", {a.x, a.Scalar(root)})}), 1);
@@ -38,14 +38,14 @@ TEST(RecognizeActivations, GeluByErf) {
   EXPECT_EQ(d.After(d.Mul(d.Op("Div", {d.x, d.Scalar(2)}), erf)), Names{"Gelu"});
 }
 
-TEST(RecognizeActivations, GeluByTanh) {
+TEST(RecognizeActivations, RecognizesGeluByTanh) {
   const double k = std::sqrt(2 / std::acos(-1.0));
   ActivationNet a;  // GPT-2's
   ValueId inner = a.Mul(
       a.Scalar(k), a.Op("Add", {a.x, a.Mul(a.Scalar(0.044715), a.Op("Pow", {a.x, a.Scalar(3)}))}));
   EXPECT_EQ(a.After(a.Mul(a.Mul(a.Scalar(0.5), a.x), a.Plus(a.Op("Tanh", {inner}), 1))),
             Names{"Gelu"});
-  ActivationNet b;  // with the powers taken apart
+  ActivationNet b;  // with factored powers
   inner = b.Mul(b.Mul(b.x, b.Scalar(k)), b.Plus(b.Mul(b.Mul(b.Scalar(0.044715), b.x), b.x), 1));
   EXPECT_EQ(b.After(b.Mul(b.x, b.Mul(b.Plus(b.Op("Tanh", {inner}), 1), b.Scalar(0.5)))),
             Names{"Gelu"});
@@ -55,7 +55,7 @@ TEST(RecognizeActivations, GeluByTanh) {
   EXPECT_EQ(c.After(c.Mul(c.Mul(c.Scalar(0.5), c.x), c.Plus(c.Op("Tanh", {inner}), 1))).size(), 8u);
 }
 
-TEST(RecognizeActivations, SwishAndMish) {
+TEST(RecognizeActivations, RecognizesSwishAndMish) {
   ActivationNet a;
   EXPECT_EQ(a.After(a.Mul(a.Op("Sigmoid", {a.x}), a.x)), Names{"Swish"});
   ActivationNet b;
@@ -64,7 +64,7 @@ TEST(RecognizeActivations, SwishAndMish) {
   EXPECT_EQ(c.After(c.Mul(c.x, c.Op("Tanh", {c.Op("Softplus", {c.x})}))), Names{"Mish"});
 }
 
-TEST(RecognizeActivations, HardForms) {
+TEST(RecognizeActivations, RecognizesHardSwishAndHardSigmoid) {
   ActivationNet a;
   EXPECT_EQ(a.After(a.Mul(a.x, a.Op("HardSigmoid", {a.x}, {{"alpha", 1.0f / 6}, {"beta", 0.5}}))),
             Names{"HardSwish"});
@@ -83,7 +83,7 @@ TEST(RecognizeActivations, HardForms) {
             Names{"HardSigmoid"});
 }
 
-TEST(RecognizeActivations, Clips) {
+TEST(RecognizeActivations, RecognizesClips) {
   ActivationNet a;
   EXPECT_EQ(a.After(a.Op("Min", {a.Op("Max", {a.x, a.Scalar(-1)}), a.Scalar(2)})), Names{"Clip"});
   EXPECT_EQ(a.graph().nodes[0].inputs.size(), 1u);
@@ -98,8 +98,8 @@ TEST(RecognizeActivations, Clips) {
   EXPECT_EQ(d.After(d.Op("Min", {relu, d.Scalar(6)})), (Names{"Relu", "Clip"}));
 }
 
-TEST(RecognizeActivations, LeavesWhatIsNoActivation) {
-  ActivationNet other;  // of another value
+TEST(RecognizeActivations, KeepsOtherChains) {
+  ActivationNet other;  // the sigmoid of another value
   const ValueId y = other.Input("y", {3, 40});
   other.graph().outputs = {other.Mul(other.x, other.Op("Sigmoid", {y}))};
   ASSERT_TRUE(RecognizeActivations(kContext, &other.graph()).ok());

@@ -14,13 +14,12 @@ namespace {
 
 using Perm = std::vector<int64_t>;
 
-// ---- shapes
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
-// The last three dims are heads, rows and width; all before them are batches.
+// The last three dims are heads, rows and width; the dims before them are batches.
 int RankOf(const Rewriter& r, const Attention& a) { return r.type(a.query).rank(); }
 
-// Has nothing that the scores do not have, and is the same for all batches if those are several
+// Whether the mask broadcasts to the scores, and is the same for all batches if those are several
 // dims.
 bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention& a, ValueId mask) {
   const Type& type = r.type(mask);
@@ -38,7 +37,7 @@ bool IsWithinScores(const Rewriter& r, const ProvenDims& proven, const Attention
   return true;
 }
 
-// Batches and heads are the same for all three, and the masks fit the scores.
+// Whether batches and heads of query, key and value are equal, and the masks fit the scores.
 bool HasAttentionShapes(const Rewriter& r, const ProvenDims& proven, const Attention& a) {
   const DType dtype = r.type(a.query).dtype;
   const int rank = RankOf(r, a);
@@ -57,8 +56,7 @@ bool HasAttentionShapes(const Rewriter& r, const ProvenDims& proven, const Atten
          (a.choice == kNoValue || IsWithinScores(r, proven, a, a.choice));
 }
 
-// ---- batches of several dims
-// --------------------------------------------------------------------------------------------------------
+// ---- batches of several dims --------------------------------------------------------------------
 
 bool KeepsBatches(const Perm& perm) {
   for (size_t i = 0; i + 3 < perm.size(); ++i) {
@@ -67,7 +65,7 @@ bool KeepsBatches(const Perm& perm) {
   return true;
 }
 
-// The order of the last three dims as that of four.
+// Returns a permutation of the last three dims as one of four.
 Perm WithOneBatch(const Perm& perm) {
   Perm out{0};
   for (size_t i = perm.size() - 3; i < perm.size(); ++i)
@@ -75,7 +73,7 @@ Perm WithOneBatch(const Perm& perm) {
   return out;
 }
 
-// Dims with at most one that only the run knows, as the list of a Reshape.
+// Returns dims with at most one open dim as the list of a Reshape.
 std::optional<Perm> ShapeList(const Dims& dims) {
   Perm list(dims.begin(), dims.end());
   if (std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }) > 1)
@@ -85,7 +83,7 @@ std::optional<Perm> ShapeList(const Dims& dims) {
   return list;
 }
 
-// `v` turned by `perm`, with all its batches as one dim, made before node `n`.
+// Adds nodes before node `n` that transpose `v` by `perm`, with all its batches as one dim.
 ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
   if (perm.size() > 4) {
     const Dims& dims = r->type(v).dims;
@@ -101,8 +99,8 @@ ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
   return r->Add(n, "Transpose", {v}, {{"perm", std::move(perm)}});
 }
 
-// The order in which a Transpose made `v` of *source; without one that keeps batches, `v` itself as
-// it is.
+// Returns the permutation of the Transpose that made `v` from *source. If there is none that keeps
+// batches, *source is `v` and the permutation is the identity.
 Perm Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
   *source = v;
   Perm perm;
@@ -123,8 +121,8 @@ ValueId WithOneBatchDim(Rewriter* r, size_t n, ValueId v) {
   return Turned(r, n, source, std::move(perm));
 }
 
-// Node `n` gets its batches back, and the Transpose behind it, if that is all that uses it, works
-// on one batch dim.
+// Makes node `n` restore the batches. If a Transpose is the only user of `n`, it works on one batch
+// dim instead.
 bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
   const ValueId out = r->node(n).outputs[0];
   const auto shape = ShapeList(r->type(out).dims);
@@ -141,10 +139,10 @@ bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
   return true;
 }
 
-// ---- the node
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- the node -----------------------------------------------------------------------------------
 
-// The one mask that Attention takes, made of both before node `n`; kNoValue where there is none.
+// Combines both masks into the one that Attention takes, before node `n`; kNoValue if there is
+// none.
 ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
   if (a.choice == kNoValue) return a.mask;
   if (a.mask == kNoValue && !a.chooses_hidden) return a.choice;
@@ -158,9 +156,9 @@ ValueId JoinedMask(Rewriter* r, size_t n, const Attention& a) {
   return r->Add(n, "Where", {a.choice, first ? hidden : a.mask, first ? a.mask : hidden}, {});
 }
 
-// Heads before each was repeated for a group of query heads: [batch, heads, rows, width] with a new
-// axis behind the heads, which is expanded and merged with them. kNoValue where they are not
-// repeated.
+// Returns the heads before each was repeated for a group of query heads: [batch, heads, rows,
+// width] with a new axis after the heads, which is expanded and merged with them. kNoValue if they
+// are not repeated.
 ValueId Unrepeated(const Rewriter& r, const ProvenDims& proven, ValueId v) {
   const auto merge = r.Producer(v, "Reshape");
   const auto expand = merge ? r.Producer(r.node(*merge).inputs[0], "Expand") : std::nullopt;
@@ -185,7 +183,7 @@ ValueId Unrepeated(const Rewriter& r, const ProvenDims& proven, ValueId v) {
   return source;
 }
 
-// Queries, keys and values with one dim for batches; false if they cannot have it.
+// Makes queries, keys and values with one batch dim; returns false if that is impossible.
 bool TakeOperands(Rewriter* r, const ProvenDims& proven, size_t n, const Attention& a,
                   std::vector<ValueId>* inputs) {
   ValueId query = a.query;
@@ -209,7 +207,7 @@ void Recognize(Rewriter* r, const ProvenDims& proven, size_t n) {
   const auto found = FindAttention(*r, n);
   if (!found || !HasAttentionShapes(*r, proven, *found)) return;
   const Attention& a = *found;
-  // Batches of several dims must come back.
+  // Batches of several dims must be restored.
   const bool merged = RankOf(*r, a) > 4;
   if (merged && !ShapeList(r->type(r->node(n).outputs[0]).dims)) return;
   std::vector<ValueId> inputs;
@@ -217,7 +215,7 @@ void Recognize(Rewriter* r, const ProvenDims& proven, size_t n) {
   const bool masked = a.mask != kNoValue || a.choice != kNoValue;
   if (const ValueId mask = JoinedMask(r, n, a); mask != kNoValue) inputs.push_back(mask);
   else if (masked) return;
-  // A softmax of a row that is hidden is NaN; Attention has zeros there, as a guard makes them.
+  // The softmax of a hidden row is NaN; Attention returns zeros there, as a guard does.
   const bool zeros = a.guarded || !masked;
   const std::string_view op = zeros ? "Attention" : "FusedAttention", domain = zeros ? "" : "msrt";
   if (!merged) {
@@ -245,7 +243,8 @@ Status RecognizeAttention(const PassContext& context, Graph* graph) {
   }
   if (!has("Attention") && !has("FusedAttention")) return OkStatus();
   if (!PackHeads(context, graph)) return OkStatus();
-  // Heads that are split off or merged beside a packed Attention are views now, which meet others.
+  // Splitting or merging heads next to a packed Attention is a view now, which may join other
+  // views.
   return EliminateMoves(context, graph);
 }
 

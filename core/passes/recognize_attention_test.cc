@@ -1,4 +1,4 @@
-// Attentions in the forms that exporters write, and what only looks like them.
+// Attention in the forms that exporters write, and similar chains that are not attention.
 #include "core/passes/recognize_attention.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ struct AttentionNet : Net {
 
 const Names kPacked{"Neg", "Attention"}, kPackedWithNan{"Neg", "msrt.FusedAttention"};
 
-TEST(RecognizeAttention, WithAnAddedMask) {
+TEST(RecognizeAttention, RecognizesAddedMask) {
   for (const bool open : {false, true}) {
     AttentionNet net(open);
     const ValueId mask = net.Input("mask", {net.batch, 1, 1, net.keys});
@@ -63,9 +63,9 @@ TEST(RecognizeAttention, WithAnAddedMask) {
   }
 }
 
-// torch.nn.functional.scaled_dot_product_attention: both sides scaled, a guard for rows that see
-// nothing.
-TEST(RecognizeAttention, WithScalesOnBothSidesAndAGuard) {
+// torch.nn.functional.scaled_dot_product_attention: both sides scaled, a guard for rows without
+// visible keys.
+TEST(RecognizeAttention, RecognizesScalesOnBothSidesAndGuard) {
   AttentionNet net;
   const ValueId mask = net.graph().AddInput("mask", Type::Tensor(DType::kBool, {5, 6}));
   const ValueId added = net.Op("Where", {mask, net.Scalar(0), net.Scalar(kMinusInfinity)});
@@ -75,13 +75,13 @@ TEST(RecognizeAttention, WithScalesOnBothSidesAndAGuard) {
   const ValueId weights = net.Softmax(net.Op("Add", {net.Op("MatMul", {q, k}), added}));
   const ValueId guarded = net.Op("Where", {net.Op("IsNaN", {weights}), net.Scalar(0), weights});
   std::vector<uint8_t> seen(30, 1);
-  std::fill(seen.begin() + 6, seen.begin() + 12, uint8_t{0});  // the second row sees nothing
+  std::fill(seen.begin() + 6, seen.begin() + 12, uint8_t{0});  // the second row has no visible keys
   const ConstTensor seen_keys = ConstTensor::Of<uint8_t>(DType::kBool, {5, 6}, seen);
   EXPECT_EQ(net.After(net.Merge(net.Op("MatMul", {guarded, net.Values()})), {seen_keys}), kPacked);
   EXPECT_EQ(net.graph().nodes[1].inputs[3], mask);
 }
 
-TEST(RecognizeAttention, WithAMaskOfChoices) {
+TEST(RecognizeAttention, RecognizesBoolMask) {
   AttentionNet net;
   const ValueId mask = net.graph().AddInput("mask", Type::Tensor(DType::kBool, {1, 1, 5, 6}));
   const ValueId scores = net.Half(net.Op("MatMul", {net.Query(), net.TurnedKey()}));
@@ -93,8 +93,8 @@ TEST(RecognizeAttention, WithAMaskOfChoices) {
             kPackedWithNan);
 }
 
-// masked_fill, which names what is hidden, and a mask on top of it.
-TEST(RecognizeAttention, WithBothKindsOfMask) {
+// masked_fill, which selects hidden keys, and an added mask.
+TEST(RecognizeAttention, RecognizesBothKindsOfMask) {
   for (const bool added : {false, true}) {
     AttentionNet net;
     const ValueId hidden = net.graph().AddInput("hidden", Type::Tensor(DType::kBool, {1, 1, 5, 6}));
@@ -111,7 +111,7 @@ TEST(RecognizeAttention, WithBothKindsOfMask) {
   }
 }
 
-// The softmax of a row of minus infinities is NaN, and stays so without a guard; Attention has
+// The softmax of a row of minus infinities is NaN, and stays NaN without a guard; Attention returns
 // zeros there.
 TEST(RecognizeAttention, HiddenRowsStayNan) {
   for (const bool added : {false, true}) {
@@ -137,7 +137,7 @@ TEST(RecognizeAttention, HiddenRowsStayNan) {
 }
 
 // Batch, rows and heads come from Shape nodes, and the mask has dims that only they name.
-TEST(RecognizeAttention, WithOpenDimsFromShapes) {
+TEST(RecognizeAttention, RecognizesOpenDimsFromShapes) {
   AttentionNet net(true);
   const auto dim = [&](ValueId v, int64_t at) {
     return net.Op("Shape", {v}, {{"start", at}, {"end", at + 1}});
@@ -176,7 +176,7 @@ TEST(RecognizeAttention, WithOpenDimsFromShapes) {
 }
 
 // Llama: two heads of keys and values, each repeated for the queries of a group.
-TEST(RecognizeAttention, WithRepeatedHeads) {
+TEST(RecognizeAttention, RecognizesRepeatedHeads) {
   for (const bool alike : {true, false}) {
     AttentionNet net;
     const ValueId q = net.Input("q", {2, 4, 5, 4}), k = net.Input("k", {2, 2, 6, 4}),
@@ -197,9 +197,9 @@ TEST(RecognizeAttention, WithRepeatedHeads) {
   }
 }
 
-// MaxViT: windows are a second batch dim, the keys are scaled before they are turned, and all heads
+// MaxViT: windows are a second batch dim, the keys are scaled before the transpose, and all heads
 // come from one product.
-TEST(RecognizeAttention, WithBatchesOfTwoDims) {
+TEST(RecognizeAttention, RecognizesBatchesOfTwoDims) {
   Net net;
   const int64_t batch = net.module.SymbolFor("batch");
   const ValueId x = net.Input("x", {batch, 2, 5, 12}), bias = net.Weight({1, 3, 5, 5});
@@ -227,8 +227,8 @@ TEST(RecognizeAttention, WithBatchesOfTwoDims) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 0);
 }
 
-// Swin v2: each head has a scale of its own.
-TEST(RecognizeAttention, WithAScaleForEachHead) {
+// Swin v2: each head has its own scale.
+TEST(RecognizeAttention, RecognizesScaleForEachHead) {
   AttentionNet net;
   const ValueId scores =
       net.Op("Mul", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), net.Weight({3, 1, 1})});
@@ -237,8 +237,8 @@ TEST(RecognizeAttention, WithAScaleForEachHead) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 0);
 }
 
-// Keys behind a cache are not packed: the Attention takes them as they are.
-TEST(RecognizeAttention, WithAPast) {
+// Keys joined with a cache are not packed: the Attention takes them unchanged.
+TEST(RecognizeAttention, RecognizesPastKeys) {
   AttentionNet net;
   const ValueId past = net.Input("past", {2, 3, 2, 4});
   const auto longer = [&](ValueId v) {
@@ -252,7 +252,7 @@ TEST(RecognizeAttention, WithAPast) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Softmax"), 0);
 }
 
-TEST(RecognizeAttention, LeavesWhatIsNoAttention) {
+TEST(RecognizeAttention, KeepsOtherChains) {
   const auto stays = [](AttentionNet* net, ValueId output, std::vector<ConstTensor> more = {}) {
     const Names ops = net->After(output, std::move(more));
     EXPECT_EQ(std::count(ops.begin(), ops.end(), "Attention"), 0);
@@ -263,7 +263,7 @@ TEST(RecognizeAttention, LeavesWhatIsNoAttention) {
         axis.Op("MatMul", {axis.Softmax(axis.Op("MatMul", {axis.Query(), axis.TurnedKey()}), 2),
                            axis.Values()}));
 
-  AttentionNet shared;  // the weights are wanted too
+  AttentionNet shared;  // the weights have another use
   const ValueId weights = shared.Softmax(shared.Op("MatMul", {shared.Query(), shared.TurnedKey()}));
   shared.graph().outputs = {weights};
   stays(&shared, shared.Op("MatMul", {weights, shared.Values()}));
@@ -299,7 +299,7 @@ TEST(RecognizeAttention, LeavesWhatIsNoAttention) {
 TEST(RecognizeAttention, UnnamedOpenDimsProveNothing) {
   AttentionNet net;
   const ValueId mask =
-      net.Input("mask", {kUnknownDim, 1, 5, 6});  // may have more batches than there are
+      net.Input("mask", {kUnknownDim, 1, 5, 6});  // may have more batches than the scores
   const ValueId masked = net.Op("Add", {net.Op("MatMul", {net.Query(), net.TurnedKey()}), mask});
   const Names ops =
       net.After(net.Op("MatMul", {net.Softmax(masked), net.Values()}), {net.Random({2, 1, 5, 6})});

@@ -12,7 +12,7 @@ namespace {
 // A normalization found so far.
 struct Norm {
   ValueId x = kNoValue;
-  int axis = 0;  // over this axis and all behind it
+  int axis = 0;  // normalises over this axis and all after it
   double epsilon = 0;
   bool centred = false;  // the mean is subtracted: LayerNormalization
 };
@@ -33,13 +33,13 @@ std::optional<Mean> TakeMean(Match* m, ValueId v) {
   const auto sorted = NormalizeAxes(*axes, in.rank());
   if (!sorted.ok()) return std::nullopt;
   const int first = *std::min_element(sorted->begin(), sorted->end());
-  // They differ from each other, so as many as there are from the first on are all of those.
+  // The axes are distinct, so this many from the first one on are all trailing axes.
   return first + static_cast<int>(sorted->size()) == in.rank()
              ? std::optional(Mean{node->inputs[0], first})
              : std::nullopt;
 }
 
-// The base of a square.
+// Returns the base of a square.
 ValueId TakeSquare(Match* m, ValueId v) {
   if (const Node* product = m->Take(v, "Mul"))
     return product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
@@ -47,7 +47,7 @@ ValueId TakeSquare(Match* m, ValueId v) {
   return power && power->constant == 2 ? power->x : kNoValue;
 }
 
-// mean(square of d) + epsilon: {d, the first axis} and epsilon.
+// Matches mean(square of d) + epsilon. Returns {d, the first axis} and epsilon.
 std::optional<Mean> TakeVariance(Match* m, ValueId v, double* epsilon) {
   const auto sum = m->TakeWithScalar(v, "Add");
   if (!sum || !(sum->constant >= 0)) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Mean> TakeVariance(Match* m, ValueId v, double* epsilon) {
   return mean->x == kNoValue ? std::nullopt : mean;
 }
 
-// What `v` is the root of, or the power with this exponent.
+// Returns x if `v` is sqrt(x), or x to the power `exponent`.
 ValueId TakeRoot(Match* m, ValueId v, double exponent) {
   if (exponent > 0) {
     if (const Node* root = m->Take(v, "Sqrt")) return root->inputs[0];
@@ -74,13 +74,13 @@ ValueId TakeRoot(Match* m, ValueId v, double exponent) {
   return power && power->constant == exponent ? power->x : kNoValue;
 }
 
-// 1 / sqrt(variance + epsilon) of its input.
+// Matches 1 / sqrt(variance + epsilon).
 std::optional<Mean> TakeInverseDeviation(Match* m, ValueId v, double* epsilon) {
   const ValueId variance = TakeRoot(m, v, -0.5);
   return variance == kNoValue ? std::nullopt : TakeVariance(m, variance, epsilon);
 }
 
-// d = x - mean(x).
+// Returns x if d = x - mean(x).
 ValueId TakeCentred(Match* m, ValueId d, int axis) {
   const Node* difference = m->Take(d, "Sub");
   if (difference == nullptr) return kNoValue;
@@ -88,7 +88,7 @@ ValueId TakeCentred(Match* m, ValueId d, int axis) {
   return mean && mean->axis == axis && mean->x == difference->inputs[0] ? mean->x : kNoValue;
 }
 
-// A value divided by the deviation of that value. `root` is the last node of the pattern.
+// Matches a value divided by its own deviation. `root` is the last node of the pattern.
 std::optional<Norm> FindQuotient(const Rewriter& r, const Node& node, size_t root, Match* m) {
   if (node.inputs.size() != 2 || (node.op != "Div" && node.op != "Mul")) return std::nullopt;
   for (size_t i = 0; i < (node.op == "Div" ? 1u : 2u); ++i) {
@@ -118,11 +118,10 @@ std::optional<Norm> FindQuotient(const Rewriter& r, const Node& node, size_t roo
   return std::nullopt;
 }
 
-// ---- scale and bias
-// ---------------------------------------------------------------------------------------------------------------
+// ---- scale and bias -----------------------------------------------------------------------------
 
-// `v` as a parameter of the dims that are normalised, or kNoValue if it does not have one element
-// for each of those.
+// Returns `v` as a parameter with the normalised dims, or kNoValue if it does not have one element
+// for each of them.
 ValueId AsParameter(Rewriter* r, ValueId v, const Norm& norm) {
   const Type& x = r->type(norm.x);
   const Type& type = r->type(v);
@@ -144,8 +143,8 @@ ValueId Ones(Rewriter* r, const Norm& norm) {
   const Type& x = r->type(norm.x);
   Dims trailing;
   for (int i = norm.axis; i < x.rank(); ++i) trailing.push_back(x.dims[i]);
-  constexpr int64_t kMost = 1 << 20;  // a constant that nobody wrote should stay small
-  if (!trailing.known() || trailing.elements() > kMost) return kNoValue;
+  constexpr int64_t kMaxParameterElements = 1 << 20;  // an added constant should stay small
+  if (!trailing.known() || trailing.elements() > kMaxParameterElements) return kNoValue;
   const auto count = static_cast<size_t>(trailing.elements());
   const std::string name = "ones";
   if (x.dtype == DType::kF64)
@@ -160,16 +159,15 @@ bool Emit(Rewriter* r, size_t n, const Norm& norm, ValueId scale, ValueId bias) 
   std::vector<ValueId> inputs{norm.x, scale};
   if (bias != kNoValue) inputs.push_back(bias);
   AttrList attrs{{"axis", int64_t{norm.axis} - r->type(norm.x).rank()}, {"epsilon", norm.epsilon}};
-  // Statistics are computed in the type of the data, as they were.
+  // Statistics stay in the type of the data.
   if (r->type(norm.x).dtype == DType::kF64) attrs.Set("stash_type", DType::kF64);
   return r->Replace(n, norm.centred ? "LayerNormalization" : "RMSNormalization", std::move(inputs),
                     std::move(attrs));
 }
 
-// ---- forms
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- forms --------------------------------------------------------------------------------------
 
-// norm(x) * scale, in either order; `parameter` is what the norm is multiplied by.
+// Matches norm(x) * scale, in either order; `parameter` is the scale.
 std::optional<Norm> FindScaled(const Rewriter& r, const Node& node, size_t root, Match* m,
                                ValueId* scale) {
   if (node.op != "Mul") return std::nullopt;
@@ -188,7 +186,7 @@ std::optional<Norm> FindScaled(const Rewriter& r, const Node& node, size_t root,
   return std::nullopt;
 }
 
-// norm(x) * scale + bias, where either may be missing.
+// Recognises norm(x) * scale + bias, where scale and bias are optional.
 bool RecognizePlain(Rewriter* r, size_t n) {
   const Node node = r->node(n);
   Match m(*r);
@@ -216,16 +214,16 @@ bool RecognizePlain(Rewriter* r, size_t n) {
 }
 
 // x * g + (bias - mean * g) with g = scale / deviation.
-struct Factored {
+struct FactoredNorm {
   Norm norm;
   ValueId mean = kNoValue, scale = kNoValue;
 };
-std::optional<Factored> TakeFactored(Match* m, ValueId g) {
+std::optional<FactoredNorm> TakeFactored(Match* m, ValueId g) {
   const Node* product = m->Take(g, "Mul");
   if (product == nullptr) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
     Match trial = *m;
-    Factored found;
+    FactoredNorm found;
     const auto deviation = TakeInverseDeviation(&trial, product->inputs[i], &found.norm.epsilon);
     const Node* difference = deviation ? trial.Take(deviation->x, "Sub") : nullptr;
     const auto mean =
@@ -272,8 +270,7 @@ bool RecognizeFactored(Rewriter* r, size_t n) {
   return false;
 }
 
-// ---- groups
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- groups -------------------------------------------------------------------------------------
 
 bool IsFilledWith(const Rewriter& r, ValueId v, float value) {
   const ConstTensor* c = v == kNoValue ? nullptr : r.constant(v);
@@ -282,7 +279,8 @@ bool IsFilledWith(const Rewriter& r, ValueId v, float value) {
   return std::all_of(data.begin(), data.end(), [&](float x) { return x == value; });
 }
 
-// [batch, channels, ...] as [batch, groups, everything else]: the number of groups, or 0.
+// Returns the number of groups if a Reshape makes [batch, groups, rest] of [batch, channels, ...],
+// else 0.
 int64_t GroupsOf(const Rewriter& r, const Node& reshape) {
   const Type &x = r.type(reshape.inputs[0]), &y = r.type(reshape.outputs[0]);
   if (!x.rank_known || x.rank() < 3 || !y.rank_known || y.rank() != 3 || !IsKnown(x.dims[1]) ||
@@ -295,7 +293,7 @@ int64_t GroupsOf(const Rewriter& r, const Node& reshape) {
   return y.dims[1] >= 1 && x.dims[1] % y.dims[1] == 0 ? y.dims[1] : 0;
 }
 
-// Back to the dims of x: by the list of just those, or proven.
+// Whether a Reshape restores the dims of x: by the list of these dims, or proven.
 bool RestoresDims(const Rewriter& r, const Node& reshape, ValueId x) {
   if (ProvenEqual(r.type(x), r.type(reshape.outputs[0]))) return true;
   const auto shape =
@@ -303,8 +301,8 @@ bool RestoresDims(const Rewriter& r, const Node& reshape, ValueId x) {
   return shape && r.node(*shape).inputs[0] == x && r.node(*shape).attrs.empty();
 }
 
-// One number for each channel, dim 1 of a tensor of this rank, as a list; kNoValue if it is
-// something else.
+// Returns a constant with one number for each channel (dim 1 of a tensor of this rank) as a list;
+// kNoValue if it is anything else.
 ValueId AsChannelList(Rewriter* r, ValueId v, int rank, int64_t channels) {
   const ConstTensor* c = r->constant(v);
   const int at = c == nullptr ? -1 : 1 - (rank - c->dims.rank());
@@ -316,8 +314,8 @@ ValueId AsChannelList(Rewriter* r, ValueId v, int rank, int64_t channels) {
   return r->AddConstant(StrCat(r->graph().value(v).name, ".flat"), std::move(flat));
 }
 
-// The groups as instances of a plain InstanceNormalization, and scale and bias for each channel
-// behind it: how PyTorch writes it.
+// Recognises PyTorch's form: an InstanceNormalization over the groups, followed by scale and bias
+// for each channel.
 bool RecognizeGroup(Rewriter* r, size_t n) {
   const Node sum = r->node(n);
   for (size_t i = 0; sum.op == "Add" && i < 2; ++i) {
@@ -353,7 +351,7 @@ bool IsReal(DType t) { return t == DType::kF32 || t == DType::kF64; }
 }  // namespace
 
 Status RecognizeNorms(const PassContext& context, Graph* graph) {
-  // Every form has one of these in it.
+  // Every form contains one of these.
   const auto is_part = [](const Node& node) {
     return node.op == "ReduceMean" || node.op == "InstanceNormalization";
   };

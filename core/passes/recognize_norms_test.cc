@@ -1,4 +1,4 @@
-// Normalizations in the forms that exporters write, and what only looks like them.
+// Normalizations in the forms that exporters write, and similar chains that are not normalizations.
 #include "core/passes/recognize_norms.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct NormNet : Net {
   }
 };
 
-TEST(RecognizeNorms, LayerNormOfPyTorch) {
+TEST(RecognizeNorms, RecognizesLayerNormOfPyTorch) {
   NormNet net;
   const ValueId d = net.Centred();
   const ValueId norm = net.Op("Div", {d, net.Deviation(d)});
@@ -44,26 +44,26 @@ TEST(RecognizeNorms, LayerNormOfPyTorch) {
   EXPECT_EQ(twice.After(twice.Op("Add", {twice.Weight({6}), again})), Names{"LayerNormalization"});
 }
 
-TEST(RecognizeNorms, PartsMayBeMissing) {
+TEST(RecognizeNorms, ScaleAndBiasAreOptional) {
   NormNet bare;
   bare.axes = {1, 2};
   bare.graph().value(bare.x).type.dims[1] = 4;
   const ValueId d = bare.Centred();
   EXPECT_EQ(bare.After(bare.Op("Div", {d, bare.Deviation(d)})), Names{"LayerNormalization"});
 
-  NormNet open;  // no scale, and the dims that one would have are not known
+  NormNet open;  // no scale, and its dims would be unknown
   open.axes = {1, 2};
   const ValueId e = open.Centred();
   EXPECT_EQ(open.After(open.Op("Div", {e, open.Deviation(e)})).size(), 7u);
 
-  NormNet odd;  // a scale for each row is no scale of the norm
+  NormNet odd;  // a scale for each row is not a scale of the norm
   const ValueId f = odd.Centred();
   const ValueId norm = odd.Op("Div", {f, odd.Deviation(f)});
   EXPECT_EQ(odd.After(odd.Op("Mul", {norm, odd.Weight({2, 1, 1})})),
             (Names{"LayerNormalization", "Mul"}));
 }
 
-TEST(RecognizeNorms, LayerNormOfTensorFlow) {
+TEST(RecognizeNorms, RecognizesLayerNormOfTensorFlow) {
   NormNet net;
   const ValueId mean = net.Mean(net.x), d = net.Op("Sub", {net.x, mean});
   const ValueId g =
@@ -73,7 +73,7 @@ TEST(RecognizeNorms, LayerNormOfTensorFlow) {
             Names{"LayerNormalization"});
 }
 
-TEST(RecognizeNorms, RmsNorm) {
+TEST(RecognizeNorms, RecognizesRmsNorm) {
   NormNet net;
   const ValueId norm = net.Op("Mul", {net.x, net.Op("Reciprocal", {net.Deviation(net.x)})});
   EXPECT_EQ(net.After(net.Op("Mul", {net.Weight({6}), norm})), Names{"RMSNormalization"});
@@ -89,7 +89,7 @@ TEST(RecognizeNorms, RmsNorm) {
             Names{"RMSNormalization"});
 }
 
-TEST(RecognizeNorms, GroupNormOfPyTorch) {
+TEST(RecognizeNorms, RecognizesGroupNormOfPyTorch) {
   for (const bool per_channel : {true, false}) {
     for (const float factor : {1.0f, 2.0f}) {
       Net net;
@@ -106,7 +106,7 @@ TEST(RecognizeNorms, GroupNormOfPyTorch) {
   }
 }
 
-TEST(RecognizeNorms, LeavesWhatIsNoNorm) {
+TEST(RecognizeNorms, KeepsOtherChains) {
   const auto chain = [](NormNet* net) {
     const ValueId d = net->Centred();
     return net->Op("Div", {d, net->Deviation(d)});
@@ -119,7 +119,7 @@ TEST(RecognizeNorms, LeavesWhatIsNoNorm) {
   negative.epsilon = -0.01;
   EXPECT_EQ(negative.After(chain(&negative)).size(), 7u);
 
-  NormNet shared;  // the variance is wanted too
+  NormNet shared;  // the variance has another use
   const ValueId d = shared.Centred();
   const ValueId deviation = shared.Deviation(d);
   shared.graph().outputs = {deviation};

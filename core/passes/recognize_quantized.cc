@@ -17,12 +17,13 @@ bool IsOneNumber(const Type& type) {
   return type.rank_known && type.dims.known() && type.dims.elements() == 1;
 }
 
-// What a DequantizeLinear reads or a QuantizeLinear writes, and how.
+// The quantised tensor that a DequantizeLinear reads or a QuantizeLinear writes, with its
+// parameters.
 struct Bytes {
   ValueId x = kNoValue, scale = kNoValue, zero = kNoValue;
 };
 
-// Whether constants are equal bit by bit, or both left out.
+// Whether constants are bitwise equal, or both absent.
 bool SameConstant(const Rewriter& r, ValueId a, ValueId b) {
   if (a == b) return true;
   if (a == kNoValue || b == kNoValue) return false;
@@ -31,8 +32,8 @@ bool SameConstant(const Rewriter& r, ValueId a, ValueId b) {
          std::ranges::equal(x->bytes, y->bytes);
 }
 
-// Whether the zero points of weights are the middle of their type. Convolutions of bytes have no
-// others; in plain loops they would take longer than in f32.
+// Whether the zero points of weights are the middle of their type. Native convolutions of bytes
+// support no others, and plain loops would be slower than f32.
 bool AreCentred(const Rewriter& r, const Bytes& weights) {
   const bool is_unsigned = r.type(weights.x).dtype == DType::kU8;
   if (weights.zero == kNoValue) return !is_unsigned;
@@ -63,9 +64,9 @@ class Recognizer {
   void Visit(size_t n) {
     if (r_->Is(n, "MatMulInteger") || r_->Is(n, "ConvInteger")) ScaledSums(n);
     else if (r_->Is(n, "QLinearMatMul") || r_->Is(n, "QLinearConv")) QLinear(n);
-    else if (r_->IsHere(n) && IsFloatProduct(r_->node(n)) && IsNative(n)) DequantizedProduct(n);
+    else if (r_->IsPresent(n) && IsFloatProduct(r_->node(n)) && IsNative(n)) DequantizedProduct(n);
   }
-  // After all products are what they are going to be.
+  // Called after all products have been visited.
   void VisitQuantize(size_t n) {
     if (!r_->Is(n, "QuantizeLinear") || !IsNative(n)) return;
     if (!QuantizedMove(n)) QuantizedSum(n);
@@ -85,10 +86,9 @@ class Recognizer {
     return r_->AddConstant("scale", ConstTensor::Floats({}, {&value, 1}));
   }
 
-  // ---- sums that are scaled
-  // -----------------------------------------------------------------------------------------------------
+  // ---- sums that are scaled ---------------------------------------------------------------------
 
-  // One number, or a list of one for each column or channel: as a constant of rank 1.
+  // Returns one number, or a list with one for each column or channel, as a constant of rank 1.
   ValueId AsList(ValueId v, const Type& result, bool conv) {
     const Type type = r_->type(v);
     if (type.dtype != DType::kF32 || !type.rank_known || !type.dims.known()) return kNoValue;
@@ -104,7 +104,7 @@ class Recognizer {
     return r_->AddConstant(r_->graph().value(v).name + ".flat", std::move(flat));
   }
 
-  // The scale of a sum as one of A, a single number, and one of B.
+  // Splits the scale of a sum into a single number for A and a scale of B.
   bool SplitScale(ValueId scale, const Type& result, bool conv, Product* p) {
     if (r_->type(scale).dtype != DType::kF32 || r_->type(scale).rank() > result.rank())
       return false;
@@ -140,10 +140,9 @@ class Recognizer {
     r_->Replace(*mul, conv ? "QuantizedConv" : "QuantizedMatMul", p.inputs(), p.attrs, "msrt");
   }
 
-  // ---- products that are quantised again
-  // ------------------------------------------------------------------------------------------
+  // ---- products that are quantised again --------------------------------------------------------
 
-  // A bias counts in steps of both scales.
+  // Returns the bias in f32: its unit is the product of both scales.
   std::optional<ConstTensor> RealBias(ValueId bias, ValueId x_scale, ValueId w_scale) const {
     const ConstTensor *b = r_->constant(bias), *x = r_->constant(x_scale),
                       *w = r_->constant(w_scale);
@@ -183,7 +182,7 @@ class Recognizer {
     }
   }
 
-  // In f32, which is faster than plain loops over bytes.
+  // Convolves in f32, which is faster than plain loops over bytes.
   void ConvolveReals(size_t n, const Node& node, const std::vector<ValueId>& inputs) {
     const ValueId x = r_->Add(n, "DequantizeLinear", {inputs[0], inputs[1], inputs[2]}, {});
     const ValueId w =
@@ -195,10 +194,9 @@ class Recognizer {
     if (y != kNoValue) r_->Replace(n, "QuantizeLinear", {y, inputs[6], inputs[7]}, {});
   }
 
-  // ---- real numbers between DequantizeLinear and QuantizeLinear
-  // ---------------------------------------------------------------------
+  // ---- real numbers between DequantizeLinear and QuantizeLinear ---------------------------------
 
-  // What a value was before DequantizeLinear, with one scale in f32 for all of it.
+  // Returns the value before DequantizeLinear, if it has one f32 scale for the whole tensor.
   std::optional<Bytes> Dequantized(ValueId v) const {
     const auto d = r_->Producer(v, "DequantizeLinear");
     return d ? BytesOf(*d, r_->node(*d).inputs[0]) : std::nullopt;
@@ -213,7 +211,7 @@ class Recognizer {
     return b;
   }
 
-  // The same of constant weights, which may have a list of scales along `axis`.
+  // The same for constant weights, which may have a list of scales along `axis`.
   std::optional<Bytes> DequantizedWeights(ValueId v, int axis) const {
     const auto d = r_->Producer(v, "DequantizeLinear");
     if (!d) return std::nullopt;
@@ -230,7 +228,7 @@ class Recognizer {
     return b;
   }
 
-  // Operands, bias and residual of a product in f32; nullopt where it is more than that.
+  // Returns operands, bias and residual of an f32 product; nullopt if it does anything else.
   std::optional<Product> OperandsOf(const Node& node, bool conv) const {
     const NodeView view(r_->graph(), node);
     const OpView& op = view.op();
@@ -283,7 +281,7 @@ class Recognizer {
     if (y) p->y = {kNoValue, y->scale, ZeroOf(*y)};
     return y.has_value();
   }
-  // A zero point that was left out is zero.
+  // Returns the zero point; an absent one is zero.
   ValueId ZeroOf(const Bytes& b) {
     const std::byte zero{0};
     return b.zero != kNoValue
@@ -291,7 +289,7 @@ class Recognizer {
                : r_->AddConstant("zero", ConstTensor::Copy(r_->type(b.x).dtype, {}, {&zero, 1}));
   }
 
-  // Bytes that move as they are.
+  // Moves bytes without dequantising them.
   bool QuantizedMove(size_t n) {
     constexpr std::string_view kMoves[] = {"MaxPool",   "Reshape", "Flatten",
                                            "Transpose", "Squeeze", "Unsqueeze"};

@@ -1,4 +1,4 @@
-// Quantised networks as ONNX Runtime's tools write them, and what must stay as it is.
+// Quantised networks as ONNX Runtime's tools write them, and chains that must stay.
 #include "core/passes/recognize_quantized.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ struct QuantizedNet : Net {
               {{"axis", axis}});
   }
 
-  // The graph after the pass. Elements of the outputs may differ by `step`, which is one of what
-  // they are quantised to.
+  // Returns the ops after the pass. Elements of the outputs may differ by `step`, one quantisation
+  // step.
   Names After(ValueId output, double step, const std::vector<ConstTensor>& inputs,
               const PassContext& context = Native()) {
     graph().outputs = {output};
@@ -66,7 +66,7 @@ struct QuantizedNet : Net {
   }
 };
 
-// What quantize_dynamic makes of x * W + b.
+// The form that quantize_dynamic makes of x * W + b.
 struct DynamicNet : QuantizedNet {
   ValueId x = Input("x", {kUnknownDim, 8});
   ValueId quantized = kNoValue, scale = kNoValue, zero = kNoValue;
@@ -107,7 +107,7 @@ TEST(RecognizeQuantized, SumsWithAnotherUseStay) {
   EXPECT_EQ(net.graph().nodes[1].op, "MatMulInteger");
 }
 
-TEST(RecognizeQuantized, ConvolutionBetweenQuantizeAndDequantize) {
+TEST(RecognizeQuantized, RecognizesConvolutionBetweenDequantizeAndQuantize) {
   for (const DType dtype : {DType::kU8, DType::kI8}) {
     QuantizedNet net;
     const ValueId x = net.Both(net.Input("x", {1, 4, 6, 6}), 0.02, 3, dtype);
@@ -119,14 +119,14 @@ TEST(RecognizeQuantized, ConvolutionBetweenQuantizeAndDequantize) {
   }
 }
 
-TEST(RecognizeQuantized, NothingHappensWhereBytesAreNotNative) {
+TEST(RecognizeQuantized, KeepsChainsIfBytesAreNotNative) {
   QuantizedNet net;
   const ValueId x = net.Both(net.Input("x", {1, 4, 6, 6}), 0.02, 3);
   const ValueId y = net.Both(net.Op("Conv", {x, net.Weights({5, 4, 3, 3}, 0)}), 0.05, 7);
   EXPECT_EQ(net.After(y, 0, {net.Random({1, 4, 6, 6}, -2, 2)}, kContext).size(), 6u);
 }
 
-TEST(RecognizeQuantized, GemmWithTransposedWeightsAndRealResult) {
+TEST(RecognizeQuantized, RecognizesGemmWithTransposedWeightsAndRealResult) {
   QuantizedNet net;
   const ValueId x = net.Both(net.Input("x", {3, 8}), 0.02, 3);
   const ValueId y =
@@ -150,7 +150,7 @@ TEST(RecognizeQuantized, ConvolutionsWithZeroPointsOfWeightsStay) {
   EXPECT_EQ(net.After(net.Op("Conv", {x, w}), 0, {net.Random({1, 4, 6, 6}, -2, 2)}).back(), "Conv");
 }
 
-TEST(RecognizeQuantized, ResidualAddAndMovesOfBytes) {
+TEST(RecognizeQuantized, RecognizesResidualAddAndMovesOfBytes) {
   QuantizedNet net;
   const ValueId a = net.Both(net.Input("a", {1, 4, 6, 6}), 0.02, 3),
                 b = net.Both(net.Input("b", {1, 4, 6, 6}), 0.03, 200);
@@ -168,7 +168,7 @@ TEST(RecognizeQuantized, ResidualAddAndMovesOfBytes) {
   EXPECT_EQ(other.After(y, 0, {other.Random({1, 4, 6, 6}, -2, 2)}).size(), 5u);
 }
 
-TEST(RecognizeQuantized, QLinearConvolutionWithBias) {
+TEST(RecognizeQuantized, RecognizesQLinearConvWithBias) {
   for (const bool native : {true, false}) {
     QuantizedNet net;
     const ValueId x = net.Quantize(net.Input("x", {1, 4, 6, 6}), 0.02, 3);
@@ -185,7 +185,7 @@ TEST(RecognizeQuantized, QLinearConvolutionWithBias) {
   }
 }
 
-TEST(RecognizeQuantized, SmallWeightsOfBytesWaitForIt) {
+TEST(RecognizeQuantized, SmallWeightsOfBytesAreNotWidenedBefore) {
   QuantizedNet net;
   const ValueId x = net.Both(net.Input("x", {3, 8}), 0.02, 3);
   net.graph().outputs = {net.Op("MatMul", {x, net.Weights({8, 5}, 1)})};

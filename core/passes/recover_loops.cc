@@ -10,10 +10,11 @@
 namespace msrt {
 namespace {
 
-// A body that ends in more graphs than this is left alone.
-constexpr size_t kMostTails = 256;
+// Maximum number of graphs in which a body may end.
+constexpr size_t kMaxTails = 256;
 
-// The node whose results are those of the graph, if it is a branch or a call.
+// Returns the last node if it is a branch or a call whose results are those of the graph, else
+// null.
 const Node* TailOf(const Graph& graph) {
   if (graph.nodes.empty() || !IsControl(graph.nodes.back()) ||
       graph.nodes.back().outputs != graph.outputs)
@@ -25,15 +26,16 @@ const Node* TailOf(const Graph& graph) {
              : nullptr;
 }
 
-// Graphs that always end by calling a header, each after those that it ends in.
+// Graphs that always end by calling a header, each after the graphs that it ends in.
 class Tails {
  public:
   Tails(const Module& module, uint32_t header) : module_(module), header_(header) {}
 
-  // Whether `first` is such a graph. All that it ends in are gathered then.
+  // Collects `first` and the graphs that it ends in. Returns false if `first` does not always end
+  // by calling the header.
   bool Gather(uint32_t first) {
-    std::vector<std::pair<uint32_t, bool>> stack = {
-        {first, false}};  // and whether all it ends in were seen
+    // Graphs, and whether all graphs that they end in were seen.
+    std::vector<std::pair<uint32_t, bool>> stack = {{first, false}};
     while (!stack.empty()) {
       const auto [g, seen] = stack.back();
       stack.pop_back();
@@ -44,8 +46,8 @@ class Tails {
       }
       const auto state = state_.find(g);
       if (state != state_.end() && state->second == kDone) continue;
-      // A circle beside the header is a loop of its own, to be recovered first.
-      if (state != state_.end() || state_.size() >= kMostTails) return false;
+      // A cycle without the header is a separate loop, which is recovered first.
+      if (state != state_.end() || state_.size() >= kMaxTails) return false;
       const Node* tail = TailOf(module_.graphs[g]);
       if (tail == nullptr) return false;
       state_[g] = kOpen;
@@ -54,7 +56,7 @@ class Tails {
       for (uint32_t next : shape.graphs) {
         const bool again = next == header_;
         if (again && shape.kind != ControlKind::kCall)
-          return false;  // the header as a branch: rare, and as good as it is
+          return false;  // the header as a branch is rare: not supported
         if (!again) stack.emplace_back(next, false);
       }
     }
@@ -82,7 +84,7 @@ Node ControlNode(std::string_view domain, std::string_view op, std::string name,
   return node;
 }
 
-// The attributes of a branch or a call with other graphs.
+// Returns the attributes of a branch or a call with other graphs.
 AttrList WithGraphs(const AttrList& attrs, const std::unordered_map<uint32_t, uint32_t>& instead) {
   AttrList changed;
   for (const Attr& attr : attrs) {
@@ -128,8 +130,7 @@ class Recovery {
 
   bool Build(const Node& branch, bool negated, const Tails& tails, uint32_t body, uint32_t exit) {
     if (!Spend(tails.order())) return false;
-    std::unordered_map<uint32_t, uint32_t>
-        next;  // graph -> the graph that gives what it would have called the header with
+    std::unordered_map<uint32_t, uint32_t> next;  // graph -> its copy (see MakeNext)
     for (uint32_t g : tails.order()) {
       if (!MakeNext(g, &next)) return false;
     }
@@ -149,7 +150,8 @@ class Recovery {
     return true;
   }
 
-  // A copy of a graph that gives the arguments of the call of the header in which it ends.
+  // Adds a copy of graph g that returns the arguments of its final call of the header instead of
+  // calling it.
   bool MakeNext(uint32_t g, std::unordered_map<uint32_t, uint32_t>* next) {
     Graph graph = module_.graphs[g];
     Node& tail = graph.nodes.back();
@@ -179,7 +181,7 @@ class Recovery {
     return true;
   }
 
-  // What the header computes before it branches: whether to go on, and what it hands to its
+  // Returns the header up to its branch. Its outputs are the condition and the arguments of the
   // branches.
   Graph Head(const Node& branch, bool negated) const {
     Graph head = module_.graphs[header_];
@@ -204,21 +206,21 @@ class Recovery {
       carried.push_back(loop->AddInput("", type));
     }
     GraphEdit edit(loop, /*named_outputs=*/false);
-    const auto arguments = edit.WriteOut(next, carried);
+    const auto arguments = edit.Inline(next, carried);
     if (!arguments) return false;
-    const auto results = edit.WriteOut(head, *arguments);
+    const auto results = edit.Inline(head, *arguments);
     if (!results) return false;
     for (size_t i = 0; i < carried.size(); ++i) {
       const Type& given = loop->value((*results)[i + 1]).type;
       const auto merged = MergeTypes(given, loop->value(carried[i]).type);
       if (!merged.ok() || !(*merged == given))
-        return false;  // the next iteration would be handed something else
+        return false;  // the next iteration would get another type
     }
     loop->outputs = *results;
     return true;
   }
 
-  // The header as it was up to its branch, then the loop, then the other branch.
+  // Makes the header run its nodes up to the branch, then the loop, then the other branch.
   bool ReplaceBranch(const Node& branch, const Graph& head, uint32_t loop, uint32_t exit) {
     Graph graph = head;
     std::vector<ValueId> inputs = head.outputs;
@@ -236,7 +238,7 @@ class Recovery {
     graph.outputs = branch.outputs;
     const Graph& callee = module_.graphs[exit];
     for (size_t i = 0; i < branch.outputs.size(); ++i) {
-      // What was declared of the results may not hold for this branch.
+      // The declared types of the results may not hold for this branch.
       if (!MergeTypes(graph.value(branch.outputs[i]).type, callee.value(callee.outputs[i]).type)
                .ok())
         return false;

@@ -36,7 +36,7 @@ ModuleBuilder Counting(bool else_loops) {
 const std::vector<std::vector<ConstTensor>> kStarts = {
     {NumberOf(0)}, {NumberOf(4)}, {NumberOf(5)}, {NumberOf(9)}};
 
-TEST(RecoverLoops, ATailCallIsALoop) {
+TEST(RecoverLoops, TailCallBecomesLoop) {
   for (const bool else_loops : {false, true}) {
     const Module after = AfterPass(RecoverLoops, Counting(else_loops).module, kStarts);
     const OpNames ops = OpsOf(after.graphs[1]);
@@ -44,7 +44,7 @@ TEST(RecoverLoops, ATailCallIsALoop) {
   }
 }
 
-TEST(RecoverLoops, AnEntryMayBeTheHeader) {
+TEST(RecoverLoops, EntryMayBeTheHeader) {
   ModuleBuilder m(3);  // the entry counts itself down
   const ValueId n = m.Input(0), sum = m.Input(0);
   m.Output(0, m.If(0, m.Op(0, "Equal", {n, m.Number(0, 0)}), {n, sum}, 1, 2));
@@ -58,7 +58,7 @@ TEST(RecoverLoops, AnEntryMayBeTheHeader) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Loop"), 1);
 }
 
-TEST(RecoverLoops, ABodyMayBranchAndEndElsewhere) {
+TEST(RecoverLoops, BodyMayBranchAndEndInAnotherGraph) {
   ModuleBuilder m =
       Counting(false);  // the body ends in a branch, and both arms in a graph that calls the header
   m.module.graphs.resize(7);
@@ -76,9 +76,9 @@ TEST(RecoverLoops, ABodyMayBranchAndEndElsewhere) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Loop"), 1);
 }
 
-// The inner header ends in the outer one, as source programs of nested loops do when what follows a
-// loop is called from its header.
-TEST(RecoverLoops, LoopsInLoopsAreRecoveredFromTheInnerOne) {
+// The inner header ends in the outer one, as in nested source loops whose continuation is called
+// from the header.
+TEST(RecoverLoops, NestedLoopsAreRecoveredFromTheInnermost) {
   ModuleBuilder m(7);
   m.Output(0, m.Call(0, 1, {m.Input(0), m.Number(0, 0)}));
   const ValueId i = m.Input(1), s = m.Input(1);  // outer(i, s): i < 4 ? start of the inner one : s

@@ -1,4 +1,4 @@
-// Removes nodes whose outputs nobody uses and values that nothing mentions. Nodes with effects
+// Removes nodes whose outputs are unused and values that nothing refers to. Nodes with effects
 // stay.
 #pragma once
 

@@ -28,7 +28,7 @@ class Resolving {
 
   bool Run() {
     for (uint32_t g : calls_.callees_first()) InGraph(g);
-    // At last, so that nodes kept the places by which the calls know them.
+    // Done last, so that nodes keep the positions that calls_ refers to.
     for (uint32_t g = 0; g < first_nodes_.size(); ++g) {
       std::vector<Node>& nodes = module_.graphs[g].nodes;
       nodes.insert(nodes.begin(), first_nodes_[g].begin(), first_nodes_[g].end());
@@ -44,7 +44,7 @@ class Resolving {
         std::find(module_.entries.begin(), module_.entries.end(), g) != module_.entries.end();
     const std::vector<uint32_t> uses = graph.UseCounts();
     const std::vector<bool> called = OnlyCalled(graph, uses);
-    std::unordered_map<uint32_t, Node> choices, partials;  // by the function that each makes
+    std::unordered_map<uint32_t, Node> choices, partials;  // by the function that they make
     GraphEdit edit(&graph, entry);
     for (uint32_t n = 0; n < edit.node_count(); ++n) {
       Node& node = edit.Visit(n);
@@ -67,14 +67,14 @@ class Resolving {
     }
   }
 
-  // A branch that does nothing but choose a function, which may as well be done later.
+  // Whether a branch only chooses a function, so that it can be delayed until the call.
   bool Chooses(const Graph& graph, const Node& node, const ControlShape& shape) const {
     const bool branches = shape.kind == ControlKind::kIf || shape.kind == ControlKind::kSwitch;
     return branches && node.outputs.size() == 1 && IsFunction(graph, node.outputs[0]) &&
            calls_.IsPure(node);
   }
 
-  // By value: a function that one node calls, and nobody else uses.
+  // Returns for each value whether it is a function whose only use is one call.
   static std::vector<bool> OnlyCalled(const Graph& graph, const std::vector<uint32_t>& uses) {
     std::vector<bool> called(graph.value_count());
     for (const Node& node : graph.nodes) {
@@ -85,7 +85,7 @@ class Resolving {
     return called;
   }
 
-  // The branch that chose the function as one that calls it.
+  // Moves the call into the branches that choose the function. Returns the new branch node.
   Node CallInBranches(const Graph& graph, const Node& choice, const Node& call) {
     const Type function = graph.value(call.inputs[0]).type;
     for (uint32_t b : Distinct(ShapeOfControl(choice).graphs)) {
@@ -108,7 +108,7 @@ class Resolving {
     return node;
   }
 
-  // Functions that the node hands to its graphs, made there instead of captured values.
+  // Moves the creation of functions that the node passes to its graphs into these graphs.
   void MovePartials(const Graph& graph, const std::unordered_map<uint32_t, Node>& partials,
                     Node* node) {
     const ControlShape shape = ShapeOfControl(*node);
@@ -119,8 +119,9 @@ class Resolving {
                                : partials.end();
       if (partial == partials.end()) continue;
       const std::vector<uint32_t> graphs = Distinct(shape.graphs);
-      // Callee inputs stand where those of the node do, but for what only one of them has.
-      const size_t input = i - shape.leading + shape.told();
+      // Callee inputs have the order of the node's inputs, except for those that only one of them
+      // has.
+      const size_t input = i - shape.leading + shape.body_extra_inputs();
       const auto uses = [&](uint32_t g) {
         return module_.graphs[g].UseCounts()[IndexOf(module_.graphs[g].inputs[input])] != 0;
       };
@@ -143,7 +144,7 @@ class Resolving {
 
   Module& module_;
   const CallGraph calls_;
-  std::vector<std::vector<Node>> first_nodes_;  // by graph: to be put before all others
+  std::vector<std::vector<Node>> first_nodes_;  // by graph: nodes to insert before all others
   bool changed_ = false;
 };
 

@@ -21,7 +21,7 @@ Rewriter::Rewriter(const PassContext& context, Graph* graph)
     : context_(context), graph_(graph), gone_(graph->nodes.size()) {
   Grow();
   for (size_t n = 0; n < node_count(); ++n) {
-    place_.push_back(n);
+    anchor_.push_back(n);
     AddUses(n);
   }
   for (ValueId v : graph_->outputs) {
@@ -115,7 +115,7 @@ std::optional<Type> Rewriter::TypeOf(const Node& node) const {
 
 ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> inputs,
                       AttrList attrs, std::string_view domain) {
-  MSRT_CHECK(place_[before] == before);
+  MSRT_CHECK(anchor_[before] == before);
   Node added = MakeNode(domain, op, std::move(inputs), std::move(attrs));
   added.name = StrCat(node(before).name, ".", op);
   const std::optional<Type> type = TypeOf(added);
@@ -125,7 +125,7 @@ ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> i
   added.outputs = {out};
   graph_->nodes.push_back(std::move(added));
   gone_.push_back(false);
-  place_.push_back(before);
+  anchor_.push_back(before);
   AddUses(node_count() - 1);
   changed_ = true;
   return out;
@@ -192,7 +192,7 @@ bool Rewriter::Forward(size_t n, ValueId to) {
   if (!merged.ok() || from == to) return false;
   const auto producer = Producer(to);
   const bool named = IsOutput(from);
-  // The node before it makes the output then, unless it has a name to keep as well.
+  // The producer of `to` makes the output instead, unless `to` is an output with its own name.
   if (named && (!producer || IsOutput(to))) return false;
   RemoveUses(n);
   gone_[n] = true;
@@ -224,15 +224,15 @@ bool Rewriter::SetConstant(size_t n, ConstTensor data) {
   return true;
 }
 
-// What was added before a node stands there in the order in which it was added.
+// Nodes that were added before the same node stay in the order in which they were added.
 std::vector<size_t> Rewriter::Order() const {
   std::vector<size_t> order;
   for (size_t n = 0; n < node_count(); ++n) {
     if (!gone_[n]) order.push_back(n);
   }
-  const auto added = [&](size_t n) { return place_[n] != n; };
+  const auto added = [&](size_t n) { return anchor_[n] != n; };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return place_[a] != place_[b] ? place_[a] < place_[b] : added(a) && !added(b);
+    return anchor_[a] != anchor_[b] ? anchor_[a] < anchor_[b] : added(a) && !added(b);
   });
   return order;
 }
@@ -261,8 +261,7 @@ void Rewriter::Finish() {
   graph_->nodes = std::move(nodes);
 }
 
-// ---- patterns
-// -----------------------------------------------------------------------------------------------------------------
+// ---- patterns -----------------------------------------------------------------------------------
 
 const Node* Match::Take(ValueId v, std::string_view op) {
   const auto n = r.Producer(v, op);
@@ -271,7 +270,8 @@ const Node* Match::Take(ValueId v, std::string_view op) {
   return &r.node(*n);
 }
 
-std::optional<Match::Scaled> Match::TakeWithScalar(ValueId v, std::string_view op, bool ordered) {
+std::optional<Match::ScalarOperands> Match::TakeWithScalar(ValueId v, std::string_view op,
+                                                           bool ordered) {
   const size_t before = inner.size();
   const Node* node = Take(v, op);
   if (node == nullptr) return std::nullopt;
@@ -301,13 +301,13 @@ bool KeepsDims(const Type& c, const Type& x) {
   return c.rank() == 0 || (x.rank_known && c.rank() <= x.rank());
 }
 
-std::optional<Match::Scaled> WithScalar(const Rewriter& r, const Node& node, bool ordered) {
+std::optional<Match::ScalarOperands> WithScalar(const Rewriter& r, const Node& node, bool ordered) {
   if (node.inputs.size() != 2) return std::nullopt;
   for (size_t c = 2; c-- > (ordered ? 1u : 0u);) {
     const auto value = ScalarOf(r, node.inputs[c]);
     const ValueId x = node.inputs[1 - c];
     if (value && r.constant(x) == nullptr && KeepsDims(r.type(node.inputs[c]), r.type(x)))
-      return Match::Scaled{x, *value};
+      return Match::ScalarOperands{x, *value};
   }
   return std::nullopt;
 }

@@ -25,7 +25,7 @@ bool SameAttrs(const AttrList& a, const AttrList& b) {
   });
 }
 
-// Pairs the values of two graphs as it meets them.
+// Pairs the values of two graphs in the order in which they occur.
 class Pairing {
  public:
   Pairing(const Graph& a, const Graph& b) : a_(a), b_(b), partner_(a.value_count(), kNoValue) {}

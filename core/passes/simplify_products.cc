@@ -10,7 +10,7 @@
 namespace msrt {
 namespace {
 
-// A MatMul or Gemm as msrt.FusedMatMul has it.
+// A MatMul or Gemm in the form of msrt.FusedMatMul.
 struct Product {
   ValueId a = kNoValue, b = kNoValue, bias = kNoValue;
   bool trans_a = false, trans_b = false;
@@ -35,7 +35,7 @@ std::optional<Product> ProductAt(const Rewriter& r, size_t n) {
   return p;
 }
 
-// Makes node `n` the product.
+// Replaces node `n` by the product.
 bool Emit(Rewriter* r, size_t n, const Product& p) {
   std::vector<ValueId> inputs{p.a, p.b};
   if (p.bias != kNoValue) inputs.push_back(p.bias);
@@ -44,7 +44,7 @@ bool Emit(Rewriter* r, size_t n, const Product& p) {
   return r->Replace(n, "FusedMatMul", std::move(inputs), std::move(attrs), "msrt");
 }
 
-// The value whose last two dims a Transpose swaps to make `v`, or kNoValue.
+// Returns the value whose last two dims a Transpose swaps to make `v`, or kNoValue.
 ValueId UntransposedSource(const Rewriter& r, ValueId v) {
   const auto n = r.Producer(v, "Transpose");
   if (!n) return kNoValue;
@@ -54,7 +54,7 @@ ValueId UntransposedSource(const Rewriter& r, ValueId v) {
   std::vector<int64_t> swap(rank);
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[rank - 1], swap[rank - 2]);
-  // Without a list all dims are reversed.
+  // Without perm all dims are reversed.
   const bool swaps =
       perm.empty() ? rank == 2 : std::equal(perm.begin(), perm.end(), swap.begin(), swap.end());
   return swaps ? r.node(*n).inputs[0] : kNoValue;
@@ -75,8 +75,7 @@ bool FoldTransposes(Rewriter* r, size_t n) {
     p->trans_b = !p->trans_b;
     any = true;
   }
-  // A constant B is packed for rows that follow each other in memory, which is worth more than a
-  // Transpose of A.
+  // A constant B is packed for contiguous rows of A, which saves more than a Transpose of A costs.
   if (const ValueId a = UntransposedSource(*r, p->a);
       a != kNoValue && r->constant(p->b) == nullptr && IsWorthFolding(*r, p->a, a)) {
     p->a = a;
@@ -86,7 +85,7 @@ bool FoldTransposes(Rewriter* r, size_t n) {
   return any && Emit(r, n, *p);
 }
 
-// `n` is the Reshape that unflattens rows behind a product of matrices.
+// Folds Reshape `n`, which unflattens rows after a matrix product, into the product.
 bool UnflattenRows(Rewriter* r, const ProvenDims& proven, size_t n) {
   const ValueId result = r->node(n).inputs[0], out = r->node(n).outputs[0];
   const auto product = r->Producer(result);

@@ -1,10 +1,9 @@
-// Takes the moves around matrix products into the products. A Transpose of the last two dims in
-// front of a MatMul or Gemm becomes its transA or transB: a delegate packs a constant of any size
-// once, where the Transpose would run every time. Rows that are flattened in front of a product of
-// matrices and unflattened behind it are the rows of one product over batches. The result is a
-// msrt.FusedMatMul where MatMul has no such attribute. Before: attention is recognised, whose
-// patterns have plain products. After: constants are shared as before; a Transpose stays where
-// other nodes read it.
+// Folds moves of data around matrix products into the products. A Transpose of the last two dims
+// before a MatMul or Gemm becomes its transA or transB: a delegate packs a constant once, but the
+// Transpose would run every time. Rows that are flattened before a matrix product and unflattened
+// after it become the rows of one batched product. The result is msrt.FusedMatMul if MatMul lacks
+// the attribute. Before: attention is recognised, since its patterns have plain products. After:
+// constants are shared as before; a Transpose stays if other nodes read it.
 #pragma once
 
 #include "core/passes/pass.h"

@@ -1,4 +1,4 @@
-// Transposes and flattened rows around products.
+// Transposes and flattened rows around matrix products.
 #include "core/passes/simplify_products.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ int64_t Flag(const Node& node, const char* name) {
   return std::get<int64_t>(*node.attrs.Find(name));
 }
 
-// A tied embedding: the constant serves a Gather and, transposed, the last product.
-TEST(SimplifyProducts, SharesATransposedConstant) {
+// A tied embedding: a Gather uses the constant, and the last product uses it transposed.
+TEST(SimplifyProducts, TransposedConstantStaysShared) {
   Net net;
   const ValueId x = net.Input("x", {2, 3, 4}), table = net.Weight({6, 4});
   const ValueId scores =
@@ -40,7 +40,7 @@ TEST(SimplifyProducts, FoldsIntoGemmWithItsFlags) {
   EXPECT_EQ(Flag(net.graph().nodes[0], "transB"), 0);
 }
 
-TEST(SimplifyProducts, FoldsBothOperandsOfABatchedProduct) {
+TEST(SimplifyProducts, FoldsBothOperandsOfBatchedProduct) {
   Net net;
   const ValueId a = net.Input("a", {2, 4, 3}), b = net.Input("b", {2, 5, 4});
   const auto turn = [&](ValueId v) { return net.Op("Transpose", {v}, {{"perm", Ints{0, 2, 1}}}); };
@@ -49,8 +49,8 @@ TEST(SimplifyProducts, FoldsBothOperandsOfABatchedProduct) {
             (Names{"msrt.FusedMatMul"}));
 }
 
-TEST(SimplifyProducts, LeavesOtherTransposes) {
-  Net batches;  // moves the batch
+TEST(SimplifyProducts, KeepsOtherTransposes) {
+  Net batches;  // the Transpose moves the batch
   const ValueId moved =
       batches.Op("Transpose", {batches.Input("b", {5, 2, 4})}, {{"perm", Ints{1, 2, 0}}});
   batches.graph().outputs = {batches.Op("MatMul", {batches.Input("a", {2, 3, 4}), moved})};
@@ -58,7 +58,7 @@ TEST(SimplifyProducts, LeavesOtherTransposes) {
       OpsAfter(SimplifyProducts, &batches, {batches.Random({5, 2, 4}), batches.Random({2, 3, 4})}),
       (Names{"Transpose", "MatMul"}));
 
-  Net shared;  // computed anyway
+  Net shared;  // the Transpose has another use
   const ValueId turned = shared.Op("Transpose", {shared.Input("b", {5, 4})});
   shared.graph().outputs = {shared.Op("MatMul", {shared.Input("a", {3, 4}), turned}), turned};
   EXPECT_EQ(OpsAfter(SimplifyProducts, &shared, {shared.Random({5, 4}), shared.Random({3, 4})}),
@@ -87,7 +87,7 @@ TEST(SimplifyProducts, UnflattensRows) {
             (Names{"msrt.FusedMatMul", "Neg"}));
 }
 
-TEST(SimplifyProducts, LeavesRowsThatComeBackInAnotherShape) {
+TEST(SimplifyProducts, KeepsRowsWithAnotherFinalShape) {
   Net net;
   const ValueId flat = net.Op("Reshape", {net.Input("x", {2, 3, 4})}, {{"shape", Ints{-1, 4}}});
   const ValueId product = net.Op("MatMul", {flat, net.Weight({4, 6})});
@@ -96,8 +96,8 @@ TEST(SimplifyProducts, LeavesRowsThatComeBackInAnotherShape) {
             (Names{"Reshape", "MatMul", "Reshape"}));
 }
 
-// What is folded still gets its bias and activation.
-TEST(SimplifyProducts, EpilogueIsFusedOntoTheResult) {
+// Bias and activation are fused into a product that already absorbed a Transpose.
+TEST(SimplifyProducts, EpilogueIsFusedIntoTheResult) {
   Net net;
   const ValueId x = net.Input("x", {2, 3, 4}), b = net.Input("b", {6, 4});
   const ValueId sum =

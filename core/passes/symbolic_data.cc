@@ -1,4 +1,4 @@
-// The elements of small integer tensors, which are the shapes of others, op by op.
+// SymbolicShapes: the elements of small integer tensors, which are shapes of others, op by op.
 #include <algorithm>
 
 #include "core/passes/symbolic_shapes.h"
@@ -57,7 +57,7 @@ DimProduct ProductOf(const DimProducts& list) {
   return product;
 }
 
-// A number must fit into the type it is cast to. A dim does in every run that does not fail.
+// A number must fit into the type it is cast to. A dim fits in every run that succeeds.
 bool FitsInto(DType dtype, const DimProducts& list) {
   if (dtype == DType::kI64) return true;
   return dtype == DType::kI32 && std::all_of(list.begin(), list.end(), [](const DimProduct& p) {
@@ -78,7 +78,7 @@ std::optional<DimProducts> SymbolicShapes::DataOf(const Node& node) {
   DimProducts joined;
   for (ValueId v : node.inputs) {
     if (v == kNoValue) continue;
-    // Lists that are attributes in the usual form are read through the view.
+    // Lists in attributes are read through the view.
     if (!data(v)) return std::nullopt;
     joined.insert(joined.end(), data(v)->begin(), data(v)->end());
   }
@@ -99,7 +99,7 @@ std::optional<DimProducts> SymbolicShapes::DataOf(const Node& node) {
   return PairwiseData(node);
 }
 
-// Ops of two lists, or of a condition and two.
+// Handles ops of two lists, or of a condition and two lists.
 std::optional<DimProducts> SymbolicShapes::PairwiseData(const Node& node) {
   size_t longest = 1;
   for (ValueId v : node.inputs) {

@@ -1,4 +1,4 @@
-// The dims of outputs by the dims of inputs, op by op.
+// SymbolicShapes: the dims of outputs from the dims of inputs, op by op.
 #include <algorithm>
 
 #include "core/passes/symbolic_shapes.h"
@@ -12,7 +12,7 @@ bool IsOneOf(std::string_view op, std::span<const std::string_view> ops) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-// Output 0 has the dims of input 0.
+// Whether output 0 has the dims of input 0.
 bool KeepsDims(const Node& node) {
   static constexpr std::string_view kOps[] = {"LayerNormalization",
                                               "RMSNormalization",
@@ -30,8 +30,8 @@ bool KeepsDims(const Node& node) {
          IsOneOf(node.op, kOps);
 }
 
-// A -1 in the shape is what remains of the input when dims that stay in their place are left out,
-// as for the run.
+// Returns the dim for -1 in the shape of a Reshape: the rest of the input without the dims that
+// keep their position, as at run time.
 DimProduct Remaining(const DimProducts& in, const DimProducts& out, size_t inferred) {
   DimProduct from = DimProduct::Number(1), to = from;
   for (size_t i = 0; i < std::max(in.size(), out.size()); ++i) {
@@ -116,7 +116,7 @@ std::optional<DimProducts> FlattenedDims(const OpView& op, const DimProducts& x)
   return out;
 }
 
-// Every output; the axis is what the types say.
+// Returns the dims of every output; the split axis is taken from the types.
 std::optional<DimProducts> SplitDims(const OpView& op, const DimProducts& x) {
   const auto axis = NormalizeAxis(op.Int("axis"), static_cast<int>(x.size()));
   if (!axis.ok()) return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<DimProducts> SplitDims(const OpView& op, const DimProducts& x) {
   return out;
 }
 
-// The ops that move elements and need nothing but the dims of their first input.
+// Handles ops that move elements and need only the dims of their first input.
 std::optional<DimProducts> MovedDims(const OpView& op, const DimProducts& x) {
   if (op.op() == "Transpose") return TransposedDims(op, x);
   if (op.op() == "Unsqueeze") return UnsqueezedDims(op, x);
@@ -141,8 +141,8 @@ std::optional<DimProducts> SymbolicShapes::ListedDims(const Node& node, size_t i
   return i < node.inputs.size() && node.inputs[i] != kNoValue ? data(node.inputs[i]) : std::nullopt;
 }
 
-// Convolutions and pools with pads of their own: outputs of equal windows over equal images have
-// equal dims.
+// Convolutions and pools with explicit pads: equal windows over equal images have outputs of equal
+// dims.
 std::optional<DimProducts> SymbolicShapes::DimsOfWindows(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
@@ -197,7 +197,7 @@ std::optional<DimProducts> SymbolicShapes::DimsOfConcat(const Node& node) {
   return out;
 }
 
-// Slices from the front; others have what the types say.
+// Slices from the front; the dims of others are taken from the types.
 std::optional<DimProducts> SymbolicShapes::DimsOfSlice(const Node& node) {
   const NodeView view(graph_, node);
   const OpView& op = view.op();
@@ -259,7 +259,8 @@ std::optional<DimProducts> SymbolicShapes::DimsOfBroadcast(const Node& node) {
   return out;
 }
 
-// The dims of the queries with the width of the values; packed heads have what the type says.
+// The dims of the queries with the width of the values; for packed heads they are taken from the
+// type.
 std::optional<DimProducts> SymbolicShapes::DimsOfAttention(const Node& node) {
   DimProducts out = *dims(node.inputs[0]);
   const auto& value = dims(node.inputs[2]);

@@ -8,8 +8,8 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kMaxFollowed = 64;  // of a tensor whose elements are followed
-constexpr size_t kMaxTerms = 256;     // different ones; few networks have more than a dozen
+constexpr int64_t kMaxFollowed = 64;  // elements of a tensor that is followed
+constexpr size_t kMaxTerms = 256;     // few networks have more than a dozen
 
 }  // namespace
 
@@ -21,8 +21,7 @@ bool HasOpenDims(const Graph& graph) {
   return false;
 }
 
-// ---- terms
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- terms --------------------------------------------------------------------------------------
 
 DimProduct SymbolicShapes::Named(const Term& term) {
   if (!term.a.known() || (term.kind != Term::kWindows && !term.b.known()))
@@ -45,7 +44,7 @@ DimProduct SymbolicShapes::WindowsOver(const DimProduct& dim, int64_t room, int6
   return Named({Term::kWindows, dim, {}, room, stride});
 }
 
-// A sum with a negative number has no name: terms are dims, which are never negative.
+// A sum with a negative number is unknown: terms are dims, which are never negative.
 DimProduct SymbolicShapes::Sum(const DimProduct& a, const DimProduct& b) {
   const DimProduct sum = a.Plus(b, 1);
   if (sum.known() || !a.IsNeverNegative() || !b.IsNeverNegative()) return sum;
@@ -74,8 +73,8 @@ DimProduct SymbolicShapes::Smaller(const DimProduct& a, const DimProduct& b) {
                                                     : DimProduct::Unknown();
 }
 
-// In runs that do not fail: a number other than 1 is the result; and a dim beats the smaller of
-// itself and a number above 1, which is 1 only where the dim is.
+// In runs that succeed, a number other than 1 is the result. A dim also wins over the minimum of
+// itself and a number above 1, which is 1 only if the dim is.
 DimProduct SymbolicShapes::BroadcastDim(const DimProduct& a, const DimProduct& b) {
   if (a == b) return a;
   const auto beats = [&](const DimProduct& x, const DimProduct& y) {
@@ -101,8 +100,7 @@ DimProducts SymbolicShapes::Broadcast(const DimProducts& a, const DimProducts& b
   return out;
 }
 
-// ---- values
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------
 
 SymbolicShapes::SymbolicShapes(const Graph& graph)
     : graph_(graph), dims_(graph.value_count()), data_(graph.value_count()) {
@@ -137,7 +135,7 @@ void SymbolicShapes::Follow(const Node& node) {
   if (node.domain.empty() && has(node.outputs[0])) FollowData(node);
 }
 
-// What the type says stays; an open dim is what it was found to be.
+// Known dims of the type stay; open dims are replaced by the products that were found.
 void SymbolicShapes::FollowDims(const Node& node) {
   const auto found = DimsOf(node);
   if (!found) return;
@@ -166,8 +164,7 @@ void SymbolicShapes::FollowData(const Node& node) {
 void SymbolicShapes::FollowAll() {
   for (const Node& node : graph_.nodes) Follow(node);
 }
-// ---- ProvenDims
-// -------------------------------------------------------------------------------------------------------------------
+// ---- ProvenDims ---------------------------------------------------------------------------------
 
 ProvenDims::ProvenDims(const Graph& graph) : graph_(graph) {
   if (!HasOpenDims(graph)) return;

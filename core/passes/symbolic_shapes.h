@@ -1,7 +1,7 @@
-// What is known about shapes and about small integer tensors before a run: each dim and each
-// element as a product of a number and of dims that only the run knows. Filled node by node in the
-// order of the graph. The pass that folds shapes writes what it finds into the types; passes that
-// look for patterns ask ProvenDims for what types cannot say.
+// Symbolic shapes and elements of small integer tensors before a run: each dim and each element as
+// a product of a number and of dims that only the run knows. Filled node by node in the order of
+// the graph. FoldShapes writes the results into the types; passes that match patterns ask
+// ProvenDims for equalities that types cannot express.
 #pragma once
 
 #include "core/passes/dim_product.h"
@@ -9,7 +9,7 @@
 
 namespace msrt {
 
-// Whether a type leaves a dim open that has no name.
+// Whether a type of the graph has an unnamed open dim.
 bool HasOpenDims(const Graph& graph);
 
 class SymbolicShapes {
@@ -23,12 +23,12 @@ class SymbolicShapes {
 
   // The dims of a tensor of known rank; nullopt otherwise.
   const std::optional<DimProducts>& dims(ValueId v) const { return dims_[IndexOf(v)]; }
-  // The elements of an integer or bool tensor of rank 0 or 1, as far as that is followed.
+  // The elements of an integer or bool tensor of rank 0 or 1, if they are followed.
   const std::optional<DimProducts>& data(ValueId v) const { return data_[IndexOf(v)]; }
   bool has(ValueId v) const { return v != kNoValue && IndexOf(v) < dims_.size(); }
 
  private:
-  // A quantity that is no product: each is a dim of its own, the same for the same operands.
+  // A quantity that is not a product. Each is a new dim; equal operands make the same one.
   struct Term {
     enum Kind : uint8_t { kWindows, kSum, kQuotient, kSmaller, kBroadcast } kind;
     DimProduct a, b;
@@ -48,7 +48,7 @@ class SymbolicShapes {
   std::optional<DimProducts> DimsOfGather(const Node& node);
   std::optional<DimProducts> DimsOfBroadcast(const Node& node);
   std::optional<DimProducts> DimsOfAttention(const Node& node);
-  // The dims that the elements of input `i` are a list of.
+  // Returns the dims that input `i` lists as its elements.
   std::optional<DimProducts> ListedDims(const Node& node, size_t i) const;
 
   std::optional<DimProducts> DataOf(const Node& node);
@@ -68,19 +68,19 @@ class SymbolicShapes {
   std::vector<std::optional<DimProducts>> dims_, data_;
 };
 
-// Whether dims are equal in every run, by the types or by the nodes that made the values. Of a
-// graph as it was when the object was made: values that are added later are known by their types
-// only.
+// Proves that dims are equal in every run, by the types or by the nodes that made the values.
+// Describes the graph at the time of construction: for values that are added later it knows only
+// the types.
 class ProvenDims {
  public:
   explicit ProvenDims(const Graph& graph);
   bool Equal(ValueId a, int a_axis, ValueId b, int b_axis) const;
-  // All dims and the element type.
+  // Compares all dims and the element type.
   bool Equal(ValueId a, ValueId b) const;
 
  private:
   const Graph& graph_;
-  std::optional<SymbolicShapes> shapes_;  // where types leave dims open
+  std::optional<SymbolicShapes> shapes_;  // if types leave dims open
 };
 
 }  // namespace msrt

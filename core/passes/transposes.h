@@ -11,21 +11,20 @@ namespace msrt {
 
 using Perm = std::vector<int>;
 
-// The order of a Transpose; empty where the rank is not known.
+// Returns the permutation of a Transpose; empty if the rank is not known.
 Perm PermOf(const Rewriter& r, const Node& node);
 AttrList PermAttr(const Perm& perm);
 
 bool IsView(const Node& node);
-// The attributes of a Reshape between two types of equally many elements, as far as they can be
-// written down: dims that the run decides are copied from the same place, and one more may be
-// inferred.
+// Returns the attributes of a Reshape between two types with the same number of elements, if they
+// can be expressed: open dims are copied from the same position, and one more may be inferred.
 std::optional<AttrList> ReshapeAttrs(const Type& in, const Type& out);
 
-// Node `n` is a Transpose.
+// Requires that node `n` is a Transpose.
 bool SimplifyTranspose(Rewriter* r, size_t n);
-// Node `n` is a view.
+// Requires that node `n` is a view.
 bool SimplifyViewOfTranspose(Rewriter* r, size_t n);
-// Node `n` is a Gather.
+// Requires that node `n` is a Gather.
 bool SliceInsteadOfGather(Rewriter* r, size_t n);
 
 }  // namespace msrt

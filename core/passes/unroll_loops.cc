@@ -9,9 +9,9 @@
 namespace msrt {
 namespace {
 
-// Nodes of all iterations together. Where an iteration picks its own constants, writing out saves
-// kernels besides calls.
-constexpr int64_t kMostNodes = 64, kMostNodesWithTables = 256;
+// Maximum number of nodes of all iterations. If iterations select their own constants, unrolling
+// saves kernels as well as calls.
+constexpr int64_t kMaxNodes = 64, kMaxNodesWithTables = 256;
 
 ConstTensor OneElement(DType dtype, const Dims& dims, int64_t value) {
   const auto byte = static_cast<uint8_t>(value);
@@ -19,7 +19,7 @@ ConstTensor OneElement(DType dtype, const Dims& dims, int64_t value) {
                                : ConstTensor::Of<int64_t>(dtype, dims, std::span(&value, 1));
 }
 
-// A node that takes a part of a constant, which part being told by the iteration.
+// Whether the body takes a slice of a constant that the iteration number selects.
 bool IndexesConstants(const Graph& body) {
   return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
     return node.domain.empty() && node.op == "Gather" &&
@@ -46,13 +46,13 @@ class Unrolling {
           const int64_t trips = shape.kind == ControlKind::kLoop
                                     ? Trips(graph, node, module_.graphs[shape.graphs[0]])
                                     : 0;
-          const bool written =
+          const bool unrolled =
               trips > 0 && IsWorthwhile(trips, g, n, shape) && TryInline(trips, node, shape, &edit);
-          return written ? Edited::kReplaced : Edited::kNot;
+          return unrolled ? EditResult::kReplaced : EditResult::kUnchanged;
         });
   }
 
-  // How often a Loop runs, or 0 where that is not known.
+  // Returns the number of iterations of a Loop, or 0 if it is not known.
   static int64_t Trips(const Graph& graph, const Node& node, const Graph& body) {
     const auto trips = ConstantNumber(graph, node.inputs[0]),
                begins = ConstantNumber(graph, node.inputs[1]);
@@ -73,10 +73,10 @@ class Unrolling {
     if (!std::all_of(body.nodes.begin(), body.nodes.end(), plain)) return false;
     const auto scanned = static_cast<int64_t>(body.outputs.size() - 1 - shape.carried);
     const int64_t each = static_cast<int64_t>(body.nodes.size()) + scanned;
-    const int64_t most =
-        std::min<int64_t>(IndexesConstants(body) ? kMostNodesWithTables : kMostNodes,
+    const int64_t max_nodes =
+        std::min<int64_t>(IndexesConstants(body) ? kMaxNodesWithTables : kMaxNodes,
                           static_cast<int64_t>(budget_.nodes));
-    return each == 0 ? trips <= most : trips <= most / each;
+    return each == 0 ? trips <= max_nodes : trips <= max_nodes / each;
   }
 
   bool TryInline(int64_t trips, const Node& node, const ControlShape& shape, GraphEdit* edit) {
@@ -92,13 +92,13 @@ class Unrolling {
     std::vector<std::vector<ValueId>> slices(body.outputs.size() - 1 -
                                              shape.carried);  // by scanned result
     for (int64_t i = 0; i < trips; ++i) {
-      std::vector<ValueId> arguments = {Told(body, 0, DType::kI64, i, edit),
-                                        Told(body, 1, DType::kBool, 1, edit)};
+      std::vector<ValueId> arguments = {LoopArgument(body, 0, DType::kI64, i, edit),
+                                        LoopArgument(body, 1, DType::kBool, 1, edit)};
       arguments.insert(arguments.end(), carried.begin(), carried.end());
       arguments.insert(arguments.end(),
                        node.inputs.begin() + static_cast<ptrdiff_t>(shape.captured_from()),
                        node.inputs.end());
-      const auto results = edit->WriteOut(body, arguments);
+      const auto results = edit->Inline(body, arguments);
       if (!results) return give_up();
       carried.assign(results->begin() + 1,
                      results->begin() + 1 + static_cast<ptrdiff_t>(shape.carried));
@@ -118,9 +118,10 @@ class Unrolling {
     return true;
   }
 
-  // What a Loop tells its body, as the body declares it.
-  static ValueId Told(const Graph& body, size_t input, DType dtype, int64_t value,
-                      GraphEdit* edit) {
+  // Returns a constant for the iteration or condition that a Loop passes to its body, with the dims
+  // that the body declares.
+  static ValueId LoopArgument(const Graph& body, size_t input, DType dtype, int64_t value,
+                              GraphEdit* edit) {
     const Value& declared = body.value(body.inputs[input]);
     const Dims dims = declared.type.dims == Dims{1} ? Dims{1} : Dims{};
     return edit->graph().AddConstant(declared.name, OneElement(dtype, dims, value));
@@ -130,7 +131,7 @@ class Unrolling {
                          GraphEdit* edit) {
     std::vector<ValueId> rows;
     for (ValueId slice : slices) {
-      // The run refuses to scan elements that share bytes.
+      // The run does not scan elements that share bytes.
       if (!edit->graph().value(slice).type.is_tensor() ||
           BitsOf(edit->graph().value(slice).type.dtype) < 8)
         return kNoValue;

@@ -5,12 +5,12 @@
 namespace msrt::testing {
 namespace {
 
-// Loop { x = x * 3 - i; scanned: x } with so many trips, whose body goes on or not.
+// Options of Loop { x = x * 3 - i; scanned: x }.
 struct Options {
   int64_t trips = 3;
   bool goes_on = true;
   int padding = 0;       // more nodes
-  bool effects = false;  // a random number in each iteration, which nobody reads
+  bool effects = false;  // an unused random number in each iteration
 };
 Module Counting(const Options& options) {
   ModuleBuilder m(2);
@@ -31,19 +31,19 @@ Module Counting(const Options& options) {
 }
 const std::vector<std::vector<ConstTensor>> kFive = {{NumberOf(5)}};
 
-TEST(UnrollLoops, SmallLoopsAreWrittenOut) {
+TEST(UnrollLoops, SmallLoopsAreUnrolled) {
   const OpNames ops = OpsOf(AfterPass(UnrollLoops, Counting({}), kFive).main());
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 3);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Concat"), 1);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Loop"), 0);
 }
 
-TEST(UnrollLoops, ABodyThatSaysNoRunsOnce) {
+TEST(UnrollLoops, BodyThatReturnsFalseRunsOnce) {
   const OpNames ops = OpsOf(AfterPass(UnrollLoops, Counting({.goes_on = false}), kFive).main());
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 1);
 }
 
-TEST(UnrollLoops, LargeOnesStay) {
+TEST(UnrollLoops, LargeLoopsStay) {
   AfterPass(UnrollLoops, Counting({.trips = 30}), kFive, /*changes=*/false);
   AfterPass(UnrollLoops, Counting({.padding = 40}), kFive, /*changes=*/false);
   AfterPass(UnrollLoops, Counting({.trips = 1, .padding = 100}), kFive);
@@ -54,7 +54,7 @@ TEST(UnrollLoops, EffectsAreNotCopied) {
   AfterPass(UnrollLoops, Counting({.trips = 1, .effects = true}), kFive);
 }
 
-TEST(UnrollLoops, OpenConditionsStay) {
+TEST(UnrollLoops, LoopsWithOpenConditionsStay) {
   ModuleBuilder m(2);
   const ValueId x = m.Input(0), go = m.Input(0, kFlag);
   m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), go, x},
@@ -66,7 +66,7 @@ TEST(UnrollLoops, OpenConditionsStay) {
             /*changes=*/false);
 }
 
-TEST(UnrollLoops, ABodyMayTakeItsNumberAsAList) {
+TEST(UnrollLoops, BodyMayDeclareIterationAsList) {
   ModuleBuilder m(2);  // collects the numbers, each a list of one
   m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue},
                         {{"body", GraphRef{1}}, {"carried", int64_t{0}}},

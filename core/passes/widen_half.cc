@@ -19,14 +19,13 @@ Type Widened(Type type) {
   return type;
 }
 
-// ---- what may become of a node
-// --------------------------------------------------------------------------------------------------
+// ---- possible forms of a node ------------------------------------------------------------------
 
-// kNeither: it has no narrow tensors or reads none of their data, and takes what there is.
+// kNeither: the node has no narrow tensors or does not read their data, so it takes either form.
 enum class Form : uint8_t { kNeither, kNarrow, kWide, kEither };
 
-// Elements of their results are elements of their inputs. Those of ScatterElements and ScatterND
-// are, unless they add them up.
+// Ops whose output elements are input elements; ScatterElements and ScatterND only without a
+// reduction.
 constexpr std::string_view kMoves[] = {
     "Identity",  "Reshape",         "Flatten",      "Squeeze",        "Unsqueeze",
     "Transpose", "Concat",          "Split",        "Slice",          "Gather",
@@ -41,8 +40,8 @@ bool IsMove(const Node& node, const OpView& op) {
   return !node.op.starts_with("Scatter") || op.String("reduction") == "none";
 }
 
-// The number of elements that it makes, or integers and truth values, follow from the numbers that
-// it reads. Results of 8 bits and fewer are quantised: those are rounded in any case.
+// Whether the number of output elements, or integer or bool outputs, depend on the numbers that the
+// node reads. Results of 8 bits and fewer are quantised and rounded in any case.
 bool Decides(const Graph& graph, const Node& node) {
   if (node.op == "Range") return true;
   for (size_t i = 0; node.def->sizes != nullptr && i < node.inputs.size(); ++i) {
@@ -101,16 +100,16 @@ Form FormsOf(const PassContext& context, const Graph& graph, const Node& node) {
   if (context.computes_natively && context.computes_natively(node, narrow)) return Form::kNarrow;
   if (Decides(graph, node) || !CanBeWide(graph, node)) return Form::kNarrow;
   const NodeView view(graph, node);
-  // What it converts to is not narrow, so it reads either form.
+  // Its output is not narrow, so it reads either form.
   const bool converts = node.domain.empty() && node.op == "Cast";
   return converts || IsMove(node, view.op()) ? Form::kEither : Form::kWide;
 }
 
-// ---- where the borders are
-// ------------------------------------------------------------------------------------------------------
+// ---- borders of wide regions
+// ----------------------------------------------------------------------
 
-// The forms of all nodes: those that are free to choose keep the number of converted elements
-// small. Each value is converted at most once each way.
+// Chooses the forms of all nodes: nodes that may have either form minimise the number of converted
+// elements. Each value is converted at most once each way.
 class Borders {
  public:
   Borders(const PassContext& context, const Graph& graph)
@@ -137,8 +136,8 @@ class Borders {
   }
 
   Form form(size_t node) const { return forms_[node]; }
-  // Whether the node that makes the value makes it wide. Only for values that were there when the
-  // borders were found, as all below.
+  // Whether the producer makes the value wide. Here and below only for values that existed when the
+  // borders were computed.
   bool IsWide(ValueId v) const {
     return v != kNoValue && IsNarrow(graph_.value(v).type) && producers_[IndexOf(v)] >= 0 &&
            forms_[static_cast<size_t>(producers_[IndexOf(v)])] == Form::kWide;
@@ -148,7 +147,7 @@ class Borders {
  private:
   static constexpr int kMaxSweeps = 8;
 
-  // Elements to convert, with a guess for open dims.
+  // Returns the number of elements to convert, with a guess for open dims.
   double Elements(ValueId v) const {
     constexpr double kOpenDim = 64;
     const Type& type = graph_.value(v).type;
@@ -161,8 +160,8 @@ class Borders {
     if (v == kNoValue || !IsNarrow(graph_.value(v).type)) return 0;
     return (IsWide(v) ? narrow_uses_ : wide_uses_)[IndexOf(v)] != 0 ? Elements(v) : 0;
   }
-  // Of all values that the node reads or makes. One that it reads twice counts twice, in either
-  // form.
+  // Returns the cost of all values that the node reads or makes. A value that it reads twice counts
+  // twice, in either form.
   double CostAround(size_t n) const {
     double cost = 0;
     for (ValueId v : graph_.nodes[n].inputs) cost += CostOfValue(v);
@@ -181,8 +180,8 @@ class Borders {
     forms_[n] = form;
     CountUses(n, 1);
   }
-  // Wide where both cost the same, so that borders move away from what is computed. True if the
-  // node changed.
+  // Chooses the cheaper form, wide if both cost the same, so that borders move away from
+  // computation. Returns whether the form changed.
   bool Improve(size_t n) {
     const Form before = forms_[n];
     SetForm(n, Form::kNarrow);
@@ -207,8 +206,7 @@ class Borders {
   std::vector<size_t> free_;                  // nodes that may have either form
 };
 
-// ---- the rewrite
-// ----------------------------------------------------------------------------------------------------------------
+// ---- the rewrite --------------------------------------------------------------------------------
 
 class Widening {
  public:
@@ -225,7 +223,7 @@ class Widening {
   }
 
  private:
-  // Only Shape and the like read a value that exists in the other form alone.
+  // Only ops like Shape may read a value that exists in its wide form alone.
   void Keep(Node node) {
     for (ValueId& v : node.inputs) {
       if (borders_.IsWide(v) && !borders_.IsReadNarrow(v)) v = wide_[IndexOf(v)];
@@ -272,7 +270,7 @@ class Widening {
 
   const Borders& borders_;
   Graph& graph_;
-  std::vector<ValueId> wide_;  // by value before the pass: its f32 form, once there is one
+  std::vector<ValueId> wide_;  // by value before the pass: its f32 form, once it exists
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ struct HalfNet : Net {
   }
 };
 
-TEST(WidenHalf, CastsStandAtTheBordersOfTheGraphOnly) {
+TEST(WidenHalf, CastsAreOnlyAtTheBordersOfTheGraph) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     HalfNet net;
     net.dtype = dtype;
@@ -78,7 +78,7 @@ TEST(WidenHalf, CastsStandAtTheBordersOfTheGraphOnly) {
   }
 }
 
-TEST(WidenHalf, ResultsAreThoseOfTheModelInF32RoundedOnce) {
+TEST(WidenHalf, ResultsEqualTheF32ModelRoundedOnce) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     HalfNet net;
     Net wide;
@@ -107,7 +107,7 @@ TEST(WidenHalf, ResultsAreThoseOfTheModelInF32RoundedOnce) {
   }
 }
 
-TEST(WidenHalf, AnEmbeddingStaysSmallAndItsRowsBecomeWide) {
+TEST(WidenHalf, EmbeddingStaysNarrowAndItsRowsBecomeWide) {
   HalfNet net;
   const ValueId ids = net.graph().AddInput("ids", Type::Tensor(DType::kI64, {1, kUnknownDim}));
   const ValueId rows = net.Op("Gather", {net.HalfWeight({5000, 16}), ids});
@@ -118,7 +118,7 @@ TEST(WidenHalf, AnEmbeddingStaysSmallAndItsRowsBecomeWide) {
   EXPECT_EQ(net.Count("Cast"), 3u);  // rows, the other weight, the result
 }
 
-TEST(WidenHalf, ATransposedWeightIsWidenedBeforeItIsTransposed) {
+TEST(WidenHalf, TransposedWeightIsWidenedBeforeTranspose) {
   HalfNet net;
   const ValueId w =
       net.Op("Transpose", {net.HalfWeight({16, 4})}, {{"perm", std::vector<int64_t>{1, 0}}});
@@ -127,9 +127,8 @@ TEST(WidenHalf, ATransposedWeightIsWidenedBeforeItIsTransposed) {
   EXPECT_EQ(net.TypeOfInput("Transpose"), DType::kF32);
 }
 
-// A cache that grows is converted once, for what reads it, and not on its way from an input to an
-// output.
-TEST(WidenHalf, ACacheStaysSmall) {
+// A growing cache is converted once, for its readers, and not between the input and the output.
+TEST(WidenHalf, CacheStaysNarrow) {
   HalfNet net;
   const ValueId past = net.Half("past", {1, 8, 100, 64});
   const ValueId key = net.Op("Mul", {net.Half("x", {1, 8, 1, 64}), net.HalfScalar(2)});
@@ -140,7 +139,7 @@ TEST(WidenHalf, ACacheStaysSmall) {
   EXPECT_EQ(net.TypeOfInput("Exp"), DType::kF32);
 }
 
-TEST(WidenHalf, WhatOnlyMovesElementsStaysAsItIs) {
+TEST(WidenHalf, NodesThatOnlyMoveElementsStayNarrow) {
   HalfNet net;
   const ValueId x = net.Op("Transpose", {net.Half("x", {3, 4})});
   net.graph().outputs = {net.Op("Concat", {x, x}, {{"axis", int64_t{0}}}),
@@ -149,7 +148,7 @@ TEST(WidenHalf, WhatOnlyMovesElementsStaysAsItIs) {
   EXPECT_EQ(net.Ops(), (Names{"Transpose", "Concat", "Cast"}));
 }
 
-TEST(WidenHalf, ACastOfTheModelRounds) {
+TEST(WidenHalf, CastOfTheModelRounds) {
   HalfNet net;
   const ValueId x = net.Input("x", {1});
   const ValueId half = net.Op("Cast", {x}, {{"to", DType::kF16}});
@@ -157,7 +156,7 @@ TEST(WidenHalf, ACastOfTheModelRounds) {
   EXPECT_EQ(ToFloats(net.Run({ConstTensor::Floats({1}, std::vector<float>{2049})})[0])[0], -2048);
 }
 
-// 2048 + 1 is 2048 in f16: both elements are equal there, and the first counts.
+// 2048 + 1 is 2048 in f16: both elements are equal, so ArgMax returns the first.
 TEST(WidenHalf, DecisionsAreMadeOnRoundedNumbers) {
   HalfNet net;
   const ValueId sum = net.Op("Add", {net.Half("x", {2}), net.Half("y", {2})});
@@ -170,8 +169,8 @@ TEST(WidenHalf, DecisionsAreMadeOnRoundedNumbers) {
   EXPECT_EQ(results[2].As<int32_t>()[1], 2048);
 }
 
-// Beyond 65504 the numbers of a region go on, but what leaves it is what the type can hold.
-TEST(WidenHalf, NumbersOverflowAtBordersOnly) {
+// Inside a region numbers may exceed 65504, but values that leave it overflow.
+TEST(WidenHalf, NumbersOverflowOnlyAtBorders) {
   HalfNet net;
   const ValueId twice = net.Op("Mul", {net.Half("x", {1}), net.HalfScalar(2)});
   net.graph().outputs = {net.Op("Div", {twice, net.HalfScalar(4)}), twice,
@@ -183,7 +182,7 @@ TEST(WidenHalf, NumbersOverflowAtBordersOnly) {
   EXPECT_EQ(results[2].As<uint8_t>()[0], 1);
 }
 
-TEST(WidenHalf, ShapesAreReadFromWhatThereIs) {
+TEST(WidenHalf, ShapeReadsTheExistingForm) {
   HalfNet net;
   const ValueId y = net.Op("Exp", {net.Half("x", {kUnknownDim, 3})});
   net.graph().outputs = {net.Op("Shape", {y}), net.Op("Cast", {y}, {{"to", DType::kF32}})};
@@ -192,7 +191,7 @@ TEST(WidenHalf, ShapesAreReadFromWhatThereIs) {
   EXPECT_EQ(net.Ops(), (Names{"Cast", "Exp", "Shape", "Cast"}));
 }
 
-TEST(WidenHalf, TypesThatAreComputedNativelyStay) {
+TEST(WidenHalf, NativeTypesStay) {
   HalfNet net;
   const ValueId x = net.Half("x", {2});
   net.graph().outputs = {net.Op("Exp", {net.Op("Neg", {x})})};

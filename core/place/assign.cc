@@ -8,11 +8,11 @@
 namespace msrt {
 namespace {
 
-// Far beyond any machine, and no sum or quotient of them comes near what the solver takes for
-// forbidden.
-constexpr double kMost = 1e30;
-bool IsAmount(double x) { return x >= 0 && x <= kMost; }
-bool IsRate(double x) { return x >= 1 / kMost; }
+// Far beyond any machine, yet no sum or quotient of such amounts comes near the solver's
+// kForbidden.
+constexpr double kMaxAmount = 1e30;
+bool IsAmount(double x) { return x >= 0 && x <= kMaxAmount; }
+bool IsRate(double x) { return x >= 1 / kMaxAmount; }
 
 bool Ascending(std::span<const uint32_t> nodes) {
   return std::adjacent_find(nodes.begin(), nodes.end(), std::greater_equal<>()) == nodes.end();
@@ -150,7 +150,7 @@ std::vector<uint32_t> RefusedOptions(const AssignProblem& problem) {
   return refused;
 }
 
-// Nothing but time and memory differs, and neither is better.
+// Whether the options differ only in time and memory, and `option` is better in neither.
 bool NoBetter(const AssignOption& option, const AssignOption& than) {
   return option.seconds >= than.seconds && option.memory_bytes >= than.memory_bytes &&
          option.delegate == than.delegate && option.device == than.device &&
@@ -193,9 +193,9 @@ Result<Assignment> Assign(const AssignProblem& problem) {
       return Unsupported("node ", n,
                          " has no option that may be chosen; allow a delegate that can run it");
   }
-  MSRT_ASSIGN_OR_RETURN(Assignment plan, FastestPlan(problem, choices));
-  plan.refused = std::move(refused);
-  return plan;
+  MSRT_ASSIGN_OR_RETURN(Assignment assignment, FastestAssignment(problem, choices));
+  assignment.refused = std::move(refused);
+  return assignment;
 }
 
 }  // namespace msrt

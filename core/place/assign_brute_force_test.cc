@@ -1,6 +1,6 @@
-// Assign against brute force: every plan of small random problems, each costed by a simulator that
-// walks the steps, knows where every value is by then, and moves it when it is first wanted. The
-// simulator shares nothing with the cost model that it checks.
+// Assign against brute force: every assignment of small random problems, each priced by a simulator
+// that walks the steps, tracks where every value is, and moves it when it is first wanted. The
+// simulator shares no code with the cost model that it checks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class Simulator {
   }
 
   const AssignProblem* problem_;
-  std::vector<TensorState> home_;                          // by value: where it begins and must end
+  std::vector<TensorState> home_;  // by value: its state at the start and at the end
   std::vector<std::array<std::array<bool, 3>, 4>> there_;  // by value, device, layout
   std::vector<Origin> first_;
   int64_t running_ = -1;
@@ -119,7 +119,7 @@ double Simulate(const AssignProblem& problem, std::span<const uint32_t> option_o
   return simulator.seconds();
 }
 
-// ---- Brute force over every plan that keeps the caps.
+// ---- Brute force over every assignment that keeps the caps.
 
 class BruteForce {
  public:
@@ -132,12 +132,12 @@ class BruteForce {
     ChooseCarried(0);
   }
   double best() const { return best_; }
-  size_t plans() const { return plans_; }
-  struct Plan {
+  size_t assignments() const { return assignments_; }
+  struct Sample {
     std::vector<uint32_t> options;
     std::vector<uint16_t> carried_on;
   };
-  const std::vector<Plan>& some_plans() const { return some_plans_; }
+  const std::vector<Sample>& samples() const { return samples_; }
 
  private:
   static constexpr uint32_t kUnset = UINT32_MAX;
@@ -154,7 +154,7 @@ class BruteForce {
       Simulator after = before;
       after.Finish();
       best_ = std::min(best_, after.seconds());
-      if (plans_++ % 97 == 0) some_plans_.push_back({chosen_, carried_on_});
+      if (assignments_++ % 97 == 0) samples_.push_back({chosen_, carried_on_});
     } else if (chosen_[n] != kUnset) {
       Continue(n, before);
     } else {
@@ -188,9 +188,9 @@ class BruteForce {
   std::vector<uint32_t> chosen_;
   std::vector<double> used_;
   double best_ = kNone;
-  size_t plans_ = 0;
+  size_t assignments_ = 0;
   std::vector<uint16_t> carried_on_;
-  std::vector<Plan> some_plans_;
+  std::vector<Sample> samples_;
 };
 
 // ---- Random problems.
@@ -201,8 +201,8 @@ struct Links {
 
 struct RandomProblem {
   AssignProblem problem;
-  std::vector<bool> allowed;  // by option: keeps the rule on groups
-  bool whole_numbers;         // every sum is exact, and ties are many
+  std::vector<bool> allowed;  // by option: admissible
+  bool whole_numbers;         // every sum is exact, and there are many ties
 };
 
 class Generator {
@@ -277,7 +277,7 @@ class Generator {
       value.is_output = dice_.Chance(value.readers.empty() ? 0.8 : 0.15);
   }
 
-  // Values that no node makes, each with an output that one makes.
+  // Pairs values that no node makes with outputs that a node makes.
   void MakeCarried() {
     std::vector<uint32_t> ends;
     for (uint32_t v = 0; v < p().values.size(); ++v) {
@@ -310,7 +310,7 @@ class Generator {
         if (dice_.Chance(is_view ? 0 : 0.3)) MakeOption({n}, d);
       }
     } while (!is_view && p().options.size() == before);
-    if (dice_.Chance(0.1)) {  // the same again, slower or greedier
+    if (dice_.Chance(0.1)) {  // the same option, slower or with more memory
       AssignOption twin = p().options.back();
       twin.seconds += Amount(3);
       twin.memory_bytes = dice_.Below(6);
@@ -332,7 +332,7 @@ class Generator {
     p().options.push_back(option);
   }
 
-  // Some keep the rule, some do not; some take over a node that nobody runs alone.
+  // Some groups are admissible, some are not; some contain a node that no option runs alone.
   void MakeGroup() {
     std::vector<uint32_t> nodes = {dice_.Below(p().node_count - 1)};
     for (uint32_t n = nodes[0] + 1; n < p().node_count && nodes.size() < 4; ++n) {
@@ -395,9 +395,9 @@ class Generator {
   double PlanBound() {
     std::vector<double> ways(p().node_count);
     for (const AssignOption& option : p().options) ++ways[option.nodes[0]];
-    double plans = std::pow(p().device_caps.size(), p().carried.size());
-    for (double w : ways) plans *= std::max(w, 1.0);
-    return plans;
+    double assignments = std::pow(p().device_caps.size(), p().carried.size());
+    for (double w : ways) assignments *= std::max(w, 1.0);
+    return assignments;
   }
 
   Dice dice_;
@@ -416,44 +416,45 @@ void ExpectSame(double a, double b, bool exactly) {
 
 constexpr uint32_t kSeeds = 1500;
 
-TEST(AssignBruteForce, RandomProblems) {
+TEST(AssignBruteForce, RandomProblemsMatchBruteForce) {
   int infeasible = 0, capped = 0, groups_chosen = 0, groups_refused = 0, carried = 0,
       carried_on_devices = 0;
-  size_t plans = 0;
+  size_t assignments = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     const RandomProblem random = Generator(seed).Make();
     const AssignProblem& problem = random.problem;
     const BruteForce brute(problem, random.allowed);
-    plans += brute.plans();
-    for (const auto& [options, carried_on] : brute.some_plans()) {
+    assignments += brute.assignments();
+    for (const auto& [options, carried_on] : brute.samples()) {
       ExpectSame(SecondsOf(problem, options, carried_on), Simulate(problem, options, carried_on),
                  random.whole_numbers);
     }
-    const Result<Assignment> plan = Assign(problem);
+    const Result<Assignment> assignment = Assign(problem);
     if (brute.best() == kNone) {
       AssignProblem without_caps = problem;
       without_caps.device_caps.assign(problem.device_caps.size(), kNone);
       const bool coverable = BruteForce(without_caps, random.allowed).best() != kNone;
-      EXPECT_EQ(plan.status().code(), coverable ? Code::kLimitExceeded : Code::kUnsupported)
-          << plan.status().message();
+      EXPECT_EQ(assignment.status().code(), coverable ? Code::kLimitExceeded : Code::kUnsupported)
+          << assignment.status().message();
       ++infeasible;
       continue;
     }
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_TRUE(plan->optimal);
-    EXPECT_EQ(plan->lower_bound, plan->seconds);
-    ExpectSame(plan->seconds, brute.best(), random.whole_numbers);
-    ExpectSame(Simulate(problem, plan->option_of_node, plan->carried_on), brute.best(),
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+    EXPECT_TRUE(assignment->optimal);
+    EXPECT_EQ(assignment->lower_bound, assignment->seconds);
+    ExpectSame(assignment->seconds, brute.best(), random.whole_numbers);
+    ExpectSame(Simulate(problem, assignment->option_of_node, assignment->carried_on), brute.best(),
                random.whole_numbers);
-    ASSERT_EQ(plan->carried_on.size(), problem.carried.size());
+    ASSERT_EQ(assignment->carried_on.size(), problem.carried.size());
     carried += static_cast<int>(problem.carried.size());
-    carried_on_devices += static_cast<int>(std::count_if(
-        plan->carried_on.begin(), plan->carried_on.end(), [](uint16_t d) { return d != 0; }));
+    carried_on_devices +=
+        static_cast<int>(std::count_if(assignment->carried_on.begin(), assignment->carried_on.end(),
+                                       [](uint16_t d) { return d != 0; }));
     std::vector<double> used(problem.device_caps.size());
     for (uint32_t n = 0; n < problem.node_count; ++n) {
-      const AssignOption& option = problem.options[plan->option_of_node[n]];
-      EXPECT_TRUE(random.allowed[plan->option_of_node[n]]);
+      const AssignOption& option = problem.options[assignment->option_of_node[n]];
+      EXPECT_TRUE(random.allowed[assignment->option_of_node[n]]);
       if (option.nodes.back() != n) continue;
       used[option.device] += option.memory_bytes;
       groups_chosen += option.nodes.size() > 1;
@@ -462,8 +463,8 @@ TEST(AssignBruteForce, RandomProblems) {
       EXPECT_LE(used[d], problem.device_caps[d]);
       capped += problem.device_caps[d] != kNone;
     }
-    groups_refused += static_cast<int>(plan->refused.size());
-    EXPECT_EQ(plan->refused.size(),
+    groups_refused += static_cast<int>(assignment->refused.size());
+    EXPECT_EQ(assignment->refused.size(),
               static_cast<size_t>(std::count(random.allowed.begin(), random.allowed.end(), false)));
     if (HasFailure()) break;
   }
@@ -473,14 +474,15 @@ TEST(AssignBruteForce, RandomProblems) {
   EXPECT_GT(groups_refused, 200);
   EXPECT_GT(carried_on_devices, 100);
   std::printf(
-      "%zu plans tried; %d problems without one, %d caps kept, %d groups chosen, %d refused; %d of "
+      "%zu assignments tried; %d problems without one, %d caps kept, %d groups chosen, %d refused; "
+      "%d of "
       "%d carried pairs on a device\n",
-      plans, infeasible, capped, groups_chosen, groups_refused, carried_on_devices, carried);
+      assignments, infeasible, capped, groups_chosen, groups_refused, carried_on_devices, carried);
 }
 
-// One value, made in any of several states and wanted in so many that the sets of them are too many
-// to be listed.
-TEST(AssignBruteForce, OneValueWantedInManyStates) {
+// One value, made in any of several states and wanted in so many that there are too many sets of
+// states to list.
+TEST(AssignBruteForce, ValueWantedInManyStatesMatchesBruteForce) {
   for (uint32_t seed = 0; seed < 15; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
@@ -512,15 +514,15 @@ TEST(AssignBruteForce, OneValueWantedInManyStates) {
       sets.swap(unions);
     }
     EXPECT_GT(sets.size(), 256u);
-    const Result<Assignment> plan = Assign(problem);
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_TRUE(plan->optimal);
-    EXPECT_EQ(plan->seconds,
+    const Result<Assignment> assignment = Assign(problem);
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+    EXPECT_TRUE(assignment->optimal);
+    EXPECT_EQ(assignment->seconds,
               BruteForce(problem, std::vector<bool>(problem.options.size(), true)).best());
   }
 }
 
-TEST(AssignBruteForce, TheOrderOfWantsDoesNotChangeTheirCost) {
+TEST(AssignBruteForce, OrderOfWantsDoesNotChangeCost) {
   Dice dice(5);
   AssignProblem problem;
   problem.values.resize(1);

@@ -1,5 +1,5 @@
-// What a plan costs and which options may be part of one: the meaning of the problem, apart from
-// how it is solved.
+// The cost of an assignment and which options may be part of one: the definition of the problem,
+// independent of the solver.
 #include <algorithm>
 #include <bit>
 
@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-constexpr double kNoPlan = std::numeric_limits<double>::infinity();
+constexpr double kInfeasible = std::numeric_limits<double>::infinity();
 
 bool Covers(const AssignOption& option, uint32_t node) {
   return std::binary_search(option.nodes.begin(), option.nodes.end(), node);
@@ -47,7 +47,7 @@ double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> o
   double seconds = 0;
   for (size_t v = 0; v < problem.values.size(); ++v) {
     if (wanted[v] == 0) continue;
-    if (made[v] == 0) return kNoPlan;
+    if (made[v] == 0) return kInfeasible;
     const TensorState state = StateAt(static_cast<uint32_t>(std::countr_zero(made[v])));
     seconds += TransferPrices(problem.transfers, problem.values[v].bytes).Seconds(state, wanted[v]);
   }
@@ -58,7 +58,7 @@ double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> o
 
 double SecondsOf(const AssignProblem& problem, std::span<const uint32_t> option_of_node,
                  std::span<const uint16_t> carried_on) {
-  if (!ChosenByAllItsNodes(problem, option_of_node)) return kNoPlan;
+  if (!ChosenByAllItsNodes(problem, option_of_node)) return kInfeasible;
   double seconds = TransferSeconds(problem, option_of_node, carried_on);
   for (size_t c = 0; c < problem.carried.size(); ++c)
     seconds += problem.carried[c].seconds[carried_on[c]];

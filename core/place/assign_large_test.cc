@@ -1,5 +1,5 @@
-// Assign on graphs of real sizes: how long it takes, and that a plan is never worse than doing
-// without it.
+// Assign on graphs of realistic size: its time, and that its result is never worse than simple
+// assignments.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,9 +18,10 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 
 struct DelegateKind {
   uint16_t device;
-  double speed;  // against the first
+  double speed;  // relative to the first delegate
   double launch_seconds;
-  std::vector<Layout> layouts;  // in which it runs anything, in and out alike; the later the faster
+  std::vector<Layout>
+      layouts;  // the layouts it runs any node in, for inputs and outputs; later ones are faster
 };
 
 // A network whose nodes several delegates can run.
@@ -61,7 +62,7 @@ class Net {
     return made;
   }
 
-  // Runs anywhere for nothing.
+  // Adds a view: runs anywhere at no cost.
   uint32_t View(uint32_t read, double bytes) {
     const uint32_t node = AddNode({read});
     const uint32_t made = AddValue(static_cast<int32_t>(node), bytes);
@@ -101,16 +102,16 @@ class Net {
   std::mt19937 random_;
 };
 
-// Every node on the fastest option of `delegate`, or where it has none, on the fastest of the first
-// delegate.
+// Puts every node on the fastest option of `delegate`, or if it has none, on the fastest of the
+// first delegate.
 std::vector<uint32_t> WhereverPossible(const AssignProblem& problem, uint32_t delegate) {
-  std::vector<uint32_t> plan(problem.node_count, UINT32_MAX);
+  std::vector<uint32_t> assignment(problem.node_count, UINT32_MAX);
   const auto rank = [&](const AssignOption& o) {
     return o.delegate == delegate ? 0 : o.delegate == 0 ? 1 : o.delegate == kHostWork ? 2 : 3;
   };
   for (uint32_t o = 0; o < problem.options.size(); ++o) {
     const AssignOption& option = problem.options[o];
-    uint32_t& chosen = plan[option.nodes[0]];
+    uint32_t& chosen = assignment[option.nodes[0]];
     if (chosen == UINT32_MAX) {
       chosen = o;
       continue;
@@ -118,23 +119,24 @@ std::vector<uint32_t> WhereverPossible(const AssignProblem& problem, uint32_t de
     const AssignOption& other = problem.options[chosen];
     if (std::pair(rank(option), option.seconds) < std::pair(rank(other), other.seconds)) chosen = o;
   }
-  return plan;
+  return assignment;
 }
 
-void ExpectNoBetterNeighbour(const AssignProblem& problem, const Assignment& plan) {
-  std::vector<uint32_t> changed = plan.option_of_node;
+void ExpectNoBetterNeighbour(const AssignProblem& problem, const Assignment& assignment) {
+  std::vector<uint32_t> changed = assignment.option_of_node;
   for (uint32_t o = 0; o < problem.options.size(); ++o) {
     const uint32_t node = problem.options[o].nodes[0];
     changed[node] = o;
-    EXPECT_GE(SecondsOf(problem, changed), plan.seconds * (1 - 1e-12));
-    changed[node] = plan.option_of_node[node];
+    EXPECT_GE(SecondsOf(problem, changed), assignment.seconds * (1 - 1e-12));
+    changed[node] = assignment.option_of_node[node];
   }
 }
 
-int Launches(const AssignProblem& problem, std::span<const uint32_t> plan, uint32_t delegate) {
+int Launches(const AssignProblem& problem, std::span<const uint32_t> assignment,
+             uint32_t delegate) {
   int launches = 0;
   uint32_t running = kHostWork;
-  for (uint32_t o : plan) {
+  for (uint32_t o : assignment) {
     const uint32_t next = problem.options[o].delegate;
     if (next == kHostWork) continue;
     launches += next == delegate && running != delegate;
@@ -170,9 +172,9 @@ double BestOfChain(const AssignProblem& problem) {
                                problem.values.back().bytes[0] / link.from_bytes_per_second);
 }
 
-// 513 nodes of which an accelerator takes 274, in 87 runs: delegates that take whatever they
-// support make such a graph slower.
-TEST(AssignLarge, ScatteredSupportNeverMakesAChainSlower) {
+// 513 nodes, of which an accelerator supports 274, in 87 runs. Using it for every supported node
+// makes such a graph slower.
+TEST(AssignLarge, ScatteredSupportNeverSlowsChain) {
   std::vector<uint32_t> takes(87, 1), leaves(88, 1);
   std::mt19937 random(7);
   for (uint32_t i = 87; i < 274; ++i) ++takes[random() % takes.size()];
@@ -188,27 +190,28 @@ TEST(AssignLarge, ScatteredSupportNeverMakesAChainSlower) {
       }
       net.Output(value);
       ASSERT_EQ(net.problem.node_count, 513u);
-      const Result<Assignment> plan = Assign(net.problem);
-      ASSERT_TRUE(plan.ok()) << plan.status().message();
-      EXPECT_TRUE(plan->optimal);
+      const Result<Assignment> assignment = Assign(net.problem);
+      ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+      EXPECT_TRUE(assignment->optimal);
       const double host = SecondsOf(net.problem, WhereverPossible(net.problem, 0));
       const std::vector<uint32_t> greedy_plan = WhereverPossible(net.problem, 1);
       const double greedy = SecondsOf(net.problem, greedy_plan);
       EXPECT_EQ(Launches(net.problem, greedy_plan, 1), 87);
-      EXPECT_LE(plan->seconds, host);
-      EXPECT_LE(plan->seconds, greedy);
-      EXPECT_NEAR(plan->seconds, BestOfChain(net.problem), 1e-12);
+      EXPECT_LE(assignment->seconds, host);
+      EXPECT_LE(assignment->seconds, greedy);
+      EXPECT_NEAR(assignment->seconds, BestOfChain(net.problem), 1e-12);
       std::printf(
-          "launch %4.0f us, accelerator %4.1f x: host %.2f ms, wherever supported %.2f ms, plan "
+          "launch %4.0f us, accelerator %4.1f x: host %.2f ms, wherever supported %.2f ms, "
+          "assignment "
           "%.2f ms with %d launches\n",
-          launch * 1e6, speed, host * 1e3, greedy * 1e3, plan->seconds * 1e3,
-          Launches(net.problem, plan->option_of_node, 1));
+          launch * 1e6, speed, host * 1e3, greedy * 1e3, assignment->seconds * 1e3,
+          Launches(net.problem, assignment->option_of_node, 1));
     }
   }
 }
 
-// A residual network of which the accelerator lacks 14 nodes.
-TEST(AssignLarge, AFewUnsupportedNodesCostLittle) {
+// A residual network with 14 nodes that the accelerator does not support.
+TEST(AssignLarge, FewUnsupportedNodesCostLittle) {
   Net net({{0, 1, 0, {Layout::kPlain, Layout::kBlocked8}},
            {1, 10, 20e-6, {Layout::kPlain, Layout::kChannelsLast}}},
           13);
@@ -224,21 +227,21 @@ TEST(AssignLarge, AFewUnsupportedNodesCostLittle) {
   }
   net.Output(value);
   ASSERT_EQ(unsupported, 14);
-  const Result<Assignment> plan = Assign(net.problem);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_TRUE(plan->optimal);
+  const Result<Assignment> assignment = Assign(net.problem);
+  ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+  EXPECT_TRUE(assignment->optimal);
   const double host = SecondsOf(net.problem, WhereverPossible(net.problem, 0));
   const double greedy = SecondsOf(net.problem, WhereverPossible(net.problem, 1));
-  EXPECT_LE(plan->seconds, host);
-  EXPECT_LE(plan->seconds, greedy);
-  EXPECT_LT(plan->seconds, host / 2);
-  ExpectNoBetterNeighbour(net.problem, *plan);
-  std::printf("host %.2f ms, wherever supported %.2f ms, plan %.2f ms\n", host * 1e3, greedy * 1e3,
-              plan->seconds * 1e3);
+  EXPECT_LE(assignment->seconds, host);
+  EXPECT_LE(assignment->seconds, greedy);
+  EXPECT_LT(assignment->seconds, host / 2);
+  ExpectNoBetterNeighbour(net.problem, *assignment);
+  std::printf("host %.2f ms, wherever supported %.2f ms, assignment %.2f ms\n", host * 1e3,
+              greedy * 1e3, assignment->seconds * 1e3);
 }
 
-// Residual blocks, blocks of three branches, views; three delegates with memory of their own, each
-// in one to three layouts.
+// Residual blocks, blocks of three branches, views; three delegates with their own memory, each in
+// one to three layouts.
 Net BigNet(uint32_t nodes, double launch) {
   Net net({{0, 1, 0, {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}},
            {1, 3, launch, {Layout::kPlain, Layout::kChannelsLast}},
@@ -268,18 +271,18 @@ Net BigNet(uint32_t nodes, double launch) {
   return net;
 }
 
-TEST(AssignLarge, FiveThousandNodesInMilliseconds) {
+TEST(AssignLarge, AssignsFiveThousandNodesInMilliseconds) {
   for (const double launch : {0.0, 20e-6}) {
     const Net net = BigNet(5000, launch);
     std::vector<double> millis;
     for (int i = 0; i < 5; ++i) {
       const StopWatch watch;
-      const Result<Assignment> plan = Assign(net.problem);
+      const Result<Assignment> assignment = Assign(net.problem);
       millis.push_back(watch.Millis());
-      ASSERT_TRUE(plan.ok()) << plan.status().message();
-      EXPECT_TRUE(plan->optimal);
+      ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+      EXPECT_TRUE(assignment->optimal);
       for (uint32_t d = 0; d < 3; ++d)
-        EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
+        EXPECT_LE(assignment->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
     }
     std::sort(millis.begin(), millis.end());
     std::printf("%u nodes, %zu values, %zu options, launch %.0f us: %.1f ms (least %.1f)\n",
@@ -288,9 +291,9 @@ TEST(AssignLarge, FiveThousandNodesInMilliseconds) {
   }
 }
 
-// A delegate that can run everything at once: it is taken if that is faster than the best plan
-// without, and only then.
-TEST(AssignLarge, TheWholeGraphAsOneOption) {
+// A delegate offers the whole graph as one option: it is chosen if and only if it is faster than
+// the best assignment without it.
+TEST(AssignLarge, ChoosesWholeGraphOptionIfFaster) {
   Net net = BigNet(5000, 20e-6);
   const double without = Assign(net.problem)->seconds;
   AssignOption whole;
@@ -303,21 +306,22 @@ TEST(AssignLarge, TheWholeGraphAsOneOption) {
     whole.seconds = worth_it ? without * 0.9 : without;
     net.problem.options.push_back(whole);
     const StopWatch watch;
-    const Result<Assignment> plan = Assign(net.problem);
+    const Result<Assignment> assignment = Assign(net.problem);
     std::printf("one option of %u nodes beside the others: %.1f ms\n", net.problem.node_count,
                 watch.Millis());
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_TRUE(plan->optimal);
-    const auto chosen = std::count(plan->option_of_node.begin(), plan->option_of_node.end(),
-                                   net.problem.options.size() - 1);
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+    EXPECT_TRUE(assignment->optimal);
+    const auto chosen =
+        std::count(assignment->option_of_node.begin(), assignment->option_of_node.end(),
+                   net.problem.options.size() - 1);
     EXPECT_EQ(chosen, worth_it ? static_cast<std::ptrdiff_t>(net.problem.node_count) : 0);
-    EXPECT_LE(plan->seconds, without + 1e-12);
+    EXPECT_LE(assignment->seconds, without + 1e-12);
     net.problem.options.pop_back();
   }
 }
 
-// A chain of which a device offers every run of up to eight nodes.
-TEST(AssignLarge, EveryRunOfNodesAsAnOption) {
+// A chain for which a device offers every run of up to eight nodes.
+TEST(AssignLarge, ChoosesAmongAllRunsOfNodes) {
   constexpr uint32_t kNodes = 500, kLongest = 8;
   Net net({{0, 1, 0, {Layout::kPlain}}, {1, 1.5, 10e-6, {Layout::kPlain}}}, 23);
   uint32_t value = net.Input(100e3);
@@ -336,19 +340,19 @@ TEST(AssignLarge, EveryRunOfNodesAsAnOption) {
     }
   }
   const double begin = ThreadCpuMillis();
-  const Result<Assignment> plan = Assign(net.problem);
+  const Result<Assignment> assignment = Assign(net.problem);
   const double millis = ThreadCpuMillis() - begin;
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_TRUE(plan->optimal);
-  EXPECT_LT(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, 0)));
+  ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+  EXPECT_TRUE(assignment->optimal);
+  EXPECT_LT(assignment->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, 0)));
   std::printf("%u nodes, %zu options: %.1f ms\n", kNodes, net.problem.options.size(), millis);
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(millis, 200);
 #endif
 }
 
-// Layers of attention that all read one mask, which is an input or, as exporters write it, computed
-// by a few nodes first.
+// Attention layers that all read one mask, which is an input or, as exporters write it, computed by
+// a few nodes.
 Net Transformer(int layers, bool mask_is_computed) {
   Net net({{0, 1, 0, {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8}},
            {1, 3, 20e-6, {Layout::kPlain, Layout::kChannelsLast}},
@@ -370,26 +374,26 @@ Net Transformer(int layers, bool mask_is_computed) {
   return net;
 }
 
-TEST(AssignLarge, OneMaskForAllLayers) {
+TEST(AssignLarge, SolvesValueReadByAllLayers) {
   for (const bool mask_is_computed : {false, true}) {
     const Net net = Transformer(24, mask_is_computed);
     const StopWatch watch;
-    const Result<Assignment> plan = Assign(net.problem);
+    const Result<Assignment> assignment = Assign(net.problem);
     const double millis = watch.Millis();
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_TRUE(plan->optimal);
-    ExpectNoBetterNeighbour(net.problem, *plan);
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+    EXPECT_TRUE(assignment->optimal);
+    ExpectNoBetterNeighbour(net.problem, *assignment);
     for (uint32_t d = 0; d < 3; ++d)
-      EXPECT_LE(plan->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
+      EXPECT_LE(assignment->seconds, SecondsOf(net.problem, WhereverPossible(net.problem, d)));
     std::printf("%u nodes, mask %s: %.1f ms\n", net.problem.node_count,
                 mask_is_computed ? "computed" : "given", millis);
   }
 }
 
-// Every node reads several of those before it, so that the graph has no narrow place, and each of
-// seven delegates is the fastest for some of them: too much to be solved in time. What is found
-// must still be no slower than a delegate alone.
-TEST(AssignLarge, UnprovenPlansAreNoSlowerThanOneDelegate) {
+// Every node reads several earlier ones, so that the graph has no small cut, and each of seven
+// delegates is the fastest for some nodes: too hard to solve in time. The assignment must still be
+// no slower than one delegate alone.
+TEST(AssignLarge, UnprovenAssignmentIsNoSlowerThanOneDelegate) {
   std::vector<DelegateKind> delegates = {{0, 1, 0, {Layout::kPlain}}};
   for (uint16_t d = 1; d <= 6; ++d) delegates.push_back({d, 1, 10e-6, {Layout::kPlain}});
   Net net(std::move(delegates), 2);
@@ -404,31 +408,33 @@ TEST(AssignLarge, UnprovenPlansAreNoSlowerThanOneDelegate) {
   net.Output(values.back());
   for (AssignOption& option : net.problem.options) option.seconds *= 0.5 + 1e-3 * net.Pick(1000);
   const double begin = ThreadCpuMillis();
-  const Result<Assignment> plan = Assign(net.problem);
+  const Result<Assignment> assignment = Assign(net.problem);
   const double millis = ThreadCpuMillis() - begin;
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_FALSE(plan->optimal);
+  ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+  EXPECT_FALSE(assignment->optimal);
   double least = kNone;
   for (uint32_t d = 0; d < net.problem.launch_seconds.size(); ++d) {
     AssignProblem alone = net.problem;
     std::erase_if(alone.options, [&](const AssignOption& o) { return o.delegate != d; });
     least = std::min(least, Assign(alone)->seconds);
   }
-  EXPECT_LE(plan->seconds, least * (1 + 1e-12));
-  std::printf("plan %.3f ms, at least %.3f ms, one delegate alone %.3f ms, found in %.0f ms\n",
-              plan->seconds * 1e3, plan->lower_bound * 1e3, least * 1e3, millis);
+  EXPECT_LE(assignment->seconds, least * (1 + 1e-12));
+  std::printf(
+      "assignment %.3f ms, at least %.3f ms, one delegate alone %.3f ms, found in %.0f ms\n",
+      assignment->seconds * 1e3, assignment->lower_bound * 1e3, least * 1e3, millis);
 }
 
-double MemoryUsed(const AssignProblem& problem, std::span<const uint32_t> plan, uint16_t device) {
+double MemoryUsed(const AssignProblem& problem, std::span<const uint32_t> assignment,
+                  uint16_t device) {
   double bytes = 0;
-  for (uint32_t o : plan)
+  for (uint32_t o : assignment)
     bytes += problem.options[o].device == device ? problem.options[o].memory_bytes : 0;
   return bytes;
 }
 
-// Weights that do not fit the accelerators: the caps are kept, the time stays bounded, and the gap
-// is small and said.
-TEST(AssignLarge, CapsOnFiveThousandNodes) {
+// The weights do not fit the accelerators: the caps are kept, the time is bounded, and the reported
+// gap is small.
+TEST(AssignLarge, KeepsCapsOnFiveThousandNodes) {
   Net net = BigNet(5000, 20e-6);
   const Result<Assignment> free = Assign(net.problem);
   ASSERT_TRUE(free.ok()) << free.status().message();
@@ -436,19 +442,20 @@ TEST(AssignLarge, CapsOnFiveThousandNodes) {
     for (uint16_t d = 1; d <= 2; ++d)
       net.problem.device_caps[d] = share * MemoryUsed(net.problem, free->option_of_node, d);
     const StopWatch watch;
-    const Result<Assignment> plan = Assign(net.problem);
+    const Result<Assignment> assignment = Assign(net.problem);
     const double millis = watch.Millis();
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
     for (uint16_t d = 1; d <= 2; ++d)
-      EXPECT_LE(MemoryUsed(net.problem, plan->option_of_node, d), net.problem.device_caps[d]);
-    EXPECT_GE(plan->lower_bound, free->seconds * (1 - 1e-12));
-    EXPECT_LE(plan->lower_bound, plan->seconds);
-    EXPECT_LT(plan->seconds, 1.002 * plan->lower_bound);
+      EXPECT_LE(MemoryUsed(net.problem, assignment->option_of_node, d), net.problem.device_caps[d]);
+    EXPECT_GE(assignment->lower_bound, free->seconds * (1 - 1e-12));
+    EXPECT_LE(assignment->lower_bound, assignment->seconds);
+    EXPECT_LT(assignment->seconds, 1.002 * assignment->lower_bound);
     std::printf(
-        "caps at %.0f %% of what the best plan uses: %.2f ms instead of %.2f, gap %.3f %%, found "
+        "caps at %.0f %% of what the best assignment uses: %.2f ms instead of %.2f, gap %.3f %%, "
+        "found "
         "in %.0f ms\n",
-        share * 100, plan->seconds * 1e3, free->seconds * 1e3,
-        100 * (plan->seconds / plan->lower_bound - 1), millis);
+        share * 100, assignment->seconds * 1e3, free->seconds * 1e3,
+        100 * (assignment->seconds / assignment->lower_bound - 1), millis);
   }
 }
 

@@ -1,11 +1,11 @@
 // Launches as pairwise costs: each node where a delegate may be launched is tied to the one before
 // it in program order.
 //
-// A node where every choice is some delegate's is tied by itself. Where some choices leave the
-// launch as it was (host work, a group that runs later) a variable of its own says who takes over
-// or, if nobody does, who goes on. A group that nothing can come in between of might as well be
-// launched at its first node: all its nodes are then its delegate's, and no such variable is
-// needed.
+// A node at which every choice launches a delegate is tied directly. If some choices leave the
+// launch unchanged (host work, a group that runs later), an extra variable says which delegate
+// takes over or, if none does, which one continues. A group that no other launch can interrupt is
+// treated as launched at its first node: all its nodes then belong to its delegate, and no such
+// variable is needed.
 #include <algorithm>
 
 #include "core/place/assign_choices.h"
@@ -13,19 +13,19 @@
 namespace msrt {
 namespace {
 
-// Delegates that are launched for nothing are one and the same: to change between them is free, and
+// Delegates whose launch costs nothing count as one launcher: changing between them is free, and
 // each interrupts the others.
 using Launcher = uint32_t;
-constexpr Launcher kNobody =
-    UINT32_MAX;  // before the first step; as a choice: leaves the launch as it was
+constexpr Launcher kNoLauncher =
+    UINT32_MAX;  // before the first step; as a choice: leaves the launch unchanged
 
 class LaunchChain {
  public:
   LaunchChain(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out)
       : problem_(problem), choices_(choices), out_(*out) {
-    uint32_t free = kNobody;
+    uint32_t free = kNoLauncher;
     for (uint32_t d = 0; d < problem.launch_seconds.size(); ++d) {
-      if (problem.launch_seconds[d] == 0 && free == kNobody) free = d;
+      if (problem.launch_seconds[d] == 0 && free == kNoLauncher) free = d;
       launcher_of_.push_back(problem.launch_seconds[d] == 0 ? free : d);
     }
     may_launch_before_.push_back(0);
@@ -45,7 +45,7 @@ class LaunchChain {
     for (uint32_t n = 0; n < problem_.node_count; ++n) {
       steps_.clear();
       for (uint32_t o : choices_.of(n)) steps_.push_back(TakesOver(o, n));
-      const auto passing = std::count(steps_.begin(), steps_.end(), kNobody);
+      const auto passing = std::count(steps_.begin(), steps_.end(), kNoLauncher);
       if (passing == static_cast<std::ptrdiff_t>(steps_.size())) continue;
       if (passing == 0) {
         Tie(n, steps_, steps_);
@@ -57,7 +57,7 @@ class LaunchChain {
 
  private:
   bool MayLaunch(uint32_t n) const { return may_launch_before_[n + 1] != may_launch_before_[n]; }
-  // No other delegate can be launched between the first and the last of a group's nodes.
+  // Whether no other delegate can be launched between the first and the last of a group's nodes.
   bool RunsThrough(std::span<const uint32_t> nodes) const {
     const auto own =
         std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return MayLaunch(n); });
@@ -65,17 +65,18 @@ class LaunchChain {
   }
   Launcher TakesOver(uint32_t o, uint32_t n) const {
     const AssignOption& option = problem_.options[o];
-    if (option.delegate == kHostWork) return kNobody;
+    if (option.delegate == kHostWork) return kNoLauncher;
     return option.nodes.back() == n || (runs_through_[o] && MayLaunch(n))
                ? launcher_of_[option.delegate]
-               : kNobody;
+               : kNoLauncher;
   }
 
-  // A variable over who takes over and who goes on.
+  // Adds a variable that says which delegate takes over or continues.
   void AddPassing(uint32_t n) {
     std::vector<Launcher> takes_over, running;
     for (Launcher l : steps_) {
-      if (l == kNobody || std::find(takes_over.begin(), takes_over.end(), l) != takes_over.end())
+      if (l == kNoLauncher ||
+          std::find(takes_over.begin(), takes_over.end(), l) != takes_over.end())
         continue;
       takes_over.push_back(l);
       running.push_back(l);
@@ -85,7 +86,7 @@ class LaunchChain {
       if (std::find(running.begin() + static_cast<std::ptrdiff_t>(take_overs), running.end(), l) !=
           running.end())
         continue;
-      takes_over.push_back(kNobody);
+      takes_over.push_back(kNoLauncher);
       running.push_back(l);
     }
     const uint32_t variable = out_.AddNode(std::vector<double>(running.size()));
@@ -97,12 +98,12 @@ class LaunchChain {
     Tie(variable, takes_over, running);
   }
 
-  // `takes_over` and `running` by choice of the variable: who is launched there, if anybody, and
-  // whose launch it is afterwards.
+  // `takes_over` and `running` are by choice of the variable: the launcher that takes over there,
+  // if any, and the one that runs afterwards.
   void Tie(uint32_t variable, std::span<const Launcher> takes_over,
            std::span<const Launcher> running) {
     const auto cost = [&](Launcher before, size_t choice) -> double {
-      if (takes_over[choice] == kNobody) return before == running[choice] ? 0 : kForbidden;
+      if (takes_over[choice] == kNoLauncher) return before == running[choice] ? 0 : kForbidden;
       return before == takes_over[choice] ? 0 : problem_.launch_seconds[takes_over[choice]];
     };
     const Launcher first = previous_running_[0];
@@ -130,9 +131,9 @@ class LaunchChain {
   std::vector<int32_t>
       may_launch_before_;           // by node: how many nodes before it end an option of a delegate
   std::vector<bool> runs_through_;  // by option
-  std::vector<Launcher> steps_;     // by choice of the node at hand
+  std::vector<Launcher> steps_;     // by choice of the current node
   uint32_t previous_ = 0;           // the variable tied last
-  std::vector<Launcher> previous_running_ = {kNobody};
+  std::vector<Launcher> previous_running_ = {kNoLauncher};
   std::vector<double> cells_;
 };
 

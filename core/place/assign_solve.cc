@@ -1,9 +1,9 @@
-// How the choice problem of a placement is made and solved in bounded time.
+// Makes the choice problem of a placement and solves it in bounded time.
 //
-// Most graphs reduce and the first answer is proven. Where it is not, it may be far from the best,
-// and slower than not to mix delegates at all. Then each delegate is also solved alone, which
-// leaves so few choices that it reduces, and the best of these plans is improved with the options
-// of one delegate at a time.
+// Most graphs reduce, and the first solution is proven. If it is not, it may be far from the best,
+// and slower than using a single delegate. Then the problem is also solved for each delegate alone,
+// which leaves so few choices that it reduces, and the best of these assignments is improved with
+// the options of one delegate at a time.
 #include <algorithm>
 #include <cmath>
 
@@ -17,8 +17,9 @@ namespace {
 // offer runs of nodes share most of them.
 void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
   std::vector<std::pair<uint32_t, uint32_t>>
-      next;  // of the node at hand: its neighbour and the option that makes it one
-  std::vector<uint8_t> is_shared(problem.options.size());  // by the node at hand and one neighbour
+      next;  // for the current node: its neighbour and the option that makes it one
+  std::vector<uint8_t> is_shared(
+      problem.options.size());  // by option: the current node and one neighbour share it
   std::vector<double> cells;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     next.clear();
@@ -43,7 +44,7 @@ void AddGroups(const AssignProblem& problem, const ListsByNode& choices, ChoiceP
   }
 }
 
-// The nodes as variables, with what `cost` says of an option.
+// Makes a variable for each node; `cost` returns the cost of an option.
 template <typename CostOfOption>
 ChoiceProblem NodeVariables(const AssignProblem& problem, const ListsByNode& choices,
                             const CostOfOption& cost) {
@@ -72,28 +73,28 @@ double MemoryOn(const AssignOption& option, size_t device) {
   return option.device == device ? option.memory_bytes : 0;
 }
 
-// Caps that could be passed at all.
+// Adds the caps that the options could exceed.
 void AddCaps(const AssignProblem& problem, const ListsByNode& choices, ChoiceProblem* out) {
   for (size_t d = 0; d < problem.device_caps.size(); ++d) {
     if (std::isinf(problem.device_caps[d])) continue;
     std::vector<std::pair<uint32_t, std::vector<double>>> uses;
-    double most = 0;
+    double max_total = 0;
     for (uint32_t n = 0; n < problem.node_count; ++n) {
       std::vector<double> use;
       for (uint32_t o : choices.of(n))
         use.push_back(problem.options[o].nodes.back() == n ? MemoryOn(problem.options[o], d) : 0);
       const double largest = *std::max_element(use.begin(), use.end());
       if (largest == 0) continue;
-      most += largest;
+      max_total += largest;
       uses.emplace_back(n, std::move(use));
     }
-    if (most > problem.device_caps[d]) out->AddCap(problem.device_caps[d], std::move(uses));
+    if (max_total > problem.device_caps[d]) out->AddCap(problem.device_caps[d], std::move(uses));
   }
 }
 
-// Caps that bind are branched on, and each branch solves the whole: this many keep a large graph
-// within a fraction of a second and leave a gap of less than 0.1 % there, while small ones are
-// solved to the end.
+// The solver branches on caps that bind, and each branch solves the whole problem. This many
+// branches keep a large graph within a fraction of a second with a gap of less than 0.1 %, while
+// small ones are solved exactly.
 SolveOptions OptionsFor(const ChoiceProblem& problem) {
   SolveOptions options;
   options.max_branches = std::clamp<int64_t>(80000 / std::max(problem.graph().node_count(), 1u), 16,
@@ -101,10 +102,10 @@ SolveOptions OptionsFor(const ChoiceProblem& problem) {
   return options;
 }
 
-// A plan this close to the bound is not worth more time.
+// An assignment this close to the bound is not worth more time.
 constexpr double kCloseEnough = 1.001;
-// To improve a plan where few choices are open: more time finds little more.
-constexpr SolveOptions kToImprove = {
+// For improving an assignment where few choices are open: more time finds little more.
+constexpr SolveOptions kImproveOptions = {
     .max_table_cells = size_t{1} << 25, .max_branches = 64, .max_search_cells = int64_t{1} << 23};
 
 // The choice problem of some of the options.
@@ -123,44 +124,46 @@ Model MakeModel(const AssignProblem& problem, const ListsByNode& choices) {
   return model;
 }
 
-// As the model has it; infinite seconds: none was found.
-Assignment PlanOf(const AssignProblem& problem, const ListsByNode& choices, const Model& model,
-                  const ChoiceSolution& solution) {
-  Assignment plan;
-  plan.seconds = solution.cost + model.unavoidable;
-  plan.lower_bound = solution.lower_bound + model.unavoidable;
-  plan.optimal = solution.optimal;
-  if (!solution.feasible) return plan;
+// Converts a solution of the model to an assignment; its seconds are infinite if none was found.
+Assignment AssignmentOf(const AssignProblem& problem, const ListsByNode& choices,
+                        const Model& model, const ChoiceSolution& solution) {
+  Assignment assignment;
+  assignment.seconds = solution.cost + model.unavoidable;
+  assignment.lower_bound = solution.lower_bound + model.unavoidable;
+  assignment.optimal = solution.optimal;
+  if (!solution.feasible) return assignment;
   for (uint32_t n = 0; n < problem.node_count; ++n)
-    plan.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
+    assignment.option_of_node.push_back(choices.of(n)[solution.choices[n]]);
   for (size_t c = 0; c < problem.carried.size(); ++c) {
-    plan.carried_on.push_back(
+    assignment.carried_on.push_back(
         static_cast<uint16_t>(solution.choices[VariableOfCarried(problem, c)]));
   }
-  return plan;
+  return assignment;
 }
 
-// The plan in terms of the model, nodes and carried pairs.
+// Converts an assignment to choices of the model: of nodes, then of carried pairs.
 std::vector<uint32_t> ChoicesOf(const AssignProblem& problem, const ListsByNode& choices,
-                                const Assignment& plan) {
+                                const Assignment& assignment) {
   std::vector<uint32_t> start;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const std::span<const uint32_t> options = choices.of(n);
     start.push_back(static_cast<uint32_t>(
-        std::find(options.begin(), options.end(), plan.option_of_node[n]) - options.begin()));
+        std::find(options.begin(), options.end(), assignment.option_of_node[n]) - options.begin()));
   }
-  start.insert(start.end(), plan.carried_on.begin(), plan.carried_on.end());
+  start.insert(start.end(), assignment.carried_on.begin(), assignment.carried_on.end());
   return start;
 }
 
-// What the options of a plan may differ in, each only within the one before.
+// The property in which the options of an assignment may differ. Each level restricts the one
+// before.
 enum class Mix { kDelegates, kLayouts, kNothing };
 
 using OptionSet = std::vector<bool>;  // by option
 
-// The options that `belongs` picks, and all that there are for a node of which it picks none.
+// Returns the options that `belongs` selects, and all options of a node for which it selects none.
 template <typename Belongs>
-OptionSet Only(const AssignProblem& problem, const ListsByNode& choices, const Belongs& belongs) {
+OptionSet SelectOptions(const AssignProblem& problem, const ListsByNode& choices,
+                        const Belongs& belongs) {
   OptionSet kept(problem.options.size());
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const std::span<const uint32_t> options = choices.of(n);
@@ -171,7 +174,7 @@ OptionSet Only(const AssignProblem& problem, const ListsByNode& choices, const B
   return kept;
 }
 
-ListsByNode Among(const ListsByNode& choices, const OptionSet& kept) {
+ListsByNode ChoicesAmong(const ListsByNode& choices, const OptionSet& kept) {
   const auto nodes = static_cast<uint32_t>(choices.first.size() - 1);
   return ListBy(nodes, [&](const auto& emit) {
     for (uint32_t n = 0; n < nodes; ++n) {
@@ -188,16 +191,17 @@ bool IsIn(const AssignOption& option, Layout layout) {
          std::all_of(option.outputs.begin(), option.outputs.end(), is);
 }
 
-// One set of options for each delegate, or layout, as if it had to do without the others; what the
-// runtime does itself is in all of them.
-std::vector<OptionSet> Separate(const AssignProblem& problem, const ListsByNode& choices, Mix mix) {
+// Returns one set of options for each delegate, or layout, as if it were the only one. Host work is
+// in all of them.
+std::vector<OptionSet> SeparateSets(const AssignProblem& problem, const ListsByNode& choices,
+                                    Mix mix) {
   std::vector<OptionSet> parts;
   const std::vector<uint32_t>& all = choices.numbers;
   const auto add = [&](const auto& belongs) {
     if (std::none_of(all.begin(), all.end(),
                      [&](uint32_t o) { return belongs(problem.options[o]); }))
       return;
-    OptionSet part = Only(problem, choices, [&](const AssignOption& o) {
+    OptionSet part = SelectOptions(problem, choices, [&](const AssignOption& o) {
       return o.delegate == kHostWork || belongs(o);
     });
     if (std::any_of(all.begin(), all.end(), [&](uint32_t o) { return !part[o]; }))
@@ -212,36 +216,38 @@ std::vector<OptionSet> Separate(const AssignProblem& problem, const ListsByNode&
   return parts;
 }
 
-// To the best plan of which every node keeps its option or takes one of the part.
+// Improves the assignment: every node keeps its option or takes one of `part`.
 void Improve(const AssignProblem& problem, const ListsByNode& choices, OptionSet part,
-             Assignment* plan) {
-  for (uint32_t o : plan->option_of_node) part[o] = true;
-  const ListsByNode among = Among(choices, part);
+             Assignment* assignment) {
+  for (uint32_t o : assignment->option_of_node) part[o] = true;
+  const ListsByNode among = ChoicesAmong(choices, part);
   const Model model = MakeModel(problem, among);
-  Assignment best = PlanOf(problem, among, model,
-                           Solve(model.problem, kToImprove, ChoicesOf(problem, among, *plan)));
-  if (best.seconds < plan->seconds) *plan = std::move(best);
+  Assignment best =
+      AssignmentOf(problem, among, model,
+                   Solve(model.problem, kImproveOptions, ChoicesOf(problem, among, *assignment)));
+  if (best.seconds < assignment->seconds) *assignment = std::move(best);
 }
 
-// The fastest plan as far as the time goes, and no slower than the same search finds where less may
-// be mixed.
+// Returns the fastest assignment found in time, and no slower than the same search finds with less
+// mixing.
 Assignment Search(const AssignProblem& problem, const ListsByNode& choices, Mix mix) {
   const Model model = MakeModel(problem, choices);
   Assignment best =
-      PlanOf(problem, choices, model, Solve(model.problem, OptionsFor(model.problem)));
+      AssignmentOf(problem, choices, model, Solve(model.problem, OptionsFor(model.problem)));
   if (best.optimal || best.lower_bound == kForbidden) return best;
   const double bound = best.lower_bound;
   std::vector<OptionSet> parts;
   while (parts.empty() && mix != Mix::kNothing) {
-    parts = Separate(problem, choices, mix);
+    parts = SeparateSets(problem, choices, mix);
     mix = mix == Mix::kDelegates ? Mix::kLayouts : Mix::kNothing;
   }
   for (const OptionSet& part : parts) {
-    Assignment plan = Search(problem, Among(choices, part), mix);
-    if (plan.seconds < best.seconds) best = std::move(plan);
+    Assignment assignment = Search(problem, ChoicesAmong(choices, part), mix);
+    if (assignment.seconds < best.seconds) best = std::move(assignment);
   }
-  // Any plan is worth more time than none.
-  if (best.seconds == kForbidden) return PlanOf(problem, choices, model, Solve(model.problem));
+  // Any assignment is worth more time than none.
+  if (best.seconds == kForbidden)
+    return AssignmentOf(problem, choices, model, Solve(model.problem));
   if (best.seconds > kCloseEnough * bound) {
     for (const OptionSet& part : parts) Improve(problem, choices, part, &best);
   }
@@ -250,8 +256,8 @@ Assignment Search(const AssignProblem& problem, const ListsByNode& choices, Mix 
   return best;
 }
 
-// Why there is no plan, as far as it is known. `proven`: that there is none.
-Status NoPlan(const AssignProblem& problem, const ListsByNode& choices, bool proven) {
+// Returns why there is no assignment, as far as known. `proven`: none exists.
+Status NoAssignmentError(const AssignProblem& problem, const ListsByNode& choices, bool proven) {
   const std::vector<double>& caps = problem.device_caps;
   const bool capped =
       std::any_of(caps.begin(), caps.end(), [](double cap) { return !std::isinf(cap); });
@@ -273,24 +279,28 @@ Status NoPlan(const AssignProblem& problem, const ListsByNode& choices, bool pro
         "the memory caps can be kept for each device alone but not for all together; raise one of "
         "them");
   }
-  if (proven) return LimitExceeded("no plan keeps the memory caps; raise one of them");
+  if (proven) return LimitExceeded("no placement keeps the memory caps; raise one of them");
   return LimitExceeded(
-      "no plan was found in time, and none was ruled out; offer each node alone as well",
+      "no placement was found in time, and none was ruled out; offer each node alone as well",
       capped ? ", raise a memory cap" : "", " or allow fewer delegates");
 }
 
 }  // namespace
 
-Result<Assignment> FastestPlan(const AssignProblem& problem, const ListsByNode& choices) {
-  Assignment plan = Search(problem, choices, Mix::kDelegates);
-  if (plan.seconds == kForbidden) return NoPlan(problem, choices, plan.lower_bound == kForbidden);
-  const double modelled = plan.seconds;
-  plan.seconds = SecondsOf(problem, plan.option_of_node, plan.carried_on);
-  if (!(std::abs(modelled - plan.seconds) <= 1e-9 * plan.seconds)) {
-    return InternalError("the plan takes ", plan.seconds, " s but was chosen for ", modelled, " s");
+Result<Assignment> FastestAssignment(const AssignProblem& problem, const ListsByNode& choices) {
+  Assignment assignment = Search(problem, choices, Mix::kDelegates);
+  if (assignment.seconds == kForbidden)
+    return NoAssignmentError(problem, choices, assignment.lower_bound == kForbidden);
+  const double modelled = assignment.seconds;
+  assignment.seconds = SecondsOf(problem, assignment.option_of_node, assignment.carried_on);
+  if (!(std::abs(modelled - assignment.seconds) <= 1e-9 * assignment.seconds)) {
+    return InternalError("the placement takes ", assignment.seconds, " s but was chosen for ",
+                         modelled, " s");
   }
-  plan.lower_bound = plan.optimal ? plan.seconds : std::min(plan.seconds, plan.lower_bound);
-  return plan;
+  assignment.lower_bound = assignment.optimal
+                               ? assignment.seconds
+                               : std::min(assignment.seconds, assignment.lower_bound);
+  return assignment;
 }
 
 }  // namespace msrt

@@ -32,30 +32,31 @@ AssignProblem TwoNodes() {
   return problem;
 }
 
-TEST(Assign, CapsAreKeptOrNamed) {
+TEST(Assign, KeepsCapsOrNamesDevice) {
   AssignProblem problem = TwoNodes();
-  EXPECT_EQ(Assign(problem)->seconds, 2 + 2 + 2);  // there, twice fast, and back
+  EXPECT_EQ(Assign(problem)->seconds, 2 + 2 + 2);  // copy there, two fast nodes, copy back
   EXPECT_EQ(Assign(problem)->option_of_node, (std::vector<uint32_t>{1, 3}));
   problem.device_caps[1] = 150;
   EXPECT_EQ(Assign(problem)->seconds, 10 + 1 + 2 + 2);
   problem.device_caps[1] = 50;
   EXPECT_EQ(Assign(problem)->seconds, 20);
   problem.device_caps[0] = 150;
-  Result<Assignment> plan = Assign(problem);
-  EXPECT_EQ(plan.status().code(), Code::kLimitExceeded);
-  EXPECT_NE(plan.status().message().find("not for all together"), std::string::npos)
-      << plan.status().message();
+  Result<Assignment> assignment = Assign(problem);
+  EXPECT_EQ(assignment.status().code(), Code::kLimitExceeded);
+  EXPECT_NE(assignment.status().message().find("not for all together"), std::string::npos)
+      << assignment.status().message();
   std::erase_if(problem.options, [](const AssignOption& o) { return o.device == 1; });
-  plan = Assign(problem);
-  EXPECT_EQ(plan.status().code(), Code::kLimitExceeded);
-  EXPECT_NE(plan.status().message().find("device 0 needs at least 200 bytes and its cap is 150"),
-            std::string::npos)
-      << plan.status().message();
+  assignment = Assign(problem);
+  EXPECT_EQ(assignment.status().code(), Code::kLimitExceeded);
+  EXPECT_NE(
+      assignment.status().message().find("device 0 needs at least 200 bytes and its cap is 150"),
+      std::string::npos)
+      << assignment.status().message();
 }
 
-// Which of the nodes go to a small device: one estimate beyond reason, in a corner of the graph,
-// must not end the search early.
-TEST(Assign, OneAbsurdEstimateChangesNothing) {
+// A small device has room for some of the nodes. One absurd estimate elsewhere in the graph must
+// not end the search early.
+TEST(Assign, AbsurdEstimateChangesNothing) {
   AssignProblem problem;
   problem.launch_seconds = {0, 0};
   problem.device_caps = {kNone, 50};
@@ -71,16 +72,16 @@ TEST(Assign, OneAbsurdEstimateChangesNothing) {
   ASSERT_TRUE(without.ok() && without->optimal);
   for (const double absurd : {1e3, 1e6, 9e8}) {
     add(0, absurd, 0);
-    const Result<Assignment> plan = Assign(problem);
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_TRUE(plan->optimal);
-    EXPECT_NEAR(plan->seconds, without->seconds, 1e-12) << absurd;
+    const Result<Assignment> assignment = Assign(problem);
+    ASSERT_TRUE(assignment.ok()) << assignment.status().message();
+    EXPECT_TRUE(assignment->optimal);
+    EXPECT_NEAR(assignment->seconds, without->seconds, 1e-12) << absurd;
     problem.options.resize(problem.options.size() - 2);
     --problem.node_count;
   }
 }
 
-TEST(Assign, NodesThatNobodyRunsAreNamed) {
+TEST(Assign, NamesNodeWithoutOption) {
   AssignProblem problem = TwoNodes();
   std::erase_if(problem.options, [](const AssignOption& o) { return o.nodes[0] == 1; });
   EXPECT_EQ(Assign(problem).status().code(), Code::kUnsupported);
@@ -91,9 +92,9 @@ TEST(Assign, NodesThatNobodyRunsAreNamed) {
   EXPECT_TRUE(Assign(nothing_to_run).ok());
 }
 
-// 300 nodes in groups of three, the same ones in nine ways and no node alone: there is a plan, but
-// to mix the ways is a puzzle.
-TEST(Assign, WhatWasNotFoundIsNotDenied) {
+// 300 nodes in groups of three, in nine different partitions, and no node alone. An assignment
+// exists, but mixing the partitions is a hard puzzle.
+TEST(Assign, UnfinishedSearchDoesNotClaimInfeasible) {
   AssignProblem problem;
   problem.node_count = 300;
   problem.launch_seconds = {0};
@@ -105,7 +106,7 @@ TEST(Assign, WhatWasNotFoundIsNotDenied) {
   for (int way = 0; way < 9; ++way) {
     std::shuffle(order.begin(), order.end(), random);
     for (auto at = order.begin(); at != order.end(); at += 3) {
-      if (way > 0 && random() % 8 == 0) continue;  // only the first is whole
+      if (way > 0 && random() % 8 == 0) continue;  // only the first partition is complete
       std::vector<uint32_t> nodes(at, at + 3);
       std::sort(nodes.begin(), nodes.end());
       problem.options.push_back(
@@ -114,13 +115,13 @@ TEST(Assign, WhatWasNotFoundIsNotDenied) {
   }
   const Status status = Assign(problem).status();
   EXPECT_EQ(status.code(), Code::kLimitExceeded);
-  EXPECT_NE(status.message().find("no plan was found in time, and none was ruled out"),
+  EXPECT_NE(status.message().find("no placement was found in time, and none was ruled out"),
             std::string::npos)
       << status.message();
   EXPECT_EQ(status.message().find("cap"), std::string::npos) << status.message();
 }
 
-TEST(Assign, MalformedProblemsAreRefused) {
+TEST(Assign, RejectsMalformedProblems) {
   const auto refused = [](auto&& spoil) {
     AssignProblem problem = TwoNodes();
     spoil(problem);
@@ -148,7 +149,7 @@ TEST(Assign, MalformedProblemsAreRefused) {
       refused([](AssignProblem& p) { p.transfers.convert_bytes_per_second = std::nan(""); }));
 }
 
-TEST(Assign, AdmissibleSaysWhyNot) {
+TEST(Assign, AdmissibleReturnsReason) {
   AssignProblem problem = TwoNodes();
   AssignOption both = problem.options[3];
   both.nodes = {0, 1};

@@ -1,7 +1,8 @@
 // Transfers as pairwise costs. A value made in one state and read by one node costs a table between
-// producer and reader. Where several nodes with a choice read it, variables of its own say in which
-// states it is wanted: one variable over the sets that may come about, or, where these are many, a
-// variable for each state. Carried pairs make their first value and read their last like nodes do.
+// producer and reader. If several nodes with a choice read it, extra variables say in which states
+// it is wanted: one variable over the sets of states that can occur, or, if these are many, a
+// variable for each state. Carried pairs make their first value and read their last one as nodes
+// do.
 #include <algorithm>
 #include <bit>
 
@@ -10,11 +11,11 @@
 namespace msrt {
 namespace {
 
-constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and nobody outside reads it
+constexpr uint32_t kNotMade = UINT32_MAX;  // inside of a group, and no node outside reads it
 constexpr uint32_t kNoVariable = UINT32_MAX;
 constexpr uint32_t kNoPair = UINT32_MAX;
 // Up to this many sets, one variable over them is eliminated faster than a variable for each state:
-// for layers of attention on four devices, with up to 256 sets, in half the time.
+// in half the time for attention layers on four devices, with up to 256 sets.
 constexpr size_t kMaxSets = 256;
 
 // The sets of states that a node or a carried pair wants a value in, by its choices.
@@ -56,8 +57,8 @@ class TransferTables {
     return {wants_.data() + r.first_want, r.want_count};
   }
 
-  // Fills made_, by choice of the producer; where it is always the same state the producer plays no
-  // part.
+  // Fills made_, by choice of the producer. If the state is always the same, the producer does not
+  // matter.
   void CollectMade(uint32_t v) {
     const int32_t producer = problem_.values[v].producer;
     made_.clear();
@@ -83,7 +84,7 @@ class TransferTables {
   }
 
   // Fills always_ with the states that are wanted whatever is chosen, and readers_ with the nodes
-  // where it depends.
+  // whose wants depend on their choice.
   void CollectWants(uint32_t v) {
     const AssignValue& value = problem_.values[v];
     const StateSet there = fixed_ ? StateSet{1} << made_[0] : 0;
@@ -103,7 +104,7 @@ class TransferTables {
     AddReader(VariableOfCarried(problem_, pair_of_[v]), first);
   }
 
-  // Who wants the same whatever is chosen has no part in it.
+  // A reader that wants the same states whatever is chosen needs no table.
   void AddReader(uint32_t variable, size_t first) {
     const bool same = std::all_of(wants_.begin() + static_cast<std::ptrdiff_t>(first), wants_.end(),
                                   [&](StateSet w) { return w == wants_[first]; });
@@ -129,7 +130,7 @@ class TransferTables {
     return prices.Seconds(StateAt(made), wanted);
   }
 
-  // What `variable` costs for each of its choices, by the state that the value was made in.
+  // Adds the cost of each choice of `variable`, by the state that the value was made in.
   template <typename SecondsOfMadeAndChoice>
   void Charge(uint32_t variable, size_t choices, const SecondsOfMadeAndChoice& seconds) {
     cells_.clear();
@@ -158,7 +159,7 @@ class TransferTables {
     out_.AddCosts(producer_, cells_);
   }
 
-  // The sets that may be wanted together, or false if they are too many.
+  // Fills sets_ with the sets of states that may be wanted together; false if there are too many.
   bool CollectSets() {
     sets_.assign(1, always_);
     for (const Reader& reader : readers_) {
@@ -188,7 +189,7 @@ class TransferTables {
 
   // The same costs, split by what causes them: one variable pays for bringing the value to the host
   // as it was made, one for each layout pays for having the host convert it, one for each state of
-  // a device pays for the copy there. Each needs the one before.
+  // a device pays for the copy there. Each of these variables needs the one before.
   void AddStateVariables(const TransferPrices& prices) {
     StateSet states = always_;
     for (const Reader& reader : readers_) {
@@ -212,7 +213,7 @@ class TransferTables {
     cells_.assign(choices, 0);
     return out_.AddNode(cells_);
   }
-  // Choice 0: it is not there; choice 1: it is, for `seconds` of the state that it was made in.
+  // Choice 0: the value is not there; choice 1: it is, at a cost of `seconds(made)`.
   template <typename SecondsOfMade>
   uint32_t AddPresence(const SecondsOfMade& seconds) {
     const uint32_t variable = AddVariable(2);
@@ -222,7 +223,7 @@ class TransferTables {
     return variable;
   }
 
-  // No variable where the value is on the host anyway.
+  // Returns kNoVariable if the value is on the host anyway.
   uint32_t AddOnHost(const TransferPrices& prices) {
     if (std::all_of(made_.begin(), made_.end(), [](uint32_t made) { return made < kLayoutCount; }))
       return kNoVariable;
@@ -230,7 +231,7 @@ class TransferTables {
         [&](uint32_t made) { return made < kLayoutCount ? 0 : prices.copy_from(StateAt(made)); });
   }
 
-  // In this layout on the host; no variable where it is so anyway.
+  // Adds the variable for this layout on the host; kNoVariable if the value has it anyway.
   uint32_t AddLayout(const TransferPrices& prices, uint32_t layout, uint32_t on_host) {
     const auto is_made_so = [&](uint32_t made) {
       return made != kNotMade && made % kLayoutCount == layout;
@@ -267,8 +268,8 @@ class TransferTables {
     out_.AddEdge(variable, needed, cells_);
   }
 
-  // Whoever wants the state forbids choice 0 of its variable. Without a variable it is always
-  // there.
+  // Readers that want the state forbid choice 0 of its variable. Without a variable the value is
+  // always in that state.
   void Demand(uint32_t state, uint32_t variable) {
     if (variable == kNoVariable) return;
     const StateSet set = StateSet{1} << state;
@@ -292,18 +293,18 @@ class TransferTables {
   const ListsByNode& choices_;
   ChoiceProblem& out_;
   std::vector<uint32_t> pair_of_;  // by value: the carried pair that it begins or ends
-  // Of the value at hand.
+  // The value being added.
   uint32_t producer_ = 0;
-  std::vector<uint32_t> made_;  // state index by choice of the producer; one entry where it is the
-                                // same whatever is chosen
-  bool fixed_ = false;          // it is
+  std::vector<uint32_t>
+      made_;            // state index by choice of the producer; one entry if all are the same
+  bool fixed_ = false;  // all are the same
   StateSet always_ = 0;
   std::vector<Reader> readers_;
   std::vector<StateSet> wants_;
   std::vector<StateSet> sets_, unions_;
 
   double unavoidable_ = 0;
-  std::vector<double> cells_;  // of the table at hand
+  std::vector<double> cells_;  // of the table being added
 };
 
 }  // namespace

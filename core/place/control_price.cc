@@ -13,17 +13,17 @@ namespace {
 constexpr double kCallSeconds = 0.4e-6;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// As much as a delegate may estimate, so that its offer is the better one. Counts multiply with
-// each loop inside of a loop, to numbers that placement would refuse.
-constexpr double kMostSeconds = 1e9;
+// The upper bound of a delegate's estimate, so that its offer is preferred to a price this high.
+// The counts of nested loops multiply to numbers that placement would reject.
+constexpr double kMaxSeconds = 1e9;
 
-// Exporters write the largest number where the condition alone ends a loop.
-constexpr int64_t kMostTrips = 1'000'000'000;
+// Exporters write the largest integer if only the condition ends a loop.
+constexpr int64_t kMaxTrips = 1'000'000'000;
 
 double TripsOf(const Graph& graph, const Node& loop) {
   const ConstTensor* count =
       loop.inputs[0] == kNoValue ? nullptr : graph.value(loop.inputs[0]).constant.get();
-  if (count == nullptr || count->dims.elements() != 1 || count->As<int64_t>()[0] > kMostTrips)
+  if (count == nullptr || count->dims.elements() != 1 || count->As<int64_t>()[0] > kMaxTrips)
     return kTypicalTrips;
   return static_cast<double>(std::max(count->As<int64_t>()[0], int64_t{0}));
 }
@@ -66,8 +66,8 @@ double ControlPrices::SecondsOf(const OfferedGraph& graph, const Node& node) {
     case ControlKind::kPartial:
       break;
   }
-  // No number: no trips through what cannot run.
-  return seconds < kInfinity ? std::min(seconds, kMostSeconds) : kInfinity;
+  // NaN: zero iterations of a graph that cannot run.
+  return seconds < kInfinity ? std::min(seconds, kMaxSeconds) : kInfinity;
 }
 
 double ControlPrices::SecondsOfCall(const OfferedGraph& caller, uint32_t number) {

@@ -1,5 +1,5 @@
-// What control flow costs if the host carries it out: the other choice where a delegate offers to
-// take a control node whole.
+// The cost of control flow that the host runs: the alternative when a delegate offers to run a
+// control node whole.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ namespace msrt {
 
 struct PlaceOptions;
 
-// Of a loop, where nothing tells how often it runs.
+// The assumed iterations of a loop whose count is not known.
 inline constexpr double kTypicalTrips = MSRT_TYPICAL_TRIPS;
 
-// Places the graphs that a node calls, each once, to learn what a run of them takes. All arguments
+// Places the graphs that a node calls, each once, to estimate the time of one run. All arguments
 // outlive it.
 class ControlPrices {
  public:
@@ -24,8 +24,8 @@ class ControlPrices {
                 const PlaceOptions& options)
       : host_(host), delegates_(delegates), options_(options) {}
 
-  // Requires a control node inside of which no graph calls itself. Infinity: a graph that it calls
-  // has a node that nobody can run.
+  // Requires a control node inside of which no graph calls itself. Returns infinity if a graph that
+  // it calls has a node that no delegate can run.
   double SecondsOf(const OfferedGraph& graph, const Node& node);
 
  private:

@@ -1,4 +1,4 @@
-// What control flow costs if the host carries it out, where estimates go to their limits.
+// The cost of control flow that the host runs, at the limits of estimates.
 #include "core/place/control_price.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,7 @@ namespace {
 
 const Log kSilent;
 
-// `levels` loops, each the body of the one before, as often as a count is believed; the innermost
-// body adds.
+// `levels` nested loops with the largest count that is believed; the innermost body adds.
 Module NestedLoops(uint32_t levels) {
   ModuleBuilder m(levels + 1);
   for (uint32_t g = 0; g <= levels; ++g) {
@@ -32,8 +31,8 @@ Module NestedLoops(uint32_t levels) {
   return m.module;
 }
 
-Candidate OfferFor(const OfferedGraph& placed, double seconds) {
-  const CandidateBorder border = placed.BorderOf({{0}});
+Candidate OfferFor(const OfferedGraph& offered, double seconds) {
+  const CandidateBorder border = offered.BorderOf({{0}});
   Candidate c;
   c.nodes = {0};
   c.input_layouts.assign(border.inputs.size(), Layout::kPlain);
@@ -42,15 +41,15 @@ Candidate OfferFor(const OfferedGraph& placed, double seconds) {
   return c;
 }
 
-TEST(ControlPrice, NestedLoopsStayANumber) {
+TEST(ControlPrice, NestedLoopsHaveFinitePrice) {
   for (uint32_t levels = 2; levels <= 6; ++levels) {
     const Module module = NestedLoops(levels);
     OfferedModule views;
     for (const Graph& graph : module.graphs) {
-      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
-      ASSERT_TRUE(placed.ok()) << placed.status().message();
-      (*placed)->SetModule(&views);
-      views.push_back(*std::move(placed));
+      auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      ASSERT_TRUE(offered.ok()) << offered.status().message();
+      (*offered)->SetModule(&views);
+      views.push_back(*std::move(offered));
     }
     FakeDelegate fake{.name = "fake", .offers = {}};
     fake.offers_in[views.back().get()] = {OfferFor(*views.back(), 1e-6)};
@@ -64,7 +63,8 @@ TEST(ControlPrice, NestedLoopsStayANumber) {
     ASSERT_TRUE(placer.Query().ok());
     const auto placement = placer.Place();
     ASSERT_TRUE(placement.ok()) << levels << " levels: " << placement.status().message();
-    EXPECT_EQ(placement->steps[0].delegate, 0);  // however dear, taken whole it is the faster way
+    EXPECT_EQ(placement->steps[0].delegate,
+              0);  // however expensive, the delegate's offer is cheaper
   }
 }
 

@@ -1,5 +1,5 @@
-// The key of a measured cost: everything that a kernel's time depends on, and nothing that it does
-// not (names, the place in the graph).
+// The key of a measured cost: everything that a kernel's time depends on, and nothing else (no
+// names, no position in the graph).
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -12,9 +12,9 @@
 namespace msrt {
 namespace {
 
-// A key that is longer (an attribute of a thousand numbers) is cut, and the hash of the whole
-// stands for the rest.
-constexpr size_t kMostKeyBytes = 4096;
+// A longer key (an attribute of a thousand numbers) is cut, and a hash of the whole key replaces
+// the rest.
+constexpr size_t kMaxKeyBytes = 4096;
 
 std::string HashText(const void* data, size_t bytes) {
   char text[17];
@@ -23,7 +23,7 @@ std::string HashText(const void* data, size_t bytes) {
   return text;
 }
 
-// Strings of a model may hold anything: what is not a plain character becomes \xNN.
+// Strings of a model may contain any bytes: those that are not printable ASCII become \xNN.
 void AppendEscaped(std::string* out, std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   for (char c : text) {
@@ -61,8 +61,8 @@ void AppendAttr(std::string* out, const msrt_attr_view& attr) {
                      Type::Tensor(static_cast<DType>(attr.tensor_shape.dtype), dims).bytes()));
 }
 
-// Writes the tensors of a candidate, numbered in order of first mention, so that it shows which
-// nodes share one.
+// Writes the tensors of a candidate, numbered in order of first mention, so that the key shows
+// which nodes share one.
 class TensorNames {
  public:
   TensorNames(const OfferedGraph& graph, const Candidate& candidate) {
@@ -123,8 +123,8 @@ std::string CostKey(const OfferedGraph& graph, std::string_view delegate,
   AppendEscaped(&key, candidate.algorithm);
   TensorNames tensors(graph, candidate);
   for (uint32_t n : candidate.nodes) AppendNode(&key, graph.node(n), &tensors);
-  if (key.size() <= kMostKeyBytes) return key;
-  return StrCat(key.substr(0, kMostKeyBytes - 20), " #", HashText(key.data(), key.size()));
+  if (key.size() <= kMaxKeyBytes) return key;
+  return StrCat(key.substr(0, kMaxKeyBytes - 20), " #", HashText(key.data(), key.size()));
 }
 
 }  // namespace msrt

@@ -9,16 +9,14 @@ namespace {
 
 constexpr std::string_view kFirstLine = "msrt costs 1";
 // A file may be anything. A model of 100,000 nodes has some 10 MB of costs.
-constexpr size_t kMostBytes = size_t{256} << 20, kMostKeyBytes = 8192, kMostLines = 4'000'000;
+constexpr size_t kMaxBytes = size_t{256} << 20, kMaxKeyBytes = 8192, kMaxLines = 4'000'000;
 
-Result<double> NumberIn(std::string_view text, double least, double most) {
+Result<double> NumberIn(std::string_view text, double min, double max) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // The comparison also refuses what is not a number.
-  if (error != std::errc() || end != text.data() + text.size() ||
-      !(value >= least && value <= most)) {
-    return InvalidArgument("'", text.substr(0, 40), "' must be a number from ", least, " to ",
-                           most);
+  // The comparison also rejects NaN.
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= min && value <= max)) {
+    return InvalidArgument("'", text.substr(0, 40), "' must be a number from ", min, " to ", max);
   }
   return value;
 }
@@ -46,10 +44,10 @@ class Reader {
       return InvalidArgument("must be a word and what belongs to it");
     const std::string_view word = line.substr(0, space), rest = line.substr(space + 1);
     if (word[0] < '0' || word[0] > '9') return Head(word, rest);
-    if (rest.size() > kMostKeyBytes)
-      return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMostKeyBytes,
+    if (rest.size() > kMaxKeyBytes)
+      return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMaxKeyBytes,
                            " are allowed");
-    MSRT_ASSIGN_OR_RETURN(const double seconds, NumberIn(word, 1e-12, CostTable::kMostSeconds));
+    MSRT_ASSIGN_OR_RETURN(const double seconds, NumberIn(word, 1e-12, CostTable::kMaxSeconds));
     std::string key(rest);
     if (table_.Find(key) != nullptr) return InvalidArgument("the same key as on an earlier line");
     table_.Set(std::move(key), seconds);
@@ -72,8 +70,8 @@ class Reader {
   }
 
   template <typename SetFn>
-  Status SetNumber(std::string_view text, double least, double most, SetFn&& set) {
-    MSRT_ASSIGN_OR_RETURN(const double value, NumberIn(text, least, most));
+  Status SetNumber(std::string_view text, double min, double max, SetFn&& set) {
+    MSRT_ASSIGN_OR_RETURN(const double value, NumberIn(text, min, max));
     set(value);
     return OkStatus();
   }
@@ -95,8 +93,8 @@ std::string Difference(const CostOrigin& measured, const CostOrigin& here) {
 }
 
 Result<CostTable> CostTable::Parse(std::string_view text) {
-  if (text.size() > kMostBytes)
-    return LimitExceeded("a costs file has at most ", kMostBytes, " bytes, this has ", text.size());
+  if (text.size() > kMaxBytes)
+    return LimitExceeded("a costs file has at most ", kMaxBytes, " bytes, this has ", text.size());
   if (!text.starts_with(kFirstLine) || text.substr(kFirstLine.size(), 1) != "\n") {
     return InvalidArgument("line 1: must be '", kFirstLine,
                            "'; measure again with this version of msrun");
@@ -106,8 +104,7 @@ Result<CostTable> CostTable::Parse(std::string_view text) {
   text.remove_prefix(kFirstLine.size() + 1);
   for (size_t number = 2; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    if (number > kMostLines)
-      return LimitExceeded("a costs file has at most ", kMostLines, " lines");
+    if (number > kMaxLines) return LimitExceeded("a costs file has at most ", kMaxLines, " lines");
     Status status = end == text.size() ? InvalidArgument("is cut off: it does not end")
                                        : reader.Line(text.substr(0, end));
     if (!status.ok()) return std::move(status).Within(StrCat("line ", number));

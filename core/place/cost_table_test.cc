@@ -25,7 +25,7 @@ CostTable Sample() {
   return table;
 }
 
-TEST(CostTable, ReadsWhatItWrote) {
+TEST(CostTable, ParsesItsOwnOutput) {
   const CostTable table = Sample();
   EXPECT_EQ(table.Print(), kHead + "1.25e-05 onednn jit | Conv\n0.1 reference loops | Conv\n");
   const auto read = CostTable::Parse(table.Print());
@@ -36,7 +36,7 @@ TEST(CostTable, ReadsWhatItWrote) {
   EXPECT_EQ(Difference(read->origin, table.origin), "");
 }
 
-TEST(CostTable, SaysWhereItWasMeasured) {
+TEST(CostTable, DescribesDifferenceOfOrigins) {
   CostOrigin here = Sample().origin;
   here.threads = 8;
   here.processor = "Another";
@@ -44,7 +44,7 @@ TEST(CostTable, SaysWhereItWasMeasured) {
             "processor Some CPU @ 3 GHz and not Another, threads 2 and not 8");
 }
 
-TEST(CostTable, RefusesEverythingElseByLine) {
+TEST(CostTable, RejectsOtherTextAndNamesLine) {
   const std::string long_key(10000, 'k');
   const std::pair<std::string, const char*> cases[] = {
       {"", "line 1"},
@@ -79,7 +79,7 @@ TEST(CostTable, RefusesEverythingElseByLine) {
   }
 }
 
-TEST(CostTable, EveryCutOfAFileIsRefusedOrShorter) {
+TEST(CostTable, TruncatedFileIsRejectedOrShorter) {
   const std::string text = Sample().Print();
   for (size_t bytes = 0; bytes < text.size(); ++bytes) {
     const auto table = CostTable::Parse(text.substr(0, bytes));
@@ -87,11 +87,11 @@ TEST(CostTable, EveryCutOfAFileIsRefusedOrShorter) {
   }
 }
 
-// A graph of a few nodes and what tells their candidates apart.
+// A graph of a few nodes, and the cost keys of their candidates.
 class Costs : public ::testing::Test {
  protected:
   Graph graph;
-  std::unique_ptr<OfferedGraph> placed;
+  std::unique_ptr<OfferedGraph> offered;
 
   void SetUp() override {
     GraphBuilder builder(&graph);
@@ -105,7 +105,7 @@ class Costs : public ::testing::Test {
     Add(&builder, "LeakyRelu", "wider", y, {});
     auto made = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok());
-    placed = *std::move(made);
+    offered = *std::move(made);
   }
   void Add(GraphBuilder* builder, const char* op, const char* name, ValueId input, AttrList attrs) {
     auto out = builder->Add(op, name, {input}, std::move(attrs));
@@ -121,11 +121,11 @@ class Costs : public ::testing::Test {
     return c;
   }
   std::string Key(uint32_t node, Layout layout = Layout::kPlain, const char* delegate = "a") const {
-    return CostKey(*placed, delegate, Offer(node, layout, 1));
+    return CostKey(*offered, delegate, Offer(node, layout, 1));
   }
 };
 
-TEST_F(Costs, KeysAreEqualWhereCostsAre) {
+TEST_F(Costs, EqualCostsHaveEqualKeys) {
   EXPECT_EQ(Key(0), StrCat("a way | LeakyRelu/", graph.nodes[0].version,
                            " ( #0:f32[1,8,4,4] ) -> #1:f32[1,8,4,4]"));
   EXPECT_EQ(Key(0), Key(1));
@@ -135,7 +135,7 @@ TEST_F(Costs, KeysAreEqualWhereCostsAre) {
   EXPECT_NE(Key(0), Key(0, Layout::kPlain, "b"));
 }
 
-TEST_F(Costs, PlacementFollowsThemAgainstEstimates) {
+TEST_F(Costs, PlacementPrefersMeasuredCostsToEstimates) {
   FakeDelegate a{.name = "a", .offers = {}}, b{.name = "b", .offers = {}};
   for (uint32_t n = 0; n < 4; ++n) {
     a.offers.push_back(Offer(n, Layout::kPlain, 1e-6));
@@ -144,7 +144,7 @@ TEST_F(Costs, PlacementFollowsThemAgainstEstimates) {
   const std::shared_ptr<const Delegate> delegates[] = {MakeFake(a), MakeFake(b)};
   const Host host(DefaultAllocator(), MakeSerial(), Log());
   const auto placement = [&](const PlaceOptions& options) {
-    Placer placer(*placed, host, delegates, options);
+    Placer placer(*offered, host, delegates, options);
     EXPECT_TRUE(placer.Query().ok());
     auto result = placer.Place();
     EXPECT_TRUE(result.ok());

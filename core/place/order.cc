@@ -10,18 +10,18 @@
 namespace msrt {
 namespace {
 
-// The memory of devices while steps are put in another order. In the order it had, a device never
-// holds more than its peak; what steps made before their turn comes on top of that until it is read
-// for the last time or their turn comes. So as long as the peak and what is ahead are within the
-// limit together, all that is left can still be given out in the old order without passing it:
-// nobody gets stuck.
+// The memory of devices while steps are reordered. In the original order a device never holds more
+// than its peak. Tensors that steps make before their turn add to it until they are read for the
+// last time or the turn comes. As long as the peak plus these is within the limit, the remaining
+// steps can still be issued in the original order without exceeding it, so the reordering cannot
+// get stuck.
 class MemoryAhead {
  public:
   MemoryAhead(const OfferedGraph& graph, std::span<const double> rooms, const Placement& placement)
       : steps_(placement.steps),
         devices_(rooms.size()),
         blocks_of_(steps_.size()),
-        given_(steps_.size()) {
+        issued_(steps_.size()) {
     for (size_t d = 0; d < rooms.size(); ++d) devices_[d].limit = rooms[d];
     FindBlocks(graph, placement);
     FindPeaks();
@@ -32,45 +32,45 @@ class MemoryAhead {
     const OnDevice& device = devices_[steps_[s].device];
     if (s == turn_ || device.limit == kNoLimit) return true;
     double bytes = device.peak + device.ahead;
-    for (uint32_t b : blocks_of_[s]) bytes += blocks_[b].given == 0 ? blocks_[b].bytes : 0;
+    for (uint32_t b : blocks_of_[s]) bytes += blocks_[b].issued == 0 ? blocks_[b].bytes : 0;
     return bytes <= device.limit;
   }
 
-  void Give(uint32_t s) {
+  void Issue(uint32_t s) {
     for (uint32_t b : blocks_of_[s]) {
       Block& block = blocks_[b];
-      if (block.given == 0 && s != turn_) {
+      if (block.issued == 0 && s != turn_) {
         block.made_ahead_by = s;
         devices_[block.device].ahead += block.bytes;
       }
-      if (++block.given == block.users) CatchUp(&block);
+      if (++block.issued == block.users) EndLead(&block);
     }
-    given_[s] = true;
-    for (; turn_ < steps_.size() && given_[turn_]; ++turn_) {
+    issued_[s] = true;
+    for (; turn_ < steps_.size() && issued_[turn_]; ++turn_) {
       for (uint32_t b : blocks_of_[turn_]) {
-        if (blocks_[b].made_ahead_by == turn_) CatchUp(&blocks_[b]);
+        if (blocks_[b].made_ahead_by == turn_) EndLead(&blocks_[b]);
       }
     }
   }
 
  private:
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-  static constexpr uint32_t kNobody = UINT32_MAX;
+  static constexpr uint32_t kNoStep = UINT32_MAX;
   struct OnDevice {
     double limit = kNoLimit, total = 0, peak = 0, ahead = 0;
   };
-  // Memory that a value has on a device in one layout, from the first step there that makes or
-  // wants it to the last.
+  // The memory of a value on a device in one layout, from the first step that makes or wants it
+  // there to the last.
   struct Block {
     uint16_t device;
     double bytes;
-    uint32_t users = 0, given = 0;  // steps
-    uint32_t made_ahead_by = kNobody;
+    uint32_t users = 0, issued = 0;  // steps
+    uint32_t made_ahead_by = kNoStep;
   };
 
-  void CatchUp(Block* block) {
-    if (block->made_ahead_by != kNobody) devices_[block->device].ahead -= block->bytes;
-    block->made_ahead_by = kNobody;
+  void EndLead(Block* block) {
+    if (block->made_ahead_by != kNoStep) devices_[block->device].ahead -= block->bytes;
+    block->made_ahead_by = kNoStep;
   }
 
   void FindBlocks(const OfferedGraph& graph, const Placement& placement) {
@@ -80,10 +80,10 @@ class MemoryAhead {
       for (const auto& [there, block] : of_value[IndexOf(v)]) {
         if (there == state) return block;
       }
-      // What a loop keeps has memory of its own, for the whole run.
+      // Loop-carried values have their own memory for the whole run.
       const bool kept = state.layout == Layout::kPlain &&
-                        std::find(placement.kept.begin(), placement.kept.end(),
-                                  std::pair(v, state.device)) != placement.kept.end();
+                        std::find(placement.device_values.begin(), placement.device_values.end(),
+                                  std::pair(v, state.device)) != placement.device_values.end();
       const auto block = static_cast<uint32_t>(blocks_.size());
       blocks_.push_back(
           {state.device,
@@ -95,7 +95,7 @@ class MemoryAhead {
       const Placement::Step& step = steps_[s];
       if (devices_[step.device].limit == kNoLimit) continue;
       const CandidateBorder border = graph.BorderOf(step.nodes);
-      if (step.candidate == nullptr) {  // a view shares the memory of what it looks at
+      if (step.candidate == nullptr) {  // a view shares the memory of its source
         const TensorState plain{step.device, Layout::kPlain};
         const uint32_t block = find(border.inputs[0], plain);
         of_value[IndexOf(border.outputs[0])].emplace_back(plain, block);
@@ -140,9 +140,9 @@ class MemoryAhead {
   const std::vector<Placement::Step>& steps_;
   std::vector<OnDevice> devices_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<uint32_t>> blocks_of_;  // by step; empty where nothing limits its device
-  std::vector<bool> given_;                       // by step
-  uint32_t turn_ = 0;                             // the first step that is not given out
+  std::vector<std::vector<uint32_t>> blocks_of_;  // by step; empty if its device has no limit
+  std::vector<bool> issued_;                      // by step
+  uint32_t turn_ = 0;                             // the first step that is not issued
 };
 
 class StepOrder {
@@ -160,7 +160,7 @@ class StepOrder {
     FindDependencies();
   }
 
-  // Indices into the placement's steps.
+  // Returns the order as indices into the placement's steps.
   std::vector<uint32_t> Run() {
     for (uint32_t s = 0; s < steps_.size(); ++s) {
       if (missing_[s] == 0) MakeReady(s);
@@ -223,8 +223,8 @@ class StepOrder {
         .push(s);
   }
 
-  // Whether it needs what a device may still be working on. A wait covers all that the device was
-  // given before.
+  // Whether the step needs a value that a device may not have finished. A wait covers all steps
+  // issued to the device before.
   bool Waits(uint32_t s) const {
     return std::any_of(sources_[s].begin(), sources_[s].end(), [&](uint32_t on) {
       const uint16_t device = steps_[on].device;
@@ -239,12 +239,12 @@ class StepOrder {
       if (next == nullptr || ready.top() < next->top()) next = &ready;
     }
     if (next == nullptr) next = host_.empty() ? &host_that_waits_ : &host_;
-    MSRT_CHECK(
-        !next->empty());  // nodes are in an order in which they can run, and whose turn it is may
+    MSRT_CHECK(!next->empty());  // the original order is valid, and its next step is
+                                 // always allowed
     const uint32_t s = next->top();
     next->pop();
     if (next == &host_that_waits_) NoteWaits(s);
-    memory_.Give(s);
+    memory_.Issue(s);
     return s;
   }
 
@@ -259,13 +259,13 @@ class StepOrder {
   const std::vector<Placement::Step>& steps_;
   MemoryAhead memory_;
   std::vector<std::vector<uint32_t>> followers_;
-  std::vector<uint32_t> missing_;   // by step: how many it needs are not given out yet
+  std::vector<uint32_t> missing_;   // by step: number of steps it needs that are not issued yet
   std::vector<uint32_t> position_;  // by step: in the new order
   std::vector<std::vector<uint32_t>> sources_;
-  // What could come next.
+  // Steps that could come next.
   std::vector<Earliest> on_device_;
   Earliest host_, host_that_waits_;
-  std::vector<uint32_t> waited_;  // by device: everything before this position is done by now
+  std::vector<uint32_t> waited_;  // by device: all steps before this position are done
 };
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace msrt {
 namespace {
 
-// Walks what is inside of a control node, and notes what stands in the way of owning it.
-class Inside {
+// Walks the graphs inside of a control node and records the first reason why it cannot be owned.
+class InsideWalker {
  public:
   void Enter(const OfferedGraph& caller, const Node& node, int level) {
     for (const uint32_t number : ShapeOfControl(node).graphs) {
@@ -23,8 +23,8 @@ class Inside {
       if (!first && it->second)
         Note(StrCat("graph '", callee->graph().name, "' inside calls itself"));
       if (!first) continue;
-      if (level == kMostOwnedLevels) {
-        Note(StrCat("its graphs call each other more than ", kMostOwnedLevels, " levels deep"));
+      if (level == kMaxOwnedLevels) {
+        Note(StrCat("its graphs call each other more than ", kMaxOwnedLevels, " levels deep"));
         continue;
       }
       graphs.push_back(callee);
@@ -34,7 +34,7 @@ class Inside {
   }
 
   std::vector<const OfferedGraph*> graphs;
-  std::string wrong;  // the first that was noted
+  std::string wrong;  // the first reason
 
  private:
   void Look(const OfferedGraph& graph, const Node& node, int level) {
@@ -46,15 +46,15 @@ class Inside {
     if (wrong.empty()) wrong = std::move(what);
   }
   std::unordered_map<const OfferedGraph*, bool>
-      active_;  // whether it is being looked at; those that were are here too
+      active_;  // visited graphs; true while a graph is being walked
 };
 
 }  // namespace
 
 std::vector<const OfferedGraph*> GraphsInside(const OfferedGraph& graph, const Node& node) {
-  Inside inside;
-  inside.Enter(graph, node, 1);
-  return std::move(inside.graphs);
+  InsideWalker walker;
+  walker.Enter(graph, node, 1);
+  return std::move(walker.graphs);
 }
 
 std::string WhyNotOwned(const OfferedGraph& graph, const Node& node) {
@@ -63,14 +63,14 @@ std::string WhyNotOwned(const OfferedGraph& graph, const Node& node) {
   const auto open = [&](ValueId v) { return v != kNoValue && !type_of(v).concrete(); };
   if (std::any_of(node.inputs.begin(), node.inputs.end(), no_tensor) ||
       std::any_of(node.outputs.begin(), node.outputs.end(), no_tensor)) {
-    return "it takes or gives a list or a function";
+    return "it takes or returns a list or a function";
   }
-  Inside inside;
-  inside.Enter(graph, node, 1);
-  if (!inside.wrong.empty()) return std::move(inside.wrong);
+  InsideWalker walker;
+  walker.Enter(graph, node, 1);
+  if (!walker.wrong.empty()) return std::move(walker.wrong);
   const bool sized =
       std::none_of(node.outputs.begin(), node.outputs.end(), open) || SizesFollow(graph, node);
-  return sized ? "" : "the size of what it gives does not follow from the sizes of its inputs";
+  return sized ? "" : "the sizes of its outputs do not follow from the sizes of its inputs";
 }
 
 }  // namespace msrt

@@ -1,4 +1,4 @@
-// Control nodes that a delegate takes whole, with the graphs that they call.
+// Owned control nodes: those that a delegate runs whole, with the graphs that they call.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace msrt {
 
-// The graphs that the node calls and those that these call, each once. As far as they are known;
-// never without end.
+// Returns the known graphs that the node calls, directly or indirectly, each once.
 std::vector<const OfferedGraph*> GraphsInside(const OfferedGraph& graph, const Node& node);
 
-// Why no delegate can have this control node; empty: one can. The conditions are those of
+// Returns why no delegate can own this control node; empty: one can. The conditions are those of
 // msrt_candidate.
 std::string WhyNotOwned(const OfferedGraph& graph, const Node& node);
 

@@ -1,4 +1,4 @@
-// What may be taken whole by a delegate, and what that takes along.
+// Which control nodes a delegate can own, and which graphs they include.
 #include "core/place/owned.h"
 
 #include <gtest/gtest.h>
@@ -13,23 +13,23 @@ namespace {
 struct Views {
   explicit Views(const Module& m) : module(m) {
     for (const Graph& graph : module.graphs) {
-      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
-      MSRT_CHECK(placed.ok());
-      (*placed)->SetModule(&graphs);
-      graphs.push_back(*std::move(placed));
+      auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      MSRT_CHECK(offered.ok());
+      (*offered)->SetModule(&graphs);
+      graphs.push_back(*std::move(offered));
     }
   }
   const Module module;
   OfferedModule graphs;
 };
 
-// Of the first node of the entry.
+// Checks the first node of the entry.
 void ExpectWhyNot(const Module& module, const std::string& why) {
   const Views views(module);
   EXPECT_EQ(WhyNotOwned(*views.graphs[0], views.module.graphs[0].nodes[0]), why);
 }
 
-// A call of graph 1, which gives its input.
+// A call of graph 1, which returns its input.
 ModuleBuilder OneCall() {
   ModuleBuilder m(2);
   m.Output(0, m.Call(0, 1, {m.Input(0)}));
@@ -37,12 +37,12 @@ ModuleBuilder OneCall() {
   return m;
 }
 
-TEST(Owned, ALoopMayBe) {
+TEST(Owned, LoopCanBeOwned) {
   ExpectWhyNot(CountingLoop(), "");
   ExpectWhyNot(OneCall().module, "");
 }
 
-TEST(Owned, GraphsGoAlongOnce) {
+TEST(Owned, GraphsInsideAreListedOnce) {
   ModuleBuilder m(4);
   m.Output(0, m.Call(0, 1, {m.Input(0)}));
   const ValueId x = m.Input(1);
@@ -57,7 +57,7 @@ TEST(Owned, GraphsGoAlongOnce) {
 
 const Type kRows = Type::Tensor(DType::kF32, {Dims{kUnknownDim, 4}});
 
-// If (flag) a else b, in rows of open number, with branches that a test fills.
+// If (flag) a else b, with an open number of rows; the test fills the branches.
 ModuleBuilder Branches() {
   ModuleBuilder m(3);
   const ValueId flag = m.Input(0, kFlag), a = m.Input(0, kRows), b = m.Input(0, kRows);
@@ -70,8 +70,8 @@ ModuleBuilder Branches() {
   return m;
 }
 
-TEST(Owned, SizesThatFollow) {
-  const std::string why = "the size of what it gives does not follow from the sizes of its inputs";
+TEST(Owned, OutputSizesMustFollowFromInputSizes) {
+  const std::string why = "the sizes of its outputs do not follow from the sizes of its inputs";
   ModuleBuilder same = Branches();
   for (uint32_t g : {1u, 2u})
     same.Output(g, same.Op(g, g == 1 ? "Neg" : "Relu", {same.module.graphs[g].inputs[0]}));
@@ -79,7 +79,7 @@ TEST(Owned, SizesThatFollow) {
   ModuleBuilder other = Branches();
   for (uint32_t g : {1u, 2u}) other.Output(g, other.module.graphs[g].inputs[g - 1]);
   ExpectWhyNot(other.module, why);
-  // Of sizes that are equal, as the graph says.
+  // Sizes that are equal by declaration.
   for (ValueId v : {other.module.graphs[0].inputs[1], other.module.graphs[0].inputs[2]})
     other.module.graphs[0].value(v).type.dims[0] = SymbolDim(0);
   ExpectWhyNot(other.module, "");
@@ -94,7 +94,7 @@ TEST(Owned, SizesThatFollow) {
   ExpectWhyNot(other.module, why);
 }
 
-TEST(Owned, LoopsThatKeepTheirSizes) {
+TEST(Owned, LoopMustKeepCarriedSizes) {
   for (const bool grows : {false, true}) {
     ModuleBuilder m(2);
     const auto results = m.Control(0, "", "Loop", {m.Input(0), kNoValue, m.Input(0, kRows)},
@@ -107,17 +107,17 @@ TEST(Owned, LoopsThatKeepTheirSizes) {
                       : m.Op(1, "Add", {x, m.Float(1, 1)}));
     ExpectWhyNot(
         m.module,
-        grows ? "the size of what it gives does not follow from the sizes of its inputs" : "");
+        grows ? "the sizes of its outputs do not follow from the sizes of its inputs" : "");
   }
 }
 
-TEST(Owned, NotWithLists) {
+TEST(Owned, ListsCannotBeOwned) {
   ModuleBuilder m = OneCall();
   m.module.graphs[0].value(m.module.graphs[0].outputs[0]).type = Type::ListOf(kNumber);
-  ExpectWhyNot(m.module, "it takes or gives a list or a function");
+  ExpectWhyNot(m.module, "it takes or returns a list or a function");
 }
 
-TEST(Owned, NotWithEffectsInside) {
+TEST(Owned, EffectsInsideCannotBeOwned) {
   ModuleBuilder state = OneCall();
   state.Control(1, "msrt", "StateWrite", {state.module.graphs[1].inputs[0]}, {{"slot", int64_t{0}}},
                 {});
@@ -127,13 +127,13 @@ TEST(Owned, NotWithEffectsInside) {
   ExpectWhyNot(random.module, "RandomNormal 'v1' inside has effects, which are the session's");
 }
 
-TEST(Owned, NotWithRecursion) {
+TEST(Owned, RecursionCannotBeOwned) {
   ModuleBuilder m = OneCall();
   m.Call(1, 1, {m.module.graphs[1].inputs[0]});
   ExpectWhyNot(m.module, "graph 'g1' inside calls itself");
 }
 
-TEST(Owned, NotTooDeep) {
+TEST(Owned, DeepNestingCannotBeOwned) {
   constexpr uint32_t kGraphs = 200;
   ModuleBuilder m(kGraphs);
   for (uint32_t g = 0; g < kGraphs; ++g) {
@@ -143,8 +143,8 @@ TEST(Owned, NotTooDeep) {
   ExpectWhyNot(m.module, "its graphs call each other more than 64 levels deep");
 }
 
-// As a delegate walks them.
-TEST(Owned, ViewsLeadToGraphs) {
+// Walks the graphs as a delegate does.
+TEST(Owned, GraphViewReturnsCallees) {
   const Views views(CountingLoop());
   const msrt_graph_view& main = *views.graphs[0]->api();
   ASSERT_EQ(main.input_count, 2u);

@@ -11,8 +11,8 @@ namespace {
 
 using Types = std::vector<Type>;
 
-// Symbols from here on stand for open dims of the node's inputs. Those of the module mean something
-// else in every graph.
+// Symbols from here on are open dims of the node's inputs. The module's symbols have a different
+// meaning in each graph.
 constexpr uint32_t kFirstOwnSymbol = 1u << 30;
 
 bool IsDefinite(const Type& t) {
@@ -21,7 +21,7 @@ bool IsDefinite(const Type& t) {
          });
 }
 
-// Each open dim becomes a symbol: the same one where the graph says that they are the same.
+// Gives each open dim a symbol: equal symbols of the graph get the same one.
 class OwnSymbols {
  public:
   Type Named(Type t) {
@@ -41,12 +41,12 @@ class OwnSymbols {
   std::map<int64_t, uint32_t> known_;  // by symbol of the module
 };
 
-class Asking {
+class OwnedTypeInference {
  public:
   std::optional<Types> ResultsOf(const OfferedGraph& graph, const Node& node,
                                  FunctionRef<Type(ValueId)> type_of, int level) {
     const auto calls = CallsOf(node, type_of);
-    if (!calls.ok() || calls->empty() || level == kMostOwnedLevels) return std::nullopt;
+    if (!calls.ok() || calls->empty() || level == kMaxOwnedLevels) return std::nullopt;
     std::vector<Types> given;
     for (const GraphCall& call : *calls) {
       auto types = ResultsOf(graph, call, level);
@@ -64,14 +64,14 @@ class Asking {
   }
 
  private:
-  // What the body makes of the carried values must be like them.
+  // The body must return carried values of the same types.
   static std::optional<Types> Carried(const Node& node, const ControlShape& shape,
                                       const Types& given, FunctionRef<Type(ValueId)> type_of) {
-    if (given.size() != shape.answered() + shape.carried) return std::nullopt;
+    if (given.size() != shape.body_extra_outputs() + shape.carried) return std::nullopt;
     Types carried;
     for (size_t i = 0; i < shape.carried; ++i) {
       carried.push_back(type_of(node.inputs[shape.leading + i]));
-      if (!(carried.back() == given[shape.answered() + i])) return std::nullopt;
+      if (!(carried.back() == given[shape.body_extra_outputs() + i])) return std::nullopt;
     }
     return carried;
   }
@@ -85,27 +85,27 @@ class Asking {
       Type& type = facts.types[IndexOf(callee->graph().inputs[i])];
       if (!type.concrete()) type = call.arguments[i];
     }
-    const auto inside = [&](const Node& node, const GraphFacts& now) {
+    const auto infer_control = [&](const Node& node, const GraphFacts& now) {
       return ResultsOf(
                  *callee, node, [&](ValueId v) { return now.types[IndexOf(v)]; }, level + 1)
           .value_or(Types());
     };
     Types types = InferOutputTypes(callee->graph(), std::move(facts), callee->evaluator(),
-                                   &nodes_left_, inside);
+                                   &nodes_left_, infer_control);
     if (types.size() != callee->graph().outputs.size() ||
         !std::all_of(types.begin(), types.end(), IsDefinite))
       return std::nullopt;
     return types;
   }
 
-  size_t nodes_left_ = 100'000;  // graphs that call others twice, and these again, have no end
+  size_t nodes_left_ = 100'000;  // nested double calls make the walk exponential
 };
 
 }  // namespace
 
 std::optional<Types> OwnedResults(const OfferedGraph& graph, const Node& node,
                                   FunctionRef<Type(ValueId)> type_of) {
-  return Asking().ResultsOf(graph, node, type_of, 0);
+  return OwnedTypeInference().ResultsOf(graph, node, type_of, 0);
 }
 
 bool SizesFollow(const OfferedGraph& graph, const Node& node) {

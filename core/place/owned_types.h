@@ -1,5 +1,5 @@
-// The sizes of what control flow gives, where they follow from the sizes that it is given: then
-// memory can wait for it before it runs.
+// Output sizes of control flow, where they follow from the sizes of its inputs: then memory can be
+// planned before it runs.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace msrt {
 
-// Of calls in calls. Deeper ones exist in no model that anybody wrote, and whoever walks graphs may
-// do so by calling itself.
-inline constexpr int kMostOwnedLevels = 64;
+// The maximum depth of nested calls. No real model goes deeper, and the bound makes recursion over
+// graphs safe.
+inline constexpr int kMaxOwnedLevels = 64;
 
-// The types of the node's outputs for inputs of these types, every dim known; none where data
-// decides: branches that differ, a loop that changes the size of what it carries or gathers as many
-// slices as it runs.
+// Returns the types of the node's outputs for inputs of these types, every dim known. None if they
+// depend on data: branches that differ, a loop that changes the size of a carried value or collects
+// a slice per iteration.
 std::optional<std::vector<Type>> OwnedResults(const OfferedGraph& graph, const Node& node,
                                               FunctionRef<Type(ValueId)> type_of);
 
-// Whether there are such types whatever the open dims of the inputs turn out to be.
+// Whether OwnedResults returns types for all values of the inputs' open dims.
 bool SizesFollow(const OfferedGraph& graph, const Node& node);
 
 }  // namespace msrt

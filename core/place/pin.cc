@@ -5,7 +5,7 @@
 namespace msrt {
 namespace {
 
-// '*' stands for any characters. Linear but for one point to come back to.
+// '*' matches any characters. Backtracks only to the last '*'.
 bool Matches(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {

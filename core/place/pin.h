@@ -1,4 +1,4 @@
-// A user's wishes about where nodes run.
+// Pins: a user's constraints on where nodes run.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace msrt {
 
-// Nodes of that name or op go to the delegate, or never go there. Nodes are meant as they are after
+// Nodes of that name or op run on the delegate, or never run on it. Pins apply to the nodes after
 // all passes.
 struct Pin {
-  std::string node;  // '*' stands for any characters; empty: every node
+  std::string node;  // '*' matches any characters; empty: every node
   std::string op;    // "Conv", "msrt.FusedConv"; empty: every op
   std::string delegate;
   bool exclude = false;
@@ -21,14 +21,14 @@ struct Pin {
 
 // "node:conv*=reference", "op:Conv!=onednn", "*=onednn".
 Result<Pin> ParsePin(std::string_view text);
-// Several, separated by ';' or ','. Spaces around each do not count.
+// Several, separated by ';' or ','. Spaces around each are ignored.
 Result<std::vector<Pin>> ParsePins(std::string_view list);
 std::string Describe(const Pin& pin);
 
-// Whether the pin speaks of this node, for or against whatever delegate.
+// Whether the pin applies to this node, for or against any delegate.
 bool AppliesTo(const Pin& pin, const Node& node);
 
-// The first pin that keeps this node away from that delegate; null if none does.
+// Returns the first pin that excludes this node from that delegate; null if none does.
 const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node, std::string_view delegate);
 
 }  // namespace msrt

@@ -13,13 +13,13 @@ Node NodeOf(const char* name, const char* op, const char* domain = "") {
   return node;
 }
 
-bool KeptFrom(const char* pins, const Node& node, std::string_view delegate) {
+bool IsExcluded(const char* pins, const Node& node, std::string_view delegate) {
   const auto parsed = ParsePins(pins);
   EXPECT_TRUE(parsed.ok()) << parsed.status().message();
   return FindExcludingPin(*parsed, node, delegate) != nullptr;
 }
 
-TEST(Pin, DescribesItselfAsItWasWritten) {
+TEST(Pin, DescribeReturnsTheParsedText) {
   for (const char* text : {"node:conv*=reference", "op:msrt.FusedConv!=onednn", "*=onednn",
                            "node:a=b=reference", "node:a!b!=c"}) {
     const auto pin = ParsePin(text);
@@ -28,7 +28,7 @@ TEST(Pin, DescribesItselfAsItWasWritten) {
   }
 }
 
-TEST(Pin, RefusesWhatIsNoPin) {
+TEST(Pin, RejectsInvalidPins) {
   for (const char* text : {"", "=", "=reference", "conv=", "conv", "conv=reference",
                            "node:=reference", "op:!=reference", "!=reference"}) {
     const auto pin = ParsePin(text);
@@ -38,7 +38,7 @@ TEST(Pin, RefusesWhatIsNoPin) {
   EXPECT_FALSE(ParsePins("*=a; b").ok());
 }
 
-TEST(Pin, ListsHaveTwoSeparatorsAndAnySpaces) {
+TEST(Pin, ListsAllowTwoSeparatorsAndSpaces) {
   const auto pins = ParsePins(" *=a ;node:x y=b,, op:Conv!=c ; ");
   ASSERT_TRUE(pins.ok());
   ASSERT_EQ(pins->size(), 3u);
@@ -47,21 +47,21 @@ TEST(Pin, ListsHaveTwoSeparatorsAndAnySpaces) {
   EXPECT_TRUE(ParsePins("")->empty());
 }
 
-TEST(Pin, KeepsNodesWhereTheyBelong) {
+TEST(Pin, ExcludesNodesFromOtherDelegates) {
   const Node conv = NodeOf("layer1.0.conv2", "Conv"),
              fused = NodeOf("layer2.0.conv2", "FusedConv", "msrt");
-  EXPECT_TRUE(KeptFrom("node:layer1.*=a", conv, "b"));
-  EXPECT_FALSE(KeptFrom("node:layer1.*=a", conv, "a"));
-  EXPECT_FALSE(KeptFrom("node:layer1.*=a", fused, "b"));
-  EXPECT_TRUE(KeptFrom("op:Conv!=a", conv, "a"));
-  EXPECT_FALSE(KeptFrom("op:Conv!=a", conv, "b"));
-  EXPECT_FALSE(KeptFrom("op:Conv!=a", fused, "a"));
-  EXPECT_TRUE(KeptFrom("op:msrt.FusedConv!=a", fused, "a"));
-  EXPECT_TRUE(KeptFrom("*!=a", fused, "a"));
-  EXPECT_FALSE(KeptFrom("", conv, "a"));
+  EXPECT_TRUE(IsExcluded("node:layer1.*=a", conv, "b"));
+  EXPECT_FALSE(IsExcluded("node:layer1.*=a", conv, "a"));
+  EXPECT_FALSE(IsExcluded("node:layer1.*=a", fused, "b"));
+  EXPECT_TRUE(IsExcluded("op:Conv!=a", conv, "a"));
+  EXPECT_FALSE(IsExcluded("op:Conv!=a", conv, "b"));
+  EXPECT_FALSE(IsExcluded("op:Conv!=a", fused, "a"));
+  EXPECT_TRUE(IsExcluded("op:msrt.FusedConv!=a", fused, "a"));
+  EXPECT_TRUE(IsExcluded("*!=a", fused, "a"));
+  EXPECT_FALSE(IsExcluded("", conv, "a"));
 }
 
-TEST(Pin, StarsStandForAnyCharacters) {
+TEST(Pin, StarMatchesAnyCharacters) {
   const auto matches = [](const char* pattern, const char* name) {
     return AppliesTo(*ParsePin(StrCat("node:", pattern, "=d")), NodeOf(name, "Add"));
   };

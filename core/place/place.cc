@@ -12,7 +12,7 @@ namespace msrt {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// What a change of layout costs: it reads and writes every byte once, some of them far apart.
+// The cost of a layout change: it reads and writes every byte once, some of them far apart.
 constexpr double kConvertPartOfBandwidth = 0.2, kConvertSeconds = 3e-6;
 constexpr uint32_t kNoOption = UINT32_MAX;
 
@@ -21,14 +21,14 @@ bool RunByHost(const Node& node) {
          ((node.def->traits & (kView | kRunByExecutor)) != 0 || node.def->effect == Effect::kState);
 }
 
-// Control flow whose graphs are known, so that a delegate may take it whole.
+// Whether a delegate may run it whole: control flow whose graphs are known.
 bool MayBeOwned(const Node& node) {
   if (!IsControl(node)) return false;
   const ControlShape shape = ShapeOfControl(node);
   return shape.kind != ControlKind::kPartial && !shape.graphs.empty();
 }
 
-bool Allowed(const PlaceOptions& options, std::string_view delegate) {
+bool IsAllowed(const PlaceOptions& options, std::string_view delegate) {
   return options.delegates.empty() || std::find(options.delegates.begin(), options.delegates.end(),
                                                 delegate) != options.delegates.end();
 }
@@ -65,22 +65,22 @@ Status NoDelegateError(const Graph& graph, size_t n,
       .With("shapes", shapes);
 }
 
-// The most bytes of values that are needed at once, whatever runs where.
-double PeakLiveBytes(const OfferedGraph& placed) {
-  const Graph& graph = placed.graph();
+// The maximum bytes of values that are live at once, for any placement.
+double PeakLiveBytes(const OfferedGraph& offered) {
+  const Graph& graph = offered.graph();
   const size_t count = graph.nodes.size();
   std::vector<double> change(count + 2);
   const std::vector<int32_t> producer = graph.Producers();
   for (uint32_t i = 0; i < graph.value_count(); ++i) {
     const auto v = static_cast<ValueId>(i);
     if (graph.value(v).constant != nullptr) continue;
-    const auto bytes = placed.TypicalBytes(v);
-    const double most = ArenaBytes(*std::max_element(bytes.begin(), bytes.end()));
+    const auto bytes = offered.TypicalBytes(v);
+    const double max_bytes = ArenaBytes(*std::max_element(bytes.begin(), bytes.end()));
     const size_t first = producer[i] < 0 ? 0 : static_cast<size_t>(producer[i]);
     const size_t last =
-        placed.IsOutput(v) || placed.ReadersOf(v).empty() ? count : placed.ReadersOf(v).back();
-    change[first] += most;
-    change[last + 1] -= most;
+        offered.IsOutput(v) || offered.ReadersOf(v).empty() ? count : offered.ReadersOf(v).back();
+    change[first] += max_bytes;
+    change[last + 1] -= max_bytes;
   }
   double live = 0, peak = 0;
   for (double c : change) peak = std::max(peak, live += c);
@@ -96,14 +96,14 @@ double ConstantBytes(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// Of what the nodes run with, graphs that a control node brings along included.
-double ConstantBytes(const OfferedGraph& placed, std::span<const uint32_t> nodes) {
+// Includes the graphs that control nodes call.
+double ConstantBytes(const OfferedGraph& offered, std::span<const uint32_t> nodes) {
   double bytes = 0;
   for (uint32_t n : nodes) {
-    const Node& node = placed.graph().nodes[n];
-    bytes += ConstantBytes(placed.graph(), node);
+    const Node& node = offered.graph().nodes[n];
+    bytes += ConstantBytes(offered.graph(), node);
     if (!IsControl(node)) continue;
-    for (const OfferedGraph* inside : GraphsInside(placed, node)) {
+    for (const OfferedGraph* inside : GraphsInside(offered, node)) {
       for (const Node& inner : inside->graph().nodes)
         bytes += ConstantBytes(inside->graph(), inner);
     }
@@ -111,9 +111,9 @@ double ConstantBytes(const OfferedGraph& placed, std::span<const uint32_t> nodes
   return bytes;
 }
 
-// What stays on the device as long as the model does.
-double FixedBytes(const OfferedGraph& placed, const Candidate& candidate) {
-  return ConstantBytes(placed, candidate.nodes) + static_cast<double>(candidate.workspace_bytes);
+// The bytes that stay on the device as long as the model lives.
+double FixedBytes(const OfferedGraph& offered, const Candidate& candidate) {
+  return ConstantBytes(offered, candidate.nodes) + static_cast<double>(candidate.workspace_bytes);
 }
 
 double BorderBytes(const OfferedGraph& graph, const AssignProblem& problem,
@@ -125,7 +125,7 @@ double BorderBytes(const OfferedGraph& graph, const AssignProblem& problem,
   };
   add(option.inputs);
   add(option.outputs);
-  // What stays inside is the delegate's own; it needs room too.
+  // Values inside the group belong to the delegate, but need room too.
   for (uint32_t n : option.nodes) {
     if (option.nodes.size() == 1) break;
     for (ValueId v : graph.graph().nodes[n].outputs) {
@@ -135,15 +135,16 @@ double BorderBytes(const OfferedGraph& graph, const AssignProblem& problem,
   return bytes;
 }
 
-std::string LeftOut(const std::string& reason) { return StrCat("left out: ", reason); }
+std::string LeftOutText(const std::string& reason) { return StrCat("left out: ", reason); }
 
-// Why these nodes can never run as one step, in the place of the last of them; empty: they can.
-std::string WhyNoGroup(const OfferedGraph& placed, const std::vector<uint32_t>& nodes) {
-  const Graph& graph = placed.graph();
+// Returns why these nodes can never run as one step at the position of the last one; empty: they
+// can.
+std::string WhyNoGroup(const OfferedGraph& offered, const std::vector<uint32_t>& nodes) {
+  const Graph& graph = offered.graph();
   for (uint32_t n : nodes) {
     for (ValueId v : graph.nodes[n].outputs) {
       if (v == kNoValue) continue;
-      for (uint32_t reader : placed.ReadersOf(v)) {
+      for (uint32_t reader : offered.ReadersOf(v)) {
         if (reader >= nodes.back() || std::binary_search(nodes.begin(), nodes.end(), reader))
           continue;
         return StrCat(Describe(graph, reader), " needs what ", Describe(graph, n), " makes before ",
@@ -154,7 +155,7 @@ std::string WhyNoGroup(const OfferedGraph& placed, const std::vector<uint32_t>& 
   return {};
 }
 
-// Tells candidates of one algorithm apart: the layouts of the first tensors in and out.
+// The layouts of the first input and output, which distinguish candidates of one algorithm.
 std::string LayoutsOf(const Candidate& c) {
   const Layout in = c.input_layouts.empty() ? Layout::kPlain : c.input_layouts[0];
   const Layout out = c.output_layouts.empty() ? in : c.output_layouts[0];
@@ -177,12 +178,12 @@ Placer::Placer(const OfferedGraph& graph, const Host& host,
 Status Placer::Query() {
   MSRT_RETURN_IF_ERROR(CheckDelegateNames(options_, delegates_));
   for (uint32_t d = 0; d < delegates_.size(); ++d) {
-    if (!Allowed(options_, delegates_[d]->name())) continue;
+    if (!IsAllowed(options_, delegates_[d]->name())) continue;
     QueryResult answer;
     delegates_[d]->Query(host_, graph_, &answer);
     AddCandidates(d, std::move(answer));
   }
-  return CheckEveryNodeHasOne();
+  return CheckEveryNodeIsCovered();
 }
 
 void Placer::AddCandidates(uint32_t d, QueryResult answer) {
@@ -198,10 +199,10 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
   for (Candidate& c : answer.candidates) {
     const bool whole = c.nodes.size() == 1 && MayBeOwned(graph.nodes[c.nodes[0]]);
     if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]]) && !whole) continue;
-    std::string refused = Refused(d, c);
+    std::string refused = WhyRefused(d, c);
     if (refused.empty()) refused = WhyNoGroup(graph_, c.nodes);
     usable |= refused.empty();
-    // The key of a cost says nothing about the graphs that a node calls.
+    // A cost key does not include the graphs that a node calls.
     const double* measured = options_.costs == nullptr || whole
                                  ? nullptr
                                  : options_.costs->Find(CostKey(graph_, name, c));
@@ -209,7 +210,8 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
     options.push_back(
         {static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
   }
-  // A device that nothing may run on is left alone: it may be why its delegate was excluded.
+  // A device that no candidate may run on is not used: it may be the reason why its delegate was
+  // excluded.
   uint16_t device = 0;
   const std::string unusable = usable && delegates_[d]->device() != nullptr
                                    ? AddDevice(delegates_[d]->device(), &device)
@@ -231,11 +233,11 @@ std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint1
   return {};
 }
 
-std::string Placer::Refused(uint32_t d, const Candidate& c) const {
-  for (const FailedDelegate& lost : options_.lost) {
-    if (lost.name == delegates_[d]->name()) return LeftOut(lost.reason);
+std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
+  for (const FailedDelegate& failed : options_.failed_delegates) {
+    if (failed.name == delegates_[d]->name()) return LeftOutText(failed.reason);
   }
-  if (options_.exact && !c.exact) return "its bits depend on the piece";
+  if (options_.exact && !c.exact) return "its results depend on how an op is split";
   if (c.reduced && !options_.reduced)
     return "it rounds to fewer bits, which only accuracy 'fast' allows";
   for (uint32_t n : c.nodes) {
@@ -246,14 +248,14 @@ std::string Placer::Refused(uint32_t d, const Candidate& c) const {
     if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotOwned(graph_, node);
     else if (node.def != nullptr && (node.def->traits & kRunByExecutor) != 0)
       why = "it works on frames, which are the session's";
-    if (why.empty()) why = PinnedAway(d, node);
+    if (why.empty()) why = WhyPinnedAway(d, node);
     if (!why.empty()) return why;
   }
   return {};
 }
 
-// A node whose delegate takes its graphs along is where all inside of it are.
-std::string Placer::PinnedAway(uint32_t d, const Node& node) const {
+// If a delegate runs a control node whole, pins of the nodes inside count too.
+std::string Placer::WhyPinnedAway(uint32_t d, const Node& node) const {
   const auto against = [&](const Node& n) -> std::string {
     const Pin* pin = FindExcludingPin(options_.pins, n, delegates_[d]->name());
     return pin == nullptr ? "" : StrCat("pinned by the user: ", Describe(*pin));
@@ -268,27 +270,27 @@ std::string Placer::PinnedAway(uint32_t d, const Node& node) const {
   return why;
 }
 
-std::vector<bool> Placer::Taken(int32_t without) const {
+std::vector<bool> Placer::CoveredNodes(int32_t without) const {
   const std::vector<Node>& nodes = graph_.graph().nodes;
-  std::vector<bool> taken(nodes.size());
-  std::transform(nodes.begin(), nodes.end(), taken.begin(), RunByHost);
+  std::vector<bool> covered(nodes.size());
+  std::transform(nodes.begin(), nodes.end(), covered.begin(), RunByHost);
   for (const Option& o : candidates_) {
     if (!o.refused.empty() || o.delegate == without) continue;
-    for (uint32_t n : o.candidate.nodes) taken[n] = true;
+    for (uint32_t n : o.candidate.nodes) covered[n] = true;
   }
-  return taken;
+  return covered;
 }
 
 bool Placer::HasAlternatives(int32_t delegate) const {
-  const std::vector<bool> taken = Taken(delegate);
-  return std::find(taken.begin(), taken.end(), false) == taken.end();
+  const std::vector<bool> covered = CoveredNodes(delegate);
+  return std::find(covered.begin(), covered.end(), false) == covered.end();
 }
 
-Status Placer::CheckEveryNodeHasOne() const {
+Status Placer::CheckEveryNodeIsCovered() const {
   const Graph& graph = graph_.graph();
-  const std::vector<bool> taken = Taken();
+  const std::vector<bool> covered = CoveredNodes();
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (taken[n]) continue;
+    if (covered[n]) continue;
     auto why = refusals_[n];
     for (const Option& o : candidates_) {
       if (o.refused.empty() ||
@@ -307,7 +309,7 @@ void Placer::Ban(uint32_t option, std::string reason) {
 
 void Placer::BanDelegate(int32_t delegate, const std::string& reason) {
   for (Option& o : candidates_) {
-    if (o.delegate == delegate) o.refused = LeftOut(reason);
+    if (o.delegate == delegate) o.refused = LeftOutText(reason);
   }
 }
 
@@ -322,7 +324,7 @@ std::vector<bool> Placer::OfferedWhole() const {
 
 double Placer::HostSeconds(const Node& node, bool offered) const {
   if (!IsControl(node) || (!offered && given_prices_ == nullptr)) return 0;
-  // Pinned to a delegate, and there it can go.
+  // The node is pinned to a delegate that can run it.
   if (offered && FindExcludingPin(options_.pins, node, "") != nullptr) return kInfinity;
   return (given_prices_ == nullptr ? own_prices_ : *given_prices_).SecondsOf(graph_, node);
 }
@@ -334,8 +336,8 @@ void Placer::AddHostWork(uint32_t n, double seconds, AssignProblem* problem,
   const auto constant = [&](ValueId v) {
     return v == kNoValue || graph.value(v).constant != nullptr;
   };
-  // A view of device memory is as free as one of the host's. State, and constants before they are
-  // uploaded, are the host's.
+  // A view of device memory costs as little as one of host memory. State, and constants before they
+  // are uploaded, are on the host.
   const bool anywhere = (node.def->traits & kView) != 0 && !constant(node.inputs[0]);
   for (uint16_t device = 0; device < (anywhere ? devices_.size() : 1); ++device) {
     AssignOption option;
@@ -405,8 +407,8 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   return problem;
 }
 
-// A loop can hand values on where they are, if the body makes them there: a view would hand on the
-// memory of something else.
+// A loop can keep a value on a device if the body makes it there. A view does not: it would pass on
+// the memory of another value.
 void Placer::AddCarried(AssignProblem* problem) const {
   if (devices_.size() == 1) return;
   for (const CarriedPair& pair : graph_.carried()) {
@@ -426,12 +428,11 @@ void Placer::AddCarried(AssignProblem* problem) const {
   }
 }
 
-// Weights and workspaces add up; tensors take turns. Where the device can hold the most that is
-// ever live at once besides, only weights are counted against what is left; otherwise every tensor
-// is counted in full, which is more than can be needed. So is a weight that several nodes read: it
-// counts for each of them, though it is uploaded once. Counting it once takes a variable that says
-// whether the device has it, and a share for each reader would be too little where only one of them
-// is there.
+// Weights and workspaces add up; tensors share memory over time. If the device can also hold the
+// maximum that is live at once, only weights count against the rest; otherwise every tensor counts
+// in full, which is an upper bound. A weight that several nodes read counts for each of them,
+// though it is uploaded once. Counting it once would take a variable that says whether the device
+// has it, and a share for each reader would be too little if only one of them is on the device.
 void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const {
   problem->device_caps.assign(devices_.size(), kInfinity);
   const double peak = devices_.size() > 1 ? PeakLiveBytes(graph_) * kArenaSlack : 0;
@@ -457,13 +458,13 @@ std::vector<double> Placer::RoomsForTensors(const Placement& placement) const {
     if (step.device != 0 && step.candidate != nullptr)
       rooms[step.device] -= FixedBytes(graph_, *step.candidate);
   }
-  for (const auto& [value, device] : placement.kept)
+  for (const auto& [value, device] : placement.device_values)
     rooms[device] -= ArenaBytes(graph_.TypicalBytes(value)[0]);
   return rooms;
 }
 
-// The assignment knows devices by number only.
-Status Placer::NamingDevices(Status status) const {
+// Adds the names of devices, which the assignment knows by number only.
+Status Placer::WithDeviceNames(Status status) const {
   if (status.code() != Code::kLimitExceeded) return status;
   std::string names;
   for (size_t d = 1; d < devices_.size(); ++d) {
@@ -475,11 +476,11 @@ Status Placer::NamingDevices(Status status) const {
 }
 
 Result<Placement> Placer::Place() const {
-  MSRT_RETURN_IF_ERROR(CheckEveryNodeHasOne());
+  MSRT_RETURN_IF_ERROR(CheckEveryNodeIsCovered());
   std::vector<uint32_t> option_of;
   const AssignProblem problem = MakeProblem(&option_of);
   auto assigned = Assign(problem);
-  if (!assigned.ok()) return NamingDevices(std::move(assigned).status());
+  if (!assigned.ok()) return WithDeviceNames(std::move(assigned).status());
   const Assignment& assignment = *assigned;
   Placement placement;
   placement.seconds = assignment.seconds;
@@ -500,8 +501,9 @@ Result<Placement> Placer::Place() const {
   }
   for (size_t c = 0; c < problem.carried.size(); ++c) {
     if (assignment.carried_on[c] == 0) continue;
-    placement.kept.emplace_back(ValueId(problem.carried[c].begin), assignment.carried_on[c]);
-    placement.kept.emplace_back(ValueId(problem.carried[c].end), assignment.carried_on[c]);
+    placement.device_values.emplace_back(ValueId(problem.carried[c].begin),
+                                         assignment.carried_on[c]);
+    placement.device_values.emplace_back(ValueId(problem.carried[c].end), assignment.carried_on[c]);
   }
   Explain(&placement);
   if (devices_.size() > 1) OrderSteps(graph_, RoomsForTensors(placement), &placement);

@@ -1,5 +1,5 @@
-// Placement: which delegate runs each node, on which device and in which layouts, so that the whole
-// takes the least time.
+// Placement decides which delegate runs each node, on which device and in which layouts, so that a
+// run takes the least time. It follows the passes; Program (core/program) is made from its result.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace msrt {
 
-// One that failed and gets no node any more.
+// A delegate that failed and gets no more nodes.
 struct FailedDelegate {
   std::string name;
   std::string reason;  // "it failed at run time (...)"
@@ -25,13 +25,12 @@ struct PlaceOptions {
   std::vector<std::string>
       delegates;  // allow only these, in any order; empty: all that are registered
   std::vector<Pin> pins;
-  std::vector<FailedDelegate> lost;
-  std::shared_ptr<const CostTable>
-      costs;             // measured, instead of estimates where it has them; null: none
-  bool exact = false;    // only candidates whose bits do not depend on the piece
-  bool reduced = false;  // also candidates that round to fewer bits than their types have
+  std::vector<FailedDelegate> failed_delegates;
+  std::shared_ptr<const CostTable> costs;  // measured costs, which replace estimates; null: none
+  bool exact = false;                      // only candidates that are exact; see msrt_candidate
+  bool reduced = false;  // also candidates that compute with fewer bits than their types have
   bool strict =
-      false;  // a delegate that fails fails the model; otherwise placement is made again without it
+      false;  // a failing delegate fails the model; otherwise the graph is placed again without it
 };
 
 // Why a node is where it is: for --explain.
@@ -39,51 +38,50 @@ struct NodeExplanation {
   std::string delegate;  // empty: the runtime itself (views, state, control flow that no delegate
                          // took whole)
   std::string algorithm;
-  double seconds = 0;     // of a step of several nodes, its share
-  bool reduced = false;   // rounds to fewer bits than its types have
-  bool measured = false;  // not estimated: seconds come from a table of costs
+  double seconds = 0;     // its share, if the step has several nodes
+  bool reduced = false;   // computes with fewer bits than its types have
+  bool measured = false;  // seconds are from a cost table, not estimated
   std::vector<std::pair<std::string, std::string>> others;  // delegate, its reason or its cost
 };
 
-// What was decided, step by step in the order in which they run.
+// The result of placement: the steps in the order in which they run.
 struct Placement {
   struct Step {
-    std::vector<uint32_t> nodes;  // that it runs, ascending
+    std::vector<uint32_t> nodes;  // the nodes that it runs, ascending
     int32_t delegate = -1;        // index; -1: the runtime itself
-    uint32_t option =
-        0;  // of the placer; the same number means the same candidate in every placement
+    uint32_t option = 0;  // number of the placer's option; the same candidate in every placement
     const Candidate* candidate = nullptr;
-    uint16_t device = 0;  // where its tensors are; views of the runtime may be on any device
+    uint16_t device = 0;  // where its tensors are; the runtime's views may be on any device
     double seconds = 0;
   };
   std::vector<Step> steps;
-  // Inputs and outputs of the graph that a loop keeps on a device, plain. All others are the
-  // host's.
-  std::vector<std::pair<ValueId, uint16_t>> kept;
+  // Inputs and outputs of the graph that a loop keeps on a device, plain. All others are on the
+  // host.
+  std::vector<std::pair<ValueId, uint16_t>> device_values;
   std::vector<NodeExplanation> explanations;  // by node
-  double seconds = 0, lower_bound = 0;        // of the model of costs
+  double seconds = 0, lower_bound = 0;        // by the cost model
   bool optimal = false;
-  TransferCosts transfers;  // what the model charges for moving a value
+  TransferCosts transfers;  // the cost model's prices for moving a value
 };
 
-// Asks every delegate once and then makes placements, again and again as candidates turn out not to
-// compile. All arguments outlive it.
+// Queries every delegate once and then makes placements, repeatedly if candidates fail to compile.
+// All arguments outlive it.
 //
-// Control flow that the host carries out has a price only where a delegate offers to take the node
-// whole: elsewhere there is nothing to choose, and nobody waits for the price. With `prices` it has
-// one everywhere, so that the placement tells what the graph costs.
+// Control flow that the host runs has a price only where a delegate offers to run the node whole:
+// elsewhere there is no choice, and computing the price would cost time. With `prices` it always
+// has one, so that Placement::seconds is the cost of the whole graph.
 class Placer {
  public:
   Placer(const OfferedGraph& graph, const Host& host,
          std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
          ControlPrices* prices = nullptr);
-  // Once, before the first Place.
+  // Call once, before the first Place.
   Status Query();
   Result<Placement> Place() const;
-  // From now on without this option; without this delegate.
+  // Later placements do not use this option, or this delegate.
   void Ban(uint32_t option, std::string reason);
   void BanDelegate(int32_t delegate, const std::string& reason);
-  // Whether every node has somebody else.
+  // Whether every node can run without this delegate.
   bool HasAlternatives(int32_t delegate) const;
   // By device of a placement; null for the host.
   const std::vector<std::shared_ptr<const Device>>& devices() const { return devices_; }
@@ -93,29 +91,29 @@ class Placer {
     int32_t delegate;
     uint16_t device;
     Candidate candidate;
-    std::string refused;  // why it is not used; empty: it may be
+    std::string refused;  // why it is not used; empty: it may be used
     bool measured = false;
   };
   void AddCandidates(uint32_t delegate, QueryResult answer);
-  std::string Refused(uint32_t delegate, const Candidate& candidate) const;
-  std::string PinnedAway(uint32_t delegate, const Node& node) const;
+  std::string WhyRefused(uint32_t delegate, const Candidate& candidate) const;
+  std::string WhyPinnedAway(uint32_t delegate, const Node& node) const;
   // By node: whether the host or a delegate may run it.
-  std::vector<bool> Taken(int32_t without = -1) const;
-  Status CheckEveryNodeHasOne() const;
-  // Its index, or why it cannot be used.
+  std::vector<bool> CoveredNodes(int32_t without = -1) const;
+  Status CheckEveryNodeIsCovered() const;
+  // Sets `index` and returns an empty string, or returns why the device cannot be used.
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);
   AssignProblem MakeProblem(std::vector<uint32_t>* option_of) const;
   void AddHostWork(uint32_t n, double seconds, AssignProblem* problem,
                    std::vector<uint32_t>* option_of) const;
-  // What the host's way of a control node costs; infinity where it has to be left to a delegate.
-  // `offered`: there is one.
+  // Returns the cost of a control node that the host runs; infinity if it must run on a delegate.
+  // `offered`: a delegate offers to run it whole.
   double HostSeconds(const Node& node, bool offered) const;
-  // By node: whether it is control flow that a delegate may take whole.
+  // By node: whether it is control flow that a delegate may run whole.
   std::vector<bool> OfferedWhole() const;
   void AddCarried(AssignProblem* problem) const;
   void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
-  Status NamingDevices(Status status) const;
-  // By device: the bytes that are left for tensors beside what stays there.
+  Status WithDeviceNames(Status status) const;
+  // By device: the bytes left for tensors beside weights, workspaces and carried values.
   std::vector<double> RoomsForTensors(const Placement& placement) const;
   void Explain(Placement* placement) const;
 

@@ -1,5 +1,5 @@
-// What keeps a placement from the fastest: compilers that fail, candidates that may not be used,
-// pins, memory that a device does not have.
+// Limits of placement: compilers that fail, candidates that may not be used, pins, missing device
+// memory.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,8 +13,8 @@
 namespace msrt::testing {
 namespace {
 
-// A graph, what delegates offer for it, and the program that comes of both.
-struct Placed {
+// A graph, the delegates' offers for it, and the resulting program.
+struct PlacementCase {
   std::unique_ptr<Module> module = std::make_unique<Module>();
   Graph& graph = module->graphs.emplace_back();
   std::shared_ptr<const OfferedGraph> view;
@@ -27,12 +27,12 @@ struct Placed {
     EXPECT_TRUE(v.ok()) << v.status().message();
     return *v;
   }
-  // The graph is whole: delegates can look at it.
+  // Call when the graph is complete: makes the view that delegates see.
   void Show() {
     module->entries = {0};
-    auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
-    EXPECT_TRUE(placed.ok()) << placed.status().message();
-    view = *std::move(placed);
+    auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
+    EXPECT_TRUE(offered.ok()) << offered.status().message();
+    view = *std::move(offered);
   }
   void Offer(FakeDelegate* fake, std::vector<uint32_t> nodes, double seconds) {
     fake->offers.push_back(OfferFor(*view, std::move(nodes), seconds));
@@ -45,8 +45,8 @@ struct Placed {
     double place_millis = 0;
     program = MakeProgram(view, TestHost(), delegates, options, log, &place_millis);
   }
-  std::string Explained() const { return PlanText(PlanOf(**program)); }
-  // What a run takes of the first device's memory for tensors.
+  std::string Explained() const { return PlacementText(MakePlacementReport(**program)); }
+  // The tensor memory that a run uses on the first device.
   size_t ArenaBytes() const {
     BindRequest request;
     for (ValueId v : graph.inputs) request.inputs.push_back(graph.value(v).type);
@@ -56,9 +56,9 @@ struct Placed {
   }
 };
 
-// Nodes in a row.
-Placed Chain(size_t length) {
-  Placed out;
+// A chain of nodes.
+PlacementCase Chain(size_t length) {
+  PlacementCase out;
   ValueId v = out.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
   for (size_t n = 0; n < length; ++n) v = out.Add("Relu", StrCat("n", n), {v});
   out.graph.outputs = {v};
@@ -66,10 +66,10 @@ Placed Chain(size_t length) {
   return out;
 }
 
-// Three of them, on delegates that a test describes, each faster than the one before.
-Placed PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options,
-                  bool offered = true) {
-  Placed out = Chain(3);
+// Three nodes in a chain, on the given delegates, each faster than the one before.
+PlacementCase PlaceChain(std::vector<FakeDelegate> fakes, const PlaceOptions& options,
+                         bool offered = true) {
+  PlacementCase out = Chain(3);
   double seconds = 1e-3;
   for (FakeDelegate& fake : fakes) {
     for (uint32_t n = 0; n < 3 && offered; ++n) out.Offer(&fake, {n}, seconds);
@@ -92,22 +92,22 @@ FakeDelegate Named(const char* name) {
   return fake;
 }
 
-TEST(PlaceLimits, FailedCompilationsAreLeftOut) {
+TEST(PlaceLimits, FailedCandidateIsLeftOut) {
   FakeDelegate fast = Named("fast");
   fast.compile_failures = 2;
-  const Placed placed = PlaceChain({Named("slow"), fast}, {});
+  const PlacementCase placed = PlaceChain({Named("slow"), fast}, {});
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"slow", "slow", "fast"}));
-  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("this one does not compile"),
+  EXPECT_NE(PlacementText(MakePlacementReport(**placed.program)).find("this one does not compile"),
             std::string::npos);
 }
 
-TEST(PlaceLimits, StrictForbidsThat) {
+TEST(PlaceLimits, StrictFailsOnCompileError) {
   FakeDelegate fast = Named("fast");
   fast.compile_failures = 1;
   PlaceOptions options;
   options.strict = true;
-  const Placed placed = PlaceChain({Named("slow"), fast}, options);
+  const PlacementCase placed = PlaceChain({Named("slow"), fast}, options);
   ASSERT_FALSE(placed.program.ok());
   EXPECT_EQ(placed.program.status().code(), Code::kDelegate);
   EXPECT_NE(placed.program.status().message().find("'n0'"), std::string::npos);
@@ -116,32 +116,33 @@ TEST(PlaceLimits, StrictForbidsThat) {
 TEST(PlaceLimits, PinsAreKept) {
   PlaceOptions options;
   options.pins = {*ParsePin("node:n1*=slow"), *ParsePin("node:n2!=fast")};
-  const Placed placed = PlaceChain({Named("slow"), Named("fast")}, options);
+  const PlacementCase placed = PlaceChain({Named("slow"), Named("fast")}, options);
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   EXPECT_EQ(DelegatesOf(**placed.program), (std::vector<std::string>{"fast", "slow", "slow"}));
-  EXPECT_NE(PlanText(PlanOf(**placed.program)).find("node:n2!=fast"), std::string::npos);
+  EXPECT_NE(PlacementText(MakePlacementReport(**placed.program)).find("node:n2!=fast"),
+            std::string::npos);
 }
 
-TEST(PlaceLimits, CapacityIsKept) {
+TEST(PlaceLimits, DeviceCapacityIsKept) {
   FakeDelegate device = Named("device");
   device.has_device = true;
   device.capacity_bytes = 3000;  // one node's input and output: 2 x 1152 bytes
-  const Placed placed = PlaceChain({Named("slow"), device}, {});
+  const PlacementCase placed = PlaceChain({Named("slow"), device}, {});
   ASSERT_TRUE(placed.program.ok()) << placed.program.status().message();
   const std::vector<std::string> names = DelegatesOf(**placed.program);
   EXPECT_EQ(std::count(names.begin(), names.end(), "device"), 1);
 }
 
-TEST(PlaceLimits, NobodyToRunANode) {
-  const Placed placed = PlaceChain({Named("empty")}, {}, /*offered=*/false);
+TEST(PlaceLimits, UnsupportedNodeIsAnError) {
+  const PlacementCase placed = PlaceChain({Named("empty")}, {}, /*offered=*/false);
   ASSERT_FALSE(placed.program.ok());
   EXPECT_EQ(placed.program.status().code(), Code::kUnsupported);
   EXPECT_NE(placed.program.status().message().find("'n0'"), std::string::npos);
 }
 
-// 300 nodes with nine ways each: it is not asked for all of them.
-TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
-  Placed placed = Chain(300);
+// 300 nodes with nine candidates each: the delegate is not asked to compile all of them.
+TEST(PlaceLimits, BrokenCompilerDisqualifiesDelegate) {
+  PlacementCase placed = Chain(300);
   FakeDelegate slow = Named("slow"), fast = Named("fast");
   fast.compile_failures = 1 << 30;
   for (uint32_t n = 0; n < 300; ++n) {
@@ -167,9 +168,9 @@ TEST(PlaceLimits, ABrokenCompilerCostsItsDelegate) {
   EXPECT_NE(placed.Explained().find("failed to compile 3 nodes"), std::string::npos);
 }
 
-// Bad luck with some nodes is no reason to do without the delegate for the others.
-TEST(PlaceLimits, SomeFailedCompilationsDoNot) {
-  Placed placed = Chain(300);
+// Failures of some nodes do not disqualify the delegate for the others.
+TEST(PlaceLimits, OccasionalFailureKeepsDelegate) {
+  PlacementCase placed = Chain(300);
   FakeDelegate slow = Named("slow"), fast = Named("fast");
   fast.compile_fails_every = 20;
   for (uint32_t n = 0; n < 300; ++n) {
@@ -184,9 +185,9 @@ TEST(PlaceLimits, SomeFailedCompilationsDoNot) {
   EXPECT_EQ(std::count(names.begin(), names.end(), "fast"), 285);
 }
 
-// The same compiler, but there is a node that nobody else can run.
-TEST(PlaceLimits, ADelegateThatIsNeededStays) {
-  Placed placed = Chain(5);
+// The same compiler, but no other delegate can run one of the nodes.
+TEST(PlaceLimits, BrokenDelegateStaysIfNeeded) {
+  PlacementCase placed = Chain(5);
   FakeDelegate slow = Named("slow"), fast = Named("fast");
   fast.compile_failures = 3;
   for (uint32_t n = 0; n < 5; ++n) {
@@ -200,9 +201,9 @@ TEST(PlaceLimits, ADelegateThatIsNeededStays) {
             (std::vector<std::string>{"slow", "slow", "slow", "fast", "fast"}));
 }
 
-// b reads what a makes, and a group of a and c would make it only when b has run.
-Placed PlaceGroup(bool alone_too) {
-  Placed placed;
+// b reads the output of a, and a group of a and c would make it only after b has run.
+PlacementCase PlaceGroup(bool alone_too) {
+  PlacementCase placed;
   const ValueId x = placed.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8}));
   const ValueId a = placed.Add("Relu", "a", {x}), b = placed.Add("Relu", "b", {a});
   placed.graph.outputs = {placed.Add("Add", "c", {a, b})};
@@ -217,15 +218,15 @@ Placed PlaceGroup(bool alone_too) {
   return placed;
 }
 
-TEST(PlaceLimits, AGroupThatCannotBeSaysWhy) {
+TEST(PlaceLimits, ImpossibleGroupHasReason) {
   const std::string why =
       "node 1 'b' (Relu) needs what node 0 'a' (Relu) makes before node 2 'c' (Add), the last of "
       "the group, has run";
-  const Placed beside = PlaceGroup(true);
+  const PlacementCase beside = PlaceGroup(true);
   ASSERT_TRUE(beside.program.ok()) << beside.program.status().message();
   const std::pair<std::string, std::string> expected{"fuser", StrCat("plain (2 nodes): ", why)};
   EXPECT_EQ((*beside.program)->explanations[0].others.at(0), expected);
-  const Placed alone = PlaceGroup(false);
+  const PlacementCase alone = PlaceGroup(false);
   ASSERT_FALSE(alone.program.ok());
   const std::string message = alone.program.status().message();
   EXPECT_NE(message.find(StrCat(
@@ -234,11 +235,11 @@ TEST(PlaceLimits, AGroupThatCannotBeSaysWhy) {
       << message;
 }
 
-TEST(PlaceLimits, MemoryThatIsMissingIsThatOfADelegate) {
+TEST(PlaceLimits, MissingMemoryNamesDelegate) {
   FakeDelegate device = Named("gadget");
   device.has_device = true;
   device.capacity_bytes = 3000;
-  const Placed placed = PlaceChain({device}, {});
+  const PlacementCase placed = PlaceChain({device}, {});
   ASSERT_FALSE(placed.program.ok());
   EXPECT_EQ(placed.program.status().code(), Code::kLimitExceeded);
   const std::string message = placed.program.status().message();
@@ -251,8 +252,8 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 // Branches in which the device makes something large, the host something small, and the device
 // folds them.
-Placed PlaceBranches(size_t capacity_bytes) {
-  Placed placed;
+PlacementCase PlaceBranches(size_t capacity_bytes) {
+  PlacementCase placed;
   Graph& graph = placed.graph;
   const ValueId x = graph.AddInput("x", Type::Tensor(DType::kF32, {1, 1024}));
   const ValueId z = graph.AddInput("z", Type::Tensor(DType::kF32, {1024, 1}));
@@ -275,7 +276,7 @@ Placed PlaceBranches(size_t capacity_bytes) {
   return placed;
 }
 
-// How many large values the device has been asked for when the host begins.
+// The number of large values that are issued to the device before the host begins.
 size_t LargeBeforeTheHost(const Program& program) {
   size_t count = 0;
   for (const Step& step : program.steps) {
@@ -285,26 +286,25 @@ size_t LargeBeforeTheHost(const Program& program) {
   return count;
 }
 
-TEST(PlaceLimits, WhatADeviceBeginsEarlyFitsItsMemory) {
-  const Placed unlimited = PlaceBranches(SIZE_MAX), roomy = PlaceBranches(80 * kMiB),
-               tight = PlaceBranches(24 * kMiB);
+TEST(PlaceLimits, EarlyStepsFitDeviceMemory) {
+  const PlacementCase unlimited = PlaceBranches(SIZE_MAX), roomy = PlaceBranches(80 * kMiB),
+                      tight = PlaceBranches(24 * kMiB);
   EXPECT_EQ(LargeBeforeTheHost(**unlimited.program), 16u);
   EXPECT_EQ(LargeBeforeTheHost(**roomy.program), 16u);
   EXPECT_GT(roomy.ArenaBytes(), 64 * kMiB);
-  // Gaps are counted on, so half of the room is for what is live: the large value whose turn it is,
-  // and one more.
+  // Half of the room is reserved for gaps, so the rest fits the large value whose turn it is and
+  // one more.
   EXPECT_EQ(LargeBeforeTheHost(**tight.program), 2u);
   EXPECT_LE(tight.ArenaBytes(), 24 * kMiB);
 }
 
-// Branches that are added up. Whatever is placed where and in whichever order it runs, the device
-// has the memory for it.
-TEST(PlaceLimits, MemoryIsKeptInRandomGraphs) {
+// Branches that are added up. The device has enough memory for every placement and order of steps.
+TEST(PlaceLimits, RandomGraphsFitDeviceMemory) {
   constexpr size_t kTensorBytes = 8 * 6 * 6 * sizeof(float);
   size_t on_device = 0, reordered = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
-    Placed placed;
+    PlacementCase placed;
     const ValueId x = placed.graph.AddInput("x", Type::Tensor(DType::kF32, {1, 8, 6, 6}));
     ValueId sum = x;
     for (int branch = 0; branch < 48; ++branch) {

@@ -1,6 +1,6 @@
-// Placement as a whole: what delegates offer through their tables, the choice, and the program that
-// comes of it. The price of a program is read off its own steps, so these tests see copies, layout
-// changes and launches where they really happen.
+// Placement as a whole: offers of delegates through their tables, the choice, and the resulting
+// program. The price of a program is computed from its steps, so these tests see the actual copies,
+// layout changes and launches.
 #include "core/place/place.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ ValueId Added(Result<ValueId> value) {
 
 const Type kImage = Type::Tensor(DType::kF32, {1, 8, 6, 6});
 
-// Elementwise nodes and views over tensors of one shape, so that everything fits everywhere. With
-// `calls`, also of graph 1.
+// Elementwise nodes and views over tensors of one shape, so that any value fits any input. With
+// `calls`, also calls of graph 1.
 Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
   Graph graph;
   GraphBuilder builder(&graph);
@@ -56,7 +56,7 @@ Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
         values.push_back(Added(builder.Add("Relu", name, {pick()})));
     }
   }
-  // What nobody reads is an output, and now and then something that is read.
+  // Every value without readers is an output, and a few others.
   const std::vector<uint32_t> uses = graph.UseCounts();
   for (size_t v = 1; v < values.size(); ++v) {
     if (uses[IndexOf(values[v])] == 0 || (*random)() % 8 == 0) graph.outputs.push_back(values[v]);
@@ -67,47 +67,47 @@ Graph RandomGraph(std::mt19937* random, size_t count, bool calls = false) {
 Layout RandomLayout(std::mt19937* random) { return static_cast<Layout>((*random)() % 3); }
 
 bool IsView(const Graph& graph, uint32_t n) { return graph.nodes[n].op == "Reshape"; }
-// The host can run it without a delegate, and no delegate can run it with other nodes.
+// Whether the host can run the node without a delegate; then no delegate can group it with others.
 bool StandsAlone(const Graph& graph, uint32_t n) {
   return IsView(graph, n) || IsControl(graph.nodes[n]);
 }
 
 // Up to three delegates, of which some have devices; the first takes every node. `budget` bounds
-// the number of plans.
-std::vector<FakeDelegate> RandomDelegates(const OfferedGraph& placed, std::mt19937* random,
+// the number of programs.
+std::vector<FakeDelegate> RandomDelegates(const OfferedGraph& offered, std::mt19937* random,
                                           double budget) {
-  const Graph& graph = placed.graph();
+  const Graph& graph = offered.graph();
   std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
   std::vector<FakeDelegate> fakes(1 + (*random)() % 3);
   std::vector<double> ways(graph.nodes.size(), 0);
-  double plans = 1;
+  double programs = 1;
   for (size_t d = 0; d < fakes.size(); ++d) {
     fakes[d].name = StrCat("fake", d);
     fakes[d].has_device = d != 0 && (*random)() % 3 != 0;
     fakes[d].launch_seconds = (*random)() % 2 == 0 ? seconds(*random) : 0;
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       if (IsView(graph, n)) continue;
-      if (IsControl(graph.nodes[n])) ways[n] = std::max(ways[n], 1.0);  // the host's
+      if (IsControl(graph.nodes[n])) ways[n] = std::max(ways[n], 1.0);  // on the host
       const size_t offers =
           d == 0 && !IsControl(graph.nodes[n]) ? 1 + (*random)() % 2 : (*random)() % 3;
       for (size_t o = 0; o < offers; ++o) {
-        if (ways[n] > 0 && plans * (ways[n] + 1) / ways[n] > budget) continue;
-        plans *= ways[n] > 0 ? (ways[n] + 1) / ways[n] : 1;
+        if (ways[n] > 0 && programs * (ways[n] + 1) / ways[n] > budget) continue;
+        programs *= ways[n] > 0 ? (ways[n] + 1) / ways[n] : 1;
         ++ways[n];
         fakes[d].offers.push_back(
-            OfferFor(placed, {n}, seconds(*random), RandomLayout(random), RandomLayout(random)));
+            OfferFor(offered, {n}, seconds(*random), RandomLayout(random), RandomLayout(random)));
       }
     }
     for (uint32_t n = 0; n + 1 < graph.nodes.size(); ++n) {
       const ValueId out = graph.nodes[n].outputs[0];
       const bool only_next =
-          placed.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !placed.IsOutput(out);
+          offered.ReadersOf(out) == std::vector<uint32_t>{n + 1} && !offered.IsOutput(out);
       if (!only_next || StandsAlone(graph, n) || StandsAlone(graph, n + 1) ||
-          (*random)() % 2 == 0 || plans * 2 > budget)
+          (*random)() % 2 == 0 || programs * 2 > budget)
         continue;
-      plans *= 2;
-      fakes[d].offers.push_back(OfferFor(placed, {n, n + 1}, seconds(*random), RandomLayout(random),
-                                         RandomLayout(random)));
+      programs *= 2;
+      fakes[d].offers.push_back(OfferFor(offered, {n, n + 1}, seconds(*random),
+                                         RandomLayout(random), RandomLayout(random)));
     }
   }
   return fakes;
@@ -116,11 +116,11 @@ std::vector<FakeDelegate> RandomDelegates(const OfferedGraph& placed, std::mt199
 // Prices the steps of a program in their own order.
 class Pricer {
  public:
-  Pricer(const OfferedGraph& placed, const Host& host,
+  Pricer(const OfferedGraph& offered, const Host& host,
          std::span<const std::shared_ptr<const Delegate>> delegates,
          const std::vector<std::shared_ptr<const Device>>& devices)
-      : placed_(placed), delegates_(delegates) {
-    // What placement itself takes a change of layout to cost.
+      : offered_(offered), delegates_(delegates) {
+    // The cost of a layout change in placement.
     costs_.convert_seconds = 3e-6;
     costs_.convert_bytes_per_second = 0.2 * host.machine().bytes_per_second;
     costs_.links.resize(devices.size());
@@ -164,33 +164,33 @@ class Pricer {
     return 0;
   }
   TransferPrices PricesOf(const Program& program, const Step& step) const {
-    const Type& type = placed_.typical().types[IndexOf(program.buffers[step.inputs[0]].value)];
+    const Type& type = offered_.typical().types[IndexOf(program.buffers[step.inputs[0]].value)];
     std::array<double, kLayoutCount> bytes;
     for (uint32_t l = 0; l < kLayoutCount; ++l) {
       bytes[l] = static_cast<double>(BytesIn(static_cast<Layout>(l), type.dtype, type.dims));
     }
     return TransferPrices(costs_, bytes);
   }
-  const OfferedGraph& placed_;
+  const OfferedGraph& offered_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   TransferCosts costs_;
 };
 
-// Every way to run every node, each built into a program and priced.
+// Tries every candidate for every node; builds and prices each program.
 class BruteForce {
  public:
-  BruteForce(std::shared_ptr<const OfferedGraph> placed, std::shared_ptr<const Host> host,
+  BruteForce(std::shared_ptr<const OfferedGraph> offered, std::shared_ptr<const Host> host,
              std::span<const std::shared_ptr<const Delegate>> delegates,
              const std::vector<std::shared_ptr<const Device>>& devices, double call_seconds = 0)
-      : placed_(std::move(placed)),
+      : offered_(std::move(offered)),
         host_(std::move(host)),
         delegates_(delegates),
         devices_(devices),
         call_seconds_(call_seconds),
-        pricer_(*placed_, *host_, delegates, devices) {
+        pricer_(*offered_, *host_, delegates, devices) {
     uint16_t device = 0;
     for (size_t d = 0; d < delegates.size(); ++d) {
-      delegates[d]->Query(*host_, *placed_, &answers_.emplace_back());
+      delegates[d]->Query(*host_, *offered_, &answers_.emplace_back());
       const bool own = delegates[d]->device() != nullptr && !answers_.back().candidates.empty();
       device_of_.push_back(own ? ++device : uint16_t{0});
     }
@@ -201,11 +201,11 @@ class BruteForce {
     Choose(0);
     return least_;
   }
-  size_t plans() const { return plans_; }
+  size_t programs() const { return programs_; }
 
  private:
   void Choose(uint32_t n) {
-    const Graph& graph = placed_->graph();
+    const Graph& graph = offered_->graph();
     if (n == graph.nodes.size()) return Price();
     if (IsView(graph, n)) {
       for (uint16_t device = 0; device < devices_.size(); ++device) {
@@ -232,9 +232,9 @@ class BruteForce {
 
   void Price() {
     Program program;
-    program.graph = &placed_->graph();
+    program.graph = &offered_->graph();
     program.host = host_;
-    program.placed = placed_;
+    program.offered = offered_;
     program.devices = devices_;
     plan_.transfers = pricer_.costs();
     ProgramBuilder builder(plan_, &program);
@@ -243,8 +243,8 @@ class BruteForce {
     for (const Placement::Step& step : plan_.steps) {
       if (step.candidate == nullptr) {
         builder.AddHostWork(step);
-        // Where there is nothing to choose, nobody asks for the price.
-        if (IsControl(placed_->graph().nodes[step.nodes[0]]) && IsOffered(step.nodes[0]))
+        // The price is only computed where there is a choice.
+        if (IsControl(offered_->graph().nodes[step.nodes[0]]) && IsOffered(step.nodes[0]))
           calls += call_seconds_;
       } else {
         EXPECT_TRUE(
@@ -256,7 +256,7 @@ class BruteForce {
     }
     builder.Finish();
     least_ = std::min(least_, pricer_.SecondsOf(program, seconds) + calls);
-    ++plans_;
+    ++programs_;
   }
 
   bool IsOffered(uint32_t n) const {
@@ -266,17 +266,17 @@ class BruteForce {
     });
   }
 
-  const std::shared_ptr<const OfferedGraph> placed_;
+  const std::shared_ptr<const OfferedGraph> offered_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const std::vector<std::shared_ptr<const Device>>& devices_;
-  const double call_seconds_;  // of the host's way, where a delegate offers to take the call
+  const double call_seconds_;  // of a call that the host runs, where a delegate offers to run it
   Pricer pricer_;
   std::vector<QueryResult> answers_;
   std::vector<uint16_t> device_of_;
   Placement plan_;
   double least_ = 0;
-  size_t plans_ = 0;
+  size_t programs_ = 0;
 };
 
 TEST(Place, EqualsBruteForceOverEveryProgram) {
@@ -285,37 +285,38 @@ TEST(Place, EqualsBruteForceOverEveryProgram) {
 #else
   constexpr int kGraphs = 1000;
 #endif
-  size_t plans = 0, with_devices = 0;
+  size_t programs = 0, with_devices = 0;
   for (int seed = 0; seed < kGraphs; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     const Graph graph = RandomGraph(&random, 2 + random() % 8);
     auto made = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
     ASSERT_TRUE(made.ok());
-    const std::shared_ptr<const OfferedGraph> placed = *std::move(made);
+    const std::shared_ptr<const OfferedGraph> offered = *std::move(made);
     std::vector<std::shared_ptr<const Delegate>> delegates;
-    for (FakeDelegate& fake : RandomDelegates(*placed, &random, 400))
+    for (FakeDelegate& fake : RandomDelegates(*offered, &random, 400))
       delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
     const PlaceOptions options;
-    Placer placer(*placed, *host, delegates, options);
+    Placer placer(*offered, *host, delegates, options);
     ASSERT_TRUE(placer.Query().ok());
     const auto placement = placer.Place();
     ASSERT_TRUE(placement.ok()) << placement.status().message();
     EXPECT_TRUE(placement->optimal);
-    BruteForce all(placed, host, delegates, placer.devices());
+    BruteForce all(offered, host, delegates, placer.devices());
     const double least = all.Least();
     ASSERT_NEAR(placement->seconds, least, 1e-12) << "seed " << seed;
-    plans += all.plans();
+    programs += all.programs();
     with_devices += placer.devices().size() > 1;
   }
-  std::printf("%d graphs, %zu programs, %zu graphs with devices\n", kGraphs, plans, with_devices);
+  std::printf("%d graphs, %zu programs, %zu graphs with devices\n", kGraphs, programs,
+              with_devices);
   EXPECT_GT(with_devices, size_t{kGraphs} / 4);
 }
 
-// Control flow that delegates offer to take whole, against the host's way: what the graph that is
-// called costs at best, and the call.
+// Control flow that delegates offer to run whole, against the cost on the host: the best time of
+// the called graph, and the call.
 TEST(Place, EqualsBruteForceOverWholeCalls) {
-  size_t plans = 0, taken = 0, left = 0;
+  size_t programs = 0, taken = 0, left = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     Module module;
@@ -324,10 +325,10 @@ TEST(Place, EqualsBruteForceOverWholeCalls) {
     module.graphs[1].outputs.resize(1);
     OfferedModule views;
     for (const Graph& graph : module.graphs) {
-      auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
-      ASSERT_TRUE(placed.ok());
-      (*placed)->SetModule(&views);
-      views.push_back(*std::move(placed));
+      auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {}, &module);
+      ASSERT_TRUE(offered.ok());
+      (*offered)->SetModule(&views);
+      views.push_back(*std::move(offered));
     }
     std::vector<FakeDelegate> fakes = RandomDelegates(*views[0], &random, 300),
                               inside = RandomDelegates(*views[1], &random, 300);
@@ -347,25 +348,25 @@ TEST(Place, EqualsBruteForceOverWholeCalls) {
     BruteForce all_inside(views[1], host, delegates, callee.devices());
     BruteForce all(views[0], host, delegates, caller.devices(), all_inside.Least() + 0.4e-6);
     ASSERT_NEAR(placement->seconds, all.Least(), 1e-12) << "seed " << seed;
-    plans += all.plans() + all_inside.plans();
+    programs += all.programs() + all_inside.programs();
     for (const Placement::Step& step : placement->steps) {
       if (IsControl(module.graphs[0].nodes[step.nodes[0]]))
         ++(step.candidate != nullptr ? taken : left);
     }
   }
-  std::printf("%zu programs, %zu calls taken whole, %zu left to the host\n", plans, taken, left);
+  std::printf("%zu programs, %zu calls taken whole, %zu left to the host\n", programs, taken, left);
   EXPECT_GT(taken, 50u);
   EXPECT_GT(left, 50u);
 }
 
 // The estimate of a finished program is the price of its steps.
-TEST(Place, EstimateIsThePriceOfTheSteps) {
+TEST(Place, EstimateEqualsPriceOfSteps) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     const Graph graph = RandomGraph(&random, 40);
-    auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
-    ASSERT_TRUE(placed.ok());
-    std::vector<FakeDelegate> fakes = RandomDelegates(**placed, &random, 1e30);
+    auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
+    ASSERT_TRUE(offered.ok());
+    std::vector<FakeDelegate> fakes = RandomDelegates(**offered, &random, 1e30);
     std::map<std::string, double> seconds_of;  // algorithms are named after their candidate
     for (size_t d = 0; d < fakes.size(); ++d) {
       for (size_t o = 0; o < fakes[d].offers.size(); ++o) {
@@ -377,25 +378,26 @@ TEST(Place, EstimateIsThePriceOfTheSteps) {
     for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
     double place_millis = 0;
-    const auto program = MakeProgram(*std::move(placed), host, delegates, {}, Log(), &place_millis);
+    const auto program =
+        MakeProgram(*std::move(offered), host, delegates, {}, Log(), &place_millis);
     ASSERT_TRUE(program.ok()) << program.status().message();
     std::vector<double> seconds;
     for (const Step& step : (*program)->steps) {
       if (step.kind == StepKind::kKernel) seconds.push_back(seconds_of.at(step.algorithm));
     }
-    const Pricer pricer(*(*program)->placed, *host, delegates, (*program)->devices);
+    const Pricer pricer(*(*program)->offered, *host, delegates, (*program)->devices);
     EXPECT_NEAR((*program)->seconds, pricer.SecondsOf(**program, seconds), 1e-12);
-    const Plan plan = PlanOf(**program);
+    const PlacementReport report = MakePlacementReport(**program);
     EXPECT_NEAR((*program)->seconds,
-                plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, 1e-12);
+                report.kernel_seconds + report.transfer_seconds + report.launch_seconds, 1e-12);
   }
 }
 
-TEST(Place, FiveThousandNodesInTime) {
+TEST(Place, PlacesFiveThousandNodesInTime) {
   std::mt19937 random(3);
   const Graph graph = RandomGraph(&random, 5000);
-  auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
-  ASSERT_TRUE(placed.ok());
+  auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), {});
+  ASSERT_TRUE(offered.ok());
   std::vector<FakeDelegate> fakes(3);
   std::uniform_real_distribution<double> seconds(1e-6, 2e-4);
   for (size_t d = 0; d < fakes.size(); ++d) {
@@ -405,17 +407,17 @@ TEST(Place, FiveThousandNodesInTime) {
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       if (IsView(graph, n) || (d != 0 && random() % 4 == 0)) continue;
       fakes[d].offers.push_back(
-          OfferFor(**placed, {n}, seconds(random), Layout::kPlain, Layout::kPlain));
+          OfferFor(**offered, {n}, seconds(random), Layout::kPlain, Layout::kPlain));
       if (d == 0)
         fakes[d].offers.push_back(
-            OfferFor(**placed, {n}, seconds(random), Layout::kBlocked8, Layout::kBlocked8));
+            OfferFor(**offered, {n}, seconds(random), Layout::kBlocked8, Layout::kBlocked8));
     }
   }
   std::vector<std::shared_ptr<const Delegate>> delegates;
   for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
   const std::shared_ptr<const Host> host = TestHost();
   const PlaceOptions options;
-  Placer placer(**placed, *host, delegates, options);
+  Placer placer(**offered, *host, delegates, options);
   ASSERT_TRUE(placer.Query().ok());
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < 5; ++round) {

@@ -8,73 +8,74 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-PlanPartition NewPartition(const Step& step) {
-  PlanPartition p;
+PlacementPartition NewPartition(const Step& step) {
+  PlacementPartition p;
   p.delegate = DelegateName(step);
   p.device = step.device;
   return p;
 }
 
-// Steps without a delegate join whoever runs before them, at the start whoever comes after them.
-void FindPartitions(const Program& program, Plan* plan) {
+// Steps without a delegate join the partition before them; at the start, the one after them.
+void FindPartitions(const Program& program, PlacementReport* report) {
   std::vector<uint32_t> waiting;
   const auto join = [&](uint32_t n) {
-    plan->partition_of_node[n] = static_cast<uint32_t>(plan->partitions.size() - 1);
-    plan->partitions.back().nodes.push_back(n);
+    report->partition_of_node[n] = static_cast<uint32_t>(report->partitions.size() - 1);
+    report->partitions.back().nodes.push_back(n);
     const NodeExplanation& why = program.explanations[n];
     if (why.delegate.empty())
-      plan->partitions.back().seconds += why.seconds;  // those of delegates come with their step
+      report->partitions.back().seconds +=
+          why.seconds;  // the time of a delegate's nodes is added with their step
   };
   for (const Step& step : program.steps) {
     if (step.kind == StepKind::kKernel) {
-      if (plan->partitions.empty() || plan->partitions.back().delegate != step.delegate) {
-        plan->partitions.push_back(NewPartition(step));
+      if (report->partitions.empty() || report->partitions.back().delegate != step.delegate) {
+        report->partitions.push_back(NewPartition(step));
         std::for_each(waiting.begin(), waiting.end(), join);
         waiting.clear();
       }
-      plan->partitions.back().seconds += step.seconds;
+      report->partitions.back().seconds += step.seconds;
     }
     for (uint32_t n : step.nodes) {
-      if (plan->partitions.empty()) waiting.push_back(n);
+      if (report->partitions.empty()) waiting.push_back(n);
       else join(n);
     }
   }
   if (waiting.empty()) return;
-  plan->partitions.push_back({});
-  plan->partitions.back().delegate = "host";
+  report->partitions.push_back({});
+  report->partitions.back().delegate = "host";
   std::for_each(waiting.begin(), waiting.end(), join);
 }
 
-// The model of costs counts launches in the order of nodes, which steps may leave a little so that
-// devices begin early.
-void CountLaunches(const Program& program, Plan* plan) {
+// The cost model counts launches in the order of nodes. The order of steps may differ from it, so
+// that devices begin early.
+void CountLaunches(const Program& program, PlacementReport* report) {
   std::string_view last;
-  for (uint32_t n = 0; n < plan->step_of_node.size(); ++n) {
-    const Step& step = program.steps[plan->step_of_node[n]];
+  for (uint32_t n = 0; n < report->step_of_node.size(); ++n) {
+    const Step& step = program.steps[report->step_of_node[n]];
     if (step.kind != StepKind::kKernel || step.node != n || step.delegate == last) continue;
     last = step.delegate;
     if (step.device != 0)
-      plan->partitions[plan->partition_of_node[n]].launch_seconds +=
+      report->partitions[report->partition_of_node[n]].launch_seconds +=
           program.devices[step.device]->launch_seconds();
   }
 }
 
-void CountBorders(const Program& program, Plan* plan) {
+void CountBorders(const Program& program, PlacementReport* report) {
   const Graph& graph = *program.graph;
   const std::vector<int32_t> producers = graph.Producers();
   for (uint32_t i = 0; i < graph.value_count(); ++i) {
     const auto v = static_cast<ValueId>(i);
     if (graph.value(v).constant != nullptr) continue;
-    const double bytes = program.placed->TypicalBytes(v)[static_cast<size_t>(Layout::kPlain)];
+    const double bytes = program.offered->TypicalBytes(v)[static_cast<size_t>(Layout::kPlain)];
     const uint32_t from =
-        producers[i] < 0 ? kNone : plan->partition_of_node[static_cast<size_t>(producers[i])];
+        producers[i] < 0 ? kNone : report->partition_of_node[static_cast<size_t>(producers[i])];
     std::set<uint32_t> into;
-    for (uint32_t reader : program.placed->ReadersOf(v))
-      into.insert(plan->partition_of_node[reader]);
+    for (uint32_t reader : program.offered->ReadersOf(v))
+      into.insert(report->partition_of_node[reader]);
     into.erase(from);
-    for (uint32_t to : into) plan->partitions[to].bytes_in += bytes;
-    if (from != kNone && (program.placed->IsOutput(v) || !into.empty()))
-      plan->partitions[from].bytes_out += bytes;
+    for (uint32_t to : into) report->partitions[to].bytes_in += bytes;
+    if (from != kNone && (program.offered->IsOutput(v) || !into.empty()))
+      report->partitions[from].bytes_out += bytes;
   }
 }
 
@@ -109,29 +110,29 @@ std::vector<BufferId> MovingBuffers(const Program& program, const std::vector<Bu
 
 double TypicalBytes(const Program& program, BufferId b) {
   const Buffer& buffer = program.buffers[b];
-  return program.placed->TypicalBytes(buffer.value)[static_cast<size_t>(buffer.state.layout)];
+  return program.offered->TypicalBytes(buffer.value)[static_cast<size_t>(buffer.state.layout)];
 }
 
-Plan PlanOf(const Program& program) {
-  Plan plan;
-  plan.program = &program;
-  plan.step_of_node.assign(program.graph->nodes.size(), kNone);
-  plan.partition_of_node.assign(program.graph->nodes.size(), kNone);
-  FindPartitions(program, &plan);
+PlacementReport MakePlacementReport(const Program& program) {
+  PlacementReport report;
+  report.program = &program;
+  report.step_of_node.assign(program.graph->nodes.size(), kNone);
+  report.partition_of_node.assign(program.graph->nodes.size(), kNone);
+  FindPartitions(program, &report);
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
-    for (uint32_t n : step.nodes) plan.step_of_node[n] = s;
+    for (uint32_t n : step.nodes) report.step_of_node[n] = s;
     if (step.nodes.empty() && step.node != kNoNode)
-      plan.partitions[plan.partition_of_node[step.node]].transfer_seconds += step.seconds;
+      report.partitions[report.partition_of_node[step.node]].transfer_seconds += step.seconds;
   }
-  CountLaunches(program, &plan);
-  CountBorders(program, &plan);
-  for (const PlanPartition& p : plan.partitions) {
-    plan.kernel_seconds += p.seconds;
-    plan.transfer_seconds += p.transfer_seconds;
-    plan.launch_seconds += p.launch_seconds;
+  CountLaunches(program, &report);
+  CountBorders(program, &report);
+  for (const PlacementPartition& p : report.partitions) {
+    report.kernel_seconds += p.seconds;
+    report.transfer_seconds += p.transfer_seconds;
+    report.launch_seconds += p.launch_seconds;
   }
-  return plan;
+  return report;
 }
 
 }  // namespace msrt

@@ -1,5 +1,5 @@
-// The plan as a picture. Time runs downwards; every delegate has a column and a colour. Names come
-// from files, so each goes through Xml().
+// The placement report as a picture. Time runs downwards; every delegate has a column and a colour.
+// Names come from files, so each goes through Xml().
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -7,15 +7,15 @@
 #include "core/base/units.h"
 #include "core/base/utf8.h"
 #include "core/program/explain.h"
-#include "core/program/plan_picture.h"
+#include "core/program/placement_picture.h"
 
 namespace msrt {
 namespace {
 
 constexpr double kBoxWidth = 300, kColumnGap = 150, kRowGap = 14, kTextLine = 13,
                  kMaxExtraHeight = 60, kMargin = 20, kLegendLine = 18;
-constexpr double kCharacter = 6;       // of the usual font size, with room to spare
-constexpr double kSmallCharacter = 5;  // of small print
+constexpr double kCharacter = 6;       // width at the usual font size, rounded up
+constexpr double kSmallCharacter = 5;  // width in small print
 constexpr size_t kMaxListedEnds = 6;   // inputs or outputs
 constexpr std::string_view kConvertColour = "#c26a12", kCopyColour = "#c0392b",
                            kPlainColour = "#8a8a8a";
@@ -31,7 +31,7 @@ std::string_view FillOf(const std::string& delegate) {
                                           "#e9e4a6", "#d3d0f2", "#f3cde0"};
   const auto known = kKnown.find(delegate);
   if (known != kKnown.end()) return known->second;
-  uint32_t hash = 2166136261;  // FNV-1a: the same everywhere
+  uint32_t hash = 2166136261;  // FNV-1a: the same on every machine
   for (char c : delegate) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
   return kOthers[hash % std::size(kOthers)];
 }
@@ -88,13 +88,13 @@ class Drawing {
  public:
   Drawing(const Program& program, std::string title)
       : program_(program),
-        picture_(PlanPicture::Of(program)),
+        picture_(PlacementPicture::Of(program)),
         title_(std::move(title)),
         places_(picture_.boxes.size()) {
     PlaceBoxes();
     for (const auto& [ends, line] : picture_.lines) AppendLine(ends.first, ends.second, line);
     for (size_t b = 0; b < picture_.boxes.size(); ++b) AppendBox(b);
-    for (const std::string& label : labels_) body_ += label;  // over everything else
+    for (const std::string& label : labels_) body_ += label;  // drawn over everything else
     AppendLegend();
   }
 
@@ -107,7 +107,7 @@ class Drawing {
  private:
   std::string TensorText(BufferId b) const {
     const ValueId v = program_.buffers[b].value;
-    return StrCat(program_.placed->typical().types[IndexOf(v)]);
+    return StrCat(program_.offered->typical().types[IndexOf(v)]);
   }
 
   static std::string Fit(std::string_view name, double width, double character) {
@@ -139,8 +139,8 @@ class Drawing {
                      static_cast<size_t>(width / kCharacter));
   }
 
-  // Below the title, in small print: the tensor that it makes and the algorithm; names of inputs
-  // and outputs.
+  // The lines below the title, in small print: the tensor that the box makes and its algorithm, or
+  // the names of inputs and outputs.
   std::vector<std::string> SmallPrint(const PictureBox& box) const {
     std::vector<std::string> lines;
     for (BufferId b : box.ends) {
@@ -166,8 +166,9 @@ class Drawing {
   }
 
   void PlaceBoxes() {
-    double longest = 0, y = kMargin + kLegendLine * static_cast<double>(picture_.columns.size() +
-                                                                        program_.lost.size() + 4);
+    double longest = 0,
+           y = kMargin + kLegendLine * static_cast<double>(picture_.columns.size() +
+                                                           program_.failed_delegates.size() + 4);
     for (const PictureBox& box : picture_.boxes) longest = std::max(longest, box.seconds);
     for (size_t b = 0; b < picture_.boxes.size(); ++b) {
       const PictureBox& box = picture_.boxes[b];
@@ -181,8 +182,8 @@ class Drawing {
     bottom_ = y + kMargin;
   }
 
-  // A summary of a large graph has only lines between neighbours, and those along which something
-  // is copied or changed.
+  // A summary of a large graph shows only lines between neighbours, and lines with a copy or a
+  // layout change.
   bool IsShown(size_t from, size_t to, const PictureLine& line) const {
     constexpr size_t kNear = 3;
     return !picture_.summary || !line.moves.empty() || to - from <= kNear;
@@ -221,7 +222,7 @@ class Drawing {
       AddLabel(label_x, label_y, StrCat(BytesText(line.bytes), " ", line.moves), colour);
   }
 
-  // Labels make room for each other downwards.
+  // A label that overlaps another one moves down.
   void AddLabel(double x, double y, const std::string& text, std::string_view colour) {
     Rectangle place{x, y - 8, static_cast<double>(CharacterCount(text)) * kSmallCharacter, 10};
     const auto taken = [&](const Rectangle& other) { return place.Overlaps(other); };
@@ -235,7 +236,7 @@ class Drawing {
                              Xml(text), "</text>\n"));
   }
 
-  // What the mouse shows.
+  // The tooltip of a box.
   std::string Details(const PictureBox& box) const {
     std::string text;
     for (BufferId b : box.ends)
@@ -307,14 +308,14 @@ class Drawing {
       text(kMargin + 32, meaning);
       y += kLegendLine;
     }
-    for (const FailedDelegate& lost : program_.lost) {
-      text(kMargin, StrCat("left out: ", Xml(lost.name), ": ", Xml(lost.reason, 120)));
+    for (const FailedDelegate& failed : program_.failed_delegates) {
+      text(kMargin, StrCat("left out: ", Xml(failed.name), ": ", Xml(failed.reason, 120)));
       y += kLegendLine;
     }
   }
 
   const Program& program_;
-  const PlanPicture picture_;
+  const PlacementPicture picture_;
   const std::string title_;
   std::vector<Rectangle> places_;  // of boxes
   std::vector<Rectangle> label_places_;
@@ -333,7 +334,7 @@ std::string Arrow(std::string_view name, std::string_view colour) {
 
 }  // namespace
 
-std::string PlanSvg(std::span<const TitledProgram> programs) {
+std::string PlacementSvg(std::span<const TitledProgram> programs) {
   std::string body;
   double width = 0, height = 0;
   for (const TitledProgram& p : programs) {

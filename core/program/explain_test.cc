@@ -1,4 +1,4 @@
-// Plans of chains of nodes on two delegates whose costs are fixed.
+// Placement reports of chains of nodes on two delegates with fixed costs.
 #include "core/program/explain.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ namespace {
 using testing::FakeDelegate;
 using testing::MakeFake;
 
-// A chain of nodes on two delegates: one takes all of them, slowly; the fast one takes Relu only,
-// in a layout of its own.
-class Plans : public ::testing::Test {
+// A chain of nodes on two delegates: the slow one supports all nodes; the fast one supports only
+// Relu, in another layout.
+class PlacementReportTest : public ::testing::Test {
  protected:
   Graph graph;
   FakeDelegate fast{.name = "fast", .offers = {}}, slow{.name = "slow", .offers = {}};
@@ -34,12 +34,12 @@ class Plans : public ::testing::Test {
     }
     graph.outputs = {v};
     const Dims typical[] = {{1, 8, 4, 4}};
-    auto placed = OfferedGraph::Make(graph, BuiltinEvaluator(), typical);
+    auto offered = OfferedGraph::Make(graph, BuiltinEvaluator(), typical);
     auto host =
         std::make_shared<const Host>(DefaultAllocator(), MakeSerial(), Log(), Machine{1e11, 40e9});
     const std::shared_ptr<const Delegate> delegates[] = {MakeFake(fast), MakeFake(slow)};
     double millis = 0;
-    auto program = MakeProgram(*std::move(placed), std::move(host), delegates, {}, {}, &millis);
+    auto program = MakeProgram(*std::move(offered), std::move(host), delegates, {}, {}, &millis);
     EXPECT_TRUE(program.ok()) << program.status().message();
     return *std::move(program);
   }
@@ -55,11 +55,11 @@ class Plans : public ::testing::Test {
   }
 };
 
-TEST_F(Plans, TextIsATable) {
+TEST_F(PlacementReportTest, TextIsATable) {
   const auto program = Place({"Relu", "Relu", "Exp"}, {"first", "second <&>\x1B", "last"});
-  // 512 bytes: a change of layout is 3 us + 1,024 bytes at a fifth of 40 GB/s.
+  // 512 bytes: a layout change takes 3 us + 1,024 bytes at a fifth of 40 GB/s.
   EXPECT_EQ(
-      PlanText(PlanOf(*program)),
+      PlacementText(MakePlacementReport(*program)),
       R"(main: 3 nodes in 5 steps, 1.026 ms a run expected, the least of all placements: kernels 1.02 ms, transfers 6.26 us, launches 0 us
   partition  delegate  device  nodes  kernels  transfers  reads  makes
           0  fast      host        2    20 us    3.13 us  512 B  512 B
@@ -76,7 +76,7 @@ TEST_F(Plans, TextIsATable) {
 )");
 }
 
-// Every third node or so is one that the fast delegate does not take.
+// The fast delegate does not support about every third node.
 void AlternateOps(std::vector<std::string>* ops, std::vector<std::string>* names) {
   for (int i = 0; i < 40; ++i) {
     ops->push_back(i % 7 == 3 || i % 5 == 1 ? "Exp" : "Relu");
@@ -84,41 +84,41 @@ void AlternateOps(std::vector<std::string>* ops, std::vector<std::string>* names
   }
 }
 
-TEST_F(Plans, PartsAddUpToTheWhole) {
+TEST_F(PlacementReportTest, PartsAddUpToTotal) {
   std::vector<std::string> ops, names;
   AlternateOps(&ops, &names);
   const auto program = Place(ops, names);
-  const Plan plan = PlanOf(*program);
-  EXPECT_NEAR(plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, program->seconds,
-              1e-12);
-  EXPECT_GT(plan.partitions.size(), 5u);
-  EXPECT_GT(plan.transfer_seconds, 0);
+  const PlacementReport report = MakePlacementReport(*program);
+  EXPECT_NEAR(report.kernel_seconds + report.transfer_seconds + report.launch_seconds,
+              program->seconds, 1e-12);
+  EXPECT_GT(report.partitions.size(), 5u);
+  EXPECT_GT(report.transfer_seconds, 0);
   size_t nodes = 0;
-  for (size_t i = 0; i < plan.partitions.size(); ++i) {
-    nodes += plan.partitions[i].nodes.size();
-    EXPECT_EQ(plan.partitions[i].bytes_in, 512);
-    EXPECT_EQ(plan.partitions[i].bytes_out, 512);
-    EXPECT_TRUE(i == 0 || plan.partitions[i].delegate != plan.partitions[i - 1].delegate);
+  for (size_t i = 0; i < report.partitions.size(); ++i) {
+    nodes += report.partitions[i].nodes.size();
+    EXPECT_EQ(report.partitions[i].bytes_in, 512);
+    EXPECT_EQ(report.partitions[i].bytes_out, 512);
+    EXPECT_TRUE(i == 0 || report.partitions[i].delegate != report.partitions[i - 1].delegate);
   }
   EXPECT_EQ(nodes, ops.size());
 }
 
 std::string Picture(const Program& program) {
   const TitledProgram programs[] = {{&program, "main: "}};
-  return PlanSvg(programs);
+  return PlacementSvg(programs);
 }
 
-TEST_F(Plans, DevicesAddLaunchesAndCopies) {
+TEST_F(PlacementReportTest, DevicesAddLaunchesAndCopies) {
   std::vector<std::string> ops, names;
   AlternateOps(&ops, &names);
   fast.has_device = true;
   fast.launch_seconds = 1e-5;
   const auto program = Place(ops, names);
-  const Plan plan = PlanOf(*program);
-  EXPECT_GT(plan.launch_seconds, 0);
-  EXPECT_NEAR(plan.kernel_seconds + plan.transfer_seconds + plan.launch_seconds, program->seconds,
-              1e-12);
-  EXPECT_NE(PlanText(plan).find("copy_to_device"), std::string::npos);
+  const PlacementReport report = MakePlacementReport(*program);
+  EXPECT_GT(report.launch_seconds, 0);
+  EXPECT_NEAR(report.kernel_seconds + report.transfer_seconds + report.launch_seconds,
+              program->seconds, 1e-12);
+  EXPECT_NE(PlacementText(report).find("copy_to_device"), std::string::npos);
   EXPECT_NE(Picture(*program).find("512 B host to fast"), std::string::npos);
 }
 
@@ -130,7 +130,7 @@ size_t Count(const std::string& text, std::string_view part) {
   return count;
 }
 
-TEST_F(Plans, PictureHasABoxForEachNode) {
+TEST_F(PlacementReportTest, PictureHasBoxForEachNode) {
   const auto program =
       Place({"Relu", "Exp", "Relu"}, {"a", "</svg><script>alert(1)</script>&\xFF\x01\"", "c"});
   const std::string svg = Picture(*program);
@@ -146,13 +146,13 @@ TEST_F(Plans, PictureHasABoxForEachNode) {
   EXPECT_NE(svg.find("marker-end"), std::string::npos);
 }
 
-TEST_F(Plans, NamesInPicturesKeepTheirEnds) {
+TEST_F(PlacementReportTest, LongNamesInPicturesKeepTheirEnds) {
   const std::string prefix(80, 'p');
   const auto program = Place({"Relu"}, {prefix + "/layer4/relu"});
   EXPECT_NE(Picture(*program).find("/layer4/relu (Relu)</text>"), std::string::npos);
 }
 
-TEST_F(Plans, ColoursFollowDelegates) {
+TEST_F(PlacementReportTest, ColoursFollowDelegates) {
   const auto program = Place({"Relu", "Exp"}, {"a", "b"});
   const std::string both = Picture(*program);
   const auto fill = [](const std::string& svg, const std::string& delegate) {
@@ -167,8 +167,8 @@ TEST_F(Plans, ColoursFollowDelegates) {
   EXPECT_EQ(fill(both, "slow"), fill(Picture(*alone), "slow"));
 }
 
-// Every other node is on another delegate.
-TEST_F(Plans, PicturesOfLargeMixedGraphsStaySmall) {
+// Nodes alternate between the delegates.
+TEST_F(PlacementReportTest, PicturesOfLargeMixedGraphsStaySmall) {
   std::vector<std::string> ops, names;
   for (int i = 0; i < 3000; ++i) {
     ops.push_back(i % 2 == 0 ? "Relu" : "Exp");
@@ -179,7 +179,7 @@ TEST_F(Plans, PicturesOfLargeMixedGraphsStaySmall) {
   EXPECT_LE(Count(svg, "<path"), 500u);
 }
 
-TEST_F(Plans, PicturesOfLargeGraphsStaySmall) {
+TEST_F(PlacementReportTest, PicturesOfLargeGraphsStaySmall) {
   std::vector<std::string> ops(5000, "Relu"), names;
   for (int i = 0; i < 5000; ++i) names.push_back(StrCat("n", i));
   ops[2500] = "Exp";
@@ -189,11 +189,11 @@ TEST_F(Plans, PicturesOfLargeGraphsStaySmall) {
   EXPECT_NE(svg.find("2500 nodes: Relu 2500"), std::string::npos);
 }
 
-TEST_F(Plans, AGraphOfNoNodesHasAPlanToo) {
+TEST_F(PlacementReportTest, GraphWithoutNodesHasReport) {
   const auto program = Place({}, {});
-  const Plan plan = PlanOf(*program);
-  EXPECT_TRUE(plan.partitions.empty());
-  EXPECT_NE(PlanText(plan).find("0 nodes"), std::string::npos);
+  const PlacementReport report = MakePlacementReport(*program);
+  EXPECT_TRUE(report.partitions.empty());
+  EXPECT_NE(PlacementText(report).find("0 nodes"), std::string::npos);
   EXPECT_EQ(Count(Picture(*program), kBox), 2u);
 }
 

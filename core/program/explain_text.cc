@@ -1,4 +1,4 @@
-// The plan as text for a terminal.
+// The placement report as text for a terminal.
 #include <algorithm>
 #include <cstdio>
 
@@ -16,8 +16,8 @@ bool CallsUnpricedGraphs(const Program& program) {
                      [](const Step& step) { return step.control != nullptr && step.seconds == 0; });
 }
 
-std::string Total(const Plan& plan) {
-  const Program& program = *plan.program;
+std::string Total(const PlacementReport& report) {
+  const Program& program = *report.program;
   std::string out = StrCat(SecondsText(program.seconds), " a run expected, ");
   if (program.optimal) {
     out += "the least of all placements";
@@ -27,19 +27,19 @@ std::string Total(const Plan& plan) {
       std::snprintf(gap, sizeof gap, "%.3g %%", (program.seconds / program.lower_bound - 1) * 100);
     StrAppend(&out, "at most ", gap, " above the least of all placements");
   }
-  StrAppend(&out, ": kernels ", SecondsText(plan.kernel_seconds), ", transfers ",
-            SecondsText(plan.transfer_seconds), ", launches ", SecondsText(plan.launch_seconds),
+  StrAppend(&out, ": kernels ", SecondsText(report.kernel_seconds), ", transfers ",
+            SecondsText(report.transfer_seconds), ", launches ", SecondsText(report.launch_seconds),
             CallsUnpricedGraphs(program) ? "; graphs that it calls are not included" : "", "\n");
   return out;
 }
 
-void AppendPartitions(std::string* out, const Plan& plan) {
+void AppendPartitions(std::string* out, const PlacementReport& report) {
   std::vector<TextRow> rows = {
       {{"partition", "delegate", "device", "nodes", "kernels", "transfers", "reads", "makes"}, {}}};
-  for (size_t i = 0; i < plan.partitions.size(); ++i) {
-    const PlanPartition& p = plan.partitions[i];
+  for (size_t i = 0; i < report.partitions.size(); ++i) {
+    const PlacementPartition& p = report.partitions[i];
     rows.push_back(
-        {{StrCat(i), p.delegate, std::string(DeviceName(*plan.program, p.device)),
+        {{StrCat(i), p.delegate, std::string(DeviceName(*report.program, p.device)),
           StrCat(p.nodes.size()), SecondsText(p.seconds), SecondsText(p.transfer_seconds),
           BytesText(p.bytes_in), BytesText(p.bytes_out)},
          {}});
@@ -53,8 +53,8 @@ std::string StateText(const Program& program, TensorState state) {
              : StrCat(LayoutName(state.layout), "@", DeviceName(program, state.device));
 }
 
-void AppendTransfers(std::string* out, const Plan& plan) {
-  const Program& program = *plan.program;
+void AppendTransfers(std::string* out, const PlacementReport& report) {
+  const Program& program = *report.program;
   std::vector<TextRow> rows = {{{"transfer", "value", "from", "to", "bytes", "time"}, {}}};
   for (const Step& step : program.steps) {
     if (!step.nodes.empty()) continue;
@@ -68,7 +68,7 @@ void AppendTransfers(std::string* out, const Plan& plan) {
   if (rows.size() > 1) AppendTable(out, rows, "llllrr");
 }
 
-// "blocked-8" or "plain -> blocked-8": of the first tensor in and the first one out.
+// "blocked-8" or "plain -> blocked-8": the layouts of the first input and the first output.
 std::string LayoutsText(const Program& program, const Step& step) {
   const std::vector<BufferId> in = MovingBuffers(program, step.inputs),
                               made = MovingBuffers(program, step.outputs);
@@ -91,14 +91,14 @@ std::string GraphsText(const std::vector<uint32_t>& graphs) {
   return out;
 }
 
-void AppendNodes(std::string* out, const Plan& plan) {
-  const Program& program = *plan.program;
+void AppendNodes(std::string* out, const PlacementReport& report) {
+  const Program& program = *report.program;
   std::vector<TextRow> rows = {
       {{"node", "name", "op", "delegate", "algorithm", "layout", "time", ""}, {}}};
   for (size_t n = 0; n < program.explanations.size(); ++n) {
     const NodeExplanation& why = program.explanations[n];
     const Node& node = program.graph->nodes[n];
-    const Step& step = program.steps[plan.step_of_node[n]];
+    const Step& step = program.steps[report.step_of_node[n]];
     const bool kernel = step.kind == StepKind::kKernel, priced = kernel || why.seconds > 0;
     TextRow row{{StrCat(n), PrintableEnd(node.name, 40), Printable(OpName(node), 32),
                  std::string(DelegateName(step)), Printable(step.algorithm, 32),
@@ -118,15 +118,15 @@ void AppendNodes(std::string* out, const Plan& plan) {
 
 }  // namespace
 
-std::string PlanText(const Plan& plan) {
-  const Program& program = *plan.program;
+std::string PlacementText(const PlacementReport& report) {
+  const Program& program = *report.program;
   std::string out = StrCat(Printable(program.graph->name, 60), ": ", program.graph->nodes.size(),
-                           " nodes in ", program.steps.size(), " steps, ", Total(plan));
-  for (const FailedDelegate& lost : program.lost)
-    StrAppend(&out, "  left out: ", lost.name, ": ", Printable(lost.reason), "\n");
-  AppendPartitions(&out, plan);
-  AppendTransfers(&out, plan);
-  AppendNodes(&out, plan);
+                           " nodes in ", program.steps.size(), " steps, ", Total(report));
+  for (const FailedDelegate& failed : program.failed_delegates)
+    StrAppend(&out, "  left out: ", failed.name, ": ", Printable(failed.reason), "\n");
+  AppendPartitions(&out, report);
+  AppendTransfers(&out, report);
+  AppendNodes(&out, report);
   return out;
 }
 

@@ -9,19 +9,19 @@
 namespace msrt {
 namespace {
 
-// Makes a program from placements, leaving out what fails until one holds.
+// Makes a program from placements, leaving out failing candidates and delegates until one succeeds.
 class ProgramMaker {
  public:
   ProgramMaker(std::shared_ptr<const OfferedGraph> graph, std::shared_ptr<const Host> host,
                std::span<const std::shared_ptr<const Delegate>> delegates,
                const PlaceOptions& options, const Log& log)
-      : placed_(std::move(graph)),
+      : offered_(std::move(graph)),
         host_(std::move(host)),
         delegates_(delegates),
         options_(options),
-        lost_(options.lost),
+        failed_delegates_(options.failed_delegates),
         log_(log),
-        placer_(*placed_, *host_, delegates, options) {}
+        placer_(*offered_, *host_, delegates, options) {}
 
   Result<std::unique_ptr<Program>> Run(double* place_millis) {
     const StopWatch watch;
@@ -33,30 +33,31 @@ class ProgramMaker {
       MSRT_RETURN_IF_ERROR(CompileAll(placement, &whole));
       if (!whole) continue;
       auto program = std::make_unique<Program>();
-      program->graph = &placed_->graph();
+      program->graph = &offered_->graph();
       program->host = host_;
-      program->placed = placed_;
+      program->offered = offered_;
       program->devices = placer_.devices();
       Status status = LayOut(placement, program.get());
       if (status.ok()) {
-        program->lost = std::move(lost_);
+        program->failed_delegates = std::move(failed_delegates_);
         return program;
       }
       // Kernels that were moved into the program are compiled again.
       for (const Placement::Step& step : placement.steps) kernels_.erase(step.option);
-      if (failed_delegate_ < 0 || options_.strict) return status;
-      GiveUp(failed_delegate_,
+      if (failed_in_layout_ < 0 || options_.strict) return status;
+      GiveUp(failed_in_layout_,
              StrCat("failed to take the model's constants (", status.message(), ")"));
     }
   }
 
  private:
-  // How a delegate gets on. One candidate that does not compile is bad luck with this one, and
-  // others of the delegate may still be the best. Three nodes for each that it did compile, and
-  // three to begin with, are a compiler that is broken: a delegate of which one in twenty fails
-  // loses by that once in thousands of models, and one of which all fail is not asked for every way
-  // of every node. It stays as long as there is a node that nobody else can run.
-  struct Compilations {
+  // Compile record of a delegate. One candidate that fails to compile disqualifies only itself:
+  // others of the delegate may still be the best. The delegate counts as broken when failed nodes
+  // reach three for each compiled candidate plus three. So a delegate that fails for one in twenty
+  // nodes is given up once in thousands of models, and one that always fails is not asked to
+  // compile every candidate of every node. It stays as long as there is a node that no other
+  // delegate can run.
+  struct CompileRecord {
     std::set<uint32_t> failed_nodes;
     size_t compiled = 0;
     bool given_up = false;
@@ -66,9 +67,9 @@ class ProgramMaker {
   Status CompileAll(const Placement& placement, bool* whole) {
     for (const Placement::Step& step : placement.steps) {
       if (step.candidate == nullptr || kernels_.count(step.option) != 0) continue;
-      Compilations& so_far = compilations_[step.delegate];
+      CompileRecord& so_far = compile_records_[step.delegate];
       if (so_far.given_up) continue;
-      auto kernel = delegates_[static_cast<size_t>(step.delegate)]->Compile(*host_, *placed_,
+      auto kernel = delegates_[static_cast<size_t>(step.delegate)]->Compile(*host_, *offered_,
                                                                             *step.candidate);
       if (kernel.ok()) {
         kernels_.emplace(step.option, *std::move(kernel));
@@ -82,21 +83,21 @@ class ProgramMaker {
     return OkStatus();
   }
 
-  // Compiling has read them, and nearly always packed them.
+  // Releases the constants: compiling has read them, and nearly always packed them.
   void ForgetConstants(const Placement::Step& step) const {
     for (const uint32_t n : step.nodes) {
-      for (const ValueId v : placed_->graph().nodes[n].inputs) {
+      for (const ValueId v : offered_->graph().nodes[n].inputs) {
         if (v == kNoValue) continue;
-        if (const auto& constant = placed_->graph().value(v).constant; constant != nullptr)
+        if (const auto& constant = offered_->graph().value(v).constant; constant != nullptr)
           host_->mapped().Forget(*constant);
       }
     }
   }
 
-  // The candidate, or with it the delegate.
-  Status LeaveOut(const Placement::Step& step, Status status, Compilations* so_far) {
-    const std::string node = Describe(placed_->graph(), step.nodes.back());
-    // A device that is full is its delegate's affair; a full host is everybody's.
+  // Leaves out the candidate, or the whole delegate if it is broken.
+  Status LeaveOut(const Placement::Step& step, Status status, CompileRecord* so_far) {
+    const std::string node = Describe(offered_->graph(), step.nodes.back());
+    // A full device disqualifies only its delegate; a full host fails the model.
     const bool host_is_full = status.code() == Code::kOutOfMemory && step.device == 0;
     if (options_.strict || host_is_full) return std::move(status).Within(node);
     so_far->failed_nodes.insert(step.nodes.back());
@@ -118,7 +119,7 @@ class ProgramMaker {
     program->seconds = placement.seconds;
     program->lower_bound = placement.lower_bound;
     program->optimal = placement.optimal;
-    failed_delegate_ = -1;
+    failed_in_layout_ = -1;
     ProgramBuilder builder(placement, program);
     for (const Placement::Step& step : placement.steps) {
       if (step.candidate == nullptr) {
@@ -127,11 +128,11 @@ class ProgramMaker {
       }
       Kernel kernel = std::move(kernels_.at(step.option));
       program->packed_bytes += kernel.packed_bytes();
-      for (uint32_t n : step.nodes) program->flops += program->placed->node(n).flops;
+      for (uint32_t n : step.nodes) program->flops += program->offered->node(n).flops;
       Status status = builder.AddKernel(
           step, delegates_[static_cast<size_t>(step.delegate)]->name(), std::move(kernel));
       if (!status.ok()) {
-        failed_delegate_ = step.delegate;
+        failed_in_layout_ = step.delegate;
         return std::move(status).Within(Describe(*program->graph, step.nodes.back()));
       }
     }
@@ -142,20 +143,20 @@ class ProgramMaker {
   void GiveUp(int32_t delegate, const std::string& what) {
     const std::string name(delegates_[static_cast<size_t>(delegate)]->name());
     log_(LogLevel::kWarning, "delegate ", name, " ", what, "; placing again without it");
-    lost_.push_back({name, StrCat("it ", what)});
-    placer_.BanDelegate(delegate, lost_.back().reason);
+    failed_delegates_.push_back({name, StrCat("it ", what)});
+    placer_.BanDelegate(delegate, failed_delegates_.back().reason);
   }
 
-  std::shared_ptr<const OfferedGraph> placed_;
+  std::shared_ptr<const OfferedGraph> offered_;
   std::shared_ptr<const Host> host_;
   std::span<const std::shared_ptr<const Delegate>> delegates_;
   const PlaceOptions& options_;
-  std::vector<FailedDelegate> lost_;
+  std::vector<FailedDelegate> failed_delegates_;
   const Log& log_;
   Placer placer_;
-  std::map<uint32_t, Kernel> kernels_;            // by option: what is compiled already
-  std::map<int32_t, Compilations> compilations_;  // by delegate
-  int32_t failed_delegate_ = -1;
+  std::map<uint32_t, Kernel> kernels_;                // by option: those compiled so far
+  std::map<int32_t, CompileRecord> compile_records_;  // by delegate
+  int32_t failed_in_layout_ = -1;                     // delegate; -1: none
 };
 
 std::string BufferText(const Program& p, BufferId b) {

@@ -1,6 +1,7 @@
-// A Program: what is decided once for a model. Which delegate runs each node on which device and in
-// which layout, where tensors are copied and converted, which values are only views of others, and
-// the compiled kernels with their packed weights. Sizes and offsets come later, with a binding.
+// A Program: the decisions that are made once for a graph, between placement and binding. It says
+// which delegate runs each node on which device and in which layout, where tensors are copied and
+// converted, and which values are views of others, and it owns the compiled kernels with their
+// packed weights. A binding adds sizes and offsets.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ struct Buffer {
   BufferId root;                        // itself, unless it is a view
   const std::byte* uploaded = nullptr;  // a constant in the memory of its device
   int32_t held =
-      -1;  // not in an arena: the frame holds it under this number (results of control flow; lists)
+      -1;  // index in the frame's held values (results of control flow, lists); -1: in an arena
 };
 
 enum class StepKind : uint8_t {
@@ -32,35 +33,34 @@ enum class StepKind : uint8_t {
   kView,  // other dims, no data moved
   kStateRead,
   kStateWrite,
-  kControl,  // calls graphs, or works on lists and functions: frames do it, and its outputs have
-             // the sizes they turn out to have
+  kControl,  // calls graphs, or works on lists and functions: frames run it, and the sizes of its
+             // outputs are known only afterwards
 };
 
 inline constexpr uint32_t kNoNode = UINT32_MAX;
 
 struct Step {
   StepKind kind;
-  uint16_t device = 0;  // whose stream it runs on; 0: the host does it at once
-  // The last that it runs; for transfers the one they were made for. kNoNode: the copy of an output
-  // in a graph without nodes.
+  uint16_t device = 0;  // whose stream it runs on; 0: the host runs it at once
+  // The last node that it runs; for transfers, the node that needs them. kNoNode: the copy of an
+  // output in a graph without nodes.
   uint32_t node = kNoNode;
-  std::vector<uint32_t> nodes;  // that it runs; none for transfers
+  std::vector<uint32_t> nodes;  // the nodes that it runs; none for transfers
   Kernel kernel;
   std::string delegate;  // kernels: its name
   std::string algorithm;
   std::vector<BufferId> inputs, outputs;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
-  double seconds = 0;  // of one run, by the model of costs
-  // Control flow: how its inputs divide. Null for lists.
+  double seconds = 0;  // of one run, by the cost model
+  // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
-  bool tail =
-      false;  // the last step, and its results are the graph's: the frame is not needed any more
+  bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
 };
 
 struct Program {
-  const Graph* graph = nullptr;  // of the model that owns this program
+  const Graph* graph = nullptr;  // belongs to the model that owns this program
   std::shared_ptr<const Host> host;
-  std::shared_ptr<const OfferedGraph> placed;
+  std::shared_ptr<const OfferedGraph> offered;
   std::vector<std::shared_ptr<const Device>>
       devices;  // by TensorState::device; null for the host and where nothing runs
   std::vector<DeviceBlock> uploads;
@@ -68,19 +68,20 @@ struct Program {
   std::vector<Step> steps;
   std::vector<BufferId> input_buffers, output_buffers;  // for the graph's inputs and outputs
   std::vector<NodeExplanation> explanations;            // by node
-  std::vector<FailedDelegate> lost;     // those of the options, and what failed while this was made
-  double seconds = 0, lower_bound = 0;  // of one run, by the model of costs
+  std::vector<FailedDelegate>
+      failed_delegates;  // those of the options, and those that failed while the program was made
+  double seconds = 0, lower_bound = 0;  // of one run, by the cost model
   bool optimal = false;
   size_t packed_bytes = 0;
   double flops = 0;  // of one run at the typical shapes
   uint32_t held_count = 0;
-  // State may be read where it lies: no other graph writes it in the same run.
+  // State may be read without a copy: no other graph writes it in the same run.
   bool reads_state_in_place = true;
 };
 
-// Places, compiles and lays out the steps. What fails to compile is left out and placement made
-// again, and so is a delegate of which hardly anything compiles or whose device fails, unless the
-// options are strict. `place_millis` gets the time up to the first finished placement.
+// Places, compiles and lays out the steps. Unless the options are strict, a candidate that fails to
+// compile is left out and the graph placed again; so is a delegate that mostly fails to compile or
+// whose device fails. `place_millis` gets the time up to the first finished placement.
 Result<std::unique_ptr<Program>> MakeProgram(
     std::shared_ptr<const OfferedGraph> graph, std::shared_ptr<const Host> host,
     std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,

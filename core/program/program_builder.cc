@@ -8,7 +8,7 @@ ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
     : graph_(*program->graph),
       program_(*program),
       transfers_(placement.transfers),
-      kept_(placement.kept),
+      device_values_(placement.device_values),
       wanted_(graph_.value_count()),
       produced_(graph_.value_count(), kNoBuffer),
       buffers_(graph_.value_count()),
@@ -28,7 +28,7 @@ void ProgramBuilder::FindWanted(const Placement& placement) {
     if (v != kNoValue) wanted_[IndexOf(v)] |= SetOf(state);
   };
   for (const Placement::Step& step : placement.steps) {
-    const CandidateBorder border = program_.placed->BorderOf(step.nodes);
+    const CandidateBorder border = program_.offered->BorderOf(step.nodes);
     for (size_t i = 0; i < border.inputs.size(); ++i) {
       if (step.candidate != nullptr)
         want(border.inputs[i], {step.device, step.candidate->input_layouts[i]});
@@ -39,16 +39,16 @@ void ProgramBuilder::FindWanted(const Placement& placement) {
 }
 
 TensorState ProgramBuilder::HomeOf(ValueId v) const {
-  const auto kept =
-      std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == v; });
-  return kept == kept_.end() ? kHostPlain : TensorState{kept->second, Layout::kPlain};
+  const auto kept = std::find_if(device_values_.begin(), device_values_.end(),
+                                 [&](const auto& k) { return k.first == v; });
+  return kept == device_values_.end() ? kHostPlain : TensorState{kept->second, Layout::kPlain};
 }
 
 Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view delegate,
                                  Kernel kernel) {
   const Candidate& c = *placed.candidate;
   const uint32_t n = placed.nodes.back();
-  const CandidateBorder border = program_.placed->BorderOf(placed.nodes);
+  const CandidateBorder border = program_.offered->BorderOf(placed.nodes);
   std::vector<BufferId> inputs;
   for (size_t i = 0; i < border.inputs.size(); ++i) {
     const ValueId v = border.inputs[i];
@@ -110,9 +110,9 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
   const TensorState state{placed.device, Layout::kPlain};
   const BufferId source = Need(n, node.inputs[0], state);
   const BufferId target = Produce(node.outputs[0], state);
-  // A graph output has memory of its own, given by the caller, so on the host it cannot be a view
-  // of something else.
-  const bool copy = placed.device == 0 && program_.placed->IsOutput(node.outputs[0]);
+  // The caller provides the memory of a graph output, so on the host it cannot be a view of another
+  // value.
+  const bool copy = placed.device == 0 && program_.offered->IsOutput(node.outputs[0]);
   if (!copy) program_.buffers[target].root = program_.buffers[source].root;
   Step step{copy ? StepKind::kConvert : StepKind::kView,
             placed.device,
@@ -131,9 +131,9 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
   SendHome(n, target);
 }
 
-// Every graph output must be plain memory of its own: a value that is also an input, a constant, or
-// named twice is copied. Those that are kept on a device are made there by a kernel or a copy, and
-// named once.
+// Every graph output needs its own plain memory: a value that is also an input, a constant, or
+// named twice is copied. Outputs that are kept on a device are made there by a kernel or a copy,
+// and named once.
 void ProgramBuilder::Finish() {
   std::vector<bool> made(program_.buffers.size());
   const auto mark = [&](const Step& step) {
@@ -150,8 +150,7 @@ void ProgramBuilder::Finish() {
     BufferId b = Need(last, v, HomeOf(v));
     for (size_t s = before; s < program_.steps.size(); ++s) mark(program_.steps[s]);
     made.resize(program_.buffers.size());
-    if (!made[b] &&
-        graph_.value(v).type.is_tensor()) {  // what is no tensor is shared, never written
+    if (!made[b] && graph_.value(v).type.is_tensor()) {  // other values are shared, never written
       const BufferId own = NewBuffer(v, kHostPlain);
       program_.steps.push_back({StepKind::kConvert, 0, last, {}, {}, {}, "copy", {b}, {own}, {}});
       b = own;
@@ -170,7 +169,7 @@ void ProgramBuilder::Finish() {
   DropUnusedDevices();
 }
 
-// So that sessions make no streams and memory there.
+// Sessions then create no streams or memory on them.
 void ProgramBuilder::DropUnusedDevices() {
   std::vector<bool> used(program_.devices.size());
   for (const Buffer& b : program_.buffers) used[b.state.device] = true;
@@ -206,8 +205,8 @@ BufferId ProgramBuilder::Find(ValueId v, TensorState state) const {
   return kNoBuffer;
 }
 
-// The ways of a value: converted on the host only, and to a device from the host only
-// (TransferPrices counts on it).
+// Values are converted on the host only, and reach a device from the host only. TransferPrices
+// relies on this.
 BufferId ProgramBuilder::Need(uint32_t n, ValueId v, TensorState state) {
   if (v == kNoValue) return kNoBuffer;
   const BufferId there = Find(v, state);
@@ -251,7 +250,7 @@ BufferId ProgramBuilder::Transfer(StepKind kind, uint32_t n, BufferId from, Tens
       kind == StepKind::kCopyToDevice ? to.device : program_.buffers[from].state.device;
   Step step{kind,   device, n, {}, {}, {}, kind == StepKind::kConvert ? "convert" : "copy",
             {from}, {id},   {}};
-  const TransferPrices prices(transfers_, program_.placed->TypicalBytes(v));
+  const TransferPrices prices(transfers_, program_.offered->TypicalBytes(v));
   step.seconds = kind == StepKind::kConvert        ? prices.convert(to.layout)
                  : kind == StepKind::kCopyToDevice ? prices.copy_to(to)
                                                    : prices.copy_from(program_.buffers[from].state);

@@ -1,4 +1,5 @@
-// Lays out the steps of a placement: buffers, copies and layout changes, views, kernels.
+// Turns a placement into the steps of a Program: buffers, copies and layout changes, views,
+// kernels.
 #pragma once
 
 #include "core/program/program.h"
@@ -7,17 +8,17 @@ namespace msrt {
 
 class ProgramBuilder {
  public:
-  // `program` has its graph, host, placed graph and devices. The placement outlives the builder.
+  // `program` has its graph, host, offered graph and devices. The placement outlives the builder.
   ProgramBuilder(const Placement& placement, Program* program);
 
-  // The steps of the placement in order.
+  // Adds one step of the placement; call in their order.
   Status AddKernel(const Placement::Step& step, std::string_view delegate, Kernel kernel);
   void AddHostWork(const Placement::Step& step);
   void Finish();
 
  private:
   void FindWanted(const Placement& placement);
-  // Where the caller has an input, or wants an output.
+  // The state in which the caller has an input or wants an output.
   TensorState HomeOf(ValueId value) const;
   BufferId NewBuffer(ValueId value, TensorState state);
   BufferId Produce(ValueId value, TensorState state);
@@ -27,14 +28,14 @@ class ProgramBuilder {
   Result<BufferId> NeedConstant(ValueId value, uint16_t device);
   void DropUnusedDevices();
   BufferId Transfer(StepKind kind, uint32_t node, BufferId from, TensorState to);
-  // Device values that the host wants start their way at once, so that they travel while other
-  // steps run.
+  // Copies a device value that the host wants as soon as it is made, so that the copy overlaps
+  // other steps.
   void SendHome(uint32_t node, BufferId buffer);
 
   const Graph& graph_;
   Program& program_;
   const TransferCosts& transfers_;
-  const std::vector<std::pair<ValueId, uint16_t>>& kept_;
+  const std::vector<std::pair<ValueId, uint16_t>>& device_values_;
   std::vector<StateSet> wanted_;                         // by value
   std::vector<BufferId> produced_;                       // by value: the buffer its producer writes
   std::vector<std::vector<BufferId>> buffers_;           // by value: one for each state it is in

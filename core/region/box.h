@@ -1,4 +1,4 @@
-// Intervals and boxes of integers, in global coordinates. The algebra under splitting, halos, tiles
+// Intervals and boxes of integers, in global coordinates: the algebra under splitting, halos, tiles
 // and streaming.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Interval {
 inline Interval Intersect(Interval a, Interval b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
-// The smallest interval that holds both.
+// The smallest interval that contains both.
 inline Interval Hull(Interval a, Interval b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
@@ -40,7 +40,7 @@ class Box {
  public:
   static constexpr int kMaxAxes = 16;
   Box() = default;
-  // The whole of a tensor or a space.
+  // The box of a whole tensor or iteration space.
   static Box Whole(std::span<const int64_t> extents) {
     Box b;
     for (int64_t e : extents) b.push_back({0, e});
@@ -86,19 +86,19 @@ inline void AppendTo(std::string* out, const Box& box) {
 
 Box Intersect(const Box& a, const Box& b);  // requires equal ranks
 
-// What an output interval needs of an input axis, each clipped to [0, extent):
-// a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution,
-// pooling).
+// These return the part of an input axis that an output interval needs, clipped to [0, extent).
+// For a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution,
+// pooling):
 Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad,
                      int64_t extent);
-// the same window transposed: input x touches outputs stride*x + dilation*t - pad.
+// For the same window transposed, where input x touches outputs stride*x + dilation*t - pad:
 Interval TransposedWindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel,
                                int64_t pad, int64_t extent);
-// offset + step*i for i in out; step may be negative (slices).
+// For the elements offset + step*i with i in `out` (slices); `step` may be negative:
 Interval AffineNeeds(Interval out, int64_t offset, int64_t step, int64_t extent);
 
-// The part of a tensor that a box of the output it broadcasts to reads: dims align at the right, a
-// dim of 1 is read whole. Requires out.rank() >= dims.rank().
+// The part of a broadcast tensor that a box of the output reads: dims align at the right, a dim of
+// 1 is read whole. Requires out.rank() >= dims.rank().
 Box BroadcastNeeds(const Box& out, const Dims& dims);
 
 }  // namespace msrt

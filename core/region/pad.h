@@ -1,5 +1,5 @@
-// One axis of Pad: which source element an output index shows. Negative pads crop first; what is
-// then shown outside of the kept elements depends on the mode.
+// One axis of Pad: maps an output index to its source element. Negative pads crop first; outside
+// the kept elements the mode decides.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ inline std::optional<PadMode> PadModeFromName(std::string_view name) {
 struct PadAxis {
   PadMode mode = PadMode::kConstant;
   int64_t first = 0;   // the first source element that is kept
-  int64_t kept = 0;    // how many are
-  int64_t before = 0;  // output index of the first kept one, 0 or more
+  int64_t kept = 0;    // the number of kept elements
+  int64_t before = 0;  // output index of the first kept element, 0 or more
 
   // Requires |before|, |after| and extent below 2^60.
   PadAxis(PadMode pad_mode, int64_t extent, int64_t pad_before, int64_t pad_after)
@@ -34,8 +34,8 @@ struct PadAxis {
         kept(std::max<int64_t>(extent - first - std::max<int64_t>(-pad_after, 0), 0)),
         before(std::max<int64_t>(pad_before, 0)) {}
 
-  // The source element at output index `i`, or -1 where the constant stands. Modes other than
-  // kConstant require kept > 0.
+  // The source element at output index `i`, or -1 for the constant. Modes other than kConstant
+  // require kept > 0.
   int64_t Source(int64_t i) const {
     const int64_t x = i - before;
     if (x >= 0 && x < kept) return first + x;
@@ -54,8 +54,8 @@ struct PadAxis {
     return first + std::min(phase, period - phase);
   }
 
-  // The smallest interval of source elements that holds Source(i) for every i of `out`; empty ones
-  // are [0, 0).
+  // The smallest interval of source elements that contains Source(i) for every i of `out`; [0, 0)
+  // if it is empty.
   Interval Needs(Interval out) const {
     Interval needs;
     if (out.empty()) return needs;
@@ -64,7 +64,7 @@ struct PadAxis {
     if (mode == PadMode::kConstant) return needs;
     if (mode == PadMode::kEdge) return Hull(needs, {Source(out.begin), Source(out.end - 1) + 1});
     // Reflections and repeats are monotonic between multiples of this length, so the ends of each
-    // stretch suffice; four of them show every element.
+    // stretch suffice; four stretches contain every element.
     const int64_t stretch = mode == PadMode::kWrap ? kept : std::max<int64_t>(kept - 1, 1);
     if (out.size() >= 4 * stretch) return {first, first + kept};
     for (int64_t i = out.begin; i < out.end;) {

@@ -17,7 +17,7 @@ std::vector<int64_t> Sources(PadMode mode, int64_t extent, int64_t before, int64
 
 using Ints = std::vector<int64_t>;
 
-TEST(Pad, ModesShowWhatTheyShould) {
+TEST(Pad, ModesSelectTheirSources) {
   EXPECT_EQ(Sources(PadMode::kConstant, 3, 2, 1), (Ints{-1, -1, 0, 1, 2, -1}));
   EXPECT_EQ(Sources(PadMode::kEdge, 3, 2, 1), (Ints{0, 0, 0, 1, 2, 2}));
   EXPECT_EQ(Sources(PadMode::kWrap, 3, 4, 1), (Ints{2, 0, 1, 2, 0, 1, 2, 0}));
@@ -31,7 +31,7 @@ TEST(Pad, CropsBeforeItRepeats) {
   EXPECT_EQ(Sources(PadMode::kConstant, 3, -5, 5), (Ints{-1, -1, -1}));
 }
 
-// Exactly the hull of what each index shows, for every interval of every small axis.
+// Needs() is exactly the hull of all sources, for every interval of every small axis.
 TEST(Pad, NeedsAreTheHullOfTheSources) {
   for (PadMode mode : kModes) {
     for (int64_t extent = 1; extent <= 5; ++extent) {

@@ -12,11 +12,11 @@ struct SliceAxis {
 };
 
 // Requires step != 0 and 0 <= extent < 2^62. Takes any start, end and step; every element of the
-// result lies in [0, extent).
+// result is in [0, extent).
 inline SliceAxis NormalizeSlice(int64_t start, int64_t end, int64_t step, int64_t extent) {
   SliceAxis s;
-  s.step = std::clamp(step, -(extent + 1),
-                      extent + 1);  // a step beyond the extent takes one element, whatever it is
+  // A step beyond the extent selects one element, whatever its size.
+  s.step = std::clamp(step, -(extent + 1), extent + 1);
   if (extent == 0) return s;
   if (start < 0) start += extent;
   if (end < 0) end += extent;

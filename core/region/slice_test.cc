@@ -8,25 +8,25 @@
 namespace msrt {
 namespace {
 
-// ONNX's text, element by element.
-std::vector<int64_t> TakenBy(int64_t start, int64_t end, int64_t step, int64_t extent) {
+// The definition in the ONNX specification, element by element.
+std::vector<int64_t> ReferenceSlice(int64_t start, int64_t end, int64_t step, int64_t extent) {
   if (start < 0) start += extent;
   if (end < 0) end += extent;
-  std::vector<int64_t> taken;
-  if (extent == 0) return taken;
+  std::vector<int64_t> elements;
+  if (extent == 0) return elements;
   if (step > 0) {
     for (int64_t i = std::clamp<int64_t>(start, 0, extent); i < std::clamp<int64_t>(end, 0, extent);
          i += step)
-      taken.push_back(i);
+      elements.push_back(i);
   } else {
     for (int64_t i = std::clamp<int64_t>(start, 0, extent - 1);
          i > std::clamp<int64_t>(end, -1, extent - 1); i += step)
-      taken.push_back(i);
+      elements.push_back(i);
   }
-  return taken;
+  return elements;
 }
 
-TEST(Slice, AgreesWithTheTextForAllSmallOnes) {
+TEST(Slice, MatchesSpecificationForSmallExtents) {
   for (int64_t extent = 0; extent <= 5; ++extent) {
     for (int64_t start = -8; start <= 8; ++start) {
       for (int64_t end = -8; end <= 8; ++end) {
@@ -34,7 +34,7 @@ TEST(Slice, AgreesWithTheTextForAllSmallOnes) {
           const SliceAxis s = NormalizeSlice(start, end, step, extent);
           std::vector<int64_t> got;
           for (int64_t i = 0; i < s.count; ++i) got.push_back(s.start + s.step * i);
-          ASSERT_EQ(got, TakenBy(start, end, step, extent))
+          ASSERT_EQ(got, ReferenceSlice(start, end, step, extent))
               << start << ":" << end << ":" << step << " of " << extent;
         }
       }

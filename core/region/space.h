@@ -1,7 +1,7 @@
 // The iteration space of an op: the axes along which its work can be cut.
 //   parallel  pieces are independent and read their own part of the inputs
 //   window    pieces are independent but read overlapping parts (halos)
-//   reduce    pieces give partial results, joined with the monoid
+//   reduce    pieces have partial results, combined with the monoid
 //   whole     must not be cut
 #pragma once
 

@@ -5,7 +5,7 @@ namespace msrt {
 Status Budget::Check(size_t bytes, size_t others, std::string_view what) const {
   if (cap_ == 0 || (bytes <= cap_ && others <= cap_ - bytes)) return OkStatus();
   return LimitExceeded(what, " needs ", bytes, " bytes; with ", others,
-                       " bytes in use the session's cap of ", cap_, " bytes would be passed");
+                       " bytes in use the session's cap of ", cap_, " bytes would be exceeded");
 }
 
 Status Budget::Ensure(Block* block, size_t bytes, std::string_view what) {
@@ -22,7 +22,7 @@ void Budget::Release(Block* block) {
   block->Reset();
 }
 
-Status Budget::Take(size_t bytes, std::string_view what) {
+Status Budget::Reserve(size_t bytes, std::string_view what) {
   MSRT_RETURN_IF_ERROR(Check(bytes, *used_, what));
   *used_ += bytes;
   return OkStatus();
@@ -46,14 +46,14 @@ Result<std::shared_ptr<Block>> Budget::Make(size_t bytes, std::string_view what)
   MSRT_RETURN_IF_ERROR(Check(bytes, *used_, what));
   MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(allocator_, bytes, what));
   *used_ += block.bytes();
-  struct Counted {
-    Counted(Block b, std::shared_ptr<std::atomic<size_t>> u)
+  struct CountedBlock {
+    CountedBlock(Block b, std::shared_ptr<std::atomic<size_t>> u)
         : block(std::move(b)), used(std::move(u)) {}
     Block block;
     std::shared_ptr<std::atomic<size_t>> used;
-    ~Counted() { *used -= block.bytes(); }
+    ~CountedBlock() { *used -= block.bytes(); }
   };
-  auto counted = std::make_shared<Counted>(std::move(block), used_);
+  auto counted = std::make_shared<CountedBlock>(std::move(block), used_);
   return std::shared_ptr<Block>(counted, &counted->block);
 }
 

@@ -1,4 +1,4 @@
-// Memory of a session: blocks that grow to what is asked for and count against a common cap.
+// Memory of a session: blocks that grow on demand and count against one cap.
 #pragma once
 
 #include <atomic>
@@ -12,19 +12,18 @@ class Budget {
  public:
   Budget(Allocator* allocator, size_t cap) : allocator_(allocator), cap_(cap) {}
 
-  // Makes `block` at least `bytes` large; its contents are lost if it grows.
+  // Grows `block` to at least `bytes`; its contents are lost if it grows.
   Status Ensure(Block* block, size_t bytes, std::string_view what);
   void Release(Block* block);
 
-  // Memory that is not in blocks: `bytes` more or less from now on.
-  Status Take(size_t bytes, std::string_view what);
-  void Give(size_t bytes) { *used_ -= bytes; }
+  // Counts memory that is not in blocks.
+  Status Reserve(size_t bytes, std::string_view what);
+  void Release(size_t bytes) { *used_ -= bytes; }
 
-  // As Ensure and Release, for a block that others may hold too: it is replaced, never freed under
-  // a reader.
+  // The same as Ensure and Release, for a shared block: it is replaced, never freed under a reader.
   Status Ensure(std::shared_ptr<Block>* block, size_t bytes, std::string_view what);
   void Release(std::shared_ptr<Block>* block);
-  // A block that counts as long as anybody holds it, even if that is longer than the session.
+  // Returns a block that counts until its last owner releases it, even beyond the session.
   Result<std::shared_ptr<Block>> Make(size_t bytes, std::string_view what);
 
  private:
@@ -35,8 +34,8 @@ class Budget {
   std::shared_ptr<std::atomic<size_t>> used_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
-// Memory for kernels while they run. Delegates get a null pointer where there is none; the reason
-// is kept for the caller.
+// Scratch memory for kernels while they run. Delegates get a null pointer if there is none;
+// failure() has the reason.
 class SessionScratch {
  public:
   explicit SessionScratch(Budget* budget) : budget_(budget) {}

@@ -1,4 +1,4 @@
-// Control flow, as the executor carries it out between the links of a frame.
+// Control flow, which the executor runs between the segments of a frame.
 #include <algorithm>
 #include <cstring>
 
@@ -18,25 +18,25 @@ int64_t ListAttr(const Node& node, std::string_view name, size_t i) {
   return i < list.size() ? list[i] : 0;
 }
 
-// A tensor seen from one of its axes.
-struct Sliced {
+// The slices of a tensor along one of its axes.
+struct SliceGeometry {
   int64_t outer, length;
   size_t inner_bytes;
 };
 
-Result<Sliced> SliceAlong(DType dtype, const Dims& dims, int64_t axis) {
+Result<SliceGeometry> SliceAlong(DType dtype, const Dims& dims, int64_t axis) {
   if (BitsOf(dtype) < 8)
     return Unsupported("elements of ", dtype,
-                       " lie together in bytes and cannot be scanned; cast them before");
+                       " are packed within bytes and cannot be scanned; cast them first");
   const int rank = dims.rank();
   if (axis < -rank || axis >= rank)
     return InvalidArgument("axis ", axis, " of a tensor of shape ", dims, " cannot be scanned");
   const int a = static_cast<int>(axis < 0 ? axis + rank : axis);
-  return Sliced{dims.product(0, a), dims[a], BytesOf(dtype, dims.product(a + 1, rank))};
+  return SliceGeometry{dims.product(0, a), dims[a], BytesOf(dtype, dims.product(a + 1, rank))};
 }
 
 void CopySlices(std::byte* to, size_t to_stride, const std::byte* from, size_t from_stride,
-                const Sliced& s) {
+                const SliceGeometry& s) {
   for (int64_t o = 0; o < s.outer; ++o) {
     if (s.inner_bytes != 0)
       std::memcpy(to + static_cast<size_t>(o) * to_stride,
@@ -44,7 +44,7 @@ void CopySlices(std::byte* to, size_t to_stride, const std::byte* from, size_t f
   }
 }
 
-// A number as the callee declares it: bodies of loops may take lists of one.
+// Returns the dims of a number as the callee declares it: loop bodies may take lists of one.
 Dims DimsOfNumber(const Module& module, uint32_t graph, size_t input) {
   const Graph& callee = module.graphs[graph];
   return callee.value(callee.inputs[input]).type.dims == Dims{1} ? Dims{1} : Dims{};
@@ -56,19 +56,19 @@ RunValue Executor::InputOf(Frame* frame, const Step& step, size_t i) const {
   const BufferId b = i < step.inputs.size() ? step.inputs[i] : kNoBuffer;
   if (b == kNoBuffer) return {};
   const Buffer& buffer = frame->program().buffers[b];
-  const Binding& binding = *frame->link().binding;
+  const Binding& binding = *frame->segment().binding;
   const Type& type = binding.facts.types[IndexOf(buffer.value)];
   if (!type.is_tensor()) return frame->held[static_cast<size_t>(buffer.held)].value;
   RunValue value = RunValue::Of(
-      {type.dtype, type.dims, Layout::kPlain, Resolve(*frame, binding.places[b], frame->depth)});
-  if (binding.places[b].kind == Location::kHeld) {
-    const RunValue& held = frame->held[binding.places[b].index].value;
+      {type.dtype, type.dims, Layout::kPlain, Resolve(*frame, binding.locations[b], frame->depth)});
+  if (binding.locations[b].kind == Location::kHeld) {
+    const RunValue& held = frame->held[binding.locations[b].index].value;
     if (held.lasting) value = held;
   }
   return value;
 }
 
-// A bool or an integer of one element.
+// Reads a bool or an integer of one element.
 Result<int64_t> Executor::NumberOf(Frame* frame, const Step& step, size_t i) const {
   const RunValue value = InputOf(frame, step, i);
   if (value.kind != TypeKind::kTensor || value.tensor.elements() != 1) {
@@ -82,7 +82,7 @@ Result<int64_t> Executor::NumberOf(Frame* frame, const Step& step, size_t i) con
 
 ResultCell* Executor::CellOf(Frame* frame, const Step& step, size_t i) {
   const BufferId b = i < step.outputs.size() ? step.outputs[i] : kNoBuffer;
-  if (b == kNoBuffer) return Unwanted(frame, i);
+  if (b == kNoBuffer) return UnwantedCell(frame, i);
   const Program& program = frame->program();
   if (frame->graph_of().value(program.buffers[b].value).type.is_tensor()) {
     const auto output = std::find(program.output_buffers.begin(), program.output_buffers.end(), b);
@@ -92,13 +92,13 @@ ResultCell* Executor::CellOf(Frame* frame, const Step& step, size_t i) {
   return &frame->held[static_cast<size_t>(program.buffers[b].held)];
 }
 
-ResultCell* Executor::Unwanted(Frame* frame, size_t i) {
+ResultCell* Executor::UnwantedCell(Frame* frame, size_t i) {
   if (frame->unwanted.size() <= i) frame->unwanted.resize(i + 1);
   return &frame->unwanted[i];
 }
 
 Result<bool> Executor::BeginControl(Frame* frame) {
-  const Step& step = frame->program().steps[frame->link().binding->end_step];
+  const Step& step = frame->program().steps[frame->segment().binding->end_step];
   const auto describe = [&](Status status) {
     return std::move(status).Within(Describe(frame->program(), step));
   };
@@ -148,7 +148,7 @@ Result<bool> Executor::BeginControl(Frame* frame) {
 }
 
 Result<bool> Executor::ResumeControl(Frame* frame) {
-  const Step& step = frame->program().steps[frame->link().binding->end_step];
+  const Step& step = frame->program().steps[frame->segment().binding->end_step];
   switch (step.control->kind) {
     case ControlKind::kLoop:
     case ControlKind::kScan:
@@ -159,7 +159,7 @@ Result<bool> Executor::ResumeControl(Frame* frame) {
       return NextIteration(frame, step);
     }
     default:
-      return true;  // its results went straight to where they belong
+      return true;  // the callee wrote its results directly to their cells
   }
 }
 
@@ -175,14 +175,14 @@ Result<bool> Executor::Call(Frame* frame, const Step& step, uint32_t graph,
   targets_.clear();
   const size_t results = model_.module.graphs[graph].outputs.size();
   if (results != 0)
-    (void)Unwanted(frame, results - 1);  // so that none of these moves while others are named
+    (void)UnwantedCell(frame, results - 1);  // grows once: pointers to these cells stay valid
   for (size_t i = 0; i < results; ++i) targets_.push_back(CellOf(frame, step, i));
   MSRT_RETURN_IF_ERROR(Push(graph, arguments_, targets_));
   return false;
 }
 
-// The callee takes the caller's place: what it is given moves into memory of its own, and its
-// results go where the caller's would have.
+// The callee replaces the caller: its arguments are copied into its own memory, and its results go
+// to the caller's outputs.
 Status Executor::TailCall(Frame* caller, uint32_t graph) {
   MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, caller));
   stack_.push_back(std::move(owner));
@@ -210,8 +210,7 @@ Status Executor::MakePartial(Frame* frame, const Step& step) {
   return OkStatus();
 }
 
-// ---- loops
-// --------------------------------------------------------------------------------------------------------------------
+// ---- loops --------------------------------------------------------------------------------------
 
 Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
   const ControlShape& shape = *step.control;
@@ -233,7 +232,7 @@ Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
   for (size_t i = 0; i < shape.scan_inputs; ++i) {
     const TensorView whole = InputOf(frame, step, shape.leading + shape.carried + i).tensor;
     MSRT_ASSIGN_OR_RETURN(
-        const Sliced sliced,
+        const SliceGeometry sliced,
         SliceAlong(whole.dtype, whole.dims, ListAttr(NodeOf(*frame, step), "scan_input_axes", i)));
     if (i != 0 && sliced.length != loop.trips) {
       return InvalidArgument("scanned input ", i, " has ", sliced.length, " slices, the first has ",
@@ -247,7 +246,7 @@ Result<bool> Executor::BeginLoop(Frame* frame, const Step& step) {
     loop.carried[i].now = InputOf(frame, step, shape.leading + i);
     loop.carried[i].next = 0;
   }
-  const size_t before = shape.answered() + shape.carried;
+  const size_t before = shape.body_extra_outputs() + shape.carried;
   const size_t results = model_.module.graphs[shape.graphs.back()].outputs.size();
   loop.scanned.resize(std::max(loop.scanned.size(), results - before));
   for (ScannedResult& s : loop.scanned) s.filled = 0;
@@ -280,8 +279,8 @@ Status Executor::CallBody(Frame* frame, const Step& step) {
                              : shape.graphs.back();
   arguments_.clear();
   targets_.clear();
-  // What the body is told about the loop lives as long as it runs: the counter in the frame, the
-  // condition in its cell.
+  // The counter and the condition that the body reads must outlive the call: the counter is in the
+  // frame, the condition is static.
   static const uint8_t kTrue = 1;
   if (shape.kind == ControlKind::kLoop) {
     arguments_.push_back(RunValue::Of(
@@ -307,7 +306,7 @@ Status Executor::CallBody(Frame* frame, const Step& step) {
   return Push(graph, arguments_, targets_);
 }
 
-// What the call gave: the condition to go on, or the values for the next iteration.
+// Takes the results of the call: the condition, or the values for the next iteration.
 Status Executor::TakeResults(Frame* frame, const Step& step) {
   const ControlShape& shape = *step.control;
   LoopState& loop = frame->loop;
@@ -326,21 +325,21 @@ Status Executor::TakeResults(Frame* frame, const Step& step) {
     c.next ^= 1;
   }
   const size_t results = model_.module.graphs[shape.graphs.back()].outputs.size();
-  const size_t scanned = results - shape.answered() - shape.carried;
+  const size_t scanned = results - shape.body_extra_outputs() - shape.carried;
   for (size_t i = 0; i < scanned; ++i) MSRT_RETURN_IF_ERROR(Stack(frame, step, i));
   ++loop.iteration;
   return OkStatus();
 }
 
-// Slice i of the iteration in progress. Along the first axis slices lie in one piece and are used
-// in place.
+// Returns slice i of the iteration in progress. Slices along the first axis are contiguous and are
+// used in place.
 Result<RunValue> Executor::SliceOf(Frame* frame, const Step& step, size_t i) {
   const ControlShape& shape = *step.control;
   const Node& node = NodeOf(*frame, step);
   LoopState& loop = frame->loop;
   const TensorView whole = InputOf(frame, step, shape.leading + shape.carried + i).tensor;
   const int64_t axis = ListAttr(node, "scan_input_axes", i);
-  MSRT_ASSIGN_OR_RETURN(const Sliced s, SliceAlong(whole.dtype, whole.dims, axis));
+  MSRT_ASSIGN_OR_RETURN(const SliceGeometry s, SliceAlong(whole.dtype, whole.dims, axis));
   const bool backwards = ListAttr(node, "scan_input_directions", i) != 0;
   const int64_t at = backwards ? s.length - 1 - loop.iteration : loop.iteration;
   Dims dims = whole.dims;
@@ -348,21 +347,21 @@ Result<RunValue> Executor::SliceOf(Frame* frame, const Step& step, size_t i) {
   std::byte* from = whole.As<std::byte>() + static_cast<size_t>(at) * s.inner_bytes;
   if (s.outer == 1) return RunValue::Of({whole.dtype, dims, Layout::kPlain, from});
   MSRT_ASSIGN_OR_RETURN(const TensorView slice,
-                        PlaceResult(&loop.slices[i], Type::Tensor(whole.dtype, dims), "slice"));
+                        AllocateResult(&loop.slices[i], Type::Tensor(whole.dtype, dims), "slice"));
   CopySlices(slice.As<std::byte>(), s.inner_bytes, from,
              static_cast<size_t>(s.length) * s.inner_bytes, s);
   return RunValue::Of(slice);
 }
 
-// Adds the slice that the body gave to what was scanned before it. A Scan knows how many there will
-// be; a Loop does not, so that its memory grows by doubling.
+// Appends the slice that the body returned. A Scan knows how many there will be; a Loop does not,
+// so its memory grows by doubling.
 Status Executor::Stack(Frame* frame, const Step& step, size_t i) {
   const bool scan = step.control->kind == ControlKind::kScan;
   const Node& node = NodeOf(*frame, step);
   LoopState& loop = frame->loop;
   ScannedResult& result = loop.scanned[i];
   if (result.slice.value.kind != TypeKind::kTensor)
-    return InvalidArgument("scanned result ", i, " is no tensor");
+    return InvalidArgument("scanned result ", i, " is not a tensor");
   const TensorView slice = result.slice.value.tensor;
   const int64_t axis = scan ? ListAttr(node, "scan_output_axes", i) : 0;
   const int rank = slice.dims.rank() + 1;
@@ -380,7 +379,7 @@ Status Executor::Stack(Frame* frame, const Step& step, size_t i) {
   }
   Dims dims = slice.dims;
   dims.insert(a, scan ? loop.trips : result.filled + 1);
-  MSRT_ASSIGN_OR_RETURN(const Sliced s, SliceAlong(slice.dtype, dims, a));
+  MSRT_ASSIGN_OR_RETURN(const SliceGeometry s, SliceAlong(slice.dtype, dims, a));
   const size_t bytes = BytesOf(slice.dtype, dims.elements());
   if (!scan && result.filled != 0 && result.whole.block->bytes() < bytes) {
     std::shared_ptr<Block> larger;
@@ -392,7 +391,7 @@ Status Executor::Stack(Frame* frame, const Step& step, size_t i) {
   }
   MSRT_ASSIGN_OR_RETURN(
       const TensorView whole,
-      PlaceResult(&result.whole, Type::Tensor(slice.dtype, dims), "a scanned result"));
+      AllocateResult(&result.whole, Type::Tensor(slice.dtype, dims), "a scanned result"));
   const bool backwards = scan && ListAttr(node, "scan_output_directions", i) != 0;
   const int64_t at = backwards ? s.length - 1 - result.filled : result.filled;
   CopySlices(whole.As<std::byte>() + static_cast<size_t>(at) * s.inner_bytes,
@@ -423,20 +422,20 @@ Status Executor::FinishLoop(Frame* frame, const Step& step) {
     }
     ScannedResult& s = loop.scanned[i - shape.carried];
     if (s.filled == 0) {
-      // Nothing tells the size of what was never made but what the body declares.
-      const Type& slice = body.value(body.outputs[shape.answered() + i]).type;
+      // There was no iteration: only the declaration of the body tells the size.
+      const Type& slice = body.value(body.outputs[shape.body_extra_outputs() + i]).type;
       Dims dims = slice.rank_known ? slice.dims : Dims{};
       for (int64_t& d : dims) d = IsKnown(d) ? d : 0;
       const int64_t axis = shape.kind == ControlKind::kScan
                                ? ListAttr(node, "scan_output_axes", i - shape.carried)
                                : 0;
       dims.insert(static_cast<int>(axis < 0 ? axis + dims.rank() + 1 : axis), 0);
-      MSRT_RETURN_IF_ERROR(PlaceResult(cell, Type::Tensor(slice.dtype, dims), name).status());
+      MSRT_RETURN_IF_ERROR(AllocateResult(cell, Type::Tensor(slice.dtype, dims), name).status());
       continue;
     }
     MSRT_RETURN_IF_ERROR(Deliver(cell, s.whole.value, &s.whole, name));
   }
-  // What the loop carried is somebody else's by now, or gone.
+  // The carried values have been delivered or are no longer needed.
   for (CarriedValue& c : loop.carried) c.now = {};
   return OkStatus();
 }

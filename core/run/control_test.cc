@@ -21,7 +21,7 @@ ConstTensor Numbers(Dims dims, const std::vector<int64_t>& values) {
 }
 ConstTensor Number(int64_t value) { return Numbers({}, {value}); }
 
-// As it stands: passes would turn some of what is tested here into something simpler.
+// Passes would simplify some of the constructs under test.
 const std::vector<std::string> kNoPasses = {"all"};
 
 Result<std::unique_ptr<Session>> Open(const Module& module,
@@ -42,7 +42,7 @@ Result<int64_t> ComputeWithout(const std::vector<std::string>& disabled_passes,
   return outputs[0].As<int64_t>()[0];
 }
 
-// As it stands, and with all passes, which must make no difference.
+// Runs without passes and with all passes, which must make no difference.
 Result<int64_t> Compute(const Module& module, const std::vector<int64_t>& inputs) {
   auto plain = ComputeWithout(kNoPasses, module, inputs);
   const auto optimised = ComputeWithout({}, module, inputs);
@@ -56,7 +56,7 @@ int64_t Must(Result<int64_t> result) {
   return result.ok() ? *result : INT64_MIN;
 }
 
-// A clock that has passed the deadline from the `reads`-th time on that it is read.
+// A clock that is past the deadline from its `reads`-th reading on.
 class LateClock final : public Clock {
  public:
   static constexpr int64_t kDeadline = 3'600'000'000'000;
@@ -64,7 +64,7 @@ class LateClock final : public Clock {
   int reads = INT32_MAX;
 };
 
-TEST(Control, DeadlineInABranchWithoutNodes) {
+TEST(Control, DeadlineStopsABranchWithoutNodes) {
   Flow f(3);
   const ValueId n = f.Input(0, kNumber);
   f.Output(0, f.If(0, f.Op(0, "LessOrEqual", {n, f.Number(0, 1)}), {n}, 1, 2));
@@ -118,7 +118,7 @@ TEST(Control, ProfileOfALoopContainsItsBody) {
   EXPECT_TRUE((*session)->profile().steps.empty());
 }
 
-// n! as n * (n-1)!: a call that is no tail call.
+// n! as n * (n-1)!: not a tail call.
 Module Factorial() {
   Flow f(3);
   const ValueId n = f.Input(0, kNumber);
@@ -154,7 +154,7 @@ Module CountDown() {
   return f.module;
 }
 
-TEST(Recursion, FactorialFibonacciAckermann) {
+TEST(Recursion, ComputesFactorialFibonacciAndAckermann) {
   EXPECT_EQ(Must(Compute(Factorial(), {10})), 3628800);
   EXPECT_EQ(Must(Compute(Fibonacci(), {15})), 610);
   // A(m, n): two branches inside a branch, and a call inside a call's argument.
@@ -175,7 +175,7 @@ TEST(Recursion, FactorialFibonacciAckermann) {
   EXPECT_EQ(Must(Compute(f.module, {3, 3})), 61);
 }
 
-TEST(Recursion, Mutual) {
+TEST(Recursion, GraphsMayCallEachOther) {
   Flow f(6);  // even(n) = n == 0 ? 1 : odd(n - 1)
   const auto half = [&](uint32_t g, uint32_t base, uint32_t step, uint32_t other, int64_t at_zero) {
     const ValueId n = f.Input(g, kNumber);
@@ -191,7 +191,7 @@ TEST(Recursion, Mutual) {
   EXPECT_EQ(Must(Compute(f.module, {7})), 0);
 }
 
-TEST(Recursion, DepthHasALimitAndMemoryIsGivenBack) {
+TEST(Recursion, DepthIsLimitedAndMemoryIsReleased) {
   auto session = Open(Factorial());
   ASSERT_TRUE(session.ok()) << session.status().message();
   const ConstTensor deep = Number(40'000);  // two frames each: the branch and the graph
@@ -222,12 +222,12 @@ TEST(Recursion, TailCallsTakeConstantMemory) {
   EXPECT_EQ((*session)->memory().total(), bytes);
 }
 
-TEST(Loops, WhileCounts) {
+TEST(Loops, WhileRunsUntilItsConditionFails) {
   EXPECT_EQ(Must(Compute(CountingLoop(), {0, 1000})), 1000);
   EXPECT_EQ(Must(Compute(CountingLoop(), {5, 3})), 5);  // not once
 }
 
-TEST(Loops, EndlessOnesStopAtTheDeadlineAndWhenCancelled) {
+TEST(Loops, EndlessLoopStopsAtTheDeadlineAndOnCancel) {
   Module module = CountingLoop();
   auto session = Open(module);
   ASSERT_TRUE(session.ok());
@@ -248,7 +248,7 @@ TEST(Loops, EndlessOnesStopAtTheDeadlineAndWhenCancelled) {
   EXPECT_EQ(cancelled.code(), Code::kCancelled) << cancelled.message();
 }
 
-// A loop whose value grows by one element an iteration, and which collects what it was before.
+// A loop whose value grows by one element per iteration, and which scans the squared counter.
 TEST(Loops, CarriedValuesMayChangeTheirShape) {
   Flow f(2);
   const Type open = Type::Tensor(DType::kI64, {kUnknownDim});
@@ -277,7 +277,7 @@ TEST(Loops, CarriedValuesMayChangeTheirShape) {
   }
 }
 
-TEST(Functions, ChosenByIndexAndCalledWithWhatTheyCaptured) {
+TEST(Functions, SwitchSelectsAClosureAndCallPassesItsCaptures) {
   Flow f(4);
   const ValueId index = f.Input(0, kNumber), x = f.Input(0, kNumber);
   const Type function = Type::Function({kNumber}, {kNumber});
@@ -298,7 +298,7 @@ TEST(Functions, ChosenByIndexAndCalledWithWhatTheyCaptured) {
       << beyond.status().message();
 }
 
-TEST(State, IsReadAndWrittenInsideBranchesAndLoops) {
+TEST(State, LoopBodyReadsAndWritesState) {
   Flow f(2);
   f.module.states.push_back({"count", kNumber, Number(5)});
   const ValueId trips = f.Input(0, kNumber);
@@ -374,7 +374,7 @@ INSTANTIATE_TEST_SUITE_P(
                   }},
         BadModule{"NothingToCall", "has 0 inputs",
                   [](Flow* f) { f->Control(0, "msrt", "Call", {}, {}, {kNumber}); }},
-        BadModule{"FunctionForNobody", "has no output for its function",
+        BadModule{"FunctionWithoutOutput", "has no output for its function",
                   [](Flow* f) {
                     f->Control(0, "msrt", "Partial", {}, {{"graph", GraphRef{1}}},
                                {Type::Function({kNumber}, {kNumber})});
@@ -382,8 +382,8 @@ INSTANTIATE_TEST_SUITE_P(
                   }}),
     [](const auto& row) { return row.param.name; });
 
-// Placement guesses a rank that the Scan cannot slice; what it is called with can be.
-TEST(Control, ScanOfUnknownRank) {
+// Placement guesses a rank that the Scan cannot slice; the actual input has another.
+TEST(Control, ScanAcceptsUnknownRank) {
   Flow f(2);
   const Type any = Type::UnrankedTensor(DType::kI64);
   const AttrList attrs = {{"body", GraphRef{1}},

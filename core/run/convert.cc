@@ -8,13 +8,13 @@
 namespace msrt {
 namespace {
 
-// The place of (batch, channel, position) in a layout: batch * b + block(channel) * k + position *
-// p + within(channel) * w, where plain and channels-last have blocks of one channel.
-struct Places {
-  int64_t batch, block, position, within, channels_a_block;
+// The strides of a layout, in elements: of the batch, of a block of channels, of a position, and of
+// a channel within its block. Plain and channels-last have blocks of one channel.
+struct Strides {
+  int64_t batch, block, position, within, channels_per_block;
 };
 
-Places PlacesOf(Layout layout, int64_t channels, int64_t space) {
+Strides StridesOf(Layout layout, int64_t channels, int64_t space) {
   switch (layout) {
     case Layout::kPlain:
       return {channels * space, space, 1, 0, 1};
@@ -29,11 +29,12 @@ Places PlacesOf(Layout layout, int64_t channels, int64_t space) {
 
 // Moves tiles of 8 channels by 64 positions, so that both sides are touched in whole cache lines.
 template <typename T>
-void ConvertTile(const T* from, const Places& f, T* to, const Places& t, int64_t c0, int64_t c1,
+void ConvertTile(const T* from, const Strides& f, T* to, const Strides& t, int64_t c0, int64_t c1,
                  int64_t p0, int64_t p1) {
   for (int64_t c = c0; c < c1; ++c) {
-    const T* source = from + c / f.channels_a_block * f.block + c % f.channels_a_block * f.within;
-    T* target = to + c / t.channels_a_block * t.block + c % t.channels_a_block * t.within;
+    const T* source =
+        from + c / f.channels_per_block * f.block + c % f.channels_per_block * f.within;
+    T* target = to + c / t.channels_per_block * t.block + c % t.channels_per_block * t.within;
     for (int64_t p = p0; p < p1; ++p) target[p * t.position] = source[p * f.position];
   }
 }
@@ -42,7 +43,8 @@ template <typename T>
 Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parallel) {
   const int64_t batch = from.dims[0], channels = from.dims[1],
                 space = from.dims.product(2, from.dims.rank());
-  const Places f = PlacesOf(from.layout, channels, space), t = PlacesOf(to.layout, channels, space);
+  const Strides f = StridesOf(from.layout, channels, space),
+                t = StridesOf(to.layout, channels, space);
   constexpr int64_t kPositions = 64;
   const int64_t strips = CeilDiv(std::max<int64_t>(space, 1), kPositions);
   const int64_t padded = to.layout == Layout::kBlocked8

@@ -8,9 +8,9 @@
 namespace msrt {
 namespace {
 
-// Any element, through any other layout and back, is itself; and it stands where the definition of
-// the layout says.
-TEST(ConvertLayout, RoundTripsAndPlaces) {
+// Every element survives the conversion to any layout and back, and is at the offset that the
+// layout defines.
+TEST(ConvertLayout, RoundTripsAndFollowsTheLayout) {
   auto parallel = MakeThreadPool(2);
   for (const Dims& dims : {Dims{2, 3, 5, 7}, Dims{1, 16, 4, 4}, Dims{1, 9, 130},
                            Dims{2, 8, 2, 3, 5}, Dims{0, 3, 4, 4}, Dims{1, 1, 1, 1}}) {

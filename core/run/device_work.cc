@@ -3,7 +3,7 @@
 namespace msrt {
 
 void DeviceWork::Reset(const Program* program) {
-  // Streams end first: what runs on them uses the rest.
+  // Streams first: work on them uses the events and arenas.
   streams_.clear();
   events_.clear();
   arenas_.clear();
@@ -13,10 +13,10 @@ void DeviceWork::Reset(const Program* program) {
   events_.resize(program->devices.size());
 }
 
-Status DeviceWork::From(uint16_t device, Status status) {
+Status DeviceWork::WithDevice(uint16_t device, Status status) {
   if (status.ok()) return status;
   const std::string& name = program_->devices[device]->name();
-  if (MayDoElsewhere(status.code(), /*on_device=*/true)) failed_ = name;
+  if (MayRunElsewhere(status.code(), /*on_device=*/true)) failed_ = name;
   return std::move(status).Within(StrCat("on ", name));
 }
 
@@ -31,7 +31,7 @@ Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
     MSRT_RETURN_IF_ERROR(EnsureStream(d));
     while (events_[d].size() < binding.event_counts[d]) {
       auto event = device.MakeEvent(host);
-      if (!event.ok()) return From(d, std::move(event).status());
+      if (!event.ok()) return WithDevice(d, std::move(event).status());
       events_[d].push_back(*std::move(event));
     }
     MSRT_RETURN_IF_ERROR(Ensure(d, &arenas_[depth][d], binding.device_arena_bytes[d], "the arena"));
@@ -42,7 +42,7 @@ Status DeviceWork::Prepare(const Binding& binding, uint32_t depth) {
 Status DeviceWork::EnsureStream(uint16_t d) {
   if (streams_[d] != nullptr) return OkStatus();
   auto stream = program_->devices[d]->MakeStream(*program_->host);
-  if (!stream.ok()) return From(d, std::move(stream).status());
+  if (!stream.ok()) return WithDevice(d, std::move(stream).status());
   streams_[d] = *std::move(stream);
   return OkStatus();
 }
@@ -53,7 +53,7 @@ Status DeviceWork::Ensure(uint16_t d, DeviceBlock* block, size_t bytes, std::str
     return OkStatus();
   block->Reset();
   auto larger = device.Allocate(*program_->host, bytes, what);
-  if (!larger.ok()) return From(d, std::move(larger).status());
+  if (!larger.ok()) return WithDevice(d, std::move(larger).status());
   *block = *std::move(larger);
   return OkStatus();
 }
@@ -62,27 +62,28 @@ Status DeviceWork::Synchronize() {
   Status first;
   for (uint16_t d = 1; d < streams_.size(); ++d) {
     if (streams_[d] == nullptr) continue;
-    Status status = From(d, streams_[d]->Synchronize(*program_->host));
+    Status status = WithDevice(d, streams_[d]->Synchronize(*program_->host));
     if (first.ok()) first = std::move(status);
   }
   return first;
 }
 
 Status DeviceWork::Wait(EventId e) {
-  return From(e.device, events_[e.device][e.number]->Wait(*program_->host));
+  return WithDevice(e.device, events_[e.device][e.number]->Wait(*program_->host));
 }
 
 Status DeviceWork::Record(EventId e) {
-  return From(e.device, events_[e.device][e.number]->Record(*program_->host, *streams_[e.device]));
+  return WithDevice(e.device,
+                    events_[e.device][e.number]->Record(*program_->host, *streams_[e.device]));
 }
 
 Status DeviceWork::CopyToDevice(uint16_t device, void* to, const void* from, size_t bytes) {
   MSRT_RETURN_IF_ERROR(EnsureStream(device));
-  return From(device, streams_[device]->CopyToDevice(*program_->host, to, from, bytes));
+  return WithDevice(device, streams_[device]->CopyToDevice(*program_->host, to, from, bytes));
 }
 
 Status DeviceWork::CopyToHost(uint16_t device, void* to, const void* from, size_t bytes) {
-  return From(device, streams_[device]->CopyToHost(*program_->host, to, from, bytes));
+  return WithDevice(device, streams_[device]->CopyToHost(*program_->host, to, from, bytes));
 }
 
 void DeviceWork::Trim() { arenas_.clear(); }

@@ -1,4 +1,4 @@
-// What a session has on devices beside the host: a stream, events and arenas for each.
+// Streams, events and arenas that a frame holds on devices other than the host.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace msrt {
 
 class DeviceWork {
  public:
-  // For a program; everything from another one is released.
+  // Sets the program; releases everything that belongs to another one.
   void Reset(const Program* program);
-  // Makes what a binding needs that is not there yet.
+  // Creates whatever a binding needs and is still missing.
   Status Prepare(const Binding& binding, uint32_t depth);
-  // Makes the block at least `bytes` large, in the memory of that device; its contents are lost if
-  // it grows.
+  // Grows the block to at least `bytes` in the memory of that device; its contents are lost if it
+  // grows.
   Status Ensure(uint16_t device, DeviceBlock* block, size_t bytes, std::string_view what);
-  // Until all streams are idle; the first error since the last call.
+  // Waits until all streams are idle; returns the first error since the last call.
   Status Synchronize();
 
   std::byte* arena(uint16_t device, uint32_t depth) const { return arenas_[depth][device].data(); }
@@ -30,14 +30,15 @@ class DeviceWork {
 
   void Trim();
   size_t bytes() const;
-  // The device that failed last, though another could do its work; empty if none did.
+  // Returns the device that failed last and whose work another could do; empty if there is none.
   const std::string& failed() const { return failed_; }
   void ForgetFailure() { failed_.clear(); }
 
  private:
   Status EnsureStream(uint16_t device);
-  // Passes a status on, and remembers whose it is if another device could do better.
-  Status From(uint16_t device, Status status);
+  // Adds the device's name to an error, and remembers the device as failed if another could do its
+  // work.
+  Status WithDevice(uint16_t device, Status status);
 
   const Program* program_ = nullptr;
   std::vector<std::unique_ptr<Stream>> streams_;  // by device; null where nothing was enqueued yet

@@ -8,17 +8,18 @@
 namespace msrt {
 namespace {
 
-// How many frames an error names, from the inside.
+// Maximum number of frames that an error names, innermost first.
 constexpr size_t kNamedFrames = 4;
 
-// A level of recursion is a frame of the graph that calls itself and those of the branches and
-// bodies that it does so from. More of these than anybody nests are many graphs that call each
-// other without end.
-constexpr size_t kFramesALevel = 8;
+// One level of recursion is a frame of the graph that calls itself and the frames of the branches
+// and bodies from which it does so. No model nests more of these; more of them mean graphs that
+// call each other without end.
+constexpr size_t kFramesPerLevel = 8;
 
-// Notes a type that a binding depends on. A binding for another one goes first: whatever fails
-// before there is a new one, none is left that does not fit what was noted.
-void Note(DType dtype, const Dims& dims, Type* type, std::shared_ptr<const Binding>* binding) {
+// Records a type that a binding depends on. A binding for another type is dropped first, so that no
+// failure can leave a binding that does not fit the recorded type.
+void RecordType(DType dtype, const Dims& dims, Type* type,
+                std::shared_ptr<const Binding>* binding) {
   if (type->is_tensor() && type->dtype == dtype && type->dims == dims) return;
   binding->reset();
   *type = Type::Tensor(dtype, dims);
@@ -26,8 +27,8 @@ void Note(DType dtype, const Dims& dims, Type* type, std::shared_ptr<const Bindi
 
 }  // namespace
 
-// Puts all frames back when a run ends, however it ends. What is enqueued on devices still uses
-// memory of the session and of the caller.
+// Returns all frames when a run ends, however it ends. Synchronizes first: work enqueued on devices
+// still uses memory of the session and of the caller.
 class Executor::Unwind {
  public:
   explicit Unwind(Executor* executor) : executor_(*executor) {}
@@ -59,24 +60,24 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
     binding_.reset();  // before its program
     binding_placed_ = stack_[0]->placed;
     if (options.profile) profile_.placed = binding_placed_;
-    binding_ = stack_[0]->links[0].binding;
+    binding_ = stack_[0]->segments[0].binding;
     status = LoopOnTeam();
   }
   if (options.profile) profile_.end_nanos = MonotonicNanos();
   if (status.ok()) return status;
-  NoteFailure(status);
-  // From the inside to the outside, but not a hundred thousand times.
+  RecordFailure(status);
+  // From the innermost frame outwards, but not a hundred thousand times.
   for (size_t i = stack_.size(), named = 0; i-- > 1 && named < kNamedFrames; ++named) {
     const Frame& caller = *stack_[i - 1];
-    const size_t at = caller.links[caller.depth].binding->end_step;
+    const size_t at = caller.segments[caller.depth].binding->end_step;
     status = std::move(status).Within(StrCat(Describe(caller.program(), caller.program().steps[at]),
                                              " in graph '", stack_[i]->graph_of().name, "'"));
   }
   return status;
 }
 
-// Only the innermost frame has work under way on devices; what of it failed shows when it ends.
-void Executor::NoteFailure(const Status& status) {
+// Only the innermost frame has work in progress on devices; its failures show when it ends.
+void Executor::RecordFailure(const Status& status) {
   if (stack_.empty()) return;
   Frame& frame = *stack_.back();
   (void)frame.devices.Synchronize();
@@ -89,8 +90,7 @@ void Executor::NoteFailure(const Status& status) {
   if (failure_.delegate.empty()) failure_.delegate = frame.devices.failed();
 }
 
-// Runs of one runtime take turns; cancellation and deadline act while this one waits for its own,
-// too.
+// Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
 Status Executor::LoopOnTeam() {
   WaitLimit limit{.cancelled = &cancelled_};
   if (options_.deadline_nanos != 0) {
@@ -109,10 +109,10 @@ Status Executor::LoopOnTeam() {
 Status Executor::Loop() {
   for (;;) {
     Frame* frame = stack_.back().get();
-    MSRT_RETURN_IF_ERROR(RunLink(frame));
+    MSRT_RETURN_IF_ERROR(RunSegment(frame));
     bool done = true;
-    if (frame->link().binding->end_step != frame->program().steps.size()) {
-      if (frame->program().steps[frame->link().binding->end_step].kind == StepKind::kControl) {
+    if (frame->segment().binding->end_step != frame->program().steps.size()) {
+      if (frame->program().steps[frame->segment().binding->end_step].kind == StepKind::kControl) {
         BeginRecord(frame);
         MSRT_ASSIGN_OR_RETURN(done, BeginControl(frame));
       }
@@ -125,13 +125,13 @@ Status Executor::Loop() {
     }
     if (!done) continue;
     EndRecord(frame);
-    MSRT_RETURN_IF_ERROR(NextLink(frame));
+    MSRT_RETURN_IF_ERROR(NextSegment(frame));
   }
 }
 
 void Executor::BeginRecord(Frame* frame) {
   if (!options_.profile) return;
-  const auto step = static_cast<uint32_t>(frame->link().binding->end_step);
+  const auto step = static_cast<uint32_t>(frame->segment().binding->end_step);
   const int64_t now = MonotonicNanos();
   if (!frame->program().steps[step].tail) frame->profiled = profile_.steps.size();
   profile_.steps.push_back({step, now, now, frame->placed, nullptr});
@@ -151,7 +151,7 @@ Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
                          " times at once: it may call itself without end; if it does not, raise "
                          "max_depth of the run");
   }
-  if (stack_.size() / kFramesALevel >= options_.max_depth) {
+  if (stack_.size() / kFramesPerLevel >= options_.max_depth) {
     return LimitExceeded(
         stack_.size(), " graphs are active at once, the last of them '",
         model_.module.graphs[graph].name,
@@ -167,8 +167,7 @@ Status Executor::CheckLimits(uint32_t graph, const Frame* replaced) const {
 Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* replaced) {
   MSRT_RETURN_IF_ERROR(CheckLimits(graph, replaced));
   ++calls_;
-  // Room for it on the stack and, when it is done, among the idle ones: taking frames back must not
-  // fail.
+  // Reserve room on the stack and among the idle frames: returning a frame must not fail.
   if (stack_.size() == stack_.capacity()) stack_.reserve(2 * stack_.size() + 4);
   FrameOwner frame;
   if (idle_[graph].empty()) {
@@ -178,8 +177,8 @@ Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* repl
     frame->graph = graph;
     Refresh(frame.get());
     const size_t bytes = OwnBytes(*frame);
-    MSRT_RETURN_IF_ERROR(
-        budget_.Take(bytes, StrCat("a frame of graph '", model_.module.graphs[graph].name, "'")));
+    MSRT_RETURN_IF_ERROR(budget_.Reserve(
+        bytes, StrCat("a frame of graph '", model_.module.graphs[graph].name, "'")));
     frame->own_bytes = bytes;
     ++frame_counts_[graph];
   } else {
@@ -192,15 +191,15 @@ Result<Executor::FrameOwner> Executor::Acquire(uint32_t graph, const Frame* repl
   return frame;
 }
 
-// Another program may have taken the place of the graph's since the frame was last used.
+// The program of the graph may have been replaced since the frame was last used.
 void Executor::Refresh(Frame* frame) {
   frame->run = run_;
   std::shared_ptr<const EntryProgram> current = model_.graphs[frame->graph]->current();
   frame->devices.ForgetFailure();
   if (frame->placed == current) return;
-  ReleaseLinks(frame, &budget_);
+  ReleaseSegments(frame, &budget_);
   frame->request = {};
-  // Streams end before the program whose devices they are of.
+  // Streams are destroyed before the program that owns their devices.
   frame->devices.Reset(current->program.get());
   frame->placed = std::move(current);
   for (ResultCell& cell : frame->held) Release(&cell, &budget_);
@@ -220,7 +219,7 @@ Status Executor::Push(uint32_t graph, std::span<const RunValue> inputs,
 
 void Executor::Pop() {
   Frame* frame = stack_.back().get();
-  // What it was given may be gone before it is used again.
+  // Idle frames must not keep inputs alive.
   for (RunValue& v : frame->inputs) v.owner.reset();
   idle_[frame->graph].push_back(std::move(stack_.back()));
   stack_.pop_back();
@@ -231,15 +230,15 @@ Status Executor::BindInputs(Frame* frame) {
   const Graph& graph = frame->graph_of();
   frame->request.inputs.resize(frame->inputs.size());
   frame->request.states.resize(states_.count());
-  if (frame->links.empty()) frame->links.emplace_back();
-  std::shared_ptr<const Binding>* const binding = &frame->links[0].binding;
+  if (frame->segments.empty()) frame->segments.emplace_back();
+  std::shared_ptr<const Binding>* const binding = &frame->segments[0].binding;
   for (size_t i = 0; i < frame->inputs.size(); ++i) {
     const RunValue& input = frame->inputs[i];
     if (!input.present())
       return InvalidArgument("input ", i, " '", graph.value(graph.inputs[i]).name, "' is not set");
     if (input.kind == TypeKind::kTensor) {
-      Note(input.tensor.dtype, input.tensor.dims, &frame->request.inputs[i], binding);
-      if (input.device != HomeOfInput(program, i)) MSRT_RETURN_IF_ERROR(MoveInput(frame, i));
+      RecordType(input.tensor.dtype, input.tensor.dims, &frame->request.inputs[i], binding);
+      if (input.device != DeviceOfInput(program, i)) MSRT_RETURN_IF_ERROR(MoveInput(frame, i));
       continue;
     }
     frame->request.inputs[i] = graph.value(graph.inputs[i]).type;
@@ -250,64 +249,66 @@ Status Executor::BindInputs(Frame* frame) {
     frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
-    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s],
-         binding);
+    RecordType(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s],
+               binding);
   }
   if (*binding != nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(*binding, BindingFor(model_, *frame->placed, frame->request));
   return OkStatus();
 }
 
-Status Executor::RunLink(Frame* frame) {
-  BoundSegment& link = frame->link();
-  const Binding& binding = *link.binding;
-  if (link.arena.data() == nullptr || link.arena.bytes() < binding.arena_bytes) {
-    MSRT_RETURN_IF_ERROR(budget_.Ensure(&link.arena, binding.arena_bytes, "the arena"));
+Status Executor::RunSegment(Frame* frame) {
+  BoundSegment& segment = frame->segment();
+  const Binding& binding = *segment.binding;
+  if (segment.arena.data() == nullptr || segment.arena.bytes() < binding.arena_bytes) {
+    MSRT_RETURN_IF_ERROR(budget_.Ensure(&segment.arena, binding.arena_bytes, "the arena"));
   }
   MSRT_RETURN_IF_ERROR(frame->devices.Prepare(binding, frame->depth));
   arena_lower_bound_ += binding.lower_bound_bytes;
-  MSRT_RETURN_IF_ERROR(PlaceOutputs(frame, binding));
-  if (pointers_.size() < binding.most_views) pointers_.resize(binding.most_views);
+  MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
+  if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
   return frame->devices.Synchronize();
 }
 
-// Binds what comes after the step that ended the link: its outputs exist by now, or the data that
-// tells their sizes does.
-Status Executor::NextLink(Frame* frame) {
+// Binds the steps after the one that ended the segment: its outputs, or the data that determines
+// their sizes, exist by now.
+Status Executor::NextSegment(Frame* frame) {
   const Program& program = frame->program();
-  const Step& ended = program.steps[frame->link().binding->end_step];
-  if (frame->links.size() == frame->depth + 1) frame->links.emplace_back();
-  MSRT_RETURN_IF_ERROR(ended.kind == StepKind::kControl ? LinkAfterControl(frame, ended)
-                                                        : LinkAfterData(frame));
+  const Step& ended = program.steps[frame->segment().binding->end_step];
+  if (frame->segments.size() == frame->depth + 1) frame->segments.emplace_back();
+  MSRT_RETURN_IF_ERROR(ended.kind == StepKind::kControl ? SegmentAfterControl(frame, ended)
+                                                        : SegmentAfterData(frame));
   ++frame->depth;
   return OkStatus();
 }
 
-Status Executor::LinkAfterData(Frame* frame) {
-  constexpr size_t kMostKept = 4096;
-  BoundSegment& next = frame->links[frame->depth + 1];
-  MSRT_ASSIGN_OR_RETURN(const bool same, ReadsTheSame(frame, next));
+Status Executor::SegmentAfterData(Frame* frame) {
+  constexpr size_t kMaxRememberedBytes = 4096;
+  BoundSegment& next = frame->segments[frame->depth + 1];
+  MSRT_ASSIGN_OR_RETURN(const bool same, DataUnchanged(frame, next));
   if (same) return OkStatus();
   next.binding.reset();
   next.reads.clear();
-  size_t kept = 0;
-  auto binding = Continue(frame->program(), *model_.environment->evaluator, frame->link().binding,
-                          frame->depth + 1, [&](BufferId b, void* to, size_t bytes) {
-                            MSRT_RETURN_IF_ERROR(Read(frame, b, to, bytes));
-                            kept += bytes;
-                            const auto* data = static_cast<const std::byte*>(to);
-                            if (kept <= kMostKept) next.reads.push_back({b, {data, data + bytes}});
-                            return OkStatus();
-                          });
-  if (kept > kMostKept) next.reads.clear();
+  size_t read_bytes = 0;
+  auto binding =
+      Continue(frame->program(), *model_.environment->evaluator, frame->segment().binding,
+               frame->depth + 1, [&](BufferId b, void* to, size_t bytes) {
+                 MSRT_RETURN_IF_ERROR(Read(frame, b, to, bytes));
+                 read_bytes += bytes;
+                 const auto* data = static_cast<const std::byte*>(to);
+                 if (read_bytes <= kMaxRememberedBytes)
+                   next.reads.push_back({b, {data, data + bytes}});
+                 return OkStatus();
+               });
+  if (read_bytes > kMaxRememberedBytes) next.reads.clear();
   if (!binding.ok()) return std::move(binding).status();
   return SetOwnBinding(&next, *std::move(binding));
 }
 
-// Whether the data that told the sizes of `next` is what it was.
-Result<bool> Executor::ReadsTheSame(Frame* frame, const BoundSegment& next) {
-  if (next.binding == nullptr || next.binding->previous != frame->link().binding ||
+// Whether the data that determined the sizes of `next` is unchanged.
+Result<bool> Executor::DataUnchanged(Frame* frame, const BoundSegment& next) {
+  if (next.binding == nullptr || next.binding->previous != frame->segment().binding ||
       next.reads.empty())
     return false;
   for (const DataRead& read : next.reads) {
@@ -318,10 +319,10 @@ Result<bool> Executor::ReadsTheSame(Frame* frame, const BoundSegment& next) {
   return true;
 }
 
-Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
+Status Executor::SegmentAfterControl(Frame* frame, const Step& control) {
   const Program& program = frame->program();
-  BoundSegment& next = frame->links[frame->depth + 1];
-  if (next.binding != nullptr && next.binding->previous != frame->link().binding)
+  BoundSegment& next = frame->segments[frame->depth + 1];
+  if (next.binding != nullptr && next.binding->previous != frame->segment().binding)
     next.binding.reset();
   next.results.resize(control.outputs.size());
   next.states.resize(states_.count());
@@ -329,31 +330,32 @@ Status Executor::LinkAfterControl(Frame* frame, const Step& control) {
     if (control.outputs[i] == kNoBuffer) continue;
     const RunValue& value = CellOf(frame, control, i)->value;
     if (value.kind == TypeKind::kTensor)
-      Note(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
+      RecordType(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
     else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
   }
   for (size_t s = 0; s < states_.count(); ++s) {
-    Note(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &next.states[s], &next.binding);
+    RecordType(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &next.states[s],
+               &next.binding);
   }
   return next.binding != nullptr ? OkStatus() : BindAfterControl(frame, &next);
 }
 
-// A recursion makes many frames of one graph that go on alike: what the last of them bound serves
-// the next.
+// A recursion makes many frames of one graph that continue with the same types: the binding of the
+// last one is reused for the next.
 Status Executor::BindAfterControl(Frame* frame, BoundSegment* next) {
   std::vector<Continuation>& known = continuations_[frame->graph];
   if (known.size() <= frame->depth) known.resize(frame->depth + 1);
   Continuation& last = known[frame->depth];
-  budget_.Give(next->own_bytes);
+  budget_.Release(next->own_bytes);
   next->own_bytes = 0;
-  if (last.binding != nullptr && last.binding->previous == frame->link().binding &&
+  if (last.binding != nullptr && last.binding->previous == frame->segment().binding &&
       last.results == next->results && last.states == next->states) {
     next->binding = last.binding;
     return OkStatus();
   }
   auto binding =
-      ContinueAfterControl(frame->program(), *model_.environment->evaluator, frame->link().binding,
-                           frame->depth + 1, next->results, next->states);
+      ContinueAfterControl(frame->program(), *model_.environment->evaluator,
+                           frame->segment().binding, frame->depth + 1, next->results, next->states);
   if (!binding.ok()) return std::move(binding).status();
   MSRT_RETURN_IF_ERROR(SetOwnBinding(next, *std::move(binding)));
   last.binding.reset();  // before its program
@@ -361,18 +363,18 @@ Status Executor::BindAfterControl(Frame* frame, BoundSegment* next) {
   return OkStatus();
 }
 
-Status Executor::SetOwnBinding(BoundSegment* link, std::shared_ptr<const Binding> binding) {
-  budget_.Give(link->own_bytes);
-  link->own_bytes = 0;
-  MSRT_RETURN_IF_ERROR(budget_.Take(binding->bytes, "a binding"));
-  link->own_bytes = binding->bytes;
-  link->binding = std::move(binding);
+Status Executor::SetOwnBinding(BoundSegment* segment, std::shared_ptr<const Binding> binding) {
+  budget_.Release(segment->own_bytes);
+  segment->own_bytes = 0;
+  MSRT_RETURN_IF_ERROR(budget_.Reserve(binding->bytes, "a binding"));
+  segment->own_bytes = binding->bytes;
+  segment->binding = std::move(binding);
   return OkStatus();
 }
 
-// The bytes of a buffer that exists by now, wherever it is.
+// Copies the bytes of a buffer that exists by now, on the host or on a device.
 Status Executor::Read(Frame* frame, BufferId b, void* to, size_t bytes) {
-  const void* from = Resolve(*frame, frame->link().binding->places[b], frame->depth);
+  const void* from = Resolve(*frame, frame->segment().binding->locations[b], frame->depth);
   const uint16_t device = frame->program().buffers[b].state.device;
   if (device == 0) {
     std::memcpy(to, from, bytes);
@@ -382,26 +384,26 @@ Status Executor::Read(Frame* frame, BufferId b, void* to, size_t bytes) {
   return frame->devices.Synchronize();
 }
 
-Status Executor::PlaceOutputs(Frame* frame, const Binding& binding) {
+Status Executor::AllocateOutputs(Frame* frame, const Binding& binding) {
   const Program& program = frame->program();
   const Graph& graph = frame->graph_of();
   for (size_t i = 0; i < frame->outputs.size(); ++i) {
     const Type& type = binding.output_types[i];
-    // A later binding of this run knows; what control flow gives places itself.
+    // A later binding of this run knows the type; control steps allocate their own results.
     const Buffer& buffer = program.buffers[program.output_buffers[i]];
     if (!type.concrete() || buffer.held >= 0) continue;
     if (buffer.state.device != 0) {
-      MSRT_RETURN_IF_ERROR(PlaceOnDevice(frame, frame->outputs[i], buffer.state.device, type));
+      MSRT_RETURN_IF_ERROR(AllocateOnDevice(frame, frame->outputs[i], buffer.state.device, type));
       continue;
     }
-    auto placed = PlaceResult(frame->outputs[i], type, graph.value(graph.outputs[i]).name);
+    auto placed = AllocateResult(frame->outputs[i], type, graph.value(graph.outputs[i]).name);
     if (!placed.ok()) return std::move(placed).status();
   }
   return OkStatus();
 }
 
-Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type,
-                                         std::string_view name) {
+Result<TensorView> Executor::AllocateResult(ResultCell* cell, const Type& type,
+                                            std::string_view name) {
   const TensorView& last = cell->value.tensor;
   const bool there = cell->block != nullptr && last.data == cell->block->data() &&
                      last.dtype == type.dtype && last.dims == type.dims;
@@ -424,28 +426,28 @@ Result<TensorView> Executor::PlaceResult(ResultCell* cell, const Type& type,
   return view;
 }
 
-Status Executor::Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver,
+Status Executor::Deliver(ResultCell* cell, const RunValue& value, ResultCell* source,
                          std::string_view name) {
   if (value.kind != TypeKind::kTensor || (value.lasting && !cell->bound.present())) {
     cell->value = value;
     return OkStatus();
   }
   const TensorView from = value.tensor;  // `value` may be that of either cell
-  if (giver != nullptr && !cell->bound.present()) {
-    std::swap(cell->block, giver->block);
-    giver->value = {};
+  if (source != nullptr && !cell->bound.present()) {
+    std::swap(cell->block, source->block);
+    source->value = {};
     cell->value = RunValue::Of(from, cell->block);
-    // Whoever kept the result before may hand it back as an input.
-    if (giver->block.use_count() > 1) budget_.Release(&giver->block);
+    // Another owner of this memory may pass it back as an input.
+    if (source->block.use_count() > 1) budget_.Release(&source->block);
     return OkStatus();
   }
   const Type type = Type::Tensor(from.dtype, from.dims);
-  MSRT_ASSIGN_OR_RETURN(const TensorView to, PlaceResult(cell, type, name));
+  MSRT_ASSIGN_OR_RETURN(const TensorView to, AllocateResult(cell, type, name));
   if (type.bytes() != 0) std::memmove(to.data, from.data, type.bytes());
   return OkStatus();
 }
 
-// What is no tensor is handed on at the end.
+// Passes lists and functions on to the caller.
 void Executor::FinishOutputs(Frame* frame) {
   const Program& program = frame->program();
   const Graph& graph = frame->graph_of();
@@ -479,7 +481,7 @@ void* Executor::Resolve(const Frame& frame, const Location& place, uint32_t dept
 }
 
 std::byte* Executor::ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) const {
-  return device == 0 ? frame.links[depth].arena.data() : frame.devices.arena(device, depth);
+  return device == 0 ? frame.segments[depth].arena.data() : frame.devices.arena(device, depth);
 }
 
 Status Executor::CheckStopped(const Frame& frame, const Step& step) const {
@@ -494,17 +496,17 @@ Status Executor::CheckStopped(const Frame& frame, const Step& step) const {
 }
 
 Status Executor::RunStep(Frame* frame, uint32_t bound) {
-  const BoundStep& step = frame->link().binding->steps[bound];
+  const BoundStep& step = frame->segment().binding->steps[bound];
   const Step& what = frame->program().steps[step.step];
   MSRT_RETURN_IF_ERROR(CheckStopped(*frame, what));
-  for (size_t i = 0; i < step.places.size(); ++i)
-    pointers_[i] = Resolve(*frame, step.places[i], frame->depth);
+  for (size_t i = 0; i < step.locations.size(); ++i)
+    pointers_[i] = Resolve(*frame, step.locations[i], frame->depth);
   for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
   const int64_t begin = options_.profile ? MonotonicNanos() : 0;
   Status status = Execute(frame, step);
   if (options_.profile)
     profile_.steps.push_back(
-        {step.step, begin, MonotonicNanos(), frame->placed, frame->link().binding, bound});
+        {step.step, begin, MonotonicNanos(), frame->placed, frame->segment().binding, bound});
   if (!status.ok()) return std::move(status).Within(Describe(frame->program(), what));
   return step.event < 0 ? OkStatus()
                         : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
@@ -517,7 +519,7 @@ Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
   args.inputs = pointers_.data();
   args.input_count = step.input_count;
   args.outputs = pointers_.data() + step.input_count;
-  args.output_count = step.places.size() - step.input_count;
+  args.output_count = step.locations.size() - step.input_count;
   scratch_.ForgetFailure();
   const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) {
                                return static_cast<SessionScratch*>(context)->Get(bytes);
@@ -527,7 +529,7 @@ Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
   Status status = step.kernel.Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
-  if (MayDoElsewhere(status.code(), step.device != 0))
+  if (MayRunElsewhere(status.code(), step.device != 0))
     failure_.delegate = program.steps[step.step].delegate;
   return status;
 }
@@ -578,8 +580,8 @@ void Executor::Trim() {
   }
   std::fill(frame_counts_.begin(), frame_counts_.end(), 0);
   for (auto& known : continuations_) known.clear();
-  home_streams_.clear();
-  home_devices_.clear();
+  copy_streams_.clear();
+  copy_devices_.clear();
   scratch_.Release();
 }
 
@@ -596,7 +598,7 @@ size_t Executor::frame_bytes() const {
   for (const auto& frames : idle_) {
     for (const FrameOwner& frame : frames) {
       bytes += frame->own_bytes;
-      for (const BoundSegment& link : frame->links) bytes += link.own_bytes;
+      for (const BoundSegment& segment : frame->segments) bytes += segment.own_bytes;
     }
   }
   return bytes;

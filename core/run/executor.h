@@ -1,5 +1,4 @@
-// Runs programs: frames on an explicit stack, their steps one after the other, control flow between
-// them.
+// Runs programs: frames on an explicit stack, their steps in order, control flow between them.
 #pragma once
 
 #include <atomic>
@@ -27,12 +26,12 @@ class Executor {
         frame_counts_(idle_.size()),
         continuations_(idle_.size()) {}
 
-  // Inputs are used in place. Results go where the cells say.
+  // Inputs are used in place. Results go to the cells.
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
              const RunOptions& options);
 
-  // The kernel or device that failed in the last run, though another could do its work; an empty
-  // name if it was not that.
+  // The delegate or device that failed in the last run and whose work another could do; the name is
+  // empty if there is none.
   struct Failure {
     std::string delegate;
     uint32_t graph = 0;
@@ -45,7 +44,7 @@ class Executor {
   std::shared_ptr<const Binding> binding() const { return binding_; }
 
   void Trim();
-  size_t arena_bytes() const;  // with what frames hold beside arenas
+  size_t arena_bytes() const;  // arenas and other values of frames
   size_t frame_bytes() const;  // of frames themselves
   size_t arena_lower_bound() const { return arena_lower_bound_; }
   size_t scratch_bytes() const { return scratch_.bytes(); }
@@ -57,7 +56,7 @@ class Executor {
 
   Status LoopOnTeam();
   Status Loop();
-  void NoteFailure(const Status& status);
+  void RecordFailure(const Status& status);
   // Frames.
   // `replaced` (may be null): the caller, which ends with this call.
   Result<FrameOwner> Acquire(uint32_t graph, const Frame* replaced);
@@ -67,25 +66,26 @@ class Executor {
   Status BindInputs(Frame* frame);
   void Pop();
   void Refresh(Frame* frame);
-  Status RunLink(Frame* frame);
-  Status NextLink(Frame* frame);
-  Status LinkAfterData(Frame* frame);
-  Result<bool> ReadsTheSame(Frame* frame, const BoundSegment& next);
-  Status LinkAfterControl(Frame* frame, const Step& control);
+  Status RunSegment(Frame* frame);
+  Status NextSegment(Frame* frame);
+  Status SegmentAfterData(Frame* frame);
+  Result<bool> DataUnchanged(Frame* frame, const BoundSegment& next);
+  Status SegmentAfterControl(Frame* frame, const Step& control);
   Status BindAfterControl(Frame* frame, BoundSegment* next);
-  Status SetOwnBinding(BoundSegment* link, std::shared_ptr<const Binding> binding);
-  Status PlaceOutputs(Frame* frame, const Binding& binding);
+  Status SetOwnBinding(BoundSegment* segment, std::shared_ptr<const Binding> binding);
+  Status AllocateOutputs(Frame* frame, const Binding& binding);
   void FinishOutputs(Frame* frame);
 
-  // Values between the host and devices (kept.cc).
-  // The device on which the program wants input i; null: the host.
-  static const Device* HomeOfInput(const Program& program, size_t i);
+  // Values between the host and devices (device_values.cc).
+  // Returns the device on which the program expects input i; null: the host.
+  static const Device* DeviceOfInput(const Program& program, size_t i);
   Status MoveInput(Frame* frame, size_t i);
-  Status PlaceOnDevice(Frame* frame, ResultCell* cell, uint16_t device, const Type& type);
-  // A value on a device, in the cell's own memory on the host. `maker`: the graph that made it, to
-  // be placed again if the device fails.
-  Status CopyToHost(ResultCell* cell, const RunValue& value, uint32_t maker, std::string_view name);
-  Result<Stream*> HomeStream(const Device& device);
+  Status AllocateOnDevice(Frame* frame, ResultCell* cell, uint16_t device, const Type& type);
+  // Copies a value from a device to the cell's memory on the host. `producer`: the graph that made
+  // it, which is placed again if the device fails.
+  Status CopyToHost(ResultCell* cell, const RunValue& value, uint32_t producer,
+                    std::string_view name);
+  Result<Stream*> CopyStream(const Device& device);
 
   // Steps.
   Status RunStep(Frame* frame, uint32_t bound);
@@ -97,7 +97,7 @@ class Executor {
   Status Read(Frame* frame, BufferId buffer, void* to, size_t bytes);
   Status CheckStopped(const Frame& frame, const Step& step) const;
 
-  // The control step that the frame is at, in the profile.
+  // Record the frame's control step in the profile.
   void BeginRecord(Frame* frame);
   void EndRecord(Frame* frame);
 
@@ -106,9 +106,9 @@ class Executor {
   Result<bool> ResumeControl(Frame* frame);
   RunValue InputOf(Frame* frame, const Step& step, size_t i) const;
   Result<int64_t> NumberOf(Frame* frame, const Step& step, size_t i) const;
-  // The cell that output i of a control step goes to.
+  // Returns the cell that output i of a control step goes to.
   ResultCell* CellOf(Frame* frame, const Step& step, size_t i);
-  ResultCell* Unwanted(Frame* frame, size_t i);
+  ResultCell* UnwantedCell(Frame* frame, size_t i);
   Result<bool> Call(Frame* frame, const Step& step, uint32_t graph,
                     std::span<const RunValue> captured);
   Status TailCall(Frame* frame, uint32_t graph);
@@ -129,10 +129,10 @@ class Executor {
   Result<RunValue> SplitToList(Frame* frame, const Step& step);
   Status JoinList(const ListValue& list, const Node& node, ResultCell* cell, std::string_view name);
   Result<RunValue> LastingCopy(const RunValue& value);
-  Result<TensorView> PlaceResult(ResultCell* cell, const Type& type, std::string_view name);
-  // `giver` (may be null): the cell whose memory the value is in; it is handed over, for what
-  // `cell` had.
-  Status Deliver(ResultCell* cell, const RunValue& value, ResultCell* giver, std::string_view name);
+  Result<TensorView> AllocateResult(ResultCell* cell, const Type& type, std::string_view name);
+  // `source` (may be null): the cell whose memory the value is in; the two cells swap their memory.
+  Status Deliver(ResultCell* cell, const RunValue& value, ResultCell* source,
+                 std::string_view name);
 
   const CompiledModel& model_;
   Budget& budget_;
@@ -144,22 +144,22 @@ class Executor {
   std::vector<FrameOwner> stack_;
   std::vector<std::vector<FrameOwner>> idle_;  // by graph
   std::vector<size_t> frame_counts_;           // by graph: idle or not
-  // What a frame bound last after a control step, and for which types.
+  // The last binding after a control step, with the types it was made for.
   struct Continuation {
-    std::shared_ptr<const EntryProgram> placed;  // goes after the binding
+    std::shared_ptr<const EntryProgram> placed;  // destroyed after the binding
     std::shared_ptr<const Binding> binding;
     std::vector<Type> results, states;
   };
-  std::vector<std::vector<Continuation>> continuations_;  // by graph, then by link
+  std::vector<std::vector<Continuation>> continuations_;  // by graph, then by segment
   Failure failure_;
   std::shared_ptr<const EntryProgram> binding_placed_;
   std::shared_ptr<const Binding> binding_;
   std::vector<void*> pointers_;      // of the step in progress
-  std::vector<std::byte> read_;      // of data that tells sizes
+  std::vector<std::byte> read_;      // data that determines sizes
   std::vector<RunValue> arguments_;  // of the call that is being made
   std::vector<ResultCell*> targets_;
-  std::vector<std::unique_ptr<Stream>> home_streams_;  // for CopyToHost
-  std::vector<const Device*> home_devices_;            // whose they are
+  std::vector<std::unique_ptr<Stream>> copy_streams_;  // for CopyToHost
+  std::vector<const Device*> copy_devices_;            // of copy_streams_
   RunProfile profile_;
   size_t arena_lower_bound_ = 0;
 };

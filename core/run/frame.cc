@@ -3,7 +3,7 @@
 namespace msrt {
 namespace {
 
-// All places where a frame keeps values.
+// Visits every cell in which a frame holds a value.
 template <typename FrameRef, typename Visit>
 void ForEachCell(FrameRef& frame, const Visit& visit) {
   for (auto* cells : {&frame.held, &frame.unwanted, &frame.arguments, &frame.loop.slices}) {
@@ -27,17 +27,17 @@ void Release(ResultCell* cell, Budget* budget) {
   cell->value = {};
 }
 
-void ReleaseLinks(Frame* frame, Budget* budget) {
-  for (BoundSegment& link : frame->links) {
-    budget->Release(&link.arena);
-    budget->Give(link.own_bytes);
+void ReleaseSegments(Frame* frame, Budget* budget) {
+  for (BoundSegment& segment : frame->segments) {
+    budget->Release(&segment.arena);
+    budget->Release(segment.own_bytes);
   }
-  frame->links.clear();
+  frame->segments.clear();
 }
 
 void ReleaseMemory(Frame* frame, Budget* budget) {
-  ReleaseLinks(frame, budget);
-  budget->Give(frame->own_bytes);
+  ReleaseSegments(frame, budget);
+  budget->Release(frame->own_bytes);
   frame->own_bytes = 0;
   for (CarriedValue& c : frame->loop.carried) c.now = {};
   ForEachCell(*frame, [&](ResultCell& cell) { Release(&cell, budget); });
@@ -52,7 +52,7 @@ size_t OwnBytes(const Frame& frame) {
 
 size_t HostBytes(const Frame& frame) {
   size_t bytes = 0;
-  for (const BoundSegment& link : frame.links) bytes += link.arena.bytes();
+  for (const BoundSegment& segment : frame.segments) bytes += segment.arena.bytes();
   ForEachCell(frame, [&](const ResultCell& cell) {
     bytes += cell.block == nullptr ? 0 : cell.block->bytes();
   });

@@ -1,4 +1,4 @@
-// A frame: one activation of a graph. Frames stand on an explicit stack and are kept for the next
+// A frame: one activation of a graph. Frames are on an explicit stack and are reused for the next
 // activation of the same graph, with their memory and bindings, so that a loop whose shapes are
 // stable allocates nothing.
 #pragma once
@@ -13,23 +13,23 @@
 
 namespace msrt {
 
-// Data that told sizes.
+// Bytes that fixed a shape.
 struct DataRead {
   BufferId buffer;
   std::vector<std::byte> bytes;
 };
 
-// The part of a frame's steps that one binding covers, with its memory. While what it was made for
-// stays the same, so does the binding.
+// The part of a frame's steps that one binding covers, with its memory. The binding is reused while
+// the types and data that it was made for stay the same.
 struct BoundSegment {
   std::shared_ptr<const Binding> binding;
   Block arena;
   std::vector<Type> results, states;  // after a control step
-  std::vector<DataRead> reads;        // after a size in data; none if that was too much to be kept
+  std::vector<DataRead> reads;        // after a size in data; empty if they are too many bytes
   size_t own_bytes = 0;               // of a binding that no other frame shares
 };
 
-// A value that a loop hands from one iteration to the next. The body reads `now` while it writes
+// A value that a loop passes from one iteration to the next. The body reads `now` while it writes
 // the other cell.
 struct CarriedValue {
   RunValue now;
@@ -38,7 +38,7 @@ struct CarriedValue {
   ResultCell& written() { return cells[next]; }
 };
 
-// A result of each iteration, put together.
+// The stacked results of all iterations.
 struct ScannedResult {
   ResultCell slice, whole;
   int64_t filled = 0;
@@ -51,7 +51,7 @@ struct LoopState {
   ResultCell condition;
   std::vector<CarriedValue> carried;
   std::vector<ScannedResult> scanned;
-  std::vector<ResultCell> slices;  // of scanned inputs that do not lie in one piece
+  std::vector<ResultCell> slices;  // of scanned inputs that are not contiguous
 };
 
 struct Frame {
@@ -59,15 +59,15 @@ struct Frame {
 
   uint32_t graph = 0;
   std::shared_ptr<const EntryProgram> placed;
-  uint64_t run = 0;  // in which `placed` was last compared with the model's
+  uint64_t run = 0;  // the run in which `placed` was last compared with the model's program
   BindRequest request;
-  std::vector<BoundSegment> links;
-  uint32_t depth = 0;              // the link in progress
+  std::vector<BoundSegment> segments;
+  uint32_t depth = 0;              // the segment in progress
   size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile
   std::vector<RunValue> inputs;
   std::vector<ResultCell*> outputs;  // where the caller wants them
   std::vector<ResultCell> held;      // results of control steps, lists, functions: see Buffer::held
-  std::vector<ResultCell> unwanted;  // results of callees that this graph leaves out
+  std::vector<ResultCell> unwanted;  // results of callees that this graph does not use
   std::vector<ResultCell> arguments;  // of a tail call: copied from a frame that is gone
   size_t own_bytes = 0;               // of the frame itself
   DeviceWork devices;
@@ -75,14 +75,14 @@ struct Frame {
 
   const Program& program() const { return *placed->program; }
   const Graph& graph_of() const { return *placed->program->graph; }
-  BoundSegment& link() { return links[depth]; }
+  BoundSegment& segment() { return segments[depth]; }
 };
 
 void Release(ResultCell* cell, Budget* budget);
-void ReleaseLinks(Frame* frame, Budget* budget);
-// All that it holds, on devices too.
+void ReleaseSegments(Frame* frame, Budget* budget);
+// Releases everything that the frame holds, on devices too.
 void ReleaseMemory(Frame* frame, Budget* budget);
-size_t OwnBytes(const Frame& frame);     // what it takes beside what it computes
+size_t OwnBytes(const Frame& frame);     // of the frame itself, without values
 size_t HostBytes(const Frame& frame);    // arenas and values
 size_t DeviceBytes(const Frame& frame);  // the same on devices
 

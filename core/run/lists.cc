@@ -1,5 +1,5 @@
-// Lists, as the executor carries them out between the links of a frame. Elements have memory of
-// their own, shared by all lists they are in.
+// List ops, which the executor runs between the segments of a frame. Each element has its own
+// memory, shared by all lists that contain it.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,8 @@
 namespace msrt {
 namespace {
 
-// A position counts from the end if it is negative. `count` itself is one past the last.
+// Resolves a position, which counts from the end if it is negative. `count` itself is one past the
+// last.
 Result<size_t> PositionIn(int64_t position, size_t count, bool past_end) {
   const auto n = static_cast<int64_t>(count);
   if (position < -n || position > n || (position == n && !past_end)) {
@@ -32,7 +33,7 @@ int64_t IntAttr(const Node& node, std::string_view name, int64_t fallback) {
   return value == nullptr ? fallback : std::get<int64_t>(*value);
 }
 
-// Pieces [begin, end) of a tensor along an axis, one after the other in `to`.
+// Copies [begin, end) of a tensor along an axis to contiguous memory.
 void CopyPiece(const TensorView& whole, int axis, int64_t begin, int64_t end, std::byte* to) {
   const size_t inner = BytesOf(whole.dtype, whole.dims.product(axis + 1, whole.dims.rank()));
   const size_t row = static_cast<size_t>(whole.dims[axis]) * inner,
@@ -46,7 +47,7 @@ void CopyPiece(const TensorView& whole, int axis, int64_t begin, int64_t end, st
   }
 }
 
-// The lengths of the pieces: one of each if nothing is given, equal ones for a number, else as
+// Returns the lengths of the pieces: 1 each if `split` is absent, equal ones for a scalar, else as
 // listed.
 Result<std::vector<int64_t>> PieceLengths(const RunValue& split, int64_t length) {
   std::vector<int64_t> lengths;
@@ -75,7 +76,7 @@ Result<Type> JoinedType(const ListValue& list, int64_t axis, bool stack, int* at
   const TensorView& first = list.elements[0].tensor;
   if (BitsOf(first.dtype) < 8)
     return Unsupported("elements of ", first.dtype,
-                       " lie together in bytes and cannot be joined; cast them before");
+                       " are packed within bytes and cannot be joined; cast them first");
   const int rank = first.dims.rank() + (stack ? 1 : 0);
   MSRT_RETURN_IF_ERROR(CheckAxis(axis, rank));
   *at = static_cast<int>(axis < 0 ? axis + rank : axis);
@@ -129,7 +130,7 @@ Status Executor::RunListStep(Frame* frame, const Step& step) {
   const ListValue& list = input.list();
   if (node.op == "ConcatFromSequence") return JoinList(list, node, cell, name);
   MSRT_ASSIGN_OR_RETURN(const TensorView length,
-                        PlaceResult(cell, Type::Tensor(DType::kI64, {}), name));
+                        AllocateResult(cell, Type::Tensor(DType::kI64, {}), name));
   *length.As<int64_t>() = static_cast<int64_t>(list.elements.size());
   return OkStatus();
 }
@@ -175,7 +176,7 @@ Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {
   const TensorView whole = InputOf(frame, step, 0).tensor;
   if (BitsOf(whole.dtype) < 8)
     return Unsupported("elements of ", whole.dtype,
-                       " lie together in bytes and cannot be split; cast them before");
+                       " are packed within bytes and cannot be split; cast them first");
   const int64_t given = IntAttr(node, "axis", 0);
   MSRT_RETURN_IF_ERROR(CheckAxis(given, whole.dims.rank()));
   const int axis = static_cast<int>(given < 0 ? given + whole.dims.rank() : given);
@@ -203,7 +204,7 @@ Status Executor::JoinList(const ListValue& list, const Node& node, ResultCell* c
   int axis = 0;
   MSRT_ASSIGN_OR_RETURN(const Type type, JoinedType(list, IntAttr(node, "axis", 0),
                                                     IntAttr(node, "new_axis", 0) != 0, &axis));
-  MSRT_ASSIGN_OR_RETURN(const TensorView whole, PlaceResult(cell, type, name));
+  MSRT_ASSIGN_OR_RETURN(const TensorView whole, AllocateResult(cell, type, name));
   const size_t row = BytesOf(type.dtype, type.dims.product(axis, type.rank()));
   const int64_t outer = type.dims.product(0, axis);
   size_t at = 0;

@@ -10,12 +10,13 @@
 namespace msrt {
 namespace {
 
-// A kernel is run until this much time is gone, at least kLeastRuns times unless one run takes
+// A kernel runs repeatedly for this many seconds, at least kMinRuns times unless one run takes
 // longer than kLongRun.
 constexpr double kSecondsEach = 0.02, kLongRun = 0.1;
-constexpr int kLeastRuns = 3, kMostRuns = 50;
+constexpr int kMinRuns = 3, kMaxRuns = 50;
 
-// Numbers like those of activations; ones where a number may be an index, an axis or a divisor.
+// Fills with numbers like those of activations; with ones where a number may be an index, an axis
+// or a divisor.
 void FillRandom(const TensorView& t) {
   std::minstd_rand random(1);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -70,17 +71,17 @@ class Trial {
         const Candidate& candidate)
       : allocator_(model.environment->allocator),
         host_(*program.host),
-        placed_(*program.placed),
+        placed_(*program.offered),
         delegate_(delegate),
         candidate_(candidate),
         border_(placed_.BorderOf(candidate.nodes)) {}
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
-  ~Trial() { (void)Idle(); }  // before its memory goes
+  ~Trial() { (void)Synchronize(); }  // before its memory is freed
 
-  // The least of several runs.
-  Result<double> Seconds(size_t most_bytes) {
-    MSRT_RETURN_IF_ERROR(CheckTypes(most_bytes));
+  // Returns the minimum of several runs.
+  Result<double> Seconds(size_t max_bytes) {
+    MSRT_RETURN_IF_ERROR(CheckTypes(max_bytes));
     MSRT_ASSIGN_OR_RETURN(const Kernel kernel, delegate_.Compile(host_, placed_, candidate_));
     MSRT_ASSIGN_OR_RETURN(const BoundKernel bound, Bind(kernel));
     MSRT_RETURN_IF_ERROR(bound.Prepare(host_));
@@ -90,17 +91,19 @@ class Trial {
     for (size_t i = 0; i < border_.inputs.size(); ++i) MSRT_RETURN_IF_ERROR(AddInput(i));
     for (size_t i = 0; i < border_.outputs.size(); ++i) MSRT_RETURN_IF_ERROR(AddOutput(i));
     auto seconds = Repeat(bound);
-    (void)Idle();  // before the kernel goes
+    (void)Synchronize();  // before the kernel is destroyed
     return seconds;
   }
 
  private:
-  Status Idle() const { return stream_ == nullptr ? OkStatus() : stream_->Synchronize(host_); }
+  Status Synchronize() const {
+    return stream_ == nullptr ? OkStatus() : stream_->Synchronize(host_);
+  }
   const Device* device() const { return delegate_.device().get(); }
   const Type& TypeOf(ValueId v) const { return placed_.typical().types[IndexOf(v)]; }
 
-  // Sizes that are a guess may not be what the kernel finds in the data.
-  Status CheckTypes(size_t most_bytes) const {
+  // Rejects guessed sizes, which may differ from those that the kernel finds in the data.
+  Status CheckTypes(size_t max_bytes) const {
     size_t total = 0;
     for (uint32_t n : candidate_.nodes) {
       if (!placed_.IsSettled(n)) return Unsupported("its sizes depend on data");
@@ -110,8 +113,8 @@ class Trial {
         if (v == kNoValue) continue;
         if (!TypeOf(v).concrete()) return Unsupported("a tensor has no typical shape");
         if (!CheckedAdd(total, BytesIn(Layout::kPlain, TypeOf(v).dtype, TypeOf(v).dims), &total) ||
-            total > most_bytes) {
-          return LimitExceeded("its tensors have more than ", most_bytes, " bytes");
+            total > max_bytes) {
+          return LimitExceeded("its tensors have more than ", max_bytes, " bytes");
         }
       }
     }
@@ -165,7 +168,7 @@ class Trial {
     const ConstTensor* known = placed_.typical().known[IndexOf(v)];
     const std::byte* data = known == nullptr ? nullptr : known->bytes.data();
     if (known == nullptr || layout != Layout::kPlain) {
-      MSRT_ASSIGN_OR_RETURN(std::byte* const filled, Filled(type, layout, known));
+      MSRT_ASSIGN_OR_RETURN(std::byte* const filled, MakeInput(type, layout, known));
       data = filled;
     }
     if (device() != nullptr) {
@@ -177,8 +180,8 @@ class Trial {
     return OkStatus();
   }
 
-  // Random numbers, or the value where it is known, in that layout.
-  Result<std::byte*> Filled(const Type& type, Layout layout, const ConstTensor* known) {
+  // Returns random numbers, or the value if it is known, in that layout.
+  Result<std::byte*> MakeInput(const Type& type, Layout layout, const ConstTensor* known) {
     MSRT_ASSIGN_OR_RETURN(std::byte * plain, HostMemory(type.bytes()));
     if (known != nullptr) std::copy(known->bytes.begin(), known->bytes.end(), plain);
     else FillRandom({type.dtype, type.dims, Layout::kPlain, plain});
@@ -211,16 +214,15 @@ class Trial {
     args.output_count = outputs_.size();
     args.scratch = &scratch;
     args.stream = stream_ == nullptr ? nullptr : stream_->handle();
-    double least = CostTable::kMostSeconds;
+    double least = CostTable::kMaxSeconds;
     const StopWatch all;
-    for (int run = 0; run < kMostRuns; ++run) {
+    for (int run = 0; run < kMaxRuns; ++run) {
       const StopWatch one;
       MSRT_RETURN_IF_ERROR(bound.Run(args));
-      MSRT_RETURN_IF_ERROR(Idle());
+      MSRT_RETURN_IF_ERROR(Synchronize());
       const double seconds = one.Millis() * 1e-3;
       least = std::min(least, std::max(seconds, 1e-9));
-      if (seconds > kLongRun || (run + 1 >= kLeastRuns && all.Millis() * 1e-3 > kSecondsEach))
-        break;
+      if (seconds > kLongRun || (run + 1 >= kMinRuns && all.Millis() * 1e-3 > kSecondsEach)) break;
     }
     return least;
   }
@@ -243,17 +245,17 @@ struct Offer {
   Candidate candidate;
 };
 
-// All that the allowed delegates offer, by the last node. Not control flow: what it takes depends
-// on graphs that no key of a cost names.
+// Returns all candidates of the allowed delegates, by their last node. Control flow is left out:
+// its cost depends on graphs that the key of a cost does not name.
 std::vector<std::vector<Offer>> OffersOf(const CompiledModel& model, const Program& program) {
   const std::vector<std::string>& allowed = model.options.place.delegates;
-  std::vector<std::vector<Offer>> offers(program.placed->node_count());
+  std::vector<std::vector<Offer>> offers(program.offered->node_count());
   for (const auto& delegate : model.environment->delegates) {
     if (!allowed.empty() &&
         std::find(allowed.begin(), allowed.end(), delegate->name()) == allowed.end())
       continue;
     QueryResult answer;
-    delegate->Query(*program.host, *program.placed, &answer);
+    delegate->Query(*program.host, *program.offered, &answer);
     for (Candidate& c : answer.candidates) {
       if (!IsControl(program.graph->nodes[c.nodes.back()]))
         offers[c.nodes.back()].push_back({delegate.get(), std::move(c)});
@@ -263,13 +265,13 @@ std::vector<std::vector<Offer>> OffersOf(const CompiledModel& model, const Progr
 }
 
 void MeasureOffer(const CompiledModel& model, const Program& program, const Offer& offer,
-                  size_t most_bytes, CostTable* table, MeasureReport* report) {
-  std::string key = CostKey(*program.placed, offer.delegate->name(), offer.candidate);
+                  size_t max_bytes, CostTable* table, MeasureReport* report) {
+  std::string key = CostKey(*program.offered, offer.delegate->name(), offer.candidate);
   if (table->Find(key) != nullptr) {
     ++report->known;
     return;
   }
-  const auto seconds = Trial(model, program, *offer.delegate, offer.candidate).Seconds(most_bytes);
+  const auto seconds = Trial(model, program, *offer.delegate, offer.candidate).Seconds(max_bytes);
   if (seconds.ok()) {
     ++report->measured;
     table->Set(std::move(key), *seconds);
@@ -302,14 +304,14 @@ MeasureReport MeasureCosts(const CompiledModel& model, const MeasureOptions& opt
           continue;
         }
         for (const Offer& offer : offers)
-          MeasureOffer(model, program, offer, options.most_bytes, table, &report);
+          MeasureOffer(model, program, offer, options.max_bytes, table, &report);
       }
     });
   }
   return report;
 }
 
-CostOrigin OriginHere(const Environment& environment, std::string_view library) {
+CostOrigin CurrentOrigin(const Environment& environment, std::string_view library) {
   return {std::string(library), ProcessorName(), environment.parallel->threads(),
           environment.machine.value_or(TypicalMachine(environment.parallel->threads()))};
 }
@@ -321,7 +323,7 @@ Result<std::shared_ptr<const CostTable>> ReadCosts(const Environment& environmen
   auto table =
       CostTable::Parse({reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()});
   if (!table.ok()) return std::move(table).status().Within(StrCat("costs '", path, "'"));
-  const std::string difference = Difference(table->origin, OriginHere(environment, library));
+  const std::string difference = Difference(table->origin, CurrentOrigin(environment, library));
   if (!difference.empty()) {
     environment.log(LogLevel::kWarning, "costs '", path, "' were measured elsewhere (", difference,
                     "); measure them again with msrun calibrate");

@@ -17,7 +17,7 @@ ValueId Must(Result<ValueId> v) {
   return v.ok() ? *v : kNoValue;
 }
 
-// Three equal convolutions and what follows them; an op whose size depends on data.
+// Three equal convolutions, a softmax, and an op whose size depends on data.
 Module SomeModule() {
   Module module;
   Graph& g = module.graphs.emplace_back();
@@ -42,16 +42,16 @@ std::shared_ptr<const CompiledModel> Compiled(const CompileOptions& options) {
   return *std::move(model);
 }
 
-TEST(Measure, EveryWayOnceAndNoneTwice) {
+TEST(Measure, MeasuresEachCandidateOnce) {
   CompileOptions options;
   options.place.delegates = {"reference"};
   const auto model = Compiled(options);
   CostTable table;
-  table.origin = OriginHere(*model->environment, "1");
+  table.origin = CurrentOrigin(*model->environment, "1");
   const MeasureReport report = MeasureCosts(*model, {}, &table);
-  EXPECT_EQ(report.measured, 2u);  // one convolution stands for three; the softmax
+  EXPECT_EQ(report.measured, 2u);  // one of three equal convolutions; the softmax
   EXPECT_EQ(report.known, 2u);
-  EXPECT_EQ(report.failed, 1u);  // nobody knows how large the result of Expand is
+  EXPECT_EQ(report.failed, 1u);  // the size of Expand's result depends on data
   EXPECT_EQ(report.nodes_left, 0u);
   EXPECT_EQ(table.size(), 2u);
   const auto read = CostTable::Parse(table.Print());
@@ -60,10 +60,10 @@ TEST(Measure, EveryWayOnceAndNoneTwice) {
   EXPECT_EQ(MeasureCosts(*model, {}, &table).measured, 0u);
 }
 
-TEST(Measure, PlansSayWhatIsMeasured) {
+TEST(Measure, ExplanationsTellMeasuredCosts) {
   const auto model = Compiled({});
   auto table = std::make_shared<CostTable>();
-  table->origin = OriginHere(*model->environment, "1");
+  table->origin = CurrentOrigin(*model->environment, "1");
   const MeasureReport report = MeasureCosts(*model, {}, table.get());
   EXPECT_GE(report.measured, 2u);
   CompileOptions options;
@@ -99,7 +99,7 @@ TEST(Measure, MemoryIsLimited) {
   compile_options.place.delegates = {"reference"};
   CostTable table;
   MeasureOptions options;
-  options.most_bytes = 1000;
+  options.max_bytes = 1000;
   EXPECT_EQ(MeasureCosts(*Compiled(compile_options), options, &table).measured, 0u);
 }
 

@@ -11,15 +11,15 @@ namespace msrt {
 
 struct EntryProgram;  // core/compile/compile.h
 
-// One activation of a step. That of control flow contains those of the graphs that it calls, unless
-// it is a tail call: the caller's frame has ended by then, so a tail call takes no time itself.
+// One activation of a step. A control step contains the steps of the graphs that it calls, except
+// for a tail call: the caller's frame has ended by then, so a tail call takes no time itself.
 struct StepTime {
   uint32_t step;  // in the program
   int64_t begin_nanos, end_nanos;
-  std::shared_ptr<const EntryProgram>
-      placed;  // the program that ran: another one may have its place now
-  std::shared_ptr<const Binding>
-      binding;         // null for control flow and lists; destroyed before its program
+  // The program that ran; the model may have another one by now.
+  std::shared_ptr<const EntryProgram> placed;
+  // Null for control flow and lists; destroyed before its program.
+  std::shared_ptr<const Binding> binding;
   uint32_t bound = 0;  // in binding->steps
 
   int64_t nanos() const { return end_nanos - begin_nanos; }
@@ -34,13 +34,13 @@ struct RunProfile {
   std::vector<StepTime> steps;  // in the order in which they begin
 };
 
-// By step: its time without that of the steps inside it.
+// Returns, by step, its time without that of the steps inside it.
 std::vector<int64_t> SelfNanos(const RunProfile& profile);
 
-// The tensor that stands for a step in a table: its first output, else its first input. Null if it
-// has none.
+// Returns the tensor that represents a step in a table: its first output, else its first input;
+// null if it has neither.
 const TensorView* MainTensor(const BoundStep& step);
-// All that the step reads and writes.
+// Returns the bytes that the step reads and writes.
 double MovedBytes(const BoundStep& step);
 
 }  // namespace msrt

@@ -1,4 +1,4 @@
-// What one run may do.
+// Options of one run: deadline, profiling, limits.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace msrt {
 struct RunOptions {
   int64_t deadline_nanos = 0;  // on the environment's clock; 0: none
   bool profile = false;
-  // Graphs that call each other: how often one of them may be active at once (how deep it may call
-  // itself other than as its last step), and how many calls and iterations there may be in all (0:
-  // no limit). What frames take counts against the session's cap.
+  // Limits on graphs that call each other. max_depth: activations of one graph at once (tail calls
+  // do not count). max_calls: calls and iterations in total; 0: no limit. The memory of frames
+  // counts against the session's cap.
   size_t max_depth = 100'000;
   uint64_t max_calls = 0;
 };

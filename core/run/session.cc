@@ -35,7 +35,7 @@ class Session::Impl {
         inputs_(graph_.inputs.size()),
         outputs_(graph_.outputs.size()) {}
 
-  // What ends with a run, however it ends: with std::bad_alloc too.
+  // Cleans up after a run, however it ends: with std::bad_alloc too.
   struct RunScope {
     Impl& session;
     bool succeeded = false;
@@ -55,7 +55,7 @@ class Session::Impl {
     RunScope scope{*this};
     cancelled_ = false;
     for (size_t i = 0; i < outputs_.size(); ++i) MSRT_RETURN_IF_ERROR(CheckApart(i));
-    LeaveWhatInputsUse();
+    ReleaseOutputsUsedAsInputs();
     for (;;) {
       placed_ = model_->entries[entry_]->current();
       Status status = executor_.Run(model_->module.entries[entry_], inputs_, outputs_, options);
@@ -68,21 +68,21 @@ class Session::Impl {
           status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
       const Executor::Failure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
-      // Nothing of this run has been committed, so it can simply begin again elsewhere.
+      // Nothing of this run has been committed, so it can start again on another delegate.
       states_.Finish(false);
       MSRT_RETURN_IF_ERROR(
           RecompileWithout(*model_, failure.graph, failure.placed, failure.delegate, status));
     }
   }
 
-  // Steps write outputs while inputs and other outputs are still read, so bound memory must be the
-  // output's alone.
+  // Steps write outputs while inputs and other outputs are still read, so bound memory must belong
+  // to one output alone.
   Status CheckApart(size_t output) const {
     const TensorView& memory = outputs_[output].bound;
     if (!memory.present()) return OkStatus();
     const auto refuse = [&](std::string_view other, size_t index) {
       return InvalidArgument("output ", output, " '", graph_.value(graph_.outputs[output]).name,
-                             "' is bound to memory that ", other, " ", index, " is bound to too");
+                             "' is bound to memory that is also bound to ", other, " ", index);
     };
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (Overlap(memory, inputs_[i].tensor)) return refuse("input", i);
@@ -93,9 +93,9 @@ class Session::Impl {
     return OkStatus();
   }
 
-  // A result that is an input now, as where a model is fed with what it gave, keeps its memory; the
-  // next result gets other.
-  void LeaveWhatInputsUse() {
+  // A result that is now an input (the model is fed its own output) keeps its memory; the next
+  // result gets new memory.
+  void ReleaseOutputsUsedAsInputs() {
     for (ResultCell& o : outputs_) {
       if (o.block == nullptr) continue;
       const auto in_it = [&](const RunValue& input) {

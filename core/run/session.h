@@ -1,5 +1,5 @@
-// A session: one user's way of running a model. Holds inputs, outputs, state and the arena; shares
-// everything else.
+// A session: runs one entry of a compiled model. It owns inputs, outputs, state and the arena, and
+// shares everything else with other sessions of the model.
 #pragma once
 
 #include <atomic>
@@ -21,16 +21,16 @@ struct SessionOptions {
 
 struct SessionMemory {
   size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
-  size_t frame_bytes = 0;  // what activations of graphs take beside their arenas
+  size_t frame_bytes = 0;  // activations of graphs, without their arenas
   size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
-  size_t device_bytes = 0;  // arenas on devices; not part of the cap, which is the host's
+  size_t device_bytes = 0;  // arenas on devices; the cap covers the host only
   size_t total() const {
     return arena_bytes + frame_bytes + scratch_bytes + output_bytes + state_bytes;
   }
 };
 
-// One thread at a time, except Cancel. A second thread that runs meanwhile gets an error, not a
-// race.
+// Used by one thread at a time, except Cancel. A second thread that calls Run meanwhile gets an
+// error, not a race.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> Create(std::shared_ptr<const CompiledModel> model,
@@ -49,25 +49,25 @@ class Session {
   // The same for a value of any kind.
   Status SetInput(size_t index, RunValue value);
   // Results go to this memory instead of the session's own, if type and dims fit and no input or
-  // other output is in it. A view with null data takes that back. The result of the last run of
-  // this output is gone.
+  // other output is in it. A view with null data unbinds. The last result of this output is
+  // dropped.
   Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
 
-  // Everything or nothing: after an error, state is what it was before and outputs are not to be
-  // used.
+  // All or nothing: after an error the state is unchanged and the outputs must not be used.
   Status Run(const RunOptions& options);
-  // Any thread. Stops the run in progress before its next step; without one it does nothing.
+  // Any thread. Stops the run in progress before its next step; does nothing if there is none.
   void Cancel();
 
-  // The result of the last successful run; valid until the next run or until the session goes.
+  // The result of the last successful run; valid until the next run or until the session is
+  // destroyed.
   Result<TensorView> Output(size_t index) const;
   // The same for a result of any kind.
   Result<RunValue> OutputValue(size_t index) const;
   // Holds the memory of that result, even beyond the session; the next run may still write to it.
-  // Null where nobody has to.
+  // Null if no owner is needed.
   std::shared_ptr<const void> OutputOwner(size_t index) const;
-  // Forgets that result: its memory stays as it is for those who hold it, and no longer counts
-  // against the cap. Bound memory stays bound.
+  // Drops that result: other owners keep its memory unchanged, and it no longer counts against the
+  // cap. Bound memory stays bound.
   void ReleaseOutput(size_t index);
 
   Result<TensorView> State(size_t slot) const;  // valid until the next run or write
@@ -77,7 +77,7 @@ class Session {
   // Frees the arena, scratch and outputs; the next run allocates again.
   void Trim();
   SessionMemory memory() const;
-  // Of the last run, if it was profiled.
+  // The profile of the last run; empty if it was not profiled.
   const RunProfile& profile() const;
   // The binding of the last run; null before the first.
   std::shared_ptr<const Binding> binding() const;

@@ -53,7 +53,7 @@ Module SmallModule() {
   return module;
 }
 
-TEST(Session, WrongShapesAreNamedBySymbols) {
+TEST(Session, ShapeErrorsNameSymbols) {
   Module module = SmallModule();
   Graph& g = module.graphs[0];
   GraphBuilder b(&g);
@@ -120,7 +120,7 @@ TEST(Session, OutputsGoToBoundMemory) {
   EXPECT_EQ(too_small.status().code(), Code::kInvalidArgument);
 }
 
-TEST(Session, MemoryCapIsKept) {
+TEST(Session, MemoryCapIsEnforced) {
   auto session = SessionOf(SmallModule(), {.memory_cap_bytes = 100000});
   ASSERT_TRUE(session.ok());
   EXPECT_TRUE(RunSession(**session, {Floats({100, 3}, std::vector<float>(300))}).ok());
@@ -129,7 +129,7 @@ TEST(Session, MemoryCapIsKept) {
   EXPECT_TRUE(RunSession(**session, {Floats({100, 3}, std::vector<float>(300))}).ok());
 }
 
-TEST(Session, DeadlineAndCancel) {
+TEST(Session, DeadlineStopsARunAndIdleCancelDoesNothing) {
   class Jumping final : public Clock {
    public:
     int64_t NowNanos() override { return now += 1000; }
@@ -183,7 +183,7 @@ TEST(Session, StateOutlivesRunsAndCloneCopiesIt) {
 }
 
 // The target of the Reshape is an input: its size is known only when the data is.
-TEST(Session, SizesThatDependOnData) {
+TEST(Session, RunsSizesThatDependOnData) {
   Module module = EmptyModule();
   Graph& g = module.graphs[0];
   GraphBuilder b(&g);
@@ -204,7 +204,7 @@ TEST(Session, SizesThatDependOnData) {
   }
 }
 
-TEST(Session, OutputThatIsAnInputOrAConstantOrNamedTwice) {
+TEST(Session, OutputMayBeAnInputAConstantOrRepeated) {
   Module module = EmptyModule();
   Graph& g = module.graphs[0];
   GraphBuilder b(&g);
@@ -236,7 +236,7 @@ Module ProductModule(int64_t rows) {
   return module;
 }
 
-TEST(Session, WhatIsSmallForCertainRunsOnTheCallingThread) {
+TEST(Session, SmallModelRunsOnTheCallingThread) {
   const auto threads_of = [](int64_t rows, std::shared_ptr<Environment> env,
                              const CompileOptions& options = {}) {
     auto model = CompileModule(std::move(env), ProductModule(rows), options);

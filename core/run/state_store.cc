@@ -9,8 +9,8 @@ Status StateStore::Write(size_t slot, const TensorView& data) {
   auto merged = MergeTypes(Type::Tensor(data.dtype, data.dims), declared.type);
   if (!merged.ok())
     return InvalidArgument("state '", declared.name, "': ", merged.status().message());
-  // In place where there is room, which cannot fail; otherwise beside the old value, which stays if
-  // there is no memory for both.
+  // Writes in place if there is room, which cannot fail; otherwise beside the old value, which
+  // stays if there is no memory for both.
   if (committed_[slot].block.data() != nullptr &&
       committed_[slot].block.bytes() >= BytesOf(data.dtype, data.elements())) {
     return Store(&committed_[slot], data);
@@ -28,8 +28,8 @@ Status StateStore::Reset(size_t slot) {
 }
 
 Status StateStore::WritePending(size_t slot, const TensorView& data) {
-  // Who reads it next was compiled for what the slot declares. What is written may have a type that
-  // only this run knows.
+  // The readers of the slot were compiled for its declared type; the type that is written may be
+  // known only in this run.
   const StateSlot& declared = module_.states[slot];
   if (!(declared.type.dtype == data.dtype && declared.type.dims == data.dims)) {
     auto merged = MergeTypes(declared.type, Type::Tensor(data.dtype, data.dims));

@@ -1,5 +1,5 @@
-// The state slots of a session: what they hold, and what the run in progress wrote, which counts
-// only once it has succeeded.
+// The state slots of a session: the committed values, and the pending ones that the run in progress
+// wrote, which become committed only if it succeeds.
 #pragma once
 
 #include <vector>
@@ -28,11 +28,11 @@ class StateStore {
   const Type& CurrentType(size_t slot) const { return Current(slot).type; }
   TensorView CurrentView(size_t slot) const { return ViewOf(Current(slot)); }
   Status WritePending(size_t slot, const TensorView& data);
-  // Where the value lies that was there before the run, or that the run wrote.
+  // Returns the memory of the pending or the committed value.
   std::byte* Memory(size_t slot, bool pending) const {
     return (pending ? pending_ : committed_)[slot].block.data();
   }
-  // The end of a run.
+  // Ends a run: commits the pending values if it succeeded, else drops them.
   void Finish(bool succeeded);
 
   void Trim();

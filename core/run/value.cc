@@ -8,7 +8,7 @@ Closure::~Closure() {
     RunValue value = std::move(rest.back());
     rest.pop_back();
     if (value.kind != TypeKind::kFunction || value.owner.use_count() != 1) continue;
-    // Nobody else holds it, so what it captured can be taken out before it goes.
+    // This is the only reference, so its captures can be moved out before it is destroyed.
     auto& inner = const_cast<Closure&>(value.closure()).captured;
     for (RunValue& v : inner) rest.push_back(std::move(v));
     inner.clear();

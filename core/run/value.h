@@ -1,4 +1,4 @@
-// A value while a model runs: a tensor somewhere, a list, or a function with what it captured.
+// A value while a model runs: a tensor, a list, or a function with its captures.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,20 @@ namespace msrt {
 struct ListValue;
 struct Closure;
 
-// Copying shares. Lists and closures never change once they are made.
+// Copies share the data. Lists and closures are immutable.
 struct RunValue {
   TensorView tensor;
-  std::shared_ptr<const void> owner;  // of the tensor's memory (null: it is there as long as
-                                      // somebody else says), or the list or closure
+  // The list, the closure, or the owner of the tensor's memory (null: the memory is managed
+  // elsewhere).
+  std::shared_ptr<const void> owner;
   TypeKind kind = TypeKind::kTensor;
-  bool lasting = false;  // the tensor's memory is held by `owner` and never changes: it may be
-                         // shared instead of copied
-  const Device* device =
-      nullptr;  // whose memory the tensor is in, if not the host's: only of what a loop keeps there
+  // The tensor's memory is held by `owner` and never changes: it may be shared instead of copied.
+  bool lasting = false;
+  // The device whose memory the tensor is in; null: the host. Only loops keep values on a device.
+  const Device* device = nullptr;
 
   bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
-  // Require that kind.
+  // Both require that kind.
   const ListValue& list() const { return *static_cast<const ListValue*>(owner.get()); }
   const Closure& closure() const { return *static_cast<const Closure*>(owner.get()); }
 
@@ -43,21 +44,21 @@ struct ListValue {
   std::vector<RunValue> elements;
 };
 
-// A graph of the module with its first inputs given.
+// A graph of the module with its first inputs bound.
 struct Closure {
   uint32_t graph = 0;
   std::vector<RunValue> captured;
-  // Closures that capture closures make chains of any length: they are taken apart one by one, not
-  // by recursion.
+  // Closures that capture closures form chains of any length: they are destroyed one by one, not by
+  // recursion.
   ~Closure();
 };
 
-// Where a result goes, and what it was last.
+// The destination of a result, with its last value.
 struct ResultCell {
   RunValue value;
-  std::shared_ptr<Block> block;               // memory of its own, kept from run to run
-  std::unique_ptr<DeviceBlock> device_block;  // the same on a device, for what a loop keeps there
-  TensorView bound;  // memory that somebody else brought for it; null data: none
+  std::shared_ptr<Block> block;               // its own memory, reused from run to run
+  std::unique_ptr<DeviceBlock> device_block;  // the same on a device; only for loops
+  TensorView bound;                           // memory that the caller provides; null data: none
   std::shared_ptr<const void> bound_owner;
 };
 

@@ -6,7 +6,7 @@ namespace msrt {
 namespace {
 
 constexpr int kLocalRounds = 50;
-// A sweep that raises the bound by less than this part of all that was gained is the last.
+// A sweep that raises the bound by less than this fraction of the total gain is the last.
 constexpr double kWorthwhile = 1e-3;
 
 double Least(std::span<const double> costs) {
@@ -53,8 +53,8 @@ void PushToEdge(ChoiceGraph* graph, const ChoiceGraph::Edge& edge, uint32_t v, d
   }
 }
 
-// One node of a sweep: takes what its edges hold for it and hands it on to the edges that lead
-// onward.
+// Visits one node of a sweep: pulls the costs from its edges and pushes them to the edges that lead
+// onward. Returns the cost that moved out of the graph.
 double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool forward,
              std::vector<double>* scratch) {
   size_t later = 0, earlier = 0;
@@ -78,8 +78,8 @@ double Visit(ChoiceGraph* graph, const Incidence& incidence, uint32_t v, bool fo
   return least;
 }
 
-// The choice of each node that is cheapest beside those of the nodes before it and the best that
-// the nodes after it could do.
+// Chooses for each node in order: the cheapest choice given those of the nodes before it and the
+// best that the nodes after it could do.
 std::vector<uint32_t> ChooseInOrder(const ChoiceGraph& graph, const Incidence& incidence,
                                     double forbidden_cost) {
   std::vector<uint32_t> choices(graph.node_count());
@@ -126,7 +126,7 @@ double RaiseBound(ChoiceGraph* graph, int sweeps, SolveCounts* counts) {
       moved += Visit(graph, incidence, v, true, &scratch);
     for (uint32_t v = graph->node_count(); v-- > 0;)
       moved += Visit(graph, incidence, v, false, &scratch);
-    counts->cells += kCellsASweep * static_cast<int64_t>(graph->cells.size());
+    counts->cells += kCellsPerSweep * static_cast<int64_t>(graph->cells.size());
     const double now = moved + SumOfMinima(*graph);
     const double gained = now - bound;
     bound = now;
@@ -137,8 +137,8 @@ double RaiseBound(ChoiceGraph* graph, int sweeps, SolveCounts* counts) {
 
 std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph, SolveCounts* counts) {
   const Incidence incidence(graph);
-  const double magnitude = MagnitudeOf(graph), dear = magnitude > 0 ? 16 * magnitude : 1;
-  std::vector<uint32_t> choices = ChooseInOrder(graph, incidence, dear);
+  const double magnitude = MagnitudeOf(graph), penalty = magnitude > 0 ? 16 * magnitude : 1;
+  std::vector<uint32_t> choices = ChooseInOrder(graph, incidence, penalty);
   counts->cells += 2 * static_cast<int64_t>(graph.cells.size());
   std::vector<double> costs;
   bool changed = true;
@@ -146,7 +146,7 @@ std::vector<uint32_t> SearchLocally(const ChoiceGraph& graph, SolveCounts* count
     changed = false;
     counts->cells += static_cast<int64_t>(graph.node_costs.size() + 4 * graph.edges.size());
     for (uint32_t v = 0; v < graph.node_count(); ++v) {
-      CostsBeside(graph, graph.node_costs, incidence, v, choices, dear, &costs);
+      ComputeConditionalCosts(graph, graph.node_costs, incidence, v, choices, penalty, &costs);
       const auto best = std::min_element(costs.begin(), costs.end());
       if (*best >= costs[choices[v]]) continue;
       choices[v] = static_cast<uint32_t>(best - costs.begin());

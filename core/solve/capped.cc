@@ -17,17 +17,16 @@ constexpr double kUseRounding = 1e-12;
 constexpr int kRootPrices = 48, kBranchPrices = 6;
 // Prices above this many times the magnitude of all costs say nothing that smaller ones do not.
 constexpr double kHighestPrice = 1e8, kPriceGrowth = 30;
-// A direction of prices whose excess is less than this part of the whole leads nowhere.
+// A direction of prices with less than this fraction of the whole excess is not worth following.
 constexpr double kLevel = 1e-9;
 
-// The limits in a form to compute with: one use for each choice of every node, in units of the
-// limit.
+// The limits in a form for computing: one use for each choice of every node, in units of the limit.
 struct ScaledCaps {
-  std::vector<std::vector<double>> uses;  // by limit, then as graph.node_costs
+  std::vector<std::vector<double>> uses;  // by limit; each indexed as graph.node_costs
   bool feasible = true;
 };
 
-// Limits without effect vanish; choices that can never fit become forbidden in node_costs.
+// Drops limits without effect and forbids choices that can never fit, in node_costs.
 ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) {
   ScaledCaps scaled;
   for (const ChoiceCap& cap : problem.caps()) {
@@ -46,7 +45,7 @@ ScaledCaps Scale(const ChoiceProblem& problem, std::vector<double>* node_costs) 
   return scaled;
 }
 
-// In the caller's own numbers and order, so that what we call allowed is what the caller calls
+// Sums the caller's own numbers in the caller's order, so that the caller finds the same choices
 // allowed.
 bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) {
   for (const ChoiceCap& cap : problem.caps()) {
@@ -61,8 +60,8 @@ bool KeepsCaps(const ChoiceProblem& problem, std::span<const uint32_t> choices) 
   return true;
 }
 
-// Choices that a price led to: what they cost without prices, and how far they pass (or undershoot)
-// each limit.
+// The choices that some prices led to: their cost without prices, and by how much they exceed (or
+// undershoot) each limit.
 struct Point {
   std::vector<uint32_t> choices;
   double cost = kForbidden;
@@ -118,21 +117,21 @@ class CappedSearch {
   };
   // The state of raising one subproblem's bound.
   struct Ascent {
-    std::vector<double> costs;  // as graph.node_costs, with what is forbidden here
+    std::vector<double> costs;  // as graph.node_costs, with this subproblem's forbidden choices
     double bound;
-    std::vector<double> prices;  // that gave the bound
+    std::vector<double> prices;  // at which the bound was reached
     Point within, beyond;        // the latest that keep, and do not keep, the limits
-    bool closed = false;         // nothing better than the best can be here
+    bool closed = false;         // proven to contain nothing better than the best
   };
 
-  // A bound from here on proves that a subproblem holds nothing better. While nothing is found,
-  // that is more than any choices cost.
+  // A bound of at least this proves that a subproblem contains nothing better. While nothing is
+  // found, it is more than any choices cost.
   double Goal() const {
     return best_.choices.empty() ? magnitude_ + 2 * rounding_.At(magnitude_)
                                  : best_.cost - rounding_.At(best_.cost);
   }
 
-  // Node costs of a subproblem; false if the limits leave nothing.
+  // Computes the node costs of a subproblem; false if the limits allow no choices.
   bool NodeCosts(size_t index, std::vector<double>* costs) const {
     *costs = root_costs_;
     for (; index != kNoParent; index = subproblems_[index].parent) {
@@ -152,7 +151,7 @@ class CappedSearch {
     return true;
   }
 
-  // A choice must fit beside the least that all other nodes use.
+  // A choice must fit together with the least use of all other nodes.
   bool ForbidWhatCannotFit(const std::vector<double>& uses, std::vector<double>* costs,
                            bool* changed) const {
     std::vector<double> least(graph_.node_count(), kForbidden);
@@ -175,8 +174,8 @@ class CappedSearch {
     return true;
   }
 
-  // Solves with prices on what is limited. Raises the ascent's bound, keeps the choices found.
-  // Returns them; none if there are none.
+  // Solves with prices on the limited resources. Raises the ascent's bound and keeps the choices
+  // found. Returns them; empty if there are none.
   Point TryPrices(std::span<const double> prices, Ascent* ascent) {
     --budget_->branches;
     ++counts_->priced;
@@ -225,7 +224,7 @@ class CappedSearch {
   };
 
   // The bound is concave and piecewise linear along a line of prices, and rises where it starts.
-  // The place where the planes of the bracket meet is tried next; each solve there either replaces
+  // The point where the planes of the bracket meet is tried next; each solve there either replaces
   // one of the two or shows that it is the top.
   void RaiseAlong(const std::vector<double>& from, const std::vector<double>& direction, int* tries,
                   Bracket* bracket, Ascent* ascent) {
@@ -278,7 +277,8 @@ class CappedSearch {
     return excess;
   }
 
-  // One line of prices after the other, each in the direction that the last one leaves.
+  // Follows one line of prices after the other, each in the direction that still rises after the
+  // last.
   void RaiseByPrices(Point start, int tries, Ascent* ascent) {
     std::vector<double> direction = start.excess;
     Bracket bracket{std::move(start), {}};
@@ -301,7 +301,7 @@ class CappedSearch {
     }
   }
 
-  // Bounds the subproblem; opens it if something better than the best may be in it.
+  // Bounds the subproblem; opens it if it may contain something better than the best.
   void Examine(size_t index) {
     Ascent ascent;
     if (!NodeCosts(index, &ascent.costs)) return;
@@ -321,15 +321,15 @@ class CappedSearch {
     Subproblem& sub = subproblems_[index];
     sub.bound = ascent.bound;
     sub.prices = ascent.prices;
-    // A leaf that was looked at is done with; one that was not may hold the best, and its bound has
-    // to count.
+    // A leaf that was examined is finished. One that was not may contain the best choices, so its
+    // bound has to count.
     if (!ascent.closed && (ChooseSplit(ascent, &sub) || !examined)) open_.push({sub.bound, index});
   }
 
-  // The node whose choice matters most to the limits, and which of its choices to split off. False
-  // if every node has one choice.
+  // Selects the node whose choice matters most to the limits, and the choice to split off. False if
+  // every node has one choice.
   bool ChooseSplit(const Ascent& ascent, Subproblem* sub) const {
-    double most = -1;
+    double max_weight = -1;
     const std::vector<uint32_t>&beyond = ascent.beyond.choices, &within = ascent.within.choices;
     for (uint32_t v = 0; v < graph_.node_count(); ++v) {
       const size_t first = graph_.first_choice[v], count = graph_.choice_count(v);
@@ -352,9 +352,9 @@ class CappedSearch {
           }
         }
       }
-      if (weight > most) most = weight, sub->split_node = v, sub->split_choice = own;
+      if (weight > max_weight) max_weight = weight, sub->split_node = v, sub->split_choice = own;
     }
-    return most >= 0;
+    return max_weight >= 0;
   }
 
   void Split(size_t parent) {

@@ -1,6 +1,6 @@
-// Hard limits on top of the relaxed solver. What is limited gets a price (a Lagrangian multiplier);
-// the prices that give the highest bound give good choices too, and the gap that remains is closed
-// by branch and bound on single choices.
+// Hard limits on top of the relaxed solver. Each limited resource gets a price (a Lagrangian
+// multiplier). The prices with the highest bound lead to good choices too, and branch and bound on
+// single choices closes the remaining gap.
 #pragma once
 
 #include "core/solve/choice.h"
@@ -8,8 +8,7 @@
 
 namespace msrt {
 
-// Exact as far as the budget goes. `known`: choices to do better than; ignored where they are
-// forbidden.
+// Exact as far as the budget goes. `known`: choices to improve on; ignored if they are forbidden.
 RelaxedSolution SolveCapped(const ChoiceProblem& problem, const Rounding& rounding,
                             RelaxedSolution known, SolveBudget* budget, SolveCounts* counts);
 

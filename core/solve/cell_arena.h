@@ -1,4 +1,4 @@
-// Tables that live as long as the stage that makes them: one allocation for many.
+// An arena for tables that live as long as the stage that makes them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace msrt {
 
 class CellArena {
  public:
-  // Not initialised.
+  // The cells are not initialised.
   double* Allocate(size_t cells) {
     if (cells > left_) {
       left_ = std::max(cells, kBlockCells);

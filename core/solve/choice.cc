@@ -16,9 +16,10 @@ void AppendCosts(std::span<const double> costs, std::vector<double>* out) {
   for (double cost : costs) out->push_back(CostOrForbidden(cost));
 }
 
-// The best that the other nodes can do beside the choices of the first ones.
-RelaxedSolution Follow(const ChoiceGraph& graph, std::span<const uint32_t> start,
-                       const Rounding& rounding, const SolveOptions& options, SolveCounts* counts) {
+// Completes the choices of the first nodes with the best choices of the others.
+RelaxedSolution CompleteStart(const ChoiceGraph& graph, std::span<const uint32_t> start,
+                              const Rounding& rounding, const SolveOptions& options,
+                              SolveCounts* counts) {
   MSRT_CHECK(start.size() <= graph.node_count());
   std::vector<double> costs = graph.node_costs;
   for (uint32_t v = 0; v < start.size(); ++v) {
@@ -68,7 +69,8 @@ ChoiceSolution Solve(const ChoiceProblem& problem, const SolveOptions& options,
   ChoiceSolution solution;
   const Rounding rounding(problem.graph());
   RelaxedSolution known;
-  if (!start.empty()) known = Follow(problem.graph(), start, rounding, options, &solution.counts);
+  if (!start.empty())
+    known = CompleteStart(problem.graph(), start, rounding, options, &solution.counts);
   RelaxedSolution found =
       SolveCapped(problem, rounding, std::move(known), &budget, &solution.counts);
   solution.lower_bound = found.lower_bound;

@@ -16,9 +16,10 @@ double CostOf(const ChoiceGraph& graph, std::span<const uint32_t> choices) {
 
 double MagnitudeOf(const ChoiceGraph& graph) {
   const auto largest = [](std::span<const double> costs) {
-    double most = 0;
-    for (double cost : costs) most = cost == kForbidden ? most : std::max(most, std::abs(cost));
-    return most;
+    double result = 0;
+    for (double cost : costs)
+      result = cost == kForbidden ? result : std::max(result, std::abs(cost));
+    return result;
   };
   double sum = 0;
   for (uint32_t v = 0; v < graph.node_count(); ++v) sum += largest(graph.costs(v));
@@ -29,7 +30,7 @@ double MagnitudeOf(const ChoiceGraph& graph) {
 }
 
 Rounding::Rounding(const ChoiceGraph& graph) {
-  // What is above zero adds up to no more than the sum and what is below.
+  // The positive costs add up to no more than the sum plus the magnitude of the negative ones.
   const auto least = [](std::span<const double> costs) {
     return std::min(0.0, *std::min_element(costs.begin(), costs.end()));
   };
@@ -52,9 +53,10 @@ Incidence::Incidence(const ChoiceGraph& graph)
   }
 }
 
-void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs,
-                 const Incidence& incidence, uint32_t node, std::span<const uint32_t> choices,
-                 double forbidden_cost, std::vector<double>* costs) {
+void ComputeConditionalCosts(const ChoiceGraph& graph, std::span<const double> node_costs,
+                             const Incidence& incidence, uint32_t node,
+                             std::span<const uint32_t> choices, double forbidden_cost,
+                             std::vector<double>* costs) {
   const auto own = node_costs.subspan(graph.first_choice[node], graph.choice_count(node));
   costs->assign(own.begin(), own.end());
   for (uint32_t e : incidence.edges(node)) {

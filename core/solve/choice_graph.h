@@ -1,4 +1,4 @@
-// The graph of a choice problem in flat arrays: what the solver's stages hand to each other.
+// The graph of a choice problem in flat arrays, which the solver's stages pass to each other.
 #pragma once
 
 #include <cmath>
@@ -11,16 +11,16 @@
 namespace msrt {
 
 inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
-// Far from where sums of costs would overflow and forbid what was only dear.
+// Small enough that sums of costs never overflow to kForbidden.
 inline constexpr double kMaxCost = 1e100;
 
 struct ChoiceGraph {
   struct Edge {
     uint32_t a, b;
-    size_t first_cell;  // in cells: a row for each choice of a
+    size_t first_cell;  // index in `cells`; one row for each choice of a
   };
-  std::vector<size_t> first_choice{
-      0};  // node -> place in node_costs; one more than there are nodes
+  // By node: its first index in node_costs. One more element than there are nodes.
+  std::vector<size_t> first_choice{0};
   std::vector<double> node_costs;
   std::vector<Edge> edges;
   std::vector<double> cells;
@@ -43,21 +43,21 @@ double CostOf(const ChoiceGraph& graph, std::span<const uint32_t> choices);
 // more.
 double MagnitudeOf(const ChoiceGraph& graph);
 
-// Sums of the same costs in another order differ by less. It is measured by what choices cost
-// themselves: by the magnitude of all that might be chosen, one absurdly dear choice would hide
-// every difference between the others.
+// The tolerance for sums of the same costs in another order. It is relative to the cost of the
+// choices themselves: relative to the magnitude of all costs, one extremely expensive choice would
+// hide every difference between the others.
 class Rounding {
  public:
   explicit Rounding(const ChoiceGraph& graph);
-  // The difference from a cost, the sum of some choices, that proves nothing.
+  // A difference up to this from `cost`, the sum of some choices, proves nothing.
   double At(double cost) const { return 1e-12 * (std::abs(cost) + below_zero_); }
 
  private:
-  double
-      below_zero_;  // how much larger than their sum the costs of some choices can be, in magnitude
+  // The maximum by which the magnitudes of some choices' costs exceed the magnitude of their sum.
+  double below_zero_;
 };
 
-// For each node the edges that it has.
+// The edges of each node.
 class Incidence {
  public:
   explicit Incidence(const ChoiceGraph& graph);
@@ -70,10 +70,11 @@ class Incidence {
   std::vector<uint32_t> edges_;
 };
 
-// What each choice of a node costs beside the choices of its neighbours. `node_costs` stands in for
-// graph.node_costs. A forbidden pair counts `forbidden_cost`.
-void CostsBeside(const ChoiceGraph& graph, std::span<const double> node_costs,
-                 const Incidence& incidence, uint32_t node, std::span<const uint32_t> choices,
-                 double forbidden_cost, std::vector<double>* costs);
+// Computes the cost of each choice of a node given the choices of its neighbours. `node_costs`
+// replaces graph.node_costs. A forbidden pair counts `forbidden_cost`.
+void ComputeConditionalCosts(const ChoiceGraph& graph, std::span<const double> node_costs,
+                             const Incidence& incidence, uint32_t node,
+                             std::span<const uint32_t> choices, double forbidden_cost,
+                             std::vector<double>* costs);
 
 }  // namespace msrt

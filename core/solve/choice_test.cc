@@ -1,4 +1,4 @@
-// The solver against brute force, with budgets that lead it down each of its paths.
+// Compares the solver with brute force, under budgets that lead it down each of its paths.
 #include "core/solve/choice.h"
 
 #include <gtest/gtest.h>
@@ -80,17 +80,17 @@ ChoiceProblem RandomProblem(Random& random, const Recipe& recipe, const Pairs& e
     problem.AddEdge(a, b, RandomCosts(random, recipe, counts[a] * counts[b]));
   for (int c = 0; c < recipe.caps; ++c) {
     std::vector<std::pair<uint32_t, std::vector<double>>> uses;
-    double least = 0, most = 0;
+    double min_use = 0, max_use = 0;
     for (uint32_t v = 0; v < counts.size(); ++v) {
       if (Below(random, 5) == 0) continue;
       std::vector<double> use(counts[v]);
       for (double& u : use) u = recipe.integers ? Below(random, 6) : Uniform(random) * 1e9;
-      least += *std::min_element(use.begin(), use.end());
-      most += *std::max_element(use.begin(), use.end());
+      min_use += *std::min_element(use.begin(), use.end());
+      max_use += *std::max_element(use.begin(), use.end());
       uses.push_back({v, use});
     }
-    const double limit =
-        least + (most - least) * (0.6 * Uniform(random) - 0.05);  // few are impossible, most matter
+    // Few limits are impossible, most have an effect.
+    const double limit = min_use + (max_use - min_use) * (0.6 * Uniform(random) - 0.05);
     problem.AddCap(recipe.integers ? std::floor(limit) : limit, uses);
   }
   return problem;
@@ -119,7 +119,7 @@ double BruteForce(const ChoiceProblem& problem) {
   }
 }
 
-// Everything that a solution says about itself must be so, and agree with the least cost.
+// Checks every statement that a solution makes about itself, and its cost against the least cost.
 void Check(const ChoiceProblem& problem, const ChoiceSolution& solution, double least,
            double rounding, bool must_be_proven, const std::string& what) {
   EXPECT_LE(solution.lower_bound, least + rounding) << what;
@@ -163,21 +163,22 @@ struct Tally {
   int problems = 0, infeasible = 0, unproven = 0;
 };
 
-// One node more, beside all others, with a choice that nobody would take.
-void AddDear(Random& random, const Recipe& recipe, double dear, ChoiceProblem* problem) {
+// Adds a node with edges to all others and with one very expensive choice.
+void AddExpensiveNode(Random& random, const Recipe& recipe, double expensive,
+                      ChoiceProblem* problem) {
   std::vector<double> costs = RandomCosts(random, recipe, 3);
-  costs[1] = dear;
+  costs[1] = expensive;
   const uint32_t node = problem->AddNode(costs);
   for (uint32_t v = 0; v < node; ++v) {
     costs = RandomCosts(random, recipe, 3 * problem->graph().choice_count(v));
-    for (size_t i = costs.size() / 3; i < costs.size() * 2 / 3; ++i) costs[i] += dear;
+    for (size_t i = costs.size() / 3; i < costs.size() * 2 / 3; ++i) costs[i] += expensive;
     problem->AddEdge(node, v, costs);
   }
 }
 
-// Solves `problems` random problems of all shapes in all kinds of costs with these options.
+// Solves `problems` random problems of all shapes and kinds of costs with these options.
 Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOptions& options,
-                            bool must_be_proven, double dear = 0) {
+                            bool must_be_proven, double expensive = 0) {
   Tally tally;
   Random random(seed);
   for (int i = 0; i < problems; ++i) {
@@ -191,9 +192,9 @@ Tally CompareWithBruteForce(uint64_t seed, int problems, int caps, const SolveOp
                                      : Dense(random, recipe.nodes);
     ChoiceProblem problem = RandomProblem(random, recipe, edges);
     double rounding = RoundingOf(problem);
-    if (dear > 0) AddDear(random, recipe, dear, &problem);
+    if (expensive > 0) AddExpensiveNode(random, recipe, expensive, &problem);
     const double least = BruteForce(problem);
-    if (least > dear && least != kForbidden) rounding = RoundingOf(problem);
+    if (least > expensive && least != kForbidden) rounding = RoundingOf(problem);
     const ChoiceSolution solution = Solve(problem, options);
     Check(problem, solution, least, rounding, must_be_proven,
           "problem " + std::to_string(i) + " of seed " + std::to_string(seed));
@@ -245,17 +246,18 @@ TEST(Solve, EqualsBruteForceUnderCapsByConditioning) {
   EXPECT_GT(tally.counts.conditioned, 100);
 }
 
-// Rounding is that of what is chosen, not of what might be.
-TEST(Solve, ADearChoiceDoesNotHideTheOthers) {
-  const double dear = 9e11;
-  CompareWithBruteForce(13, 300, 0, {}, true, dear);
+// Rounding is relative to the cost of the chosen, not of all possible choices.
+TEST(Solve, ExpensiveChoiceDoesNotHideTheOthers) {
+  const double expensive = 9e11;
+  CompareWithBruteForce(13, 300, 0, {}, true, expensive);
   EXPECT_GT(
-      CompareWithBruteForce(14, 300, 0, {.max_table_cells = 0}, true, dear).counts.conditioned, 30);
-  EXPECT_GT(CompareWithBruteForce(15, 300, 1, {}, true, dear).counts.split, 100);
-  EXPECT_GT(
-      CompareWithBruteForce(16, 300, 2, {.max_table_cells = 0, .max_branches = 100000}, true, dear)
-          .counts.split,
-      100);
+      CompareWithBruteForce(14, 300, 0, {.max_table_cells = 0}, true, expensive).counts.conditioned,
+      30);
+  EXPECT_GT(CompareWithBruteForce(15, 300, 1, {}, true, expensive).counts.split, 100);
+  EXPECT_GT(CompareWithBruteForce(16, 300, 2, {.max_table_cells = 0, .max_branches = 100000}, true,
+                                  expensive)
+                .counts.split,
+            100);
 }
 
 TEST(Solve, BoundsHoldWithoutBudget) {
@@ -266,7 +268,7 @@ TEST(Solve, BoundsHoldWithoutBudget) {
   EXPECT_EQ(tally.counts.conditioned + tally.counts.eliminated, 0);
 }
 
-TEST(Solve, BoundsHoldWhereTheBudgetIsTooSmall) {
+TEST(Solve, BoundsHoldWithTooSmallBudget) {
   EXPECT_GT(
       CompareWithBruteForce(7, 600, 1, {.max_table_cells = 20, .max_branches = 3}, false).unproven,
       20);
@@ -275,8 +277,8 @@ TEST(Solve, BoundsHoldWhereTheBudgetIsTooSmall) {
       20);
 }
 
-// A search that ends in the middle of a split leaves leaves unseen: small problems, under every
-// budget up to what solves them.
+// A search that ends in the middle of a split leaves some leaves unexamined. Solves small problems
+// under every budget up to the one that suffices.
 TEST(Solve, BoundsHoldWhereverTheSearchEnds) {
   Random random(3);
   int unproven = 0;
@@ -335,7 +337,7 @@ TEST(Solve, IsNoWorseThanItsStart) {
   EXPECT_GT(kept, 20);
 }
 
-// Too large for brute force: two ways that share no code beyond the reductions must agree.
+// For problems too large for brute force, two methods that share only the reductions must agree.
 TEST(Solve, EliminationAndConditioningAgree) {
   Random random(9);
   SolveCounts eliminating, conditioning;
@@ -373,7 +375,7 @@ TEST(Solve, StopsWhenTheBudgetIsSpent) {
   EXPECT_LE(solution.lower_bound, solution.cost);
   EXPECT_GE(solution.lower_bound, first.lower_bound);
   EXPECT_LE(solution.counts.table_cells, int64_t{1} << 16);
-  // One subproblem that was begun is finished.
+  // A subproblem that was started is finished.
   EXPECT_LE(solution.counts.cells, options.max_search_cells + 2 * first.counts.cells);
 }
 
@@ -388,13 +390,13 @@ TEST(Solve, IsDeterministic) {
   EXPECT_EQ(first.counts.cells, second.counts.cells);
 }
 
-TEST(Solve, NothingToChooseCostsNothing) {
+TEST(Solve, EmptyProblemCostsNothing) {
   const ChoiceSolution solution = Solve(ChoiceProblem());
   EXPECT_TRUE(solution.feasible && solution.optimal);
   EXPECT_EQ(solution.cost, 0);
 }
 
-TEST(Solve, WhatIsNoCostForbids) {
+TEST(Solve, InvalidCostForbidsTheChoice) {
   ChoiceProblem problem;
   const double nan = std::nan("");
   const uint32_t a = problem.AddNode(std::vector<double>{nan, -kForbidden, 5, 1e300});
@@ -408,7 +410,7 @@ TEST(Solve, WhatIsNoCostForbids) {
   EXPECT_EQ(Solve(problem).lower_bound, kForbidden);
 }
 
-TEST(Solve, OddCapsMeanWhatTheySay) {
+TEST(Solve, ExtremeCapsAreKept) {
   const auto with_cap = [](double limit, std::vector<double> use) {
     ChoiceProblem problem;
     const uint32_t node = problem.AddNode(std::vector<double>{1, 2, 3});

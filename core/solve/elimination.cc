@@ -11,10 +11,10 @@
 namespace msrt {
 namespace {
 
-// The graph's structure while nodes leave it.
-class Shrinking {
+// The structure of the graph while nodes are removed.
+class ShrinkingGraph {
  public:
-  explicit Shrinking(const ChoiceGraph& graph)
+  explicit ShrinkingGraph(const ChoiceGraph& graph)
       : graph_(graph), neighbours_(graph.node_count()), seen_(graph.node_count(), 0) {
     for (const ChoiceGraph::Edge& edge : graph.edges) {
       neighbours_[edge.a].push_back(edge.b);
@@ -23,15 +23,15 @@ class Shrinking {
   }
   const std::vector<uint32_t>& neighbours(uint32_t v) const { return neighbours_[v]; }
 
-  // The cells that removing the node computes now. A product too large for a double is infinite,
-  // which orders it rightly.
+  // The cells that removing the node now would compute. A product too large for a double is
+  // infinite, which still sorts correctly.
   double Weight(uint32_t v) const {
     double weight = static_cast<double>(graph_.choice_count(v));
     for (uint32_t u : neighbours_[v]) weight *= static_cast<double>(graph_.choice_count(u));
     return weight;
   }
 
-  // Its neighbours become neighbours of each other.
+  // Removes a node: its neighbours become neighbours of each other.
   void Remove(uint32_t v) {
     const std::vector<uint32_t> around = std::move(neighbours_[v]);
     for (uint32_t u : around) {
@@ -54,19 +54,19 @@ class Shrinking {
   uint64_t stamp_ = 0;
 };
 
-// A table over nodes, ordered by when they are eliminated: the first is the one in whose bucket it
-// lies (its slowest dimension).
+// A table over nodes in the order of their elimination. It is in the bucket of the first, which is
+// its slowest dimension.
 struct Factor {
   std::vector<uint32_t> scope;
   const double* cells;
   size_t row_stride;  // cells for one choice of the first node
 };
 
-// A factor as it is walked while its first node is eliminated.
+// The position in a factor while its first node is eliminated.
 struct Walk {
   const double* cells;
   size_t row_stride;
-  bool has_last;  // whether the last node of the result is in it
+  bool has_last;  // true if the factor contains the last node of the result
 };
 
 class Buckets {
@@ -126,8 +126,8 @@ class Buckets {
     return scope;
   }
 
-  // strides_[d * factors + f] is what one step of the result's node d moves in factor f: 0 where it
-  // has no such node.
+  // strides_[d * factors + f] is the distance in factor f of one step of the result's node d: 0 if
+  // the factor does not contain that node.
   void PrepareWalks(uint32_t v, std::span<const uint32_t> scope) {
     const std::vector<Factor>& factors = factors_[v];
     walks_.clear();
@@ -145,7 +145,7 @@ class Buckets {
     }
   }
 
-  // To the next place of the result, all but its last node's choice.
+  // Moves to the next row of the result: all choices but that of its last node.
   void Step(std::span<const uint32_t> scope) {
     for (size_t d = scope.size() - 1; d-- > 0;) {
       const size_t* strides = &strides_[d * walks_.size()];
@@ -158,9 +158,9 @@ class Buckets {
     }
   }
 
-  // The table over `scope` that is left of the node. The last node of the scope is the fastest
-  // dimension of every factor that has it: those are summed by rows, the others give one number a
-  // row.
+  // Eliminates the node and returns the table over `scope` that replaces it. The last node of the
+  // scope is the fastest dimension of every factor that contains it: those are summed by rows, the
+  // others add one number per row.
   const double* Remove(uint32_t v, std::span<const uint32_t> scope) {
     PrepareWalks(v, scope);
     const size_t rows = graph_.choice_count(v), width = graph_.choice_count(scope.back());
@@ -201,8 +201,8 @@ class Buckets {
 std::optional<EliminationOrder> PlanElimination(const ChoiceGraph& graph, size_t max_cells) {
   using Entry = std::pair<double, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  Shrinking shrinking(graph);
-  std::vector<double> weight(graph.node_count());  // negative: gone
+  ShrinkingGraph shrinking(graph);
+  std::vector<double> weight(graph.node_count());  // negative: removed
   for (uint32_t v = 0; v < graph.node_count(); ++v)
     queue.push({weight[v] = shrinking.Weight(v), v});
   EliminationOrder order;

@@ -8,7 +8,7 @@ namespace {
 constexpr int kFitPasses = 8, kImprovePasses = 8;
 
 struct Move {
-  double price;  // cost for each unit of excess that it saves
+  double price;  // cost per unit of excess that it saves
   uint32_t node, choice;
 };
 
@@ -31,7 +31,7 @@ class Fitter {
     return std::all_of(excess_.begin(), excess_.end(), [](double excess) { return excess <= 0; });
   }
 
-  // One change a node at most; false if nothing helped.
+  // Makes at most one change per node; false if nothing helped.
   bool MakeFit() {
     std::vector<Move> moves;
     for (uint32_t v = 0; v < graph_.node_count(); ++v) {
@@ -42,7 +42,7 @@ class Fitter {
     bool changed = false;
     for (const Move& move : moves) {
       if (fits()) break;
-      // Neighbours that moved meanwhile may have changed what this one costs.
+      // Neighbours that changed meanwhile may have changed the cost of this move.
       if (CheapestSaving(move.node).choice != move.choice) continue;
       Change(move.node, move.choice);
       changed = true;
@@ -50,11 +50,11 @@ class Fitter {
     return changed;
   }
 
-  // False if no single change is cheaper and fits.
+  // Makes single changes that are cheaper and fit; false if there are none.
   bool Improve() {
     bool changed = false;
     for (uint32_t v = 0; v < graph_.node_count(); ++v) {
-      CostsBeside(graph_, node_costs_, incidence_, v, choices_, kForbidden, &costs_);
+      ComputeConditionalCosts(graph_, node_costs_, incidence_, v, choices_, kForbidden, &costs_);
       uint32_t best = choices_[v];
       for (uint32_t x = 0; x < costs_.size(); ++x) {
         if (costs_[x] < costs_[best] && StillFits(v, x)) best = x;
@@ -84,8 +84,7 @@ class Fitter {
     choices_[v] = choice;
   }
 
-  // How much less the limits are passed with that choice; what is saved below a limit is worth
-  // nothing.
+  // By how much the choice reduces the excess over the limits; savings below a limit count nothing.
   double Saving(uint32_t v, uint32_t choice) const {
     double saving = 0;
     for (size_t k = 0; k < uses_.size(); ++k) {
@@ -96,7 +95,7 @@ class Fitter {
   }
 
   Move CheapestSaving(uint32_t v) {
-    CostsBeside(graph_, node_costs_, incidence_, v, choices_, kForbidden, &costs_);
+    ComputeConditionalCosts(graph_, node_costs_, incidence_, v, choices_, kForbidden, &costs_);
     Move best{kForbidden, v, choices_[v]};
     for (uint32_t x = 0; x < costs_.size(); ++x) {
       const double saving = Saving(v, x);
@@ -121,15 +120,15 @@ std::vector<uint32_t> FitToCaps(const ChoiceGraph& graph, std::span<const double
                                 std::span<const std::vector<double>> uses,
                                 std::vector<uint32_t> choices, SolveCounts* counts) {
   Fitter fitter(graph, node_costs, uses, &choices);
-  const int64_t cells_a_pass =
+  const int64_t cells_per_pass =
       static_cast<int64_t>(4 * (graph.node_costs.size() + graph.edges.size()));
   for (int pass = 0; pass < kFitPasses && !fitter.fits(); ++pass) {
-    counts->cells += cells_a_pass;
+    counts->cells += cells_per_pass;
     if (!fitter.MakeFit()) return choices;
   }
   if (!fitter.fits()) return choices;
   for (int pass = 0; pass < kImprovePasses; ++pass) {
-    counts->cells += cells_a_pass;
+    counts->cells += cells_per_pass;
     if (!fitter.Improve()) break;
   }
   return choices;

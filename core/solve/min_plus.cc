@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-// The resolver that picks a clone runs before a sanitizer is ready; and only glibc on x86 is known
-// to have what it takes.
+// The resolver that picks a clone runs before a sanitizer is ready, and only glibc on x86 is known
+// to support it.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MSRT_CLONE_FOR_AVX2 __attribute__((target_clones("avx2", "default")))
@@ -17,8 +17,8 @@ namespace {
 
 inline double Less(double a, double b) { return a < b ? a : b; }
 
-// Four rows a pass, so that `out` is read and written a quarter as often: some 20 % faster for 35
-// to 84 columns.
+// Four rows per pass, so that `out` is read and written a quarter as often: about 20 % faster for
+// 35 to 84 columns.
 MSRT_CLONE_FOR_AVX2 void MinOfOne(const double* row_costs, size_t rows, RowSource source,
                                   size_t width, double* __restrict out) {
   const size_t stride = source.stride;
@@ -38,7 +38,7 @@ MSRT_CLONE_FOR_AVX2 void MinOfOne(const double* row_costs, size_t rows, RowSourc
   }
 }
 
-// What most nodes of a core have: a table from before and an edge.
+// The most frequent case in a core: an earlier table and an edge.
 MSRT_CLONE_FOR_AVX2 void MinOfTwo(const double* row_costs, size_t rows, RowSource a, RowSource b,
                                   size_t width, double* __restrict out) {
   const double *row_a = a.cells, *row_b = b.cells;
@@ -54,7 +54,7 @@ MSRT_CLONE_FOR_AVX2 void MinOfTwo(const double* row_costs, size_t rows, RowSourc
   for (size_t y = 0; y < width; ++y) out[y] = Less(row_costs[i] + row_a[y] + row_b[y], out[y]);
 }
 
-// Any number of sources, the sum of a row in pieces that stay in the first cache.
+// Any number of sources; sums a row in pieces that stay in the first-level cache.
 MSRT_CLONE_FOR_AVX2 void MinOfSums(const double* row_costs, size_t rows, const RowSource* sources,
                                    size_t source_count, size_t width, double* __restrict out) {
   constexpr size_t kPiece = 128;

@@ -1,4 +1,4 @@
-// The inner loop of every elimination: the least over rows of a sum of rows.
+// The inner loop of every elimination: the minimum over rows of a sum of tables.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct RowSource {
 void MinOverRows(std::span<const double> row_costs, std::span<const RowSource> sources,
                  size_t width, double* out);
 
-// The row that attains the least value of row_costs[i] + sum of cells[i * stride]; the lowest such
-// row.
+// The row with the least value of row_costs[i] + sum of cells[i * stride]; the lowest in case of a
+// tie.
 size_t BestRow(std::span<const double> row_costs, std::span<const RowSource> sources);
 
 // out (columns x rows) = in (rows x columns), transposed.

@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-// Whole numbers, so that the order of additions does not show; some infinite.
+// Integers, so that the order of additions does not matter; some are infinite.
 std::vector<double> RandomCells(std::mt19937_64& random, size_t count) {
   std::vector<double> cells(count);
   for (double& cell : cells)
@@ -18,7 +18,7 @@ std::vector<double> RandomCells(std::mt19937_64& random, size_t count) {
   return cells;
 }
 
-TEST(MinOverRows, EqualsThePlainLoop) {
+TEST(MinOverRows, EqualsPlainLoop) {
   std::mt19937_64 random(1);
   for (size_t width : {1, 2, 3, 4, 5, 7, 8, 15, 16, 35, 127, 128, 129, 300}) {
     for (size_t rows : {1, 2, 3, 4, 5, 8, 9}) {
@@ -48,7 +48,7 @@ TEST(MinOverRows, EqualsThePlainLoop) {
   }
 }
 
-TEST(BestRow, IsTheLowestOfTheBest) {
+TEST(BestRow, PrefersLowestIndexOnTie) {
   const std::vector<double> row_costs = {3, 1, 2, 1}, cells = {0, 1, 0, 1};
   const RowSource source{cells.data(), 1};
   EXPECT_EQ(BestRow(row_costs, {}), 1u);

@@ -62,7 +62,7 @@ void Reduction::TakeEdges(const ChoiceGraph& graph) {
   }
 }
 
-// The edge's table, made our own, zeros if it had none.
+// Makes the edge own its table, zeros if it had none, and returns it.
 double* Reduction::OwnTable(Edge* edge) {
   if (edge->own != nullptr) return edge->own;
   const size_t cells = CellCount(*edge);
@@ -127,7 +127,7 @@ void Reduction::Remove(uint32_t v) {
   Node& node = nodes_[v];
   const uint32_t degree = node.degree;
   const uint32_t* slots = edge_slots_.data() + node.first_edge;
-  Removed record{v, {degree > 0 ? slots[0] : kNone, degree > 1 ? slots[1] : kNone}};
+  RemovedNode record{v, {degree > 0 ? slots[0] : kNone, degree > 1 ? slots[1] : kNone}};
   node.removed = true;
   if (node.choice_count == 1) {
     FoldSingle(v);
@@ -152,7 +152,7 @@ void Reduction::FoldSingle(uint32_t v) {
   for (uint32_t i = 0; i < node.degree; ++i) {
     const uint32_t edge = edge_slots_[node.first_edge + i], u = Other(edge, v);
     Detach(edge, u);
-    // One choice: the table is a row or a column, either way as long as the other end has choices.
+    // With one choice the table is a row or a column with a cell for each choice of the other end.
     for (uint32_t x = 0; x < nodes_[u].choice_count; ++x)
       nodes_[u].costs[x] += edges_[edge].table[x];
     Enqueue(u);
@@ -192,7 +192,7 @@ void Reduction::FoldIntoEdge(uint32_t v, uint32_t edge0, uint32_t edge1) {
   counts_->cells += static_cast<int64_t>(CellCount(edges_[target]) * node.choice_count);
   row_costs_.resize(node.choice_count);
   product_.resize(columns.choice_count);
-  // What was there is added while writing, so that a table of the graph needs no copy first.
+  // The old table is added while writing, so that a table of the graph needs no copy first.
   const double* before = edges_[target].table;
   if (edges_[target].own == nullptr)
     edges_[target].table = edges_[target].own = arena_.Allocate(CellCount(edges_[target]));

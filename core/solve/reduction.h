@@ -1,6 +1,6 @@
 // One sweep of exact reductions: nodes with a single choice and nodes of degree 0, 1 and 2 are
-// folded into what remains, until every node left (the core) has three neighbours and two choices.
-// Chains, trees and series-parallel graphs leave nothing.
+// folded into the rest, until every remaining node (the core) has at least three neighbours and two
+// choices. Chains, trees and series-parallel graphs leave an empty core.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace msrt {
 
 class Reduction {
  public:
-  // `node_costs` stands in for graph.node_costs, so that fixed and priced variants share the
-  // tables. Runs to the end. Reads the graph's tables for as long as it lives.
+  // Runs all reductions. `node_costs` replaces graph.node_costs, so that fixed and priced variants
+  // share the tables. The graph's tables must outlive the object.
   Reduction(const ChoiceGraph& graph, std::span<const double> node_costs, SolveCounts* counts);
 
-  // False: some node has no allowed choice left. Nothing else may then be asked.
+  // False if some node has no allowed choice left. The other functions must not be called then.
   bool feasible() const { return feasible_; }
-  // What the removed nodes cost at least, and exactly in the choices that Lift gives.
+  // The least cost of the removed nodes, which is exact for the choices that Lift returns.
   double base() const { return base_; }
   ChoiceGraph Core() const;
   // The choices of all nodes from those of the core.
@@ -33,7 +33,7 @@ class Reduction {
     double* costs;
     uint32_t choice_count;
     size_t first_kept;  // in kept_
-    size_t first_edge;  // in edge_slots_; degrees never grow beyond what they begin with
+    size_t first_edge;  // in edge_slots_; degrees never exceed their initial value
     uint32_t degree = 0;
     bool removed = false;
   };
@@ -41,10 +41,10 @@ class Reduction {
     std::array<uint32_t, 2> ends;   // rows are choices of ends[0]
     std::array<uint32_t, 2> slots;  // where the two ends list this edge
     const double* table;
-    double* own;  // the same, if we made it; null for the graph's own table, which must not change
+    double* own;  // the same if it is in the arena; null for the graph's, which must not change
   };
-  // A removed node and the edges by which its choice follows from its neighbours'.
-  struct Removed {
+  // A removed node and the edges that determine its choice from those of its neighbours.
+  struct RemovedNode {
     uint32_t node;
     std::array<uint32_t, 2> edges;
   };
@@ -78,12 +78,12 @@ class Reduction {
   double base_ = 0;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
-  std::vector<uint32_t> kept_;  // our choices -> the graph's
+  std::vector<uint32_t> kept_;  // maps our choices to the graph's
   std::vector<uint32_t> edge_slots_;
   std::unordered_map<uint64_t, uint32_t> edge_of_pair_;
-  std::vector<Removed> removed_;
-  std::vector<uint32_t> cheap_,
-      degree_two_;  // to be looked at: cheap ones first, they make the others smaller
+  std::vector<RemovedNode> removed_;
+  // Queues of nodes to remove: cheap ones first, because they make the others smaller.
+  std::vector<uint32_t> cheap_, degree_two_;
   std::vector<double> scratch0_, scratch1_, row_costs_, product_;
   CellArena arena_;
 };

@@ -14,11 +14,11 @@
 namespace msrt {
 namespace {
 
-// Reductions and tightening in turn find little after this many turns; the cheap rules then run to
-// their end.
+// After this many turns of reductions and tightening, dead ends are rare; only the cheap rules then
+// run to their end.
 constexpr size_t kDeadEndTurns = 4;
 constexpr int kRootSweeps = 64, kBranchSweeps = 16;
-// Conditioning keeps a core for every level: a stack that a thread has, and half a gigabyte.
+// Conditioning keeps a core for every level: these fit a thread's stack and half a gigabyte.
 constexpr int kMaxLevels = 256;
 constexpr size_t kMaxHeldCells = size_t{1} << 26;
 
@@ -42,7 +42,7 @@ void Adopt(RelaxedSolution* best, std::vector<uint32_t> choices, double cost) {
 RelaxedSolution RelaxedSolver::SolveReduced(const ChoiceGraph& graph,
                                             std::span<const double> node_costs, double cutoff,
                                             Depth depth) {
-  std::deque<ChoiceGraph> cores;  // the turn after reads the tables
+  std::deque<ChoiceGraph> cores;  // the next turn reads the tables
   std::vector<Reduction> turns;
   double base = 0;
   for (bool tightened = true; tightened;) {
@@ -71,7 +71,7 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
     solution.cost = solution.lower_bound = 0;
     return solution;
   }
-  if (const double bound = SumOfMinima(*core); bound >= Enough(cutoff, depth)) {
+  if (const double bound = SumOfMinima(*core); bound >= PruningBound(cutoff, depth)) {
     solution.lower_bound = bound;
     return solution;
   }
@@ -85,9 +85,9 @@ RelaxedSolution RelaxedSolver::SolveCore(ChoiceGraph* core, double cutoff, Depth
     return solution;
   }
   ++counts_->bounded;
-  // One sweep at least, and no more than half of what is left, which leaves the rest to branching.
+  // At least one sweep, and at most half of the remaining budget: the rest is for branching.
   const int64_t affordable = (budget_->search_end - counts_->cells) / 2 /
-                             (kCellsASweep * static_cast<int64_t>(core->cells.size()));
+                             (kCellsPerSweep * static_cast<int64_t>(core->cells.size()));
   const int sweeps = static_cast<int>(
       std::clamp<int64_t>(affordable, 1, depth.levels == 0 ? kRootSweeps : kBranchSweeps));
   const double moved = RaiseBound(core, sweeps, counts_);
@@ -118,7 +118,7 @@ void RelaxedSolver::ConditionOnHub(const ChoiceGraph& core, double cutoff, Depth
   for (uint32_t x : order) {
     const double goal = std::min(cutoff, solution->cost);
     double child_bound = bound + hub_costs[x] - hub_least;
-    if (child_bound < Enough(goal, depth) && !budget_->spent(*counts_)) {
+    if (child_bound < PruningBound(goal, depth) && !budget_->spent(*counts_)) {
       --budget_->branches;
       ++counts_->conditioned;
       node_costs = core.node_costs;

@@ -10,13 +10,13 @@
 
 namespace msrt {
 
-// What is left to spend, shared by everything that one Solve does.
+// The remaining budget of one Solve, shared by all its stages.
 struct SolveBudget {
   size_t table_cells;
   int64_t branches;
   int64_t search_cells;
-  int64_t search_end = std::numeric_limits<int64_t>::max();  // in SolveCounts::cells; set when the
-                                                             // first reductions are done
+  // A value of SolveCounts::cells; set when the first reductions are done.
+  int64_t search_end = std::numeric_limits<int64_t>::max();
 
   bool spent(const SolveCounts& counts) const {
     return branches <= 0 || counts.cells >= search_end;
@@ -31,26 +31,26 @@ struct RelaxedSolution {
 
 class RelaxedSolver {
  public:
-  // Keeps all three.
+  // Keeps references to all three.
   RelaxedSolver(const Rounding& rounding, SolveBudget* budget, SolveCounts* counts)
       : rounding_(rounding), budget_(budget), counts_(counts) {}
 
-  // `node_costs` stands in for graph.node_costs. Only choices cheaper than `cutoff` are wanted: a
-  // bound that reaches it ends the search. The cost is as the reductions sum it.
+  // `node_costs` replaces graph.node_costs. Only choices cheaper than `cutoff` are of interest: a
+  // bound that reaches it ends the search. The cost is summed in the order of the reductions.
   RelaxedSolution Solve(const ChoiceGraph& graph, std::span<const double> node_costs,
                         double cutoff) {
     return SolveReduced(graph, node_costs, cutoff, {});
   }
 
  private:
-  // How deep conditioning has gone, and what the cores above hold in memory.
+  // The depth of conditioning and the memory of the cores above.
   struct Depth {
     int levels = 0;
     size_t held_cells = 0;
-    double outside = 0;  // the cost of what has left the core
+    double outside = 0;  // the cost that has moved out of the core
   };
-  // A bound in the core from here on proves that nothing better than the goal is in it.
-  double Enough(double goal, const Depth& depth) const {
+  // A bound of at least this proves that the core contains nothing better than the goal.
+  double PruningBound(double goal, const Depth& depth) const {
     return goal == kForbidden ? goal : goal - rounding_.At(goal + depth.outside);
   }
   RelaxedSolution SolveReduced(const ChoiceGraph& graph, std::span<const double> node_costs,

@@ -1,5 +1,5 @@
-// What the solver takes on graphs of the shape of real networks, with random costs: prints the
-// figures.
+// Measures and prints the time of the solver on graphs in the shape of real networks, with random
+// costs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Network {
   }
 };
 
-// Convolutions, normalisations and activations as ops of their own.
+// Convolutions, normalisations and activations are separate ops.
 Network ResNet50() {
   Network net;
   uint32_t x = net.Chain(net.Op({}), 4);
@@ -68,7 +68,7 @@ Network Transformer(int layers, Norm norm, bool mask, bool tied) {
   return net;
 }
 
-// Grown from one edge: a node in the middle of an edge, which it replaces every other time.
+// Grows from one edge: each new node splits an edge or, every other time, adds a path beside it.
 Network SeriesParallel(uint32_t nodes, std::mt19937_64& random) {
   Network net{.nodes = nodes, .edges = {{0, 1}}};
   for (uint32_t v = 2; v < nodes; ++v) {
@@ -109,8 +109,8 @@ double MillisecondsToSolve(const ChoiceProblem& problem) {
   return times[2];
 }
 
-// Prints the time, and holds it to the limit where the build is one to measure. A shared machine
-// has slow spells: one of three tries must do.
+// Prints the time and, in optimised builds, checks the limit. A shared machine is slow at times, so
+// one of three tries must meet it.
 void Measure(const char* name, const Network& net, size_t choices,
              [[maybe_unused]] double limit_milliseconds) {
   std::mt19937_64 random(net.nodes);
@@ -125,7 +125,7 @@ void Measure(const char* name, const Network& net, size_t choices,
               net.edges.size(), choices, time);
 }
 
-TEST(SolveTime, NetworksOfWidthTwo) {
+TEST(SolveTime, NetworksOfWidthTwoMeetLimits) {
   const Network resnet = ResNet50(), bert = Transformer(12, Norm::kAfter, false, false),
                 gpt = Transformer(24, Norm::kBefore, false, true);
   EXPECT_EQ(std::pair(resnet.nodes, resnet.edges.size()), std::pair(176u, size_t{191}));
@@ -137,11 +137,11 @@ TEST(SolveTime, NetworksOfWidthTwo) {
   Measure("GPT-2, 24 layers, tied", gpt, 84, 2000);
 }
 
-TEST(SolveTime, NetworksWithAHub) {
+TEST(SolveTime, NetworkWithHubMeetsLimit) {
   Measure("BERT-12 with one mask", Transformer(12, Norm::kAfter, true, false), 35, 1000);
 }
 
-TEST(SolveTime, LargeAndSparse) {
+TEST(SolveTime, LargeSparseGraphsMeetLimits) {
   std::mt19937_64 random(1);
   Measure("series-parallel", SeriesParallel(5000, random), 8, 30);
   Network chain;

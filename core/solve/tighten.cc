@@ -7,9 +7,9 @@
 namespace msrt {
 namespace {
 
-// Each round looks again at the nodes beside a choice that fell; later rounds find ever less.
+// Each round revisits the neighbours of nodes that lost a choice; later rounds find less and less.
 constexpr int kDeadEndRounds = 4;
-// What is left of a separable edge after its costs moved to the nodes is rounding.
+// After the costs of a separable edge moved to its nodes, only this relative rounding remains.
 constexpr double kRounding = 1e-14;
 
 class Tightener {
@@ -91,7 +91,7 @@ class Tightener {
         column_least_[y] = std::min(column_least_[y], row[y]);
       }
     }
-    double left = 0;  // beyond rounding, which one dear row must not set for the others
+    double left = 0;  // beyond each cell's own rounding, so that no row hides the others
     for (size_t y = 0; y < b.size(); ++y) {
       if (b[y] == kForbidden) continue;
       if (column_least_[y] == kForbidden) {
@@ -129,12 +129,12 @@ class Tightener {
       const double *b = graph_.table(edge) + better * own_step,
                    *w = graph_.table(edge) + worse * own_step;
       counts_->cells += static_cast<int64_t>(other.size());
-      double most = -kForbidden;
+      double max_difference = -kForbidden;
       for (size_t y = 0; y < other.size(); ++y) {
         if (other[y] == kForbidden || w[y * other_step] == kForbidden) continue;
-        most = std::max(most, b[y * other_step] - w[y * other_step]);
+        max_difference = std::max(max_difference, b[y * other_step] - w[y * other_step]);
       }
-      excess += most;
+      excess += max_difference;
     }
     return excess <= 0;
   }

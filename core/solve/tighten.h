@@ -7,8 +7,8 @@
 
 namespace msrt {
 
-// Marks choices as kForbidden in the node costs and drops edges. Returns whether that leaves
-// something to reduce: a forbidden choice or one edge less. If not, every edge table is
+// Marks choices as kForbidden in the node costs and drops edges. Returns true if that leaves
+// something to reduce: a forbidden choice or a dropped edge. If not, every edge table is
 // non-negative with a zero in each row and column, so that the sum of the nodes' least costs is a
 // bound. `dead_ends` also looks for dominated choices, in a bounded number of rounds.
 bool Tighten(ChoiceGraph* graph, bool dead_ends, SolveCounts* counts);

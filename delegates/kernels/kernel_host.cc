@@ -6,13 +6,13 @@
 
 namespace msrt {
 
-thread_local bool KernelHost::said_ = false;
+thread_local bool KernelHost::reported_ = false;
 
 KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel)
     : host_(host), kernel_(kernel), api_(*host) {
   api_.host = this;
   api_.fail = [](void* self, const char* message) {
-    static_cast<const KernelHost*>(self)->Say(message);
+    static_cast<const KernelHost*>(self)->Report(message);
   };
   api_.log = [](void* self, int32_t level, const char* line) {
     const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
@@ -29,7 +29,7 @@ KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel)
   api_.parallel_for = [](void* self, int64_t count, void (*task)(void*, int64_t), void* context) {
     const msrt_host_api& h = *static_cast<const KernelHost*>(self)->host_;
     const msrt_status code = h.parallel_for(h.host, count, task, context);
-    if (code != MSRT_OK) said_ = true;  // the host's own text says more
+    if (code != MSRT_OK) reported_ = true;  // the host has reported its own text
     return code;
   };
   if (host->find_packed == nullptr || host->keep_packed == nullptr) return;
@@ -45,8 +45,8 @@ KernelHost::KernelHost(const msrt_host_api* host, const std::string& kernel)
   };
 }
 
-void KernelHost::Say(const char* message) const noexcept {
-  said_ = true;
+void KernelHost::Report(const char* message) const noexcept {
+  reported_ = true;
   try {
     host_->fail(host_->host,
                 StrCat("kernel '", kernel_, "': ", message == nullptr ? "" : message).c_str());
@@ -55,11 +55,11 @@ void KernelHost::Say(const char* message) const noexcept {
   }
 }
 
-void KernelHost::SayWithoutWords(msrt_status code) const noexcept {
+void KernelHost::ReportWithoutText(msrt_status code) const noexcept {
   try {
-    Say(StrCat("failed without saying why (status ", code, ")").c_str());
+    Report(StrCat("failed without saying why (status ", code, ")").c_str());
   } catch (const std::bad_alloc&) {
-    Say("failed without saying why");
+    Report("failed without saying why");
   }
 }
 

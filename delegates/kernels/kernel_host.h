@@ -1,4 +1,5 @@
-// The host's table as a kernel gets it: the same, but the text of an error names the kernel.
+// The host's table of functions as a registered kernel gets it. It forwards every call to the host
+// and adds the kernel's name to the text of errors.
 #pragma once
 
 #include <string>
@@ -10,29 +11,29 @@ namespace msrt {
 
 class KernelHost {
  public:
-  // `host` and `kernel` must outlive this object, which is what the table points to.
+  // `host` and `kernel` must outlive this object, and this object the table that kernels get.
   KernelHost(const msrt_host_api* host, const std::string& kernel);
   KernelHost(const KernelHost&) = delete;
   KernelHost& operator=(const KernelHost&) = delete;
 
-  // Runs a callback with the table. An error without a text gets one, and so does what it throws.
+  // Calls `callback` with the table. Supplies a text for errors without one and for exceptions.
   template <typename Callback>
   msrt_status Call(const Callback& callback) const {
-    said_ = false;
+    reported_ = false;
     msrt_status code = MSRT_OK;
     if (const Status thrown = CatchAsStatus([&] { code = callback(&api_); }); !thrown.ok()) {
-      Say(thrown.message().c_str());
+      Report(thrown.message().c_str());
       return static_cast<msrt_status>(thrown.code());
     }
-    if (code != MSRT_OK && !said_) SayWithoutWords(code);
+    if (code != MSRT_OK && !reported_) ReportWithoutText(code);
     return code;
   }
 
  private:
-  void Say(const char* message) const noexcept;
-  void SayWithoutWords(msrt_status code) const noexcept;
+  void Report(const char* message) const noexcept;
+  void ReportWithoutText(msrt_status code) const noexcept;
 
-  static thread_local bool said_;  // the callback that runs in this thread gave a text
+  static thread_local bool reported_;  // the callback on this thread has reported a text
   const msrt_host_api* host_;
   const std::string& kernel_;
   msrt_host_api api_;

@@ -12,40 +12,40 @@
 namespace msrt {
 namespace {
 
-// Typical cores; they only have to rank a kernel without a cost of its own beside others.
+// Typical cores; they only have to rank a kernel without its own cost function among others.
 constexpr double kFlopsPerCore = 90e9, kBytesPerCore = 20e9, kLaunchSeconds = 1e-6;
-constexpr double kMostSeconds = 1e9;  // that the host takes for an estimate
+constexpr double kMaxSeconds = 1e9;  // the host rejects greater estimates
 
 struct KernelsDelegate {
   std::vector<RegisteredKernel> kernels;
-  std::map<std::string, std::vector<uint32_t>, std::less<>>
-      by_op;  // "domain op": indices of its kernels
+  // From "domain op" to the indices of its kernels.
+  std::map<std::string, std::vector<uint32_t>, std::less<>> by_op;
 };
 
 std::string KeyOf(std::string_view domain, std::string_view op) { return StrCat(domain, " ", op); }
 
 // A kernel that was chosen for a node.
-struct Compiled {
-  Compiled(const RegisteredKernel& k, const msrt_host_api* h, const msrt_node_view* n)
+struct CompiledKernel {
+  CompiledKernel(const RegisteredKernel& k, const msrt_host_api* h, const msrt_node_view* n)
       : kernel(k), host(h, k.name), node(n) {}
-  Compiled(const Compiled&) = delete;
-  Compiled& operator=(const Compiled&) = delete;
-  ~Compiled() {
+  CompiledKernel(const CompiledKernel&) = delete;
+  CompiledKernel& operator=(const CompiledKernel&) = delete;
+  ~CompiledKernel() {
     if (packed != nullptr) kernel.desc.packed_destroy(kernel.desc.user, packed);
   }
-  const RegisteredKernel& kernel;  // of the delegate, which outlives it
+  const RegisteredKernel& kernel;  // owned by the delegate, which outlives this object
   KernelHost host;
   const msrt_node_view* node;
   std::vector<msrt_layout> input_layouts, output_layouts;
   void* packed = nullptr;
 };
 
-struct Bound {
-  const Compiled* compiled;
+struct BoundKernel {
+  const CompiledKernel* compiled;
   std::vector<msrt_shape> inputs, outputs;
 };
 
-// Nothing may unwind through the door.
+// No exception may cross the C interface.
 template <typename F>
 msrt_status Guarded(F&& body) {
   try {
@@ -55,16 +55,16 @@ msrt_status Guarded(F&& body) {
   }
 }
 
-// A callback without a status to return: why it gave no answer. A host without memory is
-// everybody's affair.
+// Calls a callback that returns no status; returns the exception that it threw as a status.
+// Lack of memory is not the callback's fault alone, so that exception is passed on.
 template <typename Call>
-Status Asked(const Call& call) {
+Status AskCallback(const Call& call) {
   Status thrown = CatchAsStatus(call);
   if (thrown.code() == Code::kOutOfMemory) throw std::bad_alloc();
   return thrown;
 }
 
-// Every value of the node that exists, inputs first.
+// Calls visit(value) for every value of the node that is not omitted, inputs first.
 template <typename F>
 void ForEachValue(const msrt_node_view& node, F&& visit) {
   for (size_t i = 0; i < node.input_count; ++i) {
@@ -80,6 +80,7 @@ bool CanHaveLayout(const msrt_value_view& value) {
          value.declared.rank <= 5;
 }
 
+// Returns why the kernel cannot run the node; empty if it can.
 std::string Refusal(const RegisteredKernel& kernel, const msrt_node_view& node) {
   const msrt_kernel_desc& d = kernel.desc;
   if (d.version != 0 && node.version > d.version)
@@ -96,8 +97,8 @@ std::string Refusal(const RegisteredKernel& kernel, const msrt_node_view& node) 
   if (d.accepts == nullptr) return {};
   const char* reason = nullptr;
   bool accepted = false;
-  const Status asked = Asked([&] { accepted = d.accepts(d.user, &node, &reason) != 0; });
-  if (!asked.ok()) return StrCat("accepts: ", asked.message());
+  const Status status = AskCallback([&] { accepted = d.accepts(d.user, &node, &reason) != 0; });
+  if (!status.ok()) return StrCat("accepts: ", status.message());
   if (accepted) return {};
   return reason == nullptr || *reason == '\0' ? "it does not take this node" : reason;
 }
@@ -109,21 +110,21 @@ double BytesOf(const msrt_shape& shape) {
   return bytes;
 }
 
-// Its own estimate, or why that is none.
-Result<double> OwnSecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host,
-                            const msrt_node_view& node) {
+// Returns the kernel's own estimate, or an error if the estimate is not a valid time.
+Result<double> OwnSeconds(const RegisteredKernel& kernel, const msrt_host_api& host,
+                          const msrt_node_view& node) {
   double seconds = 0;
-  MSRT_RETURN_IF_ERROR(Asked([&] {
+  MSRT_RETURN_IF_ERROR(AskCallback([&] {
                          seconds = kernel.desc.seconds(kernel.desc.user, &host, &node);
                        }).Within("seconds"));
-  if (!(seconds >= 0 && seconds < kMostSeconds))
-    return DelegateError("its seconds are ", seconds, ", must be from 0 to ", kMostSeconds);
+  if (!(seconds >= 0 && seconds < kMaxSeconds))
+    return DelegateError("its seconds are ", seconds, ", must be from 0 to ", kMaxSeconds);
   return seconds;
 }
 
-Result<double> SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& host,
-                         const msrt_node_view& node) {
-  if (kernel.desc.seconds != nullptr) return OwnSecondsOf(kernel, host, node);
+Result<double> EstimatedSeconds(const RegisteredKernel& kernel, const msrt_host_api& host,
+                                const msrt_node_view& node) {
+  if (kernel.desc.seconds != nullptr) return OwnSeconds(kernel, host, node);
   double bytes = node.bytes;
   if (bytes == 0)
     ForEachValue(node, [&](const msrt_value_view& value) { bytes += BytesOf(value.typical); });
@@ -134,7 +135,7 @@ Result<double> SecondsOf(const RegisteredKernel& kernel, const msrt_host_api& ho
   return kLaunchSeconds + std::max(node.flops / (0.5 * flops_rate), bytes / bytes_rate);
 }
 
-// The candidate's layouts, for the tensors that can have one.
+// Returns `layout` for the tensors that can have it and plain for the others.
 std::vector<msrt_layout> LayoutsOf(const msrt_value_view* values, size_t count,
                                    msrt_layout layout) {
   std::vector<msrt_layout> layouts(count, MSRT_LAYOUT_PLAIN);
@@ -144,7 +145,7 @@ std::vector<msrt_layout> LayoutsOf(const msrt_value_view* values, size_t count,
   return layouts;
 }
 
-// Offers every layout that it runs in and that makes a difference.
+// Offers one candidate for every layout that the kernel runs in and that some tensor can have.
 void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msrt_node_view& node,
            const msrt_host_api& host, const msrt_query_sink& sink) {
   bool any_layout = false;
@@ -161,7 +162,7 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
   for (const msrt_in_place& pair : kernel.in_place) {
     if (pair.input < node.input_count && pair.output < node.output_count) in_place.push_back(pair);
   }
-  const Result<double> seconds = SecondsOf(kernel, host, node);
+  const Result<double> seconds = EstimatedSeconds(kernel, host, node);
   if (!seconds.ok())
     return sink.refuse(sink.sink, n, StrCat(kernel.name, ": ", seconds.status().message()).c_str());
   for (msrt_layout layout = MSRT_LAYOUT_PLAIN; layout <= MSRT_LAYOUT_BLOCKED8; ++layout) {
@@ -208,8 +209,8 @@ msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view
                     const msrt_candidate* c, void** out) {
   return Guarded([&]() -> msrt_status {
     const auto& delegate = *static_cast<const KernelsDelegate*>(self);
-    auto compiled = std::make_unique<Compiled>(delegate.kernels[c->tag], host,
-                                               graph->node(graph->graph, c->nodes[0]));
+    auto compiled = std::make_unique<CompiledKernel>(delegate.kernels[c->tag], host,
+                                                     graph->node(graph->graph, c->nodes[0]));
     compiled->input_layouts.assign(c->input_layouts, c->input_layouts + c->input_count);
     compiled->output_layouts.assign(c->output_layouts, c->output_layouts + c->output_count);
     const msrt_kernel_desc& desc = compiled->kernel.desc;
@@ -231,8 +232,8 @@ msrt_status Bind(void*, const msrt_host_api*, void* kernel, const msrt_bound_nod
                  void** out) {
   return Guarded([&]() -> msrt_status {
     const msrt_bound_node& node = nodes[0];
-    auto bound = std::make_unique<Bound>();
-    bound->compiled = static_cast<const Compiled*>(kernel);
+    auto bound = std::make_unique<BoundKernel>();
+    bound->compiled = static_cast<const CompiledKernel*>(kernel);
     bound->inputs.assign(node.inputs, node.inputs + node.input_count);
     bound->outputs.assign(node.outputs, node.outputs + node.output_count);
     *out = bound.release();
@@ -241,8 +242,8 @@ msrt_status Bind(void*, const msrt_host_api*, void* kernel, const msrt_bound_nod
 }
 
 msrt_status Run(void*, void* handle, const msrt_run_args* args) {
-  const auto& bound = *static_cast<const Bound*>(handle);
-  const Compiled& compiled = *bound.compiled;
+  const auto& bound = *static_cast<const BoundKernel*>(handle);
+  const CompiledKernel& compiled = *bound.compiled;
   const msrt_kernel_desc& desc = compiled.kernel.desc;
   msrt_kernel_args a = MSRT_INIT(msrt_kernel_args);
   a.node = compiled.node;
@@ -273,18 +274,18 @@ sdk::ExportedDelegate MakeKernelsDelegate(std::span<const RegisteredKernel> kern
   api.name = "kernels";
   api.query = Query;
   api.compile = Compile;
-  api.kernel_destroy = [](void*, void* kernel) { delete static_cast<Compiled*>(kernel); };
+  api.kernel_destroy = [](void*, void* kernel) { delete static_cast<CompiledKernel*>(kernel); };
   api.kernel_bytes = [](void*, const void* kernel) -> size_t {
-    const auto& compiled = *static_cast<const Compiled*>(kernel);
+    const auto& compiled = *static_cast<const CompiledKernel*>(kernel);
     const msrt_kernel_desc& desc = compiled.kernel.desc;
     return compiled.packed == nullptr || desc.packed_bytes == nullptr
                ? 0
                : desc.packed_bytes(desc.user, compiled.packed);
   };
   api.bind = Bind;
-  api.bound_destroy = [](void*, void* bound) { delete static_cast<Bound*>(bound); };
+  api.bound_destroy = [](void*, void* bound) { delete static_cast<BoundKernel*>(bound); };
   api.bound_bytes = [](void*, const void* handle) {
-    const auto& bound = *static_cast<const Bound*>(handle);
+    const auto& bound = *static_cast<const BoundKernel*>(handle);
     return (bound.inputs.size() + bound.outputs.size()) * sizeof(msrt_shape);
   };
   api.run = Run;

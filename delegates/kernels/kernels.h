@@ -1,5 +1,6 @@
-// The delegate "kernels": what applications registered, one candidate for each kernel, node and
-// layout. It speaks msrt_plugin.h on both sides, since kernels see the host's own view of a node.
+// The delegate "kernels": runs the kernels that applications registered, with one candidate for
+// each kernel, node and layout. It uses msrt_plugin.h on both sides, since kernels see the host's
+// view of a node unchanged.
 #pragma once
 
 #include <span>

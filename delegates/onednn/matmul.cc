@@ -41,8 +41,7 @@ Matrices MatricesOf(Dims dims, bool transposed, bool row_vector, int rank) {
   return m;
 }
 
-// ---- rules
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- rules --------------------------------------------------------------------------------------
 
 // With B the same for every batch, all rows of all batches are the rows of one product.
 bool IsOneProduct(const OpView& op) {
@@ -86,8 +85,7 @@ std::string QueryMatMul(const NodeInfo& node, std::vector<Candidate>* candidates
   return {};
 }
 
-// ---- recipe
-// --------------------------------------------------------------------------------------------------------------------
+// ---- recipe -------------------------------------------------------------------------------------
 
 class MatMulRecipe final : public Recipe {
  public:

@@ -17,8 +17,7 @@ namespace {
 
 enum Input : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
-// ---- products with packed weights
-// -------------------------------------------------------------------------------------------------
+// ---- products with packed weights ---------------------------------------------------------------
 
 constexpr int64_t kPanel = 32;  // columns: four vectors of AVX2
 
@@ -107,8 +106,7 @@ void AddProduct(const Panels& weights, const float* x, int64_t rows, float* sums
   }
 }
 
-// ---- one step
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- one step -----------------------------------------------------------------------------------
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
@@ -173,8 +171,7 @@ const Kind& KindOf(const OpView& op) {
                        [&](const Kind& k) { return k.op == op.op(); });
 }
 
-// ---- the layer
-// --------------------------------------------------------------------------------------------------------------------
+// ---- the layer ----------------------------------------------------------------------------------
 
 struct Sizes {
   bool batch_first;

@@ -1,6 +1,5 @@
 // Attention, one query row at a time: scores against every key, softmax, weighted sum of the
-// values. All in double; keys are visited in ascending order whatever part of the queries is
-// computed.
+// values. All in double; keys are visited in ascending order, whichever query rows are computed.
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
@@ -67,7 +66,7 @@ struct CachedRows {
   }
 };
 
-// What is added to a score: the mask, and minus infinity for keys that come after the query.
+// The bias added to a score: the mask, and minus infinity for keys that come after the query.
 template <typename T>
 class Bias {
  public:
@@ -94,7 +93,7 @@ class Bias {
   Dims strides_;
 };
 
-// Scores become weights that sum to 1. Where no key may be attended to, they are `hidden`.
+// Turns scores into weights that sum to 1. If no key may be attended to, all of them are `hidden`.
 void Softmax(std::vector<double>& scores, bool masked, double hidden) {
   double maximum = kMinusInfinity, sum = 0;
   for (double x : scores) maximum = x > maximum || std::isnan(x) ? x : maximum;
@@ -106,8 +105,8 @@ void Softmax(std::vector<double>& scores, bool masked, double hidden) {
   for (double& x : scores) x /= sum;
 }
 
-// The score of one query row against every key. Writes the stage of it that qk_matmul_output_mode
-// asks for to `stage`, if any.
+// Computes the scores of one query row against every key. Writes the stage that
+// qk_matmul_output_mode asks for to `stage`, if any.
 template <typename T>
 class Scorer {
  public:
@@ -206,7 +205,7 @@ Status RunAttention(const KernelArgs& args) {
   const Sizes s(args);
   MSRT_RETURN_IF_ERROR(StorePresent(args, s, 1, 4, 1, s.width));
   MSRT_RETURN_IF_ERROR(StorePresent(args, s, 2, 5, 2, s.value_width));
-  // Nothing to compute; and rows of no element may be more than anyone could count.
+  // Nothing to compute, and the number of rows without elements may overflow.
   if (args.outputs[0].elements() == 0 && (!args.has_output(3) || args.outputs[3].elements() == 0))
     return OkStatus();
   return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {

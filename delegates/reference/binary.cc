@@ -12,7 +12,7 @@ template <typename W>
 using Pair = W (*)(W, W);
 
 // The same function in each type that kernels compute in; null where the op does not admit the
-// type. Comparisons and logic give 1 or 0.
+// type. Comparisons and logic return 1 or 0.
 struct PairFunctions {
   Pair<double> on_double = nullptr;
   Pair<int64_t> on_signed = nullptr;
@@ -26,12 +26,12 @@ struct PairFunctions {
   }
 };
 
-// One generic lambda for all three.
+// Uses one generic lambda for all three types.
 template <typename F>
 constexpr PairFunctions Everywhere(F f) {
   return {f, f, f};
 }
-// Signed integers through the unsigned ones, whose overflow is defined.
+// Computes signed integers as unsigned ones, whose overflow is defined.
 template <typename F>
 constexpr PairFunctions Wrapping(F) {
   return {[](double a, double b) { return F{}(a, b); },
@@ -66,8 +66,7 @@ constexpr PairFunctions kLess =
 constexpr PairFunctions kLessOrEqual =
     Everywhere([]<typename W>(W a, W b) { return static_cast<W>(a <= b); });
 
-// Folds all inputs from the left with the function, then lets `finish` make the result of each
-// element.
+// Folds all inputs from the left with the function, then maps each element with `finish`.
 template <typename W, typename Finish>
 Status FoldIn(const KernelArgs& args, Pair<W> function, Finish finish) {
   const TensorView& out = args.outputs[0];
@@ -99,8 +98,7 @@ Status Mean(const KernelArgs& args) {
   return FoldIn<double>(args, kAdd.on_double, [=](double sum) { return sum / count; });
 }
 
-// ---- division
-// -------------------------------------------------------------------------------------------------------------------
+// ---- division -----------------------------------------------------------------------------------
 
 // Truncates towards zero. The least integer over -1 wraps to itself, where the processor would
 // trap.
@@ -128,8 +126,8 @@ constexpr PairFunctions kTruncMod = {
     [](int64_t a, int64_t b) { return b == -1 ? int64_t{0} : a % b; },
     [](uint64_t a, uint64_t b) { return a % b; }};
 
-// Integers have no quotient by zero. Looks at the divisors before anything is computed, so that the
-// first one is named, whatever the number of threads. An empty output divides by none of them.
+// Refuses integer division by zero. Checks the divisors before anything is computed, so that the
+// error names the first zero, whatever the number of threads. An empty output divides by none.
 Status CheckDivisors(const KernelArgs& args) {
   const TensorView& divisors = args.inputs[1];
   if (WideTypeOf(divisors.dtype) == WideType::kDouble || args.outputs[0].elements() == 0)
@@ -152,8 +150,7 @@ Status Mod(const KernelArgs& args) {
   return Fold(args, args.op.Int("fmod") != 0 ? kTruncMod : kFloorMod);
 }
 
-// ---- Pow
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- Pow ----------------------------------------------------------------------------------------
 
 // Wraps on overflow.
 int64_t IntegerPower(int64_t base, uint64_t exponent) {
@@ -165,7 +162,7 @@ int64_t IntegerPower(int64_t base, uint64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
-// 1 / base^n, truncated; `largest` where that is infinite.
+// Returns 1 / base^n, truncated; `largest` if that is infinite.
 int64_t IntegerInversePower(int64_t base, int64_t exponent, int64_t largest) {
   if (base == 0) return largest;
   if (base == 1) return 1;
@@ -199,8 +196,7 @@ Status Pow(const KernelArgs& args) {
   });
 }
 
-// ---- the rest
-// -------------------------------------------------------------------------------------------------------------------
+// ---- the rest -----------------------------------------------------------------------------------
 
 constexpr PairFunctions kPRelu = {
     [](double x, double slope) { return x < 0 ? x * slope : x; },

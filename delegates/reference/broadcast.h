@@ -1,5 +1,4 @@
-// Where the elements of a broadcast tensor stand: strides that are 0 along the dims it is repeated
-// in.
+// Offsets of the elements of a broadcast tensor: strides are 0 along the dims it is repeated in.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ inline Dims BroadcastStrides(const Dims& dims, const Dims& to) {
   return strides;
 }
 
-// The offset of the `index`-th element (row-major) of a tensor of `dims` whose elements lie
-// `strides` apart. Requires index < dims.elements().
+// Returns the offset of the `index`-th element (row-major) of a tensor of `dims` with `strides`.
+// Requires index < dims.elements().
 inline int64_t OffsetOf(int64_t index, const Dims& dims, const Dims& strides) {
   int64_t offset = 0;
   for (int i = dims.rank() - 1; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Walking an output together with the inputs that broadcast to it, row by row along the last axis.
+// Walks an output together with the inputs that broadcast to it, row by row along the last axis.
 #pragma once
 
 #include <span>
@@ -11,9 +11,8 @@
 
 namespace msrt::reference {
 
-// The axes of an output and the steps of each input along them, with neighbouring axes joined
-// wherever every input steps through both as through one: tensors of the same shape become one long
-// row.
+// The axes of an output and the strides of each input along them. Neighbouring axes are joined if
+// every input steps through both as through one: tensors of the same shape become one long row.
 struct JoinedAxes {
   Dims dims;
   std::vector<Dims> strides;  // one for each input
@@ -47,7 +46,7 @@ Status ForEachRun(const KernelArgs& args, Body&& body) {
   const size_t inputs = args.inputs.size();
   constexpr int64_t kZeros[8] = {};
   if (args.outputs[0].elements() == 1 &&
-      inputs <= std::size(kZeros)) {  // numbers: what loops count and branches decide by
+      inputs <= std::size(kZeros)) {  // scalars, such as loop counters and conditions
     const std::span<const int64_t> zeros(kZeros, inputs);
     body(0, 1, zeros, zeros);
     return OkStatus();

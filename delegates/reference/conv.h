@@ -1,5 +1,5 @@
-// Convolutions as the sum they are: for each output element, over the input channels of its group
-// and the taps of the kernel, in that order, in double. Taps outside the input are left out, so an
+// Convolutions by definition: each output element is a sum in double over the input channels of its
+// group and the taps of the kernel, in that order. Taps outside the input are skipped, so an
 // element's bits do not depend on the piece it is in.
 #pragma once
 
@@ -26,7 +26,8 @@ inline Result<ConvShape> ConvShapeOf(const OpView& op, const Dims& x, const Dims
   return s;
 }
 
-// One channel of X with its kernel at output (z, y, x).
+// Returns the sum over one channel of X and its kernel. `taps` are the taps inside the input and
+// `start` is the input position of tap 0, along each axis.
 template <typename T>
 double SumOfChannel(const ConvShape& s, const T* in, const T* kernel, const Interval (&taps)[3],
                     const int64_t (&start)[3]) {
@@ -46,8 +47,8 @@ double SumOfChannel(const ConvShape& s, const T* in, const T* kernel, const Inte
   return sum;
 }
 
-// The same for a transposed window: tap t reaches output y from input (y + pad_begin - dilation*t)
-// / stride, if that is whole.
+// The same for a transposed window: tap t contributes to output y from input
+// (y + pad_begin - dilation * t) / stride, if that is an integer.
 template <typename T>
 double SumOfTransposedChannel(const ConvShape& s, const T* in, const T* kernel,
                               const int64_t (&out)[3]) {
@@ -76,7 +77,7 @@ double SumOfTransposedChannel(const ConvShape& s, const T* in, const T* kernel,
   return sum;
 }
 
-// One output channel m of one image n: finish(sum, index) makes an element of Y from the sum over
+// Computes output channel m of image n: finish(sum, index) makes an element of Y from the sum over
 // its group's inputs.
 template <typename T, typename Finish>
 void ConvPlane(const ConvShape& s, bool transposed, const T* x, const T* w, int64_t n, int64_t m,
@@ -84,8 +85,8 @@ void ConvPlane(const ConvShape& s, bool transposed, const T* x, const T* w, int6
   const ConvChannels& ch = s.channels;
   const int64_t group = ch.group_of(m);
   const T* in = x + (n * ch.groups + group) * ch.group_inputs * s.in_plane;
-  // From one input channel's kernel to the next lie one kernel, or, transposed, those of all
-  // outputs of the group.
+  // The kernels of consecutive input channels are one kernel apart, or, transposed, the kernels of
+  // all outputs of the group.
   const int64_t kernel_step = transposed ? ch.group_outputs * s.taps : s.taps;
   const int64_t output_in_group = m + ch.first_output - group * ch.group_outputs;
   const T* kernels =

@@ -1,6 +1,6 @@
-// The one way in which movement kernels copy: every output element comes from a source offset that
-// is the sum of one number for each axis. Strides (Transpose, Slice, Expand) are the plain case;
-// Tile and Pad bring their own rule.
+// The copy loop of all movement kernels: every output element comes from a source offset that is
+// the sum of one number per axis. Strides (Transpose, Slice, Expand) are the plain case; Tile and
+// Pad have their own rule.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace msrt::reference {
 inline constexpr int64_t kNoSource = -1;
 
 // destination[i0, i1, ...] = source[offset(0, i0) + offset(1, i1) + ...], or `fill` where any axis
-// says kNoSource. `offset` is called as offset(axis, index) and gives elements.
+// returns kNoSource. offset(axis, index) returns a number of elements.
 template <typename T, typename AxisOffset>
 Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* destination, T fill,
                   AxisOffset offset) {
@@ -40,7 +40,7 @@ Status CopyByAxis(ParallelFor& parallel, const T* source, const Dims& dims, T* d
   return ParallelRanges(parallel, rows, grain, copy_rows);
 }
 
-// Axes that are walked as one become one, axes of a single index go.
+// Merges axes that are walked as one and removes axes of extent 1.
 inline void MergeAxes(Dims* dims, Dims* strides) {
   Dims merged_dims, merged_strides;
   for (int i = 0; i < dims->rank(); ++i) {
@@ -71,8 +71,8 @@ inline Status StridedCopy(ParallelFor& parallel, DType dtype, const void* source
         std::copy(from + begin, from + end, static_cast<T*>(destination) + begin);
       });
     }
-    // Lowest offsets first: CopyByAxis takes -1 for "no source", so every axis must count from zero
-    // up.
+    // Starts at the lowest offset: CopyByAxis takes -1 for "no source", so no axis may have a
+    // negative offset.
     Dims low = Dims::Filled(dims.rank(), 0);
     int64_t first = start;
     for (int i = 0; i < dims.rank(); ++i) {

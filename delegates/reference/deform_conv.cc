@@ -1,5 +1,5 @@
-// DeformConv: for each output position, first where every tap reads from (corners and weights, the
-// same for all channels of an offset group), then the sums over input channels and taps.
+// DeformConv: for each output position, first finds where every tap reads from (corners and
+// weights, the same for all channels of an offset group), then sums over input channels and taps.
 #include <cmath>
 #include <vector>
 
@@ -17,8 +17,8 @@ struct Corner {
   int64_t offset;  // in a channel of X
   double weight;
 };
-using Reading = std::vector<Corner>;  // of one tap: up to two corners along each axis; those
-                                      // outside the image are left out
+// The corners that one tap reads: up to two along each axis, without those outside the image.
+using Reading = std::vector<Corner>;
 
 struct Shape {
   Windows windows;
@@ -50,7 +50,7 @@ std::array<int64_t, kMaxSpace> Split(int64_t index, const std::array<int64_t, kM
   return at;
 }
 
-// The corners around a position, one axis after the other.
+// Returns the corners around a position, built one axis after the other.
 Reading ReadingAt(const Windows& windows, const std::array<double, kMaxSpace>& position,
                   double scale) {
   Reading reading = {{0, scale}};
@@ -70,7 +70,7 @@ Reading ReadingAt(const Windows& windows, const std::array<double, kMaxSpace>& p
   return reading;
 }
 
-// Where all taps of all offset groups read from at one output position of one image.
+// Returns the readings of all taps of all offset groups at one output position of one image.
 template <typename T>
 std::vector<Reading> ReadingsAt(const KernelArgs& args, const Shape& s, int64_t image,
                                 int64_t place) {
@@ -80,7 +80,7 @@ std::vector<Reading> ReadingsAt(const KernelArgs& args, const Shape& s, int64_t 
   std::vector<Reading> readings;
   for (int64_t t = 0; t < s.offset_groups * s.taps; ++t) {
     const auto tap = Split(t % s.taps, {axis[0].kernel, axis[1].kernel, axis[2].kernel});
-    const int64_t at = image * s.offset_groups * s.taps + t;  // of this tap among all of the batch
+    const int64_t at = image * s.offset_groups * s.taps + t;  // index of this tap in the batch
     std::array<double, kMaxSpace> position = {};
     for (int i = 0; i < rank; ++i) {
       const auto a = static_cast<size_t>(i);

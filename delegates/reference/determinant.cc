@@ -1,4 +1,4 @@
-// Det by elimination in double precision, the largest element of a column first.
+// Det by elimination with partial pivoting in double precision.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace msrt::reference {
 namespace {
 
-// Destroys the matrix. A matrix of nothing has determinant 1.
+// Destroys the matrix. An empty matrix has determinant 1.
 double Determinant(std::vector<double>& m, int64_t rows) {
   const auto at = [&](int64_t row, int64_t column) -> double& {
     return m[static_cast<size_t>(row * rows + column)];

@@ -1,4 +1,4 @@
-// From an element type at run time to a C++ type: Dispatch(dtype, [&]<typename T>() { ... }).
+// Maps an element type at run time to a C++ type: Dispatch(dtype, [&]<typename T>() { ... }).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,12 @@ template <typename T>
 inline constexpr bool kIsFloat =
     std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// In what a kernel computes: half types in float, all others as they are. Booleans are stored as
-// bytes 0 and 1 (type bool).
+// The type that a kernel computes in: float for half types, otherwise the type itself. Booleans are
+// stored as bytes 0 and 1 (type bool).
 template <typename T>
 using ComputeType =
     std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
-// In what a kernel sums: floats in double, integers in 64 bits (unsigned, so that wrapping is
-// defined).
+// The type that a kernel sums in: double for floats, 64 bits of the same signedness for integers.
 template <typename T>
 using SumType = std::conditional_t<kIsFloat<T>, double,
                                    std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;

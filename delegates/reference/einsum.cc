@@ -8,7 +8,8 @@
 namespace msrt::reference {
 namespace {
 
-// How far each operand moves when an index goes up by one: strides[operand * indices + index].
+// Returns how far each operand moves when an index increases by one:
+// strides[operand * indices + index].
 std::vector<int64_t> OperandStrides(const KernelArgs& args, const EinsumPlan& plan) {
   const auto indices = static_cast<size_t>(plan.index_count());
   std::vector<int64_t> strides(args.inputs.size() * indices);
@@ -17,14 +18,14 @@ std::vector<int64_t> OperandStrides(const KernelArgs& args, const EinsumPlan& pl
     const Dims dense = RowMajorStrides(dims);
     for (int d = 0; d < dims.rank(); ++d) {
       const auto index = static_cast<size_t>(plan.operands[o][static_cast<size_t>(d)]);
-      // A letter that stands twice walks along a diagonal; a dim of 1 is repeated.
+      // A letter that occurs twice walks along a diagonal; a dim of 1 is repeated.
       if (dims[d] != 1) strides[o * indices + index] += dense[d];
     }
   }
   return strides;
 }
 
-// A place in the space of all indices, and the offset that each operand has there.
+// A point in the space of all indices, and the offset of each operand there.
 class Cursor {
  public:
   Cursor(const EinsumPlan& plan, std::span<const int64_t> strides, size_t operands)
@@ -45,7 +46,8 @@ class Cursor {
       element /= extent;
     }
   }
-  // The next point of the summed indices; false, and back at the first, after the last.
+  // Moves to the next point of the summed indices. After the last it returns to the first and
+  // returns false.
   bool Next() {
     for (int i = plan_.index_count() - 1; i >= plan_.output_rank; --i) {
       const int64_t next = at_[static_cast<size_t>(i)] + 1;

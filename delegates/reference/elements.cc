@@ -16,9 +16,8 @@ W Widen(T value) {
   else return static_cast<W>(value);
 }
 
-// An integer of up to 64 bits as a double for a format shorter than double: bits that double has no
-// room for are kept as one that says "and something more", so that the last rounding is the only
-// one that counts.
+// Converts an integer to a double that will be rounded again, to a shorter format. Bits that do not
+// fit set the last bit (rounding to odd), so that the result is as if rounded once.
 double ToDoubleKeepingOdd(uint64_t magnitude) {
   const int excess = std::max(0, 64 - std::countl_zero(magnitude) - 53);
   const uint64_t lost = magnitude & ((uint64_t{1} << excess) - 1);
@@ -79,8 +78,8 @@ const SmallFloat* SmallFloatOf(DType type) {
   }
 }
 
-// One element of 8 or 4 bits that has no C++ type: bool, whose bytes may hold anything, small
-// floats and 4-bit integers.
+// Decodes an element of 8 or 4 bits that has no C++ type: bool, whose bytes may hold anything,
+// small floats and 4-bit integers.
 template <typename W>
 W FromCode(DType type, uint8_t code) {
   if (type == DType::kBool) return code != 0;

@@ -1,8 +1,8 @@
-// Elements of any type, in and out of the three types that elementwise kernels compute in: double
-// for floats, int64_t for signed integers, uint64_t for unsigned ones and bool. A kernel then is a
-// table of scalar functions, compiled once, not once for each type. Conversions follow ONNX Cast,
-// and what that leaves undefined is defined here: a float beyond an integer's range gives its
-// nearest value, NaN gives 0.
+// Converts elements of any type to and from the three types that elementwise kernels compute in:
+// double for floats, int64_t for signed integers, uint64_t for unsigned ones and bool. A kernel
+// then is a table of scalar functions, compiled once, not once per type. Conversions follow ONNX
+// Cast and define the cases that it leaves open: a float beyond an integer's range becomes the
+// nearest integer of the type, NaN becomes 0.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace msrt::reference {
 
-// How many elements a kernel converts at a time; even, so that two elements of 4 bits never fall to
-// different workers.
+// Number of elements that a kernel converts at a time. Even, so that the two 4-bit elements of a
+// byte never go to different threads.
 inline constexpr int64_t kBlockElements = 512;
 
 enum class WideType : uint8_t { kDouble, kSigned, kUnsigned };
@@ -39,21 +39,21 @@ auto DispatchWide(DType type, F&& f) {
   return f.template operator()<uint64_t>();
 }
 
-// Elements first, first + stride, ... of a tensor of any type. W is double, int64_t or uint64_t;
-// values that do not fit wrap (integers) or saturate (floats), so with W of WideTypeOf(type) the
-// conversion is exact.
+// Loads elements first, first + stride, ... of a tensor of any type. W is double, int64_t or
+// uint64_t. Values that do not fit wrap (integers) or saturate (floats); if W is the
+// WideTypeOf(type) the conversion is exact.
 template <typename W>
 void LoadElements(DType type, const void* data, int64_t first, int64_t stride, int64_t count,
                   W* out);
 
 // Stores into elements [first, first + count), converting to `type`. `saturate` is that of Cast and
-// matters for 8-bit floats only. For types of 4 bits, `first` must be even, and a last half byte
-// that no element fills becomes zero.
+// matters for 8-bit floats only. For types of 4 bits, `first` must be even, and an unused last half
+// byte becomes zero.
 template <typename W>
 void StoreElements(DType type, void* data, int64_t first, int64_t count, const W* values,
                    bool saturate = true);
 
-// All of a plain tensor of any type, as doubles.
+// Returns all elements of a plain tensor of any type as doubles.
 std::vector<double> Doubles(const TensorView& t);
 
 // Calls body(first, count) for every block of [0, elements).

@@ -1,5 +1,4 @@
-// What elementwise kernels do where data alone decides: divisors of zero, powers without a value,
-// long tensors of half bytes.
+// Elementwise kernels on unusual data: divisors of zero, undefined powers, bytes and half bytes.
 #include <gtest/gtest.h>
 
 #include "delegates/reference/elements.h"
@@ -33,20 +32,20 @@ TEST(ElementwiseKernels, IntegerDivisionByZeroNamesTheElement) {
   }
 }
 
-TEST(ElementwiseKernels, PowerOfZeroToANegativeSaturates) {
+TEST(ElementwiseKernels, ZeroToANegativePowerSaturates) {
   std::vector<int32_t> out;
   ASSERT_TRUE(RunI32("Pow", {0, 0, -1, 2}, {-1, 0, -3, -1}, &out).ok());
   EXPECT_EQ(out, std::vector<int32_t>({INT32_MAX, 1, -1, 0}));
 }
 
-TEST(ElementwiseKernels, AnyByteIsABool) {
+TEST(ElementwiseKernels, AnyNonZeroByteLoadsAsTrue) {
   const uint8_t bytes[] = {0, 1, 2, 255};
   uint64_t values[4];
   LoadElements(DType::kBool, bytes, 0, 1, 4, values);
   EXPECT_EQ(std::vector<uint64_t>(values, values + 4), std::vector<uint64_t>({0, 1, 1, 1}));
 }
 
-TEST(ElementwiseKernels, HalfBytesInSteps) {
+TEST(ElementwiseKernels, HalfBytesLoadWithAStride) {
   const uint8_t packed[] = {0x21, 0xf3, 0x08};  // 1, 2, 3, -1, -8
   int64_t values[3];
   LoadElements(DType::kI4, packed, 0, 2, 3, values);

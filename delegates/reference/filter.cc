@@ -1,5 +1,5 @@
-// Ops that keep a part of their data. What they keep is found by the functions that their entries
-// size the outputs with.
+// Ops that keep a part of their data. The functions that size their outputs (ops/filter.h) also
+// find the part to keep.
 #include "ops/filter.h"
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 namespace msrt::reference {
 namespace {
 
-// The data may change between the sizing and the run only if its owner writes to it meanwhile; then
-// nothing is written out of bounds.
+// Keeps writes within bounds if the caller changed the data between the sizing and the run.
 Status CheckCount(size_t found, int64_t expected) {
   if (static_cast<int64_t>(found) == expected) return OkStatus();
   return InvalidArgument("the data gives ", found, " results where ", expected,
@@ -34,7 +33,7 @@ Status NonZero(const KernelArgs& args) {
   return OkStatus();
 }
 
-// Copies the chosen slices along an axis; kAllElements: the chosen elements.
+// Copies the chosen slices along an axis, or the chosen elements if `axis` is kAllElements.
 Status TakeSlices(const TensorView& x, int axis, std::span<const int64_t> chosen,
                   const TensorView& out) {
   const bool flat = axis == kAllElements;
@@ -57,7 +56,7 @@ Result<int> AxisOf(const KernelArgs& args) {
 
 Status Compress(const KernelArgs& args) {
   MSRT_ASSIGN_OR_RETURN(const int axis, AxisOf(args));
-  const std::vector<int64_t> chosen = TruePlaces(args.inputs[1]);
+  const std::vector<int64_t> chosen = TrueIndices(args.inputs[1]);
   MSRT_RETURN_IF_ERROR(CheckCount(chosen.size(), args.outputs[0].dims[std::max(axis, 0)]));
   return TakeSlices(args.inputs[0], axis, chosen, args.outputs[0]);
 }

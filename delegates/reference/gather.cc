@@ -1,5 +1,5 @@
-// Gathers and scatters with plain loops. Indices come with the data, so each kernel first turns
-// them into checked offsets and only then moves elements.
+// Gathers and scatters with plain loops. Indices are known only at run time, so each kernel first
+// turns them into checked offsets and only then moves elements.
 #include <algorithm>
 #include <vector>
 
@@ -11,8 +11,7 @@
 namespace msrt::reference {
 namespace {
 
-// ---- from indices to offsets
-// ----------------------------------------------------------------------------------------------------
+// ---- from indices to offsets --------------------------------------------------------------------
 
 Dims PositionOf(int64_t element, const Dims& dims) {
   Dims position = dims;
@@ -23,8 +22,8 @@ Dims PositionOf(int64_t element, const Dims& dims) {
   return position;
 }
 
-// Element `element` of the indices, made positive; the error names its position and what would be
-// right.
+// Returns element `element` of the indices as a non-negative index; the error names its position
+// and the valid range.
 Result<int64_t> CheckedIndex(const TensorView& indices, int64_t element, int64_t value,
                              int64_t extent, int axis) {
   if (value >= -extent && value < extent) return value < 0 ? value + extent : value;
@@ -36,7 +35,7 @@ Result<int64_t> CheckedIndex(const TensorView& indices, int64_t element, int64_t
                          extent - 1, "] for axis ", axis, " of data");
 }
 
-// All indices, each along the same axis.
+// Returns all indices, each along the same axis.
 Result<std::vector<int64_t>> CheckedIndices(const TensorView& indices, int64_t extent, int axis) {
   std::vector<int64_t> values = IntValues(indices.dtype, indices.data, indices.elements());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -46,8 +45,8 @@ Result<std::vector<int64_t>> CheckedIndices(const TensorView& indices, int64_t e
   return values;
 }
 
-// For each element of `indices`, the offset of the data element that it names: at its own position,
-// but for the axis.
+// Returns, for each element of `indices`, the offset of the data element that it names: the one at
+// the same position except along the axis.
 Result<std::vector<int64_t>> ElementOffsets(const TensorView& indices, const Dims& data, int axis) {
   MSRT_ASSIGN_OR_RETURN(auto offsets, CheckedIndices(indices, data[axis], axis));
   const Dims strides = RowMajorStrides(data);
@@ -60,7 +59,7 @@ Result<std::vector<int64_t>> ElementOffsets(const TensorView& indices, const Dim
   return offsets;
 }
 
-// For each index tuple, the offset of the slice of data that it names.
+// Returns, for each index tuple, the offset of the slice of data that it names.
 Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims& data,
                                           int batch_dims) {
   const std::vector<int64_t> values = IntValues(indices.dtype, indices.data, indices.elements());
@@ -85,8 +84,7 @@ Result<std::vector<int64_t>> SliceOffsets(const TensorView& indices, const Dims&
   return offsets;
 }
 
-// ---- gathers
-// --------------------------------------------------------------------------------------------------------------------
+// ---- gathers ------------------------------------------------------------------------------------
 
 Status Gather(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &indices = args.inputs[1], &out = args.outputs[0];
@@ -107,7 +105,7 @@ Status Gather(const KernelArgs& args) {
 // Copies `slice` elements from each offset of the data, one after the other.
 Status CopySlices(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
-  if (slice == 0) return OkStatus();  // then no offset lies within the data
+  if (slice == 0) return OkStatus();  // no offset is within the data
   return DispatchWidth(data.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, static_cast<int64_t>(offsets.size()), 64,
                           [&](int64_t begin, int64_t end) {
@@ -135,10 +133,9 @@ Status GatherND(const KernelArgs& args) {
       data.dims.product(batch_dims + static_cast<int>(indices.dims.back()), data.dims.rank()));
 }
 
-// ---- scatters
-// -------------------------------------------------------------------------------------------------------------------
+// ---- scatters -----------------------------------------------------------------------------------
 
-// Puts the updates in place; where several meet, the last one stays.
+// Writes the updates; where several have the same offset, the last one wins.
 Status Replace(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
   const TensorView &data = args.inputs[0], &updates = args.inputs[2], &out = args.outputs[0];
   return DispatchWidth(data.dtype, [&]<typename T>() -> Status {
@@ -172,7 +169,7 @@ Status Fold(const KernelArgs& args, std::span<const int64_t> offsets, int64_t sl
 }
 
 Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t slice) {
-  if (slice == 0) return OkStatus();  // then the data is empty too
+  if (slice == 0) return OkStatus();  // the data is empty too
   const std::string_view reduction = args.op.String("reduction");
   if (reduction == "add")
     return Fold(args, offsets, slice,
@@ -180,7 +177,7 @@ Status Scatter(const KernelArgs& args, std::span<const int64_t> offsets, int64_t
   if (reduction == "mul")
     return Fold(args, offsets, slice,
                 []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> { return a * b; });
-  // Integers are compared as what they are: the wide form of a signed one has lost its sign.
+  // Integers are compared in their own type: the wide form of a signed one has lost its sign.
   if (reduction == "max") {
     return Fold(args, offsets, slice, []<typename T>(Wide<T> a, Wide<T> b) -> Wide<T> {
       return static_cast<Wide<T>>(
@@ -209,10 +206,9 @@ Status ScatterND(const KernelArgs& args) {
                  data.dims.product(static_cast<int>(indices.dims.back()), data.dims.rank()));
 }
 
-// ---- OneHot
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- OneHot -------------------------------------------------------------------------------------
 
-// The class that an index of any number type names, or -1.
+// Returns the class that an index of any number type names, or -1.
 template <typename T>
 int64_t ClassOf(T index, int64_t depth) {
   int64_t i;

@@ -1,5 +1,5 @@
-// Values that only the data has: indices and axes out of range are refused with their place, and
-// never touch memory.
+// Indices and axes that are known only at run time: those out of range are refused with their
+// position and never touch memory.
 #include <gtest/gtest.h>
 
 #include "delegates/reference/kernel.h"
@@ -9,7 +9,7 @@
 namespace msrt::reference {
 namespace {
 
-// Infers and runs one node whose inputs are not known before the run; gives what the kernel says.
+// Infers and runs one node whose inputs are not known before the run; returns the kernel's status.
 Status RunNode(std::string_view op, const AttrList& attrs, const std::vector<ConstTensor>& inputs) {
   const OpDef* def = FindOp("", op);
   std::vector<Type> types, outputs(1);
@@ -42,7 +42,7 @@ ConstTensor Indices(Dims dims, std::vector<int64_t> values) {
   return ConstTensor::Of<int64_t>(DType::kI64, dims, values);
 }
 
-TEST(GatherKernels, IndicesOutOfRangeAreNamed) {
+TEST(GatherKernels, GatherErrorNamesTheIndexOutOfRange) {
   ExpectRefused(
       RunNode("Gather", {{"axis", int64_t{1}}}, {Floats({2, 3}), Indices({2, 2}, {0, -3, 3, 1})}),
       "indices[1, 0] = 3, must be in [-3, 2] for axis 1 of data");
@@ -57,7 +57,7 @@ TEST(GatherKernels, IndicesOutOfRangeAreNamed) {
                 "indices[1, 0] = 3, must be in [-3, 2] for axis 1 of data");
 }
 
-TEST(GatherKernels, ScattersOutOfRangeAreNamed) {
+TEST(GatherKernels, ScatterErrorNamesTheIndexOutOfRange) {
   ExpectRefused(
       RunNode("ScatterElements", {}, {Floats({2, 3}), Indices({1, 2}, {0, 2}), Floats({1, 2})}),
       "indices[0, 1] = 2, must be in [-2, 1] for axis 0 of data");
@@ -66,7 +66,7 @@ TEST(GatherKernels, ScattersOutOfRangeAreNamed) {
                 StrCat("indices[1, 1] = ", INT64_MAX, ", must be in [-3, 2] for axis 1 of data"));
 }
 
-TEST(ReduceKernels, AxesFromTheDataAreChecked) {
+TEST(ReduceKernels, AxesFromInputsAreChecked) {
   ExpectRefused(RunNode("ReduceSum", {}, {Floats({2, 3}), Indices({1}, {2})}),
                 "axis = 2, must be in [-2, 1] for rank 2");
   ExpectRefused(RunNode("ReduceSum", {}, {Floats({2, 3}), Indices({1}, {0})}),

@@ -20,8 +20,8 @@ Status ConstantOfShape(const KernelArgs& args) {
   });
 }
 
-// Every element from its index in the whole range, never from its neighbour, so that a piece has
-// the bits of the whole.
+// Computes every element from its index in the whole range, never from its neighbour, so that a
+// piece has the bits of the whole.
 Status Range(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   const int64_t first = args.op.Int("piece_begin");
@@ -34,7 +34,7 @@ Status Range(const KernelArgs& args) {
               static_cast<T>(static_cast<double>(start) +
                              static_cast<double>(first + i) * static_cast<double>(delta));
         } else {
-          // The result lies between start and limit, but a product on the way may not fit: unsigned
+          // The result is between start and limit, but the product may overflow: unsigned
           // arithmetic wraps.
           const auto step = static_cast<uint64_t>(first + i) * static_cast<uint64_t>(delta);
           out.As<T>()[i] = static_cast<T>(static_cast<uint64_t>(start) + step);

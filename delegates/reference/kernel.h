@@ -11,9 +11,9 @@
 
 namespace msrt::reference {
 
-// Inputs and outputs are plain, dense and correctly typed and sized (infer saw to that); outputs do
-// not overlap inputs. Omitted inputs and unwanted outputs have null data. Types may be empty
-// tensors.
+// Inputs and outputs are plain, dense and correctly typed and sized (type inference ensures it);
+// outputs do not overlap inputs. Omitted inputs and unused outputs have null data. Tensors may be
+// empty.
 struct KernelArgs {
   const OpView& op;
   std::span<const TensorView> inputs;
@@ -22,8 +22,8 @@ struct KernelArgs {
 
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
-  // The list from the attribute, or from the data of an i32/i64 input; empty when both are absent.
-  // (See IntsAttrOrInput.)
+  // Returns the list from the attribute, or from the data of an i32/i64 input; empty when both are
+  // absent. (See IntsAttrOrInput.)
   std::vector<int64_t> IntsFrom(std::string_view attr, size_t input) const {
     if (op.Has(attr)) {
       const auto v = op.Ints(attr);
@@ -33,7 +33,7 @@ struct KernelArgs {
     return IntValues(inputs[input].dtype, inputs[input].data, inputs[input].elements());
   }
 };
-// Fails only for what cannot be known before the data is: an index out of range, memory.
+// Fails only for reasons that the data decides at run time: an index out of range, lack of memory.
 using KernelFn = Status (*)(const KernelArgs&);
 
 struct KernelDef {
@@ -41,10 +41,11 @@ struct KernelDef {
   KernelFn run;
 };
 
-// Null where there is none.
+// Returns null if there is none.
 KernelFn FindKernel(std::string_view domain, std::string_view op);
 
-// The families, each closing delegates/reference/<family>.cc; listed once in kernels.cc.
+// The families, each defined at the end of delegates/reference/<family>.cc and listed in
+// kernels.cc.
 std::span<const KernelDef> UnaryKernels();
 std::span<const KernelDef> BinaryKernels();
 std::span<const KernelDef> MatMulKernels();

@@ -1,5 +1,5 @@
-// A tensor as lines along one axis, for kernels that work on a line at a time, and axes that arrive
-// with the data.
+// A tensor as lines along one axis, for kernels that work on a line at a time, and the check of
+// axes that are inputs.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace msrt::reference {
 
-// A possibly negative axis, made positive. Inference refuses bad attributes, but an axis that is an
-// input is only seen here.
+// Returns a possibly negative axis as a non-negative one. Inference refuses bad attributes, but an
+// axis that is an input is known only here.
 inline Result<int> CheckedAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
     return InvalidArgument("axis = ", axis, ", must be in [", -rank, ", ", rank - 1, "] for rank ",
@@ -27,7 +27,7 @@ struct Lines {
         count(dims[axis]),
         inner(dims.product(axis + 1, dims.rank())) {}
   int64_t lines() const { return outer * inner; }
-  // The offset of the first element of a line. Requires line < lines().
+  // Returns the offset of the first element of a line. Requires line < lines().
   int64_t First(int64_t line) const { return line / inner * count * inner + line % inner; }
 };
 

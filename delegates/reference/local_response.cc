@@ -1,5 +1,5 @@
-// LRN in double precision. Every sum is made anew: a running one would let an element's bits depend
-// on where the channels begin.
+// LRN in double precision. Every sum is computed anew: with a running sum an element's bits would
+// depend on the first channel of the piece.
 #include <algorithm>
 #include <cmath>
 

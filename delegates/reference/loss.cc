@@ -1,5 +1,5 @@
-// Losses over classes: one loss a sample, then their sum or weighted mean in double, sample after
-// sample.
+// Losses over classes: one loss per sample, then their sum or weighted mean in double, in the order
+// of the samples.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace msrt::reference {
 namespace {
 
-// The class that each sample should have; -1 where it does not count.
+// Returns the target class of each sample; -1 if the sample is ignored.
 Result<std::vector<int64_t>> ClassesOf(const KernelArgs& args, int64_t class_count) {
   const TensorView& target = args.inputs[1];
   std::vector<int64_t> classes = IntValues(target.dtype, target.data, target.elements());
@@ -68,11 +68,13 @@ Status NegativeLogLikelihood(const KernelArgs& args) {
 // log(sum(exp(x))) of a line, without overflow.
 template <typename T>
 double LogSumExp(const T* line, int64_t count, int64_t step) {
-  double most = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (int64_t i = 0; i < count; ++i) most = GreaterOf(most, static_cast<double>(line[i * step]));
-  if (std::isinf(most)) return most;
-  for (int64_t i = 0; i < count; ++i) sum += std::exp(static_cast<double>(line[i * step]) - most);
-  return most + std::log(sum);
+  double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    maximum = GreaterOf(maximum, static_cast<double>(line[i * step]));
+  if (std::isinf(maximum)) return maximum;
+  for (int64_t i = 0; i < count; ++i)
+    sum += std::exp(static_cast<double>(line[i * step]) - maximum);
+  return maximum + std::log(sum);
 }
 
 Status SoftmaxCrossEntropy(const KernelArgs& args) {

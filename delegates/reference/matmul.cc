@@ -17,7 +17,7 @@ Status Multiply(const KernelArgs& args, bool transpose_a, bool transpose_b, cons
       [&](int64_t index, Wide<T> sum) { out[index] = FromWide<T>(finish(index, sum)); });
 }
 
-// An optional input that broadcasts to the output, read as what sums are made of.
+// An optional input that broadcasts to the output, read in the type of the sums.
 template <typename T>
 struct Addend {
   const T* data = nullptr;
@@ -33,7 +33,7 @@ struct Addend {
   Wide<T> operator[](int64_t index) const { return ToWide(data[OffsetOf(index, dims, strides)]); }
 };
 
-// Inference has made sure that factors of integers are whole.
+// Inference ensures that factors of integer products are integers.
 template <typename T>
 Wide<T> Factor(double value) {
   if constexpr (kIsFloat<T>) return value;
@@ -52,8 +52,8 @@ Status RunGemm(const KernelArgs& args) {
     const Addend<T> c(args, 2);
     return Multiply<T>(args, args.op.Int("transA") != 0, args.op.Int("transB") != 0,
                        [&](int64_t index, Wide<T> sum) {
-                         // Without C nothing is added, so that beta may be anything; and 0 * C is 0
-                         // whatever C holds, as in BLAS.
+                         // Without C nothing is added, whatever beta is; and 0 * C is 0 whatever C
+                         // holds, as in BLAS.
                          return c.present() && beta != 0 ? alpha * sum + beta * c[index]
                                                          : alpha * sum;
                        });

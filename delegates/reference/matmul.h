@@ -47,7 +47,7 @@ template <typename T, typename Store>
 Status MultiplyMatrices(ParallelFor& parallel, const T* a_data, const Dims& a_dims,
                         bool transpose_a, const T* b_data, const Dims& b_dims, bool transpose_b,
                         const Store& store) {
-  using Sum = Wide<T>;  // integers wrap modulo 2^64, which gives the right low bits for every type
+  using Sum = Wide<T>;  // integers wrap modulo 2^64, so the low bits are right for every type
   MatrixStack a(a_dims, !transpose_a), b(b_dims, transpose_b);
   const int64_t depth = transpose_a ? a_dims[a_dims.rank() - 2] : a_dims.back();
   const Dims batch = BroadcastBatch(a.batch, b.batch);

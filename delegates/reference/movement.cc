@@ -23,7 +23,7 @@ Status Transpose(const KernelArgs& args) {
   return StridedCopy(args.parallel, in.dtype, in.data, 0, strides, out.dims, out.data);
 }
 
-// Copies `bytes` of each row; the rows of the two sides lie from_stride and to_stride bytes apart.
+// Copies `bytes` of each row; rows are from_stride and to_stride bytes apart.
 Status CopyRows(ParallelFor& parallel, int64_t rows, const std::byte* from, size_t from_stride,
                 std::byte* to, size_t to_stride, size_t bytes) {
   if (bytes == 0) return OkStatus();
@@ -60,7 +60,7 @@ Status Split(const KernelArgs& args) {
   const int64_t rows = in.dims.product(0, axis);
   const size_t in_bytes = RowBytes(in, axis), step = RowBytes(in, axis + 1);
   const auto* from = in.As<std::byte>();
-  // Sizes from the attributes, since an output that nobody wants has none.
+  // Takes the sizes from the attributes, since an unused output has none.
   auto sizes = args.IntsFrom("split", 1);
   if (sizes.empty()) {
     const auto count = static_cast<int64_t>(args.outputs.size());
@@ -108,13 +108,13 @@ Status Tile(const KernelArgs& args) {
   });
 }
 
-// The bits of the constant around the input.
+// Returns the bits of the constant that surrounds the input.
 template <typename T>
 Result<T> PadValue(const KernelArgs& args) {
   T bits{};
   if (args.has_input(2)) {
     std::memcpy(&bits, args.inputs[2].data, sizeof(T));
-  } else if (args.op.Float("value") != 0) {  // for f8 it is 0: infer refuses others
+  } else if (args.op.Float("value") != 0) {  // always 0 for f8: inference refuses others
     MSRT_RETURN_IF_ERROR(Dispatch(args.inputs[0].dtype, [&]<typename E>() -> Status {
       E value;
       if constexpr (std::is_same_v<E, bool>) value = true;

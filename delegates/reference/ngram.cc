@@ -1,5 +1,4 @@
-// TfIdfVectorizer: n-grams of the pool are looked up in a map; every n-gram of a row that is there
-// counts one.
+// TfIdfVectorizer: puts the n-grams of the pool into a map and counts those that occur in each row.
 #include <map>
 #include <vector>
 
@@ -10,7 +9,7 @@ namespace {
 
 using Gram = std::vector<int64_t>;
 
-// The number of each n-gram whose length is wanted; of two that are equal, the last counts.
+// Returns the index of each n-gram whose length is wanted; of two equal ones, the last counts.
 std::map<Gram, size_t> GramsOf(const OpView& op) {
   const auto pool = op.Ints("pool_int64s"), begins = op.Ints("ngram_counts");
   std::map<Gram, size_t> grams;
@@ -30,7 +29,7 @@ std::map<Gram, size_t> GramsOf(const OpView& op) {
   return grams;
 }
 
-// How often each n-gram occurs in a row, with up to max_skip_count elements left out between
+// Returns how often each n-gram occurs in a row, with up to max_skip_count elements skipped between
 // neighbours; a 1-gram has no neighbours.
 std::vector<double> CountGrams(const OpView& op, const std::map<Gram, size_t>& grams,
                                std::span<const int64_t> row, size_t gram_count) {

@@ -14,7 +14,7 @@
 namespace msrt::reference {
 namespace {
 
-// The offset of every element of a tensor of `dims`, row-major.
+// Returns the offset of every element of a tensor of `dims`, row-major.
 std::vector<int64_t> Offsets(const Dims& dims, const Dims& strides) {
   std::vector<int64_t> offsets(static_cast<size_t>(dims.elements()));
   for (size_t i = 0; i < offsets.size(); ++i)
@@ -22,14 +22,14 @@ std::vector<int64_t> Offsets(const Dims& dims, const Dims& strides) {
   return offsets;
 }
 
-// Slices for each thread so that a piece of work has some thousands of elements.
+// Returns the number of slices per task, so that a task has some thousands of elements.
 int64_t GrainFor(int64_t slice) { return 1 + 4096 / std::max<int64_t>(slice, 1); }
 
 struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Of at(0), ..., at(count - 1); NaN where there is none.
+// Returns the moments of at(0), ..., at(count - 1); NaN if count is 0.
 template <typename At>
 Moments MomentsOf(int64_t count, const At& at) {
   double sum = 0, squares = 0;
@@ -95,7 +95,7 @@ Status NormalizeGroups(const KernelArgs& args, int64_t groups) {
 Status RunInstance(const KernelArgs& args) { return NormalizeGroups(args, args.inputs[0].dims[1]); }
 Status RunGroup(const KernelArgs& args) { return NormalizeGroups(args, args.op.Int("num_groups")); }
 
-// X as rows: the dims before `axis` count them, the dims from it on make up each.
+// X as rows: the dims before `axis` count the rows, the others are the dims of each row.
 struct Rows {
   Dims outer, inner;
   int64_t count = 0, length = 0;

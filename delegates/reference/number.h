@@ -9,8 +9,8 @@
 
 namespace msrt::reference {
 
-// What sums and products are accumulated in: floats in double, integers in 64 bits that wrap. The
-// low bits of a wrapped sum are right for signed types too, so one unsigned type serves all.
+// Accumulator of sums and products: double for floats, 64 bits that wrap for integers. The low bits
+// of a wrapped sum are right for signed types too, so one unsigned type serves all.
 template <typename T>
 using Wide = std::conditional_t<kIsFloat<T>, double, uint64_t>;
 template <typename T>
@@ -31,7 +31,7 @@ bool IsNan(T x) {
   else return false;
 }
 
-// The greater or the lesser of two; NaN if either is NaN, and the first of equals.
+// Return the greater or the lesser of two; NaN if either is NaN, the first if they are equal.
 template <typename T>
 T GreaterOf(T a, T b) {
   return !IsNan(a) && (b > a || IsNan(b)) ? b : a;
@@ -53,7 +53,7 @@ T Highest() {
   else return std::numeric_limits<T>::max();
 }
 
-// A float as an integer: truncated, the nearest value where it is out of range, 0 for NaN.
+// Converts a float to an integer: truncated, the nearest value if it is out of range, 0 for NaN.
 template <typename T>
 T SaturateTo(double value) {
   using Limits = std::numeric_limits<T>;
@@ -64,7 +64,7 @@ T SaturateTo(double value) {
   return static_cast<T>(value);
 }
 
-// The same for integers, rounded for floats.
+// Converts to any type: as SaturateTo for integers, rounded for floats.
 template <typename T>
 T FromDouble(double x) {
   if constexpr (kIsFloat<T>) return FromWide<T>(x);

@@ -1,4 +1,4 @@
-// Optimizers: one element after the other in double precision.
+// Optimizers: every element is updated by itself in double precision.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -73,7 +73,7 @@ Status Adam(const KernelArgs& args) {
                after = args.op.Float("norm_coefficient_post");
   const double alpha = args.op.Float("alpha"), beta = args.op.Float("beta"),
                epsilon = args.op.Float("epsilon");
-  // Averages that began at zero are too small at first.
+  // Corrects the averages, which began at zero and are too small at first.
   const auto count = static_cast<double>(updates);
   const double corrected =
       updates > 0 ? rate * std::sqrt(1 - std::pow(beta, count)) / (1 - std::pow(alpha, count))

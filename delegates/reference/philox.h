@@ -1,6 +1,6 @@
 // Philox4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC
-// 2011): random bits as a function of a key and a counter. There is no state, so that any element
-// of any tensor can be drawn by anybody in any order.
+// 2011): random bits as a function of a key and a counter. There is no state, so any thread can
+// draw any element of any tensor in any order.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ inline PhiloxBlock Philox(PhiloxBlock counter, std::array<uint64_t, 2> key) {
   return counter;
 }
 
-// In [0, 1), a multiple of 2^-53.
+// Returns a number in [0, 1), a multiple of 2^-53.
 inline double UniformOf(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-// From the standard normal distribution, by the method of Box and Muller; the logarithm's argument
-// is in (0, 1].
+// Returns a number from the standard normal distribution, by the method of Box and Muller; the
+// logarithm's argument is in (0, 1].
 inline double NormalOf(uint64_t bits0, uint64_t bits1) {
   return std::sqrt(-2 * std::log(1 - UniformOf(bits0))) *
          std::cos(2 * std::numbers::pi * UniformOf(bits1));

@@ -1,5 +1,5 @@
-// Pools: each output element from the elements of its window that lie inside the input, in
-// row-major order.
+// Pools: each output element is computed from the elements of its window that are inside the input,
+// in row-major order.
 #include <cmath>
 #include <limits>
 
@@ -42,7 +42,7 @@ Status ForEachOutput(const KernelArgs& args, const PoolShape& s, Body body) {
   });
 }
 
-// Calls visit(input point) for every element that the window of output `at` finds inside the input.
+// Calls visit(input point) for every element of the window of output `at` that is inside the input.
 template <typename Visit>
 void ForEachTap(const PoolShape& s, const Point& at, Visit visit) {
   std::array<Interval, kMaxSpace> taps;
@@ -65,11 +65,10 @@ int64_t OffsetOf(const PoolShape& s, const Point& p) {
   return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
 }
 
-// ---- MaxPool
-// -------------------------------------------------------------------------------------------------------------------
+// ---- MaxPool ------------------------------------------------------------------------------------
 
-// From an element of this node's input to its flat index in the whole tensor, of which the input
-// may be a piece. Column major order concerns the spatial axes only.
+// Maps an element of this node's input to its flat index in the whole tensor, of which the input
+// may be a piece. Column-major order concerns the spatial axes only.
 class IndexOf {
  public:
   explicit IndexOf(const KernelArgs& args) : column_major_(args.op.Int("storage_order") == 1) {
@@ -121,7 +120,7 @@ Status MaxPoolOf(const KernelArgs& args) {
   T* out = args.outputs[0].As<T>();
   int64_t* indices = args.has_output(1) ? args.outputs[1].As<int64_t>() : nullptr;
   return ForEachOutput(args, s, [&](int64_t plane, const Point& at, int64_t o) {
-    // A window that sees padding only has no maximum: the least value, and no index.
+    // A window over padding only has no maximum: the result is the least value, without an index.
     T best = Lowest<T>();
     Point where{};
     bool found = false;
@@ -143,11 +142,10 @@ Status RunMaxPool(const KernelArgs& args) {
   return DispatchFloat(type, run);
 }
 
-// ---- AveragePool, LpPool
-// ---------------------------------------------------------------------------------------------------------
+// ---- AveragePool, LpPool ------------------------------------------------------------------------
 
-// How many elements an average divides by: those of the window inside the input, or inside the
-// padded input. What overhangs the padding in ceil mode never counts.
+// Returns the divisor of an average: the number of elements of the window inside the input, or
+// inside the padded input. The part beyond the padding in ceil mode never counts.
 double DivisorOf(const PoolShape& s, const Point& at, bool include_pad) {
   double count = 1;
   for (size_t i = 0; i < kMaxSpace; ++i) {
@@ -192,10 +190,9 @@ Status RunLpPool(const KernelArgs& args) {
   });
 }
 
-// ---- global pools
-// --------------------------------------------------------------------------------------------------------------
+// ---- global pools -------------------------------------------------------------------------------
 
-// Each channel through join(so far, element), from `start`, then finish.
+// Folds each channel with join(accumulated, element), from `start`, then applies `finish`.
 template <typename Join, typename Finish>
 Status RunGlobal(const KernelArgs& args, double start, Join join, Finish finish) {
   const Dims& x = args.inputs[0].dims;

@@ -1,6 +1,6 @@
-// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. What has a precision by definition
-// (the division of a quantization) is rounded to it; everything else is computed in double and
-// rounded once.
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Operations whose precision ONNX
+// defines (the division of a quantization) are rounded to it; everything else is computed in double
+// and rounded once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kX = 0, kScale = 1, kZeroPoint = 2;
 
-// Which element of the scale (and of the zero point) belongs to an element of x.
+// Maps an element of x to its element of the scale (and of the zero point).
 class ScaleIndex {
  public:
   ScaleIndex(const OpView& op, const Dims& x, const Dims& scale) {
@@ -60,7 +60,7 @@ class ScaleIndex {
   int64_t block_ = 0, offset_ = 0, blocks_ = 0;  // block 0: one scale for each index of the axis
 };
 
-// The zero point for each element of the scale.
+// Returns the zero point for each element of the scale.
 std::vector<double> ZeroPoints(const KernelArgs& args, size_t count) {
   return args.has_input(kZeroPoint) ? Doubles(args.inputs[kZeroPoint])
                                     : std::vector<double>(count, 0.0);
@@ -89,7 +89,7 @@ Status MapWithScale(const KernelArgs& args, bool saturate, F f) {
     LoadElements(x.dtype, x.data, first, 1, count, values);
     scale_of.ForEachRun(first, count, [&](int64_t run, int64_t length, int64_t index, int step) {
       double* v = values + (run - first);
-      // Apart, so that the compiler sees what is the same for all.
+      // Two loops, so that the compiler sees that the scale is the same for all.
       if (step == 0) {
         for (int64_t i = 0; i < length; ++i) v[i] = f(v[i], static_cast<size_t>(index));
       } else {
@@ -106,7 +106,7 @@ Status Quantize(const KernelArgs& args) {
   std::vector<double> scale = Doubles(args.inputs[kScale]);
   for (double& s : scale) s = RoundedTo(precision, s);
   const std::vector<double> zero = ZeroPoints(args, scale.size());
-  // Integers lie around the zero point; small floats round by themselves.
+  // Integers are centred on the zero point; small floats are rounded when they are stored.
   const bool to_integer = WideTypeOf(args.outputs[0].dtype) != WideType::kDouble;
   return MapWithScale(args, args.op.Int("saturate") != 0, [&](double x, size_t i) {
     const double quotient = RoundedTo(precision, RoundedTo(precision, x) / scale[i]);
@@ -121,8 +121,8 @@ Status Dequantize(const KernelArgs& args) {
   return MapWithScale(args, true, [=](double x, size_t i) { return (x - zero[i]) * scale[i]; });
 }
 
-// In single precision step by step, as ONNX writes the op out in others. A tensor of nothing but
-// zeros has the scale 1, as a division of zero by zero helps nobody.
+// Computes in single precision step by step, as ONNX defines the op by others. A tensor of zeros
+// has the scale 1, which avoids a division of zero by zero.
 Status DynamicQuantize(const KernelArgs& args) {
   const float* x = args.inputs[kX].As<float>();
   const int64_t elements = args.inputs[kX].elements();

@@ -17,11 +17,11 @@ namespace {
 constexpr size_t kA = 0, kAScale = 1, kAZero = 2, kB = 3, kBScale = 4, kBZero = 5, kYScale = 6,
                  kYZero = 7, kBias = 8, kZ = 9;
 
-// A scale or zero point, read by the index of an element of a tensor of `dims`; `otherwise` where
-// the input is left out.
+// A scale or zero point, read by the index of an element of a tensor of `dims`; `otherwise` if the
+// input is omitted.
 class Parameter {
  public:
-  // `axis` is where a list of several belongs; other parameters broadcast.
+  // `axis` is the axis of a list of several; other parameters broadcast.
   Parameter(const KernelArgs& args, size_t input, const Dims& dims, int axis, double otherwise)
       : dims_(dims) {
     if (!args.has_input(input)) {
@@ -43,15 +43,15 @@ class Parameter {
   Dims dims_, strides_;  // no strides: one value for all
 };
 
-// Differences of an operand from its zero point.
-std::vector<double> Centred(const KernelArgs& args, size_t data, size_t zero, int axis) {
+// Returns the differences of an operand from its zero point.
+std::vector<double> CentredValues(const KernelArgs& args, size_t data, size_t zero, int axis) {
   const Parameter zero_point(args, zero, args.inputs[data].dims, axis, 0);
   std::vector<double> values = Doubles(args.inputs[data]);
   for (size_t i = 0; i < values.size(); ++i) values[i] -= zero_point[static_cast<int64_t>(i)];
   return values;
 }
 
-// Sums of 32 bits wrap.
+// Stores sums of 32 bits, which wrap.
 void StoreSums(const KernelArgs& args, const std::vector<double>& sums) {
   int32_t* y = args.outputs[0].As<int32_t>();
   for (size_t i = 0; i < sums.size(); ++i)
@@ -75,7 +75,7 @@ Status StoreQuantized(const KernelArgs& args, std::vector<double> sums, const Fa
 }
 
 // Scales every sum by factor(index), adds bias and residual, applies the activation, and quantises
-// the result where a y_scale is given.
+// the result if there is a y_scale.
 template <typename Factor>
 Status StoreFused(const KernelArgs& args, std::vector<double> values, const Factor& factor,
                   const Parameter& bias) {
@@ -96,15 +96,14 @@ Status StoreFused(const KernelArgs& args, std::vector<double> values, const Fact
   });
 }
 
-// ---- matrices
-// -------------------------------------------------------------------------------------------------------------------
+// ---- matrices -----------------------------------------------------------------------------------
 
 Result<std::vector<double>> MatrixSums(const KernelArgs& args, size_t a, size_t a_zero, size_t b,
                                        size_t b_zero) {
   const Dims &a_dims = args.inputs[a].dims, &b_dims = args.inputs[b].dims;
   const bool transposed = args.op.Int("transB") != 0;  // 0 for ops without it
-  const auto a_values = Centred(args, a, a_zero, a_dims.rank() - 2);
-  const auto b_values = Centred(args, b, b_zero, b_dims.rank() - (transposed ? 2 : 1));
+  const auto a_values = CentredValues(args, a, a_zero, a_dims.rank() - 2);
+  const auto b_values = CentredValues(args, b, b_zero, b_dims.rank() - (transposed ? 2 : 1));
   std::vector<double> sums(static_cast<size_t>(args.outputs[0].elements()));
   MSRT_RETURN_IF_ERROR(MultiplyMatrices<double>(
       args.parallel, a_values.data(), a_dims, false, b_values.data(), b_dims, transposed,
@@ -118,7 +117,7 @@ Status RunMatMulInteger(const KernelArgs& args) {
   return OkStatus();
 }
 
-// The output with the axes that a vector operand takes away.
+// Returns the dims of the output with the axes that a vector operand removes.
 Dims MatrixDims(const KernelArgs& args) {
   Dims dims = args.outputs[0].dims;
   if (args.inputs[kB].dims.rank() == 1) dims.push_back(1);
@@ -147,14 +146,14 @@ Status RunQuantizedMatMul(const KernelArgs& args) {
       args, std::move(sums), [&](int64_t i) { return a_scale[i] * b_scale[i]; }, bias);
 }
 
-// ---- convolutions
-// ---------------------------------------------------------------------------------------------------------------
+// ---- convolutions -------------------------------------------------------------------------------
 
 Result<std::vector<double>> ConvSums(const KernelArgs& args, size_t x, size_t x_zero, size_t w,
                                      size_t w_zero) {
   MSRT_ASSIGN_OR_RETURN(const ConvShape s,
                         ConvShapeOf(args.op, args.inputs[x].dims, args.inputs[w].dims, false));
-  const auto x_values = Centred(args, x, x_zero, 0), w_values = Centred(args, w, w_zero, 0);
+  const auto x_values = CentredValues(args, x, x_zero, 0),
+             w_values = CentredValues(args, w, w_zero, 0);
   std::vector<double> sums(static_cast<size_t>(args.outputs[0].elements()));
   const int64_t planes = args.inputs[x].dims[0] * s.channels.outputs;
   MSRT_RETURN_IF_ERROR(ParallelRanges(args.parallel, planes, 1, [&](int64_t begin, int64_t end) {

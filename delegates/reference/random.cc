@@ -18,7 +18,7 @@ uint64_t HashOf(std::string_view name) {
   return hash;
 }
 
-// The numbers of a node, by index in the whole tensor.
+// The random numbers of a node, by index in the whole tensor.
 class Draws {
  public:
   explicit Draws(const KernelArgs& args)
@@ -87,7 +87,7 @@ Status Bernoulli(const KernelArgs& args) {
   });
 }
 
-// The class at which the running sum of probabilities passes a random part of their total.
+// Returns the class at which the running sum of probabilities passes `part` of their total.
 int64_t ChooseClass(std::span<const double> running, double part) {
   const double target = part * running.back();
   for (size_t c = 0; c + 1 < running.size(); ++c) {
@@ -106,9 +106,9 @@ Status Multinomial(const KernelArgs& args) {
         std::vector<int64_t> chosen(static_cast<size_t>(samples));
         for (int64_t row = begin; row < end; ++row) {
           LoadElements(logits.dtype, logits.data, row * classes, 1, classes, running.data());
-          double most = running[0], sum = 0;
-          for (double v : running) most = GreaterOf(most, v);
-          for (double& v : running) v = sum += std::exp(v - most);
+          double maximum = running[0], sum = 0;
+          for (double v : running) maximum = GreaterOf(maximum, v);
+          for (double& v : running) v = sum += std::exp(v - maximum);
           for (int64_t s = 0; s < samples; ++s) {
             chosen[static_cast<size_t>(s)] =
                 ChooseClass(running, UniformOf(draws.At(row * samples + s)[0]));

@@ -1,6 +1,6 @@
 // RNN, GRU and LSTM, one sequence and direction at a time, with the state in double from the first
-// step to the last. Steps behind the end of a sequence give zeros; a sequence of no steps ends in
-// its initial state.
+// step to the last. Steps after the end of a sequence output zeros; a sequence without steps ends
+// in its initial state.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,8 +15,7 @@ namespace {
 constexpr size_t kX = 0, kW = 1, kR = 2, kB = 3, kLengths = 4, kInitialH = 5, kInitialC = 6,
                  kPeepholes = 7;
 
-// ---- activation functions
-// -------------------------------------------------------------------------------------------------------
+// ---- activation functions -----------------------------------------------------------------------
 
 struct FunctionRow {
   std::string_view name;
@@ -51,8 +50,8 @@ struct Function {
   double operator()(double x) const { return f(std::clamp(x, -clip, clip), alpha, beta); }
 };
 
-// All functions of all directions. Those with parameters take the next ones from the lists, or
-// their defaults where the lists end.
+// Returns all functions of all directions. Those with parameters take the next ones from the lists,
+// or their defaults where the lists end.
 std::vector<Function> FunctionsOf(const OpView& op,
                                   std::initializer_list<std::string_view> defaults,
                                   int64_t directions) {
@@ -79,10 +78,9 @@ std::vector<Function> FunctionsOf(const OpView& op,
   return functions;
 }
 
-// ---- one layer
-// --------------------------------------------------------------------------------------------------------------------
+// ---- one layer ----------------------------------------------------------------------------------
 
-// Everything as double: reference kernels are read, not raced. Zeros where an input is left out.
+// Returns an input as doubles, which is simple rather than fast; zeros if it is omitted.
 std::vector<double> DoublesOr(const KernelArgs& args, size_t input, size_t count_of_zeros) {
   return args.has_input(input) ? Doubles(args.inputs[input])
                                : std::vector<double>(count_of_zeros, 0.0);
@@ -102,7 +100,7 @@ struct Weights {
   }
   double InputBias(int64_t gate, int64_t unit) const { return b[gate * hidden + unit]; }
   double StateBias(int64_t gate, int64_t unit) const { return b[(gates + gate) * hidden + unit]; }
-  // What an activation gets in most gates.
+  // Returns the argument of the activation in most gates.
   double Sum(int64_t gate, int64_t unit, const double* x, const double* h) const {
     return W(gate, unit, x) + R(gate, unit, h) + InputBias(gate, unit) + StateBias(gate, unit);
   }
@@ -175,8 +173,7 @@ void StepLstm(const OpView& op, const Weights& weights, const Function* f, const
   }
 }
 
-// ---- sequences
-// --------------------------------------------------------------------------------------------------------------------
+// ---- sequences ----------------------------------------------------------------------------------
 
 struct Layer {
   int64_t gates, functions;

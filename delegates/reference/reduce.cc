@@ -13,12 +13,12 @@
 namespace msrt::reference {
 namespace {
 
-// ---- where the elements of one output element lie
-// -------------------------------------------------------------------------------
+// ---- offsets of the elements of one output element
+// -----------------------------------------------
 
 // Dims and strides of the kept and of the reduced axes; neighbours with the same role are merged,
-// so the loops below are long. The last of the reduced ones is held apart: rows of `columns`
-// elements, `column_stride` apart.
+// so the loops below are long. The last reduced axis is separate: rows of `columns` elements,
+// `column_stride` apart.
 struct Walk {
   Dims kept_dims, kept_strides, row_dims, row_strides;
   int64_t columns = 1,
@@ -73,8 +73,7 @@ class Elements {
   const Walk& walk_;
 };
 
-// ---- the folds
-// ------------------------------------------------------------------------------------------------------------------
+// ---- the folds ----------------------------------------------------------------------------------
 
 struct Sum {
   template <typename T, typename Each>
@@ -85,7 +84,7 @@ struct Sum {
   }
 };
 
-// The mean of integers is rounded towards zero; of none it is 0.
+// The mean of integers is rounded towards zero; the mean of no integers is 0.
 struct Mean {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t count) {
@@ -160,8 +159,8 @@ struct LogSum {
   }
 };
 
-// The greatest element is taken out before exp, which then cannot overflow. Where it is infinite it
-// is the answer.
+// Subtracts the greatest element before exp, which then cannot overflow. If that element is
+// infinite, it is the result.
 struct LogSumExp {
   template <typename T, typename Each>
   static T Of(const Each& each, int64_t) {
@@ -174,8 +173,7 @@ struct LogSumExp {
   }
 };
 
-// ---- the kernels
-// ----------------------------------------------------------------------------------------------------------------
+// ---- the kernels --------------------------------------------------------------------------------
 
 Result<std::vector<int>> ReducedAxes(const KernelArgs& args) {
   const int rank = args.inputs[0].dims.rank();
@@ -197,7 +195,7 @@ Status Reduce(const KernelArgs& args) {
   const Walk walk = MakeWalk(data.dims, axes);
   const int64_t outputs = walk.kept_dims.elements(),
                 count = walk.row_dims.elements() * walk.columns;
-  // Axes that arrive with the data may not be those that the output was sized for.
+  // Axes from an input may differ from those that the output was sized for.
   if (outputs != out.elements())
     return InvalidArgument("axes leave ", outputs, " elements, but the output has dims ", out.dims);
 

@@ -13,14 +13,14 @@ using namespace sdk;
 using reference::KernelArgs;
 using reference::KernelFn;
 
-// Plain loops: so small a part of what the machine can do that placement prefers anything else that
-// can run the node.
+// Plain loops reach so small a part of the machine's throughput that placement prefers any other
+// delegate that can run the node.
 constexpr double kPartOfFlops = 1.0 / 360, kPartOfBandwidth = 1.0 / 40, kLaunchSeconds = 1e-6;
-// Sizes beyond all memory have estimates that are no answer any more; binding says what is wrong
-// with them.
+// Caps the estimates for sizes beyond all memory, which the host would reject; binding reports the
+// actual error.
 constexpr double kMaxSeconds = 1e8;
 
-// Holds its own copy of what an OpView points to, so that it lives as long as the binding.
+// Copies the types that the OpView points to, which must live as long as the binding.
 class ReferenceBound final : public BoundKernel {
  public:
   ReferenceBound(KernelFn run, const OpView& op, const OpView& declared)

@@ -1,5 +1,5 @@
-// The reference delegate: every op, every type, plain loops, plain layout. Always there; the last
-// resort and the oracle.
+// The reference delegate: every op, every type, plain loops, plain layout. It is always present, as
+// the last resort of placement and the oracle of tests.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Resize as a gather (nearest) or as one weighted sum along each axis after the other, in double;
+// Resize as a gather (nearest) or as weighted sums along one axis after the other, in double;
 // DepthToSpace, SpaceToDepth.
 #include <algorithm>
 #include <cmath>
@@ -12,10 +12,10 @@
 namespace msrt::reference {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that are worth a task
+constexpr int64_t kGrain = 1 << 12;  // elements per task
 
-// The outputs of one axis of this node: `count` taps for each, as indices into this node's input
-// and weights.
+// One axis of this node: `count` taps for each output, as indices into this node's input and
+// weights.
 struct AxisTable {
   size_t count = 1;
   std::vector<int64_t> index;
@@ -41,8 +41,8 @@ Result<AxisTable> TableOf(const Resample& r, const ResizeAxis& a) {
     t.extrapolated[o] = IsExtrapolated(r, a, source);
     WeightsOf(r, a, source, taps, std::span(t.weight).subspan(o * t.count, t.count));
     for (size_t i = 0; i < t.count; ++i) {
-      // Beyond the image its border repeats; the piece holds all that is needed, so clamping to it
-      // is the same.
+      // The border of the image repeats beyond it. The piece holds every input that is needed, so
+      // clamping to the piece is the same.
       t.index[o * t.count + i] =
           std::clamp(taps.begin + static_cast<int64_t>(i), needs.begin, needs.end - 1) -
           a.in_piece.begin;
@@ -51,8 +51,8 @@ Result<AxisTable> TableOf(const Resample& r, const ResizeAxis& a) {
   return t;
 }
 
-// Calls body(outer index, output row) for every row along the last axis, where the outer index is
-// that of each other axis.
+// Calls body(outer index, output row) for every row along the last axis; the outer index has one
+// number for each other axis.
 template <typename Body>
 Status ForEachRow(ParallelFor& parallel, const Dims& dims, Body body) {
   const int last = dims.rank() - 1;
@@ -104,24 +104,24 @@ Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vecto
   std::vector<double> out(static_cast<size_t>(dims->elements()));
   const int64_t lines =
       dims->product(0, axis + 1);  // each holds `inner` elements of one output index
-  MSRT_RETURN_IF_ERROR(ParallelRanges(
-      parallel, lines, std::max<int64_t>(kGrain / std::max<int64_t>(inner, 1), 1),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-          const auto output = static_cast<size_t>(line % outputs) * table.count;
-          const double* source = in.data() + line / outputs * in_length * inner;
-          double* target = out.data() + line * inner;
-          for (int64_t i = 0; i < inner; ++i) {
-            double sum = 0;
-            for (size_t t = output; t < output + table.count; ++t) {
-              if (table.weight[t] != 0)
-                sum += table.weight[t] * source[table.index[t] * inner +
-                                                i];  // an infinity that has no weight is not seen
-            }
-            target[i] = sum;
-          }
-        }
-      }));
+  MSRT_RETURN_IF_ERROR(
+      ParallelRanges(parallel, lines, std::max<int64_t>(kGrain / std::max<int64_t>(inner, 1), 1),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t line = begin; line < end; ++line) {
+                         const auto output = static_cast<size_t>(line % outputs) * table.count;
+                         const double* source = in.data() + line / outputs * in_length * inner;
+                         double* target = out.data() + line * inner;
+                         for (int64_t i = 0; i < inner; ++i) {
+                           double sum = 0;
+                           for (size_t t = output; t < output + table.count; ++t) {
+                             // Skips infinities without weight, whose product would be NaN.
+                             if (table.weight[t] != 0)
+                               sum += table.weight[t] * source[table.index[t] * inner + i];
+                           }
+                           target[i] = sum;
+                         }
+                       }
+                     }));
   return out;
 }
 
@@ -211,11 +211,10 @@ Status RunResize(const KernelArgs& args) {
   });
 }
 
-// ---- DepthToSpace, SpaceToDepth
-// ------------------------------------------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth -----------------------------------------------------------------
 
-// Pairs every element of the spacious tensor [batch, channels, height, width] with its place in the
-// deep one: copy(deep, spacious).
+// Calls copy(deep, spacious) with the offsets of every element in the deep tensor and in the
+// spacious one, which is [batch, channels, height, width].
 template <typename Copy>
 Status PairBlocks(ParallelFor& parallel, const Dims& spacious, int64_t block, bool channels_first,
                   Copy copy) {
@@ -228,9 +227,9 @@ Status PairBlocks(ParallelFor& parallel, const Dims& spacious, int64_t block, bo
           const int64_t n = line / (channels * height), c = line / height % channels,
                         h = line % height;
           for (int64_t w = 0; w < width; ++w) {
-            const int64_t place = h % block * block + w % block;  // in the block
+            const int64_t in_block = h % block * block + w % block;
             const int64_t deep_channel =
-                channels_first ? c * block * block + place : place * channels + c;
+                channels_first ? c * block * block + in_block : in_block * channels + c;
             copy(((n * channels * block * block + deep_channel) * rows + h / block) * columns +
                      w / block,
                  line * width + w);

@@ -8,7 +8,7 @@
 namespace msrt::reference {
 namespace {
 
-// For each token of each batch, the row of the caches that has its angles.
+// Returns, for each token of each batch, the row of the caches that has its angles.
 Result<std::vector<int64_t>> CacheRows(const KernelArgs& args, int64_t tokens) {
   std::vector<int64_t> rows(static_cast<size_t>(tokens));
   for (int64_t t = 0; t < tokens; ++t) rows[static_cast<size_t>(t)] = t;
@@ -46,7 +46,7 @@ Status RotaryEmbedding(const KernelArgs& args) {
       args.op.Int("rotary_embedding_dim") != 0 ? args.op.Int("rotary_embedding_dim") : head;
   const int64_t pairs = turned / 2, width = args.inputs[1].dims.back();
   const bool interleaved = args.op.Int("interleaved") != 0;
-  if (out.elements() == 0) return OkStatus();  // whose heads and tokens may be beyond counting
+  if (out.elements() == 0) return OkStatus();  // the number of heads and tokens may overflow
   MSRT_ASSIGN_OR_RETURN(const auto rows, CacheRows(args, x.dims[0] * sequence));
   return DispatchFloat(x.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(

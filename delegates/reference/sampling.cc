@@ -13,8 +13,7 @@
 namespace msrt::reference {
 namespace {
 
-// ---- GridSample
-// -----------------------------------------------------------------------------------------------------------------
+// ---- GridSample ---------------------------------------------------------------------------------
 
 enum class Padding { kZeros, kBorder, kReflection };
 
@@ -32,14 +31,14 @@ struct AxisReader {
   Padding padding;
 };
 
-// Pixels (as offsets) and their weights; pixels outside that count as zero are left out.
+// Pixels (as offsets) and their weights, without pixels outside that count as zero.
 struct Taps {
   std::array<int64_t, 4> offsets;
   std::array<double, 4> weights;
   int count = 0;
 };
 
-// Back and forth between the borders until it lies between them.
+// Reflects x at the borders until it is between them.
 double Reflect(double x, double low, double high) {
   const double length = high - low;
   if (!(length > 0)) return low;
@@ -66,7 +65,7 @@ double CubicWeight(double distance) {
   return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
 }
 
-// A position that is no number reads nothing.
+// Returns the taps at a position; none if it is NaN.
 Taps TapsAt(const AxisReader& axis, double position, std::string_view mode) {
   Taps taps;
   if (!std::isfinite(position) || axis.extent == 0) return taps;
@@ -131,11 +130,10 @@ Status GridSample(const KernelArgs& args) {
   });
 }
 
-// ---- AffineGrid
-// -----------------------------------------------------------------------------------------------------------------
+// ---- AffineGrid ---------------------------------------------------------------------------------
 
-// Where pixel i of `extent` stands between -1 and 1.
-double PlaceOf(int64_t i, int64_t extent, bool align_corners) {
+// Returns the position of pixel i of `extent` between -1 and 1.
+double NormalizedPosition(int64_t i, int64_t extent, bool align_corners) {
   if (!align_corners) return (2 * static_cast<double>(i) + 1) / static_cast<double>(extent) - 1;
   return extent == 1 ? 0 : 2 * static_cast<double>(i) / static_cast<double>(extent - 1) - 1;
 }
@@ -150,23 +148,24 @@ Status AffineGrid(const KernelArgs& args) {
     return ParallelRanges(
         args.parallel, out.dims[0] * positions, 64, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            std::array<double, 4> place;  // last axis first, then 1
+            std::array<double, 4> position;  // last axis first, then 1
             int64_t rest = i % positions;
             for (int a = space - 1; a >= 0; --a) {
               const auto axis = static_cast<size_t>(a);
               const int64_t extent = whole.empty() ? out.dims[1 + a] : whole[axis];
               const int64_t index =
                   rest % out.dims[1 + a] + (begin_of.empty() ? 0 : begin_of[axis]);
-              place[static_cast<size_t>(space - 1 - a)] = PlaceOf(index, extent, align_corners);
+              position[static_cast<size_t>(space - 1 - a)] =
+                  NormalizedPosition(index, extent, align_corners);
               rest /= out.dims[1 + a];
             }
-            place[static_cast<size_t>(space)] = 1;
+            position[static_cast<size_t>(space)] = 1;
             const T* matrix = theta.As<T>() + i / positions * space * (space + 1);
             for (int row = 0; row < space; ++row) {
               double sum = 0;
               for (int column = 0; column <= space; ++column) {
                 sum += static_cast<double>(matrix[row * (space + 1) + column]) *
-                       place[static_cast<size_t>(column)];
+                       position[static_cast<size_t>(column)];
               }
               out.As<T>()[i * space + row] = FromWide<T>(sum);
             }
@@ -175,8 +174,7 @@ Status AffineGrid(const KernelArgs& args) {
   });
 }
 
-// ---- RoiAlign
-// -------------------------------------------------------------------------------------------------------------------
+// ---- RoiAlign -----------------------------------------------------------------------------------
 
 // A sample along one axis: two pixels and the weight of the higher one; outside the image the
 // weight is -1.
@@ -203,7 +201,7 @@ struct RegionAxis {
   }
 };
 
-constexpr double kMostSamples = 1 << 12;
+constexpr double kMaxSamples = 1 << 12;
 
 Result<RegionAxis> AxisOfRegion(const OpView& op, double first, double last, int64_t bins,
                                 int64_t extent) {
@@ -214,9 +212,9 @@ Result<RegionAxis> AxisOfRegion(const OpView& op, double first, double last, int
   const double per_bin = op.Int("sampling_ratio") > 0
                              ? static_cast<double>(op.Int("sampling_ratio"))
                              : std::max(std::ceil(bin), 0.0);
-  if (!std::isfinite(begin) || !std::isfinite(bin) || per_bin > kMostSamples) {
+  if (!std::isfinite(begin) || !std::isfinite(bin) || per_bin > kMaxSamples) {
     return InvalidArgument("a region from ", first, " to ", last, " would take more than ",
-                           kMostSamples, " samples for a bin");
+                           kMaxSamples, " samples for a bin");
   }
   RegionAxis axis;
   axis.per_bin = static_cast<size_t>(per_bin);
@@ -230,12 +228,12 @@ Result<RegionAxis> AxisOfRegion(const OpView& op, double first, double last, int
   return axis;
 }
 
-// The average of the samples of a bin, or the greatest of their weighted corners, which is what
-// ONNX means by max.
+// Returns the average of the samples of a bin, or the greatest of their weighted corners, which is
+// what ONNX means by max.
 template <typename T>
 double PoolBin(const T* image, int64_t width, std::span<const Sample> rows,
                std::span<const Sample> columns, bool average) {
-  double sum = 0, most = -std::numeric_limits<double>::infinity();
+  double sum = 0, greatest = -std::numeric_limits<double>::infinity();
   for (const Sample& y : rows) {
     for (const Sample& x : columns) {
       std::array<double, 4> corners = {};
@@ -250,13 +248,13 @@ double PoolBin(const T* image, int64_t width, std::span<const Sample> rows,
       }
       for (double corner : corners) {
         sum += corner;
-        most = GreaterOf(most, corner);
+        greatest = GreaterOf(greatest, corner);
       }
     }
   }
   const size_t count = rows.size() * columns.size();
   if (count == 0) return 0;
-  return average ? sum / static_cast<double>(count) : most;
+  return average ? sum / static_cast<double>(count) : greatest;
 }
 
 Status RoiAlign(const KernelArgs& args) {
@@ -265,7 +263,7 @@ Status RoiAlign(const KernelArgs& args) {
       IntValues(args.inputs[2].dtype, args.inputs[2].data, args.inputs[2].elements());
   const int64_t channels = out.dims[1], height = out.dims[2], width = out.dims[3];
   const bool average = args.op.String("mode") == "avg";
-  if (out.elements() == 0) return OkStatus();  // without channels, bins may be beyond counting
+  if (out.elements() == 0) return OkStatus();  // the number of bins may overflow
   for (int64_t r = 0; r < out.dims[0]; ++r) {
     const int64_t batch = batches[static_cast<size_t>(r)];
     if (batch < 0 || batch >= x.dims[0])

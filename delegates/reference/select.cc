@@ -11,8 +11,7 @@
 namespace msrt::reference {
 namespace {
 
-// ---- ArgMax, ArgMin
-// -------------------------------------------------------------------------------------------------------------
+// ---- ArgMax, ArgMin -----------------------------------------------------------------------------
 
 struct Greater {
   template <typename T>
@@ -27,8 +26,8 @@ struct Less {
   }
 };
 
-// The first or the last of the best. As in NumPy a NaN beats every number, for both orders, so that
-// it is not overlooked.
+// Returns the first or the last of the best. As in NumPy a NaN beats every number, for both orders,
+// so that it is not overlooked.
 template <typename Order, typename T>
 int64_t BestOf(const T* line, int64_t count, int64_t step, bool select_last) {
   int64_t best = 0;
@@ -57,11 +56,10 @@ Status Arg(const KernelArgs& args) {
   });
 }
 
-// ---- TopK
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- TopK ---------------------------------------------------------------------------------------
 
-// A total order whatever the data: NaN is greater than every number, and of equals the lower index
-// comes first. Unsorted results come in the same order, which is one of those allowed.
+// A total order for any data: NaN is greater than every number, and of equals the lower index comes
+// first. Unsorted results have the same order, which ONNX allows.
 template <typename T>
 class Before {
  public:

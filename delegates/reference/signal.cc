@@ -1,5 +1,5 @@
-// Fourier transforms in double precision: halved while the length is even, by their definition
-// where it is odd.
+// Fourier transforms in double precision: split in halves while the length is even, computed by
+// definition when it is odd.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -62,14 +62,14 @@ class Fourier {
 // The scalar of an optional input.
 int64_t ScalarOf(const TensorView& t) { return IntValues(t.dtype, t.data, 1)[0]; }
 
-// Number `i` of a signal whose numbers lie `step` apart, `parts` elements each.
+// Returns number `i` of a signal whose numbers are `step` apart and have `parts` elements each.
 template <typename T>
 Complex NumberAt(const T* signal, int64_t i, int64_t step, int64_t parts) {
   const T* at = signal + i * step;
   return {static_cast<double>(at[0]), parts == 2 ? static_cast<double>(at[1]) : 0.0};
 }
 
-// The other half of the spectrum of a real signal.
+// Fills in the other half of the spectrum of a real signal.
 void MirrorSpectrum(std::vector<Complex>* spectrum) {
   const size_t length = spectrum->size();
   for (size_t k = length / 2 + 1; k < length; ++k)
@@ -82,12 +82,12 @@ Status Dft(const KernelArgs& args) {
   const int64_t given = args.has_input(2) ? ScalarOf(args.inputs[2]) : args.op.Int("axis");
   MSRT_ASSIGN_OR_RETURN(const int axis, CheckedAxis(given, x.dims.rank()));
   if (axis == last)
-    return InvalidArgument("axis = ", given, " is the one of the real and imaginary parts");
+    return InvalidArgument("axis = ", given, " is the axis of the real and imaginary parts");
   const bool inverse = args.op.Int("inverse") != 0, onesided = args.op.Int("onesided") != 0;
   int64_t length = onesided && inverse ? 2 * (x.dims[axis] - 1) : x.dims[axis];
   if (args.op.Has("dft_length")) length = args.op.Int("dft_length");
   if (args.has_input(1)) length = ScalarOf(args.inputs[1]);
-  if (out.elements() == 0) return OkStatus();  // of any length: no table for it
+  if (out.elements() == 0) return OkStatus();  // the length may be too great for a table of roots
   const int64_t parts = x.dims[last], out_parts = out.dims[last], bins = out.dims[axis];
   const int64_t inner = x.dims.product(axis + 1, last), outer = x.dims.product(0, axis);
   const int64_t used = std::min(x.dims[axis], onesided && inverse ? length / 2 + 1 : length);

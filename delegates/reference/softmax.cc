@@ -23,7 +23,7 @@ double Maximum(Line<const T> x) {
   return maximum;
 }
 
-// Sum of exp(x - maximum): at least 1, and never overflows. NaNs and infinities give NaN.
+// Returns the sum of exp(x - maximum): at least 1, never overflows. NaN if x has a NaN or infinity.
 template <typename T>
 double SumOfExponentials(Line<const T> x, double maximum) {
   double sum = 0;

@@ -1,5 +1,5 @@
 // TreeEnsemble: one row and one tree at a time. A walk has at most as many steps as there are
-// nodes, so a tree that bites its tail ends in an error.
+// nodes, so a tree with a cycle ends in an error.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -71,10 +71,10 @@ struct Ensemble {
       if ((yes ? true_is_leaf : false_is_leaf)[node] != 0) return next;
       node = next;
     }
-    return InvalidModel("the tree with root ", root, " has a circle");
+    return InvalidModel("the tree with root ", root, " has a cycle");
   }
 
-  // The targets and weights of a leaf.
+  // Returns the range of the targets and weights of a leaf.
   std::pair<size_t, size_t> EntriesOf(size_t leaf) const {
     if (begins.empty()) return {leaf, leaf + 1};
     return {static_cast<size_t>(begins[leaf]),

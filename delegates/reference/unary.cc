@@ -12,8 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// ---- floats
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- floats -------------------------------------------------------------------------------------
 
 // y = f(x, first, second), where `first` and `second` are the attributes that the row names (0
 // where it names none).
@@ -28,7 +27,7 @@ double Gelu(double x) { return 0.5 * x * (1 + std::erf(x * 0.7071067811865475244
 double GeluTanh(double x) {
   return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
 }
-// NaN stays NaN in all that compare, as std::max would not have it.
+// NaN stays NaN in every comparison, unlike with std::max.
 double Clamp(double x, double low, double high) {
   const double raised = x < low ? low : x;
   return raised > high ? high : raised;
@@ -84,8 +83,8 @@ constexpr FloatRow kFloatRows[] = {
     {"IsNaN", [](double x, double, double) { return std::isnan(x) ? 1.0 : 0.0; }},
 };
 
-// Converts each block of input 0 to W, lets f(W) work on each element, and stores the results in
-// the output's type.
+// Converts each block of input 0 to W, applies f to each element, and stores the results in the
+// output's type.
 template <typename W, typename F>
 Status Map(const KernelArgs& args, F f, bool saturate = true) {
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
@@ -118,10 +117,9 @@ Status MapIsInf(const KernelArgs& args) {
   });
 }
 
-// ---- numbers of every kind
-// ------------------------------------------------------------------------------------------------------
+// ---- floats and integers ----------------------------------------------------------------------
 
-// `f` for floats, `g` for 64-bit integers, whose results wrap to the element type.
+// Applies `f` to floats and `g` to 64-bit integers, whose results wrap to the element type.
 template <typename F, typename G>
 Status MapNumbers(const KernelArgs& args, F f, G g) {
   return DispatchWide(args.inputs[0].dtype, [&]<typename W>() {
@@ -130,7 +128,7 @@ Status MapNumbers(const KernelArgs& args, F f, G g) {
   });
 }
 
-// In unsigned arithmetic, where the least integer has a negative: itself.
+// Negates in unsigned arithmetic, where the least integer is its own negative.
 template <typename W>
 W WrappingNegative(W x) {
   return static_cast<W>(0 - static_cast<uint64_t>(x));
@@ -164,10 +162,9 @@ Status MapShrink(const KernelArgs& args) {
   const auto shrink = [=](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0.0; };
   return MapNumbers(args, shrink, [=](auto x) {
     const auto value = static_cast<double>(x);
-    const bool kept =
-        bias == 0 &&
-        (value < -lambd || value > lambd);  // double has no room for every integer of 64 bits
-    return kept ? x : SaturateTo<decltype(x)>(shrink(value));
+    // Returns x itself if it is unchanged: double cannot represent every 64-bit integer.
+    const bool unchanged = bias == 0 && (value < -lambd || value > lambd);
+    return unchanged ? x : SaturateTo<decltype(x)>(shrink(value));
   });
 }
 
@@ -178,11 +175,10 @@ Status MapNot(const KernelArgs& args) {
   return Map<uint64_t>(args, [](uint64_t x) { return 1 - x; });
 }
 
-// ---- Clip
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- Clip ---------------------------------------------------------------------------------------
 
-// The bound in attribute `name` or in input `index`; `otherwise` where both are absent. A
-// fractional bound of integers moves inwards.
+// Returns the bound in attribute `name` or in input `index`; `otherwise` if both are absent. A
+// fractional bound of integers is rounded inwards.
 template <typename W>
 W ClipBound(const KernelArgs& args, std::string_view name, size_t index, W otherwise) {
   if (args.has_input(index)) {
@@ -212,8 +208,7 @@ Status MapClip(const KernelArgs& args) {
   return DispatchWide(args.inputs[0].dtype, [&]<typename W>() { return Clip<W>(args); });
 }
 
-// ---- Cast and Identity
-// ----------------------------------------------------------------------------------------------------------
+// ---- Cast and Identity --------------------------------------------------------------------------
 
 Status MapCast(const KernelArgs& args) {
   const bool saturate = args.op.Int("saturate") != 0;

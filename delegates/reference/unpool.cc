@@ -1,4 +1,4 @@
-// MaxUnpool and Col2Im: images that start as zeros and get values put or added.
+// MaxUnpool and Col2Im: write or add values into images that are initially zero.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace msrt::reference {
 namespace {
 
-// Indices count in the image that the pool had, which lies in the first corner of a larger output.
+// Indices refer to the image that was pooled, which is the first corner of a larger output.
 Status MaxUnpool(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
   MSRT_ASSIGN_OR_RETURN(const Windows windows,
@@ -24,13 +24,13 @@ Status MaxUnpool(const KernelArgs& args) {
   const Dims strides = RowMajorStrides(out.dims);
   const std::vector<int64_t> indices =
       IntValues(args.inputs[1].dtype, args.inputs[1].data, args.inputs[1].elements());
-  const int64_t most = pooled.elements();
+  const int64_t pooled_elements = pooled.elements();
   std::vector<int64_t> offsets(indices.size());
   for (size_t i = 0; i < indices.size(); ++i) {
     int64_t rest = indices[i];
-    if (rest < 0 || rest >= most)
+    if (rest < 0 || rest >= pooled_elements)
       return InvalidArgument("element ", i, " of the indices is ", rest, ", must be in [0, ",
-                             most - 1, "]");
+                             pooled_elements - 1, "]");
     for (int d = pooled.rank() - 1; d >= 0; --d) {
       offsets[i] += rest % pooled[d] * strides[d];
       rest /= pooled[d];
@@ -44,7 +44,7 @@ Status MaxUnpool(const KernelArgs& args) {
 }
 
 // Adds one element of each block, the one at `tap` of the kernel, to an image. `column` has one
-// value a block.
+// value per block.
 template <typename T>
 void AddTap(const Windows& w, const std::array<int64_t, kMaxSpace>& tap, const T* column,
             std::vector<Wide<T>>* image) {

@@ -1,13 +1,15 @@
-// A delegate as C++: the face of msrt_plugin.h for delegates written in this repository. It looks
-// at a graph, says what it can run, in which layouts and at what cost, and why it refuses the rest;
-// compiles what it was chosen for; and runs it. Export (export.h) turns one into the C door, and
-// everything here is made from what comes through that door.
+// The C++ interface of a delegate: msrt_plugin.h for delegates written in this repository. A
+// delegate looks at a graph, says what it can run, in which layouts and at what cost, and why it
+// refuses the rest; compiles the candidates that are chosen; and runs them. Export (export.h) turns
+// one into the C interface, and everything here is made from what crosses that interface.
 //
-//   Query    once a model; cheap (rules and a cost model, no code generation), because every
-//   delegate is asked about everything Compile  once for each chosen candidate; packs weights,
-//   chooses the algorithm for good from the typical shapes Bind     once for each new set of
-//   shapes; must not cost more than a few microseconds; what is expensive waits for Prepare Run
-//   many times, from any number of threads
+//   Query    once per model; cheap (rules and a cost model, no code generation), because every
+//            delegate is asked about every node
+//   Compile  once per chosen candidate; packs weights and fixes the algorithm from the typical
+//            shapes
+//   Bind     once per new set of shapes; must not cost more than a few microseconds: expensive work
+//            waits for Prepare
+//   Run      many times, from any number of threads
 #pragma once
 
 #include <memory>
@@ -34,11 +36,10 @@ struct NodeInfo {
   // first request). Costs and algorithms are chosen for these; what is compiled must still run for
   // every shape that the declared types admit.
   const OpView* typical;
-  double flops, bytes;  // of the op's entry at the typical shapes; 0 for ops without an entry
-  // Numbers of the values behind inputs and outputs, equal where the value is the same; -1 where
-  // left out.
+  double flops, bytes;  // of one run at the typical shapes, from the op's entry; 0 without an entry
+  // Ids of the input and output values: equal ids are the same value, -1 is an omitted one.
   std::span<const int64_t> inputs, outputs;
-  Machine machine;  // what the host's cores do at best; estimates are parts of it
+  Machine machine;  // peak throughput of the host's cores; estimates are fractions of it
 };
 
 class GraphView {
@@ -48,22 +49,20 @@ class GraphView {
   virtual NodeInfo node(size_t index) const = 0;
 };
 
-// A way to run one node; msrt_candidate of msrt_plugin.h, which can also be several nodes.
+// A way to run one node. An msrt_candidate of msrt_plugin.h can also cover several nodes.
 struct Candidate {
   uint32_t node = 0;
-  // One for each input and output. Constants and tensors of rank other than 3 to 5 are always
-  // plain.
+  // One per input and output. Constants and tensors of rank other than 3 to 5 are always plain.
   std::vector<Layout> input_layouts, output_layouts;
-  double seconds = 0;  // estimated time of one run at the typical shapes, launch included
-  bool exact = false;  // bits of an output element do not depend on the extent of the piece it is
-                       // computed in
+  double seconds = 0;     // estimated time of one run at the typical shapes, launch included
+  bool exact = false;     // an output element's bits do not depend on the piece it is computed in
   std::string algorithm;  // for --explain
-  // Pairs (input, output) that may share memory if they have the same number of bytes and nobody
-  // needs the input afterwards.
+  // Pairs (input, output) that may share memory if they have the same number of bytes and the input
+  // is not used afterwards.
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
-  bool packs_constants = false;  // run gets no data for constant inputs
+  bool packs_constants = false;  // Run gets no data for constant inputs
   bool reduced = false;          // rounds to fewer bits than its types have
-  uint64_t tag = 0;              // the delegate's own
+  uint64_t tag = 0;              // for the delegate's use; the host ignores it
 };
 
 struct Refusal {
@@ -85,8 +84,8 @@ class Scratch {
 };
 
 struct RunArgs {
-  std::span<const TensorView> inputs;   // null data where an optional input is left out
-  std::span<const TensorView> outputs;  // null data where nobody wants the output
+  std::span<const TensorView> inputs;   // null data where an optional input is omitted
+  std::span<const TensorView> outputs;  // null data where the output is unused
   ParallelFor& parallel;
   Scratch& scratch;
 };
@@ -99,7 +98,7 @@ class BoundKernel {
   // Does what Run would otherwise do on its first call (generating code, allocating).
   virtual Status Prepare() { return OkStatus(); }
   virtual Status Run(const RunArgs& args) = 0;
-  // What it holds beyond a few hundred bytes; counts against the binding cache.
+  // Memory that it holds beyond a few hundred bytes; counts against the binding cache.
   virtual size_t bytes() const { return 0; }
 };
 
@@ -107,8 +106,8 @@ class BoundKernel {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // `op` has concrete types and the values of inputs known by now; it is valid only during the
-  // call, unlike what Compile was shown.
+  // `op` has concrete types and the values of inputs known by now. Unlike the graph that Compile
+  // gets, it is valid only during the call.
   virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
   virtual size_t packed_bytes() const { return 0; }
 };
@@ -119,35 +118,35 @@ struct Packing {
   uint32_t block = 0, version = 0;
 };
 
-// The packed forms that the model's file brings along, and the way into one that is being made; see
-// msrt_host_api. Any thread.
+// Finds packed forms in the model's file, and adds them to a file that is being written; see
+// msrt_host_api. Any thread may call it.
 class FormStore {
  public:
   virtual ~FormStore() = default;
-  // Null where there is none.
+  // Returns null if there is none.
   virtual const void* Find(const void* constant, const Packing& packing, size_t bytes) const = 0;
   virtual Status Keep(const void* constant, const Packing& packing,
                       std::span<const std::byte> data) const = 0;
 };
 
-// What it points to outlives the kernel.
+// Everything it points to outlives the kernel.
 struct CompileContext {
   Allocator* allocator;              // for packed weights
-  ParallelFor* parallel;             // for packing; its team is what Run will have
-  const FormStore* forms = nullptr;  // packed_form.h makes use of it; null: none
+  ParallelFor* parallel;             // for packing; has the threads that Run will have
+  const FormStore* forms = nullptr;  // used by packed_form.h; null: none
 };
 
 class Delegate {
  public:
   virtual ~Delegate() = default;
   virtual const char* name() const = 0;
-  // native_types of msrt_delegate_api.
+  // See native_types in msrt_delegate_api.
   virtual uint32_t native_types() const { return 0; }
-  // Candidates in any order; several for one node where there are several ways (layouts,
-  // algorithms). Must not fail: what it does not understand it refuses.
+  // Appends candidates in any order, several for one node if there are several ways to run it
+  // (layouts, algorithms). Must not fail: refuses nodes that it does not understand.
   virtual void Query(const GraphView& graph, QueryResult* out) const = 0;
-  // `candidate` is one that Query returned for this graph. `graph` and what its nodes point to
-  // outlive the kernel.
+  // `candidate` is one that Query returned for this graph. `graph` and everything its nodes point
+  // to outlive the kernel.
   virtual Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph,
                                                   const Candidate& candidate,
                                                   const CompileContext& context) const = 0;

@@ -11,12 +11,12 @@ namespace msrt::sdk {
 namespace {
 
 msrt_status Report(const msrt_host_api& host, const Status& status) {
-  // An error of the host's own that is passed back has its text already.
+  // An error that came from the host and is passed back already has its text.
   if (!status.ok() && !status.message().empty()) host.fail(host.host, status.message().c_str());
   return static_cast<msrt_status>(status.code());
 }
 
-// Nothing may unwind through the door.
+// No exception may cross the C interface.
 template <typename F>
 msrt_status Guarded(const msrt_host_api& host, F&& body) {
   try {
@@ -82,7 +82,7 @@ class HostForms final : public FormStore {
     named.block = packing.block;
     return named;
   }
-  const msrt_host_api host_;  // what this build knows of it
+  const msrt_host_api host_;  // the fields that this build knows
 };
 
 class HostScratch final : public Scratch {
@@ -117,8 +117,8 @@ Candidate CandidateOf(const msrt_candidate& c) {
   return out;
 }
 
-// A compiled candidate with all that it points to. Members are destroyed from the last to the
-// first.
+// A compiled candidate with everything it points to. Members are destroyed from last to first, so
+// the kernel goes before the graph that it points into.
 struct ExportedKernel {
   ExportedKernel(const msrt_host_api* host, const msrt_graph_view& graph, const msrt_candidate& c)
       : allocator(host),
@@ -143,7 +143,7 @@ struct ExportedBound {
   size_t inputs = 0;
 };
 
-// What a node has at bind: types, known values, and an OpView over them.
+// A node at bind: its types, its known values, and an OpView over them.
 struct BoundNode {
   BoundNode(const OpView& declared, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
@@ -169,14 +169,14 @@ struct BoundNode {
   BoundNode(const BoundNode&) = delete;
   BoundNode& operator=(const BoundNode&) = delete;
 
-  std::vector<Type> types;  // never grows beyond what was reserved
+  std::vector<Type> types;  // never reallocates: `pointers` point into it
   std::vector<const Type*> pointers;
   std::vector<ConstTensor> values;
   std::vector<const ConstTensor*> known;
   std::optional<OpView> view;
 };
 
-// All but the data of inputs and outputs.
+// Fills in the views of inputs and outputs except their data.
 void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
   const auto view = [](const Type& type, Layout layout) {
     return TensorView{type.dtype, type.dims, layout, nullptr};
@@ -216,8 +216,8 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   sink.candidate(sink.sink, &out);
 }
 
-// Delegates behind this face have kernels for single ops: that they take no loop whole is no news
-// about the loop.
+// Delegates behind this interface have kernels for single ops, so all of them refuse a loop as a
+// whole. Such a refusal says nothing about the loop and is not reported.
 bool CallsGraphs(const msrt_node_view& node) {
   return std::any_of(node.attrs, node.attrs + node.attr_count, [](const msrt_attr_view& a) {
     return a.kind == MSRT_ATTR_GRAPH || a.kind == MSRT_ATTR_GRAPHS;

@@ -1,4 +1,4 @@
-// A delegate written in C++ as the table of functions that the host calls.
+// Exports a delegate written in C++ as the table of functions that the host calls.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace msrt::sdk {
 
-// To be registered together. `self` owns the delegate; api.destroy(self) ends it.
+// Register both together. `self` owns the delegate; api.destroy(self) destroys it.
 struct ExportedDelegate {
   msrt_delegate_api api;
   void* self;

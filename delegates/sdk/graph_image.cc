@@ -3,7 +3,7 @@
 namespace msrt::sdk {
 namespace {
 
-ConstTensor Borrowed(const msrt_shape& shape, const void* data) {
+ConstTensor BorrowTensor(const msrt_shape& shape, const void* data) {
   ConstTensor t;
   const Type type = TypeOf(shape);
   t.dtype = type.dtype;
@@ -29,7 +29,7 @@ AttrValue ValueOf(const msrt_attr_view& a) {
     case AttrKind::kDType:
       return static_cast<DType>(a.dtype);
     case AttrKind::kTensor:
-      return Borrowed(a.tensor_shape, a.tensor_data);
+      return BorrowTensor(a.tensor_shape, a.tensor_data);
     case AttrKind::kGraph:
       return GraphRef{static_cast<uint32_t>(a.ints[0])};
     case AttrKind::kGraphs:
@@ -66,7 +66,7 @@ NodeImage::NodeImage(const msrt_node_view& node)
     input_ids_.push_back(v.id);
     constants_.push_back(v.constant == nullptr
                              ? nullptr
-                             : &constant_data_.emplace_back(Borrowed(v.declared, v.constant)));
+                             : &constant_data_.emplace_back(BorrowTensor(v.declared, v.constant)));
   }
   for (size_t i = 0; i < node.output_count; ++i) output_ids_.push_back(node.outputs[i].id);
   const OpView bare(node.domain, node.op, node.name, &attrs_, defs_, {}, {});
@@ -77,7 +77,7 @@ NodeImage::NodeImage(const msrt_node_view& node)
 NodeImage::Side NodeImage::SideOf(const msrt_node_view& node,
                                   const msrt_shape msrt_value_view::*shape) {
   Side side;
-  side.types.reserve(node.input_count + node.output_count);  // pointers into it must stay valid
+  side.types.reserve(node.input_count + node.output_count);  // keeps pointers into it valid
   const auto add = [&](const msrt_value_view& v, std::vector<const Type*>* out) {
     out->push_back(v.id < 0 ? nullptr : &side.types.emplace_back(TypeOf(v.*shape)));
   };

@@ -1,4 +1,4 @@
-// The host's graph, read through its table of functions, as the types that delegates in C++ work
+// Reads the host's graph through its table of functions into the types that delegates in C++ work
 // on.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace msrt::sdk {
 
 Type TypeOf(const msrt_shape& shape);
 
-// One node. Strings and the bytes of constants stay the host's.
+// One node. The host owns its strings and the bytes of constants.
 class NodeImage {
  public:
   explicit NodeImage(const msrt_node_view& node);
@@ -42,7 +42,7 @@ class NodeImage {
   std::vector<int64_t> input_ids_, output_ids_;
 };
 
-// Makes the image of a node when it is asked for, and keeps it.
+// Creates the image of a node on first use and caches it.
 class GraphImage final : public GraphView {
  public:
   GraphImage(const msrt_graph_view& view, const msrt_host_api& host)

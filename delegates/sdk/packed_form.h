@@ -1,5 +1,5 @@
-// A constant in the form that a kernel computes with: where the model's file has it, or packed into
-// memory of its own.
+// A constant in the form that a kernel computes with: mapped from the model's file, or packed into
+// its own memory.
 #pragma once
 
 #include "delegates/sdk/delegate.h"
@@ -9,16 +9,16 @@ namespace msrt::sdk {
 class PackedForm {
  public:
   PackedForm() = default;
-  // `constant` is where the constant's bytes begin, as the host gave them. `pack` writes all of the
-  // `bytes` bytes. A packing without a name for its kernel is one that files cannot tell from
-  // others: it is always packed.
+  // `constant` points to the constant's bytes, as the host passed them. `pack` writes all of the
+  // `bytes` bytes. A packing whose kernel has no name cannot be looked up in a file, so it is
+  // always packed anew.
   static Result<PackedForm> Make(const CompileContext& context, const void* constant,
                                  const Packing& packing, size_t bytes,
                                  FunctionRef<Status(std::byte*)> pack);
 
   // Aligned to kTensorAlignment.
   const std::byte* data() const { return data_; }
-  // Of memory of its own.
+  // Bytes of its own memory; 0 if the form is in the model's file.
   size_t own_bytes() const { return own_.bytes(); }
 
  private:

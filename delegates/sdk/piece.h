@@ -1,4 +1,5 @@
-// Pieces of a larger node: what a delegate refuses that knows nothing of the whole.
+// Pieces of a larger node, which most kernels must refuse: a piece's attributes say where it is in
+// the whole, and those kernels do not read them.
 #pragma once
 
 #include <string>
@@ -8,8 +9,7 @@
 
 namespace msrt::sdk {
 
-// Why a node is beyond kernels without knowledge of the whole: it says with local attributes where
-// it stands in it. Empty: it does not.
+// Returns why kernels that ignore local attributes must refuse the node; empty if it has none set.
 inline std::string PieceRefusal(const OpView& op) {
   for (const AttrDef& attr : op.attr_defs()) {
     if (attr.local && op.Has(attr.name)) return StrCat("a piece with attribute ", attr.name);

@@ -1,6 +1,5 @@
-// Every op row through the emulated accelerator, at once and with delays. Its arithmetic is that of
-// the reference delegate, so that results must be the same bit for bit; what differs is everything
-// around them.
+// Every op row on the emulated accelerator, with and without delays. Its arithmetic is that of the
+// reference delegate, so results must be the same bit for bit; memory, streams and copies differ.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,7 +22,7 @@ const Setup kSetups[] = {
 
 class AcceleratorCases : public ::testing::TestWithParam<std::tuple<size_t, bool>> {};
 
-// One device for a whole setup, as an application has.
+// One device for a whole setup, as in an application.
 std::shared_ptr<Environment> EnvironmentOf(size_t setup) {
   static const std::vector<std::shared_ptr<Environment>> environments = [] {
     std::vector<std::shared_ptr<Environment>> list;
@@ -48,7 +47,7 @@ TEST_P(AcceleratorCases, SameBitsAsReference) {
   const CaseModule m = ModuleOf(AllOpCases()[index], open_dims);
   const auto expected = RunOn(m, 0, "reference");
   ASSERT_TRUE(expected.ok()) << expected.status().message();
-  // Delays do not depend on what is declared.
+  // Delays do not depend on the declared dims.
   for (size_t setup = 0; setup < (open_dims ? 1 : std::size(kSetups)); ++setup) {
     const auto got = RunOn(m, setup, "accelerator");
     ASSERT_TRUE(got.ok()) << kSetups[setup].name << ": " << got.status().message();

@@ -1,5 +1,5 @@
-// Loops whose bodies run on a device: what they carry stays there from one iteration to the next,
-// and all else is as on the host.
+// Loops whose bodies run on a device: carried values stay there from one iteration to the next, and
+// the results are those of the host.
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/loop_models.h"
 #include "tests/conformance/same_runs.h"
@@ -14,7 +14,7 @@ class AcceleratorLoops : public ::testing::Test {
   ~AcceleratorLoops() override { EXPECT_EQ(NewMisuses(), ""); }
 };
 
-// These on the device, all others on the host.
+// Pins these nodes to the device, all others to the host.
 const std::vector<Pin> kOnDevice = {
     {"", "Mul", "accelerator", false}, {"", "Concat", "accelerator", false},
     {"", "Add", "reference", false},   {"", "Less", "reference", false},
@@ -28,16 +28,15 @@ size_t CopiesIn(const CompiledModel& model, uint32_t graph) {
       }));
 }
 
-// Runs with the device as pinned and without it, and compares; with chains and without, at once and
-// delayed.
+// Compares runs with the pinned device against runs without it; with and without chains and delays.
 void ExpectLikeReference(const Module& module, const std::vector<std::vector<ConstTensor>>& runs,
                          uint32_t body, size_t copies) {
-  auto reference =
-      CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+  auto reference = CompileModule(AcceleratedEnvironment(""), module,
+                                 OptionsWithPins({{"", "", "accelerator", true}}));
   ASSERT_TRUE(reference.ok()) << reference.status().message();
   for (const char* options : {"", "chain=1", "delay_us=200", "delay_us=200,chain=1,seed=3"}) {
-    auto model =
-        CompileModule(AcceleratedEnvironment(options), module, Placed(kOnDevice, /*strict=*/true));
+    auto model = CompileModule(AcceleratedEnvironment(options), module,
+                               OptionsWithPins(kOnDevice, /*strict=*/true));
     ASSERT_TRUE(model.ok()) << model.status().message();
     EXPECT_EQ(CopiesIn(**model, body), copies)
         << Print(*(*model)->graphs[body]->current()->program);
@@ -49,12 +48,12 @@ void ExpectLikeReference(const Module& module, const std::vector<std::vector<Con
   }
 }
 
-TEST_F(AcceleratorLoops, CarriedTensorsStay) {
+TEST_F(AcceleratorLoops, CarriedTensorsStayOnTheDevice) {
   ExpectLikeReference(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}), 2, 0);
 }
 
-// The host reads the carried value too: it is brought there beside, and stays where it is.
-TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
+// The host reads the carried value too: it gets a copy, and the value stays on the device.
+TEST_F(AcceleratorLoops, BodyMayReadCarriedTensorsOnTheHost) {
   Module module = Powers();
   Graph& body = module.graphs[2];
   GraphBuilder builder(&body);
@@ -65,9 +64,9 @@ TEST_F(AcceleratorLoops, TheBodyLooksAtItOnTheHost) {
   ExpectLikeReference(module, Trips({3, 0, 1, 6}, {64}), 2, 2);
 }
 
-// while (max(x) < limit) x = x * 1.5: the condition is the host's, so that x comes home before each
-// iteration.
-TEST_F(AcceleratorLoops, TheConditionReadsIt) {
+// while (max(x) < limit) x = x * 1.5: the condition runs on the host, so x is copied to the host
+// before each iteration.
+TEST_F(AcceleratorLoops, ConditionMayReadCarriedTensors) {
   Flow f(3);
   const ValueId x = f.Input(0, kRow);
   f.Output(0, f.While(0, {x}, 1, 2, {kRow})[0]);
@@ -75,10 +74,10 @@ TEST_F(AcceleratorLoops, TheConditionReadsIt) {
                    {f.Op(1, "ReduceMax", {f.Input(1, kRow)}, {{"keepdims", int64_t{0}}}),
                     f.Float(1, 50.f)}));
   f.Output(2, f.Op(2, "Mul", {f.Input(2, kRow), f.Float(2, 1.5f)}));
-  auto reference =
-      CompileModule(AcceleratedEnvironment(""), f.module, Placed({{"", "", "accelerator", true}}));
-  auto model =
-      CompileModule(AcceleratedEnvironment("delay_us=100"), f.module, Placed(kOnDevice, true));
+  auto reference = CompileModule(AcceleratedEnvironment(""), f.module,
+                                 OptionsWithPins({{"", "", "accelerator", true}}));
+  auto model = CompileModule(AcceleratedEnvironment("delay_us=100"), f.module,
+                             OptionsWithPins(kOnDevice, true));
   ASSERT_TRUE(model.ok() && reference.ok()) << model.status().message();
   auto session = Session::Create(*model, 0, {}), expected = Session::Create(*reference, 0, {});
   for (uint32_t seed = 1; seed < 4; ++seed) {
@@ -90,12 +89,12 @@ TEST_F(AcceleratorLoops, TheConditionReadsIt) {
   }
 }
 
-TEST_F(AcceleratorLoops, CarriedTensorsGrow) {
+TEST_F(AcceleratorLoops, CarriedTensorsMayGrow) {
   ExpectLikeReference(GrowingPowers(), Trips({3, 0, 1, 5, 2}, {3}), 2, 0);
 }
 
-// (a, b) = (b, a * 1.5): a value that is handed on as it came is copied by nobody but the host.
-TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
+// (a, b) = (b, a * 1.5): only the host copies a value that is passed on unchanged.
+TEST_F(AcceleratorLoops, CarriedTensorsMayBeSwapped) {
   Flow f(3);
   const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
   const auto results = f.While(0, {f.Number(0, 0), x, x, n}, 1, 2, {kNumber, kRow, kRow});
@@ -112,8 +111,8 @@ TEST_F(AcceleratorLoops, CarriedTensorsChangePlaces) {
   ExpectLikeReference(f.module, Trips({3, 0, 1, 4}, {64}), 2, 2);
 }
 
-// A Loop that gives x * 1.5 of every iteration as well as the last one.
-TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
+// A Loop that returns x * 1.5 of every iteration as well as the last one.
+TEST_F(AcceleratorLoops, ScannedResultsAreCopiedToTheHost) {
   Flow f(2);
   const ValueId n = f.Input(0, kNumber), x = f.Input(0, kRow);
   const auto results =
@@ -129,12 +128,12 @@ TEST_F(AcceleratorLoops, ScannedResultsComeHome) {
   ExpectLikeReference(f.module, Trips({3, 1, 0, 5}, {64}), 1, 1);
 }
 
-// Whatever fails, and whenever: the body is placed again without the device, and the results are
+// After any failure at any time, the body is placed again without the device, and the results are
 // right.
-TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
+TEST_F(AcceleratorLoops, LoopSurvivesAFailingDevice) {
   const Module module = Powers();
-  auto reference =
-      CompileModule(AcceleratedEnvironment(""), module, Placed({{"", "", "accelerator", true}}));
+  auto reference = CompileModule(AcceleratedEnvironment(""), module,
+                                 OptionsWithPins({{"", "", "accelerator", true}}));
   auto expected = Session::Create(*reference, 0, {});
   int placed_again = 0;
   for (const char* kind : {"run_fails_at", "copy_fails_at", "allocate_fails_at", "dies_after"}) {
@@ -142,10 +141,11 @@ TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
       for (const char* late : {"", ",fails_late=1"}) {
         const std::string options = StrCat(kind, "=", at, late);
         std::vector<Pin> pins = kOnDevice;
-        pins.erase(pins.begin(), pins.begin() + 2);  // by choice, so that there is another
+        pins.erase(pins.begin(),
+                   pins.begin() + 2);  // not pinned, so that another delegate can take it
         std::string log;
         auto model = CompileModule(AcceleratedEnvironment(StrCat(kFastDevice, ",", options), &log),
-                                   module, Placed(pins));
+                                   module, OptionsWithPins(pins));
         ASSERT_TRUE(model.ok()) << options << ": " << model.status().message();
         auto session = Session::Create(*model, 0, {});
         ExpectSameRuns(**session, **expected, Trips({5, 3}, {64}), options);
@@ -153,15 +153,15 @@ TEST_F(AcceleratorLoops, ADeviceThatFailsInTheMiddle) {
       }
     }
   }
-  EXPECT_GT(placed_again, 48);  // half of them, at least, met the failure
+  EXPECT_GT(placed_again, 48);  // at least half of them met the failure
 }
 
-// By itself: the device is much faster and copies are dear, so that only a loop that keeps its
-// tensors there is worth it.
-TEST_F(AcceleratorLoops, PlacementCountsOnIt) {
+// Without pins: the device is much faster and copies are expensive, so that the device pays off
+// only for a loop that keeps its tensors there.
+TEST_F(AcceleratorLoops, PlacementAccountsForCarriedTensors) {
   auto model =
       CompileModule(AcceleratedEnvironment("speed=1e6,launch_us=0.001,copy_us=1,copy_gbs=1"),
-                    Powers(), Placed({}));
+                    Powers(), OptionsWithPins({}));
   ASSERT_TRUE(model.ok()) << model.status().message();
   const Program& body = *(*model)->graphs[2]->current()->program;
   EXPECT_NE(body.buffers[body.input_buffers[1]].state.device, 0) << Print(body);

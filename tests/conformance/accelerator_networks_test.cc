@@ -1,6 +1,6 @@
-// Whole networks on the emulated accelerator beside the reference delegate: in random mixes with
-// delays, with memory for half of the model, and with failures at every place where a device can
-// fail. The result is always that of the reference delegate, bit for bit.
+// Whole networks on the emulated accelerator and the reference delegate: in random mixes with
+// delays, with memory for half of the model, and with failures of every device operation. The
+// result is always that of the reference delegate, bit for bit.
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/small_graph.h"
 #include "tools/msconvert/zoo.h"
@@ -42,18 +42,18 @@ std::vector<ConstTensor> InputsOf(const Module& module, const Network& n, uint32
   return inputs;
 }
 
-// Where the steps of a program run.
-struct Places {
+// Number of steps of a program by device.
+struct StepCounts {
   int accelerator = 0, chains = 0, reference = 0;
 };
-Places PlacesOf(const Session& session) {
-  Places places;
+StepCounts StepCountsOf(const Session& session) {
+  StepCounts counts;
   for (const Step& step : session.program().steps) {
     if (step.kind != StepKind::kKernel) continue;
-    ++(step.delegate == "accelerator" ? places.accelerator : places.reference);
-    places.chains += step.nodes.size() > 1;
+    ++(step.delegate == "accelerator" ? counts.accelerator : counts.reference);
+    counts.chains += step.nodes.size() > 1;
   }
-  return places;
+  return counts;
 }
 
 std::vector<ConstTensor> Must(Result<std::vector<ConstTensor>> outputs) {
@@ -92,7 +92,7 @@ class AcceleratorNetworks : public ::testing::TestWithParam<size_t> {
   ~AcceleratorNetworks() override { EXPECT_EQ(NewMisuses(), ""); }
 };
 
-TEST_P(AcceleratorNetworks, AnyMixGivesTheSameBits) {
+TEST_P(AcceleratorNetworks, AnyMixReturnsTheSameBits) {
   const Module module = Build(network());
   for (uint32_t seed = 0; seed < 4; ++seed) {
     auto env = AcceleratedEnvironment(StrCat("delay_us=20,seed=", seed, ",", kFastDevice));
@@ -108,9 +108,9 @@ TEST_P(AcceleratorNetworks, AnyMixGivesTheSameBits) {
     ASSERT_TRUE(mixed.ok()) << mixed.status().message();
     auto reference = SessionOn(env, module, ReferenceOnly());
     ASSERT_TRUE(reference.ok()) << reference.status().message();
-    const Places places = PlacesOf(**mixed);
-    EXPECT_GT(places.accelerator, 0);
-    EXPECT_GT(places.reference, 0);
+    const StepCounts counts = StepCountsOf(**mixed);
+    EXPECT_GT(counts.accelerator, 0);
+    EXPECT_GT(counts.reference, 0);
     for (uint32_t run = 0; run < 2; ++run) {
       const auto inputs = InputsOf(module, network(), seed + run);
       const auto expected = Must(RunSession(**reference, inputs));
@@ -120,7 +120,7 @@ TEST_P(AcceleratorNetworks, AnyMixGivesTheSameBits) {
   }
 }
 
-TEST_P(AcceleratorNetworks, MemoryForHalfOfTheModel) {
+TEST_P(AcceleratorNetworks, DeviceMayHoldHalfOfTheModel) {
   const Module module = Build(network());
   size_t weights = 0;
   for (uint32_t v = 0; v < module.main().value_count(); ++v) {
@@ -136,12 +136,12 @@ TEST_P(AcceleratorNetworks, MemoryForHalfOfTheModel) {
   ExpectSameBits(got, Must(RunModule(module, inputs, {"reference"})));
   // It fits as planned: nothing had to be placed again.
   EXPECT_EQ(log, "");
-  const Places places = PlacesOf(**session);
-  EXPECT_GT(places.accelerator, 0);
-  EXPECT_GT(places.reference, 0);
+  const StepCounts counts = StepCountsOf(**session);
+  EXPECT_GT(counts.accelerator, 0);
+  EXPECT_GT(counts.reference, 0);
 }
 
-TEST_P(AcceleratorNetworks, CompilationsFail) {
+TEST_P(AcceleratorNetworks, FailedCompilationsKeepTheResults) {
   const Module module = Build(network());
   const auto inputs = InputsOf(module, network(), 1);
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
@@ -153,8 +153,8 @@ TEST_P(AcceleratorNetworks, CompilationsFail) {
     ASSERT_TRUE(session.ok()) << session.status().message();
     ExpectSameBits(Must(RunSession(**session, inputs)), expected);
     EXPECT_NE(log.find("failed to compile"), std::string::npos);
-    EXPECT_EQ(PlacesOf(**session).accelerator > 0, probability < 1);
-    // Bad luck costs the candidates that have it, a broken compiler the delegate, and soon.
+    EXPECT_EQ(StepCountsOf(**session).accelerator > 0, probability < 1);
+    // Single failures cost only their candidates; a broken compiler soon costs the delegate.
     EXPECT_EQ(log.find("placing again without it") != std::string::npos, probability == 1) << log;
     EXPECT_TRUE(probability < 1 || std::count(log.begin(), log.end(), '\n') == 3) << log;
     EXPECT_EQ(SessionOn(env, module, Strict()).status().code(), Code::kDelegate);
@@ -177,9 +177,9 @@ class AcceleratorFails : public ::testing::TestWithParam<std::tuple<const char*,
   const std::vector<ConstTensor> inputs;
 };
 
-// For every n: the n-th operation fails, or everything from it on, be it while the model loads or
-// in either of two runs.
-TEST_P(AcceleratorFails, ResultsAreRightWhereverItHappens) {
+// For every n: the n-th operation fails, or every operation from it on, during loading or in either
+// of two runs.
+TEST_P(AcceleratorFails, ResultsAreRightAfterAnyFailure) {
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
   int last_failure = -1;
   for (int at = 0; at <= last_failure + 5; ++at) {
@@ -191,8 +191,8 @@ TEST_P(AcceleratorFails, ResultsAreRightWhereverItHappens) {
       ExpectSameBits(Must(RunSession(**session, inputs)), expected, StrCat("at ", at));
     const bool failed = !log.empty();
     if (failed) last_failure = at;
-    EXPECT_EQ(PlacesOf(**session).accelerator == 0, failed) << "at " << at << ": " << log;
-    // Another session finds the device gone without having to fail first.
+    EXPECT_EQ(StepCountsOf(**session).accelerator == 0, failed) << "at " << at << ": " << log;
+    // Another session does not use the failed device, without failing first.
     log.clear();
     auto clone = (*session)->Clone();
     ASSERT_TRUE(clone.ok());
@@ -203,8 +203,8 @@ TEST_P(AcceleratorFails, ResultsAreRightWhereverItHappens) {
   EXPECT_GT(last_failure, 0);
 }
 
-// While the host measures what copies cost, and a little later.
-TEST(AcceleratorMeasured, ResultsAreRightWhateverFailsMeanwhile) {
+// Failures while the host measures the cost of copies, and shortly after.
+TEST(AcceleratorMeasured, ResultsAreRightAfterAnyFailure) {
   const Module module = Build(kLeNet);
   const auto inputs = InputsOf(module, kLeNet, 1);
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
@@ -219,8 +219,8 @@ TEST(AcceleratorMeasured, ResultsAreRightWhateverFailsMeanwhile) {
   EXPECT_EQ(NewMisuses(), "");
 }
 
-// A strict model says so instead, and its session stays usable.
-TEST_P(AcceleratorFails, StrictModelsSayIt) {
+// A strict model returns the error instead, and its session stays usable.
+TEST_P(AcceleratorFails, StrictModelReturnsTheError) {
   const auto expected = Must(RunModule(module, inputs, {"reference"}));
   const bool dies = std::string_view(std::get<0>(GetParam())) == "dies_after";
   int failed_runs = 0, last_failure = 0;

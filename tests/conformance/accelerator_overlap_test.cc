@@ -1,10 +1,10 @@
-// Time with a device: what can run at the same time does, and a plan is never slower than either
-// delegate alone. Figures are the least of several rounds, because other programs use the machine
-// too.
+// Timing with a device: independent steps run in parallel, and a placement is never slower than
+// either delegate alone. Figures are the minimum of several rounds, because other programs use the
+// machine too.
 //
-// How the emulation is fair: the accelerator does not compute here (pretend), it only lets time
-// pass, so that it uses none of the host's cores, as a real device would not. Waking its stream,
-// copying and coming back to the host cost what they cost on this machine.
+// The emulation is fair: the accelerator does not compute here (pretend), it only lets time pass,
+// so it uses none of the host's cores, like a real device. Waking its stream, copying and returning
+// to the host have their real cost on this machine.
 #include <algorithm>
 #include <cstdio>
 
@@ -18,14 +18,14 @@ namespace {
 
 constexpr int kRounds = 15;
 
-// One thread: a team that waits for a core which others use would be all that is measured.
+// One thread: with more, the test would measure how long the team waits for a busy core.
 std::shared_ptr<Environment> TimedEnvironment(const std::string& options) {
   auto env = AcceleratedEnvironment(options);
   env->parallel = MakeSerial();
   return env;
 }
 
-double LeastMillis(Session& session, int rounds = kRounds) {
+double MinMillis(Session& session, int rounds = kRounds) {
   double least = 1e9;
   for (int i = 0; i < rounds; ++i) {
     const StopWatch watch;
@@ -61,7 +61,7 @@ PlaceOptions Pinned(std::vector<Pin> pins) {
 
 constexpr int64_t kElements = 60000;
 
-// Branches of `device` and `host` nodes, in either order, and their sum. A branch of no nodes is
+// Branches of `device` and `host` nodes, in either order, and their sum. A branch without nodes is
 // left out.
 Module Branches(int device, int host, bool device_first) {
   SmallGraph g;
@@ -79,8 +79,8 @@ Module Branches(int device, int host, bool device_first) {
   return std::move(g.module);
 }
 
-// The device's branch is made to last as long as the host's: each of its nodes, the copy there and
-// the copy back take as long.
+// The device's branch takes as long as the host's: the time is split evenly between its nodes, the
+// copy to the device and the copy back.
 void ExpectOverlap(int device_nodes, bool device_first) {
   constexpr int kHostNodes = 4;
   const std::vector<ConstTensor> inputs{RandomFloats({kElements}, 1)};
@@ -91,29 +91,28 @@ void ExpectOverlap(int device_nodes, bool device_first) {
     return both_ms < std::max(host_ms, device_ms) + 0.5 * std::min(host_ms, device_ms);
   };
   for (int attempt = 0; attempt < 10 && (attempt == 0 || !enough()); ++attempt) {
-    host_ms = LeastMillis(
+    host_ms = MinMillis(
         *SessionFor(TimedEnvironment(""), Branches(0, kHostNodes, device_first), inputs, place));
     const double latency_us = host_ms * 1e3 / (device_nodes + 2);
     auto env = TimedEnvironment(StrCat("chain=1,pretend=1e-9,latency_us=", latency_us));
-    device_ms =
-        LeastMillis(*SessionFor(env, Branches(device_nodes, 0, device_first), inputs, place));
-    both_ms = LeastMillis(
+    device_ms = MinMillis(*SessionFor(env, Branches(device_nodes, 0, device_first), inputs, place));
+    both_ms = MinMillis(
         *SessionFor(env, Branches(device_nodes, kHostNodes, device_first), inputs, place));
   }
   std::printf("host %.2f ms, device %.2f ms, both %.2f ms\n", host_ms, device_ms, both_ms);
   EXPECT_TRUE(enough()) << "closer to the sum than to the longer one";
 }
 
-TEST(AcceleratorOverlap, DeviceBranchFirst) { ExpectOverlap(8, true); }
-TEST(AcceleratorOverlap, HostBranchFirst) { ExpectOverlap(8, false); }
+TEST(AcceleratorOverlap, DeviceBranchFirstOverlaps) { ExpectOverlap(8, true); }
+TEST(AcceleratorOverlap, HostBranchFirstOverlaps) { ExpectOverlap(8, false); }
 // Two thirds of the device's time are the copies there and back.
-TEST(AcceleratorOverlap, CopiesRunBesideTheHost) { ExpectOverlap(1, true); }
+TEST(AcceleratorOverlap, CopiesOverlapWithTheHost) { ExpectOverlap(1, true); }
 
-// What a device costs here, in seconds of the reference delegate's cost model: that is right in
+// Converts seconds of the reference delegate's cost model to real ones: the model is right in
 // proportion, but off by a factor that depends on the machine and on the ops of a graph.
 struct Calibration {
-  double factor = 1;   // real seconds for a second of the model
-  bool quiet = false;  // a run of the host gets a core to itself: what is measured means something
+  double factor = 1;   // real seconds per second of the model
+  bool quiet = false;  // a run of the host has a core to itself: measurements are meaningful
   TransferCosts::Link link;
 };
 
@@ -122,25 +121,25 @@ Calibration Calibrate(const Module& module, const std::vector<ConstTensor>& inpu
   PlaceOptions reference;
   reference.delegates = {"reference"};
   const auto session = SessionFor(env, module, inputs, reference);
-  double least_cpu = 1e9, least_wall = 1e9;
+  double min_cpu = 1e9, min_wall = 1e9;
   for (int i = 0; i < 5; ++i) {
     const double before = ThreadCpuMillis();
-    least_wall = std::min(least_wall, LeastMillis(*session, 1));
-    least_cpu = std::min(least_cpu, ThreadCpuMillis() - before);
+    min_wall = std::min(min_wall, MinMillis(*session, 1));
+    min_cpu = std::min(min_cpu, ThreadCpuMillis() - before);
   }
   const Host host(env->allocator, env->parallel, {});
-  return {least_cpu * 1e-3 / session->program().seconds, least_wall < 1.1 * least_cpu,
+  return {min_cpu * 1e-3 / session->program().seconds, min_wall < 1.1 * min_cpu,
           env->delegates[0]->device()->LinkCosts(host)};
 }
 
 struct Plan {
   const char* name;
   std::unique_ptr<Session> session;
-  double least_ms = 1e9;
+  double min_ms = 1e9;
 };
 
-// Reference alone, the accelerator wherever it can, and what placement chooses, in turns. Whether
-// the last is the fastest, as measured.
+// Measures the reference delegate alone, the accelerator wherever possible, and the choice of
+// placement, in turns. Returns whether the last is the fastest.
 bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs,
                    const std::string& unsupported, double speed, const Calibration& c) {
   const auto env = TimedEnvironment(
@@ -155,13 +154,13 @@ bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs,
   Plan plans[] = {{"reference alone", SessionFor(env, module, inputs, reference)},
                   {"accelerator wherever it can", SessionFor(env, module, inputs, greedy)},
                   {"the plan", SessionFor(env, module, inputs, {})}};
-  const auto alone = [&] { return std::min(plans[0].least_ms, plans[1].least_ms); };
-  // What is measured is noisy: more rounds as long as the plan looks worse.
-  for (int round = 0; round < 15 && (round < 5 || plans[2].least_ms > alone()); ++round) {
-    for (Plan& p : plans) p.least_ms = std::min(p.least_ms, LeastMillis(*p.session, 1));
-    for (Plan& p : plans) {  // where the programs are the same, so are their times
+  const auto alone = [&] { return std::min(plans[0].min_ms, plans[1].min_ms); };
+  // Times are noisy: more rounds as long as the placement looks worse.
+  for (int round = 0; round < 15 && (round < 5 || plans[2].min_ms > alone()); ++round) {
+    for (Plan& p : plans) p.min_ms = std::min(p.min_ms, MinMillis(*p.session, 1));
+    for (Plan& p : plans) {  // equal programs have equal times
       if (Print(p.session->program()) == Print(plans[2].session->program()))
-        p.least_ms = plans[2].least_ms = std::min(p.least_ms, plans[2].least_ms);
+        p.min_ms = plans[2].min_ms = std::min(p.min_ms, plans[2].min_ms);
     }
   }
   std::printf(
@@ -173,15 +172,15 @@ bool PlanIsFastest(const Module& module, const std::vector<ConstTensor>& inputs,
     const auto on_device = std::count_if(steps.begin(), steps.end(),
                                          [](const Step& s) { return s.delegate == "accelerator"; });
     std::printf("  %-28s modelled %8.2f ms, measured %8.2f ms, %td steps on the accelerator\n",
-                p.name, p.session->program().seconds * c.factor * 1e3, p.least_ms, on_device);
+                p.name, p.session->program().seconds * c.factor * 1e3, p.min_ms, on_device);
     EXPECT_LE(plans[2].session->program().seconds, p.session->program().seconds * (1 + 1e-9))
         << p.name;
   }
-  return plans[2].least_ms <= alone() * 1.1;
+  return plans[2].min_ms <= alone() * 1.1;
 }
 
-// What the model of costs says is always checked. Where other programs leave no core to a run,
-// times say nothing and are only printed.
+// The estimates are always checked. If other programs leave no free core, the times mean nothing
+// and are only printed.
 void ExpectNoHarm(const Module& module, const std::vector<ConstTensor>& inputs,
                   const std::string& unsupported, double speed) {
   int quiet_attempts = 0;
@@ -192,10 +191,10 @@ void ExpectNoHarm(const Module& module, const std::vector<ConstTensor>& inputs,
     if (PlanIsFastest(module, inputs, unsupported, speed, c)) return;
   }
   if (quiet_attempts < 3) std::printf("  the machine is too busy to judge the measured times\n");
-  else ADD_FAILURE() << "the plan is slower than a delegate alone";
+  else ADD_FAILURE() << "the placement is slower than a delegate alone";
 }
 
-// A graph of 513 nodes of which the device supports 274, in 87 runs.
+// A graph of 513 nodes of which the device supports 274, in 87 contiguous runs.
 Module RunsModule() {
   SmallGraph g;
   ValueId v = g.Input("x", DType::kF32, {32, 48});
@@ -228,12 +227,12 @@ Module PadsModule() {
   return std::move(g.module);
 }
 
-TEST(AcceleratorHarm, ManyShortRuns) {
+TEST(AcceleratorHarm, ManyShortRunsAreNotSlower) {
   const std::vector<ConstTensor> inputs{RandomFloats({32, 48}, 1)};
   for (double speed : {1.0, 4.0}) ExpectNoHarm(RunsModule(), inputs, "Sin", speed);
 }
 
-TEST(AcceleratorHarm, PadsBetweenConvolutions) {
+TEST(AcceleratorHarm, PadsBetweenConvolutionsAreNotSlower) {
   const std::vector<ConstTensor> inputs{RandomFloats({1, 8, 14, 14}, 1)};
   for (double speed : {1.0, 4.0}) ExpectNoHarm(PadsModule(), inputs, "Pad", speed);
 }

@@ -1,5 +1,5 @@
-// Control flow that a device takes whole: a loop that it owns runs there from its first iteration
-// to its last, without the host.
+// Control flow that a device takes whole: such a loop runs there from its first iteration to its
+// last, without the host.
 #include "core/program/explain.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/loop_models.h"
@@ -19,7 +19,7 @@ class AcceleratorOwned : public ::testing::Test {
 };
 
 std::shared_ptr<const CompiledModel> Compile(const Module& module, const std::string& options,
-                                             const CompileOptions& how = Placed({}),
+                                             const CompileOptions& how = OptionsWithPins({}),
                                              std::string* log = nullptr) {
   auto model = CompileModule(AcceleratedEnvironment(options, log), module, how);
   EXPECT_TRUE(model.ok()) << options << ": " << model.status().message();
@@ -27,12 +27,13 @@ std::shared_ptr<const CompiledModel> Compile(const Module& module, const std::st
 }
 
 std::unique_ptr<Session> Reference(const Module& module) {
-  return *Session::Create(Compile(module, "", Placed({{"", "", "accelerator", true}})), 0, {});
+  return *Session::Create(Compile(module, "", OptionsWithPins({{"", "", "accelerator", true}})), 0,
+                          {});
 }
 
 const Program& EntryOf(const CompiledModel& model) { return *model.entries[0]->current()->program; }
 
-// How many control nodes of the entry a delegate took.
+// Returns the number of control nodes of the entry that a delegate took.
 size_t OwnedNodes(const CompiledModel& model) {
   size_t count = 0;
   for (const Step& step : EntryOf(model).steps)
@@ -46,14 +47,16 @@ size_t ProgramCount(const CompiledModel& model) {
       std::count_if(programs.begin(), programs.end(), [](const auto& p) { return p != nullptr; }));
 }
 
-std::string Explained(const CompiledModel& model) { return PlanText(PlanOf(EntryOf(model))); }
+std::string Explained(const CompiledModel& model) {
+  return PlacementText(MakePlacementReport(EntryOf(model)));
+}
 
-// The one control node of the entry is the device's, all that it calls goes with it, and the
-// results are those of the host's way.
+// Expects that the device takes the one control node of the entry with all that it calls, and that
+// the results are those of the host.
 void ExpectOwned(const Module& module, const Runs& runs) {
   const std::unique_ptr<Session> expected = Reference(module);
   for (const char* more : {"", ",chain=1", ",delay_us=200,seed=3"}) {
-    const auto model = Compile(module, kOwner + more, Placed({}, /*strict=*/true));
+    const auto model = Compile(module, kOwner + more, OptionsWithPins({}, /*strict=*/true));
     ASSERT_NE(model, nullptr);
     EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
     EXPECT_EQ(ProgramCount(*model), 1u);
@@ -65,8 +68,8 @@ void ExpectOwned(const Module& module, const Runs& runs) {
   }
 }
 
-void ExpectHostsWay(const Module& module, const std::string& options, const CompileOptions& how,
-                    std::string_view reason, const Runs& runs) {
+void ExpectRunByHost(const Module& module, const std::string& options, const CompileOptions& how,
+                     std::string_view reason, const Runs& runs) {
   const auto model = Compile(module, options, how);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(OwnedNodes(*model), 0u);
@@ -112,7 +115,7 @@ Module TwoBranches() {
   for (uint32_t g : {1u, 2u}) {
     const ValueId a = f.Input(g, kRow), b = f.Input(g, kRow);
     f.Output(g, f.Op(g, g == 1 ? "Add" : "Mul", {a, b}));
-    f.Output(g, g == 1 ? b : a);  // handed on as it came
+    f.Output(g, g == 1 ? b : a);  // passed on unchanged
   }
   return f.module;
 }
@@ -140,19 +143,19 @@ Module BranchesInALoop() {
   return f.module;
 }
 
-TEST_F(AcceleratorOwned, WhileThatCounts) {
-  ExpectOwned(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64}));
-}
-TEST_F(AcceleratorOwned, LoopThatEndsEarly) {
+TEST_F(AcceleratorOwned, RunsAWhileLoop) { ExpectOwned(Powers(), Trips({3, 0, 1, 2, 9, 3}, {64})); }
+TEST_F(AcceleratorOwned, RunsALoopThatEndsEarly) {
   ExpectOwned(EarlyExit(), Trips({3, 0, 1, 100, 2}, {64}));
 }
-TEST_F(AcceleratorOwned, BothBranches) { ExpectOwned(TwoBranches(), Trips({0, 5, 1, 2}, {64})); }
-TEST_F(AcceleratorOwned, BranchesInsideOfALoop) {
+TEST_F(AcceleratorOwned, RunsBothBranches) {
+  ExpectOwned(TwoBranches(), Trips({0, 5, 1, 2}, {64}));
+}
+TEST_F(AcceleratorOwned, RunsBranchesInsideALoop) {
   ExpectOwned(BranchesInALoop(), Trips({5, 0, 1, 3, 12}, {64}));
 }
 
-// Nodes before and after it are the device's too, and one result of the loop is nobody's.
-TEST_F(AcceleratorOwned, AmongOtherNodes) {
+// Nodes before and after the loop are on the device too, and one result of the loop is unused.
+TEST_F(AcceleratorOwned, RunsALoopAmongOtherNodes) {
   Module module = Powers();
   Graph& graph = module.graphs[0];
   graph.outputs.erase(graph.outputs.begin());
@@ -163,8 +166,8 @@ TEST_F(AcceleratorOwned, AmongOtherNodes) {
   ExpectOwned(module, Trips({3, 0, 1}, {64}));
 }
 
-// Whatever number of iterations, the host does the same few steps.
-TEST_F(AcceleratorOwned, NothingPassesTheHostInAnIteration) {
+// The host runs the same few steps for any number of iterations.
+TEST_F(AcceleratorOwned, IterationsDoNotInvolveTheHost) {
   const auto model = Compile(Powers(), kOwner);
   auto session = Session::Create(model, 0, {});
   std::vector<size_t> steps;
@@ -181,53 +184,55 @@ TEST_F(AcceleratorOwned, NothingPassesTheHostInAnIteration) {
   EXPECT_EQ(steps, (std::vector<size_t>{5, 5, 5}));
 }
 
-TEST_F(AcceleratorOwned, IsExplained) {
+TEST_F(AcceleratorOwned, ReportShowsTheOwner) {
   const std::string text = Explained(*Compile(Powers(), kOwner));
   EXPECT_NE(text.find("emulated whole"), std::string::npos) << text;
   EXPECT_NE(text.find("accelerator runs the graphs that it calls too"), std::string::npos) << text;
 }
 
-TEST_F(AcceleratorOwned, TheCheaperWayIsTaken) {
-  ExpectHostsWay(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", Placed({}),
-                 "not accelerator: emulated whole", Trips({3, 1}, {64}));
+TEST_F(AcceleratorOwned, PlacementChoosesTheCheaperOwner) {
+  ExpectRunByHost(Powers(), "speed=0.001,copy_us=1,copy_gbs=1,owns=While", OptionsWithPins({}),
+                  "not accelerator: emulated whole", Trips({3, 1}, {64}));
   // Its kernels are no faster than the host's, but the host calls two graphs in every iteration.
   const auto model = Compile(Powers(), "speed=1,launch_us=0,copy_us=0,copy_gbs=1e4,owns=While");
   EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
 }
 
-TEST_F(AcceleratorOwned, WhatItCannotRunIsNotTaken) {
-  ExpectHostsWay(Powers(), kOwner + ",unsupported=Mul", Placed({}),
-                 "not accelerator: the accelerator has no kernel for Mul", Trips({3, 1}, {64}));
-  // The If inside is not among what it takes.
-  ExpectHostsWay(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), Placed({}),
-                 "the accelerator has no kernel for If", Trips({3}, {64}));
+TEST_F(AcceleratorOwned, UnsupportedOpsInsideAreNotTaken) {
+  ExpectRunByHost(Powers(), kOwner + ",unsupported=Mul", OptionsWithPins({}),
+                  "not accelerator: the accelerator has no kernel for Mul", Trips({3, 1}, {64}));
+  // It does not support the If inside.
+  ExpectRunByHost(BranchesInALoop(), StrCat(kFastDevice, ",owns=While"), OptionsWithPins({}),
+                  "the accelerator has no kernel for If", Trips({3}, {64}));
 }
 
 TEST_F(AcceleratorOwned, SizesThatDependOnDataAreNotTaken) {
-  ExpectHostsWay(GrowingPowers(), kOwner, Placed({}), "no fixed shape", Trips({3, 0, 1}, {3}));
+  ExpectRunByHost(GrowingPowers(), kOwner, OptionsWithPins({}), "no fixed shape",
+                  Trips({3, 0, 1}, {3}));
 }
 
-TEST_F(AcceleratorOwned, PinsDecide) {
+TEST_F(AcceleratorOwned, PinsDecideTheOwner) {
   const std::string slow = "speed=0.001,copy_us=1,copy_gbs=1,owns=While";
-  const auto model = Compile(Powers(), slow, Placed({{"", "msrt.While", "accelerator", false}}));
+  const auto model =
+      Compile(Powers(), slow, OptionsWithPins({{"", "msrt.While", "accelerator", false}}));
   EXPECT_EQ(OwnedNodes(*model), 1u) << Explained(*model);
-  ExpectHostsWay(Powers(), kOwner, Placed({{"", "msrt.While", "accelerator", true}}),
-                 "pinned by the user: op:msrt.While!=accelerator", Trips({3}, {64}));
-  // What is inside goes along, so that it must be allowed there.
-  ExpectHostsWay(Powers(), kOwner, Placed({{"", "Less", "reference", false}}),
-                 "pinned by the user: op:Less=reference", Trips({3}, {64}));
+  ExpectRunByHost(Powers(), kOwner, OptionsWithPins({{"", "msrt.While", "accelerator", true}}),
+                  "pinned by the user: op:msrt.While!=accelerator", Trips({3}, {64}));
+  // The nodes inside run there too, so their pins must allow it.
+  ExpectRunByHost(Powers(), kOwner, OptionsWithPins({{"", "Less", "reference", false}}),
+                  "pinned by the user: op:Less=reference", Trips({3}, {64}));
 }
 
-TEST_F(AcceleratorOwned, CompilationsThatFail) {
-  ExpectHostsWay(Powers(), kOwner + ",compile_fails=1", Placed({}), "failed to compile",
-                 Trips({3, 1}, {64}));
+TEST_F(AcceleratorOwned, FailedCompilationFallsBackToTheHost) {
+  ExpectRunByHost(Powers(), kOwner + ",compile_fails=1", OptionsWithPins({}), "failed to compile",
+                  Trips({3, 1}, {64}));
   const auto strict = CompileModule(AcceleratedEnvironment(kOwner + ",compile_fails=1"), Powers(),
-                                    Placed({}, /*strict=*/true));
+                                    OptionsWithPins({}, /*strict=*/true));
   ASSERT_FALSE(strict.ok());
   EXPECT_EQ(strict.status().code(), Code::kDelegate);
 }
 
-TEST_F(AcceleratorOwned, ADeviceThatFails) {
+TEST_F(AcceleratorOwned, FailedDeviceFallsBackToTheHost) {
   for (const Module& module : {Powers(), EarlyExit(), BranchesInALoop()}) {
     const std::unique_ptr<Session> expected = Reference(module);
     int placed_again = 0;
@@ -236,7 +241,7 @@ TEST_F(AcceleratorOwned, ADeviceThatFails) {
         for (const char* late : {"", ",fails_late=1"}) {
           const std::string options = StrCat(kOwner, ",", kind, "=", at, late);
           std::string log;
-          const auto model = Compile(module, options, Placed({}), &log);
+          const auto model = Compile(module, options, OptionsWithPins({}), &log);
           ASSERT_NE(model, nullptr);
           auto session = Session::Create(model, 0, {});
           ExpectSameRuns(**session, *expected, Trips({5, 3, 4}, {64}), options);
@@ -251,8 +256,9 @@ TEST_F(AcceleratorOwned, ADeviceThatFails) {
   }
 }
 
-TEST_F(AcceleratorOwned, AStrictModelFailsWithItsDevice) {
-  const auto model = Compile(Powers(), kOwner + ",run_fails_at=0", Placed({}, /*strict=*/true));
+TEST_F(AcceleratorOwned, StrictModelFailsWithItsDevice) {
+  const auto model =
+      Compile(Powers(), kOwner + ",run_fails_at=0", OptionsWithPins({}, /*strict=*/true));
   auto session = Session::Create(model, 0, {});
   const auto failed = RunSession(**session, Trips({3}, {64})[0]);
   ASSERT_FALSE(failed.ok());
@@ -260,8 +266,8 @@ TEST_F(AcceleratorOwned, AStrictModelFailsWithItsDevice) {
   EXPECT_EQ(OwnedNodes(*model), 1u);
 }
 
-// Several sessions lose the device at once: what one of them places again counts for all.
-TEST_F(AcceleratorOwned, SessionsThatLoseItTogether) {
+// Several sessions lose the device at once: the first new placement is used by all.
+TEST_F(AcceleratorOwned, SessionsShareTheNewPlacementAfterAFailure) {
   const Module module = BranchesInALoop();
   const auto model = Compile(module, kOwner + ",dies_after=40,delay_us=50");
   std::vector<std::thread> threads;
@@ -277,10 +283,10 @@ TEST_F(AcceleratorOwned, SessionsThatLoseItTogether) {
   EXPECT_EQ(ProgramCount(*model), module.graphs.size());
 }
 
-// Its memory counts like any other: a device that is too small for it leaves it to the host.
-TEST_F(AcceleratorOwned, ADeviceThatIsTooSmall) {
-  ExpectHostsWay(Powers(), kOwner + ",capacity=600", Placed({}), "not accelerator: emulated whole",
-                 Trips({3, 1}, {64}));
+// The memory of the loop counts: it runs on the host if it does not fit the device.
+TEST_F(AcceleratorOwned, LoopLargerThanTheDeviceRunsOnTheHost) {
+  ExpectRunByHost(Powers(), kOwner + ",capacity=600", OptionsWithPins({}),
+                  "not accelerator: emulated whole", Trips({3, 1}, {64}));
 }
 
 }  // namespace

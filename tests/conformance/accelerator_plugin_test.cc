@@ -1,4 +1,4 @@
-// The accelerator as an application has it: through the C API.
+// The accelerator as an application uses it: through the C API.
 #include "core/abi/msrt_plugin.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/small_graph.h"
@@ -28,8 +28,8 @@ TEST(AcceleratorPlugin, LoadsOnceAndNamesBadOptions) {
             MSRT_OK);  // the name is taken
 }
 
-// The memory that it hands out cannot be used by the host.
-TEST(AcceleratorPluginDeathTest, TheHostCannotReachItsMemory) {
+// The host must not access the memory that it allocates.
+TEST(AcceleratorPluginDeathTest, HostAccessToItsMemoryCrashes) {
   const auto env = AcceleratedEnvironment("");
   const Host host(env->allocator, env->parallel, {});
   const auto block = env->delegates[0]->device()->Allocate(host, 64, "test");
@@ -38,7 +38,7 @@ TEST(AcceleratorPluginDeathTest, TheHostCannotReachItsMemory) {
   EXPECT_DEATH(*const_cast<volatile std::byte*>(block->data()) = std::byte{1}, "");
 }
 
-// What it counts as misuse is counted: a check that cannot fail would prove nothing.
+// Every kind of misuse is counted: a check that cannot fail would prove nothing.
 TEST(AcceleratorPlugin, NoticesMisuse) {
   const auto env = AcceleratedEnvironment("delay_us=20000");
   const Host host(env->allocator, env->parallel, {});

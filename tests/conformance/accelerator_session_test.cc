@@ -1,6 +1,6 @@
-// Sessions with a device: what crosses between host and device in other ways than tensors that
-// kernels pass on. Sizes that depend on data, state, views, outputs of every kind, several threads,
-// cancelling, bad data.
+// Sessions with a device: transfers between host and device other than tensors from kernel to
+// kernel. Sizes that depend on data, state, views, outputs of every kind, several threads,
+// cancellation, bad data.
 #include <atomic>
 #include <thread>
 
@@ -40,7 +40,7 @@ Result<std::shared_ptr<const CompiledModel>> Split(const Module& module, const s
   return CompileModule(AcceleratedEnvironment(options, log), module, compile);
 }
 
-// Runs both ways and compares; with chains and without, at once and delayed.
+// Compares runs on both delegates with the reference; with and without chains and delays.
 void ExpectLikeReference(const Module& module, const std::vector<std::vector<ConstTensor>>& runs) {
   auto reference = CompileModule(AcceleratedEnvironment(""), module, ReferenceOnly());
   ASSERT_TRUE(reference.ok()) << reference.status().message();
@@ -59,8 +59,8 @@ ConstTensor Numbers(int64_t count) {
   return Floats({count}, values);
 }
 
-// The new shape is computed on the device, and the device goes on with what has that shape.
-TEST_F(AcceleratorSession, SizesFromDataOnTheDevice) {
+// The new shape is computed on the device, and the device continues with a tensor of that shape.
+TEST_F(AcceleratorSession, DataOnTheDeviceDeterminesSizes) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
   const ValueId a = g.Input("a", DType::kI64, {2}), b = g.Input("b", DType::kI64, {2});
@@ -76,8 +76,8 @@ TEST_F(AcceleratorSession, SizesFromDataOnTheDevice) {
                                  {Numbers(6), ints(1, 1), ints(6, 1)}});
 }
 
-// Two sizes in turn, each known only when the one before has been used.
-TEST_F(AcceleratorSession, SizesFromDataTwice) {
+// Two sizes in sequence; the second is known only after the first has been used.
+TEST_F(AcceleratorSession, DataDeterminesSizesTwice) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
   const ValueId k = g.Input("k", DType::kI64, {1});
@@ -87,7 +87,7 @@ TEST_F(AcceleratorSession, SizesFromDataTwice) {
       g.graph.AddConstant("one", ConstTensor::Of<int64_t>(DType::kI64, {}, Ints{1}));
   auto top = GraphBuilder(&g.graph).Add("", "TopK", "d_top", {x, k}, {{"axis", int64_t{0}}}, 2);
   ASSERT_TRUE(top.ok()) << top.status().message();
-  // The largest place, as a number: so many elements has the range.
+  // The largest index as a number is the length of the range.
   const ValueId most =
       g.Add("ReduceMax", "d_most", {(*top)[1]}, {{"keepdims", int64_t{0}}, {"axes", Ints{0}}});
   const ValueId range = g.Add("Range", "d_range", {zero, most, one});
@@ -118,13 +118,13 @@ Module CounterModule(int64_t count) {
   return std::move(g.module);
 }
 
-TEST_F(AcceleratorSession, State) {
+TEST_F(AcceleratorSession, StateIsReadAndWrittenAroundDeviceSteps) {
   const std::vector<ConstTensor> input{Floats({2}, {1, 2})};
   ExpectLikeReference(CounterModule(2), {input, input, {Floats({2}, {-3, 0})}, input});
 }
 
-// A run that fails on the device is made again elsewhere without having counted twice.
-TEST_F(AcceleratorSession, StateOfARunThatFailsIsNotKept) {
+// A run that fails on the device is repeated elsewhere and updates the state only once.
+TEST_F(AcceleratorSession, FailedRunDoesNotChangeState) {
   constexpr int64_t kCount = 1000;
   const std::vector<ConstTensor> input{RandomFloats({kCount}, 1)};
   int failures = 0;
@@ -144,9 +144,9 @@ TEST_F(AcceleratorSession, StateOfARunThatFailsIsNotKept) {
   EXPECT_GT(failures, 3);
 }
 
-// Views of what the device made, on the device and at home; outputs that are views, inputs,
-// constants, made on the device, named twice, and read by both sides.
-TEST_F(AcceleratorSession, ViewsAndOutputsOfEveryKind) {
+// Views of device tensors, on the device and on the host; outputs that are views, inputs,
+// constants, computed on the device, listed twice, and read by both sides.
+TEST_F(AcceleratorSession, ViewsAndOutputsOfEveryKindAreRight) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim, 4});
   const ValueId c = g.graph.AddConstant("c", Floats({4}, {1, -1, 2, -2}));
@@ -165,7 +165,7 @@ TEST_F(AcceleratorSession, ViewsAndOutputsOfEveryKind) {
                                  {RandomFloats({50, 4}, 4)}});
 }
 
-TEST_F(AcceleratorSession, OutputsInMemoryOfTheCaller) {
+TEST_F(AcceleratorSession, OutputsGoToMemoryOfTheCaller) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
   const ValueId y = g.Add("Exp", "d_exp", {x});
@@ -196,10 +196,10 @@ Module ZigzagModule(int nodes) {
   return std::move(g.module);
 }
 
-TEST_F(AcceleratorSession, SeveralThreadsAndShapes) {
+TEST_F(AcceleratorSession, ThreadsMayUseDifferentShapes) {
   const Module module = ZigzagModule(14);
   auto reference = CompileModule(AcceleratedEnvironment(""), module, ReferenceOnly());
-  // A cache that holds one binding at a time: bindings come and go while others run them.
+  // The cache holds one binding at a time: bindings are evicted while other sessions run them.
   CompileOptions options = Strict();
   options.binding_cache_bytes = 1;
   auto model = Split(module, "delay_us=50", options);
@@ -222,8 +222,8 @@ TEST_F(AcceleratorSession, SeveralThreadsAndShapes) {
   EXPECT_EQ(wrong, 0);
 }
 
-// The device is lost while several sessions are in the middle of runs: every one ends right.
-TEST_F(AcceleratorSession, TheDeviceDiesUnderSeveralThreads) {
+// The device is lost while several sessions run: every run returns the right result.
+TEST_F(AcceleratorSession, RunsOfSeveralThreadsSurviveALostDevice) {
   const Module module = ZigzagModule(14);
   auto reference = CompileModule(AcceleratedEnvironment(""), module, ReferenceOnly());
   ASSERT_TRUE(reference.ok());
@@ -248,14 +248,14 @@ TEST_F(AcceleratorSession, TheDeviceDiesUnderSeveralThreads) {
     }
     for (std::thread& t : threads) t.join();
     EXPECT_EQ(wrong, 0);
-    // Replaced once, whoever was done first.
+    // Replaced once, by the first thread.
     EXPECT_EQ(log.find("placed again"), log.rfind("placed again")) << log;
     EXPECT_NE(log.find("placed again"), std::string::npos) << "at " << at;
   }
 }
 
-TEST_F(AcceleratorSession, CancelAndDeadlineInTheMiddle) {
-  // 40 nodes of up to 5 ms each on the device, with steps of the host between them.
+TEST_F(AcceleratorSession, CancelAndDeadlineStopARun) {
+  // 40 nodes of up to 5 ms each on the device, with host steps between them.
   auto model = Split(ZigzagModule(40), "delay_us=5000,chain=1");
   ASSERT_TRUE(model.ok()) << model.status().message();
   auto session = Session::Create(*model, 0, {});
@@ -276,9 +276,9 @@ TEST_F(AcceleratorSession, CancelAndDeadlineInTheMiddle) {
   ExpectSameBits(*RunSession(**session, input), *expected);
 }
 
-// The device could begin sixteen large values before the host begins the small ones, and has memory
-// for six.
-TEST_F(AcceleratorSession, WhatBeginsEarlyFitsTheDevice) {
+// The device could compute sixteen large values before the host computes the small ones, and has
+// memory for six.
+TEST_F(AcceleratorSession, EarlyStepsFitTheDeviceMemory) {
   constexpr int64_t kCount = 256;
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {1, kCount}),
@@ -297,9 +297,8 @@ TEST_F(AcceleratorSession, WhatBeginsEarlyFitsTheDevice) {
                  {{RandomFloats({1, kCount}, 1), RandomFloats({kCount, 1}, 2)}}, "");
 }
 
-// Data that no delegate could use is the caller's mistake, not the device's: the model stays where
-// it is.
-TEST_F(AcceleratorSession, BadDataDoesNotCostTheDevice) {
+// Data that no delegate could use is the caller's error, not the device's: the placement stays.
+TEST_F(AcceleratorSession, BadDataDoesNotDisableTheDevice) {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {4});
   const ValueId i = g.Input("i", DType::kI64, {2});

@@ -8,7 +8,7 @@
 
 namespace msrt::testing {
 
-// Inputs that the case calls constant are constants, the others are inputs of the graph.
+// Inputs marked constant in the case are constants, the others are inputs of the graph.
 struct CaseModule {
   Module module;
   std::vector<ConstTensor> inputs;

@@ -1,5 +1,5 @@
-// Values that only the data has and that lie outside of what an op can use: the run refuses them by
-// name and touches no memory.
+// Data that an op cannot use (classes, positions, sizes out of range): the run refuses it, names
+// the input, and accesses no memory out of bounds.
 #include "tests/conformance/pipeline.h"
 #include "tests/conformance/small_graph.h"
 
@@ -13,7 +13,7 @@ ConstTensor Ones(Dims dims) {
   return Floats(dims, std::vector<float>(static_cast<size_t>(dims.elements()), 1.0f));
 }
 
-// A graph of one node, all of whose inputs come with the run.
+// A graph of one node without constants.
 void ExpectRefused(std::string_view op, AttrList attrs, const std::vector<ConstTensor>& inputs,
                    std::string_view part) {
   SmallGraph g;
@@ -27,7 +27,7 @@ void ExpectRefused(std::string_view op, AttrList attrs, const std::vector<ConstT
   EXPECT_NE(got.status().message().find(part), std::string::npos) << got.status().message();
 }
 
-TEST(DataRefusals, ClassesOutOfRange) {
+TEST(DataRefusals, ClassesOutOfRangeAreRefused) {
   ExpectRefused("NegativeLogLikelihoodLoss", {}, {Ones({3, 5}), Indices({3}, {0, 5, 1})},
                 "element 1 of the target is class 5");
   ExpectRefused("SoftmaxCrossEntropyLoss", {{"ignore_index", int64_t{-1}}},
@@ -35,7 +35,7 @@ TEST(DataRefusals, ClassesOutOfRange) {
                 "element 2 of the target is class");
 }
 
-TEST(DataRefusals, PositionsOutOfRange) {
+TEST(DataRefusals, PositionsOutOfRangeAreRefused) {
   for (const int64_t position : {int64_t{-1}, int64_t{9}, INT64_MAX}) {
     ExpectRefused(
         "RotaryEmbedding", {},
@@ -44,7 +44,7 @@ TEST(DataRefusals, PositionsOutOfRange) {
   }
 }
 
-TEST(DataRefusals, RegionsOutOfRange) {
+TEST(DataRefusals, RegionsOutOfRangeAreRefused) {
   const ConstTensor image = Ones({1, 2, 4, 5});
   ExpectRefused("RoiAlign", {}, {image, Floats({1, 4}, {0, 0, 2, 2}), Indices({1}, {1})},
                 "batch_indices[0] = 1");
@@ -56,7 +56,7 @@ TEST(DataRefusals, RegionsOutOfRange) {
                 "samples for a bin");
 }
 
-TEST(DataRefusals, PlacesOutOfRange) {
+TEST(DataRefusals, UnpoolingIndicesOutOfRangeAreRefused) {
   const AttrList attrs = {{"kernel_shape", std::vector<int64_t>{2, 2}},
                           {"strides", std::vector<int64_t>{2, 2}}};
   for (const int64_t place : {int64_t{-1}, int64_t{16}, INT64_MAX}) {
@@ -65,7 +65,7 @@ TEST(DataRefusals, PlacesOutOfRange) {
   }
 }
 
-TEST(DataRefusals, FrequenciesOutOfRange) {
+TEST(DataRefusals, FrequenciesOutOfRangeAreRefused) {
   const AttrList attrs = {
       {"num_mel_bins", int64_t{4}}, {"dft_length", int64_t{16}}, {"sample_rate", int64_t{8000}}};
   SmallGraph g;

@@ -1,5 +1,5 @@
-// Outputs whose sizes depend on data, followed by ops that depend on those sizes: one session,
-// other data at each run, on the host and through a device.
+// Outputs whose sizes depend on data, followed by ops that depend on those sizes: one session, new
+// data in each run, on the host and on a device.
 #include <algorithm>
 #include <set>
 
@@ -9,10 +9,9 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int64_t kElements = 1000;  // more than a binding looks at by itself
+constexpr int64_t kElements = 1000;  // more than a binding reads by itself
 
-// The values that are not zero, and the distinct ones among them: NonZero, then Unique of what it
-// found.
+// Returns the nonzero values and the distinct ones among them: NonZero, then Unique of its result.
 Module TwoSizesInARow() {
   SmallGraph g;
   const ValueId x = g.Input("x", DType::kF32, {kUnknownDim});
@@ -25,7 +24,7 @@ Module TwoSizesInARow() {
   return std::move(g.module);
 }
 
-// Whole numbers from 0 to `most`: the more of them, the fewer zeros.
+// Whole numbers from 0 to `most`: a larger `most` means fewer zeros.
 ConstTensor WholeNumbers(uint32_t seed, uint32_t most) {
   std::mt19937 random(seed);
   std::vector<float> values(kElements);
@@ -59,14 +58,14 @@ void RunOneSession(std::shared_ptr<const Environment> environment, const char* d
   }
 }
 
-TEST(DataSizes, EachRunHasItsOwn) { RunOneSession(TestEnvironment(), "reference"); }
+TEST(DataSizes, EachRunHasItsOwnSizes) { RunOneSession(TestEnvironment(), "reference"); }
 
-TEST(DataSizes, OfDataOnADevice) {
+TEST(DataSizes, DataOnADeviceDeterminesSizes) {
   RunOneSession(AcceleratedEnvironment(""), "accelerator");
   EXPECT_EQ(NewMisuses(), "");
 }
 
-TEST(DataSizes, OfSmallConstantsAreKnownAtOnce) {
+TEST(DataSizes, SmallConstantsDetermineSizesAtCompileTime) {
   SmallGraph g;
   const ValueId x = g.graph.AddConstant("x", Floats({2, 3}, {0, 1, 0, 2, 0, 3}));
   EXPECT_EQ(StrCat(g.graph.value(g.Add("NonZero", "places", {x})).type), "i64[2, 3]");
@@ -75,7 +74,7 @@ TEST(DataSizes, OfSmallConstantsAreKnownAtOnce) {
   EXPECT_EQ(StrCat(g.graph.value(g.Add("NonZero", "later", {large})).type), "i64[1, ?]");
 }
 
-// A size that is wrong only with the data is the run's to report, by name.
+// The run reports a size that only the data makes wrong, and names the input.
 TEST(DataSizes, BadLimitsInDataAreRefused) {
   SmallGraph g;
   const ValueId boxes = g.Input("boxes", DType::kF32, {1, 2, 4}),

@@ -1,5 +1,5 @@
 // Every op row through the whole pipeline (validate, place, bind, run) on every built-in delegate
-// that takes it: with the declared dims known, and with all of them open.
+// that accepts it: with the declared dims, and with all dims unknown.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace msrt::testing {
 namespace {
 
-// Fast kernels round differently than loops in double: they are held to 1e-5 of the largest element
-// of the result.
+// Fast kernels round differently from loops in double: they must be within 1e-5 of the largest
+// element of the result.
 double ToleranceFor(const ConstTensor& expected) {
   if (expected.dtype != DType::kF32) return 0;
   double most = 0;
@@ -27,7 +27,7 @@ double ToleranceFor(const ConstTensor& expected) {
 
 class DelegateCases : public ::testing::TestWithParam<std::tuple<size_t, std::string, bool>> {};
 
-std::map<std::string, std::pair<int, int>>& Taken() {  // delegate -> rows taken, rows refused
+std::map<std::string, std::pair<int, int>>& Taken() {  // delegate -> rows accepted, rows refused
   static std::map<std::string, std::pair<int, int>> taken;
   return taken;
 }
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(All, DelegateCases,
                                          std::get<2>(row.param) ? "_open" : "");
                          });
 
-// Prints how much each delegate took, so that one that refuses everything is seen.
+// Prints how many rows each delegate accepted, which shows one that refuses everything.
 class Summary : public ::testing::Environment {
   void TearDown() override {
     for (const auto& [delegate, rows] : Taken())

@@ -1,5 +1,5 @@
-// One node through a delegate, every way it offers, against the reference kernel: each delegate's
-// test joins the same checks with it.
+// Checks of one node on a delegate: every candidate against the reference kernel. The tests of all
+// delegates share them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace msrt::testing {
 
-// A graph of one node, with the inputs' values at hand.
+// A graph of one node, with the values of its inputs.
 class OneNode final : public sdk::GraphView {
  public:
   OneNode(std::string_view domain, std::string_view op, AttrList attrs,
@@ -49,21 +49,21 @@ class OneNode final : public sdk::GraphView {
 // A row of the op cases; with `weights_constant`, all inputs but the first are constants.
 std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant);
 
-// Empty where equal within 1e-5 of the value and of the output's range.
+// Returns the difference; empty if equal within 1e-5 of the value and of the output's range.
 std::string FloatDifference(const ConstTensor& got, const ConstTensor& expected);
 
-// The results of a node for each kind of candidate. One that may round need not: a library lacks
-// some products in bf16.
+// The expected results of a node for each kind of candidate. A candidate that may round need not: a
+// library lacks some products in bf16.
 struct Expectation {
   std::vector<ConstTensor> exact, reduced;
 
   static Result<Expectation> Of(const OneNode& node, const sdk::QueryResult& query);
-  // Empty where they are equal, as FloatDifference says.
+  // Returns the difference; empty if they are equal according to FloatDifference.
   std::string Difference(const sdk::Candidate& candidate, const ConstTensor& got,
                          size_t output = 0) const;
 };
 
-// One team for all tests: each team has threads of its own, which wait actively for a while.
+// One team for all tests: each team has its own threads, which spin for a while before they sleep.
 ParallelFor& Team();
 
 Result<std::unique_ptr<sdk::Kernel>> CompileNode(const sdk::Delegate& delegate, const OneNode& node,
@@ -75,12 +75,12 @@ Result<std::vector<ConstTensor>> RunBound(
     sdk::BoundKernel& bound, const OneNode& node, const sdk::Candidate& candidate,
     std::optional<std::pair<uint32_t, uint32_t>> shared = std::nullopt, ParallelFor& team = Team());
 
-// Every candidate for the node, alone and with each pair that may share memory. Returns the number
-// of candidates.
+// Checks every candidate for the node, alone and with each pair that may share memory. Returns the
+// number of candidates.
 size_t CheckNode(const sdk::Delegate& delegate, const OneNode& node);
 
-// Every op case that the delegate accepts, with constant weights and without. Ops of `must_accept`
-// must have at least one such row.
+// Checks every op case that the delegate accepts, with constant weights and without. Ops of
+// `must_accept` must have at least one such row.
 void CheckEveryRow(const sdk::Delegate& delegate, std::span<const std::string_view> must_accept);
 
 }  // namespace msrt::testing

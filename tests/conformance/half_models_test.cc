@@ -1,5 +1,5 @@
 // Models in f16 and bf16 through the whole runtime: control flow, state, and delegates that compute
-// in these types themselves.
+// in these types.
 #include <gtest/gtest.h>
 
 #include "core/base/half.h"
@@ -23,7 +23,7 @@ ValueId HalfNumber(ModuleBuilder* m, uint32_t g, float value) {
   return m->module.graphs[g].AddConstant("half", ToHalf(Floats({}, {value})));
 }
 
-// x = tanh(x) * 1.5 so many times, then its square or its negative.
+// x = tanh(x) * 1.5 a given number of times, then its square or its negative.
 Module LoopAndBranch() {
   ModuleBuilder m(4);
   const ValueId trips = m.Input(0), x = m.Input(0, kHalfRow), flag = m.Input(0, kFlag);
@@ -42,7 +42,7 @@ Module LoopAndBranch() {
   return m.module;
 }
 
-TEST(HalfModels, ControlFlowGivesTheResultsOfF16) {
+TEST(HalfModels, ControlFlowReturnsTheResultsOfF16) {
   const ConstTensor x = ToHalf(RandomFloats({64}, 3));
   for (const bool flag : {false, true}) {
     const auto number = static_cast<int64_t>(5);
@@ -83,9 +83,9 @@ TEST(HalfModels, StateKeepsItsType) {
   }
 }
 
-// A delegate with f16 sees the model in f16; one that may not be used, or has another type, makes
+// A delegate with f16 gets the model in f16; one that may not be used, or has another type, makes
 // no difference.
-TEST(HalfModels, ADelegateThatComputesInF16SeesTheModelAsItIs) {
+TEST(HalfModels, DelegateWithF16GetsTheModelUnconverted) {
   SmallGraph g;
   g.graph.outputs = {g.Add("Exp", "e", {g.Add("Neg", "n", {g.Input("x", DType::kF16, {64})})})};
   const auto first_op = [&](uint32_t native_types, std::vector<std::string> allowed) {
@@ -107,10 +107,9 @@ TEST(HalfModels, ADelegateThatComputesInF16SeesTheModelAsItIs) {
   EXPECT_EQ(first_op(0, {}), "Cast");
 }
 
-// ---- products in bf16
-// -----------------------------------------------------------------------------------------------------------
+// ---- products in bf16 ---------------------------------------------------------------------------
 
-// Two products in this type, with weights from the same seeds.
+// Two matrix products in this type, with weights from the same seeds.
 SmallGraph Perceptron(DType dtype) {
   SmallGraph g;
   const auto weight = [&](const char* name, Dims dims, uint32_t seed) {
@@ -128,7 +127,7 @@ SmallGraph Perceptron(DType dtype) {
   return g;
 }
 
-// How many products the plan makes in bf16, and what was logged.
+// Returns the number of products in bf16 and the log.
 std::pair<int, std::string> ProductsInBf16(DType dtype,
                                            const std::function<void(PlaceOptions*)>& change) {
   auto env = TestEnvironment();
@@ -145,7 +144,7 @@ std::pair<int, std::string> ProductsInBf16(DType dtype,
   return {count, logged};
 }
 
-TEST(HalfModels, ProductsAreInBf16WhereTheModelOrItsUserAllowsIt) {
+TEST(HalfModels, ProductsUseBf16IfTheModelOrItsUserAllowsIt) {
   const auto by_default = [](PlaceOptions*) {};
   const auto fast = [](PlaceOptions* o) { o->reduced = true; };
   const auto exact = [](PlaceOptions* o) { o->exact = true; };

@@ -1,6 +1,6 @@
-// Damaged files through the whole way: load, compile, bind, run. Every single bit of a small model
-// is flipped, with the hash made right again so that the damage reaches the code behind it; every
-// answer is an error or a result, within the caps.
+// Damaged files through the whole pipeline: load, compile, bind, run. Every bit of a small model is
+// flipped, with a corrected hash so that the damage reaches the code behind it; every outcome is an
+// error or a result, within the caps.
 #include <gtest/gtest.h>
 
 #include "core/model/sample_models.h"
@@ -11,7 +11,7 @@ namespace msrt::testing {
 namespace {
 
 // Runs once with zeros for inputs. Inputs that the damage made huge are left out, so the run must
-// say that they are missing.
+// report them as missing.
 Status TryToRun(const std::shared_ptr<const Environment>& environment,
                 std::span<const std::byte> file) {
   CompileOptions options;
@@ -33,7 +33,7 @@ Status TryToRun(const std::shared_ptr<const Environment>& environment,
   return session->Run({});
 }
 
-TEST(Hostile, EveryFlippedBitIsAnswered) {
+TEST(Hostile, EveryFlippedBitGivesAnErrorOrAResult) {
   const auto environment = TestEnvironment();
   auto file = SerializeModel(KnownOpsModule());
   ASSERT_TRUE(file.ok()) << file.status().message();

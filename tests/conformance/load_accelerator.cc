@@ -34,7 +34,7 @@ std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options) {
 }
 
 std::string NewMisuses() {
-  // The library stays loaded from the first call on, so that its count does too.
+  // The library stays loaded from the first call on, so its count persists.
   static const std::shared_ptr<void> library = Library();
   static const auto count =
       reinterpret_cast<size_t (*)(char*, size_t)>(dlsym(library.get(), "msrt_accelerator_misuses"));

@@ -1,4 +1,4 @@
-// The emulated accelerator of tests/examples, loaded as the plugin that it is.
+// Loads the emulated accelerator of tests/examples as a plugin.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,17 @@
 
 namespace msrt::testing {
 
-// With options as its options.h has them. Stops the process if it cannot be loaded.
+// The options are those of its options.h. Stops the process if it cannot be loaded.
 std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options);
 const char* AcceleratorPath();
-// Options of a device that is worth using for everything, by what it says of itself.
+// Options of a device that claims to be so fast that everything is placed on it.
 inline constexpr const char* kFastDevice = "speed=1e6,launch_us=0,copy_us=0,copy_gbs=1e4";
 
-// What it noticed of the host's mistakes since the last call: empty if there were none.
+// Returns the misuse by the host that it noticed since the last call; empty if there was none.
 std::string NewMisuses();
 
-// The accelerator and the reference delegate. What is logged is added to `log` if there is one.
+// Has the accelerator and the reference delegate. Log messages are appended to `log` if it is
+// given.
 std::shared_ptr<Environment> AcceleratedEnvironment(const std::string& options,
                                                     std::string* log = nullptr);
 

@@ -1,4 +1,4 @@
-// Loops over rows of floats, and how tests of the accelerator compile and feed them.
+// Loops over rows of floats, with the options and inputs that tests of the accelerator share.
 #pragma once
 
 #include "tests/conformance/module_builder.h"
@@ -9,8 +9,8 @@ namespace msrt::testing {
 
 inline const Type kRow = Type::Tensor(DType::kF32, {Dims{64}});
 
-// As it stands, but for where its nodes may go.
-inline CompileOptions Placed(std::vector<Pin> pins, bool strict = false) {
+// Compiles without passes; only the pins restrict placement.
+inline CompileOptions OptionsWithPins(std::vector<Pin> pins, bool strict = false) {
   CompileOptions options;
   options.passes.disabled = {"all"};
   options.place.pins = std::move(pins);
@@ -40,7 +40,7 @@ inline Module Powers() {
   return f.module;
 }
 
-// Rows may have any length from now on.
+// Lets rows have any length.
 inline void OpenRows(Module* module) {
   for (Graph& graph : module->graphs) {
     for (uint32_t v = 0; v < graph.value_count(); ++v) {
@@ -51,7 +51,7 @@ inline void OpenRows(Module* module) {
   }
 }
 
-// Powers, but each iteration gives rows twice as long.
+// Powers, but each iteration doubles the length of the rows.
 inline Module GrowingPowers() {
   Module module = Powers();
   Graph& body = module.graphs[2];
@@ -63,7 +63,7 @@ inline Module GrowingPowers() {
   return module;
 }
 
-// A number of iterations and a row for each run.
+// Returns, for each run, a number of iterations and a row.
 inline std::vector<std::vector<ConstTensor>> Trips(const std::vector<int64_t>& counts, Dims dims) {
   std::vector<std::vector<ConstTensor>> runs;
   for (int64_t n : counts)

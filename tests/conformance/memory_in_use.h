@@ -1,4 +1,4 @@
-// How much memory the process holds, for tests that watch it for growth.
+// Memory in use by the process, for tests that check for growth.
 #pragma once
 
 #include <unistd.h>
@@ -13,8 +13,8 @@ __sanitizer_get_current_allocated_bytes();  // of the sanitizer's runtime; GCC h
 
 namespace msrt::testing {
 
-// Resident bytes. AddressSanitizer keeps freed memory in quarantine, so there it is the bytes that
-// are allocated.
+// Returns the resident bytes. AddressSanitizer keeps freed memory in quarantine, so with it the
+// allocated bytes.
 inline size_t MemoryInUse() {
 #if defined(__SANITIZE_ADDRESS__)
   return __sanitizer_get_current_allocated_bytes();

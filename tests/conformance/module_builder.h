@@ -1,6 +1,5 @@
 // Builds modules of several graphs that call each other, over i64 numbers unless told otherwise.
-// Graph 0 is the entry. What is wrong with a node ends the program: a test or a benchmark means
-// what it builds.
+// Graph 0 is the entry. An invalid node ends the program: it is a bug of the test or benchmark.
 #pragma once
 
 #include <string>
@@ -57,7 +56,7 @@ class ModuleBuilder {
   ValueId While(uint32_t g, std::vector<ValueId> values, uint32_t condition, uint32_t body) {
     return While(g, std::move(values), condition, body, {kNumber})[0];
   }
-  // Carries as many of `values` as it gives results.
+  // Carries as many of `values` as it has results.
   std::vector<ValueId> While(uint32_t g, std::vector<ValueId> values, uint32_t condition,
                              uint32_t body, std::vector<Type> results) {
     const auto carried = static_cast<int64_t>(results.size());

@@ -149,7 +149,7 @@ std::string Difference(const ConstTensor& got, const ConstTensor& expected, doub
        std::memcmp(got.bytes.data(), expected.bytes.data(), got.bytes.size()) == 0)) {
     return "";
   }
-  if (BitsOf(got.dtype) < 8) {  // no NaN and no element of its own address: the bytes say all
+  if (BitsOf(got.dtype) < 8) {  // no NaN, no addressable elements: comparing bytes is enough
     const auto differ =
         std::mismatch(got.bytes.begin(), got.bytes.end(), expected.bytes.begin()).first -
         got.bytes.begin();

@@ -1,4 +1,4 @@
-// Op cases from tests/data/ops: a node, its inputs, and what an independent oracle computed for it.
+// Op cases from tests/data/ops: a node, its inputs, and the outputs of an independent oracle.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace msrt::testing {
 
 struct CaseInput {
   std::optional<ConstTensor> tensor;  // empty: left out
-  bool constant = false;              // part of the graph, so shape inference may look at it
+  bool constant = false;              // part of the graph, so shape inference may read it
 };
 
 struct OpCase {
@@ -27,8 +27,7 @@ struct OpCase {
 // failure, not an empty list.
 const std::vector<OpCase>& AllOpCases();
 
-// Empty when equal within the case's tolerance; otherwise where and by how much the first
-// difference is.
+// Describes the first difference; empty if equal within the case's tolerance.
 std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol,
                        double atol);
 

@@ -17,7 +17,7 @@
 namespace msrt::testing {
 namespace {
 
-// A node with concrete inputs, ready to infer and run: what an OpView points to.
+// A node with concrete inputs, ready to infer and run; owns the data of its OpView.
 struct CaseNode {
   const OpDef* def;
   AttrList attrs;
@@ -52,7 +52,7 @@ struct CaseNode {
              const_cast<std::byte*>(inputs[i].bytes.data())};
       in.push_back(v);
     }
-    // Outputs start as a pattern, so that an element that the kernel forgets is seen.
+    // Outputs start as a pattern, which reveals elements that the kernel does not write.
     std::vector<ConstTensor> results;
     for (const Type& t : output_types) {
       results.push_back(
@@ -98,7 +98,7 @@ ConstTensor CutOut(const ConstTensor& t, const Box& box) {
   return ConstTensor::Copy(t.dtype, dims, bytes);
 }
 
-// Runs one box of the node's space from the inputs it says it needs, and compares with the same
+// Runs one box of the node's space on only the inputs that it declares, and compares with the same
 // part of the whole result.
 void CheckPiece(CaseNode& node, const std::vector<ConstTensor>& whole, const Box& box) {
   SCOPED_TRACE(StrCat("box ", box));
@@ -160,7 +160,8 @@ TEST_P(OpCases, ReferenceAgreesWithOracle) {
   }
 }
 
-// With any subset of dims unknown, inference must accept the node and never contradict the truth.
+// With any subset of dims unknown, inference must accept the node and never contradict the actual
+// result.
 TEST_P(OpCases, InferToleratesUnknownDims) {
   std::mt19937 random(7);
   for (int round = 0; round < 8; ++round) {
@@ -200,7 +201,7 @@ TEST_P(OpCases, PiecesEqualTheWhole) {
   IterationSpace space;
   const Status status = node.def->space->axes(node.View(), &space);
   if (status.code() == Code::kUnsupported)
-    return;  // this form cannot be cut; EveryOpIsCovered sees to it that another can
+    return;  // this form cannot be split; EveryOpIsCovered checks that another can
   ASSERT_TRUE(status.ok()) << status.message();
   CheckPiece(node, *whole, space.Whole());
   std::mt19937 random(static_cast<uint32_t>(GetParam()));

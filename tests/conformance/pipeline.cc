@@ -9,8 +9,8 @@ std::shared_ptr<Environment> TestEnvironment() {
   static const std::shared_ptr<ParallelFor> team = MakeDefaultParallel(2);
   auto env = std::make_shared<Environment>();
   env->parallel = team;
-  env->wake_threads_seconds = -1;  // small cases go through the team like large models: what they
-                                   // test is also how kernels share their work
+  // Small cases use all threads, like large models: they also test how kernels split their work.
+  env->wake_threads_seconds = -1;
   env->delegates = BuiltinDelegates();
   env->evaluator = &BuiltinEvaluator();
   return env;

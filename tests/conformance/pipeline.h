@@ -12,7 +12,7 @@
 namespace msrt::testing {
 
 std::shared_ptr<Environment> TestEnvironment();
-// The same as users have it: small models run on the calling thread.
+// The same with the default of users: small models run on the calling thread.
 std::shared_ptr<Environment> UserEnvironment();
 
 // The names of the built-in delegates.
@@ -24,7 +24,7 @@ Result<std::vector<ConstTensor>> RunModule(const Module& module,
                                            std::vector<std::string> delegates = {},
                                            std::vector<std::string> disabled_passes = {});
 
-// The same in an environment of the caller's.
+// The same in the given environment.
 Result<std::vector<ConstTensor>> RunModuleIn(std::shared_ptr<const Environment> environment,
                                              const Module& module,
                                              const std::vector<ConstTensor>& inputs,

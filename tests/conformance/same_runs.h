@@ -1,4 +1,4 @@
-// Two sessions that must give the same bits, run after run.
+// Runs two sessions that must return the same bits in every run.
 #pragma once
 
 #include "tests/conformance/pipeline.h"

@@ -1,4 +1,4 @@
-// Short ways to write graphs and tensors in tests.
+// Helpers to write graphs and tensors in tests.
 #pragma once
 
 #include <gtest/gtest.h>

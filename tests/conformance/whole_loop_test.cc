@@ -1,5 +1,4 @@
-// Delegates that know nothing but msrt_plugin.h look into control flow and take it whole, on the
-// host's memory.
+// Delegates that use only msrt_plugin.h inspect control flow and take it whole, in host memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +12,7 @@
 namespace msrt::testing {
 namespace {
 
-// The graph that an attribute of the node names.
+// Returns the graph that an attribute of the node names.
 const msrt_graph_view* GraphOf(const msrt_graph_view& graph, const msrt_node_view& node,
                                const char* name) {
   for (size_t i = 0; i < node.attr_count; ++i) {
@@ -39,9 +38,9 @@ void Offer(const msrt_node_view& node, uint32_t n, const msrt_query_sink& sink) 
   sink.candidate(sink.sink, &c);
 }
 
-// while (i < n) i += step: a step of the body's own, n captured.
+// while (i < n) i += step: the step is a constant of the body, n is captured.
 struct Counting {
-  const int64_t* step;  // the host's, as long as the kernel
+  const int64_t* step;  // owned by the host, valid as long as the kernel
 };
 
 bool Understands(const msrt_graph_view& graph, const msrt_node_view& node, Counting* out) {
@@ -105,7 +104,7 @@ std::shared_ptr<const Delegate> Counter() {
   return *Delegate::Make(api, nullptr, nullptr);
 }
 
-// Takes every call for one that doubles, of however many elements bind says.
+// Runs every Call as an op that doubles its input; bind states the number of elements.
 std::shared_ptr<const Delegate> Doubler() {
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
@@ -155,7 +154,7 @@ std::shared_ptr<const CompiledModel> Compile(const Module& module,
   return *model;
 }
 
-TEST(WholeLoop, IsSeenAndTaken) {
+TEST(WholeLoop, DelegateTakesALoop) {
   const auto model = Compile(CountingLoop());
   const Program& program = *model->entries[0]->current()->program;
   EXPECT_EQ(program.explanations[0].delegate, "counter") << Print(program);
@@ -167,8 +166,8 @@ TEST(WholeLoop, IsSeenAndTaken) {
   }
 }
 
-// The delegate's own reason is there to be read.
-TEST(WholeLoop, IsLeftToTheHostWithAReason) {
+// The report contains the delegate's own reason.
+TEST(WholeLoop, RefusedLoopRunsOnTheHostWithAReason) {
   Module module = CountingLoop();
   module.graphs[2].nodes[0].op = "Max";
   module.graphs[2].nodes[0].def = nullptr;
@@ -180,7 +179,7 @@ TEST(WholeLoop, IsLeftToTheHostWithAReason) {
             std::make_pair(std::string("counter"), std::string("it only counts")));
 }
 
-// x: f32[?], and what graph 1 makes of it.
+// x: f32[?], and the result of graph 1 for it.
 Module CallOfRows(const std::function<ValueId(ModuleBuilder*, ValueId)>& body) {
   const Type row = Type::Tensor(DType::kF32, {Dims{kUnknownDim}});
   ModuleBuilder m(2);
@@ -189,8 +188,8 @@ Module CallOfRows(const std::function<ValueId(ModuleBuilder*, ValueId)>& body) {
   return m.module;
 }
 
-// Nothing is declared of the length, but what comes out is as long as what goes in.
-TEST(WholeLoop, SizesFollowFromTheInputs) {
+// The length is not declared, but the output is as long as the input.
+TEST(WholeLoop, OutputSizesFollowFromTheInputs) {
   const auto model = Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
                                return m->Op(1, "Add", {x, x});
                              }),
@@ -208,7 +207,7 @@ TEST(WholeLoop, SizesFollowFromTheInputs) {
   }
 }
 
-TEST(WholeLoop, SizesThatDependOnDataAreTheHosts) {
+TEST(WholeLoop, LoopWithSizesFromDataRunsOnTheHost) {
   const auto model =
       Compile(CallOfRows([](ModuleBuilder* m, ValueId x) {
                 return m->Op(1, "Compress", {x, m->Op(1, "Less", {x, m->Float(1, 0)})},
@@ -219,7 +218,7 @@ TEST(WholeLoop, SizesThatDependOnDataAreTheHosts) {
   EXPECT_EQ(program.explanations[0].delegate, "");
   ASSERT_EQ(program.explanations[0].others.size(), 1u);
   EXPECT_EQ(program.explanations[0].others[0].second,
-            "whole, plain: the size of what it gives does not follow from the sizes of its inputs");
+            "whole, plain: the sizes of its outputs do not follow from the sizes of its inputs");
   auto session = Session::Create(model, 0, {});
   const auto result = RunSession(**session, {Floats({4}, {1, -2, 3, -4})});
   ASSERT_TRUE(result.ok()) << result.status().message();

@@ -3,8 +3,8 @@
  *
  * It computes 4 rows by 16 columns at a time, written so that a compiler keeps them in vector
  * registers; the weights are packed into panels of 16 columns when the model is compiled. Placement
- * takes it wherever its cost is the least: always beside the reference kernel, where oneDNN is
- * faster that one stays. */
+ * chooses it where its cost is the lowest: always before the reference kernel, but not where oneDNN
+ * is faster. */
 #include <string.h>
 
 #include "msrt_plugin.h"
@@ -17,7 +17,7 @@ typedef struct job {
   int64_t rows, depth, columns;
 } job;
 
-/* The same loops for different machines: what `user` points to. */
+/* The same loops for different machines; `user` points to one of these. */
 typedef struct variant {
   const char* name;
   double flops_per_second; /* of one core, measured on a Zen 3 at 256 x 256 x 256 */
@@ -92,8 +92,8 @@ static size_t packed_bytes(void* user, const void* packed) {
   return ((const panels*)packed)->bytes;
 }
 
-/* Up to kRows rows of one panel. Rows that do not exist are computed from the last that does and
- * not written, so that every element has the same arithmetic whatever the number of rows. */
+/* Computes up to kRows rows of one panel. Missing rows are computed from the last row and not
+ * written, so that the arithmetic of an element does not depend on the number of rows. */
 #if defined(__GNUC__)
 __attribute__((always_inline))
 #endif

@@ -1,4 +1,4 @@
-// The plugin better_kernel.c: a kernel for an op that msrt knows, beside those that it has.
+// The plugin better_kernel.c: another kernel for an op that msrt knows.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -59,7 +59,7 @@ TEST_F(BetterKernel, AgreesWithReferenceAtEverySize) {
   }
 }
 
-TEST_F(BetterKernel, ARowsBitsDoNotDependOnTheOthers) {
+TEST_F(BetterKernel, BitsOfARowDoNotDependOnTheOthers) {
   msrt_session* session = Product(50, 40, "kernels,reference");
   const std::vector<float> x = Ramp(7 * 50), whole = RunFloats(session, {7, 50}, x);
   for (int64_t begin = 0; begin < 7; ++begin) {
@@ -79,7 +79,7 @@ TEST_F(BetterKernel, IsChosenByCostAndExplained) {
       << plan;
   EXPECT_NE(plan.find("reference"), std::string::npos) << plan;
   msrt_session_destroy(chosen);
-  // What it refuses goes elsewhere, and the plan says why.
+  // Other delegates run the nodes that it refuses, and the report has the reason.
   msrt_tensor* vector = FloatTensor(runtime, {4}, {1, 2, 3, 4});
   OneNode node;
   node.domain = nullptr;
@@ -104,7 +104,7 @@ double MillisOf(msrt_session* session, const std::vector<float>& x) {
       .count();
 }
 
-// The best of several turns, so that a busy machine slows both alike.
+// The minimum of several alternating turns, so that a busy machine slows both alike.
 TEST_F(BetterKernel, IsFasterThanReference) {
   msrt_session* ours = Product(256, 256, "kernels,reference");
   msrt_session* theirs = Product(256, 256, "reference");
@@ -120,7 +120,7 @@ TEST_F(BetterKernel, IsFasterThanReference) {
       our_millis, 2 * 256.0 * 256 * 256 / our_millis * 1e-6, their_millis,
       their_millis / our_millis);
 #if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // which slow the two down differently
+    !defined(__SANITIZE_THREAD__)  // sanitizers slow the two down differently
   EXPECT_LT(our_millis, their_millis);
 #endif
   msrt_session_destroy(ours);

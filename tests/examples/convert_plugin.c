@@ -1,8 +1,8 @@
 /* A plugin for msconvert, in C99: an importer and a pass.
  *
  * com.example.Soften(image), an op of some exporter with an attribute `radius`, becomes
- * com.example.Blur with a constant for its taps. That is an op of the application's own:
- * custom_op.c has its kernel, which whoever runs the model loads.
+ * com.example.Blur with a constant for its taps. That is a user-defined op: custom_op.c
+ * has its kernel, which the application loads to run the model.
  *
  * The pass `drop_double_negation` removes Neg(Neg(x)).
  *
@@ -56,7 +56,7 @@ static msrt_status drop_double_negation(void* user, const msrt_host_api* host,
     for (size_t j = 0; j < i; ++j) {
       const msrt_node_view* inner = graph->node(graph->graph, j);
       if (!is_negation(inner) || inner->outputs[0].id != outer->inputs[0].id) continue;
-      /* What the application reads by name stays. */
+      /* Keep values that the application reads by name. */
       if (outer->outputs[0].is_graph_output) continue;
       const msrt_status status =
           editor->replace(editor->editor, outer->outputs[0].id, inner->inputs[0].id);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plugin for msconvert from the outside: its importer and its pass make a file that only those can run who have the kernel.
+"""A plugin for msconvert: its importer and its pass make a file that runs only with the kernel of custom_op.c.
 
 usage: convert_plugin_test.py BIN_DIR PLUGIN_DIR   (Python's standard library only)
 """
@@ -30,13 +30,13 @@ class ConvertPlugin(ToolCase):
     def convert(self, *arguments):
         return self.run_tool("msconvert", self.onnx, self.msrt, *arguments)
 
-    def test_without_it_the_op_is_not_known(self):
+    def test_without_plugin_the_op_is_unknown(self):
         done = self.convert()
         self.assertEqual(done.returncode, 3)
         self.assertIn("com.example.Soften", done.stderr)
         self.assertFalse(os.path.exists(self.msrt))
 
-    def test_the_file_runs_where_the_kernel_is(self):
+    def test_file_runs_with_the_kernel(self):
         plugin, kernel = os.path.join(LIB, "convert_plugin.so"), os.path.join(LIB, "custom_op.so")
         done = self.convert("--plugin", plugin, "--verbose")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,12 +1,11 @@
-/* A plugin that brings an op of its own, in C99: com.example.Blur.
+/* A plugin with a user-defined op, in C99: com.example.Blur.
  *
- *   y = Blur(image, taps)   image: f32[..., rows, columns], taps: f32[2r + 1]; y has the dims of
- * image
+ *   y = Blur(image, taps)   image, y: f32[..., rows, columns], taps: f32[2r + 1]
  *
  * Each output is the mean of the (2r + 1) x (2r + 1) pixels around it, weighted with taps along
- * rows and along columns; pixels outside the image do not count. It shows all that an op can bring:
- * a shape rule that works with open dims, packing, and an iteration space with windows, so that an
- * image can be blurred in pieces and each bit is the same.
+ * rows and along columns; pixels outside the image do not count. It shows all that an op can
+ * define: a shape rule that works with open dims, packing, and an iteration space with windows, so
+ * that an image can be blurred in pieces with the same bits.
  *
  * Load it with msrt_runtime_load_plugin(runtime, ".../custom_op.so", NULL). */
 #include <stdio.h>
@@ -15,8 +14,7 @@
 
 #include "msrt_plugin.h"
 
-/* ---- what the op means
- * --------------------------------------------------------------------------------------------------------------
+/* ---- meaning of the op ------------------------------------------------------------------------
  */
 
 /* A piece of an image has rows and columns around it that are read but not blurred: the pixels that
@@ -59,7 +57,7 @@ static msrt_status blur_infer(void* user, const msrt_host_api* host, const msrt_
     return refuse(host, "there must be an odd number of taps", taps->dims[0]);
   if (image->rank >= 0 && image->rank < 2)
     return refuse(host, "the image must have rank 2 or more", image->rank);
-  outputs[0] = *image; /* open dims are passed on as they are */
+  outputs[0] = *image; /* open dims stay open */
   if (image->rank >= 2) {
     int64_t* dims = &outputs[0].dims[image->rank - 2];
     if (dims[0] >= 0) dims[0] -= m.top + m.bottom;
@@ -126,12 +124,11 @@ static msrt_status blur_localize(void* user, const msrt_host_api* host, const ms
   return MSRT_OK;
 }
 
-/* ---- how it is computed
- * -------------------------------------------------------------------------------------------------------------
+/* ---- kernel -----------------------------------------------------------------------------------
  */
 
-/* The taps, then for each number of taps that hang over the border before (i) and after (j) a pixel
- * one over the sum of the others, at [i * (radius + 1) + j]. */
+/* Packs the taps, followed by a table: [i * (radius + 1) + j] is one over the sum of the taps
+ * inside the image if i taps are outside before the pixel and j after it. */
 static size_t table_floats(int64_t radius) {
   return (size_t)(2 * radius + 1 + (radius + 1) * (radius + 1));
 }
@@ -182,9 +179,9 @@ static size_t blur_packed_bytes(void* user, const void* packed) {
   return ((const packed_taps*)packed)->floats * sizeof(float);
 }
 
-/* Blurs along one direction: `count` results `step` apart from the line of `extent` values, the
- * first at place `first` of it. An element's sum has the same terms in the same order wherever the
- * piece begins. */
+/* Blurs along one direction: writes `count` results, `step` apart, from a line of `extent` values,
+ * beginning at element `first`. The terms of a sum and their order do not depend on where the piece
+ * begins. */
 static void blur_line(const float* line, int64_t extent, int64_t step, int64_t first, int64_t count,
                       const float* table, int64_t radius, float* out) {
   const float* inverse = table + 2 * radius + 1;
@@ -250,8 +247,7 @@ static msrt_status blur_run(void* user, const void* packed, const msrt_kernel_ar
   return host->parallel_for(host->host, planes * job.out_columns, blur_column, &job);
 }
 
-/* ---- registration
- * -------------------------------------------------------------------------------------------------------------------
+/* ---- registration -----------------------------------------------------------------------------
  */
 
 MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* host) {

@@ -1,5 +1,4 @@
-// The plugin custom_op.c: an op that msrt does not know, through everything that a known one goes
-// through.
+// The plugin custom_op.c: a user-defined op through all stages of a built-in one.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -11,7 +10,7 @@
 namespace msrt::testing {
 namespace {
 
-// What Blur means, straight from its definition, in double: the oracle.
+// Blur by its definition, in double: the oracle.
 std::vector<double> Blurred(const std::vector<float>& image, int64_t planes, int64_t rows,
                             int64_t columns, const std::vector<float>& taps) {
   const auto radius = static_cast<int64_t>(taps.size() / 2);
@@ -84,7 +83,7 @@ TEST_F(CustomOpExample, OpenShapesFollowTheRule) {
   msrt_session_destroy(session);
 }
 
-// Equal sizes of inputs stay equal in what the rule gives.
+// Named dims of the inputs are the same dims in the results of the rule.
 TEST_F(CustomOpExample, NamedDimsArePassedOn) {
   msrt_graph* graph = nullptr;
   MSRT_ASSERT_OK(msrt_graph_create(runtime, "named", &graph));
@@ -164,7 +163,7 @@ TEST_F(CustomOpExample, WrongUsesNameNodeOpAndKernel) {
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
   EXPECT_NE(std::string(msrt_error_message()).find("input 1"), std::string::npos)
       << msrt_error_message();
-  // No model may say where a piece stands.
+  // No model may set the position of a piece.
   const int64_t margins[] = {1, 1, 1, 1};
   msrt_attr attr{};
   attr.name = "margins";
@@ -179,7 +178,7 @@ TEST_F(CustomOpExample, WrongUsesNameNodeOpAndKernel) {
   msrt_tensor_destroy(even);
 }
 
-TEST_F(CustomOpExample, AFileNeedsTheKernel) {
+TEST_F(CustomOpExample, FileNeedsTheKernel) {
   msrt_graph* graph = nullptr;
   MSRT_ASSERT_OK(MakeGraph(runtime, Blur({4, 4}), &graph));
   const std::string path =
@@ -225,8 +224,7 @@ TEST_F(CustomOpExample, IsLoadedOnce) {
       << msrt_error_message();
 }
 
-// ---- the iteration space
-// ----------------------------------------------------------------------------------------------------------
+// ---- the iteration space ------------------------------------------------------------------------
 
 ConstTensor CutOut(const ConstTensor& t, const Box& box) {
   const Dims dims = box.dims();

@@ -1,4 +1,4 @@
-// Kernels whose callbacks fail, throw or lie.
+// Kernels whose callbacks fail, throw or return wrong types.
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct Lie {
   const char* message;
 };
 
-TEST_F(Kernels, WhatInferSaysIsChecked) {
+TEST_F(Kernels, ResultsOfInferAreChecked) {
   static Lie lie;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
     m.infer = [](void*, const msrt_host_api*, const msrt_node_view*,
@@ -43,7 +43,7 @@ TEST_F(Kernels, WhatInferSaysIsChecked) {
     EXPECT_TRUE(Says(l.message) && Says("the_node") && Says("com.example.AddOne"))
         << msrt_error_message();
   }
-  // It must agree with what the model declares.
+  // It must agree with the declarations of the model.
   lie = {MSRT_F32, 1, 4, ""};
   const msrt_tensor_info declared = InfoOf(MSRT_F32, {5}, nullptr);
   OneNode node;
@@ -53,8 +53,9 @@ TEST_F(Kernels, WhatInferSaysIsChecked) {
   EXPECT_EQ(Run(), plus_one);
 }
 
-// Kernels are compiled for what the rule said at load, so it cannot say another type later.
-TEST_F(Kernels, InferCannotChangeItsMind) {
+// Kernels are compiled for the types that the rule returned at load, so it must not return others
+// later.
+TEST_F(Kernels, InferMustNotChangeItsResult) {
   static std::atomic<int> mode;
   mode = 0;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
@@ -86,7 +87,7 @@ TEST_F(Kernels, InferCannotChangeItsMind) {
   msrt_session_destroy(session);
 }
 
-TEST_F(Kernels, ACallbackThatFailsIsNamed) {
+TEST_F(Kernels, FailingCallbackIsNamed) {
   static msrt_status code;
   static bool speaks;
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc&, msrt_op_desc& m) {
@@ -110,7 +111,7 @@ TEST_F(Kernels, ACallbackThatFailsIsNamed) {
   EXPECT_TRUE(Says("status 12345")) << msrt_error_message();
 }
 
-TEST_F(Kernels, ARunThatFailsIsNamedOrReplaced) {
+TEST_F(Kernels, FailingRunIsNamedOrReplaced) {
   static msrt_status code;
   static bool speaks;
   msrt_kernel_desc kernel = KernelFor("Relu", "moody relu", nullptr);
@@ -137,12 +138,12 @@ TEST_F(Kernels, ARunThatFailsIsNamedOrReplaced) {
   RunFloats(session, {4}, {-1, 2, -3, 4}, 0, &status);
   EXPECT_TRUE(Says("kernel 'moody relu': failed without saying why (status 1)"))
       << msrt_error_message();
-  code = MSRT_DELEGATE;  // another may do it
+  code = MSRT_DELEGATE;  // another kernel may run it
   EXPECT_EQ(RunFloats(session, {4}, {-1, 2, -3, 4}), (std::vector<float>{0, 2, 0, 4}));
   msrt_session_destroy(session);
 }
 
-TEST_F(Kernels, PackingThatFailsLeavesTheNodeToOthers) {
+TEST_F(Kernels, FailedPackingLeavesTheNodeToOthers) {
   static int packed, destroyed;
   packed = destroyed = 0;
   msrt_kernel_desc kernel = KernelFor("Relu", "cannot pack", nullptr);
@@ -170,7 +171,7 @@ TEST_F(Kernels, PackingThatFailsLeavesTheNodeToOthers) {
   EXPECT_EQ(destroyed, 0) << "a failed call leaves nothing to destroy";
 }
 
-TEST_F(Kernels, CostsThatAreNoNumbersAreRefused) {
+TEST_F(Kernels, CostsThatAreNotNumbersAreRefused) {
   static double seconds;
   msrt_kernel_desc kernel = KernelFor("Relu", "odd cost", nullptr);
   kernel.run = AddOne;
@@ -191,9 +192,9 @@ TEST_F(Kernels, CostsThatAreNoNumbersAreRefused) {
   }
 }
 
-// A code that is not a kernel's to give is a failure of the kernel: the application sees neither it
-// nor the failure.
-TEST_F(Kernels, NobodyCancelledTheRun) {
+// A status code that a kernel may not return counts as its failure: another kernel replaces it, and
+// the application sees no error.
+TEST_F(Kernels, ReservedStatusCodeIsAFailureOfTheKernel) {
   static msrt_status code;
   msrt_kernel_desc kernel = KernelFor("Relu", "confused relu", nullptr);
   kernel.seconds = [](void*, const msrt_host_api*, const msrt_node_view*) { return 0.0; };
@@ -227,9 +228,9 @@ msrt_status Boom(Arguments...) {
   throw std::runtime_error("boom");
 }
 
-// Nothing may be thrown; what is all the same is a failure of the kernel, which is left out, or
-// named where nobody else can do its work.
-TEST_F(Kernels, WhatIsThrownNamesTheKernel) {
+// Callbacks must not throw. An exception counts as a failure of the kernel, which is left out, or
+// named in the error if there is no alternative.
+TEST_F(Kernels, ExceptionNamesTheKernel) {
   OneNode node;
   node.domain = nullptr;
   node.op = "Relu";
@@ -276,7 +277,7 @@ TEST_F(Kernels, WhatIsThrownNamesTheKernel) {
   }
 }
 
-TEST_F(Kernels, RulesHaveTheApplicationsLogAndMemory) {
+TEST_F(Kernels, RulesUseTheApplicationsLogAndMemory) {
   struct Counts {
     int lines = 0, blocks = 0;
   } counts;
@@ -314,7 +315,7 @@ TEST_F(Kernels, RulesHaveTheApplicationsLogAndMemory) {
   };
   MSRT_ASSERT_OK(msrt_runtime_register_kernel(own, &kernel));
   msrt_model* model = MakeModel(own, {});
-  msrt_runtime_destroy(own);  // what it lends stays with the model
+  msrt_runtime_destroy(own);  // the model keeps its services alive
   EXPECT_EQ(RunOnce(model, {4}, {1, 2, 3, 4}), plus_one);
   EXPECT_GT(used, 0);
   EXPECT_EQ(counts.lines, used);

@@ -122,7 +122,7 @@ Result<ConstTensor> RunKernel(const RegisteredKernel& kernel, const OpDef& def,
   if (desc.pack != nullptr)
     MSRT_RETURN_IF_ERROR(
         CallCallback([&] { return desc.pack(desc.user, host.api(), &placed->node(0), &packed); }));
-  // Outputs start as a pattern, so that an element that the kernel forgets is seen.
+  // Outputs start as a pattern, which reveals elements that the kernel does not write.
   const ConstTensor result = ConstTensor::Copy(
       type.dtype, type.dims, std::vector<std::byte>(type.bytes(), std::byte{0xA5}));
   std::vector<msrt_shape> shapes;

@@ -1,5 +1,5 @@
-// What the tests of kernels share: kernels written on the spot, graphs with one node of theirs, and
-// runs of a kernel without a model.
+// Shared by the tests of kernels: kernels defined in the tests, graphs of one node, and runs of a
+// kernel without a model.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace msrt::testing {
 
-// A runtime and what its destructor must not forget.
+// Owns a runtime.
 class RuntimeOwner {
  public:
   RuntimeOwner();
@@ -30,8 +30,8 @@ class RuntimeOwner {
 
 std::string ExamplePath(const std::string& name);  // "custom_op"
 
-// A complete desc but for run, and a meaning with one input, one output of the same type, and no
-// attributes.
+// Returns a description that lacks only run, for an op with one input, one output of the same type,
+// and no attributes.
 msrt_kernel_desc KernelFor(const char* op, const char* name, const char* domain = "com.example");
 msrt_op_desc SameTypeMeaning();
 // A kernel that copies input 0 and adds 1 to each f32.
@@ -50,9 +50,9 @@ msrt_status MakeGraph(msrt_runtime* runtime, const OneNode& node, msrt_graph** o
 // Null after an error, whose text is msrt_error_message().
 msrt_model* MakeModel(msrt_runtime* runtime, const OneNode& node,
                       const msrt_model_config* config = nullptr);
-// The plan of a session as text.
+// Returns the placement report of a session as text.
 std::string PlanOf(msrt_session* session);
-// Runs once, on x, and ends the model.
+// Runs once, on x, and destroys the model.
 std::vector<float> RunOnce(msrt_model* model, const std::vector<int64_t>& dims,
                            const std::vector<float>& x);
 
@@ -61,7 +61,7 @@ bool Says(const char* part);  // in msrt_error_message()
 // A runtime, and an op to register with it.
 class Kernels : public ::testing::Test {
  protected:
-  // AddOne with a meaning of its own.
+  // AddOne as a user-defined op.
   msrt_status RegisterAddOne(
       const std::function<void(msrt_kernel_desc&, msrt_op_desc&)>& change = {}) {
     msrt_op_desc meaning = SameTypeMeaning();

@@ -1,4 +1,4 @@
-// Registration, choice and failure of kernels that are written on the spot.
+// Registration and selection of kernels that are defined in the tests.
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -12,10 +12,10 @@
 namespace msrt::testing {
 namespace {
 
-// Counts what is destroyed.
+// Counts destroyed objects.
 void CountDestroyed(void* user) { ++*static_cast<int*>(user); }
 
-TEST_F(Kernels, EverythingIsCopied) {
+TEST_F(Kernels, RegistrationCopiesTheDescription) {
   {
     std::string domain = "com.example", op = "AddOne", name = "short-lived", attr_name = "note",
                 text = "hello";
@@ -45,7 +45,7 @@ TEST_F(Kernels, EverythingIsCopied) {
   EXPECT_EQ(Run(), plus_one);
 }
 
-TEST_F(Kernels, UserIsDestroyedOnceAndAfterAllElse) {
+TEST_F(Kernels, UserDataIsDestroyedOnceAndLast) {
   int destroyed = 0;
   msrt_model* model = nullptr;
   {
@@ -72,8 +72,8 @@ TEST_F(Kernels, UserIsDestroyedOnceAndAfterAllElse) {
   EXPECT_EQ(destroyed, 1);
 }
 
-// The cheapest of several is taken, the others stand in the plan, and each can be kept away.
-TEST_F(Kernels, SeveralForOneOpCompeteByCost) {
+// Placement chooses the cheapest of several, the report lists the others, and each can be excluded.
+TEST_F(Kernels, KernelsForOneOpCompeteByCost) {
   const auto add = [&](const char* name, double seconds, const char* op, const char* domain) {
     static double costs[8];
     static int next = 0;
@@ -113,13 +113,13 @@ TEST_F(Kernels, SeveralForOneOpCompeteByCost) {
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
             (std::vector<float>{0, 2, 0, 4}));
   config = MSRT_INIT(msrt_model_config);
-  config.accuracy = MSRT_ACCURACY_EXACT;  // none of them says that it is
+  config.accuracy = MSRT_ACCURACY_EXACT;  // none of them claims to be exact
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
             (std::vector<float>{0, 2, 0, 4}));
 }
 
-// A user's pin keeps kernels away like any delegate.
-TEST_F(Kernels, PinsKeepThemAway) {
+// A user's pin excludes kernels like any delegate.
+TEST_F(Kernels, PinsExcludeKernels) {
   Environment environment;
   environment.parallel = MakeSerial();
   environment.delegates = BuiltinDelegates();
@@ -153,7 +153,7 @@ TEST_F(Kernels, PinsKeepThemAway) {
   }
 }
 
-TEST_F(Kernels, WhatCannotBeRegistered) {
+TEST_F(Kernels, InvalidDescriptionsAreRefused) {
   MSRT_ASSERT_OK(RegisterAddOne());
   EXPECT_EQ(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.name = "another"; }),
             MSRT_INVALID_ARGUMENT);
@@ -254,10 +254,9 @@ TEST_F(Kernels, AttributesAreChecked) {
   EXPECT_EQ(RunOnce(model({{"size", 8}}), {4}, {0, 0, 0, 0}), std::vector<float>(4, 5.5f));
 }
 
-// ---- what an op may be
-// --------------------------------------------------------------------------------------------------------------
+// ---- kinds of ops -------------------------------------------------------------------------------
 
-TEST_F(Kernels, UnknownOpsWithoutAMeaningNeedDeclaredTypes) {
+TEST_F(Kernels, UnknownOpsWithoutARuleNeedDeclaredTypes) {
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) { k.meaning = nullptr; }));
   EXPECT_EQ(MakeModel(runtime, {}), nullptr);
   EXPECT_TRUE(Says("declare the types") && Says("register a kernel")) << msrt_error_message();
@@ -275,8 +274,8 @@ TEST_F(Kernels, TypesAreAMask) {
   EXPECT_TRUE(Says("add one: it does not take f32")) << msrt_error_message();
 }
 
-// Two equal nodes are one, unless the op has effects.
-TEST_F(Kernels, EffectsKeepNodesApart) {
+// Two equal nodes are merged, unless the op has effects.
+TEST_F(Kernels, NodesWithEffectsAreNotMerged) {
   for (const int32_t effects : {0, 1}) {
     static std::atomic<int> runs;
     runs = 0;
@@ -304,7 +303,7 @@ TEST_F(Kernels, EffectsKeepNodesApart) {
   }
 }
 
-// A kernel that works in channels-last gets its tensors so, whatever stands beside it.
+// A kernel for channels-last gets its tensors in this layout, whatever its neighbours use.
 TEST_F(Kernels, LayoutsAreConverted) {
   MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) {
     k.layouts = MSRT_BIT(MSRT_LAYOUT_CHANNELS_LAST);
@@ -356,7 +355,7 @@ TEST_F(Kernels, RunsInPlace) {
   EXPECT_TRUE(in_place);
 }
 
-// The size of an output may depend on data: the rule is asked again when the data is there.
+// The size of an output may depend on data: the rule is called again when the data exists.
 TEST_F(Kernels, SizesMayDependOnData) {
   msrt_op_desc meaning = SameTypeMeaning();
   meaning.min_inputs = meaning.max_inputs = 2;
@@ -395,8 +394,9 @@ TEST_F(Kernels, SizesMayDependOnData) {
   msrt_session_destroy(session);
 }
 
-// Environments are immutable, so registering disturbs nobody. Meant for the thread sanitizer.
-TEST_F(Kernels, RegisteringWhileOthersLoadAndRun) {
+// Environments are immutable, so registration does not affect other threads. Meant for the thread
+// sanitizer.
+TEST_F(Kernels, KernelsMayBeRegisteredWhileOthersLoadAndRun) {
   MSRT_ASSERT_OK(RegisterAddOne());
   std::atomic<bool> stop{false};
   std::atomic<int> done{0};

@@ -1,14 +1,15 @@
-/* A stream through a model that remembers: speech or not, frame by frame.
+/* A stream through a model with state: detects speech, frame by frame.
  *
- *   msconvert silero_vad.onnx vad.msrt --state state=stateN --shape state=2x1x128 --shape
- * input=1x576 vad_stream vad.msrt speech.raw          (or -: arecord -t raw -f S16_LE -r 16000 |
- * vad_stream vad.msrt -)
+ *   msconvert silero_vad.onnx vad.msrt --state state=stateN \
+ *       --shape state=2x1x128 --shape input=1x576
+ *   vad_stream vad.msrt speech.raw
+ *   arecord -t raw -f S16_LE -r 16000 | vad_stream vad.msrt -
  *
- * The audio is 16-bit PCM, one channel, 16 kHz. Each frame of 512 samples is given to the model
- * after the last 64 samples of the frame before, and one line a frame says the second it begins at
- * and how likely it holds speech. Two things go from frame to frame: those 64 samples, which are
- * the application's to keep, and the model's own memory, which --state made a state slot of the
- * session. A second file is another stream, which begins with the state reset. */
+ * The audio is 16-bit PCM, one channel, 16 kHz. The input of the model is the last 64 samples of
+ * the previous frame, then a frame of 512 samples; each frame prints one line with the second at
+ * which it begins and the probability of speech. Two things pass from frame to frame: those 64
+ * samples, which the application keeps, and the state of the model, which --state made a state slot
+ * of the session. A second file is another stream, which begins with the state reset. */
 #include <msrt.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,7 @@ enum { RATE = 16000, FRAME = 512, CONTEXT = 64 };
 
 typedef struct stream {
   msrt_session* session;
-  float* samples; /* what the session reads: CONTEXT samples of before, then FRAME new ones */
+  float* samples; /* input of the session: CONTEXT previous samples, then FRAME new ones */
   long frames;
   double seconds; /* spent in runs */
 } stream;
@@ -37,8 +38,8 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* An input of the session that has these dims, and its memory. The session keeps the tensor, so its
- * handle can go at once. */
+/* Sets an input of these dims and returns its memory. The session keeps the tensor, so its handle
+ * is destroyed at once. */
 static int make_input(msrt_session* session, const char* name, int32_t rank, const int64_t* dims,
                       void** data) {
   size_t index;
@@ -58,7 +59,7 @@ static int open_session(const char* path, msrt_session** session) {
   TRY(msrt_runtime_create(&config, &runtime));
   TRY(msrt_model_load_file(runtime, path, NULL, &model));
   TRY(msrt_session_create(model, NULL, NULL, session));
-  msrt_model_destroy(model); /* the session holds what it needs */
+  msrt_model_destroy(model); /* the session keeps it alive */
   msrt_runtime_destroy(runtime);
   size_t states;
   TRY(msrt_session_state_count(*session, &states));
@@ -70,7 +71,7 @@ static int open_session(const char* path, msrt_session** session) {
   return 0;
 }
 
-/* A new stream: nothing was heard before. */
+/* Starts a new stream, without previous samples. */
 static int begin(stream* s) {
   size_t states;
   TRY(msrt_session_state_count(s->session, &states));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""vad_stream, and msconvert --state which makes it possible, against msrun with the state handed from run to run by hand.
+"""vad_stream, and msconvert --state that it needs, against msrun with the state passed from run to run.
 
 usage: vad_stream_test.py BIN_DIR [MODEL.onnx]   (Python's standard library only)
 
@@ -45,7 +45,7 @@ def small_model():
 
 
 def chirp(seconds, silence):
-    """Sound that rises for so many seconds, then silence; a last frame that is not full."""
+    """Sound that rises for the given seconds, then silence; the last frame is not full."""
     tone = [int(9000 * math.sin(2 * math.pi * (200 + 900 * i / 16000) * i / 16000)) for i in range(int(16000 * seconds))]
     return tone + [0] * int(16000 * silence)
 
@@ -76,7 +76,7 @@ class VadStream(ToolCase):
             os.replace(self.path("out/stateN.npy"), names["state"])
         return result
 
-    def test_a_stream_is_the_runs_by_hand(self):
+    def test_stream_equals_runs_with_explicit_state(self):
         pcm = chirp(0.15, 0.1)
         self.must("msconvert", self.onnx, self.path("vad.msrt"), *STATE)
         first, second = self.audio("first.raw", pcm), self.audio("second.raw", pcm[1000:])
@@ -91,19 +91,19 @@ class VadStream(ToolCase):
         self.assertGreater(max(want) - min(want), 1e-3, "the state makes no difference, so nothing was tested")
         self.assertEqual(heard[-frames:], heard[:frames], "a stream does not begin anew")
 
-    def test_state_is_seen_and_begins_with_zeros(self):
+    def test_state_is_listed_and_initially_zero(self):
         self.must("msconvert", self.onnx, self.path("vad.msrt"), *STATE)
         info = self.must("msrun", "info", self.path("vad.msrt"))
         self.assertIn(f"state    state f32[2, 1, {CELLS}]", info)
         self.assertNotIn("stateN", info)
         onnx.write_npy(self.path("sr.npy"), [], [16000], "<i8", "q")
         rate = ["--input", "sr=" + self.path("sr.npy")]
-        # A benchmark leaves the outputs of a run from the beginning, not of its thousandth.
+        # A benchmark writes the outputs of its first run, not of its thousandth.
         for verb in (["run"], ["bench", "--seconds", "0.05"]):
             self.must("msrun", *verb, self.path("vad.msrt"), "--threads", "1", *rate, "--output-dir", self.path(verb[0]))
         self.assertEqual(onnx.read_npy(self.path("run/output.npy")), onnx.read_npy(self.path("bench/output.npy")))
 
-    def test_what_cannot_be_kept_is_named(self):
+    def test_invalid_state_is_named(self):
         for arguments, message in [
                 (["--state", "state"], "must look like INPUT=OUTPUT"),
                 (["--state", "nothing=stateN"], "no input 'nothing'; it has input, state, sr"),
@@ -117,7 +117,7 @@ class VadStream(ToolCase):
             self.assertIn(message, done.stderr)
             self.assertFalse(os.path.exists(self.path("bad.msrt")))
 
-    def test_misuse_of_the_program(self):
+    def test_program_reports_misuse(self):
         audio = self.audio("some.raw", chirp(0.05, 0))
         self.must("msconvert", self.onnx, self.path("plain.msrt"))
         self.must("msconvert", self.onnx, self.path("vad.msrt"), *STATE)

@@ -1,6 +1,6 @@
-// Memory that runs out, through the C API: at every single allocation of a load, a session and a
-// run, from the application's allocator and from the heap, once and from then on. Each failure is
-// an error, leaks nothing, and the next try works.
+// Out of memory through the C API: every allocation of a load, a session and a run fails, from the
+// application's allocator and from the heap, once and from then on. Each failure returns an error,
+// leaks nothing, and the next try succeeds.
 #include <cstring>
 
 #include "core/api/api_testing.h"
@@ -16,8 +16,8 @@ struct Use {
   std::vector<float> result;
 };
 
-// Load, session, input, run, output, state, reports. Failures of the heap end with the last call of
-// the library.
+// Runs load, session, input, run, output, state, reports. Failures of the heap end with the last
+// call of the library.
 Use UseEverything(msrt_runtime* runtime, const char* delegates) {
   msrt_model_config config = MSRT_INIT(msrt_model_config);
   config.copy_file = 1;  // into the runtime's memory
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, ApiFaults, ::testing::Bool(), [](const auto& la
   return std::string(lasts.param ? "FromThenOn" : "Once");
 });
 
-TEST_P(ApiFaults, EveryAllocationOfTheApplicationsMayFail) {
+TEST_P(ApiFaults, EveryAllocationByTheApplicationsAllocatorMayFail) {
   CountingAllocator allocator;
   const msrt_runtime_config config = allocator.Config();
   msrt_runtime* runtime = nullptr;
@@ -103,7 +103,7 @@ TEST_P(ApiFaults, EveryAllocationOfTheApplicationsMayFail) {
   EXPECT_EQ(allocator.blocks, 0);
 }
 
-TEST_P(ApiFaults, AFailedRunLeavesTheSessionAsItWas) {
+TEST_P(ApiFaults, FailedRunLeavesTheSessionUnchanged) {
   CountingAllocator allocator;
   const msrt_runtime_config config = allocator.Config();
   msrt_runtime* runtime = nullptr;
@@ -129,9 +129,9 @@ TEST_P(ApiFaults, AFailedRunLeavesTheSessionAsItWas) {
   msrt_runtime_destroy(runtime);
 }
 
-// Every run has a shape that was never seen before, so that it binds anew; and runs again at once,
-// with what the failure left.
-TEST_P(ApiFaults, ARunThatTheHeapFailedCanBeRepeated) {
+// Every run has a new shape, so that it binds again; and is repeated at once, with the memory that
+// the failure left.
+TEST_P(ApiFaults, RunCanBeRepeatedAfterAHeapFailure) {
   msrt_runtime* runtime = nullptr;
   MSRT_ASSERT_OK(msrt_runtime_create(nullptr, &runtime));
   msrt_model_config config = MSRT_INIT(msrt_model_config);
@@ -165,7 +165,7 @@ TEST_P(ApiFaults, ARunThatTheHeapFailedCanBeRepeated) {
   msrt_runtime_destroy(runtime);
 }
 
-// On reference alone: what a library does when its own allocations fail is its own.
+// On reference alone: other libraries handle failures of their allocations in their own way.
 TEST_P(ApiFaults, EveryAllocationFromTheHeapMayFail) {
   SmallCnnFile();
   int64_t failures = 0;

@@ -1,6 +1,6 @@
-// Every read and every allocation of the runtime's own, failing in turn, once and from then on,
-// through core: load, compile, bind, run. Each answer is an error of the right kind or a right
-// result, nothing leaks, and the next try is right.
+// Every read and every allocation by the runtime fails in turn, once and from then on: load,
+// compile, bind, run. Each outcome is an error of the right kind or a right result, nothing leaks,
+// and the next try succeeds.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -104,13 +104,13 @@ Result<std::vector<float>> OpenAndRun(Rig& rig) {
     MSRT_ASSIGN_OR_RETURN(const auto session, rig.Open());
     return RunOnce(*session);
   } catch (const std::bad_alloc&) {
-    // Core lets std::bad_alloc pass; the C API catches it. Saying so takes memory.
+    // Core lets std::bad_alloc pass; the C API catches it. The message itself needs memory.
     StopFailingHeap();
     return OutOfMemory(0, "the heap");
   }
 }
 
-// Brings what kernels pack: a load has other things to fail at.
+// Writes a file with packed weights, whose load has other points of failure.
 std::string NativeFile() {
   Rig rig;
   CompileOptions options = rig.Options();
@@ -174,7 +174,7 @@ void FailEveryAllocation(const std::string& file, bool for_good) {
     if (result.ok()) {
       EXPECT_TRUE(Close(*result, expected));
       if (!reached) break;
-      continue;  // done without: placed again elsewhere
+      continue;  // the run succeeded: placed again on another delegate
     }
     EXPECT_EQ(result.status().code(), Code::kOutOfMemory) << result.status().message();
     EXPECT_TRUE(Close(Expected(rig), expected)) << "after a failure of allocation " << n;
@@ -188,8 +188,8 @@ TEST_P(CoreFaults, EveryAllocationMayFailWithANativeFile) {
   FailEveryAllocation(NativeFile(), GetParam());
 }
 
-// The session itself must live on, with the state it had.
-TEST_P(CoreFaults, AFailedRunLeavesTheSessionAsItWas) {
+// The session must stay usable, with its old state.
+TEST_P(CoreFaults, FailedRunLeavesTheSessionUnchanged) {
   Rig rig;
   auto session = rig.Open();
   ASSERT_TRUE(session.ok()) << session.status().message();
@@ -213,7 +213,7 @@ TEST_P(CoreFaults, AFailedRunLeavesTheSessionAsItWas) {
   EXPECT_GT(failures, 0);
 }
 
-// On reference alone: what a library does when its own allocations fail is its own.
+// On reference alone: other libraries handle failures of their allocations in their own way.
 TEST_P(CoreFaults, EveryAllocationFromTheHeapMayFail) {
   Rig rig;
   rig.delegates = {"reference"};

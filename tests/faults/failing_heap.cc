@@ -7,7 +7,7 @@
 
 namespace {
 
-std::atomic<int64_t> news_left{-1};  // until one fails; negative: none does
+std::atomic<int64_t> news_left{-1};  // calls until one fails; negative: none fails
 std::atomic<bool> fails_for_good{false}, has_failed{false};
 
 void* TryNew(size_t bytes, size_t alignment) noexcept {
@@ -49,8 +49,8 @@ bool StopFailingHeap() {
 
 }  // namespace msrt::testing
 
-// These pairs do match: all of them are malloc and free underneath, which the compiler cannot know
-// where it inlines only one side.
+// These pairs match: all of them call malloc and free, which the compiler cannot know where it
+// inlines only one side.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(size_t bytes) { return CountedNew(bytes, 1); }
 void* operator new[](size_t bytes) { return CountedNew(bytes, 1); }

@@ -1,6 +1,5 @@
-// A convolutional network in miniature for the fault loops: every kind of step is in it (packed
-// weights, an epilogue to fuse, a window, a reduction, a product, a view, state), and nothing is
-// large.
+// A small convolutional network for the fault tests: it has every kind of step (packed weights, an
+// epilogue to fuse, a window, a reduction, a product, a view, state).
 #pragma once
 
 #include <span>
@@ -12,12 +11,12 @@
 namespace msrt::testing {
 
 Module SmallCnn();
-// Written to the directory for temporary files; the path.
+// Writes the model to the directory for temporary files; returns the path.
 const std::string& SmallCnnFile();
 std::vector<float> SmallCnnInput();
 inline constexpr int64_t kSmallCnnDims[] = {1, 2, 8, 8};
 
-// The same up to what two orders of a sum make of it.
+// Whether they are equal up to the rounding of differently ordered sums.
 bool Close(std::span<const float> a, std::span<const float> b);
 
 }  // namespace msrt::testing

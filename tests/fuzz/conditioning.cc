@@ -12,8 +12,8 @@
 namespace msrt::testing {
 namespace {
 
-// Ops whose results are chosen, moved or compared, never rounded: every implementation gives the
-// same bits for the same inputs.
+// Ops whose results are selected, moved or compared, never rounded: every implementation returns
+// the same bits for the same inputs.
 bool IsExact(const Node& node) {
   static const std::unordered_set<std::string_view> exact = {
       "Abs",
@@ -100,12 +100,12 @@ double EpsilonOf(DType dtype) {
   }
 }
 
-// Lists that decide about dims.
+// Whether the input is a list that determines dims.
 bool IsShapeList(const Node& node, size_t input) { return node.op == "Resize" && input > 0; }
 
-// What an op may be off by in absolute terms, where its result is small beside what it is computed
-// from: 1 + erf(x), exp(x) - 1, log(1 + exp(x)). oneDNN's logarithm of f32 is worse than that, by
-// up to 3.4e-6.
+// Returns the absolute error that an op may have where its result is small compared with its
+// intermediate values: 1 + erf(x), exp(x) - 1, log(1 + exp(x)). oneDNN's logarithm of f32 is worse,
+// by up to 3.4e-6.
 double FloorOf(const Node& node) {
   static const std::unordered_set<std::string_view> cancelling = {
       "Gelu", "GeluTanh", "Mish",    "Softplus", "Elu", "Selu",
@@ -118,12 +118,12 @@ double FloorOf(const Node& node) {
   return cancelling.contains(name) ? 5e-7 : 0;
 }
 
-constexpr int kNoiseUlps = 4;    // at most, of each input and output of each op that rounds
-constexpr double kSpreads = 4;   // of the largest deviation seen are allowed
+constexpr int kNoiseUlps = 4;    // maximum noise of each input and output of each op that rounds
+constexpr double kSpreads = 4;   // allowed multiple of the largest observed deviation
 constexpr double kOwnUlps = 16;  // for the last op's own rounding
 
-// The sign of an infinity is often that of a zero it was divided by, which no implementation
-// promises.
+// The sign of an infinity often comes from a division by zero, whose sign no implementation
+// guarantees.
 enum class Kind { kFinite, kNan, kInfinite };
 Kind KindOf(double v) {
   if (std::isnan(v)) return Kind::kNan;
@@ -139,7 +139,7 @@ struct NoiseMaker {
     return graph.value(v).type.concrete() && IsFloat(graph.value(v).type.dtype);
   }
 
-  // op(v, a constant of `numbers`) into `target`, or into a new value if that is none.
+  // Adds op(v, a constant of `numbers`) with the result `target`, or a new value if that is none.
   ValueId Apply(std::string_view op, ValueId v, ValueId target, std::span<const double> numbers) {
     const Type type = graph.value(v).type;
     Node node;
@@ -152,8 +152,8 @@ struct NoiseMaker {
     return nodes.back().outputs[0];
   }
 
-  // `v` with the signs of its zeros turned, into `target`: oneDNN's activations after a convolution
-  // give -0 for negative numbers.
+  // Flips the signs of the zeros of `v` into `target`: oneDNN's activations after a convolution
+  // return -0 for negative numbers.
   void TurnZeros(ValueId v, ValueId target) {
     const Type type = graph.value(v).type;
     const double zero = 0;
@@ -310,7 +310,7 @@ std::string Tolerance::Difference(const ConstTensor& got) const {
                : StrCat("is ", got.type(), ", expected ", expected_.type());
   }
   const std::vector<double> numbers = NumbersOf(got);
-  // A few samples miss the worst case of single elements; their neighbours went the same way.
+  // A few samples miss the worst case of single elements; neighbours are computed the same way.
   const double mean = spread_.empty() ? 0
                                       : std::accumulate(spread_.begin(), spread_.end(), 0.0) /
                                             static_cast<double>(spread_.size());
@@ -319,7 +319,7 @@ std::string Tolerance::Difference(const ConstTensor& got) const {
     if (undecided_[i] || (spread_[i] > 0 && !IsFloat(got.dtype))) continue;
     const double allowed = kSpreads * spread_[i] + mean + own * std::fabs(values_[i]);
     const bool same_kind = KindOf(numbers[i]) == KindOf(values_[i]);
-    // A number whose very sign is uncertain may come from a division by what may be zero.
+    // A number of uncertain sign may come from a division by a number that may be zero.
     if (!same_kind && std::isfinite(values_[i]) && allowed > std::fabs(values_[i])) continue;
     if (same_kind && (!std::isfinite(values_[i]) ||
                       std::fabs(numbers[i] - values_[i]) <= (IsFloat(got.dtype) ? allowed : 0)))

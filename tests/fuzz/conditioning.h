@@ -1,7 +1,7 @@
-// How much the outputs of a graph may differ between two right ways to compute it, estimated by
+// Estimates how much the outputs of a graph may differ between two correct ways to compute it, by
 // computing it again with noise: before every op that rounds, each float input is multiplied by 1 +
-// d, |d| a few units in the last place of its type. What no rounding reaches gets no noise, and
-// must be the same bit for bit.
+// d, |d| a few units in the last place of its type. Values that do not depend on rounding get no
+// noise, and must be the same bit for bit.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace msrt::testing {
 
-// The module with noise; other seeds give other noise.
+// Returns the module with noise; the seed determines the noise.
 Module WithNoise(const Module& module, uint64_t seed);
 
-// The elements of a tensor as doubles: floats of all kinds by value, everything else by its bits.
+// Returns the elements of a tensor as doubles: floats of all kinds by value, everything else by its
+// bits.
 std::vector<double> NumbersOf(const ConstTensor& tensor);
 
-// What is known about one output after the run without noise and some runs with it.
+// The tolerance of one output, from a run without noise and some runs with it.
 class Tolerance {
  public:
   explicit Tolerance(const ConstTensor& expected);
   void AddNoisy(const ConstTensor& noisy);
-  // Empty if `got` is right as far as can be told, else the first difference. NaNs and infinities
-  // (of either sign) must stand where they stood in all runs; an element that was of another kind
-  // in any of them says nothing and is not compared. The same goes for other dims under noise.
+  // Returns the first difference; empty if `got` is within the tolerance. NaNs and infinities (of
+  // either sign) must be where they were in all runs; an element that was of another kind in any
+  // run is undecided and not compared. The same applies to other dims under noise.
   std::string Difference(const ConstTensor& got) const;
   size_t compared() const;  // elements
 

@@ -12,7 +12,7 @@
 namespace msrt::testing {
 namespace {
 
-// What was taken so far must be taken all the way.
+// A module that was accepted so far must be accepted by all following stages.
 void RequireOk(const Status& status, const char* stage) {
   if (status.ok()) return;
   std::fprintf(stderr, "finding: %s: %s\n", stage, status.message().c_str());
@@ -23,11 +23,11 @@ void RequireOk(const Status& status, const char* stage) {
 
 bool FuzzConverted(Module module) {
   const Status valid = Validate(&module);
-  RequireAnswer(valid);
+  RequireGoodError(valid);
   if (!valid.ok()) return false;
-  if (!TakenByPasses(&module)) return false;
+  if (!PassesAccept(&module)) return false;
   const auto file = SerializeModel(module);
-  if (!file.ok()) RequireAnswer(file.status());
+  if (!file.ok()) RequireGoodError(file.status());
   if (!file.ok()) return false;
   auto loaded = Load(AlignedCopy(*file), Limits());
   RequireOk(loaded.status(), "the file that was written");

@@ -1,8 +1,8 @@
-// Random graphs, each computed in every way this build has, against reference with all passes off.
+// Random graphs, each computed in every way of this build, against reference with all passes off.
 //   differential                    200 graphs
-//   differential GRAPHS [SEED]      so many, from this seed on; the seed of a finding reproduces
-//   it: differential 1 SEED
-// Prints how often each op was met, and which never; exits with 1 if there was a finding.
+//   differential GRAPHS [SEED]      that many, from this seed on
+// The seed of a finding reproduces it: differential 1 SEED. Prints how often each op occurred, and
+// the ops that never did; exits with 1 if there was a finding.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -31,7 +31,7 @@ struct Setup {
   bool passes() const { return disabled_passes != std::vector<std::string>{"all"}; }
 };
 
-// The list of them: whoever adds a delegate or a pass is in it.
+// Lists all setups; new delegates and passes are included automatically.
 std::vector<Setup> Setups() {
   std::vector<Setup> setups = {{"reference", {"reference"}, {}, false},
                                {"reference, open dims, no passes", {"reference"}, {"all"}, true}};
@@ -40,8 +40,8 @@ std::vector<Setup> Setups() {
     setups.push_back({name + ", no passes", {name, "reference"}, {"all"}, false});
     setups.push_back({name, {name, "reference"}, {}, false});
   }
-  // The emulated device, which has kernels of its own for chains of nodes, alone with the host's
-  // loops and among all.
+  // The emulated device, which has its own kernels for chains of nodes: with reference only, and
+  // with all delegates.
   setups.push_back({"accelerator, no passes", {"accelerator", "reference"}, {"all"}, false});
   setups.push_back({"accelerator", {"accelerator", "reference"}, {}, false});
   setups.push_back({"accelerator, open dims", {"accelerator", "reference"}, {}, true});
@@ -60,7 +60,7 @@ std::shared_ptr<const Environment> EverythingAndADevice() {
   return environment;
 }
 
-// Every dim of every input unknown, and all that follows from them inferred again.
+// Makes every dim of every input unknown, and leaves all other types to inference.
 Module OpenDims(Module module) {
   Graph& graph = module.graphs[0];
   for (ValueId v : graph.inputs) {
@@ -72,7 +72,7 @@ Module OpenDims(Module module) {
   return module;
 }
 
-// For each output whether a NaN stood anywhere on the way to it.
+// Returns, for each output, whether any value that it depends on had a NaN.
 std::vector<bool> DescendsFromNan(const RandomGraph& random) {
   Module probe = random.module;
   Graph& graph = probe.graphs[0];
@@ -105,11 +105,11 @@ class Campaign {
   int Report(double seconds) const;
 
  private:
-  // Adds samples with noise. Those that fail (an index that noise moved) say nothing.
+  // Adds samples with noise. Those that fail (noise moved an index) are ignored.
   void Sample(const RandomGraph& random, uint64_t seed, int from, int to,
               std::vector<Tolerance>* tolerances) const;
-  // What comes from a NaN is compared on reference only: oneDNN's activations turn NaNs into
-  // numbers.
+  // Results that depend on a NaN are compared on reference only: oneDNN's activations turn NaNs
+  // into numbers.
   void Compare(uint64_t seed, const RandomGraph& random, const Setup& setup,
                const std::vector<bool>& from_nan, std::vector<Tolerance>* tolerances);
   void Finding(uint64_t seed, const RandomGraph& random, const std::string& what);
@@ -150,7 +150,7 @@ void Campaign::Compare(uint64_t seed, const RandomGraph& random, const Setup& se
   for (size_t o = 0; o < got->size(); ++o) {
     if ((from_nan[o] && !setup.reference_only()) || (*tolerances)[o].Difference((*got)[o]).empty())
       continue;
-    // Few samples may have missed an edge; many more hardly do.
+    // A few samples may have missed an edge; many more rarely do.
     Sample(random, seed, kNoisyRuns, kMoreNoisyRuns, tolerances);
     const std::string difference = (*tolerances)[o].Difference((*got)[o]);
     if (!difference.empty())
@@ -169,7 +169,7 @@ void Campaign::Try(uint64_t seed) {
   }
   const auto expected = RunModule(random.module, random.inputs, {"reference"}, {"all"});
   if (!expected.ok()) {
-    // An error in the data must be one everywhere, unless a pass found that nobody needs the node.
+    // An error in the data must occur in all setups, unless a pass removed the unused node.
     ++failed_alike_;
     for (const Setup& setup : setups_) {
       if (setup.passes()) continue;

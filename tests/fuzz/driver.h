@@ -1,5 +1,5 @@
-// What a fuzz target gives to whoever drives it: libFuzzer (libfuzzer_driver.cc) or a program of
-// our own (standalone_driver.cc).
+// The interface between a fuzz target and its driver: libFuzzer (libfuzzer_driver.cc) or our own
+// program (standalone_driver.cc).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ using FuzzFile = std::vector<std::byte>;
 struct FuzzSubject {
   FuzzTarget run;
   std::vector<FuzzFile> (*seeds)();
-  FuzzFile (*mutate)(std::span<const std::byte> file,
-                     uint64_t seed);  // edits that know the format, the same for the same seed
-  void (*repair)(FuzzFile* file);     // what edits of bytes break for certain (hashes); may be null
+  // Makes edits that respect the format; the seed determines them.
+  FuzzFile (*mutate)(std::span<const std::byte> file, uint64_t seed);
+  // Corrects what every edit of bytes breaks (hashes); may be null.
+  void (*repair)(FuzzFile* file);
 };
 
 extern const FuzzSubject kFuzzSubject;

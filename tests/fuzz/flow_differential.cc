@@ -1,10 +1,10 @@
-// Random modules full of control flow, with the passes that change it all on, each off in turn, and
-// with no pass at all: the bits must be the same, of every output and every state, in a first run
-// and in a second one of the same session.
+// Random modules with control flow, compiled with all passes that change it, with each left out in
+// turn, and without passes: every output and every state must have the same bits, in the first and
+// the second run of a session.
 //   flow_differential                    300 modules
-//   flow_differential MODULES [SEED]     so many, from this seed on; the seed of a finding
-//   reproduces it: flow_differential 1 SEED
-// Exits with 1 if there was a finding.
+//   flow_differential MODULES [SEED]     that many, from this seed on
+// The seed of a finding reproduces it: flow_differential 1 SEED. Exits with 1 if there was a
+// finding.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 namespace msrt::testing {
 namespace {
 
-// Those that round otherwise than the nodes that they replace.
+// Passes that round differently from the nodes that they replace.
 constexpr std::string_view kRounding[] = {
     "fold_batchnorm", "recognize_norms", "recognize_activations", "recognize_attention",
     "fold_pad",       "fold_scale",      "fuse_epilogue"};

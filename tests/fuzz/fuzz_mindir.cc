@@ -12,15 +12,15 @@
 namespace msrt::testing {
 namespace {
 
-constexpr size_t kMostNodes = 500, kMostGraphs = 100;  // small models
-constexpr uintmax_t kMostSeedBytes = 20'000;           // what makes a file larger are weights
+constexpr size_t kMaxNodes = 500, kMaxGraphs = 100;  // small models
+constexpr uintmax_t kMaxSeedBytes = 20'000;          // larger files only have larger weights
 
 bool FuzzMindIr(std::span<const std::byte> bytes) {
   mindir_import::ImportOptions options;
-  options.most_nodes = kMostNodes;
-  options.most_graphs = kMostGraphs;
+  options.max_nodes = kMaxNodes;
+  options.max_graphs = kMaxGraphs;
   auto imported = mindir_import::ImportBytes(bytes, "", options, DefaultIo());
-  if (!imported.ok()) RequireAnswer(imported.status());
+  if (!imported.ok()) RequireGoodError(imported.status());
   if (!imported.ok() || !imported->problems.empty()) return false;
   return FuzzConverted(std::move(imported->module));
 }
@@ -29,7 +29,7 @@ std::vector<FuzzFile> MindIrSeeds() {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(MSRT_MINDIR_DATA)) {
-    if (entry.path().extension() == ".mindir" && entry.file_size() <= kMostSeedBytes)
+    if (entry.path().extension() == ".mindir" && entry.file_size() <= kMaxSeedBytes)
       files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());

@@ -8,15 +8,15 @@
 namespace msrt::testing {
 namespace {
 
-constexpr size_t kMostNodes = 500, kMostCopiedBytes = 1 << 20;  // small models
+constexpr size_t kMaxNodes = 500, kMaxCopiedBytes = 1 << 20;  // small models
 
 bool FuzzOnnx(std::span<const std::byte> bytes) {
   onnx_import::ImportOptions options;
   options.evaluator = &BuiltinEvaluator();
-  options.most_nodes = kMostNodes;
-  options.most_copied_bytes = kMostCopiedBytes;
+  options.max_nodes = kMaxNodes;
+  options.max_copied_bytes = kMaxCopiedBytes;
   auto imported = onnx_import::ImportBytes(bytes, "", options, DefaultIo());
-  if (!imported.ok()) RequireAnswer(imported.status());
+  if (!imported.ok()) RequireGoodError(imported.status());
   if (!imported.ok() || !imported->problems.empty()) return false;
   return FuzzConverted(std::move(imported->module));
 }

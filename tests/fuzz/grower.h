@@ -1,5 +1,5 @@
-// A graph that grows node by node: the values there are, new ones on demand, and what every recipe
-// for an op needs. Private to random_graph.cc and recipes.cc.
+// A graph that grows node by node: its values, new ones on demand, and helpers for the recipes of
+// ops. Private to random_graph.cc and recipes.cc.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace msrt::testing {
 
 using Ints = std::vector<int64_t>;
 
-// A node to be. Inference decides whether it is one.
+// A proposed node. Inference decides whether it is valid.
 struct Proposal {
   std::vector<ValueId> inputs;
   AttrList attrs;
@@ -48,8 +48,8 @@ class Grower {
   // Dims that broadcast with these; more often the same than not.
   Dims Broadcastable(const Dims& dims);
   int64_t Axis(int rank) { return choices.Between(-rank, rank - 1); }
-  // A list (or one number) as the attribute, or as an input at that position, for which `p->inputs`
-  // must reach up to it.
+  // Adds a list (or one number) as the attribute, or as an input at that position; `p->inputs` must
+  // have all inputs before it.
   void SetList(std::string_view attr, size_t input, const Ints& values, Proposal* p);
   void SetNumber(std::string_view attr, size_t input, int64_t value, Proposal* p);
 
@@ -63,7 +63,7 @@ class Grower {
   std::vector<ValueId> usable_;  // with known dims, not too large
 };
 
-// How to propose a node of ops whose inputs and attributes must fit each other; null: parameter
+// Returns the recipe of an op whose inputs and attributes must fit each other; null: parameter
 // types and attribute ranges suffice.
 using Recipe = Proposal (*)(Grower&, const OpDef&);
 Recipe RecipeFor(const OpDef& def);

@@ -16,12 +16,12 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using Random = std::mt19937_64;
 
-constexpr size_t kMostMessages = 4096;
+constexpr size_t kMaxMessages = 4096;
 
 size_t Below(Random& random, size_t count) { return count == 0 ? 0 : random() % count; }
 bool OneIn(Random& random, size_t count) { return Below(random, count) == 0; }
 
-// Every message of the tree, with strings that stand in it: names that mean something to the model.
+// Every message of the tree, with its strings: names that have a meaning in the model.
 struct Tree {
   std::vector<Message*> messages;
   std::vector<std::string> words;
@@ -29,7 +29,7 @@ struct Tree {
 };
 
 void Collect(Message* message, Tree* tree) {
-  if (tree->messages.size() >= kMostMessages) return;
+  if (tree->messages.size() >= kMaxMessages) return;
   tree->messages.push_back(message);
   const Reflection& r = *message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
@@ -181,7 +181,7 @@ void EditField(Random& random, Message* m, const FieldDescriptor* f, const Tree&
     case 2:
       if (size > 1) return r.SwapElements(m, f, any(), any());
       break;
-    case 3:  // one of the middle goes
+    case 3:  // removes one from the middle
       if (size > 1) {
         r.SwapElements(m, f, any(), size - 1);
         return r.RemoveLast(m, f);
@@ -202,7 +202,7 @@ void EditModel(Random& random, std::span<const std::string> words, Message* mode
   Message* m = tree.messages[Below(random, tree.messages.size())];
   std::vector<const FieldDescriptor*> fields;
   m->GetReflection()->ListFields(*m, &fields);
-  // Mostly what is there; sometimes what could be.
+  // Mostly fields that are present; sometimes absent ones.
   const google::protobuf::Descriptor& kind = *m->GetDescriptor();
   const bool present = !fields.empty() && !OneIn(random, 4);
   const FieldDescriptor* field =
@@ -217,7 +217,7 @@ void EditModel(Random& random, std::span<const std::string> words, Message* mode
 std::vector<std::byte> MutateMessage(std::span<const std::byte> file, uint64_t seed,
                                      std::span<const std::string> words, Message* model) {
   static google::protobuf::LogHandler* const silenced =
-      google::protobuf::SetLogHandler(nullptr);  // names that are no UTF-8 are meant
+      google::protobuf::SetLogHandler(nullptr);  // names that are not UTF-8 are intended
   (void)silenced;
   Random random(seed);
   std::vector<std::byte> out;

@@ -1,5 +1,6 @@
-// Damage with a purpose for files that are protobuf messages: the message is parsed, and fields
-// anywhere in its tree get other values, go, come twice or are exchanged for others of their kind.
+// Structured damage for files that are protobuf messages: the message is parsed, and fields
+// anywhere in its tree get other values, are removed, duplicated, or replaced by others of their
+// kind.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@ class Message;
 
 namespace msrt::testing {
 
-// A file one to four edits away, the same for the same seed. Of what is no such message, bytes are
-// changed. `words` are texts that mean something in the format; `scratch` is an empty message of
-// the kind that the file holds.
+// Returns the file after one to four edits, determined by the seed. If the file is not such a
+// message, bytes are changed. `words` are strings with a meaning in the format; `scratch` is an
+// empty message of the file's kind.
 std::vector<std::byte> MutateMessage(std::span<const std::byte> file, uint64_t seed,
                                      std::span<const std::string> words,
                                      google::protobuf::Message* scratch);

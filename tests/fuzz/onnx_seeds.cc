@@ -11,7 +11,7 @@
 namespace msrt::testing {
 namespace {
 
-// Names of ops and attributes, and what attributes may be.
+// Names of ops and attributes, and values of attributes.
 const std::vector<std::string>& OpWords() {
   static const std::vector<std::string> words = [] {
     std::vector<std::string> list = {"",     "com.microsoft", "ai.onnx.ml", "If",          "Loop",

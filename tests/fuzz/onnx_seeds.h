@@ -1,5 +1,5 @@
-// The ONNX files that fuzzing begins with: the committed models of single nodes, and small ones
-// with control flow and functions; and files that are some edits away from one.
+// The ONNX files that fuzzing starts from: the committed models of single nodes, and small ones
+// with control flow and functions; and mutations of such files.
 #pragma once
 
 #include <cstddef>

@@ -8,16 +8,16 @@ namespace msrt::testing {
 namespace {
 
 constexpr int kDeepest = 3;
-constexpr size_t kMostGraphs = 40;
-constexpr int64_t kModulus = 1009;  // numbers stay small however often they are added up
+constexpr size_t kMaxGraphs = 40;
+constexpr int64_t kModulus = 1009;  // keeps numbers small, however often they are added
 
 const Type kVector = Type::Tensor(DType::kF32, {4});
 const Type kElement = Type::Tensor(DType::kF32, {});
-// What values may be. The order is that of Kind.
+// The types of values, in the order of Kind.
 const Type kTypes[] = {kNumber, kFlag, kVector, kElement};
 enum Kind : size_t { kNumbers, kFlags, kVectors, kElements, kKinds };
 
-// A graph that can be called: what it takes and gives.
+// A graph that can be called, with the kinds of its inputs and outputs.
 struct Callable {
   uint32_t graph = 0;
   std::vector<Kind> takes, gives;
@@ -38,7 +38,7 @@ class Grower {
   }
 
  private:
-  // A graph in the making: its values by kind.
+  // A graph under construction: its values by kind.
   struct Scope {
     uint32_t graph;
     int depth;
@@ -109,7 +109,7 @@ class Grower {
     for (size_t i = 0; i < steps; ++i) Step(&s);
     for (Kind kind : gives) b_.Output(graph, Result(s, kind));
   }
-  // An entry's outputs have names of their own, so a node makes each.
+  // Each output of an entry has its own name, so a node makes each.
   ValueId Result(const Scope& s, Kind kind) {
     const ValueId v = Any(s, kind);
     return s.graph == 0 ? b_.Op(0, "Identity", {v}) : v;
@@ -121,7 +121,7 @@ class Grower {
   }
 
   void Step(Scope* s) {
-    const bool simple = s->depth >= kDeepest || b_.module.graphs.size() >= kMostGraphs || OneIn(2);
+    const bool simple = s->depth >= kDeepest || b_.module.graphs.size() >= kMaxGraphs || OneIn(2);
     if (simple) return SimpleStep(s);
     constexpr void (Grower::*kNested[])(Scope*) = {
         &Grower::If,   &Grower::If,        &Grower::Switch,   &Grower::Loop,
@@ -201,7 +201,7 @@ class Grower {
          b_.Control(s->graph, "msrt", "SwitchN", inputs, {{"branches", branches}}, TypesOf(gives)));
   }
 
-  // What the body of a loop gives back for what it carries; often what it was given.
+  // Returns the results of a loop body for the carried values; often the values unchanged.
   void Carry(const Scope& s, const std::vector<Kind>& carried, size_t first) {
     for (size_t i = 0; i < carried.size(); ++i) {
       const ValueId given = b_.module.graphs[s.graph].inputs[first + i];
@@ -241,7 +241,7 @@ class Grower {
     Summarize(s, scanned, {values.begin() + static_cast<ptrdiff_t>(carried.size()), values.end()});
   }
 
-  // Sums of what was scanned, so that something reads it. Sums of nothing are zero.
+  // Sums of scanned results, so that they are read. Sums of no elements are zero.
   void Summarize(Scope* s, const std::vector<Kind>& scanned, const std::vector<ValueId>& values) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       if (scanned[i] == kFlags || OneIn(3)) continue;
@@ -310,7 +310,7 @@ class Grower {
                     TypesOf(carried)));
   }
 
-  // A graph to call: a new one, or one that is called elsewhere too.
+  // Returns a graph to call: a new one, or one that is called elsewhere too.
   Callable SomeCallable(int depth) {
     if (!callables_.empty() && OneIn(2)) return callables_[Below(callables_.size())];
     Callable made{0, SomeKinds(1, 3), SomeKinds(1, 3)};
@@ -350,7 +350,7 @@ class Grower {
     CallFunction(s, Bound(*s, callee, captured), callee, captured);
   }
 
-  // One of two functions, made in the branches or handed to them.
+  // Selects one of two functions, made in the branches or passed to them.
   void CallPick(Scope* s) {
     const Callable first{
         Filled({kNumbers, kVectors}, {kVectors}, s->depth + 1), {kNumbers, kVectors}, {kVectors}};
@@ -377,8 +377,8 @@ class Grower {
     CallFunction(s, b_.Control(s->graph, "", "If", inputs, attrs, {function})[0], first, 1);
   }
 
-  // header(i, values...) = i < n ? body : exit, and the body calls the header in the end, perhaps
-  // from two branches of its own.
+  // header(i, values...) = i < n ? body : exit, and the body finally calls the header, perhaps from
+  // two branches.
   void Recursion(Scope* s) {
     std::vector<Kind> takes = SomeKinds(1, 3);
     takes.insert(takes.begin(), kNumbers);

@@ -1,7 +1,7 @@
 // Random modules of graphs that call each other: branches, switches, loops of all kinds, calls,
 // functions as values, tail recursion, state and random numbers, nested. Same seed, same module.
-// Every run ends and succeeds, and floats never decide what is run, so that two ways to compute a
-// module may be compared bit by bit.
+// Every run ends and succeeds, and floats never decide about control flow, so that two ways to
+// compute a module can be compared bit by bit.
 #pragma once
 
 #include <vector>

@@ -9,8 +9,8 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int64_t kMostElements = 4096;
-constexpr int kMostNodes = 20, kTries = 12;
+constexpr int64_t kMaxTensorElements = 4096;
+constexpr int kMaxNodes = 20, kTries = 12;
 
 const std::vector<const OpDef*>& Ops() {
   static const std::vector<const OpDef*> ops = [] {
@@ -21,7 +21,7 @@ const std::vector<const OpDef*>& Ops() {
   return ops;
 }
 
-// What passes and delegates fuse with the node before it.
+// Ops that passes and delegates fuse with the node before them.
 const OpDef* FollowUp(Choices& choices, const Graph& graph) {
   constexpr std::string_view kStarts[] = {"Conv", "ConvTranspose",      "MatMul",
                                           "Gemm", "BatchNormalization", "Add"};
@@ -74,7 +74,7 @@ ValueId Grower::Any(DTypeSet types, int low, int high) {
       if (types.Has(TypeOf(v).dtype) && TypeOf(v).rank() >= low && TypeOf(v).rank() <= high)
         fitting.push_back(v);
     }
-    // The youngest often, so that graphs are deep as well as wide.
+    // Often the newest, so that graphs are deep as well as wide.
     if (!fitting.empty()) return choices.OneIn(3) ? choices.Of(fitting) : fitting.back();
   }
   return New(choices.OneIn(2) && types.Has(DType::kF32) ? DType::kF32 : choices.TypeOf(types),
@@ -180,7 +180,7 @@ bool Grower::TryNode(const OpDef& def) {
                                     std::move(p.inputs), std::move(p.attrs), p.outputs);
   if (!outputs.ok()) return false;
   const auto too_large = [&](ValueId v) {
-    return TypeOf(v).concrete() && TypeOf(v).elements() > kMostElements;
+    return TypeOf(v).concrete() && TypeOf(v).elements() > kMaxTensorElements;
   };
   if (std::any_of(outputs->begin(), outputs->end(), too_large)) {
     graph().nodes.pop_back();
@@ -223,7 +223,7 @@ void Grower::Grow(int count) {
 
 RandomGraph MakeRandomGraph(uint64_t seed) {
   Grower grower(seed);
-  grower.Grow(static_cast<int>(grower.choices.Between(1, kMostNodes)));
+  grower.Grow(static_cast<int>(grower.choices.Between(1, kMaxNodes)));
   return std::move(grower.result);
 }
 

@@ -1,6 +1,6 @@
 // Random valid modules, grown from the op table itself: pick an op, values that fit its parameters
-// (or new inputs and constants), attributes within their ranges; what inference refuses is tried
-// again. Same seed, same module.
+// (or new inputs and constants), attributes within their ranges; a node that inference refuses is
+// tried again. Same seed, same module.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace msrt::testing {
 
 struct RandomGraph {
-  Module module;                    // one graph of 1 to 20 nodes; what nobody reads is an output
+  Module module;                    // one graph of 1 to 20 nodes; unused values are outputs
   std::vector<ConstTensor> inputs;  // for one run
 };
 

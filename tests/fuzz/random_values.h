@@ -1,4 +1,4 @@
-// Seeded choices, and tensors of them: the raw material of random graphs.
+// Seeded choices, and random tensors, for random graphs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Proposals for ops whose inputs and attributes must fit each other. They aim well and need not
-// hit: inference has the last word.
+// Proposals for ops whose inputs and attributes must fit each other. They are mostly valid;
+// inference decides.
 #include <algorithm>
 #include <numeric>
 
@@ -12,8 +12,7 @@ constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;
 
 Ints Filled(size_t count, int64_t value) { return Ints(count, value); }
 
-// ---- windows
-// --------------------------------------------------------------------------------------------------------------------
+// ---- windows ------------------------------------------------------------------------------------
 
 // Kernel, strides, dilations and pads for `space` axes.
 Ints AddWindow(Grower& g, const Dims& x, Proposal* p) {
@@ -112,8 +111,7 @@ Proposal Blocks(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- products and normalizations
-// ------------------------------------------------------------------------------------------------
+// ---- products and normalizations ----------------------------------------------------------------
 
 Proposal MatMul(Grower& g, const OpDef& def) {
   Proposal p;
@@ -192,14 +190,13 @@ Proposal Attention(Grower& g, const OpDef&) {
   return p;
 }
 
-// ---- shapes
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
 Proposal Reshape(Grower& g, const OpDef&) {
   Proposal p;
   const ValueId x = g.Any(kAllTypes);
   p.inputs = {x};
-  // Two neighbours become one, or one of the dims is left to be found.
+  // Merges two neighbours, or leaves one of the dims to be inferred.
   const Dims dims = g.DimsOf(x);
   Ints shape(dims.begin(), dims.end());
   if (shape.size() >= 2 && g.choices.OneIn(2)) {
@@ -265,8 +262,7 @@ Proposal Range(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- movement
-// -------------------------------------------------------------------------------------------------------------------
+// ---- movement -----------------------------------------------------------------------------------
 
 Proposal Transpose(Grower& g, const OpDef&) {
   Proposal p;
@@ -368,8 +364,7 @@ Proposal Pad(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- indices
-// --------------------------------------------------------------------------------------------------------------------
+// ---- indices ------------------------------------------------------------------------------------
 
 struct AxisChoice {
   int64_t given;
@@ -473,8 +468,7 @@ Proposal CumSum(Grower& g, const OpDef& def) {
   return p;
 }
 
-// ---- states
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- states -------------------------------------------------------------------------------------
 
 Proposal StateRead(Grower& g, const OpDef&) {
   Proposal p;

@@ -19,7 +19,7 @@ std::vector<std::vector<std::byte>> FuzzSeeds() {
   add(EverythingModule());
   add(KnownOpsModule());
   add(ChainModule(4));
-  // So many that every op is in one of them, and every kind of control flow in several.
+  // Enough that every op is in one of them, and every kind of control flow in several.
   for (uint64_t seed = 1; seed <= 100; ++seed) add(MakeRandomGraph(seed).module);
   for (uint64_t seed = 1; seed <= 40; ++seed) add(MakeRandomFlow(seed).module);
   return seeds;

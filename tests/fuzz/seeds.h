@@ -1,4 +1,4 @@
-// The files that fuzzing begins with, made in the process: one of each kind, all small.
+// The files that fuzzing starts from, generated in the process: one of each kind, all small.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
-// A fuzz target as a program of its own, for every compiler and every sanitizer:
+// A fuzz target as a standalone program, for every compiler and every sanitizer:
 //   fuzz_x                       the seeds, and some thousand seeded mutations
-//   fuzz_x RUNS [SEED [FILE]]    so many mutations; FILE always holds the bytes that are being
-//   tried, so it remains after a crash fuzz_x FILE...               these files
+//   fuzz_x RUNS [SEED [FILE]]    that many mutations
+//   fuzz_x FILE...               these files
+// FILE always has the bytes under test, so that they remain after a crash.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -16,7 +17,7 @@ namespace msrt::testing {
 namespace {
 
 constexpr double kSlowMillis = 20'000;  // a finding, even under a sanitizer
-constexpr size_t kMostKept = 400, kMostFileBytes = 32 * 1024;
+constexpr size_t kMaxPoolFiles = 400, kMaxFileBytes = 32 * 1024;
 
 bool Try(const FuzzFile& file, const char* keep) {
   if (keep != nullptr) {
@@ -42,10 +43,10 @@ int TryMutations(int64_t runs, uint64_t seed, const char* keep) {
     FuzzFile file = kFuzzSubject.mutate(pool[random() % pool.size()], random());
     if (!Try(file, keep)) continue;
     ++taken;
-    // What was taken is a place to go on from.
-    if (file.size() > kMostFileBytes) continue;
-    if (pool.size() < kMostKept) pool.push_back(std::move(file));
-    else pool[seeds + random() % (kMostKept - seeds)] = std::move(file);
+    // Accepted files become seeds.
+    if (file.size() > kMaxFileBytes) continue;
+    if (pool.size() < kMaxPoolFiles) pool.push_back(std::move(file));
+    else pool[seeds + random() % (kMaxPoolFiles - seeds)] = std::move(file);
   }
   const double seconds = watch.Millis() / 1000;
   std::printf("%lld executions in %.1f s, %.0f a second; %lld taken, %zu kept\n",

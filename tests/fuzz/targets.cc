@@ -15,7 +15,7 @@
 
 namespace msrt::testing {
 
-void RequireAnswer(const Status& status) {
+void RequireGoodError(const Status& status) {
   if (status.ok()) return;
   if (status.code() != Code::kInternal && !status.message().empty()) return;
   std::fprintf(stderr, "finding: %s: '%s'\n", CodeName(status.code()).data(),
@@ -25,20 +25,20 @@ void RequireAnswer(const Status& status) {
 
 namespace {
 
-// Little folding: time goes into variety.
-constexpr size_t kMostFoldedBytes = 1 << 16;
-constexpr double kMostFoldingWork = 1e6;
+// Little folding: time is spent on variety.
+constexpr size_t kMaxFoldedBytes = 1 << 16;
+constexpr double kMaxFoldingWork = 1e6;
 
 Status Optimize(std::vector<std::string> disabled, Module* module) {
-  FoldBudget folding{.bytes = kMostFoldedBytes, .work = kMostFoldingWork};
+  FoldBudget folding{.bytes = kMaxFoldedBytes, .work = kMaxFoldingWork};
   const PassContext context{
-      .evaluator = &BuiltinEvaluator(), .fold_budget_bytes = kMostFoldedBytes, .folding = &folding};
+      .evaluator = &BuiltinEvaluator(), .fold_budget_bytes = kMaxFoldedBytes, .folding = &folding};
   return RunPasses(context, {.disabled = std::move(disabled), .validate = true}, module).status();
 }
 
-// Sizes that contradict each other may come to light only when they are computed, so folding may
-// refuse what validation took. No other pass may. What widens weights folds too, and comes after
-// shapes were.
+// Contradictory sizes may be found only when they are computed, so folding may refuse a module that
+// validation accepted. No other pass may, except those that widen weights: they fold too, and run
+// after shapes are known.
 bool FoldingRefuses(Module module) {
   constexpr std::string_view kFolding[] = {"fold_constants", "fold_shapes", "widen_weights"};
   std::vector<std::string> others;
@@ -51,11 +51,11 @@ bool FoldingRefuses(Module module) {
 
 }  // namespace
 
-bool TakenByPasses(Module* module) {
+bool PassesAccept(Module* module) {
   const Module before = *module;
   const Status status = Optimize({}, module);
   if (status.ok()) return true;
-  RequireAnswer(status);
+  RequireGoodError(status);
   if (FoldingRefuses(before)) return false;
   std::fprintf(stderr, "finding: passes: %s\n", status.message().c_str());
   std::abort();
@@ -64,10 +64,10 @@ bool TakenByPasses(Module* module) {
 namespace {
 
 constexpr size_t kCapBytes = size_t{1} << 20;
-constexpr int64_t kMostInputElements = 4096;
+constexpr int64_t kMaxInputElements = 4096;
 constexpr int64_t kDeadlineNanos = 100'000'000;
 
-// Small models only: time goes into variety, not into size.
+// Small models only: time is spent on variety, not on size.
 Limits FuzzLimits() {
   Limits limits;
   limits.max_nodes = 200;
@@ -78,7 +78,7 @@ Limits FuzzLimits() {
 
 template <typename T>
 bool Answered(const Result<T>& result) {
-  if (!result.ok()) RequireAnswer(result.status());
+  if (!result.ok()) RequireGoodError(result.status());
   return result.ok();
 }
 
@@ -96,8 +96,8 @@ std::shared_ptr<const CompiledModel> Compile(std::span<const std::byte> bytes) {
   auto module = Load(AlignedCopy(bytes), FuzzLimits());
   if (!Answered(module)) return nullptr;
   const Status valid = Validate(&*module);
-  RequireAnswer(valid);
-  if (!valid.ok() || !TakenByPasses(&*module)) return nullptr;
+  RequireGoodError(valid);
+  if (!valid.ok() || !PassesAccept(&*module)) return nullptr;
   CompileOptions options;
   options.place.delegates = {"reference"};
   options.passes.disabled = {"all"};
@@ -105,7 +105,7 @@ std::shared_ptr<const CompiledModel> Compile(std::span<const std::byte> bytes) {
   return Answered(model) ? *std::move(model) : nullptr;
 }
 
-// Small numbers of every type: 0, 1, 2, 3 and now and then something else.
+// Small numbers of every type: 0, 1, 2, 3 and sometimes another.
 ConstTensor SmallInput(const Type& type, uint64_t* state) {
   std::vector<std::byte> bytes(type.bytes());
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -130,7 +130,7 @@ Status BindInputs(Session& session, uint64_t state) {
     if (!type.is_tensor()) continue;
     if (!type.rank_known) type = Type::Tensor(type.dtype, {2, 3});
     for (int64_t& d : type.dims) d = IsKnown(d) ? d : 1 + static_cast<int64_t>((state >> 3) % 3);
-    if (type.elements() > kMostInputElements) continue;
+    if (type.elements() > kMaxInputElements) continue;
     const ConstTensor data = SmallInput(type, &state);
     const TensorView view{data.dtype, data.dims, Layout::kPlain,
                           const_cast<std::byte*>(data.bytes.data())};
@@ -156,11 +156,11 @@ bool FuzzRun(std::span<const std::byte> bytes) {
   std::memcpy(&state, bytes.data() + kHeaderBytes - sizeof state,
               sizeof state);  // the hash: the same for the same file
   Status status = BindInputs(**session, state);
-  RequireAnswer(status);
+  RequireGoodError(status);
   if (!status.ok()) return false;
   status =
       (*session)->Run({.deadline_nanos = model->environment->clock->NowNanos() + kDeadlineNanos});
-  RequireAnswer(status);
+  RequireGoodError(status);
   return status.ok();
 }
 

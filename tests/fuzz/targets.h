@@ -1,5 +1,5 @@
-// What the fuzzers do with bytes. Whatever the bytes are, each function returns; a finding stops
-// the process: a sanitizer's report, a broken invariant, or an answer that no bytes may get.
+// The functions under test. Each returns for any bytes; a finding stops the process: a sanitizer's
+// report, a broken invariant, or an error that no input may cause.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,21 @@
 
 namespace msrt::testing {
 
-// True if the bytes were taken all the way.
+// Returns whether all stages accepted the bytes.
 using FuzzTarget = bool (*)(std::span<const std::byte> bytes);
 
-bool FuzzVerify(std::span<const std::byte> bytes);  // structure alone
-bool FuzzLoad(
-    std::span<const std::byte> bytes);  // and meaning, passes, placement, compilation on reference
-bool FuzzRun(std::span<const std::byte> bytes);  // and one run with small inputs, under caps
+// Structure only.
+bool FuzzVerify(std::span<const std::byte> bytes);
+// Also semantics, passes, placement, compilation on reference.
+bool FuzzLoad(std::span<const std::byte> bytes);
+// Also one run with small inputs, under caps.
+bool FuzzRun(std::span<const std::byte> bytes);
 
-// All passes, each of whose results must be valid. False if folding shows that the module cannot
-// run.
-bool TakenByPasses(Module* module);
+// Runs all passes, each of which must return a valid module. Returns false if folding shows that
+// the module cannot run.
+bool PassesAccept(Module* module);
 
-// Every error must say what is wrong; one of our own making is a finding.
-void RequireAnswer(const Status& status);
+// Requires that the error has a message; an internal error is a finding.
+void RequireGoodError(const Status& status);
 
 }  // namespace msrt::testing

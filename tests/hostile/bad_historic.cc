@@ -5,7 +5,7 @@ namespace {
 
 constexpr int64_t kTwo32 = int64_t{1} << 32;
 
-// Named after what each is modelled on. Where the request itself is legal here, it must run.
+// Named after the vulnerability that each reproduces. Where the request is legal here, it must run.
 constexpr BadModel kModels[] = {
     // 2021-29586: pooling divides by a stride of zero.
     {"Cve2021_29586", kBad, "'bad' (AveragePool): strides[0] = 0",
@@ -69,7 +69,7 @@ constexpr BadModel kModels[] = {
        d.Add("GatherND", {d.Input({2, 3}), d.Given(ConstTensor::Of<int32_t>(
                                                DType::kI32, {1, 1}, std::vector<int32_t>{-100}))});
      }},
-    // 2020-15209: a tensor that nobody gives data; here a value without a source.
+    // 2020-15209: a tensor without data; here a value without a source.
     {"Cve2020_15209", kBad, "'bad' (Relu): input 0",
      [](ModelDraft& d) {
        d.Add("Relu", {d.graph().AddValue("nothing", Type::Tensor(DType::kF32, {2}))});
@@ -91,7 +91,7 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("LayerNormalization", {d.Input({2}), kNoValue});
      }},
-    // 2021-29591: a subgraph that calls itself until the stack ends.
+    // 2021-29591: a subgraph that calls itself until the stack overflows.
     {"Cve2021_29591", Code::kUnsupported, "'bad' (While)",
      [](ModelDraft& d) {
        d.Add("While", {d.Input({2})}, {{"cond", GraphRef{0}}, {"body", GraphRef{0}}});
@@ -107,7 +107,7 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("ConstantOfShape", {d.Given(ConstTensor::Int64s(Ints{int64_t{1} << 55}))});
      }},
-    // ONNX Runtime 28055: folding without a budget for what it makes.
+    // ONNX Runtime 28055: folding without a budget for its results.
     {"OnnxRuntime28055", Code::kLimitExceeded, "output 'y0' needs",
      [](ModelDraft& d) {
        d.Add("Expand", {d.Ones({1})}, {{"shape", Ints{int64_t{1} << 38}}});
@@ -118,7 +118,8 @@ constexpr BadModel kModels[] = {
        d.Add("Add", {d.Input({2}), d.Ones({2})});
        d.node().outputs[0] = d.node().inputs[0];
      }},
-    // ONNX 2022-25882 and its successors: a path as the place of a weight. Text is text here.
+    // ONNX 2022-25882 and its successors: a path as the location of a weight. Here it is plain
+    // text.
     {"Cve2022_25882", Code::kOk, "",
      [](ModelDraft& d) {
        d.module.metadata = {{"location", "../../../../etc/passwd"},

@@ -3,7 +3,7 @@
 namespace msrt::testing {
 namespace {
 
-// Bound at run time, so that nothing before the kernel can see them.
+// Set at run time, so that only the kernel can check them.
 ValueId Indices(ModelDraft& d, const Ints& values) { return d.Given(ConstTensor::Int64s(values)); }
 ValueId Indices(ModelDraft& d, Dims dims, const Ints& values) {
   return d.Given(ConstTensor::Of<int64_t>(DType::kI64, dims, values));

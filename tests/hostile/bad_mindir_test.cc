@@ -1,5 +1,5 @@
-// MindIR files that msconvert must refuse, each with a message that names the object, in little
-// time; and good files cut off anywhere or with bits turned.
+// MindIR files that msconvert must refuse quickly, each with a message that names the object; and
+// valid files that are truncated anywhere or have flipped bits.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the processor, so that a busy machine does not matter.
+// Processor time, so that a busy machine does not matter.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kMaxSeconds = 100;
 #else
 constexpr double kMaxSeconds = 10;
 #endif
-constexpr size_t kMostMessageBytes = 32 * 1024;
+constexpr size_t kMaxMessageBytes = 32 * 1024;
 
 std::string Bytes(const std::string& text) {
   mindir::ModelProto model;
@@ -32,10 +32,10 @@ std::string Bytes(const std::string& text) {
   return model.SerializeAsString();
 }
 
-// OK, or all that stands in the way.
+// Returns OK, or everything that blocks the import.
 Status Convert(std::string_view bytes, const std::string& path = "") {
   MSRT_ASSIGN_OR_RETURN(
-      mindir_import::Imported imported,
+      mindir_import::ImportResult imported,
       mindir_import::ImportBytes(std::as_bytes(std::span(bytes)), path, {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   return Validate(&imported.module);
@@ -76,7 +76,7 @@ std::string Model(const std::string& graph, const std::string& rest = "") {
 std::string Function(const std::string& name, const std::string& body) {
   return StrCat(" functions { name: '", name, "' ", body, " } ");
 }
-// A function of one tensor, called like the graph and the parameter.
+// A function of one tensor, with the names of the graph and the parameter.
 std::string Unary(const std::string& name, const std::string& op = "Neg") {
   return Function(name,
                   StrCat(" input { name: '", name, ":a' tensor { dims: 2 data_type: 1 } } ",
@@ -85,7 +85,7 @@ std::string Unary(const std::string& name, const std::string& op = "Neg") {
 
 struct Row {
   std::string name;
-  std::string fragment;  // of the message; empty: legal after all
+  std::string fragment;  // of the message; empty: legal
   std::string text;
 };
 
@@ -176,8 +176,8 @@ std::vector<Row> Structure() {
   };
 }
 
-// What msconvert notes about its own primitives. What cannot be followed is left aside; what is
-// followed must fit.
+// Notes of msconvert about its own primitives. Notes that cannot be interpreted are ignored; the
+// others must fit.
 std::vector<Row> Notes() {
   const auto noted = [](const std::string& note, const std::string& input = "m:x") {
     return Model(StrCat(kX, Node("m:z", "REF::Abs", {"m:x"}),
@@ -330,8 +330,8 @@ std::vector<Row> Bombs() {
   rows.push_back({"DeepConstant", "nested more than",
                   Model(StrCat(kX, Constant("k", nested), Node("m:y", "REF::Add", {"m:x", "k"}),
                                Output("m:y")))});
-  // Each function calls the next with one of two closures, so that there are twice as many ways to
-  // use it.
+  // Each function calls the next with one of two closures, so that the number of ways to use it
+  // doubles.
   std::string functions = Unary("f0") + Unary("g0", "Abs");
   constexpr size_t kDeep = 40;
   for (size_t i = 0; i < kDeep; ++i) {
@@ -367,7 +367,7 @@ std::vector<Row> Bombs() {
 
 class BadMindIr : public ::testing::TestWithParam<Row> {};
 
-TEST_P(BadMindIr, IsAnswered) {
+TEST_P(BadMindIr, IsRefusedWithTheObject) {
   const Row& row = GetParam();
   const std::string bytes = Bytes(row.text);
   const std::clock_t start = std::clock();
@@ -377,10 +377,10 @@ TEST_P(BadMindIr, IsAnswered) {
   EXPECT_NE(status.message().find(row.fragment), std::string::npos)
       << "'" << status.message() << "' lacks '" << row.fragment << "'";
   EXPECT_NE(status.code(), Code::kInternal);
-  EXPECT_LT(status.message().size(), kMostMessageBytes);
+  EXPECT_LT(status.message().size(), kMaxMessageBytes);
 }
 
-TEST(BadMindIrBytes, EncryptedFilesAreCalledSo) {
+TEST(BadMindIrBytes, EncryptedFilesAreRecognized) {
   for (const char* begin : {"\xd8\x5e\x3a\x7f\x95\xb9\x8f\x25", "\xd9\x5e\x3a\x7f\xc8\x0a"}) {
     EXPECT_NE(Convert(begin).message().find("is encrypted"), std::string::npos);
   }
@@ -402,10 +402,10 @@ class GoodMindIr : public ::testing::TestWithParam<const char*> {
   const std::string good_ = ReadFile(fs::path(MSRT_MINDIR_DATA) / GetParam() / "model.mindir");
 };
 
-TEST_P(GoodMindIr, IsRefusedWhereverItIsCutOff) {
+TEST_P(GoodMindIr, IsRefusedWhenTruncated) {
   ASSERT_TRUE(Convert(good_).ok());
-  // What follows the graphs are primitives, without which names lead nowhere; the version comes
-  // last and may be missing.
+  // Primitives follow the graphs, and without them names are undefined; the version is last and may
+  // be missing.
   mindir::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(good_));
   model.clear_mind_ir_version();
@@ -417,7 +417,7 @@ TEST_P(GoodMindIr, IsRefusedWhereverItIsCutOff) {
   }
 }
 
-TEST_P(GoodMindIr, IsAnsweredWithBitsTurned) {
+TEST_P(GoodMindIr, FlippedBitsGiveAnErrorOrAModel) {
   std::mt19937_64 random(1);
   for (int run = 0; run < 1000; ++run) {
     std::string bytes = good_;
@@ -437,7 +437,7 @@ INSTANTIATE_TEST_SUITE_P(Files, GoodMindIr,
 // Weights in a file beside the model.
 struct ExternalCase {
   const char* name;
-  const char* fragment;  // empty: good after all
+  const char* fragment;  // empty: valid
   const char* location;
   const char* place = "offset: 8 length: 8";
 };
@@ -457,7 +457,7 @@ class MindIrFiles : public ::testing::TestWithParam<ExternalCase> {
   fs::path outer_;
 };
 
-TEST_P(MindIrFiles, AreAnswered) {
+TEST_P(MindIrFiles, ExternalDataIsReadOrRefused) {
   const std::string text =
       Model(StrCat(kX, " parameter { name: 'm:w' data_type: 1 dims: 2 external_data { location: '",
                    GetParam().location, "' ", GetParam().place, " } } ",

@@ -1,7 +1,6 @@
-// Every model of the tables, all the way as far as it gets: file, load, validate, passes, compile,
-// bind, run, with caps on. Each must be answered with its code and a message that names the object,
-// in little time, and so must the same module when it comes from the graph builder and no file is
-// involved.
+// Every model of the tables through as much of the pipeline as it passes: file, load, validate,
+// passes, compile, bind, run, with caps. Each must quickly return its code and a message that names
+// the object, and so must the same module from the graph builder without a file.
 #include <gtest/gtest.h>
 
 #include "core/model/sample_models.h"
@@ -13,7 +12,7 @@ namespace msrt::testing {
 namespace {
 
 constexpr size_t kCapBytes = size_t{64} << 20;
-// For rows that must pass it, and for all others.
+// Deadlines for rows that must exceed it, and for all others.
 constexpr int64_t kShortNanos = 20'000'000, kLongNanos = 10'000'000'000;
 // Far above what any row needs under a sanitizer on a busy machine, far below what a bomb takes.
 constexpr double kMaxMillis = 20'000;
@@ -59,7 +58,7 @@ void ExpectAnswer(const BadModel& row, const Status& status) {
 
 class BadModelTest : public ::testing::TestWithParam<BadModel> {};
 
-TEST_P(BadModelTest, IsAnswered) {
+TEST_P(BadModelTest, ReturnsItsCodeAndNamesTheObject) {
   ModelDraft draft;
   GetParam().make(draft);
   const int64_t nanos = GetParam().code == Code::kDeadlineExceeded ? kShortNanos : kLongNanos;
@@ -70,7 +69,7 @@ TEST_P(BadModelTest, IsAnswered) {
   }
   {
     SCOPED_TRACE("as built");
-    // A limit of the file format has no counterpart where there is no file.
+    // Limits of the file format do not apply without a file.
     const Status status = RunBuilt(draft, nanos);
     EXPECT_EQ(status.ok(), GetParam().code == Code::kOk) << status.message();
     if (status.code() == GetParam().code) ExpectAnswer(GetParam(), status);

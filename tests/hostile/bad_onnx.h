@@ -1,5 +1,5 @@
-// ONNX files that msconvert must refuse, by what is wrong with them. Each is answered with a
-// message that names the object.
+// ONNX files that msconvert must refuse, grouped by their defect. Each gets an error that names the
+// object.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace msrt::testing {
 
 struct BadOnnx {
   const char* name;
-  const char* fragment;   // of the message; empty: legal after all
+  const char* fragment;   // of the message; empty: legal
   const char* graph;      // in text form; null: `make` builds the file
   const char* rest = "";  // of the model
   std::vector<std::byte> (*make)() = nullptr;

@@ -91,7 +91,7 @@ std::vector<std::byte> CalledWeights(int calls, int bytes) {
   return OnnxBytes(model);
 }
 
-// Loops in loops, each of which is read again because its body changes what it carries.
+// Nested loops, each of which is read again because its body changes the types that it carries.
 std::vector<std::byte> RestlessLoops(int depth) {
   constexpr std::string_view kAxis = "attribute { name: 'axis' type: INT i: 0 }";
   std::string text = StrCat("node { op_type: 'Concat' input: 'x' input: 'x' output: 'last' ", kAxis,
@@ -112,7 +112,7 @@ std::vector<std::byte> RestlessLoops(int depth) {
 }
 
 // An attribute list, an op for each node, a symbol for each input and so on: lists that must not be
-// searched one by one.
+// searched linearly.
 std::vector<std::byte> ManyAttributes(int count) {
   onnx::ModelProto model = Empty();
   onnx::NodeProto* node = AddNode(model.mutable_graph(), "Relu", "x", "y");
@@ -178,7 +178,7 @@ std::vector<std::byte> LongName(int letters, bool of_node) {
   return OnnxBytes(model);
 }
 
-// The bytes of a field of a message, in front of what `reversed` holds backwards.
+// Prepends the tag and length of a field to the message that `reversed` has backwards.
 void Wrap(std::string* reversed, int field) {
   for (size_t length = reversed->size(), begin = reversed->size();; length >>= 7) {
     const bool last = length < 128;
@@ -189,7 +189,7 @@ void Wrap(std::string* reversed, int field) {
   reversed->push_back(static_cast<char>(field << 3 | 2));
 }
 
-// Sequences of sequences, too deep for anybody to build as messages.
+// Sequences of sequences, too deep to be built as messages.
 std::vector<std::byte> DeepType(int depth) {
   std::string reversed;
   for (int i = 0; i < depth; ++i) {

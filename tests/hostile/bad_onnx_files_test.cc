@@ -1,5 +1,5 @@
-// Files around an ONNX model: external data that leads elsewhere, and what msconvert leaves on the
-// disk when it refuses.
+// Files around an ONNX model: external data outside the folder, and the files that msconvert leaves
+// behind when it refuses a model.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 
 struct ExternalCase {
   const char* name;
-  const char* fragment;  // empty: good after all
+  const char* fragment;  // empty: valid
   const char* location;
   const char* offset = "0";
   const char* length = "8";
 };
 
-// A folder with the model and what it may or may not read: w.bin of 16 bytes, a folder, a pipe,
-// links in and out.
+// A folder with the model and files that it may or may not read: w.bin of 16 bytes, a folder, a
+// pipe, links to the inside and the outside.
 class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
  protected:
   void SetUp() override {
@@ -85,7 +85,7 @@ class OnnxFilesTest : public ::testing::TestWithParam<ExternalCase> {
   fs::path outer_, folder_;
 };
 
-TEST_P(OnnxFilesTest, ExternalDataIsAnswered) {
+TEST_P(OnnxFilesTest, ExternalDataIsReadOrRefused) {
   const StopWatch watch;
   const auto imported = onnx_import::ImportFile(External(GetParam()).string(), {}, DefaultIo());
   EXPECT_LT(watch.Millis(), 5000);
@@ -127,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class MsconvertFilesTest : public OnnxFilesTest {};
 
-// What is refused leaves an older output as it was, and nothing beside it.
-TEST_F(MsconvertFilesTest, OlderOutputSurvives) {
+// A refused model leaves an older output unchanged, and creates no other file.
+TEST_F(MsconvertFilesTest, RefusalKeepsAnOlderOutput) {
   const fs::path good = folder_ / "good.onnx", results = outer_ / "results",
                  output = results / "m.msrt";
   const std::string bytes = OnnxModel(SampleTexts()[0].graph).SerializeAsString();
@@ -158,7 +158,7 @@ TEST_F(MsconvertFilesTest, OlderOutputSurvives) {
   }
 }
 
-TEST_F(MsconvertFilesTest, NothingIsWrittenWhereNothingWas) {
+TEST_F(MsconvertFilesTest, RefusalWritesNoFile) {
   const fs::path results = outer_ / "results";
   fs::create_directory(results);
   Write(folder_ / "cut.onnx", OnnxModel(SampleTexts()[1].graph).SerializeAsString().substr(0, 100));

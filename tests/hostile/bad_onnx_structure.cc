@@ -157,7 +157,7 @@ constexpr BadOnnx kRows[] = {
      "name: 'p' op_type: 'MaxPool' input: 'x' output: 'y' attribute { name: 'kernel_shape' type: "
      "INTS ints: 0 } }" MSRT_Y},
     // Nodes.
-    {"OpThatNobodyKnows", "the op is not known",
+    {"UnknownOp", "the op is not known",
      MSRT_X "node { name: 'n' op_type: 'Frobnicate' input: 'x' output: 'y' }" MSRT_Y},
     {"OpWithoutAName", "the op is not known",
      MSRT_X "node { name: 'n' input: 'x' output: 'y' }" MSRT_Y},

@@ -1,6 +1,6 @@
-// Every row of the tables, and good files cut off at every byte or with bits turned, through import
-// and validation: each is answered, in little time, with a message that names the object and does
-// not repeat the file.
+// Every row of the tables, and valid files that are truncated at every byte or have flipped bits,
+// through import and validation: each quickly gets a message that names the object and does not
+// repeat the file.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -13,18 +13,18 @@
 namespace msrt::testing {
 namespace {
 
-// Of the processor, so that a busy machine does not matter: far above what a row needs, far below
-// what a bomb takes.
+// Processor time, so that a busy machine does not matter: far above the need of a row, far below
+// that of a bomb.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kMaxSeconds = 100;
 #else
 constexpr double kMaxSeconds = 10;
 #endif
-constexpr size_t kMostMessageBytes = 32 * 1024;
+constexpr size_t kMaxMessageBytes = 32 * 1024;
 
-// OK, or all that stands in the way.
+// Returns OK, or everything that blocks the import.
 Status Convert(std::span<const std::byte> bytes) {
-  MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+  MSRT_ASSIGN_OR_RETURN(onnx_import::ImportResult imported,
                         onnx_import::ImportBytes(bytes, "", {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   return Validate(&imported.module);
@@ -32,7 +32,7 @@ Status Convert(std::span<const std::byte> bytes) {
 
 class BadOnnxTest : public ::testing::TestWithParam<BadOnnx> {};
 
-TEST_P(BadOnnxTest, IsAnswered) {
+TEST_P(BadOnnxTest, IsRefusedWithTheObject) {
   const BadOnnx& row = GetParam();
   const std::vector<std::byte> bytes =
       row.graph != nullptr ? OnnxBytes(OnnxModel(row.graph, row.rest)) : row.make();
@@ -43,7 +43,7 @@ TEST_P(BadOnnxTest, IsAnswered) {
   EXPECT_NE(status.message().find(row.fragment), std::string::npos)
       << "'" << status.message() << "' lacks '" << row.fragment << "'";
   EXPECT_NE(status.code(), Code::kInternal);
-  EXPECT_LT(status.message().size(), kMostMessageBytes);
+  EXPECT_LT(status.message().size(), kMaxMessageBytes);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<BadOnnx>& row) { return row.param.name; }
@@ -56,12 +56,12 @@ INSTANTIATE_TEST_SUITE_P(Bombs, BadOnnxTest,
 
 class GoodOnnxTest : public ::testing::TestWithParam<SampleText> {};
 
-TEST_P(GoodOnnxTest, IsTaken) {
+TEST_P(GoodOnnxTest, IsImported) {
   const Status status = Convert(OnnxBytes(OnnxModel(GetParam().graph, GetParam().rest)));
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST_P(GoodOnnxTest, IsRefusedWhereverItIsCutOff) {
+TEST_P(GoodOnnxTest, IsRefusedWhenTruncated) {
   const std::vector<std::byte> bytes = OnnxBytes(OnnxModel(GetParam().graph, GetParam().rest));
   for (size_t length = 0; length < bytes.size(); ++length) {
     const Status status = Convert(std::span(bytes).first(length));
@@ -70,7 +70,7 @@ TEST_P(GoodOnnxTest, IsRefusedWhereverItIsCutOff) {
   }
 }
 
-TEST_P(GoodOnnxTest, IsAnsweredWithBitsTurned) {
+TEST_P(GoodOnnxTest, FlippedBitsGiveAnErrorOrAModel) {
   const std::vector<std::byte> good = OnnxBytes(OnnxModel(GetParam().graph, GetParam().rest));
   std::mt19937_64 random(1);
   for (int run = 0; run < 2000; ++run) {

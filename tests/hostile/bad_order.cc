@@ -3,7 +3,7 @@
 namespace msrt::testing {
 namespace {
 
-// A node of an op that nobody knows, which refers to graphs.
+// A node of an unknown op that refers to graphs.
 void Call(ModelDraft& d, std::vector<ValueId> inputs, AttrList attrs) {
   const Type type = d.graph().value(inputs[0]).type;
   d.Add("Call", std::move(inputs), std::move(attrs), 1, "test");
@@ -64,7 +64,7 @@ constexpr BadModel kModels[] = {
        d.Add("Add", {d.Input({2}), d.Input({2})});
        d.graph().value(d.graph().inputs[1]).name = "x0";
      }},
-    {"OutputThatNobodyMakes", kBad, "output 0",
+    {"OutputWithoutProducer", kBad, "output 0",
      [](ModelDraft& d) {
        d.graph().outputs.push_back(d.graph().AddValue("y", Type::Tensor(DType::kF32, {2})));
      }},

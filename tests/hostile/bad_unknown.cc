@@ -115,7 +115,7 @@ constexpr BadModel kModels[] = {
      [](ModelDraft& d) {
        d.Add("LayerNormalization", {d.Input({2}), d.Ones({2})}, {{"stash_type", DType::kBool}});
      }},
-    // Attributes that only the runtime sets, to say where a piece stands in the whole.
+    // Attributes that only the runtime sets: the position of a piece in the whole.
     {"PieceOfAMaxPool", kBad, "'bad' (MaxPool): attribute 'input_dims'",
      [](ModelDraft& d) {
        d.Add("MaxPool", {d.Input({1, 1, 2, 2})},

@@ -5,7 +5,7 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int64_t kMostBoundElements = 1 << 20;
+constexpr int64_t kMaxBoundElements = 1 << 20;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ ValueId ModelDraft::InputOf(Type type) {
   for (int64_t& d : dims) d = IsKnown(d) ? d : 2;
   int64_t elements = 0;
   if (IsDType(static_cast<uint32_t>(type.dtype)) && CheckedProduct(dims, &elements) &&
-      elements <= kMostBoundElements) {
+      elements <= kMaxBoundElements) {
     zeros =
         ConstTensor::Copy(type.dtype, dims, std::vector<std::byte>(BytesOf(type.dtype, elements)));
   }

@@ -1,5 +1,5 @@
 // A module under construction for one row of the tables of bad models: a graph whose node 'bad' is
-// wrong in one way. Nothing is checked here; that is the point.
+// wrong in one way. Nothing is checked here, on purpose.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class ModelDraft {
   ModelDraft();
 
   Module module;
-  std::vector<ConstTensor>
-      data;  // what a run binds, one for each input of the graph; without bytes: nothing is bound
+  // The data of a run, one for each input of the graph; without bytes: the input is not set.
+  std::vector<ConstTensor> data;
 
   Graph& graph() { return module.graphs[0]; }
   Node& node() { return graph().nodes.back(); }
@@ -26,7 +26,7 @@ class ModelDraft {
   // unknown dim.
   ValueId Input(Dims dims, DType dtype = DType::kF32);
   ValueId InputOf(Type type);
-  // An input that this is bound to.
+  // An input with this data.
   ValueId Given(ConstTensor tensor);
   // Constants: ones, and a list of i64.
   ValueId Ones(Dims dims, DType dtype = DType::kF32);
@@ -34,7 +34,7 @@ class ModelDraft {
   // A node 'bad' whose outputs y0, y1, ... have no declared types and are outputs of the graph.
   void Add(std::string op, std::vector<ValueId> inputs, AttrList attrs = {}, size_t outputs = 1,
            std::string domain = {});
-  // The same for a node that is right; gives its output, which only other nodes use.
+  // The same for a valid node; returns its output, which only other nodes use.
   ValueId Good(std::string op, std::vector<ValueId> inputs, AttrList attrs = {});
 };
 

@@ -1,4 +1,4 @@
-// ONNX models for tests, written down in protobuf's text form.
+// ONNX models for tests, in protobuf's text form.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,17 +13,17 @@
 
 namespace msrt::testing {
 
-// A model of opset 21 with this graph; `rest` is whatever else it has (functions, metadata). The
+// A model of opset 21 with this graph; `rest` is the rest of the model (functions, metadata). The
 // text must parse.
 onnx::ModelProto OnnxModel(std::string_view graph, std::string_view rest = {});
 
-// An empty model with reflection, which the classes that ONNX's definitions make lack.
+// An empty model with reflection, which the classes generated from ONNX's definitions lack.
 std::unique_ptr<google::protobuf::Message> NewDynamicOnnx();
 
 std::vector<std::byte> OnnxBytes(const onnx::ModelProto& model);
 
-// Small good models with control flow, sequences, optionals, functions and initializers: what
-// damage begins with.
+// Small valid models with control flow, sequences, optionals, functions and initializers, to be
+// damaged.
 struct SampleText {
   const char* name;
   const char* graph;

@@ -37,7 +37,7 @@ class Embedding(unittest.TestCase):
         with open(os.path.join(cls.build, "CMakeCache.txt")) as file:
             cls.cache = dict(re.findall(r"^([^#/\n][^:\n]*):\w+=(.*)$", file.read(), re.M))
 
-    def test_tests_are_those_of_the_project(self):
+    def test_only_the_tests_of_the_project_are_registered(self):
         listed = re.findall(r"Test +#\d+: (\S+)", run(os.path.join(os.path.dirname(CMAKE), "ctest"), "-N", "--test-dir", self.build))
         self.assertEqual(listed, ["own_test"])
 
@@ -66,11 +66,11 @@ class Embedding(unittest.TestCase):
         for command in self.own:
             run("sh", "-c", command["command"], cwd=command["directory"])
 
-    def test_installation_is_that_of_the_project(self):
+    def test_only_the_project_is_installed(self):
         run(CMAKE, "--install", self.build, "--prefix", os.path.join(WORK, "prefix"))
         self.assertEqual(list(files_below(os.path.join(WORK, "prefix"))), ["share/own.c"])
 
-    def test_project_may_ask_for_more(self):
+    def test_project_may_enable_more_parts(self):
         build = configure("more", "-DMSRT_WERROR=ON", "-DMSRT_INSTALL=ON", "-DMSRT_TOOLS=ON", "-DCMAKE_BUILD_TYPE=Release")
         with open(os.path.join(build, "compile_commands.json")) as file:
             commands = {os.path.relpath(command["file"], SOURCE): command["command"] for command in json.load(file)}

@@ -1,4 +1,4 @@
-# What the shared library exports is exactly the list EXPECTED: a symbol added or lost is a change of the ABI, to be made knowingly.
+# The shared library exports exactly the symbols in EXPECTED: adding or removing one changes the ABI and must be intended.
 # Arguments: NM, LIBRARY, EXPECTED.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" exported "${output}")

@@ -46,7 +46,7 @@ class Install(unittest.TestCase):
         return os.path.join(cls.tree, *parts)
 
     def expected_scores(self):
-        """What the reference delegate of the moved msrun computes for the README's input."""
+        """Returns the results of the moved msrun's reference delegate for the README's input."""
         write_npy(os.path.join(WORK, "ramp.npy"), [1, 1, 28, 28], [i % 28 / 28 for i in range(28 * 28)])
         run(self.path("bin", "msrun"), "run", self.model, "--input", f"image={WORK}/ramp.npy", "--output-dir", WORK, "--delegate", "reference")
         outputs = [name for name in os.listdir(WORK) if name.endswith(".npy") and name != "ramp.npy"]
@@ -98,7 +98,7 @@ class Install(unittest.TestCase):
                     self.assertEqual(found, os.path.realpath(self.path("lib", name)))
             self.assertFalse([name for name in needed if name.startswith(("libprotobuf", "libflatbuffers", "libxxhash", "libfmt"))], file)
 
-    def test_readme_program_with_cmake(self):
+    def test_readme_program_builds_with_cmake(self):
         folder = os.path.join(WORK, "cmake")
         run(CMAKE, "-S", os.path.join(HERE, "user"), "-B", folder, "-G", cache_entry("CMAKE_GENERATOR"), f"-DCMAKE_PREFIX_PATH={self.tree}",
             f"-DPROGRAM={self.program}", f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_C_FLAGS={' '.join(C_FLAGS)}")
@@ -115,13 +115,13 @@ class Install(unittest.TestCase):
         return out
 
     @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
-    def test_readme_program_with_pkg_config(self):
+    def test_readme_program_builds_with_pkg_config(self):
         self.assertEqual(self.pkg_config("--modversion", "msrt"), [self.version])
         self.check_program(self.compile("pc_shared", self.pkg_config("--cflags", "--libs", "msrt")), is_static=False)
         self.check_program(self.compile("pc_static", self.pkg_config("--cflags", "--libs", "msrt-static")), is_static=True)
 
     @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
-    def test_static_flag_of_pkg_config_lists_what_the_archive_needs(self):
+    def test_static_flag_of_pkg_config_lists_the_libraries_of_the_archive(self):
         flags = self.pkg_config("--cflags", "--libs", "--static", "msrt")
         self.check_program(self.compile("pc_both", flags), is_static=False)
         flags[flags.index("-lmsrt")] = "-l:libmsrt.a"

@@ -1,4 +1,4 @@
-"""What the tests of installation share: running commands as a user without our environment would, and the README's program."""
+"""Helpers of the installation tests: run commands in a clean user environment, and extract the README's program."""
 import os
 import re
 import shutil

@@ -43,7 +43,7 @@ class Convert(ModelCase):
             with self.assertRaisesRegex(msrt.Error, f"--{next(iter(options))}"):
                 msrt.convert(onnx, self.path("a.msrt"), **options)
 
-    def test_verification_against_files(self):
+    def test_verification_compares_with_files(self):
         onnx, folder = self.write("a.onnx", affine()), self.path("reference")
         os.mkdir(folder)
         x = np.array([[1, 2, 3], [-4, 5, 6]], np.float32)
@@ -77,7 +77,7 @@ class Reports(ModelCase):
         self.model = self.load(product(16))
         self.x = np.ones((4, 16), np.float32)
 
-    def test_explanations(self):
+    def test_explain_has_three_formats(self):
         plan = self.model.explain("json")
         self.assertIn(plan["nodes"][0]["delegate"], self.model.runtime.info["delegates"])
         self.assertIn("MatMul", self.model.explain())
@@ -87,7 +87,7 @@ class Reports(ModelCase):
         alone = msrt.load(self.path("model.msrt"), delegate=["reference"], accuracy="exact", strict=True).explain("json")
         self.assertEqual({node["delegate"] for node in alone["nodes"]}, {"reference"})
 
-    def test_profile_and_memory(self):
+    def test_profile_and_memory_are_reported(self):
         session = self.model.session(profile=True)
         session(self.x)
         profile = session.profile()
@@ -97,7 +97,7 @@ class Reports(ModelCase):
         session.trim()
         np.testing.assert_array_equal(session(self.x)["y"], self.model(self.x)["y"])
 
-    def test_versions_and_info(self):
+    def test_version_and_info_agree(self):
         self.assertRegex(msrt.version(), r"^\d+\.\d+\.\d+$")
         self.assertEqual(msrt.__version__, msrt.version())
         self.assertEqual(self.model.info["ops"], {"MatMul": 1})

@@ -1,4 +1,4 @@
-"""The ctypes declarations against the C header, which they repeat."""
+"""The ctypes declarations must match the C headers."""
 import ctypes
 import os
 import re
@@ -37,14 +37,14 @@ def fields(struct):
 
 
 class Header(unittest.TestCase):
-    def test_structs_are_those_of_the_header(self):
+    def test_structs_match_the_header(self):
         for name, struct in STRUCTS.items():
             ours = [(field, ctypes.sizeof(kind)) for field, kind in struct._fields_]
             theirs = fields(name)
             # struct_size lets the library have fields at the end that this package does not know.
             self.assertEqual(ours, theirs[:len(ours)] if theirs[0][0] == "struct_size" else theirs, name)
 
-    def test_functions_are_those_of_the_header(self):
+    def test_functions_match_the_header(self):
         for name, arguments in _library.CALLS.items():
             found = re.search(rf"MSRT_API msrt_status {name}\((.*?)\);", HEADER, re.S)
             self.assertIsNotNone(found, name)
@@ -54,7 +54,7 @@ class Header(unittest.TestCase):
                 count += char == "," and depth == 0
             self.assertEqual(len(arguments), count, name)
 
-    def test_numbers_are_those_of_the_header(self):
+    def test_numbers_match_the_header(self):
         numbers = {name: int(number) for name, number in re.findall(r"MSRT_(\w+) = (\d+)", HEADER)}
         self.assertEqual({name.upper(): number for name, number in _types.NUMBERS.items()},
                          {name: number for name, number in numbers.items() if re.fullmatch(r"(B?F|I|U)\d+(E\w+)?|BOOL", name)})

@@ -1,4 +1,4 @@
-"""Memory: what is shared without a copy, who owns it, and that it outlives what made it."""
+"""Memory: sharing without copies, ownership, and arrays that outlive their session and model."""
 import gc
 import sys
 import weakref
@@ -49,7 +49,7 @@ class ZeroCopy(ModelCase):
         with self.assertRaisesRegex(msrt.InvalidArgumentError, "output is a list"):
             self.load(lists()).run({"list": [], "x": np.ones(1, np.float32)}, out={"longer": x})
 
-    def test_outputs_are_views_of_the_library_and_their_own(self):
+    def test_outputs_are_views_that_no_later_run_changes(self):
         session = self.load(affine()).session()
         kept = [session(np.full((2, 3), i, np.float32))["y"] for i in range(20)]
         for i, y in enumerate(kept):
@@ -98,7 +98,7 @@ class Lifetime(ModelCase):
         gc.collect()
         self.assertEqual(_tensor._in_use, {})
 
-    def test_memory_in_use_keeps_its_owner(self):
+    def test_memory_in_use_keeps_its_owner_alive(self):
         x = np.full(1000, 3, np.float32)
         tensor = msrt.from_dlpack(x)
         owner = weakref.ref(x)
@@ -141,7 +141,7 @@ class DlPack(ModelCase):
         gc.collect()
         np.testing.assert_array_equal(back, [[0, 1, 2], [3, 4, 5]])
 
-    def test_results_leave_by_dlpack_without_a_copy(self):
+    def test_results_are_exported_without_a_copy(self):
         model = self.load(affine())
         tensor = model.run_tensors({"x": np.ones((2, 3), np.float32)})["y"]
         array = np.from_dlpack(tensor)
@@ -153,7 +153,7 @@ class DlPack(ModelCase):
         gc.collect()
         np.testing.assert_array_equal(array, np.full((2, 3), 3))
 
-    def test_foreign_tensors_are_inputs(self):
+    def test_tensors_of_other_frameworks_can_be_inputs(self):
         model = self.load(affine())
         x = np.arange(12, dtype=np.float32).reshape(4, 3)
         for foreign in (_OnlyDlPack(x), _OnlyDlPack(x[::2]), _OnlyDlPack(x[::-1].copy().reshape(3, 4).T[:, ::1])):
@@ -189,7 +189,7 @@ class DlPack(ModelCase):
         gc.collect()
         self.assertIsNone(owner())
 
-    def test_references_do_not_grow(self):
+    def test_round_trips_leak_no_references(self):
         x = np.ones(10, np.float32)
         before = sys.getrefcount(x)
         for _ in range(100):
@@ -197,7 +197,7 @@ class DlPack(ModelCase):
         gc.collect()
         self.assertEqual(sys.getrefcount(x), before)
 
-    def test_bf16_leaves_as_bf16(self):
+    def test_bf16_is_exported_as_bf16(self):
         tensor = self.load(identity(BFLOAT16)).run_tensors({"x": np.array([1.5], np.float32)})["y"]
         self.assertEqual((tensor.dtype, tensor.nbytes), ("bf16", 2))
         self.assertEqual(msrt.from_dlpack(_OnlyDlPack(tensor)).dtype, "bf16")
@@ -213,7 +213,7 @@ class DlPack(ModelCase):
 
 
 class _OnlyDlPack:
-    """A tensor of another framework: nothing of it is seen but DLPack."""
+    """A tensor of another framework: it has only the DLPack interface."""
 
     def __init__(self, array, **options):
         self.array, self._options = array, options

@@ -35,7 +35,7 @@ def counter():
 
 
 def counting_loop():
-    """end = the number of iterations, one by one."""
+    """end = the number of iterations, counted one by one."""
     body = graph([node("Add", ["i", "one"], ["i_out"]), node("Identity", ["go"], ["go_out"])],
                  [value("k", [], INT64), value("go", [], BOOL), value("i", [], INT64)],
                  [value("go_out", [], BOOL), value("i_out", [], INT64)], [tensor("one", [], [1], INT64)])
@@ -44,7 +44,7 @@ def counting_loop():
 
 
 def lists():
-    """joined = the elements of a list after each other; longer = the list with x at the end."""
+    """joined = the concatenated elements of a list; longer = the list with x appended."""
     return model(graph([node("ConcatFromSequence", ["list", ], ["joined"], axis=0), node("SequenceInsert", ["list", "x"], ["longer"])],
                        [list_value("list", ["n"]), value("x", ["m"])], [value("joined", ["k"]), list_value("longer", ["n"])]))
 

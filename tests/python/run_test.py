@@ -1,4 +1,4 @@
-"""Runs: results against NumPy, shapes, types, lists, state, and what a wrong call is told."""
+"""Runs: results against NumPy, shapes, types, lists, state, and the messages of wrong calls."""
 import os
 
 import msrt
@@ -8,7 +8,7 @@ from models import (BFLOAT16, BOOL, FLOAT4E2M1, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT1
 
 
 class Runs(ModelCase):
-    def test_results_are_those_of_numpy(self):
+    def test_results_match_numpy(self):
         model = self.load(product(37))
         x = np.random.default_rng(1).standard_normal((5, 37), dtype=np.float32)
         w = np.repeat((np.arange(37) % 7 - 3).astype(np.float32)[:, None], 37, axis=1)
@@ -64,7 +64,7 @@ class Runs(ModelCase):
         self.assertEqual(model.info["entries"][0]["inputs"], [{"name": "x", "type": "f32", "dims": ["n", 3]}])
         self.assertEqual(repr(model), "<msrt.Model x: f32[n, 3] -> y: f32[n, 3]>")
 
-    def test_types_survive(self):
+    def test_types_survive_a_run(self):
         values = {INT64: np.array([1, -2**62], np.int64), FLOAT16: np.array([0.5, 65504], np.float16), BOOL: np.array([True, False])}
         for kind, x in values.items():
             y = self.load(identity(kind))(x)["y"]
@@ -90,7 +90,7 @@ class Runs(ModelCase):
         with self.assertRaisesRegex(msrt.InvalidArgumentError, "from -8 to 7"):
             model(np.array([8], np.int8))
 
-    def test_types_of_ml_dtypes(self):
+    def test_ml_dtypes_are_accepted_and_returned(self):
         try:
             import ml_dtypes
         except ImportError:
@@ -105,7 +105,7 @@ class Runs(ModelCase):
         y = self.load(identity(INT4))(np.array([-8, 7, -1], ml_dtypes.int4))["y"]
         self.assertEqual((y.dtype, y.tolist()), (np.dtype(np.int8), [-8, 7, -1]))
 
-    def test_lists_and_optionals(self):
+    def test_lists_and_optionals_are_converted(self):
         model = self.load(lists())
         self.assertEqual(str(model.inputs[0]), "list: list(f32[n])")
         a, b, x = (np.array(v, np.float32) for v in ([1, 2], [3], [9]))
@@ -166,7 +166,7 @@ class State(ModelCase):
         clone.reset_state(self.name)
         np.testing.assert_array_equal(clone(self.one)["y"], [-1, -1])
 
-    def test_values_read_are_copies(self):
+    def test_get_state_returns_a_copy(self):
         session = self.model.session()
         before = session.get_state(self.name)
         session(self.one)
@@ -176,13 +176,13 @@ class State(ModelCase):
         with self.assertRaisesRegex(msrt.InvalidArgumentError, r"keeps state .* session = model.session\(\)"):
             self.model(self.one)
 
-    def test_unknown_state_is_told_the_names(self):
+    def test_unknown_state_lists_the_known_ones(self):
         with self.assertRaisesRegex(msrt.NotFoundError, f"no state 'h'; the model has '{self.name}'"):
             self.model.session().get_state("h")
 
 
 class Errors(ModelCase):
-    def test_wrong_names_are_told_the_names(self):
+    def test_wrong_names_list_the_known_ones(self):
         model = self.load(two_in_two_out())
         x = np.ones(2, np.float32)
         with self.assertRaisesRegex(msrt.NotFoundError, "no input 'c'; the model has 'a', 'b'"):
@@ -192,7 +192,7 @@ class Errors(ModelCase):
         with self.assertRaisesRegex(msrt.NotFoundError, "no output 'y'; the model has 'sum', 'product'"):
             model.run({"a": x, "b": x}, out={"y": x})
 
-    def test_wrong_dtype_is_told_the_cast(self):
+    def test_wrong_dtype_suggests_a_cast(self):
         expected = r"input 'x' takes f32, but the array is float64; cast it with .astype\('float32'\)"
         with self.assertRaisesRegex(msrt.InvalidArgumentError, expected):
             self.load(affine())(np.ones((1, 3)))
@@ -211,7 +211,7 @@ class Errors(ModelCase):
             session(np.ones((1, 4), np.float32))
         np.testing.assert_array_equal(session(np.ones((1, 3), np.float32))["y"], [[3, 3, 3]])
 
-    def test_loading_what_is_no_model(self):
+    def test_loading_other_files_fails(self):
         for absent in ("absent.msrt", "absent.onnx"):
             with self.assertRaisesRegex(msrt.MissingFileError, absent) as caught:
                 msrt.load(self.path(absent))
@@ -222,7 +222,7 @@ class Errors(ModelCase):
         with self.assertRaises(msrt.InvalidModelError):
             msrt.load(b"not a model")
 
-    def test_wrong_options(self):
+    def test_wrong_options_are_refused(self):
         path = self.converted(affine())
         with self.assertRaisesRegex(msrt.Error, "nonesuch"):
             msrt.load(path, delegate="nonesuch")
@@ -239,7 +239,7 @@ class Errors(ModelCase):
         with self.assertRaisesRegex(msrt.Error, "config.profile"):
             msrt.load(path).session().profile()
 
-    def test_a_memory_cap_is_a_limit(self):
+    def test_memory_cap_is_enforced(self):
         session = self.load(affine()).session(memory_cap_bytes=64)
         with self.assertRaises(msrt.LimitExceededError):
             session(np.ones((1000, 3), np.float32))

@@ -1,4 +1,4 @@
-"""Threads: runs overlap because the GIL is free meanwhile; cancellation, deadlines, one thread at a time for a session, forks."""
+"""Threads: runs overlap because they release the GIL; cancellation, deadlines, one thread at a time for a session, forks."""
 import os
 import subprocess
 import sys
@@ -108,7 +108,7 @@ class Threads(ModelCase):
         with self.assertRaises(msrt.LimitExceededError):
             self.endless.session().run({"count": 1000}, max_calls=10)
 
-    def test_forks_are_told_and_can_load_again(self):
+    def test_forked_process_gets_an_error_and_can_load_again(self):
         model = msrt.load(self.short_path)
         model(X)
         child = os.fork()
@@ -126,7 +126,7 @@ class Threads(ModelCase):
             os._exit(result)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
-    def test_the_process_ends_with_everything_alive(self):
+    def test_process_can_exit_with_live_objects(self):
         program = ("import sys, threading, numpy, msrt\n"
                    "model = msrt.load(sys.argv[1]); session = model.session()\n"
                    "x = numpy.ones((2, 3), numpy.float32)\n"

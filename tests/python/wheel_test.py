@@ -1,4 +1,4 @@
-"""The wheel: its metadata, that it needs nothing of the tree it was built from, and that equal inputs make equal bytes."""
+"""The wheel: it has correct metadata, needs no file of its build, and equal inputs make equal bytes."""
 import base64
 import hashlib
 import os
@@ -52,7 +52,7 @@ class Wheel(ModelCase):
             with open(os.path.join(folder, os.path.basename(WHEEL)), "rb") as again, open(WHEEL, "rb") as first:
                 self.assertEqual(hashlib.sha256(again.read()).hexdigest(), hashlib.sha256(first.read()).hexdigest())
 
-    def test_nothing_of_the_build_is_loaded(self):
+    def test_no_library_of_the_build_is_loaded(self):
         program = ("import sys, numpy, msrt\n"
                    "msrt.load(sys.argv[1])(numpy.ones((2, 3), numpy.float32))\n"
                    "print(msrt.__file__); print(open('/proc/self/maps').read())\n")

@@ -1,4 +1,4 @@
-// Runs a model at random shapes and watches memory; then rests and watches the processor.
+// Runs a model at random shapes and checks memory; then rests and checks the processor time.
 //   soak [runs] [seconds of rest]
 // The suite runs a short version; the release check is `soak 10000 5`.
 #include <sys/resource.h>
@@ -41,8 +41,7 @@ int Soak(int runs, double rest_seconds) {
   auto session = Session::Create(*model, 0, {});
   if (!session.ok()) return Fail(session.status());
   std::mt19937 random(1);
-  // The largest request comes first, so that what grows afterwards is a leak and not a high-water
-  // mark.
+  // The largest request comes first, so that later growth is a leak and not a high-water mark.
   double early = 0, late = 0;
   for (int run = 0; run < runs; ++run) {
     const int64_t height = run == 0 ? 96 : 32 + static_cast<int64_t>(random() % 65),
@@ -62,7 +61,7 @@ int Soak(int runs, double rest_seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(rest_seconds));
   const double used = ProcessorMillis() - before;
   std::printf("%.3f ms of processor time in %.1f s of rest\n", used, rest_seconds);
-  // 5 % and 8 MB: what the allocator's own fragmentation was seen to vary by.
+  // 5 % and 8 MB: the observed variation of the allocator's fragmentation.
   if (late > early * 1.05 + 8)
     return Fail(InternalError("memory grew from ", early, " to ", late, " MB"));
   if (used > 5)

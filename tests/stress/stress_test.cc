@@ -1,6 +1,6 @@
-// Many threads at once on one runtime, as an application under load would have them: sessions of
-// one model, clones, models that come and go, delegates registered meanwhile, cancelled runs,
-// memory that runs out. Every result that is given must be the right one, bit for bit.
+// Many threads at once on one runtime, like in an application under load: sessions of one model,
+// clones, models that are loaded and destroyed, delegates registered meanwhile, cancelled runs, out
+// of memory. Every result must be right, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::vector<float> InputOf(unsigned seed, int64_t height) {
   return x;
 }
 
-// Something that was registered; counts its end.
+// A registered object; counts its destruction.
 struct Registered {
   std::string name;
   std::atomic<int>* ended;
@@ -97,7 +97,7 @@ msrt_status RegisterRefuser(msrt_runtime* runtime, int number, std::atomic<int>*
   return status;
 }
 
-// A kernel for a known op that models loaded from now on prefer; the bits are those of every other.
+// A kernel for a known op that models loaded from now on prefer; it returns the same bits.
 msrt_status RegisterRelu(msrt_runtime* runtime, int number, std::atomic<int>* ended) {
   auto relu = std::make_unique<Registered>(Registered{"relu_" + std::to_string(number), ended});
   msrt_kernel_desc kernel = MSRT_INIT(msrt_kernel_desc);
@@ -159,7 +159,7 @@ class Stress : public ::testing::Test {
     }
   }
 
-  // Calls body(i) again and again, in a thread of its own, until the runs are over.
+  // Calls body(i) again and again, in its own thread, until the runs are over.
   void Meanwhile(std::function<void(int)> body) {
     meanwhile_.emplace_back([this, body = std::move(body)] {
       for (int i = 0; !over_; ++i) {
@@ -203,10 +203,10 @@ msrt_runtime_config TwoThreads() {
   return config;
 }
 
-TEST_F(Stress, SessionsOfOneModelWhileEverythingElseHappens) {
+TEST_F(Stress, SessionsOfOneModelAreRightUnderLoad) {
   ASSERT_NO_FATAL_FAILURE(Start(TwoThreads()));
   std::atomic<int> registered{0}, ended{0}, loaded{0}, cancelled{0};
-  Meanwhile([&](int i) {  // models come and go
+  Meanwhile([&](int i) {  // models are loaded and destroyed
     msrt_model* model = Compiled(i % 2 == 0 ? ConvGraph(runtime_) : SmallGraph(runtime_));
     msrt_session* session = SessionOf(model);
     msrt_model_destroy(model);
@@ -223,7 +223,7 @@ TEST_F(Stress, SessionsOfOneModelWhileEverythingElseHappens) {
     MSRT_EXPECT_OK(msrt_runtime_info_json(runtime_, &info));
     EXPECT_NE(std::strstr(info, ("refuser_" + std::to_string(i)).c_str()), nullptr);
   });
-  Meanwhile([&](int i) {  // sessions are cloned, asked, cancelled
+  Meanwhile([&](int i) {  // sessions are cloned, queried, cancelled
     msrt_session* victim = sessions_[static_cast<size_t>(i % kThreads)];
     MSRT_EXPECT_OK(msrt_session_cancel(victim));
     ++cancelled;
@@ -246,8 +246,8 @@ TEST_F(Stress, SessionsOfOneModelWhileEverythingElseHappens) {
   sessions_.clear();
 }
 
-// Memory runs out now and then, in any thread: an error for that run, and the next one is right.
-TEST_F(Stress, MemoryRunsOutNowAndThen) {
+// Allocations fail sometimes, in any thread: that run returns an error, and the next one is right.
+TEST_F(Stress, RunsAreRightAfterFailedAllocations) {
   CountingAllocator allocator;
   ASSERT_NO_FATAL_FAILURE(Start(allocator.Config()));
   trim_before_runs_ = true;
@@ -273,9 +273,9 @@ TEST_F(Stress, MemoryRunsOutNowAndThen) {
   sessions_.clear();
 }
 
-// Handles are destroyed under the feet of their users: an error, never a crash, and what was in
-// progress ends well.
-TEST_F(Stress, HandlesGoWhileTheyAreUsed) {
+// Handles are destroyed while they are used: an error, never a crash, and calls in progress end
+// normally.
+TEST_F(Stress, HandlesMayBeDestroyedWhileInUse) {
   ASSERT_NO_FATAL_FAILURE(Start(TwoThreads()));
   for (int round = 0; round < kRuns / 10; ++round) {
     msrt_session* session = SessionOf(model_);

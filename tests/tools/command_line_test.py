@@ -89,7 +89,7 @@ class CommandLine(ToolCase):
         self.refuse("is also read", self.model, self.path("y.msrt"), "--plugin", self.write("y.msrt", b"MSRT"))
         self.refuse("is also read", self.model, self.path("z.msrt"), "--ckpt", self.write("z.msrt", b"MSRT"))
 
-    def test_reports_replace_nothing_either(self):
+    def test_reports_never_replace_other_files(self):
         out = self.path("m.msrt")
         self.refuse("is also read", self.model, out, "--json", self.model)
         self.refuse("this is the output", self.model, out, "--json", out)
@@ -148,14 +148,14 @@ class CommandLine(ToolCase):
         for code in range(5):
             self.assertRegex(text, rf"\n  {code}  \w")
 
-    def test_version(self):
+    def test_version_names_the_build(self):
         text = self.convert("--version").stdout
         self.assertRegex(text, r"^msrt \d+\.\d+\.\d+ \([^)]+, \w+ [\d.]+[^)]*\)\n")
         self.assertRegex(text, r"processor: .+, \d+ cores?, ")
         if "onednn" in self.must("msrun", "info", "--json", "-"):
             self.assertRegex(text, r"oneDNN \d+\.\d+")
 
-    def test_slow_nodes_are_told(self):
+    def test_slow_nodes_are_reported(self):
         if "onednn" not in self.must("msrun", "info", "--json", "-"):
             self.skipTest("everything runs as plain loops")
         nodes = [onnx.node("Conv", ["x", "w"], ["a"]), onnx.node("Det", ["a"], ["d"], "slow"), onnx.node("Neg", ["d"], ["y"])]
@@ -169,7 +169,7 @@ class CommandLine(ToolCase):
                 self.assertIn("Det", json.load(f)["warnings"][0])
         self.assertEqual(self.convert("zoo:resnet18", self.path("fast.msrt"), "--image", "64").stderr, "")
 
-    def test_what_is_printed(self):
+    def test_output_depends_on_quiet_and_verbose(self):
         out = self.path("m.msrt")
         usual, quiet, verbose = (self.convert(self.model, out, *more).stdout for more in ([], ["--quiet"], ["--verbose"]))
         self.assertRegex(usual, r"^[^\n]*m\.msrt: 2 nodes \(2 before \d+ passes\), [^\n]* MB of weights, \d+ ms\n$")

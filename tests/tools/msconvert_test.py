@@ -108,7 +108,7 @@ class Msconvert(unittest.TestCase):
             self.assertLess(apart, 8 * bound * spread, kind)
             self.assertGreater(apart, 0)
 
-    def test_native_files_bring_their_packed_weights(self):
+    def test_native_files_contain_packed_weights(self):
         packs = "onednn" in run("msrun", "info", "--json", "-").stdout
         portable, native, again = (self.path(name) for name in ("portable.msrt", "native.msrt", "again.msrt"))
         self.convert(self.product, portable)
@@ -134,7 +134,7 @@ class Msconvert(unittest.TestCase):
         self.convert(native, again)
         self.assertEqual(self.read("again.msrt"), self.read("portable.msrt"))
 
-    def test_typical_shapes_of_native_files(self):
+    def test_native_files_use_typical_shapes(self):
         weights = [onnx.tensor("w", [DEPTH, WIDTH], self.w)]
         x, y = onnx.value("x", ["rows", DEPTH]), onnx.value("y", ["rows", WIDTH])
         path = self.write("open.onnx", onnx.model(onnx.graph([onnx.node("MatMul", ["x", "w"], ["y"], "mm")], [x], [y], weights)))
@@ -151,7 +151,7 @@ class Msconvert(unittest.TestCase):
     def test_blocks_are_finer_than_channels(self):
         errors = []
         w = list(self.w)
-        w[0] = 50.0  # spoils the scale of whatever it shares one with
+        w[0] = 50.0  # spoils the scale of all weights that share it
         weights = [onnx.tensor("w", [DEPTH, WIDTH], w)]
         data = onnx.model(onnx.graph([onnx.node("MatMul", ["x", "w"], ["y"])], [onnx.value("x", [ROWS, DEPTH])],
                                      [onnx.value("y", [ROWS, WIDTH])], weights))
@@ -200,7 +200,7 @@ class Msconvert(unittest.TestCase):
                 apart = max(abs(a - b) for a, b in zip(got, stored(top, block)))
                 self.assertLess(apart, 1e-6, (op, kind))
 
-    def test_infinite_weights_stay(self):
+    def test_weights_out_of_range_are_left_alone(self):
         w = list(self.w)
         w[5] = 1e6
         data = onnx.model(onnx.graph([onnx.node("MatMul", ["x", "w"], ["y"])], [onnx.value("x", [ROWS, DEPTH])],
@@ -222,7 +222,7 @@ class Msconvert(unittest.TestCase):
         for a, b in zip(self.output("qdq.msrt"), want):
             self.assertAlmostEqual(a, b, places=4)
 
-    def test_verify_against_files(self):
+    def test_verify_compares_with_files(self):
         folder = self.path("data")
         os.makedirs(folder, exist_ok=True)
         want = product(self.x, self.w)
@@ -231,7 +231,7 @@ class Msconvert(unittest.TestCase):
             f.write(onnx.tensor("y", [ROWS, WIDTH], want))
         text = self.convert(self.product, self.path("v.msrt"), f"--verify={folder}")
         self.assertIn("of the range", text)
-        # int8 shifts the outputs: it is told, and it counts where a tolerance is asked for.
+        # int8 shifts the outputs: this is reported, and an error if a tolerance is given.
         self.assertIn("as they are stored", self.convert(self.product, self.path("v.msrt"), f"--verify={folder}", "--weights", "int8"))
         self.convert(self.product, self.path("v.msrt"), f"--verify={folder}", "--weights", "int8", "--tolerance", "1e-6", code=4)
         want[3] += 1
@@ -242,7 +242,7 @@ class Msconvert(unittest.TestCase):
         self.assertIn("no original", self.convert("zoo:lenet", self.path("v.msrt"), "--verify", code=2))
 
     def test_verify_names_the_first_difference(self):
-        """A reference of our own in place of ONNX Runtime, which is wrong from the second of three tensors on."""
+        """Uses a fake ONNX Runtime, which is wrong from the second of three tensors on."""
         reference = self.write("reference", f"""#!{sys.executable}
 import json, os, sys
 sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
@@ -306,7 +306,7 @@ for i, name in enumerate(request["outputs"]):
         done = run("msrun", "run", self.path("ids.msrt"))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_cures(self):
+    def test_problems_have_cures(self):
         x, y = onnx.value("x", [2, 8]), onnx.value("y", [2, 8])
 
         def one(op, domain="", opset=17, domains=(), kind=onnx.FLOAT, inputs=("x",), **attributes):
@@ -347,7 +347,7 @@ for i, name in enumerate(request["outputs"]):
         undeclared = self.problems(onnx.model(onnx.graph(nodes, [x], [y]), domains=["my.domain"]), "--keep-unknown")
         self.assertIn("does not declare", undeclared[0]["reason"])
 
-    def test_progress(self):
+    def test_progress_is_shown(self):
         text = self.convert(self.product, self.path("p.msrt"), "--progress")
         for stage in ("reading", "importing", "optimising", "writing"):
             self.assertRegex(text, stage + r" \d+ %")

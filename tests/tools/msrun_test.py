@@ -16,7 +16,7 @@ from tool_case import ToolCase  # noqa: E402
 
 PLUGIN = None
 DONE, FAILED, WRONG = 0, 1, 2
-# Longer than any test may take: what is wrong must be found before the measurement.
+# Longer than any test may take: errors must be found before the measurement.
 LONG = ("--seconds", "1000")
 
 
@@ -29,7 +29,7 @@ class Msrun(ToolCase):
         onnx.write_npy(self.image, (1, 1, 28, 28), [i / 784 for i in range(784)])
 
     def contents(self):
-        """Of all files in the folder."""
+        """Returns the contents of all files in the folder."""
         found = {}
         for name in os.listdir(self.folder.name):
             if os.path.isfile(self.path(name)):
@@ -67,7 +67,7 @@ class Msrun(ToolCase):
                 ("each stream runs on one thread", *bench, "--streams", "2", "--threads", "2"), ("--streams", *bench, "--streams", "0"),
                 ("model", "run"), ("subcommand",)]:
             self.refuse(expected, *arguments)
-        # Names of inputs are known when the model is loaded, which is no wrong command line, but before it runs.
+        # Names of inputs are known only when the model is loaded: not a wrong command line, but an error before the run.
         self.refuse("no input 'picture'; it has image", *bench, "--input", "picture=" + self.image, code=FAILED)
         os.mkdir(self.path("ref"))
         self.refuse("probabilities.npy' for output 'probabilities'", *bench, "--check", self.path("ref"), code=FAILED)
@@ -114,7 +114,7 @@ class Msrun(ToolCase):
         self.assertIn("msrt " + build["version"], text)
         self.assertIn(build["processor"]["name"], text)
 
-    def test_plugin_in_the_current_folder(self):
+    def test_plugin_in_the_current_folder_is_found_by_its_name(self):
         shutil.copy(PLUGIN, self.path("libmine.so"))
         for name in ("libmine.so", "./libmine.so", "libmine.so:a=b"):
             done = subprocess.run([os.path.join(self.BIN, "msrun"), "info", "--json", "-", "--plugin", name], cwd=self.folder.name,
@@ -134,7 +134,7 @@ class Msrun(ToolCase):
         json.loads(self.must("msrun", self.model, "--seconds", "0", "--quiet", "--json", "-"))
         self.assertEqual(self.run_tool("msrun", "run", self.model, "--quiet", "--verbose").returncode, WRONG)
 
-    def test_streams(self):
+    def test_streams_are_measured_together(self):
         text = self.must("msrun", self.model, "--seconds", "0.2", "--streams", "2", "--shape", "image=4x1x28x28", "--json", self.path("r"))
         self.assertRegex(text, r"throughput \d+\.\d runs/s = \d+\.\d items/s by 2 streams of one thread each\n")
         with open(self.path("r")) as f:

@@ -1,4 +1,4 @@
-"""A test that runs the project's tools in a folder of its own. `BIN` is where they are; the script that runs the tests sets it."""
+"""A test that runs the project's tools in its own folder. `BIN` is the folder of the tools; the script that runs the tests sets it."""
 import os
 import subprocess
 import tempfile

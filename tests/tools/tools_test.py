@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""msconvert and msrun from the outside: what they print and write, and what they say to bad input.
+"""msconvert and msrun as a user runs them: their output, their files, and their errors for bad input.
 
 usage: tools_test.py BIN_DIR IDLE_PLUGIN   (Python's standard library only)
 """
@@ -155,7 +155,7 @@ class Tools(unittest.TestCase):
         self.assertTrue(nodes and all(n["measured"] and n["us"] > 0 for n in nodes), nodes)
         self.assertIn("measured", self.good("msrun", "run", self.model, "--costs", costs, "--explain"))
         self.assertIn(" 0 candidates", self.good("msrun", "calibrate", self.model, "--costs", costs, "--output", self.path("2.costs")))
-        # A file that says the opposite turns the placement around.
+        # A file with the opposite costs reverses the placement.
         with open(costs) as f:
             lines = f.read().splitlines(keepends=True)
         with open(costs, "w") as f:

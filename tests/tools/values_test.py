@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What msrun does with models that have more than tensors in one graph: lists as folders, and dumps of graphs that call graphs.
+"""msrun on models with lists and several graphs: lists as folders, and dumps of graphs that call graphs.
 
 usage: values_test.py BIN_DIR   (Python's standard library only)
 """
@@ -74,7 +74,7 @@ class Values(ToolCase):
         self.assertEqual(shorter.returncode, 1)
         self.assertIn("output 'longer' has 4 elements, the reference has 3", shorter.stderr)
 
-    def test_lists_that_nobody_gives_are_made(self):
+    def test_absent_lists_are_random(self):
         model = self.convert(list_model())
         self.assertIn("output     longer list of 2\n", self.must("msrun", "run", model))
         self.assertIn("input      items list of 1\n", self.must("msrun", "bench", model, "--seconds", "0.02"))
@@ -96,7 +96,7 @@ class Values(ToolCase):
         given = ["--input", "trips=" + self.path("trips.npy"), "--input", "x=" + self.path("x.npy")]
         text = self.must("msrun", "run", model, *given, "--disable", "all", "--dump=graph")
         self.assertIn("output     size f32 scalar [7.5]\n", text)
-        # A body and two branches, each indented below the node that calls it, with what it captures behind its inputs.
+        # A body and two branches, each indented below the node that calls it, with its captures after its inputs.
         self.assertRegex(text, r"\n  %total: f32\[\] = Loop\(%trips, _, %zero, %x\) \{.*body=#\d '.*'.*\}  # \d repeat\n"
                                r"    body #\d '[^']*' \(%i: i64\[\], %go: bool\[\], %sum: f32\[\] <- %zero, %x: f32\[\] <- %x\) \{\n")
         self.assertRegex(text, r"\n    else_branch #\d '[^']*' \(%total: f32\[\] <- %total\) \{\n"
@@ -109,7 +109,7 @@ class Values(ToolCase):
         self.assertIn("binding of steps 0 to", self.must("msrun", "run", model, *given, "--dump=binding"))
 
 
-    def test_four_bit_tensors_are_a_byte_an_element(self):
+    def test_four_bit_tensors_have_one_element_per_byte(self):
         for kind, values, numbers in ((onnx.INT4, [-8, 7, 0, -1, 3], [-8, 7, 0, -1, 3]), (onnx.UINT4, [0, 15, 8, 1, 3], [0, 15, 8, 1, 3]),
                                       (onnx.FLOAT4, [0, 15, 7, 1, 2], [0, -6, 6, 0.5, 1])):
             nodes = [onnx.node("Identity", ["x"], ["same"]), onnx.node("Cast", ["x"], ["y"], to=onnx.FLOAT)]
@@ -129,7 +129,7 @@ class Values(ToolCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("element 1 is 16", done.stderr)
 
-    def test_tensor_for_an_optional_input(self):
+    def test_optional_input_may_be_a_tensor(self):
         nodes = [onnx.node("OptionalHasElement", ["x"], ["there"]), onnx.node("Cast", ["there"], ["y"], to=onnx.FLOAT)]
         model = self.convert(onnx.model(onnx.graph(nodes, [onnx.optional_value("x", [2])], [onnx.value("y", [])]), opset=18))
         self.write_numbers("x.npy", [1, 2])
@@ -137,7 +137,7 @@ class Values(ToolCase):
         for given, answer in (("x.npy", 1), ("nothing", 0)):
             self.assertIn(f"y f32 scalar [{answer}]", self.must("msrun", "run", model, "--input", "x=" + self.path(given)))
 
-    def test_arrays_that_no_tensor_is_are_named_with_a_cure(self):
+    def test_unsupported_arrays_are_refused_with_a_cure(self):
         model = self.convert(onnx.model(onnx.graph([onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", [1])], [onnx.value("y", [1])])))
         for descr, message in ((">f4", "has big-endian elements ('>f4'); save it with array.astype('<f4')"),
                                ("<c8", "has element type '<c8', which no tensor has; save it with array.astype("),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""msconvert --verify: what must not pass, inputs and sizes that are given, inputs that are made up, tolerances by type.
+"""msconvert --verify: comparisons that must fail, given inputs and sizes, random inputs, tolerances by type.
 
 usage: verify_test.py BIN_DIR   (Python's standard library only)
 
@@ -65,14 +65,14 @@ class Verify(ToolCase):
             values = [v[0] for v in struct.iter_unpack("<" + letter, values)]
         return header["shape"], values
 
-    # What must not pass.
+    # Comparisons that must fail.
 
     def test_nan_in_both_does_not_pass(self):
         model = onnx.model(onnx.graph([onnx.node("Sqrt", ["x"], ["y"])], [onnx.value("x", [4])], [onnx.value("y", [4])]))
         text = self.against_folder(model, [((4,), [-1, -2, -3, -4])], [((4,), [NAN] * 4)], code=4)
         self.assertIn("nothing was compared: output 'y' f32[4] is NaN in both", text)
         self.assertIn(self.path("data"), text)
-        # Some of them: the rest is compared.
+        # If only some elements are NaN, the rest is compared.
         text = self.against_folder(model, [((4,), [-1, 4, 9, 16])], [((4,), [NAN, 2, 3, 4])])
         self.assertIn("1 of 4 elements that are NaN in both", text)
         self.against_folder(model, [((4,), [-1, 4, 9, 16])], [((4,), [NAN, 2, 3, 4.1])], code=4)
@@ -91,7 +91,7 @@ class Verify(ToolCase):
         dead = onnx.model(onnx.graph(nodes, [onnx.value("x", [4])], [onnx.value("y", [4])]))
         text = self.against_folder(dead, [((4,), [1, 2, 3, 4])], [((4,), [0] * 4)], code=4)
         self.assertIn("output 'y' f32[4] is one number, whatever the inputs are", text)
-        # A constant for these inputs, but not for others, says something; so do a constant of the model and one that only dims make.
+        # These pass: an output that is constant for these inputs only, a constant of the model, and one that depends on dims only.
         relu = onnx.model(onnx.graph([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", [4])], [onnx.value("y", [4])]))
         self.against_folder(relu, [((4,), [-1, -2, -3, -4])], [((4,), [0] * 4)])
         nodes = [onnx.node("Relu", ["x"], ["y"]), onnx.node("Identity", ["c"], ["z"]), onnx.node("Shape", ["x"], ["s"]),
@@ -109,7 +109,7 @@ class Verify(ToolCase):
         text = self.against_folder(model, [((4,), [1, 2, 3, 4])], [((2, 2), [1, 2, 3, 4])], code=4)
         self.assertIn("y f32[4]: has shape [4], the reference has [2, 2]", text)
 
-    def test_small_numbers_are_compared_by_their_size(self):
+    def test_small_numbers_are_compared_by_their_magnitude(self):
         one = onnx.model(onnx.graph([onnx.node("ReduceSum", ["b"], ["y"], keepdims=0)], [onnx.value("b", [4])], [onnx.value("y", [])]))
         given = [((4,), [0.01, 0, 0, 0])]
         self.against_folder(one, given, [((), [0.01])])
@@ -151,7 +151,7 @@ class Verify(ToolCase):
         self.assertIn("symbol 'length' is 5 by a=2x5 and 6 by b=2x6", text)
 
     def test_sizes_that_do_not_fit_suggest_the_option(self):
-        # 128 elements, which is what is guessed, are no multiple of 7.
+        # 128 elements, the guessed size, are not a multiple of 7.
         nodes = [onnx.node("Reshape", ["x", "to"], ["y"])]
         weights = [onnx.tensor("to", [2], [-1, 7], onnx.INT64)]
         model = onnx.model(onnx.graph(nodes, [onnx.value("x", ["n", "m"])], [onnx.value("y", ["k", 7])], weights))
@@ -175,7 +175,7 @@ class Verify(ToolCase):
         ids = [onnx.value(n, ["batch", "length"], onnx.INT64) for n in ("ids", "position_ids", "token_type_ids")]
         model = onnx.model(onnx.graph(nodes, [*ids, onnx.value("lengths", ["one"], onnx.INT64)], [onnx.value("y", ["batch", "length", 2])],
                                       [words, places, kinds, onnx.tensor("two", [], [2], onnx.INT64)]))
-        # The reference is wrong; what counts is that the model ran.
+        # The reference is wrong; the test only needs the model to run.
         self.against_script(model, "result(0, (1, 128, 2), [0.0] * 255 + [2000.0])", "--verify-shape", "one=1", "--tolerance", "1")
         tokens = self.kept("ids", "q")[1]
         self.assertLess(max(tokens), 700)
@@ -184,8 +184,8 @@ class Verify(ToolCase):
         self.assertEqual(self.kept("token_type_ids", "q")[1], [0] * 64 + [1] * 64)
         self.assertEqual(self.kept("lengths", "q")[1], [128])
 
-    def test_masks_of_both_conventions(self):
-        """A softmax over what a mask leaves: NaN where it leaves nothing."""
+    def test_masks_of_both_conventions_work(self):
+        """A softmax over the positions that a mask keeps: NaN if it keeps none."""
         def model(hides, causal):
             bias = [[0.0 if not causal or k <= q else -float("inf") for k in range(8)] for q in range(8)]
             nodes = [onnx.node("Cast", ["mask"], ["given"], to=9)] + ([onnx.node("Not", ["given"], ["hidden"])] if not hides else
@@ -199,7 +199,7 @@ class Verify(ToolCase):
 
         for hides in (False, True):
             for causal in (False, True):
-                # The numbers of the reference are of no use here; what counts is that the model's are none that a hidden row makes.
+                # The reference's numbers are wrong; the test only needs the model's to be free of NaN from hidden rows.
                 text = self.against_script(model(hides, causal), "result(0, (8, 8), [i / 64 for i in range(64)])", "--tolerance", "2")
                 self.assertNotIn("inf", text)
                 mask = self.kept("mask", "q")[1]
@@ -228,7 +228,7 @@ class Verify(ToolCase):
             wanted = [v * v for v in x]
             wanted[3] += error
             self.against_folder(model, [((16,), x, "<f8", "d")], [((16,), wanted, "<f8", "d")], code=code)
-        # Numbers that lie close together: one step of f16 at 1 is 2^-10, which is more than the range allows.
+        # Numbers within a small range: one step of f16 at 1 is 2^-10, which is more than the range allows.
         nodes = [onnx.node("Cast", ["x"], ["a"], to=10), onnx.node("Cast", ["a"], ["y"], to=1)]
         model = onnx.model(onnx.graph(nodes, [onnx.value("x", [4])], [onnx.value("y", [4])]))
         close = [1 + i / 1024 for i in range(4)]
@@ -261,7 +261,7 @@ class Verify(ToolCase):
 
     # The runtimes themselves.
 
-    def test_models_that_the_original_runtime_refuses(self):
+    def test_refusal_by_the_original_runtime_is_reported(self):
         model = onnx.model(onnx.graph([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", ["n", 4])], [onnx.value("y", ["n", 4])]))
         text = self.against_script(model, "print('no kernel for Relu', file=sys.stderr)\nsys.exit(4)", code=1)
         self.assertIn("cannot load the model", text)
@@ -269,7 +269,7 @@ class Verify(ToolCase):
         self.assertIn("--verify=FOLDER", text)
         self.assertNotIn("--verify-shape", text)
 
-    def test_either_result_of_the_original_will_do(self):
+    def test_agreement_with_either_result_of_the_original_passes(self):
         """ONNX Runtime's results with and without its optimisations may differ by more than the tolerance."""
         model = onnx.model(onnx.graph([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", [4])], [onnx.value("y", [4])]))
         body = "result(0, (4,), [max(v, 0) + (0 if request['optimised'] else 0.01) * (i == 1) for i, v in enumerate(inputs['x'][1])])"
@@ -297,14 +297,14 @@ class Verify(ToolCase):
                 return python
         self.skipTest(f"no Python with {package} in {' or '.join(variables)}")
 
-    def test_against_onnx_runtime(self):
+    def test_onnx_runtime_agrees(self):
         self.python_with("onnxruntime", "MSCONVERT_PYTHON")
         nodes = [onnx.node("MatMul", ["x", "w"], ["a"]), onnx.node("Relu", ["a"], ["y"])]
         model = onnx.model(onnx.graph(nodes, [onnx.value("x", ["n", 4])], [onnx.value("y", ["n", 4])],
                                       [onnx.tensor("w", [4, 4], [(i * 7 % 5) - 2.0 for i in range(16)])]))
         self.assertIn("against ONNX Runtime, x 3x4 made up", self.convert(model, "--verify", "--verify-shape", "n=3"))
 
-    def test_against_mindspore(self):
+    def test_mindspore_agrees(self):
         python = self.python_with("mindspore", "MSCONVERT_PYTHON", "MSRT_MINDSPORE_PYTHON")
         nodes = [onnx.node("MatMul", ["x", "w"], ["a"]), onnx.node("Relu", ["a"], ["y"])]
         model = onnx.model(onnx.graph(nodes, [onnx.value("x", [3, 4])], [onnx.value("y", [3, 4])],

@@ -1,6 +1,5 @@
-// Files that carry packed weights: a load on the machine they were made for packs nothing, every
-// other packs, and the bits are the same whatever the file brings, what was made by others or
-// damaged included.
+// Files with packed weights: a load on the machine they were made for packs nothing, any other
+// machine packs, and the results are the same bits, also for files made elsewhere or damaged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ Module Recurrent(const char* op, int64_t gates) {
   return module;
 }
 
-// One square matrix, as it is and transposed: two forms of one constant.
+// One square matrix, plain and transposed: two packed forms of one constant.
 Module Tied() {
   Module module = OneInput({kUnknownDim, 48});
   Graph& graph = module.main();
@@ -132,7 +131,7 @@ bool SameBits(const std::vector<ConstTensor>& a, const std::vector<ConstTensor>&
   });
 }
 
-// As msconvert --target native makes it.
+// The same as msconvert --target native.
 std::pair<Module, ModelExtras> Native(const Module& module) {
   CompileOptions options;
   options.keep_packed = true;
@@ -152,7 +151,7 @@ class NativeFile : public ::testing::TestWithParam<Example> {
     std::tie(module_, extras_) = Native(module);
     ASSERT_FALSE(extras_.packed.empty());
   }
-  // Every form changed, and what a load makes of them.
+  // Changes every form, then loads and runs.
   Loaded Changed(const std::function<void(PackedWeight*)>& change) {
     ModelExtras changed = extras_;
     for (PackedWeight& packed : changed.packed) change(&packed);
@@ -171,7 +170,7 @@ class NativeFile : public ::testing::TestWithParam<Example> {
 INSTANTIATE_TEST_SUITE_P(All, NativeFile, ::testing::ValuesIn(kExamples),
                          [](const auto& row) { return std::string(row.param.name); });
 
-TEST_P(NativeFile, PacksNothingAndGivesTheSameBits) {
+TEST_P(NativeFile, PacksNothingAndReturnsTheSameBits) {
   const Loaded native = LoadAndRun(module_, extras_, GetParam().input);
   EXPECT_EQ(native.packed_bytes(), 0u);
   EXPECT_EQ(native.found_bytes(), portable_.packed_bytes());
@@ -179,7 +178,7 @@ TEST_P(NativeFile, PacksNothingAndGivesTheSameBits) {
   EXPECT_TRUE(SameBits(native.outputs, portable_.outputs));
 }
 
-TEST_P(NativeFile, IsForOthersAPortableOne) {
+TEST_P(NativeFile, IsPortableToOtherMachines) {
   ExpectPackedAgain(Changed([](PackedWeight* p) { p->id.isa = "avx9"; }));
   ExpectPackedAgain(Changed([](PackedWeight* p) { p->id.version += 1; }));
   ExpectPackedAgain(Changed([](PackedWeight* p) { p->id.block += 1; }));
@@ -202,8 +201,8 @@ TEST_P(NativeFile, FormsOfAWrongSizeAreNotRead) {
   }
 }
 
-// Numbers that somebody else put there are computed with, and nothing else is done with them.
-TEST_P(NativeFile, WrongNumbersGiveWrongNumbersAndNothingWorse) {
+// The contents of packed forms are not checked: kernels use them only as numbers.
+TEST_P(NativeFile, WrongContentsOnlyChangeTheResults) {
   const Loaded loaded = Changed([](PackedWeight* p) {
     auto owner =
         std::make_shared<std::vector<std::byte>>(p->data.data.size(), std::byte{0xFF});  // NaN
@@ -213,7 +212,7 @@ TEST_P(NativeFile, WrongNumbersGiveWrongNumbersAndNothingWorse) {
   EXPECT_FALSE(SameBits(loaded.outputs, portable_.outputs));
 }
 
-TEST(NativeFiles, ATiedMatrixHasAFormForEachUse) {
+TEST(NativeFiles, TiedMatrixHasAFormForEachUse) {
   if (!HasOneDnn()) GTEST_SKIP() << "a build without a delegate that packs";
   const auto [module, extras] = Native(Tied());
   ASSERT_EQ(extras.packed.size(), 2u);
@@ -221,7 +220,7 @@ TEST(NativeFiles, ATiedMatrixHasAFormForEachUse) {
   EXPECT_NE(extras.packed[0].id, extras.packed[1].id);
 }
 
-// Kernels that are registered have the same door.
+// Registered kernels have the same interface for packed forms.
 struct PackingKernel {
   static inline int packed = 0, found = 0;
   static msrt_status Pack(void*, const msrt_host_api* host, const msrt_node_view* node,
@@ -251,7 +250,7 @@ struct PackingKernel {
   }
 };
 
-TEST(NativeFiles, RegisteredKernelsFindWhatTheyKept) {
+TEST(NativeFiles, RegisteredKernelsFindTheirPackedForms) {
   msrt_kernel_desc desc = MSRT_INIT(msrt_kernel_desc);
   desc.plugin_abi = MSRT_PLUGIN_ABI;
   desc.op = "Mul";

@@ -1,5 +1,5 @@
-// Whole networks: every delegate against reference, files against modules, shapes that stay open,
-// and how tight the memory plan is.
+// Whole networks: every delegate against reference, files against modules, open shapes, and the
+// memory plan against its lower bound.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,7 +53,7 @@ std::vector<ConstTensor> InputsFor(const Module& module, const Dims& dims, uint3
   return inputs;
 }
 
-// The largest difference as a part of the expected range.
+// Returns the largest difference as a fraction of the expected range.
 double RangeError(const ConstTensor& got, const ConstTensor& expected) {
   double low = INFINITY, high = -INFINITY, worst = 0;
   EXPECT_EQ(got.dims, expected.dims);
@@ -86,7 +86,7 @@ TEST_P(Zoo, EveryDelegateAndEveryPassAgreesWithPlainLoops) {
   }
 }
 
-// A file gives the same bits as the module it was written from, at several batch sizes, mapped or
+// A file returns the same bits as the module it was written from, at several batch sizes, mapped or
 // copied.
 TEST_P(Zoo, FileEqualsModule) {
   const Network& n = GetParam();
@@ -119,8 +119,8 @@ TEST_P(Zoo, FileEqualsModule) {
 INSTANTIATE_TEST_SUITE_P(All, Zoo, ::testing::ValuesIn(kSmall),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// Up to placement a load reads no weight and copies none: after all passes every large constant
-// still lies in the mapped file.
+// Before placement a load neither reads nor copies weights: after all passes every large constant
+// is still in the mapped file.
 TEST(ZooLoad, WeightsStayInTheMappedFile) {
   auto module = zoo::Build("resnet18", {.image = 64});
   ASSERT_TRUE(module.ok());
@@ -148,7 +148,7 @@ TEST(ZooLoad, WeightsStayInTheMappedFile) {
 }
 
 // One file with open height and width, at sizes that share no factor.
-TEST(ZooShapes, OpenImageSizes) {
+TEST(ZooShapes, OneModelRunsAtSeveralImageSizes) {
   auto module = zoo::Build("unet", {.open_image = true, .width = 4});
   ASSERT_TRUE(module.ok());
   auto model = CompileModule(TestEnvironment(), *module, {});
@@ -169,7 +169,7 @@ TEST(ZooShapes, OpenImageSizes) {
   EXPECT_NE(bad.status().message().find("Concat"), std::string::npos) << bad.status().message();
 }
 
-// The plan at the networks' usual sizes; weights are small because only shapes matter here.
+// The memory plan at the networks' usual sizes; weights are small because only shapes matter here.
 TEST(ZooMemory, ArenaStaysNearItsLowerBound) {
   const Network networks[] = {
       {"resnet50", {}, {1, 3, 224, 224}},

@@ -1,5 +1,5 @@
-// Checks of the files that a tool writes, made before the work starts: an output never replaces a
-// file that the tool reads, nor an existing file of another kind, and its folder can be written to.
+// Checks the files that a tool will write, before the work starts: an output never replaces a file
+// that the tool reads, nor an existing file of another kind, and its folder is writable.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +12,13 @@
 
 namespace msrt {
 
-// The files that a tool reads. A file is known by its device and inode, so that links, hard links
-// and relative paths lead to the same entry.
+// The files that a tool reads. A file is identified by its device and inode, so that links, hard
+// links and relative paths lead to the same entry.
 class FilesRead {
  public:
   // A file that does not exist is not added: reading it fails with its own error.
   void Add(const std::string& path);
-  // An error if `path` names one of them. `what` is for the message: "output", "--json".
+  // Returns an error if `path` names one of them. `what` is for the message: "output", "--json".
   Status Refuse(std::string_view what, const std::string& path) const;
 
  private:
@@ -56,12 +56,12 @@ struct FileKind {
 };
 extern const FileKind kMsrtFile, kJsonFile;
 
-// Whether a tool may write to `path`. Existing files must be empty or of the kind, and not in
-// `read`; pipes and devices are written to as they are. "-" (standard output) always may.
+// Returns an error if a tool may not write to `path`. Existing files must be empty or of the kind,
+// and not in `read`. Pipes, devices and "-" (standard output) are always allowed.
 Status CheckOutputFile(std::string_view what, const std::string& path, const FileKind& kind,
                        const FilesRead& read);
 
-// Whether two paths name the same file, which need not exist yet.
+// Returns whether two paths name the same file, which need not exist yet.
 bool SamePath(const std::string& a, const std::string& b);
 
 }  // namespace msrt

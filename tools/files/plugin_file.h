@@ -9,8 +9,8 @@ struct PluginFile {
   std::string path, options;
 };
 
-// "PATH:OPTIONS". Options may have colons; a path cannot. A bare name is the file in the current
-// folder if there is one; the system looks for it among its libraries otherwise.
+// Parses "PATH:OPTIONS". Options may contain colons; a path cannot. A bare name is the file in the
+// current folder if there is one; otherwise the system looks for it among its libraries.
 PluginFile ParsePluginFile(const std::string& text);
 
 }  // namespace msrt

@@ -83,7 +83,7 @@ Status CheckNative(const ConvertArguments& a) {
   return OkStatus();
 }
 
-// Options that would have no effect on such an input.
+// Refuses options that would have no effect on such an input.
 Status CheckInput(const ConvertArguments& a) {
   if (!a.from_zoo() && a.zoo_options)
     return InvalidArgument("sizes of zoo networks are for zoo:NAME; '", a.input, "' has its own");

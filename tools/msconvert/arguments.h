@@ -1,4 +1,4 @@
-// msconvert's command line: as it was given, and what is checked of it before the work starts.
+// msconvert's command line: as it was given, and as parsed and checked before the work starts.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@
 
 namespace msrt {
 
-// What the process returns.
+// Exit codes of the process.
 enum ExitCode { kDone = 0, kFailed = 1, kWrongCommandLine = 2, kProblems = 3, kDiffers = 4 };
 
 struct ConvertArguments {
   std::string input, output;
   std::string optimize = "default", target = "portable", json, weights, checkpoint,
-              verify;          // empty: not asked for
-  int64_t weights_block = -1;  // -1: the usual one
+              verify;          // empty: not requested
+  int64_t weights_block = -1;  // -1: the default
   int threads = 0;             // of the runtime that a native file is for; 0: all cores
   double tolerance =
       -1;  // of the range of each output; -1: by the types that the model computes in
@@ -35,15 +35,15 @@ struct ConvertArguments {
   bool verifies_folder() const { return !verify.empty() && verify != "original"; }
 };
 
-// What the texts of the arguments say.
+// The parsed texts of the arguments.
 struct CheckedArguments {
   GivenSizes shapes, typical, verify_shapes;
-  std::map<std::string, std::string> inputs;  // file by the name of an input
+  std::map<std::string, std::string> inputs;  // files, by the name of the input
   WeightStorage storage;
 };
 
 // Refuses options that contradict each other or would have no effect, and files that must not or
-// cannot be written. `read` gets the files that the arguments name to be read.
+// cannot be written. Adds the files that will be read to `read`.
 Result<CheckedArguments> Check(const ConvertArguments& arguments, FilesRead* read);
 
 }  // namespace msrt

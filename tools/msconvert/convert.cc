@@ -39,7 +39,7 @@
 namespace msrt {
 namespace {
 
-// Of the ops that passes make, MindSpore has none: what it is given stays in ops that others know.
+// Passes that create ops of ours, which MindSpore does not know.
 constexpr std::string_view kNotForMindIr[] = {"recognize_attention", "fuse_epilogue"};
 
 int Fail(const Status& status, ExitCode code = kFailed) {
@@ -80,7 +80,7 @@ class Conversion {
     return Compare();
   }
 
-  // What there is to report, however far it came.
+  // Writes the JSON report, also of a conversion that failed half-way.
   Status WriteReport() {
     if (a_.json.empty() || report_.is_null()) return OkStatus();
     const std::string text = report_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -92,7 +92,7 @@ class Conversion {
     return io_.WriteFile(a_.json, pieces);
   }
 
-  // What the process was doing when it ran out of memory, with the sizes that it knows of.
+  // Describes what the process was doing when it ran out of memory, with the sizes it knows.
   std::string OutOfMemoryText() const {
     std::error_code error;
     const auto file = std::filesystem::file_size(a_.input, error);
@@ -109,14 +109,14 @@ class Conversion {
     progress_.Clear();
     if (a_.json != "-") std::cout << text << std::flush;
   }
-  // One warning a line.
+  // Prints one warning per line.
   void Warn(const std::string& lines) {
     progress_.Clear();
     std::istringstream stream(lines);
     for (std::string line; std::getline(stream, line);)
       std::cerr << "msconvert: warning: " << line << "\n";
   }
-  // For people who read along, and for those who want every detail.
+  // Say prints unless --quiet, SayDetail only with --verbose.
   void Say(const std::string& text) {
     if (!a_.quiet) Print(text);
   }
@@ -124,7 +124,7 @@ class Conversion {
     if (a_.verbose) Print(text);
   }
 
-  // Kernels are not for this tool, but the ops that they define are.
+  // This tool does not run a plugin's kernels, but it needs the ops that the plugin defines.
   Status LoadPlugins() {
     for (const std::string& text : a_.plugins) {
       const PluginFile file = ParsePluginFile(text);
@@ -167,9 +167,9 @@ class Conversion {
 #endif
   }
 
-  // Everything that stands in the way, in the report and to the user; or the module.
-  template <typename Imported>
-  ExitCode Take(Imported imported) {
+  // Takes the module; if there are problems, lists everything that blocks conversion instead.
+  template <typename ImportResult>
+  ExitCode Take(ImportResult imported) {
     report_ = nlohmann::json::parse(imported.problems.Json());
     if (!imported.problems.empty()) {
       progress_.Clear();
@@ -190,7 +190,7 @@ class Conversion {
 #if defined(MSRT_HAVE_MINDIR)
     const mindir_import::ImportOptions options{.shapes = checked_.shapes,
                                                .progress = ImportProgress()};
-    MSRT_ASSIGN_OR_RETURN(mindir_import::Imported imported,
+    MSRT_ASSIGN_OR_RETURN(mindir_import::ImportResult imported,
                           mindir_import::ImportFile(a_.input, options, &io_));
     return Take(std::move(imported));
 #else
@@ -199,7 +199,7 @@ class Conversion {
 #endif
   }
 
-  // The weights of a checkpoint instead of the model's own.
+  // Replaces the model's weights by those of a checkpoint.
   Status LoadWeights() {
     if (a_.checkpoint.empty()) return OkStatus();
 #if defined(MSRT_HAVE_MINDIR)
@@ -224,7 +224,7 @@ class Conversion {
                                              .importers = importers_,
                                              .ops = ops(),
                                              .evaluator = &BuiltinEvaluator()};
-    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+    MSRT_ASSIGN_OR_RETURN(onnx_import::ImportResult imported,
                           onnx_import::ImportFile(a_.input, options, &io_));
     return Take(std::move(imported));
 #else
@@ -239,13 +239,12 @@ class Conversion {
     const PassContext context{
         .evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
     PassOptions options{.disabled = a_.disabled, .validate = true};
-    // How to compute is decided where the file is loaded.
+    // These passes decide how to compute, which is up to the machine that loads the file.
     options.disabled.insert(options.disabled.end(), {"widen_half", "recognize_quantized"});
     if (a_.to_mindir())
       options.disabled.insert(options.disabled.end(), std::begin(kNotForMindIr),
                               std::end(kNotForMindIr));
-    else
-      options.disabled.emplace_back("widen_weights");  // what is stored small stays so in the file
+    else options.disabled.emplace_back("widen_weights");  // small weights stay small in the file
     stage_ = "optimising";
     progress_.At(stage_, 0);
     MSRT_ASSIGN_OR_RETURN(const std::vector<PassReport> reports,
@@ -329,7 +328,8 @@ class Conversion {
     Say(text + figures);
   }
 
-  // What cannot be estimated, such as an op that only the application knows, is left out.
+  // Says nothing if the model cannot be estimated, such as one with ops that only the application
+  // knows.
   void WarnAboutSlowNodes() {
     constexpr size_t kLargeBytes = size_t{256} << 20;
     if (a_.to_mindir()) return;
@@ -338,7 +338,7 @@ class Conversion {
     // Making large weights f32 again would take longer than all the rest.
     if (ConstantBytes(module_) > kLargeBytes) passes.disabled.emplace_back("widen_weights");
     const auto warning =
-        SlowNodesWarning(EnvironmentHere(plugins_, a_.threads), module_, checked_.typical, passes);
+        SlowNodesWarning(LocalEnvironment(plugins_, a_.threads), module_, checked_.typical, passes);
     if (!warning.ok() || warning->empty()) return;
     report_["warnings"].push_back(*warning);
     Warn(*warning);
@@ -348,7 +348,7 @@ class Conversion {
     if (a_.verify.empty()) return kDone;
     stage_ = "verifying";
     VerifyRequest request;
-    request.environment = EnvironmentHere(plugins_);
+    request.environment = LocalEnvironment(plugins_);
     request.original_path = a_.input;
     request.msrt_path = a_.output;
     if (a_.verifies_folder()) request.folder = a_.verify;
@@ -358,8 +358,8 @@ class Conversion {
     request.inputs = checked_.inputs;
     const bool judged = a_.tolerance >= 0;
     if (judged) request.tolerance = a_.tolerance;
-    // A user who names a tolerance means the file; otherwise the weights' errors are told, and all
-    // the rest must agree.
+    // A tolerance given by the user applies to the file. Otherwise the module before its weights
+    // were stored small must agree, and the error of the weights is only reported.
     if (before_weights_ && !judged) request.before_weights = &*before_weights_;
     MSRT_ASSIGN_OR_RETURN(const VerifyReport verified, Verify(request));
     report_["verify"] = nlohmann::json::parse(verified.Json());

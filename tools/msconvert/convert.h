@@ -1,11 +1,12 @@
-// The way of a conversion: read, check, optimise, store weights small or packed, write, verify.
+// The stages of a conversion: read, check, optimise, store weights small or packed, write, verify.
 #pragma once
 
 #include "tools/msconvert/arguments.h"
 
 namespace msrt {
 
-// Says on standard output what was done and on standard error what was not.
+// Converts and returns the exit code. Prints results to standard output, problems to standard
+// error.
 int Convert(const ConvertArguments& arguments);
 
 }  // namespace msrt

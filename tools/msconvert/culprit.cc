@@ -24,7 +24,7 @@ class CulpritFinder {
         tolerances_(tolerances) {}
 
   Result<std::string> Find() {
-    MSRT_ASSIGN_OR_RETURN(onnx_import::Imported imported,
+    MSRT_ASSIGN_OR_RETURN(onnx_import::ImportResult imported,
                           onnx_import::ImportFile(request_.original_path,
                                                   {.shapes = request_.shapes,
                                                    .keep_unknown = true,
@@ -46,7 +46,7 @@ class CulpritFinder {
     std::string name, node, op;
   };
 
-  // What both sides know by the same name, in the order in which it is computed.
+  // Returns the tensors that both sides know by the same name, in the order of computation.
   Result<std::vector<Probe>> Probes(const Graph& graph) const {
     MSRT_ASSIGN_OR_RETURN(const auto known,
                           onnx_import::NodeOutputs(request_.original_path, DefaultIo()));
@@ -88,8 +88,9 @@ class CulpritFinder {
       const Probe& probe = probes[begin + static_cast<size_t>(first - differences.begin())];
       culprit_ = StrCat(
           "the first tensor that differs is '", probe.name, "', made by node '", probe.node, "' (",
-          probe.op, "): ", first->mismatch.empty() ? InWords(*first->difference) : first->mismatch);
-      // Sums in another order may fall on the other side of a step.
+          probe.op,
+          "): ", first->mismatch.empty() ? DeviationText(*first->difference) : first->mismatch);
+      // A sum in another order may round to the neighbouring step.
       if (probe.op.find("QuantizeLinear") != std::string::npos && first->difference->largest <= 1) {
         culprit_ +=
             ", one step of a quantised tensor, which rounding may cross: a larger --tolerance lets "
@@ -100,7 +101,7 @@ class CulpritFinder {
     return OkStatus();
   }
 
-  // The graph as it was imported agrees, so one of the passes is to blame: they are let in one
+  // The graph as it was imported agrees, so a pass causes the difference: enables the passes one
   // after the other.
   Status FindFirstPass(const Module& module) {
     std::vector<std::string> off;

@@ -4,7 +4,7 @@
 
 namespace msrt {
 
-std::shared_ptr<const Environment> EnvironmentHere(const Environment& plugins, int threads) {
+std::shared_ptr<const Environment> LocalEnvironment(const Environment& plugins, int threads) {
   auto environment = std::make_shared<Environment>(plugins);
   environment->parallel = MakeDefaultParallel(threads > 0 ? threads : AvailableCores());
   environment->evaluator = &BuiltinEvaluator();

@@ -1,5 +1,5 @@
-// The runtime of this machine as msconvert uses it: to pack weights, to see where nodes will run,
-// and to verify.
+// The runtime on this machine, which msconvert uses to pack weights, to estimate where nodes will
+// run, and to verify.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace msrt {
 
-// All built-in delegates, and what `plugins` has. `threads` 0: as many as there are cores.
-std::shared_ptr<const Environment> EnvironmentHere(const Environment& plugins, int threads = 0);
+// Has all built-in delegates and those of `plugins`. `threads` 0: one for each core.
+std::shared_ptr<const Environment> LocalEnvironment(const Environment& plugins, int threads = 0);
 
 }  // namespace msrt

@@ -24,7 +24,7 @@ Result<std::string> ExternalData::PathOf(const std::string& location) const {
   std::error_code error;
   const fs::path folder = fs::canonical(fs::absolute(fs::path(model_path_)).parent_path(), error);
   if (error) return IoError("the folder of '", model_path_, "': ", error.message());
-  // Links are followed first, so that none leads out.
+  // Resolves links first, so that none leads out of the folder.
   const fs::path file = fs::canonical(folder / relative, error);
   if (error) return IoError("external data '", location, "': ", error.message());
   const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());

@@ -1,5 +1,5 @@
-// Weights that a model keeps in files beside it. A model may name files of its own folder only: no
-// way up, no absolute path, no link that leads out.
+// Weights that a model keeps in files beside it. A model may only name files in its own folder: no
+// "..", no absolute path, no link that leads out of it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace msrt {
 
-// What a model says about a tensor whose bytes stand elsewhere.
+// A model's description of a tensor whose bytes are in another file.
 struct ExternalTensor {
   std::string name;      // for messages
   std::string location;  // of the file, relative to the model's folder
@@ -23,7 +23,7 @@ class ExternalData {
  public:
   // `model_path` may be empty (a model from memory): then every external tensor is refused.
   ExternalData(std::string model_path, Io* io) : model_path_(std::move(model_path)), io_(io) {}
-  // The bytes of a tensor, mapped. `bytes` is what its type and dims need.
+  // Returns the bytes of a tensor, mapped. `bytes` is the number that its type and dims need.
   Result<Bytes> Read(const ExternalTensor& tensor, size_t bytes) const;
 
  private:

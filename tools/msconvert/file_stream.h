@@ -1,5 +1,5 @@
-// A file as protobuf reads it: piece by piece, so that somebody who watches sees it move, and so
-// that of a large file only what was made of it stays in memory.
+// A file as a protobuf stream, read piece by piece: it reports progress, and pages of a large
+// mapped file are released once they are parsed.
 #pragma once
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -12,8 +12,9 @@ namespace msrt {
 
 class FileStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
-  // `mapped_by` (null: nobody): the Io whose mapping the bytes are; it may forget what was read.
-  // `progress` (may be empty) gets the part of the bytes that was. At most 2 GiB.
+  // `mapped_by` is the Io that mapped the bytes, and is told to forget those that were read; null
+  // if they are not mapped. `progress` (may be empty) gets the fraction that was read. At most 2
+  // GiB.
   FileStream(std::span<const std::byte> bytes, Io* mapped_by,
              std::function<void(double part)> progress)
       : stream_(bytes.data(), static_cast<int>(bytes.size()), kPiece),

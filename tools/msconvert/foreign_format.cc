@@ -79,7 +79,7 @@ constexpr Magic kMagics[] = {
     {0, "<?xml", kOpenVino},
 };
 
-// A member of an archive by which its kind is known.
+// A member of an archive that identifies the archive's kind.
 struct Member {
   std::string_view name, what;
 };
@@ -118,7 +118,7 @@ std::string_view InArchive(std::string_view text) {
   return "is a zip archive; unpack it and name the model in it";
 }
 
-// Eight bytes with the length of a JSON header, and the header.
+// A safetensors file begins with eight bytes for the length of a JSON header, and the header.
 bool IsSafetensors(std::string_view text) {
   uint64_t length = 0;
   if (text.size() < 10) return false;

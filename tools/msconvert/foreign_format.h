@@ -1,5 +1,5 @@
-// Files of formats that msconvert does not read, named for what they are, with the way to a format
-// that it does read.
+// Recognises files of formats that msconvert does not read, and says how to convert them to one
+// that it does.
 #pragma once
 
 #include <span>
@@ -7,10 +7,10 @@
 
 namespace msrt {
 
-// "is a TensorFlow Lite model; ..." by the first and last bytes; empty: nothing that is known.
+// Returns "is a TensorFlow Lite model; ..." by the first and last bytes; empty if the format is not
+// known.
 std::string ForeignFormatOf(std::span<const std::byte> bytes);
-// The same by the extension of the file's name, for files that turned out not to be what they were
-// taken for.
+// The same by the extension of the file's name, for files that could not be parsed.
 std::string ForeignFormatOf(const std::string& path);
 // The same for a folder that was given instead of a file.
 std::string ForeignFolder(const std::string& path);

@@ -1,4 +1,4 @@
-// msconvert: brings models into .msrt files, and out of them into MindSpore's.
+// msconvert: converts models to .msrt files, and .msrt files to MindSpore's.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>

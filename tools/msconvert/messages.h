@@ -1,5 +1,4 @@
-// Reading messages of foreign formats, which come from files and are hostile until they are
-// checked.
+// Reads messages of foreign formats. They come from files and are hostile until they are checked.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -9,19 +8,19 @@
 
 namespace msrt {
 
-// The whole of the stream as one message, of at most 2 GiB. `format` is for the error.
+// Parses the whole stream as one message, of at most 2 GiB. `format` is for the error.
 template <typename Message>
 Status ParseMessage(google::protobuf::io::ZeroCopyInputStream* stream, std::string_view format,
-                    int deepest, Message* message) {
+                    int max_depth, Message* message) {
   google::protobuf::io::CodedInputStream coded(stream);
   coded.SetTotalBytesLimit(INT32_MAX);
-  coded.SetRecursionLimit(deepest);
+  coded.SetRecursionLimit(max_depth);
   if (message->ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage()) return OkStatus();
   return InvalidModel("the bytes are no ", format, " model: damaged, cut off, or nested more than ",
-                      deepest, " deep");
+                      max_depth, " deep");
 }
 
-// The dims of a tensor that exists: all known, and few enough to be counted.
+// Returns the dims of a constant tensor: all known, with a product that does not overflow.
 template <typename TensorProto>
 Result<Dims> DimsOf(const TensorProto& tensor) {
   if (tensor.dims_size() > kMaxRank) {

@@ -34,7 +34,7 @@ Result<NativeModel> PackForThisMachine(const Environment& plugins, Module module
   compile.keep_packed = true;
   MSRT_ASSIGN_OR_RETURN(
       const std::shared_ptr<const CompiledModel> model,
-      CompileModule(EnvironmentHere(plugins, options.threads), std::move(module), compile));
+      CompileModule(LocalEnvironment(plugins, options.threads), std::move(module), compile));
   return NativeModel{model->module, NativeExtras(*model)};
 }
 

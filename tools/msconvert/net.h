@@ -1,5 +1,5 @@
 // Layers on top of GraphBuilder, with weights from a seeded generator. The first error sticks: a
-// network is written without a check in every line, and Finish returns what went wrong.
+// network is written without a check in every line, and Finish returns the error.
 #pragma once
 
 #include <string>
@@ -33,9 +33,9 @@ class Net {
   ValueId LayerNorm(ValueId x);
   ValueId Embedding(ValueId ids, int64_t rows, int64_t columns);
 
-  // The type of a value: dims[1] are its channels.
+  // Returns the dims of a value: dims[1] is the number of channels.
   const Dims& DimsOf(ValueId v) { return module_.graphs[0].value(v).type.dims; }
-  // Normal numbers of the given deviation.
+  // Adds a constant of normally distributed numbers.
   ValueId Normal(std::string_view what, Dims dims, double deviation, double mean = 0);
   // Groups following nodes under a prefix: "layer1.0.".
   void Scope(std::string prefix) { prefix_ = std::move(prefix); }

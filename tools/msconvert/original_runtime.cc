@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNoPackage = 3, kNotLoaded = 4;  // what a script exits with
+constexpr int kNoPackage = 3, kNotLoaded = 4;  // exit codes of the scripts
 
 constexpr const char* kOnnxScript = R"py(
 import json, os, sys
@@ -106,10 +106,10 @@ std::string LastLineOf(const std::string& path) {
   if (!file.ok()) return {};
   std::string text(reinterpret_cast<const char*>(file->data.data()), file->data.size());
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);  // the whole where there is one line
+  return text.substr(text.rfind('\n') + 1);  // all of it if it is one line
 }
 
-// The exit code; what the script says goes to a file.
+// Returns the exit code; the output of the script goes to a file.
 Result<int> RunScript(const std::string& python, const char* script, const std::string& folder,
                       const std::string& errors) {
   posix_spawn_file_actions_t actions;

@@ -1,6 +1,6 @@
-// The runtime of a model's own format, ONNX Runtime or MindSpore, as the reference that conversions
-// are verified against. It runs in a Python process of its own, which a folder of .npy files is
-// exchanged with, so that msconvert links none of it.
+// The runtime of a model's original format, ONNX Runtime or MindSpore, as the reference that
+// conversions are verified against. It runs in its own Python process and exchanges .npy files in a
+// folder, so that msconvert does not link against it.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace msrt {
 
 using NamedTensor = std::pair<std::string, ConstTensor>;
 
-// Which one: a name for messages, the Python package, and the script that runs a model.
+// A runtime: a name for messages, the Python package, and the script that runs a model.
 struct RuntimeKind {
   std::string_view name, package;
   const char* script;
-  // Environment variables that name a Python with the package, the first that is set; else it is
-  // python3.
+  // Environment variables that name a Python with the package. The first one that is set counts;
+  // python3 if none is.
   std::vector<const char*> variables;
 };
 const RuntimeKind& OnnxRuntimeKind();
@@ -26,7 +26,7 @@ const RuntimeKind& MindSporeKind();
 
 class OriginalRuntime {
  public:
-  // Makes the folder and puts the inputs there.
+  // Creates the folder and writes the inputs to it.
   static Result<OriginalRuntime> Make(const RuntimeKind& kind, std::string model_path,
                                       const std::vector<NamedTensor>& inputs);
   ~OriginalRuntime();
@@ -36,10 +36,10 @@ class OriginalRuntime {
   const RuntimeKind& kind() const { return kind_; }
 
   // Runs the model, as it is in the file or (ONNX Runtime) after the runtime's own optimisations.
-  // With ONNX Runtime `outputs` may name any tensor that a node of the main graph makes, which
-  // needs `patch`, the bytes of onnx_import::MoreOutputs; MindSpore returns all outputs in their
-  // order. What has no type in NumPy, or is no tensor, comes back without elements (kNone).
-  // kNotFound: there is no Python with the package here.
+  // With ONNX Runtime `outputs` may name any output of a node of the main graph, which needs
+  // `patch`, the bytes of onnx_import::MoreOutputs; MindSpore returns all outputs in their order.
+  // Outputs that are no tensors or have no type in NumPy are returned without elements (kNone).
+  // Returns kNotFound if there is no Python with the package.
   Result<std::vector<ConstTensor>> Run(const std::vector<std::string>& outputs,
                                        const std::string& patch = {}, bool optimised = false) const;
 

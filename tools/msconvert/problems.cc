@@ -7,7 +7,7 @@
 namespace msrt {
 namespace {
 
-// Reasons name an attribute as "attribute 'name'"; empty: it is about something else.
+// Returns the attribute that a reason names as "attribute 'name'"; empty if it names none.
 std::string AttributeIn(const std::string& reason) {
   constexpr std::string_view kBefore = "attribute '";
   const size_t begin = reason.find(kBefore);
@@ -26,7 +26,7 @@ void Problems::Add(std::string_view op, int64_t opset, std::string_view node, st
     ++p.count;
     return;
   }
-  if (list_.size() == kMostKinds) {
+  if (list_.size() == kMaxKinds) {
     ++left_out_;
     return;
   }

@@ -1,5 +1,5 @@
-// How far a conversion is, for people who wait: "reading 42 %" on standard error, rewritten in
-// place on a terminal, a line for each tenth elsewhere.
+// Shows the progress of a conversion: "reading 42 %" on standard error, rewritten in place on a
+// terminal, one line for each tenth elsewhere.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace msrt {
 
 class Progress {
  public:
-  // Off, it costs nothing and says nothing.
+  // If off, it costs nothing and prints nothing.
   explicit Progress(bool on);
   ~Progress() { Clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   bool on() const { return on_; }
-  // `part` of the stage is done, 0 to 1.
+  // Shows that `part` of the stage, from 0 to 1, is done.
   void At(std::string_view stage, double part);
-  // Takes the line off a terminal, so that other text can follow.
+  // Erases the line from a terminal, so that other text can follow.
   void Clear();
 
  private:
@@ -27,7 +27,8 @@ class Progress {
   int shown_ = -1;  // percent
 };
 
-// Whether standard error is a terminal and the file is so large that somebody will wait for it.
+// Returns whether standard error is a terminal and the file is large enough to take noticeable
+// time.
 bool WantsProgress(const std::string& path);
 
 }  // namespace msrt

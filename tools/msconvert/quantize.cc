@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kLargestHalf = 65504;
 
-// The largest magnitude; not finite if any element is not.
+// Returns the largest magnitude; not finite if any element is not.
 float LargestOf(std::span<const float> values) {
   float largest = 0;
   bool finite = true;
@@ -42,7 +42,7 @@ Result<SmallTensor> Rounded(const ConstTensor& tensor, DType dtype, float larges
   return SmallTensor{made.tensor, std::nullopt, Relative(error, largest)};
 }
 
-// How the elements of a tensor fall into groups that share a scale.
+// Maps the elements of a tensor to groups that share a scale.
 class Groups {
  public:
   Groups(const Dims& dims, const Grouping& g)
@@ -59,8 +59,8 @@ class Groups {
   }
   const Dims& scale_dims() const { return scale_dims_; }
 
-  // Calls f(first element, how many, first group, step) for runs of neighbours: all of one group
-  // (step 0), or each of the next (step 1).
+  // Calls f(first element, count, first group, step) for runs of neighbours: all of one group
+  // (step 0), or each of the next group (step 1).
   template <typename F>
   void ForEachRun(F f) const {
     for (int64_t o = 0; o < outer_; ++o) {
@@ -85,17 +85,17 @@ class Groups {
   Dims scale_dims_;
 };
 
-// The least scales for which every element fits: a negative one may reach one step further than a
-// positive one.
+// Finds the least scales for which every element fits: the integers reach one step further below
+// zero than above.
 void FindScales(const float* values, const Groups& groups, int bits, std::span<float> scales) {
-  const float most = static_cast<float>((1 << (bits - 1)) - 1);
+  const float max_integer = static_cast<float>((1 << (bits - 1)) - 1);
   std::fill(scales.begin(), scales.end(), FLT_MIN);
   groups.ForEachRun([&](int64_t first, int64_t count, int64_t group, int step) {
     const float* v = values + first;
     float* s = scales.data() + group;
     if (step == 1) {
       for (int64_t i = 0; i < count; ++i)
-        s[i] = std::max(s[i], std::max(v[i] / most, -v[i] / (most + 1)));
+        s[i] = std::max(s[i], std::max(v[i] / max_integer, -v[i] / (max_integer + 1)));
       return;
     }
     float low = 0, high = 0;
@@ -103,19 +103,19 @@ void FindScales(const float* values, const Groups& groups, int bits, std::span<f
       low = std::min(low, v[i]);
       high = std::max(high, v[i]);
     }
-    *s = std::max(*s, std::max(high / most, -low / (most + 1)));
+    *s = std::max(*s, std::max(high / max_integer, -low / (max_integer + 1)));
   });
 }
 
-// Hands every integer to store(element, integer). Returns the largest error.
+// Calls store(element, integer) for every element. Returns the largest error.
 template <typename Store>
 float Quantize(const float* values, const Groups& groups, int bits, std::span<const float> scales,
                Store store) {
-  const int most = (1 << (bits - 1)) - 1;
+  const int max_integer = (1 << (bits - 1)) - 1;
   float error = 0;
   const auto one = [&](int64_t at, float scale) {
-    const auto level =
-        std::clamp(static_cast<int>(std::lrintf(values[at] / scale)), -most - 1, most);
+    const auto level = std::clamp(static_cast<int>(std::lrintf(values[at] / scale)),
+                                  -max_integer - 1, max_integer);
     store(at, level);
     error = std::max(error, std::abs(static_cast<float>(level) * scale - values[at]));
   };
@@ -146,7 +146,7 @@ Result<SmallTensor> Quantized(const ConstTensor& tensor, DType dtype, const Grou
     error = Quantize(values, groups, bits, scales,
                      [=](int64_t at, int level) { out[at] = static_cast<int8_t>(level); });
   } else {
-    // Two elements a byte, the first in the low half.
+    // Two elements per byte, the first in the low half.
     auto* out = reinterpret_cast<uint8_t*>(made.bytes.data());
     std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
     error = Quantize(values, groups, bits, scales, [=](int64_t at, int level) {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::string_view kPlainLoops =
     "reference";                        // the delegate that has a plain loop for every op
-constexpr double kWorthTelling = 0.05;  // of the estimated time
+constexpr double kWorthTelling = 0.05;  // fraction of the estimated time
 constexpr double kSlowSeconds =
-    20e-6;  // below it a plain loop is a good choice: nothing has to be started
+    20e-6;  // below it a plain loop is a good choice: no threads have to be started
 constexpr size_t kNamedOps = 4;
 
 struct OpShare {
@@ -21,8 +21,8 @@ struct OpShare {
   double seconds = 0;
 };
 
-// By node: whether it depends on constants alone, such as weights that are stored small. Loading
-// computes it once.
+// Returns for each node whether it depends on constants alone, such as weights that are stored
+// small. Loading computes it once.
 std::vector<bool> FoldedNodes(const Graph& graph) {
   std::vector<bool> constant(graph.value_count()), folded;
   for (uint32_t v = 0; v < graph.value_count(); ++v)
@@ -45,7 +45,7 @@ class SlowNodes {
   explicit SlowNodes(const ModuleEstimate& estimate)
       : estimate_(estimate), visited_(estimate.graphs.size()) {}
 
-  // `weight`: how often the graph runs in one run of the model.
+  // `weight` is how often the graph runs in one run of the model.
   void Add(uint32_t number, double weight) {
     const GraphEstimate& graph = estimate_.graphs[number];
     if (visited_[number] || graph.nodes.empty()) return;
@@ -70,7 +70,7 @@ class SlowNodes {
     return sum;
   }
 
-  // The slowest ops first, those that matter.
+  // Lists the ops that matter, the slowest first.
   std::string Text() const {
     std::vector<std::pair<std::string, OpShare>> sorted(ops_.begin(), ops_.end());
     std::sort(sorted.begin(), sorted.end(),
@@ -87,7 +87,7 @@ class SlowNodes {
   }
 
  private:
-  // The estimated time of a control node is that of its graphs, however often they run.
+  // The estimated time of a control node includes all runs of its graphs.
   void AddCallees(const Node& node, double seconds) {
     const std::vector<uint32_t> graphs = ShapeOfControl(node).graphs;
     double once = 0;

@@ -57,11 +57,11 @@ Status KeepPair(std::string_view from, std::string_view to, Module* module) {
       builder.Add("msrt", "StateRead", StrCat(from, ".read"), {},
                   {{"slot", slot}, {"dtype", declared.type.dtype}, {"dims", dims}}, 1));
   std::rotate(graph.nodes.begin(), graph.nodes.end() - 1,
-              graph.nodes.end());  // it comes before all who read the input
+              graph.nodes.end());  // before all nodes that read the input
   graph.inputs.erase(graph.inputs.begin() + static_cast<ptrdiff_t>(input_index));
   graph.ReplaceUses(input, read[0]);
   const ValueId written =
-      graph.outputs[output_index];  // the state itself, if the model gives it back unchanged
+      graph.outputs[output_index];  // the state itself, if the model returns it unchanged
   graph.outputs.erase(graph.outputs.begin() + static_cast<ptrdiff_t>(output_index));
   MSRT_RETURN_IF_ERROR(
       builder.Add("msrt", "StateWrite", StrCat(from, ".write"), {written}, {{"slot", slot}}, 0)

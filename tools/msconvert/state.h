@@ -1,5 +1,5 @@
-// Inputs and outputs that an application would only carry from one run to the next, as state that
-// the session keeps.
+// Turns inputs and outputs that an application would only carry from one run to the next into state
+// that the session keeps.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace msrt {
 
-// Each pair "INPUT=OUTPUT" of the first entry becomes a state slot named INPUT, which begins with
-// zeros: a run reads it where it read the input, and writes to it what it gave as the output. Both
-// are gone from the entry. The input's dims must be known.
+// Each pair "INPUT=OUTPUT" of the first entry becomes a state slot named INPUT, initially zero: a
+// run reads it in place of the input and writes the output to it. Both are removed from the entry.
+// The input's dims must be known.
 Status KeepAsState(std::span<const std::string> pairs, Module* module);
 
 }  // namespace msrt

@@ -45,7 +45,7 @@ double RelativeFor(Exactness exactness) {
   }
 }
 
-// Of numbers of the type between 1 and 2; 0: it has no floats.
+// Returns the distance of neighbouring numbers between 1 and 2; 0 if the type is not a float.
 double EpsilonOf(Exactness exactness) {
   switch (exactness) {
     case Exactness::kF64:
@@ -61,8 +61,8 @@ double EpsilonOf(Exactness exactness) {
   }
 }
 
-// Ops that round to few integers. What only looks like one, a DequantizeLinear of weights, has
-// constant inputs.
+// Returns whether the op rounds to few integers. A DequantizeLinear of weights only looks like one:
+// its inputs are constant.
 bool Quantises(const Node& node) {
   constexpr std::string_view kOps[] = {"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger",
                                        "MatMulInteger"};
@@ -70,8 +70,8 @@ bool Quantises(const Node& node) {
          std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
-// The coarsest of all values that the graphs which nodes call compute: which of them run is not
-// known.
+// Returns the coarsest of all values in the graphs that nodes call, since it is not known which of
+// them run.
 Exactness InnerExactness(const Module& module) {
   Exactness coarsest = Exactness::kConstant;
   for (const Graph& graph : module.graphs) {
@@ -109,8 +109,8 @@ std::vector<Exactness> ExactnessOfValues(const Module& module) {
   return exactness;
 }
 
-// The size of a step of a value that a DequantizeLinear makes, seen through ops that only move
-// elements; 0: it has no steps.
+// Returns the step size of a value that a DequantizeLinear makes, seen through ops that only move
+// elements; 0 if it has no steps.
 double StepOf(const Graph& graph, const std::vector<int32_t>& producers, ValueId value) {
   constexpr std::string_view kMoves[] = {"Identity",  "Reshape", "Transpose", "Flatten", "Squeeze",
                                          "Unsqueeze", "Slice",   "Relu",      "Clip"};
@@ -136,7 +136,7 @@ double StepOf(const Graph& graph, const std::vector<int32_t>& producers, ValueId
 }  // namespace
 
 std::vector<Tolerance> DefaultTolerances(const Module& module) {
-  constexpr double kRounding = 1.001;  // a step itself is a difference of two rounded numbers
+  constexpr double kRounding = 1.001;  // a step is itself a difference of two rounded numbers
   const Graph& graph = module.main();
   const std::vector<Exactness> exactness = ExactnessOfValues(module);
   const std::vector<int32_t> producers = graph.Producers();

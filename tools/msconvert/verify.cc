@@ -14,7 +14,7 @@
 namespace msrt {
 namespace {
 
-// How many elements of all outputs are NaN.
+// Returns how many elements of all outputs are NaN.
 Result<size_t> CountNan(const Session& session) {
   size_t count = 0;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
@@ -56,7 +56,7 @@ class Verifier {
   }
 
  private:
-  // An error that other inputs may cure.
+  // Adds the cure to an error that other inputs may avoid.
   Status WithCure(Status status) const {
     const std::string cure = inputs_.Cure();
     if (cure.empty() || status.code() == Code::kNotFound || status.code() == Code::kUnsupported)
@@ -82,8 +82,8 @@ class Verifier {
     return OkStatus();
   }
 
-  // Which number hides a position is not known, and a sequence that is hidden as a whole gives NaN:
-  // masks that the model can work with are found by trying.
+  // It is not known whether 0 or 1 hides a position, and a sequence that is hidden as a whole
+  // results in NaN: tries mask patterns until the model computes numbers.
   Status FindInputs() {
     if (request_.runtime == nullptr) {
       MSRT_ASSIGN_OR_RETURN(inputs_, ReadInputs(request_, written_));
@@ -97,7 +97,7 @@ class Verifier {
       const VerifyRun run(request_.environment, made.tensors);
       MSRT_RETURN_IF_ERROR(CompileWritten(run));
       const auto session = run.Run(model_);
-      size_t nan = SIZE_MAX - 1;  // what fails is as bad as it gets
+      size_t nan = SIZE_MAX - 1;  // a failed run is worse than any number of NaNs
       if (session.ok()) {
         MSRT_ASSIGN_OR_RETURN(nan, CountNan(**session));
       }
@@ -134,7 +134,7 @@ class Verifier {
   }
 
   // ONNX Runtime computes some models less exactly, by other kernels, without its own optimisations
-  // than with them. Who agrees with either agrees with ONNX Runtime.
+  // than with them. A model that agrees with either agrees with ONNX Runtime.
   Status CompareWithOptimised(const VerifyRun& run) {
     if (request_.runtime != &OnnxRuntimeKind()) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const std::vector<ConstTensor> optimised,
@@ -183,8 +183,7 @@ class Verifier {
     return OkStatus();
   }
 
-  // Whether the numbers of an output are other ones for other inputs. Those of a constant or of
-  // dims alone need not be.
+  // Returns whether the numbers of an output change with the inputs.
   bool Varies(size_t output) const {
     const auto differs_with = [&](const VerifyInputs& others) {
       const auto session = VerifyRun(request_.environment, others.tensors).Run(model_);
@@ -206,7 +205,7 @@ class Verifier {
     return false;
   }
 
-  // Why the comparison of an output says nothing; empty: it does say something.
+  // Returns why the comparison of an output is vacuous; empty if it is not.
   std::string VacuousBecause(size_t i) {
     const OutputDifference& o = report_.outputs[i];
     if (!o.difference) return "";
@@ -217,7 +216,7 @@ class Verifier {
     return may_be_constant || Varies(i) ? "" : "is one number, whatever the inputs are";
   }
 
-  // A comparison that could not fail has verified nothing.
+  // Fails the verification if the comparison of an output could not have failed.
   void FindVacuous() {
     size_t compared = 0;
     for (size_t i = 0; i < report_.outputs.size(); ++i) {
@@ -256,7 +255,7 @@ class Verifier {
   VerifyInputs inputs_;
   std::optional<OriginalRuntime> original_;
   std::shared_ptr<const CompiledModel> model_;  // of the file
-  std::unique_ptr<Session> session_;            // that ran it
+  std::unique_ptr<Session> session_;            // that ran the model
   std::vector<ConstTensor> wanted_;
   VerifyReport report_;
 };
@@ -276,7 +275,7 @@ std::string Lines(const std::vector<OutputDifference>& outputs) {
     char allowed[64] = "";
     if (o.tolerance.relative > 0)
       std::snprintf(allowed, sizeof allowed, ", allowed %.3g", o.tolerance.relative);
-    StrAppend(&text, InWords(*o.difference), std::string_view(allowed), "\n");
+    StrAppend(&text, DeviationText(*o.difference), std::string_view(allowed), "\n");
   }
   return text;
 }

@@ -11,9 +11,9 @@
 namespace msrt {
 namespace {
 
-// NumPy has no bf16 and fewer bits: such a file holds the bits as integers, and the model says what
-// they are.
-ConstTensor MeantAs(ConstTensor tensor, DType declared) {
+// NumPy has no bf16 and no types of few bits: such a file holds the bits as integers, and the model
+// declares their type.
+ConstTensor ReinterpretAs(ConstTensor tensor, DType declared) {
   const bool bits = tensor.dtype == DType::kU16 || tensor.dtype == DType::kU8;
   if (bits && declared != DType::kNone && BitsOf(declared) == BitsOf(tensor.dtype))
     tensor.dtype = declared;
@@ -35,7 +35,7 @@ Status CheckNames(const VerifyRequest& request, const Graph& graph) {
   return OkStatus();
 }
 
-// Those that the request names, by input; empty where it names none.
+// Reads the files that the request names, by input; nullopt for inputs without a file.
 Result<std::vector<std::optional<ConstTensor>>> ReadFiles(const VerifyRequest& request,
                                                           const Graph& graph) {
   MSRT_RETURN_IF_ERROR(CheckNames(request, graph));
@@ -143,13 +143,13 @@ VerifyInputs Reversed(const VerifyInputs& inputs) {
 Result<ConstTensor> ReadTensor(const std::string& stem, DType declared) {
   if (std::filesystem::exists(stem + ".npy")) {
     MSRT_ASSIGN_OR_RETURN(ConstTensor tensor, ReadNpy(stem + ".npy"));
-    return MeantAs(std::move(tensor), declared);
+    return ReinterpretAs(std::move(tensor), declared);
   }
 #if defined(MSRT_HAVE_ONNX)
   if (std::filesystem::exists(stem + ".pb")) {
     MSRT_ASSIGN_OR_RETURN(ConstTensor tensor,
                           onnx_import::ReadTensorFile(stem + ".pb", DefaultIo()));
-    return MeantAs(std::move(tensor), declared);
+    return ReinterpretAs(std::move(tensor), declared);
   }
 #endif
   return NotFound("there is neither ", stem, ".npy nor ", stem, ".pb");

@@ -1,4 +1,4 @@
-// Inputs of a verification: read from files, or made up for the model at given or guessed sizes.
+// Inputs of a verification: read from files, or random ones at given or guessed sizes.
 #pragma once
 
 #include "tools/msconvert/verify.h"
@@ -8,25 +8,26 @@ namespace msrt {
 
 struct VerifyInputs {
   std::vector<NamedTensor> tensors;  // in the order of the model's inputs
-  std::vector<bool> made;            // by input: not from a file
-  bool masks = false;                // some of those that were made are masks
+  std::vector<bool> made;            // by input: random, not from a file
+  bool masks = false;                // some of the random ones are masks
 
   // "x 1x3x224x224 made up, ids 1x9 from ids.npy".
   std::string Text() const;
-  // What a user can do where these do not fit the model; empty: all came from files.
+  // Returns what a user can do if the inputs do not fit the model; empty if all came from files.
   std::string Cure() const;
 };
 
-// NAME=FILE.npy of the request, the rest made up at the request's sizes; files fix the sizes of
-// symbols for the others too.
+// Reads the files of the request and makes the other inputs at the request's sizes; the files also
+// fix the sizes of symbols for the others.
 Result<VerifyInputs> MakeInputs(const VerifyRequest& request, const Module& module,
                                 MaskPattern masks, uint64_t seed = 0);
-// input_0, input_1, ... of the request's folder.
+// Reads input_0, input_1, ... from the request's folder.
 Result<VerifyInputs> ReadInputs(const VerifyRequest& request, const Module& module);
-// The same tensors with their elements in reverse order: other inputs that are as good.
+// Returns the same tensors with their elements in reverse order: other inputs that are just as
+// valid.
 VerifyInputs Reversed(const VerifyInputs& inputs);
 
-// FOLDER/NAME.npy or .pb, as numbers of `declared` type where NumPy has only their bits.
+// Reads `stem`.npy or .pb. The bits of types that NumPy lacks become numbers of `declared` type.
 Result<ConstTensor> ReadTensor(const std::string& stem, DType declared);
 
 }  // namespace msrt

@@ -55,7 +55,7 @@ bool Agree(const std::vector<OutputDifference>& all) {
   return std::all_of(all.begin(), all.end(), [](const OutputDifference& d) { return d.Agrees(); });
 }
 
-std::string InWords(const Deviation& deviation) {
+std::string DeviationText(const Deviation& deviation) {
   char text[96];
   std::snprintf(text, sizeof text, "largest difference %.3g = %.3g of the range", deviation.largest,
                 deviation.relative);

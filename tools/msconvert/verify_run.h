@@ -1,5 +1,5 @@
-// The steps of a verification that several of its parts need: a model run here on given inputs, and
-// its outputs compared.
+// Steps that several parts of a verification need: runs a model on given inputs and compares its
+// outputs.
 #pragma once
 
 #include "core/run/session.h"
@@ -19,13 +19,14 @@ class VerifyRun {
   Result<std::shared_ptr<const CompiledModel>> CompileFileAt(const std::string& path) const {
     return CompileFile(environment_, path, Options({}));
   }
-  // A session that has run once.
+  // Returns a session that has run once.
   Result<std::unique_ptr<Session>> Run(const std::shared_ptr<const CompiledModel>& model) const;
-  // Of every output; `tolerances` may be shorter than `wanted`: the last one counts for the rest.
+  // Returns the difference of every output. `tolerances` may be shorter than `wanted`: the last one
+  // counts for the rest.
   static Result<std::vector<OutputDifference>> Differences(
       const Session& session, const std::vector<ConstTensor>& wanted,
       const std::vector<Tolerance>& tolerances);
-  // All of it.
+  // Compiles, runs and compares.
   Result<std::vector<OutputDifference>> DifferencesOf(
       Module module, std::vector<std::string> disabled_passes,
       const std::vector<ConstTensor>& wanted, const std::vector<Tolerance>& tolerances) const;
@@ -38,6 +39,6 @@ class VerifyRun {
 
 bool Agree(const std::vector<OutputDifference>& all);
 // "largest difference 0.1 = 0.01 of the range".
-std::string InWords(const Deviation& deviation);
+std::string DeviationText(const Deviation& deviation);
 
 }  // namespace msrt

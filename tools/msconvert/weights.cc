@@ -18,7 +18,7 @@ constexpr int64_t kLeastElements = 4096;
 constexpr int64_t kUsualInt4Block = 32;
 constexpr size_t kWorstShown = 5;
 
-// What the axes of a weight are to the node that uses it.
+// The roles of a weight's axes in the node that uses it.
 struct Role {
   int output_axis = 0, input_axis = 0;
 };
@@ -28,7 +28,7 @@ class RoleFinder {
  public:
   explicit RoleFinder(const Graph& graph) : graph_(graph), roles_(graph.value_count()) {}
 
-  // Backwards, so that a Transpose knows what its result is used for.
+  // Walks backwards, so that the uses of a Transpose's result are known before the Transpose.
   Roles Find() {
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
       if (node->def != nullptr) Look(*node);
@@ -70,7 +70,7 @@ class RoleFinder {
     }
   }
 
-  // Axes count from the end if negative.
+  // Negative axes count from the end.
   void Claim(const Node& node, size_t input, int output_axis, int input_axis) {
     const ValueId v = input < node.inputs.size() ? node.inputs[input] : kNoValue;
     if (v == kNoValue || !graph_.value(v).type.concrete()) return;
@@ -86,7 +86,7 @@ class RoleFinder {
   Roles roles_;
 };
 
-// The node that makes the value out of what is stored instead.
+// Returns the node that restores the value from the small tensor.
 Node Widening(const std::string& name, SmallTensor small, const Grouping& grouping, Graph* graph) {
   Node node;
   const std::string_view stored = DTypeName(small.data.dtype);
@@ -105,7 +105,7 @@ Node Widening(const std::string& name, SmallTensor small, const Grouping& groupi
 }
 
 Grouping GroupingFor(const WeightStorage& storage, const Dims& dims, const Role& role) {
-  // Short of one block the channels are the finer groups for their scales' bytes.
+  // Rows shorter than one block have one scale per channel, which is finer for the same bytes.
   const bool blocks = storage.block != 0 && dims[role.input_axis] >= storage.block;
   return blocks ? Grouping{role.input_axis, storage.block} : Grouping{role.output_axis, 0};
 }

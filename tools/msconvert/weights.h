@@ -1,6 +1,6 @@
-// Large weights stored small and computed in f32: each becomes a constant in few bits and a node
-// (Cast or DequantizeLinear) that makes it f32 again, which the runtime folds when it loads the
-// file.
+// Stores large weights in few bits; the model still computes in f32. Each weight becomes a small
+// constant and a node (Cast or DequantizeLinear) that makes it f32 again, which the runtime folds
+// when it loads the file.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace msrt {
 
 struct WeightStorage {
   DType dtype = DType::kNone;  // f16, bf16, i8 or i4; kNone: weights stay as they are
-  int64_t block = 0;  // integers: so many neighbours along the input axis share a scale; 0: all
-                      // that make one output channel
+  int64_t block = 0;  // integers: number of neighbours along the input axis that share a scale;
+                      // 0: all that belong to one output channel
 };
 
-// "f16", "bf16", "int8", "int4", and a block or -1 for the usual one: channels for int8, 32 for
+// `name` is "f16", "bf16", "int8" or "int4"; `block` -1 is the default: channels for int8, 32 for
 // int4.
 Result<WeightStorage> ParseWeightStorage(const std::string& name, int64_t block);
 
 struct StoredWeight {
   std::string name;
-  Type type;         // as it was
+  Type type;         // before
   double error = 0;  // the largest, relative to the largest element
 };
 
@@ -35,9 +35,9 @@ struct WeightReport {
   std::string Json() const;
 };
 
-// Stores what MatMul, Gemm, Conv, ConvTranspose, Gather, RNN, GRU, LSTM and their fused forms use
-// as weights, f32 of some thousand elements and more. What already is in fewer bits is not touched.
-// Requires inferred types; they hold afterwards too.
+// Stores the weights of MatMul, Gemm, Conv, ConvTranspose, Gather, RNN, GRU, LSTM and their fused
+// forms: f32 tensors of some thousand elements and more. Weights already in fewer bits stay as they
+// are. Requires inferred types, and keeps them valid.
 Result<WeightReport> StoreWeights(const WeightStorage& storage, Module* module);
 
 }  // namespace msrt

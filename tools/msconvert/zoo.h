@@ -1,4 +1,4 @@
-// Well-known networks with seeded weights, so that a first try, a benchmark and a test need no
+// Well-known networks with seeded weights, so that first experiments, benchmarks and tests need no
 // other framework.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace msrt::zoo {
 
-// 0 means the network's usual value.
+// 0 means the network's default.
 struct Options {
   uint64_t seed = 1;
   int64_t batch = 0;        // 0: open, named "batch"

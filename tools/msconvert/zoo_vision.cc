@@ -32,7 +32,7 @@ ValueId BasicBlock(Net& net, ValueId x, int64_t channels, int64_t stride) {
   return net.Relu(net.Op("Add", {y, shortcut}));
 }
 
-// The stride is on the 3x3, as torchvision has it.
+// The 3x3 convolution has the stride, as in torchvision.
 ValueId Bottleneck(Net& net, ValueId x, int64_t channels, int64_t stride) {
   const bool project = stride != 1 || net.DimsOf(x)[1] != 4 * channels;
   const ValueId shortcut = project ? ConvNorm(net, x, {.out = 4 * channels, .stride = stride}) : x;

@@ -71,7 +71,7 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
       ->take_all();
 }
 
-// What bench and run print and write beside their own reports.
+// Options for output that bench and run share.
 void AddOutputOptions(CLI::App* app, Arguments* a) {
   // A flag with a value, so that a model's name may follow it.
   app->add_flag("--explain{text}", a->explain,
@@ -124,7 +124,7 @@ constexpr FileKind kTextFile = {"a text", [](std::span<const std::byte> bytes) {
                                          bytes.end();
                                 }};
 
-// A folder that can be written to, or made.
+// Returns an error unless the folder is writable or can be created.
 Status CheckOutputFolder(std::string_view option, const std::string& path) {
   fs::path at = fs::absolute(path).lexically_normal();
   while (!fs::exists(at) && at.has_relative_path()) at = at.parent_path();
@@ -167,7 +167,7 @@ Status CheckInputs(const Arguments& a) {
   for (const std::string& pin : a.pins) MSRT_RETURN_IF_ERROR(ParsePin(pin).status());
   for (const std::string& text : a.plugins) {
     const PluginFile plugin = ParsePluginFile(text);
-    // A bare name may be found where the system looks for libraries.
+    // The system may find a bare name among its libraries.
     if (plugin.path.find('/') != std::string::npos && !fs::exists(plugin.path)) {
       return NotFound("--plugin ", text, ": there is no file '", plugin.path, "'");
     }
@@ -227,9 +227,9 @@ class CommandLine {
     info_->add_option("--json", a_.json, "as JSON; - is standard output");
   }
 
-  // False: see ParseArguments.
+  // Returns as ParseArguments does.
   bool Parse(int argc, char** argv, int* exit_code) {
-    // The short form: anything that is not a verb or a question about the tool is a bench.
+    // The short form: without a verb, --help or --version, the verb is bench.
     std::vector<std::string> texts(argv + 1, argv + argc);
     constexpr std::string_view kFirst[] = {"bench",  "run", "calibrate", "info",
                                            "--help", "-h",  "--version"};
@@ -266,7 +266,7 @@ class CommandLine {
     bench
         ->add_option(
             "--streams", a_.streams,
-            "measure throughput: so many sessions at once over one model, each on one thread")
+            "measure throughput: number of concurrent sessions of one model, each on one thread")
         ->check(CLI::Range(1, 4096));
     bench->add_option("--json", a_.json, "write the report as JSON; - is standard output");
     bench->add_option("--trace", a_.trace,
@@ -305,7 +305,7 @@ FilesRead FilesReadBy(const Arguments& a) {
   FilesRead read;
   read.Add(a.model);
   if (!a.costs.empty() && a.verb != Arguments::Verb::kCalibrate)
-    read.Add(a.costs);  // which may add to the file
+    read.Add(a.costs);  // calibrate may extend the file
   for (const std::string& text : a.plugins) read.Add(ParsePluginFile(text).path);
   for (const std::string& report : a.compare) read.Add(report);
   for (const std::string& text : a.inputs) {

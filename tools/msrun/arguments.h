@@ -30,30 +30,30 @@ struct Arguments {
   size_t memory_cap = 0;
   bool per_op = true, copy_file = false, strict = false, quiet = false, verbose = false;
   std::vector<std::string> dump;
-  std::string explain;  // text, json or svg, and :FILE; empty: nothing
+  std::string explain;  // text, json or svg, perhaps with :FILE; empty: no report
   std::string json, trace, output_dir, check_dir, output_file;
   double rtol = 1e-4;
   std::vector<std::string> compare;
 
-  // Reports for people go to standard output unless something else does, or nothing shall.
+  // Whether to print readable reports: not with --quiet, nor if JSON goes to standard output.
   bool prints() const { return !quiet && json != "-"; }
   // The form of `explain` and the file it goes to, "-" for standard output.
   std::string explain_form() const { return explain.substr(0, explain.find(':')); }
   std::string explain_file() const;
-  // Where `calibrate` writes.
+  // The file that `calibrate` writes.
   std::string costs_file() const { return output_file.empty() ? model + ".costs" : output_file; }
 };
 
-// Parses and checks. False: the process ends with *exit_code, and the reason, the help or the
-// version has been printed.
+// Parses and checks the command line. Returns false if the process shall end with *exit_code; the
+// reason, the help or the version has been printed.
 bool ParseArguments(int argc, char** argv, Arguments* arguments, int* exit_code);
 
-// "NAME=VALUE" pairs of a list of arguments, in order; the name may contain '='. `option` is for
-// messages.
+// Splits a list of "NAME=VALUE" arguments into pairs, in order; the name may contain '='. `option`
+// is for messages.
 Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(
     std::string_view option, const std::vector<std::string>& texts);
 
-// The files that the arguments name to be read, so that outputs do not replace them.
+// Returns the files that will be read, so that outputs do not replace them.
 FilesRead FilesReadBy(const Arguments& arguments);
 
 }  // namespace msrt

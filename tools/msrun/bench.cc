@@ -11,15 +11,15 @@
 namespace msrt {
 namespace {
 
-// Profiled runs after the timed ones, so that the clock reads between steps do not touch the
-// latency.
+// Runs with profiling, after the timed runs, so that reading the clock between steps does not
+// affect the latency.
 Status Profile(Workload& w, Measurement* m) {
   constexpr int kRuns = 5;
   for (int run = 0; run < kRuns; ++run) {
     MSRT_RETURN_IF_ERROR(w.session->Run({.profile = true}));
     m->profiles.push_back(w.session->profile());
   }
-  // A delegate that fails meanwhile leaves profiles of another program.
+  // If a delegate failed meanwhile, the earlier profiles are of another program.
   const auto last = m->profiles.back().placed;
   std::erase_if(m->profiles, [&](const RunProfile& profile) { return profile.placed != last; });
   AddUpSteps(m);
@@ -82,7 +82,7 @@ Result<Measurement> Measure(const Arguments& a, Workload& w) {
                                      : MeasureLatency(a, w, &progress, &m));
   m.memory = w.session->memory();
   MSRT_ASSIGN_OR_RETURN(m.peak_rss_bytes,
-                        PeakResidentBytes());  // before the yardstick takes memory of its own
+                        PeakResidentBytes());  // before measuring the machine allocates memory
   MSRT_RETURN_IF_ERROR(Profile(w, &m));
   MSRT_ASSIGN_OR_RETURN(const Machine peak, MeasureMachine(*w.model->environment->parallel));
   m.peak_gflops = peak.flops_per_second * 1e-9;

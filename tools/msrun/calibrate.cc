@@ -1,4 +1,4 @@
-// msrun calibrate: the machine's speed and the cost of every candidate, measured, into a file.
+// msrun calibrate: measures the machine's speed and the cost of every candidate and writes a file.
 #include <cstdio>
 
 #include "core/base/units.h"
@@ -21,8 +21,8 @@ Status Calibrate(const Arguments& a) {
   const Environment& env = *w.model->environment;
   CostTable table;
   if (w.model->options.place.costs != nullptr)
-    table = *w.model->options.place.costs;  // --costs: what it has is not measured again
-  table.origin = OriginHere(env, msrt_version());
+    table = *w.model->options.place.costs;  // costs of --costs are not measured again
+  table.origin = CurrentOrigin(env, msrt_version());
   const StopWatch watch;
   MSRT_ASSIGN_OR_RETURN(table.origin.machine, MeasureMachine(*env.parallel));
   const auto say = [&](const char* format, auto... values) {

@@ -45,7 +45,7 @@ Json ModelJson(const Module& module) {
           {"ops", ops}};
 }
 
-// What the file carries for one kind of machine; null: nothing.
+// Describes the packed weights that the file has for one kind of machine; null if it has none.
 Json PackedJson(const ModelExtras& extras) {
   if (extras.packed.empty()) return nullptr;
   const PackedSummary packed = Summarize(extras.packed);

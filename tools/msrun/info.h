@@ -1,4 +1,4 @@
-// What msrun tells of a model without compiling it, and of the delegates that could run it.
+// Describes a model without compiling it, and the delegates that could run it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace msrt {
 
-// "delegates" always; the rest only where the arguments name a model.
+// Always has "delegates"; the rest only if the arguments name a model.
 Result<nlohmann::json> Info(const Arguments& arguments);
 void PrintInfo(const nlohmann::json& info);
 

@@ -1,5 +1,5 @@
-// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures what
-// its placement is decided by (calibrate), or describes it (info).
+// msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures the
+// costs that decide its placement (calibrate), or describes it (info).
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -45,8 +45,8 @@ Status WriteOutputs(const Session& session, const std::string& folder) {
   return OkStatus();
 }
 
-// A value against what a file or a folder has: the largest difference as a part of the reference's
-// range. `worst` gets what is too far off.
+// Compares a value with the reference by the largest difference as a fraction of the reference's
+// range. Sets `worst` if the difference is more than allowed.
 Status CheckValue(const RunValue& out, const RunValue& reference, const std::string& name,
                   double allowed, Status* worst) {
   if (out.kind == TypeKind::kList) {
@@ -72,7 +72,7 @@ Status CheckValue(const RunValue& out, const RunValue& reference, const std::str
   return OkStatus();
 }
 
-// Every output against REF_DIR/<name>.npy, or its folder.
+// Compares every output with REF_DIR/<name>.npy, or its folder.
 Status CheckOutputs(const Session& session, const Arguments& a) {
   Status worst;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
@@ -88,7 +88,7 @@ Status CheckOutputs(const Session& session, const Arguments& a) {
   return worst;
 }
 
-// What `print` says of each graph that runs, under its name if there are several.
+// Prints print(program) for each graph that runs, below the graph's name if there are several.
 template <typename PrintProgram>
 void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
   const std::vector<std::shared_ptr<const EntryProgram>> programs = ProgramsOf(model);
@@ -111,7 +111,9 @@ Status Dump(const Arguments& a, const Workload& w) {
                     p.nodes_before, p.nodes_after, p.millis);
       std::cout << Outline(w.model->module);
     } else if (what == "placement") {
-      DumpPrograms(*w.model, [](const Program& program) { return PlanText(PlanOf(program)); });
+      DumpPrograms(*w.model, [](const Program& program) {
+        return PlacementText(MakePlacementReport(program));
+      });
     } else if (what == "program") {
       DumpPrograms(*w.model, [](const Program& program) { return Print(program); });
     } else {
@@ -125,20 +127,20 @@ Status Dump(const Arguments& a, const Workload& w) {
 Status Explain(const Arguments& a, const Session& session) {
   if (a.explain.empty()) return OkStatus();
   const std::string form = a.explain_form();
-  return WriteText(a.explain_file(), form == "json"  ? PlanReport(session)
-                                     : form == "svg" ? PlanSvgReport(session)
-                                                     : PlanTextReport(session));
+  return WriteText(a.explain_file(), form == "json"  ? PlacementReportJson(session)
+                                     : form == "svg" ? PlacementReportSvg(session)
+                                                     : PlacementReportText(session));
 }
 
-// What a model with state gives depends on the runs before; after a measurement nobody knows how
-// many there were.
-Status RunFromTheBeginning(Session* session) {
+// Resets the state and runs once. The outputs of a model with state depend on the number of runs
+// before, which differs between measurements.
+Status ResetStateAndRun(Session* session) {
   const size_t states = session->model().module.states.size();
   for (size_t s = 0; s < states; ++s) MSRT_RETURN_IF_ERROR(session->ResetState(s));
   return states == 0 ? OkStatus() : session->Run({});
 }
 
-// Outputs, checks and dumps, which bench and run share.
+// Writes outputs, checks and dumps, for bench and run.
 Status Finish(const Arguments& a, const Workload& w) {
   MSRT_RETURN_IF_ERROR(Dump(a, w));
   MSRT_RETURN_IF_ERROR(Explain(a, *w.session));
@@ -160,12 +162,12 @@ int Bench(const Arguments& a) {
   if (a.prints()) PrintReport(a, *w, *m);
   Status status = a.json.empty() ? OkStatus() : WriteText(a.json, ToJson(a, *w, *m).dump(2));
   if (status.ok() && !a.trace.empty()) status = WriteTrace(a.trace, a.model, *m);
-  if (status.ok()) status = RunFromTheBeginning(w->session.get());
+  if (status.ok()) status = ResetStateAndRun(w->session.get());
   if (status.ok()) status = Finish(a, *w);
   return status.ok() ? kDone : Fail(status);
 }
 
-// The elements of a list stand below it.
+// Prints the elements of a list below it.
 void PrintValue(const char* indent, const std::string& name, const RunValue& value) {
   std::printf("%s%s %s", indent, name.c_str(), ValueText(value).c_str());
   if (value.kind != TypeKind::kTensor) {

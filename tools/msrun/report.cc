@@ -1,4 +1,4 @@
-// How msrun shows a measurement.
+// Prints a measurement as text and JSON, and compares two reports.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,12 +33,13 @@ std::string Fixed(double value, int digits) {
   return text;
 }
 
-// How often a run comes to a step: a branch may not be taken in every run.
+// Formats how often a run executes a step; not an integer if a branch is not taken in every run.
 std::string CountText(double count) {
   return Fixed(count, std::abs(count - std::round(count)) < 0.05 ? 0 : 1);
 }
 
-// The first dim of every input that is no vector, if they agree: how many items one run works on.
+// Returns the batch size of one run: the first dim of every input of rank 2 or more if they agree,
+// else 1.
 int64_t BatchOf(const Workload& w) {
   int64_t batch = 0;
   for (const RunValue& input : w.inputs) {
@@ -101,7 +102,7 @@ void PrintSteps(const Measurement& m) {
   std::fputs(table.c_str(), stdout);
 }
 
-// One line on what limits this run, where something clearly does.
+// Prints one line on what limits this run, if something clearly does.
 void PrintAdvice(const Workload& w, const Measurement& m, double median, double low) {
   double reference = 0, convert = 0;
   for (const StepTotal& s : m.steps) {

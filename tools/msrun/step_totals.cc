@@ -1,4 +1,4 @@
-// The steps of profiled runs, added up.
+// Adds up the steps of profiled runs.
 #include <map>
 
 #include "core/program/explain.h"
@@ -13,7 +13,7 @@ StepTotal Describe(const RunProfile& profile, const StepTime& time) {
   const Step& step = program.steps[time.step];
   StepTotal t;
   t.name = NameOf(program, step);
-  t.op = OpShown(program, step);
+  t.op = OpLabel(program, step);
   t.delegate = DelegateName(step);
   t.algorithm = step.algorithm;
   if (time.placed != profile.placed) t.graph = program.graph->name;
@@ -35,7 +35,7 @@ void AddTime(const StepTime& time, int64_t self_nanos, StepTotal* t) {
 
 }  // namespace
 
-std::string OpShown(const Program& program, const Step& step) {
+std::string OpLabel(const Program& program, const Step& step) {
   switch (step.kind) {
     case StepKind::kKernel:
     case StepKind::kControl:

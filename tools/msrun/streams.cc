@@ -1,4 +1,4 @@
-// Throughput: sessions that share a model, each run by a thread of its own.
+// Throughput: sessions that share a model, each on its own thread.
 #include <atomic>
 #include <thread>
 
@@ -38,7 +38,7 @@ Status MeasureStreams(const Arguments& a, Workload& w, Measurement* m) {
     MSRT_ASSIGN_OR_RETURN(stream.session, w.session->Clone());
     for (size_t i = 0; i < w.inputs.size(); ++i)
       MSRT_RETURN_IF_ERROR(stream.session->SetInput(i, w.inputs[i]));
-    MSRT_RETURN_IF_ERROR(stream.session->Run({}));  // its memory
+    MSRT_RETURN_IF_ERROR(stream.session->Run({}));  // allocates its memory
   }
   std::atomic<bool> failed{false};
   const StopWatch watch;

@@ -1,5 +1,5 @@
-// Profiled runs as a Chrome trace (chrome://tracing, ui.perfetto.dev): a bar for each run, below it
-// its steps, and below control flow those of the graphs that it calls.
+// Writes profiled runs as a Chrome trace (chrome://tracing, ui.perfetto.dev): a bar for each run,
+// below it its steps, and below control flow the steps of the graphs that it calls.
 #include "core/program/explain.h"
 #include "tools/msrun/bench.h"
 #include "tools/tensors/made_input.h"
@@ -59,7 +59,7 @@ Status WriteTrace(const std::string& path, const std::string& model, const Measu
     for (const StepTime& time : profile.steps) {
       const Program& program = *time.placed->program;
       const Step& step = program.steps[time.step];
-      add(OpShown(program, step), std::string(DelegateName(step)), time.begin_nanos, time.end_nanos,
+      add(OpLabel(program, step), std::string(DelegateName(step)), time.begin_nanos, time.end_nanos,
           ArgsOf(time));
     }
   }

@@ -24,6 +24,7 @@ RunValue ListOf(std::vector<RunValue> elements) {
 
 std::string ElementPath(const std::string& folder, size_t i) { return StrCat(folder, "/", i); }
 
+// Removes the elements of a list from index `first` on.
 Status RemoveFrom(const std::string& folder, size_t first) {
   std::error_code error;
   for (size_t i = first;; ++i) {
@@ -77,8 +78,8 @@ Status WriteValue(const std::string& path, const RunValue& value) {
   return RemoveFrom(path, elements.size());
 }
 
-Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims,
-                           std::mt19937_64& random) {
+Result<RunValue> RandomValue(const Graph& graph, ValueId input, const Dims& dims,
+                             std::mt19937_64& random) {
   const Value& value = graph.value(input);
   if (value.type.is_tensor()) {
     MSRT_ASSIGN_OR_RETURN(const ConstTensor tensor, RandomInput(graph, input, dims, random));
@@ -88,7 +89,7 @@ Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims,
     return Unsupported("input '", value.name, "' is ", value.type, ", which cannot be made up");
   Graph inside;
   const ValueId element = inside.AddInput(value.name, *value.type.element);
-  MSRT_ASSIGN_OR_RETURN(RunValue made, MadeValue(inside, element, dims, random));
+  MSRT_ASSIGN_OR_RETURN(RunValue made, RandomValue(inside, element, dims, random));
   return ListOf({std::move(made)});
 }
 
@@ -105,8 +106,8 @@ std::string NumberText(DType dtype, T number) {
 
 }  // namespace
 
-std::string ElementsText(const TensorView& tensor, int64_t most) {
-  const int64_t shown = std::min(tensor.elements(), most);
+std::string ElementsText(const TensorView& tensor, int64_t max_elements) {
+  const int64_t shown = std::min(tensor.elements(), max_elements);
   std::string out = "[";
   reference::DispatchWide(tensor.dtype, [&]<typename T>() {
     std::vector<T> values(static_cast<size_t>(shown));

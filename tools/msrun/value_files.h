@@ -11,18 +11,18 @@
 
 namespace msrt {
 
-// `path` is a file or a folder, as the type has it; a list of one tensor, such as an optional
+// `path` is a file or a folder, depending on the type; a list of one tensor, such as an optional
 // input, may be a file too.
 Result<RunValue> ReadValue(const std::string& path, const Type& type);
-// `path` without .npy. What an earlier, longer list left in the folder is removed.
+// `path` is without .npy. Removes the elements that an earlier, longer list left in the folder.
 Status WriteValue(const std::string& path, const RunValue& value);
 
-// Seeded random numbers; a list gets one element. `dims` are those of the tensors.
-Result<RunValue> MadeValue(const Graph& graph, ValueId input, const Dims& dims,
-                           std::mt19937_64& random);
+// Returns seeded random numbers; a list gets one element. `dims` are those of the tensors.
+Result<RunValue> RandomValue(const Graph& graph, ValueId input, const Dims& dims,
+                             std::mt19937_64& random);
 
-// "[1, 2.5, ...]": the first elements, at most so many.
-std::string ElementsText(const TensorView& tensor, int64_t most);
+// "[1, 2.5, ...]": at most the first `max_elements` elements.
+std::string ElementsText(const TensorView& tensor, int64_t max_elements);
 // "f32 2x3", "list of 3".
 std::string ValueText(const RunValue& value);
 

@@ -42,7 +42,7 @@ Status AddPlugin(const std::string& text, Environment* environment) {
   return Join(added, environment).Within(StrCat("plugin '", plugin.path, "'"));
 }
 
-// The files that --output-dir will write and --check will read, before the run.
+// Checks the files that --output-dir will write and --check will read, before the run.
 Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
   const FilesRead read = FilesReadBy(a);
   std::map<std::string, std::string> names;  // by file
@@ -85,7 +85,7 @@ namespace {
 
 using InputFiles = std::map<std::string, std::string>;  // by the name of the input
 
-// What is wrong with the arguments for this model, before it is compiled.
+// Checks the arguments against the model before it is compiled.
 Status CheckForModel(const Arguments& a, const InputFiles& files, const Graph& graph) {
   for (const auto& [name, path] : files) {
     const auto called = [&](ValueId v) { return graph.value(v).name == name; };
@@ -95,7 +95,7 @@ Status CheckForModel(const Arguments& a, const InputFiles& files, const Graph& g
   return CheckOutputFiles(a, graph);
 }
 
-// The dims that inputs will have: those of files, of --shape, of the model, or usual ones.
+// Returns the dims that inputs will have: from files, --shape, the model, or guessed.
 Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files,
                                   const Module& module) {
   MSRT_ASSIGN_OR_RETURN(GivenSizes given, ParseSizes("--shape", a.shapes));
@@ -133,7 +133,7 @@ Result<Workload> Prepare(const Arguments& a) {
   const InputFiles files(pairs.begin(), pairs.end());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
   MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsOf(a, *env));
-  // The model is placed for the sizes that this run will use; the names come from the model, so it
+  // The model is placed for the sizes that this run will use, and these depend on its inputs, so it
   // is read twice.
   std::vector<Dims> sizes;
   {
@@ -158,7 +158,7 @@ Result<Workload> Prepare(const Arguments& a) {
     if (file != files.end()) {
       MSRT_ASSIGN_OR_RETURN(value, ReadValue(file->second, graph.value(graph.inputs[i]).type));
     } else {
-      MSRT_ASSIGN_OR_RETURN(value, MadeValue(graph, graph.inputs[i], sizes[i], random));
+      MSRT_ASSIGN_OR_RETURN(value, RandomValue(graph, graph.inputs[i], sizes[i], random));
     }
     MSRT_RETURN_IF_ERROR(w.session->SetInput(i, value));
     w.inputs.push_back(std::move(value));

@@ -1,4 +1,4 @@
-// What msrun is asked to run: a compiled model with inputs.
+// The workload of msrun: a compiled model with inputs.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,15 @@ struct Workload {
   std::shared_ptr<const CompiledModel> model;
   std::unique_ptr<Session> session;
   std::vector<RunValue> inputs;
-  double load_millis = 0;  // open to ready
+  double load_millis = 0;  // from opening the file until the session is ready
 };
 
-// Built-in delegates and those of the plugins, threads, a log to standard error.
+// Creates an environment with the built-in delegates and those of the plugins, the threads, and a
+// log to standard error.
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& arguments);
 
-// Loads, compiles and makes inputs: from files where given, otherwise as tools/tensors/made_input.h
-// says.
+// Loads and compiles the model and prepares its inputs: from files where given, otherwise random
+// ones (tools/tensors/made_input.h).
 Result<Workload> Prepare(const Arguments& arguments);
 
 Result<double> PeakResidentBytes();

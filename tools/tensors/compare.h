@@ -1,4 +1,4 @@
-// How far a tensor is from the one it should be.
+// Compares a tensor with the expected one.
 #pragma once
 
 #include "core/graph/tensor.h"
@@ -10,10 +10,10 @@ inline TensorView ViewOf(const ConstTensor& t) {
 }
 
 struct Deviation {
-  double largest = 0;    // absolute; infinite where one of the two is NaN and the other is not
-  double relative = 0;   // to the range of the wanted numbers; if that is empty, to their size, at
-                         // least kSmallValue
-  size_t element = 0;    // where
+  double largest = 0;    // absolute; infinite if just one of the two is NaN
+  double relative = 0;   // `largest` divided by the range of the wanted numbers; if that is 0, by
+                         // their magnitude, at least kSmallValue
+  size_t element = 0;    // index of the largest difference
   double magnitude = 0;  // of the largest wanted number
   size_t elements = 0;
   size_t both_nan = 0;     // elements that are NaN in both

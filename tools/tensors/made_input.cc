@@ -12,7 +12,7 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kFewTokens = 100;  // where no table tells how many there are
+constexpr int64_t kFewTokens = 100;  // if no table limits them
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -24,7 +24,7 @@ bool Mentions(const std::string& name, std::string_view word) {
   return name.find(word) != std::string::npos;
 }
 
-// Ops whose output has elements of their first input, or of any input, and no others.
+// Ops whose outputs contain elements of their first input only.
 constexpr std::string_view kCopies[] = {"Cast",    "Identity", "Unsqueeze", "Squeeze",
                                         "Reshape", "Flatten",  "Slice",     "Transpose",
                                         "Expand",  "Tile",     "Gather",    "Split"};
@@ -38,8 +38,8 @@ int64_t ScalarOf(const Graph& graph, ValueId v) {
   return INT64_MIN;
 }
 
-// How many rows the table of a Gather along its first axis has; 0: it is no such node, or not
-// known.
+// Returns the number of rows of the table that a Gather along the first axis reads; 0 if the node
+// is not such a Gather or the number is not known.
 int64_t TableRows(const Graph& graph, const Node& node) {
   const AttrValue* given = node.attrs.Find("axis");
   const int64_t* axis = given == nullptr ? nullptr : std::get_if<int64_t>(given);
@@ -48,11 +48,12 @@ int64_t TableRows(const Graph& graph, const Node& node) {
   return table.rank_known && table.rank() > 0 && table.dims[0] > 0 ? table.dims[0] : 0;
 }
 
-// How many different numbers an input of integers may hold: those that every table has which it, a
-// copy of it in another shape or type, or a sum of it and a constant looks up. 0: it looks up none.
+// Returns how many different numbers an input of integers may hold, so that it stays within every
+// table that it indexes, by itself, as a copy in another shape or type, or after adding a constant.
+// 0: it indexes none.
 int64_t TokensOf(const Graph& graph, ValueId input) {
   int64_t tokens = 0;
-  std::unordered_map<ValueId, int64_t> copies{{input, 0}};  // and what was added
+  std::unordered_map<ValueId, int64_t> copies{{input, 0}};  // to the constant that was added
   for (const Node& node : graph.nodes) {
     const auto added = [&](size_t i) -> const int64_t* {
       const auto it = i < node.inputs.size() ? copies.find(node.inputs[i]) : copies.end();

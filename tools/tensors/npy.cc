@@ -19,8 +19,8 @@ constexpr NpyType kTypes[] = {{"<f8", DType::kF64}, {"<f4", DType::kF32}, {"<f2"
                               {"<i8", DType::kI64}, {"|u1", DType::kU8},  {"<u2", DType::kU16},
                               {"<u4", DType::kU32}, {"<u8", DType::kU64}, {"|b1", DType::kBool}};
 
-// The element type that a file has for one of ours.
-DType StoredAs(DType dtype) {
+// Returns the element type that a file has for one of ours.
+DType StorageType(DType dtype) {
   if (dtype == DType::kBF16) return DType::kU16;
   return BitsOf(dtype) <= 8 && dtype != DType::kBool && dtype != DType::kI8 ? DType::kU8 : dtype;
 }
@@ -32,7 +32,7 @@ std::string_view CodeOf(DType stored) {
   return "";
 }
 
-// Whether NumPy has this type itself.
+// Returns whether NumPy has this type.
 bool HasCode(DType dtype) { return !CodeOf(dtype).empty(); }
 
 struct Npy {
@@ -41,7 +41,7 @@ struct Npy {
   std::span<const std::byte> data;
 };
 
-// The text after "'key':" in the header, which is a Python literal of a fixed form.
+// Returns the text after "'key':" in the header, which is a Python literal of a fixed form.
 Result<std::string_view> Field(std::string_view header, std::string_view key,
                                const std::string& path) {
   const size_t at = header.find(StrCat("'", key, "':"));
@@ -74,7 +74,7 @@ Result<Dims> ParseShape(std::string_view text, const std::string& path) {
   return dims;
 }
 
-// "'<f4'". Records, whose description is a list, are no element type.
+// Parses a type such as "'<f4'". Refuses records, whose description is a list.
 Result<DType> ParseType(std::string_view descr, const std::string& path) {
   const size_t end =
       descr.empty() || descr[0] != '\'' ? std::string_view::npos : descr.find('\'', 1);
@@ -123,8 +123,8 @@ Result<Npy> Parse(std::span<const std::byte> file, const std::string& path) {
   return npy;
 }
 
-// One element a byte in the file, two in memory. A byte holds the four bits (0 to 15) or, as i1,
-// the number that they mean (-8 to 7).
+// Packs one element per byte in the file into two per byte in memory. A byte of the file holds the
+// four bits (0 to 15) or, as i1, the number that they represent (-8 to 7).
 Result<ConstTensor> PackPairs(const Npy& npy, DType want, const std::string& path) {
   const int64_t least = npy.stored == DType::kI8 && want == DType::kI4 ? -8 : 0;
   const int64_t largest = least < 0 ? 7 : 15;
@@ -150,11 +150,11 @@ Result<ConstTensor> ReadNpy(const std::string& path, DType want) {
   if (want == DType::kNone) want = npy.stored;
   if (BitsOf(want) == 4 && (npy.stored == DType::kU8 || npy.stored == DType::kI8))
     return PackPairs(npy, want, path);
-  if (npy.stored != StoredAs(want)) {
+  if (npy.stored != StorageType(want)) {
     return InvalidArgument("file '", path, "' has element type ", npy.stored, ", wanted is ", want,
                            "; save it with array.",
                            BitsOf(want) == BitsOf(npy.stored) && !HasCode(want) ? "view" : "astype",
-                           "('", CodeOf(StoredAs(want)), "')");
+                           "('", CodeOf(StorageType(want)), "')");
   }
   return ConstTensor::Copy(want, npy.dims, npy.data);
 }
@@ -162,7 +162,7 @@ Result<ConstTensor> ReadNpy(const std::string& path, DType want) {
 Result<ConstTensor> ReadNpy(const std::string& path) { return ReadNpy(path, DType::kNone); }
 
 Status WriteNpy(const std::string& path, const TensorView& tensor) {
-  std::string header = StrCat("{'descr': '", CodeOf(StoredAs(tensor.dtype)),
+  std::string header = StrCat("{'descr': '", CodeOf(StorageType(tensor.dtype)),
                               "', 'fortran_order': False, 'shape': (");
   for (int64_t d : tensor.dims) StrAppend(&header, d, ",");
   header += "), }";

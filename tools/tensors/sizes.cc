@@ -17,7 +17,7 @@ const NamedType* FindInput(std::span<const NamedType> inputs, const std::string&
   return it == inputs.end() ? nullptr : &*it;
 }
 
-// The tensors that a list holds.
+// Returns the type of the tensors that a list, perhaps of lists, contains.
 const Type& TensorIn(const Type& type) {
   const Type* inner = &type;
   while (inner->kind == TypeKind::kList) inner = inner->element.get();
@@ -39,12 +39,12 @@ Status UnknownName(std::string_view option, const std::string& name,
                   Joined(module.symbols, [](const std::string& s) { return s; }));
 }
 
-// What one option says, for messages.
-std::string Said(const std::string& name, const Dims& dims) {
+// Returns the text of one option, for messages.
+std::string OptionText(const std::string& name, const Dims& dims) {
   return StrCat(name, "=", ShapeText(dims));
 }
 
-// Collects the sizes of symbols, and which option says each.
+// Collects the sizes of symbols, and the option that set each.
 class SymbolSizes {
  public:
   SymbolSizes(std::string_view option, const Module& module) : option_(option), module_(module) {}
@@ -69,11 +69,11 @@ class SymbolSizes {
   std::map<int64_t, std::pair<int64_t, std::string>> sizes_;
 };
 
-// The open dims of an input get the sizes that were given for the whole of it.
+// Sets the symbols of an input from the dims given for the whole input.
 Status BindInput(std::string_view option, const NamedType& input, const Dims& dims,
                  const Module& module, SymbolSizes* symbols) {
   const auto wrong = [&](const auto&... why) {
-    return InvalidArgument(option, " ", Said(input.name, dims), ": the model declares ",
+    return InvalidArgument(option, " ", OptionText(input.name, dims), ": the model declares ",
                            TypeText(input.type, module), ": ", why...);
   };
   const Type& declared = TensorIn(input.type);
@@ -84,12 +84,13 @@ Status BindInput(std::string_view option, const NamedType& input, const Dims& di
   for (int d = 0; d < dims.rank(); ++d) {
     const int64_t dim = declared.dims[d];
     if (IsKnown(dim) && dim != dims[d]) return wrong("dim ", d, " must be ", dim, ", is ", dims[d]);
-    if (IsSymbol(dim)) MSRT_RETURN_IF_ERROR(symbols->Set(dim, dims[d], Said(input.name, dims)));
+    if (IsSymbol(dim))
+      MSRT_RETURN_IF_ERROR(symbols->Set(dim, dims[d], OptionText(input.name, dims)));
   }
   return OkStatus();
 }
 
-// Guesses what is still open. Symbols get one size each, wherever they are.
+// Guesses the sizes of dims that are still open. A symbol has the same size in all inputs.
 class Guesser {
  public:
   explicit Guesser(const Module& module) : module_(module) {}
@@ -112,7 +113,8 @@ class Guesser {
     return size;
   }
 
-  // Of "past_length + 1" and the like, as exporters call dims that depend on others.
+  // Returns the value of a name such as "past_length + 1", as exporters call dims that depend on
+  // others; nullopt if the name is not such a sum.
   std::optional<int64_t> SumOf(std::string_view name, int axis, int rank) {
     if (name.find('+') == std::string_view::npos) return std::nullopt;
     int64_t sum = 0;
@@ -194,10 +196,10 @@ Result<BoundSizes> BoundSizes::Bind(std::string_view option, const GivenSizes& g
     const auto symbol = std::find(module.symbols.begin(), module.symbols.end(), name);
     if (symbol == module.symbols.end()) return UnknownName(option, name, inputs, module);
     if (dims.rank() != 1)
-      return InvalidArgument(option, " ", Said(name, dims), ": '", name,
+      return InvalidArgument(option, " ", OptionText(name, dims), ": '", name,
                              "' is a symbol, which has one size");
     const int64_t dim = SymbolDim(static_cast<uint32_t>(symbol - module.symbols.begin()));
-    MSRT_RETURN_IF_ERROR(symbols.Set(dim, dims[0], Said(name, dims)));
+    MSRT_RETURN_IF_ERROR(symbols.Set(dim, dims[0], OptionText(name, dims)));
   }
   bound.symbols_ = symbols.Sizes();
   return bound;

@@ -5,7 +5,7 @@ import pathlib
 import re
 import subprocess
 
-os.environ.setdefault("GLOG_v", "3")  # MindSpore's warnings are about devices that are not there
+os.environ.setdefault("GLOG_v", "3")  # MindSpore warns about missing devices
 
 import numpy as np  # noqa: E402
 
@@ -70,7 +70,7 @@ class MindSporeModel:
 
 
 def difference(ours, theirs):
-    """The largest difference, relative to the range of the reference; None: it is another kind of thing."""
+    """The largest difference, relative to the range of the reference; None: type or shape differ."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return None
     if ours.size == 0 or np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"):
@@ -83,7 +83,7 @@ def difference(ours, theirs):
 
 
 def disagreements(run, names, expected, got, tolerance):
-    """What is wrong with the outputs of a run, a line each. `tolerance` of an expected array is its part of the array's range."""
+    """The problems with the outputs of a run, a line each. `tolerance` is a fraction of the range of an expected array."""
     if len(expected) != len(got):
         return [f"{run}: {len(got)} outputs instead of {len(expected)}"]
     found = []

@@ -1,7 +1,6 @@
 // Every op case as a MindIR file of one node, for tests/bench/mindir_ops.py:
 //   mindir_case_export FOLDER
-// writes FOLDER/<case>.mindir, and what is refused to standard output, case and reason, a tab
-// between.
+// writes FOLDER/<case>.mindir, and prints each refused case with its reason, separated by a tab.
 #include <iostream>
 
 #include "ops/validate.h"

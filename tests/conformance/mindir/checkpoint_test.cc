@@ -1,5 +1,4 @@
-// Checkpoints that MindSpore saved, loaded over the weights of a model that it exported with
-// others.
+// Checkpoints that MindSpore saved, loaded over the weights of an exported model.
 #include "tools/msconvert/mindir/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -33,9 +32,9 @@ double Deviation(Module module) {
   return Compare(ViewOf((*got)[0]), ViewOf(*want))->relative;
 }
 
-TEST(Checkpoint, WithoutItTheModelIsAnother) { EXPECT_GT(Deviation(ImportModel()), 0.01); }
+TEST(Checkpoint, ModelWithoutItDiffers) { EXPECT_GT(Deviation(ImportModel()), 0.01); }
 
-TEST(Checkpoint, GivesWhatMindSporeGivesWithItsWeights) {
+TEST(Checkpoint, ResultsMatchMindSpore) {
   for (const char* name : {"plain.ckpt", "summed.ckpt", "more.ckpt"}) {
     SCOPED_TRACE(name);
     Module module = ImportModel();
@@ -49,7 +48,7 @@ TEST(Checkpoint, GivesWhatMindSporeGivesWithItsWeights) {
   }
 }
 
-TEST(Checkpoint, AllThatDoesNotFitIsToldAtOnce) {
+TEST(Checkpoint, AllMismatchesAreReportedTogether) {
   Module module = ImportModel();
   const auto load = mindir_import::LoadCheckpoint(Data("wrong.ckpt"), DefaultIo(), &module);
   ASSERT_FALSE(load.ok());
@@ -61,7 +60,7 @@ TEST(Checkpoint, AllThatDoesNotFitIsToldAtOnce) {
   }
 }
 
-TEST(Checkpoint, DamagedFilesAreAnswered) {
+TEST(Checkpoint, DamagedFilesAreRefused) {
   std::ifstream file(Data("plain.ckpt"), std::ios::binary);
   const std::string good{std::istreambuf_iterator<char>(file), {}};
   const std::string path =

@@ -1,6 +1,5 @@
-// Encodings that today's MindSpore does not write: attributes at the nodes, as files before version
-// 1 have them, and weights that are stored quantised. The files are made here, the first from an
-// exported one.
+// Encodings that today's MindSpore does not write: attributes at the nodes, as in files before
+// version 1, and quantised weights. The files are made here, the first from an exported one.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,14 +25,14 @@ Result<std::vector<ConstTensor>> Compute(const mindir::ModelProto& model,
                                          const std::vector<ConstTensor>& inputs) {
   const std::string bytes = model.SerializeAsString();
   MSRT_ASSIGN_OR_RETURN(
-      mindir_import::Imported imported,
+      mindir_import::ImportResult imported,
       mindir_import::ImportBytes(std::as_bytes(std::span(bytes)), "", {}, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&imported.module));
   return RunModule(imported.module, inputs);
 }
 
-// A tuple as one list of numbers, with a text that says how they are nested.
+// A tuple as one list of numbers, with a text that describes how they are nested.
 void MakeFlat(mindir::AttributeProto* a) {
   const bool tuple =
       a->type() == mindir::AttributeProto::TUPLE || a->type() == mindir::AttributeProto::LIST;
@@ -54,7 +53,7 @@ void MakeFlat(mindir::AttributeProto* a) {
   a->set_ref_attr_name(form + "],");
 }
 
-TEST(MindIrEncodings, AttributesAtNodes) {
+TEST(MindIrEncodings, AttributesAtNodesAreRead) {
   mindir::ModelProto model = ReadModel("convolutions");
   std::map<std::string, mindir::PrimitiveProto> primitives;
   for (const auto& p : model.primitives()) primitives["REF::" + p.name()] = p;
@@ -83,8 +82,8 @@ TEST(MindIrEncodings, AttributesAtNodes) {
   }
 }
 
-// Two channels with scales of their own: (stored - zero point) * scale.
-TEST(MindIrEncodings, QuantisedWeights) {
+// Two channels, each with its own scale: (stored - zero point) * scale.
+TEST(MindIrEncodings, QuantisedWeightsAreRead) {
   mindir::ModelProto model;
   auto* graph = model.mutable_graph();
   graph->set_name("m");

@@ -31,7 +31,7 @@ def convert(bin_dir, name, content, folder, *options, shapes=()):
     source.write_bytes(content)
     fixed = [word for key, dims in dict(shapes).items() for word in ("--shape", f"{key}={dims}")]
     agreement.tool(bin_dir, "msconvert", source, native, "--quiet", *fixed)
-    if fixed:  # what a .msrt file says is said
+    if fixed:  # the .msrt file declares the shapes
         agreement.tool(bin_dir, "msconvert", native, mindir, "--quiet")
         return native, mindir, agreement.describe(bin_dir, native)
     agreement.tool(bin_dir, "msconvert", source, mindir, "--quiet", *options)
@@ -49,14 +49,14 @@ def check(bin_dir, name, content, runs, shapes, folder):
     failures = []
     for r, inputs in enumerate([x.numpy() for x in run] for run in runs):
         named = dict(zip([v["name"] for v in info["inputs"]], inputs))
-        # MindSpore compiles a loaded graph for the shapes of its first call and keeps to them.
+        # MindSpore compiles a loaded graph for the shapes of its first call only.
         got = agreement.MindSporeModel(mindir)(inputs)
         failures += compare(r, [v["name"] for v in info["outputs"]], agreement.run_msrun(bin_dir, native, named, folder), got)
     return failures
 
 
 def check_state(bin_dir, name, content, runs, kept, folder):
-    """One loaded model run after run, against a model whose state is handed from run to run."""
+    """Compares a model with state, run after run, with a model whose state is passed from run to run."""
     import agreement
     import numpy as np
     native, mindir, info = convert(bin_dir, name, content, folder, "--state", "=".join(kept))

@@ -1,4 +1,4 @@
-// Control flow that ONNX has no words for, as .msrt files for export_test.py:
+// Control flow that ONNX cannot express, as .msrt files for export_test.py:
 //   mindir_flow_modules FOLDER
 // All inputs are whole numbers of rank 0.
 #include <iostream>
@@ -58,8 +58,7 @@ void Write(ModuleBuilder& m, uint32_t g, ValueId value) {
   m.Control(g, "msrt", "StateWrite", {value}, {{"slot", int64_t{0}}}, {});
 }
 
-// A loop adds to what is kept, in one of two ways by turns; what it was before and after is the
-// result.
+// A loop adds to a state, in two ways by turns; returns the state before and after.
 Module StateInLoop() {
   ModuleBuilder m(4);
   const int64_t five = 5;

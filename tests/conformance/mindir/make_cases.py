@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports the cases of tests/data/mindir with MindSpore, and stores what MindSpore computes. Run by hand where mindspore is installed:
+"""Exports the cases of tests/data/mindir with MindSpore, and stores MindSpore's results. Run by hand where mindspore is installed:
 
     tests/conformance/mindir/make_cases.py tests/data/mindir [NAME...]
     tests/conformance/mindir/make_cases.py tests/data/checkpoint --checkpoint
@@ -404,7 +404,7 @@ def attention():
 
 @case
 def detection_head():
-    """Scores and boxes of a grid, the best of them, their overlaps judged."""
+    """Scores and boxes of a grid, the best of them, with overlaps suppressed."""
 
     def construct(self, feature, anchors):
         scores = ops.sigmoid(self.score(feature)).reshape((-1,))
@@ -810,7 +810,7 @@ def open_batch():
 
 
 def make_checkpoint(folder):
-    """A network with the weights of a checkpoint, and what it gives with them; the exported file has others."""
+    """A network with the weights of a checkpoint, and its outputs with them; the exported file has other weights."""
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     os.makedirs(folder, exist_ok=True)
 
@@ -843,7 +843,7 @@ def make_checkpoint(folder):
 
 
 def make_written(folder, bin_dir):
-    """A file of msconvert's own, with its notes, and what MindSpore gives for it."""
+    """A file that msconvert wrote, with its notes, and the outputs of MindSpore for it."""
     import agreement
     import models
     target = pathlib.Path(folder) / "written_by_msconvert"
@@ -885,7 +885,7 @@ def make(name, folder):
 
 
 def make_apart(name, folder, seconds=120):
-    """In a process of its own, because MindSpore may hang or die on a network."""
+    """Exports in a separate process, because MindSpore may hang or crash on a network."""
     child = os.fork()
     if child == 0:
         status = 1

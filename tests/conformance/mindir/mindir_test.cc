@@ -1,6 +1,6 @@
-// Files that MindSpore exported, through the importer and the runtime, against what MindSpore
-// computed. Each folder of tests/data/mindir is a case: model.mindir, input_N.npy, output_N.npy; a
-// model with state has again_N.npy too, what a second run gives.
+// Files that MindSpore exported, through the importer and the runtime, against the results of
+// MindSpore. Each folder of tests/data/mindir is a case: model.mindir, input_N.npy, output_N.npy; a
+// model with state also has again_N.npy, the outputs of a second run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Relative to the range of an output. Long sums of a network may come in another order.
+// Relative to the range of an output. Long sums of a network may be added in another order.
 constexpr double kSmall = 1e-5, kNetwork = 1e-4, kHalf = 1e-3;
 constexpr std::string_view kNetworks[] = {"encoder", "lenet", "resmini"};
 
@@ -59,7 +59,7 @@ void ExpectClose(const std::vector<ConstTensor>& got, const std::vector<ConstTen
 
 class MindIr : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(MindIr, GivesWhatMindSporeGives) {
+TEST_P(MindIr, ResultsMatchMindSpore) {
   const fs::path folder = fs::path(MSRT_MINDIR_DATA) / GetParam();
   auto imported = mindir_import::ImportFile((folder / "model.mindir").string(), {}, DefaultIo());
   ASSERT_TRUE(imported.ok()) << imported.status().message();

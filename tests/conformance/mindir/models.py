@@ -1,4 +1,4 @@
-"""Small ONNX models for the export to MindIR, each with what it is run on. A case is (name, bytes of the model, lists of inputs).
+"""Small ONNX models for the export to MindIR, each with its inputs. A case is (name, bytes of the model, lists of inputs).
 
     models.py FOLDER
 
@@ -99,7 +99,7 @@ def lstm():
 
 
 def gru():
-    """What MindSpore gets as a loop, and functions that it gets as several primitives."""
+    """Ops exported as a loop, and functions exported as several primitives."""
     weights = [weight("w", 2, 12, 3), weight("r", 2, 12, 4), weight("b", 2, 24), weight("wr", 1, 4, 3), weight("rr", 1, 4, 4), weight("scale", 4)]
     nodes = [node("GRU", ["x", "w", "r", "b"], ["y", "last"], hidden_size=4, direction="bidirectional", linear_before_reset=1),
              node("RNN", ["x", "wr", "rr"], ["z", ""], hidden_size=4, direction="reverse"), node("Gelu", ["y"], ["g"]),
@@ -109,7 +109,7 @@ def gru():
 
 
 def several_primitives():
-    """Small, for a file that stays: ops that MindSpore gets as several primitives, one of them with two results."""
+    """Small, for a committed file: ops exported as several primitives, one of them with two results."""
     nodes = [node("Gelu", ["x"], ["g"]), node("LayerNormalization", ["g", "scale"], ["n", "mean"], axis=-1), node("Clip", ["n", "low", "high"], ["y"])]
     return one("several_primitives", nodes, [("x", [2, 4])], [("y", [2, 4]), ("mean", [2, 1])],
                [weight("scale", 4), number("low", -0.5), number("high", 0.25)], [[normal(2, 4)]])
@@ -129,7 +129,7 @@ def branch():
 
 
 def branch_that_cannot_be_taken():
-    """Made for inputs of two lengths: at the one that is declared the other branch has ops that do not fit."""
+    """Has branches for inputs of two lengths: at the declared length, the ops of the other branch do not fit."""
     then = graph([node("MatMul", ["x", "w6"], ["y6"])], [], [value("y6", ["n", 3])])
     fitting = graph([node("Identity", ["x"], ["same"])], [], [value("same", None)])
     wrong = graph([node("Unsqueeze", ["x", "axes"], ["up"])], [], [value("up", None)])
@@ -143,7 +143,7 @@ def branch_that_cannot_be_taken():
 
 
 def silero_vad():
-    """The real one with its Ifs, where the file is: $MSRT_SILERO_VAD. Its two branches are for two lengths of input."""
+    """The real model with its Ifs, if $MSRT_SILERO_VAD names the file. Its two branches are for two lengths of input."""
     path = os.environ.get("MSRT_SILERO_VAD", "")
     if not path:
         return []
@@ -188,7 +188,7 @@ def while_loop():
 
 
 def loop_of_unknown_length():
-    """Collects as often as an input says, and carries what grows."""
+    """Scans as many times as an input says, and carries a growing tensor."""
     body = graph([node("Identity", ["go"], ["go2"]), node("Cast", ["i"], ["fi"], to=1), node("Mul", ["x", "fi"], ["s"]),
                   node("Unsqueeze", ["fi", "front"], ["row"]), node("Concat", ["a", "row"], ["a2"], axis=0)],
                  [value("i", [], INT64), value("go", [], BOOL), value("a", ["m"])],
@@ -315,19 +315,19 @@ def reductions():
 
 
 def running_state():
-    """What was given last is read before it is written, and used after."""
+    """The state is read before it is written, and used after."""
     nodes = [node("Mul", ["s", "half"], ["faded"]), node("Add", ["faded", "x"], ["s2"]), node("Sub", ["s2", "s"], ["y"])]
     x = normal(2, 3)
     return one("running_state", nodes, [("x", [2, 3]), ("s", [2, 3])], [("y", [2, 3]), ("s2", [2, 3])], [number("half", 0.5)], [[x], [x.map(lambda v: -2 * v)], [x.map(lambda v: v * v)]])
 
 
 def stateful_cases():
-    """With the pairs of input and output that MindSpore is to keep."""
+    """Cases with the pair of input and output that becomes state."""
     return [(*running_state(), ("s", "s2"))]
 
 
 def cases():
-    """Of four: the last are dims that inputs are given on import."""
+    """Cases with a fourth field: the dims of inputs on import."""
     makers = (convnet, conv_one_axis, lstm, gru, several_primitives, branch, branch_that_cannot_be_taken, loop_with_scan_outputs, loop_that_stops, while_loop,
               loop_of_unknown_length, branch_inside_loop, scan, transformer_block, attention, elementwise, movement, resizing, reductions)
     return [(*make(), {}) for make in makers] + silero_vad()

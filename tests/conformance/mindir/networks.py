@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ResNet-50 as MindSpore exports it, through msconvert and msrun, against MindSpore, and back to MindSpore: too large to be kept as a file.
+"""ResNet-50 exported by MindSpore, through msconvert and msrun, compared with MindSpore, and back to MindSpore: too large to be a committed file.
 
     tests/conformance/mindir/networks.py BIN_DIR
 

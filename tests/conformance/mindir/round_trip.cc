@@ -17,8 +17,8 @@
 namespace msrt::testing {
 namespace {
 
-// Keeps what is written instead of writing it.
-class KeptFile : public Io {
+// Keeps the written file in memory.
+class MemoryFile : public Io {
  public:
   Result<Bytes> MapFile(const std::string& path) override {
     return NotFound("'", path, "' is not to be read");
@@ -62,7 +62,7 @@ Status OptimizeAsWritten(Module* module) {
 }
 
 Result<Module> ThroughMindIr(const Module& module, Notes notes) {
-  KeptFile file;
+  MemoryFile file;
   MSRT_ASSIGN_OR_RETURN(const auto refusals,
                         mindir_export::WriteFile(module, "kept.mindir", &file));
   if (!refusals.empty()) return Unsupported(refusals[0].op, " is refused: ", refusals[0].reason);
@@ -74,7 +74,7 @@ Result<Module> ThroughMindIr(const Module& module, Notes notes) {
     file.text = model.SerializeAsString();
   }
   MSRT_ASSIGN_OR_RETURN(
-      mindir_import::Imported back,
+      mindir_import::ImportResult back,
       mindir_import::ImportBytes(std::as_bytes(std::span(file.text)), "", {}, DefaultIo()));
   if (!back.problems.empty()) return Unsupported(back.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&back.module));

@@ -1,4 +1,4 @@
-// A module through a MindIR file and back: what both compute must be the same, bit for bit.
+// Converts a module to a MindIR file and back: both must compute the same bits.
 #pragma once
 
 #include <string>
@@ -8,27 +8,27 @@
 
 namespace msrt::testing {
 
-// What msconvert notes about ops in the primitives that it writes. Without it only the primitives
-// speak, as in a file that MindSpore has written again.
+// The notes about ops that msconvert adds to the primitives that it writes. kStripped leaves only
+// the primitives, as in a file that MindSpore has rewritten.
 enum class Notes { kKept, kStripped };
 
-// What msconvert does to a module before it writes a .msrt file.
+// Does to a module what msconvert does before it writes a .msrt file.
 Status OptimizeAsWritten(Module* module);
 
-// Refusals and problems are kUnsupported.
+// Refusals and problems return kUnsupported.
 Result<Module> ThroughMindIr(const Module& module, Notes notes);
 
-// Empty: the same bits. Both modules run `runs` times, one after the other, so that state is
-// compared too.
+// Returns the difference; empty: the same bits. Both modules run `runs` times in one session, so
+// that state is compared too.
 Result<std::string> DifferenceOf(const Module& a, const Module& b,
                                  const std::vector<ConstTensor>& inputs, bool passes, int runs = 1);
 
-// The largest deviation of an output, relative to its range, by the reference kernels; outputs of
-// other kinds are an error.
+// Returns the largest deviation of an output, relative to its range, with the reference kernels;
+// outputs of another element type are an error.
 Result<double> DeviationOf(const Module& a, const Module& b,
                            const std::vector<ConstTensor>& inputs);
 
-// input_0.npy, input_1.npy ... of a folder.
+// Reads input_0.npy, input_1.npy ... of a folder.
 Result<std::vector<ConstTensor>> ReadInputs(const std::string& folder);
 
 }  // namespace msrt::testing

@@ -1,4 +1,4 @@
-"""Files that MindSpore exported, through .msrt and back to MindIR, give in the real MindSpore what they gave there at first.
+"""Files that MindSpore exported, through .msrt and back to MindIR, return the same results in the real MindSpore.
 
     round_trip_mindspore.py BIN_DIR DATA_DIR [NAME...]
 

@@ -1,7 +1,7 @@
-// ONNX models through .msrt and MindIR back to .msrt: the same bits?
+// Checks that ONNX models, through .msrt and MindIR back to .msrt, return the same bits:
 //   mindir_round_trip FOLDER...
-// A folder has model.onnx, run_<k>/input_<n>.npy, and in `shapes` the dims that inputs are given: a
-// name and 1x3x224x224 in a line.
+// A folder has model.onnx, run_<k>/input_<n>.npy, and `shapes` with the dims of inputs: lines of a
+// name and 1x3x224x224.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -17,8 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance =
-    1e-5;  // of the range of an output, where an op is computed by several
+constexpr double kTolerance = 1e-5;  // of the range of an output, if an op is replaced by several
 
 Result<Module> Read(const fs::path& folder) {
   onnx_import::ImportOptions options;
@@ -28,7 +27,7 @@ Result<Module> Read(const fs::path& folder) {
     MSRT_ASSIGN_OR_RETURN(options.shapes[name], ParseShape(dims));
   }
   MSRT_ASSIGN_OR_RETURN(
-      onnx_import::Imported imported,
+      onnx_import::ImportResult imported,
       onnx_import::ImportFile((folder / "model.onnx").string(), options, DefaultIo()));
   if (!imported.problems.empty()) return Unsupported(imported.problems.Text());
   MSRT_RETURN_IF_ERROR(Validate(&imported.module));

@@ -1,4 +1,4 @@
-"""Small ONNX models, through .msrt and MindIR back to .msrt, give the same bits.
+"""Small ONNX models, through .msrt and MindIR back to .msrt, return the same bits.
 
     round_trip_models.py MINDIR_ROUND_TRIP
 

@@ -1,5 +1,5 @@
-// .msrt -> .mindir -> .msrt gives the same bits: for the files that MindSpore exported, and for
-// every op case that MindIR can hold.
+// .msrt -> .mindir -> .msrt keeps the bits of all results: for the files that MindSpore exported,
+// and for every op case that MindIR can express.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::string> Files() {
 
 class MindIrFiles : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(MindIrFiles, ComeBackTheSame) {
+TEST_P(MindIrFiles, SurviveARoundTrip) {
   const fs::path folder = fs::path(MSRT_MINDIR_DATA) / GetParam();
   auto imported = mindir_import::ImportFile((folder / "model.mindir").string(), {}, DefaultIo());
   ASSERT_TRUE(imported.ok() && imported->problems.empty());
@@ -53,23 +53,23 @@ TEST_P(MindIrFiles, ComeBackTheSame) {
 INSTANTIATE_TEST_SUITE_P(Files, MindIrFiles, ::testing::ValuesIn(Files()),
                          [](const auto& file) { return file.param; });
 
-// Where what MindSpore has differs from the op at the edges of its meaning.
+// Cases in which MindSpore's primitive differs from the op.
 constexpr std::string_view kOnlyNearly[] = {
     "AveragePool_empty_image",                  // windows over nothing but padding
-    "AveragePool_windows_in_padding_only",      // the same: no elements to be averaged
+    "AveragePool_windows_in_padding_only",      // the same: no elements to average
     "ConvTranspose_empty_image",                // its padding is that of an image
     "ConvTranspose_output_shape_beyond_cover",  // more output than the windows reach
-    "GroupNormalization_empty_batch",      // a dim that is to be found, in a tensor of no elements
-    "Hardmax_empty_axis",                  // the largest of nothing
+    "GroupNormalization_empty_batch",      // a dim to be inferred, in a tensor without elements
+    "Hardmax_empty_axis",                  // the maximum of no elements
     "LayerNormalization_far_from_zero",    // the variance of large numbers, in f32
     "MaxPool_empty_image",                 // windows over nothing but padding
     "Mod_special",                         // fmod of infinities
     "Pow_largest_exponent",                // an exponent that the base's type lacks
     "Resize_linear_hits_finite_elements",  // a product with a matrix: nothing times infinity
-    "TopK_nan_smallest",                   // the order of what is no number
+    "TopK_nan_smallest",                   // the order of NaNs
 };
 
-// The cases of ops that can be exported, with what comes back.
+// Visits the cases of ops that can be exported, with the modules that are read back.
 void ForEachOp(Notes notes,
                const std::function<void(const OpCase&, const CaseModule&, const Module&)>& visit) {
   for (const OpCase& c : AllOpCases()) {
@@ -86,7 +86,7 @@ void ForEachOp(Notes notes,
   }
 }
 
-TEST(MindIrOps, ComeBackTheSame) {
+TEST(MindIrOps, SurviveARoundTrip) {
   size_t same = 0;
   ForEachOp(Notes::kKept, [&](const OpCase& c, const CaseModule& made, const Module& back) {
     const auto difference = DifferenceOf(made.module, back, made.inputs, false);
@@ -103,9 +103,9 @@ double ToleranceOf(DType dtype) {
   return dtype == DType::kF16 ? 4e-3 : dtype == DType::kBF16 ? 3e-2 : IsFloat(dtype) ? 1e-5 : 0.0;
 }
 
-// The primitives alone mean the same too: to MindSpore, and to msconvert when MindSpore has written
-// the file again.
-TEST(MindIrOps, PrimitivesAloneMeanTheSame) {
+// The primitives without msconvert's notes mean the same: to MindSpore, and to msconvert after
+// MindSpore has rewritten the file.
+TEST(MindIrOps, PrimitivesMeanTheSameWithoutNotes) {
   ForEachOp(Notes::kStripped, [](const OpCase& c, const CaseModule& made, const Module& back) {
     const auto got = RunModule(back, made.inputs, {}, {"all"});
     ASSERT_TRUE(got.ok()) << c.name << ": " << got.status().message();
@@ -115,7 +115,7 @@ TEST(MindIrOps, PrimitivesAloneMeanTheSame) {
       const auto deviation = Compare(ViewOf((*got)[i]), ViewOf(want));
       ASSERT_TRUE(deviation.ok()) << c.name << ", output " << i << ": "
                                   << deviation.status().message();
-      // What is computed in 16 bits may be given in 32.
+      // Results computed in 16 bits may be returned in 32.
       const double computed = IsFloat(want.dtype) && !c.inputs.empty() && c.inputs[0].tensor
                                   ? ToleranceOf(c.inputs[0].tensor->dtype)
                                   : 0.0;

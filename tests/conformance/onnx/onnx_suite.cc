@@ -1,13 +1,14 @@
 // ONNX's own backend tests through the importer and the runtime: every case is passed, refused with
-// a reason, wrong, or failed. Two kinds are counted apart:
-// - random: the model draws random numbers. ONNX's runner would compare them, so that ONNX leaves
-// these cases out of its own tests
-//   (test_backend_reference.py: "cannot pass"). Here types, shapes and the range of the values are
-//   checked.
-// - contradicted: the stored data contradict the specification; a list says which and why
-// (known_contradictions.txt).
+// a reason, wrong, or failed. Two kinds are counted separately:
+// - random: the model draws random numbers. ONNX's runner would compare them, so ONNX leaves these
+//   cases out of its own tests (test_backend_reference.py: "cannot pass"). Here types, shapes and
+//   the range of the values are checked.
+// - contradicted: the stored data contradict the specification; a list has the cases and the
+//   reasons (known_contradictions.txt).
+//
 //   onnx_suite FOLDER [--filter TEXT] [--at-least N] [--contradicted LIST] [--verbose]
-// FOLDER holds one folder a case: model.onnx and test_data_set_*/{input,output}_*.pb. Exits with 1
+//
+// FOLDER has one folder per case: model.onnx and test_data_set_*/{input,output}_*.pb. Exits with 1
 // if a case is wrong or failed, if a case of the list passes, or if fewer than N passed.
 #include <google/protobuf/io/coded_stream.h>
 
@@ -35,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What ONNX's own runner allows.
+// The tolerances of ONNX's own runner.
 constexpr double kRelative = 1e-3, kAbsolute = 1e-4;
 
 enum class Outcome { kPassed, kRandom, kRefused, kContradicted, kWrong, kFailed };
@@ -61,7 +62,7 @@ Result<std::string> ReadText(const fs::path& path) {
 
 using Declared = std::map<std::string, onnx::TypeProto>;
 
-// What the model declares about its inputs and outputs, by name.
+// The declarations of the model's inputs and outputs, by name.
 Result<Declared> DeclaredTypes(const fs::path& model) {
   MSRT_ASSIGN_OR_RETURN(const std::string bytes, ReadText(model));
   onnx::ModelProto proto;
@@ -77,15 +78,15 @@ DType ElementType(const onnx::TypeProto& type) {
   return dtype.ok() ? *dtype : DType::kNone;
 }
 
-// A value as the runtime takes it: optionals are lists of at most one element.
+// A value in the form of the runtime: optionals are lists of at most one element.
 struct Datum {
   bool is_list = false;
   ConstTensor tensor;
   std::vector<Datum> elements;
 };
 
-// The messages SequenceProto and OptionalProto stand in a file of their own, onnx-data.proto. Of
-// their fields only these are in the data.
+// The messages SequenceProto and OptionalProto are in a separate file, onnx-data.proto. The data
+// use only these of their fields.
 enum DataField { kTensor = 3, kSequence = 5 };
 
 Result<std::vector<std::pair<int, std::string>>> FieldsOf(const std::string& bytes) {
@@ -107,15 +108,15 @@ Result<std::vector<std::pair<int, std::string>>> FieldsOf(const std::string& byt
 
 Result<Datum> ParseTensor(const std::string& bytes) {
   onnx::TensorProto proto;
-  if (!proto.ParseFromString(bytes)) return InvalidModel("the data is no tensor");
+  if (!proto.ParseFromString(bytes)) return InvalidModel("the data is not a tensor");
   Datum datum;
   MSRT_ASSIGN_OR_RETURN(datum.tensor,
                         onnx_import::TakeTensor(&proto, ExternalData("", DefaultIo())));
   return datum;
 }
 
-// A sequence of tensors, or an optional of a tensor or of a sequence: the same fields mean the same
-// in both.
+// Parses a sequence of tensors, or an optional of a tensor or of a sequence: both have the same
+// fields.
 Result<Datum> ParseList(const std::string& bytes) {
   Datum datum;
   datum.is_list = true;
@@ -162,8 +163,8 @@ Datum DatumOf(const RunValue& value) {
   return datum;
 }
 
-// Test data of type bf16 is stored as u16, the type that NumPy has for it; the model says what is
-// meant.
+// Test data of type bf16 is stored as u16, the type that NumPy has for it; the model declares the
+// actual type.
 bool IsStoredAsU16(DType stored, DType declared) {
   return stored == DType::kU16 && declared == DType::kBF16;
 }
@@ -190,8 +191,8 @@ std::vector<double> Numbers(const ConstTensor& t) {
       {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())});
 }
 
-// Of random numbers: empty if they have the right type and shape and lie in the range of the stored
-// ones.
+// Checks random numbers: empty if they have the right type and shape and are in the range of the
+// stored ones.
 std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
   if (have.dtype != want.dtype || !(have.dims == want.dims))
     return StrCat("type ", have.type(), ", expected ", want.type());
@@ -209,7 +210,7 @@ std::string DifferenceInKind(const ConstTensor& have, const ConstTensor& want) {
 // bf16 has steps of up to 2^-7 of a value; the runner of onnx 1.23 allows two of them.
 double RelativeTolerance(DType dtype) { return dtype == DType::kBF16 ? 0x1p-6 : kRelative; }
 
-// Empty if they agree.
+// Returns the difference; empty if they agree.
 std::string Difference(const Datum& have, const Datum& want) {
   if (have.is_list != want.is_list)
     return have.is_list ? "is a list, must be a tensor" : "is a tensor, must be a list";
@@ -258,7 +259,7 @@ CaseResult RunSet(const Module& module, const Declared& types, const fs::path& s
     const auto result = (*session)->OutputValue(i);
     if (!result.ok()) return Failed(result.status());
     Datum have = DatumOf(*result);
-    // Compared as they are stored, which is what ONNX's own runner does: its bf16 data was cut, not
+    // Compared as they are stored, like in ONNX's own runner: its bf16 data was truncated, not
     // rounded, so the last bit differs.
     const bool cut = have.tensor.dtype == DType::kBF16 &&
                      IsStoredAsU16(want->tensor.dtype, ElementType(type_of(graph.outputs[i])));
@@ -291,7 +292,7 @@ CaseResult RunCase(const fs::path& folder) {
   return result;
 }
 
-// The op that a case is about, as its name says it; for whole networks the name itself.
+// Returns the op that a case tests, according to its name; for whole networks the name itself.
 std::string Subject(const std::string& name) {
   std::string subject = name.starts_with("test_") ? name.substr(5) : name;
   return subject.substr(0, subject.find('_'));
@@ -313,7 +314,7 @@ Result<std::map<std::string, std::string>> ReadContradictions(const fs::path& pa
   return reasons;
 }
 
-// A listed case is expected to differ. One that passes shows that the list, or what we compute, is
+// A listed case is expected to differ. One that passes shows that the list, or our result, is
 // wrong.
 CaseResult Judge(CaseResult result, const std::string* contradiction) {
   if (contradiction == nullptr) return result;

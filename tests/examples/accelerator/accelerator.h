@@ -1,5 +1,5 @@
-// The accelerator itself: what its delegate (delegate.h) and its device (device.h) share, and what
-// the host passes back as `self`.
+// The accelerator: the state shared by its delegate (delegate.h) and its device (device.h). The
+// host passes it back as `self`.
 #pragma once
 
 #include "delegates/sdk/export.h"
@@ -15,8 +15,7 @@ struct Accelerator {
   ~Accelerator() { inner.api.destroy(inner.self); }
 
   const Options options;
-  const msrt::sdk::ExportedDelegate
-      inner;  // whose kernels do the arithmetic: plain loops, all tensors plain
+  const msrt::sdk::ExportedDelegate inner;  // provides the kernels: plain loops, all tensors plain
   Faults faults;
   DeviceMemory memory;
 };

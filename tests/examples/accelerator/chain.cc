@@ -44,10 +44,10 @@ const msrt_node_view& NodeAt(const msrt_graph_view& graph, size_t index) {
 }
 
 std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported,
-                              size_t most) {
+                              size_t max_nodes) {
   const auto readers = FindReaders(graph);
-  constexpr uint32_t kNobody = UINT32_MAX;
-  std::vector<uint32_t> next(graph.node_count, kNobody);
+  constexpr uint32_t kNoReader = UINT32_MAX;
+  std::vector<uint32_t> next(graph.node_count, kNoReader);
   for (uint32_t n = 0; n < graph.node_count; ++n) {
     const msrt_node_view& node = NodeAt(graph, n);
     const msrt_value_view* result = nullptr;
@@ -65,7 +65,7 @@ std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bo
   std::vector<Chain> chains;
   for (uint32_t n = 0; n < graph.node_count; ++n) {
     Chain chain{n};
-    while (chain.size() < most && next[chain.back()] != kNobody) {
+    while (chain.size() < max_nodes && next[chain.back()] != kNoReader) {
       chain.push_back(next[chain.back()]);
       chains.push_back(chain);
     }

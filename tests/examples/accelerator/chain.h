@@ -1,5 +1,5 @@
-// Which nodes the accelerator offers together: chains in which each node's one result is read by
-// the next node alone. Inside a chain nothing comes back to the host, and one launch does for all.
+// Nodes that the accelerator offers together: chains in which only the next node reads the one
+// result of each node. Nothing inside a chain returns to the host, and one launch runs all of it.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ using Chain = std::vector<uint32_t>;  // nodes, ascending
 
 const msrt_node_view& NodeAt(const msrt_graph_view& graph, size_t index);
 
-// All chains of 2 to `most` nodes among the supported ones.
+// Returns all chains of 2 to `max_nodes` nodes among the supported ones.
 std::vector<Chain> FindChains(const msrt_graph_view& graph, const std::vector<bool>& supported,
-                              size_t most);
+                              size_t max_nodes);
 
-// Where the inputs and outputs of the nodes of a candidate come from and go to.
+// The sources and destinations of the inputs and outputs of a candidate's nodes.
 struct Wiring {
   // A tensor of the candidate's inputs or outputs, one that stays inside, or none.
   struct Place {
@@ -30,7 +30,7 @@ struct Wiring {
   std::vector<NodePlaces> nodes;
   uint32_t input_count = 0, output_count = 0, inside_count = 0;
 };
-// As msrt_candidate orders the inputs and outputs of one node, or of a chain.
+// Numbers inputs and outputs in the order of msrt_candidate, for one node or a chain.
 Wiring WiringOf(const msrt_graph_view& graph, const uint32_t* nodes, size_t node_count);
 
 }  // namespace accelerator

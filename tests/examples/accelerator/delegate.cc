@@ -12,7 +12,7 @@
 namespace accelerator {
 namespace {
 
-// Nothing may unwind through the C doors.
+// No exception may pass the C interface.
 template <typename F>
 msrt_status Guarded(const msrt_host_api* host, F&& body) {
   try {
@@ -22,7 +22,7 @@ msrt_status Guarded(const msrt_host_api* host, F&& body) {
   }
 }
 
-// The memory that a chain needs beyond its inputs and outputs.
+// Returns the memory that a chain needs in addition to its inputs and outputs.
 size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
   size_t bytes = 0;
   for (size_t n = 0; n + 1 < chain.size(); ++n) {
@@ -34,7 +34,8 @@ size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
   return bytes;
 }
 
-// All plain, so no layouts are given. To enqueue a kernel is cheaper than to wake the stream.
+// All tensors are plain, so no layouts are given. Enqueueing a kernel is cheaper than waking the
+// stream.
 msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t node_count,
                            double inner_seconds) {
   msrt_candidate c = MSRT_INIT(msrt_candidate);

@@ -1,11 +1,11 @@
-// The accelerator as the functions of msrt_delegate_api: what it offers, compiles and runs.
+// The accelerator as the functions of msrt_delegate_api: query, compile, bind and run.
 #pragma once
 
 #include "core/abi/msrt_plugin.h"
 
 namespace accelerator {
 
-// `device` is copied by whoever registers the table.
+// The caller that registers the table copies `device`.
 msrt_delegate_api DelegateApi(const msrt_device_api* device);
 
 }  // namespace accelerator

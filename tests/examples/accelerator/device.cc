@@ -9,7 +9,7 @@
 namespace accelerator {
 namespace {
 
-// Nothing may unwind through the C doors.
+// No exception may pass the C interface.
 template <typename F>
 msrt_status Guarded(const msrt_host_api* host, F&& body) {
   try {
@@ -51,7 +51,7 @@ msrt_status StreamSynchronize(void* self, const msrt_host_api* host, void* strea
   });
 }
 
-// `on_device` is checked and held from now on; the copy itself waits in the stream.
+// Checks and holds `on_device` at once; the copy itself is queued in the stream.
 msrt_status Copy(Accelerator& a, const msrt_host_api* host, void* stream, const void* on_device,
                  size_t bytes, const char* what, std::function<void(std::byte*)> copy) {
   return Guarded(host, [&]() -> Failure {

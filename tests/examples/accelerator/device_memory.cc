@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kAddressBytes = size_t{1} << 38;
 constexpr size_t kAlignment = 64;
-// Between blocks, so that what runs over the end of one never lands in the next.
+// A gap between blocks: an access beyond the end of one never reaches the next.
 constexpr size_t kGapBytes = 4096;
 
 std::string Text(const void* pointer, size_t bytes) {
@@ -25,7 +25,7 @@ std::string Text(const void* pointer, size_t bytes) {
 DeviceMemory::Block::Block(size_t size)
     : bytes(size),
       data(static_cast<std::byte*>(::operator new(size, std::align_val_t(kAlignment)))) {
-  std::memset(data, 0xa5, size);  // what nobody has written must not look like a result
+  std::memset(data, 0xa5, size);  // unwritten memory must not look like a result
 }
 
 DeviceMemory::Block::~Block() { ::operator delete(data, std::align_val_t(kAlignment)); }

@@ -1,6 +1,6 @@
-// Memory of the emulated device. The addresses that the host gets lie in a mapping without any
-// access, so that whoever dereferences one faults; the bytes are elsewhere, and only the device
-// knows the way. Addresses are never given out twice: a stale one is always noticed.
+// Memory of the emulated device. The addresses that the host gets are in a mapping without access
+// rights, so that dereferencing one faults; the bytes are elsewhere, and only the device knows
+// where. Addresses are never issued twice: a stale one is always noticed.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class DeviceMemory {
   };
 
  public:
-  // Part of a block, held for work in a queue: to free the block meanwhile is the host's mistake.
+  // Part of a block, held for queued work: freeing the block meanwhile is misuse by the host.
   class Use {
    public:
     Use() = default;
@@ -44,7 +44,7 @@ class DeviceMemory {
     }
     std::byte* data() const {
       return data_;
-    }  // where the bytes really are; null where there is no tensor
+    }  // the actual address of the bytes; null if there is no tensor
 
    private:
     std::shared_ptr<Block> block_;
@@ -59,8 +59,8 @@ class DeviceMemory {
   Failure Allocate(size_t bytes, void** out);
   void Free(void* pointer, size_t bytes);
   size_t free_bytes() const;
-  // Checks that `bytes` from `pointer` on are all in one living block. A null pointer gives an
-  // empty use.
+  // Checks that `bytes` from `pointer` on are in one live block. Returns an empty use for a null
+  // pointer.
   Failure Find(const void* pointer, size_t bytes, const char* what, Use* out) const;
 
  private:
@@ -71,8 +71,8 @@ class DeviceMemory {
   std::map<uintptr_t, std::shared_ptr<Block>> blocks_;  // by address
 };
 
-// Memory that the accelerator takes for itself: as long as one run, inside the stream, or as long
-// as a kernel.
+// Memory for the accelerator's own use: for one run inside the stream, or for the lifetime of a
+// kernel.
 class Temporary {
  public:
   explicit Temporary(DeviceMemory* memory) : memory_(memory) {}

@@ -1,5 +1,4 @@
-// How the parts of the accelerator tell each other that something failed: a status of the C API and
-// the text that belongs to it.
+// An error inside the accelerator: a status of the C API with its text.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ struct Failure {
 
 inline Failure Failed(std::string text) { return {MSRT_DELEGATE, std::move(text)}; }
 
-// Hands the text to the host, and gives the code to return to it.
+// Passes the text to the host, and returns the code.
 inline msrt_status Tell(const msrt_host_api* host, const Failure& failure) {
   if (!failure.ok()) host->fail(host->host, failure.text.c_str());
   return failure.code;

@@ -1,4 +1,4 @@
-// Failures on demand: which of the operations that the host asks for shall fail.
+// Failures on demand: decides which operations of the host fail.
 #pragma once
 
 #include <atomic>
@@ -9,22 +9,22 @@
 
 namespace accelerator {
 
-// Any thread.
+// May be called from any thread.
 class Faults {
  public:
   explicit Faults(const Options& options) : options_(options), random_(options.seed) {}
 
-  // Each counts an operation and says whether it fails.
+  // Each counts an operation and returns whether it fails.
   Failure OnCompile();
   Failure OnAllocate() {
     return OnOperation("allocation", &allocations_, options_.allocate_fails_at, 0);
   }
   Failure OnCopy() { return OnOperation("copy", &copies_, options_.copy_fails_at, 0); }
   Failure OnRun() { return OnOperation("run", &runs_, options_.run_fails_at, options_.run_fails); }
-  // For what is not counted, but does not work on a dead device either.
+  // For calls that are not counted, but fail on a dead device too.
   Failure OnCall() const;
 
-  // What the next piece of work waits before it begins.
+  // Returns the delay before the next piece of work.
   double NextDelayMicros();
 
  private:

@@ -8,9 +8,9 @@
 namespace accelerator {
 namespace {
 
-// What the inner kernels see of a host while they run in a stream: no threads but the stream's own,
-// and a place for the text of an error. The host's own table must not be used there: its `fail`
-// speaks for the thread in which the host called.
+// The host interface for inner kernels that run in a stream: no threads but the stream's own, and a
+// buffer for the text of an error. The host's own table must not be used there: its `fail` applies
+// to the thread in which the host called.
 class StreamHost {
  public:
   StreamHost() : api_(MSRT_INIT(msrt_host_api)) {
@@ -45,7 +45,7 @@ class StreamHost {
   std::vector<std::byte> scratch_;
 };
 
-// What the inner delegate answers. What it refuses is refused on the spot.
+// The answer of the inner delegate. Its refusals are passed on at once.
 struct InnerAnswer {
   const msrt_query_sink* outer;
   std::vector<double> seconds;  // by node; negative: refused
@@ -86,7 +86,7 @@ InnerKernel::~InnerKernel() {
 Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host,
                              const msrt_graph_view& graph, uint32_t node) {
   inner_ = &a.inner;
-  // It knows single nodes only, in plain layouts.
+  // It supports single nodes only, in plain layouts.
   msrt_candidate one = MSRT_INIT(msrt_candidate);
   one.nodes = &node;
   one.node_count = 1;
@@ -94,7 +94,7 @@ Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host,
   one.output_count = NodeAt(graph, node).output_count;
   one.algorithm = "";
   one.exact = 1;
-  // An error has its text already: the inner delegate was given the same host.
+  // The inner delegate has set the text of the error: it uses the same host.
   const msrt_status code = inner_->api.compile(inner_->self, host, &graph, &one, &kernel_);
   return {code, code == MSRT_OK ? "" : "an inner kernel failed to compile"};
 }

@@ -8,8 +8,8 @@
 
 namespace accelerator {
 
-// What the inner delegate estimates for each node of a graph, negative where it or an option
-// refuses. Why is told to `sink`, if there is one.
+// Returns the inner delegate's estimate for each node of a graph; negative if it or an option
+// refuses the node. The reasons go to `sink`, if there is one.
 std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host,
                              const msrt_graph_view& graph, const msrt_query_sink* sink);
 
@@ -40,7 +40,7 @@ class InnerBound {
   Failure Bind(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node);
   Failure Prepare(const msrt_host_api* host) const;
   size_t bytes() const;
-  // In the thread of a stream. Null where a tensor is left out.
+  // Runs in the thread of a stream. Null pointers are absent tensors.
   Failure Run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) const;
 
  private:

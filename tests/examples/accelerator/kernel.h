@@ -1,6 +1,6 @@
-// A compiled candidate, and the same for one set of shapes, as the functions of msrt_delegate_api
-// know them: what chains of nodes (chain_kernel.cc) and control flow that is taken whole
-// (owned_kernel.cc) have in common.
+// A compiled candidate (Kernel), and the same for one set of shapes (BoundKernel), as in
+// msrt_delegate_api: the common base of chains of nodes (chain_kernel.cc) and control flow that is
+// taken whole (owned_kernel.cc).
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Kernel {
                        std::unique_ptr<BoundKernel>* out) const = 0;
   virtual size_t bytes() const = 0;
   Accelerator& accelerator() const { return accelerator_; }
-  double seconds() const { return seconds_; }  // as was estimated
+  double seconds() const { return seconds_; }  // the estimate
 
  private:
   Accelerator& accelerator_;
@@ -34,8 +34,8 @@ class BoundKernel {
   virtual ~BoundKernel() = default;
   virtual size_t bytes() const = 0;
   virtual Failure Prepare(const msrt_host_api* host) const = 0;
-  // Checks the arguments, enqueues, and returns. What is needed later is copied: the caller's
-  // arrays end with the call.
+  // Checks the arguments, enqueues, and returns. Copies what is needed later: the caller's arrays
+  // are valid only during the call.
   Failure Enqueue(const msrt_run_args& args) const;
 
  protected:

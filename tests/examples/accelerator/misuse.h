@@ -1,5 +1,5 @@
-// Mistakes of the host that a real device would answer with wrong results, or not at all. They are
-// counted for the whole process, so that a test can ask at its end.
+// Misuse by the host that on a real device would cause wrong results or hang. It is counted for the
+// whole process, so that a test can check it at its end.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,6 @@ void CountMisuse(const std::string& what);
 
 }  // namespace accelerator
 
-// How many there were since the library was loaded; the text of the last goes to `last`, cut to
-// `bytes`.
+// Returns their number since the library was loaded; the text of the last goes to `last`, truncated
+// to `bytes`.
 extern "C" MSRT_API size_t msrt_accelerator_misuses(char* last, size_t bytes);

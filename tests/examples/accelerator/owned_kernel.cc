@@ -1,4 +1,4 @@
-// Control flow that was taken whole, run in the stream without asking the host about anything.
+// Control flow that was taken whole, run in the stream without involving the host.
 #include <cstring>
 
 #include "tests/examples/accelerator/inner.h"
@@ -35,7 +35,7 @@ class OwnedKernel final : public Kernel {
   OwnedPlan plan;
   Temporary constants;
   std::vector<InnerKernel> kernels;
-  std::vector<InnerBound> bound;  // shapes are fixed, so that there is one of each
+  std::vector<InnerBound> bound;  // shapes are fixed, so there is one of each
 
  private:
   Failure CompileStep(const msrt_host_api* host, const OwnedStep& step) {
@@ -65,7 +65,7 @@ class OwnedKernel final : public Kernel {
   }
 };
 
-// One run of it.
+// One run of an OwnedKernel.
 class OwnedRun {
  public:
   OwnedRun(const OwnedKernel& kernel, std::byte* arena) : kernel_(kernel), arena_(arena) {}
@@ -119,20 +119,20 @@ class OwnedRun {
     return failure;
   }
 
-  // What is carried begins where the results will be.
+  // Carried values begin in the memory of the results.
   void BeginLoop(const OwnedStep& step) const {
     for (size_t i = 0; i < step.carried; ++i) Copy(step.outputs[i], step.inputs[step.leading + i]);
   }
 
-  // A graph of a loop, which takes what is carried after `told` numbers of its own, and then what
-  // it captures.
+  // Runs a graph of a loop. Its inputs are `told` numbers of the loop, the carried values, then the
+  // captures.
   Failure Iterate(const OwnedStep& step, const OwnedGraph& graph, size_t told) {
     for (size_t i = told; i < graph.inputs.size(); ++i) {
       const size_t from = i - told;
       Copy(graph.inputs[i],
            from < step.carried ? step.outputs[from] : step.inputs[step.leading + from]);
     }
-    // A device that dies does so in the middle of a loop, too.
+    // A device may also die in the middle of a loop.
     Failure failure = kernel_.accelerator().faults.OnCall();
     return failure.ok() ? Graph(graph) : failure;
   }

@@ -11,7 +11,7 @@
 namespace accelerator {
 namespace {
 
-constexpr int kMostLevels = 8;
+constexpr int kMaxLevels = 8;
 constexpr size_t kAlignment = 64;
 
 const msrt_attr_view* FindAttr(const msrt_node_view& node, const char* name) {
@@ -36,7 +36,7 @@ class Planner {
   Planner(const Accelerator& a, const msrt_host_api* host) : a_(a), host_(host) {}
 
   OwnedPlan Run(const msrt_graph_view& graph, uint32_t node) {
-    // What the host uploads of the node's own constants is an argument like the others.
+    // Constants of the node that the host uploads are arguments like the others.
     Values values;
     const msrt_node_view& view = NodeAt(graph, node);
     for (size_t i = 0; i < view.input_count; ++i)
@@ -78,8 +78,8 @@ class Planner {
     return values->emplace(v.id, slot).first->second;
   }
 
-  // `inner`: what the inner delegate estimates for the nodes of the graph. Adds what the step takes
-  // to `seconds`.
+  // `inner`: the estimates of the inner delegate for the nodes of the graph. Adds the time of the
+  // step to `seconds`.
   OwnedStep StepOf(const msrt_graph_view& graph, uint32_t n, const std::vector<double>& inner,
                    Values* values, int level, double* seconds) {
     const msrt_node_view& node = NodeAt(graph, n);
@@ -103,7 +103,7 @@ class Planner {
 
   double AddControl(const msrt_node_view& node, int level, OwnedStep* step) {
     const std::string op = node.op;
-    if (level == kMostLevels) Refuse("it is nested too deeply");
+    if (level == kMaxLevels) Refuse("it is nested too deeply");
     if (!plan_.refused.empty()) return 0;
     if (const msrt_attr_view* carried = FindAttr(node, "carried"))
       step->carried = static_cast<size_t>(carried->ints[0]);
@@ -136,15 +136,15 @@ class Planner {
     return body * TripsOf(node.inputs[0]);
   }
 
-  // A number that nobody waits for means that the condition ends the loop.
+  // Without a trip count, the condition ends the loop.
   static double TripsOf(const msrt_value_view& count) {
     const auto* trips = static_cast<const int64_t*>(count.constant);
     return trips == nullptr || *trips < 0 || *trips > 1'000'000'000 ? MSRT_TYPICAL_TRIPS
                                                                     : static_cast<double>(*trips);
   }
 
-  // What is carried waits between iterations where the node's results will be, also where nobody
-  // wants one.
+  // Carried values are in the memory of the node's results between iterations, also if a result is
+  // unused.
   void AddCarried(OwnedStep* step, size_t answered) {
     if (!plan_.refused.empty()) return;
     const OwnedGraph& body = step->graphs.back();
@@ -158,8 +158,8 @@ class Planner {
     }
   }
 
-  // The graph that an attribute names. Its inputs are `told` numbers of the loop and then the
-  // node's, but for the leading ones.
+  // Plans the graph that an attribute names. Its inputs are `told` numbers of the loop and then the
+  // node's inputs without the leading ones.
   double AddCall(const msrt_node_view& node, const char* attr, size_t told, int level,
                  OwnedStep* step) {
     const msrt_graph_view* callee =

@@ -1,6 +1,6 @@
-// Control flow that the accelerator takes whole: a plan in which every tensor, of every graph
-// inside, has its place in one piece of memory. Sizes are fixed and no graph calls itself, so that
-// all of it is known beforehand.
+// A plan for control flow that the accelerator takes whole: every tensor of every graph inside has
+// a fixed offset in one block of memory. Sizes are fixed and no graph calls itself, so that all of
+// it is known at compile time.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace accelerator {
 
-// Where a tensor lies: in the memory of the run, or among the constants of the kernel.
+// The location of a tensor: in the memory of the run, or among the constants of the kernel.
 struct Slot {
   enum Where : uint8_t { kNowhere, kArena, kConstant } where = kNowhere;
   size_t offset = 0, bytes = 0;
@@ -18,18 +18,18 @@ struct Slot {
 
 struct OwnedGraph;
 
-// A node of the inner delegate, or control flow in turn.
+// A node of the inner delegate, or nested control flow.
 struct OwnedStep {
   enum Kind : uint8_t { kKernel, kIf, kLoop, kWhile } kind = kKernel;
   const msrt_graph_view* graph = nullptr;
   uint32_t node = 0;
   std::vector<Slot> inputs, outputs;
-  size_t kernel = 0;                // its number among all kernels of the plan
+  size_t kernel = 0;                // index among all kernels of the plan
   size_t leading = 0, carried = 0;  // as in ops/control.h
   std::vector<OwnedGraph> graphs;   // then, else; body; condition, body
 };
 
-// A graph as one node calls it.
+// A graph, for one node that calls it.
 struct OwnedGraph {
   std::vector<Slot> inputs, outputs;
   std::vector<OwnedStep> steps;

@@ -1,6 +1,6 @@
-// An emulated accelerator as a plugin: memory that the host cannot reach, streams that run beside
-// it, a limit on memory, and failures on demand. The arithmetic is that of msrt's plain loops, so
-// that every result must be theirs bit for bit.
+// An emulated accelerator as a plugin: memory that the host cannot access, streams that run in
+// parallel with it, a memory limit, and failures on demand. The arithmetic is that of msrt's plain
+// loops, so results must equal theirs bit for bit.
 #include <memory>
 
 #include "delegates/reference/reference.h"
@@ -21,7 +21,7 @@ extern "C" MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* hos
     const msrt_device_api device = DeviceApi(options);
     const msrt_delegate_api api = DelegateApi(&device);
     const msrt_status status = host->register_delegate(host->host, &api, self.get());
-    if (status == MSRT_OK) self.release();  // the host ends it with api.destroy
+    if (status == MSRT_OK) self.release();  // the host destroys it with api.destroy
     return status;
   } catch (const std::bad_alloc&) {
     return MSRT_OUT_OF_MEMORY;

@@ -49,7 +49,7 @@ Failure Stream::Synchronize() {
 
 void Stream::Loop() {
   prctl(PR_SET_TIMERSLACK,
-        1);  // the system's 50 us would be longer than many kernels that only let time pass
+        1);  // the default of 50 us would be longer than many pretended kernels
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || !queue_.empty(); });
@@ -65,7 +65,7 @@ void Stream::Loop() {
     } catch (const std::bad_alloc&) {
       failure = {MSRT_OUT_OF_MEMORY, "the accelerator's host is out of memory"};
     }
-    work = nullptr;  // releases what it holds before anybody hears that it is done
+    work = nullptr;  // releases its resources before completion is signalled
     lock.lock();
     queue_.pop_front();
     failure_ = std::move(failure);

@@ -1,4 +1,4 @@
-// A queue of work with a thread of its own that does it in order, each piece after a random delay.
+// A queue of work with its own thread that does it in order, each piece after a random delay.
 #pragma once
 
 #include <condition_variable>
@@ -22,11 +22,11 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // The number of pieces enqueued so far is a point that can be waited for.
+  // Returns the number of pieces enqueued so far, as a point to wait for.
   uint64_t Enqueue(Work work);
   uint64_t enqueued() const;
-  // Until that many pieces are done. The first failure since the last Synchronize, if there is one:
-  // work after it is dropped.
+  // Waits until that many pieces are done. Returns the first failure since the last Synchronize, if
+  // any: work after it is dropped.
   Failure WaitFor(uint64_t count);
   Failure Synchronize();
 

@@ -10,10 +10,10 @@
 namespace msrt::mindir_import {
 namespace {
 
-constexpr size_t kMostMismatches = 50;  // told one by one
+constexpr size_t kMaxMismatches = 50;  // that are listed one by one
 constexpr std::string_view kSum = "crc_num";
 constexpr size_t kSumBytes =
-    17;  // its name and ten bytes, behind the message where the checkpoint was saved with one
+    17;  // the name and ten bytes, after the message if the checkpoint was saved with a checksum
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
     {"Float16", DType::kF16},   {"Float32", DType::kF32}, {"Float64", DType::kF64},
@@ -45,7 +45,7 @@ Result<mindir::CheckpointProto> Parse(std::span<const std::byte> bytes) {
   return checkpoint;
 }
 
-// A large tensor stands in several pieces of the same name, one after the other.
+// A large tensor is stored as several pieces of the same name, one after the other.
 Result<Tensors> ReadTensors(mindir::CheckpointProto* checkpoint) {
   Tensors tensors;
   for (int i = 0; i < checkpoint->value_size();) {
@@ -107,7 +107,7 @@ class Loader {
   }
 
  private:
-  // What takes the place of `old`; null: nothing does.
+  // Returns the tensor that replaces `old`; null if there is none.
   const ConstTensor* Fitting(const std::string& name, const ConstTensor& old, bool weight) {
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) {
@@ -123,8 +123,8 @@ class Loader {
 
   void Mismatch(const std::string& name, const std::string& what) {
     if (!told_.insert(name).second) return;
-    if (++count_ <= kMostMismatches) StrAppend(&mismatches_, "\n  '", name, "': ", what);
-    else if (count_ == kMostMismatches + 1) mismatches_ += "\n  ...";
+    if (++count_ <= kMaxMismatches) StrAppend(&mismatches_, "\n  '", name, "': ", what);
+    else if (count_ == kMaxMismatches + 1) mismatches_ += "\n  ...";
   }
 
   const Tensors tensors_;

@@ -18,8 +18,8 @@ void PutInside(const std::vector<Weight>& weights) {
     w.parameter->set_raw_data(w.tensor.bytes.data(), w.tensor.bytes.size());
 }
 
-// MindSpore's data file: a header whose first byte says that numbers are little-endian, then the
-// tensors.
+// Writes MindSpore's data file: a header whose first byte says that numbers are little-endian, then
+// the tensors.
 Status PutBeside(const std::vector<Weight>& weights, const std::string& path, Io* io) {
   namespace fs = std::filesystem;
   const fs::path model(path);
@@ -66,11 +66,11 @@ std::string CureFor(std::string_view reason) {
 Result<std::vector<Refusal>> WriteFile(const Module& module, const std::string& path, Io* io,
                                        const WriteOptions& options) {
   Module portable = module;  // constants are shared
-  MSRT_ASSIGN_OR_RETURN(const std::vector<Expanded> expanded, ExpandRecurrent(&portable));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ExpandedNode> expanded, ExpandRecurrent(&portable));
   FileWriter file;
   std::vector<Refusal> refusals = ModuleExport(portable, expanded, &file).Run();
   if (!refusals.empty()) return refusals;
-  if (BytesOf(file.weights()) <= options.most_bytes_inside) PutInside(file.weights());
+  if (BytesOf(file.weights()) <= options.max_bytes_inside) PutInside(file.weights());
   else MSRT_RETURN_IF_ERROR(PutBeside(file.weights(), path, io));
   std::string bytes;
   if (file.model().ByteSizeLong() > INT32_MAX || !file.model().SerializeToString(&bytes)) {

@@ -1,4 +1,4 @@
-// A module of ours as a MindIR file that MindSpore 2.10 loads and runs: ops as primitives, control
+// Exports a module as a MindIR file that MindSpore 2.10 loads and runs: ops as primitives, control
 // flow as functions that call each other, weights and state as parameters.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace msrt::mindir_export {
 
-// A node that MindSpore cannot be given.
+// A node that cannot be expressed in MindSpore's primitives.
 struct Refusal {
   std::string op, node, reason;
 };
 
-// What a user can do about it.
+// Returns what a user can do about a refusal.
 std::string CureFor(std::string_view reason);
 
 struct WriteOptions {
-  // Beyond so many bytes weights go into files beside the model, as MindSpore does it.
-  uint64_t most_bytes_inside = uint64_t{1} << 30;
+  // Beyond so many bytes, weights go into files beside the model, as MindSpore does.
+  uint64_t max_bytes_inside = uint64_t{1} << 30;
 };
 
 // Writes `path` (and perhaps <path without extension>_variables/data_0) if nothing is refused.

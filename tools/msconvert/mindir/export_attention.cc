@@ -1,4 +1,4 @@
-// Attention taken apart: products, mask, softmax. MindSpore's own attention is for other devices.
+// Attention as products, mask and softmax. MindSpore's own attention is for other devices.
 #include <cmath>
 #include <limits>
 
@@ -31,7 +31,7 @@ Result<Sizes> SizesOf(const NodeLowering& n) {
   return s;
 }
 
-// Batch and rows as the tensor has them, then `rest`.
+// Returns a shape: batch and rows of the tensor, then `rest`.
 Arg ShapeOf(NodeLowering& n, const Ref& x, const Dims& leading, const Ints& rest) {
   Args dims;
   for (int i = 0; i < 2; ++i)
@@ -40,7 +40,7 @@ Arg ShapeOf(NodeLowering& n, const Ref& x, const Dims& leading, const Ints& rest
   return n.out().ShapeTuple(dims);
 }
 
-// [batch, rows, heads * width] as [batch, heads, rows, width].
+// Converts [batch, rows, heads * width] to [batch, heads, rows, width].
 Ref Unpacked(NodeLowering& n, size_t input, bool packed, int64_t heads) {
   const Ref x = n.In(input);
   if (!packed) return x;
@@ -54,12 +54,12 @@ Ref Packed(NodeLowering& n, const Ref& x) {
   return n.Op("Reshape", {turned, ShapeOf(n, turned, n.result().dims, {n.result().dims[2]})});
 }
 
-// The cache, then what is new.
+// Appends the new rows to the cache.
 Ref Appended(NodeLowering& n, const Ref& fresh, size_t past) {
   return n.Has(past) ? n.Op("Concat", {n.out().Tuple({n.In(past), fresh}), 2}) : fresh;
 }
 
-// A head of keys may serve several of queries.
+// Repeats the heads of keys, since one may serve several heads of queries.
 Ref Repeated(NodeLowering& n, const Ref& x, const Sizes& s) {
   if (s.query_heads == s.key_heads) return x;
   Ints heads;
@@ -97,7 +97,7 @@ Result<Ref> Masked(NodeLowering& n, const Sizes& s, Ref scores) {
 
 Ref Weights(NodeLowering& n, const Ref& scores) {
   if (!n.Has(kMask)) return n.Op("Softmax", {scores, Ints{-1}});
-  // A row that may look at nothing gets zeros, or NaN in msrt.FusedAttention. MindSpore's softmax
+  // A row without visible keys gets zeros, or NaN in msrt.FusedAttention. MindSpore's softmax
   // spoils the rows beside one that is all infinite (seen in 2.10).
   const double lowest = n.dtype() == DType::kF16
                             ? -65504.0
@@ -128,11 +128,11 @@ Status LowerAttention(NodeLowering& n) {
       n.type(kValue).dtype == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(n.dtype())});
   Ref result = n.Op("BatchMatMul", {weights, Repeated(n, alike, s), false, false});
   if (s.packed) result = Packed(n, result);
-  if (n.Wants(0)) n.Give(0, result);
-  if (n.Wants(1)) n.Give(1, key);
-  if (n.Wants(2)) n.Give(2, value);
+  if (n.Wants(0)) n.SetOutput(0, result);
+  if (n.Wants(1)) n.SetOutput(1, key);
+  if (n.Wants(2)) n.SetOutput(2, value);
   const Ref* const stages[] = {&raw, &capped, &masked, &weights};
-  if (n.Wants(3)) n.Give(3, *stages[n.op().Int("qk_matmul_output_mode")]);
+  if (n.Wants(3)) n.SetOutput(3, *stages[n.op().Int("qk_matmul_output_mode")]);
   return OkStatus();
 }
 

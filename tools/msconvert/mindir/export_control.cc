@@ -1,6 +1,6 @@
-// Control flow in MindSpore's form: functions as values. Switch chooses between two functions whose
-// arguments are bound, and calls the one; a loop is a header that chooses between its body, which
-// ends by calling the header again, and what comes after it.
+// Control flow in MindSpore's form: functions are values. Switch chooses between two functions
+// whose arguments are bound, and the result is called. A loop is a header function that chooses
+// between the body, which ends by calling the header again, and the code after the loop.
 #include <algorithm>
 #include <functional>
 
@@ -59,8 +59,7 @@ class ControlLowering {
   }
 
  private:
-  // ---- calls
-  // ------------------------------------------------------------------------------------------------------------------
+  // ---- calls ------------------------------------------------------------------------------------
 
   const Graph& graph(size_t g) const { return module_.module().graphs[shape_.graphs[g]]; }
   bool Effects() const {
@@ -80,14 +79,14 @@ class ControlLowering {
     args->emplace_back(state.token);
   }
 
-  // A graph with all its arguments bound.
+  // Returns graph g with all its arguments bound.
   Ref Bound(size_t g, Args args) {
     args.insert(args.begin(), module_.FunctionOf(shape_.graphs[g]));
     if (module_.TouchesState(shape_.graphs[g])) Append(&args, state_);
     return out_.Prim("Partial", {}, args);
   }
 
-  // The results of a call become the node's.
+  // Makes the results of a call those of the node.
   Status Finish(const Ref& result) {
     if (Effects()) state_.token = out_.Prim("UpdateState", {}, {state_.token, result});
     std::vector<Type> types;
@@ -126,9 +125,9 @@ class ControlLowering {
                        [&](ValueId v) { return like.value(v).type.concrete(); });
   }
 
-  // In the place of a branch that fails when it is taken: a function that fails too, and of whose
-  // results MindSpore knows beforehand what it knows of the other branch's. A tensor of two
-  // elements becomes one of three or five, which only the run finds out.
+  // Returns a function in place of a branch that always fails. It fails too, but its results have
+  // the types of the other branch. It reshapes a tensor of two elements to three or five, which
+  // MindSpore notices only at run time.
   Ref Failing(const std::string& name, const std::string& why, const Ref& condition,
               const Graph& like) {
     FunctionWriter stub(&module_.file(), module_.file().AddFunction(name + "_fails"));
@@ -177,10 +176,9 @@ class ControlLowering {
     return OkStatus();
   }
 
-  // ---- loops
-  // ------------------------------------------------------------------------------------------------------------------
+  // ---- loops ------------------------------------------------------------------------------------
 
-  // One function of a loop: it has the loop's variables and the state, in this order.
+  // One function of a loop. Its inputs are the loop's variables, then the state.
   struct Part {
     Part(ControlLowering& loop, std::string_view role)
         : proto(loop.module_.file().AddFunction(
@@ -217,7 +215,7 @@ class ControlLowering {
     if (effects) part.state.token = part.out.Prim("UpdateState", {}, {part.state.token, result});
     return result;
   }
-  // What a call of graph g gives, one by one.
+  // Returns the results of a call of graph g, one by one.
   std::vector<Ref> ResultsOf(Part& part, size_t g, const Ref& call) {
     const size_t count = graph(g).outputs.size();
     if (count == 1) return {call};
@@ -226,8 +224,8 @@ class ControlLowering {
     return results;
   }
 
-  // `condition` gives a scalar from the variables; `next` their values for the next round;
-  // `results` what remains after the last.
+  // `condition` returns a scalar from the variables, `next` their values for the next iteration,
+  // and `results` the results after the last one.
   using ConditionFn = std::function<Ref(Part&)>;
   using ManyFn = std::function<std::vector<Ref>(Part&)>;
   Status EmitLoop(const ConditionFn& condition, const ManyFn& next, const ManyFn& results) {
@@ -264,9 +262,9 @@ class ControlLowering {
     return Finish(out_.Call(header.out.self(), first));
   }
 
-  // MindSpore finds the types of a loop by going round until nothing changes, and a shape that
-  // grows changes every time. So a dim that the loop may change is one whose extent MindSpore
-  // cannot know from the beginning.
+  // MindSpore infers the types of a loop by iterating until nothing changes, and a shape that grows
+  // changes every time. So the initial value of a dim that the loop may change is made unknown to
+  // MindSpore.
   Status AddCarried() {
     carried_at_ = variables_.size();
     for (size_t i = 0; i < shape_.carried; ++i) {
@@ -284,8 +282,8 @@ class ControlLowering {
     return OkStatus();
   }
 
-  // The indices of the elements of `flags` that are not zero: how many there are, MindSpore learns
-  // at run time.
+  // Returns the indices of the elements of `flags` that are not zero. MindSpore learns their number
+  // only at run time.
   Ref IndicesOf(const Ref& flags) {
     return out_.Op("Reshape", {out_.Op("NonZero", {flags}), Ints{-1}});
   }
@@ -293,7 +291,7 @@ class ControlLowering {
     return out_.Prim("FillV2", {}, {shape, out_.Constant(NumberTensor(DType::kF32, value))});
   }
 
-  // The same tensor with an extent that is not known before the run.
+  // Returns the same tensor with an extent that is not known before the run.
   Ref Opened(const Ref& x, const Type& type, int axis) {
     Arg extent = Ints{type.dims[axis]};
     if (!IsKnown(type.dims[axis])) extent = out_.ShapeTuple({out_.DimOf(x, axis)});
@@ -325,11 +323,10 @@ class ControlLowering {
     return EmitLoop(condition, next, results);
   }
 
-  // ---- what loops collect
-  // -----------------------------------------------------------------------------------------------------
+  // ---- stacked outputs of loops -----------------------------------------------------------------
 
-  // Slices are collected in a tensor that has room for all of them from the beginning, or, where
-  // nobody knows how many there will be, in one that grows.
+  // Slices are collected in a tensor that has room for all of them from the beginning, or, if their
+  // number is not known, in one that grows.
   struct Stack {
     size_t variable = 0, output = 0;  // output of the node
     int64_t axis = 0;
@@ -369,7 +366,7 @@ class ControlLowering {
     return p.out.Op("Concat", {p.out.Tuple({stack, p.out.Op("ExpandDims", {slice, 0})}), 0});
   }
 
-  // The axis along which slices are stacked comes first while they are collected.
+  // Moves the stacking axis, which is the first while slices are collected, to its position.
   static Ref Turned(Part& p, const Ref& whole, int rank, int64_t axis) {
     if (axis == 0) return whole;
     Ints perm;
@@ -378,7 +375,7 @@ class ControlLowering {
     return p.out.Op("Transpose", {whole, perm});
   }
 
-  // The first `count` slices.
+  // Returns the first `count` slices.
   static Ref Taken(Part& p, const Ref& whole, int rank, const Ref& count) {
     const Ref zeros = p.out.Constant(ConstTensor::Int64s(Ints(static_cast<size_t>(rank - 1), 0)));
     const Ref first = p.out.Op("Reshape", {count, Ints{1}});
@@ -389,14 +386,13 @@ class ControlLowering {
                                      Ints(static_cast<size_t>(rank), 1), others, others, 0, 0, 0});
   }
 
-  // ---- Loop
-  // -------------------------------------------------------------------------------------------------------------------
+  // ---- Loop -------------------------------------------------------------------------------------
 
   bool Given(size_t input) const { return node_.inputs[input] != kNoValue; }
   const ConstTensor* ConstantIn(size_t input) const {
     return Given(input) ? names_.graph().value(node_.inputs[input]).constant.get() : nullptr;
   }
-  // The condition can never become false.
+  // Returns whether the condition can never become false.
   bool RunsToTheEnd() const {
     const Graph& body = graph(0);
     const ConstTensor* first = ConstantIn(1);
@@ -418,7 +414,7 @@ class ControlLowering {
     const size_t truth = Add(
         "condition", TruthType(),
         Given(1) ? AsScalar(out_, In(1), TypeOf(1)) : out_.Constant(NumberTensor(DType::kBool, 1)));
-    const size_t most =
+    const size_t max_trips =
         Given(0) ? Add("trip_count", CountType(), AsScalar(out_, In(0), TypeOf(0))) : SIZE_MAX;
     MSRT_RETURN_IF_ERROR(AddCarried());
     for (size_t r = 1 + shape_.carried; r < graph(0).outputs.size(); ++r) {
@@ -428,8 +424,8 @@ class ControlLowering {
     AddFrom(shape_.captured_from(), "captured");
 
     const auto condition = [&](Part& p) {
-      if (most == SIZE_MAX) return p.args[truth];
-      const Ref more = p.out.Op("Less", {p.args[i], p.args[most]});
+      if (max_trips == SIZE_MAX) return p.args[truth];
+      const Ref more = p.out.Op("Less", {p.args[i], p.args[max_trips]});
       return to_the_end ? more : p.out.Op("LogicalAnd", {more, p.args[truth]});
     };
     const auto next = [&](Part& p) {
@@ -464,8 +460,7 @@ class ControlLowering {
     return EmitLoop(condition, next, results);
   }
 
-  // ---- Scan
-  // -------------------------------------------------------------------------------------------------------------------
+  // ---- Scan -------------------------------------------------------------------------------------
 
   int64_t ListAttr(std::string_view name, size_t at) const {
     const AttrValue* given = node_.attrs.Find(name);
@@ -535,7 +530,7 @@ class ControlLowering {
   const Node& node_;
   const ControlShape shape_;
   std::vector<Variable> variables_;
-  std::vector<Ref> first_;  // values of the variables before the first round
+  std::vector<Ref> first_;  // initial values of the variables
   std::vector<Stack> stacks_;
   size_t carried_at_ = 0;
 };

@@ -1,15 +1,14 @@
-// What detectors end in, RoiAlign and NonMaxSuppression, as primitives of MindSpore.
+// Ops of detectors, RoiAlign and NonMaxSuppression, as primitives of MindSpore.
 #include "tools/msconvert/mindir/export_lower.h"
 
 namespace msrt::mindir_export {
 namespace {
 
-// ---- RoiAlign
-// ---------------------------------------------------------------------------------------------------------------
+// ---- RoiAlign -----------------------------------------------------------------------------------
 
-// MindSpore's regions begin with their image and are not shifted by half a pixel. In the mode in
-// which they end a pixel further they may be smaller than one, so it is that mode, and the pixel is
-// taken off before.
+// MindSpore's regions begin with their image index and are not shifted by half a pixel. Only in the
+// mode that adds a pixel at their end may they be smaller than one pixel, so this mode is used, and
+// the pixel is subtracted before.
 Status LowerRoiAlign(NodeLowering& n) {
   constexpr size_t kX = 0, kRois = 1, kImages = 2;
   if (n.op().String("mode") != "avg")
@@ -34,23 +33,22 @@ Status LowerRoiAlign(NodeLowering& n) {
   last = n.Op("Sub", {last, n.Number(1)});
   const Ref images = n.Op("ExpandDims", {n.Op("Cast", {n.In(kImages), TypeIdOf(DType::kF32)}), 1});
   const Ref rois = n.Op("Concat", {n.out().Tuple({images, first, last}), 1});
-  n.Give(n.Prim("ROIAlign",
-                {{"pooled_height", n.op().Int("output_height")},
-                 {"pooled_width", n.op().Int("output_width")},
-                 {"spatial_scale", scale},
-                 {"sample_num", n.op().Int("sampling_ratio")},
-                 {"roi_end_mode", 1}},
-                {n.In(kX), rois}));
+  n.SetOutput(n.Prim("ROIAlign",
+                     {{"pooled_height", n.op().Int("output_height")},
+                      {"pooled_width", n.op().Int("output_width")},
+                      {"spatial_scale", scale},
+                      {"sample_num", n.op().Int("sampling_ratio")},
+                      {"roi_end_mode", 1}},
+                     {n.In(kX), rois}));
   return OkStatus();
 }
 
-// ---- NonMaxSuppression
-// ------------------------------------------------------------------------------------------------------
+// ---- NonMaxSuppression --------------------------------------------------------------------------
 
-constexpr size_t kBoxes = 0, kScores = 1, kMost = 2, kOverlap = 3, kLeast = 4;
+constexpr size_t kBoxes = 0, kScores = 1, kMaxPerClass = 2, kOverlap = 3, kMinScore = 4;
 
 struct Suppression {
-  int64_t batch, classes, boxes, most;
+  int64_t batch, classes, boxes, max_per_class;
   double overlap;
   std::optional<double> least;
 };
@@ -67,29 +65,29 @@ Result<Suppression> SuppressionOf(const NodeLowering& n) {
   Suppression s{.batch = n.dims(kScores)[0],
                 .classes = n.dims(kScores)[1],
                 .boxes = n.dims(kScores)[2],
-                .most = 0,
+                .max_per_class = 0,
                 .overlap = 0,
                 .least = {}};
   MSRT_ASSIGN_OR_RETURN(s.overlap, number("iou_threshold", kOverlap));
-  if (n.Has(kLeast) || n.op().Has("score_threshold")) {
-    MSRT_ASSIGN_OR_RETURN(s.least, number("score_threshold", kLeast));
+  if (n.Has(kMinScore) || n.op().Has("score_threshold")) {
+    MSRT_ASSIGN_OR_RETURN(s.least, number("score_threshold", kMinScore));
   }
-  s.most = n.op().Int("max_output_boxes_per_class");
-  if (n.Has(kMost)) {
-    if (n.op().constant(kMost) == nullptr)
-      return Unsupported("input ", kMost, " is not known before the run");
-    s.most = IntValues(*n.op().constant(kMost))[0];
+  s.max_per_class = n.op().Int("max_output_boxes_per_class");
+  if (n.Has(kMaxPerClass)) {
+    if (n.op().constant(kMaxPerClass) == nullptr)
+      return Unsupported("input ", kMaxPerClass, " is not known before the run");
+    s.max_per_class = IntValues(*n.op().constant(kMaxPerClass))[0];
   }
-  constexpr int64_t kMostPairs = 256;
-  if (s.batch * s.classes > kMostPairs)
+  constexpr int64_t kMaxPairs = 256;
+  if (s.batch * s.classes > kMaxPairs)
     return Unsupported(s.batch * s.classes,
                        " pairs of image and class are too many to be written out");
-  if (s.batch * s.classes * s.boxes == 0 || s.most <= 0)
+  if (s.batch * s.classes * s.boxes == 0 || s.max_per_class <= 0)
     return Unsupported("nothing can be selected");
   return s;
 }
 
-// Corners in any order, or a centre and a size, as two corners: [boxes, 4].
+// Converts corners in any order, or a centre and a size, to two ordered corners: [boxes, 4].
 Ref CornersOf(NodeLowering& n, const Ref& boxes) {
   const auto part = [&](int64_t begin) {
     return n.Op("StridedSlice",
@@ -103,7 +101,7 @@ Ref CornersOf(NodeLowering& n, const Ref& boxes) {
   return n.Op("Concat", {n.out().Tuple({n.Op("Minimum", {a, b}), n.Op("Maximum", {a, b})}), 1});
 }
 
-// Rows (image, class, box) of one pair, the highest score first.
+// Returns rows (image, class, box) of one image and class, the highest score first.
 Ref SelectedOf(NodeLowering& n, const Suppression& s, const Ref& corners, int64_t image,
                int64_t of_class) {
   const auto index = [&](int64_t value) {
@@ -120,11 +118,11 @@ Ref SelectedOf(NodeLowering& n, const Suppression& s, const Ref& corners, int64_
        1});
   Ref kept = n.out().Item(n.Prim("NMSWithMask", {{"iou_threshold", s.overlap}}, {boxes}), 2);
   if (s.least) kept = n.Op("LogicalAnd", {kept, n.Op("Greater", {ranked, n.Number(*s.least)})});
-  if (s.most < s.boxes) {
+  if (s.max_per_class < s.boxes) {
     const Ref count =
         n.Op("CumSum", {n.Op("Cast", {kept, TypeIdOf(DType::kF32)}), 0, false, false});
     kept = n.Op("LogicalAnd",
-                {kept, n.Op("LessEqual", {count, n.Number(static_cast<double>(s.most))})});
+                {kept, n.Op("LessEqual", {count, n.Number(static_cast<double>(s.max_per_class))})});
   }
   const Ref places = n.Op("Reshape", {n.Op("NonZero", {kept}), Ints{-1}});
   const Ref chosen = n.Op("ExpandDims", {n.Op("Gather", {order, places, 0, 0}), 1});
@@ -142,7 +140,7 @@ Status LowerSuppression(NodeLowering& n) {
     const Ref corners = CornersOf(n, n.Op("Gather", {n.In(kBoxes), index, 0, 0}));
     for (int64_t c = 0; c < s.classes; ++c) rows.push_back(SelectedOf(n, s, corners, b, c));
   }
-  n.Give(rows.size() == 1 ? rows[0] : n.Op("Concat", {n.out().Tuple(rows), 0}));
+  n.SetOutput(rows.size() == 1 ? rows[0] : n.Op("Concat", {n.out().Tuple(rows), 0}));
   return OkStatus();
 }
 

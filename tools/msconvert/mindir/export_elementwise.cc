@@ -7,46 +7,46 @@
 namespace msrt::mindir_export {
 namespace {
 
-// Same inputs, another name.
+// The primitive has the same inputs and another name.
 Status Rename(NodeLowering& n) {
   Args args;
   for (Ref& input : n.AllInputs()) args.emplace_back(std::move(input));
-  n.Give(n.Op(n.primitive(), args));
+  n.SetOutput(n.Op(n.primitive(), args));
   return OkStatus();
 }
 
 Status RenamePrim(NodeLowering& n) {
   Args args;
   for (Ref& input : n.AllInputs()) args.emplace_back(std::move(input));
-  n.Give(n.Prim(n.primitive(), {}, args));
+  n.SetOutput(n.Prim(n.primitive(), {}, args));
   return OkStatus();
 }
 
 Status LowerIdentity(NodeLowering& n) {
-  n.Give(n.In(0));
+  n.SetOutput(n.In(0));
   return OkStatus();
 }
 
-// Two at a time.
+// Combines the inputs two at a time.
 Status LowerChain(NodeLowering& n) {
   const std::vector<Ref> inputs = n.AllInputs();
   Ref result = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) result = n.Op(n.primitive(), {result, inputs[i]});
   if (n.node().op == "Mean")
     result = n.Op("RealDiv", {result, n.Number(static_cast<double>(inputs.size()))});
-  n.Give(result);
+  n.SetOutput(result);
   return OkStatus();
 }
 
 Status LowerDiv(NodeLowering& n) {
-  if (IsFloat(n.dtype())) n.Give(n.Op("RealDiv", {n.In(0), n.In(1)}));
-  else n.Give(n.Prim("TruncateDiv", {}, {n.In(0), n.In(1)}));
+  if (IsFloat(n.dtype())) n.SetOutput(n.Op("RealDiv", {n.In(0), n.In(1)}));
+  else n.SetOutput(n.Prim("TruncateDiv", {}, {n.In(0), n.In(1)}));
   return OkStatus();
 }
 
 Status LowerMod(NodeLowering& n) {
-  if (n.op().Int("fmod") == 0) n.Give(n.Op("FloorMod", {n.In(0), n.In(1)}));
-  else n.Give(n.Prim("TruncateMod", {}, {n.In(0), n.In(1)}));
+  if (n.op().Int("fmod") == 0) n.SetOutput(n.Op("FloorMod", {n.In(0), n.In(1)}));
+  else n.SetOutput(n.Prim("TruncateMod", {}, {n.In(0), n.In(1)}));
   return OkStatus();
 }
 
@@ -59,36 +59,37 @@ Ref AsType(NodeLowering& n, const Ref& x, DType from, DType to) {
 Status LowerPow(NodeLowering& n) {
   const DType base = n.dtype(), exponent = n.type(1).dtype;
   const DType in = IsFloat(exponent) && !IsFloat(base) ? DType::kF64 : base;
-  n.Give(AsType(n, n.Op("Pow", {AsType(n, n.In(0), base, in), AsType(n, n.In(1), exponent, in)}),
-                in, base));
+  n.SetOutput(AsType(
+      n, n.Op("Pow", {AsType(n, n.In(0), base, in), AsType(n, n.In(1), exponent, in)}), in, base));
   return OkStatus();
 }
 
 Status LowerShift(NodeLowering& n) {
-  n.Give(n.Prim(n.op().String("direction") == "LEFT" ? "LeftShift" : "RightShift", {},
-                {n.In(0), n.In(1)}));
+  n.SetOutput(n.Prim(n.op().String("direction") == "LEFT" ? "LeftShift" : "RightShift", {},
+                     {n.In(0), n.In(1)}));
   return OkStatus();
 }
 
 // MindSpore has no such op on the CPU.
 Status LowerBitwiseNot(NodeLowering& n) {
   const std::vector<std::byte> ones(BytesOf(n.dtype(), 1), std::byte{0xff});
-  n.Give(n.Prim("BitwiseXor", {},
-                {n.In(0), n.out().Constant(ConstTensor::Copy(n.dtype(), {}, ones))}));
+  n.SetOutput(n.Prim("BitwiseXor", {},
+                     {n.In(0), n.out().Constant(ConstTensor::Copy(n.dtype(), {}, ones))}));
   return OkStatus();
 }
 
 Status LowerCast(NodeLowering& n) {
   const DType to = n.op().Dtype("to");
   const Ref x = n.In(0);
-  // A truth value is "not zero" here and "the lowest byte" there for some types.
-  if (to == DType::kBool && n.dtype() != DType::kBool) n.Give(n.Op("NotEqual", {x, n.Number(0)}));
-  else n.Give(n.Op("Cast", {x, TypeIdOf(to)}));
+  // A cast to bool means "not zero" here and "the lowest byte" in MindSpore for some types.
+  if (to == DType::kBool && n.dtype() != DType::kBool)
+    n.SetOutput(n.Op("NotEqual", {x, n.Number(0)}));
+  else n.SetOutput(n.Op("Cast", {x, TypeIdOf(to)}));
   return OkStatus();
 }
 
 Status LowerRound(NodeLowering& n) {
-  n.Give(n.Op("Round", {n.In(0), 0}));
+  n.SetOutput(n.Op("Round", {n.In(0), 0}));
   return OkStatus();
 }
 
@@ -99,7 +100,7 @@ Status LowerIsInf(NodeLowering& n) {
   Ref result = n.Op("IsInf", {x});
   if (!negative) result = n.Op("LogicalAnd", {result, n.Op("Greater", {x, n.Number(0)})});
   if (!positive) result = n.Op("LogicalAnd", {result, n.Op("Less", {x, n.Number(0)})});
-  n.Give(result);
+  n.SetOutput(result);
   return OkStatus();
 }
 
@@ -107,7 +108,7 @@ Ref Clip(NodeLowering& n, const Ref& x, const Ref& low, const Ref& high) {
   return n.Op("Minimum", {n.Op("Maximum", {x, low}), high});
 }
 
-// The nearest number inside the bound that the type has.
+// Returns the nearest number within the bound that the type can represent.
 double BoundFor(DType dtype, double bound, bool lower) {
   return IsFloat(dtype) ? bound : lower ? std::ceil(bound) : std::floor(bound);
 }
@@ -121,11 +122,11 @@ Status LowerClip(NodeLowering& n) {
   };
   if (const auto low = bound("min", 1)) x = n.Op("Maximum", {x, *low});
   if (const auto high = bound("max", 2)) x = n.Op("Minimum", {x, *high});
-  n.Give(x);
+  n.SetOutput(x);
   return OkStatus();
 }
 
-// positive where x > 0 (or >= with a threshold of its own), else negative.
+// Returns `negative` where x < 0, else `positive`.
 Ref Choose(NodeLowering& n, const Ref& x, const Ref& positive, const Ref& negative) {
   return n.Op("Select", {n.Op("Less", {x, n.Number(0)}), negative, positive});
 }
@@ -134,9 +135,9 @@ Ref Scaled(NodeLowering& n, const Ref& x, double factor) {
   return factor == 1 ? x : n.Op("Mul", {x, n.Number(factor)});
 }
 
-// alpha * (exp(x / divisor) - 1)
+// Returns alpha * (exp(x / divisor) - 1) for x < 0.
 Ref ExpBelow(NodeLowering& n, const Ref& x, double alpha, double divisor) {
-  const Ref below = n.Op("Minimum", {x, n.Number(0)});  // what is not chosen must not overflow
+  const Ref below = n.Op("Minimum", {x, n.Number(0)});  // elements not chosen must not overflow
   return Scaled(n,
                 n.Op("Expm1", {divisor == 1 ? below : n.Op("RealDiv", {below, n.Number(divisor)})}),
                 alpha);
@@ -189,14 +190,14 @@ Status LowerNamedActivation(NodeLowering& n) {
     return 0.0;
   };
   const bool tanh = n.node().op == "Gelu" && n.op().String("approximate") == "tanh";
-  n.Give(LowerActivation(n, n.In(0), tanh ? "GeluTanh" : n.node().op, number("alpha"),
-                         number("beta")));
+  n.SetOutput(LowerActivation(n, n.In(0), tanh ? "GeluTanh" : n.node().op, number("alpha"),
+                              number("beta")));
   return OkStatus();
 }
 
 Status LowerSelu(NodeLowering& n) {
   const Ref x = n.In(0);
-  n.Give(
+  n.SetOutput(
       Scaled(n, Choose(n, x, x, ExpBelow(n, x, n.op().Float("alpha"), 1)), n.op().Float("gamma")));
   return OkStatus();
 }
@@ -204,26 +205,26 @@ Status LowerSelu(NodeLowering& n) {
 Status LowerCelu(NodeLowering& n) {
   const Ref x = n.In(0);
   const double alpha = n.op().Float("alpha");
-  n.Give(Choose(n, x, x, ExpBelow(n, x, alpha, alpha)));
+  n.SetOutput(Choose(n, x, x, ExpBelow(n, x, alpha, alpha)));
   return OkStatus();
 }
 
 Status LowerPRelu(NodeLowering& n) {
   const Ref x = n.In(0);
-  n.Give(n.Op("Select", {n.Op("Less", {x, n.Number(0)}), n.Op("Mul", {x, n.In(1)}), x}));
+  n.SetOutput(n.Op("Select", {n.Op("Less", {x, n.Number(0)}), n.Op("Mul", {x, n.In(1)}), x}));
   return OkStatus();
 }
 
 Status LowerThresholdedRelu(NodeLowering& n) {
   const Ref x = n.In(0);
-  n.Give(n.Op("Select", {n.Op("Greater", {x, n.Number(n.op().Float("alpha"))}), x, n.Number(0)}));
+  n.SetOutput(
+      n.Op("Select", {n.Op("Greater", {x, n.Number(n.op().Float("alpha"))}), x, n.Number(0)}));
   return OkStatus();
 }
 
 Status LowerShrink(NodeLowering& n) {
-  const DType in = IsFloat(n.dtype())
-                       ? n.dtype()
-                       : DType::kF64;  // what is added to an integer may have a fraction
+  const DType in =
+      IsFloat(n.dtype()) ? n.dtype() : DType::kF64;  // an addend of an integer may have a fraction
   const Ref x = AsType(n, n.In(0), n.dtype(), in);
   const auto number = [&](double value) { return n.Number(value, in); };
   const double lambd = n.op().Float("lambd"), bias = n.op().Float("bias");
@@ -231,7 +232,7 @@ Status LowerShrink(NodeLowering& n) {
       "Select", {n.Op("Greater", {x, number(lambd)}), n.Op("Sub", {x, number(bias)}), number(0)});
   const Ref shrunk =
       n.Op("Select", {n.Op("Less", {x, number(-lambd)}), n.Op("Add", {x, number(bias)}), above});
-  n.Give(AsType(n, shrunk, in, n.dtype()));
+  n.SetOutput(AsType(n, shrunk, in, n.dtype()));
   return OkStatus();
 }
 

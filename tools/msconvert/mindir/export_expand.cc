@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kX = 0, kW = 1, kR = 2, kB = 3, kLengths = 4, kInitialH = 5;
 using Ints = std::vector<int64_t>;
 
-// Values are written without a check in every line: the first error sticks.
+// Writes nodes without a check in every line: the first error sticks.
 class Writer {
  public:
   Writer(Graph* graph, std::string prefix)
@@ -57,7 +57,7 @@ struct Layer {
   bool gru, linear_before_reset, batch_first, backwards;
 };
 
-// Nothing but what the loop below computes.
+// Returns whether the layer has only the features that the loop below computes.
 bool IsUsual(const OpView& op) {
   const bool gru = op.op() == "GRU";
   if ((!gru && op.op() != "RNN") || op.input(kX).dtype != DType::kF32 || op.has_input(kLengths) ||
@@ -86,8 +86,8 @@ Layer LayerOf(const OpView& op) {
           .backwards = op.String("direction") == "reverse"};
 }
 
-// One step: the state, what the input gave to each gate, then the state's weights turned round and
-// its biases.
+// Returns the graph of one step. Its inputs are the state, the input's contribution to each gate,
+// then the state's transposed weights and its biases.
 Result<Graph> Step(const Layer& l, const std::string& name) {
   const int64_t h = l.hidden, all = l.gates * h;
   Graph body;
@@ -100,7 +100,7 @@ Result<Graph> Step(const Layer& l, const std::string& name) {
   Writer w(&body, name);
   ValueId next;
   if (l.gru) {
-    // Gates stand as update, reset, hidden.
+    // The order of gates is update, reset, hidden.
     const ValueId both = w.Op(
         "Add", {w.Op("MatMul", {state, w.Part(weights, 1, 0, 2 * h)}), w.Part(bias, 0, 0, 2 * h)});
     const ValueId open = w.Op("Sigmoid", {w.Op("Add", {both, w.Part(given, 1, 0, 2 * h)})});
@@ -127,8 +127,8 @@ class Expansion {
  public:
   Expansion(Module* module, uint32_t graph) : module_(*module), graph_(graph) {}
 
-  // The nodes of the graph again, with others in place of the layers.
-  Status Run(std::vector<Expanded>* expanded) {
+  // Rewrites the nodes of the graph with the layers expanded.
+  Status Run(std::vector<ExpandedNode>* expanded) {
     std::vector<Node> nodes = std::move(graph().nodes);
     graph().nodes.clear();
     for (Node& node : nodes) {
@@ -153,7 +153,7 @@ class Expansion {
   static ValueId Turned(Writer& w, ValueId x, Ints perm) {
     return w.Op("Transpose", {x}, {{"perm", std::move(perm)}});
   }
-  // What one direction has of a tensor that begins with an axis of directions.
+  // Returns the part of one direction of a tensor whose first axis is that of directions.
   static ValueId Own(Writer& w, ValueId x, int64_t direction) {
     return w.Op("Squeeze", {w.Part(x, 0, direction, direction + 1)}, {{"axes", Ints{0}}});
   }
@@ -226,8 +226,8 @@ class Expansion {
 
 }  // namespace
 
-Result<std::vector<Expanded>> ExpandRecurrent(Module* module) {
-  std::vector<Expanded> expanded;
+Result<std::vector<ExpandedNode>> ExpandRecurrent(Module* module) {
+  std::vector<ExpandedNode> expanded;
   const auto graphs = static_cast<uint32_t>(module->graphs.size());
   for (uint32_t g = 0; g < graphs; ++g) MSRT_RETURN_IF_ERROR(Expansion(module, g).Run(&expanded));
   if (!expanded.empty()) MSRT_RETURN_IF_ERROR(Validate(module));

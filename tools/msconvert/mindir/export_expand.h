@@ -1,5 +1,5 @@
-// Before a module is exported: layers that MindSpore lacks on the CPU become ops and loops that it
-// has.
+// Runs before a module is exported: replaces layers that MindSpore lacks on the CPU by ops and
+// loops that it has.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace msrt::mindir_export {
 
-// Nodes that stand in the place of one.
-struct Expanded {
+// The nodes that replaced one node.
+struct ExpandedNode {
   uint32_t graph = 0;
   size_t first = 0, end = 0;  // nodes of the graph
   Node original;
 };
 
-// GRU and RNN become a Scan over their steps for each direction, where they are of the usual kind;
-// others stay as they are, and are refused later. Requires a validated module and leaves one. Gives
-// what was expanded, in the order in which it stands.
-Result<std::vector<Expanded>> ExpandRecurrent(Module* module);
+// Replaces each GRU and RNN of the usual kind by a Scan over its steps for each direction; others
+// stay as they are and are refused later. Requires a validated module and keeps it valid. Returns
+// the expanded nodes in graph order.
+Result<std::vector<ExpandedNode>> ExpandRecurrent(Module* module);
 
 }  // namespace msrt::mindir_export

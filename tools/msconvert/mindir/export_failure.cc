@@ -8,8 +8,8 @@
 namespace msrt::mindir_export {
 namespace {
 
-constexpr int kDeepest = 32;
-constexpr size_t kMostNodes = 100'000;
+constexpr int kMaxDepth = 32;
+constexpr size_t kMaxNodes = 100'000;
 
 bool IsOpen(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -20,17 +20,18 @@ bool IsOpen(const Graph& graph) {
   return false;
 }
 
-// The nodes of a graph in a row, with the branches that constants decide written out, so that
-// inference sees what a run would.
+// The nodes of a graph as one list, with branches that constants decide inlined, so that inference
+// sees the same nodes as a run.
 class Trial {
  public:
   explicit Trial(const Module& module) : module_(module) {}
   Graph& graph() { return trial_; }
 
-  // kUnsupported: it is too deep or too long to be tried. Other errors: what a run would say.
+  // Returns kUnsupported if the graph is too deep or too long to be tried. Other errors are those
+  // of a run.
   Result<std::vector<ValueId>> Write(const Graph& graph, const std::vector<ValueId>& arguments,
                                      int depth) {
-    if (depth > kDeepest) return Unsupported("nested too deeply");
+    if (depth > kMaxDepth) return Unsupported("nested too deeply");
     std::vector<ValueId> values(graph.value_count(), kNoValue);
     for (size_t i = 0; i < graph.inputs.size(); ++i)
       values[IndexOf(graph.inputs[i])] = arguments[i];
@@ -41,7 +42,7 @@ class Trial {
       return own;
     };
     for (const Node& node : graph.nodes) {
-      if (++nodes_ > kMostNodes) return Unsupported("too many nodes");
+      if (++nodes_ > kMaxNodes) return Unsupported("too many nodes");
       std::vector<ValueId> inputs;
       for (ValueId v : node.inputs) inputs.push_back(of(v));
       MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
@@ -72,7 +73,7 @@ class Trial {
       inputs.erase(inputs.begin());
       return Write(module_.graphs[*branch], inputs, depth + 1);
     }
-    std::vector<ValueId> outputs;  // as they are declared
+    std::vector<ValueId> outputs;  // with their declared types
     for (ValueId v : node.outputs)
       outputs.push_back(v == kNoValue ? v : trial_.AddValue("", graph.value(v).type));
     return outputs;
@@ -96,7 +97,7 @@ class Trial {
 
 std::string CertainFailure(const Module& module, uint32_t graph, const Graph& caller,
                            std::span<const ValueId> arguments) {
-  if (!IsOpen(module.graphs[graph])) return {};  // everything fits: validation has seen it
+  if (!IsOpen(module.graphs[graph])) return {};  // validation has seen that everything fits
   Trial trial(module);
   std::vector<ValueId> given;
   for (ValueId v : arguments) given.push_back(trial.Copy(caller.value(v)));

@@ -1,6 +1,6 @@
-// Branches that cannot be taken. A model that chooses by a number what to do with inputs of several
-// sizes has, once a size is fixed, branches whose ops do not fit it: they fail when they run.
-// MindSpore types all branches before it runs any, so it must not see such ops.
+// Finds branches that always fail. A model that treats inputs of several sizes in different
+// branches has, once the size is fixed, branches whose ops do not fit it and fail when they run.
+// MindSpore infers the types of all branches before it runs any, so it must not see such ops.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace msrt::mindir_export {
 
-// Why a graph cannot run to its end on such arguments, whatever they hold; empty: it may. What
-// `arguments` of `caller` are is known to it.
+// Returns why a graph fails for every content of the `arguments`, which are values of `caller`;
+// empty if it may succeed. Types and constants of the arguments are taken into account.
 std::string CertainFailure(const Module& module, uint32_t graph, const Graph& caller,
                            std::span<const ValueId> arguments);
 

@@ -6,8 +6,8 @@
 namespace msrt::mindir_export {
 namespace {
 
-// MindSpore reads nothing for a negative index where ONNX counts from the back. `axis` of `data` is
-// what the indices count.
+// MindSpore ignores negative indices, which in ONNX count from the end. The indices are along
+// `axis` of `data`.
 Ref FromFrontIndices(NodeLowering& n, size_t data, size_t indices, int64_t axis) {
   const ConstTensor* known = n.op().constant(indices);
   const DType dtype = n.type(indices).dtype;
@@ -29,14 +29,14 @@ Ref FromFrontIndices(NodeLowering& n, size_t data, size_t indices, int64_t axis)
 Status LowerGather(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
-  n.Give(n.Op("Gather", {n.In(0), FromFrontIndices(n, 0, 1, axis), axis, 0}));
+  n.SetOutput(n.Op("Gather", {n.In(0), FromFrontIndices(n, 0, 1, axis), axis, 0}));
   return OkStatus();
 }
 
 Status LowerGatherElements(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
-  n.Give(n.Op("GatherD", {n.In(0), axis, FromFrontIndices(n, 0, 1, axis)}));
+  n.SetOutput(n.Op("GatherD", {n.In(0), axis, FromFrontIndices(n, 0, 1, axis)}));
   return OkStatus();
 }
 
@@ -62,7 +62,7 @@ Status LowerGatherNd(NodeLowering& n) {
     return Unsupported("attribute 'batch_dims' = ", n.op().Int("batch_dims"),
                        ": MindSpore has none");
   MSRT_ASSIGN_OR_RETURN(const Ref rows, FromFrontRows(n));
-  n.Give(n.Op("GatherNd", {n.In(0), rows}));
+  n.SetOutput(n.Op("GatherNd", {n.In(0), rows}));
   return OkStatus();
 }
 
@@ -76,7 +76,7 @@ Status LowerScatterNd(NodeLowering& n) {
   MSRT_ASSIGN_OR_RETURN(const Ref rows, FromFrontRows(n));
   for (const auto& [reduction, primitive] : kForms) {
     if (reduction == n.op().String("reduction"))
-      n.Give(n.Prim(primitive, {}, {n.In(0), rows, n.In(2)}));
+      n.SetOutput(n.Prim(primitive, {}, {n.In(0), rows, n.In(2)}));
   }
   return OkStatus();
 }
@@ -88,7 +88,7 @@ Status LowerScatterElements(NodeLowering& n) {
     return Unsupported("attribute 'reduction' = ", reduction, ": MindSpore has none and add");
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
   const int by = reduction == "none" ? 0 : 1;  // MindSpore's numbers
-  n.Give(
+  n.SetOutput(
       n.Op("TensorScatterElements", {n.In(0), FromFrontIndices(n, 0, 1, axis), n.In(2), axis, by}));
   return OkStatus();
 }
@@ -111,7 +111,7 @@ Status LowerOneHot(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   const int rank = n.dims(0).rank() + 1;
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
-  n.Give(
+  n.SetOutput(
       n.Op("OneHot", {classes, (*depth)[0], element(1), element(0), axis == rank - 1 ? -1 : axis}));
   return OkStatus();
 }
@@ -123,7 +123,7 @@ Status LowerArg(NodeLowering& n) {
   const int64_t axis = FromFront(n.op().Int("axis"), n.dims(0).rank());
   Ref found = n.Op(n.primitive(), {n.In(0), axis, TypeIdOf(DType::kI64)});
   if (n.op().Int("keepdims") != 0) found = n.Op("ExpandDims", {found, axis});
-  n.Give(found);
+  n.SetOutput(found);
   return OkStatus();
 }
 
@@ -135,7 +135,8 @@ Status LowerHardmax(NodeLowering& n) {
   if (!IsKnown(extent))
     return Unsupported("dim ", axis, " of the input is not known before the run");
   const Ref most = n.Op("Argmax", {n.In(0), axis, TypeIdOf(DType::kI64)});
-  n.Give(n.Op("OneHot", {most, extent, n.Number(1), n.Number(0), axis == rank - 1 ? -1 : axis}));
+  n.SetOutput(
+      n.Op("OneHot", {most, extent, n.Number(1), n.Number(0), axis == rank - 1 ? -1 : axis}));
   return OkStatus();
 }
 
@@ -159,9 +160,10 @@ Status LowerTopK(NodeLowering& n) {
   const Ref best = n.Prim("TopK", {{"sorted", true}}, {x, (*k)[0]});
   if (n.Wants(0)) {
     const Ref values = n.out().Item(best, 0);
-    n.Give(0, turned(smallest ? n.Op("Neg", {values}) : values));
+    n.SetOutput(0, turned(smallest ? n.Op("Neg", {values}) : values));
   }
-  if (n.Wants(1)) n.Give(1, turned(n.Op("Cast", {n.out().Item(best, 1), TypeIdOf(DType::kI64)})));
+  if (n.Wants(1))
+    n.SetOutput(1, turned(n.Op("Cast", {n.out().Item(best, 1), TypeIdOf(DType::kI64)})));
   return OkStatus();
 }
 
@@ -170,13 +172,13 @@ Status LowerCumSum(NodeLowering& n) {
   const auto axis =
       n.op().Has("axis") ? std::optional<Ints>(Ints{n.op().Int("axis")}) : n.KnownInts("", 1);
   if (!axis) return Unsupported("the axis is not known before the run");
-  n.Give(n.Op("CumSum", {n.In(0), FromFront((*axis)[0], n.dims(0).rank()),
-                         n.op().Int("exclusive") != 0, n.op().Int("reverse") != 0}));
+  n.SetOutput(n.Op("CumSum", {n.In(0), FromFront((*axis)[0], n.dims(0).rank()),
+                              n.op().Int("exclusive") != 0, n.op().Int("reverse") != 0}));
   return OkStatus();
 }
 
 Status LowerNonZero(NodeLowering& n) {
-  n.Give(n.Op("Transpose", {n.Op("NonZero", {n.In(0)}), Ints{1, 0}}));
+  n.SetOutput(n.Op("Transpose", {n.Op("NonZero", {n.In(0)}), Ints{1, 0}}));
   return OkStatus();
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
-// What fused ops do to their product: bias has been added before.
+// Applies the epilogue of fused ops to their product, after the bias.
 Ref Epilogue(NodeLowering& n, Ref product, size_t residual) {
   if (n.Has(residual)) product = n.Op("Add", {product, n.In(residual)});
   if (!n.op().Has("activation")) return product;
@@ -15,8 +15,7 @@ Ref Epilogue(NodeLowering& n, Ref product, size_t residual) {
                          n.op().Float("activation_beta"));
 }
 
-// ---- convolutions
-// -----------------------------------------------------------------------------------------------------------
+// ---- convolutions -------------------------------------------------------------------------------
 
 // One spatial axis becomes two for MindSpore, the first of extent 1.
 Ref WithSecondAxis(NodeLowering& n, const Ref& x) { return n.Op("ExpandDims", {x, 2}); }
@@ -114,7 +113,7 @@ Status LowerConv(NodeLowering& n) {
   }
   product = WithBias(n, product);
   if (rank == 3) product = WithoutSecondAxis(n, product);
-  n.Give(Epilogue(n, product, kZ));
+  n.SetOutput(Epilogue(n, product, kZ));
   return OkStatus();
 }
 
@@ -131,12 +130,11 @@ Status LowerConvTranspose(NodeLowering& n) {
   Ref product = n.Prim("Conv2DTranspose", ConvAttrs(form, n.dims(kW)[1] * form.groups, "PAD"),
                        {x, w, out_dims});
   product = WithBias(n, product);
-  n.Give(one_axis ? WithoutSecondAxis(n, product) : product);
+  n.SetOutput(one_axis ? WithoutSecondAxis(n, product) : product);
   return OkStatus();
 }
 
-// ---- products
-// ---------------------------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------
 
 Ref Product(NodeLowering& n, bool trans_a, bool trans_b) {
   const int a = n.dims(0).rank(), b = n.dims(1).rank();
@@ -158,13 +156,13 @@ Ref Times(NodeLowering& n, const Ref& x, double factor) {
   if (factor >= 0 || IsFloat(n.dtype()) || kSignedTypes.Has(n.dtype()))
     return n.Op("Mul", {x, n.Number(factor)});
   return n.Op("Sub", {n.Number(0),
-                      n.Op("Mul", {x, n.Number(-factor)})});  // such a type has no negative numbers
+                      n.Op("Mul", {x, n.Number(-factor)})});  // the type has no negative numbers
 }
 
 Status LowerMatMul(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(0));
   MSRT_RETURN_IF_ERROR(n.NeedRank(1));
-  n.Give(Product(n, false, false));
+  n.SetOutput(Product(n, false, false));
   return OkStatus();
 }
 
@@ -172,7 +170,7 @@ Status LowerGemm(NodeLowering& n) {
   Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0),
                       n.op().Float("alpha"));
   if (n.Has(2)) product = n.Op("Add", {product, Times(n, n.In(2), n.op().Float("beta"))});
-  n.Give(product);
+  n.SetOutput(product);
   return OkStatus();
 }
 
@@ -182,7 +180,7 @@ Status LowerFusedMatMul(NodeLowering& n) {
   Ref product = Times(n, Product(n, n.op().Int("transA") != 0, n.op().Int("transB") != 0),
                       n.op().Float("alpha"));
   if (n.Has(kB)) product = n.Op("Add", {product, n.In(kB)});
-  n.Give(Epilogue(n, product, kZ));
+  n.SetOutput(Epilogue(n, product, kZ));
   return OkStatus();
 }
 

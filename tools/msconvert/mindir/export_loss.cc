@@ -6,8 +6,8 @@ namespace {
 
 constexpr size_t kScores = 0, kLabels = 1, kWeights = 2;
 
-// Minus what stands at each label along axis 1; labels that are ignored count for nothing.
-Status GiveLikelihoodLoss(NodeLowering& n, const Ref& scores) {
+// The loss is minus the score of each label along axis 1; ignored labels do not count.
+Status SetLikelihoodLoss(NodeLowering& n, const Ref& scores) {
   const Ref labels = n.Op("Cast", {n.In(kLabels), TypeIdOf(DType::kI64)});
   const auto label = [&](int64_t value) {
     return n.out().Constant(ConstTensor::Of<int64_t>(DType::kI64, {}, std::span(&value, 1)));
@@ -32,23 +32,23 @@ Status GiveLikelihoodLoss(NodeLowering& n, const Ref& scores) {
   }
   const auto sum = [&](const Ref& x) { return n.Op("ReduceSum", {x, Ints{}, false, false}); };
   const std::string_view reduction = n.op().String("reduction");
-  if (reduction == "none") n.Give(loss);
-  else if (reduction == "sum") n.Give(sum(loss));
-  else if (weights) n.Give(n.Op("RealDiv", {sum(loss), sum(*weights)}));
-  else n.Give(n.Op("ReduceMean", {loss, Ints{}, false}));
+  if (reduction == "none") n.SetOutput(loss);
+  else if (reduction == "sum") n.SetOutput(sum(loss));
+  else if (weights) n.SetOutput(n.Op("RealDiv", {sum(loss), sum(*weights)}));
+  else n.SetOutput(n.Op("ReduceMean", {loss, Ints{}, false}));
   return OkStatus();
 }
 
 Status LowerLikelihood(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(kScores));
-  return GiveLikelihoodLoss(n, n.In(kScores));
+  return SetLikelihoodLoss(n, n.In(kScores));
 }
 
 Status LowerCrossEntropy(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(kScores));
   const Ref logs = n.Op("LogSoftmax", {n.In(kScores), 1});
-  if (n.Wants(1)) n.Give(1, logs);
-  return GiveLikelihoodLoss(n, logs);
+  if (n.Wants(1)) n.SetOutput(1, logs);
+  return SetLikelihoodLoss(n, logs);
 }
 
 constexpr Lowerer kRows[] = {{"NegativeLogLikelihoodLoss", LowerLikelihood},

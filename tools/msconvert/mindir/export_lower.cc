@@ -8,8 +8,8 @@
 namespace msrt::mindir_export {
 namespace {
 
-// Trained numbers are parameters, as MindSpore has them; literals stay literals, so that it can
-// fold them.
+// Larger constants are weights and become parameters, as in MindSpore; smaller ones stay literals,
+// so that it can fold them.
 constexpr size_t kLiteralBytes = 4096;
 bool IsWeight(const ConstTensor& t) {
   return (IsFloat(t.dtype) && t.dims.elements() > 1) || t.bytes.size() > kLiteralBytes;
@@ -20,7 +20,7 @@ ConstTensor Scalar(DType dtype, T value) {
   return ConstTensor::Of<T>(dtype, {}, std::span<const T>(&value, 1));
 }
 
-// The nearest that the type has.
+// Returns the nearest value that the type has.
 template <typename T>
 ConstTensor Whole(DType dtype, double value) {
   using Limits = std::numeric_limits<T>;
@@ -64,7 +64,7 @@ std::vector<Ref> NodeLowering::AllInputs() {
   return inputs;
 }
 
-void NodeLowering::Give(size_t output, Ref value) {
+void NodeLowering::SetOutput(size_t output, Ref value) {
   out().Describe(value, {&result(output), 1});
   names_.Set(node_.outputs[output], std::move(value));
 }

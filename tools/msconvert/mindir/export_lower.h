@@ -1,5 +1,5 @@
-// From a node of ours to primitives of MindSpore. A family of ops is a table of rows in an
-// export_<family>.cc; a row's function writes the primitives that compute the node, or says why
+// Lowers a node to primitives of MindSpore. A family of ops is a table of rows in an
+// export_<family>.cc; a row's function writes the primitives that compute the node, or returns why
 // there are none.
 #pragma once
 
@@ -18,21 +18,21 @@ class NodeLowering;
 using LowerFn = Status (*)(NodeLowering&);
 
 struct Lowerer {
-  std::string_view op;  // with its domain in front, if it has one
+  std::string_view op;  // with its domain as a prefix, if it has one
   LowerFn lower;
   std::string_view primitive = {};  // for rows that differ in nothing else
 };
 
-// What the values of one graph are called in the function that is written for it.
+// The names that the values of one graph have in the function that is written for it.
 class GraphNames {
  public:
   GraphNames(const Graph& graph, FunctionWriter* out, FileWriter* file, bool is_main);
   const Graph& graph() const { return graph_; }
   FunctionWriter& out() { return out_; }
-  // Constants are written when they are first asked for: weights of the main graph as parameters,
-  // all others where they are used.
+  // Returns the name of a value. Constants are written on first use: weights of the main graph as
+  // parameters, all others where they are used.
   Ref Of(ValueId value);
-  // The same for a value that is there already or costs next to nothing.
+  // The same if the value has been written already or is a small constant; else nullopt.
   std::optional<Ref> Known(ValueId value);
   void Set(ValueId value, Ref ref) { refs_[IndexOf(value)] = std::move(ref); }
 
@@ -64,24 +64,24 @@ class NodeLowering {
   DType dtype() const { return op().input(0).dtype; }
   bool Wants(size_t output) const { return op().has_output(output); }
   const Type& result(size_t output = 0) const { return op().output(output); }
-  void Give(size_t output, Ref value);
-  void Give(Ref value) { Give(0, std::move(value)); }
+  void SetOutput(size_t output, Ref value);
+  void SetOutput(Ref value) { SetOutput(0, std::move(value)); }
 
-  // Errors that say what is missing.
+  // Return an error if the rank or the shape is not known.
   Status NeedRank(size_t input = 0) const;
   Status NeedShape(size_t input = 0) const;
 
-  // The list that is an attribute in the usual form and an input in the dynamic one. nullopt: it is
-  // not known, or not given.
+  // Returns the list that is an attribute in the static form and an input in the dynamic one;
+  // nullopt if it is not known or not given.
   std::optional<Ints> KnownInts(std::string_view attr, size_t input) const;
-  // The same as an argument, computed at run time if need be. Requires that one of them is given.
+  // The same as an argument, computed at run time if necessary. Requires that one of them is given.
   Arg IntsArg(std::string_view attr, size_t input);
 
   Ref Op(std::string_view primitive, const Args& args) { return out().Op(primitive, args); }
   Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args) {
     return out().Prim(primitive, attrs, args);
   }
-  // A constant of rank 0; of the node's first input unless another type is said.
+  // A constant of rank 0; by default of the type of the node's first input.
   Ref Number(double value, DType dtype);
   Ref Number(double value) { return Number(value, dtype()); }
   Ref IntTensor(const Ints& values);  // rank 1
@@ -93,7 +93,8 @@ class NodeLowering {
   NodeView view_;
 };
 
-// An axis counted from the front. Requires a known rank and an axis that inference has accepted.
+// Returns the axis counted from the front. Requires a known rank and an axis that inference has
+// accepted.
 inline int64_t FromFront(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
 // A tensor of one element.
@@ -117,7 +118,7 @@ std::span<const Lowerer> QuantLowerers();
 std::span<const Lowerer> LossLowerers();
 std::span<const Lowerer> DetectionLowerers();
 
-// Null: MindSpore gets no such op from us.
+// Returns null if the op cannot be exported.
 const Lowerer* FindLowerer(const Node& node);
 
 }  // namespace msrt::mindir_export

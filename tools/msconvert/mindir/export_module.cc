@@ -41,12 +41,12 @@ size_t SlotOf(const Node& node) {
   return static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")));
 }
 
-// Reads and writes follow each other by the token: each takes the one before and leaves the next.
+// The token orders reads and writes: each takes the token of the one before and makes the next.
 Status LowerState(GraphNames* names, StateNames* state, const Node& node) {
   FunctionWriter& out = names->out();
   const Ref slot = state->slots[SlotOf(node)];
   if (node.op == "StateRead") {
-    // A copy: what Load gives is the parameter itself, and shows what is written to it later.
+    // A copy: the result of Load is the parameter itself, which later writes would change.
     const Ref read = out.Prim("TensorMove", {}, {out.Prim("Load", {}, {slot, state->token})});
     state->token = out.Prim("UpdateState", {}, {state->token, read});
     names->Set(node.outputs[0], read);
@@ -74,7 +74,7 @@ std::string ScopeOf(const Graph& graph, const Node& node) {
 }  // namespace
 
 Ref Bundle(FunctionWriter* out, const std::vector<Ref>& results) {
-  if (results.empty()) return ScalarOf(out);  // a function gives something
+  if (results.empty()) return ScalarOf(out);  // a function must return something
   return results.size() == 1 ? results[0] : out->Tuple(results);
 }
 
@@ -90,8 +90,8 @@ bool ModuleExport::CallsState(const Node& node) const {
                      [&](uint32_t callee) { return touches_state_[callee]; });
 }
 
-// A graph touches state if it does so itself or calls one that does. Graphs that an index chooses
-// from are called alike, so one that touches state makes the others take it too.
+// A graph touches state if it does so itself or calls one that does. The branches of one node have
+// the same arguments, so if one of them touches state, all of them take it.
 void ModuleExport::FindEffects() {
   touches_state_.assign(module_.graphs.size(), false);
   bool changed = true;
@@ -133,7 +133,7 @@ void ModuleExport::WriteNodes(uint32_t index, GraphNames* names, StateNames* sta
   const Graph& graph = names->graph();
   FunctionWriter& out = names->out();
   auto group = std::find_if(expanded_.begin(), expanded_.end(),
-                            [&](const Expanded& e) { return e.graph == index; });
+                            [&](const ExpandedNode& e) { return e.graph == index; });
   size_t before = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

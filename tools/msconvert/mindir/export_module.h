@@ -1,6 +1,6 @@
-// A module as functions of a MindIR file. Graphs are written one after the other, each as a
-// function of its own; what a graph captures is handed to it, as it is here. Graphs that touch
-// state also take the parameters that hold it and a token that orders what is done to them.
+// Writes a module as functions of a MindIR file. Each graph becomes a function, and gets its
+// captures as arguments, as in the module. Functions that touch state also take the parameters that
+// hold it and a token that orders the accesses.
 #pragma once
 
 #include <deque>
@@ -16,11 +16,10 @@
 
 namespace msrt::mindir_export {
 
-// What stands in for the values of a node that was refused, so that all the others are still looked
-// at.
+// Stands for the values of a node that was refused, so that all other nodes are still checked.
 inline constexpr const char* kRefused = "refused";
 
-// The state of a module inside one function. Empty where a graph touches none.
+// The state of a module inside one function. Empty if the graph touches none.
 struct StateNames {
   std::vector<Ref> slots;
   Ref token;
@@ -28,13 +27,13 @@ struct StateNames {
 
 class ModuleExport {
  public:
-  ModuleExport(const Module& module, std::span<const Expanded> expanded, FileWriter* file)
+  ModuleExport(const Module& module, std::span<const ExpandedNode> expanded, FileWriter* file)
       : module_(module), expanded_(expanded), file_(*file) {}
   std::vector<Refusal> Run();
 
   const Module& module() const { return module_; }
   FileWriter& file() { return file_; }
-  // The function that a graph becomes; it is written later.
+  // Returns the function for a graph; it is written later.
   Ref FunctionOf(uint32_t graph);
   bool TouchesState(uint32_t graph) const { return touches_state_[graph]; }
 
@@ -52,19 +51,19 @@ class ModuleExport {
   void Refuse(const Node& node, const Status& why);
 
   const Module& module_;
-  const std::span<const Expanded> expanded_;
+  const std::span<const ExpandedNode> expanded_;
   FileWriter& file_;
   std::map<uint32_t, Ref> functions_;
   std::deque<Pending> pending_;
   std::vector<bool> touches_state_;
-  std::vector<Ref> slots_;  // the parameters of state, as the main graph calls them
+  std::vector<Ref> slots_;  // the parameters of state, as named in the main graph
   std::vector<Refusal> refusals_;
 };
 
-// Control flow: writes what calls graphs. Errors say what MindSpore lacks.
+// Writes a node that calls graphs. Errors say what MindSpore lacks.
 Status LowerControl(ModuleExport* module, GraphNames* names, StateNames* state, const Node& node);
 
-// A function of several results gives a tuple.
+// Returns the single result of a function, or a tuple of several.
 Ref Bundle(FunctionWriter* out, const std::vector<Ref>& results);
 
 }  // namespace msrt::mindir_export

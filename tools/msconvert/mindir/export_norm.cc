@@ -29,7 +29,7 @@ Moments MomentsOf(NodeLowering& n, const Ref& x, const Ints& axes, double epsilo
   return m;
 }
 
-// A list of numbers, one a channel, against [batch, channels, ...].
+// Reshapes a list of numbers, one per channel, to broadcast to [batch, channels, ...].
 Ref PerChannel(NodeLowering& n, const Ref& list, int rank) {
   Ints shape(static_cast<size_t>(std::max(rank - 1, 1)), 1);
   shape[0] = -1;
@@ -50,11 +50,11 @@ Status LowerBatchNorm(NodeLowering& n) {
   const Ref x = n.In(0);
   if (n.dtype() == DType::kF32 && n.type(1).dtype == DType::kF32 &&
       n.type(3).dtype == DType::kF32 && rank == 4) {
-    constexpr double kMomentum = 0.1;  // of training; nothing here reads it
+    constexpr double kMomentum = 0.1;  // only training uses it
     constexpr int kNchw = 0;
     const Ref all = n.Op("BatchNorm",
                          {x, n.In(1), n.In(2), n.In(3), n.In(4), false, epsilon, kMomentum, kNchw});
-    n.Give(Activated(n, n.out().Item(all, 0)));
+    n.SetOutput(Activated(n, n.out().Item(all, 0)));
     return OkStatus();
   }
   const auto list = [&](size_t input) {
@@ -65,7 +65,7 @@ Status LowerBatchNorm(NodeLowering& n) {
   };
   const Ref deviation = n.Op("Sqrt", {n.Op("Add", {list(4), n.Number(epsilon)})});
   const Ref normal = n.Op("RealDiv", {n.Op("Sub", {x, list(3)}), deviation});
-  n.Give(Activated(n, n.Op("Add", {n.Op("Mul", {normal, list(1)}), list(2)})));
+  n.SetOutput(Activated(n, n.Op("Add", {n.Op("Mul", {normal, list(1)}), list(2)})));
   return OkStatus();
 }
 
@@ -74,8 +74,8 @@ Status LowerInstanceNorm(NodeLowering& n) {
   const int rank = n.dims(0).rank();
   const Moments m = MomentsOf(n, n.In(0), AxesFrom(2, rank), n.op().Float("epsilon"));
   const Ref normal = n.Op("Mul", {m.centred, m.inverse});
-  n.Give(n.Op("Add",
-              {n.Op("Mul", {normal, PerChannel(n, n.In(1), rank)}), PerChannel(n, n.In(2), rank)}));
+  n.SetOutput(n.Op(
+      "Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), rank)}), PerChannel(n, n.In(2), rank)}));
   return OkStatus();
 }
 
@@ -85,12 +85,12 @@ Status LowerGroupNorm(NodeLowering& n) {
   const Ref grouped = n.Op("Reshape", {n.In(0), Ints{x[0], n.op().Int("num_groups"), -1}});
   const Moments m = MomentsOf(n, grouped, {2}, n.op().Float("epsilon"));
   const Ref normal = LowerReshape(n, n.Op("Mul", {m.centred, m.inverse}), x);
-  n.Give(n.Op("Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), x.rank())}),
-                      PerChannel(n, n.In(2), x.rank())}));
+  n.SetOutput(n.Op("Add", {n.Op("Mul", {normal, PerChannel(n, n.In(1), x.rank())}),
+                           PerChannel(n, n.In(2), x.rank())}));
   return OkStatus();
 }
 
-// Scale and bias have just the dims that are normalised.
+// Returns whether scale and bias have exactly the dims that are normalised.
 bool IsPlainLayerNorm(const NodeLowering& n, int64_t axis) {
   if (n.dtype() != DType::kF32 || n.Wants(1) || n.Wants(2) || !n.Has(2)) return false;
   const Dims tail(std::span<const int64_t>(n.dims(0)).subspan(static_cast<size_t>(axis)));
@@ -104,17 +104,18 @@ Status LowerLayerNorm(NodeLowering& n) {
   const int64_t axis = FromFront(n.op().Int("axis"), rank);
   const double epsilon = n.op().Float("epsilon");
   if (IsPlainLayerNorm(n, axis)) {
-    n.Give(n.out().Item(n.Op("LayerNorm", {n.In(0), n.In(1), n.In(2), axis, axis, epsilon}), 0));
+    n.SetOutput(
+        n.out().Item(n.Op("LayerNorm", {n.In(0), n.In(1), n.In(2), axis, axis, epsilon}), 0));
     return OkStatus();
   }
   const Moments m = MomentsOf(n, n.In(0), AxesFrom(axis, rank), epsilon);
   if (n.Wants(0)) {
     const Ref scaled = n.Op("Mul", {n.Op("Mul", {m.centred, m.inverse}), n.In(1)});
-    n.Give(n.Has(2) ? n.Op("Add", {scaled, n.In(2)}) : scaled);
+    n.SetOutput(n.Has(2) ? n.Op("Add", {scaled, n.In(2)}) : scaled);
   }
   const auto give = [&](size_t output, const Ref& value) {
     const DType wanted = n.result(output).dtype;
-    n.Give(output, wanted == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(wanted)}));
+    n.SetOutput(output, wanted == n.dtype() ? value : n.Op("Cast", {value, TypeIdOf(wanted)}));
   };
   if (n.Wants(1)) give(1, m.mean);
   if (n.Wants(2)) give(2, m.inverse);
@@ -130,7 +131,7 @@ Status LowerRmsNorm(NodeLowering& n) {
            {n.Op("Add", {Mean(n, n.Op("Mul", {x, x}), axes), n.Number(n.op().Float("epsilon"))})});
   Ref scaled = n.Op("Mul", {n.Op("RealDiv", {x, root}), n.In(1)});
   if (n.result().dtype != n.dtype()) scaled = n.Op("Cast", {scaled, TypeIdOf(n.result().dtype)});
-  n.Give(scaled);
+  n.SetOutput(scaled);
   return OkStatus();
 }
 
@@ -142,8 +143,8 @@ Status LowerLpNorm(NodeLowering& n) {
       n.Op("ReduceSum", {squares ? n.Op("Mul", {x, x}) : n.Op("Abs", {x}), axes, true, false});
   const Ref norm = squares ? n.Op("Sqrt", {sum}) : sum;
   // Zeros stay zeros.
-  n.Give(n.Op("RealDiv",
-              {x, n.Op("Select", {n.Op("Equal", {norm, n.Number(0)}), n.Number(1), norm})}));
+  n.SetOutput(n.Op("RealDiv",
+                   {x, n.Op("Select", {n.Op("Equal", {norm, n.Number(0)}), n.Number(1), norm})}));
   return OkStatus();
 }
 
@@ -156,24 +157,23 @@ Status LowerMeanVariance(NodeLowering& n) {
   const Ref x = n.In(0);
   const Ref centred = n.Op("Sub", {x, Mean(n, x, axes)});
   const Ref deviation = n.Op("Sqrt", {Mean(n, n.Op("Mul", {centred, centred}), axes)});
-  n.Give(n.Op("RealDiv", {centred, n.Op("Add", {deviation, n.Number(kSmall)})}));
+  n.SetOutput(n.Op("RealDiv", {centred, n.Op("Add", {deviation, n.Number(kSmall)})}));
   return OkStatus();
 }
 
 Status LowerSoftmax(NodeLowering& n) {
-  n.Give(n.Op("Softmax", {n.In(0), Ints{n.op().Int("axis")}}));
+  n.SetOutput(n.Op("Softmax", {n.In(0), Ints{n.op().Int("axis")}}));
   return OkStatus();
 }
 
 Status LowerLogSoftmax(NodeLowering& n) {
-  n.Give(n.Op("LogSoftmax", {n.In(0), n.op().Int("axis")}));
+  n.SetOutput(n.Op("LogSoftmax", {n.In(0), n.op().Int("axis")}));
   return OkStatus();
 }
 
-// ---- reductions
-// -------------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------
 
-// Empty: nothing is reduced.
+// Returns the reduced axes; empty if nothing is reduced.
 Result<Ints> ReducedAxes(const NodeLowering& n) {
   const auto axes = n.KnownInts("axes", 1);
   if (!axes && n.Has(1)) return Unsupported("axes are not known before the run");
@@ -203,13 +203,13 @@ Status LowerReduce(NodeLowering& n) {
   Ref x = n.In(0);
   if (op == "ReduceL1") x = n.Op("Abs", {x});
   if (op == "ReduceL2" || op == "ReduceSumSquare") x = n.Op("Mul", {x, x});
-  // What is true of one is true of any, of the least it is true of all.
+  // For bools the greatest is "any" and the least is "all".
   const bool truth = n.dtype() == DType::kBool;
   x = Reduced(n, truth ? (op == "ReduceMax" ? "ReduceAny" : "ReduceAll") : n.primitive(), x, axes,
               keep);
   if (op == "ReduceL2") x = n.Op("Sqrt", {x});
   if (op == "ReduceLogSum") x = n.Op("Log", {x});
-  n.Give(x);
+  n.SetOutput(x);
   return OkStatus();
 }
 
@@ -219,17 +219,17 @@ Status LowerLogSumExp(NodeLowering& n) {
   const bool keep = n.op().Int("keepdims") != 0;
   const Ref x = n.In(0);
   if (axes.empty()) {
-    n.Give(x);
+    n.SetOutput(x);
     return OkStatus();
   }
-  // Infinities would cancel to something that is no number.
+  // Infinities would cancel to NaN.
   const double largest =
       n.dtype() == DType::kF16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
   const Ref finite = n.Op("Maximum", {n.Op("ReduceMax", {x, axes, true}), n.Number(-largest)});
   const Ref most = n.Op("Minimum", {finite, n.Number(largest)});
   const Ref sum = Reduced(n, "ReduceSum", n.Op("Exp", {n.Op("Sub", {x, most})}), axes, true);
   const Ref result = n.Op("Add", {n.Op("Log", {sum}), most});
-  n.Give(keep ? result : n.Op("Squeeze", {result, axes}));
+  n.SetOutput(keep ? result : n.Op("Squeeze", {result, axes}));
   return OkStatus();
 }
 

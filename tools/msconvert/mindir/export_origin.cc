@@ -3,7 +3,7 @@
 namespace msrt::mindir_export {
 namespace {
 
-// False: it has no form.
+// Returns false if the file cannot encode the value.
 bool Encode(const AttrValue& value, mindir::AttributeProto* out) {
   switch (KindOf(value)) {
     case AttrKind::kInt:

@@ -1,6 +1,6 @@
-// A note beside the primitives that a node became: which node it was. MindSpore skips it; msconvert
-// makes the same node of it again, so that a model that went through MindIR computes the same bits,
-// where the primitives alone would give another op, or several.
+// Notes beside the primitives of a node which node they were. MindSpore ignores the note; msconvert
+// restores the node from it, so that a model computes the same bits after a round trip through
+// MindIR. The primitives alone would become another op, or several.
 #pragma once
 
 #include "core/graph/graph.h"
@@ -8,9 +8,9 @@
 
 namespace msrt::mindir_export {
 
-// `before`: how many nodes the function had when the node's turn came. Nothing is noted where a
-// result is not a node's of its own, where an attribute has no form in the file, or where a weight
-// would be stored for it alone.
+// `before` is the number of nodes of the function before this node was written. Writes no note if a
+// result is not one of the new nodes, if the file cannot encode an attribute, or if a weight would
+// be stored only for the note.
 void NoteOrigin(GraphNames* names, const Node& node, size_t before);
 
 }  // namespace msrt::mindir_export

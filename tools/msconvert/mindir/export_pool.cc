@@ -1,5 +1,5 @@
-// Pools as primitives of MindSpore. Its pools pad in their own ways, so the padding is a node of
-// its own here.
+// Pools as primitives of MindSpore. Its pools pad in their own ways, so the padding is a separate
+// node.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@
 namespace msrt::mindir_export {
 namespace {
 
-// The windows of two axes or three, and the ends that the last window reads: what a window of ceil
+// The windows of two or three axes, and the end of the last window: the part that a window of ceil
 // mode overhangs is padding too.
 struct PoolForm {
   bool one_axis = false;
@@ -93,7 +93,7 @@ Status LowerMaxPool(NodeLowering& n) {
   Ref x = form.one_axis ? n.Op("ExpandDims", {n.In(0), 2}) : n.In(0);
   x = Padded(n, form, x, -std::numeric_limits<double>::infinity());
   if (form.three()) {
-    n.Give(n.Prim("MaxPool3D", Attrs3d(form), {x}));
+    n.SetOutput(n.Prim("MaxPool3D", Attrs3d(form), {x}));
     return OkStatus();
   }
   x = n.Prim("MaxPool",
@@ -102,12 +102,12 @@ Status LowerMaxPool(NodeLowering& n) {
               {"format", "NCHW"},
               {"strides", Prefixed(form.Strides())}},
              {x});
-  n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
+  n.SetOutput(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
   return OkStatus();
 }
 
-// How many times too large MindSpore's divisor is, for each place of the result: it counts the
-// padding too.
+// Returns the factor by which MindSpore's divisor is too large for each element of the result: it
+// counts the padding too.
 Result<ConstTensor> Corrections(const PoolForm& form, bool count_padding) {
   Dims dims{1, 1};
   for (const WindowAxis& a : form.axes) dims.push_back(a.out);
@@ -151,7 +151,7 @@ Status LowerAveragePool(NodeLowering& n) {
     if (std::any_of(f.begin(), f.end(), [](float factor) { return factor != 1; }))
       x = n.Op("Mul", {x, n.out().Constant(factors)});
   }
-  n.Give(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
+  n.SetOutput(form.one_axis ? n.Op("Squeeze", {x, Ints{2}}) : x);
   return OkStatus();
 }
 
@@ -160,24 +160,24 @@ Status LowerGlobal(NodeLowering& n) {
   Ints axes;
   for (int i = 2; i < n.dims(0).rank(); ++i) axes.push_back(i);
   // No axes would mean all of them.
-  n.Give(axes.empty() ? n.In(0) : n.Op(n.primitive(), {n.In(0), axes, true}));
+  n.SetOutput(axes.empty() ? n.In(0) : n.Op(n.primitive(), {n.In(0), axes, true}));
   return OkStatus();
 }
 
-// Its sum goes over a radius, ours over a number of channels whose middle is not the same where
-// that number is even.
+// MindSpore sums over a radius, ONNX over a number of channels, whose middle differs if that number
+// is even.
 Status LowerLocalResponse(NodeLowering& n) {
   const int64_t channels = n.op().Int("size");
   if (channels % 2 == 0)
     return Unsupported("attribute 'size' = ", channels,
                        ": MindSpore's LRN has odd numbers of channels only");
-  n.Give(n.Prim("LRN",
-                {{"norm_region", "ACROSS_CHANNELS"},
-                 {"beta", n.op().Float("beta")},
-                 {"depth_radius", channels / 2},
-                 {"bias", n.op().Float("bias")},
-                 {"alpha", n.op().Float("alpha") / static_cast<double>(channels)}},
-                {n.In(0)}));
+  n.SetOutput(n.Prim("LRN",
+                     {{"norm_region", "ACROSS_CHANNELS"},
+                      {"beta", n.op().Float("beta")},
+                      {"depth_radius", channels / 2},
+                      {"bias", n.op().Float("bias")},
+                      {"alpha", n.op().Float("alpha") / static_cast<double>(channels)}},
+                     {n.In(0)}));
   return OkStatus();
 }
 

@@ -4,7 +4,7 @@
 namespace msrt::mindir_export {
 namespace {
 
-// The numbers that an element of the type can be.
+// The range of the type.
 struct Range {
   DType dtype;
   double low, high;
@@ -14,7 +14,7 @@ constexpr Range kRanges[] = {{DType::kI8, -128, 127},
                              {DType::kI16, -32768, 32767},
                              {DType::kU16, 0, 65535}};
 
-// Scales and zero points: one, or one for each place of an axis.
+// Reshapes a scale or zero point, one or one for each index of an axis, to broadcast to x.
 Result<Ref> AlongAxis(NodeLowering& n, size_t input) {
   MSRT_RETURN_IF_ERROR(n.NeedRank(0));
   MSRT_RETURN_IF_ERROR(n.NeedRank(input));
@@ -41,7 +41,7 @@ Status LowerDequantize(NodeLowering& n) {
     MSRT_ASSIGN_OR_RETURN(const Ref zero, AlongAxis(n, 2));
     x = n.Op("Sub", {x, zero});
   }
-  n.Give(n.Op("Mul", {x, scale}));
+  n.SetOutput(n.Op("Mul", {x, scale}));
   return OkStatus();
 }
 
@@ -57,7 +57,7 @@ Status LowerQuantize(NodeLowering& n) {
       x = n.Op("Add", {x, zero});
     }
     x = n.Op("Minimum", {n.Op("Maximum", {x, n.Number(range.low)}), n.Number(range.high)});
-    n.Give(n.Op("Cast", {x, TypeIdOf(range.dtype)}));
+    n.SetOutput(n.Op("Cast", {x, TypeIdOf(range.dtype)}));
     return OkStatus();
   }
   return Unsupported("its result has element type ", n.result().dtype, ", which is not exported");

@@ -1,5 +1,5 @@
-// LSTM as MindSpore's primitive of that name, one for each direction. Its gates stand in another
-// order, its two biases are one, and all weights are one list.
+// LSTM as MindSpore's primitive of that name, one for each direction. Its gates have another order,
+// its two biases are one, and all weights are one list.
 #include <algorithm>
 
 #include "core/graph/constants.h"
@@ -39,7 +39,7 @@ Status CheckPlain(const NodeLowering& n) {
   return OkStatus();
 }
 
-// One list: the weights of the inputs, those of the state, the sums of both biases.
+// Returns one list: the weights of the inputs, those of the state, the sums of both biases.
 Result<ConstTensor> ConstantWeights(const NodeLowering& n, const Sizes& s, int64_t direction) {
   const int64_t rows = kGates * s.hidden;
   MSRT_ASSIGN_OR_RETURN(const NewConstant made,
@@ -87,7 +87,7 @@ Result<Ref> PackedWeights(NodeLowering& n, const Sizes& s, int64_t direction) {
   return n.out().Constant(weights);
 }
 
-// [1, batch, hidden] of one direction.
+// Returns the initial state [1, batch, hidden] of one direction.
 Result<Ref> InitialState(NodeLowering& n, const Sizes& s, size_t input, int64_t direction,
                          bool batch_first) {
   if (!n.Has(input)) {
@@ -148,10 +148,10 @@ Status LowerLstm(NodeLowering& n) {
   };
   if (n.Wants(0)) {
     const Ref all = Outputs::Joined(n, out.all, 1);
-    n.Give(0, batch_first ? n.Op("Transpose", {all, Ints{2, 0, 1, 3}}) : all);
+    n.SetOutput(0, batch_first ? n.Op("Transpose", {all, Ints{2, 0, 1, 3}}) : all);
   }
-  if (n.Wants(1)) n.Give(1, turned(Outputs::Joined(n, out.hidden, 0)));
-  if (n.Wants(2)) n.Give(2, turned(Outputs::Joined(n, out.cell, 0)));
+  if (n.Wants(1)) n.SetOutput(1, turned(Outputs::Joined(n, out.hidden, 0)));
+  if (n.Wants(2)) n.SetOutput(2, turned(Outputs::Joined(n, out.cell, 0)));
   return OkStatus();
 }
 

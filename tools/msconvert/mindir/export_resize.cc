@@ -1,4 +1,4 @@
-// Resampling as primitives of MindSpore: its own interpolation where that means the same, else
+// Resampling as primitives of MindSpore: its own interpolation if that computes the same, else
 // constant indices and weights for each axis.
 #include <algorithm>
 
@@ -9,10 +9,10 @@
 namespace msrt::mindir_export {
 namespace {
 
-// How MindSpore calls the ways in which coordinates map. kNone: it has no such way.
+// MindSpore's modes of mapping coordinates. kNone: it has no such mode.
 enum class Native { kNone, kAsymmetric, kHalfPixel, kAlignCorners };
 
-// Two trailing axes of an f32 image, scaled by just the ratio of their sizes.
+// MindSpore resizes two trailing axes of an f32 image, by exactly the ratio of their sizes.
 Native NativeForm(const NodeLowering& n, const Resample& r) {
   if (r.rank != 4 || n.dtype() != DType::kF32 || r.antialias || r.mode == ResizeMode::kCubic)
     return Native::kNone;
@@ -37,7 +37,7 @@ Native NativeForm(const NodeLowering& n, const Resample& r) {
   }
 }
 
-// One axis, nearest neighbours: an index for each place of the result.
+// Resizes one axis by nearest neighbours: an index for each element of the result.
 Ref Picked(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x, int64_t axis) {
   Ints indices;
   for (int64_t y = 0; y < a.out; ++y)
@@ -45,7 +45,7 @@ Ref Picked(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x
   return n.Op("Gather", {x, n.IntTensor(indices), axis, 0});
 }
 
-// [in, out]: what each element of the input gives to each of the result.
+// Returns the weights [in, out] of each element of the input in each of the result.
 Result<ConstTensor> WeightMatrix(const Resample& r, const ResizeAxis& a) {
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(DType::kF32, {a.in, a.out}));
   float* matrix = reinterpret_cast<float*>(made.bytes.data());
@@ -66,7 +66,7 @@ Result<ConstTensor> WeightMatrix(const Resample& r, const ResizeAxis& a) {
   return made.tensor;
 }
 
-// One axis as a product with a matrix, over the last axis.
+// Resizes one axis as a product with a matrix, over the last axis.
 Result<Ref> Weighed(NodeLowering& n, const Resample& r, const ResizeAxis& a, const Ref& x,
                     int64_t axis) {
   MSRT_ASSIGN_OR_RETURN(const ConstTensor matrix, WeightMatrix(r, a));
@@ -96,7 +96,7 @@ Status LowerByAxes(NodeLowering& n, const Resample& r) {
       MSRT_ASSIGN_OR_RETURN(x, Weighed(n, r, a, x, i));
     }
   }
-  n.Give(nearest || dtype == DType::kF32 ? x : n.Op("Cast", {x, TypeIdOf(dtype)}));
+  n.SetOutput(nearest || dtype == DType::kF32 ? x : n.Op("Cast", {x, TypeIdOf(dtype)}));
   return OkStatus();
 }
 
@@ -115,12 +115,12 @@ Status LowerResize(NodeLowering& n) {
   const Ints size{r.axis[2].out, r.axis[3].out};
   const char* primitive =
       r.mode == ResizeMode::kNearest ? "ResizeNearestNeighborV2" : "ResizeBilinearV2";
-  n.Give(n.Op(primitive,
-              {n.In(0), size, native == Native::kAlignCorners, native == Native::kHalfPixel}));
+  n.SetOutput(n.Op(primitive,
+                   {n.In(0), size, native == Native::kAlignCorners, native == Native::kHalfPixel}));
   return OkStatus();
 }
 
-// Blocks of channels to blocks of space and back, by a transpose between two shapes.
+// DepthToSpace and SpaceToDepth, by a transpose between two reshapes.
 Status LowerBlocks(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedShape());
   const Dims& x = n.dims(0);
@@ -137,7 +137,7 @@ Status LowerBlocks(NodeLowering& n) {
     perm = {0, 1, 4, 2, 5, 3};
   }
   const Ref turned = n.Op("Transpose", {n.Op("Reshape", {n.In(0), split}), perm});
-  n.Give(LowerReshape(n, turned, n.result().dims));
+  n.SetOutput(LowerReshape(n, turned, n.result().dims));
   return OkStatus();
 }
 

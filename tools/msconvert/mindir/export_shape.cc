@@ -1,4 +1,4 @@
-// Ops that move elements or speak of shapes, as primitives of MindSpore.
+// Ops that move elements or compute shapes, as primitives of MindSpore.
 #include <algorithm>
 #include <numeric>
 
@@ -16,14 +16,14 @@ int UnknownDims(const Dims& dims) {
 
 Ref ShapeTensor(NodeLowering& n, size_t input) { return n.Op("TensorShape", {n.In(input)}); }
 
-// Elements [begin, end) of a tensor of rank 1.
+// Returns elements [begin, end) of a tensor of rank 1.
 Ref Part(NodeLowering& n, const Ref& list, int64_t begin, int64_t end) {
   return n.Op("StridedSlice", {list, Ints{begin}, Ints{end}, Ints{1}, 0, 0, 0, 0, 0});
 }
 
 Ref AsTuple(NodeLowering& n, const Ref& list) { return n.Prim("TensorToTuple", {}, {list}); }
 
-// Several dims are not known; zeros mean "as the input has it".
+// For several unknown dims; zeros mean "as in the input".
 Status LowerReshapeTo(NodeLowering& n, const Ints& wished) {
   const bool zero_copies = n.op().Int("allowzero") == 0;
   Args dims;
@@ -31,15 +31,15 @@ Status LowerReshapeTo(NodeLowering& n, const Ints& wished) {
     if (wished[i] != 0 || !zero_copies) dims.emplace_back(wished[i]);
     else dims.emplace_back(n.out().DimOf(n.In(0), static_cast<int>(i)));
   }
-  n.Give(n.Op("Reshape", {n.In(0), n.out().ShapeTuple(dims)}));
+  n.SetOutput(n.Op("Reshape", {n.In(0), n.out().ShapeTuple(dims)}));
   return OkStatus();
 }
 
-// The shape itself is computed at run time.
+// For a shape that is computed at run time.
 Status LowerReshapeAtRun(NodeLowering& n) {
   const Ref wished = n.Op("Cast", {n.In(1), TypeIdOf(DType::kI64)});
   if (n.op().Int("allowzero") != 0) {
-    n.Give(n.Op("Reshape", {n.In(0), AsTuple(n, wished)}));
+    n.SetOutput(n.Op("Reshape", {n.In(0), AsTuple(n, wished)}));
     return OkStatus();
   }
   MSRT_RETURN_IF_ERROR(n.NeedRank());
@@ -51,13 +51,13 @@ Status LowerReshapeAtRun(NodeLowering& n) {
              {n.out().Tuple({own, n.IntTensor(Ints(static_cast<size_t>(count - common), 0))}), 0});
   const Ref shape =
       n.Op("Select", {n.Op("Equal", {wished, n.Number(0, DType::kI64)}), own, wished});
-  n.Give(n.Op("Reshape", {n.In(0), AsTuple(n, shape)}));
+  n.SetOutput(n.Op("Reshape", {n.In(0), AsTuple(n, shape)}));
   return OkStatus();
 }
 
 Status LowerReshapeOp(NodeLowering& n) {
   if (n.result().rank_known && UnknownDims(n.result().dims) <= 1) {
-    n.Give(LowerReshape(n, n.In(0), n.result().dims));
+    n.SetOutput(LowerReshape(n, n.In(0), n.result().dims));
     return OkStatus();
   }
   if (!n.result().rank_known)
@@ -79,7 +79,7 @@ Status LowerSqueeze(NodeLowering& n) {
                            " of the input is not known before the run");
     }
   }
-  n.Give(axes->empty() ? n.In(0) : n.Op("Squeeze", {n.In(0), *axes}));
+  n.SetOutput(axes->empty() ? n.In(0) : n.Op("Squeeze", {n.In(0), *axes}));
   return OkStatus();
 }
 
@@ -92,7 +92,7 @@ Status LowerUnsqueeze(NodeLowering& n) {
   std::sort(axes->begin(), axes->end());
   Ref x = n.In(0);
   for (int64_t a : *axes) x = n.Op("ExpandDims", {x, a});
-  n.Give(x);
+  n.SetOutput(x);
   return OkStatus();
 }
 
@@ -101,13 +101,13 @@ Status LowerFlatten(NodeLowering& n) {
   const Dims& x = n.dims(0);
   const int64_t axis = FromFront(n.op().Int("axis"), x.rank());
   if (UnknownDims(n.result().dims) <= 1) {
-    n.Give(LowerReshape(n, n.In(0), n.result().dims));
+    n.SetOutput(LowerReshape(n, n.In(0), n.result().dims));
   } else if (axis == 1) {
-    n.Give(n.Op("Flatten", {n.In(0)}));
+    n.SetOutput(n.Op("Flatten", {n.In(0)}));
   } else {
     const Ref shape = ShapeTensor(n, 0);
     const Ref rows = n.Op("ReduceProd", {Part(n, shape, 0, axis), Ints{0}, true});
-    n.Give(
+    n.SetOutput(
         n.Op("Reshape",
              {n.In(0), AsTuple(n, n.Op("Concat", {n.out().Tuple({rows, n.IntTensor({-1})}), 0}))}));
   }
@@ -124,32 +124,32 @@ Status LowerShape(NodeLowering& n) {
                 end = n.op().Has("end") ? clamped(n.op().Int("end")) : rank;
   if (UnknownDims(n.dims(0)) == 0 || begin >= end) {
     const Dims& d = n.dims(0);
-    n.Give(n.IntTensor(begin < end ? Ints(d.begin() + begin, d.begin() + end) : Ints()));
+    n.SetOutput(n.IntTensor(begin < end ? Ints(d.begin() + begin, d.begin() + end) : Ints()));
     return OkStatus();
   }
   const Ref shape = ShapeTensor(n, 0);
-  n.Give(begin == 0 && end == rank ? shape : Part(n, shape, begin, end));
+  n.SetOutput(begin == 0 && end == rank ? shape : Part(n, shape, begin, end));
   return OkStatus();
 }
 
 Status LowerSize(NodeLowering& n) {
   if (n.type(0).concrete())
-    n.Give(n.Number(static_cast<double>(n.type(0).elements()), DType::kI64));
-  else n.Give(n.Op("ReduceProd", {ShapeTensor(n, 0), Ints{0}, false}));
+    n.SetOutput(n.Number(static_cast<double>(n.type(0).elements()), DType::kI64));
+  else n.SetOutput(n.Op("ReduceProd", {ShapeTensor(n, 0), Ints{0}, false}));
   return OkStatus();
 }
 
 Status LowerExpand(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedRank());
   if (n.result().concrete()) {
-    n.Give(n.Op("BroadcastTo", {n.In(0), Ints(n.result().dims.begin(), n.result().dims.end())}));
+    n.SetOutput(
+        n.Op("BroadcastTo", {n.In(0), Ints(n.result().dims.begin(), n.result().dims.end())}));
     return OkStatus();
   }
-  // Both shapes broadcast against each other: a product with ones does just that, or an Or with
-  // false.
+  // Both shapes broadcast against each other, as in a product with ones, or an Or with false.
   const bool truth = n.dtype() == DType::kBool;
   const Ref neutral = n.Prim("FillV2", {}, {n.IntsArg("shape", 1), n.Number(truth ? 0 : 1)});
-  n.Give(n.Op(truth ? "LogicalOr" : "Mul", {n.In(0), neutral}));
+  n.SetOutput(n.Op(truth ? "LogicalOr" : "Mul", {n.In(0), neutral}));
   return OkStatus();
 }
 
@@ -159,14 +159,14 @@ Status LowerTranspose(NodeLowering& n) {
   if (perm.empty()) {
     for (int i = n.dims(0).rank(); i-- > 0;) perm.push_back(i);
   }
-  n.Give(perm.empty() ? n.In(0) : n.Op("Transpose", {n.In(0), perm}));
+  n.SetOutput(perm.empty() ? n.In(0) : n.Op("Transpose", {n.In(0), perm}));
   return OkStatus();
 }
 
 Status LowerConcat(NodeLowering& n) {
   const std::vector<Ref> inputs = n.AllInputs();
-  n.Give(inputs.size() == 1 ? inputs[0]
-                            : n.Op("Concat", {n.out().Tuple(inputs), n.op().Int("axis")}));
+  n.SetOutput(inputs.size() == 1 ? inputs[0]
+                                 : n.Op("Concat", {n.out().Tuple(inputs), n.op().Int("axis")}));
   return OkStatus();
 }
 
@@ -183,27 +183,27 @@ Status LowerSplit(NodeLowering& n) {
     sizes.push_back(size);
   }
   if (count == 1) {
-    n.Give(n.In(0));
+    n.SetOutput(n.In(0));
     return OkStatus();
   }
   const bool even =
       std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
   const Ref parts = even ? n.Op("Split", {n.In(0), axis, static_cast<int64_t>(count)})
                          : n.Op("SplitWithSize", {n.In(0), sizes, axis});
-  for (size_t i = 0; i < count; ++i) n.Give(i, n.out().Item(parts, i));
+  for (size_t i = 0; i < count; ++i) n.SetOutput(i, n.out().Item(parts, i));
   return OkStatus();
 }
 
-// ---- Slice
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Slice --------------------------------------------------------------------------------------
 
-// StridedSlice over all axes; a set bit of a mask says that the axis begins or ends where it does.
+// StridedSlice over all axes; a set bit of a mask means from the beginning or to the end of the
+// axis.
 struct SliceForm {
   Ints begin, end, steps;
   int64_t begin_mask = 0, end_mask = 0;
 };
 
-// One axis as ONNX has it: bounds count from the back where negative, and are clamped.
+// Sets one axis with ONNX's bounds: negative ones count from the end, and all are clamped.
 void SetAxis(SliceForm* form, int64_t axis, int64_t start, int64_t end, int64_t step, int64_t dim) {
   const size_t a = static_cast<size_t>(axis);
   form->steps[a] = step;
@@ -235,7 +235,7 @@ SliceForm WholeSlice(size_t rank) {
           .end_mask = all};
 }
 
-// Bounds that only the run knows, for one axis and step 1: what dynamic models slice by.
+// For bounds that are known only at run time, for one axis and step 1, as dynamic models have them.
 Status LowerSliceAtRun(NodeLowering& n, const Ints& axes) {
   if (axes.size() != 1)
     return Unsupported("starts or ends are not known before the run, for more than one axis");
@@ -264,8 +264,8 @@ Status LowerSliceAtRun(NodeLowering& n, const Ints& axes) {
     return AsTuple(n, parts.size() == 1 ? parts[0] : n.Op("Concat", {n.out().Tuple(parts), 0}));
   };
   const Arg begin = bound("starts", 1), end = bound("ends", 2);
-  n.Give(n.Op("StridedSlice",
-              {n.In(0), begin, end, form.steps, form.begin_mask, form.end_mask, 0, 0, 0}));
+  n.SetOutput(n.Op("StridedSlice",
+                   {n.In(0), begin, end, form.steps, form.begin_mask, form.end_mask, 0, 0, 0}));
   return OkStatus();
 }
 
@@ -290,22 +290,19 @@ Status LowerSlice(NodeLowering& n) {
   }
   if (n.result().concrete() && n.result().elements() == 0)
     return Unsupported("its result is empty: MindSpore cannot slice to nothing");
-  n.Give(n.Op("StridedSlice", {n.In(0), form.begin, form.end, form.steps, form.begin_mask,
-                               form.end_mask, 0, 0, 0}));
+  n.SetOutput(n.Op("StridedSlice", {n.In(0), form.begin, form.end, form.steps, form.begin_mask,
+                                    form.end_mask, 0, 0, 0}));
   return OkStatus();
 }
-
-// -----------------------------------------------------------------------------------------------------------------------------
 
 Status LowerTile(NodeLowering& n) {
-  n.Give(n.Op("Tile", {n.In(0), n.IntsArg("repeats", 1)}));
+  n.SetOutput(n.Op("Tile", {n.In(0), n.IntsArg("repeats", 1)}));
   return OkStatus();
 }
 
-// ---- Pad
-// --------------------------------------------------------------------------------------------------------------------
+// ---- Pad ----------------------------------------------------------------------------------------
 
-// Begin and end of every axis.
+// Padding at the begin and end of every axis.
 struct PadForm {
   Dims begin, end;
   bool Changes(int axis) const { return begin[axis] != 0 || end[axis] != 0; }
@@ -326,8 +323,8 @@ Result<PadForm> PadFormOf(NodeLowering& n) {
   return form;
 }
 
-// MindSpore repeats elements only along the last axes of tensors of certain ranks; indices do it
-// anywhere.
+// Gathers by indices: MindSpore repeats elements only along the last axes of tensors of certain
+// ranks.
 Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
   Ref x = n.In(0);
   for (int axis = 0; axis < n.dims(0).rank(); ++axis) {
@@ -343,7 +340,7 @@ Status LowerRepeatingPad(NodeLowering& n, const PadForm& form) {
       sources.push_back(rule.Source(i));
     x = n.Op("Gather", {x, n.IntTensor(sources), axis, 0});
   }
-  n.Give(x);
+  n.SetOutput(x);
   return OkStatus();
 }
 
@@ -353,10 +350,10 @@ Status LowerPad(NodeLowering& n) {
   const int rank = n.dims(0).rank();
   int first = 0;
   while (first < rank && !form.Changes(first)) ++first;
-  Ints paddings;  // the last axis first, and no axes in front that stay as they are
+  Ints paddings;  // the last axis first, without leading axes that are not padded
   for (int i = rank; i-- > first;) paddings.insert(paddings.end(), {form.begin[i], form.end[i]});
   if (paddings.empty()) {
-    n.Give(n.In(0));
+    n.SetOutput(n.In(0));
     return OkStatus();
   }
   Arg value = n.op().Float("value");
@@ -365,18 +362,16 @@ Status LowerPad(NodeLowering& n) {
     value = static_cast<double>(known->As<float>()[0]);
   else if (n.Has(2)) value = n.Op("Reshape", {n.In(2), Ints{}});
   else if (n.dtype() != DType::kF32) value = n.Number(n.op().Float("value"));
-  n.Give(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}},
-                {n.In(0), paddings, value}));
+  n.SetOutput(n.Prim("PadV3", {{"mode", "constant"}, {"paddings_contiguous", true}},
+                     {n.In(0), paddings, value}));
   return OkStatus();
 }
-
-// -----------------------------------------------------------------------------------------------------------------------------
 
 Status LowerConstantOfShape(NodeLowering& n) {
   const ConstTensor* value = n.op().Tensor("value");
   const ConstTensor filled = value != nullptr ? ConstTensor::Copy(value->dtype, {}, value->bytes)
                                               : NumberTensor(DType::kF32, 0);
-  n.Give(n.Prim("FillV2", {}, {n.IntsArg("shape", 0), n.out().Constant(filled)}));
+  n.SetOutput(n.Prim("FillV2", {}, {n.IntsArg("shape", 0), n.out().Constant(filled)}));
   return OkStatus();
 }
 
@@ -384,8 +379,8 @@ Status LowerRange(NodeLowering& n) {
   const auto number = [&](size_t input) {
     return n.Prim("TensorToScalar", {}, {n.Op("Reshape", {n.In(input), Ints{}})});
   };
-  constexpr int64_t kMost = 1'000'000;
-  n.Give(n.Op("Range", {number(0), number(1), number(2), kMost}));
+  constexpr int64_t kMax = 1'000'000;
+  n.SetOutput(n.Op("Range", {number(0), number(1), number(2), kMax}));
   return OkStatus();
 }
 
@@ -396,16 +391,16 @@ Status LowerTrilu(NodeLowering& n) {
     if (k == nullptr) return Unsupported("k is not known before the run");
     diagonal = IntValues(*k)[0];
   }
-  if (n.op().Int("upper") != 0) n.Give(n.Op("Triu", {n.In(0), diagonal}));
-  else n.Give(n.Prim("Tril", {{"diagonal", diagonal}}, {n.In(0)}));
+  if (n.op().Int("upper") != 0) n.SetOutput(n.Op("Triu", {n.In(0), diagonal}));
+  else n.SetOutput(n.Prim("Tril", {{"diagonal", diagonal}}, {n.In(0)}));
   return OkStatus();
 }
 
 Status LowerEyeLike(NodeLowering& n) {
   MSRT_RETURN_IF_ERROR(n.NeedShape());
-  constexpr int64_t kMost = 1 << 22;
+  constexpr int64_t kMax = 1 << 22;
   const Dims& dims = n.result().dims;
-  if (dims.elements() > kMost)
+  if (dims.elements() > kMax)
     return Unsupported("its result of ", dims.elements(), " elements would stand in the file");
   MSRT_ASSIGN_OR_RETURN(const NewConstant made, MakeConstant(n.result().dtype, dims));
   std::fill(made.bytes.begin(), made.bytes.end(), std::byte{0});
@@ -418,7 +413,7 @@ Status LowerEyeLike(NodeLowering& n) {
         one.bytes.begin(), one.bytes.end(),
         made.bytes.begin() + (row * dims[1] + column) * static_cast<int64_t>(one.bytes.size()));
   }
-  n.Give(n.out().Constant(made.tensor));
+  n.SetOutput(n.out().Constant(made.tensor));
   return OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// What is exported decodes and has the right structure; what cannot be is refused by name. Whether
-// MindSpore computes the same is the business of tests/conformance/mindir.
+// Exported files decode and have the right structure; nodes that cannot be exported are refused
+// by name. tests/conformance/mindir checks that MindSpore computes the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using testing::kNumber;
 using testing::ModuleBuilder;
 
 // Decoded from bytes, as a reader would see it.
-struct Exported {
+struct ExportedFile {
   mindir::ModelProto model;
   std::vector<Refusal> refusals;
 
@@ -46,11 +46,11 @@ struct Exported {
   }
 };
 
-Exported Export(Module module) {
+ExportedFile Export(Module module) {
   const Status valid = Validate(&module);
   EXPECT_TRUE(valid.ok()) << valid.message();
   FileWriter file;
-  Exported e;
+  ExportedFile e;
   e.refusals = ModuleExport(module, {}, &file).Run();
   std::string bytes;
   EXPECT_TRUE(file.model().SerializeToString(&bytes));
@@ -64,8 +64,8 @@ Module OneNode(std::string_view op, Type type, AttrList attrs = {}) {
   return m.module;
 }
 
-// Every name that a node, an output or a reference uses must be one that the file defines, and none
-// may be defined twice.
+// Expects that the file defines every name that a node, an output or a reference uses, and none
+// twice.
 void ExpectClosed(const mindir::ModelProto& model) {
   std::vector<std::string> names;
   const auto collect = [&](const mindir::GraphProto& g) {
@@ -97,8 +97,8 @@ void ExpectClosed(const mindir::ModelProto& model) {
   for (const auto& f : model.functions()) check(f);
 }
 
-TEST(MindIrExport, APlainGraph) {
-  const Exported e = Export(OneNode("Relu", Type::Tensor(DType::kF32, {2, kUnknownDim})));
+TEST(MindIrExport, PlainGraphDecodesToPrimitives) {
+  const ExportedFile e = Export(OneNode("Relu", Type::Tensor(DType::kF32, {2, kUnknownDim})));
   ASSERT_TRUE(e.refusals.empty());
   ExpectClosed(e.model);
   EXPECT_EQ(e.model.mind_ir_version(), 3);
@@ -122,7 +122,7 @@ TEST(MindIrExport, WeightsAreParametersAndLiteralsConstants) {
   const ValueId one =
       m.module.graphs[0].AddConstant("one", ConstTensor::Floats({}, std::span(numbers).first(1)));
   m.Output(0, m.Op(0, "Add", {m.Op(0, "Mul", {x, w}), one}));
-  const Exported e = Export(m.module);
+  const ExportedFile e = Export(m.module);
   ExpectClosed(e.model);
   ASSERT_EQ(e.model.graph().parameter_size(), 1);
   EXPECT_EQ(e.model.graph().parameter(0).name(), "g0:layer:weight");
@@ -136,7 +136,7 @@ TEST(MindIrExport, BranchesAreFunctionsThatSwitchChooses) {
   m.Output(0, m.If(0, c, {x}, 1, 2));
   m.Output(1, m.Op(1, "Neg", {m.Input(1)}));
   m.Output(2, m.Input(2));
-  const Exported e = Export(m.module);
+  const ExportedFile e = Export(m.module);
   ASSERT_TRUE(e.refusals.empty());
   ExpectClosed(e.model);
   const auto& main = e.model.graph();
@@ -145,7 +145,7 @@ TEST(MindIrExport, BranchesAreFunctionsThatSwitchChooses) {
   EXPECT_EQ(ops[0], "Partial");
   EXPECT_EQ(ops[1], "Partial");
   EXPECT_EQ(ops[2], "Switch");
-  EXPECT_EQ(main.node(3).op_type(), "REF::" + main.node(2).name());  // the call of what was chosen
+  EXPECT_EQ(main.node(3).op_type(), "REF::" + main.node(2).name());  // calls the chosen function
   EXPECT_EQ(main.node(0).input(0), "g1");
   ASSERT_NE(e.Function("g1"), nullptr);
   EXPECT_EQ(e.Ops(*e.Function("g1")), std::vector<std::string>{"Neg"});
@@ -153,7 +153,7 @@ TEST(MindIrExport, BranchesAreFunctionsThatSwitchChooses) {
 }
 
 TEST(MindIrExport, ALoopIsAHeaderThatItsBodyCallsAgain) {
-  const Exported e = Export(testing::CountingLoop());
+  const ExportedFile e = Export(testing::CountingLoop());
   ASSERT_TRUE(e.refusals.empty());
   ExpectClosed(e.model);
   const mindir::GraphProto *header = nullptr, *body = nullptr;
@@ -183,7 +183,7 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
   const ValueId sum = m.Op(0, "Add", {old, x});
   m.Control(0, "msrt", "StateWrite", {sum}, {{"slot", int64_t{0}}}, {});
   m.Output(0, sum);
-  const Exported e = Export(m.module);
+  const ExportedFile e = Export(m.module);
   ASSERT_TRUE(e.refusals.empty());
   ExpectClosed(e.model);
   EXPECT_EQ(e.model.graph().parameter(0).ref_key(), "count");
@@ -192,8 +192,8 @@ TEST(MindIrExport, StateIsAParameterThatTokensOrder) {
                                       "UpdateState", "Depend"}));
 }
 
-TEST(MindIrExport, NotesWhichOpItsPrimitivesWere) {
-  const Exported e = Export(OneNode("Gelu", Type::Tensor(DType::kF32, {3})));
+TEST(MindIrExport, PrimitivesHaveANoteOfTheirOp) {
+  const ExportedFile e = Export(OneNode("Gelu", Type::Tensor(DType::kF32, {3})));
   ASSERT_TRUE(e.refusals.empty());
   ASSERT_GT(e.Ops(e.model.graph()).size(), 1u);
   const mindir::NodeProto* noted = nullptr;
@@ -224,7 +224,7 @@ TEST(MindIrExport, ABranchThatCannotRunFailsWhenItIsTaken) {
   const ValueId x = m.Input(0, x_type), condition = m.Input(0, kFlag);
   m.Output(0, m.Control(0, "", "If", {condition, x},
                         {{"then_branch", GraphRef{1}}, {"else_branch", GraphRef{2}}}, {result})[0]);
-  const Exported e = Export(m.module);
+  const ExportedFile e = Export(m.module);
   ASSERT_TRUE(e.refusals.empty()) << e.refusals[0].reason;
   ExpectClosed(e.model);
   EXPECT_EQ(e.Function("g2"), nullptr);
@@ -235,12 +235,12 @@ TEST(MindIrExport, ABranchThatCannotRunFailsWhenItIsTaken) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "MatMul"), 0);
 }
 
-TEST(MindIrExport, AllThatIsRefusedIsNamed) {
+TEST(MindIrExport, EveryRefusedNodeIsNamed) {
   ModuleBuilder m(1);
   const ValueId x = m.Input(0, Type::Tensor(DType::kF32, {2, 2}));
   const ValueId a = m.Op(0, "Det", {x}), b = m.Op(0, "Bernoulli", {x});
   m.Output(0, m.Op(0, "Add", {a, b}));
-  const Exported e = Export(m.module);
+  const ExportedFile e = Export(m.module);
   ASSERT_EQ(e.refusals.size(), 2u);
   EXPECT_EQ(e.refusals[0].op, "Det");
   EXPECT_EQ(e.refusals[0].node, m.module.graphs[0].nodes[0].name);
@@ -259,7 +259,7 @@ TEST(MindIrExport, LargeWeightsGoBesideTheFile) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "mindir_export_test";
   std::filesystem::create_directories(folder);
   const std::string path = (folder / "model.mindir").string();
-  const auto refused = WriteFile(m.module, path, DefaultIo(), {.most_bytes_inside = 100});
+  const auto refused = WriteFile(m.module, path, DefaultIo(), {.max_bytes_inside = 100});
   ASSERT_TRUE(refused.ok()) << refused.status().message();
   const auto bytes = DefaultIo()->MapFile(path);
   ASSERT_TRUE(bytes.ok());

@@ -40,7 +40,7 @@ void Encode(const Type& type, TensorProto* tensor) {
   for (int64_t d : type.dims) tensor->add_dims(IsKnown(d) ? d : -1);
 }
 
-// A tuple of one is the tensor itself: that is what our functions return.
+// A single type is a tensor, not a tuple of one: our functions return a single result as it is.
 void EncodeTypes(std::span<const Type> types, AttributeProto* attribute) {
   if (types.size() == 1) {
     attribute->set_type(AttributeProto::TENSORS);
@@ -52,7 +52,7 @@ void EncodeTypes(std::span<const Type> types, AttributeProto* attribute) {
   attribute->mutable_seq_info()->set_is_dyn_len(false);
 }
 
-// What MindSpore must know of plumbing primitives to keep the order of effects.
+// Returns the attributes by which MindSpore keeps the order of effects of plumbing primitives.
 PrimAttrs PlumbingAttrs(std::string_view primitive) {
   if (primitive == "Partial" || primitive == "Depend") return {{"side_effect_propagate", 1}};
   return {};
@@ -95,8 +95,7 @@ void Arg::EncodeTo(AttributeProto* attribute) const {
   }
 }
 
-// ---- one function
-// ---------------------------------------------------------------------------------------------------------
+// ---- one function -------------------------------------------------------------------------------
 
 Ref FunctionWriter::Input(std::string_view input_name, const Type& type) {
   mindir::ValueInfoProto* input = graph_.add_input();
@@ -237,8 +236,7 @@ void FunctionWriter::Describe(const Ref& value, std::span<const Type> types) {
   EncodeTypes(types, shape);
 }
 
-// ---- the file
-// -------------------------------------------------------------------------------------------------------------
+// ---- the file -----------------------------------------------------------------------------------
 
 FileWriter::FileWriter() {
   model_.set_ir_version("1.1");
@@ -265,7 +263,7 @@ void FileWriter::NameMain(std::string_view name) { main()->set_name(Unique(std::
 
 Ref FileWriter::AddWeight(std::string_view name, const ConstTensor& tensor) {
   TensorProto* parameter = main()->add_parameter();
-  // Names of weights and of inputs are one namespace in MindSpore.
+  // Weights and inputs share one namespace in MindSpore.
   std::string unique = name.empty() ? "weight" : std::string(name);
   if (const int earlier = names_[StrCat("parameter:", unique)]++; earlier > 0)
     StrAppend(&unique, "_", NextId());

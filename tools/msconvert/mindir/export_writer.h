@@ -1,5 +1,5 @@
-// A MindIR file while it is written: functions of nodes, the primitives they refer to, weights.
-// Knows MindSpore's encoding and nothing of our ops; export_lower.h stands on it.
+// Writes a MindIR file: functions of nodes, the primitives they refer to, weights. It knows
+// MindSpore's encoding and nothing about our ops; export_lower.h builds on it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace msrt::mindir_export {
 
-// How a value is called in the file: a node, a parameter, a constant or a function.
+// The name of a value in the file: a node, a parameter, a constant or a function.
 struct Ref {
   std::string name;
 };
 
 using Ints = std::vector<int64_t>;
 
-// What a primitive is given: a value, or something that is constant by nature.
+// An argument of a primitive: a value, or a literal.
 class Arg {
  public:
   struct None {};
@@ -43,9 +43,9 @@ class Arg {
 using Args = std::vector<Arg>;
 using PrimAttrs = std::vector<std::pair<std::string_view, Arg>>;
 
-// MindSpore's number of an element type, as Cast and others are given it; 0: it has none.
+// Returns MindSpore's number of an element type, an argument of Cast and others; 0 if it has none.
 int64_t TypeIdOf(DType dtype);
-// What a file says about a tensor of that type; UNDEFINED: MindIR has none.
+// Returns the element type as a file encodes it; UNDEFINED if MindIR has none.
 mindir::TensorProto::DataType DataTypeOf(DType dtype);
 
 class FileWriter;
@@ -62,24 +62,24 @@ class FunctionWriter {
 
   Ref Input(std::string_view input_name, const Type& type);
   Ref MonadInput();
-  // The results may have names, which MindSpore does not look at.
+  // The results may have names, which MindSpore ignores.
   void Return(Ref value, std::span<const Type> types, std::span<const std::string> names = {});
 
-  // The nodes that follow belong to this node of ours; their names say so.
+  // The nodes that follow belong to this node of the module; it is a prefix of their names.
   void SetScope(std::string_view scope) { scope_ = scope; }
 
-  // A primitive whose former attributes are arguments, in the order of MindSpore's definition of
-  // the op.
+  // Adds a primitive whose former attributes are arguments, in the order of MindSpore's definition
+  // of the op.
   Ref Op(std::string_view primitive, const Args& args);
-  // A primitive with attributes.
+  // Adds a primitive with attributes.
   Ref Prim(std::string_view primitive, const PrimAttrs& attrs, const Args& args);
-  // Calls a function, or what a node gives.
+  // Calls a function, or the function that a node returns.
   Ref Call(const Ref& callee, const Args& args);
-  // Writes a parameter, after what the token stands for.
+  // Writes a parameter, after the effects that the token stands for.
   Ref Assign(const Ref& parameter, const Ref& value, const Ref& token);
   Ref Tuple(std::vector<Ref> elements);
   Ref Item(const Ref& tuple, size_t index);
-  // A dim of a tensor as it is at run time: a number, for tuples that are shapes.
+  // Returns a dim of a tensor at run time as a number, for tuples that are shapes.
   Ref DimOf(const Ref& tensor, int axis) {
     return Item(Op("Shape", {tensor}), static_cast<size_t>(axis));
   }
@@ -88,9 +88,9 @@ class FunctionWriter {
   Ref Constant(const ConstTensor& tensor);
   Ref Monad();
   size_t node_count() const { return static_cast<size_t>(graph_.node_size()); }
-  // The node that gives `value`, if it is one of those after the first `before`; else null.
+  // Returns the node that makes `value` if it comes after the first `before` nodes; else null.
   mindir::NodeProto* NodeAfter(size_t before, const Ref& value);
-  // Says what a node of this function gives. Nothing happens for other values.
+  // Sets the types of a node's results. Ignores values that are not nodes of this function.
   void Describe(const Ref& value, std::span<const Type> types);
 
  private:
@@ -104,7 +104,7 @@ class FunctionWriter {
   std::map<std::string, mindir::NodeProto*> nodes_;
 };
 
-// Weights stand outside the message until it is clear whether they fit into it.
+// Weights stay outside the message until it is clear whether they fit into it.
 struct Weight {
   mindir::TensorProto* parameter;
   ConstTensor tensor;
@@ -115,10 +115,10 @@ class FileWriter {
   FileWriter();
 
   mindir::GraphProto* main() { return model_.mutable_graph(); }
-  // The name is made unique. Colons end it, so it has none.
+  // Makes the name unique and replaces colons, at which MindSpore would cut it off.
   mindir::GraphProto* AddFunction(std::string_view name);
   void NameMain(std::string_view name);
-  // A parameter of the main graph.
+  // Adds a parameter of the main graph.
   Ref AddWeight(std::string_view name, const ConstTensor& tensor);
 
   std::string PrimitiveFor(std::string_view op_type, const PrimAttrs& attrs, bool function);

@@ -1,4 +1,4 @@
-// A MindIR file as a module of ours: graphs and closures with explicit captures, tuples flattened,
+// Imports a MindIR file as a module: graphs and closures with explicit captures, tuples flattened,
 // weights as constants, parameters that the model assigns as state.
 #pragma once
 
@@ -13,32 +13,32 @@
 namespace msrt::mindir_import {
 
 struct ImportOptions {
-  GivenSizes shapes;  // of inputs or symbols, instead of what the file says
+  GivenSizes shapes;  // of inputs or symbols; override those of the file
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
-  // A small file must neither blow up nor keep the importer busy. A graph is written out once for
-  // every set of closures and weights that it is handed.
-  size_t most_nodes = 1'000'000;
-  size_t most_graphs = 20'000;
+  // Limits, so that a small file can neither expand without bound nor keep the importer busy. A
+  // graph is written out once for every set of closures and weights among its arguments.
+  size_t max_nodes = 1'000'000;
+  size_t max_graphs = 20'000;
 };
 
-// What a user can do about a part of a MindIR model that cannot be converted, by what the reason
-// speaks of.
+// Returns what a user can do about a part of a MindIR model that cannot be converted, by words in
+// the reason.
 std::string CureFor(std::string_view reason);
 
-// What could be read. The module is whole if there are no problems.
-struct Imported {
+// The module, which is complete if there are no problems.
+struct ImportResult {
   Module module;
   Problems problems{CureFor};
 };
 
-// By the first bytes; a file that is neither may still be called one.
+// Decides by the first bytes.
 bool LooksLikeMindIr(std::span<const std::byte> bytes);
 
-// Errors are for files that are wrong or cannot be read; what is right but beyond us is a problem
-// of the result.
-Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io);
+// Returns an error if the file is invalid or cannot be read. Valid parts of a model that are not
+// supported are problems of the result.
+Result<ImportResult> ImportFile(const std::string& path, const ImportOptions& options, Io* io);
 // `path` is for external data and messages; may be empty.
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
-                             const ImportOptions& options, Io* io);
+Result<ImportResult> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                                 const ImportOptions& options, Io* io);
 
 }  // namespace msrt::mindir_import

@@ -1,4 +1,4 @@
-// Calls of functions, and of what a switch chooses.
+// Imports calls of functions, and of functions that a switch chooses.
 #include <algorithm>
 #include <unordered_map>
 
@@ -7,7 +7,7 @@
 namespace msrt::mindir_import {
 namespace {
 
-constexpr size_t kMostHanded = 10'000'000;  // in all calls of a model
+constexpr size_t kMaxPassedValues = 10'000'000;  // in all calls of a model
 
 std::vector<ValueId> LeavesOf(const Items& items) {
   std::vector<ValueId> leaves;
@@ -15,12 +15,12 @@ std::vector<ValueId> LeavesOf(const Items& items) {
   return leaves;
 }
 
-// The values of a caller that a graph is handed, each once.
-struct Places {
+// The values that a caller passes to a graph, each once.
+struct PassedValues {
   std::vector<ValueId> values;
   std::unordered_map<uint32_t, uint32_t> position;
 
-  // Values become positions; a constant of the caller is a constant of the callee too, so that
+  // Replaces values by positions. A constant of the caller is a constant of the callee too, so that
   // kernels see weights as such.
   Item Put(const Item& item, const GraphDraft& draft) {
     return Mapped(item, [&](const Item& leaf) {
@@ -28,16 +28,16 @@ struct Places {
       const auto [found, added] =
           position.try_emplace(IndexOf(leaf.value), static_cast<uint32_t>(values.size()));
       if (added) values.push_back(leaf.value);
-      Item placed = leaf;
-      placed.value = ValueId(found->second);
-      return placed;
+      Item numbered = leaf;
+      numbered.value = ValueId(found->second);
+      return numbered;
     });
   }
 };
 
-// What the parts of an item are declared to be, where the declaration has the same structure.
-void DeclareLeaves(const Item& item, const Declared& declared, std::vector<Instance::Input>* inputs,
-                   size_t* next) {
+// Sets the declared types of the tensors of an item, if the declaration has the same structure.
+void DeclareLeaves(const Item& item, const Declaration& declared,
+                   std::vector<Instance::Input>* inputs, size_t* next) {
   if (item.is(ItemKind::kTensor)) {
     if (declared.kind == ItemKind::kTensor) (*inputs)[*next].type = declared.type;
     ++*next;
@@ -54,13 +54,13 @@ void DeclareLeaves(const Item& item, const Declared& declared, std::vector<Insta
 
 }  // namespace
 
-Result<Item> ItemOver(const Declared& declared, FunctionRef<ValueId(const Type&)> make) {
+Result<Item> ItemOver(const Declaration& declared, FunctionRef<ValueId(const Type&)> make) {
   switch (declared.kind) {
     case ItemKind::kTensor:
       return Item::Tensor(make(declared.type));
     case ItemKind::kTuple: {
       Items parts;
-      for (const Declared& d : declared.parts) {
+      for (const Declaration& d : declared.parts) {
         MSRT_ASSIGN_OR_RETURN(Item part, ItemOver(d, make));
         parts.push_back(std::move(part));
       }
@@ -74,16 +74,16 @@ Result<Item> ItemOver(const Declared& declared, FunctionRef<ValueId(const Type&)
   }
 }
 
-void AppendTypes(const Declared& declared, std::vector<Type>* out) {
+void AppendTypes(const Declaration& declared, std::vector<Type>* out) {
   if (declared.kind == ItemKind::kTensor) out->push_back(declared.type);
-  for (const Declared& d : declared.parts) AppendTypes(d, out);
+  for (const Declaration& d : declared.parts) AppendTypes(d, out);
 }
 
-std::string ShapeOf(const Declared& declared) {
+std::string ShapeOf(const Declaration& declared) {
   if (declared.kind == ItemKind::kTensor) return "t";
   if (declared.kind != ItemKind::kTuple) return "";
   std::string shape = "(";
-  for (const Declared& d : declared.parts) shape += ShapeOf(d);
+  for (const Declaration& d : declared.parts) shape += ShapeOf(d);
   return shape + ")";
 }
 
@@ -95,33 +95,33 @@ std::string ShapeOf(const Item& item) {
   return shape + ")";
 }
 
-Result<Declared> Importer::ResultOf(const Item& callee, const Declared& declared) const {
+Result<Declaration> Importer::ResultOf(const Item& callee, const Declaration& declared) const {
   if (declared.kind != ItemKind::kUnknown) return declared;
   const Item* function = &callee;
   while (function->is(ItemKind::kSwitch)) function = &function->parts->back();
   if (!function->is(ItemKind::kFunction))
     return Unsupported("the file does not say what the call of a function gives");
   const auto& outputs = file_.graphs()[function->index].proto->output();
-  Declared all;
+  Declaration all;
   all.kind = ItemKind::kTuple;
   for (const auto& o : outputs) {
-    MSRT_ASSIGN_OR_RETURN(Declared one, DeclaredBy(o));
+    MSRT_ASSIGN_OR_RETURN(Declaration one, DeclaredBy(o));
     all.parts.push_back(std::move(one));
   }
-  Declared result = all.parts.size() == 1 ? all.parts[0] : all;
+  Declaration result = all.parts.size() == 1 ? all.parts[0] : all;
   if (result.kind == ItemKind::kUnknown)
     return Unsupported("the file does not say what the call of a function gives");
   return result;
 }
 
-Result<Item> Importer::Call(const Item& callee, const Items& arguments, const Declared& declared,
+Result<Item> Importer::Call(const Item& callee, const Items& arguments, const Declaration& declared,
                             const std::string& name, Scope* scope) {
   if (callee.is(ItemKind::kUnknown)) return Assumed(declared, scope, name);
-  handed_ += callee.items;
-  for (const Item& a : arguments) handed_ += a.items;
-  if (handed_ > kMostHanded)
-    return LimitExceeded("functions are handed more than ", kMostHanded, " values");
-  MSRT_ASSIGN_OR_RETURN(const Declared result, ResultOf(callee, declared));
+  passed_values_ += callee.items;
+  for (const Item& a : arguments) passed_values_ += a.items;
+  if (passed_values_ > kMaxPassedValues)
+    return LimitExceeded("functions are handed more than ", kMaxPassedValues, " values");
+  MSRT_ASSIGN_OR_RETURN(const Declaration result, ResultOf(callee, declared));
   switch (callee.kind) {
     case ItemKind::kFunction:
       return CallFunction(callee, arguments, result, name, scope);
@@ -155,8 +155,8 @@ Status Importer::DeclareInputs(const Item& function, const Items& arguments,
     if (!declared.ok() && declared.status().code() != Code::kUnsupported) {
       return std::move(declared).status().Within(StrCat("input '", name, "'"));
     }
-    // What is declared as something that we lack, a tuple of open length, may be handed something
-    // that we have.
+    // A declaration that is not supported, such as a tuple of unknown length, may have an argument
+    // that is.
     if (declared.ok()) DeclareLeaves(item, *declared, &instance->inputs, &next);
     else next += item.leaves;
   }
@@ -165,10 +165,10 @@ Status Importer::DeclareInputs(const Item& function, const Items& arguments,
 
 Result<uint32_t> Importer::AddInstance(Instance instance) {
   Module& module = out_.module;
-  if (module.graphs.size() >= options_.most_graphs) {
+  if (module.graphs.size() >= options_.max_graphs) {
     return LimitExceeded(
         "functions, written out for each set of closures that they are handed, are more than ",
-        options_.most_graphs);
+        options_.max_graphs);
   }
   instance.graph = static_cast<uint32_t>(module.graphs.size());
   module.graphs.emplace_back().name = instance.name;
@@ -176,8 +176,8 @@ Result<uint32_t> Importer::AddInstance(Instance instance) {
   return todo_.back().graph;
 }
 
-Result<uint32_t> Importer::Need(const Item& function, const Items& arguments,
-                                const Declared& declared, Scope* scope) {
+Result<uint32_t> Importer::InstanceFor(const Item& function, const Items& arguments,
+                                       const Declaration& declared, Scope* scope) {
   std::string key;
   AppendShape(function, &key);
   for (const Item& a : arguments) AppendShape(a, &key);
@@ -203,7 +203,7 @@ Result<uint32_t> Importer::Need(const Item& function, const Items& arguments,
 }
 
 Result<Item> Importer::CallFunction(const Item& function, const Items& arguments,
-                                    const Declared& declared, const std::string& name,
+                                    const Declaration& declared, const std::string& name,
                                     Scope* scope) {
   const FileGraph& callee = file_.graphs()[function.index];
   const size_t given = function.part_count() - callee.free.size() + arguments.size();
@@ -218,7 +218,7 @@ Result<Item> Importer::CallFunction(const Item& function, const Items& arguments
     ready_arguments.push_back(argument);
     all.push_back(std::move(argument));
   }
-  MSRT_ASSIGN_OR_RETURN(const uint32_t graph, Need(ready, ready_arguments, declared, scope));
+  MSRT_ASSIGN_OR_RETURN(const uint32_t graph, InstanceFor(ready, ready_arguments, declared, scope));
   std::vector<Type> types;
   AppendTypes(declared, &types);
   const size_t count = types.size();
@@ -247,10 +247,11 @@ Result<ValueId> Importer::ChosenIndex(const Item& selector, size_t count, const 
 }
 
 Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments,
-                                  const Declared& declared, const std::string& name, Scope* scope) {
+                                  const Declaration& declared, const std::string& name,
+                                  Scope* scope) {
   const Item& selector = choice.part(0);
   const size_t count = choice.part_count() - 1;
-  Places captured;
+  PassedValues captured;
   std::vector<GraphRef> branches;
   for (size_t b = 1; b <= count; ++b) {
     Instance branch;
@@ -271,7 +272,7 @@ Result<Item> Importer::CallSwitch(const Item& choice, const Items& arguments,
     MSRT_ASSIGN_OR_RETURN(const uint32_t graph, AddInstance(std::move(branch)));
     branches.push_back({graph});
   }
-  // Each branch is handed what any of them captures.
+  // Each branch gets the captures of all of them.
   for (size_t b = 0; b < count; ++b) {
     auto& inputs = todo_[todo_.size() - count + b].inputs;
     for (ValueId v : captured.values)

@@ -19,7 +19,8 @@ Status RequireChannelsFirst(PrimitiveCall& call) {
   return OkStatus();
 }
 
-// Of `space` axes, from one number for all, one for each, or one for each axis of the tensor.
+// Returns numbers for `space` axes, from one number for all, one for each, or one for each axis of
+// the tensor.
 Result<std::vector<int64_t>> OfSpace(PrimitiveCall& call, std::string_view argument, size_t space,
                                      std::vector<int64_t> fallback) {
   if (!call.Has(argument)) return fallback;
@@ -32,7 +33,7 @@ Result<std::vector<int64_t>> OfSpace(PrimitiveCall& call, std::string_view argum
   return values;
 }
 
-// "top, bottom, left, right" as begins and ends.
+// Returns "top, bottom, left, right" as begins and ends.
 Result<std::vector<int64_t>> PadsOf(PrimitiveCall& call, size_t space) {
   const std::string_view argument = call.Has("pad_list") ? "pad_list" : "pad";
   std::vector<int64_t> pads(2 * space);
@@ -82,7 +83,7 @@ Status Conv(PrimitiveCall& call) {
   attrs.Set("strides", std::move(strides));
   attrs.Set("dilations", std::move(dilations));
   attrs.Set("group", group);
-  return call.Give(call.Add("Conv", {x, w}, std::move(attrs)));
+  return call.SetResult(call.Add("Conv", {x, w}, std::move(attrs)));
 }
 
 // The form with torch's arguments: padding on both sides alike.
@@ -97,11 +98,11 @@ Status ConvExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, OfSpace(call, "dilation", space, ones));
   MSRT_ASSIGN_OR_RETURN(const int64_t group, call.Int("groups", 1));
   pads.insert(pads.end(), pads.begin(), pads.begin() + static_cast<ptrdiff_t>(space));
-  return call.Give(call.Add("Conv", {x, w, bias},
-                            {{"strides", std::move(strides)},
-                             {"pads", std::move(pads)},
-                             {"dilations", std::move(dilations)},
-                             {"group", group}}));
+  return call.SetResult(call.Add("Conv", {x, w, bias},
+                                 {{"strides", std::move(strides)},
+                                  {"pads", std::move(pads)},
+                                  {"dilations", std::move(dilations)},
+                                  {"group", group}}));
 }
 
 Status ConvTranspose(PrimitiveCall& call) {
@@ -128,10 +129,10 @@ Status ConvTranspose(PrimitiveCall& call) {
   for (size_t i = 0; i < space; ++i) {
     MSRT_ASSIGN_OR_RETURN(const int64_t in, call.KnownDim(dy, static_cast<int>(i) + 2));
     MSRT_ASSIGN_OR_RETURN(const int64_t kernel, call.KnownDim(w, static_cast<int>(i) + 2));
-    constexpr int64_t kMost = int64_t{1} << 30;  // so that nothing below overflows
+    constexpr int64_t kMax = int64_t{1} << 30;  // so that nothing below overflows
     for (const int64_t v :
          {in, kernel, strides[i], dilations[i], sizes[i + 2], pads[i], pads[space + i]}) {
-      if (v < -kMost || v > kMost) return InvalidModel("a size of ", v, " is out of range");
+      if (v < -kMax || v > kMax) return InvalidModel("a size of ", v, " is out of range");
     }
     const int64_t natural = (in - 1) * strides[i] + dilations[i] * (kernel - 1) + 1;
     if (mode == "SAME") {
@@ -143,7 +144,7 @@ Status ConvTranspose(PrimitiveCall& call) {
   }
   attrs.Set("pads", std::move(pads));
   attrs.Set("output_padding", std::move(extra));
-  return call.Give(call.Add("ConvTranspose", {dy, w}, std::move(attrs)));
+  return call.SetResult(call.Add("ConvTranspose", {dy, w}, std::move(attrs)));
 }
 
 Status Pool(PrimitiveCall& call) {
@@ -167,7 +168,7 @@ Status Pool(PrimitiveCall& call) {
       return Unsupported("argument 'divisor_override' = ", divisor, " is not supported");
     attrs.Set("count_include_pad", int64_t{counted});
   }
-  return call.Give(call.Add(call.target(), {x}, std::move(attrs)));
+  return call.SetResult(call.Add(call.target(), {x}, std::move(attrs)));
 }
 
 // Windows of equal size where the output divides the image; one window for an output of one.
@@ -196,8 +197,8 @@ Status AdaptivePool(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(
         pooled, call.Add(call.target(), {x}, {{"kernel_shape", windows}, {"strides", windows}}));
   }
-  if (!average) return call.GiveTuple({pooled, kNoValue});  // and where they were
-  call.Give(pooled);
+  if (!average) return call.SetTupleResult({pooled, kNoValue});  // without the indices
+  call.SetResult(pooled);
   return OkStatus();
 }
 
@@ -214,7 +215,7 @@ Status BatchNorm(PrimitiveCall& call) {
   const ValueId mean = inputs[3], variance = inputs[4];
   MSRT_ASSIGN_OR_RETURN(const ValueId y,
                         call.Add("BatchNormalization", inputs, {{"epsilon", epsilon}}));
-  return call.GiveTuple({y, mean, variance, kNoValue, kNoValue});
+  return call.SetTupleResult({y, mean, variance, kNoValue, kNoValue});
 }
 
 Status LayerNorm(PrimitiveCall& call) {
@@ -230,7 +231,7 @@ Status LayerNorm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> y,
                         call.AddMany("", "LayerNormalization", {x, gamma, beta},
                                      {{"axis", int64_t{axis}}, {"epsilon", epsilon}}, 1));
-  return call.GiveTuple({y[0], kNoValue, kNoValue});
+  return call.SetTupleResult({y[0], kNoValue, kNoValue});
 }
 
 // The form with torch's arguments. Without weights it neither scales nor shifts.
@@ -248,7 +249,7 @@ Status LayerNormExt(PrimitiveCall& call) {
       const ValueId y,
       call.Add("LayerNormalization", {x, scale, bias},
                {{"axis", -static_cast<int64_t>(normalized.size())}, {"epsilon", epsilon}}));
-  return call.GiveTuple({y, kNoValue, kNoValue});
+  return call.SetTupleResult({y, kNoValue, kNoValue});
 }
 
 Status RmsNorm(PrimitiveCall& call) {
@@ -258,7 +259,7 @@ Status RmsNorm(PrimitiveCall& call) {
   const int64_t axis = -int64_t{call.type(gamma).rank()};
   MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("RMSNormalization", {x, gamma},
                                                   {{"axis", axis}, {"epsilon", epsilon}}));
-  return call.GiveTuple({y, kNoValue});
+  return call.SetTupleResult({y, kNoValue});
 }
 
 Status GroupNorm(PrimitiveCall& call) {
@@ -269,10 +270,10 @@ Status GroupNorm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("eps", 1e-5));
   MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("GroupNormalization", {x, weight, bias},
                                                   {{"num_groups", groups}, {"epsilon", epsilon}}));
-  return call.GiveTuple({y, kNoValue, kNoValue});
+  return call.SetTupleResult({y, kNoValue, kNoValue});
 }
 
-// Its sum goes over a radius and is not divided by the number of channels.
+// MindSpore sums over a radius and does not divide by the number of channels.
 Status LocalResponse(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const int64_t radius, call.Int("depth_radius", 5));
@@ -283,11 +284,11 @@ Status LocalResponse(PrimitiveCall& call) {
   if (radius < 0 || radius > kWidest)
     return Unsupported("argument 'depth_radius' = ", radius, " is not supported");
   const int64_t channels = 2 * radius + 1;
-  return call.Give(call.Add("LRN", {x},
-                            {{"size", channels},
-                             {"bias", bias},
-                             {"alpha", alpha * static_cast<double>(channels)},
-                             {"beta", beta}}));
+  return call.SetResult(call.Add("LRN", {x},
+                                 {{"size", channels},
+                                  {"bias", bias},
+                                  {"alpha", alpha * static_cast<double>(channels)},
+                                  {"beta", beta}}));
 }
 
 constexpr std::string_view kConvArguments = "x w";

@@ -24,8 +24,8 @@ ValueId GraphDraft::Number(const std::string& name, DType dtype, double value) {
       break;
   }
   // Integers and truth values: the low bytes, least significant first.
-  constexpr double kMost = 9.2e18;
-  const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
+  constexpr double kMax = 9.2e18;
+  const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMax, kMax));
   return Constant(
       name, ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
 }
@@ -95,7 +95,7 @@ Result<Item> GraphDraft::Materialized(const Item& item, const std::string& name)
 Result<ValueId> GraphDraft::Read(uint32_t index) {
   Weights::Entry& entry = weights_.entries[index];
   if (!entry.wrong.ok()) return entry.wrong;
-  if (entry.slot >= 0) {  // what it holds now
+  if (entry.slot >= 0) {  // reads the current state
     const ConstTensor& initial = entry.weight.data;
     const AttrList attrs{{"slot", entry.slot},
                          {"dtype", initial.dtype},

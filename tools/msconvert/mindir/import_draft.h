@@ -1,5 +1,5 @@
-// A graph of the module while it is written: its values, the weights it has taken in, and where
-// items become values.
+// A graph of the module while it is written: its values, the weights it uses, and the conversion of
+// items to values.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace msrt::mindir_import {
 
-// The weights of a file. Those that the model assigns are state; who assigns is known after the
-// first pass over the graphs only.
+// The weights of a file. Those that the model assigns are state, which is known only after the
+// first pass over the graphs.
 struct Weights {
   struct Entry {
     std::string name;  // as the user knows it
     Weight weight;
-    Status wrong;  // why it could not be read; OK: it could
+    Status wrong;  // why it could not be read; OK if it could
     bool assigned = false;
     int64_t slot = -1;  // of the module's states; -1: a constant
   };
@@ -38,10 +38,10 @@ class GraphDraft {
     return module_.graphs[graph_].value(v).constant.get();
   }
 
-  // A tensor for an item that is one, or a number. Parameters are read here and now.
+  // Returns a tensor for an item that is one, or a number. Parameters are read at this point.
   Result<ValueId> Materialize(const Item& item, const std::string& name);
-  // The same item with everything in it that can be a tensor as one: what is handed to another
-  // graph.
+  // Returns the same item with everything in it that can be a tensor as one, to be passed to
+  // another graph.
   Result<Item> Materialized(const Item& item, const std::string& name);
 
   ValueId Constant(const std::string& name, ConstTensor data) {
@@ -63,7 +63,7 @@ class GraphDraft {
   const uint32_t graph_;
   Weights& weights_;
   std::unordered_map<uint32_t, ValueId> constants_;       // by weight
-  std::unordered_map<const ConstTensor*, ValueId> data_;  // by what the file shares
+  std::unordered_map<const ConstTensor*, ValueId> data_;  // by constant of the file
 };
 
 }  // namespace msrt::mindir_import

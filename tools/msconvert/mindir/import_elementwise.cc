@@ -1,5 +1,5 @@
-// Element by element: arithmetic with MindSpore's promotion of types, comparisons, logic,
-// functions, activations.
+// Elementwise ops: arithmetic with MindSpore's promotion of types, comparisons, logic, functions,
+// activations.
 #include <array>
 
 #include "tools/msconvert/mindir/import_rule.h"
@@ -7,14 +7,14 @@
 namespace msrt::mindir_import {
 namespace {
 
-// Bool before integers before floating point; within a kind, the wider one.
-int PlaceOf(DType t) {
+// Orders bool before integers before floating point; within a kind, by width.
+int PromotionRank(DType t) {
   if (t == DType::kBool) return 0;
   return (IsFloat(t) ? 1000 : 100) + BitsOf(t) * 2 +
          (kSignedTypes.Has(t) || t == DType::kF16 ? 1 : 0);
 }
 
-// A number gives way to a tensor, unless its kind is the higher one.
+// The type of a tensor wins over that of a number, unless the number's kind is higher.
 Result<DType> Promoted(PrimitiveCall& call, const Item& a, const Item& b, ValueId va, ValueId vb) {
   const DType ta = call.type(va).dtype, tb = call.type(vb).dtype;
   if (ta == tb) return ta;
@@ -35,7 +35,7 @@ Result<DType> Promoted(PrimitiveCall& call, const Item& a, const Item& b, ValueI
            : bits == 32 ? DType::kI32
                         : DType::kI64;
   }
-  return PlaceOf(ta) > PlaceOf(tb) ? ta : tb;
+  return PromotionRank(ta) > PromotionRank(tb) ? ta : tb;
 }
 
 struct Pair {
@@ -43,8 +43,8 @@ struct Pair {
   DType dtype;
 };
 
-// Both operands in one type: the declared type of the result where the op computes in it, else what
-// they promote to.
+// Returns both operands in one type: the declared type of the result if the op computes in it, else
+// the promoted type.
 Result<Pair> Operands(PrimitiveCall& call, bool result_type) {
   Pair pair;
   MSRT_ASSIGN_OR_RETURN(const Item first, call.Get("input"));
@@ -67,7 +67,7 @@ Status Arithmetic(PrimitiveCall& call) {
   const std::string_view op = truth && call.target() == "Mul"   ? "And"
                               : truth && call.target() == "Add" ? "Or"
                                                                 : call.target();
-  return call.Give(call.Add(op, {p.a, p.b}));
+  return call.SetResult(call.Add(op, {p.a, p.b}));
 }
 
 // input + alpha * other.
@@ -77,23 +77,23 @@ Status Scaled(PrimitiveCall& call) {
   if (alpha != 1) {
     MSRT_ASSIGN_OR_RETURN(p.b, call.Add("Mul", {p.b, call.Number(p.dtype, alpha)}));
   }
-  return call.Give(call.Add(call.target(), {p.a, p.b}));
+  return call.SetResult(call.Add(call.target(), {p.a, p.b}));
 }
 
 Status Comparison(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, false));
-  if (call.target() != "NotEqual") return call.Give(call.Add(call.target(), {p.a, p.b}));
+  if (call.target() != "NotEqual") return call.SetResult(call.Add(call.target(), {p.a, p.b}));
   MSRT_ASSIGN_OR_RETURN(const ValueId same, call.Add("Equal", {p.a, p.b}));
-  return call.Give(call.Add("Not", {same}));
+  return call.SetResult(call.Add("Not", {same}));
 }
 
 Status Logical(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId a, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(a, call.Cast(a, DType::kBool));
-  if (call.target() == "Not") return call.Give(call.Add("Not", {a}));
+  if (call.target() == "Not") return call.SetResult(call.Add("Not", {a}));
   MSRT_ASSIGN_OR_RETURN(ValueId b, call.Tensor("other"));
   MSRT_ASSIGN_OR_RETURN(b, call.Cast(b, DType::kBool));
-  return call.Give(call.Add(call.target(), {a, b}));
+  return call.SetResult(call.Add(call.target(), {a, b}));
 }
 
 // Rounded towards minus infinity, of floating point and of integers.
@@ -109,40 +109,40 @@ Result<ValueId> FlooredQuotient(PrimitiveCall& call, const Pair& p) {
 
 Status FloorDiv(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
-  return call.Give(FlooredQuotient(call, p));
+  return call.SetResult(FlooredQuotient(call, p));
 }
 
 Status FloorMod(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
-  if (!IsFloat(p.dtype)) return call.Give(call.Add("Mod", {p.a, p.b}));
+  if (!IsFloat(p.dtype)) return call.SetResult(call.Add("Mod", {p.a, p.b}));
   MSRT_ASSIGN_OR_RETURN(const ValueId floored, FlooredQuotient(call, p));
   MSRT_ASSIGN_OR_RETURN(const ValueId multiple, call.Add("Mul", {floored, p.b}));
-  return call.Give(call.Add("Sub", {p.a, multiple}));
+  return call.SetResult(call.Add("Sub", {p.a, multiple}));
 }
 
 // Rounded towards zero. Ours does that to integers anyway.
 Status TruncateDiv(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
   MSRT_ASSIGN_OR_RETURN(const ValueId quotient, call.Add("Div", {p.a, p.b}));
-  if (!IsFloat(p.dtype)) return call.Give(Result<ValueId>(quotient));
+  if (!IsFloat(p.dtype)) return call.SetResult(Result<ValueId>(quotient));
   MSRT_ASSIGN_OR_RETURN(const ValueId size, call.Add("Abs", {quotient}));
   MSRT_ASSIGN_OR_RETURN(const ValueId whole, call.Add("Floor", {size}));
   MSRT_ASSIGN_OR_RETURN(const ValueId sign, call.Add("Sign", {quotient}));
-  return call.Give(call.Add("Mul", {whole, sign}));
+  return call.SetResult(call.Add("Mul", {whole, sign}));
 }
 
 Status TruncateMod(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
-  return call.Give(call.Add("Mod", {p.a, p.b}, {{"fmod", int64_t{1}}}));
+  return call.SetResult(call.Add("Mod", {p.a, p.b}, {{"fmod", int64_t{1}}}));
 }
 
 Status Shift(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
-  return call.Give(call.Add("BitShift", {p.a, p.b}, {{"direction", std::string(call.target())}}));
+  return call.SetResult(
+      call.Add("BitShift", {p.a, p.b}, {{"direction", std::string(call.target())}}));
 }
 
-// A function of one tensor, in the type that the result has: floating point of an integer is
-// floating point.
+// A function of one tensor, in the type of the result, which is floating point for integers too.
 Status Function(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
   const bool widen = !IsFloat(call.type(x).dtype) && call.declared().kind == ItemKind::kTensor &&
@@ -150,46 +150,46 @@ Status Function(PrimitiveCall& call) {
   if (widen) {
     MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, call.declared().type.dtype));
   }
-  return call.Give(call.Add(call.target(), {x}));
+  return call.SetResult(call.Add(call.target(), {x}));
 }
 
-Status Same(PrimitiveCall& call) { return call.Give(call.Tensor("input")); }
+Status Same(PrimitiveCall& call) { return call.SetResult(call.Tensor("input")); }
 
 Status Round(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t decimals, call.Int("decimals", 0));
   if (decimals != 0) return Unsupported("argument 'decimals' = ", decimals, " is not supported");
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Round", {x}));
+  return call.SetResult(call.Add("Round", {x}));
 }
 
 Status Square(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Mul", {x, x}));
+  return call.SetResult(call.Add("Mul", {x, x}));
 }
 
 Status Rsqrt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId root, call.Add("Sqrt", {x}));
-  return call.Give(call.Add("Reciprocal", {root}));
+  return call.SetResult(call.Add("Reciprocal", {root}));
 }
 
 Status Log1p(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId more,
                         call.Add("Add", {x, call.Number(call.type(x).dtype, 1)}));
-  return call.Give(call.Add("Log", {more}));
+  return call.SetResult(call.Add("Log", {more}));
 }
 
 Status Expm1(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId power, call.Add("Exp", {x}));
-  return call.Give(call.Add("Sub", {power, call.Number(call.type(x).dtype, 1)}));
+  return call.SetResult(call.Add("Sub", {power, call.Number(call.type(x).dtype, 1)}));
 }
 
 Status Erfc(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId erf, call.Add("Erf", {x}));
-  return call.Give(call.Add("Sub", {call.Number(call.type(x).dtype, 1), erf}));
+  return call.SetResult(call.Add("Sub", {call.Number(call.type(x).dtype, 1), erf}));
 }
 
 Status Cast(PrimitiveCall& call) {
@@ -200,7 +200,7 @@ Status Cast(PrimitiveCall& call) {
   } else {
     MSRT_ASSIGN_OR_RETURN(to, call.ElementType("dst_type"));
   }
-  return call.Give(call.Cast(x, to));
+  return call.SetResult(call.Cast(x, to));
 }
 
 // Always the tanh form.
@@ -208,39 +208,39 @@ Status Gelu(PrimitiveCall& call) {
   constexpr std::string_view kForms[] = {"NONE", "TANH"};
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::string form, call.Choice("approximate", kForms, call.target()));
-  return call.Give(
+  return call.SetResult(
       call.Add("Gelu", {x}, {{"approximate", std::string(form == "TANH" ? "tanh" : "none")}}));
 }
 
-// By a sigmoid.
+// Approximates Gelu by a sigmoid.
 Status FastGelu(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Swish", {x}, {{"alpha", 1.702}}));
+  return call.SetResult(call.Add("Swish", {x}, {{"alpha", 1.702}}));
 }
 
 Status Alpha(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double alpha,
                         call.Float("alpha", call.target() == "LeakyRelu" ? 0.2 : 1.0));
-  return call.Give(call.Add(call.target(), {x}, {{"alpha", alpha}}));
+  return call.SetResult(call.Add(call.target(), {x}, {{"alpha", alpha}}));
 }
 
 Status LeakyReluExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double slope, call.Float("negative_slope", 0.01));
-  return call.Give(call.Add("LeakyRelu", {x}, {{"alpha", slope}}));
+  return call.SetResult(call.Add("LeakyRelu", {x}, {{"alpha", slope}}));
 }
 
 // x * relu6(x + 3) / 6 and relu6(x + 3) / 6.
 Status HardSigmoid(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  if (call.target() == "HardSwish") return call.Give(call.Add("HardSwish", {x}));
-  return call.Give(call.Add("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+  if (call.target() == "HardSwish") return call.SetResult(call.Add("HardSwish", {x}));
+  return call.SetResult(call.Add("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
 }
 
 Status Relu6(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Clip", {x}, {{"min", 0.0}, {"max", 6.0}}));
+  return call.SetResult(call.Add("Clip", {x}, {{"min", 0.0}, {"max", 6.0}}));
 }
 
 // A slope for each channel, the second dim.
@@ -253,7 +253,7 @@ Status Prelu(PrimitiveCall& call) {
     dims[0] = -1;
     MSRT_ASSIGN_OR_RETURN(slope, call.Add("Reshape", {slope}, {{"shape", dims}}));
   }
-  return call.Give(call.Add("PRelu", {x, slope}));
+  return call.SetResult(call.Add("PRelu", {x, slope}));
 }
 
 // A bound may be a number or a tensor; either may be missing.
@@ -270,7 +270,7 @@ Status Clamp(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(bound, call.Cast(bound, dtype));
     MSRT_ASSIGN_OR_RETURN(x, call.Add(op, {x, bound}));
   }
-  call.Give(x);
+  call.SetResult(x);
   return OkStatus();
 }
 
@@ -278,7 +278,7 @@ Status Select(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId condition, call.Tensor("condition"));
   MSRT_ASSIGN_OR_RETURN(condition, call.Cast(condition, DType::kBool));
   MSRT_ASSIGN_OR_RETURN(const Pair p, Operands(call, true));
-  return call.Give(call.Add("Where", {condition, p.a, p.b}));
+  return call.SetResult(call.Add("Where", {condition, p.a, p.b}));
 }
 
 Status MaskedFill(PrimitiveCall& call) {
@@ -286,17 +286,17 @@ Status MaskedFill(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId mask, call.Tensor("mask"));
   MSRT_ASSIGN_OR_RETURN(ValueId value, call.Tensor("value"));
   MSRT_ASSIGN_OR_RETURN(value, call.Cast(value, call.type(x).dtype));
-  return call.Give(call.Add("Where", {mask, value, x}));
+  return call.SetResult(call.Add("Where", {mask, value, x}));
 }
 
 Status Softplus(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double beta, call.Float("beta", 1));
   if (beta != 1) return Unsupported("argument 'beta' = ", beta, " is not supported");
-  return call.Give(call.Add("Softplus", {x}));
+  return call.SetResult(call.Add("Softplus", {x}));
 }
 
-// In inference nothing is dropped; the mask keeps all.
+// In inference nothing is dropped, and the mask keeps everything.
 Status Dropout(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double keep, call.Float("keep_prob", 1));
@@ -304,7 +304,7 @@ Status Dropout(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId zeros, call.Add("Sub", {x, x}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mask,
                         call.Add("Add", {zeros, call.Number(call.type(x).dtype, 1)}));
-  return call.GiveTuple({x, mask});
+  return call.SetTupleResult({x, mask});
 }
 
 constexpr std::string_view kPair = "input other", kOne = "input";

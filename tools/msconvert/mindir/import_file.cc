@@ -8,8 +8,8 @@ namespace msrt::mindir_import {
 namespace {
 
 constexpr std::string_view kReference = "REF::";
-constexpr size_t kMostNameBytes = 4096;       // readers of .msrt files take no longer ones
-constexpr size_t kMostFreeNames = 1'000'000;  // of all graphs
+constexpr size_t kMaxNameBytes = 4096;       // the limit of .msrt files
+constexpr size_t kMaxFreeNames = 1'000'000;  // of all graphs
 
 bool IsForeign(std::string_view target) {
   return target.starts_with("MetaFuncGraph::") || target.starts_with("ClassType::");
@@ -36,8 +36,8 @@ ModelFile::Name ModelFile::Find(const std::string& name) const {
 
 Status ModelFile::Add(const std::string& name, Name what) {
   if (name.empty()) return InvalidModel("a value has no name");
-  if (name.size() > kMostNameBytes)
-    return InvalidModel("a name has ", name.size(), " bytes, at most ", kMostNameBytes,
+  if (name.size() > kMaxNameBytes)
+    return InvalidModel("a name has ", name.size(), " bytes, at most ", kMaxNameBytes,
                         " are allowed");
   if (!names_.emplace(name, what).second)
     return InvalidModel("the name '", name, "' stands for two things");
@@ -133,8 +133,8 @@ Status ModelFile::AddNodes(uint32_t g) {
   return OkStatus();
 }
 
-// A graph needs the values of other graphs that it uses itself, and those that a graph which it
-// names needs and it does not make.
+// A graph needs the values of other graphs that it uses itself, and those that a graph it refers to
+// needs, unless it makes them.
 Status ModelFile::FindFree() {
   std::vector<std::unordered_set<std::string>> free(graphs_.size());
   std::vector<std::set<uint32_t>> named_by(graphs_.size());
@@ -152,8 +152,8 @@ Status ModelFile::FindFree() {
   }
   size_t count = 0;
   while (!work.empty()) {
-    if (++count > kMostFreeNames)
-      return LimitExceeded("graphs use more than ", kMostFreeNames,
+    if (++count > kMaxFreeNames)
+      return LimitExceeded("graphs use more than ", kMaxFreeNames,
                            " values of the graphs around them");
     const auto [g, name] = std::move(work.back());
     work.pop_back();
@@ -186,8 +186,8 @@ Status ModelFile::Order(uint32_t g) {
       const Name found = Find(name);
       if (found.kind == NameKind::kGraph) {
         needed += graphs_[found.graph].free.size();
-        if (needed > kMostFreeNames)
-          return LimitExceeded("graphs use more than ", kMostFreeNames,
+        if (needed > kMaxFreeNames)
+          return LimitExceeded("graphs use more than ", kMaxFreeNames,
                                " values of the graphs around them");
         for (const std::string& captured : graphs_[found.graph].free) need(captured);
       }
@@ -195,7 +195,7 @@ Status ModelFile::Order(uint32_t g) {
     missing[i] = sources.size();
     for (size_t s : sources) readers[s].push_back(i);
   }
-  std::set<size_t> ready;  // the file's own order wherever it is one
+  std::set<size_t> ready;  // in file order, which is kept where it is valid
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i] == 0) ready.insert(i);
   }
@@ -211,13 +211,13 @@ Status ModelFile::Order(uint32_t g) {
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i] != 0)
       return InvalidModel("node '", graph.nodes[i].proto->output(0), "' depends on itself: graph '",
-                          graph.proto->name(), "' has a circle");
+                          graph.proto->name(), "' has a cycle");
   }
   graph.nodes = std::move(ordered);
   return OkStatus();
 }
 
-// A note holds only if all that it names is there before the first of the nodes that it stands for.
+// A note is used only if all of its inputs precede the first of the nodes that it stands for.
 void ModelFile::FindOrigins(uint32_t g) {
   FileGraph& graph = graphs_[g];
   std::unordered_map<std::string_view, size_t> position;

@@ -1,6 +1,6 @@
-// The names of a MindIR file: which graph makes a value, what is a constant, a weight, a primitive
-// or a graph, and what each graph uses of the graphs around it. Files before version 1 keep
-// attributes at nodes, later ones in primitives that nodes refer to.
+// Resolves the names of a MindIR file: which graph makes a value, which name is a constant, a
+// weight, a primitive or a graph, and which values each graph uses of the graphs around it. Files
+// before version 1 have attributes in nodes, later ones in primitives that nodes refer to.
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@
 
 namespace msrt::mindir_import {
 
-// What the op_type of a node refers to.
+// The target that the op_type of a node refers to.
 struct Target {
   enum Kind {
     kPrimitive,
     kGraph,
     kValue,
     kForeign
-  } kind;                                       // a value: a function; foreign: Python's own things
-  std::string op;                               // of a primitive, or what it is called
-  mindir::PrimitiveProto* primitive = nullptr;  // null: attributes stand at the node
+  } kind;                                       // a value: a function; foreign: Python objects
+  std::string op;                               // of a primitive, else the name of the target
+  mindir::PrimitiveProto* primitive = nullptr;  // null: the node has the attributes
   uint32_t graph = 0;
 };
 
-// The node of a graph, with what it refers to.
+// A node of a graph, with its target.
 struct FileNode {
   mindir::NodeProto* proto;
   Target target;
-  std::shared_ptr<const Origin> origin;  // of what it gives; null: what it says itself
+  std::shared_ptr<const Origin> origin;  // of its result; null: the node is imported as it is
   bool needed = false;                   // for the results of its graph
 };
 
@@ -38,23 +38,23 @@ struct FileGraph {
   mindir::GraphProto* proto = nullptr;
   std::vector<FileNode> nodes;  // in an order in which they can run, without constants
   std::vector<std::string>
-      free;               // names of values of other graphs that it, or a graph that it names, uses
-  size_t references = 0;  // to it, in the whole file
+      free;  // names of values of other graphs that it, or a graph that it refers to, uses
+  size_t references = 0;  // to this graph, in the whole file
 };
 
 class ModelFile {
  public:
   ModelFile() = default;
-  // Errors: names that stand twice or nowhere, circles, graphs that use values which no graph
-  // around them makes.
+  // Errors: duplicate or unknown names, cycles, graphs that use values which no graph around them
+  // makes.
   static Result<ModelFile> Of(mindir::ModelProto* model);
 
-  const std::vector<FileGraph>& graphs() const { return graphs_; }  // the first is the model's own
+  const std::vector<FileGraph>& graphs() const { return graphs_; }  // the first is the main graph
 
   enum class NameKind { kNothing, kValue, kConstant, kWeight, kGraph };
   struct Name {
     NameKind kind = NameKind::kNothing;
-    uint32_t graph = 0;                          // that makes the value, or that is called so
+    uint32_t graph = 0;                          // that makes the value, or has this name
     mindir::AttributeProto* constant = nullptr;  // its "value"
     uint32_t weight = 0;
   };
@@ -62,7 +62,7 @@ class ModelFile {
 
   std::vector<mindir::TensorProto*>& weights() { return weights_; }
 
-  // What the user knows a parameter or an input as: without the graph that it stands in.
+  // Returns the name of a parameter or an input as the user knows it: without that of its graph.
   static std::string Short(const std::string& name);
 
  private:
@@ -74,7 +74,7 @@ class ModelFile {
   void FindOrigins(uint32_t graph);
   void FindNeeded(uint32_t graph);
   Status FindFree();
-  // All that a node refers to: its inputs, and what it calls.
+  // Returns all names that a node refers to: its inputs and the function that it calls.
   static std::vector<std::string> Used(const FileNode& node);
 
   std::vector<FileGraph> graphs_;

@@ -1,4 +1,4 @@
-// Elements that indices choose.
+// Gathers and scatters.
 #include "tools/msconvert/mindir/import_rule.h"
 
 namespace msrt::mindir_import {
@@ -16,23 +16,23 @@ Status Gather(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t batch, call.Int("batch_dims", 0));
   if (batch != 0) return Unsupported("argument 'batch_dims' = ", batch, " is not supported");
-  return call.Give(call.Add("Gather", {x, indices}, {{"axis", axis}}));
+  return call.SetResult(call.Add("Gather", {x, indices}, {{"axis", axis}}));
 }
 
 Status GatherElements(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "index"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("dim"));
-  return call.Give(call.Add("GatherElements", {x, indices}, {{"axis", axis}}));
+  return call.SetResult(call.Add("GatherElements", {x, indices}, {{"axis", axis}}));
 }
 
 Status GatherNd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "indices"));
-  return call.Give(call.Add("GatherND", {x, indices}));
+  return call.SetResult(call.Add("GatherND", {x, indices}));
 }
 
-// What is scattered to the same place adds up.
+// Updates of the same element add up.
 Status ScatterNd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "indices"));
   MSRT_ASSIGN_OR_RETURN(const ValueId updates, call.Tensor("updates"));
@@ -40,7 +40,7 @@ Status ScatterNd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(
       const ValueId zeros,
       call.Add("Expand", {call.Number(call.type(updates).dtype, 0)}, {{"shape", shape}}));
-  return call.Give(
+  return call.SetResult(
       call.Add("ScatterND", {zeros, indices, updates}, {{"reduction", std::string("add")}}));
 }
 
@@ -48,7 +48,7 @@ Status TensorScatter(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, IndexTensor(call, "indices"));
   MSRT_ASSIGN_OR_RETURN(const ValueId updates, call.Tensor("updates"));
-  return call.Give(
+  return call.SetResult(
       call.Add("ScatterND", {x, indices, updates}, {{"reduction", std::string(call.target())}}));
 }
 
@@ -61,7 +61,7 @@ Status ScatterElements(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const std::string way, call.Choice("reduce", kWays, "NONE"));
   if (way != "NONE" && way != "ADD")
     return Unsupported("argument 'reduce' = ", way, " is not supported");
-  return call.Give(
+  return call.SetResult(
       call.Add("ScatterElements", {x, indices, updates},
                {{"axis", axis}, {"reduction", std::string(way == "ADD" ? "add" : "none")}}));
 }
@@ -72,7 +72,7 @@ Status OneHot(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId on, call.Tensor("on_value"));
   MSRT_ASSIGN_OR_RETURN(ValueId off, call.Tensor("off_value"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", -1));
-  // A negative index is nobody's; ours would count from the end.
+  // A negative index selects nothing; in ONNX it would count from the end.
   MSRT_ASSIGN_OR_RETURN(const ValueId negative,
                         call.Add("Less", {indices, call.Number(call.type(indices).dtype, 0)}));
   MSRT_ASSIGN_OR_RETURN(
@@ -85,15 +85,15 @@ Status OneHot(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(off, call.Add("Reshape", {off}, {{"shape", std::vector<int64_t>{1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId values,
                         call.Add("Concat", {off, on}, {{"axis", int64_t{0}}}));
-  return call.Give(
+  return call.SetResult(
       call.Add("OneHot", {beyond, kNoValue, values}, {{"axis", axis}, {"depth", depth}}));
 }
 
-// One row for each element that is not zero; ours has one column.
+// MindSpore has one row for each element that is not zero, ONNX one column.
 Status NonZero(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const ValueId columns, call.Add("NonZero", {x}));
-  return call.Give(call.Add("Transpose", {columns}, {{"perm", std::vector<int64_t>{1, 0}}}));
+  return call.SetResult(call.Add("Transpose", {columns}, {{"perm", std::vector<int64_t>{1, 0}}}));
 }
 
 constexpr Rule kRules[] = {

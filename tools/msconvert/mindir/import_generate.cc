@@ -14,9 +14,9 @@ Result<DType> TypeWanted(PrimitiveCall& call, DType otherwise) {
 Status Filled(PrimitiveCall& call, ValueId value) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get("shape"));
   if (auto known = call.KnownInts(item))
-    return call.Give(call.Add("Expand", {value}, {{"shape", *std::move(known)}}));
+    return call.SetResult(call.Add("Expand", {value}, {{"shape", *std::move(known)}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, call.IntsTensor("shape"));
-  return call.Give(call.Add("Expand", {value, shape}));
+  return call.SetResult(call.Add("Expand", {value, shape}));
 }
 
 Status Fill(PrimitiveCall& call) {
@@ -37,7 +37,7 @@ Status Like(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const DType dtype, TypeWanted(call, call.type(x).dtype));
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, call.Add("Shape", {x}));
-  return call.Give(call.Add("Expand", {call.Number(dtype, NumberOf(call)), shape}));
+  return call.SetResult(call.Add("Expand", {call.Number(dtype, NumberOf(call)), shape}));
 }
 
 Status Range(PrimitiveCall& call) {
@@ -50,7 +50,7 @@ Status Range(PrimitiveCall& call) {
   for (ValueId& v : inputs) {
     MSRT_ASSIGN_OR_RETURN(v, call.Cast(v, dtype));
   }
-  return call.Give(call.Add("Range", std::move(inputs)));
+  return call.SetResult(call.Add("Range", std::move(inputs)));
 }
 
 // `num` numbers from start to stop, both included.
@@ -69,7 +69,7 @@ Status LinSpace(PrimitiveCall& call) {
                         call.Add("Range", {number(0), number(count), number(1)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId indices, call.Cast(places, dtype));
   MSRT_ASSIGN_OR_RETURN(const ValueId scaled, call.Add("Mul", {indices, step}));
-  return call.Give(call.Add("Add", {scaled, start}));
+  return call.SetResult(call.Add("Add", {scaled, start}));
 }
 
 Status Eye(PrimitiveCall& call) {
@@ -79,7 +79,7 @@ Status Eye(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId zeros,
                         call.Add("Expand", {call.Number(dtype, 0)},
                                  {{"shape", std::vector<int64_t>{rows, columns}}}));
-  return call.Give(call.Add("EyeLike", {zeros}, {{"dtype", dtype}}));
+  return call.SetResult(call.Add("EyeLike", {zeros}, {{"dtype", dtype}}));
 }
 
 constexpr Rule kRules[] = {

@@ -4,13 +4,13 @@
 namespace msrt::mindir_import {
 namespace {
 
-// How a position of the result is one of the image.
+// Returns the mode that maps positions of the result to those of the image.
 std::string CoordinatesOf(bool align_corners, bool half_pixel) {
   return align_corners ? "align_corners" : half_pixel ? "half_pixel" : "asymmetric";
 }
 
-// To given sizes, or by given factors, of the dims after the channels.
-Status GiveResized(PrimitiveCall& call, ValueId x, AttrList attrs) {
+// Resizes to given sizes, or by given factors, of the dims after the channels.
+Status SetResized(PrimitiveCall& call, ValueId x, AttrList attrs) {
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
   std::vector<int64_t> axes;
   for (int i = 2; i < rank; ++i) axes.push_back(i);
@@ -32,7 +32,7 @@ Status GiveResized(PrimitiveCall& call, ValueId x, AttrList attrs) {
     attrs.Set("scales", std::move(factors));
   }
   attrs.Set("axes", std::move(axes));
-  return call.Give(call.Add("Resize", {x}, std::move(attrs)));
+  return call.SetResult(call.Add("Resize", {x}, std::move(attrs)));
 }
 
 Status ResizeNearest(PrimitiveCall& call) {
@@ -40,24 +40,24 @@ Status ResizeNearest(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", false));
   MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", false));
   const std::string rounding = corners || half ? "round_prefer_ceil" : "floor";
-  return GiveResized(call, x,
-                     {{"mode", std::string("nearest")},
-                      {"coordinate_transformation_mode", CoordinatesOf(corners, half)},
-                      {"nearest_mode", rounding}});
+  return SetResized(call, x,
+                    {{"mode", std::string("nearest")},
+                     {"coordinate_transformation_mode", CoordinatesOf(corners, half)},
+                     {"nearest_mode", rounding}});
 }
 
 Status ResizeLinear(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   constexpr std::string_view kWays[] = {"ASYMMETRIC", "ALIGN_CORNERS", "HALF_PIXEL"};
-  // The forms without the argument have the centres of pixels at a half.
+  // Without the argument, the centres of pixels are at a half.
   MSRT_ASSIGN_OR_RETURN(const std::string way,
                         call.Choice("coordinate_transformation_mode", kWays,
                                     call.target() == "half_pixel" ? "HALF_PIXEL" : "ASYMMETRIC"));
   MSRT_ASSIGN_OR_RETURN(const bool corners, call.Bool("align_corners", way == "ALIGN_CORNERS"));
   MSRT_ASSIGN_OR_RETURN(const bool half, call.Bool("half_pixel_centers", way == "HALF_PIXEL"));
-  return GiveResized(call, x,
-                     {{"mode", std::string("linear")},
-                      {"coordinate_transformation_mode", CoordinatesOf(corners, half)}});
+  return SetResized(call, x,
+                    {{"mode", std::string("linear")},
+                     {"coordinate_transformation_mode", CoordinatesOf(corners, half)}});
 }
 
 // Begin and end of each axis: ((0, 0), (1, 2)).
@@ -85,9 +85,10 @@ Status PadAll(PrimitiveCall& call) {
   if (mode != "CONSTANT" && mode != "REFLECT")
     return Unsupported("argument 'mode' = ", mode, " is not supported");
   begins.insert(begins.end(), ends.begin(), ends.end());
-  return call.Give(call.Add("Pad", {x},
-                            {{"pads", std::move(begins)},
-                             {"mode", std::string(mode == "REFLECT" ? "reflect" : "constant")}}));
+  return call.SetResult(
+      call.Add("Pad", {x},
+               {{"pads", std::move(begins)},
+                {"mode", std::string(mode == "REFLECT" ? "reflect" : "constant")}}));
 }
 
 // Begin and end of the last axis, then of the one before it, and so on.
@@ -108,7 +109,7 @@ Status PadLast(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(const double value, call.Float("value", 0));
     attrs.Set("value", value);
   }
-  return call.Give(call.Add("Pad", {x}, std::move(attrs)));
+  return call.SetResult(call.Add("Pad", {x}, std::move(attrs)));
 }
 
 // Pads with begins and ends of each axis as a tensor.
@@ -137,11 +138,11 @@ Status PadV3(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(value, call.Cast(value, call.type(x).dtype));
     inputs = {x, kNoValue, value};
   }
-  return call.Give(
+  return call.SetResult(
       call.Add("Pad", std::move(inputs), {{"pads", std::move(pads)}, {"mode", std::string(ours)}}));
 }
 
-// Regions are (image, x1, y1, x2, y2); their ends lie `roi_end_mode` pixels further.
+// Regions are (image, x1, y1, x2, y2) and extend `roi_end_mode` pixels further.
 Status RoiAlign(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId features, call.Tensor("features"));
   MSRT_ASSIGN_OR_RETURN(const ValueId rois, call.Tensor("rois"));
@@ -160,8 +161,8 @@ Status RoiAlign(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId boxes, columns(1, 5));
   MSRT_ASSIGN_OR_RETURN(images, call.Add("Squeeze", {images}, {{"axes", std::vector<int64_t>{1}}}));
   MSRT_ASSIGN_OR_RETURN(images, call.Cast(images, DType::kI64));
-  // Theirs are neither shifted by half a pixel nor at least a pixel large; only the form with the
-  // shift has no least size, so it is undone.
+  // MindSpore's regions are not shifted by half a pixel and may be smaller than a pixel. In ONNX
+  // only the mode with the shift has no minimum size, so that mode is used and the shift undone.
   if (!(scale > 0)) return InvalidModel("argument 'spatial_scale' = ", scale);
   const auto half = static_cast<float>(0.5 / scale), end = static_cast<float>(end_mode) + half;
   const float further[] = {half, half, end, end};
@@ -169,16 +170,16 @@ Status RoiAlign(PrimitiveCall& call) {
       const ValueId shift,
       call.Cast(call.Constant(ConstTensor::Floats({4}, further)), call.type(boxes).dtype));
   MSRT_ASSIGN_OR_RETURN(boxes, call.Add("Add", {boxes, shift}));
-  return call.Give(call.Add("RoiAlign", {features, boxes, images},
-                            {{"coordinate_transformation_mode", std::string("half_pixel")},
-                             {"output_height", height},
-                             {"output_width", width},
-                             {"sampling_ratio", samples},
-                             {"spatial_scale", scale}}));
+  return call.SetResult(call.Add("RoiAlign", {features, boxes, images},
+                                 {{"coordinate_transformation_mode", std::string("half_pixel")},
+                                  {"output_height", height},
+                                  {"output_width", width},
+                                  {"sampling_ratio", samples},
+                                  {"spatial_scale", scale}}));
 }
 
-// Boxes with scores, (x1, y1, x2, y2, score): the boxes in falling order of score, their places
-// before, and which of them stay.
+// Takes boxes with scores, (x1, y1, x2, y2, score). Returns the boxes in descending order of score,
+// their former indices, and which of them are kept.
 Status SuppressWithMask(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId boxes, call.Tensor("bboxes"));
   MSRT_ASSIGN_OR_RETURN(const double threshold, call.Float("iou_threshold", 0.5));
@@ -207,7 +208,7 @@ Status SuppressWithMask(PrimitiveCall& call) {
                                                      {{"max_output_boxes_per_class", count},
                                                       {"iou_threshold", threshold}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId places,
-                        columns(kept, 2, 3));  // one place a row: what ScatterND takes
+                        columns(kept, 2, 3));  // one index per row, as ScatterND needs
   MSRT_ASSIGN_OR_RETURN(const ValueId nothing, call.Add("Expand", {call.Number(DType::kBool, 0)},
                                                         {{"shape", std::vector<int64_t>{count}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId flat,
@@ -216,7 +217,7 @@ Status SuppressWithMask(PrimitiveCall& call) {
                         call.Add("GreaterOrEqual", {flat, call.Number(DType::kI64, 0)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mask, call.Add("ScatterND", {nothing, places, all}));
   MSRT_ASSIGN_OR_RETURN(const ValueId index, call.Cast(order[1], DType::kI32));
-  return call.GiveTuple({sorted, index, mask});
+  return call.SetTupleResult({sorted, index, mask});
 }
 
 constexpr Rule kRules[] = {

@@ -5,8 +5,8 @@
 namespace msrt::mindir_import {
 namespace {
 
-constexpr uint32_t kDeepest = 48;
-constexpr size_t kMostItems = 65'536;
+constexpr uint32_t kMaxDepth = 48;
+constexpr size_t kMaxItems = 65'536;
 
 Item Of(ItemKind kind) {
   Item item;
@@ -73,8 +73,9 @@ Result<Item> Compound(ItemKind kind, Items parts, uint32_t index) {
     item.leaves += p.leaves;
   }
   const std::string_view what = Describe(item);
-  if (item.depth > kDeepest) return InvalidModel(what, " is nested more than ", kDeepest, " deep");
-  if (item.items > kMostItems) return InvalidModel(what, " has more than ", kMostItems, " parts");
+  if (item.depth > kMaxDepth)
+    return InvalidModel(what, " is nested more than ", kMaxDepth, " deep");
+  if (item.items > kMaxItems) return InvalidModel(what, " has more than ", kMaxItems, " parts");
   item.parts = std::make_shared<const Items>(std::move(parts));
   return item;
 }

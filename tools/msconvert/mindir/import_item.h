@@ -1,7 +1,7 @@
-// What a name of a MindIR graph stands for while the graph is being written out. MindIR has values
-// that our graphs do not: tuples, numbers beside tensors, texts, types, tokens that order effects,
-// parameters by reference, functions by name. Only tensors become values; the rest is known here
-// and disappears.
+// The meaning of a name of a MindIR graph while the graph is being written out. MindIR has values
+// that our graphs lack: tuples, numbers beside tensors, texts, types, tokens that order effects,
+// parameters by reference, functions by name. Only tensors become values; the rest is resolved
+// during import.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace msrt::mindir_import {
 
 enum class ItemKind : uint8_t {
-  kUnknown,  // what makes it could not be converted
+  kUnknown,  // its node could not be converted
   kTensor,   // `value`
   kData,     // `data`: a constant tensor that no graph has yet
   kTuple,    // `parts`
@@ -22,11 +22,11 @@ enum class ItemKind : uint8_t {
   kText,     // `text`
   kDType,    // `dtype`
   kNone,
-  kMonad,      // orders effects; the order of nodes says the same
+  kMonad,      // orders effects; the order of nodes does the same
   kParameter,  // `index` among the file's weights
   kFunction,   // graph `index` of the file; `parts`: its environment, then its first arguments
-  kSwitch,     // `parts`: what chooses, then the functions; `by_index` tells a number from a truth
-               // value
+  kSwitch,     // `parts`: the selector, then the functions; `by_index`: the selector is a number,
+               // not a bool
 };
 
 struct Item;
@@ -43,8 +43,8 @@ struct Item {
   std::string text;
   std::shared_ptr<const ConstTensor> data;
   std::shared_ptr<const Items> parts;
-  // Of parts in parts, of items and of values in all of them, written out: bounded, so that
-  // recursion and copies are.
+  // Nesting depth, and the number of items and of values in all parts, counting repeated ones
+  // again. Bounded, so that recursion and copies are.
   uint32_t depth = 0;
   size_t items = 1, leaves = 0;
 
@@ -58,19 +58,20 @@ struct Item {
   static Item Real(double value, DType dtype = DType::kF32);
   static Item Text(std::string text);
   static Item Type(DType dtype);
-  static Item Plain(ItemKind kind);  // what has no content
+  static Item Plain(ItemKind kind);  // for kinds without content
   static Item Parameter(uint32_t index);
 };
 
-// With parts. Refuses what is nested or branches out beyond all use.
+// Returns an item with parts. Refuses items that are nested too deeply or have too many parts.
 Result<Item> Compound(ItemKind kind, Items parts, uint32_t index = 0);
 
-// The values in an item, in order.
+// Appends the values in an item, in order.
 void AppendLeaves(const Item& item, std::vector<ValueId>* out);
-// The same item with something else in the place of each of its values.
+// Returns the same item with each of its values replaced by leaf(value).
 Item Mapped(const Item& item, FunctionRef<Item(const Item&)> leaf);
 
-// Everything but which values stand in it: items alike get the same instance of a graph.
+// Appends everything but the values themselves: items of the same shape share an instance of a
+// graph.
 void AppendShape(const Item& item, std::string* out);
 
 // For messages: "a tuple", "a function".

@@ -6,28 +6,28 @@ namespace {
 
 constexpr std::string_view kReductions[] = {"SUM", "MEAN", "NONE"};
 
-Status GiveReduced(PrimitiveCall& call, ValueId loss, std::string_view usual) {
+Status SetReduced(PrimitiveCall& call, ValueId loss, std::string_view usual) {
   MSRT_ASSIGN_OR_RETURN(const std::string reduction, call.Choice("reduction", kReductions, usual));
   const AttrList all{{"keepdims", int64_t{0}}};
-  if (reduction == "SUM") return call.Give(call.Add("ReduceSum", {loss}, all));
-  if (reduction == "MEAN") return call.Give(call.Add("ReduceMean", {loss}, all));
+  if (reduction == "SUM") return call.SetResult(call.Add("ReduceSum", {loss}, all));
+  if (reduction == "MEAN") return call.SetResult(call.Add("ReduceMean", {loss}, all));
   if (reduction != "NONE")
     return Unsupported("argument 'reduction' = ", reduction, " is not supported");
-  call.Give(loss);
+  call.SetResult(loss);
   return OkStatus();
 }
 
-// The mean over a batch of classes as numbers.
+// The mean over a batch, with classes as numbers.
 Status SparseCrossEntropy(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const bool gradient, call.Bool("is_grad", false));
   if (gradient) return Unsupported("it computes a gradient, as for training");
   MSRT_ASSIGN_OR_RETURN(const ValueId logits, call.Tensor("logits"));
   MSRT_ASSIGN_OR_RETURN(const ValueId labels, call.Tensor("labels"));
-  return call.Give(
+  return call.SetResult(
       call.Add("SoftmaxCrossEntropyLoss", {logits, labels}, {{"reduction", std::string("mean")}}));
 }
 
-// Of each row, with classes as probabilities.
+// The loss of each row, with classes as probabilities.
 Status CrossEntropy(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId logits, call.Tensor("logits"));
   MSRT_ASSIGN_OR_RETURN(const ValueId labels, call.Tensor("labels"));
@@ -41,7 +41,7 @@ Status CrossEntropy(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId shares,
                         call.Add("Softmax", {logits}, {{"axis", int64_t{-1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId slope, call.Add("Sub", {shares, labels}));
-  return call.GiveTuple({loss, slope});
+  return call.SetTupleResult({loss, slope});
 }
 
 // Squares up to `beta`, absolute values beyond.
@@ -59,7 +59,7 @@ Status SmoothL1(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId far, call.Add("Sub", {size, call.Number(dtype, 0.5 * beta)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId small, call.Add("Less", {size, call.Number(dtype, beta)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId loss, call.Add("Where", {small, near, far}));
-  return GiveReduced(call, loss, "NONE");
+  return SetReduced(call, loss, "NONE");
 }
 
 // weight * ((1 - t) * x + (1 + (p - 1) * t) * softplus(-x)), which does not overflow.
@@ -83,10 +83,10 @@ Status BinaryCrossEntropyOfLogits(PrimitiveCall& call) {
   if (weight != kNoValue) {
     MSRT_ASSIGN_OR_RETURN(loss, call.Add("Mul", {loss, weight}));
   }
-  return GiveReduced(call, loss, "MEAN");
+  return SetReduced(call, loss, "MEAN");
 }
 
-// t * (log t - x), nothing where t is 0.
+// t * (log t - x), 0 where t is 0.
 Status Divergence(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId t, call.Tensor("target"));
@@ -98,7 +98,7 @@ Status Divergence(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId product, call.Add("Mul", {t, difference}));
   MSRT_ASSIGN_OR_RETURN(const ValueId positive, call.Add("Greater", {t, zero}));
   MSRT_ASSIGN_OR_RETURN(const ValueId loss, call.Add("Where", {positive, product, zero}));
-  return GiveReduced(call, loss, "MEAN");
+  return SetReduced(call, loss, "MEAN");
 }
 
 Status Distance(PrimitiveCall& call) {
@@ -110,7 +110,7 @@ Status Distance(PrimitiveCall& call) {
   } else {
     MSRT_ASSIGN_OR_RETURN(loss, call.Add("Mul", {loss, loss}));
   }
-  return GiveReduced(call, loss, "MEAN");
+  return SetReduced(call, loss, "MEAN");
 }
 
 constexpr Rule kRules[] = {

@@ -1,4 +1,4 @@
-// Products of matrices, and what is added to them.
+// Products of matrices, and biases.
 #include <numeric>
 
 #include "tools/msconvert/mindir/import_rule.h"
@@ -23,7 +23,7 @@ Status MatMul(PrimitiveCall& call) {
   const bool matrices = call.type(a).rank_known && call.type(b).rank_known &&
                         call.type(a).rank() == 2 && call.type(b).rank() == 2;
   if (matrices && (turn_a || turn_b) && IsFloat(call.type(a).dtype)) {
-    return call.Give(
+    return call.SetResult(
         call.Add("Gemm", {a, b}, {{"transA", int64_t{turn_a}}, {"transB", int64_t{turn_b}}}));
   }
   if (turn_a) {
@@ -32,7 +32,7 @@ Status MatMul(PrimitiveCall& call) {
   if (turn_b) {
     MSRT_ASSIGN_OR_RETURN(b, Turned(call, b));
   }
-  return call.Give(call.Add("MatMul", {a, b}));
+  return call.SetResult(call.Add("MatMul", {a, b}));
 }
 
 // input x weight' + bias.
@@ -41,14 +41,14 @@ Status Dense(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId w, call.Tensor("weight"));
   MSRT_ASSIGN_OR_RETURN(const ValueId bias, call.TensorOrNone("bias"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
-  if (rank == 2) return call.Give(call.Add("Gemm", {x, w, bias}, {{"transB", int64_t{1}}}));
+  if (rank == 2) return call.SetResult(call.Add("Gemm", {x, w, bias}, {{"transB", int64_t{1}}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId turned, Turned(call, w));
   MSRT_ASSIGN_OR_RETURN(const ValueId product, call.Add("MatMul", {x, turned}));
   if (bias == kNoValue) {
-    call.Give(product);
+    call.SetResult(product);
     return OkStatus();
   }
-  return call.Give(call.Add("Add", {product, bias}));
+  return call.SetResult(call.Add("Add", {product, bias}));
 }
 
 // beta * input + alpha * a x b.
@@ -66,7 +66,7 @@ Status AddMatMul(PrimitiveCall& call) {
   if (beta != 1) {
     MSRT_ASSIGN_OR_RETURN(c, call.Add("Mul", {c, call.Number(call.type(c).dtype, beta)}));
   }
-  return call.Give(call.Add("Add", {product, c}));
+  return call.SetResult(call.Add("Add", {product, c}));
 }
 
 // Along the channels: the second dim, or the last.
@@ -83,7 +83,7 @@ Status BiasAdd(PrimitiveCall& call) {
     dims[0] = -1;
     MSRT_ASSIGN_OR_RETURN(bias, call.Add("Reshape", {bias}, {{"shape", std::move(dims)}}));
   }
-  return call.Give(call.Add("Add", {x, bias}));
+  return call.SetResult(call.Add("Add", {x, bias}));
 }
 
 constexpr std::string_view kProduct = "a b transpose_a transpose_b";

@@ -11,7 +11,7 @@ namespace msrt::mindir_import {
 namespace {
 
 constexpr int64_t kNewestVersion = 3;
-constexpr int kDeepestMessage = 200;  // a tuple in a tuple takes one level
+constexpr int kMaxMessageDepth = 200;  // a tuple in a tuple takes one level
 
 const mindir::AttributeProto* DeclarationOf(const mindir::NodeProto& node) {
   for (const auto& a : node.attribute()) {
@@ -20,8 +20,8 @@ const mindir::AttributeProto* DeclarationOf(const mindir::NodeProto& node) {
   return nullptr;
 }
 
-// What the file calls its results one by one: msconvert does, MindSpore does not. Empty where it
-// does not, or where names stand twice.
+// Returns the names of the results, which msconvert writes and MindSpore does not. Empty if there
+// are none or they are not unique.
 std::vector<std::string> NamesOfResults(const mindir::GraphProto& graph, size_t count) {
   std::vector<std::string> names;
   if (graph.output_size() == 1 && graph.output(0).tensor_size() == 1)
@@ -56,12 +56,12 @@ Status Importer::CheckModel() const {
   return OkStatus();
 }
 
-Result<Imported> Importer::Run() {
+Result<ImportResult> Importer::Run() {
   MSRT_RETURN_IF_ERROR(CheckModel());
   MSRT_ASSIGN_OR_RETURN(file_, ModelFile::Of(&model_));
   MSRT_RETURN_IF_ERROR(ReadWeights());
   do {
-    out_ = Imported();
+    out_ = ImportResult();
     MSRT_RETURN_IF_ERROR(ImportAll());
   } while (AssignSlots());
   return std::move(out_);
@@ -97,7 +97,7 @@ Status Importer::ImportAll() {
   todo_.clear();
   instances_.clear();
   node_count_ = 0;
-  handed_ = 0;
+  passed_values_ = 0;
   Module& module = out_.module;
   module.name = model_.graph().name();
   module.producer = StrCat(model_.producer_name(), model_.model_version().empty() ? "" : " ",
@@ -165,7 +165,7 @@ Status Importer::Write(const Instance& instance) {
   std::set<std::string_view> names;
   std::vector<ValueId> inputs;
   for (const Instance::Input& i : instance.inputs) {
-    // What is called alike in a graph around it is found by its position.
+    // Inputs with equal names are distinguished by position.
     inputs.push_back(graph.AddInput(names.insert(i.name).second ? i.name : std::string(), i.type));
   }
   const auto bind = [&](const Item& item) {
@@ -204,8 +204,8 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
         arguments[i];
   }
   node_count_ += graph.nodes.size() + 1;
-  if (node_count_ > options_.most_nodes)
-    return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
+  if (node_count_ > options_.max_nodes)
+    return LimitExceeded("the model has more than ", options_.max_nodes, " nodes");
   for (const FileNode& node : graph.nodes) {
     if (!node.needed) continue;
     Status status = ImportNode(node, scope);
@@ -215,7 +215,7 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
   }
   Items results;
   for (const auto& o : graph.proto->output()) {
-    MSRT_ASSIGN_OR_RETURN(Item item, Look(o.name(), scope));
+    MSRT_ASSIGN_OR_RETURN(Item item, Lookup(o.name(), scope));
     results.push_back(std::move(item));
   }
   if (results.size() == 1) return SetResult(instance, results[0], scope);
@@ -223,7 +223,7 @@ Status Importer::WriteBody(const Instance& instance, const Items& arguments, Sco
   return SetResult(instance, tuple, scope);
 }
 
-// What a graph gives are values, also where it is a weight.
+// The results of a graph are values, so weights among them are read.
 Result<Item> Importer::ReadAll(const Item& item, const std::string& name, Scope* scope) {
   if (item.is(ItemKind::kUnknown) && out_.problems.empty()) {
     out_.problems.Add("Return", 0, name,
@@ -265,7 +265,7 @@ Status Importer::NameOutputs(Graph* graph) {
     const std::string first = ModelFile::Short(proto.output(one ? static_cast<int>(i) : 0).name());
     const std::string name = !names.empty() ? names[i] : one ? first : StrCat(first, ".", i);
     if (!given.insert(value).second || graph->value(value).constant != nullptr) {
-      if (!IsDeclared(graph->value(value).type)) continue;  // there are problems
+      if (!IsDeclared(graph->value(value).type)) continue;  // a problem has been reported
       MSRT_ASSIGN_OR_RETURN(value, GraphBuilder(graph).Add("Identity", name, {value}));
       given.insert(value);
     }
@@ -294,7 +294,7 @@ Result<Item> Importer::Constant(mindir::AttributeProto* value) {
   return *known->second;
 }
 
-Result<Item> Importer::Look(const std::string& name, Scope* scope) {
+Result<Item> Importer::Lookup(const std::string& name, Scope* scope) {
   if (const auto found = scope->items.find(name); found != scope->items.end()) return found->second;
   const ModelFile::Name what = file_.Find(name);
   switch (what.kind) {
@@ -311,14 +311,14 @@ Result<Item> Importer::Look(const std::string& name, Scope* scope) {
 
 Status Importer::ImportNode(const FileNode& node, Scope* scope) {
   const std::string& output = node.proto->output(0);
-  Declared declared;
+  Declaration declared;
   if (const auto* said = DeclarationOf(*node.proto)) {
     auto read = DeclaredBy(*said);
     if (read.ok()) declared = *std::move(read);
     else if (read.status().code() != Code::kUnsupported) return std::move(read).status();
   }
   auto result = node.origin != nullptr ? ImportOrigin(node, declared, scope)
-                                       : ImportAsSaid(node, declared, scope);
+                                       : ImportAsWritten(node, declared, scope);
   if (!result.ok()) {
     const Code code = result.status().code();
     // Wrong use of a primitive is reported with the rest, so that one run shows all of it.
@@ -334,11 +334,12 @@ Status Importer::ImportNode(const FileNode& node, Scope* scope) {
   return OkStatus();
 }
 
-Result<Item> Importer::ImportAsSaid(const FileNode& node, const Declared& declared, Scope* scope) {
+Result<Item> Importer::ImportAsWritten(const FileNode& node, const Declaration& declared,
+                                       Scope* scope) {
   Items inputs;
   Status wrong;
   for (const auto& name : node.proto->input()) {
-    auto item = Look(name, scope);
+    auto item = Lookup(name, scope);
     if (!item.ok() && item.status().code() != Code::kUnsupported)
       return std::move(item).status().Within(StrCat("input '", name, "'"));
     if (!item.ok() && wrong.ok()) wrong = item.status();
@@ -355,7 +356,7 @@ Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* s
       inputs.push_back(kNoValue);
       continue;
     }
-    MSRT_ASSIGN_OR_RETURN(const Item item, Look(name, scope));
+    MSRT_ASSIGN_OR_RETURN(const Item item, Lookup(name, scope));
     MSRT_ASSIGN_OR_RETURN(const ValueId value,
                           scope->draft.Materialize(item, ModelFile::Short(name)));
     inputs.push_back(value);
@@ -371,8 +372,9 @@ Result<std::vector<ValueId>> Importer::MakeOrigin(const Origin& origin, Scope* s
   return outputs;
 }
 
-// Whichever node comes first makes the op for all that give its results.
-Result<Item> Importer::ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope) {
+// The first node of a note creates the op for all nodes that have its results.
+Result<Item> Importer::ImportOrigin(const FileNode& node, const Declaration& declared,
+                                    Scope* scope) {
   const Origin& origin = *node.origin;
   const std::string& key = *std::find_if(origin.outputs.begin(), origin.outputs.end(),
                                          [](const std::string& output) { return !output.empty(); });
@@ -394,14 +396,14 @@ Result<Item> Importer::ImportOrigin(const FileNode& node, const Declared& declar
   return Item::Tensor(value);
 }
 
-Result<Item> Importer::Assumed(const Declared& declared, Scope* scope, const std::string& name) {
+Result<Item> Importer::Assumed(const Declaration& declared, Scope* scope, const std::string& name) {
   auto assumed = ItemOver(
       declared, [&](const Type& type) { return scope->draft.graph().AddValue(name, type); });
   if (!assumed.ok() && assumed.status().code() == Code::kUnsupported) return Item();
   return assumed;
 }
 
-Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declared, Items inputs,
+Result<Item> Importer::ImportTarget(const FileNode& node, const Declaration& declared, Items inputs,
                                     Scope* scope) {
   const std::string name = ModelFile::Short(node.proto->output(0));
   switch (node.target.kind) {
@@ -412,7 +414,7 @@ Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declar
       return Call(function, inputs, declared, name, scope);
     }
     case Target::kValue: {
-      MSRT_ASSIGN_OR_RETURN(const Item function, Look(node.target.op, scope));
+      MSRT_ASSIGN_OR_RETURN(const Item function, Lookup(node.target.op, scope));
       return Call(function, inputs, declared, name, scope);
     }
     case Target::kForeign:
@@ -423,24 +425,25 @@ Result<Item> Importer::ImportTarget(const FileNode& node, const Declared& declar
 
 Result<std::vector<std::pair<std::string, Item>>> Importer::Attributes(const FileNode& node) {
   std::vector<std::pair<std::string, Item>> attributes;
-  constexpr int kMostAttributes = 256;
+  constexpr int kMaxAttributes = 256;
   auto* list = node.target.primitive != nullptr ? node.target.primitive->mutable_attribute()
                                                 : node.proto->mutable_attribute();
-  if (list->size() > kMostAttributes)
-    return InvalidModel("has ", list->size(), " attributes, at most ", kMostAttributes,
+  if (list->size() > kMaxAttributes)
+    return InvalidModel("has ", list->size(), " attributes, at most ", kMaxAttributes,
                         " are allowed");
   for (auto& a : *list) {
     if (node.target.primitive == nullptr && a.name() == "shape") continue;
     auto value = Constant(&a);
-    // Exporters add what only they read; a rule that asks for it finds it missing.
+    // Exporters add attributes that only they read, so one that cannot be read is skipped; a rule
+    // that needs it reports it as missing.
     if (value.ok()) attributes.emplace_back(a.name(), *std::move(value));
     else if (value.status().code() != Code::kUnsupported) return std::move(value).status();
   }
   return attributes;
 }
 
-Result<Item> Importer::ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs,
-                                       Scope* scope) {
+Result<Item> Importer::ImportPrimitive(const FileNode& node, const Declaration& declared,
+                                       Items inputs, Scope* scope) {
   Item result;
   MSRT_ASSIGN_OR_RETURN(const bool done, ImportPlumbing(node, inputs, scope, &result));
   if (done) return result;
@@ -481,7 +484,7 @@ std::string CureFor(std::string_view reason) {
 
 namespace {
 
-// How MindSpore begins encrypted blocks, by the kind of cipher.
+// Recognises the first bytes of MindSpore's encrypted blocks, which depend on the cipher.
 bool IsEncrypted(std::span<const std::byte> bytes) {
   constexpr std::byte kRest[] = {std::byte{0x5e}, std::byte{0x3a}, std::byte{0x7f}};
   return bytes.size() >= 4 && (bytes[0] & std::byte{0xf0}) == std::byte{0xd0} &&
@@ -491,15 +494,15 @@ bool IsEncrypted(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool LooksLikeMindIr(std::span<const std::byte> bytes) {
-  // The first field of both formats is called ir_version; MindIR's is a text, ONNX's a number.
+  // The first field of both formats is ir_version; MindIR's is a text, ONNX's a number.
   return bytes.size() > 2 && bytes[0] == std::byte{0x0a};
 }
 
 namespace {
 
 // `mapped_by`: see FileStream.
-Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
-                            const std::string& path, const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
+                                const std::string& path, const ImportOptions& options, Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
     return InvalidModel(
         "the file has ", bytes.size(),
@@ -510,18 +513,18 @@ Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
         "the file is encrypted: export it without a key (enc_key of mindspore.export)");
   FileStream stream(bytes, mapped_by, {});
   mindir::ModelProto model;
-  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "MindIR", kDeepestMessage, &model));
+  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "MindIR", kMaxMessageDepth, &model));
   return Importer(&model, path, options, io).Run();
 }
 
 }  // namespace
 
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
-                             const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                                 const ImportOptions& options, Io* io) {
   return ImportFrom(bytes, nullptr, path, options, io);
 }
 
-Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, io->MapFile(path));
   auto imported = ImportFrom(bytes.data, io, path, options, io);
   if (!imported.ok()) return std::move(imported).status().Within(StrCat("model '", path, "'"));

@@ -1,7 +1,7 @@
-// One MindIR model on its way into a module. Each graph of the file is written out once for every
-// way in which it is used: closures, weights and tuples among its arguments are resolved, and what
-// is left are tensors. Graphs wait in a list until they are written, so nothing here recurses over
-// what a file nests.
+// Imports one MindIR model into a module. Each graph of the file is written out once for every way
+// in which it is used: closures, weights and tuples among its arguments are resolved, and only
+// tensors remain. Graphs wait in a queue until they are written, so the importer does not recurse
+// over nested graphs.
 #pragma once
 
 #include <deque>
@@ -21,12 +21,12 @@ struct Instance {
   uint32_t graph = 0;  // of the module
   using Input = NamedType;
   std::vector<Input> inputs;
-  // Calls `callee` with `arguments`; its body stands here if nobody else uses it, else a node calls
+  // Calls `callee` with `arguments`; its body is inlined if this is its only use, else a node calls
   // it.
   Item callee;
   Items arguments;
-  bool whole = false;  // the body of callee, which is a function
-  Declared result;     // that callers count on
+  bool whole = false;  // the instance is the body of callee, which is a function
+  Declaration result;  // that callers expect
   std::string name;
 };
 
@@ -35,7 +35,7 @@ class Importer {
   Importer(mindir::ModelProto* model, const std::string& path, const ImportOptions& options,
            Io* io);
 
-  Result<Imported> Run();
+  Result<ImportResult> Run();
 
  private:
   // The names of a graph while it is written.
@@ -43,14 +43,14 @@ class Importer {
     GraphDraft draft;
     std::unordered_map<std::string, Item> items = {};
     std::unordered_map<std::string, std::vector<ValueId>> origins =
-        {};  // results of noted ops, by the first node that gives one
+        {};  // results of noted ops, by the first node that makes one
     const FileGraph* graph = nullptr;
   };
 
   Status CheckModel() const;
   Status ReadWeights();
   Status ImportAll();  // one pass over everything that is used
-  bool AssignSlots();  // true: a weight became state, so everything has to be written again
+  bool AssignSlots();  // returns true if a weight became state: everything must be written again
   Result<std::vector<Instance::Input>> MainInputs(Items* arguments);
 
   Status Write(const Instance& instance);
@@ -58,43 +58,44 @@ class Importer {
   Result<Item> ReadAll(const Item& item, const std::string& name, Scope* scope);
   Status SetResult(const Instance& instance, const Item& result, Scope* scope);
   Status NameOutputs(Graph* graph);
-  // A value of the file; read once, because its bytes are taken out of it.
+  // Returns a constant of the file. It is read only once, because its bytes are moved out.
   Result<Item> Constant(mindir::AttributeProto* value);
-  Result<Item> Look(const std::string& name, Scope* scope);
+  Result<Item> Lookup(const std::string& name, Scope* scope);
   Result<Item> FunctionOf(uint32_t graph, Scope* scope);
 
   Status ImportNode(const FileNode& node, Scope* scope);
-  Result<Item> ImportAsSaid(const FileNode& node, const Declared& declared, Scope* scope);
-  Result<Item> ImportOrigin(const FileNode& node, const Declared& declared, Scope* scope);
+  Result<Item> ImportAsWritten(const FileNode& node, const Declaration& declared, Scope* scope);
+  Result<Item> ImportOrigin(const FileNode& node, const Declaration& declared, Scope* scope);
   Result<std::vector<ValueId>> MakeOrigin(const Origin& origin, Scope* scope);
-  Result<Item> ImportTarget(const FileNode& node, const Declared& declared, Items inputs,
+  Result<Item> ImportTarget(const FileNode& node, const Declaration& declared, Items inputs,
                             Scope* scope);
-  Result<Item> ImportPrimitive(const FileNode& node, const Declared& declared, Items inputs,
+  Result<Item> ImportPrimitive(const FileNode& node, const Declaration& declared, Items inputs,
                                Scope* scope);
   Result<std::vector<std::pair<std::string, Item>>> Attributes(const FileNode& node);
-  // What the result of a node that could not be converted is said to be.
-  Result<Item> Assumed(const Declared& declared, Scope* scope, const std::string& name);
+  // Returns the result that the file declares for a node that could not be converted.
+  Result<Item> Assumed(const Declaration& declared, Scope* scope, const std::string& name);
 
-  // Tuples, order tokens, closures, assignments (import_plumbing.cc); false: it is none of these.
+  // Imports tuples, order tokens, closures and assignments (import_plumbing.cc); returns false if
+  // the node is none of these.
   Result<bool> ImportPlumbing(const FileNode& node, const Items& inputs, Scope* scope,
                               Item* result);
   Result<Item> Assign(const FileNode& node, const Items& inputs, Scope* scope);
 
   // Calls (import_calls.cc).
-  Result<Item> Call(const Item& callee, const Items& arguments, const Declared& declared,
+  Result<Item> Call(const Item& callee, const Items& arguments, const Declaration& declared,
                     const std::string& name, Scope* scope);
-  Result<Item> CallFunction(const Item& function, const Items& arguments, const Declared& declared,
-                            const std::string& name, Scope* scope);
-  Result<Item> CallSwitch(const Item& choice, const Items& arguments, const Declared& declared,
+  Result<Item> CallFunction(const Item& function, const Items& arguments,
+                            const Declaration& declared, const std::string& name, Scope* scope);
+  Result<Item> CallSwitch(const Item& choice, const Items& arguments, const Declaration& declared,
                           const std::string& name, Scope* scope);
   Result<ValueId> ChosenIndex(const Item& selector, size_t count, const std::string& name,
                               Scope* scope);
-  // The graph of the module for a function with all its arguments.
-  Result<uint32_t> Need(const Item& function, const Items& arguments, const Declared& declared,
-                        Scope* scope);
+  // Returns the graph of the module for a function with all its arguments.
+  Result<uint32_t> InstanceFor(const Item& function, const Items& arguments,
+                               const Declaration& declared, Scope* scope);
   Result<uint32_t> AddInstance(Instance instance);
   Status DeclareInputs(const Item& function, const Items& arguments, Instance* instance) const;
-  Result<Declared> ResultOf(const Item& callee, const Declared& declared) const;
+  Result<Declaration> ResultOf(const Item& callee, const Declaration& declared) const;
 
   mindir::ModelProto& model_;
   const ImportOptions& options_;
@@ -105,15 +106,16 @@ class Importer {
   std::map<std::string, uint32_t> instances_;  // by function and the shape of its arguments
   std::unordered_map<const mindir::AttributeProto*, Result<Item>> constants_;
   size_t node_count_ = 0;
-  size_t handed_ = 0;  // values to functions, in all calls
-  Imported out_;
+  size_t passed_values_ = 0;  // values passed to functions, in all calls
+  ImportResult out_;
 };
 
-// A file's declaration as an item over values that `make` gives for its tensors.
-Result<Item> ItemOver(const Declared& declared, FunctionRef<ValueId(const Type&)> make);
-// How many values it has, in which order of tuples: what both sides of a call must agree on.
-std::string ShapeOf(const Declared& declared);
+// Returns an item with the structure of a declaration, whose tensors are values that `make`
+// returns.
+Result<Item> ItemOver(const Declaration& declared, FunctionRef<ValueId(const Type&)> make);
+// Returns the structure of tuples and tensors, on which both sides of a call must agree.
+std::string ShapeOf(const Declaration& declared);
 std::string ShapeOf(const Item& item);
-void AppendTypes(const Declared& declared, std::vector<Type>* out);
+void AppendTypes(const Declaration& declared, std::vector<Type>* out);
 
 }  // namespace msrt::mindir_import

@@ -1,4 +1,4 @@
-// Other shapes, orders and pieces of the same elements.
+// Ops that reshape, reorder or slice elements.
 #include <algorithm>
 #include <limits>
 
@@ -8,19 +8,19 @@
 namespace msrt::mindir_import {
 namespace {
 
-// Known lists become attributes, others inputs.
+// Adds a node with a list: known lists become attributes, others inputs.
 Status WithList(PrimitiveCall& call, std::string_view op, ValueId x, std::string_view argument,
                 std::string_view attr, AttrList attrs = {}) {
   MSRT_ASSIGN_OR_RETURN(const Item item, call.Get(argument));
   if (auto known = call.KnownInts(item)) {
     attrs.Set(attr, *std::move(known));
-    return call.Give(call.Add(op, {x}, std::move(attrs)));
+    return call.SetResult(call.Add(op, {x}, std::move(attrs)));
   }
   MSRT_ASSIGN_OR_RETURN(const ValueId list, call.IntsTensor(argument));
-  return call.Give(call.Add(op, {x, list}, std::move(attrs)));
+  return call.SetResult(call.Add(op, {x, list}, std::move(attrs)));
 }
 
-// A zero is a dim of no elements here, and nothing else.
+// A zero means a dim of extent 0 here, not a dim of the input.
 Status Reshape(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   return WithList(call, "Reshape", x, "shape", "shape", {{"allowzero", int64_t{1}}});
@@ -28,10 +28,10 @@ Status Reshape(PrimitiveCall& call) {
 
 Status Flatten(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Flatten", {x}, {{"axis", int64_t{1}}}));
+  return call.SetResult(call.Add("Flatten", {x}, {{"axis", int64_t{1}}}));
 }
 
-// One dim in the place of those from start_dim to end_dim.
+// Replaces the dims from start_dim to end_dim by one.
 Status FlattenExt(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
@@ -44,7 +44,7 @@ Status FlattenExt(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, i));
     shape.push_back(dim);
   }
-  return call.Give(call.Add("Reshape", {x}, {{"shape", std::move(shape)}}));
+  return call.SetResult(call.Add("Reshape", {x}, {{"shape", std::move(shape)}}));
 }
 
 Status ExpandDims(PrimitiveCall& call) {
@@ -59,7 +59,7 @@ Status Squeeze(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> axes, call.Ints("axis"));
     if (!axes.empty()) attrs.Set("axes", std::move(axes));
   }
-  return call.Give(call.Add("Squeeze", {x}, std::move(attrs)));
+  return call.SetResult(call.Add("Squeeze", {x}, std::move(attrs)));
 }
 
 Status Transpose(PrimitiveCall& call) {
@@ -67,10 +67,10 @@ Status Transpose(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> perm, call.Ints("dims"));
   for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
-  return call.Give(call.Add("Transpose", {x}, {{"perm", std::move(perm)}}));
+  return call.SetResult(call.Add("Transpose", {x}, {{"perm", std::move(perm)}}));
 }
 
-// Two axes change places.
+// Exchanges two axes.
 Status SwapAxes(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
@@ -78,7 +78,7 @@ Status SwapAxes(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int b, call.Axis("dim1", rank));
   std::vector<int64_t> perm;
   for (int i = 0; i < rank; ++i) perm.push_back(i == a ? b : i == b ? a : i);
-  return call.Give(call.Add("Transpose", {x}, {{"perm", std::move(perm)}}));
+  return call.SetResult(call.Add("Transpose", {x}, {{"perm", std::move(perm)}}));
 }
 
 Result<std::vector<ValueId>> TensorsOf(PrimitiveCall& call, std::string_view argument) {
@@ -105,7 +105,7 @@ Status Concat(PrimitiveCall& call) {
       MSRT_ASSIGN_OR_RETURN(v, call.Cast(v, call.declared().type.dtype));
     }
   }
-  return call.Give(call.Add("Concat", std::move(parts), {{"axis", axis}}));
+  return call.SetResult(call.Add("Concat", std::move(parts), {{"axis", axis}}));
 }
 
 Status Stack(PrimitiveCall& call) {
@@ -115,17 +115,17 @@ Status Stack(PrimitiveCall& call) {
   for (ValueId& v : parts) {
     MSRT_ASSIGN_OR_RETURN(v, call.Add("Unsqueeze", {v}, {{"axes", std::vector<int64_t>{axis}}}));
   }
-  return call.Give(call.Add("Concat", std::move(parts), {{"axis", int64_t{axis}}}));
+  return call.SetResult(call.Add("Concat", std::move(parts), {{"axis", int64_t{axis}}}));
 }
 
-constexpr int64_t kMostPieces = 1024;
+constexpr int64_t kMaxPieces = 1024;
 
 Status Unstack(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.KnownDim(x, axis));
-  if (count < 1 || count > kMostPieces) return Unsupported("a tensor in ", count, " pieces");
+  if (count < 1 || count > kMaxPieces) return Unsupported("a tensor in ", count, " pieces");
   MSRT_ASSIGN_OR_RETURN(
       std::vector<ValueId> parts,
       call.AddMany(
@@ -135,18 +135,18 @@ Status Unstack(PrimitiveCall& call) {
   for (ValueId& v : parts) {
     MSRT_ASSIGN_OR_RETURN(v, call.Add("Squeeze", {v}, {{"axes", std::vector<int64_t>{axis}}}));
   }
-  return call.GiveTuple(std::move(parts));
+  return call.SetTupleResult(std::move(parts));
 }
 
-Status GiveSplit(PrimitiveCall& call, ValueId x, int axis, std::vector<int64_t> sizes) {
+Status SetSplit(PrimitiveCall& call, ValueId x, int axis, std::vector<int64_t> sizes) {
   const size_t count = sizes.size();
-  if (count < 1 || count > static_cast<size_t>(kMostPieces))
+  if (count < 1 || count > static_cast<size_t>(kMaxPieces))
     return Unsupported("a tensor in ", count, " pieces");
   MSRT_ASSIGN_OR_RETURN(
       std::vector<ValueId> parts,
       call.AddMany("", "Split", {x}, {{"axis", int64_t{axis}}, {"split", std::move(sizes)}},
                    count));
-  return call.GiveTuple(std::move(parts));
+  return call.SetTupleResult(std::move(parts));
 }
 
 Status Split(PrimitiveCall& call) {
@@ -155,9 +155,9 @@ Status Split(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.Int("output_num", 1));
   MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, axis));
-  if (count < 1 || count > kMostPieces || dim % count != 0)
+  if (count < 1 || count > kMaxPieces || dim % count != 0)
     return Unsupported("a dim of ", dim, " in ", count, " pieces");
-  return GiveSplit(call, x, axis, std::vector<int64_t>(static_cast<size_t>(count), dim / count));
+  return SetSplit(call, x, axis, std::vector<int64_t>(static_cast<size_t>(count), dim / count));
 }
 
 // Pieces of one size, the last one smaller.
@@ -167,11 +167,11 @@ Status SplitTensor(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis("axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(const int64_t piece, call.Int("split_size"));
   MSRT_ASSIGN_OR_RETURN(const int64_t dim, call.KnownDim(x, axis));
-  if (piece < 1 || dim / piece > kMostPieces)
+  if (piece < 1 || dim / piece > kMaxPieces)
     return Unsupported("a dim of ", dim, " in pieces of ", piece);
   std::vector<int64_t> sizes(static_cast<size_t>(dim / piece), piece);
   if (dim % piece != 0) sizes.push_back(dim % piece);
-  return GiveSplit(call, x, axis, std::move(sizes));
+  return SetSplit(call, x, axis, std::move(sizes));
 }
 
 Status SplitSizes(PrimitiveCall& call) {
@@ -181,10 +181,10 @@ Status SplitSizes(PrimitiveCall& call) {
                         call.Axis(call.Has("split_dim") ? "split_dim" : "axis", rank, 0));
   MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
                         call.Ints(call.Has("size_splits") ? "size_splits" : "split_size"));
-  return GiveSplit(call, x, axis, std::move(sizes));
+  return SetSplit(call, x, axis, std::move(sizes));
 }
 
-// Repeats may be more than there are dims: these come before the first.
+// There may be more repeats than dims: further dims are added before the first.
 Status Tile(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
@@ -200,7 +200,7 @@ Status Tile(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(x, call.Add("Unsqueeze", {x}, {{"axes", std::move(axes)}}));
   }
   if (missing < 0) repeats.insert(repeats.begin(), static_cast<size_t>(-missing), 1);
-  return call.Give(call.Add("Tile", {x}, {{"repeats", std::move(repeats)}}));
+  return call.SetResult(call.Add("Tile", {x}, {{"repeats", std::move(repeats)}}));
 }
 
 // -1 keeps a dim.
@@ -210,7 +210,7 @@ Status BroadcastTo(PrimitiveCall& call) {
   auto shape = call.KnownInts(item);
   if (!shape) return WithList(call, "Expand", x, "shape", "shape");
   for (int64_t& d : *shape) d = d < 0 ? 1 : d;
-  return call.Give(call.Add("Expand", {x}, {{"shape", *std::move(shape)}}));
+  return call.SetResult(call.Add("Expand", {x}, {{"shape", *std::move(shape)}}));
 }
 
 Status SliceAt(PrimitiveCall& call) {
@@ -228,7 +228,7 @@ Status SliceAt(PrimitiveCall& call) {
     ends.push_back(size[i] < 0 ? std::numeric_limits<int64_t>::max() : begin[i] + size[i]);
     axes.push_back(static_cast<int64_t>(i));
   }
-  return call.Give(call.Add(
+  return call.SetResult(call.Add(
       "Slice", {x}, {{"starts", begin}, {"ends", std::move(ends)}, {"axes", std::move(axes)}}));
 }
 
@@ -241,7 +241,7 @@ Status SliceAlong(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(const ValueId value, call.IntsTensor(argument));
     inputs.push_back(value);
   }
-  return call.Give(call.Add("Slice", std::move(inputs)));
+  return call.SetResult(call.Add("Slice", std::move(inputs)));
 }
 
 Status Narrow(PrimitiveCall& call) {
@@ -253,10 +253,10 @@ Status Narrow(PrimitiveCall& call) {
   if (length < 0 || !CheckedAdd(start, length, &end))
     return InvalidModel("argument 'length' = ", length, " is out of range");
   if (start < 0 && end == 0) end = std::numeric_limits<int64_t>::max();
-  return call.Give(call.Add("Slice", {x},
-                            {{"starts", std::vector<int64_t>{start}},
-                             {"ends", std::vector<int64_t>{end}},
-                             {"axes", std::vector<int64_t>{axis}}}));
+  return call.SetResult(call.Add("Slice", {x},
+                                 {{"starts", std::vector<int64_t>{start}},
+                                  {"ends", std::vector<int64_t>{end}},
+                                  {"axes", std::vector<int64_t>{axis}}}));
 }
 
 // One list of a strided slice with its masks applied, in the order of the input's axes.
@@ -279,8 +279,7 @@ Result<Strides> ReadStrides(PrimitiveCall& call, int rank) {
   if (begin.size() > 2 * static_cast<size_t>(kMaxRank))
     return InvalidModel("argument 'begin' has ", begin.size(), " numbers");
   const auto set = [&](size_t mask, size_t i) { return ((masks[mask] >> i) & 1) != 0; };
-  int taken =
-      0;  // axes of the input that the entries other than an ellipsis and new axes stand for
+  int taken = 0;  // axes of the input for entries other than an ellipsis and new axes
   for (size_t i = 0; i < begin.size(); ++i) taken += set(2, i) || set(3, i) ? 0 : 1;
   Strides s;
   int64_t axis = 0, result_axis = 0;
@@ -346,7 +345,8 @@ Status StridedSliceAtRun(PrimitiveCall& call, ValueId x, int rank) {
                     kBegin = std::numeric_limits<int64_t>::min();
   MSRT_ASSIGN_OR_RETURN(const ValueId starts, bound("begin", begin_mask, 0, kEnd));
   MSRT_ASSIGN_OR_RETURN(const ValueId ends, bound("end", end_mask, kEnd, kBegin));
-  return call.Give(call.Add("Slice", {x, starts, ends, call.IntList(axes), call.IntList(steps)}));
+  return call.SetResult(
+      call.Add("Slice", {x, starts, ends, call.IntList(axes), call.IntList(steps)}));
 }
 
 Status StridedSlice(PrimitiveCall& call) {
@@ -369,11 +369,11 @@ Status StridedSlice(PrimitiveCall& call) {
   if (!s.added.empty()) {
     MSRT_ASSIGN_OR_RETURN(x, call.Add("Unsqueeze", {x}, {{"axes", s.added}}));
   }
-  call.Give(x);
+  call.SetResult(x);
   return OkStatus();
 }
 
-// A tuple of numbers, those that are known as such.
+// Returns a tuple of dims; known ones are numbers.
 Status ShapeOfTensor(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
@@ -393,19 +393,19 @@ Status ShapeOfTensor(PrimitiveCall& call) {
     parts.push_back(Item::Tensor(one));
   }
   MSRT_ASSIGN_OR_RETURN(Item tuple, Compound(ItemKind::kTuple, std::move(parts)));
-  call.GiveItem(std::move(tuple));
+  call.SetItemResult(std::move(tuple));
   return OkStatus();
 }
 
 Status TensorShape(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
-  return call.Give(call.Add("Shape", {x}));
+  return call.SetResult(call.Add("Shape", {x}));
 }
 
-// A tensor of the numbers of a tuple.
+// Makes a tensor of the numbers of a tuple.
 Status TupleToTensor(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const Item tuple, call.Get("input"));
-  if (!tuple.is(ItemKind::kTuple)) return call.Give(call.Tensor("input"));
+  if (!tuple.is(ItemKind::kTuple)) return call.SetResult(call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> parts, TensorsOf(call, "input"));
   const DType dtype = call.declared().kind == ItemKind::kTensor ? call.declared().type.dtype
                                                                 : call.type(parts[0]).dtype;
@@ -413,28 +413,28 @@ Status TupleToTensor(PrimitiveCall& call) {
     MSRT_ASSIGN_OR_RETURN(v, call.Cast(v, dtype));
     MSRT_ASSIGN_OR_RETURN(v, call.Add("Reshape", {v}, {{"shape", std::vector<int64_t>{1}}}));
   }
-  return call.Give(call.Add("Concat", std::move(parts), {{"axis", int64_t{0}}}));
+  return call.SetResult(call.Add("Concat", std::move(parts), {{"axis", int64_t{0}}}));
 }
 
-// A list of numbers that nobody knows before the run: those who take one take a tensor too.
-Status TensorToTuple(PrimitiveCall& call) { return call.Give(call.Tensor("input")); }
+// A list of numbers that are known only at run time stays a tensor, which every rule accepts too.
+Status TensorToTuple(PrimitiveCall& call) { return call.SetResult(call.Tensor("input")); }
 
 Status Reverse(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, call.Ints("axis"));
   constexpr int64_t kEnd = std::numeric_limits<int64_t>::max(),
                     kBegin = std::numeric_limits<int64_t>::min();
-  return call.Give(call.Add("Slice", {x},
-                            {{"starts", std::vector<int64_t>(axes.size(), kEnd)},
-                             {"ends", std::vector<int64_t>(axes.size(), kBegin)},
-                             {"axes", axes},
-                             {"steps", std::vector<int64_t>(axes.size(), -1)}}));
+  return call.SetResult(call.Add("Slice", {x},
+                                 {{"starts", std::vector<int64_t>(axes.size(), kEnd)},
+                                  {"ends", std::vector<int64_t>(axes.size(), kBegin)},
+                                  {"axes", axes},
+                                  {"steps", std::vector<int64_t>(axes.size(), -1)}}));
 }
 
 Status Triangle(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int64_t k, call.Int("diagonal", 0));
-  return call.Give(
+  return call.SetResult(
       call.Add("Trilu", {x}, {{"upper", int64_t{call.target() == "upper"}}, {"k", k}}));
 }
 

@@ -11,7 +11,7 @@
 namespace msrt::mindir_import {
 namespace {
 
-constexpr int kMostOperands = 4096, kMostAttributes = 256;
+constexpr int kMaxOperands = 4096, kMaxAttributes = 256;
 
 std::optional<AttrValue> ValueOf(const mindir::AttributeProto& attribute, AttrKind kind) {
   switch (kind) {
@@ -53,8 +53,8 @@ size_t Origin::OutputOf(const std::string& node) const {
 std::shared_ptr<const Origin> OriginOf(const mindir::NodeProto& node) {
   if (!node.has_origin()) return nullptr;
   const mindir::NodeProto& noted = node.origin();
-  if (noted.input_size() > kMostOperands || noted.output_size() > kMostOperands ||
-      noted.attribute_size() > kMostAttributes)
+  if (noted.input_size() > kMaxOperands || noted.output_size() > kMaxOperands ||
+      noted.attribute_size() > kMaxAttributes)
     return nullptr;
   auto origin = std::make_shared<Origin>();
   origin->name = noted.name();
@@ -62,7 +62,7 @@ std::shared_ptr<const Origin> OriginOf(const mindir::NodeProto& node) {
   origin->op = noted.op_type();
   origin->inputs.assign(noted.input().begin(), noted.input().end());
   origin->outputs.assign(noted.output().begin(), noted.output().end());
-  // What has effects or calls graphs is never one of several primitives.
+  // An op that has effects or calls graphs is never exported as several primitives.
   const OpDef* def = FindOp(origin->domain, origin->op);
   if (def == nullptr || def->effect != Effect::kNone ||
       origin->OutputOf(node.output(0)) == origin->outputs.size())

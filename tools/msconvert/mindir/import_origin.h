@@ -1,7 +1,6 @@
-// What msconvert notes in the MindIR files that it writes: which op of ours a group of primitives
-// was (see `origin` in schema/mindir.proto). Read back, the op is made again, and the primitives
-// that only it stands for are left out. A note that makes no sense is ignored: the primitives say
-// the same.
+// Reads the notes that msconvert writes into MindIR files: which op a group of primitives was (see
+// `origin` in schema/mindir.proto). The importer restores the op and leaves out the primitives that
+// it stands for. An invalid note is ignored: the primitives have the same meaning.
 #pragma once
 
 #include <memory>
@@ -19,14 +18,14 @@ namespace msrt::mindir_import {
 
 struct Origin {
   std::string name, domain, op;
-  std::vector<std::string> inputs;   // empty: left out
-  std::vector<std::string> outputs;  // the nodes of the file that give them; empty: nobody does
+  std::vector<std::string> inputs;   // empty: omitted
+  std::vector<std::string> outputs;  // the nodes of the file that make them; empty: none
   AttrList attrs;
 
   size_t OutputOf(const std::string& node) const;  // requires that it is one of them
 };
 
-// Null: the node has no note, or none that this build can follow.
+// Returns null if the node has no note, or none that this build understands.
 std::shared_ptr<const Origin> OriginOf(const mindir::NodeProto& node);
 
 }  // namespace msrt::mindir_import

@@ -1,5 +1,5 @@
-// Primitives that move things of MindIR's own about: tuples, order tokens, closures, and the
-// parameters that a model assigns.
+// Primitives on values that only MindIR has: tuples, order tokens, closures, and the parameters
+// that a model assigns.
 #include <algorithm>
 
 #include "tools/msconvert/mindir/import_model.h"
@@ -55,7 +55,7 @@ Result<Item> Chosen(const Items& inputs, bool by_index) {
 
 }  // namespace
 
-// Writes a weight, which is state from now on. What it gives is what was written.
+// Writes a weight, which is state from now on. The result is the written value.
 Result<Item> Importer::Assign(const FileNode& node, const Items& inputs, Scope* scope) {
   MSRT_RETURN_IF_ERROR(Expect(inputs, 2));
   if (!inputs[0].is(ItemKind::kParameter))

@@ -11,8 +11,8 @@ namespace {
 using mindir::AttributeProto;
 using mindir::TensorProto;
 
-constexpr size_t kMostTextBytes = 64 * 1024;
-constexpr int kDeepestValue = 32;  // tuples of tuples of ...
+constexpr size_t kMaxTextBytes = 64 * 1024;
+constexpr int kMaxValueDepth = 32;  // tuples of tuples of ...
 
 constexpr struct {
   int mindir, id;  // in files; of MindSpore's enumeration of types
@@ -27,15 +27,15 @@ constexpr struct {
     {TensorProto::FLOAT64, 44, DType::kF64}, {TensorProto::BFLOAT16, 45, DType::kBF16},
 };
 
-// Files may hold any byte where a truth value is meant.
-ConstTensor Truth(ConstTensor t) {
+// Files may have any byte as a bool; makes them 0 or 1.
+ConstTensor NormalizeBools(ConstTensor t) {
   if (t.dtype != DType::kBool) return t;
   std::vector<uint8_t> flags;
   for (std::byte b : t.bytes) flags.push_back(b != std::byte{0});
   return ConstTensor::Of<uint8_t>(t.dtype, t.dims, flags);
 }
 
-// Numbers in fields of their own, which no exporter that we know writes for tensors but the schema
+// Reads numbers from the typed fields, which no known exporter writes for tensors but the schema
 // allows.
 template <typename To, typename Field>
 Result<ConstTensor> FromField(const TensorProto& t, DType dtype, const Dims& dims,
@@ -85,8 +85,8 @@ Result<ConstTensor> TakeData(TensorProto* tensor, const ExternalData& external) 
     MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(place, bytes));
     const auto address = reinterpret_cast<uintptr_t>(data.data.data());
     if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0)
-      return Truth(ConstTensor::Copy(*dtype, dims, data.data));
-    return Truth(ConstTensor{*dtype, dims, data.data, data.owner});
+      return NormalizeBools(ConstTensor::Copy(*dtype, dims, data.data));
+    return NormalizeBools(ConstTensor{*dtype, dims, data.data, data.owner});
   }
   if (!tensor->has_raw_data() && bytes != 0) return FromFields(*tensor, *dtype, dims);
   if (tensor->raw_data().size() != bytes) {
@@ -95,11 +95,11 @@ Result<ConstTensor> TakeData(TensorProto* tensor, const ExternalData& external) 
   }
   std::shared_ptr<const std::string> owned(tensor->release_raw_data());
   if (owned == nullptr) owned = std::make_shared<const std::string>();
-  return Truth(
+  return NormalizeBools(
       ConstTensor{*dtype, dims, std::as_bytes(std::span(owned->data(), owned->size())), owned});
 }
 
-// In a tuple numbers stand in lists of one element.
+// Numbers of a tuple are lists of one element.
 Result<Item> NumberOf(const AttributeProto& a) {
   switch (a.type()) {
     case AttributeProto::FLOAT:
@@ -110,8 +110,8 @@ Result<Item> NumberOf(const AttributeProto& a) {
       return Item::Real(a.doubles_size() > 0 ? a.doubles(0) : a.d(), DType::kF64);
     case AttributeProto::STRING: {
       const std::string& text = a.strings_size() > 0 ? a.strings(0) : a.s();
-      if (text.size() > kMostTextBytes)
-        return InvalidModel("a text of ", text.size(), " bytes, at most ", kMostTextBytes,
+      if (text.size() > kMaxTextBytes)
+        return InvalidModel("a text of ", text.size(), " bytes, at most ", kMaxTextBytes,
                             " are allowed");
       return Item::Text(text);
     }
@@ -139,8 +139,8 @@ Result<Item> TensorItem(TensorProto* t, const ExternalData& external) {
   return Item::Data(std::move(data));
 }
 
-// All numbers, texts and tensors of an attribute, one after the other: how files before version 1
-// hold tuples.
+// Returns all numbers, texts and tensors of an attribute, one after the other: the form of tuples
+// in files before version 1.
 Result<Items> FlatItems(AttributeProto* a, const ExternalData& external) {
   Items flat;
   for (auto& t : *a->mutable_tensors()) {
@@ -160,15 +160,15 @@ Result<Items> FlatItems(AttributeProto* a, const ExternalData& external) {
   return flat;
 }
 
-// "scalar:Tuple[value1,List[value2,],],": brackets say how the numbers are nested, names count
-// them.
+// Parses "scalar:Tuple[value1,List[value2,],],": brackets show how the numbers are nested, names
+// count them.
 Result<Item> Nested(std::string_view form, const Items& flat) {
   std::vector<Items> open(1);
   size_t used = 0;
   for (size_t i = 0; i < form.size(); ++i) {
     if (form[i] == '[') {
-      if (open.size() > static_cast<size_t>(kDeepestValue))
-        return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
+      if (open.size() > static_cast<size_t>(kMaxValueDepth))
+        return InvalidModel("a value is nested more than ", kMaxValueDepth, " deep");
       open.emplace_back();
     } else if (form[i] == ']') {
       if (open.size() == 1)
@@ -189,13 +189,13 @@ Result<Item> Nested(std::string_view form, const Items& flat) {
 }
 
 Result<Item> ItemAt(AttributeProto* a, const ExternalData& external, int depth) {
-  if (depth > kDeepestValue)
-    return InvalidModel("a value is nested more than ", kDeepestValue, " deep");
+  if (depth > kMaxValueDepth)
+    return InvalidModel("a value is nested more than ", kMaxValueDepth, " deep");
   const size_t colon = a->ref_attr_name().find(':');
   const bool counted =
       colon != std::string::npos && a->ref_attr_name().find("value", colon) != std::string::npos;
   if (counted && a->values_size() == 0) {
-    if (a->ref_attr_name().size() > kMostTextBytes)
+    if (a->ref_attr_name().size() > kMaxTextBytes)
       return InvalidModel("the form of a value has ", a->ref_attr_name().size(), " bytes");
     MSRT_ASSIGN_OR_RETURN(const Items flat, FlatItems(a, external));
     return Nested(std::string_view(a->ref_attr_name()).substr(colon + 1), flat);
@@ -260,30 +260,30 @@ Result<Type> TypeOf(const TensorProto& t) {
   return Type::Tensor(dtype, dims);
 }
 
-Result<Declared> DeclaredTensor(const TensorProto& t) {
-  Declared declared;
+Result<Declaration> DeclaredTensor(const TensorProto& t) {
+  Declaration declared;
   declared.kind = ItemKind::kTensor;
   MSRT_ASSIGN_OR_RETURN(declared.type, TypeOf(t));
   return declared;
 }
 
-Declared Plain(ItemKind kind) {
-  Declared declared;
+Declaration Plain(ItemKind kind) {
+  Declaration declared;
   declared.kind = kind;
   return declared;
 }
 
-Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
-  if (depth > kDeepestValue)
-    return InvalidModel("a type is nested more than ", kDeepestValue, " deep");
+Result<Declaration> DeclaredAt(const AttributeProto& a, int depth) {
+  if (depth > kMaxValueDepth)
+    return InvalidModel("a type is nested more than ", kMaxValueDepth, " deep");
   switch (a.type()) {
     case AttributeProto::TENSOR:
     case AttributeProto::TENSORS: {
       if (a.tensors_size() == 1) return DeclaredTensor(a.tensors(0));
       if (a.type() == AttributeProto::TENSOR && a.has_t()) return DeclaredTensor(a.t());
-      Declared tuple = Plain(ItemKind::kTuple);
+      Declaration tuple = Plain(ItemKind::kTuple);
       for (const auto& t : a.tensors()) {
-        MSRT_ASSIGN_OR_RETURN(Declared part, DeclaredTensor(t));
+        MSRT_ASSIGN_OR_RETURN(Declaration part, DeclaredTensor(t));
         tuple.parts.push_back(std::move(part));
       }
       return tuple;
@@ -291,9 +291,9 @@ Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
     case AttributeProto::TUPLE:
     case AttributeProto::LIST: {
       if (a.seq_info().is_dyn_len()) return Unsupported("a tuple of open length");
-      Declared tuple = Plain(ItemKind::kTuple);
+      Declaration tuple = Plain(ItemKind::kTuple);
       for (const auto& v : a.values()) {
-        MSRT_ASSIGN_OR_RETURN(Declared part, DeclaredAt(v, depth + 1));
+        MSRT_ASSIGN_OR_RETURN(Declaration part, DeclaredAt(v, depth + 1));
         tuple.parts.push_back(std::move(part));
       }
       return tuple;
@@ -307,20 +307,20 @@ Result<Declared> DeclaredAt(const AttributeProto& a, int depth) {
     case AttributeProto::PARTIALCLOSURE:
     case AttributeProto::UNIONFUNCCLOSURE:
       return Plain(ItemKind::kFunction);
-    case AttributeProto::SCALAR: {  // a number, whose element type stands in a tensor of one
-                                    // element or in the first value
+    case AttributeProto::SCALAR: {  // a number, whose element type is that of a tensor of one
+                                    // element or of the first value
       if (a.tensors_size() == 0) return Plain(ItemKind::kUnknown);
       MSRT_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(a.tensors(0).data_type()));
-      Declared number = Plain(ItemKind::kTensor);
+      Declaration number = Plain(ItemKind::kTensor);
       number.type = Type::Tensor(dtype, {});
       return number;
     }
     case AttributeProto::UNDEFINED: {  // files before version 1
       if (a.tensors_size() == 0) return Plain(ItemKind::kUnknown);
       if (a.tensors_size() == 1) return DeclaredTensor(a.tensors(0));
-      Declared tuple = Plain(ItemKind::kTuple);
+      Declaration tuple = Plain(ItemKind::kTuple);
       for (const auto& t : a.tensors()) {
-        MSRT_ASSIGN_OR_RETURN(Declared part, DeclaredTensor(t));
+        MSRT_ASSIGN_OR_RETURN(Declaration part, DeclaredTensor(t));
         tuple.parts.push_back(std::move(part));
       }
       return tuple;
@@ -381,7 +381,7 @@ Result<DType> DTypeOfTypeId(int64_t id) {
 Result<Weight> TakeTensor(TensorProto* tensor, const ExternalData& external) {
   Weight weight;
   MSRT_ASSIGN_OR_RETURN(weight.data, TakeData(tensor, external));
-  // Weights in floating point may keep what they were made from.
+  // Weights in floating point may still have the parameters they were dequantised with.
   if (tensor->quant_params_size() != 0 && !IsFloat(weight.data.dtype)) {
     MSRT_ASSIGN_OR_RETURN(weight.quant, QuantOf(*tensor));
   }
@@ -392,15 +392,15 @@ Result<Item> ItemOf(AttributeProto* attribute, const ExternalData& external) {
   return ItemAt(attribute, external, 0);
 }
 
-Result<Declared> DeclaredBy(const AttributeProto& attribute) { return DeclaredAt(attribute, 0); }
+Result<Declaration> DeclaredBy(const AttributeProto& attribute) { return DeclaredAt(attribute, 0); }
 
-Result<Declared> DeclaredBy(const mindir::ValueInfoProto& value) {
+Result<Declaration> DeclaredBy(const mindir::ValueInfoProto& value) {
   if (value.has_attr_info()) return DeclaredAt(value.attr_info(), 0);
   if (value.tensor_size() == 1) return DeclaredTensor(value.tensor(0));
   if (value.tensor_size() == 0) return Plain(ItemKind::kUnknown);
-  Declared tuple = Plain(ItemKind::kTuple);
+  Declaration tuple = Plain(ItemKind::kTuple);
   for (const auto& t : value.tensor()) {
-    MSRT_ASSIGN_OR_RETURN(Declared part, DeclaredTensor(t));
+    MSRT_ASSIGN_OR_RETURN(Declaration part, DeclaredTensor(t));
     tuple.parts.push_back(std::move(part));
   }
   return tuple;

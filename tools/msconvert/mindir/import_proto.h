@@ -1,4 +1,4 @@
-// The leaves of a MindIR file as ours: element types, tensors, attributes, declared types.
+// Converts the leaves of a MindIR file: element types, tensors, attributes, declared types.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,13 @@ class ValueInfoProto;
 
 namespace msrt::mindir_import {
 
-// Refuses what the runtime has no type for (texts, complex numbers), naming it.
+// Refuses types that the runtime lacks (texts, complex numbers), naming them.
 Result<DType> DTypeOf(int64_t mindir_type);
-// By MindSpore's own numbers, which newer files hand to ops as integers.
+// By MindSpore's type ids, which are integer arguments of ops in newer files.
 Result<DType> DTypeOfTypeId(int64_t id);
 
-// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists
-// once. Weights that are stored quantised come with the scale and zero point that make numbers of
-// them.
+// Moves the bytes out of `tensor` if they can be used as they are, so that a large weight exists
+// once. Weights that are stored quantised come with their scales and zero points.
 struct LinearQuant {
   std::vector<float> scales;
   std::vector<int64_t> zero_points;
@@ -34,19 +33,19 @@ struct Weight {
 };
 Result<Weight> TakeTensor(mindir::TensorProto* tensor, const ExternalData& external);
 
-// An attribute, or what a Constant node holds. What has no counterpart is kUnsupported. A closure
-// of a graph is a text: its name.
+// Converts an attribute, or the value of a Constant node. Returns kUnsupported for values without a
+// counterpart. A closure of a graph becomes a text: its name.
 Result<Item> ItemOf(mindir::AttributeProto* attribute, const ExternalData& external);
 
-// What a file says that a value is: as many types as the value has tensors, in a tuple or alone;
+// The type that a file declares for a value: one type per tensor of the value, in a tuple or alone;
 // functions and tokens have none.
-struct Declared {
-  ItemKind kind = ItemKind::kUnknown;  // kTensor, kTuple, kMonad, kNone, kFunction; kUnknown:
-                                       // nothing that helps is said
+struct Declaration {
+  ItemKind kind = ItemKind::kUnknown;  // kTensor, kTuple, kMonad, kNone, kFunction; kUnknown: no
+                                       // usable declaration
   Type type;                           // of a tensor
-  std::vector<Declared> parts;
+  std::vector<Declaration> parts;
 };
-Result<Declared> DeclaredBy(const mindir::AttributeProto& attribute);
-Result<Declared> DeclaredBy(const mindir::ValueInfoProto& value);
+Result<Declaration> DeclaredBy(const mindir::AttributeProto& attribute);
+Result<Declaration> DeclaredBy(const mindir::ValueInfoProto& value);
 
 }  // namespace msrt::mindir_import

@@ -4,12 +4,12 @@
 namespace msrt::mindir_import {
 namespace {
 
-constexpr int64_t kGates = 4, kMostHidden = 1 << 20;
+constexpr int64_t kGates = 4, kMaxHidden = 1 << 20;
 // MindSpore's gates are input, forget, cell, output; ours are input, output, forget, cell.
 constexpr int64_t kOurGates[] = {0, 3, 1, 2};
 
-// Rows [begin, begin + 4 * hidden * columns) of the flat weights, gate by gate in our order, as
-// dims.
+// Returns elements [begin, begin + 4 * hidden * columns) of the flat weights, with the gates in our
+// order, reshaped to dims.
 Result<ValueId> Gates(PrimitiveCall& call, ValueId flat, int64_t begin, int64_t hidden,
                       int64_t columns, std::vector<int64_t> dims) {
   const std::vector<int64_t> starts{begin}, ends{begin + kGates * hidden * columns}, axes{0};
@@ -25,8 +25,8 @@ Result<ValueId> Gates(PrimitiveCall& call, ValueId flat, int64_t begin, int64_t 
   return call.Add("Reshape", {ours}, {{"shape", std::move(dims)}});
 }
 
-// One layer in one direction, which is what MindSpore makes of deeper ones too. The weights come in
-// one flat tensor.
+// One layer in one direction; MindSpore splits deeper ones into such layers. The weights are one
+// flat tensor.
 Status Lstm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const ValueId h, call.Tensor("h"));
@@ -40,7 +40,7 @@ Status Lstm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const bool has_bias, call.Bool("has_bias", true));
   if (layers != 1 || both_ways || projection != 0)
     return Unsupported("more than one layer or direction, or a projection, in one node");
-  if (hidden < 1 || hidden > kMostHidden || input < 1 || input > kMostHidden)
+  if (hidden < 1 || hidden > kMaxHidden || input < 1 || input > kMaxHidden)
     return InvalidModel("hidden_size ", hidden, ", input_size ", input);
   MSRT_ASSIGN_OR_RETURN(const ValueId flat,
                         call.Add("Reshape", {w}, {{"shape", std::vector<int64_t>{-1}}}));
@@ -50,7 +50,7 @@ Status Lstm(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId recurrent,
                         Gates(call, flat, rows * input, hidden, hidden, {1, rows, hidden}));
   ValueId bias = kNoValue;
-  if (has_bias) {  // of input and state together; ours has one for each
+  if (has_bias) {  // the sum of both biases; ONNX has one for the input and one for the state
     MSRT_ASSIGN_OR_RETURN(const ValueId sum,
                           Gates(call, flat, rows * (input + hidden), hidden, 1, {1, rows}));
     MSRT_ASSIGN_OR_RETURN(bias,
@@ -61,7 +61,7 @@ Status Lstm(PrimitiveCall& call) {
                                      {{"hidden_size", hidden}}, 3));
   MSRT_ASSIGN_OR_RETURN(const ValueId output,
                         call.Add("Squeeze", {y[0]}, {{"axes", std::vector<int64_t>{1}}}));
-  return call.GiveTuple({output, y[1], y[2], kNoValue, kNoValue});
+  return call.SetTupleResult({output, y[1], y[2], kNoValue, kNoValue});
 }
 
 constexpr Rule kRules[] = {

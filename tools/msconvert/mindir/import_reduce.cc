@@ -22,10 +22,10 @@ Status Reduce(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(AttrList attrs, ReduceAttrs(call, "axis", "keep_dims"));
   MSRT_ASSIGN_OR_RETURN(const bool skip, call.Bool("skip_mode", false));
   if (skip && attrs.Find("axes") == nullptr) {
-    call.Give(x);
+    call.SetResult(x);
     return OkStatus();
   }
-  return call.Give(call.Add(call.target(), {x}, std::move(attrs)));
+  return call.SetResult(call.Add(call.target(), {x}, std::move(attrs)));
 }
 
 // The form with torch's arguments: a type to compute in.
@@ -35,21 +35,21 @@ Status ReduceExt(PrimitiveCall& call) {
   if (call.declared().kind == ItemKind::kTensor) {
     MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, call.declared().type.dtype));
   }
-  return call.Give(call.Add(call.target(), {x}, std::move(attrs)));
+  return call.SetResult(call.Add(call.target(), {x}, std::move(attrs)));
 }
 
-// Of truth values: the least or the greatest.
+// "all" and "any" of bools are their least and greatest.
 Status ReduceTruth(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(AttrList attrs, ReduceAttrs(call, "axis", "keep_dims"));
   MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, DType::kBool));
-  return call.Give(call.Add(call.target(), {x}, std::move(attrs)));
+  return call.SetResult(call.Add(call.target(), {x}, std::move(attrs)));
 }
 
 Status Softmax(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", -1));
-  return call.Give(call.Add(call.target(), {x}, {{"axis", axis}}));
+  return call.SetResult(call.Add(call.target(), {x}, {{"axis", axis}}));
 }
 
 Status CumSum(PrimitiveCall& call) {
@@ -60,7 +60,7 @@ Status CumSum(PrimitiveCall& call) {
   if (call.declared().kind == ItemKind::kTensor) {
     MSRT_ASSIGN_OR_RETURN(x, call.Cast(x, call.declared().type.dtype));
   }
-  return call.Give(
+  return call.SetResult(
       call.Add("CumSum", {x},
                {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}}));
 }
@@ -83,13 +83,13 @@ Status Arg(PrimitiveCall& call) {
   int64_t axis = 0;
   if (call.Has("axis")) {
     MSRT_ASSIGN_OR_RETURN(axis, call.Int("axis"));
-  } else {  // of the whole tensor
+  } else {  // over the whole tensor
     MSRT_ASSIGN_OR_RETURN(x, call.Add("Reshape", {x}, {{"shape", std::vector<int64_t>{-1}}}));
   }
-  return call.Give(Positions(call, call.target(), x, axis, keep, dtype));
+  return call.SetResult(Positions(call, call.target(), x, axis, keep, dtype));
 }
 
-// Position and value of the extreme.
+// Returns position and value of the extreme.
 Status ArgWithValue(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("axis", 0));
@@ -105,11 +105,12 @@ Status ArgWithValue(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId value, call.Add(most ? "ReduceMax" : "ReduceMin", {x},
                                                       {{"axes", std::vector<int64_t>{axis}},
                                                        {"keepdims", int64_t{keep}}}));
-  return value_first ? call.GiveTuple({value, position}) : call.GiveTuple({position, value});
+  return value_first ? call.SetTupleResult({value, position})
+                     : call.SetTupleResult({position, value});
 }
 
-Status GiveSorted(PrimitiveCall& call, ValueId x, int64_t k, int64_t axis, bool largest,
-                  bool sorted) {
+Status SetSorted(PrimitiveCall& call, ValueId x, int64_t k, int64_t axis, bool largest,
+                 bool sorted) {
   MSRT_ASSIGN_OR_RETURN(
       std::vector<ValueId> found,
       call.AddMany(
@@ -120,7 +121,7 @@ Status GiveSorted(PrimitiveCall& call, ValueId x, int64_t k, int64_t axis, bool 
       call.declared().kind == ItemKind::kTuple && call.declared().parts.size() == 2;
   MSRT_ASSIGN_OR_RETURN(
       found[1], call.Cast(found[1], declared ? call.declared().parts[1].type.dtype : DType::kI32));
-  return call.GiveTuple(found);
+  return call.SetTupleResult(found);
 }
 
 Status TopK(PrimitiveCall& call) {
@@ -129,7 +130,7 @@ Status TopK(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int64_t axis, call.Int("dim", -1));
   MSRT_ASSIGN_OR_RETURN(const bool largest, call.Bool("largest", true));
   MSRT_ASSIGN_OR_RETURN(const bool sorted, call.Bool("sorted", true));
-  return GiveSorted(call, x, k, axis, largest, sorted);
+  return SetSorted(call, x, k, axis, largest, sorted);
 }
 
 Status Sort(PrimitiveCall& call) {
@@ -138,10 +139,10 @@ Status Sort(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const int axis, call.Axis(call.Has("dim") ? "dim" : "axis", rank, -1));
   MSRT_ASSIGN_OR_RETURN(const bool descending, call.Bool("descending", false));
   MSRT_ASSIGN_OR_RETURN(const int64_t count, call.KnownDim(x, axis));
-  return GiveSorted(call, x, count, axis, descending, true);
+  return SetSorted(call, x, count, axis, descending, true);
 }
 
-// Standard deviation and mean.
+// Returns standard deviation and mean.
 Status ReduceStd(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("x"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
@@ -166,13 +167,13 @@ Status ReduceStd(PrimitiveCall& call) {
                         call.Add("Div", {squares, call.Number(call.type(x).dtype, count)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId deviation, call.Add("Sqrt", {variance}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mean, call.Add("ReduceMean", {x}, attrs));
-  return call.GiveTuple({deviation, mean});
+  return call.SetTupleResult({deviation, mean});
 }
 
 Status LogSumExp(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(AttrList attrs, ReduceAttrs(call, "dim", "keepdim"));
-  return call.Give(call.Add("ReduceLogSumExp", {x}, std::move(attrs)));
+  return call.SetResult(call.Add("ReduceLogSumExp", {x}, std::move(attrs)));
 }
 
 constexpr std::string_view kReduce = "x axis keep_dims", kReduceExt = "input dim keepdim dtype";

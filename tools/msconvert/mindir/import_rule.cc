@@ -48,7 +48,7 @@ std::optional<double> FloatIn(const ConstTensor& t) {
 
 PrimitiveCall::PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string name, Items inputs,
                              std::vector<std::pair<std::string, Item>> attributes,
-                             const Declared& declared)
+                             const Declaration& declared)
     : draft_(draft),
       rule_(rule),
       name_(std::move(name)),
@@ -245,13 +245,13 @@ Result<ValueId> PrimitiveCall::Cast(ValueId v, DType dtype) {
   return Add("Cast", {v}, {{"to", dtype}});
 }
 
-Status PrimitiveCall::Give(Result<ValueId> value) {
+Status PrimitiveCall::SetResult(Result<ValueId> value) {
   MSRT_RETURN_IF_ERROR(value.status());
-  Give(*value);
+  SetResult(*value);
   return OkStatus();
 }
 
-Status PrimitiveCall::GiveTuple(std::vector<ValueId> values) {
+Status PrimitiveCall::SetTupleResult(std::vector<ValueId> values) {
   Items parts;
   for (ValueId v : values)
     parts.push_back(v == kNoValue ? Item::Plain(ItemKind::kNone) : Item::Tensor(v));

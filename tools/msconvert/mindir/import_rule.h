@@ -1,6 +1,6 @@
-// From a primitive of MindIR to nodes of ours. A rule stands in import_<family>.cc for each
-// primitive; it asks for arguments by name, and need not know whether the file has them as inputs
-// (newer files) or as attributes.
+// Converts a primitive of MindIR to nodes of the module. Each primitive has a rule in
+// import_<family>.cc. A rule gets arguments by name and need not know whether the file has them as
+// inputs (newer files) or as attributes.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,15 @@ class PrimitiveCall {
  public:
   // `inputs` are in the file's order. `attributes` are the primitive's, by name.
   PrimitiveCall(GraphDraft* draft, const Rule& rule, std::string name, Items inputs,
-                std::vector<std::pair<std::string, Item>> attributes, const Declared& declared);
+                std::vector<std::pair<std::string, Item>> attributes, const Declaration& declared);
 
   GraphDraft& draft() { return *draft_; }
-  std::string_view target() const;  // of the rule: the op of ours
+  std::string_view target() const;  // of the rule: the op to create
   const std::string& name() const { return name_; }
-  // What the file says that the result is.
-  const Declared& declared() const { return declared_; }
+  // The declared type of the result.
+  const Declaration& declared() const { return declared_; }
 
-  // Arguments. An absent one is null, as is one that is None.
+  // Returns an argument; null if it is absent or None.
   const Item* Find(std::string_view argument) const;
   bool Has(std::string_view argument) const { return Find(argument) != nullptr; }
   Result<Item> Get(std::string_view argument) const;
@@ -41,15 +41,15 @@ class PrimitiveCall {
   Result<std::vector<int64_t>> Ints(
       std::string_view argument) const;  // one number is a list of one
   std::optional<std::vector<int64_t>> KnownInts(const Item& item) const;
-  // A list of integers as a tensor of rank 1, known or not.
+  // Returns a list of integers as a tensor of rank 1, known or not.
   Result<ValueId> IntsTensor(std::string_view argument);
   Result<DType> ElementType(std::string_view argument) const;
-  // A text, or where newer files have a number for it, the text of that number. In capitals.
+  // Returns a text, or the text for a number in newer files, in upper case.
   Result<std::string> Choice(std::string_view argument, std::span<const std::string_view> by_number,
                              std::string_view fallback) const;
 
   const Type& type(ValueId v) const { return draft_->type(v); }
-  Result<int> Rank(ValueId v) const;  // refuses an open one
+  Result<int> Rank(ValueId v) const;  // refuses an unknown rank
   Result<int> Axis(std::string_view argument, int rank, std::optional<int64_t> fallback = {}) const;
   Result<int64_t> KnownDim(ValueId v, int axis) const;
 
@@ -60,14 +60,14 @@ class PrimitiveCall {
   ValueId Constant(ConstTensor data);
   ValueId Number(DType dtype, double value);
   ValueId IntList(std::vector<int64_t> values) { return Constant(ConstTensor::Int64s(values)); }
-  // The same value where it has that type already.
+  // Returns the same value if it has that type already.
   Result<ValueId> Cast(ValueId v, DType dtype);
 
-  // What the primitive gives.
-  void Give(ValueId value) { result_ = Item::Tensor(value); }
-  Status Give(Result<ValueId> value);
-  Status GiveTuple(std::vector<ValueId> values);  // kNoValue: a part that nobody can have
-  void GiveItem(Item item) { result_ = std::move(item); }
+  // Set the result of the primitive.
+  void SetResult(ValueId value) { result_ = Item::Tensor(value); }
+  Status SetResult(Result<ValueId> value);
+  Status SetTupleResult(std::vector<ValueId> values);  // kNoValue: a part that cannot be used
+  void SetItemResult(Item item) { result_ = std::move(item); }
   const Item& result() const { return result_; }
 
  private:
@@ -79,25 +79,25 @@ class PrimitiveCall {
   const std::string name_;
   const Items inputs_;
   const std::vector<std::pair<std::string, Item>> attributes_;
-  const Declared& declared_;
+  const Declaration& declared_;
   std::vector<std::string_view> arguments_;  // names of the inputs
   Item result_;
   int added_ = 0;
 };
 
-// OK: the result is given. kUnsupported and wrong use: a problem for the report.
+// Returns OK if the result is set. kUnsupported and invalid use are problems for the report.
 using RuleFn = Status (*)(PrimitiveCall&);
 
 struct Rule {
   std::string_view op;
-  // Names in the order in which newer files have them as inputs, between blanks. A file that has
-  // some as attributes leaves these out.
+  // Names in the order of the inputs in newer files, separated by blanks. A file that has some as
+  // attributes leaves these out.
   std::string_view arguments;
   RuleFn rule;
   std::string_view target = {};
 };
 
-// Null where the primitive is not known.
+// Returns null if the primitive is not known.
 const Rule* FindRule(std::string_view op);
 
 void ForEachRule(const std::function<void(const Rule&)>& visit);

@@ -11,25 +11,25 @@
 namespace msrt::onnx_import {
 namespace {
 
-// Each level of loops may double the work of those inside.
-constexpr size_t kMostRereads = 10'000;
+// Importing a loop may read its body twice, so nested loops would double the work at each level.
+constexpr size_t kMaxRereads = 10'000;
 
-// A condition that depends on more nodes is left to the run, and so are all after so many values
-// were looked at.
-constexpr size_t kMostDeciding = 64;
-constexpr uint64_t kMostLookedAt = 50'000'000;
+// A condition that depends on more nodes is not decided during import, nor is any condition after
+// so many values have been visited.
+constexpr size_t kMaxDecidingNodes = 64;
+constexpr uint64_t kMaxVisitedValues = 50'000'000;
 
-// Counts how deep the importer is in what the pointer stands for; null: it is not.
-class Inside {
+// Increments *depth for the lifetime of the object; null: does nothing.
+class ScopedDepth {
  public:
-  explicit Inside(size_t* depth) : depth_(depth) {
+  explicit ScopedDepth(size_t* depth) : depth_(depth) {
     if (depth_ != nullptr) ++*depth_;
   }
-  ~Inside() {
+  ~ScopedDepth() {
     if (depth_ != nullptr) --*depth_;
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  ScopedDepth(const ScopedDepth&) = delete;
+  ScopedDepth& operator=(const ScopedDepth&) = delete;
 
  private:
   size_t* depth_;
@@ -37,7 +37,7 @@ class Inside {
 
 Type NumberType(DType dtype) { return Type::Tensor(dtype, {}); }
 
-// A scanned tensor without the dim that is scanned.
+// Returns the type of one slice of a scanned tensor.
 Type WithoutDim(Type type, int64_t axis) {
   if (!type.is_tensor() || !type.rank_known || type.rank() == 0) return type;
   const int64_t a = axis < 0 ? axis + type.rank() : axis;
@@ -97,7 +97,7 @@ Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const Inne
                                        const Scope& scope) {
   MSRT_RETURN_IF_ERROR(Spend(graph.ByteSizeLong()));
   onnx::GraphProto copy =
-      graph;  // tensors are taken out of what is imported, and it may be imported again
+      graph;  // importing moves tensors out, and the graph may be imported again
   Scope inner_scope;
   inner_scope.opsets = scope.opsets;
   inner_scope.bindings = scope.bindings;
@@ -112,7 +112,8 @@ Result<uint32_t> Importer::ImportInner(const onnx::GraphProto& graph, const Inne
   return inner_scope.graph;
 }
 
-// A body may take an optional and give back what it would hold: from then on there is always one.
+// A body may take an optional and return a plain value in its place. Wraps that value, since the
+// next iteration expects an optional.
 Status Importer::WrapOptionals(uint32_t index, size_t first, size_t first_result, size_t carried) {
   Graph& body = out_.module.graphs[index];
   if (body.outputs.size() < first_result + carried || body.inputs.size() < first + carried)
@@ -131,8 +132,8 @@ Status Importer::WrapOptionals(uint32_t index, size_t first, size_t first_result
   return OkStatus();
 }
 
-// The body of a loop. A value that it carries has the type it begins with, unless the body gives
-// another one: then what both have in common, and at last any dims.
+// Imports the body of a loop. A carried value has its initial type, unless the body returns another
+// one: then the common part of both, and finally unknown dims.
 Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph inner, size_t first,
                                       size_t first_result, size_t carried, const Scope& scope) {
   for (int attempt = 0;; ++attempt) {
@@ -157,9 +158,8 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
       }
     }
     if (settled) return index;
-    if (++rereads_ > kMostRereads)
-      return LimitExceeded("loops in loops had to be read again more than ", kMostRereads,
-                           " times");
+    if (++rereads_ > kMaxRereads)
+      return LimitExceeded("loops in loops had to be read again more than ", kMaxRereads, " times");
     inner.exact = true;
     out_.module.graphs.resize(graphs);
     out_.problems = problems;
@@ -167,12 +167,12 @@ Result<uint32_t> Importer::ImportBody(const onnx::GraphProto& graph, InnerGraph 
   }
 }
 
-// The value of a condition that constants and known shapes decide.
+// Returns the value of a condition that depends on constants and known shapes only; else nullopt.
 std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
   const Graph& graph = GraphOf(scope);
   if (options_.evaluator == nullptr || IsUnknown(scope, condition)) return std::nullopt;
-  looked_at_ += graph.value_count();
-  if (looked_at_ > kMostLookedAt) return std::nullopt;
+  visited_values_ += graph.value_count();
+  if (visited_values_ > kMaxVisitedValues) return std::nullopt;
   const std::vector<int32_t> producers = graph.Producers();
   std::set<size_t> nodes;  // that it depends on, in order
   std::vector<ValueId> waiting = {condition};
@@ -180,7 +180,7 @@ std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
     const int32_t n = producers[IndexOf(waiting.back())];
     waiting.pop_back();
     if (n < 0 || !nodes.insert(static_cast<size_t>(n)).second) continue;
-    if (nodes.size() > kMostDeciding) return std::nullopt;
+    if (nodes.size() > kMaxDecidingNodes) return std::nullopt;
     for (ValueId v : graph.nodes[static_cast<size_t>(n)].inputs) {
       if (v != kNoValue) waiting.push_back(v);
     }
@@ -195,13 +195,12 @@ std::optional<bool> Importer::Decided(ValueId condition, const Scope& scope) {
   return known->As<uint8_t>()[0] != 0;
 }
 
-// Of an If that is decided, the branch that is taken: the other may be wrong for the shapes that
-// decide.
+// Keeps only the branch of a decided If that is taken: the other may be invalid for these shapes.
 Status Importer::KeepDecided(const std::vector<ValueId>& inputs, const Scope& scope,
                              std::vector<onnx::AttributeProto>* branches) {
   if (inputs.size() != 1 || inputs[0] == kNoValue)
     return InvalidModel("has ", inputs.size(), " inputs, must have one");
-  // What may never run may be wrong for the shapes that would decide inside it.
+  // Inside a branch that may never run, the shapes that would decide may be invalid.
   const auto taken = open_choices_ == 0 ? Decided(inputs[0], scope) : std::nullopt;
   if (!taken) return OkStatus();
   const std::string_view untaken = *taken ? "else_branch" : "then_branch";
@@ -231,7 +230,7 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
   if (graphs.size() != wanted)
     return InvalidModel("has ", graphs.size(), " graphs, must have ", wanted);
   if (node.op == "If") MSRT_RETURN_IF_ERROR(KeepDecided(inputs, *scope, &graphs));
-  const Inside open_choice(graphs.size() < wanted ? nullptr : &open_choices_);
+  const ScopedDepth open_choice(graphs.size() < wanted ? nullptr : &open_choices_);
   std::vector<Capture> captures;
   MSRT_RETURN_IF_ERROR(FindCaptured(graphs, *scope, &captures));
   const auto type_of = [&](ValueId v) {
@@ -284,7 +283,7 @@ Status Importer::ImportControl(const NodeInFile& node, std::vector<ValueId> inpu
   return FinishControl(node, node.op, std::move(inputs), std::move(attrs), scope);
 }
 
-// Adds the node that calls what was imported.
+// Adds the node that calls the imported graphs.
 Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
                                std::vector<ValueId> inputs, AttrList attrs, Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;
@@ -310,7 +309,8 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
                         types->size());
   }
   types->resize(static_cast<size_t>(proto.output_size()));
-  // What a graph gives that could not be converted is not known: the reason is in the report.
+  // The result types of a graph that could not be converted are unknown: the reason is in the
+  // report.
   if (!std::all_of(types->begin(), types->end(), [](const Type& t) { return IsDeclared(t); }))
     return DefineUnknown(proto, scope);
   const size_t count = types->size();
@@ -324,7 +324,7 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
     const ValueId value = (*outputs)[static_cast<size_t>(i)];
     if (proto.output(i).empty()) continue;
     graph.value(value).name = scope->prefix + proto.output(i);
-    // What a loop carries as an optional it gives as one.
+    // Carried optionals are returned as optionals.
     const size_t carried_from = op == "Loop" ? 2 : 0;
     const bool optional = carried_from != 0 &&
                           carried_from + static_cast<size_t>(i) < draft.inputs.size() &&
@@ -335,8 +335,8 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
   return OkStatus();
 }
 
-// Scan of opset 8 works on a batch of sequences: a scan over the batch whose body is the scan of
-// one of them.
+// Scan of opset 8 works on a batch of sequences: becomes a scan over the batch whose body is the
+// scan of one sequence.
 Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> inputs,
                                    AttrList attrs, const onnx::GraphProto& body,
                                    const std::vector<Capture>& captures, Scope* scope) {
@@ -398,7 +398,8 @@ Status Importer::ImportBatchedScan(const NodeInFile& node, std::vector<ValueId> 
       {{"body", GraphRef{index}}, {"num_scan_inputs", all}, {"carried", int64_t{0}}}, scope);
 }
 
-// A loop over the list that hands its elements to the graph and puts what it gives into new lists.
+// Becomes a loop over the list that calls the graph for each element and appends its results to new
+// lists.
 Status Importer::ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs,
                                    const onnx::GraphProto& body,
                                    const std::vector<Capture>& captures, Scope* scope) {
@@ -472,8 +473,8 @@ Result<ValueId> Importer::ContentOf(Scope* scope, ValueId optional, const std::s
   return GraphBuilder(&graph).Add("SequenceAt", name, {optional, first});
 }
 
-// An optional is a list of at most one element. Opset 18 asks such questions about other values
-// too, which are always there.
+// An optional is a list of at most one element. Since opset 18 these ops also take other values,
+// which always have an element.
 Status Importer::ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs,
                                 Scope* scope) {
   const onnx::NodeProto& proto = *node.proto;

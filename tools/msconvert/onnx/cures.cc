@@ -5,7 +5,7 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr int64_t kMeaningOpset = 23;  // whose ops are all known
+constexpr int64_t kMeaningOpset = 23;  // all of its ops are known
 
 constexpr std::string_view kGiveShapes =
     "give the shapes of the inputs with --shape NAME=1x3x224x224, or let onnx.shape_inference "
@@ -19,7 +19,7 @@ constexpr std::string_view kMakeDense = "make it dense with onnx before converti
 constexpr std::string_view kInference =
     "export for inference: model.eval() in PyTorch, training=TrainingMode.EVAL";
 
-// Reasons are written in many places; words in them tell which cure helps. The first that is found
+// Reasons are written in many places; words in them decide which cure helps. The first match
 // counts.
 constexpr struct {
   std::string_view word, cure;

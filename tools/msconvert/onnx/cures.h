@@ -1,4 +1,4 @@
-// What a user can do about a part of a model that cannot be converted.
+// Advice on what a user can do about a part of a model that cannot be converted.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,11 @@
 
 namespace msrt::onnx_import {
 
-// `opset` is what the model imports for the domain; 0: nothing. `op` has its domain in front.
+// `opset` is the one that the model imports for the domain; 0: none. `op` is prefixed by its
+// domain.
 std::string CureForUnknownOp(std::string_view domain, std::string_view op, int64_t opset);
 
-// By what the reason speaks of: shapes, constants, text, sparse tensors, training ...
+// By words in the reason: shapes, constants, text, sparse tensors, training ...
 std::string CureFor(std::string_view reason);
 
 inline constexpr const char* kCureForWrongFile =

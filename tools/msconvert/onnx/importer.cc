@@ -13,17 +13,16 @@ namespace msrt::onnx_import {
 namespace {
 
 constexpr int64_t kOldestOpset = 1,
-                  kNewestOpset = 28;  // the newest has what the message definitions are of
-// A graph in a graph takes three levels, so this is beyond kDeepestNesting, which has the better
-// message.
-constexpr int kDeepestMessage = 1000;
-constexpr int kMostAttributes = 64;  // readers of .msrt files take no more
+                  kNewestOpset = 28;  // the newest is that of the message definitions
+// A graph in a graph takes three levels, so this is beyond kMaxNesting, whose error is clearer.
+constexpr int kMaxMessageDepth = 1000;
+constexpr int kMaxAttributes = 64;  // the limit of .msrt files
 
 std::string FullName(const std::string& domain, const std::string& op) {
   return domain.empty() ? op : StrCat(domain, ".", op);
 }
 
-// What the file says about a value that a node makes; null: nothing.
+// Returns the type that the file declares for the output of a node; null if there is none.
 const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::string& name) {
   for (const auto* values : {&graph.value_info(), &graph.output()}) {
     for (const onnx::ValueInfoProto& v : *values) {
@@ -33,11 +32,11 @@ const onnx::TypeProto* DeclaredType(const onnx::GraphProto& graph, const std::st
   return nullptr;
 }
 
-// For messages: a name, or as much of it as people read.
+// Returns a name for messages, shortened if it is long.
 std::string Short(const std::string& name) {
-  constexpr size_t kMostBytes = 100;
-  return name.size() <= kMostBytes ? name
-                                   : StrCat(std::string_view(name).substr(0, kMostBytes), "...");
+  constexpr size_t kMaxBytes = 100;
+  return name.size() <= kMaxBytes ? name
+                                  : StrCat(std::string_view(name).substr(0, kMaxBytes), "...");
 }
 
 bool CallsGraphs(const NodeInFile& node) {
@@ -52,7 +51,7 @@ bool IsAboutOptionals(const NodeInFile& node) {
 
 void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out,
                   std::unordered_set<std::string>* seen, int depth) {
-  if (depth > kDeepestNesting) return;  // refused where it is imported
+  if (depth > kMaxNesting) return;  // refused where it is imported
   std::unordered_set<std::string> defined;
   for (const auto& i : graph.input()) defined.insert(i.name());
   for (const auto& i : graph.initializer()) defined.insert(i.name());
@@ -76,7 +75,7 @@ void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out,
   for (const auto& o : graph.output()) use(o.name());
 }
 
-Result<Imported> Importer::Run() {
+Result<ImportResult> Importer::Run() {
   MSRT_RETURN_IF_ERROR(CheckModel());
   MSRT_RETURN_IF_ERROR(FindFunctions());
   Module& module = out_.module;
@@ -128,9 +127,9 @@ Status Importer::FindFunctions() {
 
 Status Importer::Spend(size_t bytes) {
   copied_bytes_ += bytes;
-  if (copied_bytes_ <= most_copied_bytes_) return OkStatus();
+  if (copied_bytes_ <= max_copied_bytes_) return OkStatus();
   return LimitExceeded("functions and graphs, written out wherever they are used, take more than ",
-                       most_copied_bytes_, " bytes");
+                       max_copied_bytes_, " bytes");
 }
 
 Result<int64_t> Importer::OpsetOf(const std::string& domain, const Scope& scope) const {
@@ -146,8 +145,7 @@ Status Importer::BindSizes() {
   std::vector<NamedType> inputs;
   for (const auto& input : model_.graph().input()) {
     if (weights.count(input.name()) != 0) continue;
-    auto type =
-        TypeOf(input.type(), &out_.module);  // what is wrong with it is told where it is imported
+    auto type = TypeOf(input.type(), &out_.module);  // errors are reported when it is imported
     if (type.ok()) inputs.push_back({input.name(), *std::move(type)});
   }
   MSRT_ASSIGN_OR_RETURN(sizes_, BoundSizes::Bind("--shape", options_.shapes, inputs, out_.module));
@@ -160,8 +158,8 @@ Result<Type> Importer::Declared(const onnx::TypeProto& type) {
 }
 
 Status Importer::ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope) {
-  if (scope->depth > kDeepestNesting)
-    return InvalidModel("graphs are nested more than ", kDeepestNesting, " deep");
+  if (scope->depth > kMaxNesting)
+    return InvalidModel("graphs are nested more than ", kMaxNesting, " deep");
   scope->graph = static_cast<uint32_t>(out_.module.graphs.size());
   out_.module.graphs.emplace_back().name = graph->name();
   MSRT_RETURN_IF_ERROR(ImportInitializers(graph, scope));
@@ -179,7 +177,7 @@ void Importer::AddCaptures(const InnerGraph& inner, Scope* scope) {
       if (!shadowed) scope->values[c.name] = graph.AddConstant(c.name, *c.constant);
       continue;
     }
-    // What one branch captures, the other is handed too.
+    // All branches get the captures of each.
     const ValueId value = graph.AddInput(shadowed ? StrCat(c.name, " (outer)") : c.name, c.type);
     if (!shadowed) scope->values[c.name] = value;
     if (scope->optional_captures.count(c.name) != 0)
@@ -246,14 +244,13 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
     if (!seen.insert(input.name()).second)
       return InvalidModel("two inputs of graph '", graph.name(), "' are called '", input.name(),
                           "'");
-    if (scope->values.count(input.name()) != 0)
-      continue;  // has a value: an initializer that could be overridden
-    // Symbols of inner graphs may stand for other sizes in every iteration.
+    if (scope->values.count(input.name()) != 0) continue;  // has a default value: an initializer
+    // Symbols of inner graphs may have other sizes in every iteration.
     auto type = inner == nullptr ? Declared(input.type()) : TypeOf(input.type(), &out_.module);
     if (inner != nullptr && static_cast<size_t>(i) < inner->inputs.size()) {
       const Type& given = inner->inputs[static_cast<size_t>(i)];
-      // What is handed to a graph is more than what it declares, unless they disagree: a body may
-      // be meant for other dims than the first.
+      // The types of the arguments are more exact than those that the graph declares. If they
+      // disagree, the declared ones may be those of later iterations.
       auto merged = type.ok() ? MergeTypes(*type, given) : Result<Type>(given);
       if (!type.ok() || !IsDeclared(*type) || inner->exact) type = given;
       else if (merged.ok()) type = *std::move(merged);
@@ -277,9 +274,9 @@ Status Importer::ImportInputs(const onnx::GraphProto& graph, const InnerGraph* i
 
 Status Importer::Define(Scope* scope, const std::string& name, ValueId value) {
   if (name.empty()) return InvalidModel("an input or initializer has no name");
-  if (name.size() > kMostNameBytes) {
+  if (name.size() > kMaxNameBytes) {
     return InvalidModel("the name '", Short(name), "' has ", name.size(), " bytes, at most ",
-                        kMostNameBytes, " are allowed");
+                        kMaxNameBytes, " are allowed");
   }
   if (scope->values.emplace(name, value).second) return OkStatus();
   return InvalidModel("two things make the value '", name, "'");
@@ -305,7 +302,7 @@ Result<std::vector<onnx::NodeProto*>> Importer::Ordered(Nodes* nodes, const Scop
     missing[i] = sources.size();
     for (size_t s : sources) readers[s].push_back(i);
   }
-  // The file's own order wherever it is one.
+  // In file order, which is kept where it is valid.
   std::set<size_t> ready;
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i] == 0) ready.insert(i);
@@ -338,8 +335,8 @@ std::vector<std::string> Importer::UsedNames(const onnx::NodeProto& node) {
 
 Status Importer::ImportNodes(Nodes* nodes, Scope* scope) {
   node_count_ += static_cast<size_t>(nodes->size());
-  if (node_count_ > options_.most_nodes)
-    return LimitExceeded("the model has more than ", options_.most_nodes, " nodes");
+  if (node_count_ > options_.max_nodes)
+    return LimitExceeded("the model has more than ", options_.max_nodes, " nodes");
   MSRT_ASSIGN_OR_RETURN(const std::vector<onnx::NodeProto*> order, Ordered(nodes, *scope));
   for (onnx::NodeProto* node : order) {
     if (options_.progress)
@@ -365,12 +362,12 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   NodeInFile node{proto, Canonical(proto->domain()), "", NodeName(*proto, *scope), 0};
   node.op = FullName(node.domain, proto->op_type());
   MSRT_ASSIGN_OR_RETURN(node.version, OpsetOf(node.domain, *scope));
-  if (node.name.size() > kMostNameBytes)
-    return InvalidModel("its name has ", node.name.size(), " bytes, at most ", kMostNameBytes,
+  if (node.name.size() > kMaxNameBytes)
+    return InvalidModel("its name has ", node.name.size(), " bytes, at most ", kMaxNameBytes,
                         " are allowed");
-  if (proto->attribute_size() > kMostAttributes) {
-    return InvalidModel("it has ", proto->attribute_size(), " attributes, at most ",
-                        kMostAttributes, " are allowed");
+  if (proto->attribute_size() > kMaxAttributes) {
+    return InvalidModel("it has ", proto->attribute_size(), " attributes, at most ", kMaxAttributes,
+                        " are allowed");
   }
   MSRT_RETURN_IF_ERROR(Spend(scope->prefix.size() * static_cast<size_t>(1 + proto->output_size())));
   std::vector<ValueId> inputs;
@@ -412,7 +409,7 @@ Status Importer::ImportNode(onnx::NodeProto* proto, Scope* scope) {
   for (auto& a : *proto->mutable_attribute())
     MSRT_RETURN_IF_ERROR(ImportAttr(&a, node, scope, &attrs, &understood));
   if (unknown || !understood) return DefineUnknown(*proto, scope);
-  // What is no tensor is never copied.
+  // Values that are no tensors are never copied.
   const bool copies = node.op == "Identity" && inputs.size() == 1 && inputs[0] != kNoValue &&
                       proto->output_size() == 1;
   if (copies && !GraphOf(*scope).value(inputs[0]).type.is_tensor()) {
@@ -502,7 +499,7 @@ Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
   const LiftFn rule = FindLift(node.domain, proto.op_type());
   Status status = rule != nullptr ? rule(lift) : lift.Pass();
   if (!status.ok()) {
-    // Wrong use of an op is reported with the rest, so that one run shows all of it.
+    // Invalid use of an op is reported with the rest, so that one run shows all problems.
     if (status.code() == Code::kOutOfMemory || status.code() == Code::kLimitExceeded) return status;
     Problem(node, std::string(status.message()),
             status.code() == Code::kInvalidModel ? kCureForWrongFile : "");
@@ -516,7 +513,7 @@ Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
       MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), Unknown(scope, proto.output(i))));
       continue;
     }
-    // A rule may hand an input on; then the name stays what it was.
+    // A rule may return an input as the output, which keeps its name.
     if (IndexOf(value) >= values_before)
       GraphOf(*scope).value(value).name = scope->prefix + proto.output(i);
     MSRT_RETURN_IF_ERROR(Define(scope, proto.output(i), value));
@@ -545,7 +542,7 @@ onnx::AttributeProto* Importer::Resolve(onnx::AttributeProto* given, const Scope
     return copy;
   }
   if (scope.bindings.empty() && scope.prefix.empty()) return given;
-  *copy = *given;  // tensors are taken out of what is imported; a function may be expanded again
+  *copy = *given;  // importing moves tensors out, and the function may be expanded again
   return copy;
 }
 
@@ -569,8 +566,8 @@ Status Importer::ImportAttr(onnx::AttributeProto* given, const NodeInFile& node,
 
 Status Importer::Expand(onnx::NodeProto* call, const Function& function,
                         const std::vector<ValueId>& inputs, Scope* scope) {
-  if (scope->depth >= kDeepestNesting)
-    return InvalidModel("functions call each other more than ", kDeepestNesting, " deep");
+  if (scope->depth >= kMaxNesting)
+    return InvalidModel("functions call each other more than ", kMaxNesting, " deep");
   const onnx::FunctionProto& f = *function.proto;
   for (const Scope* s = scope; s != nullptr; s = s->caller) {
     if (s->function == &f)
@@ -600,7 +597,7 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function,
       inner.bindings[a.name()] = outer->second;
   }
   Nodes body = f.node();
-  // An input that the call leaves out is left out by those who read it.
+  // An input that the call omits is omitted for the nodes that read it.
   const std::unordered_set<std::string_view> formal(f.input().begin(), f.input().end());
   for (auto& n : body) {
     for (auto& i : *n.mutable_input()) {
@@ -624,8 +621,8 @@ Status Importer::Expand(onnx::NodeProto* call, const Function& function,
 namespace {
 
 // `mapped_by`: see FileStream.
-Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
-                            const std::string& path, const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
+                                const std::string& path, const ImportOptions& options, Io* io) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) {
     return InvalidModel(
         "the file has ", bytes.size(),
@@ -635,18 +632,18 @@ Result<Imported> ImportFrom(std::span<const std::byte> bytes, Io* mapped_by,
   FileStream stream(bytes, mapped_by, [&](double part) {
     if (options.progress) options.progress("reading", part);
   });
-  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "ONNX", kDeepestMessage, &model));
+  MSRT_RETURN_IF_ERROR(ParseMessage(&stream, "ONNX", kMaxMessageDepth, &model));
   return Importer(&model, path, options, io).Run();
 }
 
 }  // namespace
 
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
-                             const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                                 const ImportOptions& options, Io* io) {
   return ImportFrom(bytes, nullptr, path, options, io);
 }
 
-Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
+Result<ImportResult> ImportFile(const std::string& path, const ImportOptions& options, Io* io) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, io->MapFile(path));
   auto imported = ImportFrom(bytes.data, io, path, options, io);
   if (!imported.ok()) return std::move(imported).status().Within(StrCat("model '", path, "'"));

@@ -1,4 +1,4 @@
-// An ONNX file as a module of ours: graphs, subgraphs with their captures, functions expanded,
+// Imports an ONNX file as a module: graphs, subgraphs with their captures, functions expanded,
 // every op lifted to opset 23.
 #pragma once
 
@@ -16,36 +16,34 @@
 namespace msrt::onnx_import {
 
 struct ImportOptions {
-  GivenSizes shapes;  // of inputs or symbols, instead of what the file says
-  // Ops that are not known stay as they are, for kernels that an application registers, if the file
-  // declares what they give.
+  GivenSizes shapes;  // of inputs or symbols; override those of the file
+  // Keeps unknown ops, for kernels that an application registers, if the file declares the types of
+  // their outputs.
   bool keep_unknown = false;
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
-  // A small file must neither blow up nor keep the importer busy.
-  size_t most_nodes = 1'000'000;  // of all graphs, with functions written out
-  uint64_t most_copied_bytes =
-      uint64_t{1}
-      << 30;  // of functions and graphs, each time that one is written out; four files beyond it
-  // What plugins bring: rules for ops that the library does not know, and ops with a meaning of
-  // their own.
+  // Limits, so that a small file can neither expand without bound nor keep the importer busy.
+  size_t max_nodes = 1'000'000;                   // of all graphs, with functions written out
+  uint64_t max_copied_bytes = uint64_t{1} << 30;  // of functions and graphs, each time that one is
+                                                  // written out; plus four times the file
+  // Rules of plugins for ops that the library does not know, and the ops that plugins define.
   std::vector<RegisteredImporter> importers = {};
   const OpSet* ops = nullptr;
-  // Such rules need it, and Ifs whose conditions constants and shapes decide, of which only the
-  // branch that is taken is read then.
+  // For such rules, and for Ifs whose conditions depend on constants and shapes only: then just the
+  // branch that is taken is read.
   const Evaluator* evaluator = nullptr;
 };
 
-// What could be read. The module is whole if there are no problems.
-struct Imported {
+// The module, which is complete if there are no problems.
+struct ImportResult {
   Module module;
   Problems problems{CureFor};
 };
 
-// Errors are for files that are wrong or cannot be read; what is right but beyond us is a problem
-// of the result.
-Result<Imported> ImportFile(const std::string& path, const ImportOptions& options, Io* io);
+// Returns an error if the file is invalid or cannot be read. Valid parts of a model that are not
+// supported are problems of the result.
+Result<ImportResult> ImportFile(const std::string& path, const ImportOptions& options, Io* io);
 // `path` is for external data and messages; may be empty.
-Result<Imported> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
-                             const ImportOptions& options, Io* io);
+Result<ImportResult> ImportBytes(std::span<const std::byte> bytes, const std::string& path,
+                                 const ImportOptions& options, Io* io);
 
 }  // namespace msrt::onnx_import

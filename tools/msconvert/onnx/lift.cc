@@ -18,7 +18,7 @@ const T* Get(const AttrList& attrs, std::string_view name) {
 
 bool IsFloatPair(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
-// Of a tensor whose elements are of those two types.
+// Returns element i of a tensor whose type is one of those two.
 double FloatAt(const ConstTensor& t, size_t i) {
   return t.dtype == DType::kF32 ? t.As<float>()[i] : t.As<double>()[i];
 }
@@ -128,8 +128,8 @@ ValueId NodeLift::Scalar(DType dtype, double value) {
       break;
   }
   // Integers and truth values: the low bytes, least significant first.
-  constexpr double kMost = 9.2e18;
-  const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
+  constexpr double kMax = 9.2e18;
+  const auto v = std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMax, kMax));
   return Constant(
       ConstTensor::Copy(dtype, {}, std::as_bytes(std::span(&v, 1)).first(BytesOf(dtype, 1))));
 }
@@ -163,7 +163,7 @@ Status NodeLift::Fit(const OpDef& def) {
     }
     const auto* number = std::get_if<int64_t>(&attr.value);
     if (known->kind == AttrKind::kDType && number != nullptr) {
-      if (*number == 0) continue;  // ONNX's "undefined": as if it were not there
+      if (*number == 0) continue;  // ONNX's "undefined": as if it were absent
       auto dtype = DTypeOf(*number);
       if (!dtype.ok())
         return std::move(dtype).status().Within(StrCat("attribute '", attr.name, "'"));

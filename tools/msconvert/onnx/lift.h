@@ -1,6 +1,6 @@
-// From a node of an ONNX file, of whatever opset, to nodes of ours (opset 23). Most ops pass as
-// they are; a rule stands in lift_<family>.cc for each that changed its meaning, its inputs or its
-// name.
+// Converts a node of an ONNX file, of any opset, to nodes of the module (opset 23). Most ops pass
+// unchanged; each op that changed its meaning, its inputs or its name has a rule in
+// lift_<family>.cc.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace msrt::onnx_import {
 
-// One node that is being converted: what the file says about it, and the graph to write to.
+// One node that is being converted, and the graph to write to.
 class NodeLift {
  public:
   NodeLift(Graph* graph, std::string domain, std::string op, int64_t opset, std::string name,
@@ -29,17 +29,17 @@ class NodeLift {
   bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
   ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : kNoValue; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
-  // Undeclared where the input is left out; whoever needs it is refused when the node is added.
+  // Undeclared if the input is omitted; an op that needs it is refused when its node is added.
   const Type& type(size_t i) const { return type_of(input(i)); }
   const Type& type_of(ValueId v) const;
-  // The value of an input that is constant; null otherwise.
+  // Returns the value of an input that is constant; else null.
   const ConstTensor* constant(size_t i) const {
     return has_input(i) ? constant_of(inputs_[i]) : nullptr;
   }
   const ConstTensor* constant_of(ValueId v) const {
     return v == kNoValue ? nullptr : graph_->value(v).constant.get();
   }
-  Status RequireInputs(size_t count) const;  // refuses a node that leaves out one of the first
+  Status RequireInputs(size_t count) const;  // refuses a node that omits one of the first `count`
   void SetInput(size_t i, ValueId value);
   void DropInputs(size_t from) {
     if (from < inputs_.size())
@@ -59,7 +59,7 @@ class NodeLift {
     return i < output_names_.size() && !output_names_[i].empty();
   }
 
-  // Appends nodes. What is wrong with one is the error.
+  // Append nodes. Return an error if a node is invalid.
   Result<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {});
   Result<std::vector<ValueId>> AddMany(std::string_view domain, std::string_view op,
                                        std::vector<ValueId> inputs, AttrList attrs,
@@ -67,13 +67,13 @@ class NodeLift {
   ValueId Constant(ConstTensor data);
   ValueId Scalar(DType dtype, double value);  // of rank 0
 
-  // What the node gives.
+  // The outputs of the node.
   void SetOutput(size_t i, ValueId value);
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  // Emits the node under another name, or as it stands: inputs that are constant lists become
-  // attributes where the op's entry has both, numbers of types become types, and attributes that
-  // the entry lacks are refused.
+  // Emits the node under another name, or unchanged: inputs that are constant lists become
+  // attributes if the op's entry has both, type numbers become types, and attributes that the entry
+  // lacks are refused.
   Status PassAs(std::string_view op, std::string_view domain = {});
   Status Pass() { return PassAs(op_, domain_); }
 
@@ -92,14 +92,15 @@ class NodeLift {
   int added_ = 0;
 };
 
-// OK: the outputs are set. kUnsupported: a problem for the report. Other codes: the file is wrong.
+// Returns OK if the outputs are set. kUnsupported is a problem for the report. Other codes mean
+// that the file is invalid.
 using LiftFn = Status (*)(NodeLift&);
 
 struct LiftRule {
   std::string_view domain, op;
   LiftFn lift;
 };
-// Null where the op passes as it is.
+// Returns null if the op passes unchanged.
 LiftFn FindLift(std::string_view domain, std::string_view op);
 
 // The families, listed once in lift.cc.

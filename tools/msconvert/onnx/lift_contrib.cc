@@ -1,6 +1,6 @@
 // Rules for the fused ops of ONNX Runtime's domain com.microsoft, which its optimizer writes into
-// files: each becomes the standard ops that it was fused from. Attention stands in
-// lift_contrib_attention.cc, quantised ops in lift_contrib_quant.cc.
+// files: each becomes the standard ops that it was fused from. Attention is in
+// lift_contrib_attention.cc, quantised ops are in lift_contrib_quant.cc.
 #include "tools/msconvert/onnx/lift.h"
 
 namespace msrt::onnx_import {
@@ -8,16 +8,15 @@ namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
 
-// a + b, or a where b is left out.
+// Returns a + b, or a if b is omitted.
 Result<ValueId> Plus(NodeLift& n, ValueId a, ValueId b) {
   if (b == kNoValue) return a;
   return n.Add("Add", {a, b});
 }
 
-// ---- activations
-// ----------------------------------------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
-// Input 1, where there is one, is added first.
+// Input 1, if present, is added first.
 Status LiftGeluOf(NodeLift& n, const std::string& approximate) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(1));
   MSRT_ASSIGN_OR_RETURN(const ValueId x, Plus(n, n.input(0), n.input(1)));
@@ -60,7 +59,7 @@ Status LiftBiasAdd(NodeLift& n) {
   return OkStatus();
 }
 
-// The activation that a fused op names; `a` and `b` are its parameters.
+// Applies the activation that a fused op names; `a` and `b` are its parameters.
 Result<ValueId> Activated(NodeLift& n, ValueId x, const std::string& name, std::optional<double> a,
                           std::optional<double> b) {
   if (name.empty()) return x;
@@ -84,11 +83,10 @@ Result<ValueId> Activated(NodeLift& n, ValueId x, const std::string& name, std::
   return Unsupported("activation '", name, "'");
 }
 
-// ---- products
-// -------------------------------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------
 
-// One operand as MatMul wants it: `batch_last` has the rows' axis first and the batch behind it,
-// `transposed` the last two exchanged.
+// Returns one operand as MatMul needs it: with `batch_last` the rows' axis comes before the batch,
+// with `transposed` the last two axes are exchanged.
 Result<ValueId> MatMulOperand(NodeLift& n, size_t input, bool transposed, bool batch_last) {
   if (!transposed && !batch_last) return n.input(input);
   const Type type = n.type(input);
@@ -155,7 +153,7 @@ Status LiftFusedConv(NodeLift& n) {
   return OkStatus();
 }
 
-// Channels last in X and Y; the weights stand as in Conv.
+// X and Y have the channels last; the weights are as in Conv.
 Status LiftNhwcConv(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(2));
   if (!n.type(0).rank_known || n.type(0).rank() < 3)
@@ -171,8 +169,7 @@ Status LiftNhwcConv(NodeLift& n) {
   return OkStatus();
 }
 
-// ---- normalisations
-// -------------------------------------------------------------------------------------------------------------
+// ---- normalisations -----------------------------------------------------------------------------
 
 constexpr double kSkipEpsilon = 1e-12f;
 
@@ -212,7 +209,7 @@ Status LiftSimplifiedLayerNormalization(NodeLift& n) {
   return OkStatus();
 }
 
-// Rows of a table of positions: those that position_ids names, otherwise one for each element of
+// Returns rows of a table of positions: those in position_ids, otherwise one for each element of
 // the sequence.
 Result<ValueId> PositionRows(NodeLift& n, ValueId ids, ValueId table, ValueId positions) {
   if (positions != kNoValue) return n.Add("Gather", {table, positions});
@@ -222,7 +219,7 @@ Result<ValueId> PositionRows(NodeLift& n, ValueId ids, ValueId table, ValueId po
   return n.Add("Slice", {table, zero, length}, {{"axes", std::vector<int64_t>{0}}});
 }
 
-// How many elements of each row of the mask are kept; none where there is no mask.
+// Returns how many elements of each row of the mask are kept; zeros if there is no mask.
 Result<ValueId> MaskIndex(NodeLift& n, ValueId ids, ValueId mask) {
   if (mask == kNoValue) {
     MSRT_ASSIGN_OR_RETURN(const ValueId batch,

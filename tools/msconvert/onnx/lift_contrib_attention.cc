@@ -39,16 +39,15 @@ Result<ValueId> Part(NodeLift& n, ValueId value, int64_t axis, int64_t index) {
                {{"axis", axis}});
 }
 
-// Nothing where `keep` is true, the filter value where it is not.
+// Returns 0 where `keep` is true and the filter value elsewhere.
 Result<ValueId> FilteredUnless(NodeLift& n, ValueId keep, DType dtype) {
   return n.Add("Where", {keep, n.Scalar(dtype, 0),
                          n.Scalar(dtype, n.Float("mask_filter_value", -10000.0f))});
 }
 
-// ---- Attention, MultiHeadAttention
-// ------------------------------------------------------------------------------------------------
+// ---- Attention, MultiHeadAttention --------------------------------------------------------------
 
-// The mask of keys in its forms: lengths [batch], [batch, keys], or [batch, rows, keys].
+// Converts the mask of keys from its forms: lengths [batch], [batch, keys], or [batch, rows, keys].
 Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) {
   const Type type = n.type_of(mask);
   if (!type.rank_known) return Unsupported("the rank of the mask must be known");
@@ -80,7 +79,7 @@ Result<ValueId> KeyMask(NodeLift& n, ValueId mask, const AttentionParts& parts) 
   return FilteredUnless(n, keep, n.type_of(parts.query).dtype);
 }
 
-// Attention in its packed form with outputs 1 and 2 where they are wanted.
+// Adds an Attention in its packed form, with outputs 1 and 2 if they are used.
 Result<std::vector<ValueId>> Attend(NodeLift& n, const AttentionParts& parts, int64_t heads,
                                     ValueId mask, bool caches) {
   AttrList attrs = {{"q_num_heads", heads},
@@ -161,13 +160,13 @@ Status LiftAttention(NodeLift& n) {
   return LiftAttentionOfParts(n, parts, 1);
 }
 
-// One of the tensors that [batch, rows, heads, count, width] holds, packed.
+// Returns one of the tensors in [batch, rows, heads, count, width], packed.
 Result<ValueId> OneOfPacked(NodeLift& n, ValueId value, int64_t index) {
   MSRT_ASSIGN_OR_RETURN(const ValueId one, Part(n, value, 3, index));
   return n.Add("Reshape", {one}, {{"shape", Ints{0, 0, -1}}});
 }
 
-// Query, keys and values in whatever form they are given.
+// Reads query, keys and values in any of their forms.
 Status ReadMultiHead(NodeLift& n, AttentionParts* parts) {
   const auto rank = [&](size_t i) {
     return n.has_input(i) && n.type(i).rank_known ? n.type(i).rank() : 0;
@@ -198,7 +197,7 @@ Status ReadMultiHead(NodeLift& n, AttentionParts* parts) {
   return OkStatus();
 }
 
-// The biases of query, key and value stand in one list.
+// The biases of query, key and value are one list.
 Status AddProjectionBias(NodeLift& n, ValueId bias, AttentionParts* parts) {
   Ints sizes;
   for (ValueId v : {parts->query, parts->key, parts->value}) {
@@ -239,10 +238,9 @@ Status LiftMultiHeadAttention(NodeLift& n) {
   return LiftAttentionOfParts(n, parts, 1);
 }
 
-// ---- RotaryEmbedding
-// --------------------------------------------------------------------------------------------------------------
+// ---- RotaryEmbedding ----------------------------------------------------------------------------
 
-// Packed rows do not tell the number of heads; the tables do, if all of a head is turned.
+// Packed rows do not determine the number of heads; the tables do if they rotate the whole head.
 Result<int64_t> HeadsOf(const NodeLift& n, const Type& x, const Type& table) {
   if (const int64_t heads = n.Int("num_heads", 0); heads > 0) return heads;
   if (!x.rank_known || !table.rank_known || table.rank() != 2 || !IsKnown(x.dims[2]) ||
@@ -252,7 +250,7 @@ Result<int64_t> HeadsOf(const NodeLift& n, const Type& x, const Type& table) {
   return x.dims[2] / (2 * table.dims[1]);
 }
 
-// Positions [batch, rows] from those of the first row [1].
+// Returns positions [batch, rows] from the position of the first row [1].
 Result<ValueId> PositionsFrom(NodeLift& n, ValueId x, ValueId first, int64_t row_axis) {
   MSRT_ASSIGN_OR_RETURN(const ValueId batch, DimOf(n, x, 0));
   MSRT_ASSIGN_OR_RETURN(const ValueId rows, DimOf(n, x, row_axis));

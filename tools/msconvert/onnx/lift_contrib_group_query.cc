@@ -1,6 +1,6 @@
 // GroupQueryAttention of the domain com.microsoft: attention with a cache for sequences of
-// different lengths, rotary embedding included. Where the new rows stand in the cache depends on
-// data, so their places are computed by ops.
+// different lengths, rotary embedding included. The positions of the new rows in the cache depend
+// on data, so they are computed by ops.
 #include <limits>
 
 #include "tools/msconvert/onnx/contrib_attention.h"
@@ -32,7 +32,7 @@ struct GroupQuery {
   ValueId positions = kNoValue;                                // of the new rows, [batch, rows]
 };
 
-// Keys and values follow the query in one tensor where they have no inputs of their own.
+// Keys and values follow the query in one tensor if they have no inputs of their own.
 Status ReadGroupQuery(NodeLift& n, GroupQuery* g) {
   g->query = n.input(GroupQuery::kQuery), g->key = n.input(GroupQuery::kKey),
   g->value = n.input(GroupQuery::kValue);
@@ -51,9 +51,9 @@ Status ReadGroupQuery(NodeLift& n, GroupQuery* g) {
   return OkStatus();
 }
 
-// Where the new rows stand: behind those that the sequence has already. seqlens_k is the place of
-// the last one.
-Status FindPlaces(NodeLift& n, GroupQuery* g) {
+// The new rows come after those that the sequence has already. seqlens_k is the position of the
+// last one.
+Status FindPositions(NodeLift& n, GroupQuery* g) {
   MSRT_ASSIGN_OR_RETURN(g->rows, DimOf(n, g->query, 1));
   MSRT_ASSIGN_OR_RETURN(const ValueId last,
                         n.Add("Cast", {n.input(GroupQuery::kLastKeys)}, {{"to", DType::kI64}}));
@@ -62,8 +62,8 @@ Status FindPlaces(NodeLift& n, GroupQuery* g) {
   MSRT_ASSIGN_OR_RETURN(const ValueId past, n.Add("Sub", {total, g->rows}));
   // A prompt that is shorter than its row has nothing before it.
   MSRT_ASSIGN_OR_RETURN(g->past_rows, n.Add("Max", {past, n.Scalar(DType::kI64, 0)}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, CountTo(n, g->rows));
-  MSRT_ASSIGN_OR_RETURN(g->positions, n.Add("Add", {places, g->past_rows}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId offsets, CountTo(n, g->rows));
+  MSRT_ASSIGN_OR_RETURN(g->positions, n.Add("Add", {offsets, g->past_rows}));
   return OkStatus();
 }
 
@@ -91,15 +91,15 @@ Status Rotate(NodeLift& n, GroupQuery* g) {
   return OkStatus();
 }
 
-// The cache with the new rows at their places: behind those of the past, which may end before their
-// tensor does, as sequences differ in length and as a cache may have room to spare. `places` counts
-// the rows of the result, [keys].
+// Returns the cache with the new rows after those of the past, which may end before their tensor
+// does, as sequences differ in length and a cache may have spare room. `key_positions` are the
+// positions of the rows of the result, [keys].
 Result<ValueId> Cached(NodeLift& n, const GroupQuery& g, ValueId past, ValueId fresh,
-                       ValueId places) {
+                       ValueId key_positions) {
   MSRT_ASSIGN_OR_RETURN(const ValueId apart, Unpacked(n, fresh, g.key_heads));
   if (past == kNoValue) return apart;
   MSRT_ASSIGN_OR_RETURN(const ValueId room, DimOf(n, past, 2));
-  MSRT_ASSIGN_OR_RETURN(const ValueId keys, n.Add("Shape", {places}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId keys, n.Add("Shape", {key_positions}));
   MSRT_ASSIGN_OR_RETURN(const ValueId missing, n.Add("Sub", {keys, room}));
   const ValueId nothing = n.Constant(ConstTensor::Int64s(Ints{0}));
   MSRT_ASSIGN_OR_RETURN(const ValueId pads,
@@ -112,8 +112,9 @@ Result<ValueId> Cached(NodeLift& n, const GroupQuery& g, ValueId past, ValueId f
   return n.Add("ScatterElements", {longer, indices, apart}, {{"axis", int64_t{2}}});
 }
 
-// As long as the past's tensor, or as all rows together.
-Result<ValueId> PlacesOfKeys(NodeLift& n, const GroupQuery& g, ValueId past) {
+// Returns the positions of all keys: as many as the past's tensor has rows, or as all rows
+// together.
+Result<ValueId> KeyPositions(NodeLift& n, const GroupQuery& g, ValueId past) {
   if (past == kNoValue) return CountTo(n, g.rows);
   MSRT_ASSIGN_OR_RETURN(const ValueId room, DimOf(n, past, 2));
   MSRT_ASSIGN_OR_RETURN(const ValueId total,
@@ -123,15 +124,16 @@ Result<ValueId> PlacesOfKeys(NodeLift& n, const GroupQuery& g, ValueId past) {
   return CountTo(n, count);
 }
 
-// [batch, 1, rows, keys]: keys up to the row's own place, and no further back than the window.
-Result<ValueId> CausalMask(NodeLift& n, const GroupQuery& g, ValueId places) {
+// Returns a mask [batch, 1, rows, keys]: keys up to the row's own position, and no further back
+// than the window.
+Result<ValueId> CausalMask(NodeLift& n, const GroupQuery& g, ValueId key_positions) {
   MSRT_ASSIGN_OR_RETURN(const ValueId own,
                         n.Add("Unsqueeze", {g.positions}, {{"axes", Ints{1, 3}}}));
-  MSRT_ASSIGN_OR_RETURN(ValueId keep, n.Add("LessOrEqual", {places, own}));
+  MSRT_ASSIGN_OR_RETURN(ValueId keep, n.Add("LessOrEqual", {key_positions, own}));
   if (const int64_t window = n.Int("local_window_size", -1); window >= 0) {
     MSRT_ASSIGN_OR_RETURN(const ValueId oldest,
                           n.Add("Sub", {own, n.Scalar(DType::kI64, static_cast<double>(window))}));
-    MSRT_ASSIGN_OR_RETURN(const ValueId recent, n.Add("Greater", {places, oldest}));
+    MSRT_ASSIGN_OR_RETURN(const ValueId recent, n.Add("Greater", {key_positions, oldest}));
     MSRT_ASSIGN_OR_RETURN(keep, n.Add("And", {keep, recent}));
   }
   return keep;
@@ -168,15 +170,16 @@ Status LiftGroupQueryAttention(NodeLift& n) {
                         ", must be a multiple of kv_num_heads = ", g.key_heads);
   }
   MSRT_RETURN_IF_ERROR(ReadGroupQuery(n, &g));
-  MSRT_RETURN_IF_ERROR(FindPlaces(n, &g));
+  MSRT_RETURN_IF_ERROR(FindPositions(n, &g));
   MSRT_RETURN_IF_ERROR(Rotate(n, &g));
-  MSRT_ASSIGN_OR_RETURN(const ValueId places, PlacesOfKeys(n, g, n.input(GroupQuery::kPastKey)));
+  MSRT_ASSIGN_OR_RETURN(const ValueId key_positions,
+                        KeyPositions(n, g, n.input(GroupQuery::kPastKey)));
   MSRT_ASSIGN_OR_RETURN(const ValueId query, Unpacked(n, g.query, g.heads));
   MSRT_ASSIGN_OR_RETURN(const ValueId key,
-                        Cached(n, g, n.input(GroupQuery::kPastKey), g.key, places));
+                        Cached(n, g, n.input(GroupQuery::kPastKey), g.key, key_positions));
   MSRT_ASSIGN_OR_RETURN(const ValueId value,
-                        Cached(n, g, n.input(GroupQuery::kPastValue), g.value, places));
-  MSRT_ASSIGN_OR_RETURN(ValueId mask, CausalMask(n, g, places));
+                        Cached(n, g, n.input(GroupQuery::kPastValue), g.value, key_positions));
+  MSRT_ASSIGN_OR_RETURN(ValueId mask, CausalMask(n, g, key_positions));
   if (n.has_input(GroupQuery::kScoreBias)) {
     const DType dtype = n.type(GroupQuery::kScoreBias).dtype;
     const ValueId never = n.Scalar(dtype, -std::numeric_limits<double>::infinity());

@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
 
-// A quantised tensor is three inputs: data, scale and zero point, which may be left out.
+// A quantised tensor is three inputs: data, scale and zero point, which may be omitted.
 Result<ValueId> Dequantized(NodeLift& n, size_t first) {
   if (!n.has_input(first) || !n.has_input(first + 1))
     return InvalidModel("inputs ", first, " and ", first + 1, " must be given");
   return n.Add("DequantizeLinear", {n.input(first), n.input(first + 1), n.input(first + 2)});
 }
 
-// Output 0: `real` with the scale and zero point of inputs `first` and the next. `dtype` is for a
-// zero point that is left out.
+// Sets output 0 to `real`, quantised with the scale and zero point of inputs `first` and the next.
+// `dtype` is the type if the zero point is omitted.
 Status SetQuantized(NodeLift& n, ValueId real, size_t first, DType dtype) {
   if (!n.has_input(first))
     return InvalidModel("input ", first, ", the scale of the output, is missing");
@@ -89,11 +89,10 @@ Status LiftSoftmax(NodeLift& n) {
   return LiftUnary(n, "Softmax", {{"axis", axis}});
 }
 
-// ---- products
-// -------------------------------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------
 
-// The product of two quantised matrices with the scales, in f32. Zero points and `addend` (of the
-// sums, before they are scaled) may be left out.
+// The scaled product of two quantised matrices, in f32. Zero points and `addend`, which is added to
+// the sums before they are scaled, may be omitted.
 struct QuantizedMatrix {
   ValueId data, scale, zero;
 };
@@ -139,8 +138,7 @@ Status LiftDynamicQuantizeMatMul(NodeLift& n) {
   return SetWithBias(n, product, n.input(kBias));
 }
 
-// C is quantised with the product of the other scales. Without a scale of its own the output is
-// real.
+// C is quantised with the product of the other scales. If the output has no scale, it is real.
 Status LiftGemm(NodeLift& n) {
   enum : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(6));
@@ -185,11 +183,10 @@ Status LiftAttention(NodeLift& n) {
   return LiftAttentionOfParts(n, parts, 1);
 }
 
-// ---- weights of few bits
-// --------------------------------------------------------------------------------------------------------
+// ---- weights of few bits ------------------------------------------------------------------------
 
-// Zero points [rows, blocks] from rows that end on whole bytes; without any, the middle of the
-// range.
+// Returns zero points [rows, blocks] from rows that are padded to whole bytes; by default the
+// middle of the range.
 Result<ConstTensor> BlockZeroPoints(const ConstTensor* given, DType dtype, int64_t rows,
                                     int64_t blocks) {
   const int64_t bits = BitsOf(dtype), a_byte = 8 / bits, row_bytes = CeilDiv(blocks, a_byte);
@@ -229,8 +226,8 @@ Status LiftMatMulNBits(NodeLift& n) {
   if (b == nullptr || (n.has_input(kZeros) && n.constant(kZeros) == nullptr))
     return Unsupported("weights that are not constant");
   const DType dtype = bits == 4 ? DType::kU4 : DType::kU8;
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (rows < 1 || depth < 1 || block < 1 || rows > kMost || depth > kMost || block > kMost)
+  constexpr int64_t kMax = int64_t{1} << 31;
+  if (rows < 1 || depth < 1 || block < 1 || rows > kMax || depth > kMax || block > kMax)
     return InvalidModel("N, K and block_size must be 1 to 2^31");
   const int64_t blocks = CeilDiv(depth, block);
   int64_t codes, all;
@@ -249,7 +246,7 @@ Status LiftMatMulNBits(NodeLift& n) {
   MSRT_ASSIGN_OR_RETURN(ValueId real,
                         n.Add("DequantizeLinear", {weights, scales, n.Constant(std::move(zeros))},
                               {{"axis", int64_t{1}}, {"block_size", block}}));
-  if (codes != depth) {  // the last block is longer than what is left
+  if (codes != depth) {  // the last block extends beyond the depth
     const std::vector<int64_t> start = {0}, end = {depth}, axes = {1};
     MSRT_ASSIGN_OR_RETURN(
         real, n.Add("Slice", {real}, {{"starts", start}, {"ends", end}, {"axes", axes}}));
@@ -260,7 +257,7 @@ Status LiftMatMulNBits(NodeLift& n) {
   return SetWithBias(n, product, n.input(kBias));
 }
 
-// They differ from the standard ones in admitting types that those admit by now.
+// They differ from the standard ops only in types that those now admit too.
 Status LiftQuantize(NodeLift& n) { return n.PassAs("QuantizeLinear"); }
 Status LiftDequantize(NodeLift& n) { return n.PassAs("DequantizeLinear"); }
 

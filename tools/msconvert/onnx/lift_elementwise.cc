@@ -1,4 +1,4 @@
-// Rules for ops that work element by element, and for what is a constant in the file.
+// Rules for ops that work element by element, and for constants.
 #include "tools/msconvert/onnx/lift.h"
 
 namespace msrt::onnx_import {

@@ -1,12 +1,12 @@
-// Rules for what opsets before 7 meant otherwise: broadcasting by attributes, lists in attributes,
-// hints for memory that nobody uses today.
+// Rules for features of opsets before 7: broadcasting by attributes, lists in attributes, memory
+// hints that are obsolete.
 #include "tools/msconvert/onnx/lift.h"
 
 namespace msrt::onnx_import {
 namespace {
 
-// "broadcast" and "axis" once said where the dims of the second operand belong; today they are the
-// last ones.
+// "broadcast" and "axis" used to say which dims the second operand has; today they are the last
+// ones.
 Status AlignSecondOperand(NodeLift& n) {
   const bool broadcast = n.Int("broadcast", 0) != 0;
   const int64_t axis = n.Int("axis", INT64_MIN);
@@ -32,13 +32,13 @@ Status LiftBroadcasting(NodeLift& n) {
   return n.Pass();
 }
 
-// Memory hints of opset 1.
+// Drops the memory hints of opset 1.
 Status LiftHinted(NodeLift& n) {
   if (n.opset() < 6) n.attrs().Remove("consumed_inputs");
   return n.Pass();
 }
 
-// A slope for each channel stood alone; today it broadcasts like every operand.
+// A list of slopes used to be per channel; today it broadcasts like every operand.
 Status LiftPRelu(NodeLift& n) {
   n.attrs().Remove("consumed_inputs");
   if (n.opset() >= 7 || !n.has_input(1)) return n.Pass();

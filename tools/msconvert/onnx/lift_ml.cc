@@ -1,4 +1,4 @@
-// Rules for the domain ai.onnx.ml, where it is about numbers and not about trees (lift_trees.cc).
+// Rules for the ops of the domain ai.onnx.ml on numbers, except trees (lift_trees.cc).
 #include <cmath>
 #include <optional>
 
@@ -13,7 +13,7 @@ Status LiftBinarizer(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(1));
   const DType dtype = n.type(0).dtype;
   const double threshold = n.Float("threshold", 0);
-  // Whole numbers above the threshold are those above the whole number below it.
+  // An integer is above the threshold if it is above the threshold rounded down.
   const ValueId bound = n.Scalar(dtype, kFloatTypes.Has(dtype) ? threshold : std::floor(threshold));
   MSRT_ASSIGN_OR_RETURN(const ValueId above, n.Add("Greater", {n.input(0), bound}));
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Cast", {above}, {{"to", dtype}}));
@@ -21,7 +21,7 @@ Status LiftBinarizer(NodeLift& n) {
   return OkStatus();
 }
 
-// Elements of the last axis; a list counts as one row.
+// Takes elements of the last axis; a list counts as one row.
 Status LiftArrayFeatureExtractor(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(2));
   if (!n.type(0).rank_known) return Unsupported("the rank of the input must be known");
@@ -36,11 +36,10 @@ Status LiftArrayFeatureExtractor(NodeLift& n) {
   return OkStatus();
 }
 
-// ---- LabelEncoder
-// -----------------------------------------------------------------------------------------------------------------
+// ---- LabelEncoder -------------------------------------------------------------------------------
 
-// One of keys_*, values_* or default_*: a tensor, whole numbers or floats, as a list. Null where
-// the node has none but text.
+// Returns one of keys_*, values_* or default_*, a tensor, integers or floats, as a list; nullopt if
+// the node has only text.
 std::optional<ConstTensor> NumbersUnder(NodeLift& n, const std::string& what, const char* ints,
                                         const char* floats) {
   if (const AttrValue* t = n.attrs().Find(what + "_tensor")) {
@@ -59,7 +58,7 @@ std::optional<ConstTensor> NumbersUnder(NodeLift& n, const std::string& what, co
   return ConstTensor::Floats({static_cast<int64_t>(narrow.size())}, narrow);
 }
 
-// Every element is compared with every key; of two equal keys the last counts. NaN is equal to NaN
+// Compares every element with every key; of two equal keys the last counts. NaN is equal to NaN
 // here.
 Result<ValueId> MatchesOf(NodeLift& n, ValueId keys) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x,
@@ -83,7 +82,7 @@ Status LiftLabelEncoder(NodeLift& n) {
     return InvalidModel("keys and values must be as many, and not none");
   const DType dtype = values->dtype;
   std::optional<ConstTensor> given = NumbersUnder(n, "default", "_int64", "_float");
-  if (given && given->dtype != dtype) given.reset();  // of another type than the values: not meant
+  if (given && given->dtype != dtype) given.reset();  // not for values of this type
   if (given && given->dims[0] != 1) return InvalidModel("the default must be one number");
   if (given) given->dims = {};
   const ValueId otherwise =

@@ -1,4 +1,4 @@
-// Rules for normalisations, Softmax and its kin, and Dropout.
+// Rules for normalisations, Softmax and similar ops, and Dropout.
 #include <algorithm>
 
 #include "tools/msconvert/onnx/lift.h"
@@ -6,7 +6,7 @@
 namespace msrt::onnx_import {
 namespace {
 
-// Before opset 13 the tensor was taken as a matrix, cut at `axis`.
+// Before opset 13 the tensor was treated as a matrix, split at `axis`.
 Status LiftSoftmaxLike(NodeLift& n) {
   if (n.opset() >= 13) return n.Pass();
   const int64_t axis = n.Int("axis", 1);
@@ -30,7 +30,7 @@ bool IsZero(const ConstTensor* t) {
                                      [](std::byte b) { return b == std::byte{0}; });
 }
 
-// In inference a dropout hands its input on; the mask says that nothing was dropped.
+// In inference a dropout returns its input; the mask says that nothing was dropped.
 Status LiftDropout(NodeLift& n) {
   if (n.opset() < 7 && n.Int("is_test", 1) == 0)
     return Unsupported("is_test = 0: only inference is supported");
@@ -54,8 +54,8 @@ Status LiftDropout(NodeLift& n) {
   return OkStatus();
 }
 
-// A parameter for each element of a sample (spatial = 0, which opset 9 dropped) is a parameter for
-// each channel of the flat sample.
+// A parameter for each element of a sample (spatial = 0, which opset 9 dropped) becomes a parameter
+// for each channel of the flattened sample.
 Status LiftNonSpatialBatch(NodeLift& n) {
   const std::vector<int64_t> flat = {-1};
   MSRT_ASSIGN_OR_RETURN(const ValueId x, n.Add("Flatten", {n.input(0)}, {{"axis", int64_t{1}}}));
@@ -85,8 +85,8 @@ Result<ValueId> RunningStatistic(NodeLift& n, ValueId old, ValueId current, DTyp
   return n.Add("Cast", {sum}, {{"to", out}});
 }
 
-// With the statistics of the batch itself, in elementary ops, which have gradients; halves are
-// computed in f32.
+// Normalizes with the statistics of the batch itself, in elementary ops, which have gradients; half
+// types are computed in f32.
 Status LiftTrainingBatch(NodeLift& n) {
   const Type& type = n.type(0);
   if (!type.rank_known) return Unsupported("training_mode = 1 needs the rank of the input");
@@ -134,8 +134,8 @@ Status LiftBatchNormalization(NodeLift& n) {
     n.attrs().Remove("training_mode");
     return n.Pass();
   }
-  // The other outputs were made in training only; a network for inference may name them, as long as
-  // nobody wants them.
+  // The other outputs exist only in training; a network for inference may name them if they are not
+  // used.
   const bool inference = n.opset() < 7 && n.Int("is_test", 0) != 0;
   for (size_t i = 1; i < n.output_count() && !inference; ++i) {
     if (n.wants_output(i))

@@ -15,8 +15,8 @@ bool EqualButForCase(std::string_view a, std::string_view b) {
   });
 }
 
-// A function's name as the entry writes it; a name that is none of the entry's is refused there.
-std::string SpelledRight(const std::string& name, std::span<const std::string_view> known) {
+// Returns a function's name in the spelling of the op's entry, which refuses unknown names.
+std::string CanonicalSpelling(const std::string& name, std::span<const std::string_view> known) {
   const auto found = std::find_if(known.begin(), known.end(),
                                   [&](std::string_view k) { return EqualButForCase(name, k); });
   return found == known.end() ? name : std::string(*found);
@@ -30,12 +30,12 @@ std::span<const std::string_view> FunctionsOf(const NodeLift& n) {
 }
 
 Status LiftRecurrent(NodeLift& n) {
-  n.attrs().Remove("output_sequence");  // before opset 7 it said whether output 0 is wanted, which
-                                        // whoever reads it says too
+  // Before opset 7 it said whether output 0 is used, which its users show.
+  n.attrs().Remove("output_sequence");
   if (const AttrValue* given = n.attrs().Find("activations")) {
     std::vector<std::string> names;
     if (const auto* list = std::get_if<std::vector<std::string>>(given)) names = *list;
-    for (std::string& name : names) name = SpelledRight(name, FunctionsOf(n));
+    for (std::string& name : names) name = CanonicalSpelling(name, FunctionsOf(n));
     n.attrs().Set("activations", std::move(names));
   }
   return n.Pass();

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kRoi = 1, kScales = 2, kSizes = 3;
 
-// One Resize of opset 23 with the geometry of the first one: coordinates are indices divided by the
+// Adds a Resize of opset 23 with the geometry of opset 10: coordinates are indices divided by the
 // scale.
 Result<ValueId> Asymmetric(NodeLift& n, ValueId x, ValueId scales, const std::string& mode,
                            const std::string& nearest) {
@@ -22,9 +22,9 @@ Result<ValueId> Asymmetric(NodeLift& n, ValueId x, ValueId scales, const std::st
   return n.Add("Resize", {x}, std::move(attrs));
 }
 
-// Opset 10 said nothing about coordinates; exporters meant what ONNX's tests of the time show: the
-// nearest element is the one before along an axis that grows and the one behind along an axis that
-// shrinks. Axes of both kinds take two steps.
+// Opset 10 did not define coordinates. Exporters followed ONNX's tests of the time: the nearest
+// element is the one before along an axis that grows and the one after along an axis that shrinks.
+// Axes of both kinds take two steps.
 Result<ValueId> FirstResize(NodeLift& n, ValueId scales) {
   const std::string mode = n.String("mode", "nearest");
   if (mode != "nearest") return Asymmetric(n, n.input(0), scales, mode, "floor");
@@ -59,7 +59,7 @@ Status LiftResize(NodeLift& n) {
     n.SetOutput(0, out);
     return OkStatus();
   }
-  // An empty list stands for one that is left out.
+  // An empty list means an omitted one.
   for (size_t i : {kRoi, kScales, kSizes}) {
     const ConstTensor* list = n.constant(i);
     if (list != nullptr && list->dims.elements() == 0) n.SetInput(i, kNoValue);

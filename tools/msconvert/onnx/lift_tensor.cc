@@ -1,10 +1,10 @@
-// Rules for ops that move elements and changed between opsets in what they take.
+// Rules for ops that move elements and whose inputs changed between opsets.
 #include "tools/msconvert/onnx/lift.h"
 
 namespace msrt::onnx_import {
 namespace {
 
-// Before opset 18 a split without sizes was one into equal parts, as many as the node has outputs.
+// Before opset 18 a split without sizes made equal parts, as many as the node has outputs.
 Status LiftSplit(NodeLift& n) {
   if (n.opset() < 18 && !n.Has("split") && !n.has_input(1))
     n.attrs().Set("num_outputs", static_cast<int64_t>(n.output_count()));
@@ -20,8 +20,8 @@ Status LiftOneHot(NodeLift& n) {
   return n.Pass();
 }
 
-// Along each axis a slice of the middle, then zeros on both sides. The sizes may be known only at
-// run time, so they are computed by ops.
+// Becomes a slice of the middle along each axis, then zeros on both sides. The sizes may be known
+// only at run time, so they are computed by ops.
 Status LiftCenterCropPad(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(2));
   const Type& x = n.type(0);
@@ -36,7 +36,7 @@ Status LiftCenterCropPad(NodeLift& n) {
                         n.Add("Gather", {shape, n.Constant(ConstTensor::Int64s(axes))}));
   MSRT_ASSIGN_OR_RETURN(const ValueId wanted, n.Add("Cast", {n.input(1)}, {{"to", DType::kI64}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId kept, n.Add("Min", {dims, wanted}));
-  // What is cut off or added before the middle is the smaller half.
+  // The part cut off or added before the middle is the smaller half.
   const auto half_of_excess = [&](ValueId of) -> Result<ValueId> {
     MSRT_ASSIGN_OR_RETURN(const ValueId excess, n.Add("Sub", {of, kept}));
     return n.Add("Div", {excess, scalar(2)});

@@ -1,5 +1,5 @@
 // Rules for trees (ai.onnx.ml). TreeEnsembleRegressor and TreeEnsembleClassifier, which list nodes
-// and leaves together and by pairs of ids, become a TreeEnsemble and plain ops behind it.
+// and leaves together and by pairs of ids, become a TreeEnsemble followed by plain ops.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -43,7 +43,7 @@ Status LiftTreeEnsemble(NodeLift& n) {
   return OkStatus();
 }
 
-// A list of numbers: floats, or a tensor under the name with "_as_tensor".
+// Returns a list of numbers: floats, or a tensor in the attribute with "_as_tensor".
 std::vector<double> NumbersOf(NodeLift& n, const std::string& attr) {
   const AttrValue* tensor = n.attrs().Find(attr + "_as_tensor");
   const auto* t = tensor == nullptr ? nullptr : std::get_if<ConstTensor>(tensor);
@@ -164,7 +164,7 @@ Result<EnsembleLists> Rearranged(const ListedTrees& t) {
   for (size_t i = 0; i < t.ids.size(); ++i) {
     const Place place = places[t.ids[i]];
     if (children.count(t.ids[i]) == 0) {
-      // A tree of nothing but a leaf gets a node with that leaf on both sides.
+      // A tree that is a single leaf gets a node with that leaf on both sides.
       out.roots.push_back(place.leaf ? out.AddNode(0, 0, 0, 0) : place.index);
       if (place.leaf)
         out.if_true.back() = out.if_false.back() = place.index,
@@ -185,7 +185,7 @@ Result<EnsembleLists> Rearranged(const ListedTrees& t) {
   return out;
 }
 
-// The raw scores [rows, targets] in f32, with the base values.
+// Returns the raw scores [rows, targets] in f32, with the base values.
 Result<ValueId> Scores(NodeLift& n, const EnsembleLists& lists, int64_t n_targets,
                        int64_t aggregate, const std::vector<double>& base) {
   ValueId x = n.input(0);
@@ -219,7 +219,7 @@ Status LiftRegressor(NodeLift& n) {
   return OkStatus();
 }
 
-// The label of the class with the greatest score.
+// Sets the label of the class with the greatest score.
 Status SetLabels(NodeLift& n, ValueId places, const std::vector<int64_t>& labels) {
   if (!n.wants_output(0)) return OkStatus();
   if (labels.empty()) return Unsupported("labels that are text");
@@ -230,8 +230,8 @@ Status SetLabels(NodeLift& n, ValueId places, const std::vector<int64_t>& labels
   return OkStatus();
 }
 
-// Two classes of which the trees score only one: the other's score is what is left of 1, or the
-// negative where scores may be negative.
+// For two classes of which the trees score only one: the other score is 1 minus the first, or its
+// negative if scores may be negative.
 Status LiftTwoClasses(NodeLift& n, EnsembleLists lists, const std::vector<int64_t>& labels,
                       const std::vector<double>& base) {
   if (base.size() > 1) return Unsupported("base_values for both of two classes");

@@ -1,5 +1,5 @@
-// One ONNX model on its way into a module: scopes of names, nodes, functions written out, graphs
-// that nodes call.
+// Imports one ONNX model into a module: scopes of names, nodes, functions written out, graphs that
+// nodes call.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 
 namespace msrt::onnx_import {
 
-inline constexpr int kDeepestNesting = 64;
-inline constexpr size_t kMostNameBytes = 4096;  // readers of .msrt files take no longer ones
+inline constexpr int kMaxNesting = 64;
+inline constexpr size_t kMaxNameBytes = 4096;  // the limit of .msrt files
 
 inline std::string Canonical(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
@@ -39,15 +39,15 @@ struct Scope {
   const Opsets* opsets = nullptr;
   std::unordered_map<std::string, ValueId> values;
   std::map<std::string, const onnx::AttributeProto*>
-      bindings;        // a function's attributes; null: not given
+      bindings;        // a function's attributes; null: absent
   std::string prefix;  // of node names in an expanded function
   int depth = 0;
   const Scope* caller = nullptr;                      // of an expanded function
-  const onnx::FunctionProto* function = nullptr;      // that is expanded
+  const onnx::FunctionProto* function = nullptr;      // the expanded function
   std::unordered_set<std::string> optional_captures;  // captured names that are optionals outside
 };
 
-// A node with what stands around it.
+// A node with its op, name and opset.
 struct NodeInFile {
   onnx::NodeProto* proto;
   std::string domain, op, name;  // op with its domain
@@ -63,12 +63,12 @@ struct Capture {
       constant;  // copied into the inner graph, so that kernels see weights as such
 };
 
-// What a graph that a node calls is handed: types for its own inputs, where the node tells them,
-// and captured values after these.
+// The arguments of a graph that a node calls: types for its own inputs, if the node determines
+// them, then captured values.
 struct InnerGraph {
   std::vector<Type> inputs;
   std::vector<Capture> captures;
-  bool exact = false;  // the types hold, whatever the file declares
+  bool exact = false;  // the types override those that the file declares
 };
 
 class Importer {
@@ -78,9 +78,9 @@ class Importer {
         options_(options),
         external_(path, io),
         opsets_(OpsetsOf(model->opset_import())),
-        most_copied_bytes_(options.most_copied_bytes + 4 * model->ByteSizeLong()) {}
+        max_copied_bytes_(options.max_copied_bytes + 4 * model->ByteSizeLong()) {}
 
-  Result<Imported> Run();
+  Result<ImportResult> Run();
 
  private:
   struct Function {
@@ -91,14 +91,14 @@ class Importer {
   Status CheckModel();
   Status FindFunctions();
 
-  // Puts the sizes of the options in the place of the main graph's open dims.
+  // Replaces the main graph's open dims by the sizes of the options.
   Status BindSizes();
-  // A type of the main graph as the file declares it, with the sizes of the options.
+  // Returns a type of the main graph as the file declares it, with the sizes of the options.
   Result<Type> Declared(const onnx::TypeProto& type);
 
   Graph& GraphOf(const Scope& scope) { return out_.module.graphs[scope.graph]; }
 
-  // Fills a new graph of the module: the model's own, or one that a node calls.
+  // Fills a new graph of the module: the main graph, or one that a node calls.
   Status ImportGraph(onnx::GraphProto* graph, const InnerGraph* inner, Scope* scope);
   void AddCaptures(const InnerGraph& inner, Scope* scope);
   Status AddOutputs(const onnx::GraphProto& graph, Scope* scope);
@@ -111,8 +111,8 @@ class Importer {
 
   Status ImportInputs(const onnx::GraphProto& graph, const InnerGraph* inner, Scope* scope);
 
-  // A value about which nothing is known, because what makes it could not be converted. What
-  // depends on it is looked at, not converted.
+  // Adds a value of unknown type, because its node could not be converted. Nodes that depend on it
+  // are checked, not converted.
   ValueId Unknown(Scope* scope, const std::string& name) {
     return GraphOf(*scope).AddValue(name, UndeclaredType());
   }
@@ -122,14 +122,14 @@ class Importer {
 
   Status Define(Scope* scope, const std::string& name, ValueId value);
 
-  // Counts what is written out again against the limit.
+  // Counts bytes that are written out again against the limit.
   Status Spend(size_t bytes);
 
   Result<int64_t> OpsetOf(const std::string& domain, const Scope& scope) const;
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-  // In an order in which they can run: the file should have one, and what has none is a circle.
+  // Returns the nodes in an order in which they can run, or an error if they form a cycle.
   Result<std::vector<onnx::NodeProto*>> Ordered(Nodes* nodes, const Scope& scope);
 
   static std::vector<std::string> UsedNames(const onnx::NodeProto& node);
@@ -141,21 +141,21 @@ class Importer {
   Status ImportNode(onnx::NodeProto* node, Scope* scope);
 
   const RegisteredImporter* PluginRule(const NodeInFile& node) const;
-  // By a rule, or without one as a node of an op that a plugin defines.
+  // Uses a rule, or without one adds a node of an op that a plugin defines.
   Status ImportByPlugin(const NodeInFile& node, const RegisteredImporter* rule,
                         std::vector<ValueId> inputs, Scope* scope);
 
   Status Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
 
-  // A node of an op that is not known, with the types that the file declares.
+  // Adds a node of an unknown op, with the types that the file declares.
   Status Keep(const NodeInFile& node, std::vector<ValueId> inputs, AttrList attrs, Scope* scope);
 
   void Problem(const NodeInFile& node, std::string reason, std::string cure);
 
   Status DefineUnknown(const onnx::NodeProto& node, Scope* scope);
 
-  // An attribute of a node, or what a function's attribute stands for; null where it was not given.
-  // `copy` is the caller's, for what must not be taken out of the file.
+  // Returns an attribute of a node, or the value of the function's attribute that it refers to;
+  // null if that is absent. `copy` is storage for attributes that must stay in the file.
   onnx::AttributeProto* Resolve(onnx::AttributeProto* given, const Scope& scope,
                                 onnx::AttributeProto* copy) const;
   Status ImportAttr(onnx::AttributeProto* attribute, const NodeInFile& node, Scope* scope,
@@ -185,14 +185,14 @@ class Importer {
   Status ImportSequenceMap(const NodeInFile& node, std::vector<ValueId> inputs,
                            const onnx::GraphProto& body, const std::vector<Capture>& captures,
                            Scope* scope);
-  // What an optional holds. A run in which it holds nothing fails there.
+  // Returns the content of an optional. A run fails there if the optional is empty.
   Result<ValueId> ContentOf(Scope* scope, ValueId optional, const std::string& name);
   Status ImportOptional(const NodeInFile& node, const std::vector<ValueId>& inputs, Scope* scope);
   bool IsOptional(const Scope& scope, ValueId v) const {
     return optionals_.count({scope.graph, IndexOf(v)}) != 0;
   }
 
-  // A model-local function, written out where it is called.
+  // Writes out a model-local function where it is called.
   Status Expand(onnx::NodeProto* call, const Function& function, const std::vector<ValueId>& inputs,
                 Scope* scope);
 
@@ -200,22 +200,22 @@ class Importer {
   const ImportOptions& options_;
   const ExternalData external_;
   const Opsets opsets_;
-  const uint64_t most_copied_bytes_;
+  const uint64_t max_copied_bytes_;
   std::map<std::tuple<std::string, std::string, std::string>, Function>
       functions_;              // by domain, name, overload
-  size_t node_count_ = 0;      // of all graphs, as far as they were begun
-  size_t imported_count_ = 0;  // of these, what has been imported
+  size_t node_count_ = 0;      // of all graphs that were begun
+  size_t imported_count_ = 0;  // of these nodes
   uint64_t copied_bytes_ = 0;
-  uint64_t looked_at_ = 0;   // values, for conditions that may be decided
-  size_t open_choices_ = 0;  // branches and bodies around, of which nobody knows whether they run
-  size_t rereads_ = 0;       // of bodies of loops
+  uint64_t visited_values_ = 0;  // values visited to decide conditions
+  size_t open_choices_ = 0;      // enclosing branches and bodies that may not run
+  size_t rereads_ = 0;           // of bodies of loops
   std::set<std::pair<uint32_t, uint32_t>>
       optionals_;  // graph and value: lists of at most one element that the file calls optional
   BoundSizes sizes_;
-  Imported out_;
+  ImportResult out_;
 };
 
-// Names that a graph uses and does not define: what it captures.
+// Finds the names that a graph uses and does not define: its captures.
 void FindCaptures(const onnx::GraphProto& graph, std::vector<std::string>* out,
                   std::unordered_set<std::string>* seen, int depth);
 

@@ -1,5 +1,5 @@
-// Looking into an ONNX model from outside: which tensors its nodes make, and how another runtime is
-// asked to hand them out.
+// Inspects an ONNX model: which tensors its nodes make, and how to make another runtime return
+// them.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@
 
 namespace msrt::onnx_import {
 
-// The names of what the nodes of the main graph make.
+// Returns the names of the outputs of all nodes of the main graph.
 Result<std::unordered_set<std::string>> NodeOutputs(const std::string& path, Io* io);
 
-// Bytes that, behind those of a model file, make the named tensors its outputs too: protobuf merges
-// what follows itself.
+// Returns bytes that, appended to a model file, make the named tensors its outputs too: protobuf
+// merges concatenated messages.
 std::string MoreOutputs(std::span<const std::string> names);
 
-// A file that holds one tensor, as ONNX's test data do.
+// Reads a file with one tensor, as in ONNX's test data.
 Result<ConstTensor> ReadTensorFile(const std::string& path, Io* io);
 
 }  // namespace msrt::onnx_import

@@ -14,11 +14,9 @@ namespace {
 
 using ProtoType = onnx::TensorProto;
 
-constexpr int kDeepestType = 8;  // sequences of optionals of ...
-constexpr size_t kMostTextBytes =
-    64 * 1024;  // of an attribute: readers of .msrt files take no more
-constexpr size_t kMostSymbols =
-    4096;  // looked up one by one; dims with further names are unknown ones
+constexpr int kMaxTypeDepth = 8;             // sequences of optionals of ...
+constexpr size_t kMaxTextBytes = 64 * 1024;  // of an attribute: the limit of .msrt files
+constexpr size_t kMaxSymbols = 4096;  // searched linearly; dims with further names become unknown
 
 Result<uint64_t> NumberOf(const std::string& text, const std::string& tensor,
                           std::string_view key) {
@@ -45,7 +43,7 @@ Result<ExternalTensor> ExternalOf(const onnx::TensorProto& tensor) {
   return external;
 }
 
-// The bytes in a string that outlives the file's message.
+// Returns a tensor over the bytes of a string that outlives the file's message.
 ConstTensor Over(DType dtype, const Dims& dims, std::shared_ptr<const std::string> bytes) {
   ConstTensor t;
   t.dtype = dtype;
@@ -63,8 +61,8 @@ ConstTensor Converted(DType dtype, const Dims& dims, const Field& field) {
   return ConstTensor::Of<To>(dtype, dims, values);
 }
 
-// Two elements a byte, the first in the low half; the field has either one packed byte or one
-// element in each number.
+// Packs two elements per byte, the first in the low half; each number of the field is either a
+// packed byte or one element.
 ConstTensor FourBits(DType dtype, const Dims& dims,
                      const google::protobuf::RepeatedField<int32_t>& field) {
   const auto elements = static_cast<size_t>(dims.elements());
@@ -78,7 +76,7 @@ ConstTensor FourBits(DType dtype, const Dims& dims,
   return ConstTensor::Of<uint8_t>(dtype, dims, bytes);
 }
 
-// The typed fields, which small tensors use.
+// Reads the typed fields, which small tensors use.
 Result<ConstTensor> FromFields(const onnx::TensorProto& t, DType dtype, const Dims& dims) {
   const auto elements = dims.elements();
   const auto counted = [&](int size) -> Status {
@@ -125,15 +123,16 @@ Result<ConstTensor> FromFields(const onnx::TensorProto& t, DType dtype, const Di
   }
 }
 
-// Files may hold any byte where a truth value is meant.
-ConstTensor Truth(ConstTensor t) {
+// Files may have any byte as a bool; makes them 0 or 1.
+ConstTensor NormalizeBools(ConstTensor t) {
   if (t.dtype != DType::kBool) return t;
   std::vector<uint8_t> flags;
   for (std::byte b : t.bytes) flags.push_back(b != std::byte{0});
   return ConstTensor::Of<uint8_t>(t.dtype, t.dims, flags);
 }
 
-// Exporters write these where they know no name; two dims of that name are not the same.
+// Returns false for placeholders that exporters write instead of a name; two dims with the same
+// placeholder may differ.
 bool IsName(const std::string& dim) {
   return !dim.empty() && dim != "?" && dim != "-1" && dim != "None";
 }
@@ -145,9 +144,9 @@ Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
     return Unsupported("rank ", tensor.shape().dim_size(), "; at most ", kMaxRank, " is supported");
   Dims dims;
   for (const auto& d : tensor.shape().dim()) {
-    // Exporters write 0 or -1 for a size they do not know; a name says more.
+    // Exporters write 0 or -1 for a size they do not know; a name is more useful.
     if (d.has_dim_value() && d.dim_value() >= 0) dims.push_back(d.dim_value());
-    else if (IsName(d.dim_param()) && module->symbols.size() < kMostSymbols)
+    else if (IsName(d.dim_param()) && module->symbols.size() < kMaxSymbols)
       dims.push_back(module->SymbolFor(d.dim_param()));
     else dims.push_back(kUnknownDim);
   }
@@ -156,8 +155,8 @@ Result<Type> TensorType(const onnx::TypeProto::Tensor& tensor, Module* module) {
 }
 
 Result<Type> TypeAt(const onnx::TypeProto& type, Module* module, int depth) {
-  if (depth > kDeepestType)
-    return InvalidModel("its type is nested more than ", kDeepestType, " deep");
+  if (depth > kMaxTypeDepth)
+    return InvalidModel("its type is nested more than ", kMaxTypeDepth, " deep");
   switch (type.value_case()) {
     case onnx::TypeProto::kTensorType:
       return TensorType(type.tensor_type(), module);
@@ -244,18 +243,19 @@ Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& ex
   if (tensor->data_location() == onnx::TensorProto::EXTERNAL) {
     MSRT_ASSIGN_OR_RETURN(const ExternalTensor place, ExternalOf(*tensor));
     MSRT_ASSIGN_OR_RETURN(const Bytes data, external.Read(place, bytes));
-    // A file may put a tensor anywhere; those who read it want whole elements.
+    // A file may have a tensor at any offset, but kernels need aligned elements.
     const auto address = reinterpret_cast<uintptr_t>(data.data.data());
     if (address % static_cast<uintptr_t>(std::max(1, BitsOf(*dtype) / 8)) != 0)
-      return Truth(ConstTensor::Copy(*dtype, dims, data.data));
-    return Truth(ConstTensor{*dtype, dims, data.data, data.owner});
+      return NormalizeBools(ConstTensor::Copy(*dtype, dims, data.data));
+    return NormalizeBools(ConstTensor{*dtype, dims, data.data, data.owner});
   }
   if (!tensor->has_raw_data()) return FromFields(*tensor, *dtype, dims);
   if (tensor->raw_data().size() != bytes) {
     return InvalidModel("tensor '", tensor->name(), "' ", Type::Tensor(*dtype, dims), " needs ",
                         bytes, " bytes, has ", tensor->raw_data().size());
   }
-  return Truth(Over(*dtype, dims, std::shared_ptr<const std::string>(tensor->release_raw_data())));
+  return NormalizeBools(
+      Over(*dtype, dims, std::shared_ptr<const std::string>(tensor->release_raw_data())));
 }
 
 Result<AttrValue> AttrOf(onnx::AttributeProto* a, const ExternalData& external) {
@@ -265,9 +265,9 @@ Result<AttrValue> AttrOf(onnx::AttributeProto* a, const ExternalData& external) 
     case onnx::AttributeProto::INT:
       return AttrValue(static_cast<int64_t>(a->i()));
     case onnx::AttributeProto::STRING:
-      if (a->s().size() > kMostTextBytes) {
+      if (a->s().size() > kMaxTextBytes) {
         return InvalidModel("attribute '", a->name(), "' has ", a->s().size(), " bytes, at most ",
-                            kMostTextBytes, " are allowed");
+                            kMaxTextBytes, " are allowed");
       }
       return AttrValue(a->s());
     case onnx::AttributeProto::TENSOR: {

@@ -1,4 +1,4 @@
-// The leaves of an ONNX file as ours: element types, types, tensors, attributes.
+// Converts the leaves of an ONNX file: element types, types, tensors, attributes.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ class ExternalData;
 
 namespace msrt::onnx_import {
 
-// Refuses what the runtime has no type for (strings, complex numbers), naming it.
+// Refuses types that the runtime lacks (strings, complex numbers), naming them.
 Result<DType> DTypeOf(int64_t onnx_type);
 // Symbols are looked up in the module and added to it.
 Result<Type> TypeOf(const onnx::TypeProto& type, Module* module);
-// Takes the bytes out of `tensor` where they can be used as they are, so that a large weight exists
+// Moves the bytes out of `tensor` if they can be used as they are, so that a large weight exists
 // once.
 Result<ConstTensor> TakeTensor(onnx::TensorProto* tensor, const ExternalData& external);
 // Attributes without graphs.

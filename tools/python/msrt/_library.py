@@ -1,4 +1,4 @@
-"""The C library as ctypes sees it. Structs and functions are those of core/abi/msrt.h, which is their manual.
+"""ctypes declarations of the C library. core/abi/msrt.h documents the structs and functions.
 
 ctypes releases the GIL for the time of every call, so runs of several Python threads overlap.
 """
@@ -173,7 +173,7 @@ def text_of(function: Callable[..., int], *arguments: Any) -> str:
 
 
 def encode(text: str, argument: str) -> bytes:
-    """As the library takes texts. A zero inside would end it early."""
+    """Encodes a string for the library. Refuses a zero character, which would end the string early."""
     if "\0" in text:
         raise InvalidArgumentError(f"{argument} {text!r} contains a zero character; remove it")
     return os.fsencode(text)
@@ -196,7 +196,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class Handle:
-    """An object of the library; destroyed with this one. The library keeps alive what other objects still need."""
+    """Owns a handle of the library. The library keeps objects alive that other objects still need."""
 
     __slots__ = ("_pointer", "_kind", "_generation", "_destroy", "__weakref__")
 

@@ -34,7 +34,7 @@ class Model:
 
         function: the entry to run, for models that have several; None: the first.
         profile: measure each step of every run, for `Session.profile`.
-        memory_cap_bytes: what arena, scratch, outputs and state may take together; 0: no cap.
+        memory_cap_bytes: maximum of arena, scratch, outputs and state together; 0: no cap.
         """
         config = c.SessionConfig(struct_size=ctypes.sizeof(c.SessionConfig), profile=int(profile), memory_cap_bytes=memory_cap_bytes)
         name = None if function is None else c.encode(function, "function")
@@ -68,18 +68,18 @@ class Model:
 
     def run(self, inputs: Mapping[str, Any], *, out: Optional[Mapping[str, Any]] = None, timeout: Optional[float] = None) -> Dict[str, Any]:
         """Runs the model on a session that is free, or a new one, so that any number of threads may call it. See `Session.run`."""
-        with _Borrowed(self) as session:
+        with _BorrowedSession(self) as session:
             return session.run(inputs, out=out, timeout=timeout)
 
     def run_tensors(self, inputs: Mapping[str, Any], *, out: Optional[Mapping[str, Any]] = None,
                     timeout: Optional[float] = None) -> Dict[str, Any]:
         """The same with outputs as `Tensor` objects, for example for `torch.from_dlpack`."""
-        with _Borrowed(self) as session:
+        with _BorrowedSession(self) as session:
             return session.run_tensors(inputs, out=out, timeout=timeout)
 
     def __call__(self, *values: Any, **named: Any) -> Dict[str, Any]:
         """Runs the model with inputs in the order of `inputs`, or by name."""
-        with _Borrowed(self) as session:
+        with _BorrowedSession(self) as session:
             return session(*values, **named)
 
     @overload
@@ -89,7 +89,7 @@ class Model:
     def explain(self, format: Literal["json"]) -> Dict[str, Any]: ...
 
     def explain(self, format: Literal["text", "json", "svg"] = "text") -> Union[str, Dict[str, Any]]:
-        """Which delegate runs each node, for what cost, and why not the others: a table, a picture, or as data."""
+        """The placement report: the delegate of each node, its cost, and the reasons against the others, as text, SVG or data."""
         kinds = {"text": c.REPORT_PLAN_TEXT, "json": c.REPORT_PLAN, "svg": c.REPORT_PLAN_SVG}
         if format not in kinds:
             raise InvalidArgumentError(f"format is {format!r}, must be 'text', 'json' or 'svg'")
@@ -100,8 +100,8 @@ class Model:
         return f"<msrt.Model {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
 
 
-class _Borrowed:
-    """A session of the model's own for the time of one run."""
+class _BorrowedSession:
+    """An idle session of the model, borrowed for one run."""
 
     def __init__(self, model: Model) -> None:
         if model.states:
@@ -127,18 +127,18 @@ def load(source: Union[Path, bytes, bytearray, memoryview], *, threads: Optional
     """Loads a model.
 
     source: a .msrt file, which is mapped; the bytes of one; or an .onnx or .mindir file, which is converted first (see `msrt.convert`).
-    threads: the model gets a runtime of its own with so many threads. None: it shares one with all other models that ask for none,
-        with a thread for each core; their runs take turns.
+    threads: the model gets its own runtime with this many threads. None: it shares one, with a thread for each core, with all other
+        models loaded this way; their runs take turns.
     delegate: names of the delegates to allow, for example "onednn" or ["onednn", "reference"]; None: all.
     accuracy: "exact" allows only kernels whose bits do not depend on how the work is split; "fast" also products in bf16, which bf16
         models have by default: errors of about 1e-2 of a result's range.
-    shapes: sizes to expect where the model leaves dims open, by input name: algorithms are chosen for these. Others work too.
+    shapes: expected dims of inputs that the model leaves open, by input name: algorithms are chosen for these. Others work too.
     pins: where nodes must or must not run: "node:layer1.*=reference", "op:Conv!=onednn".
-    strict: a delegate that fails is an error, instead of another doing its work.
+    strict: a delegate that fails is an error; otherwise another delegate does its work.
     disabled_passes: names of passes to leave out, or "all".
     costs: a file of measured costs (`msrun calibrate`).
     copy_file: read the file instead of mapping it, for files that may be truncated meanwhile.
-    binding_cache_bytes: what is kept for input shapes seen before; 0: 64 MiB.
+    binding_cache_bytes: cache for input shapes seen before; 0: 64 MiB.
     runtime: a runtime to share, instead of `threads`.
     """
     if runtime is not None and threads is not None:

@@ -24,9 +24,9 @@ class Runtime:
     """Threads and delegates for any number of models.
 
     threads: how many threads the runs of its models may use together; 0: one for each core. Runs of several sessions take turns on them.
-    wake_threads_seconds: runs that more threads would shorten by less stay on the calling thread; 0: the default; negative: none does.
+    wake_threads_seconds: a run stays on the calling thread if more threads would save less than this; 0: the default; negative: never.
 
-    Messages of the library go to the logger "msrt" of Python's `logging`. How much is logged is decided when the runtime is made.
+    Messages of the library go to the logger "msrt" of Python's `logging`. The log level is read when the runtime is made.
     """
 
     def __init__(self, threads: int = 0, wake_threads_seconds: float = 0.0) -> None:
@@ -42,7 +42,7 @@ class Runtime:
         return info
 
     def calibrate(self) -> None:
-        """Measures this machine in about 50 ms; models that are loaded from now on are placed by it."""
+        """Measures this machine in about 50 ms; models that are loaded from now on are placed by the result."""
         c.call(c.library.msrt_runtime_calibrate, self.handle.pointer)
 
     def load_plugin(self, path: Union[str, "os.PathLike[str]"], options: Optional[str] = None) -> None:
@@ -55,7 +55,7 @@ _shared: Optional[Tuple[int, Runtime]] = None
 
 
 def shared_runtime() -> Runtime:
-    """The runtime of models that ask for no threads of their own: one thread for each core."""
+    """The runtime of models that are loaded without `threads` or `runtime`: one thread for each core."""
     global _shared
     if _shared is None or _shared[0] != c.generation:  # a child process makes its own
         _shared = (c.generation, Runtime())

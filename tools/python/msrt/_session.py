@@ -1,4 +1,4 @@
-"""Sessions: one user's way of running a model."""
+"""Sessions: each runs a model for one user, with its own memory and state."""
 from __future__ import annotations
 
 import ctypes
@@ -76,9 +76,9 @@ class Session:
             They must not change during the run.
         out: memory for some outputs, which results are written to in place: contiguous arrays or tensors of the output's type and dims.
         timeout: seconds after which the run ends with DeadlineExceededError.
-        max_depth, max_calls: limits for graphs that call graphs: activations of one graph at once, and calls in all; 0: the defaults.
+        max_depth, max_calls: limits for graphs that call graphs: recursion depth, and number of calls and iterations; 0: the defaults.
 
-        The arrays are views of memory that is theirs alone: later runs do not change them, and they outlive session and model. After an
+        The arrays are views of memory that nothing else uses: later runs do not change them, and they outlive session and model. After an
         error the state is as before the run.
         """
         given = out or {}
@@ -124,7 +124,7 @@ class Session:
         return {**inputs, **named}
 
     def cancel(self) -> None:
-        """Stops the run in progress, which raises CancelledError in its thread; without one it does nothing. For any thread."""
+        """Stops the run in progress, which raises CancelledError in its thread; does nothing without one. May be called from any thread."""
         c.call(c.library.msrt_session_cancel, self._handle.pointer)
 
     def _check_names(self, inputs: Mapping[str, Any]) -> None:
@@ -167,24 +167,24 @@ class Session:
     # ---- state ----
 
     def get_state(self, name: str) -> Array:
-        """A copy of the present value."""
+        """Returns a copy of the current value."""
         index = index_of(self._states, name, "state")
         return Tensor(c.Handle("tensor", c.library.msrt_session_state_read, self._handle.pointer, index)).numpy()
 
     def set_state(self, name: str, value: Any) -> None:
-        """Copies the value, which is the state from now on."""
+        """Sets the state to a copy of the value."""
         index = index_of(self._states, name, "state")
         tensor, _used = tensor_of(self._runtime.handle, self._states[index], value, "state")
         c.call(c.library.msrt_session_state_write, self._handle.pointer, index, tensor.pointer)
 
     def reset_state(self, name: Optional[str] = None) -> None:
-        """Back to the initial value: one state, or without a name all."""
+        """Restores the initial value of one state, or of all states without a name."""
         indices = range(len(self._states)) if name is None else [index_of(self._states, name, "state")]
         for index in indices:
             c.call(c.library.msrt_session_state_reset, self._handle.pointer, index)
 
     def clone(self) -> "Session":
-        """A session of the same model with its own memory and a copy of the state."""
+        """Returns a session of the same model with its own memory and a copy of the state."""
         return Session(self._runtime, c.Handle("session", c.library.msrt_session_clone, self._handle.pointer))
 
     # ---- reports ----

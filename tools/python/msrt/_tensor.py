@@ -35,7 +35,7 @@ def wrap(runtime: c.Handle, name: str, bits: Array, dims: Tuple[int, ...]) -> c.
 
 
 def wrap_owned(runtime: c.Handle, name: str, bits: Array, dims: Tuple[int, ...], owner: Any = None) -> c.Handle:
-    """The same, but array and owner stay alive by themselves as long as the library uses the tensor."""
+    """The same, but keeps array and owner alive as long as the library uses the tensor."""
     held = (bits, owner)
     key = id(held)
     _in_use[key] = held
@@ -84,8 +84,8 @@ def _delete_unused(capsule: Any) -> None:
 _DELETE_UNUSED = ctypes.PYFUNCTYPE(None, c_void_p)(_delete_unused)
 
 
-def _elements_apart(dl: _DlTensor) -> bool:
-    """Whether the elements are in any other order than row by row."""
+def _is_strided(dl: _DlTensor) -> bool:
+    """Whether the elements are not contiguous in row-major order."""
     step = 1
     for i in reversed(range(dl.rank)):
         if dl.dims[i] != 1 and dl.strides and dl.strides[i] != step:
@@ -109,7 +109,7 @@ _DL_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}
 
 
 def import_dlpack(runtime: c.Handle, value: Any, what: str, may_copy: bool = True) -> c.Handle:
-    """A tensor over the memory of another framework's; a copy, or an error, if its elements are not row by row."""
+    """A tensor over the memory of another framework's tensor; a copy, or an error, if that is not contiguous."""
     device = value.__dlpack_device__()
     if int(device[0]) != _CPU:
         raise UnsupportedError(f"{what} is on a device of DLPack type {int(device[0])}; copy it to the CPU first")
@@ -117,9 +117,9 @@ def import_dlpack(runtime: c.Handle, value: Any, what: str, may_copy: bool = Tru
     managed = _python.PyCapsule_GetPointer(capsule, _UNUSED)
     dl = ctypes.cast(managed, ctypes.POINTER(_DlManagedTensor)).contents.tensor
     name = "bool" if dl.code == 6 else f"{_DL_CODES.get(dl.code, '?')}{dl.bits}"
-    if name in NUMBERS and _elements_apart(dl):
+    if name in NUMBERS and _is_strided(dl):
         if not may_copy:
-            raise InvalidArgumentError(f"{what} is not contiguous; give a tensor whose elements are row by row")
+            raise InvalidArgumentError(f"{what} is not contiguous; pass a contiguous, row-major tensor")
         bits = _contiguous_copy(dl, name)
         return wrap_owned(runtime, name, bits, bits.shape)
     tensor = c.Handle("tensor", c.library.msrt_tensor_from_dlpack, runtime.pointer, managed)
@@ -131,7 +131,7 @@ class Tensor:
     """A tensor of the library.
 
     `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)` and every other consumer of DLPack see the same memory, which stays alive as long
-    as one of them does. Make one of an array or of another framework's tensor with `msrt.from_dlpack`.
+    as one of them does. Make one from an array or another framework's tensor with `msrt.from_dlpack`.
     """
 
     def __init__(self, handle: c.Handle, writable: bool = True) -> None:
@@ -173,7 +173,7 @@ class Tensor:
         if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != (_CPU, 0):
             raise BufferError(f"an msrt tensor is on the CPU, device (1, 0); {tuple(dl_device)} was asked for")
         handle = self._handle
-        if copy or not self._writable:  # a consumer may write: DLPack 0.8 has no mark for tensors that are read-only
+        if copy or not self._writable:  # a consumer may write: DLPack 0.8 has no read-only flag
             handle = wrap_owned(shared_runtime().handle, self._dtype, np.array(_Bits(self), copy=True), self._dims)
         managed = c_void_p()
         c.call(c.library.msrt_tensor_to_dlpack, handle.pointer, ctypes.byref(managed))
@@ -187,7 +187,7 @@ class Tensor:
 
 
 class _Bits:
-    """The bytes of a tensor for NumPy; an array made of it keeps it alive, and with it the tensor."""
+    """The bytes of a tensor for NumPy; an array made from this object keeps the tensor alive."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
@@ -199,7 +199,7 @@ class _Bits:
 
 
 def from_dlpack(value: Any) -> Tensor:
-    """A tensor over the memory of an array or of another framework's CPU tensor, without a copy if its elements are row by row.
+    """A tensor over the memory of an array or of another framework's CPU tensor, without a copy if it is contiguous.
 
     Takes everything with `__dlpack__` (PyTorch, JAX, CuPy on the host ...) and NumPy arrays, read-only ones included.
     """

@@ -28,7 +28,7 @@ def _binary(name: str) -> str:
 
 
 def _environment() -> Dict[str, str]:
-    """For the tools: a libgomp.so.1 where the system has none, and for verification the ONNX Runtime of this interpreter."""
+    """The environment of the tools: finds libgomp.so.1 where the system has none, and this interpreter's ONNX Runtime for verification."""
     environment = dict(os.environ)
     folders = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
     environment["LD_LIBRARY_PATH"] = ":".join([*folders, c.FALLBACK])
@@ -106,7 +106,7 @@ def convert(source: Path, destination: Path, **options: Any) -> Dict[str, Any]:
 
 
 def check(source: Path, **options: Any) -> List[Dict[str, Any]]:
-    """Everything that keeps a model from being converted, each with op, reason and cure; empty: it can be. Writes nothing."""
+    """Lists everything that blocks the conversion of a model, each with op, reason and cure; empty: nothing does. Writes no file."""
     try:
         _msconvert(source, ["--check"], options)
     except ConversionError as error:

@@ -30,7 +30,7 @@ _NUMPY_NAMES: Dict[str, str] = {name: numpy_name.strip("[]") for _, name, numpy_
 _NUMPY: Dict[str, np.dtype[Any]] = {name: np.dtype(numpy_name) for _, name, numpy_name in _ROWS if numpy_name[0] != "["}
 # Two elements share a byte, the first in the low half.
 PACKED = ("i4", "u4", "f4e2m1")
-# 4-bit integers are values of these; bf16 without ml_dtypes is float32, which has all its values.
+# NumPy types of 4-bit integers, and of bf16 without ml_dtypes; they have all values of the type.
 _WIDER: Dict[str, np.dtype[Any]] = {"i4": np.dtype(np.int8), "u4": np.dtype(np.uint8), "bf16": np.dtype(np.float32)}
 
 
@@ -45,12 +45,12 @@ def _ml_dtype(name: str) -> Optional[np.dtype[Any]]:
 
 
 def bits_dtype(name: str) -> np.dtype[Any]:
-    """The dtype under which the bytes of a tensor are seen: its own, or unsigned integers for types that NumPy lacks."""
+    """The dtype for the bytes of a tensor: its own, or unsigned integers for types that NumPy lacks."""
     return _NUMPY.get(name, np.dtype(np.uint16 if name == "bf16" else np.uint8))
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The dtype that arrays of an element type have."""
+    """The dtype of arrays of an element type."""
     if name in _NUMPY:
         return _NUMPY[name]
     found = _WIDER[name] if name in ("i4", "u4") else _ml_dtype(name) or _WIDER.get(name)
@@ -60,7 +60,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def name_of(dtype: np.dtype[Any]) -> Optional[str]:
-    """The element type that an array of this dtype has in its own right; None: msrt has no such type."""
+    """The element type that matches the dtype; None: msrt has no such type."""
     for name, numpy_name in _NUMPY_NAMES.items():
         if dtype.name == numpy_name:
             return name
@@ -83,7 +83,7 @@ def from_bits(name: str, bits: Array, dims: Tuple[int, ...]) -> Array:
 
 
 def to_bits(name: str, values: Array) -> Array:
-    """The reverse of from_bits: contiguous, in the machine's byte order; `values` itself where that is how it is."""
+    """The reverse of from_bits: contiguous, in the machine's byte order; `values` itself if it already is."""
     if name in _NUMPY and values.flags.carray and values.dtype.isnative:  # the usual case, in less time than np.require takes
         return values
     if name in PACKED:
@@ -98,7 +98,7 @@ def to_bits(name: str, values: Array) -> Array:
 
 
 def _round_to_bf16(values: Array) -> Array:
-    """To nearest, ties to even; a NaN stays one."""
+    """Rounds to nearest, ties to even; a NaN stays a NaN."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
     return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""Values of inputs and outputs: from what Python has to the library's tensors and lists, and back."""
+"""Values of inputs and outputs: conversion between Python objects and the library's tensors and lists."""
 from __future__ import annotations
 
 import ctypes
@@ -18,7 +18,7 @@ _FOUR_BITS: Dict[str, Tuple[int, int]] = {"i4": (-8, 7), "u4": (0, 15)}
 
 
 def _from_plain(value: Any, spec: TensorSpec, kind: str) -> Array:
-    """Of a number or of nested lists, which have no element type of their own."""
+    """An array from a number or nested lists, which have no element type."""
     wanted = spec.numpy_dtype
     try:
         array = np.asarray(value, dtype=wanted)
@@ -64,7 +64,7 @@ def tensor_of(runtime: c.Handle, spec: TensorSpec, value: Any, kind: str) -> Tup
 
 
 def list_of(runtime: c.Handle, spec: TensorSpec, value: Any, depth: int, kind: str) -> c.Handle:
-    """A list for an input, which copies the data. None is an empty list, and a tensor alone a list of one: ONNX's optionals."""
+    """A list for an input, with a copy of the data. For ONNX optionals, None is an empty list and a single tensor a list of one."""
     if value is None:
         value = []
     elif depth == 1 and not isinstance(value, (list, tuple)):
@@ -100,7 +100,7 @@ def arrays_of(value: Any) -> Any:
 
 
 def output_memory(runtime: c.Handle, spec: TensorSpec, value: Any) -> c.Handle:
-    """A tensor over memory of the caller's, who keeps it alive, that a result is written to: nothing is copied and nothing converted."""
+    """A tensor over the caller's memory, for a result; nothing is copied or converted. The caller keeps the memory alive."""
     what = f"out '{spec.name}'"
     if spec.list_depth:
         raise InvalidArgumentError(f"{what}: the output is a list, which has no memory that could be given; leave it out")

@@ -1,4 +1,4 @@
-#include "core/program/plan_picture.h"
+#include "core/program/placement_picture.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kMaxSingleBoxes = 200, kMaxSharedBoxes = 100;
 constexpr uint32_t kInputs = UINT32_MAX;
 
-// Whether a step only hands a tensor on.
+// Whether a step only copies, converts or views a tensor.
 bool IsPassedThrough(const Step& step) {
   return step.nodes.empty() || step.kind == StepKind::kView;
 }
@@ -18,7 +18,7 @@ class PictureMaker {
   explicit PictureMaker(const Program& program)
       : program_(program), box_of_step_(program.steps.size()) {}
 
-  PlanPicture Make() {
+  PlacementPicture Make() {
     MakeBoxes();
     if (out_.summary) ShareBoxes();
     NumberBoxes();
@@ -102,7 +102,8 @@ class PictureMaker {
       AddLine(b, out_.boxes.size() - 1);
   }
 
-  // Back over copies, layout changes and views to the box that made the value.
+  // Adds a line from the box that made the value, found back through copies, layout changes and
+  // views.
   void AddLine(BufferId buffer, size_t to) {
     const TensorState arrives = program_.buffers[buffer].state;
     BufferId b = buffer;
@@ -119,8 +120,7 @@ class PictureMaker {
       if (line.moves.empty()) line.bytes += TypicalBytes(program_, buffer);
       return;
     }
-    if (line.moves.empty())
-      line.bytes = 0;  // marked lines count what moves, not what is used as it is
+    if (line.moves.empty()) line.bytes = 0;  // marked lines count only bytes that move
     line.bytes += TypicalBytes(program_, buffer);
     line.copied = line.copied || arrives.device != leaves.device;
     line.moves = line.copied
@@ -130,13 +130,15 @@ class PictureMaker {
   }
 
   const Program& program_;
-  PlanPicture out_;
-  std::vector<size_t> box_of_step_;  // of steps that have one
+  PlacementPicture out_;
+  std::vector<size_t> box_of_step_;  // for steps that have a box
   std::vector<uint32_t> maker_;      // by buffer: the step that writes it
 };
 
 }  // namespace
 
-PlanPicture PlanPicture::Of(const Program& program) { return PictureMaker(program).Make(); }
+PlacementPicture PlacementPicture::Of(const Program& program) {
+  return PictureMaker(program).Make();
+}
 
 }  // namespace msrt

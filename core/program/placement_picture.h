@@ -1,5 +1,5 @@
-// What a picture of a program shows: boxes in columns, and the ways of tensors between them. Where
-// they are drawn is explain_svg.cc's.
+// The contents of a picture of a program: boxes in columns, and lines for the tensors between them.
+// explain_svg.cc decides where they are drawn.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 namespace msrt {
 
 struct PictureColumn {
-  std::string name;  // of a delegate, or "host"
+  std::string name;  // name of a delegate, or "host"
   size_t nodes = 0;
   double seconds = 0;
 };
 
-// Steps that follow one another; the model's inputs; its outputs.
+// Consecutive steps, the model's inputs, or its outputs.
 struct PictureBox {
   size_t column = 0;
   std::vector<uint32_t> steps = {};
@@ -24,22 +24,22 @@ struct PictureBox {
   double seconds = 0;
 };
 
-// A tensor's way from one box to another; several of them share a line.
+// The tensors that go from one box to another.
 struct PictureLine {
   double bytes = 0;
   std::string moves;  // "plain to blocked-8"; empty: used as it is
   bool copied = false;
 };
 
-struct PlanPicture {
+struct PlacementPicture {
   std::vector<PictureColumn> columns;
   std::vector<PictureBox> boxes;  // the first is the inputs, the last the outputs
-  std::map<std::pair<size_t, size_t>, PictureLine> lines;  // by boxes
+  std::map<std::pair<size_t, size_t>, PictureLine> lines;  // by box that makes and box that reads
   bool summary = false;                                    // boxes have several steps
 
   // Views of a tensor have no box: lines go through them. Beyond a few hundred steps neighbours
   // share boxes, at most a hundred in all.
-  static PlanPicture Of(const Program& program);
+  static PlacementPicture Of(const Program& program);
 };
 
 }  // namespace msrt
