@@ -152,9 +152,10 @@ TEST(OneDnn, NoCandidateIsAbsurdlySlow) {
     }
     const double best = *std::min_element(millis.begin(), millis.end());
     for (size_t c = 0; c < millis.size(); ++c) {
-      EXPECT_LT(millis[c], 40 * best + 1) << l.name << ": " << query.candidates[c].algorithm << ", "
-                                          << query.candidates[c].input_layouts[0] << " -> "
-                                          << query.candidates[c].output_layouts[0];
+      const Candidate& candidate = query.candidates[c];
+      EXPECT_LT(millis[c], 40 * best + 1)
+          << StrCat(l.name, ": ", candidate.algorithm, ", ", candidate.input_layouts[0], " -> ",
+                    candidate.output_layouts[0]);
     }
   }
 }
