@@ -14,13 +14,14 @@ TEST(BindingCache, EachTypeHasItsOwnBinding) {
                                    Type::ListOf(halves),
                                    Type::ListOf(Type::ListOf(floats)),
                                    Type::Function({floats}, {floats})};
+  const Graph graph;
   BindingCache cache(size_t{1} << 20);
   for (int round = 0; round < 2; ++round) {
     for (const Type& type : types) {
       bool made = false;
       const auto binding = cache.Get({{type}, {}}, [&]() -> Result<std::shared_ptr<const Binding>> {
         made = true;
-        return std::make_shared<const Binding>();
+        return std::make_shared<const Binding>(GraphFacts(graph));
       });
       ASSERT_TRUE(binding.ok());
       EXPECT_EQ(made, round == 0) << StrCat(type);
