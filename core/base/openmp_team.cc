@@ -13,57 +13,33 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "core/base/openmp_spin.h"
 #include "core/base/turns.h"
 
 namespace msrt {
 namespace {
 
-// Sleeping threads whose only purpose is that OpenMP counts them. If libgomp manages more threads
-// than there are cores, it spins 100 times at a barrier before it sleeps, instead of 300,000 times
-// (its manual, GOMP_SPINCOUNT). With the long spin, two threads of a team that share a core for a
-// moment (another process runs, or the scheduler put them there) wait out whole time slices for
-// each other: ResNet-50 on two cores then took 450 ms instead of 50; with the short spin, 52.
-class Ballast {
+class OpenMpTeam final : public ParallelFor {
  public:
-  explicit Ballast(int threads) : holder_([this, threads] { Hold(threads); }) {}
-  ~Ballast() {
+  explicit OpenMpTeam(int threads)
+      : threads_(std::max(1, threads)),
+        // A team that leaves cores to others keeps libgomp's default.
+        spin_(threads_ > 1 && threads_ >= AvailableCores() ? std::make_unique<SpinControl>(threads_)
+                                                           : nullptr),
+        leader_([this] { Lead(); }) {}
+  ~OpenMpTeam() override {
     {
       std::lock_guard lock(mutex_);
       stop_ = true;
     }
     wake_.notify_all();
-    holder_.join();
+    leader_.join();
   }
-
- private:
-  void Hold(int threads) {
-#pragma omp parallel num_threads(threads)
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_; });
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stop_ = false;
-  std::thread holder_;
-};
-
-class OpenMpTeam final : public ParallelFor {
- public:
-  explicit OpenMpTeam(int threads) : threads_(std::max(1, threads)), leader_([this] { Lead(); }) {
-    try {
-      if (threads_ > 1 && threads_ >= AvailableCores()) ballast_.emplace(2);
-    } catch (...) {
-      Stop();
-      throw;
-    }
-  }
-  ~OpenMpTeam() override { Stop(); }
 
   int threads() const override { return threads_; }
 
@@ -71,6 +47,7 @@ class OpenMpTeam final : public ParallelFor {
     if (count <= 0) return OkStatus();
     if (omp_in_parallel()) return RunTasks(count, 1, task);
     return RunOnTeam(*this, [&] {
+      if (spin_ != nullptr && leads_ == this) spin_->Check();
       return RunTasks(count, static_cast<int>(std::min<int64_t>(threads_, count)), task);
     });
   }
@@ -163,29 +140,26 @@ class OpenMpTeam final : public ParallelFor {
     return out_of_memory.load() ? OutOfMemory(0, "a parallel task") : OkStatus();
   }
 
-  void Stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    leader_.join();
-  }
-
   void Lead() {
     const InParallelRegion at_work;
+    leads_ = this;
     omp_set_num_threads(threads_);
     Job* last = nullptr;  // done, but its caller is not notified yet
     for (;;) {
       // Starting the region stops the workers' spinning. Only then is the last caller notified,
       // because it may take a core.
 #pragma omp parallel num_threads(threads_)
-      Sleep(omp_get_thread_num() == 0 ? last : nullptr);
+      {
+        if (spin_ != nullptr) spin_->SetThread(omp_get_thread_num());
+        Sleep(omp_get_thread_num() == 0 ? last : nullptr);
+      }
       last = nullptr;
       // Runs that are already waiting follow at once: the team stays awake and each caller is
       // notified immediately.
       while (Job* job = NextJob(last)) {
+        if (spin_ != nullptr) spin_->Begin();
         job->body();
+        if (spin_ != nullptr) spin_->Check();
         last = job;
       }
       if (last == nullptr && Stopping()) return;
@@ -225,6 +199,8 @@ class OpenMpTeam final : public ParallelFor {
     job->finished.notify_one();
   }
 
+  static thread_local OpenMpTeam* leads_;  // the team whose leader the calling thread is
+
   const int threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -232,9 +208,11 @@ class OpenMpTeam final : public ParallelFor {
   // The number of jobs ever added: now, and when the leader last found none waiting.
   uint64_t added_ = 0, seen_ = 0;
   bool stop_ = false;
-  std::thread leader_;  // uses everything above
-  std::optional<Ballast> ballast_;
+  const std::unique_ptr<SpinControl> spin_;  // the leader's; null: not controlled
+  std::thread leader_;                       // uses everything above
 };
+
+thread_local OpenMpTeam* OpenMpTeam::leads_ = nullptr;
 
 }  // namespace
 

@@ -213,7 +213,9 @@ TEST(Cpu, ReducesAnyAxes) {
         const OneNode node("", "ReduceMean", {{"axes", axes}, {"keepdims", keep}},
                            {RandomFloats(dims, 1)}, {false});
         ASSERT_TRUE(node.ok()) << node.status().message();
-        EXPECT_GT(CheckNode(*delegate, node), 0u);
+        // Over space also channels-last and, with full blocks, blocked.
+        const bool over_space = axes == std::vector<int64_t>{2, 3};
+        EXPECT_EQ(CheckNode(*delegate, node), over_space ? 3u : 1u);
       }
     }
   }

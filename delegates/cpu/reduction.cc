@@ -56,7 +56,7 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   const int rank = op.input(0).rank();
   if (rank == 0) return "a scalar";
   const uint32_t space = ((uint32_t{1} << rank) - 1) & ~uint32_t{3};
-  const bool over_space = rank >= 3 && *axes == space && op.output(0).rank() == rank;
+  const bool over_space = rank >= 3 && *axes == space;
   const double seconds =
       PassSeconds(node, static_cast<double>(node.typical->input(0).elements()), 0.06, node.bytes);
   for (const Layout layout : kLayouts) {
@@ -64,7 +64,9 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
         (!over_space || !Admits(op.input(0), layout) || op.constant(0) != nullptr))
       continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");
-    c.input_layouts[0] = c.output_layouts[0] = layout;
+    c.input_layouts[0] = layout;
+    // A result without the reduced dims has no layout: its channels are in order in any of them.
+    if (op.output(0).rank() == rank) c.output_layouts[0] = layout;
     candidates->push_back(std::move(c));
   }
   return {};
