@@ -16,7 +16,7 @@ const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
       AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
       ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
-      QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules};
+      QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules};
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
       if (rule.op == op.op() && rule.domain == op.domain()) return &rule;

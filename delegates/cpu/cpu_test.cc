@@ -6,12 +6,14 @@
 
 #include <limits>
 
+#include "delegates/cpu/loops.h"
 #include "tests/conformance/delegate_checks.h"
 #include "tests/conformance/small_graph.h"
 
 namespace msrt {
 namespace {
 
+using cpu::LoopsHere;
 using testing::CheckNode;
 using testing::OneNode;
 using testing::RandomFloats;
@@ -265,6 +267,80 @@ TEST(Cpu, GathersChannels) {
     const OneNode computed("", "Gather", {{"axis", int64_t{1}}}, {x, indices}, {false, false});
     EXPECT_EQ(CheckNode(*delegate, computed), 0u);
   }
+}
+
+// ---- Winograd -----------------------------------------------------------------------------------
+
+struct Convolution {
+  int64_t batch, inputs, outputs, height, width;
+  std::vector<int64_t> pads;
+  bool bias, residual;
+  const char* activation;
+};
+
+std::unique_ptr<OneNode> ConvolutionNode(const Convolution& c, ConstTensor x) {
+  std::vector<std::optional<ConstTensor>> inputs{
+      std::move(x), RandomFloats({c.outputs, c.inputs, 3, 3}, 2, 0.1f), std::nullopt, std::nullopt};
+  if (c.bias) inputs[2] = RandomFloats({c.outputs}, 3);
+  if (c.residual) {
+    inputs[3] = RandomFloats({c.batch, c.outputs, c.height + c.pads[0] + c.pads[2] - 2,
+                              c.width + c.pads[1] + c.pads[3] - 2},
+                             4);
+  }
+  return std::make_unique<OneNode>(
+      "msrt", "FusedConv", AttrList{{"pads", c.pads}, {"activation", std::string(c.activation)}},
+      std::move(inputs), std::vector<bool>{false, true, true, false});
+}
+
+// Few tiles, which the threads share, and many; channels and sizes that leave remainders.
+TEST(Cpu, WinogradAgreesWithReference) {
+  const auto delegate = MakeCpuDelegate();
+  const Convolution cases[] = {{1, 96, 100, 27, 30, {1, 1, 1, 1}, true, true, "Relu"},
+                               {3, 64, 64, 25, 23, {1, 1, 1, 1}, true, false, ""},
+                               {1, 32, 47, 90, 81, {0, 2, 1, 0}, false, true, "HardSwish"},
+                               {1, 33, 32, 123, 67, {2, 0, 0, 3}, false, false, "Relu"},
+                               {1, 256, 256, 12, 11, {1, 1, 1, 1}, true, false, ""}};
+  for (const Convolution& c : cases) {
+    const auto node = ConvolutionNode(c, RandomFloats({c.batch, c.inputs, c.height, c.width}, 1));
+    ASSERT_TRUE(node->ok()) << node->status().message();
+    if (LoopsHere().name == std::string_view("baseline")) continue;
+    EXPECT_EQ(CheckNode(*delegate, *node), 1u) << c.inputs << " to " << c.outputs;
+  }
+}
+
+// Infinity and NaN stay within the windows that they are in.
+TEST(Cpu, WinogradKeepsInfinityAndNanLocal) {
+  if (LoopsHere().name == std::string_view("baseline")) return;
+  const auto delegate = MakeCpuDelegate();
+  const Convolution c{1, 64, 64, 40, 40, {1, 1, 1, 1}, true, false, "Relu"};
+  for (const float special :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const ConstTensor plain = RandomFloats({1, 64, 40, 40}, 1);
+    std::vector<float> values(plain.As<float>().begin(), plain.As<float>().end());
+    values[5 * 1600 + 7 * 40 + 9] = special;
+    const auto node = ConvolutionNode(c, ConstTensor::Floats({1, 64, 40, 40}, values));
+    EXPECT_EQ(CheckNode(*delegate, *node), 1u) << special;
+  }
+}
+
+TEST(Cpu, WinogradRefusesOtherConvolutions) {
+  const auto delegate = MakeCpuDelegate();
+  for (const AttrList& attrs : {AttrList{{"strides", std::vector<int64_t>{2, 2}}},
+                                AttrList{{"dilations", std::vector<int64_t>{1, 2}}}}) {
+    const OneNode node("", "Conv", attrs,
+                       {RandomFloats({1, 64, 80, 80}, 1), RandomFloats({64, 64, 3, 3}, 2)},
+                       {false, true});
+    ASSERT_TRUE(node.ok());
+    sdk::QueryResult query;
+    delegate->Query(node, &query);
+    EXPECT_EQ(query.candidates.size(), 0u);
+  }
+  const OneNode computed("", "Conv", {},
+                         {RandomFloats({1, 64, 80, 80}, 1), RandomFloats({64, 64, 3, 3}, 2)},
+                         {false, false});
+  sdk::QueryResult query;
+  delegate->Query(computed, &query);
+  EXPECT_EQ(query.candidates.size(), 0u);
 }
 
 TEST(Cpu, SoftmaxOverAnyAxis) {

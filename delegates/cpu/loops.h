@@ -176,6 +176,31 @@ using PackKeysLoop = void (*)(const AttentionRows::Part* parts, int64_t count, i
                               float* to);
 using AllFiniteLoop = bool (*)(const float* x, int64_t count);
 
+// A 3x3 convolution as F(4x4, 3x3) of Winograd: a tile of 4x4 outputs and 6x6 inputs becomes 36
+// numbers for each channel, one for each of kWinogradPoints pairs of points.
+inline constexpr int kWinogradInput = 6, kWinogradOutput = 4, kWinogradPoints = 36;
+struct WinogradInput {
+  const float* pixels[kWinogradPoints];  // row by row, each with all channels
+  int64_t channels;
+  float* to;  // to[point * step + channel]
+  int64_t step;
+};
+using WinogradInputLoop = void (*)(const WinogradInput&);
+struct WinogradOutput {
+  const float* from;  // from[point * step + channel]
+  int64_t step, channels;
+  const float* bias;  // null: zeros
+  // Pixels of the result and of what is added to it; null outside.
+  float* pixels[kWinogradOutput * kWinogradOutput];
+  const float* residuals[kWinogradOutput * kWinogradOutput];
+};
+// Returns whether all results are finite.
+using WinogradOutputLoop = bool (*)(const WinogradOutput&);
+// y[row * y_step + column] = the product of `rows` rows of a and a panel of columns of b, which has
+// winograd_panel columns in each of `depth` rows.
+using WinogradProductLoop = void (*)(const float* a, int64_t a_step, const float* b, float* y,
+                                     int64_t y_step, int64_t rows, int64_t depth);
+
 struct Loops {
   const char* name;  // of the instruction set
   UnaryLoop unary[kUnaryCount];
@@ -203,6 +228,10 @@ struct Loops {
   SumTileLoop sum_tile;
   ScaleSumsLoop scale_sums;
   WidenLoop widen[2];
+  WinogradInputLoop winograd_input;
+  WinogradOutputLoop winograd_output;
+  WinogradProductLoop winograd_product;
+  int64_t winograd_panel;
 };
 
 // The best table that this processor executes.

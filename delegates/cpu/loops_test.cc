@@ -261,5 +261,86 @@ TEST(CpuLoops, SumsOfProductsWrapAndDoNotSaturate) {
   }
 }
 
+// Weights with a single one pick one input of each window: the transforms together do the same.
+TEST(CpuLoops, WinogradsTransformsAreAConvolution) {
+  const double a = std::sqrt(0.5), b = std::sqrt(2.0);
+  const double points[6][3] = {{1, 0, 0},
+                               {-1 / 1.5, -a / 1.5, -0.5 / 1.5},
+                               {-1 / 1.5, a / 1.5, -0.5 / 1.5},
+                               {1 / 6.0, b / 6, 2 / 6.0},
+                               {1 / 6.0, -b / 6, 2 / 6.0},
+                               {0, 0, 1}};
+  for (const Loops* loops : Tables()) {
+    for (const int64_t channels : {1, 7, 16, 37}) {
+      std::vector<float> x(static_cast<size_t>(36 * channels)), t(x.size()), m(x.size()),
+          y(static_cast<size_t>(16 * channels)), bias(static_cast<size_t>(channels), 0.25f);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 1.7f);
+      WinogradInput in{.pixels = {}, .channels = channels, .to = t.data(), .step = channels};
+      for (int64_t i = 0; i < 36; ++i) in.pixels[i] = x.data() + i * channels;
+      loops->winograd_input(in);
+      for (int tap = 0; tap < 9; ++tap) {
+        SCOPED_TRACE(std::string(loops->name) + " tap " + std::to_string(tap));
+        for (int64_t p = 0; p < 36; ++p) {
+          for (int64_t c = 0; c < channels; ++c) {
+            m[static_cast<size_t>(p * channels + c)] =
+                t[static_cast<size_t>(p * channels + c)] *
+                static_cast<float>(points[p / 6][tap / 3] * points[p % 6][tap % 3]);
+          }
+        }
+        WinogradOutput out{.from = m.data(),
+                           .step = channels,
+                           .channels = channels,
+                           .bias = bias.data(),
+                           .pixels = {},
+                           .residuals = {}};
+        for (int64_t i = 0; i < 16; ++i) out.pixels[i] = y.data() + i * channels;
+        out.residuals[5] = x.data();
+        EXPECT_TRUE(loops->winograd_output(out));
+        for (int64_t i = 0; i < 16; ++i) {
+          for (int64_t c = 0; c < channels; ++c) {
+            const int64_t from = (i / 4 + tap / 3) * 6 + i % 4 + tap % 3;
+            const float added = 0.25f + (i == 5 ? x[static_cast<size_t>(c)] : 0);
+            ASSERT_NEAR(y[static_cast<size_t>(i * channels + c)],
+                        x[static_cast<size_t>(from * channels + c)] + added, 4e-6);
+          }
+        }
+      }
+      m[static_cast<size_t>(m.size() / 2)] = kInfinity;
+      WinogradOutput out{.from = m.data(),
+                         .step = channels,
+                         .channels = channels,
+                         .bias = nullptr,
+                         .pixels = {y.data()},
+                         .residuals = {}};
+      EXPECT_FALSE(loops->winograd_output(out));
+    }
+  }
+}
+
+TEST(CpuLoops, WinogradsProductsAgreeWithDouble) {
+  for (const Loops* loops : Tables()) {
+    const int64_t panel = loops->winograd_panel;
+    for (const int64_t rows : {1, 5, 12, 31}) {
+      for (const int64_t depth : {1, 33}) {
+        std::vector<float> a(static_cast<size_t>(rows * depth)),
+            b(static_cast<size_t>(depth * panel)), y(static_cast<size_t>(rows * panel));
+        for (size_t i = 0; i < a.size(); ++i) a[i] = std::cos(static_cast<float>(i));
+        for (size_t i = 0; i < b.size(); ++i) b[i] = std::sin(static_cast<float>(i) * 0.3f);
+        loops->winograd_product(a.data(), depth, b.data(), y.data(), panel, rows, depth);
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < panel; ++c) {
+            double sum = 0;
+            for (int64_t k = 0; k < depth; ++k) {
+              sum += static_cast<double>(a[static_cast<size_t>(r * depth + k)]) *
+                     static_cast<double>(b[static_cast<size_t>(k * panel + c)]);
+            }
+            ASSERT_NEAR(y[static_cast<size_t>(r * panel + c)], sum, 1e-5) << loops->name;
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace msrt::cpu

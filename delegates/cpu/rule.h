@@ -50,6 +50,7 @@ std::span<const Rule> SoftmaxRules();
 std::span<const Rule> TransposeRules();
 std::span<const Rule> QuantizationRules();
 std::span<const Rule> IntegerMatMulRules();
+std::span<const Rule> WinogradRules();
 
 inline constexpr double kLaunchSeconds = 1e-6;
 // Below so many elements a second thread costs more than it saves.

@@ -12,5 +12,6 @@ void FillRows(Loops* loops);
 void FillMovement(Loops* loops);
 void FillQuantization(Loops* loops);
 void FillIntegerMatMul(Loops* loops);
+void FillWinograd(Loops* loops);
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

@@ -15,6 +15,7 @@ void FillTable(Loops* loops) {
   FillMovement(loops);
   FillQuantization(loops);
   FillIntegerMatMul(loops);
+  FillWinograd(loops);
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

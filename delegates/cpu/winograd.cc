@@ -1,0 +1,325 @@
+// 3x3 convolutions with stride 1 in channels-last, by Winograd's F(4x4, 3x3): a quarter of the
+// multiplications, for transforms that pass over memory once. A strip of tiles is transformed,
+// multiplied at each of the 36 points, and transformed back while it is in the cache.
+//
+// An infinite or NaN input would spread over its tile, where a direct sum keeps it within its
+// window: if a result is not finite, all of them are computed again by direct sums.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "delegates/cpu/activation.h"
+#include "delegates/cpu/rule.h"
+#include "delegates/sdk/packed_form.h"
+#include "ops/window.h"
+
+namespace msrt::cpu {
+namespace {
+
+using sdk::CompileContext;
+using sdk::Kernel;
+
+constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
+// Below, the transforms and the larger weights cost more than the multiplications saved.
+constexpr double kMinFlops = 0.1e9;
+constexpr int64_t kMinChannels = 32;
+
+bool AllAre(std::span<const int64_t> list, int64_t value) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t v) { return v == value; });
+}
+
+int64_t Padded(int64_t channels) {
+  const int64_t panel = LoopsHere().winograd_panel;
+  return (channels + panel - 1) / panel * panel;
+}
+size_t PackedFloats(int64_t inputs, int64_t outputs) {
+  return static_cast<size_t>(kWinogradPoints * inputs * Padded(outputs));
+}
+
+double Seconds(const NodeInfo& node) {
+  const OpView& op = *node.typical;
+  const Dims &x = op.input(kX).dims, &y = op.output(0).dims;
+  const auto tiles = static_cast<double>(x[0] * ((y[2] + 3) / 4) * ((y[3] + 3) / 4));
+  const auto inputs = static_cast<double>(x[1]), outputs = static_cast<double>(Padded(y[1]));
+  constexpr double kEfficiency = 0.72;  // of the products, measured
+  constexpr double kCacheSpeed = 3;     // of the second-level cache, in times of the memory's
+  const double products = 2 * kWinogradPoints * tiles * inputs * outputs;
+  const double bytes =
+      4 * kWinogradPoints * (2 * tiles * (inputs + outputs) / kCacheSpeed + inputs * outputs);
+  return PassSeconds(node, static_cast<double>(op.output(0).elements()), ActivationNanoseconds(op),
+                     node.bytes + bytes) +
+         products / (node.machine.flops_per_second * kEfficiency);
+}
+
+std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidates) {
+  const OpView& op = *node.op;
+  if (op.input(kX).dtype != DType::kF32) return StrCat("elements of type ", op.input(kX).dtype);
+  if (op.constant(kW) == nullptr || op.input(kX).rank() != 4)
+    return "weights that are not constant, or other than two spatial axes";
+  const Dims& w = op.input(kW).dims;
+  if (w[2] != 3 || w[3] != 3 || op.Int("group") != 1 || !AllAre(op.Ints("strides"), 1) ||
+      !AllAre(op.Ints("dilations"), 1))
+    return "a window other than 3x3 with stride 1, without groups";
+  if (std::string_view(LoopsHere().name) == "baseline") return "no AVX2";
+  if (node.flops < kMinFlops || w[0] < kMinChannels || w[1] < kMinChannels)
+    return "too little work for Winograd's transforms";
+  if (op.constant(kX) != nullptr || (op.has_input(kZ) && op.constant(kZ) != nullptr))
+    return "a constant operand";
+  Candidate c = PlainCandidate(node, Seconds(node), "Winograd 4x4");
+  c.input_layouts[kX] = c.output_layouts[0] = Layout::kChannelsLast;
+  if (op.has_input(kZ)) c.input_layouts[kZ] = Layout::kChannelsLast;
+  candidates->push_back(std::move(c));
+  return {};
+}
+
+// The weights of one pair of channels at the 36 points.
+void PointsOfWeights(const float* w, double* u) {
+  const double a = std::sqrt(0.5), b = std::sqrt(2.0);
+  const double g[6][3] = {{1, 0, 0},
+                          {-1 / 1.5, -a / 1.5, -0.5 / 1.5},
+                          {-1 / 1.5, a / 1.5, -0.5 / 1.5},
+                          {1 / 6.0, b / 6, 2 / 6.0},
+                          {1 / 6.0, -b / 6, 2 / 6.0},
+                          {0, 0, 1}};
+  double rows[6][3];
+  for (int i = 0; i < 6; ++i) {
+    for (int k = 0; k < 3; ++k)
+      rows[i][k] = g[i][0] * w[k] + g[i][1] * w[3 + k] + g[i][2] * w[6 + k];
+  }
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 6; ++j)
+      u[6 * i + j] = rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2];
+  }
+}
+
+// For each point panels of output channels, each with a row for every input channel.
+Status PackWeights(const ConstTensor& w, ParallelFor& parallel, float* packed) {
+  const int64_t outputs = w.dims[0], inputs = w.dims[1], panel = LoopsHere().winograd_panel;
+  const int64_t padded = Padded(outputs);
+  const float* from = w.As<float>().data();
+  return ParallelRanges(parallel, padded / panel, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin * panel; o < end * panel; ++o) {
+      for (int64_t i = 0; i < inputs; ++i) {
+        double u[kWinogradPoints] = {};
+        if (o < outputs) PointsOfWeights(from + (o * inputs + i) * 9, u);
+        for (int64_t p = 0; p < kWinogradPoints; ++p) {
+          packed[((p * (padded / panel) + o / panel) * inputs + i) * panel + o % panel] =
+              static_cast<float>(u[p]);
+        }
+      }
+    }
+  });
+}
+
+class BoundWinograd final : public BoundKernel {
+ public:
+  BoundWinograd(const OpView& op, const Windows& windows, const float* packed, const float* weights)
+      : activation_(ActivationOf(op)),
+        packed_(packed),
+        weights_(weights),
+        x_(op.input(kX).dims),
+        y_(op.output(0).dims),
+        top_(windows.axis[0].pad_begin),
+        left_(windows.axis[1].pad_begin),
+        tile_columns_((y_[3] + kWinogradOutput - 1) / kWinogradOutput),
+        tiles_((y_[2] + kWinogradOutput - 1) / kWinogradOutput * tile_columns_),
+        padded_(Padded(y_[1])) {}
+
+  Status Run(const RunArgs& args) override {
+    if (args.outputs[0].elements() == 0) return OkStatus();
+    const Tensors t{args.inputs[kX].As<float>(), Optional(args, kB), Optional(args, kZ),
+                    args.outputs[0].As<float>()};
+    const int64_t threads = args.parallel.threads();
+    // A strip for each thread where there are enough tiles, else one that all of them share.
+    const int64_t per_tile = kWinogradPoints * (x_[1] + padded_);
+    const int64_t fitting = std::max<int64_t>(kMinStrip, kCacheFloats / per_tile / 12 * 12);
+    const bool apart = threads > 1 && tiles_ * x_[0] >= 2 * threads * fitting;
+    const int64_t strip = std::min(fitting, tiles_);
+    const int64_t strips = (tiles_ + strip - 1) / strip, workers = apart ? threads : 1;
+    const size_t bytes = static_cast<size_t>(workers * strip * per_tile) * sizeof(float);
+    MSRT_ASSIGN_OR_RETURN(void* memory, args.scratch.Get(bytes + PaddingBytes()));
+    auto* zeros = static_cast<float*>(memory);  // the pixels outside the image
+    std::fill_n(zeros, x_[1], 0.0f);
+    float* scratch = zeros + PaddingBytes() / sizeof(float);
+    std::atomic<bool> finite{true};
+    std::atomic<int64_t> next{0};
+    const auto run = [&](int64_t index, ParallelFor& parallel, float* own) -> Status {
+      const int64_t image = index / strips, first = index % strips * strip;
+      return RunStrip(t.At(*this, image), first, std::min(first + strip, tiles_), zeros, own,
+                      parallel, &finite);
+    };
+    if (apart) {
+      const std::unique_ptr<ParallelFor> alone = MakeSerial();
+      std::atomic<bool> failed{false};
+      MSRT_RETURN_IF_ERROR(args.parallel.Run(workers, [&](int64_t worker) {
+        for (int64_t i; (i = next.fetch_add(1)) < x_[0] * strips;) {
+          if (!run(i, *alone, scratch + worker * strip * per_tile).ok()) failed = true;
+        }
+      }));
+      if (failed) return InternalError("cpu: a strip of a convolution failed");
+    } else {
+      for (int64_t i = 0; i < x_[0] * strips; ++i)
+        MSRT_RETURN_IF_ERROR(run(i, args.parallel, scratch));
+    }
+    return finite ? OkStatus() : RunDirectly(t, args.parallel);
+  }
+
+ private:
+  static constexpr int64_t kMinStrip = 48, kCacheFloats = 200'000;
+
+  struct Tensors {
+    const float *x, *bias, *residual;
+    float* y;
+    Tensors At(const BoundWinograd& k, int64_t image) const {
+      const int64_t in = image * k.x_.product(1, 4), out = image * k.y_.product(1, 4);
+      return {x + in, bias, residual == nullptr ? nullptr : residual + out, y + out};
+    }
+  };
+  static const float* Optional(const RunArgs& args, size_t i) {
+    return i < args.inputs.size() && args.inputs[i].present() ? args.inputs[i].As<float>()
+                                                              : nullptr;
+  }
+  size_t PaddingBytes() const {
+    return (static_cast<size_t>(x_[1]) * sizeof(float) + kTensorAlignment - 1) / kTensorAlignment *
+           kTensorAlignment;
+  }
+
+  Status RunStrip(const Tensors& t, int64_t begin, int64_t end, const float* zeros, float* scratch,
+                  ParallelFor& parallel, std::atomic<bool>* finite) const {
+    const int64_t tiles = end - begin, inputs = x_[1];
+    float* in = scratch;                                      // [point][tile][input channel]
+    float* out = scratch + kWinogradPoints * tiles * inputs;  // [point][tile][output channel]
+    const Loops& loops = LoopsHere();
+    MSRT_RETURN_IF_ERROR(ParallelRanges(parallel, tiles, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
+        TransformInput(t, begin + i, zeros, in + i * inputs, tiles * inputs);
+    }));
+    const int64_t panel = loops.winograd_panel, panels = padded_ / panel;
+    MSRT_RETURN_IF_ERROR(
+        ParallelRanges(parallel, kWinogradPoints * panels, 1, [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t point = i / panels, column = i % panels * panel;
+            loops.winograd_product(in + point * tiles * inputs, inputs,
+                                   packed_ + i * inputs * panel,
+                                   out + point * tiles * padded_ + column, padded_, tiles, inputs);
+          }
+        }));
+    return ParallelRanges(parallel, tiles, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        if (!TransformOutput(t, begin + i, out + i * padded_, tiles * padded_)) *finite = false;
+      }
+    });
+  }
+
+  void TransformInput(const Tensors& t, int64_t tile, const float* zeros, float* to,
+                      int64_t step) const {
+    WinogradInput w{.pixels = {}, .channels = x_[1], .to = to, .step = step};
+    const int64_t row = tile / tile_columns_ * kWinogradOutput - top_,
+                  column = tile % tile_columns_ * kWinogradOutput - left_;
+    for (int64_t i = 0; i < kWinogradInput; ++i) {
+      for (int64_t j = 0; j < kWinogradInput; ++j) {
+        const int64_t h = row + i, c = column + j;
+        const bool inside = h >= 0 && h < x_[2] && c >= 0 && c < x_[3];
+        w.pixels[i * kWinogradInput + j] = inside ? t.x + (h * x_[3] + c) * x_[1] : zeros;
+      }
+    }
+    LoopsHere().winograd_input(w);
+  }
+
+  bool TransformOutput(const Tensors& t, int64_t tile, const float* from, int64_t step) const {
+    WinogradOutput w{.from = from,
+                     .step = step,
+                     .channels = y_[1],
+                     .bias = t.bias,
+                     .pixels = {},
+                     .residuals = {}};
+    const int64_t row = tile / tile_columns_ * kWinogradOutput,
+                  column = tile % tile_columns_ * kWinogradOutput;
+    for (int64_t i = 0; i < kWinogradOutput; ++i) {
+      for (int64_t j = 0; j < kWinogradOutput; ++j) {
+        if (row + i >= y_[2] || column + j >= y_[3]) continue;
+        const int64_t at = ((row + i) * y_[3] + column + j) * y_[1];
+        w.pixels[i * kWinogradOutput + j] = t.y + at;
+        w.residuals[i * kWinogradOutput + j] = t.residual == nullptr ? nullptr : t.residual + at;
+      }
+    }
+    const bool finite = LoopsHere().winograd_output(w);
+    for (float* pixel : w.pixels) {
+      if (pixel != nullptr) activation_.Apply(pixel, y_[1]);
+    }
+    return finite;
+  }
+
+  Status RunDirectly(const Tensors& tensors, ParallelFor& parallel) const {
+    const int64_t inputs = x_[1], outputs = y_[1];
+    return ParallelRanges(parallel, y_[0] * y_[2], 1, [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const Tensors t = tensors.At(*this, line / y_[2]);
+        const int64_t row = line % y_[2];
+        for (int64_t column = 0; column < y_[3]; ++column) {
+          const int64_t at = (row * y_[3] + column) * outputs;
+          for (int64_t o = 0; o < outputs; ++o) {
+            float sum = t.bias == nullptr ? 0 : t.bias[o];
+            for (int64_t tap = 0; tap < 9; ++tap) {
+              const int64_t h = row - top_ + tap / 3, c = column - left_ + tap % 3;
+              if (h < 0 || h >= x_[2] || c < 0 || c >= x_[3]) continue;
+              const float* x = t.x + (h * x_[3] + c) * inputs;
+              const float* w = weights_ + o * inputs * 9 + tap;
+              for (int64_t i = 0; i < inputs; ++i) sum += x[i] * w[i * 9];
+            }
+            t.y[at + o] = t.residual == nullptr ? sum : sum + t.residual[at + o];
+          }
+          activation_.Apply(t.y + at, outputs);
+        }
+      }
+    });
+  }
+
+  const Activation activation_;
+  const float *packed_, *weights_;
+  const Dims x_, y_;
+  const int64_t top_, left_, tile_columns_, tiles_, padded_;
+};
+
+class WinogradKernel final : public Kernel {
+ public:
+  static Result<std::unique_ptr<Kernel>> Make(const NodeInfo& node, const CompileContext& context) {
+    auto kernel = std::make_unique<WinogradKernel>();
+    const ConstTensor& w = *node.op->constant(kW);
+    kernel->weights_ = w.As<float>().data();
+    const Loops& loops = LoopsHere();
+    const sdk::Packing packing{"winograd4", loops.name, static_cast<uint32_t>(loops.winograd_panel),
+                               1};
+    MSRT_ASSIGN_OR_RETURN(kernel->packed_,
+                          sdk::PackedForm::Make(context, w.bytes.data(), packing,
+                                                PackedFloats(w.dims[1], w.dims[0]) * sizeof(float),
+                                                [&](std::byte* to) {
+                                                  return PackWeights(w, *context.parallel,
+                                                                     reinterpret_cast<float*>(to));
+                                                }));
+    return std::unique_ptr<Kernel>(std::move(kernel));
+  }
+
+  Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    const Dims& w = op.input(kW).dims;
+    MSRT_ASSIGN_OR_RETURN(const Windows windows,
+                          WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
+    return std::unique_ptr<BoundKernel>(std::make_unique<BoundWinograd>(
+        op, windows, reinterpret_cast<const float*>(packed_.data()), weights_));
+  }
+  size_t packed_bytes() const override { return packed_.own_bytes(); }
+
+ private:
+  sdk::PackedForm packed_;
+  const float* weights_ = nullptr;  // the constant, for direct sums
+};
+
+constexpr Rule kWinogradRules[] = {
+    {"", "Conv", QueryWinograd, nullptr, WinogradKernel::Make},
+    {"msrt", "FusedConv", QueryWinograd, nullptr, WinogradKernel::Make}};
+
+}  // namespace
+
+std::span<const Rule> WinogradRules() { return kWinogradRules; }
+
+}  // namespace msrt::cpu
