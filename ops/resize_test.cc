@@ -55,7 +55,7 @@ TEST(ResizeInfer, RefusesBadUses) {
                  {"input_origin", Ints{0, 0, 4, 0}},
                  {"output_origin", Ints{0, 0, 0, 0}},
                  {"output_dims", Ints{1, 2, 2, 2}}},
-                "no parts");
+                "not parts");
 }
 
 TEST(ResizeInfer, KnownDimsDoNotDependOnUnknownOnes) {
