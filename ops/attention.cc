@@ -9,6 +9,7 @@
 #include "core/base/checked_math.h"
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -185,58 +186,54 @@ Status InferAttention(InferContext& c) {
 
 // ---- iteration space ----------------------------------------------------------------------------
 
-// Every piece of query rows would write the same cache, so rows are cut only if no cache is
-// written.
-Status AttentionAxes(const OpView& op, IterationSpace* space) {
+// How the four dims [batch, heads, rows, columns] of a tensor follow the axes, for a tensor that
+// packs its heads [batch, rows, heads * columns] or not. Rows and columns that follow no axis are
+// whole.
+TensorMap HeadsMap(bool packed, const Dims& dims, int64_t group, int64_t width, bool cuts_rows) {
+  TensorMap map = TensorMap::Whole(dims);
+  map.dims[0] = DimMap::Same(0, dims[0]);
+  map.dims[packed ? 2 : 1] = DimMap::Block(1, packed ? group * width : group, dims[packed ? 2 : 1]);
+  const int rows = packed ? 1 : 2;
+  if (cuts_rows) map.dims[static_cast<size_t>(rows)] = DimMap::Same(2, dims[rows]);
+  return map;
+}
+
+// The dims of a mask align at the right with those of the scores.
+TensorMap MaskMap(const Dims& mask, const TensorMap& scores) {
+  TensorMap map = TensorMap::Whole(mask);
+  for (int d = 0; d < mask.rank(); ++d) {
+    const auto aligned = scores.dims.size() - mask.size() + static_cast<size_t>(d);
+    if (mask[d] != 1) map.dims[static_cast<size_t>(d)] = scores.dims[aligned];
+  }
+  return map;
+}
+
+// Axes: batch, key heads, query rows. Every piece of query rows would write the same cache, so rows
+// are cut only if no cache is written.
+Status ResolveAttention(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
   const bool writes_cache = op.has_output(kPresentKey) || op.has_output(kPresentValue);
-  space->Add(AxisKind::kParallel, s.query.batch);
-  space->Add(AxisKind::kParallel, s.key.heads);
-  space->Add(writes_cache ? AxisKind::kWhole : AxisKind::kParallel, s.query.rows);
-  return OkStatus();
-}
+  space->axes.Add(AxisKind::kParallel, s.query.batch);
+  space->axes.Add(AxisKind::kParallel, s.key.heads);
+  space->axes.Add(writes_cache ? AxisKind::kWhole : AxisKind::kParallel, s.query.rows);
 
-Interval Scale(Interval i, int64_t factor) { return {i.begin * factor, i.end * factor}; }
+  const auto heads = [&](const Type& type, bool packed, int64_t group, int64_t width, bool rows) {
+    return HeadsMap(packed, type.dims, group, width, rows);
+  };
+  space->inputs[kQuery] = heads(op.input(kQuery), s.packed, s.group(), s.query.width, true);
+  space->inputs[kKey] = heads(op.input(kKey), s.packed, 1, s.key.width, false);
+  space->inputs[kValue] = heads(op.input(kValue), s.packed, 1, s.value.width, false);
+  for (size_t i : {kPastKey, kPastValue}) {
+    if (op.has_input(i)) space->inputs[i] = heads(op.input(i), false, 1, 0, false);
+  }
+  const TensorMap scores = HeadsMap(false, s.score_dims(), s.group(), 0, true);
+  if (op.has_input(kMask)) space->inputs[kMask] = MaskMap(op.input(kMask).dims, scores);
 
-Box BoxOf(std::initializer_list<Interval> axes) {
-  Box box;
-  for (Interval i : axes) box.push_back(i);
-  return box;
-}
-
-// Returns the box of a tensor with packed or separate heads.
-Box HeadsBox(bool packed, Interval batch, Interval heads, Interval rows, int64_t width) {
-  return packed ? BoxOf({batch, rows, Scale(heads, width)})
-                : BoxOf({batch, heads, rows, {0, width}});
-}
-
-Status AttentionOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()),
-                 rows = box[2];
-  inputs[kQuery] = HeadsBox(s.packed, batch, query_heads, rows, s.query.width);
-  inputs[kKey] = HeadsBox(s.packed, batch, key_heads, {0, s.key.rows}, s.key.width);
-  inputs[kValue] = HeadsBox(s.packed, batch, key_heads, {0, s.key.rows}, s.value.width);
-  if (op.has_input(kMask))
-    inputs[kMask] =
-        BroadcastNeeds(BoxOf({batch, query_heads, rows, {0, s.total}}), op.input(kMask).dims);
-  if (op.has_input(kPastKey))
-    inputs[kPastKey] = BoxOf({batch, key_heads, {0, s.past}, {0, s.key.width}});
-  if (op.has_input(kPastValue))
-    inputs[kPastValue] = BoxOf({batch, key_heads, {0, s.past}, {0, s.value.width}});
-  return OkStatus();
-}
-
-Status AttentionResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  const Interval batch = box[0], key_heads = box[1], query_heads = Scale(key_heads, s.group()),
-                 rows = box[2];
-  outputs[kResult] = HeadsBox(s.packed, batch, query_heads, rows, s.value.width);
-  if (op.has_output(kPresentKey))
-    outputs[kPresentKey] = BoxOf({batch, key_heads, {0, s.total}, {0, s.key.width}});
-  if (op.has_output(kPresentValue))
-    outputs[kPresentValue] = BoxOf({batch, key_heads, {0, s.total}, {0, s.value.width}});
-  if (op.has_output(kScores)) outputs[kScores] = BoxOf({batch, query_heads, rows, {0, s.total}});
+  space->outputs[kResult] = heads(op.output(kResult), s.packed, s.group(), s.value.width, true);
+  for (size_t o : {kPresentKey, kPresentValue}) {
+    if (op.has_output(o)) space->outputs[o] = heads(op.output(o), false, 1, 0, false);
+  }
+  if (op.has_output(kScores)) space->outputs[kScores] = scores;
   return OkStatus();
 }
 
@@ -251,10 +248,7 @@ Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>,
   return OkStatus();
 }
 
-constexpr SpaceDef kAttentionSpace{.axes = AttentionAxes,
-                                   .operands = AttentionOperands,
-                                   .results = AttentionResults,
-                                   .localize = AttentionLocalize};
+constexpr SpaceDef kAttentionSpace{.localize = AttentionLocalize, .resolve = ResolveAttention};
 
 // Two products, and five operations of the softmax for each score.
 Cost AttentionCost(const OpView& op) {

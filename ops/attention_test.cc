@@ -1,6 +1,7 @@
 // Covers what the op cases cannot show: bad uses that inference refuses, and dims inferred from
 // other inputs.
 #include "ops/infer_testing.h"
+#include "ops/resolve_space.h"
 
 namespace msrt::testing {
 namespace {
@@ -54,9 +55,8 @@ TEST(AttentionSpace, PieceOfPieceKnowsItsRowInTheWhole) {
   ASSERT_TRUE(node.Infer().ok());
   AttrList attrs = node.attrs;
   const Status status = node.With([&](const OpView& op) {
-    IterationSpace space;
-    MSRT_RETURN_IF_ERROR(node.def->space->axes(op, &space));
-    Box box = space.Whole();
+    MSRT_ASSIGN_OR_RETURN(const ResolvedSpace space, ResolveSpace(*node.def, op));
+    Box box = space.axes.Whole();
     box[2] = {2, 3};
     return node.def->space->localize(op, box, {}, {}, &attrs);
   });

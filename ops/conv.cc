@@ -8,6 +8,7 @@
 
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -147,68 +148,62 @@ Interval GroupsOf(const ConvChannels& channels, Interval outputs) {
   return {channels.group_of(outputs.begin), channels.group_of(outputs.end - 1) + 1};
 }
 
-// Partial sums over input channels are possible if those are one block of X and nothing follows the
-// sum.
-Status ConvAxes(const OpView& op, IterationSpace* space) {
-  MSRT_ASSIGN_OR_RETURN(const ConvGeometry r, Resolve(op));
-  space->Add(AxisKind::kParallel, op.input(kX).dims[0]);
-  space->Add(AxisKind::kParallel, r.channels.outputs);
-  for (int i = 0; i < r.windows.rank; ++i)
-    space->Add(AxisKind::kWindow, r.windows.axis[static_cast<size_t>(i)].out);
-  const bool summable = r.channels.groups == 1 && op.String("activation").empty();
-  space->Add(summable ? AxisKind::kReduce : AxisKind::kWhole, r.channels.group_inputs,
-             summable ? Monoid::kSum : Monoid::kNone);
-  return OkStatus();
-}
-
-Status ConvResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  for (int i = 0; i < box.rank() - 1; ++i) outputs[0].push_back(box[i]);
-  return OkStatus();
-}
-
-// ConvTranspose has a separate axis for the outputs of a group; a box over several groups needs it
-// whole.
-Box WeightBox(const ConvGeometry& r, const Dims& w, Interval groups, Interval outputs,
-              Interval inputs) {
-  const ConvChannels& ch = r.channels;
-  Box box;
-  if (r.transposed) {
-    box.push_back(ch.groups == 1
-                      ? inputs
-                      : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
-    const int64_t from = ch.first_output - groups.begin * ch.group_outputs;
-    const bool one_group = groups.size() == 1 && !outputs.empty();
-    box.push_back(one_group ? Interval{outputs.begin + from, outputs.end + from}
-                            : Interval{0, w[1]});
-  } else {
-    box.push_back(outputs);
-    box.push_back(inputs);
+// The outputs of a group in the weights of a transposed convolution. Channels of several groups
+// need them all.
+class GroupOutputs : public IntervalMap {
+ public:
+  explicit GroupOutputs(const ConvChannels& channels) : channels_(channels) {}
+  Interval Touched(Interval outputs) const override {
+    const Interval groups = GroupsOf(channels_, outputs);
+    if (groups.size() > 1) return {0, channels_.group_outputs};
+    const int64_t from = channels_.first_output - groups.begin * channels_.group_outputs;
+    return {outputs.begin + from, outputs.end + from};
   }
-  for (int i = 2; i < w.rank(); ++i) box.push_back({0, w[i]});
-  return box;
-}
 
-Status ConvOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+ private:
+  ConvChannels channels_;
+};
+
+// Partial sums over input channels are possible if those are one block of X and nothing follows the
+// sum. Only the first part of a sum adds bias and residual.
+Status ResolveConv(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const ConvGeometry r, Resolve(op));
   const ConvChannels& ch = r.channels;
-  const Interval outputs = box[1], summed = box[box.rank() - 1];
-  const Interval groups = GroupsOf(ch, outputs);
-  Box& x = inputs[kX];
-  x.push_back(box[0]);
-  x.push_back(ch.groups == 1
-                  ? summed
-                  : Interval{groups.begin * ch.group_inputs, groups.end * ch.group_inputs});
+  const Dims &x = op.input(kX).dims, &w = op.input(kW).dims;
+  const int summed = r.windows.rank + 2;
+  AddAxes(AxisKind::kParallel, Dims{x[0], ch.outputs}, &space->axes);
+  for (int i = 0; i < r.windows.rank; ++i)
+    space->axes.Add(AxisKind::kWindow, r.windows.axis[static_cast<size_t>(i)].out);
+  const bool summable = ch.groups == 1 && op.String("activation").empty();
+  space->axes.Add(summable ? AxisKind::kReduce : AxisKind::kWhole, ch.group_inputs,
+                  summable ? Monoid::kSum : Monoid::kNone);
+
+  // The input channels of the groups of the piece's output channels.
+  const auto grouped = [&](int64_t extent) {
+    DimMap map = DimMap::Block(1, ch.group_inputs, extent, ch.group_outputs, ch.first_output);
+    map.whole_if_empty = true;
+    return map;
+  };
+  std::vector<DimMap>& x_dims = space->inputs[kX].dims;
+  x_dims[0] = DimMap::Same(0, x[0]);
+  x_dims[1] = ch.groups == 1 ? DimMap::Same(summed, x[1]) : grouped(x[1]);
   for (int i = 0; i < r.windows.rank; ++i) {
     const WindowAxis& a = r.windows.axis[static_cast<size_t>(i)];
-    x.push_back(r.transposed ? TransposedNeedsOf(a, box[2 + i]) : NeedsOf(a, box[2 + i]));
+    x_dims[static_cast<size_t>(i) + 2] = r.transposed ? TransposedMapOf(a, i + 2) : MapOf(a, i + 2);
   }
-  inputs[kW] = WeightBox(r, op.input(kW).dims, groups, outputs, summed);
-  // Only the first part of a sum over channels adds bias and residual.
-  const bool first = summed.begin == 0;
-  if (op.has_input(kB)) inputs[kB].push_back(first ? outputs : Interval{0, 0});
-  if (op.has_input(kZ)) {
-    for (int i = 0; i < box.rank() - 1; ++i) inputs[kZ].push_back(first ? box[i] : Interval{0, 0});
+  std::vector<DimMap>& w_dims = space->inputs[kW].dims;
+  if (r.transposed) {
+    w_dims[0] = ch.groups == 1 ? DimMap::Same(summed, w[0]) : grouped(w[0]);
+    w_dims[1] = DimMap::Function(1, w[1], std::make_shared<GroupOutputs>(ch));
+    w_dims[1].whole_if_empty = true;
+  } else {
+    w_dims[0] = DimMap::Same(1, w[0]);
+    w_dims[1] = DimMap::Same(summed, w[1]);
   }
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
+  if (op.has_input(kB)) space->inputs[kB] = TensorMap::Same(op.input(kB).dims, 1);
+  if (op.has_input(kZ)) space->inputs[kZ] = TensorMap::Same(op.input(kZ).dims);
+  for (size_t i = kB; i < op.input_count(); ++i) space->inputs[i].first_of = summed;
   return OkStatus();
 }
 
@@ -235,8 +230,7 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
 
 }  // namespace
 
-const SpaceDef kConvSpace{
-    .axes = ConvAxes, .operands = ConvOperands, .results = ConvResults, .localize = ConvLocalize};
+const SpaceDef kConvSpace{.localize = ConvLocalize, .resolve = ResolveConv};
 
 // Each output element needs a multiply-add for every weight of its group and tap; in a transposed
 // convolution each input element does.

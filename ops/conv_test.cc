@@ -5,6 +5,7 @@
 
 #include "ops/infer.h"
 #include "ops/registry.h"
+#include "ops/resolve_space.h"
 
 namespace msrt {
 namespace {
@@ -65,14 +66,14 @@ TEST(ConvSpace, PartsOfASumOverChannelsAddTheBiasOnce) {
   Node node = MakeNode("", "Conv", {}, {{2, 6, 9}, {4, 6, 3}, {4}});
   ASSERT_TRUE(node.Infer().ok());
   node.With([&](const OpView& op) {
-    IterationSpace space;
-    EXPECT_TRUE(node.def->space->axes(op, &space).ok());
+    const auto resolved = ResolveSpace(*node.def, op);
+    EXPECT_TRUE(resolved.ok());
+    const IterationSpace& space = resolved->axes;
     EXPECT_EQ(space[3].kind, AxisKind::kReduce);
     EXPECT_EQ(space[3].monoid, Monoid::kSum);
     Box box = space.Whole();
     box[3] = {2, 5};
-    std::vector<Box> in(3);
-    EXPECT_TRUE(node.def->space->operands(op, box, in).ok());
+    const std::vector<Box> in = InputBoxes(*resolved, box);
     EXPECT_EQ(in[0][1], (Interval{2, 5}));
     EXPECT_EQ(in[1][1], (Interval{2, 5}));
     EXPECT_TRUE(in[2].empty());
@@ -92,9 +93,9 @@ TEST(ConvSpace, GroupsAndActivationsForbidPartialSums) {
   for (Node* node : {&grouped, &activated}) {
     ASSERT_TRUE(node->Infer().ok());
     node->With([&](const OpView& op) {
-      IterationSpace space;
-      EXPECT_TRUE(node->def->space->axes(op, &space).ok());
-      EXPECT_EQ(space[3].kind, AxisKind::kWhole);
+      const auto space = ResolveSpace(*node->def, op);
+      EXPECT_TRUE(space.ok());
+      EXPECT_EQ(space->axes[3].kind, AxisKind::kWhole);
       return 0;
     });
   }

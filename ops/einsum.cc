@@ -7,6 +7,7 @@
 
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -216,38 +217,29 @@ Cost CostEinsum(const OpView& op) {
   return cost;
 }
 
-Status EinsumAxes(const OpView& op, IterationSpace* space) {
+// One axis for each index; those that the output lacks are summed.
+Status ResolveEinsum(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const EinsumPlan plan, PlanOf(op));
   if (plan.index_count() > Box::kMaxAxes)
     return Unsupported("cannot be cut: it has more than ", Box::kMaxAxes, " indices");
   for (int i = 0; i < plan.index_count(); ++i) {
     const int64_t extent = plan.extents[static_cast<size_t>(i)];
-    if (i < plan.output_rank) space->Add(AxisKind::kParallel, extent);
-    else space->Add(AxisKind::kReduce, extent, Monoid::kSum);
+    if (i < plan.output_rank) space->axes.Add(AxisKind::kParallel, extent);
+    else space->axes.Add(AxisKind::kReduce, extent, Monoid::kSum);
   }
-  return OkStatus();
-}
-
-Status EinsumOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const EinsumPlan plan, PlanOf(op));
-  for (size_t o = 0; o < inputs.size(); ++o) {
+  for (size_t o = 0; o < op.input_count(); ++o) {
     const Dims& dims = op.input(o).dims;
     for (int d = 0; d < dims.rank(); ++d) {
       const int index = plan.operands[o][static_cast<size_t>(d)];
       const bool repeated = dims[d] == 1 && plan.extents[static_cast<size_t>(index)] != 1;
-      inputs[o].push_back(repeated ? Interval{0, 1} : box[index]);
+      if (!repeated) space->inputs[o].dims[static_cast<size_t>(d)] = DimMap::Same(index, dims[d]);
     }
   }
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
-Status EinsumResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  for (int i = 0; i < op.output(0).rank(); ++i) outputs[0].push_back(box[i]);
-  return OkStatus();
-}
-
-constexpr SpaceDef kEinsumSpace{
-    .axes = EinsumAxes, .operands = EinsumOperands, .results = EinsumResults};
+constexpr SpaceDef kEinsumSpace{.resolve = ResolveEinsum};
 constexpr AttrDef kEinsumAttrs[] = {
     {.name = "equation", .kind = AttrKind::kString, .required = true}};
 constexpr ParamDef kEinsumInputs[] = {{"inputs", kNumberTypes, ParamDef::kVariadic, 1}};

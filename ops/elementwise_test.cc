@@ -6,6 +6,7 @@
 
 #include "ops/infer.h"
 #include "ops/registry.h"
+#include "ops/resolve_space.h"
 
 namespace msrt {
 namespace {
@@ -80,11 +81,8 @@ TEST(ElementwiseSpace, FourBitElementsAreNotCut) {
   const Type in = F32({4}), out = Type::Tensor(DType::kI4, {4});
   const Type *inputs[] = {&in}, *outputs[] = {&out};
   const AttrList attrs{{"to", DType::kI4}};
-  IterationSpace space;
-  EXPECT_EQ(
-      cast->space->axes(OpView("", "Cast", "test", &attrs, cast->attrs, inputs, outputs), &space)
-          .code(),
-      Code::kUnsupported);
+  const OpView op("", "Cast", "test", &attrs, cast->attrs, inputs, outputs);
+  EXPECT_EQ(ResolveSpace(*cast, op).status().code(), Code::kUnsupported);
 }
 
 }  // namespace

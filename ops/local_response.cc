@@ -21,19 +21,14 @@ Cost CostLrn(const OpView& op) {
 }
 
 // The window over the channels keeps them whole; images are cut in space.
-Status LrnAxes(const OpView& op, IterationSpace* space) {
-  const Dims& x = op.input(0).dims;
-  for (int i = 0; i < x.rank(); ++i)
-    space->Add(i == 1 ? AxisKind::kWhole : AxisKind::kParallel, x[i]);
+Status ResolveLrn(const OpView& op, ResolvedSpace* space) {
+  ResolveByInput(
+      op, [](int d) { return d == 1; }, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
-Status LrnOperands(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kLrnSpace{.axes = LrnAxes, .operands = LrnOperands, .results = OutputIsBox};
+constexpr SpaceDef kLrnSpace{.resolve = ResolveLrn};
 constexpr AttrDef kLrnAttrs[] = {
     {.name = "size", .required = true, .min_int = 1, .max_int = int64_t{1} << 31},
     {.name = "alpha", .kind = AttrKind::kFloat, .default_float = 1e-4},

@@ -6,6 +6,7 @@
 #include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 #include <cmath>
 
@@ -145,65 +146,43 @@ Status InferGemm(InferContext& c) {
   return OkStatus();
 }
 
-// Whether partial sums over the depth may be added up: nothing is applied to the sum that is not
-// linear or would count twice.
-bool IsPlainSum(const OpView& op) {
-  return !op.has_input(2) && !op.has_input(3) && op.String("activation").empty();
-}
-
-Status MatMulAxes(const OpView& op, IterationSpace* space) {
+// Partial sums over the depth may be added up if nothing that is not linear follows. Only the first
+// part adds bias and residual; the others are nodes without them.
+Status ResolveMatMul(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(op));
-  for (int64_t d : p.dims()) space->Add(AxisKind::kParallel, d);
-  if (IsPlainSum(op)) space->Add(AxisKind::kReduce, p.depth, Monoid::kSum);
-  else space->Add(AxisKind::kWhole, p.depth);
-  return OkStatus();
-}
+  const int depth = p.axes() - 1;
+  AddAxes(AxisKind::kParallel, p.dims(), &space->axes);
+  if (op.String("activation").empty()) space->axes.Add(AxisKind::kReduce, p.depth, Monoid::kSum);
+  else space->axes.Add(AxisKind::kWhole, p.depth);
 
-// Returns the box of the output: every axis except the depth.
-Box OutputBox(const Product& p, const Box& box) {
-  Box out;
-  for (int i = 0; i + 1 < p.axes(); ++i) out.push_back(box[i]);
-  return out;
-}
-
-Status MatMulOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(op));
-  Box batch;
-  for (int i = 0; i < p.batch.rank(); ++i) batch.push_back(box[i]);
-  const Interval depth = box[p.axes() - 1];
-  const auto place = [&](const Dims& dims, Interval first, Interval second) {
+  const auto operand = [&](size_t i, bool transposed, int line, int along_depth) {
+    const Dims& dims = op.input(i).dims;
     if (dims.rank() == 1) {
-      Box vector;
-      vector.push_back(depth);
-      return vector;
+      space->inputs[i] = TensorMap::Same(dims, depth);
+      return;
     }
-    Box matrix = BroadcastNeeds(batch, WithoutLastTwo(dims));
-    matrix.push_back(first);
-    matrix.push_back(second);
-    return matrix;
+    // Batch dims align at the right with those of the product.
+    TensorMap map = TensorMap::Broadcast(WithoutLastTwo(dims), p.batch.rank());
+    const int first = transposed ? along_depth : line, second = transposed ? line : along_depth;
+    map.dims.push_back(DimMap::Same(first, dims[dims.rank() - 2]));
+    map.dims.push_back(DimMap::Same(second, dims[dims.rank() - 1]));
+    space->inputs[i] = std::move(map);
   };
-  const Interval rows = p.has_rows ? box[p.batch.rank()] : Interval{0, 1};
-  const Interval columns = p.has_columns ? box[p.axes() - 2] : Interval{0, 1};
-  inputs[0] =
-      p.transpose_a ? place(op.input(0).dims, depth, rows) : place(op.input(0).dims, rows, depth);
-  inputs[1] = p.transpose_b ? place(op.input(1).dims, columns, depth)
-                            : place(op.input(1).dims, depth, columns);
-  for (size_t i = 2; i < inputs.size(); ++i) {
-    if (op.has_input(i)) inputs[i] = BroadcastNeeds(OutputBox(p, box), op.input(i).dims);
+  operand(0, p.transpose_a, p.batch.rank(), depth);
+  operand(1, !p.transpose_b, depth - 1, depth);
+  for (size_t i = 2; i < op.input_count(); ++i) {
+    if (!op.has_input(i)) continue;
+    space->inputs[i] = TensorMap::Broadcast(op.input(i).dims, depth);
+    space->inputs[i].first_of = depth;
+    space->inputs[i].optional = true;
   }
-  return OkStatus();
-}
-
-Status MatMulResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const Product p, ProductOf(op));
-  outputs[0] = OutputBox(p, box);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
 }  // namespace
 
-const SpaceDef kMatMulSpace{
-    .axes = MatMulAxes, .operands = MatMulOperands, .results = MatMulResults};
+const SpaceDef kMatMulSpace{.resolve = ResolveMatMul};
 
 Cost MatMulCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);

@@ -1,5 +1,6 @@
 // Covers what the op cases cannot show: bad shapes, and pieces of a sum over the depth.
 #include "ops/infer_testing.h"
+#include "ops/resolve_space.h"
 
 namespace msrt::testing {
 namespace {
@@ -42,18 +43,17 @@ TEST(MatMulInfer, KeepsKnownDims) {
             "f32[7, 4]");
 }
 
-TEST(MatMulSpace, DepthIsSummedOnlyIfNothingIsAdded) {
+TEST(MatMulSpace, DepthIsSummedUnlessAnActivationFollows) {
   const auto depth_kind = [](TypedNode node) {
     EXPECT_TRUE(node.Infer().ok());
-    IterationSpace space;
-    EXPECT_TRUE(
-        node.With([&](const OpView& op) { return node.def->space->axes(op, &space); }).ok());
-    return space[space.rank() - 1].kind;
+    const auto space = node.With([&](const OpView& op) { return ResolveSpace(*node.def, op); });
+    EXPECT_TRUE(space.ok());
+    return space->axes[space->axes.rank() - 1].kind;
   };
   EXPECT_EQ(depth_kind(NodeOf("", "MatMul", {}, {F32({2, 3}), F32({3, 4})})), AxisKind::kReduce);
   EXPECT_EQ(depth_kind(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 4})})), AxisKind::kReduce);
   EXPECT_EQ(depth_kind(NodeOf("", "Gemm", {}, {F32({2, 3}), F32({3, 4}), F32({4})})),
-            AxisKind::kWhole);
+            AxisKind::kReduce);
   const AttrList relu{{"activation", std::string("Relu")}};
   EXPECT_EQ(depth_kind(NodeOf("msrt", "FusedMatMul", relu, {F32({2, 3}), F32({3, 4})})),
             AxisKind::kWhole);
@@ -62,19 +62,33 @@ TEST(MatMulSpace, DepthIsSummedOnlyIfNothingIsAdded) {
 TEST(MatMulSpace, PartOfTheDepthReadsPartOfBothOperands) {
   TypedNode node = NodeOf("", "Gemm", {{"transA", int64_t{1}}}, {F32({6, 2}), F32({6, 4})});
   ASSERT_TRUE(node.Infer().ok());
-  IterationSpace space;
-  std::vector<Box> in(2), out(1);
-  const Status status = node.With([&](const OpView& op) {
-    MSRT_RETURN_IF_ERROR(node.def->space->axes(op, &space));
-    Box box = space.Whole();
-    box[2] = {1, 3};
-    MSRT_RETURN_IF_ERROR(node.def->space->operands(op, box, in));
-    return node.def->space->results(op, box, out);
-  });
-  ASSERT_TRUE(status.ok()) << status.message();
+  const auto space = node.With([&](const OpView& op) { return ResolveSpace(*node.def, op); });
+  ASSERT_TRUE(space.ok()) << space.status().message();
+  Box box = space->axes.Whole();
+  box[2] = {1, 3};
+  const std::vector<Box> in = InputBoxes(*space, box), out = OutputBoxes(*space, box);
   EXPECT_EQ(StrCat(in[0]), "[1, 3) x [0, 2)");
   EXPECT_EQ(StrCat(in[1]), "[1, 3) x [0, 4)");
   EXPECT_EQ(StrCat(out[0]), "[0, 2) x [0, 4)");
+}
+
+// Row-parallel linear layers: only the first part of the depth is a node with a bias.
+TEST(MatMulSpace, OnlyTheFirstPartOfTheDepthHasTheBias) {
+  for (const TypedNode& gemm :
+       {NodeOf("", "Gemm", {}, {F32({2, 6}), F32({6, 4}), F32({4})}),
+        NodeOf("msrt", "FusedMatMul", {}, {F32({2, 6}), F32({6, 4}), F32({4}), F32({2, 4})})}) {
+    TypedNode node = gemm;
+    ASSERT_TRUE(node.Infer().ok());
+    const auto space = node.With([&](const OpView& op) { return ResolveSpace(*node.def, op); });
+    ASSERT_TRUE(space.ok()) << space.status().message();
+    Box first = space->axes.Whole(), later = first;
+    first[2] = {0, 3}, later[2] = {3, 6};
+    for (size_t i = 2; i < node.inputs.size(); ++i) {
+      EXPECT_TRUE(IsPresent(space->inputs[i], first));
+      EXPECT_FALSE(IsPresent(space->inputs[i], later));
+    }
+    EXPECT_EQ(StrCat(InputBoxes(*space, later)[0]), "[0, 2) x [3, 6)");
+  }
 }
 
 }  // namespace

@@ -46,10 +46,13 @@ Status InferTranspose(InferContext& c) {
   return OkStatus();
 }
 
-Status TransposeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  for (int i = 0; i < box.rank(); ++i) inputs[0][SourceAxis(op, box.rank(), i)] = box[i];
-  return OkStatus();
+Status ResolveTranspose(const OpView& op, ResolvedSpace* space) {
+  const Dims& out = op.output(0).dims;
+  for (int i = 0; i < out.rank(); ++i) {
+    const auto source = static_cast<size_t>(SourceAxis(op, out.rank(), i));
+    space->inputs[0].dims[source] = DimMap::Same(i, out[i]);
+  }
+  return ResolveByOutput(op, space);
 }
 
 // ---- Concat -------------------------------------------------------------------------------------
@@ -90,19 +93,16 @@ Status InferConcat(InferContext& c) {
 }
 
 // A piece reads the part of each input inside it, and nothing of inputs outside.
-Status ConcatOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  const int rank = box.rank();
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), rank));
+Status ResolveConcat(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), op.output(0).rank()));
   int64_t begin = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const int64_t end = begin + op.input(i).dims[axis];
-    const Interval part = Intersect(box[axis], {begin, end});
-    inputs[i] = box;
-    inputs[i][axis] =
-        part.empty() ? Interval{0, 0} : Interval{part.begin - begin, part.end - begin};
-    begin = end;
+  for (size_t i = 0; i < op.input_count(); ++i) {
+    const Dims& dims = op.input(i).dims;
+    space->inputs[i] = TensorMap::Same(dims);
+    space->inputs[i].dims[static_cast<size_t>(axis)] = DimMap::Affine(axis, -begin, 1, dims[axis]);
+    begin += dims[axis];
   }
-  return OkStatus();
+  return ResolveByOutput(op, space);
 }
 
 // ---- Split --------------------------------------------------------------------------------------
@@ -164,26 +164,39 @@ Status InferSplit(InferContext& c) {
   return OkStatus();
 }
 
-Status SplitAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
+// A piece writes the part of each output inside it, and nothing of outputs outside.
+Status ResolveSplit(const OpView& op, ResolvedSpace* space) {
   const Dims& in = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), in.rank()));
-  for (int i = 0; i < in.rank(); ++i)
-    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, in[i]);
-  return OkStatus();
-}
-
-Status SplitOperands(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  return OkStatus();
-}
-
-Status SplitResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i] = box;
-    if (op.has_output(i)) outputs[i][axis] = {0, op.output(i).dims[axis]};
+  MSRT_ASSIGN_OR_RETURN(const auto sizes, SplitSizes(op, in[axis], op.output_count()));
+  DropInputs(1, space);
+  ResolveByInput(
+      op, [](int) { return false; }, space);
+  int64_t begin = 0;
+  for (size_t o = 0; o < sizes.size(); ++o) {
+    if (!IsKnown(sizes[o])) return Unsupported("cannot be cut before its sizes are known");
+    if (op.has_output(o)) {
+      space->outputs[o] = TensorMap::Same(op.output(o).dims);
+      space->outputs[o].dims[static_cast<size_t>(axis)] = DimMap::Affine(axis, -begin, 1, sizes[o]);
+    }
+    begin += sizes[o];
   }
+  return OkStatus();
+}
+
+Status LocalizeSplit(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                     AttrList* attrs) {
+  const Dims& in = op.input(0).dims;
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), in.rank()));
+  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, SplitSizes(op, in[axis], op.output_count()));
+  int64_t begin = 0;
+  for (int64_t& size : sizes) {
+    const int64_t end = begin + size;
+    size = Intersect(box[axis], {begin, end}).size();
+    begin = end;
+  }
+  attrs->Set("split", std::move(sizes));
+  attrs->Remove("num_outputs");
   return OkStatus();
 }
 
@@ -268,11 +281,6 @@ Status InferSlice(InferContext& c) {
   return OkStatus();
 }
 
-Status SliceAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  return ParallelOutputAxes(op, space);
-}
-
 // Fills in every axis of the input, including those that are taken whole.
 Status AllSliceAxes(const OpView& op, std::span<SliceAxis> all) {
   const Dims& in = op.input(0).dims;
@@ -287,13 +295,16 @@ Status AllSliceAxes(const OpView& op, std::span<SliceAxis> all) {
   return OkStatus();
 }
 
-Status SliceOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
+Status ResolveSlice(const OpView& op, ResolvedSpace* space) {
   SliceAxis axes[kMaxRank];
   MSRT_RETURN_IF_ERROR(AllSliceAxes(op, axes));
-  inputs[0] = box;
-  for (int d = 0; d < box.rank(); ++d)
-    inputs[0][d] = AffineNeeds(box[d], axes[d].start, axes[d].step, op.input(0).dims[d]);
-  return OkStatus();
+  const Dims& in = op.input(0).dims;
+  for (int d = 0; d < in.rank(); ++d) {
+    space->inputs[0].dims[static_cast<size_t>(d)] =
+        DimMap::Affine(d, axes[d].start, axes[d].step, in[d]);
+  }
+  DropInputs(1, space);
+  return ResolveByOutput(op, space);
 }
 
 Status LocalizeSlice(const OpView& op, const Box& box, std::span<const Box> inputs,
@@ -366,13 +377,11 @@ Status InferTile(InferContext& c) {
   return OkStatus();
 }
 
-Status TileAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  for (int d = 0; d < op.output(0).rank(); ++d) {
-    const bool once = op.Ints("repeats")[static_cast<size_t>(d)] == 1;
-    space->Add(once ? AxisKind::kParallel : AxisKind::kWindow, op.output(0).dims[d]);
-  }
-  return OkStatus();
+// Returns the repeats of all axes; kUnsupported if only the run will know them.
+Result<std::vector<int64_t>> KnownRepeats(const OpView& op) {
+  auto repeats = IntsAttrOrInput(op, "repeats", 1);
+  if (!repeats) return Unsupported("cannot be cut before its repeats are known");
+  return *std::move(repeats);
 }
 
 // One axis of a piece of the space, seen from the whole: the part of the input it reads, and where
@@ -382,19 +391,39 @@ struct TilePart {
   Interval needs;
   int64_t phase;
 };
-TilePart TilePartOf(const OpView& op, int axis, Interval piece) {
-  const int64_t extent = op.input(0).dims[axis];
+int64_t TileOrigin(const OpView& op, int axis) {
+  return op.Has("piece_begin") ? op.Ints("piece_begin")[static_cast<size_t>(axis)] : 0;
+}
+TilePart TilePartOf(int64_t extent, int64_t origin, Interval piece) {
   if (piece.empty()) return {{0, 0}, 0};
-  const int64_t origin =
-      op.Has("piece_begin") ? op.Ints("piece_begin")[static_cast<size_t>(axis)] : 0;
   const int64_t begin = (origin + piece.begin) % extent;
   if (begin + piece.size() <= extent) return {{begin, begin + piece.size()}, 0};
   return {{0, extent}, begin};
 }
 
-Status TileOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  for (int d = 0; d < box.rank(); ++d) inputs[0][d] = TilePartOf(op, d, box[d]).needs;
+class RepeatedDim : public IntervalMap {
+ public:
+  RepeatedDim(int64_t extent, int64_t origin) : extent_(extent), origin_(origin) {}
+  Interval Touched(Interval piece) const override {
+    return TilePartOf(extent_, origin_, piece).needs;
+  }
+
+ private:
+  int64_t extent_, origin_;
+};
+
+Status ResolveTile(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, KnownRepeats(op));
+  const Dims& in = op.input(0).dims;
+  for (int d = 0; d < in.rank(); ++d) {
+    const bool once = repeats[static_cast<size_t>(d)] == 1 && !op.Has("piece_begin");
+    space->axes.Add(once ? AxisKind::kParallel : AxisKind::kWindow, op.output(0).dims[d]);
+    space->inputs[0].dims[static_cast<size_t>(d)] =
+        once ? DimMap::Same(d, in[d])
+             : DimMap::Function(d, in[d], std::make_shared<RepeatedDim>(in[d], TileOrigin(op, d)));
+  }
+  DropInputs(1, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
@@ -402,7 +431,7 @@ Status LocalizeTile(const OpView& op, const Box& box, std::span<const Box>,
                     std::span<const Box> outputs, AttrList* attrs) {
   std::vector<int64_t> repeats, begin;
   for (int d = 0; d < box.rank(); ++d) {
-    const TilePart part = TilePartOf(op, d, box[d]);
+    const TilePart part = TilePartOf(op.input(0).dims[d], TileOrigin(op, d), box[d]);
     repeats.push_back(part.needs.empty() ? 1
                                          : CeilDiv(part.phase + box[d].size(), part.needs.size()));
     begin.push_back(part.phase);
@@ -432,28 +461,23 @@ Status InferReverseSequence(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-Status ReverseSequenceAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.output(0).dims;
-  for (int d = 0; d < dims.rank(); ++d)
-    space->Add(d == op.Int("time_axis") ? AxisKind::kWhole : AxisKind::kParallel, dims[d]);
-  return OkStatus();
-}
-
-Status ReverseSequenceOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  inputs[1].push_back(box[static_cast<int>(op.Int("batch_axis"))]);
+Status ResolveReverseSequence(const OpView& op, ResolvedSpace* space) {
+  const auto time = static_cast<int>(op.Int("time_axis"));
+  ResolveByInput(
+      op, [&](int d) { return d == time; }, space);
+  space->inputs[1] = TensorMap::Same(op.input(1).dims, static_cast<int>(op.Int("batch_axis")));
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kTransposeSpace{ParallelOutputAxes, TransposeOperands, OutputIsBox, nullptr};
-constexpr SpaceDef kConcatSpace{ParallelOutputAxes, ConcatOperands, OutputIsBox, nullptr};
-constexpr SpaceDef kSplitSpace{SplitAxes, SplitOperands, SplitResults, nullptr};
-constexpr SpaceDef kSliceSpace{SliceAxes, SliceOperands, OutputIsBox, LocalizeSlice};
-constexpr SpaceDef kTileSpace{TileAxes, TileOperands, OutputIsBox, LocalizeTile};
-constexpr SpaceDef kReverseSequenceSpace{ReverseSequenceAxes, ReverseSequenceOperands, OutputIsBox,
-                                         nullptr};
+constexpr SpaceDef kTransposeSpace{.resolve = ResolveTranspose};
+constexpr SpaceDef kConcatSpace{.resolve = ResolveConcat};
+constexpr SpaceDef kSplitSpace{.localize = LocalizeSplit, .resolve = ResolveSplit};
+constexpr SpaceDef kSliceSpace{.localize = LocalizeSlice, .resolve = ResolveSlice};
+constexpr SpaceDef kTileSpace{.localize = LocalizeTile, .resolve = ResolveTile};
+constexpr SpaceDef kReverseSequenceSpace{.resolve = ResolveReverseSequence};
 
 constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements are not addressable
 

@@ -4,6 +4,7 @@
 #include "ops/activation.h"
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 #include <array>
 
@@ -137,111 +138,83 @@ Status InferMeanVarianceNormalization(InferContext& c) {
 
 // ---- iteration spaces ---------------------------------------------------------------------------
 
+// A dim of X that is normalised over stays whole. The outputs follow X; the statistics of
+// LayerNormalization have dims of 1 wherever X is normalised.
 template <typename IsNormalized>
-void AddDims(const Dims& dims, const IsNormalized& normalized, IterationSpace* space) {
-  for (int i = 0; i < dims.rank(); ++i)
-    space->Add(normalized(i) ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+void ResolveLikeX(const OpView& op, const IsNormalized& normalized, ResolvedSpace* space) {
+  ResolveByInput(op, normalized, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
+  for (size_t o = 1; o < op.output_count(); ++o) {
+    if (op.has_output(o))
+      space->outputs[o] = TensorMap::Broadcast(op.output(o).dims, op.input(0).rank());
+  }
 }
 
-Status BatchAxes(const OpView& op, IterationSpace* space) {
-  AddDims(
-      op.input(0).dims, [](int) { return false; }, space);
+// A piece reads the part of each parameter that broadcasts to it.
+void BroadcastParameters(const OpView& op, ResolvedSpace* space) {
+  for (size_t i = 1; i < op.input_count(); ++i) {
+    if (op.has_input(i))
+      space->inputs[i] = TensorMap::Broadcast(op.input(i).dims, op.input(0).rank());
+  }
+}
+
+// A piece reads the parameters of its channels. Without a dim of channels there is one.
+void PerChannelParameters(const OpView& op, const DimMap& channels, ResolvedSpace* space) {
+  if (op.input(0).rank() < 2) return;
+  for (size_t i = 1; i < op.input_count(); ++i) space->inputs[i].dims[0] = channels;
+}
+
+Status ResolveBatch(const OpView& op, ResolvedSpace* space) {
+  ResolveLikeX(
+      op, [](int) { return false; }, space);
+  if (op.input(0).rank() >= 2)
+    PerChannelParameters(op, DimMap::Same(1, op.input(0).dims[1]), space);
   return OkStatus();
 }
 
-Status InstanceAxes(const OpView& op, IterationSpace* space) {
-  AddDims(
-      op.input(0).dims, [](int i) { return i >= 2; }, space);
+Status ResolveInstance(const OpView& op, ResolvedSpace* space) {
+  ResolveLikeX(
+      op, [](int d) { return d >= 2; }, space);
+  PerChannelParameters(op, DimMap::Same(1, op.input(0).dims[1]), space);
   return OkStatus();
 }
 
 // For LayerNormalization and RMSNormalization: everything from `axis` on.
-Status TrailingAxes(const OpView& op, IterationSpace* space) {
+Status ResolveTrailing(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), op.input(0).rank()));
+  ResolveLikeX(
+      op, [&](int d) { return d >= axis; }, space);
+  BroadcastParameters(op, space);
+  return OkStatus();
+}
+
+Status ResolveLp(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), op.input(0).rank()));
+  ResolveLikeX(
+      op, [&](int d) { return d == axis; }, space);
+  return OkStatus();
+}
+
+Status ResolveMeanVariance(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const DimFlags flags, MeanVarianceFlags(op, op.input(0).rank()));
+  ResolveLikeX(
+      op, [&](int d) { return flags[static_cast<size_t>(d)]; }, space);
+  return OkStatus();
+}
+
+// Axes: batch, groups, the channels of a group, space. Batch and groups are parallel.
+Status ResolveGroup(const OpView& op, ResolvedSpace* space) {
   const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  AddDims(
-      dims, [&](int i) { return i >= axis; }, space);
-  return OkStatus();
-}
-
-Status LpAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  AddDims(
-      dims, [&](int i) { return i == axis; }, space);
-  return OkStatus();
-}
-
-Status MeanVarianceAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const DimFlags flags, MeanVarianceFlags(op, dims.rank()));
-  AddDims(
-      dims, [&](int i) { return flags[static_cast<size_t>(i)]; }, space);
-  return OkStatus();
-}
-
-Box Line(Interval interval) {
-  Box box;
-  box.push_back(interval);
-  return box;
-}
-
-// A piece reads its part of X and the parameters of its channels.
-Status PerChannelOperands(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  for (size_t i = 1; i < inputs.size(); ++i)
-    inputs[i] = Line(box.rank() >= 2 ? box[1] : Interval{0, 1});
-  return OkStatus();
-}
-
-// A piece reads its part of X and the part of each parameter that broadcasts to it.
-Status BroadcastOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (op.has_input(i)) inputs[i] = BroadcastNeeds(box, op.input(i).dims);
-  }
-  inputs[0] = box;
-  return OkStatus();
-}
-
-// The statistics of LayerNormalization have dims of 1 wherever X is normalised.
-Status SameResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  for (size_t i = 1; i < outputs.size(); ++i) {
-    if (op.has_output(i)) outputs[i] = BroadcastNeeds(box, op.output(i).dims);
-  }
-  return OkStatus();
-}
-
-// Batch and groups are parallel; the channels of a group and the spatial axes stay whole.
-Status GroupAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.input(0).dims;
-  const int64_t groups = op.Int("num_groups");
-  space->Add(AxisKind::kParallel, dims[0]);
-  space->Add(AxisKind::kParallel, groups);
-  space->Add(AxisKind::kWhole, dims[1] / groups);
-  for (int i = 2; i < dims.rank(); ++i) space->Add(AxisKind::kWhole, dims[i]);
-  return OkStatus();
-}
-
-Interval ChannelsOf(const OpView& op, Interval groups) {
-  const int64_t channels = op.input(0).dims[1] / op.Int("num_groups");
-  return {groups.begin * channels, groups.end * channels};
-}
-
-Box GroupBox(const OpView& op, const Box& box) {
-  Box x;
-  x.push_back(box[0]);
-  x.push_back(ChannelsOf(op, box[1]));
-  for (int i = 3; i < box.rank(); ++i) x.push_back(box[i]);
-  return x;
-}
-
-Status GroupOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  return PerChannelOperands(op, GroupBox(op, box), inputs);
-}
-
-Status GroupResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = GroupBox(op, box);
+  const int64_t groups = op.Int("num_groups"), size = dims[1] / groups;
+  AddAxes(AxisKind::kParallel, Dims{dims[0], groups}, &space->axes);
+  space->axes.Add(AxisKind::kWhole, size);
+  TensorMap x = TensorMap::Same(dims, 1);
+  x.dims[0].axis = 0;
+  x.dims[1] = DimMap::Block(1, size, dims[1]);
+  for (int i = 2; i < dims.rank(); ++i) space->axes.Add(AxisKind::kWhole, dims[i]);
+  PerChannelParameters(op, x.dims[1], space);
+  space->inputs[0] = x;
+  space->outputs[0] = std::move(x);
   return OkStatus();
 }
 
@@ -251,19 +224,12 @@ Status GroupLocalize(const OpView&, const Box& box, std::span<const Box>, std::s
   return OkStatus();
 }
 
-constexpr SpaceDef kBatchSpace{
-    .axes = BatchAxes, .operands = PerChannelOperands, .results = SameResults};
-constexpr SpaceDef kInstanceSpace{
-    .axes = InstanceAxes, .operands = PerChannelOperands, .results = SameResults};
-constexpr SpaceDef kGroupSpace{.axes = GroupAxes,
-                               .operands = GroupOperands,
-                               .results = GroupResults,
-                               .localize = GroupLocalize};
-constexpr SpaceDef kTrailingSpace{
-    .axes = TrailingAxes, .operands = BroadcastOperands, .results = SameResults};
-constexpr SpaceDef kLpSpace{.axes = LpAxes, .operands = BroadcastOperands, .results = SameResults};
-constexpr SpaceDef kMeanVarianceSpace{
-    .axes = MeanVarianceAxes, .operands = BroadcastOperands, .results = SameResults};
+constexpr SpaceDef kBatchSpace{.resolve = ResolveBatch};
+constexpr SpaceDef kInstanceSpace{.resolve = ResolveInstance};
+constexpr SpaceDef kGroupSpace{.localize = GroupLocalize, .resolve = ResolveGroup};
+constexpr SpaceDef kTrailingSpace{.resolve = ResolveTrailing};
+constexpr SpaceDef kLpSpace{.resolve = ResolveLp};
+constexpr SpaceDef kMeanVarianceSpace{.resolve = ResolveMeanVariance};
 
 // ---- costs --------------------------------------------------------------------------------------
 

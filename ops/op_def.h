@@ -12,8 +12,9 @@
 
 namespace msrt {
 
-class InferContext;  // ops/infer.h
-class CustomOp;      // ops/custom_op.h
+class InferContext;    // ops/infer.h
+class CustomOp;        // ops/custom_op.h
+struct ResolvedSpace;  // core/region/resolved_space.h
 
 // An input. All parameters with the same non-zero `group` must have one element type.
 struct ParamDef {
@@ -43,7 +44,9 @@ struct DataSizesDef {
 };
 
 // The iteration space. All functions require concrete types and return kUnsupported if this
-// particular node cannot be cut.
+// particular node cannot be cut. An entry states its space either as data, with `resolve`, or with
+// `axes`, `operands` and `results`. Readers call ResolveSpace (ops/resolve_space.h), which makes
+// one form of both.
 struct SpaceDef {
   Status (*axes)(const OpView&, IterationSpace*) = nullptr;
   // For a box of the space, set the box of every input it reads (rank of that input; omitted
@@ -55,6 +58,9 @@ struct SpaceDef {
   // offsets. Null: the attributes do not change.
   Status (*localize)(const OpView&, const Box&, std::span<const Box> inputs,
                      std::span<const Box> outputs, AttrList*) = nullptr;
+  // Sets the axes and replaces the maps of the tensors that pieces touch in part. On entry each
+  // tensor is touched whole.
+  Status (*resolve)(const OpView&, ResolvedSpace*) = nullptr;
 };
 
 struct Cost {

@@ -2,9 +2,36 @@
 // move or make elements.
 #pragma once
 
+#include "core/region/resolved_space.h"
 #include "ops/op_def.h"
 
 namespace msrt {
+
+inline void AddAxes(AxisKind kind, std::span<const int64_t> extents, IterationSpace* axes) {
+  for (int64_t e : extents) axes->Add(kind, e);
+}
+
+// The axes are the dims of output 0, each parallel; the inputs stay whole.
+inline Status ResolveByOutput(const OpView& op, ResolvedSpace* space) {
+  AddAxes(AxisKind::kParallel, op.output(0).dims, &space->axes);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
+  return OkStatus();
+}
+
+// The axes are the dims of input 0, which follows them; outputs and other inputs stay whole.
+// `is_whole(d)`: dim d must not be cut.
+template <typename IsWhole>
+void ResolveByInput(const OpView& op, const IsWhole& is_whole, ResolvedSpace* space) {
+  const Dims& dims = op.input(0).dims;
+  for (int d = 0; d < dims.rank(); ++d)
+    space->axes.Add(is_whole(d) ? AxisKind::kWhole : AxisKind::kParallel, dims[d]);
+  space->inputs[0] = TensorMap::Same(dims);
+}
+
+// The values of these inputs are in the attributes of a piece.
+inline void DropInputs(size_t first, ResolvedSpace* space) {
+  for (size_t i = first; i < space->inputs.size(); ++i) space->inputs[i].dropped = true;
+}
 
 inline Status ParallelOutputAxes(const OpView& op, IterationSpace* space) {
   for (int64_t d : op.output(0).dims) space->Add(AxisKind::kParallel, d);

@@ -133,29 +133,48 @@ Status InferPad(InferContext& c) {
 
 // ---- iteration space ----------------------------------------------------------------------------
 
-Status PadAxes(const OpView& op, IterationSpace* space) {
-  if (op.has_input(1) || op.has_input(3))
-    return Unsupported("cannot be cut while pads or axes are inputs");
-  const PadNode node = PadNodeOf(op);
-  for (int d = 0; d < op.output(0).rank(); ++d) {
-    const PadAxis& axis = node.axes[static_cast<size_t>(d)];
-    const bool same =
-        axis.first == 0 && axis.before == 0 && op.output(0).dims[d] == op.input(0).dims[d];
-    space->Add(same ? AxisKind::kParallel : AxisKind::kWindow, op.output(0).dims[d]);
+// Boxes are relative to this node's tensors, the rule to the whole ones.
+class PaddedDim : public IntervalMap {
+ public:
+  PaddedDim(const PadAxis& axis, int64_t input_begin, int64_t output_begin)
+      : axis_(axis), input_begin_(input_begin), output_begin_(output_begin) {}
+  Interval Touched(Interval piece) const override {
+    const Interval needs = axis_.Needs({piece.begin + output_begin_, piece.end + output_begin_});
+    if (needs.empty()) return {0, 0};
+    return {needs.begin - input_begin_, needs.end - input_begin_};
   }
-  return OkStatus();
-}
 
-Status PadOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  WholeOperands(op, inputs);
+ private:
+  PadAxis axis_;
+  int64_t input_begin_, output_begin_;
+};
+
+constexpr size_t kPadsInput = 1, kAxesInput = 3;
+
+Status ResolvePad(const OpView& op, ResolvedSpace* space) {
+  if (!IntsAttrOrInput(op, "pads", kPadsInput) || !IntsAttrOrInput(op, "axes", kAxesInput))
+    return Unsupported("cannot be cut before its pads and axes are known");
   const PadNode node = PadNodeOf(op);
-  for (int d = 0; d < box.rank(); ++d) {
-    const int64_t origin = node.output_begin[d], first = node.input_begin[d];
-    const Interval needs =
-        node.axes[static_cast<size_t>(d)].Needs({box[d].begin + origin, box[d].end + origin});
-    inputs[0][d] =
-        needs.empty() ? Interval{0, 0} : Interval{needs.begin - first, needs.end - first};
+  const Dims &in = op.input(0).dims, &out = op.output(0).dims;
+  for (int d = 0; d < out.rank(); ++d) {
+    const PadAxis& axis = node.axes[static_cast<size_t>(d)];
+    const bool same = axis.first == 0 && axis.before == 0 && out[d] == in[d] &&
+                      node.output_begin[d] == node.input_begin[d];
+    space->axes.Add(same ? AxisKind::kParallel : AxisKind::kWindow, out[d]);
+    // A constant is not read, so only the other modes need their rule.
+    const int64_t shift = axis.first - axis.before + node.output_begin[d] - node.input_begin[d];
+    DimMap& map = space->inputs[0].dims[static_cast<size_t>(d)];
+    if (same) map = DimMap::Same(d, in[d]);
+    else if (axis.mode == PadMode::kConstant && axis.first == 0 && axis.kept == in[d])
+      map = DimMap::Affine(d, shift, 1, in[d]);
+    else
+      map = DimMap::Function(
+          d, in[d], std::make_shared<PaddedDim>(axis, node.input_begin[d], node.output_begin[d]));
   }
+  for (size_t i : {kPadsInput, kAxesInput}) {
+    if (op.has_input(i)) space->inputs[i].dropped = true;
+  }
+  space->outputs[0] = TensorMap::Same(out);
   return OkStatus();
 }
 
@@ -190,6 +209,9 @@ void LocalizeByPosition(const OpView& op, const PadNode& node, const Box& box, c
   attrs->Set("piece_input_begin", std::move(input_begin));
   attrs->Set("piece_output_begin", std::move(output_begin));
   attrs->Set("piece_dims", ExtentsOf(box));
+  attrs->Set("pads", *IntsAttrOrInput(op, "pads", kPadsInput));
+  std::vector<int64_t> axes = *IntsAttrOrInput(op, "axes", kAxesInput);
+  if (!axes.empty()) attrs->Set("axes", std::move(axes));
 }
 
 Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs,
@@ -204,7 +226,7 @@ Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kPadSpace{PadAxes, PadOperands, OutputIsBox, LocalizePad};
+constexpr SpaceDef kPadSpace{.localize = LocalizePad, .resolve = ResolvePad};
 
 constexpr std::string_view kModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr AttrDef kPadAttrs[] = {

@@ -5,6 +5,7 @@
 
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 #include "ops/window.h"
 
 namespace msrt {
@@ -50,27 +51,19 @@ Status InferPool(InferContext& c) {
   return OkStatus();
 }
 
-Status PoolAxes(const OpView& op, IterationSpace* space) {
+Status ResolvePool(const OpView& op, ResolvedSpace* space) {
   const Dims& x = op.input(0).dims;
   MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(op, x));
-  space->Add(AxisKind::kParallel, x[0]);
-  space->Add(AxisKind::kParallel, x[1]);
-  for (int i = 0; i < windows.rank; ++i)
-    space->Add(AxisKind::kWindow, windows.axis[static_cast<size_t>(i)].out);
-  return OkStatus();
-}
-
-Status PoolOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, PoolWindows(op, op.input(0).dims));
-  inputs[0].push_back(box[0]);
-  inputs[0].push_back(box[1]);
-  for (int i = 0; i < windows.rank; ++i)
-    inputs[0].push_back(NeedsOf(windows.axis[static_cast<size_t>(i)], box[2 + i]));
-  return OkStatus();
-}
-
-Status PoolResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  for (Box& output : outputs) output = box;
+  AddAxes(AxisKind::kParallel, Dims{x[0], x[1]}, &space->axes);
+  space->inputs[0] = TensorMap::Same(x);
+  for (int i = 0; i < windows.rank; ++i) {
+    const WindowAxis& a = windows.axis[static_cast<size_t>(i)];
+    space->axes.Add(AxisKind::kWindow, a.out);
+    space->inputs[0].dims[static_cast<size_t>(i) + 2] = MapOf(a, i + 2);
+  }
+  for (size_t o = 0; o < op.output_count(); ++o) {
+    if (op.has_output(o)) space->outputs[o] = TensorMap::Same(op.output(o).dims);
+  }
   return OkStatus();
 }
 
@@ -92,8 +85,7 @@ Status PoolLocalize(const OpView& op, const Box& box, std::span<const Box> input
   return OkStatus();
 }
 
-constexpr SpaceDef kPoolSpace{
-    .axes = PoolAxes, .operands = PoolOperands, .results = PoolResults, .localize = PoolLocalize};
+constexpr SpaceDef kPoolSpace{.localize = PoolLocalize, .resolve = ResolvePool};
 
 // A window covers at most the whole axis.
 Cost PoolCost(const OpView& op) {
@@ -122,32 +114,27 @@ Status InferGlobalPool(InferContext& c) {
   return OkStatus();
 }
 
-Status GlobalAxes(const OpView& op, AxisKind kind, Monoid monoid, IterationSpace* space) {
+Status ResolveGlobal(const OpView& op, AxisKind kind, Monoid monoid, ResolvedSpace* space) {
   const Dims& x = op.input(0).dims;
+  space->inputs[0] = TensorMap::Same(x);
   for (int i = 0; i < x.rank(); ++i) {
-    if (i < 2) space->Add(AxisKind::kParallel, x[i]);
-    else space->Add(kind, x[i], monoid);
+    if (i >= 2) {
+      space->axes.Add(kind, x[i], monoid);
+      continue;
+    }
+    space->axes.Add(AxisKind::kParallel, x[i]);
+    space->outputs[0].dims[static_cast<size_t>(i)] = DimMap::Same(i, x[i]);
   }
   return OkStatus();
 }
-Status GlobalSumAxes(const OpView& op, IterationSpace* space) {
-  return GlobalAxes(op, AxisKind::kReduce, Monoid::kSum, space);
+Status ResolveGlobalSum(const OpView& op, ResolvedSpace* space) {
+  return ResolveGlobal(op, AxisKind::kReduce, Monoid::kSum, space);
 }
-Status GlobalMaxAxes(const OpView& op, IterationSpace* space) {
-  return GlobalAxes(op, AxisKind::kReduce, Monoid::kMax, space);
+Status ResolveGlobalMax(const OpView& op, ResolvedSpace* space) {
+  return ResolveGlobal(op, AxisKind::kReduce, Monoid::kMax, space);
 }
-Status GlobalWholeAxes(const OpView& op, IterationSpace* space) {
-  return GlobalAxes(op, AxisKind::kWhole, Monoid::kNone, space);
-}
-
-Status GlobalOperands(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  return OkStatus();
-}
-
-Status GlobalResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  for (int i = 0; i < box.rank(); ++i) outputs[0].push_back(i < 2 ? box[i] : Interval{0, 1});
-  return OkStatus();
+Status ResolveGlobalWhole(const OpView& op, ResolvedSpace* space) {
+  return ResolveGlobal(op, AxisKind::kWhole, Monoid::kNone, space);
 }
 
 // A part of the space divides by the size of the whole, so that the parts add up to the average.
@@ -160,14 +147,10 @@ Status GlobalAverageLocalize(const OpView& op, const Box& box, std::span<const B
   return OkStatus();
 }
 
-constexpr SpaceDef kGlobalAverageSpace{.axes = GlobalSumAxes,
-                                       .operands = GlobalOperands,
-                                       .results = GlobalResults,
-                                       .localize = GlobalAverageLocalize};
-constexpr SpaceDef kGlobalMaxSpace{
-    .axes = GlobalMaxAxes, .operands = GlobalOperands, .results = GlobalResults};
-constexpr SpaceDef kGlobalLpSpace{
-    .axes = GlobalWholeAxes, .operands = GlobalOperands, .results = GlobalResults};
+constexpr SpaceDef kGlobalAverageSpace{.localize = GlobalAverageLocalize,
+                                       .resolve = ResolveGlobalSum};
+constexpr SpaceDef kGlobalMaxSpace{.resolve = ResolveGlobalMax};
+constexpr SpaceDef kGlobalLpSpace{.resolve = ResolveGlobalWhole};
 
 Cost GlobalPoolCost(const OpView& op) {
   Cost cost = CostOfTraffic(op);

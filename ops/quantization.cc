@@ -131,42 +131,29 @@ Status InferDynamicQuantize(InferContext& c) {
 
 // ---- iteration space ----------------------------------------------------------------------------
 
-Status QuantizationAxes(const OpView& op, IterationSpace* space) {
+// Returns the map of the scale, and of the zero point.
+Result<TensorMap> ScaleMap(const OpView& op) {
+  const Dims& scale = op.input(kScale).dims;
+  MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, scale));
+  if (s.granularity == Granularity::kTensor) return TensorMap::Whole(scale);
+  if (s.granularity == Granularity::kAxis) return TensorMap::Same(scale, s.axis);
+  TensorMap blocks = TensorMap::Same(scale);
+  blocks.dims[static_cast<size_t>(s.axis)] =
+      DimMap::Block(s.axis, 1, scale[s.axis], op.Int("block_size"), op.Int("block_offset"));
+  return blocks;
+}
+
+Status ResolveQuantization(const OpView& op, ResolvedSpace* space) {
   for (const Type* t : {&op.input(kX), &op.output(0)}) {
     if (BitsOf(t->dtype) < 8)
       return Unsupported("elements of type ", t->dtype,
                          " share bytes, so the node cannot be cut; cast first");
   }
-  return ParallelOutputAxes(op, space);
-}
-
-// Returns the box of the scale, and of the zero point, that a box of x uses.
-Result<Box> ScaleBox(const OpView& op, const Box& box) {
-  const Dims& scale = op.input(kScale).dims;
-  MSRT_ASSIGN_OR_RETURN(const Scaling s, ScalingOf(op, op.input(kX).dims, scale));
-  if (s.granularity == Granularity::kTensor) return Box::Whole(scale);
-  if (s.granularity == Granularity::kAxis) {
-    Box line;
-    line.push_back(box[s.axis]);
-    return line;
-  }
-  Box blocks = box;
-  const int64_t block = op.Int("block_size"), offset = op.Int("block_offset");
-  const Interval along = box[s.axis];
-  blocks[s.axis] =
-      along.empty() ? Interval{0, 0}
-                    : Interval{(along.begin + offset) / block, CeilDiv(along.end + offset, block)};
-  return blocks;
-}
-
-Status QuantizationOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[kX] = box;
-  MSRT_ASSIGN_OR_RETURN(inputs[kScale], ScaleBox(op, box));
-  if (op.has_input(kZeroPoint)) {
-    const Dims& zero = op.input(kZeroPoint).dims;
-    inputs[kZeroPoint] = zero.rank() == inputs[kScale].rank() ? inputs[kScale] : Box::Whole(zero);
-  }
-  return OkStatus();
+  space->inputs[kX] = TensorMap::Same(op.input(kX).dims);
+  MSRT_ASSIGN_OR_RETURN(space->inputs[kScale], ScaleMap(op));
+  if (op.has_input(kZeroPoint) && op.input(kZeroPoint).rank() == op.input(kScale).rank())
+    space->inputs[kZeroPoint] = space->inputs[kScale];
+  return ResolveByOutput(op, space);
 }
 
 // A piece may begin inside a block.
@@ -178,10 +165,8 @@ Status QuantizationLocalize(const OpView& op, const Box& box, std::span<const Bo
   return OkStatus();
 }
 
-constexpr SpaceDef kQuantizationSpace{.axes = QuantizationAxes,
-                                      .operands = QuantizationOperands,
-                                      .results = OutputIsBox,
-                                      .localize = QuantizationLocalize};
+constexpr SpaceDef kQuantizationSpace{.localize = QuantizationLocalize,
+                                      .resolve = ResolveQuantization};
 
 // ---- sums ---------------------------------------------------------------------------------------
 
@@ -206,14 +191,12 @@ Status InferQuantizedAdd(InferContext& c) {
   return OkStatus();
 }
 
-Status QuantizedAddOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  WholeOperands(op, inputs);
-  inputs[kX] = inputs[kOther] = box;
-  return OkStatus();
+Status ResolveQuantizedAdd(const OpView& op, ResolvedSpace* space) {
+  for (size_t i : {kX, kOther}) space->inputs[i] = TensorMap::Same(op.input(i).dims);
+  return ResolveByOutput(op, space);
 }
 
-constexpr SpaceDef kQuantizedAddSpace{
-    .axes = ParallelOutputAxes, .operands = QuantizedAddOperands, .results = OutputIsBox};
+constexpr SpaceDef kQuantizedAddSpace{.resolve = ResolveQuantizedAdd};
 
 // ---- entries ------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 // Covers what the op cases cannot show: bad shapes and types, and pieces of sums.
 #include "ops/infer_testing.h"
+#include "ops/resolve_space.h"
 
 namespace msrt::testing {
 namespace {
@@ -69,10 +70,9 @@ TEST(QuantizedProductInfer, RefusesParametersThatDoNotFit) {
 TEST(QuantizedProductSpace, DepthIsSummedOnlyIfNotQuantisedAgain) {
   const auto depth_kind = [](TypedNode node) {
     EXPECT_TRUE(node.Infer().ok());
-    IterationSpace space;
-    EXPECT_TRUE(
-        node.With([&](const OpView& op) { return node.def->space->axes(op, &space); }).ok());
-    return space[space.rank() - 1].kind;
+    const auto space = node.With([&](const OpView& op) { return ResolveSpace(*node.def, op); });
+    EXPECT_TRUE(space.ok());
+    return space->axes[space->axes.rank() - 1].kind;
   };
   const Type a = U8({2, 3}), b = I8({3, 4}), x = U8({1, 2, 5}), w = I8({4, 2, 3}), one = F32({});
   EXPECT_EQ(depth_kind(NodeOf("", "MatMulInteger", {}, {a, b})), AxisKind::kReduce);
@@ -89,15 +89,11 @@ TEST(QuantizedProductSpace, PieceReadsTheParametersOfItsRowsAndColumns) {
   TypedNode node =
       NodeOf("", "MatMulInteger", {}, {U8({2, 6, 3}), I8({3, 4}), U8({2, 6, 1}), I8({4})});
   ASSERT_TRUE(node.Infer().ok());
-  std::vector<Box> in(4);
-  const Status status = node.With([&](const OpView& op) {
-    IterationSpace space;
-    MSRT_RETURN_IF_ERROR(node.def->space->axes(op, &space));
-    Box box = space.Whole();
-    box[0] = {1, 2}, box[1] = {2, 5}, box[2] = {3, 4}, box[3] = {0, 2};
-    return node.def->space->operands(op, box, in);
-  });
-  ASSERT_TRUE(status.ok()) << status.message();
+  const auto space = node.With([&](const OpView& op) { return ResolveSpace(*node.def, op); });
+  ASSERT_TRUE(space.ok()) << space.status().message();
+  Box box = space->axes.Whole();
+  box[0] = {1, 2}, box[1] = {2, 5}, box[2] = {3, 4}, box[3] = {0, 2};
+  const std::vector<Box> in = InputBoxes(*space, box);
   EXPECT_EQ(StrCat(in[0]), "[1, 2) x [2, 5) x [0, 2)");
   EXPECT_EQ(StrCat(in[1]), "[0, 2) x [3, 4)");
   EXPECT_EQ(StrCat(in[2]), "[1, 2) x [2, 5) x [0, 1)");

@@ -9,6 +9,7 @@
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/matmul.h"
+#include "ops/resolve_space.h"
 
 namespace msrt {
 namespace {
@@ -144,84 +145,60 @@ Status InferQuantizedConv(InferContext& c) {
 
 // ---- iteration spaces ---------------------------------------------------------------------------
 
-// Partial sums can be added up; parts that were scaled, added to or quantised cannot.
-Status ProductAxes(const OpView& op, const SpaceDef& of_plain, IterationSpace* space) {
-  IterationSpace plain;
-  MSRT_RETURN_IF_ERROR(of_plain.axes(*PlainView(op), &plain));
-  for (int i = 0; i < plain.rank(); ++i) {
-    if (plain[i].kind == AxisKind::kReduce && IsScaled(op))
-      space->Add(AxisKind::kWhole, plain[i].extent);
-    else space->Add(plain[i].kind, plain[i].extent, plain[i].monoid);
-  }
-  return OkStatus();
-}
-
-// Boxes of the operands, the bias and the residual; inputs of one element are read whole.
-Status ProductOperands(const OpView& op, const SpaceDef& of_plain, const Box& box,
-                       std::span<Box> inputs) {
+// The space of the plain product. Partial sums can be added up; parts that were scaled, added to or
+// quantised cannot. Inputs of one element are read whole.
+Result<ResolvedSpace> ResolvePlain(const OpView& op, const SpaceDef& of_plain,
+                                   ResolvedSpace* space) {
   const Slots& slots = SlotsOf(op);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
+  MSRT_ASSIGN_OR_RETURN(ResolvedSpace plain, ResolveSpace(of_plain, *PlainView(op)));
+  for (int i = 0; i < plain.axes.rank(); ++i) {
+    const Axis& axis = plain.axes[i];
+    if (axis.kind == AxisKind::kReduce && IsScaled(op))
+      space->axes.Add(AxisKind::kWhole, axis.extent);
+    else space->axes.Add(axis.kind, axis.extent, axis.monoid);
   }
-  std::array<Box, 4> plain;
-  MSRT_RETURN_IF_ERROR(
-      of_plain.operands(*PlainView(op), box, std::span(plain).first(PlainView::InputCount(op))));
-  inputs[slots.a.data] = plain[0];
-  inputs[slots.b.data] = plain[1];
-  if (Has(op, slots.bias)) inputs[slots.bias] = plain[2];
-  if (Has(op, slots.residual)) inputs[slots.residual] = plain[3];
-  return OkStatus();
+  space->inputs[slots.a.data] = plain.inputs[0];
+  space->inputs[slots.b.data] = plain.inputs[1];
+  if (Has(op, slots.bias)) space->inputs[slots.bias] = plain.inputs[2];
+  if (Has(op, slots.residual)) space->inputs[slots.residual] = plain.inputs[3];
+  space->outputs = plain.outputs;
+  return plain;
 }
 
-Status MatMulParameterBox(const OpView& op, size_t input, const Box& operand, bool rows,
-                          std::span<Box> inputs) {
-  if (!Has(op, input) || op.input(input).elements() == 1) return OkStatus();
+// A scale or zero point of more than one element follows its operand.
+void ResolveMatMulParameter(const OpView& op, size_t input, const TensorMap& operand, bool rows,
+                            ResolvedSpace* space) {
+  if (!Has(op, input) || op.input(input).elements() == 1) return;
   const Dims& p = op.input(input).dims;
-  if (p.rank() > 1) {
-    inputs[input] = BroadcastNeeds(operand, p);
-  } else {
-    inputs[input] = {};
-    inputs[input].push_back(operand[operand.rank() - (rows || IsTransposedB(op) ? 2 : 1)]);
+  const size_t rank = operand.dims.size();
+  std::vector<DimMap>& dims = space->inputs[input].dims;
+  if (p.rank() == 1) {
+    dims[0] = operand.dims[rank - (rows || IsTransposedB(op) ? 2 : 1)];
+    return;
   }
-  return OkStatus();
+  for (size_t d = 0; d < p.size(); ++d) {
+    if (p[static_cast<int>(d)] != 1) dims[d] = operand.dims[rank - p.size() + d];
+  }
 }
 
-Status MatMulAxesOf(const OpView& op, IterationSpace* space) {
-  return ProductAxes(op, kMatMulSpace, space);
-}
-
-Status MatMulOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_RETURN_IF_ERROR(ProductOperands(op, kMatMulSpace, box, inputs));
+Status ResolveQuantizedMatMul(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const ResolvedSpace plain, ResolvePlain(op, kMatMulSpace, space));
   const Slots& slots = SlotsOf(op);
-  const Box a = inputs[slots.a.data], b = inputs[slots.b.data];
   for (size_t p : {slots.a.scale, slots.a.zero})
-    MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, a, true, inputs));
+    ResolveMatMulParameter(op, p, plain.inputs[0], true, space);
   for (size_t p : {slots.b.scale, slots.b.zero})
-    MSRT_RETURN_IF_ERROR(MatMulParameterBox(op, p, b, false, inputs));
+    ResolveMatMulParameter(op, p, plain.inputs[1], false, space);
   return OkStatus();
 }
 
-Status MatMulResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) {
-  return kMatMulSpace.results(*PlainView(op), box, outputs);
-}
-
-Status ConvAxesOf(const OpView& op, IterationSpace* space) {
-  return ProductAxes(op, kConvSpace, space);
-}
-
-Status ConvOperandsOf(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_RETURN_IF_ERROR(ProductOperands(op, kConvSpace, box, inputs));
+Status ResolveQuantizedConv(const OpView& op, ResolvedSpace* space) {
+  MSRT_RETURN_IF_ERROR(ResolvePlain(op, kConvSpace, space).status());
   const Slots& slots = SlotsOf(op);
   for (size_t p : {slots.b.scale, slots.b.zero}) {
-    if (!Has(op, p) || op.input(p).elements() == 1) continue;
-    inputs[p] = {};
-    inputs[p].push_back(box[1]);
+    if (Has(op, p) && op.input(p).elements() != 1)
+      space->inputs[p] = TensorMap::Same(op.input(p).dims, 1);
   }
   return OkStatus();
-}
-
-Status ConvResultsOf(const OpView& op, const Box& box, std::span<Box> outputs) {
-  return kConvSpace.results(*PlainView(op), box, outputs);
 }
 
 Status ConvLocalizeOf(const OpView& op, const Box& box, std::span<const Box> inputs,
@@ -229,12 +206,8 @@ Status ConvLocalizeOf(const OpView& op, const Box& box, std::span<const Box> inp
   return kConvSpace.localize(*PlainView(op), box, inputs, outputs, attrs);
 }
 
-constexpr SpaceDef kQuantizedMatMulSpace{
-    .axes = MatMulAxesOf, .operands = MatMulOperandsOf, .results = MatMulResultsOf};
-constexpr SpaceDef kQuantizedConvSpace{.axes = ConvAxesOf,
-                                       .operands = ConvOperandsOf,
-                                       .results = ConvResultsOf,
-                                       .localize = ConvLocalizeOf};
+constexpr SpaceDef kQuantizedMatMulSpace{.resolve = ResolveQuantizedMatMul};
+constexpr SpaceDef kQuantizedConvSpace{.localize = ConvLocalizeOf, .resolve = ResolveQuantizedConv};
 
 template <CostFn kPlainCost>
 Cost ProductCost(const OpView& op) {

@@ -2,6 +2,7 @@
 // every step of the fold.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -108,39 +109,28 @@ Monoid MonoidOf(std::string_view op) {
   return Monoid::kNone;
 }
 
-Status ReduceAxes(const OpView& op, IterationSpace* space) {
+Status ResolveReduce(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
   const Monoid monoid = MonoidOf(op.op());
-  const Dims& dims = op.input(0).dims;
-  for (int i = 0; i < dims.rank(); ++i) {
-    if (!IsReduced(reduced, i)) space->Add(AxisKind::kParallel, dims[i]);
-    else if (monoid != Monoid::kNone) space->Add(AxisKind::kReduce, dims[i], monoid);
-    else space->Add(AxisKind::kWhole, dims[i]);
-  }
-  return OkStatus();
-}
-
-// Input 0 is the space; the axes, if they are an input, are read whole.
-Status DataOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    if (op.has_input(i)) inputs[i] = Box::Whole(op.input(i).dims);
-  }
-  return OkStatus();
-}
-
-Status ReduceResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
   const bool keepdims = op.Int("keepdims") != 0;
-  for (int i = 0; i < box.rank(); ++i) {
-    if (!IsReduced(reduced, i)) outputs[0].push_back(box[i]);
-    else if (keepdims) outputs[0].push_back({0, 1});
+  const Dims& dims = op.input(0).dims;
+  space->inputs[0] = TensorMap::Same(dims);
+  std::vector<DimMap>& out = space->outputs[0].dims;
+  out.clear();
+  for (int i = 0; i < dims.rank(); ++i) {
+    if (!IsReduced(reduced, i)) {
+      space->axes.Add(AxisKind::kParallel, dims[i]);
+      out.push_back(DimMap::Same(i, dims[i]));
+      continue;
+    }
+    if (monoid != Monoid::kNone) space->axes.Add(AxisKind::kReduce, dims[i], monoid);
+    else space->axes.Add(AxisKind::kWhole, dims[i]);
+    if (keepdims) out.push_back(DimMap::Whole(1));
   }
   return OkStatus();
 }
 
-constexpr SpaceDef kReduceSpace{
-    .axes = ReduceAxes, .operands = DataOperands, .results = ReduceResults};
+constexpr SpaceDef kReduceSpace{.resolve = ResolveReduce};
 
 // ---- CumSum -------------------------------------------------------------------------------------
 
@@ -160,25 +150,19 @@ Status InferCumSum(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-Status CumSumAxes(const OpView& op, IterationSpace* space) {
+Status ResolveCumSum(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const auto given, IntAttrOrInput(op, "axis", 1));
   if (!given)
     return Unsupported(
         "axis is an input whose value is not known before the run, so the work cannot be cut");
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i)
-    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*given, op.input(0).rank()));
+  ResolveByInput(
+      op, [&](int d) { return d == axis; }, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
-Status SameBoxResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kCumSumSpace{
-    .axes = CumSumAxes, .operands = DataOperands, .results = SameBoxResults};
+constexpr SpaceDef kCumSumSpace{.resolve = ResolveCumSum};
 
 // ---- the entries --------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include "core/base/checked_math.h"
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 #include "ops/resample.h"
 
 namespace msrt {
@@ -42,45 +43,51 @@ Status InferResize(InferContext& c) {
   return OkStatus();
 }
 
-// Only the usual form can be cut: lists that are inputs could change.
-Result<Resample> ResolveResize(const OpView& op) {
-  for (size_t i = 1; i < op.input_count(); ++i) {
-    if (op.has_input(i))
-      return Unsupported("a Resize whose roi, scales or sizes are inputs cannot be cut");
-  }
-  return ResampleOf(op, op.input(0).dims, ResizeListsOf(op));
-}
-
-Status ResizeAxes(const OpView& op, IterationSpace* space) {
-  MSRT_ASSIGN_OR_RETURN(const Resample r, ResolveResize(op));
-  for (int i = 0; i < r.rank; ++i) {
-    const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
-    space->Add(r.Unchanged(a) ? AxisKind::kParallel : AxisKind::kWindow, a.out_piece.size());
-  }
-  return OkStatus();
+Result<Resample> ResolveLists(const OpView& op) {
+  const ResizeLists lists = ResizeListsOf(op);
+  if (!lists.roi || !lists.scales || !lists.sizes)
+    return Unsupported("a Resize cannot be cut before its roi, scales and sizes are known");
+  return ResampleOf(op, op.input(0).dims, lists);
 }
 
 // Boxes are relative to this node's tensors, the geometry to the whole ones.
 Interval ShiftedBy(Interval i, int64_t by) { return {i.begin + by, i.end + by}; }
 
-Status ResizeOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  MSRT_ASSIGN_OR_RETURN(const Resample r, ResolveResize(op));
-  for (int i = 0; i < r.rank; ++i) {
-    const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
-    const Interval needs = ResizeNeeds(r, a, ShiftedBy(box[i], a.out_piece.begin));
-    inputs[0].push_back(needs.empty() ? Interval{0, 0} : ShiftedBy(needs, -a.in_piece.begin));
+class ResampledDim : public IntervalMap {
+ public:
+  ResampledDim(std::shared_ptr<const Resample> resample, int dim)
+      : resample_(std::move(resample)), dim_(dim) {}
+  Interval Touched(Interval piece) const override {
+    const ResizeAxis& a = resample_->axis[static_cast<size_t>(dim_)];
+    const Interval needs = ResizeNeeds(*resample_, a, ShiftedBy(piece, a.out_piece.begin));
+    return needs.empty() ? Interval{0, 0} : ShiftedBy(needs, -a.in_piece.begin);
   }
-  return OkStatus();
-}
 
-Status ResizeResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
+ private:
+  std::shared_ptr<const Resample> resample_;
+  int dim_;
+};
+
+Status ResolveResize(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const Resample resolved, ResolveLists(op));
+  const auto r = std::make_shared<const Resample>(resolved);
+  for (int i = 0; i < r->rank; ++i) {
+    const ResizeAxis& a = r->axis[static_cast<size_t>(i)];
+    const int64_t extent = op.input(0).dims[i], out = a.out_piece.size();
+    const bool same = r->Unchanged(a);
+    space->axes.Add(same ? AxisKind::kParallel : AxisKind::kWindow, out);
+    space->inputs[0].dims[static_cast<size_t>(i)] =
+        same ? DimMap::Affine(i, a.out_piece.begin - a.in_piece.begin, 1, extent)
+             : DimMap::Function(i, extent, std::make_shared<ResampledDim>(r, i));
+  }
+  DropInputs(1, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
 Status ResizeLocalize(const OpView& op, const Box& box, std::span<const Box> inputs,
                       std::span<const Box>, AttrList* attrs) {
-  MSRT_ASSIGN_OR_RETURN(const Resample r, ResolveResize(op));
+  MSRT_ASSIGN_OR_RETURN(const Resample r, ResolveLists(op));
   std::vector<int64_t> dims, origin, out_origin, out_dims;
   for (int i = 0; i < r.rank; ++i) {
     const ResizeAxis& a = r.axis[static_cast<size_t>(i)];
@@ -93,13 +100,14 @@ Status ResizeLocalize(const OpView& op, const Box& box, std::span<const Box> inp
   attrs->Set("input_origin", std::move(origin));
   attrs->Set("output_origin", std::move(out_origin));
   attrs->Set("output_dims", std::move(out_dims));
+  const ResizeLists lists = ResizeListsOf(op);
+  if (op.has_input(kResizeRoiInput)) attrs->Set("roi", *lists.roi);
+  if (op.has_input(kResizeScalesInput)) attrs->Set("scales", *lists.scales);
+  if (op.has_input(kResizeSizesInput)) attrs->Set("sizes", *lists.sizes);
   return OkStatus();
 }
 
-constexpr SpaceDef kResizeSpace{.axes = ResizeAxes,
-                                .operands = ResizeOperands,
-                                .results = ResizeResults,
-                                .localize = ResizeLocalize};
+constexpr SpaceDef kResizeSpace{.localize = ResizeLocalize, .resolve = ResolveResize};
 
 // ---- DepthToSpace, SpaceToDepth -----------------------------------------------------------------
 
@@ -148,46 +156,25 @@ bool IsDepthToSpace(const OpView& op) { return op.op() == "DepthToSpace"; }
 
 // Axes: batch, channels of the side with more space, and rows and columns of blocks. Channels can
 // be cut only in CRD order, in which the input channels of one output channel are adjacent.
-Status BlockAxes(const OpView& op, IterationSpace* space) {
-  const Dims& spacious = IsDepthToSpace(op) ? op.output(0).dims : op.input(0).dims;
-  const Dims& deep = IsDepthToSpace(op) ? op.input(0).dims : op.output(0).dims;
-  const bool neighbours = IsDepthToSpace(op) && op.String("mode") == "CRD";
-  space->Add(AxisKind::kParallel, spacious[0]);
-  space->Add(neighbours ? AxisKind::kParallel : AxisKind::kWhole, spacious[1]);
-  space->Add(AxisKind::kParallel, deep[2]);
-  space->Add(AxisKind::kParallel, deep[3]);
-  return OkStatus();
-}
-
-Interval Scaled(Interval i, int64_t by) { return {i.begin * by, i.end * by}; }
-
-Box SpaciousBox(const OpView& op, const Box& box) {
+Status ResolveBlocks(const OpView& op, ResolvedSpace* space) {
+  const bool to_space = IsDepthToSpace(op);
+  const Dims& spacious = to_space ? op.output(0).dims : op.input(0).dims;
+  const Dims& deep = to_space ? op.input(0).dims : op.output(0).dims;
+  const bool neighbours = to_space && op.String("mode") == "CRD";
   const int64_t block = op.Int("blocksize");
-  Box out = box;
-  out[2] = Scaled(box[2], block);
-  out[3] = Scaled(box[3], block);
-  return out;
-}
-
-Box DeepBox(const OpView& op, const Box& box) {
-  const int64_t block = op.Int("blocksize");
-  Box out = box;
-  out[1] = Scaled(box[1], block * block);
-  return out;
-}
-
-Status BlockOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = IsDepthToSpace(op) ? DeepBox(op, box) : SpaciousBox(op, box);
+  space->axes.Add(AxisKind::kParallel, spacious[0]);
+  space->axes.Add(neighbours ? AxisKind::kParallel : AxisKind::kWhole, spacious[1]);
+  AddAxes(AxisKind::kParallel, Dims{deep[2], deep[3]}, &space->axes);
+  TensorMap spacious_map = TensorMap::Same(spacious), deep_map = TensorMap::Same(deep);
+  spacious_map.dims[2] = DimMap::Block(2, block, spacious[2]);
+  spacious_map.dims[3] = DimMap::Block(3, block, spacious[3]);
+  deep_map.dims[1] = DimMap::Block(1, block * block, deep[1]);
+  space->inputs[0] = to_space ? deep_map : spacious_map;
+  space->outputs[0] = to_space ? spacious_map : deep_map;
   return OkStatus();
 }
 
-Status BlockResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = IsDepthToSpace(op) ? SpaciousBox(op, box) : DeepBox(op, box);
-  return OkStatus();
-}
-
-constexpr SpaceDef kBlockSpace{
-    .axes = BlockAxes, .operands = BlockOperands, .results = BlockResults};
+constexpr SpaceDef kBlockSpace{.resolve = ResolveBlocks};
 
 // ---- entries ------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -41,31 +42,25 @@ Cost CostArg(const OpView& op) {
 
 // One axis of the space for each axis of the data. The searched axis stays whole: indices of parts
 // cannot be combined by a monoid.
-Status SelectAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i)
-    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
-  return OkStatus();
+Result<int> ResolveSearched(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), op.input(0).rank()));
+  ResolveByInput(
+      op, [&](int d) { return d == axis; }, space);
+  return axis;
 }
 
-Status SelectOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  if (op.has_input(1)) inputs[1] = Box::Whole(op.input(1).dims);
-  return OkStatus();
-}
-
-Status ArgResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
-  const bool keepdims = op.Int("keepdims") != 0;
-  for (int i = 0; i < box.rank(); ++i) {
-    if (i != axis) outputs[0].push_back(box[i]);
-    else if (keepdims) outputs[0].push_back({0, 1});
+Status ResolveArg(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, ResolveSearched(op, space));
+  TensorMap& out = space->outputs[0];
+  out.dims.clear();
+  for (int d = 0; d < op.input(0).rank(); ++d) {
+    if (d != axis) out.dims.push_back(DimMap::Same(d, op.input(0).dims[d]));
+    else if (op.Int("keepdims") != 0) out.dims.push_back(DimMap::Whole(1));
   }
   return OkStatus();
 }
 
-constexpr SpaceDef kArgSpace{.axes = SelectAxes, .operands = SelectOperands, .results = ArgResults};
+constexpr SpaceDef kArgSpace{.resolve = ResolveArg};
 
 // ---- TopK ---------------------------------------------------------------------------------------
 
@@ -100,18 +95,18 @@ Status InferTopK(InferContext& c) {
   return OkStatus();
 }
 
-Status TopKResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), box.rank()));
-  for (size_t o = 0; o < outputs.size(); ++o) {
+Status ResolveTopK(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, ResolveSearched(op, space));
+  for (size_t o = 0; o < op.output_count(); ++o) {
     if (!op.has_output(o)) continue;
-    outputs[o] = box;
-    outputs[o][axis] = {0, op.output(o).dims[axis]};
+    const Dims& dims = op.output(o).dims;
+    space->outputs[o] = TensorMap::Same(dims);
+    space->outputs[o].dims[static_cast<size_t>(axis)] = DimMap::Whole(dims[axis]);
   }
   return OkStatus();
 }
 
-constexpr SpaceDef kTopKSpace{
-    .axes = SelectAxes, .operands = SelectOperands, .results = TopKResults};
+constexpr SpaceDef kTopKSpace{.resolve = ResolveTopK};
 
 constexpr OpDef kSelectOps[] = {
     {.name = "ArgMax",

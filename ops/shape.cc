@@ -248,34 +248,26 @@ ViewGroups GroupsOf(const OpView& op) {
   }
 }
 
-Status ViewAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  const ViewGroups view = GroupsOf(op);
-  for (int g = 0; g < view.count; ++g) {
-    space->Add(view.groups[g].parts > 1 ? AxisKind::kParallel : AxisKind::kWhole,
-               view.groups[g].parts);
-  }
-  return OkStatus();
-}
-
-Status ViewOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  WholeOperands(op, inputs);
+// The dims of both types suffice; a list that is an input is not read.
+Status ResolveView(const OpView& op, ResolvedSpace* space) {
   const ViewGroups view = GroupsOf(op);
   for (int g = 0; g < view.count; ++g) {
     const ViewGroup& group = view.groups[g];
-    inputs[0][group.in_dim] = {box[g].begin * group.in_step, box[g].end * group.in_step};
+    space->axes.Add(group.parts > 1 ? AxisKind::kParallel : AxisKind::kWhole, group.parts);
+    space->inputs[0].dims[static_cast<size_t>(group.in_dim)] =
+        DimMap::Block(g, group.in_step, op.input(0).dims[group.in_dim]);
+    space->outputs[0].dims[static_cast<size_t>(group.out_dim)] =
+        DimMap::Block(g, group.out_step, op.output(0).dims[group.out_dim]);
   }
+  DropInputs(1, space);
   return OkStatus();
 }
 
-Status ViewResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  outputs[0] = Box::Whole(op.output(0).dims);
-  const ViewGroups view = GroupsOf(op);
-  for (int g = 0; g < view.count; ++g) {
-    const ViewGroup& group = view.groups[g];
-    outputs[0][group.out_dim] = {box[g].begin * group.out_step, box[g].end * group.out_step};
-  }
-  return OkStatus();
+// A piece of Squeeze or Unsqueeze has its axes as an attribute.
+Status ResolveSqueeze(const OpView& op, ResolvedSpace* space) {
+  if (!IntsAttrOrInput(op, "axes", 1))
+    return Unsupported("cannot be cut before its axes are known");
+  return ResolveView(op, space);
 }
 
 Status LocalizeReshape(const OpView&, const Box&, std::span<const Box>,
@@ -288,12 +280,21 @@ Status LocalizeReshape(const OpView&, const Box&, std::span<const Box>,
 // A dim that became 1 by cutting must stay.
 Status LocalizeSqueeze(const OpView& op, const Box&, std::span<const Box>, std::span<const Box>,
                        AttrList* attrs) {
-  if (!SqueezesAll(op)) return OkStatus();
+  if (!SqueezesAll(op)) {
+    attrs->Set("axes", *IntsAttrOrInput(op, "axes", 1));
+    return OkStatus();
+  }
   std::vector<int64_t> axes;
   for (int i = 0; i < op.input(0).rank(); ++i) {
     if (op.input(0).dims[i] == 1) axes.push_back(i);
   }
   attrs->Set("axes", std::move(axes));
+  return OkStatus();
+}
+
+Status LocalizeUnsqueeze(const OpView& op, const Box&, std::span<const Box>, std::span<const Box>,
+                         AttrList* attrs) {
+  attrs->Set("axes", *IntsAttrOrInput(op, "axes", 1));
   return OkStatus();
 }
 
@@ -344,18 +345,10 @@ Status InferExpand(InferContext& c) {
   return OkStatus();
 }
 
-Status ExpandAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  return ParallelOutputAxes(op, space);
-}
-
-Status ExpandOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  WholeOperands(op, inputs);
-  const Dims& in = op.input(0).dims;
-  for (int i = 0; i < in.rank(); ++i) {
-    if (in[i] != 1) inputs[0][i] = box[box.rank() - in.rank() + i];
-  }
-  return OkStatus();
+Status ResolveExpand(const OpView& op, ResolvedSpace* space) {
+  space->inputs[0] = TensorMap::Broadcast(op.input(0).dims, op.output(0).rank());
+  DropInputs(1, space);
+  return ResolveByOutput(op, space);
 }
 
 Status LocalizeExpand(const OpView&, const Box&, std::span<const Box>, std::span<const Box> outputs,
@@ -366,10 +359,11 @@ Status LocalizeExpand(const OpView&, const Box&, std::span<const Box>, std::span
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kReshapeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeReshape};
-constexpr SpaceDef kSqueezeSpace{ViewAxes, ViewOperands, ViewResults, LocalizeSqueeze};
-constexpr SpaceDef kViewSpace{ViewAxes, ViewOperands, ViewResults, nullptr};
-constexpr SpaceDef kExpandSpace{ExpandAxes, ExpandOperands, OutputIsBox, LocalizeExpand};
+constexpr SpaceDef kReshapeSpace{.localize = LocalizeReshape, .resolve = ResolveView};
+constexpr SpaceDef kSqueezeSpace{.localize = LocalizeSqueeze, .resolve = ResolveSqueeze};
+constexpr SpaceDef kUnsqueezeSpace{.localize = LocalizeUnsqueeze, .resolve = ResolveSqueeze};
+constexpr SpaceDef kFlattenSpace{.resolve = ResolveView};
+constexpr SpaceDef kExpandSpace{.localize = LocalizeExpand, .resolve = ResolveExpand};
 
 constexpr AttrDef kReshapeAttrs[] = {
     {.name = "shape", .kind = AttrKind::kInts, .min_int = -1, .max_count = kMaxRank},
@@ -418,7 +412,7 @@ constexpr OpDef kShapeOps[] = {
      .inputs = kAxesInputs,
      .infer = InferUnsqueeze,
      .grad = GradPending,
-     .space = &kViewSpace,
+     .space = &kUnsqueezeSpace,
      .cost = CostOfView,
      .traits = kView},
     {.name = "Flatten",
@@ -426,7 +420,7 @@ constexpr OpDef kShapeOps[] = {
      .inputs = kDataInput,
      .infer = InferFlatten,
      .grad = GradPending,
-     .space = &kViewSpace,
+     .space = &kFlattenSpace,
      .cost = CostOfView,
      .traits = kView},
     {.name = "Shape",

@@ -1,6 +1,7 @@
 // Softmax, LogSoftmax and Hardmax along one axis. The axis stays whole; all others are parallel.
 #include "ops/families.h"
 #include "ops/infer.h"
+#include "ops/output_space.h"
 
 namespace msrt {
 namespace {
@@ -13,26 +14,15 @@ Status InferSoftmax(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-Status SoftmaxAxes(const OpView& op, IterationSpace* space) {
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i)
-    space->Add(i == axis ? AxisKind::kWhole : AxisKind::kParallel, dims[i]);
+Status ResolveSoftmax(const OpView& op, ResolvedSpace* space) {
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), op.input(0).rank()));
+  ResolveByInput(
+      op, [&](int d) { return d == axis; }, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
   return OkStatus();
 }
 
-Status SoftmaxOperands(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  return OkStatus();
-}
-
-Status SoftmaxResults(const OpView&, const Box& box, std::span<Box> outputs) {
-  outputs[0] = box;
-  return OkStatus();
-}
-
-constexpr SpaceDef kSoftmaxSpace{
-    .axes = SoftmaxAxes, .operands = SoftmaxOperands, .results = SoftmaxResults};
+constexpr SpaceDef kSoftmaxSpace{.resolve = ResolveSoftmax};
 
 // Maximum, difference, exponential, sum, quotient.
 Cost SoftmaxCost(const OpView& op) {

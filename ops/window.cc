@@ -190,6 +190,14 @@ Interval TransposedNeedsOf(const WindowAxis& a, Interval out) {
   return TransposedWindowNeeds(out, a.stride, a.dilation, a.kernel, a.pad_begin, a.in);
 }
 
+DimMap MapOf(const WindowAxis& a, int space_axis) {
+  return DimMap::Window(space_axis, a.stride, a.dilation, a.kernel, a.pad_begin, a.in);
+}
+
+DimMap TransposedMapOf(const WindowAxis& a, int space_axis) {
+  return DimMap::TransposedWindow(space_axis, a.stride, a.dilation, a.kernel, a.pad_begin, a.in);
+}
+
 void LocalizeWindows(const Windows& windows, std::span<const Interval> space, AttrList* attrs) {
   const auto rank = static_cast<size_t>(windows.rank);
   std::vector<int64_t> pads(2 * rank, 0);

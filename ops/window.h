@@ -8,7 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/graph/op_view.h"
-#include "core/region/box.h"
+#include "core/region/resolved_space.h"
 
 namespace msrt {
 
@@ -105,6 +105,9 @@ Status CheckSpatialRank(const Dims& input);
 
 Interval NeedsOf(const WindowAxis& axis, Interval out);
 Interval TransposedNeedsOf(const WindowAxis& axis, Interval out);
+// The input dim that the window reads, as a map from axis `space_axis` of an iteration space.
+DimMap MapOf(const WindowAxis& axis, int space_axis);
+DimMap TransposedMapOf(const WindowAxis& axis, int space_axis);
 // Sets pads to the number of elements that the windows of the piece read outside the input, and
 // removes auto_pad.
 void LocalizeWindows(const Windows& windows, std::span<const Interval> space, AttrList* attrs);

@@ -19,6 +19,24 @@ Box Intersect(const Box& a, const Box& b) {
   return r;
 }
 
+Box Hull(const Box& a, const Box& b) {
+  MSRT_CHECK(a.rank() == b.rank());
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  Box r = a;
+  for (int i = 0; i < a.rank(); ++i) r[i] = Hull(a[i], b[i]);
+  return r;
+}
+
+bool Contains(const Box& outer, const Box& inner) {
+  MSRT_CHECK(outer.rank() == inner.rank());
+  if (inner.empty()) return true;
+  for (int i = 0; i < outer.rank(); ++i) {
+    if (!outer[i].Contains(inner[i])) return false;
+  }
+  return true;
+}
+
 Interval WindowNeeds(Interval out, int64_t stride, int64_t dilation, int64_t kernel, int64_t pad,
                      int64_t extent) {
   if (out.empty()) return {0, 0};

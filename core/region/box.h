@@ -85,6 +85,10 @@ inline void AppendTo(std::string* out, const Box& box) {
 }
 
 Box Intersect(const Box& a, const Box& b);  // requires equal ranks
+// The smallest box that contains both, of which an empty one counts as nothing. Requires equal
+// ranks.
+Box Hull(const Box& a, const Box& b);
+bool Contains(const Box& outer, const Box& inner);  // requires equal ranks
 
 // These return the part of an input axis that an output interval needs, clipped to [0, extent).
 // For a window of `kernel` taps, `stride` and `dilation` apart, with `pad` before (convolution,

@@ -3,141 +3,32 @@
 // other delegate are in delegate_cases_test.cc.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
 #include <map>
 #include <random>
 #include <set>
 
-#include "core/base/parallel_for.h"
 #include "delegates/reference/kernel.h"
 #include "ops/infer.h"
 #include "ops/registry.h"
-#include "tests/conformance/op_case.h"
+#include "ops/resolve_space.h"
+#include "tests/conformance/case_node.h"
 
 namespace msrt::testing {
 namespace {
 
-// A node with concrete inputs, ready to infer and run; owns the data of its OpView.
-struct CaseNode {
-  const OpDef* def;
-  AttrList attrs;
-  std::vector<ConstTensor> inputs;
-  std::vector<bool> present;
-  std::vector<Type> input_types, output_types;
-  std::vector<const Type*> input_pointers, output_pointers;
-  std::vector<const ConstTensor*> constants;
-
-  OpView View() {
-    input_pointers.clear(), output_pointers.clear(), constants.clear();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      input_pointers.push_back(present[i] ? &input_types[i] : nullptr);
-      constants.push_back(present[i] ? &inputs[i] : nullptr);
-    }
-    for (const Type& t : output_types) output_pointers.push_back(&t);
-    return OpView(def->domain, def->name, "case", &attrs, def->attrs, input_pointers,
-                  output_pointers, constants);
-  }
-  Status Infer() {
-    const OpView view = View();
-    MSRT_RETURN_IF_ERROR(InferTypes(*def, view, output_types));
-    return def->sizes == nullptr ? OkStatus() : SizeFromData(*def, view, output_types);
-  }
-  Result<std::vector<ConstTensor>> Run() {
-    const OpView view = View();
-    std::vector<TensorView> in, out;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      TensorView v;
-      if (present[i])
-        v = {inputs[i].dtype, inputs[i].dims, Layout::kPlain,
-             const_cast<std::byte*>(inputs[i].bytes.data())};
-      in.push_back(v);
-    }
-    // Outputs start as a pattern, which reveals elements that the kernel does not write.
-    std::vector<ConstTensor> results;
-    for (const Type& t : output_types) {
-      results.push_back(
-          ConstTensor::Copy(t.dtype, t.dims, std::vector<std::byte>(t.bytes(), std::byte{0xA5})));
-      out.push_back(
-          {t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(results.back().bytes.data())});
-    }
-    const auto kernel = reference::FindKernel(def->domain, def->name);
-    if (kernel == nullptr) return NotFound("no reference kernel for ", def->name);
-    auto parallel = MakeThreadPool(2);
-    MSRT_RETURN_IF_ERROR(kernel({view, in, out, *parallel}));
-    return results;
-  }
-};
-
-CaseNode NodeOf(const OpCase& c) {
-  CaseNode n;
-  n.def = FindOp(c.domain, c.op);
-  n.attrs = c.attrs;
-  for (const CaseInput& i : c.inputs) {
-    n.present.push_back(i.tensor.has_value());
-    n.inputs.push_back(i.tensor.value_or(ConstTensor{}));
-    n.input_types.push_back(n.inputs.back().type());
-  }
-  n.output_types.resize(c.expected.size());
-  return n;
-}
-
-ConstTensor CutOut(const ConstTensor& t, const Box& box) {
-  const Dims dims = box.dims();
-  const size_t width = static_cast<size_t>(BitsOf(t.dtype)) / 8;
-  std::vector<std::byte> bytes(BytesOf(t.dtype, dims.elements()));
-  const Dims from = RowMajorStrides(t.dims), to = RowMajorStrides(dims);
-  for (int64_t i = 0; i < dims.elements(); ++i) {
-    int64_t source = 0, rest = i;
-    for (int d = 0; d < dims.rank(); ++d) {
-      source += (box[d].begin + rest / to[d]) * from[d];
-      rest %= to[d];
-    }
-    std::memcpy(bytes.data() + static_cast<size_t>(i) * width,
-                t.bytes.data() + static_cast<size_t>(source) * width, width);
-  }
-  return ConstTensor::Copy(t.dtype, dims, bytes);
-}
-
 // Runs one box of the node's space on only the inputs that it declares, and compares with the same
 // part of the whole result.
-void CheckPiece(CaseNode& node, const std::vector<ConstTensor>& whole, const Box& box) {
+void CheckPiece(CaseNode& node, const ResolvedSpace& space, const std::vector<ConstTensor>& whole,
+                const Box& box) {
   SCOPED_TRACE(StrCat("box ", box));
-  const OpView view = node.View();
-  const SpaceDef& space = *node.def->space;
-  std::vector<Box> in(node.inputs.size()), out(whole.size());
-  Status status = space.operands(view, box, in);
-  if (status.ok()) status = space.results(view, box, out);
-  ASSERT_TRUE(status.ok()) << status.message();
-
-  CaseNode piece;
-  piece.def = node.def;
-  piece.attrs = node.attrs;
-  piece.present = node.present;
-  for (size_t i = 0; i < in.size(); ++i) {
-    ConstTensor t;
-    if (node.present[i]) {
-      ASSERT_EQ(in[i].rank(), node.inputs[i].dims.rank()) << "operand " << i;
-      for (int d = 0; d < in[i].rank(); ++d) {
-        ASSERT_TRUE((Interval{0, node.inputs[i].dims[d]}.Contains(in[i][d])))
-            << "operand " << i << " box " << StrCat(in[i]);
-      }
-      t = CutOut(node.inputs[i], in[i]);
-    }
-    piece.inputs.push_back(t);
-    piece.input_types.push_back(t.type());
-  }
-  piece.output_types.resize(whole.size());
-  if (space.localize != nullptr) {
-    status = space.localize(view, box, in, out, &piece.attrs);
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  status = piece.Infer();
-  ASSERT_TRUE(status.ok()) << status.message();
-  auto got = piece.Run();
+  auto piece = CutPiece(node, space, box);
+  ASSERT_TRUE(piece.ok()) << piece.status().message();
+  auto got = piece->node.Run(2);
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t o = 0; o < whole.size(); ++o) {
-    ASSERT_EQ(Difference((*got)[o], CutOut(whole[o], out[o]), 0, 0), "")
-        << "output " << o << " box " << StrCat(out[o]);
+    ASSERT_EQ(Difference((*got)[o], CutOut(whole[o], piece->outputs[o]), 0, 0), "")
+        << "output " << o << " box " << StrCat(piece->outputs[o]);
   }
 }
 
@@ -151,7 +42,7 @@ TEST_P(OpCases, ReferenceAgreesWithOracle) {
   ASSERT_NE(node.def, nullptr) << "op " << c().op << " has no entry";
   const Status status = node.Infer();
   ASSERT_TRUE(status.ok()) << status.message();
-  auto got = node.Run();
+  auto got = node.Run(2);
   ASSERT_TRUE(got.ok()) << got.status().message();
   for (size_t o = 0; o < got->size(); ++o) {
     if (!c().expected[o]) continue;
@@ -196,14 +87,15 @@ TEST_P(OpCases, PiecesEqualTheWhole) {
   ASSERT_NE(node.def, nullptr);
   if (node.def->space == nullptr) return;
   ASSERT_TRUE(node.Infer().ok());
-  auto whole = node.Run();
+  auto whole = node.Run(2);
   ASSERT_TRUE(whole.ok()) << whole.status().message();
-  IterationSpace space;
-  const Status status = node.def->space->axes(node.View(), &space);
-  if (status.code() == Code::kUnsupported)
+  const OpView view = node.View();
+  const auto resolved = ResolveSpace(*node.def, view);
+  if (resolved.status().code() == Code::kUnsupported)
     return;  // this form cannot be split; EveryOpIsCovered checks that another can
-  ASSERT_TRUE(status.ok()) << status.message();
-  CheckPiece(node, *whole, space.Whole());
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  const IterationSpace& space = resolved->axes;
+  CheckPiece(node, *resolved, *whole, space.Whole());
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
   for (int round = 0; round < 20 && !HasFatalFailure(); ++round) {
     Box box = space.Whole();
@@ -214,7 +106,7 @@ TEST_P(OpCases, PiecesEqualTheWhole) {
       const auto y = static_cast<int64_t>(random() % static_cast<uint64_t>(space[a].extent));
       box[a] = {std::min(x, y), std::max(x, y) + 1};
     }
-    CheckPiece(node, *whole, box);
+    CheckPiece(node, *resolved, *whole, box);
   }
 }
 
@@ -251,9 +143,7 @@ TEST(OpTable, EveryOpIsCovered) {
     CaseNode node = NodeOf(c);
     if (node.def == nullptr || !node.Infer().ok()) continue;
     ++cases[node.def];
-    IterationSpace space;
-    if (node.def->space != nullptr && node.def->space->axes(node.View(), &space).ok())
-      ++cuttable[node.def];
+    if (ResolveSpace(*node.def, node.View()).ok()) ++cuttable[node.def];
   }
   ForEachOp([&](const OpDef& def) {
     if (def.effect == Effect::kState || (def.traits & kRunByExecutor) != 0)
