@@ -161,6 +161,7 @@ bool PushTransposeBehind(Rewriter* r, size_t n) {
 bool Simplify(Rewriter* r, size_t n) {
   if (!r->IsLive(n) || r->node(n).outputs.size() != 1) return false;
   const Node& node = r->node(n);
+  if (node.outputs[0] == kNoValue) return false;  // a loop for its effects
   if (DoesNothing(*r, node) && r->Forward(n, node.inputs[0])) return true;
   if (node.op == "Mul" || node.op == "Div") {
     const auto scaled = WithScalar(*r, node, /*ordered=*/node.op == "Div");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/passes/flow_testing.h"
 #include "core/passes/passes_testing.h"
 
 namespace msrt::testing {
@@ -292,6 +293,19 @@ TEST(EliminateMoves, OnesKeepTheirPosition) {
     if (node.op != "Transpose") continue;
     EXPECT_EQ(std::get<Ints>(*node.attrs.Find("perm")), (Ints{0, 2, 1, 3}));
   }
+}
+
+TEST(EliminateMoves, LoopWithoutOutputIsKept) {
+  ModuleBuilder m(2);
+  m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue, m.Input(0)},
+            {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {kNumber});
+  m.module.graphs[0].nodes[0].outputs[0] = kNoValue;
+  m.Input(1);
+  m.Output(1, m.Input(1, kFlag));
+  m.Output(1, m.Input(1));
+  ASSERT_TRUE(Validate(&m.module).ok());
+  ASSERT_TRUE(EliminateMoves(kContext, &m.module.main()).ok());
+  EXPECT_EQ(m.module.main().nodes.size(), 1u);
 }
 
 }  // namespace
