@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ops/infer.h"
+#include "ops/resolve_space.h"
 #include "tests/examples/kernel_testing.h"
 
 namespace msrt::testing {
@@ -265,6 +266,8 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
   ASSERT_EQ(space.rank(), 3);
   EXPECT_EQ(space[0].kind, AxisKind::kParallel);
   EXPECT_EQ(space[2].kind, AxisKind::kWindow);
+  const auto resolved = ResolveSpace(def, view);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {
     Box box = space.Whole();
@@ -278,6 +281,10 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
     AttrList attrs;
     ASSERT_TRUE(def.space->operands(view, box, in).ok());
     ASSERT_TRUE(def.space->results(view, box, out).ok());
+    // The same as data, and back from the output to the piece.
+    EXPECT_EQ(InputBoxes(*resolved, box), in);
+    EXPECT_EQ(OutputBoxes(*resolved, box), out);
+    EXPECT_EQ(PieceFor(*resolved, 0, out[0]), box);
     const Status localized = def.space->localize(view, box, in, out, &attrs);
     ASSERT_TRUE(localized.ok()) << localized.message();
     const auto piece =
