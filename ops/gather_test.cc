@@ -4,6 +4,7 @@
 
 #include "ops/infer.h"
 #include "ops/registry.h"
+#include "ops/resolve_space.h"
 
 namespace msrt {
 namespace {
@@ -69,18 +70,14 @@ TEST(ReduceInfer, UnknownAxesKeepTheKnownRank) {
 TEST(ReduceSpace, PartOfReduceAxisWritesTheWholeResult) {
   const TestNode node{"ReduceSum", {{"axes", Ints{1}}}, {F32({4, 6})}};
   const Status status = WithView(node, [](const OpDef& def, const OpView& view) -> Status {
-    IterationSpace space;
-    MSRT_RETURN_IF_ERROR(def.space->axes(view, &space));
-    EXPECT_EQ(space[0].kind, AxisKind::kParallel);
-    EXPECT_EQ(space[1].kind, AxisKind::kReduce);
-    EXPECT_EQ(space[1].monoid, Monoid::kSum);
-    Box box = space.Whole();
+    MSRT_ASSIGN_OR_RETURN(const ResolvedSpace space, ResolveSpace(def, view));
+    EXPECT_EQ(space.axes[0].kind, AxisKind::kParallel);
+    EXPECT_EQ(space.axes[1].kind, AxisKind::kReduce);
+    EXPECT_EQ(space.axes[1].monoid, Monoid::kSum);
+    Box box = space.axes.Whole();
     box[1] = {2, 5};
-    std::vector<Box> in(1), out(1);
-    MSRT_RETURN_IF_ERROR(def.space->operands(view, box, in));
-    MSRT_RETURN_IF_ERROR(def.space->results(view, box, out));
-    EXPECT_EQ(StrCat(in[0]), "[0, 4) x [2, 5)");
-    EXPECT_EQ(StrCat(out[0]), "[0, 4) x [0, 1)");
+    EXPECT_EQ(StrCat(InputBoxes(space, box)[0]), "[0, 4) x [2, 5)");
+    EXPECT_EQ(StrCat(OutputBoxes(space, box)[0]), "[0, 4) x [0, 1)");
     return OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status.message();
