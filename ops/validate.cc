@@ -282,7 +282,7 @@ Status Validator::ValidateCalls(Graph* graph, Node* node, bool* postponed) {
   }
   MSRT_ASSIGN_OR_RETURN(inferred_, ResultsOf(module_, *graph, *node));
   if (inferred_.size() < node->outputs.size()) {
-    return InvalidModel("has ", node->outputs.size(), " outputs, what it calls gives ",
+    return InvalidModel("has ", node->outputs.size(), " outputs, the called graph has ",
                         inferred_.size());
   }
   // A Partial must have an output even if its function is unused.

@@ -578,7 +578,7 @@ TEST_F(ControlMisuse, WrongArityAndWrongCapturesAreRefused) {
   EXPECT_EQ(AddIf({c, MSRT_NO_VALUE}), MSRT_INVALID_MODEL);
   ExpectMessage({"the argument for input 0 'x' is missing"});
   EXPECT_EQ(AddIf({c, x}, 2), MSRT_INVALID_ARGUMENT);
-  ExpectMessage({"'choose' (If)", "node.output_count is 2, what it calls gives 1"});
+  ExpectMessage({"'choose' (If)", "node.output_count is 2, the called graph has 1"});
   msrt_value out = MSRT_NO_VALUE;
   // A branch cannot use a value of its caller.
   EXPECT_EQ(Add(right, {.op = "Neg", .inputs = {x}}, &out), MSRT_INVALID_ARGUMENT);
@@ -599,7 +599,7 @@ TEST_F(ControlMisuse, CallsOfIncompleteGraphsNeedDeclaredTypes) {
   ExpectMessage({"'graph' (graph 2 'right') takes 0 inputs, gets 1"});
   const msrt_value y = Input(right, "y");
   EXPECT_EQ(msrt_graph_compile(main, nullptr, &model), MSRT_INVALID_MODEL);
-  ExpectMessage({"has 1 outputs, what it calls gives 0"});
+  ExpectMessage({"has 1 outputs, the called graph has 0"});
   Output(right, Op(right, "Less", {y, y}));
   EXPECT_EQ(msrt_graph_compile(main, nullptr, &model), MSRT_INVALID_MODEL);
   ExpectMessage({"is declared i64[]", "bool"});

@@ -153,13 +153,13 @@ Result<std::vector<Type>> OutputsOfCalls(const GraphObject& graph, const Node& n
   }
   const size_t count = !declared.empty() ? declared.size() : asked == 0 ? results->size() : asked;
   if (count > results->size())
-    return InvalidArgument("node.output_count is ", count, ", what it calls gives ",
+    return InvalidArgument("node.output_count is ", count, ", the called graph has ",
                            results->size());
   results->resize(count);
   for (size_t i = 0; i < declared.size(); ++i) {
     auto merged = MergeTypes(declared[i], (*results)[i]);
     if (!merged.ok())
-      return InvalidArgument("node.output_types[", i, "]: what it calls gives ", (*results)[i],
+      return InvalidArgument("node.output_types[", i, "]: the called graph returns ", (*results)[i],
                              ": ", merged.status().message());
     (*results)[i] = *std::move(merged);
   }

@@ -363,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(
                   [](Flow* f) {
                     f->module.graphs[0].nodes.back().attrs.Set("else_branch", GraphRef{9});
                   }},
-        BadModule{"Outputs", "has 2 outputs, what it calls gives 1",
+        BadModule{"Outputs", "has 2 outputs, the called graph has 1",
                   [](Flow* f) {
                     f->module.graphs[0].nodes.back().outputs.push_back(
                         f->module.graphs[0].AddValue("more", kNumber));

@@ -56,7 +56,7 @@ constexpr BadOnnx kRows[] = {
                    "attribute { name: 'else_branch' type: GRAPH g { input { name: 'q' type { "
                    "tensor_type { elem_type: 1 } } } node { op_type: "
                    "'Neg' input: 'q' output: 'b' } output { name: 'b' } } } }" MSRT_Y},
-    {"CaptureOfNothing", "uses 'nowhere', which nobody makes",
+    {"CaptureOfNothing", "uses 'nowhere', which no node, input or outer graph defines",
      MSRT_C MSRT_X "node { name: 'if' op_type: 'If' input: 'c' output: 'y' " MSRT_THEN
                    "attribute { name: 'else_branch' type: GRAPH g { name: 'e' node { op_type: "
                    "'Neg' input: 'nowhere' output: 'b' } output "

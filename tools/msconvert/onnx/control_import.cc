@@ -85,7 +85,8 @@ Status Importer::FindCaptured(std::span<const onnx::AttributeProto> graphs, cons
       if (!seen.insert(name).second) continue;
       const auto found = scope.values.find(name);
       if (found == scope.values.end())
-        return InvalidModel("graph '", a.g().name(), "' uses '", name, "', which nobody makes");
+        return InvalidModel("graph '", a.g().name(), "' uses '", name,
+                            "', which no node, input or outer graph defines");
       const Value& value = out_.module.graphs[scope.graph].value(found->second);
       captures->push_back({name, found->second, value.type, value.constant});
     }
@@ -305,7 +306,7 @@ Status Importer::FinishControl(const NodeInFile& node, std::string_view op,
     return DefineUnknown(proto, scope);
   }
   if (types->size() < static_cast<size_t>(proto.output_size())) {
-    return InvalidModel("has ", proto.output_size(), " outputs, what it calls gives ",
+    return InvalidModel("has ", proto.output_size(), " outputs, the called graph has ",
                         types->size());
   }
   types->resize(static_cast<size_t>(proto.output_size()));
