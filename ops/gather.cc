@@ -7,7 +7,7 @@
 namespace msrt {
 namespace {
 
-constexpr DTypeSet kMovedTypes = kComputeTypes | kF8Types;  // 4-bit elements are not addressable
+constexpr DTypeSet kGatheredTypes = kComputeTypes | kF8Types;  // 4-bit elements are not addressable
 
 // Reads as many bytes of the data as it writes, regardless of the size of the data.
 Cost CostGather(const OpView& op) {
@@ -50,7 +50,7 @@ void AppendWhole(Box* to, const Dims& dims, int begin, int end) {
 // ---- Gather: data[..., indices, ...] ------------------------------------------------------------
 
 constexpr AttrDef kAxisAttrs[] = {{.name = "axis"}};
-constexpr ParamDef kGatherInputs[] = {{.name = "data", .types = kMovedTypes},
+constexpr ParamDef kGatherInputs[] = {{.name = "data", .types = kGatheredTypes},
                                       {.name = "indices", .types = kIndexTypes}};
 
 Status InferGather(InferContext& c) {
@@ -174,16 +174,16 @@ constexpr SpaceDef kGatherNDSpace{
 
 // Data with updates written or folded in. Several updates of the same element are applied in
 // row-major order of the indices.
-constexpr std::string_view kReductions[] = {"none", "add", "mul", "max", "min"};
+constexpr std::string_view kScatterReductions[] = {"none", "add", "mul", "max", "min"};
 constexpr AttrDef kReductionAttr{.name = "reduction",
                                  .kind = AttrKind::kString,
                                  .default_string = "none",
-                                 .choices = kReductions};
+                                 .choices = kScatterReductions};
 constexpr AttrDef kScatterElementsAttrs[] = {{.name = "axis"}, kReductionAttr};
 constexpr AttrDef kScatterNDAttrs[] = {kReductionAttr};
-constexpr ParamDef kScatterInputs[] = {{.name = "data", .types = kMovedTypes, .group = 1},
+constexpr ParamDef kScatterInputs[] = {{.name = "data", .types = kGatheredTypes, .group = 1},
                                        {.name = "indices", .types = kIndexTypes},
-                                       {.name = "updates", .types = kMovedTypes, .group = 1}};
+                                       {.name = "updates", .types = kGatheredTypes, .group = 1}};
 
 Status CheckReduction(const InferContext& c) {
   const std::string_view reduction = c.op().String("reduction");
@@ -290,7 +290,7 @@ constexpr AttrDef kOneHotAttrs[] = {
 constexpr ParamDef kOneHotInputs[] = {
     {.name = "indices", .types = kNumberTypes},
     {.name = "depth", .types = kIndexTypes, .kind = ParamDef::kOptional},
-    {.name = "values", .types = kMovedTypes}};
+    {.name = "values", .types = kGatheredTypes}};
 
 Result<int> OneHotAxis(const OpView& op) {
   return NormalizeAxis(op.Int("axis"), op.input(0).rank() + 1);

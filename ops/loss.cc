@@ -93,12 +93,12 @@ Cost CostOfLogSoftmax(const OpView& op) {
 
 constexpr SpaceDef kLossSpace{.axes = LossAxes, .operands = LossOperands, .results = LossResults};
 
-constexpr std::string_view kReductions[] = {"mean", "sum", "none"};
+constexpr std::string_view kLossReductions[] = {"mean", "sum", "none"};
 constexpr AttrDef kLossAttrs[] = {
     {.name = "reduction",
      .kind = AttrKind::kString,
      .default_string = "mean",
-     .choices = kReductions},
+     .choices = kLossReductions},
     {.name = "ignore_index"},
 };
 constexpr ParamDef kLossInputs[] = {{"input", kFloatTypes, ParamDef::kRequired, 1},

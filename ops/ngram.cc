@@ -82,12 +82,12 @@ constexpr SpaceDef kTfIdfSpace{
     .axes = TfIdfAxes, .operands = TfIdfOperands, .results = OutputBeginsWithBox};
 
 constexpr int kMaxGrams = 1 << 24, kMaxGramLength = 64;
-constexpr std::string_view kModes[] = {"TF", "IDF", "TFIDF"};
+constexpr std::string_view kCountModes[] = {"TF", "IDF", "TFIDF"};
 constexpr AttrDef kTfIdfAttrs[] = {
     {.name = "max_gram_length", .required = true, .min_int = 1, .max_int = kMaxGramLength},
     {.name = "max_skip_count", .required = true, .min_int = 0},
     {.name = "min_gram_length", .required = true, .min_int = 1, .max_int = kMaxGramLength},
-    {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kModes},
+    {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kCountModes},
     {.name = "ngram_counts",
      .kind = AttrKind::kInts,
      .required = true,

@@ -77,13 +77,14 @@ constexpr SpaceDef kOptimizerSpace{
     .axes = OptimizerAxes, .operands = OptimizerOperands, .results = OptimizerResults};
 
 constexpr AttrDef kNorm{.name = "norm_coefficient", .kind = AttrKind::kFloat};
-constexpr AttrDef kEpsilon{.name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-6};
-constexpr std::string_view kModes[] = {"standard", "nesterov"};
+constexpr AttrDef kDenominatorEpsilon{
+    .name = "epsilon", .kind = AttrKind::kFloat, .default_float = 1e-6};
+constexpr std::string_view kMomentumModes[] = {"standard", "nesterov"};
 constexpr AttrDef kAdagradAttrs[] = {
-    kNorm, kEpsilon, {.name = "decay_factor", .kind = AttrKind::kFloat}};
+    kNorm, kDenominatorEpsilon, {.name = "decay_factor", .kind = AttrKind::kFloat}};
 constexpr AttrDef kAdamAttrs[] = {
     kNorm,
-    kEpsilon,
+    kDenominatorEpsilon,
     {.name = "norm_coefficient_post", .kind = AttrKind::kFloat},
     {.name = "alpha", .kind = AttrKind::kFloat, .default_float = 0.9},
     {.name = "beta", .kind = AttrKind::kFloat, .default_float = 0.999},
@@ -92,11 +93,11 @@ constexpr AttrDef kMomentumAttrs[] = {
     {.name = "norm_coefficient", .kind = AttrKind::kFloat, .required = true},
     {.name = "alpha", .kind = AttrKind::kFloat, .required = true},
     {.name = "beta", .kind = AttrKind::kFloat, .required = true},
-    {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kModes},
+    {.name = "mode", .kind = AttrKind::kString, .required = true, .choices = kMomentumModes},
 };
 constexpr ParamDef kOptimizerInputs[] = {
     {"R", kFloatTypes}, {"T", kIndexTypes}, {"inputs", kFloatTypes, ParamDef::kVariadic}};
-constexpr int kMaxOutputs = 1 << 16;
+constexpr int kMaxUpdatedTensors = 1 << 16;
 
 constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int min_outputs) {
   return {.name = name,
@@ -105,7 +106,7 @@ constexpr OpDef Entry(std::string_view name, std::span<const AttrDef> attrs, int
           .attrs = attrs,
           .inputs = kOptimizerInputs,
           .min_outputs = min_outputs,
-          .max_outputs = kMaxOutputs,
+          .max_outputs = kMaxUpdatedTensors,
           .infer = InferOptimizer,
           .space = &kOptimizerSpace,
           .cost = CostOptimizer};

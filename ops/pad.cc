@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kMaxPad =
+constexpr int64_t kMaxPadElements =
     int64_t{1} << 56;  // no tensor has more elements, so sums of a few of these never overflow
 
 PadMode ModeOf(const OpView& op) { return *PadModeFromName(op.String("mode")); }
@@ -58,7 +58,7 @@ Status CheckPadLists(std::span<const int64_t> pads, std::span<const int64_t> axe
     return InvalidModel("pads has ", pads.size(), " elements, must have two for each of ", count,
                         " axes");
   for (size_t i = 0; i < pads.size(); ++i) {
-    if (pads[i] < -kMaxPad || pads[i] > kMaxPad)
+    if (pads[i] < -kMaxPadElements || pads[i] > kMaxPadElements)
       return InvalidModel("pads[", i, "] = ", pads[i], ", must be within 2^56 of 0");
   }
   return OkStatus();
@@ -228,13 +228,13 @@ Status LocalizePad(const OpView& op, const Box& box, std::span<const Box> inputs
 
 constexpr SpaceDef kPadSpace{.localize = LocalizePad, .resolve = ResolvePad};
 
-constexpr std::string_view kModes[] = {"constant", "reflect", "edge", "wrap"};
+constexpr std::string_view kPadModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr AttrDef kPadAttrs[] = {
-    {.name = "mode", .kind = AttrKind::kString, .default_string = "constant", .choices = kModes},
+    {.name = "mode", .kind = AttrKind::kString, .default_string = "constant", .choices = kPadModes},
     {.name = "pads",
      .kind = AttrKind::kInts,
-     .min_int = -kMaxPad,
-     .max_int = kMaxPad,
+     .min_int = -kMaxPadElements,
+     .max_int = kMaxPadElements,
      .max_count = 2 * kMaxRank},
     {.name = "value", .kind = AttrKind::kFloat},
     {.name = "axes",
@@ -245,25 +245,25 @@ constexpr AttrDef kPadAttrs[] = {
     {.name = "whole_dims",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxPad,
+     .max_int = kMaxPadElements,
      .max_count = kMaxRank,
      .local = true},
     {.name = "piece_input_begin",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxPad,
+     .max_int = kMaxPadElements,
      .max_count = kMaxRank,
      .local = true},
     {.name = "piece_output_begin",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxPad,
+     .max_int = kMaxPadElements,
      .max_count = kMaxRank,
      .local = true},
     {.name = "piece_dims",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxPad,
+     .max_int = kMaxPadElements,
      .max_count = kMaxRank,
      .local = true},
 };

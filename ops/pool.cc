@@ -198,7 +198,7 @@ constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr,
 constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 0, .local = true}};
 constexpr AttrDef kGlobalLpAttrs[] = {kPAttr};
 
-constexpr ParamDef kFloatInput[] = {{.name = "X", .types = kFloatTypes}};
+constexpr ParamDef kPooledInput[] = {{.name = "X", .types = kFloatTypes}};
 constexpr ParamDef kMaxPoolInput[] = {
     {.name = "X", .types = kFloatTypes | DTypeSet{DType::kI8, DType::kU8}}};
 
@@ -213,34 +213,34 @@ constexpr OpDef kPoolOps[] = {
      .cost = PoolCost},
     {.name = "AveragePool",
      .attrs = kAveragePoolAttrs,
-     .inputs = kFloatInput,
+     .inputs = kPooledInput,
      .infer = InferPool,
      .grad = GradPending,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "LpPool",
      .attrs = kLpPoolAttrs,
-     .inputs = kFloatInput,
+     .inputs = kPooledInput,
      .infer = InferPool,
      .grad = GradPending,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "GlobalAveragePool",
      .attrs = kGlobalAverageAttrs,
-     .inputs = kFloatInput,
+     .inputs = kPooledInput,
      .infer = InferGlobalPool,
      .grad = GradPending,
      .space = &kGlobalAverageSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalMaxPool",
-     .inputs = kFloatInput,
+     .inputs = kPooledInput,
      .infer = InferGlobalPool,
      .grad = GradPending,
      .space = &kGlobalMaxSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalLpPool",
      .attrs = kGlobalLpAttrs,
-     .inputs = kFloatInput,
+     .inputs = kPooledInput,
      .infer = InferGlobalPool,
      .grad = GradPending,
      .space = &kGlobalLpSpace,

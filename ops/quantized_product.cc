@@ -257,7 +257,7 @@ constexpr ParamDef kQLinearConvInputs[] = {
 };
 
 // Real inputs and outputs are f32 only; other types need a Cast.
-constexpr ParamDef kFusedInputs[] = {
+constexpr ParamDef kFusedProductInputs[] = {
     {.name = "a", .types = kBytes, .group = 1},
     {.name = "a_scale", .types = DTypeSet{DType::kF32}},
     {.name = "a_zero_point", .types = kBytes, .kind = ParamDef::kOptional, .group = 1},
@@ -299,7 +299,7 @@ constexpr OpDef kQuantizedProductOps[] = {
      .domain = "msrt",
      .version = 1,
      .attrs = kQuantizedMatMulAttrs,
-     .inputs = kFusedInputs,
+     .inputs = kFusedProductInputs,
      .infer = InferQuantizedMatMul,
      .space = &kQuantizedMatMulSpace,
      .cost = ProductCost<MatMulCost>},
@@ -307,7 +307,7 @@ constexpr OpDef kQuantizedProductOps[] = {
      .domain = "msrt",
      .version = 1,
      .attrs = kFusedConvAttrs,
-     .inputs = kFusedInputs,
+     .inputs = kFusedProductInputs,
      .infer = InferQuantizedConv,
      .space = &kQuantizedConvSpace,
      .cost = ProductCost<ConvCost>},

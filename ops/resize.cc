@@ -179,13 +179,13 @@ constexpr SpaceDef kBlockSpace{.resolve = ResolveBlocks};
 // ---- entries ------------------------------------------------------------------------------------
 
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
-constexpr int64_t kMaxDim = int64_t{1} << 56;
+constexpr int64_t kMaxResizedDim = int64_t{1} << 56;
 
 constexpr AttrDef PlaceAttr(std::string_view name) {
   return {.name = name,
           .kind = AttrKind::kInts,
           .min_int = 0,
-          .max_int = kMaxDim,
+          .max_int = kMaxResizedDim,
           .max_count = kMaxRank,
           .local = true};
 }
@@ -225,7 +225,7 @@ constexpr AttrDef kResizeAttrs[] = {
     {.name = "sizes",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxDim,
+     .max_int = kMaxResizedDim,
      .max_count = kMaxRank},
     PlaceAttr("input_dims"),
     PlaceAttr("input_origin"),

@@ -196,13 +196,13 @@ constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, OutputBe
 constexpr SpaceDef kRoiAlignSpace{
     .axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = OutputBeginsWithBox};
 
-constexpr std::string_view kModes[] = {"linear", "nearest", "cubic"},
+constexpr std::string_view kGridModes[] = {"linear", "nearest", "cubic"},
                            kPaddings[] = {"zeros", "border", "reflection"};
 constexpr std::string_view kPools[] = {"avg", "max"},
                            kTransforms[] = {"half_pixel", "output_half_pixel"};
 constexpr AttrDef kAlignCorners{.name = "align_corners", .min_int = 0, .max_int = 1};
 constexpr AttrDef kGridSampleAttrs[] = {
-    {.name = "mode", .kind = AttrKind::kString, .default_string = "linear", .choices = kModes},
+    {.name = "mode", .kind = AttrKind::kString, .default_string = "linear", .choices = kGridModes},
     {.name = "padding_mode",
      .kind = AttrKind::kString,
      .default_string = "zeros",

@@ -8,7 +8,7 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kModes = 7,
+constexpr int64_t kNodeModes = 7,
                   kMember = 6;  // number of comparisons; the one for membership in a set
 
 Status CheckLength(const OpView& op, std::string_view attr, size_t length) {
@@ -54,9 +54,9 @@ Status CheckModes(const OpView& op, size_t nodes) {
   MSRT_RETURN_IF_ERROR(CheckTensor(op, "nodes_modes", nodes, DTypeSet{DType::kU8}));
   bool any_set = false;
   for (uint8_t mode : op.Tensor("nodes_modes")->As<uint8_t>()) {
-    if (mode >= kModes)
+    if (mode >= kNodeModes)
       return InvalidModel("nodes_modes holds ", static_cast<int>(mode), ", must be less than ",
-                          kModes);
+                          kNodeModes);
     any_set |= mode == kMember;
   }
   if (!any_set) return OkStatus();

@@ -10,11 +10,11 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kMaxExtent = int64_t{1} << 40;
+constexpr int64_t kMaxUnpooledExtent = int64_t{1} << 40;
 
 Status CheckExtents(std::span<const int64_t> extents, int64_t least, std::string_view what) {
   for (int64_t e : extents) {
-    if (e < least || e > kMaxExtent)
+    if (e < least || e > kMaxUnpooledExtent)
       return InvalidModel(what, " = ", extents, ": each must be at least ", least);
   }
   return OkStatus();
@@ -154,7 +154,7 @@ constexpr AttrDef kMaxUnpoolAttrs[] = {
     {.name = "unpooled_shape",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxExtent,
+     .max_int = kMaxUnpooledExtent,
      .max_count = 2 + kMaxSpace},
 };
 constexpr AttrDef kCol2ImAttrs[] = {
@@ -164,7 +164,7 @@ constexpr AttrDef kCol2ImAttrs[] = {
     {.name = "image_shape",
      .kind = AttrKind::kInts,
      .min_int = 0,
-     .max_int = kMaxExtent,
+     .max_int = kMaxUnpooledExtent,
      .max_count = kMaxSpace},
     {.name = "block_shape",
      .kind = AttrKind::kInts,

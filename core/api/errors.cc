@@ -42,9 +42,10 @@ const char* NoMemoryText() {
 
 const char* NoMemoryJson() {
   std::snprintf(record.no_memory_json, sizeof record.no_memory_json,
-                R"({"code": %d, "status": "%s", "message": "%s", "function": "%s", "details": {}})",
+                R"({"code": %d, "status": "%s", "message": "%s: the process has no memory left", )"
+                R"("function": "%s", "details": {}})",
                 static_cast<int>(Code::kOutOfMemory), CodeName(Code::kOutOfMemory).data(),
-                NoMemoryText(), record.function);
+                record.function, record.function);
   return record.no_memory_json;
 }
 

@@ -9,7 +9,7 @@
 namespace msrt {
 namespace {
 
-constexpr int kRounds = 4;      // maximum rounds of the whole pass
+constexpr int kMoveRounds = 4;  // maximum rounds of the whole pass
 constexpr int kLookAhead = 16;  // maximum nodes between two Transposes
 
 // ---- nodes that do nothing ----------------------------------------------------------------------
@@ -176,7 +176,7 @@ bool Simplify(Rewriter* r, size_t n) {
 }  // namespace
 
 Status EliminateMoves(const PassContext& context, Graph* graph) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kMoveRounds; ++round) {
     Rewriter r(context, graph);
     bool any = false;
     const size_t count = r.node_count();

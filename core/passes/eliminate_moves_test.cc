@@ -13,7 +13,7 @@ using Ints = std::vector<int64_t>;
 
 using Shape = std::vector<int64_t>;
 
-AttrList Perm(Shape perm) { return {{"perm", std::move(perm)}}; }
+AttrList ByPerm(Shape perm) { return {{"perm", std::move(perm)}}; }
 AttrList To(Shape shape) { return {{"shape", std::move(shape)}}; }
 AttrList Axes(Shape axes) { return {{"axes", std::move(axes)}}; }
 
@@ -56,7 +56,7 @@ TEST(EliminateMoves, ChannelShuffleIsAGather) {
   Net net;
   ValueId v = net.Op("Relu", {net.Input("x", {2, 6, 4, 5})});
   v = net.Op("Reshape", {v}, To({2, 3, 2, 4, 5}));
-  v = net.Op("Transpose", {v}, Perm({0, 2, 1, 3, 4}));
+  v = net.Op("Transpose", {v}, ByPerm({0, 2, 1, 3, 4}));
   net.graph().outputs = {net.Op("Abs", {net.Op("Reshape", {v}, To({2, 6, 4, 5}))})};
   EXPECT_EQ(After(&net, {net.Random({2, 6, 4, 5})}), (Names{"Relu", "Gather", "Abs"}));
 }
@@ -65,9 +65,9 @@ TEST(EliminateMoves, OtherShufflesStayTransposes) {
   Net net;
   const ValueId x = net.Op("Relu", {net.Input("x", {2, 6, 4, 4})});
   ValueId v =
-      net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 3, 2, 4, 4}))}, Perm({0, 1, 2, 4, 3}));
+      net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 3, 2, 4, 4}))}, ByPerm({0, 1, 2, 4, 3}));
   const ValueId space = net.Op("Reshape", {v}, To({2, 6, 4, 4}));
-  v = net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 6, 2, 2, 4}))}, Perm({0, 2, 1, 3, 4}));
+  v = net.Op("Transpose", {net.Op("Reshape", {x}, To({2, 6, 2, 2, 4}))}, ByPerm({0, 2, 1, 3, 4}));
   net.graph().outputs = {space, net.Op("Reshape", {v}, To({2, 6, 4, 4}))};
   const Names after = After(&net, {net.Random({2, 6, 4, 4})});
   EXPECT_EQ(std::count(after.begin(), after.end(), "Gather"), 0);
@@ -92,9 +92,9 @@ TEST(EliminateMoves, OutputsAndInputsKeepTheirNames) {
 TEST(EliminateMoves, TransposesCancelOrJoin) {
   Net net;
   const ValueId x = net.Input("x", {2, 3, 4});
-  const ValueId there = net.Op("Transpose", {x}, Perm({2, 0, 1}));
-  const ValueId back = net.Op("Transpose", {there}, Perm({1, 2, 0}));
-  const ValueId further = net.Op("Transpose", {there}, Perm({0, 2, 1}));
+  const ValueId there = net.Op("Transpose", {x}, ByPerm({2, 0, 1}));
+  const ValueId back = net.Op("Transpose", {there}, ByPerm({1, 2, 0}));
+  const ValueId further = net.Op("Transpose", {there}, ByPerm({0, 2, 1}));
   net.graph().outputs = {net.Op("Neg", {back}), net.Op("Neg", {further})};
   EXPECT_EQ(After(&net, {net.Random({2, 3, 4})}), (Names{"Transpose", "Neg", "Neg"}));
 }
@@ -102,12 +102,12 @@ TEST(EliminateMoves, TransposesCancelOrJoin) {
 TEST(EliminateMoves, TransposeOfOnesBecomesReshape) {
   Net net;
   const ValueId x = net.Input("x", {1, net.module.SymbolFor("n"), 1, 5});
-  net.graph().outputs = {net.Op("Transpose", {x}, Perm({1, 2, 3, 0}))};
+  net.graph().outputs = {net.Op("Transpose", {x}, ByPerm({1, 2, 3, 0}))};
   EXPECT_EQ(After(&net, {net.Random({1, 4, 1, 5})}), Names{"Reshape"});
 
   Net real;
   const ValueId y = real.Input("x", {1, kUnknownDim, 5});  // the open dim may be more than 1
-  real.graph().outputs = {real.Op("Transpose", {y}, Perm({0, 2, 1}))};
+  real.graph().outputs = {real.Op("Transpose", {y}, ByPerm({0, 2, 1}))};
   EXPECT_EQ(After(&real, {real.Random({1, 4, 5})}), Names{"Transpose"});
 }
 
@@ -138,10 +138,10 @@ TEST(EliminateMoves, ChainsOfViewsBecomeOne) {
 TEST(EliminateMoves, TransposesJoinAcrossElementwiseNodes) {
   Net net;
   const ValueId x = net.Input("x", {1, 4, 5, 3});
-  ValueId v = net.Op("Transpose", {x}, Perm({0, 3, 1, 2}));
+  ValueId v = net.Op("Transpose", {x}, ByPerm({0, 3, 1, 2}));
   v = net.Op("Relu", {net.Op("Mul", {net.Op("Add", {v, net.Weight({3, 1, 1})}), net.Scalar(2)})});
   v = net.Op("Clip", {v, kNoValue, net.Scalar(0.7)});
-  net.graph().outputs = {net.Op("Transpose", {v}, Perm({0, 2, 3, 1}))};
+  net.graph().outputs = {net.Op("Transpose", {v}, ByPerm({0, 2, 3, 1}))};
   EXPECT_EQ(After(&net, {net.Random({1, 4, 5, 3})}), (Names{"Add", "Mul", "Relu", "Clip"}));
 
   Net sum;  // two become one
@@ -162,8 +162,8 @@ TEST(EliminateMoves, TransposesStayIfNothingIsGained) {
   EXPECT_EQ(After(&shared, {shared.Random({2, 3})}), (Names{"Transpose", "Relu", "Transpose"}));
 
   Net other;  // different orders
-  const ValueId a = other.Op("Transpose", {other.Input("a", {2, 2, 2})}, Perm({0, 2, 1}));
-  const ValueId b = other.Op("Transpose", {other.Input("b", {2, 2, 2})}, Perm({1, 0, 2}));
+  const ValueId a = other.Op("Transpose", {other.Input("a", {2, 2, 2})}, ByPerm({0, 2, 1}));
+  const ValueId b = other.Op("Transpose", {other.Input("b", {2, 2, 2})}, ByPerm({1, 0, 2}));
   other.graph().outputs = {other.Op("Add", {a, b})};
   EXPECT_EQ(After(&other, {other.Random({2, 2, 2}), other.Random({2, 2, 2})}),
             (Names{"Transpose", "Transpose", "Add"}));
@@ -177,16 +177,16 @@ TEST(EliminateMoves, TransposesStayIfNothingIsGained) {
 // PyTorch writes this for the keys of an attention.
 TEST(EliminateMoves, TransposesJoinAcrossReshape) {
   Net net;
-  const ValueId heads = net.Op("Transpose", {net.Input("x", {1, 6, 3, 4})}, Perm({0, 2, 1, 3}));
+  const ValueId heads = net.Op("Transpose", {net.Input("x", {1, 6, 3, 4})}, ByPerm({0, 2, 1, 3}));
   const ValueId turned =
-      net.Op("Transpose", {net.Op("Reshape", {heads}, To({-1, 6, 4}))}, Perm({0, 2, 1}));
+      net.Op("Transpose", {net.Op("Reshape", {heads}, To({-1, 6, 4}))}, ByPerm({0, 2, 1}));
   net.graph().outputs = {net.Op("Neg", {net.Op("Reshape", {turned}, To({1, 3, 4, 6}))})};
   EXPECT_EQ(After(&net, {net.Random({1, 6, 3, 4})}), (Names{"Transpose", "Neg"}));
 
   Net mixed;  // the Reshape changes more than dims of 1
-  const ValueId a = mixed.Op("Transpose", {mixed.Input("x", {2, 6, 3, 4})}, Perm({0, 2, 1, 3}));
+  const ValueId a = mixed.Op("Transpose", {mixed.Input("x", {2, 6, 3, 4})}, ByPerm({0, 2, 1, 3}));
   const ValueId b =
-      mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, Perm({0, 2, 1}));
+      mixed.Op("Transpose", {mixed.Op("Reshape", {a}, To({6, 6, 4}))}, ByPerm({0, 2, 1}));
   mixed.graph().outputs = {b};
   EXPECT_EQ(After(&mixed, {mixed.Random({2, 6, 3, 4})}),
             (Names{"Transpose", "Reshape", "Transpose"}));

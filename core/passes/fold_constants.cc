@@ -12,7 +12,7 @@ namespace {
 // Smaller weights are widened at once.
 constexpr size_t kSmallWeightBytes = 4096;
 
-bool IsView(const Node& node) { return (node.def->traits & kView) != 0; }
+bool HasViewTrait(const Node& node) { return (node.def->traits & kView) != 0; }
 
 size_t OutputBytes(const Graph& graph, const Node& node) {
   size_t bytes = 0;
@@ -35,7 +35,7 @@ bool IsWidening(const Graph& graph, const Node& node) {
 // Takes the node's share of the budget, or returns false and leaves it untouched. A view of a
 // constant costs nothing. A widened weight may have any size and work: its bytes bound both.
 bool Spend(const Graph& graph, const Node& node, size_t largest, FoldBudget* budget) {
-  if (IsView(node)) return true;
+  if (HasViewTrait(node)) return true;
   const auto bytes = static_cast<double>(OutputBytes(graph, node));
   const bool widening = IsWidening(graph, node);
   const Cost cost = widening ? Cost{} : node.def->cost(NodeView(graph, node).op());
@@ -97,7 +97,7 @@ Result<std::vector<ConstTensor>> Evaluate(const Graph& graph, const Node& node,
   std::vector<TensorView> inputs, outputs;
   for (ValueId v : node.outputs) {
     const Type type = v == kNoValue ? Type::Tensor(DType::kU8, {0}) : graph.value(v).type;
-    if (IsView(node)) {
+    if (HasViewTrait(node)) {
       ConstTensor shared = *graph.value(node.inputs[0]).constant;
       shared.dims = type.dims;
       return std::vector<ConstTensor>{std::move(shared)};

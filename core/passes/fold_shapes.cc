@@ -12,7 +12,7 @@
 namespace msrt {
 namespace {
 
-constexpr int kRounds = 3;
+constexpr int kShapeRounds = 3;
 
 std::optional<std::vector<int64_t>> NumbersOf(const DimProducts& list) {
   std::vector<int64_t> numbers;
@@ -221,7 +221,7 @@ bool FoldOnce(const PassContext& context, Graph* graph) {
 }  // namespace
 
 Status FoldShapes(const PassContext& context, Graph* graph) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kShapeRounds; ++round) {
     if (!FoldOnce(context, graph)) return OkStatus();
     // New constants make more nodes constant, and more precise types prove more equalities.
     MSRT_RETURN_IF_ERROR(FoldConstants(context, graph));

@@ -12,7 +12,7 @@ namespace {
 using Indices = std::vector<int>;
 
 // The parts of the indices in [batch, left, sum] x [batch, sum, right] -> [batch, left, right].
-struct Product {
+struct EinsumProduct {
   Indices batch, left, right, sum;
 };
 
@@ -30,8 +30,8 @@ bool FollowsIndices(const Indices& operand, const Type& type, const EinsumPlan& 
   return true;
 }
 
-std::optional<Product> ProductOf(const EinsumPlan& plan) {
-  Product p;
+std::optional<EinsumProduct> ProductOf(const EinsumPlan& plan) {
+  EinsumProduct p;
   for (int i = 0; i < plan.index_count(); ++i) {
     const bool a = Has(plan.operands[0], i), b = Has(plan.operands[1], i),
                out = i < plan.output_rank;
@@ -46,7 +46,7 @@ class Lowering {
  public:
   Lowering(Rewriter* r, size_t n, const EinsumPlan& plan) : r_(*r), n_(n), plan_(plan) {}
 
-  bool Run(const Product& p) {
+  bool Run(const EinsumProduct& p) {
     // A part with several indices, or none, needs a Reshape and thus their extents.
     for (const Indices* part : {&p.left, &p.right, &p.sum}) {
       if (part->size() != 1 && !AllKnown(*part)) return false;

@@ -129,14 +129,14 @@ std::optional<double> FactorOf(Match* m, ValueId v, ValueId x) {
 }
 
 // A tree of Mul nodes, and of Div by constants, as a product.
-struct Product {
+struct MulTree {
   double constant = 1;
   std::vector<ValueId> factors;
 };
 
 // Returns false if there are too many factors. Below the root, only values without other uses are
 // decomposed.
-bool Collect(Match* m, const Node& node, Product* product, int depth = 0) {
+bool Collect(Match* m, const Node& node, MulTree* product, int depth = 0) {
   const auto add = [&](ValueId v) {
     const auto n = m->r.Producer(v);
     const bool apart =
@@ -226,7 +226,7 @@ bool IsReal(const Rewriter& r, ValueId v) {
 }
 
 // Recognises x * g(x).
-bool RecognizeProduct(Rewriter* r, size_t n, const Match& product_nodes, const Product& product) {
+bool RecognizeProduct(Rewriter* r, size_t n, const Match& product_nodes, const MulTree& product) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId x = product.factors[i], g = product.factors[1 - i];
     for (const auto form : {AsGelu, AsHardSwish, AsSwishOrMish}) {
@@ -252,7 +252,7 @@ ValueId ArgumentOf(const Rewriter& r, ValueId v) {
   return v;
 }
 
-bool RecognizeHardSigmoid(Rewriter* r, size_t n, Match m, const Product& product) {
+bool RecognizeHardSigmoid(Rewriter* r, size_t n, Match m, const MulTree& product) {
   const auto clip = r->Producer(product.factors[0], "Clip");
   if (!clip) return false;
   const ValueId x = ArgumentOf(*r, r->node(*clip).inputs[0]);
@@ -264,7 +264,7 @@ bool RecognizeHardSigmoid(Rewriter* r, size_t n, Match m, const Product& product
 bool Recognize(Rewriter* r, size_t n) {
   if ((!r->Is(n, "Mul") && !r->Is(n, "Div")) || !IsReal(*r, r->node(n).outputs[0])) return false;
   Match m(*r);
-  Product product;
+  MulTree product;
   if (!Collect(&m, r->node(n), &product) || !std::isfinite(product.constant)) return false;
   if (product.factors.size() == 1) return RecognizeHardSigmoid(r, n, std::move(m), product);
   return product.factors.size() == 2 && RecognizeProduct(r, n, m, product);

@@ -12,7 +12,7 @@
 namespace msrt {
 namespace {
 
-using Perm = std::vector<int64_t>;
+using IntList = std::vector<int64_t>;
 
 // ---- shapes -------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ bool HasAttentionShapes(const Rewriter& r, const ProvenDims& proven, const Atten
 
 // ---- batches of several dims --------------------------------------------------------------------
 
-bool KeepsBatches(const Perm& perm) {
+bool KeepsBatches(const IntList& perm) {
   for (size_t i = 0; i + 3 < perm.size(); ++i) {
     if (perm[i] != static_cast<int64_t>(i)) return false;
   }
@@ -66,16 +66,16 @@ bool KeepsBatches(const Perm& perm) {
 }
 
 // Returns a permutation of the last three dims as one of four.
-Perm WithOneBatch(const Perm& perm) {
-  Perm out{0};
+IntList WithOneBatch(const IntList& perm) {
+  IntList out{0};
   for (size_t i = perm.size() - 3; i < perm.size(); ++i)
     out.push_back(perm[i] - static_cast<int64_t>(perm.size()) + 4);
   return out;
 }
 
 // Returns dims with at most one open dim as the list of a Reshape.
-std::optional<Perm> ShapeList(const Dims& dims) {
-  Perm list(dims.begin(), dims.end());
+std::optional<IntList> ShapeList(const Dims& dims) {
+  IntList list(dims.begin(), dims.end());
   if (std::count_if(dims.begin(), dims.end(), [](int64_t d) { return !IsKnown(d); }) > 1)
     return std::nullopt;
   std::replace_if(
@@ -84,10 +84,10 @@ std::optional<Perm> ShapeList(const Dims& dims) {
 }
 
 // Adds nodes before node `n` that transpose `v` by `perm`, with all its batches as one dim.
-ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
+ValueId Turned(Rewriter* r, size_t n, ValueId v, IntList perm) {
   if (perm.size() > 4) {
     const Dims& dims = r->type(v).dims;
-    Perm shape{-1};
+    IntList shape{-1};
     for (int i = dims.rank() - 3; i < dims.rank(); ++i) shape.push_back(dims[i]);
     if (!KeepsBatches(perm) ||
         std::any_of(shape.begin() + 1, shape.end(), [](int64_t d) { return d < 1; }))
@@ -101,15 +101,15 @@ ValueId Turned(Rewriter* r, size_t n, ValueId v, Perm perm) {
 
 // Returns the permutation of the Transpose that made `v` from *source. If there is none that keeps
 // batches, *source is `v` and the permutation is the identity.
-Perm Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
+IntList Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
   *source = v;
-  Perm perm;
+  IntList perm;
   for (int i = 0; i < r.type(v).rank(); ++i) perm.push_back(i);
   const auto transpose = perm.size() > 4 ? r.Producer(v, "Transpose") : std::nullopt;
   if (!transpose) return perm;
   const NodeView view(r.graph(), r.node(*transpose));
   const auto given = view.op().Ints("perm");
-  const Perm found(given.begin(), given.end());
+  const IntList found(given.begin(), given.end());
   if (found.size() != perm.size() || !KeepsBatches(found)) return perm;
   *source = r.node(*transpose).inputs[0];
   return found;
@@ -117,7 +117,7 @@ Perm Untransposed(const Rewriter& r, ValueId v, ValueId* source) {
 
 ValueId WithOneBatchDim(Rewriter* r, size_t n, ValueId v) {
   ValueId source;
-  Perm perm = Untransposed(*r, v, &source);
+  IntList perm = Untransposed(*r, v, &source);
   return Turned(r, n, source, std::move(perm));
 }
 
@@ -131,7 +131,7 @@ bool RestoreBatches(Rewriter* r, size_t n, ValueId result) {
   if (!user || !r->Is(*user, "Transpose")) return true;
   const NodeView view(r->graph(), r->node(*user));
   const auto given = view.op().Ints("perm");
-  const Perm perm(given.begin(), given.end());
+  const IntList perm(given.begin(), given.end());
   const auto turned_shape = ShapeList(r->type(r->node(*user).outputs[0]).dims);
   if (perm.size() < 4 || !KeepsBatches(perm) || !turned_shape) return true;
   const ValueId turned = r->Add(*user, "Transpose", {result}, {{"perm", WithOneBatch(perm)}});
@@ -188,7 +188,7 @@ bool TakeOperands(Rewriter* r, const ProvenDims& proven, size_t n, const Attenti
                   std::vector<ValueId>* inputs) {
   ValueId query = a.query;
   if (a.head_factor != kNoValue) query = r->Add(n, "Mul", {query, a.head_factor}, {});
-  Perm rows = a.key_perm;
+  IntList rows = a.key_perm;
   std::swap(rows[rows.size() - 1], rows[rows.size() - 2]);
   *inputs = {query == kNoValue ? kNoValue : WithOneBatchDim(r, n, query), Turned(r, n, a.key, rows),
              WithOneBatchDim(r, n, a.value)};

@@ -44,7 +44,7 @@ bool AreCentred(const Rewriter& r, const Bytes& weights) {
 }
 
 // The operands of a product in the order of msrt.QuantizedMatMul and msrt.QuantizedConv.
-struct Product {
+struct IntegerProduct {
   Bytes a, b, y;  // y.scale is kNoValue for an f32 result
   ValueId bias = kNoValue, residual = kNoValue;
   AttrList attrs;
@@ -105,7 +105,7 @@ class Recognizer {
   }
 
   // Splits the scale of a sum into a single number for A and a scale of B.
-  bool SplitScale(ValueId scale, const Type& result, bool conv, Product* p) {
+  bool SplitScale(ValueId scale, const Type& result, bool conv, IntegerProduct* p) {
     if (r_->type(scale).dtype != DType::kF32 || r_->type(scale).rank() > result.rank())
       return false;
     const auto made = r_->Producer(scale, "Mul");
@@ -132,10 +132,10 @@ class Recognizer {
     if (!mul || !r_->Is(*mul, "Mul") || result.dtype != DType::kF32 || !result.rank_known) return;
     const Node& scaled = r_->node(*mul);
     const bool conv = node.op == "ConvInteger";
-    Product p{.a = {node.inputs[0], kNoValue, InputOf(node, 2)},
-              .b = {node.inputs[1], kNoValue, InputOf(node, 3)},
-              .y = {},
-              .attrs = node.attrs};
+    IntegerProduct p{.a = {node.inputs[0], kNoValue, InputOf(node, 2)},
+                     .b = {node.inputs[1], kNoValue, InputOf(node, 3)},
+                     .y = {},
+                     .attrs = node.attrs};
     if (!SplitScale(scaled.inputs[scaled.inputs[0] == real ? 1 : 0], result, conv, &p)) return;
     r_->Replace(*mul, conv ? "QuantizedConv" : "QuantizedMatMul", p.inputs(), p.attrs, "msrt");
   }
@@ -229,7 +229,7 @@ class Recognizer {
   }
 
   // Returns operands, bias and residual of an f32 product; nullopt if it does anything else.
-  std::optional<Product> OperandsOf(const Node& node, bool conv) const {
+  std::optional<IntegerProduct> OperandsOf(const Node& node, bool conv) const {
     const NodeView view(r_->graph(), node);
     const OpView& op = view.op();
     const bool plain = node.op == "MatMul", transposed = !conv && !plain && op.Int("transB") != 0;
@@ -240,12 +240,12 @@ class Recognizer {
     const auto a = Dequantized(node.inputs[0]),
                b = DequantizedWeights(node.inputs[1], conv || transposed ? 0 : 1);
     if (!a || !b || (conv && !AreCentred(*r_, *b))) return std::nullopt;
-    Product p{.a = *a,
-              .b = *b,
-              .y = {},
-              .bias = InputOf(node, 2),
-              .residual = InputOf(node, 3),
-              .attrs = {}};
+    IntegerProduct p{.a = *a,
+                     .b = *b,
+                     .y = {},
+                     .bias = InputOf(node, 2),
+                     .residual = InputOf(node, 3),
+                     .attrs = {}};
     const int64_t outputs = op.input(1).dims[conv || transposed ? 0 : 1];
     if (p.bias != kNoValue && (r_->type(p.bias).rank() != 1 || r_->type(p.bias).dims[0] != outputs))
       return std::nullopt;
@@ -276,7 +276,7 @@ class Recognizer {
     r_->Replace(root, conv ? "QuantizedConv" : "QuantizedMatMul", p->inputs(), p->attrs, "msrt");
   }
 
-  bool SetResult(size_t quantize, Product* p) {
+  bool SetResult(size_t quantize, IntegerProduct* p) {
     const auto y = BytesOf(quantize, r_->node(quantize).outputs[0]);
     if (y) p->y = {kNoValue, y->scale, ZeroOf(*y)};
     return y.has_value();

@@ -7,7 +7,7 @@
 namespace msrt {
 namespace {
 
-constexpr size_t kComparedBytes = 4096;
+constexpr size_t kMaxSameBytes = 4096;
 
 bool SameAttrs(const AttrList& a, const AttrList& b) {
   if (a.size() != b.size()) return false;
@@ -60,7 +60,7 @@ bool SameNode(const Node& a, const Node& b, const Pairing& pairing) {
 bool SameConstant(const ConstTensor& a, const ConstTensor& b) {
   if (!(a.type() == b.type())) return false;
   if (a.bytes.data() == b.bytes.data()) return true;
-  return a.bytes.size() <= kComparedBytes &&
+  return a.bytes.size() <= kMaxSameBytes &&
          std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
 }
 

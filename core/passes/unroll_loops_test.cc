@@ -12,7 +12,7 @@ struct Options {
   int padding = 0;       // more nodes
   bool effects = false;  // an unused random number in each iteration
 };
-Module Counting(const Options& options) {
+Module CountingLoop(const Options& options) {
   ModuleBuilder m(2);
   const auto results = m.Control(0, "", "Loop", {m.Number(0, options.trips), kNoValue, m.Input(0)},
                                  {{"body", GraphRef{1}}, {"carried", int64_t{1}}},
@@ -32,26 +32,26 @@ Module Counting(const Options& options) {
 const std::vector<std::vector<ConstTensor>> kFive = {{NumberOf(5)}};
 
 TEST(UnrollLoops, SmallLoopsAreUnrolled) {
-  const OpNames ops = OpsOf(AfterPass(UnrollLoops, Counting({}), kFive).main());
+  const OpNames ops = OpsOf(AfterPass(UnrollLoops, CountingLoop({}), kFive).main());
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 3);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Concat"), 1);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Loop"), 0);
 }
 
 TEST(UnrollLoops, BodyThatReturnsFalseRunsOnce) {
-  const OpNames ops = OpsOf(AfterPass(UnrollLoops, Counting({.goes_on = false}), kFive).main());
+  const OpNames ops = OpsOf(AfterPass(UnrollLoops, CountingLoop({.goes_on = false}), kFive).main());
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Mul"), 1);
 }
 
 TEST(UnrollLoops, LargeLoopsStay) {
-  AfterPass(UnrollLoops, Counting({.trips = 30}), kFive, /*changes=*/false);
-  AfterPass(UnrollLoops, Counting({.padding = 40}), kFive, /*changes=*/false);
-  AfterPass(UnrollLoops, Counting({.trips = 1, .padding = 100}), kFive);
+  AfterPass(UnrollLoops, CountingLoop({.trips = 30}), kFive, /*changes=*/false);
+  AfterPass(UnrollLoops, CountingLoop({.padding = 40}), kFive, /*changes=*/false);
+  AfterPass(UnrollLoops, CountingLoop({.trips = 1, .padding = 100}), kFive);
 }
 
 TEST(UnrollLoops, EffectsAreNotCopied) {
-  AfterPass(UnrollLoops, Counting({.effects = true}), kFive, /*changes=*/false);
-  AfterPass(UnrollLoops, Counting({.trips = 1, .effects = true}), kFive);
+  AfterPass(UnrollLoops, CountingLoop({.effects = true}), kFive, /*changes=*/false);
+  AfterPass(UnrollLoops, CountingLoop({.trips = 1, .effects = true}), kFive);
 }
 
 TEST(UnrollLoops, LoopsWithOpenConditionsStay) {

@@ -14,7 +14,7 @@
 namespace msrt {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
 class Dice {
  public:
@@ -146,7 +146,7 @@ class BruteForce {
     if (c == carried_on_.size()) return Choose(0, Simulator(problem_, carried_on_));
     for (uint16_t d = 0; d < problem_.device_caps.size(); ++d) {
       carried_on_[c] = d;
-      if (problem_.carried[c].seconds[d] != kNone) ChooseCarried(c + 1);
+      if (problem_.carried[c].seconds[d] != kImpossible) ChooseCarried(c + 1);
     }
   }
   void Choose(uint32_t n, const Simulator& before) {
@@ -187,7 +187,7 @@ class BruteForce {
   const std::vector<bool>& allowed_;
   std::vector<uint32_t> chosen_;
   std::vector<double> used_;
-  double best_ = kNone;
+  double best_ = kImpossible;
   size_t assignments_ = 0;
   std::vector<uint16_t> carried_on_;
   std::vector<Sample> samples_;
@@ -236,7 +236,7 @@ class Generator {
     const bool own_memory = dice_.Chance(0.6), launches = dice_.Chance(0.7);
     delegates_ = 1 + dice_.Below(3);
     const uint32_t devices = own_memory ? 2 + dice_.Below(2) : 1;
-    p().device_caps.assign(devices, kNone);
+    p().device_caps.assign(devices, kImpossible);
     p().transfers.convert_seconds = Amount(4);
     p().transfers.convert_bytes_per_second = 4;
     p().transfers.links.resize(devices);
@@ -289,7 +289,7 @@ class Generator {
       AssignCarried pair{v, ends.back(), {Amount(12)}};
       ends.pop_back();
       while (pair.seconds.size() < p().device_caps.size())
-        pair.seconds.push_back(dice_.Chance(0.15) ? kNone : Amount(3));
+        pair.seconds.push_back(dice_.Chance(0.15) ? kImpossible : Amount(3));
       p().carried.push_back(std::move(pair));
     }
   }
@@ -431,10 +431,10 @@ TEST(AssignBruteForce, RandomProblemsMatchBruteForce) {
                  random.whole_numbers);
     }
     const Result<Assignment> assignment = Assign(problem);
-    if (brute.best() == kNone) {
+    if (brute.best() == kImpossible) {
       AssignProblem without_caps = problem;
-      without_caps.device_caps.assign(problem.device_caps.size(), kNone);
-      const bool coverable = BruteForce(without_caps, random.allowed).best() != kNone;
+      without_caps.device_caps.assign(problem.device_caps.size(), kImpossible);
+      const bool coverable = BruteForce(without_caps, random.allowed).best() != kImpossible;
       EXPECT_EQ(assignment.status().code(), coverable ? Code::kLimitExceeded : Code::kUnsupported)
           << assignment.status().message();
       ++infeasible;
@@ -461,7 +461,7 @@ TEST(AssignBruteForce, RandomProblemsMatchBruteForce) {
     }
     for (size_t d = 0; d < used.size(); ++d) {
       EXPECT_LE(used[d], problem.device_caps[d]);
-      capped += problem.device_caps[d] != kNone;
+      capped += problem.device_caps[d] != kImpossible;
     }
     groups_refused += static_cast<int>(assignment->refused.size());
     EXPECT_EQ(assignment->refused.size(),
@@ -488,7 +488,7 @@ TEST(AssignBruteForce, ValueWantedInManyStatesMatchesBruteForce) {
     Dice dice(seed);
     AssignProblem problem;
     problem.node_count = 6;
-    problem.device_caps.assign(4, kNone);
+    problem.device_caps.assign(4, kImpossible);
     problem.launch_seconds = {0};
     problem.transfers = {1.0 * dice.Below(4), 4, {}};
     for (int d = 0; d < 4; ++d)
@@ -526,7 +526,7 @@ TEST(AssignBruteForce, OrderOfWantsDoesNotChangeCost) {
   Dice dice(5);
   AssignProblem problem;
   problem.values.resize(1);
-  problem.device_caps.assign(3, kNone);
+  problem.device_caps.assign(3, kImpossible);
   problem.transfers.links.resize(3);
   for (int round = 0; round < 2000; ++round) {
     problem.values[0].bytes = {8.0 * dice.Below(6), 8.0 * dice.Below(6), 8.0 * dice.Below(6)};

@@ -14,7 +14,7 @@
 namespace msrt {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 struct DelegateKind {
   uint16_t device;
@@ -35,7 +35,7 @@ class Net {
       devices = std::max<uint16_t>(devices, d.device + 1);
       problem.launch_seconds.push_back(d.launch_seconds);
     }
-    problem.device_caps.assign(devices, kNone);
+    problem.device_caps.assign(devices, kUnbounded);
     problem.transfers.links.assign(devices, {8e-6, 12e9, 10e-6, 12e9});
   }
 
@@ -149,11 +149,11 @@ int Launches(const AssignProblem& problem, std::span<const uint32_t> assignment,
 // delegate of the latest node.
 double BestOfChain(const AssignProblem& problem) {
   const TransferCosts::Link& link = problem.transfers.links[1];
-  std::array<double, 2> best = {0, kNone};
+  std::array<double, 2> best = {0, kUnbounded};
   bool begun = false;
   for (uint32_t n = 0; n < problem.node_count; ++n) {
     const double bytes = problem.values[n].bytes[0];
-    std::array<double, 2> next = {kNone, kNone};
+    std::array<double, 2> next = {kUnbounded, kUnbounded};
     for (const AssignOption& option : problem.options) {
       if (option.nodes[0] != n) continue;
       const uint32_t to = option.delegate;
@@ -412,7 +412,7 @@ TEST(AssignLarge, UnprovenAssignmentIsNoSlowerThanOneDelegate) {
   const double millis = ThreadCpuMillis() - begin;
   ASSERT_TRUE(assignment.ok()) << assignment.status().message();
   EXPECT_FALSE(assignment->optimal);
-  double least = kNone;
+  double least = kUnbounded;
   for (uint32_t d = 0; d < net.problem.launch_seconds.size(); ++d) {
     AssignProblem alone = net.problem;
     std::erase_if(alone.options, [&](const AssignOption& o) { return o.delegate != d; });

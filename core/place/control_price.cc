@@ -12,7 +12,7 @@ namespace {
 // A frame for the callee, its inputs and its results; see control_bench.
 constexpr double kCallSeconds = 0.4e-6;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
 // The upper bound of a delegate's estimate, so that its offer is preferred to a price this high.
 // The counts of nested loops multiply to numbers that placement would reject.
 constexpr double kMaxSeconds = 1e9;
@@ -67,7 +67,7 @@ double ControlPrices::SecondsOf(const OfferedGraph& graph, const Node& node) {
       break;
   }
   // NaN: zero iterations of a graph that cannot run.
-  return seconds < kInfinity ? std::min(seconds, kMaxSeconds) : kInfinity;
+  return seconds < kImpossible ? std::min(seconds, kMaxSeconds) : kImpossible;
 }
 
 double ControlPrices::SecondsOfCall(const OfferedGraph& caller, uint32_t number) {
@@ -76,7 +76,7 @@ double ControlPrices::SecondsOfCall(const OfferedGraph& caller, uint32_t number)
   const auto known = seconds_.find(callee);
   if (known != seconds_.end()) return kCallSeconds + known->second;
   Placer placer(*callee, host_, delegates_, options_, this);
-  double seconds = kInfinity;
+  double seconds = kImpossible;
   if (placer.Query().ok()) {
     const auto placement = placer.Place();
     if (placement.ok()) seconds = placement->seconds;

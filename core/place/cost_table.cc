@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "msrt costs 1";
 // A file may be anything. A model of 100,000 nodes has some 10 MB of costs.
-constexpr size_t kMaxBytes = size_t{256} << 20, kMaxKeyBytes = 8192, kMaxLines = 4'000'000;
+constexpr size_t kMaxBytes = size_t{256} << 20, kMaxReadKeyBytes = 8192, kMaxLines = 4'000'000;
 
 Result<double> NumberIn(std::string_view text, double min, double max) {
   double value = 0;
@@ -33,9 +33,9 @@ std::string WithoutControls(std::string text) {
 }
 
 // One line of a file.
-class Reader {
+class TableReader {
  public:
-  explicit Reader(CostTable* table) : table_(*table) {}
+  explicit TableReader(CostTable* table) : table_(*table) {}
 
   Status Line(std::string_view line) {
     if (!IsPrintable(line)) return InvalidArgument("must be printable ASCII");
@@ -44,8 +44,8 @@ class Reader {
       return InvalidArgument("must be a word and what belongs to it");
     const std::string_view word = line.substr(0, space), rest = line.substr(space + 1);
     if (word[0] < '0' || word[0] > '9') return Head(word, rest);
-    if (rest.size() > kMaxKeyBytes)
-      return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMaxKeyBytes,
+    if (rest.size() > kMaxReadKeyBytes)
+      return LimitExceeded("the key has ", rest.size(), " bytes, at most ", kMaxReadKeyBytes,
                            " are allowed");
     MSRT_ASSIGN_OR_RETURN(const double seconds, NumberIn(word, 1e-12, CostTable::kMaxSeconds));
     std::string key(rest);
@@ -100,7 +100,7 @@ Result<CostTable> CostTable::Parse(std::string_view text) {
                            "'; measure again with this version of msrun");
   }
   CostTable table;
-  Reader reader(&table);
+  TableReader reader(&table);
   text.remove_prefix(kFirstLine.size() + 1);
   for (size_t number = 2; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());

@@ -164,8 +164,9 @@ Result<std::unique_ptr<BoundKernel>> BindBinary(const OpView& op, const Candidat
       OpOf(op.op()), Nest(InMemory(out, layout), in_memory(0), in_memory(1))));
 }
 
-constexpr Rule Of(std::string_view op) { return {"", op, QueryBinary, BindBinary}; }
-constexpr Rule kBinaryRules[] = {Of("Add"), Of("Sub"), Of("Mul"), Of("Div"), Of("Max"), Of("Min")};
+constexpr Rule BinaryRule(std::string_view op) { return {"", op, QueryBinary, BindBinary}; }
+constexpr Rule kBinaryRules[] = {BinaryRule("Add"), BinaryRule("Sub"), BinaryRule("Mul"),
+                                 BinaryRule("Div"), BinaryRule("Max"), BinaryRule("Min")};
 
 }  // namespace
 

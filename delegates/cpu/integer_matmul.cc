@@ -36,12 +36,12 @@ constexpr Inputs kScaled{.a = 0,
 const Inputs& InputsOf(const OpView& op) { return op.domain() == "msrt" ? kScaled : kSums; }
 
 bool IsTransposed(const OpView& op) { return op.domain() == "msrt" && op.Int("transB") != 0; }
-bool IsOneNumber(const OpView& op, size_t input) {
+bool HasOneElement(const OpView& op, size_t input) {
   return !op.has_input(input) || (op.input(input).dims.known() && op.input(input).elements() == 1);
 }
 // One number, or a list as long as there are columns.
 bool IsColumnList(const OpView& op, size_t input) {
-  if (!op.has_input(input) || IsOneNumber(op, input)) return true;
+  if (!op.has_input(input) || HasOneElement(op, input)) return true;
   const Dims& dims = op.input(input).dims;
   return dims.rank() == 1 && dims[0] == op.input(InputsOf(op).b).dims[IsTransposed(op) ? 0 : 1];
 }
@@ -105,7 +105,7 @@ std::string QueryIntegerMatMul(const NodeInfo& node, std::vector<Candidate>* can
   if (!op.input(in.b).dims.known() || op.input(in.b).elements() == 0)
     return "a B whose shape is not known, or that is empty";
   for (const size_t i : {in.a_zero, in.a_scale, in.y_scale, in.y_zero}) {
-    if (!IsOneNumber(op, i)) return "a scale or zero point of A or Y that is not one number";
+    if (!HasOneElement(op, i)) return "a scale or zero point of A or Y that is not one number";
   }
   for (const size_t i : {in.b_zero, in.b_scale, in.bias}) {
     if (!IsColumnList(op, i))

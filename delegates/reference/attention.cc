@@ -94,7 +94,7 @@ class Bias {
 };
 
 // Turns scores into weights that sum to 1. If no key may be attended to, all of them are `hidden`.
-void Softmax(std::vector<double>& scores, bool masked, double hidden) {
+void SoftmaxOfScores(std::vector<double>& scores, bool masked, double hidden) {
   double maximum = kMinusInfinity, sum = 0;
   for (double x : scores) maximum = x > maximum || std::isnan(x) ? x : maximum;
   if (masked || maximum == kMinusInfinity) {
@@ -141,7 +141,7 @@ class Scorer {
       if (stage != nullptr)
         stage[j] = static_cast<T>(mode_ == 0 ? raw : mode_ == 1 ? capped : weights[j]);
     }
-    Softmax(weights, masked, hidden_);
+    SoftmaxOfScores(weights, masked, hidden_);
     if (stage == nullptr || mode_ != 3) return;
     for (size_t j = 0; j < weights.size(); ++j) stage[j] = static_cast<T>(weights[j]);
   }

@@ -131,10 +131,10 @@ Status DeformConv(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "DeformConv", DeformConv}};
+constexpr KernelDef kDeformConvKernels[] = {{"", "DeformConv", DeformConv}};
 
 }  // namespace
 
-std::span<const KernelDef> DeformConvKernels() { return kKernels; }
+std::span<const KernelDef> DeformConvKernels() { return kDeformConvKernels; }
 
 }  // namespace msrt::reference

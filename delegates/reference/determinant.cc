@@ -52,10 +52,10 @@ Status Det(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "Det", Det}};
+constexpr KernelDef kDeterminantKernels[] = {{"", "Det", Det}};
 
 }  // namespace
 
-std::span<const KernelDef> DeterminantKernels() { return kKernels; }
+std::span<const KernelDef> DeterminantKernels() { return kDeterminantKernels; }
 
 }  // namespace msrt::reference

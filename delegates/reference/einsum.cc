@@ -93,10 +93,10 @@ Status Einsum(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "Einsum", Einsum}};
+constexpr KernelDef kEinsumKernels[] = {{"", "Einsum", Einsum}};
 
 }  // namespace
 
-std::span<const KernelDef> EinsumKernels() { return kKernels; }
+std::span<const KernelDef> EinsumKernels() { return kEinsumKernels; }
 
 }  // namespace msrt::reference

@@ -83,7 +83,7 @@ Status NonMaxSuppression(const KernelArgs& args) {
   return OkStatus();
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kFilterKernels[] = {
     {"", "NonZero", NonZero},
     {"", "Compress", Compress},
     {"", "Unique", Unique},
@@ -92,6 +92,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> FilterKernels() { return kKernels; }
+std::span<const KernelDef> FilterKernels() { return kFilterKernels; }
 
 }  // namespace msrt::reference

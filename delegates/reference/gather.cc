@@ -246,7 +246,7 @@ Status OneHot(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kGatherKernels[] = {
     {"", "Gather", Gather},       {"", "GatherElements", GatherElements},
     {"", "GatherND", GatherND},   {"", "ScatterElements", ScatterElements},
     {"", "ScatterND", ScatterND}, {"", "OneHot", OneHot},
@@ -254,6 +254,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> GatherKernels() { return kKernels; }
+std::span<const KernelDef> GatherKernels() { return kGatherKernels; }
 
 }  // namespace msrt::reference

@@ -6,7 +6,7 @@
 namespace msrt::reference {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kGenerateGrain = 16384;
 
 Status ConstantOfShape(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
@@ -14,9 +14,10 @@ Status ConstantOfShape(const KernelArgs& args) {
     T value{};
     if (const ConstTensor* t = args.op.Tensor("value"))
       std::memcpy(&value, t->bytes.data(), sizeof(T));
-    return ParallelRanges(args.parallel, out.elements(), kGrain, [&](int64_t begin, int64_t end) {
-      std::fill(out.As<T>() + begin, out.As<T>() + end, value);
-    });
+    return ParallelRanges(args.parallel, out.elements(), kGenerateGrain,
+                          [&](int64_t begin, int64_t end) {
+                            std::fill(out.As<T>() + begin, out.As<T>() + end, value);
+                          });
   });
 }
 
@@ -27,20 +28,21 @@ Status Range(const KernelArgs& args) {
   const int64_t first = args.op.Int("piece_begin");
   return DispatchNumber(out.dtype, [&]<typename T>() -> Status {
     const T start = *args.inputs[0].As<T>(), delta = *args.inputs[2].As<T>();
-    return ParallelRanges(args.parallel, out.elements(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if constexpr (kIsFloat<T>) {
-          out.As<T>()[i] =
-              static_cast<T>(static_cast<double>(start) +
-                             static_cast<double>(first + i) * static_cast<double>(delta));
-        } else {
-          // The result is between start and limit, but the product may overflow: unsigned
-          // arithmetic wraps.
-          const auto step = static_cast<uint64_t>(first + i) * static_cast<uint64_t>(delta);
-          out.As<T>()[i] = static_cast<T>(static_cast<uint64_t>(start) + step);
-        }
-      }
-    });
+    return ParallelRanges(
+        args.parallel, out.elements(), kGenerateGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            if constexpr (kIsFloat<T>) {
+              out.As<T>()[i] =
+                  static_cast<T>(static_cast<double>(start) +
+                                 static_cast<double>(first + i) * static_cast<double>(delta));
+            } else {
+              // The result is between start and limit, but the product may overflow: unsigned
+              // arithmetic wraps.
+              const auto step = static_cast<uint64_t>(first + i) * static_cast<uint64_t>(delta);
+              out.As<T>()[i] = static_cast<T>(static_cast<uint64_t>(start) + step);
+            }
+          }
+        });
   });
 }
 
@@ -79,7 +81,7 @@ Status Trilu(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kGenerateKernels[] = {
     {"", "ConstantOfShape", ConstantOfShape},
     {"", "Range", Range},
     {"", "EyeLike", EyeLike},
@@ -88,6 +90,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> GenerateKernels() { return kKernels; }
+std::span<const KernelDef> GenerateKernels() { return kGenerateKernels; }
 
 }  // namespace msrt::reference

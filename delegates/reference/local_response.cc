@@ -37,10 +37,10 @@ Status Lrn(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "LRN", Lrn}};
+constexpr KernelDef kLocalResponseKernels[] = {{"", "LRN", Lrn}};
 
 }  // namespace
 
-std::span<const KernelDef> LocalResponseKernels() { return kKernels; }
+std::span<const KernelDef> LocalResponseKernels() { return kLocalResponseKernels; }
 
 }  // namespace msrt::reference

@@ -32,8 +32,8 @@ Result<std::vector<int64_t>> ClassesOf(const KernelArgs& args, int64_t class_cou
 // Reduces -log_probability[i] * weight over the samples; `log_probability(i)` is that of the right
 // class.
 template <typename T, typename LogProbability>
-Status Reduce(const KernelArgs& args, const std::vector<int64_t>& classes,
-              LogProbability log_probability) {
+Status ReduceLoss(const KernelArgs& args, const std::vector<int64_t>& classes,
+                  LogProbability log_probability) {
   const T* weights = args.has_input(2) ? args.inputs[2].As<T>() : nullptr;
   const TensorView& out = args.outputs[0];
   const std::string_view reduction = args.op.String("reduction");
@@ -58,7 +58,7 @@ Status NegativeLogLikelihood(const KernelArgs& args) {
   const Lines along(scores.dims, 1);
   MSRT_ASSIGN_OR_RETURN(const auto classes, ClassesOf(args, along.count));
   return DispatchFloat(scores.dtype, [&]<typename T>() -> Status {
-    return Reduce<T>(args, classes, [&](int64_t i) {
+    return ReduceLoss<T>(args, classes, [&](int64_t i) {
       return static_cast<double>(
           scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner]);
     });
@@ -67,7 +67,7 @@ Status NegativeLogLikelihood(const KernelArgs& args) {
 
 // log(sum(exp(x))) of a line, without overflow.
 template <typename T>
-double LogSumExp(const T* line, int64_t count, int64_t step) {
+double LogOfSummedExp(const T* line, int64_t count, int64_t step) {
   double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t i = 0; i < count; ++i)
     maximum = GreaterOf(maximum, static_cast<double>(line[i * step]));
@@ -87,7 +87,7 @@ Status SoftmaxCrossEntropy(const KernelArgs& args) {
         ParallelRanges(args.parallel, along.lines(), 64, [&](int64_t begin, int64_t end) {
           for (int64_t line = begin; line < end; ++line) {
             const int64_t first = along.First(line);
-            const double log_sum = LogSumExp(scores.As<T>() + first, along.count, along.inner);
+            const double log_sum = LogOfSummedExp(scores.As<T>() + first, along.count, along.inner);
             log_sums[static_cast<size_t>(line)] = log_sum;
             if (!args.has_output(1)) continue;
             for (int64_t at = first; at < first + along.count * along.inner; at += along.inner) {
@@ -96,7 +96,7 @@ Status SoftmaxCrossEntropy(const KernelArgs& args) {
             }
           }
         }));
-    return Reduce<T>(args, classes, [&](int64_t i) {
+    return ReduceLoss<T>(args, classes, [&](int64_t i) {
       const double score =
           scores.As<T>()[along.First(i) + classes[static_cast<size_t>(i)] * along.inner];
       return score - log_sums[static_cast<size_t>(i)];
@@ -104,13 +104,13 @@ Status SoftmaxCrossEntropy(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kLossKernels[] = {
     {"", "NegativeLogLikelihoodLoss", NegativeLogLikelihood},
     {"", "SoftmaxCrossEntropyLoss", SoftmaxCrossEntropy},
 };
 
 }  // namespace
 
-std::span<const KernelDef> LossKernels() { return kKernels; }
+std::span<const KernelDef> LossKernels() { return kLossKernels; }
 
 }  // namespace msrt::reference

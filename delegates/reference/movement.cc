@@ -178,7 +178,7 @@ Status ReverseSequence(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kMovementKernels[] = {
     {"", "Transpose", Transpose},
     {"", "Concat", Concat},
     {"", "Split", Split},
@@ -190,6 +190,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> MovementKernels() { return kKernels; }
+std::span<const KernelDef> MovementKernels() { return kMovementKernels; }
 
 }  // namespace msrt::reference

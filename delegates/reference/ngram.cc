@@ -80,10 +80,10 @@ Status RunTfIdf(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "TfIdfVectorizer", RunTfIdf}};
+constexpr KernelDef kNgramKernels[] = {{"", "TfIdfVectorizer", RunTfIdf}};
 
 }  // namespace
 
-std::span<const KernelDef> NgramKernels() { return kKernels; }
+std::span<const KernelDef> NgramKernels() { return kNgramKernels; }
 
 }  // namespace msrt::reference

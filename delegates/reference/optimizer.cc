@@ -100,11 +100,11 @@ Status Momentum(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kOptimizerKernels[] = {
     {kDomain, "Adagrad", Adagrad}, {kDomain, "Adam", Adam}, {kDomain, "Momentum", Momentum}};
 
 }  // namespace
 
-std::span<const KernelDef> OptimizerKernels() { return kKernels; }
+std::span<const KernelDef> OptimizerKernels() { return kOptimizerKernels; }
 
 }  // namespace msrt::reference

@@ -61,7 +61,7 @@ void ForEachTap(const PoolShape& s, const Point& at, Visit visit) {
   }
 }
 
-int64_t OffsetOf(const PoolShape& s, const Point& p) {
+int64_t PlaneOffset(const PoolShape& s, const Point& p) {
   return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
 }
 
@@ -125,7 +125,7 @@ Status MaxPoolOf(const KernelArgs& args) {
     Point where{};
     bool found = false;
     ForEachTap(s, at, [&](const Point& p) {
-      const T value = in[plane * s.in_plane + OffsetOf(s, p)];
+      const T value = in[plane * s.in_plane + PlaneOffset(s, p)];
       if (found && !Exceeds(value, best)) return;
       best = value, where = p, found = true;
     });
@@ -165,7 +165,7 @@ Status RunAveragePool(const KernelArgs& args) {
     return ForEachOutput(args, s, [&](int64_t plane, const Point& at, int64_t o) {
       double sum = 0;
       ForEachTap(s, at, [&](const Point& p) {
-        sum += static_cast<double>(in[plane * s.in_plane + OffsetOf(s, p)]);
+        sum += static_cast<double>(in[plane * s.in_plane + PlaneOffset(s, p)]);
       });
       const double divisor = DivisorOf(s, at, include_pad);
       out[o] =
@@ -183,7 +183,8 @@ Status RunLpPool(const KernelArgs& args) {
     return ForEachOutput(args, s, [&](int64_t plane, const Point& at, int64_t o) {
       double sum = 0;
       ForEachTap(s, at, [&](const Point& q) {
-        sum += std::pow(std::abs(static_cast<double>(in[plane * s.in_plane + OffsetOf(s, q)])), p);
+        sum +=
+            std::pow(std::abs(static_cast<double>(in[plane * s.in_plane + PlaneOffset(s, q)])), p);
       });
       out[o] = static_cast<T>(std::pow(sum, 1 / p));
     });

@@ -161,7 +161,7 @@ Status QuantizedAdd(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kQuantizationKernels[] = {
     {"", "QuantizeLinear", Quantize},
     {"", "DequantizeLinear", Dequantize},
     {"", "DynamicQuantizeLinear", DynamicQuantize},
@@ -170,6 +170,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> QuantizationKernels() { return kKernels; }
+std::span<const KernelDef> QuantizationKernels() { return kQuantizationKernels; }
 
 }  // namespace msrt::reference

@@ -192,7 +192,7 @@ Status RunQuantizedConv(const KernelArgs& args) {
       args, std::move(sums), [&](int64_t i) { return x_scale * w_scale[i]; }, bias);
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kQuantizedProductKernels[] = {
     {"", "MatMulInteger", RunMatMulInteger},
     {"", "QLinearMatMul", RunQLinearMatMul},
     {"", "ConvInteger", RunConvInteger},
@@ -203,6 +203,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> QuantizedProductKernels() { return kKernels; }
+std::span<const KernelDef> QuantizedProductKernels() { return kQuantizedProductKernels; }
 
 }  // namespace msrt::reference

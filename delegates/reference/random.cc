@@ -118,7 +118,7 @@ Status Multinomial(const KernelArgs& args) {
       });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kRandomKernels[] = {
     {"", "RandomNormal", RandomNormal},     {"", "RandomUniform", RandomUniform},
     {"", "RandomNormalLike", RandomNormal}, {"", "RandomUniformLike", RandomUniform},
     {"", "Bernoulli", Bernoulli},           {"", "Multinomial", Multinomial},
@@ -126,6 +126,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> RandomKernels() { return kKernels; }
+std::span<const KernelDef> RandomKernels() { return kRandomKernels; }
 
 }  // namespace msrt::reference

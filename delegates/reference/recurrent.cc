@@ -267,10 +267,11 @@ Status RunLstm(const KernelArgs& args) {
   return RunLayer(args, {4, 3, {"Sigmoid", "Tanh", "Tanh"}, StepLstm});
 }
 
-constexpr KernelDef kKernels[] = {{"", "RNN", RunRnn}, {"", "GRU", RunGru}, {"", "LSTM", RunLstm}};
+constexpr KernelDef kRecurrentKernels[] = {
+    {"", "RNN", RunRnn}, {"", "GRU", RunGru}, {"", "LSTM", RunLstm}};
 
 }  // namespace
 
-std::span<const KernelDef> RecurrentKernels() { return kKernels; }
+std::span<const KernelDef> RecurrentKernels() { return kRecurrentKernels; }
 
 }  // namespace msrt::reference

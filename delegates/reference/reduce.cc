@@ -240,7 +240,7 @@ Status CumSum(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kReduceKernels[] = {
     {"", "ReduceSum", Reduce<Sum>},
     {"", "ReduceMean", Reduce<Mean>},
     {"", "ReduceMax", Reduce<Max>},
@@ -256,6 +256,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> ReduceKernels() { return kKernels; }
+std::span<const KernelDef> ReduceKernels() { return kReduceKernels; }
 
 }  // namespace msrt::reference

@@ -126,7 +126,7 @@ Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vecto
 }
 
 template <typename T>
-T FromDouble(double value) {
+T Interpolated(double value) {
   if constexpr (kIsFloat<T>) {
     return static_cast<T>(value);
   } else {
@@ -161,7 +161,7 @@ Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const Ax
       const int64_t i = row * dims[last] + c;
       out[i] = outside || columns.extrapolated[static_cast<size_t>(c)]
                    ? extrapolation
-                   : FromDouble<T>(values[static_cast<size_t>(i)]);
+                   : Interpolated<T>(values[static_cast<size_t>(i)]);
     }
   });
 }
@@ -204,7 +204,7 @@ Status RunResize(const KernelArgs& args) {
           args, tables,
           static_cast<T>(std::clamp(extrapolation, std::is_signed_v<T> ? -0x1p62 : 0.0, 0x1p62)));
     } else {
-      const T value = FromDouble<T>(extrapolation);
+      const T value = Interpolated<T>(extrapolation);
       return r.mode == ResizeMode::kNearest ? Nearest<T>(args, tables, value)
                                             : Interpolate<T>(args, r, tables, value);
     }

@@ -63,10 +63,10 @@ Status RotaryEmbedding(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "RotaryEmbedding", RotaryEmbedding}};
+constexpr KernelDef kRotaryKernels[] = {{"", "RotaryEmbedding", RotaryEmbedding}};
 
 }  // namespace
 
-std::span<const KernelDef> RotaryKernels() { return kKernels; }
+std::span<const KernelDef> RotaryKernels() { return kRotaryKernels; }
 
 }  // namespace msrt::reference

@@ -293,11 +293,11 @@ Status RoiAlign(const KernelArgs& args) {
   return OkStatus();
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kSamplingKernels[] = {
     {"", "GridSample", GridSample}, {"", "AffineGrid", AffineGrid}, {"", "RoiAlign", RoiAlign}};
 
 }  // namespace
 
-std::span<const KernelDef> SamplingKernels() { return kKernels; }
+std::span<const KernelDef> SamplingKernels() { return kSamplingKernels; }
 
 }  // namespace msrt::reference

@@ -110,7 +110,7 @@ Status TopK(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kSelectKernels[] = {
     {"", "ArgMax", Arg<Greater>},
     {"", "ArgMin", Arg<Less>},
     {"", "TopK", TopK},
@@ -118,6 +118,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> SelectKernels() { return kKernels; }
+std::span<const KernelDef> SelectKernels() { return kSelectKernels; }
 
 }  // namespace msrt::reference

@@ -37,13 +37,13 @@ Status Expand(const KernelArgs& args) {
   return StridedCopy(args.parallel, in.dtype, in.data, 0, strides, out.dims, out.data);
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kShapeKernels[] = {
     {"", "Reshape", View}, {"", "Squeeze", View}, {"", "Unsqueeze", View}, {"", "Flatten", View},
     {"", "Shape", Shape},  {"", "Size", Size},    {"", "Expand", Expand},
 };
 
 }  // namespace
 
-std::span<const KernelDef> ShapeKernels() { return kKernels; }
+std::span<const KernelDef> ShapeKernels() { return kShapeKernels; }
 
 }  // namespace msrt::reference

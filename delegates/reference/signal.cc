@@ -145,10 +145,10 @@ Status Stft(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "DFT", Dft}, {"", "STFT", Stft}};
+constexpr KernelDef kSignalKernels[] = {{"", "DFT", Dft}, {"", "STFT", Stft}};
 
 }  // namespace
 
-std::span<const KernelDef> SignalKernels() { return kKernels; }
+std::span<const KernelDef> SignalKernels() { return kSignalKernels; }
 
 }  // namespace msrt::reference

@@ -86,7 +86,7 @@ Status MelWeightMatrix(const KernelArgs& args) {
   return OkStatus();
 }
 
-constexpr KernelDef kKernels[] = {
+constexpr KernelDef kSignalTableKernels[] = {
     {"", "HannWindow", HannWindow},
     {"", "HammingWindow", HammingWindow},
     {"", "BlackmanWindow", BlackmanWindow},
@@ -95,6 +95,6 @@ constexpr KernelDef kKernels[] = {
 
 }  // namespace
 
-std::span<const KernelDef> SignalTableKernels() { return kKernels; }
+std::span<const KernelDef> SignalTableKernels() { return kSignalTableKernels; }
 
 }  // namespace msrt::reference

@@ -138,10 +138,10 @@ Status RunTreeEnsemble(const KernelArgs& args) {
   return OkStatus();
 }
 
-constexpr KernelDef kKernels[] = {{"ai.onnx.ml", "TreeEnsemble", RunTreeEnsemble}};
+constexpr KernelDef kTreeEnsembleKernels[] = {{"ai.onnx.ml", "TreeEnsemble", RunTreeEnsemble}};
 
 }  // namespace
 
-std::span<const KernelDef> TreeEnsembleKernels() { return kKernels; }
+std::span<const KernelDef> TreeEnsembleKernels() { return kTreeEnsembleKernels; }
 
 }  // namespace msrt::reference

@@ -92,10 +92,10 @@ Status Col2Im(const KernelArgs& args) {
   });
 }
 
-constexpr KernelDef kKernels[] = {{"", "MaxUnpool", MaxUnpool}, {"", "Col2Im", Col2Im}};
+constexpr KernelDef kUnpoolKernels[] = {{"", "MaxUnpool", MaxUnpool}, {"", "Col2Im", Col2Im}};
 
 }  // namespace
 
-std::span<const KernelDef> UnpoolKernels() { return kKernels; }
+std::span<const KernelDef> UnpoolKernels() { return kUnpoolKernels; }
 
 }  // namespace msrt::reference

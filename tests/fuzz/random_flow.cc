@@ -23,9 +23,9 @@ struct Callable {
   std::vector<Kind> takes, gives;
 };
 
-class Grower {
+class FlowGrower {
  public:
-  explicit Grower(uint64_t seed) : random_(seed) {}
+  explicit FlowGrower(uint64_t seed) : random_(seed) {}
 
   RandomFlow Grow() {
     b_.module.states.push_back({"count", kNumber, Number(1)});
@@ -123,10 +123,10 @@ class Grower {
   void Step(Scope* s) {
     const bool simple = s->depth >= kDeepest || b_.module.graphs.size() >= kMaxGraphs || OneIn(2);
     if (simple) return SimpleStep(s);
-    constexpr void (Grower::*kNested[])(Scope*) = {
-        &Grower::If,   &Grower::If,        &Grower::Switch,   &Grower::Loop,
-        &Grower::Loop, &Grower::Scan,      &Grower::While,    &Grower::Call,
-        &Grower::Call, &Grower::CallBound, &Grower::CallPick, &Grower::Recursion};
+    constexpr void (FlowGrower::*kNested[])(Scope*) = {
+        &FlowGrower::If,   &FlowGrower::If,        &FlowGrower::Switch,   &FlowGrower::Loop,
+        &FlowGrower::Loop, &FlowGrower::Scan,      &FlowGrower::While,    &FlowGrower::Call,
+        &FlowGrower::Call, &FlowGrower::CallBound, &FlowGrower::CallPick, &FlowGrower::Recursion};
     (this->*kNested[Below(std::size(kNested))])(s);
   }
 
@@ -439,6 +439,6 @@ class Grower {
 
 }  // namespace
 
-RandomFlow MakeRandomFlow(uint64_t seed) { return Grower(seed).Grow(); }
+RandomFlow MakeRandomFlow(uint64_t seed) { return FlowGrower(seed).Grow(); }
 
 }  // namespace msrt::testing

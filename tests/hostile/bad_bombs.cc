@@ -10,7 +10,7 @@ ValueId Square(ModelDraft& d, int64_t extent) {
   return d.Good("ConstantOfShape", {}, {{"shape", Ints{extent, extent}}});
 }
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kBombModels[] = {
     {"OutputBeyondTheCap", kLimit, "output 'y0' needs",
      [](ModelDraft& d) {
        d.Add("Expand", {d.Input({1})}, {{"shape", Ints{int64_t{1} << 40}}});
@@ -152,6 +152,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> BombModels() { return kModels; }
+std::span<const BadModel> BombModels() { return kBombModels; }
 
 }  // namespace msrt::testing

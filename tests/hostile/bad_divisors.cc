@@ -15,7 +15,7 @@ void Pool(ModelDraft& d, const char* op, AttrList attrs) {
   d.Add(op, {d.Input({1, 2, 8, 8})}, std::move(attrs));
 }
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kDivisorModels[] = {
     {"ConvStrideZero", kBad, "'bad' (Conv): strides[1] = 0",
      [](ModelDraft& d) {
        Conv(d, {{"strides", Ints{1, 0}}});
@@ -194,6 +194,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> DivisorModels() { return kModels; }
+std::span<const BadModel> DivisorModels() { return kDivisorModels; }
 
 }  // namespace msrt::testing

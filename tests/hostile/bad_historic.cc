@@ -3,10 +3,10 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int64_t kTwo32 = int64_t{1} << 32;
+constexpr int64_t kTwoTo32 = int64_t{1} << 32;
 
 // Named after the vulnerability that each reproduces. Where the request is legal here, it must run.
-constexpr BadModel kModels[] = {
+constexpr BadModel kHistoricModels[] = {
     // 2021-29586: pooling divides by a stride of zero.
     {"Cve2021_29586", kBad, "'bad' (AveragePool): strides[0] = 0",
      [](ModelDraft& d) {
@@ -34,11 +34,11 @@ constexpr BadModel kModels[] = {
     // checks behind it.
     {"LiteRt9255", kBad, "more than 2^56 elements",
      [](ModelDraft& d) {
-       d.Add("ReduceSum", {d.Input({kTwo32, kTwo32}, DType::kF32)});
+       d.Add("ReduceSum", {d.Input({kTwoTo32, kTwoTo32}, DType::kF32)});
      }},
     {"Cve2026_33298", kBad, "'bad' (ConstantOfShape)",
      [](ModelDraft& d) {
-       d.Add("ConstantOfShape", {d.List({kTwo32, kTwo32, 1})});
+       d.Add("ConstantOfShape", {d.List({kTwoTo32, kTwoTo32, 1})});
      }},
     // llama.cpp 2026-27940: the product fits, its bytes do not.
     {"Cve2026_27940", Code::kLimitExceeded, "needs",
@@ -138,6 +138,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> HistoricModels() { return kModels; }
+std::span<const BadModel> HistoricModels() { return kHistoricModels; }
 
 }  // namespace msrt::testing

@@ -9,7 +9,7 @@ ValueId Indices(ModelDraft& d, Dims dims, const Ints& values) {
   return d.Given(ConstTensor::Of<int64_t>(DType::kI64, dims, values));
 }
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kIndexModels[] = {
     {"SoftmaxAxis", kBad, "'bad' (Softmax): axis = 2",
      [](ModelDraft& d) {
        d.Add("Softmax", {d.Input({2, 3})}, {{"axis", 2}});
@@ -176,6 +176,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> IndexModels() { return kModels; }
+std::span<const BadModel> IndexModels() { return kIndexModels; }
 
 }  // namespace msrt::testing

@@ -3,7 +3,7 @@
 namespace msrt::testing {
 namespace {
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kMissingModels[] = {
     {"NoInputs", kBad, "'bad' (Add): input 0 'A' is missing",
      [](ModelDraft& d) { d.Add("Add", {}); }},
     {"OneInput", kBad, "'bad' (Add): input 1 'B' is missing",
@@ -167,6 +167,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> MissingModels() { return kModels; }
+std::span<const BadModel> MissingModels() { return kMissingModels; }
 
 }  // namespace msrt::testing

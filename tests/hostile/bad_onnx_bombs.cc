@@ -206,7 +206,7 @@ std::vector<std::byte> DeepType(int depth) {
   return {bytes.begin(), bytes.end()};
 }
 
-constexpr BadOnnx kRows[] = {
+constexpr BadOnnx kBadBombs[] = {
     {"AMillionNodes", "", nullptr, "", [] { return Chain(1'000'000); }},
     {"MoreThanAMillionNodes", "more than 1000000 nodes", nullptr, "",
      [] { return Chain(1'000'001); }},
@@ -241,6 +241,6 @@ constexpr BadOnnx kRows[] = {
 
 }  // namespace
 
-std::span<const BadOnnx> BadBombs() { return kRows; }
+std::span<const BadOnnx> BadBombs() { return kBadBombs; }
 
 }  // namespace msrt::testing

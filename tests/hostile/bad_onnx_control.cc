@@ -23,7 +23,7 @@ namespace {
   "' domain: 'own' input: 'a' output: 'b' opset_import { version: 21 } " node " } "
 #define MSRT_CALL "node { name: 'call' domain: 'own' op_type: 'F' input: 'x' output: 'y' }"
 
-constexpr BadOnnx kRows[] = {
+constexpr BadOnnx kBadControl[] = {
     // If.
     {"IfWithoutAnElse", "node 'if' (If): has 1 graphs, must have 2",
      MSRT_C MSRT_X "node { name: 'if' op_type: 'If' input: 'c' output: 'y' " MSRT_THEN "}" MSRT_Y},
@@ -183,6 +183,6 @@ constexpr BadOnnx kRows[] = {
 
 }  // namespace
 
-std::span<const BadOnnx> BadControl() { return kRows; }
+std::span<const BadOnnx> BadControl() { return kBadControl; }
 
 }  // namespace msrt::testing

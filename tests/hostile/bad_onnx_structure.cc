@@ -14,7 +14,7 @@ std::vector<std::byte> OfOpset(int64_t version, std::string_view graph) {
   return OnnxBytes(model);
 }
 
-constexpr BadOnnx kRows[] = {
+constexpr BadOnnx kBadStructure[] = {
     // Names.
     {"CircleOfTwo", "'first' depends on itself",
      MSRT_X "node { name: 'first' op_type: 'Add' input: 'x' input: 'b' output: 'a' } node { name: "
@@ -239,6 +239,6 @@ constexpr BadOnnx kRows[] = {
 
 }  // namespace
 
-std::span<const BadOnnx> BadStructure() { return kRows; }
+std::span<const BadOnnx> BadStructure() { return kBadStructure; }
 
 }  // namespace msrt::testing

@@ -10,7 +10,7 @@ void Call(ModelDraft& d, std::vector<ValueId> inputs, AttrList attrs) {
   d.graph().value(d.node().outputs[0]).type = type;
 }
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kOrderModels[] = {
     {"NodeUsesItself", kBad, "'bad' (Relu): input 0",
      [](ModelDraft& d) {
        d.Add("Relu", {d.Input({2})});
@@ -173,6 +173,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> OrderModels() { return kModels; }
+std::span<const BadModel> OrderModels() { return kOrderModels; }
 
 }  // namespace msrt::testing

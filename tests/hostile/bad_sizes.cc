@@ -5,7 +5,7 @@ namespace {
 
 constexpr int64_t kTwo31 = int64_t{1} << 31, kTwo32 = int64_t{1} << 32, kTwo40 = int64_t{1} << 40;
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kSizeModels[] = {
     {"InputTooManyElements", kBad, "more than 2^56 elements",
      [](ModelDraft& d) {
        d.Add("Relu", {d.Input({kTwo40, kTwo40})});
@@ -148,6 +148,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> SizeModels() { return kModels; }
+std::span<const BadModel> SizeModels() { return kSizeModels; }
 
 }  // namespace msrt::testing

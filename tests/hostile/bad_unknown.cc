@@ -5,7 +5,7 @@
 namespace msrt::testing {
 namespace {
 
-constexpr BadModel kModels[] = {
+constexpr BadModel kUnknownModels[] = {
     {"UnknownOp", Code::kUnsupported, "'bad' (Teleport)",
      [](ModelDraft& d) {
        d.Add("Teleport", {d.Input({2})});
@@ -171,6 +171,6 @@ constexpr BadModel kModels[] = {
 
 }  // namespace
 
-std::span<const BadModel> UnknownModels() { return kModels; }
+std::span<const BadModel> UnknownModels() { return kUnknownModels; }
 
 }  // namespace msrt::testing

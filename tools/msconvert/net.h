@@ -10,6 +10,9 @@
 
 namespace msrt::zoo {
 
+// Returns an option, or what is usual where it is 0.
+inline int64_t Or(int64_t value, int64_t usual) { return value != 0 ? value : usual; }
+
 struct ConvSpec {
   int64_t out = 0, kernel = 1, stride = 1, pad = 0, group = 1;
   bool bias = false;

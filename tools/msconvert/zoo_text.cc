@@ -4,8 +4,6 @@
 namespace msrt::zoo {
 namespace {
 
-int64_t Or(int64_t value, int64_t usual) { return value != 0 ? value : usual; }
-
 struct Sizes {
   int64_t hidden, layers, heads, vocabulary, positions;
 };

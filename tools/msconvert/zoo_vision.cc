@@ -4,8 +4,6 @@
 namespace msrt::zoo {
 namespace {
 
-int64_t Or(int64_t value, int64_t usual) { return value != 0 ? value : usual; }
-
 ValueId Image(Net& net, const Options& o, int64_t channels, int64_t usual) {
   const int64_t size = Or(o.image, usual);
   const int64_t batch = o.batch != 0 ? o.batch : net.Symbol("batch");

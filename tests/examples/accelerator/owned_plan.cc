@@ -12,7 +12,7 @@ namespace accelerator {
 namespace {
 
 constexpr int kMaxLevels = 8;
-constexpr size_t kAlignment = 64;
+constexpr size_t kOffsetAlignment = 64;
 
 const msrt_attr_view* FindAttr(const msrt_node_view& node, const char* name) {
   const auto* end = node.attrs + node.attr_count;
@@ -54,7 +54,7 @@ class Planner {
 
   static Slot Take(size_t bytes, Slot::Where where, size_t* end) {
     const Slot slot{where, *end, bytes};
-    *end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    *end += (bytes + kOffsetAlignment - 1) / kOffsetAlignment * kOffsetAlignment;
     return slot;
   }
 

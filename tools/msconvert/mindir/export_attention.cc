@@ -136,11 +136,11 @@ Status LowerAttention(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {{"Attention", LowerAttention},
-                             {"msrt.FusedAttention", LowerAttention}};
+constexpr Lowerer kAttentionLowerers[] = {{"Attention", LowerAttention},
+                                          {"msrt.FusedAttention", LowerAttention}};
 
 }  // namespace
 
-std::span<const Lowerer> AttentionLowerers() { return kRows; }
+std::span<const Lowerer> AttentionLowerers() { return kAttentionLowerers; }
 
 }  // namespace msrt::mindir_export

@@ -144,10 +144,11 @@ Status LowerSuppression(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {{"RoiAlign", LowerRoiAlign}, {"NonMaxSuppression", LowerSuppression}};
+constexpr Lowerer kDetectionLowerers[] = {{"RoiAlign", LowerRoiAlign},
+                                          {"NonMaxSuppression", LowerSuppression}};
 
 }  // namespace
 
-std::span<const Lowerer> DetectionLowerers() { return kRows; }
+std::span<const Lowerer> DetectionLowerers() { return kDetectionLowerers; }
 
 }  // namespace msrt::mindir_export

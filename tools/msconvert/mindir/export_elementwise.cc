@@ -236,7 +236,7 @@ Status LowerShrink(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kElementwiseLowerers[] = {
     {"Identity", LowerIdentity},
     {"Abs", Rename, "Abs"},
     {"Neg", Rename, "Neg"},
@@ -318,6 +318,6 @@ Ref LowerActivation(NodeLowering& n, const Ref& x, std::string_view activation, 
   return x;  // inference has accepted no other name
 }
 
-std::span<const Lowerer> ElementwiseLowerers() { return kRows; }
+std::span<const Lowerer> ElementwiseLowerers() { return kElementwiseLowerers; }
 
 }  // namespace msrt::mindir_export

@@ -182,7 +182,7 @@ Status LowerNonZero(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kGatherLowerers[] = {
     {"Gather", LowerGather},
     {"GatherElements", LowerGatherElements},
     {"GatherND", LowerGatherNd},
@@ -199,6 +199,6 @@ constexpr Lowerer kRows[] = {
 
 }  // namespace
 
-std::span<const Lowerer> GatherLowerers() { return kRows; }
+std::span<const Lowerer> GatherLowerers() { return kGatherLowerers; }
 
 }  // namespace msrt::mindir_export

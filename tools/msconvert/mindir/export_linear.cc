@@ -184,13 +184,13 @@ Status LowerFusedMatMul(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kLinearLowerers[] = {
     {"Conv", LowerConv},     {"msrt.FusedConv", LowerConv}, {"ConvTranspose", LowerConvTranspose},
     {"MatMul", LowerMatMul}, {"Gemm", LowerGemm},           {"msrt.FusedMatMul", LowerFusedMatMul},
 };
 
 }  // namespace
 
-std::span<const Lowerer> LinearLowerers() { return kRows; }
+std::span<const Lowerer> LinearLowerers() { return kLinearLowerers; }
 
 }  // namespace msrt::mindir_export

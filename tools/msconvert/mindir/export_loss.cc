@@ -4,7 +4,7 @@
 namespace msrt::mindir_export {
 namespace {
 
-constexpr size_t kScores = 0, kLabels = 1, kWeights = 2;
+constexpr size_t kClassScores = 0, kLabels = 1, kWeights = 2;
 
 // The loss is minus the score of each label along axis 1; ignored labels do not count.
 Status SetLikelihoodLoss(NodeLowering& n, const Ref& scores) {
@@ -40,22 +40,22 @@ Status SetLikelihoodLoss(NodeLowering& n, const Ref& scores) {
 }
 
 Status LowerLikelihood(NodeLowering& n) {
-  MSRT_RETURN_IF_ERROR(n.NeedRank(kScores));
-  return SetLikelihoodLoss(n, n.In(kScores));
+  MSRT_RETURN_IF_ERROR(n.NeedRank(kClassScores));
+  return SetLikelihoodLoss(n, n.In(kClassScores));
 }
 
 Status LowerCrossEntropy(NodeLowering& n) {
-  MSRT_RETURN_IF_ERROR(n.NeedRank(kScores));
-  const Ref logs = n.Op("LogSoftmax", {n.In(kScores), 1});
+  MSRT_RETURN_IF_ERROR(n.NeedRank(kClassScores));
+  const Ref logs = n.Op("LogSoftmax", {n.In(kClassScores), 1});
   if (n.Wants(1)) n.SetOutput(1, logs);
   return SetLikelihoodLoss(n, logs);
 }
 
-constexpr Lowerer kRows[] = {{"NegativeLogLikelihoodLoss", LowerLikelihood},
-                             {"SoftmaxCrossEntropyLoss", LowerCrossEntropy}};
+constexpr Lowerer kLossLowerers[] = {{"NegativeLogLikelihoodLoss", LowerLikelihood},
+                                     {"SoftmaxCrossEntropyLoss", LowerCrossEntropy}};
 
 }  // namespace
 
-std::span<const Lowerer> LossLowerers() { return kRows; }
+std::span<const Lowerer> LossLowerers() { return kLossLowerers; }
 
 }  // namespace msrt::mindir_export

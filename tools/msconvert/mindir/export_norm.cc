@@ -233,7 +233,7 @@ Status LowerLogSumExp(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kNormLowerers[] = {
     {"BatchNormalization", LowerBatchNorm},
     {"msrt.FusedBatchNormalization", LowerBatchNorm},
     {"InstanceNormalization", LowerInstanceNorm},
@@ -258,6 +258,6 @@ constexpr Lowerer kRows[] = {
 
 }  // namespace
 
-std::span<const Lowerer> NormLowerers() { return kRows; }
+std::span<const Lowerer> NormLowerers() { return kNormLowerers; }
 
 }  // namespace msrt::mindir_export

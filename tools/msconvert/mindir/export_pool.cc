@@ -181,7 +181,7 @@ Status LowerLocalResponse(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kPoolLowerers[] = {
     {"MaxPool", LowerMaxPool},
     {"AveragePool", LowerAveragePool},
     {"GlobalAveragePool", LowerGlobal, "ReduceMean"},
@@ -191,6 +191,6 @@ constexpr Lowerer kRows[] = {
 
 }  // namespace
 
-std::span<const Lowerer> PoolLowerers() { return kRows; }
+std::span<const Lowerer> PoolLowerers() { return kPoolLowerers; }
 
 }  // namespace msrt::mindir_export

@@ -63,11 +63,11 @@ Status LowerQuantize(NodeLowering& n) {
   return Unsupported("its result has element type ", n.result().dtype, ", which is not exported");
 }
 
-constexpr Lowerer kRows[] = {{"QuantizeLinear", LowerQuantize},
-                             {"DequantizeLinear", LowerDequantize}};
+constexpr Lowerer kQuantLowerers[] = {{"QuantizeLinear", LowerQuantize},
+                                      {"DequantizeLinear", LowerDequantize}};
 
 }  // namespace
 
-std::span<const Lowerer> QuantLowerers() { return kRows; }
+std::span<const Lowerer> QuantLowerers() { return kQuantLowerers; }
 
 }  // namespace msrt::mindir_export

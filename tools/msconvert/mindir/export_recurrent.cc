@@ -155,10 +155,10 @@ Status LowerLstm(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {{"LSTM", LowerLstm}};
+constexpr Lowerer kRecurrentLowerers[] = {{"LSTM", LowerLstm}};
 
 }  // namespace
 
-std::span<const Lowerer> RecurrentLowerers() { return kRows; }
+std::span<const Lowerer> RecurrentLowerers() { return kRecurrentLowerers; }
 
 }  // namespace msrt::mindir_export

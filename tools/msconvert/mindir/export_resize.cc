@@ -141,7 +141,7 @@ Status LowerBlocks(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kResizeLowerers[] = {
     {"Resize", LowerResize},
     {"DepthToSpace", LowerBlocks},
     {"SpaceToDepth", LowerBlocks},
@@ -149,6 +149,6 @@ constexpr Lowerer kRows[] = {
 
 }  // namespace
 
-std::span<const Lowerer> ResizeLowerers() { return kRows; }
+std::span<const Lowerer> ResizeLowerers() { return kResizeLowerers; }
 
 }  // namespace msrt::mindir_export

@@ -417,7 +417,7 @@ Status LowerEyeLike(NodeLowering& n) {
   return OkStatus();
 }
 
-constexpr Lowerer kRows[] = {
+constexpr Lowerer kShapeLowerers[] = {
     {"Reshape", LowerReshapeOp},
     {"Squeeze", LowerSqueeze},
     {"Unsqueeze", LowerUnsqueeze},
@@ -445,6 +445,6 @@ Ref LowerReshape(NodeLowering& n, const Ref& x, const Dims& dims) {
   return n.Op("Reshape", {x, shape});
 }
 
-std::span<const Lowerer> ShapeLowerers() { return kRows; }
+std::span<const Lowerer> ShapeLowerers() { return kShapeLowerers; }
 
 }  // namespace msrt::mindir_export

@@ -293,7 +293,7 @@ Status LocalResponse(PrimitiveCall& call) {
 
 constexpr std::string_view kConvArguments = "x w";
 
-constexpr Rule kRules[] = {
+constexpr Rule kConvolutionRules[] = {
     {"Conv2D", kConvArguments, Conv},
     {"Conv3D", kConvArguments, Conv},
     {"Conv2DExt", "input weight bias stride padding dilation groups", ConvExt},
@@ -319,6 +319,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> ConvolutionRules() { return kRules; }
+std::span<const Rule> ConvolutionRules() { return kConvolutionRules; }
 
 }  // namespace msrt::mindir_import

@@ -309,7 +309,7 @@ Status Dropout(PrimitiveCall& call) {
 
 constexpr std::string_view kPair = "input other", kOne = "input";
 
-constexpr Rule kRules[] = {
+constexpr Rule kElementwiseRules[] = {
     {"Add", kPair, Arithmetic, "Add"},
     {"Sub", kPair, Arithmetic, "Sub"},
     {"Mul", kPair, Arithmetic, "Mul"},
@@ -433,6 +433,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> ElementwiseRules() { return kRules; }
+std::span<const Rule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace msrt::mindir_import

@@ -96,7 +96,7 @@ Status NonZero(PrimitiveCall& call) {
   return call.SetResult(call.Add("Transpose", {columns}, {{"perm", std::vector<int64_t>{1, 0}}}));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGatherRules[] = {
     {"Gather", "params indices axis batch_dims", Gather},
     {"GatherV2", "params indices axis batch_dims", Gather},
     {"EmbeddingLookup", "params indices axis", Gather},
@@ -117,6 +117,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> GatherRules() { return kRules; }
+std::span<const Rule> GatherRules() { return kGatherRules; }
 
 }  // namespace msrt::mindir_import

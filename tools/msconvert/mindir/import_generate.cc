@@ -28,7 +28,7 @@ Status Fill(PrimitiveCall& call) {
 
 double NumberOf(const PrimitiveCall& call) { return call.target() == "1" ? 1 : 0; }
 
-Status Same(PrimitiveCall& call) {
+Status FilledWithNumber(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const DType dtype, TypeWanted(call, DType::kF32));
   return Filled(call, call.Number(dtype, NumberOf(call)));
 }
@@ -82,13 +82,13 @@ Status Eye(PrimitiveCall& call) {
   return call.SetResult(call.Add("EyeLike", {zeros}, {{"dtype", dtype}}));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGenerateRules[] = {
     {"Fill", "dtype shape value", Fill},
     {"FillV2", "shape value", Fill},
     {"FillScalar", "shape value dtype", Fill},
     {"FillTensor", "shape value dtype", Fill},
-    {"Ones", "shape dtype", Same, "1"},
-    {"Zeros", "shape dtype", Same, "0"},
+    {"Ones", "shape dtype", FilledWithNumber, "1"},
+    {"Zeros", "shape dtype", FilledWithNumber, "0"},
     {"OnesLike", "x", Like, "1"},
     {"ZerosLike", "x", Like, "0"},
     {"OnesLikeExt", "x dtype", Like, "1"},
@@ -101,6 +101,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> GenerateRules() { return kRules; }
+std::span<const Rule> GenerateRules() { return kGenerateRules; }
 
 }  // namespace msrt::mindir_import

@@ -220,7 +220,7 @@ Status SuppressWithMask(PrimitiveCall& call) {
   return call.SetTupleResult({sorted, index, mask});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kImageRules[] = {
     {"ResizeNearestNeighbor", "input size align_corners half_pixel_centers", ResizeNearest},
     {"ResizeNearestNeighborV2", "input size align_corners half_pixel_centers", ResizeNearest},
     {"UpsampleNearest1D", "input output_size scales", ResizeNearest},
@@ -246,6 +246,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> ImageRules() { return kRules; }
+std::span<const Rule> ImageRules() { return kImageRules; }
 
 }  // namespace msrt::mindir_import

@@ -113,7 +113,7 @@ Status Distance(PrimitiveCall& call) {
   return SetReduced(call, loss, "MEAN");
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLossRules[] = {
     {"SparseSoftmaxCrossEntropyWithLogits", "logits labels", SparseCrossEntropy},
     {"SoftmaxCrossEntropyWithLogits", "logits labels", CrossEntropy},
     {"SmoothL1Loss", "prediction target beta reduction", SmoothL1},
@@ -126,6 +126,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> LossRules() { return kRules; }
+std::span<const Rule> LossRules() { return kLossRules; }
 
 }  // namespace msrt::mindir_import

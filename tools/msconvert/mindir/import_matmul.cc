@@ -71,13 +71,13 @@ Status AddMatMul(PrimitiveCall& call) {
 
 // Along the channels: the second dim, or the last.
 Status BiasAdd(PrimitiveCall& call) {
-  constexpr std::string_view kFormats[] = {"NCHW", "NHWC"};
+  constexpr std::string_view kBiasFormats[] = {"NCHW", "NHWC"};
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input_x"));
   MSRT_ASSIGN_OR_RETURN(ValueId bias, call.Tensor("bias"));
   MSRT_ASSIGN_OR_RETURN(const int rank, call.Rank(x));
   MSRT_ASSIGN_OR_RETURN(
       const std::string format,
-      call.Choice(call.Has("format") ? "format" : "data_format", kFormats, "NCHW"));
+      call.Choice(call.Has("format") ? "format" : "data_format", kBiasFormats, "NCHW"));
   if (rank > 2 && format != "NHWC") {
     std::vector<int64_t> dims(static_cast<size_t>(rank) - 1, 1);
     dims[0] = -1;
@@ -88,7 +88,7 @@ Status BiasAdd(PrimitiveCall& call) {
 
 constexpr std::string_view kProduct = "a b transpose_a transpose_b";
 
-constexpr Rule kRules[] = {
+constexpr Rule kMatMulRules[] = {
     {"MatMul", kProduct, MatMul},
     {"BatchMatMul", kProduct, MatMul},
     {"MatMulExt", "a b", MatMul},
@@ -102,6 +102,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> MatMulRules() { return kRules; }
+std::span<const Rule> MatMulRules() { return kMatMulRules; }
 
 }  // namespace msrt::mindir_import

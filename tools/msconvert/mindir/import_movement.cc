@@ -438,12 +438,12 @@ Status Triangle(PrimitiveCall& call) {
       call.Add("Trilu", {x}, {{"upper", int64_t{call.target() == "upper"}}, {"k", k}}));
 }
 
-constexpr std::string_view kOne = "input";
+constexpr std::string_view kInput = "input";
 
-constexpr Rule kRules[] = {
+constexpr Rule kMovementRules[] = {
     {"Reshape", "input shape", Reshape},
     {"View", "input shape", Reshape},
-    {"Flatten", kOne, Flatten},
+    {"Flatten", kInput, Flatten},
     {"FlattenExt", "input start_dim end_dim", FlattenExt},
     {"ExpandDims", "input axis", ExpandDims},
     {"ExpandDimsView", "input axis", ExpandDims},
@@ -472,11 +472,11 @@ constexpr Rule kRules[] = {
     {"StridedSlice",
      "input begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
      StridedSlice},
-    {"Shape", kOne, ShapeOfTensor},
-    {"TensorShape", kOne, TensorShape},
-    {"DynamicShape", kOne, TensorShape},
+    {"Shape", kInput, ShapeOfTensor},
+    {"TensorShape", kInput, TensorShape},
+    {"DynamicShape", kInput, TensorShape},
     {"TupleToTensor", "input dtype", TupleToTensor},
-    {"TensorToTuple", kOne, TensorToTuple},
+    {"TensorToTuple", kInput, TensorToTuple},
     {"ReverseV2", "input axis", Reverse},
     {"Tril", "input diagonal", Triangle, "lower"},
     {"TrilExt", "input diagonal", Triangle, "lower"},
@@ -485,6 +485,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> MovementRules() { return kRules; }
+std::span<const Rule> MovementRules() { return kMovementRules; }
 
 }  // namespace msrt::mindir_import

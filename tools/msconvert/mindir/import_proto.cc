@@ -17,7 +17,7 @@ constexpr int kMaxValueDepth = 32;  // tuples of tuples of ...
 constexpr struct {
   int mindir, id;  // in files; of MindSpore's enumeration of types
   DType dtype;
-} kTypes[] = {
+} kProtoTypes[] = {
     {TensorProto::BOOL, 30, DType::kBool},   {TensorProto::INT8, 32, DType::kI8},
     {TensorProto::INT16, 33, DType::kI16},   {TensorProto::INT32, 34, DType::kI32},
     {TensorProto::INT64, 35, DType::kI64},   {TensorProto::UINT8, 37, DType::kU8},
@@ -361,7 +361,7 @@ Result<LinearQuant> QuantOf(const TensorProto& tensor) {
 }  // namespace
 
 Result<DType> DTypeOf(int64_t mindir_type) {
-  for (const auto& t : kTypes) {
+  for (const auto& t : kProtoTypes) {
     if (t.mindir == mindir_type) return t.dtype;
   }
   const auto number = static_cast<int>(mindir_type);
@@ -372,7 +372,7 @@ Result<DType> DTypeOf(int64_t mindir_type) {
 }
 
 Result<DType> DTypeOfTypeId(int64_t id) {
-  for (const auto& t : kTypes) {
+  for (const auto& t : kProtoTypes) {
     if (t.id == id) return t.dtype;
   }
   return Unsupported("the element type that MindSpore counts as ", id);

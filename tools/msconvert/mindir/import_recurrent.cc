@@ -64,12 +64,12 @@ Status Lstm(PrimitiveCall& call) {
   return call.SetTupleResult({output, y[1], y[2], kNoValue, kNoValue});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRecurrentRules[] = {
     {"LSTM", "input h c w", Lstm},
 };
 
 }  // namespace
 
-std::span<const Rule> RecurrentRules() { return kRules; }
+std::span<const Rule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace msrt::mindir_import

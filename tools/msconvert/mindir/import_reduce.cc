@@ -178,7 +178,7 @@ Status LogSumExp(PrimitiveCall& call) {
 
 constexpr std::string_view kReduce = "x axis keep_dims", kReduceExt = "input dim keepdim dtype";
 
-constexpr Rule kRules[] = {
+constexpr Rule kReduceRules[] = {
     {"ReduceSum", "x axis keep_dims skip_mode", Reduce, "ReduceSum"},
     {"ReduceMean", kReduce, Reduce, "ReduceMean"},
     {"ReduceMax", kReduce, Reduce, "ReduceMax"},
@@ -214,6 +214,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> ReduceRules() { return kRules; }
+std::span<const Rule> ReduceRules() { return kReduceRules; }
 
 }  // namespace msrt::mindir_import

@@ -96,6 +96,8 @@ class NodeLift {
 // that the file is invalid.
 using LiftFn = Status (*)(NodeLift&);
 
+inline constexpr std::string_view kMlDomain = "ai.onnx.ml", kContribDomain = "com.microsoft";
+
 struct LiftRule {
   std::string_view domain, op;
   LiftFn lift;

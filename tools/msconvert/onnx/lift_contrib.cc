@@ -6,8 +6,6 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr std::string_view kDomain = "com.microsoft";
-
 // Returns a + b, or a if b is omitted.
 Result<ValueId> Plus(NodeLift& n, ValueId a, ValueId b) {
   if (b == kNoValue) return a;
@@ -268,26 +266,26 @@ Status LiftEmbedLayerNormalization(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
-    {kDomain, "Gelu", LiftGelu},
-    {kDomain, "BiasGelu", LiftGelu},
-    {kDomain, "FastGelu", LiftFastGelu},
-    {kDomain, "QuickGelu", LiftQuickGelu},
-    {kDomain, "BiasSplitGelu", LiftBiasSplitGelu},
-    {kDomain, "BiasAdd", LiftBiasAdd},
-    {kDomain, "FusedMatMul", LiftFusedMatMul},
-    {kDomain, "FusedGemm", LiftFusedGemm},
-    {kDomain, "FusedConv", LiftFusedConv},
-    {kDomain, "NhwcConv", LiftNhwcConv},
-    {kDomain, "SkipLayerNormalization", LiftSkipLayerNormalization},
-    {kDomain, "SkipSimplifiedLayerNormalization", LiftSkipSimplifiedLayerNormalization},
-    {kDomain, "SimplifiedLayerNormalization", LiftSimplifiedLayerNormalization},
+constexpr LiftRule kContribLifts[] = {
+    {kContribDomain, "Gelu", LiftGelu},
+    {kContribDomain, "BiasGelu", LiftGelu},
+    {kContribDomain, "FastGelu", LiftFastGelu},
+    {kContribDomain, "QuickGelu", LiftQuickGelu},
+    {kContribDomain, "BiasSplitGelu", LiftBiasSplitGelu},
+    {kContribDomain, "BiasAdd", LiftBiasAdd},
+    {kContribDomain, "FusedMatMul", LiftFusedMatMul},
+    {kContribDomain, "FusedGemm", LiftFusedGemm},
+    {kContribDomain, "FusedConv", LiftFusedConv},
+    {kContribDomain, "NhwcConv", LiftNhwcConv},
+    {kContribDomain, "SkipLayerNormalization", LiftSkipLayerNormalization},
+    {kContribDomain, "SkipSimplifiedLayerNormalization", LiftSkipSimplifiedLayerNormalization},
+    {kContribDomain, "SimplifiedLayerNormalization", LiftSimplifiedLayerNormalization},
     {"", "SimplifiedLayerNormalization", LiftSimplifiedLayerNormalization},
-    {kDomain, "EmbedLayerNormalization", LiftEmbedLayerNormalization},
+    {kContribDomain, "EmbedLayerNormalization", LiftEmbedLayerNormalization},
 };
 
 }  // namespace
 
-std::span<const LiftRule> ContribLifts() { return kRules; }
+std::span<const LiftRule> ContribLifts() { return kContribLifts; }
 
 }  // namespace msrt::onnx_import

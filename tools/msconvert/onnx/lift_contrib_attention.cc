@@ -30,8 +30,6 @@ Result<ValueId> Unpacked(NodeLift& n, ValueId value, int64_t heads) {
 
 namespace {
 
-constexpr std::string_view kDomain = "com.microsoft";
-
 using Ints = std::vector<int64_t>;
 
 Result<ValueId> Part(NodeLift& n, ValueId value, int64_t axis, int64_t index) {
@@ -286,14 +284,14 @@ Status LiftRotaryEmbedding(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
-    {kDomain, "Attention", LiftAttention},
-    {kDomain, "MultiHeadAttention", LiftMultiHeadAttention},
-    {kDomain, "RotaryEmbedding", LiftRotaryEmbedding},
+constexpr LiftRule kContribAttentionLifts[] = {
+    {kContribDomain, "Attention", LiftAttention},
+    {kContribDomain, "MultiHeadAttention", LiftMultiHeadAttention},
+    {kContribDomain, "RotaryEmbedding", LiftRotaryEmbedding},
 };
 
 }  // namespace
 
-std::span<const LiftRule> ContribAttentionLifts() { return kRules; }
+std::span<const LiftRule> ContribAttentionLifts() { return kContribAttentionLifts; }
 
 }  // namespace msrt::onnx_import

@@ -196,10 +196,11 @@ Status LiftGroupQueryAttention(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {{"com.microsoft", "GroupQueryAttention", LiftGroupQueryAttention}};
+constexpr LiftRule kContribGroupQueryLifts[] = {
+    {kContribDomain, "GroupQueryAttention", LiftGroupQueryAttention}};
 
 }  // namespace
 
-std::span<const LiftRule> ContribGroupQueryLifts() { return kRules; }
+std::span<const LiftRule> ContribGroupQueryLifts() { return kContribGroupQueryLifts; }
 
 }  // namespace msrt::onnx_import

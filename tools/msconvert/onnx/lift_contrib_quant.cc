@@ -7,8 +7,6 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr std::string_view kDomain = "com.microsoft";
-
 // A quantised tensor is three inputs: data, scale and zero point, which may be omitted.
 Result<ValueId> Dequantized(NodeLift& n, size_t first) {
   if (!n.has_input(first) || !n.has_input(first + 1))
@@ -68,7 +66,7 @@ Status LiftGlobalAveragePool(NodeLift& n) {
 }
 
 // The scale and zero point of the output come first.
-Status LiftConcat(NodeLift& n) {
+Status LiftQuantizedConcat(NodeLift& n) {
   std::vector<ValueId> parts;
   for (size_t i = 2; i < n.input_count(); i += 3) {
     MSRT_ASSIGN_OR_RETURN(const ValueId part, Dequantized(n, i));
@@ -139,7 +137,7 @@ Status LiftDynamicQuantizeMatMul(NodeLift& n) {
 }
 
 // C is quantised with the product of the other scales. If the output has no scale, it is real.
-Status LiftGemm(NodeLift& n) {
+Status LiftQuantizedGemm(NodeLift& n) {
   enum : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
   MSRT_RETURN_IF_ERROR(n.RequireInputs(6));
   const auto operand = [&](size_t input, const char* transposed) -> Result<ValueId> {
@@ -157,7 +155,7 @@ Status LiftGemm(NodeLift& n) {
   return OkStatus();
 }
 
-Status LiftAttention(NodeLift& n) {
+Status LiftQuantizedAttention(NodeLift& n) {
   enum : size_t {
     kInput,
     kWeights,
@@ -261,26 +259,26 @@ Status LiftMatMulNBits(NodeLift& n) {
 Status LiftQuantize(NodeLift& n) { return n.PassAs("QuantizeLinear"); }
 Status LiftDequantize(NodeLift& n) { return n.PassAs("DequantizeLinear"); }
 
-constexpr LiftRule kRules[] = {
-    {kDomain, "QLinearAdd", LiftAdd},
-    {kDomain, "QLinearMul", LiftMul},
-    {kDomain, "QLinearSigmoid", LiftSigmoid},
-    {kDomain, "QLinearLeakyRelu", LiftLeakyRelu},
-    {kDomain, "QLinearAveragePool", LiftAveragePool},
-    {kDomain, "QLinearGlobalAveragePool", LiftGlobalAveragePool},
-    {kDomain, "QLinearConcat", LiftConcat},
-    {kDomain, "QLinearSoftmax", LiftSoftmax},
-    {kDomain, "QGemm", LiftGemm},
-    {kDomain, "MatMulIntegerToFloat", LiftMatMulIntegerToFloat},
-    {kDomain, "DynamicQuantizeMatMul", LiftDynamicQuantizeMatMul},
-    {kDomain, "QAttention", LiftAttention},
-    {kDomain, "MatMulNBits", LiftMatMulNBits},
-    {kDomain, "QuantizeLinear", LiftQuantize},
-    {kDomain, "DequantizeLinear", LiftDequantize},
+constexpr LiftRule kContribQuantLifts[] = {
+    {kContribDomain, "QLinearAdd", LiftAdd},
+    {kContribDomain, "QLinearMul", LiftMul},
+    {kContribDomain, "QLinearSigmoid", LiftSigmoid},
+    {kContribDomain, "QLinearLeakyRelu", LiftLeakyRelu},
+    {kContribDomain, "QLinearAveragePool", LiftAveragePool},
+    {kContribDomain, "QLinearGlobalAveragePool", LiftGlobalAveragePool},
+    {kContribDomain, "QLinearConcat", LiftQuantizedConcat},
+    {kContribDomain, "QLinearSoftmax", LiftSoftmax},
+    {kContribDomain, "QGemm", LiftQuantizedGemm},
+    {kContribDomain, "MatMulIntegerToFloat", LiftMatMulIntegerToFloat},
+    {kContribDomain, "DynamicQuantizeMatMul", LiftDynamicQuantizeMatMul},
+    {kContribDomain, "QAttention", LiftQuantizedAttention},
+    {kContribDomain, "MatMulNBits", LiftMatMulNBits},
+    {kContribDomain, "QuantizeLinear", LiftQuantize},
+    {kContribDomain, "DequantizeLinear", LiftDequantize},
 };
 
 }  // namespace
 
-std::span<const LiftRule> ContribQuantLifts() { return kRules; }
+std::span<const LiftRule> ContribQuantLifts() { return kContribQuantLifts; }
 
 }  // namespace msrt::onnx_import

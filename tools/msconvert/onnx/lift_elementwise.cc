@@ -45,7 +45,7 @@ Status LiftClip(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kElementwiseLifts[] = {
     {"", "Constant", LiftConstant},
     {"", "CastLike", LiftCastLike},
     {"", "Clip", LiftClip},
@@ -53,6 +53,6 @@ constexpr LiftRule kRules[] = {
 
 }  // namespace
 
-std::span<const LiftRule> ElementwiseLifts() { return kRules; }
+std::span<const LiftRule> ElementwiseLifts() { return kElementwiseLifts; }
 
 }  // namespace msrt::onnx_import

@@ -76,7 +76,7 @@ Status LiftPad(NodeLift& n) {
   return n.Pass();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kLegacyLifts[] = {
     {"", "Add", LiftBroadcasting},
     {"", "Sub", LiftBroadcasting},
     {"", "Mul", LiftBroadcasting},
@@ -116,6 +116,6 @@ constexpr LiftRule kRules[] = {
 
 }  // namespace
 
-std::span<const LiftRule> LegacyLifts() { return kRules; }
+std::span<const LiftRule> LegacyLifts() { return kLegacyLifts; }
 
 }  // namespace msrt::onnx_import

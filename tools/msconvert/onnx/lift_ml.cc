@@ -7,8 +7,6 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr std::string_view kDomain = "ai.onnx.ml";
-
 Status LiftBinarizer(NodeLift& n) {
   MSRT_RETURN_IF_ERROR(n.RequireInputs(1));
   const DType dtype = n.type(0).dtype;
@@ -102,14 +100,14 @@ Status LiftLabelEncoder(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
-    {kDomain, "Binarizer", LiftBinarizer},
-    {kDomain, "ArrayFeatureExtractor", LiftArrayFeatureExtractor},
-    {kDomain, "LabelEncoder", LiftLabelEncoder},
+constexpr LiftRule kMlLifts[] = {
+    {kMlDomain, "Binarizer", LiftBinarizer},
+    {kMlDomain, "ArrayFeatureExtractor", LiftArrayFeatureExtractor},
+    {kMlDomain, "LabelEncoder", LiftLabelEncoder},
 };
 
 }  // namespace
 
-std::span<const LiftRule> MlLifts() { return kRules; }
+std::span<const LiftRule> MlLifts() { return kMlLifts; }
 
 }  // namespace msrt::onnx_import

@@ -149,7 +149,7 @@ Status LiftBatchNormalization(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kNormalizationLifts[] = {
     {"", "Softmax", LiftSoftmaxLike},
     {"", "LogSoftmax", LiftSoftmaxLike},
     {"", "Hardmax", LiftSoftmaxLike},
@@ -159,6 +159,6 @@ constexpr LiftRule kRules[] = {
 
 }  // namespace
 
-std::span<const LiftRule> NormalizationLifts() { return kRules; }
+std::span<const LiftRule> NormalizationLifts() { return kNormalizationLifts; }
 
 }  // namespace msrt::onnx_import

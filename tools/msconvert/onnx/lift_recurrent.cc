@@ -41,11 +41,11 @@ Status LiftRecurrent(NodeLift& n) {
   return n.Pass();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kRecurrentLifts[] = {
     {"", "RNN", LiftRecurrent}, {"", "GRU", LiftRecurrent}, {"", "LSTM", LiftRecurrent}};
 
 }  // namespace
 
-std::span<const LiftRule> RecurrentLifts() { return kRules; }
+std::span<const LiftRule> RecurrentLifts() { return kRecurrentLifts; }
 
 }  // namespace msrt::onnx_import

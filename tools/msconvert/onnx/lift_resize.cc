@@ -6,7 +6,7 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr size_t kRoi = 1, kScales = 2, kSizes = 3;
+constexpr size_t kRoiInput = 1, kScalesInput = 2, kSizesInput = 3;
 
 // Adds a Resize of opset 23 with the geometry of opset 10: coordinates are indices divided by the
 // scale.
@@ -60,7 +60,7 @@ Status LiftResize(NodeLift& n) {
     return OkStatus();
   }
   // An empty list means an omitted one.
-  for (size_t i : {kRoi, kScales, kSizes}) {
+  for (size_t i : {kRoiInput, kScalesInput, kSizesInput}) {
     const ConstTensor* list = n.constant(i);
     if (list != nullptr && list->dims.elements() == 0) n.SetInput(i, kNoValue);
   }
@@ -87,10 +87,10 @@ Status LiftUpsample(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {{"", "Resize", LiftResize}, {"", "Upsample", LiftUpsample}};
+constexpr LiftRule kResizeLifts[] = {{"", "Resize", LiftResize}, {"", "Upsample", LiftUpsample}};
 
 }  // namespace
 
-std::span<const LiftRule> ResizeLifts() { return kRules; }
+std::span<const LiftRule> ResizeLifts() { return kResizeLifts; }
 
 }  // namespace msrt::onnx_import

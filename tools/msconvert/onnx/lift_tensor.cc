@@ -74,7 +74,7 @@ Status LiftStft(NodeLift& n) {
   return n.Pass();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kTensorLifts[] = {
     {"", "Split", LiftSplit},
     {"", "OneHot", LiftOneHot},
     {"", "Scatter", LiftScatter},
@@ -85,6 +85,6 @@ constexpr LiftRule kRules[] = {
 
 }  // namespace
 
-std::span<const LiftRule> TensorLifts() { return kRules; }
+std::span<const LiftRule> TensorLifts() { return kTensorLifts; }
 
 }  // namespace msrt::onnx_import

@@ -9,8 +9,6 @@
 namespace msrt::onnx_import {
 namespace {
 
-constexpr std::string_view kDomain = "ai.onnx.ml";
-
 // In the order of the numbers that TreeEnsemble uses.
 constexpr std::string_view kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
                                             "PROBIT"};
@@ -192,7 +190,7 @@ Result<ValueId> Scores(NodeLift& n, const EnsembleLists& lists, int64_t n_target
   if (!kFloatTypes.Has(n.type(0).dtype)) {
     MSRT_ASSIGN_OR_RETURN(x, n.Add("Cast", {x}, {{"to", DType::kF32}}));
   }
-  MSRT_ASSIGN_OR_RETURN(const auto raw, n.AddMany(kDomain, "TreeEnsemble", {x},
+  MSRT_ASSIGN_OR_RETURN(const auto raw, n.AddMany(kMlDomain, "TreeEnsemble", {x},
                                                   lists.Attrs(n_targets, aggregate), 1));
   MSRT_ASSIGN_OR_RETURN(const ValueId scores, n.Add("Cast", {raw[0]}, {{"to", DType::kF32}}));
   if (base.empty()) return scores;
@@ -282,14 +280,14 @@ Status LiftClassifier(NodeLift& n) {
   return OkStatus();
 }
 
-constexpr LiftRule kRules[] = {
-    {kDomain, "TreeEnsemble", LiftTreeEnsemble},
-    {kDomain, "TreeEnsembleRegressor", LiftRegressor},
-    {kDomain, "TreeEnsembleClassifier", LiftClassifier},
+constexpr LiftRule kTreeLifts[] = {
+    {kMlDomain, "TreeEnsemble", LiftTreeEnsemble},
+    {kMlDomain, "TreeEnsembleRegressor", LiftRegressor},
+    {kMlDomain, "TreeEnsembleClassifier", LiftClassifier},
 };
 
 }  // namespace
 
-std::span<const LiftRule> TreeLifts() { return kRules; }
+std::span<const LiftRule> TreeLifts() { return kTreeLifts; }
 
 }  // namespace msrt::onnx_import

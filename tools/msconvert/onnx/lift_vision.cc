@@ -28,7 +28,7 @@ Status LiftDft(NodeLift& n) {
   return n.Pass();
 }
 
-constexpr LiftRule kRules[] = {
+constexpr LiftRule kVisionLifts[] = {
     {"", "GridSample", LiftGridSample},
     {"", "RoiAlign", LiftRoiAlign},
     {"", "DFT", LiftDft},
@@ -36,6 +36,6 @@ constexpr LiftRule kRules[] = {
 
 }  // namespace
 
-std::span<const LiftRule> VisionLifts() { return kRules; }
+std::span<const LiftRule> VisionLifts() { return kVisionLifts; }
 
 }  // namespace msrt::onnx_import
