@@ -188,12 +188,12 @@ class BoundConv final : public BoundKernel {
     int64_t image;
     Interval rows, columns;
   };
-  // Outputs of one row that read the same taps: those of the class from number `begin` on.
+  // Outputs in a line, along a row or a column, that read the same taps.
   struct Segment {
-    const TapClass* column;
-    int64_t begin, count;
-    const float* x;  // of the first tap of the first output
-    int64_t pixel;   // of the first output, counted over all images
+    const float* x;       // of the first tap of the first output
+    int64_t x_step;       // from output to output
+    int64_t pixel, step;  // the first output, counted over all images; from output to output
+    int64_t count;
   };
 
   static const float* Optional(const RunArgs& args, size_t i) {
@@ -211,31 +211,61 @@ class BoundConv final : public BoundKernel {
     axis_[0] = axis_[1] = TapsOf(WindowAxis(), false);
   }
 
-  const TapClass& ClassIn(size_t axis, int64_t output) const {
-    return axis_[axis].classes[axis_[axis].class_of[static_cast<size_t>(output)]];
+  // The outputs of a class that are inside an interval: numbers [begin, end) of the class.
+  static Interval Inside(const TapClass& c, Interval outputs) {
+    return {std::max<int64_t>(0, CeilDiv(outputs.begin - c.first, c.step)),
+            std::min(c.count, CeilDiv(outputs.end - c.first, c.step))};
   }
 
-  // Calls visit(segment, runs) for every segment of the block.
+  // Calls visit(runs, segments) for every rectangle of outputs of the block that read the same
+  // taps; segments(f) calls f(segment) for lines that cover it.
   template <typename Visit>
-  void ForEachSegment(const Tensors& t, const Block& block, std::vector<ChainRun>* runs,
-                      Visit visit) const {
-    for (int64_t row = block.rows.begin; row < block.rows.end; ++row) {
-      const int64_t z = row / axis_[1].out, y = row % axis_[1].out;
-      const TapClass &depth = ClassIn(0, z), &height = ClassIn(1, y);
-      const int64_t line =
-          (block.image * axis_[0].in + depth.InputOf(z)) * axis_[1].in + height.InputOf(y);
-      for (const TapClass& column : axis_[2].classes) {
-        const int64_t begin = std::max<int64_t>(
-                          0, CeilDiv(block.columns.begin - column.first, column.step)),
-                      end = std::min(column.count,
-                                     CeilDiv(block.columns.end - column.first, column.step));
-        if (begin >= end) continue;
-        Segment s{&column, begin, end - begin,
-                  t.x + (line * axis_[2].in + column.in + begin * column.in_step) * inputs_,
-                  (block.image * Rows() + row) * axis_[2].out + column.first + begin * column.step};
-        FindRuns(depth, height, column, runs);
-        visit(s, *runs);
+  void ForEachRectangle(const Tensors& t, const Block& block, std::vector<ChainRun>* runs,
+                        Visit visit) const {
+    const int64_t height = axis_[1].out;
+    for (int64_t row = block.rows.begin; row < block.rows.end;) {
+      const int64_t z = row / height, end = std::min(block.rows.end, (z + 1) * height);
+      const TapClass& depth = axis_[0].classes[axis_[0].class_of[static_cast<size_t>(z)]];
+      for (const TapClass& h : axis_[1].classes) {
+        const Interval rows = Inside(h, {row - z * height, end - z * height});
+        if (rows.size() <= 0) continue;
+        for (const TapClass& w : axis_[2].classes) {
+          const Interval columns = Inside(w, block.columns);
+          if (columns.size() <= 0) continue;
+          FindRuns(depth, h, w, runs);
+          const Rectangle r{block.image * axis_[0].in + depth.InputOf(z),
+                            block.image * axis_[0].out + z,
+                            &h,
+                            &w,
+                            rows,
+                            columns};
+          visit(*runs, [&](auto use) { ForEachSegment(t, r, use); });
+        }
       }
+      row = end;
+    }
+  }
+
+  struct Rectangle {
+    int64_t in_plane, out_plane;  // counted over all images
+    const TapClass *height, *width;
+    Interval rows, columns;  // numbers within the classes
+  };
+  // Lines go along the longer side: tiles of few rows are slow.
+  template <typename Use>
+  void ForEachSegment(const Tensors& t, const Rectangle& r, Use use) const {
+    const bool along_row = r.columns.size() >= std::min(r.rows.size(), LoopsHere().chain_rows);
+    const Interval lines = along_row ? r.rows : r.columns;
+    const TapClass &h = *r.height, &w = *r.width;
+    for (int64_t line = lines.begin; line < lines.end; ++line) {
+      const int64_t i = along_row ? line : r.rows.begin, j = along_row ? r.columns.begin : line;
+      const int64_t in = (r.in_plane * axis_[1].in + h.in + i * h.in_step) * axis_[2].in + w.in +
+                         j * w.in_step,
+                    out = (r.out_plane * axis_[1].out + h.first + i * h.step) * axis_[2].out +
+                          w.first + j * w.step;
+      use(Segment{t.x + in * inputs_, inputs_ * (along_row ? w.in_step : h.in_step * axis_[2].in),
+                  out, along_row ? w.step : h.step * axis_[2].out,
+                  along_row ? r.columns.size() : r.rows.size()});
     }
   }
 
@@ -279,51 +309,60 @@ class BoundConv final : public BoundKernel {
     const float* w = packed_ + index * terms * LoopsHere().chain_panel;
     std::vector<ChainRun> part;
     for (int64_t first = 0; first < terms; first += kMaxChainTerms) {
-      ForEachSegment(t, block, runs, [&](const Segment& s, const std::vector<ChainRun>& all) {
+      ForEachRectangle(t, block, runs, [&](const std::vector<ChainRun>& all, auto segments) {
         const ChainPart found = PartOf(all, {first, first + kMaxChainTerms}, first == 0, &part);
         if (part.empty() && !(found.begins && found.ends)) return;
-        const int64_t at = s.pixel * outputs + panel.first, step = s.column->step * outputs;
-        ChainTile tile{.x = s.x + panel.group * channels_.group_inputs,
-                       .x_step = s.column->in_step * inputs_,
+        ChainTile tile{.x = nullptr,
+                       .x_step = 0,
                        .w = w,
                        .runs = part.data(),
                        .run_count = static_cast<int64_t>(part.size()),
-                       .y = t.y + at,
-                       .y_step = step,
-                       .rows = s.count,
+                       .y = nullptr,
+                       .y_step = 0,
+                       .rows = 0,
                        .columns = panel.columns,
                        .begins = found.begins,
                        .start = t.bias == nullptr ? nullptr : t.bias + panel.first,
                        .ends = found.ends,
                        .addend = nullptr,
-                       .residual = t.residual == nullptr ? nullptr : t.residual + at,
-                       .residual_step = step,
+                       .residual = nullptr,
+                       .residual_step = 0,
                        .low = finish_.low,
                        .high = finish_.high};
-        LoopsHere().chains(tile);
-        if (found.ends) finish_.Apply(t.y + at, s.count, step, panel.columns);
+        segments([&](const Segment& s) {
+          const int64_t at = s.pixel * outputs + panel.first;
+          tile.x = s.x + panel.group * channels_.group_inputs, tile.x_step = s.x_step;
+          tile.y = t.y + at, tile.y_step = tile.residual_step = s.step * outputs;
+          tile.rows = s.count;
+          if (t.residual != nullptr) tile.residual = t.residual + at;
+          LoopsHere().chains(tile);
+          if (found.ends) finish_.Apply(tile.y, s.count, tile.y_step, panel.columns);
+        });
       });
     }
   }
 
   void RunDepthwise(const Tensors& t, const Block& block, std::vector<ChainRun>* runs) const {
-    ForEachSegment(t, block, runs, [&](const Segment& s, const std::vector<ChainRun>& all) {
-      const int64_t at = s.pixel * channels_.outputs, step = s.column->step * channels_.outputs;
-      LoopsHere().depthwise({.x = s.x,
-                             .x_step = s.column->in_step * inputs_,
-                             .w = packed_,
-                             .runs = all.data(),
-                             .run_count = static_cast<int64_t>(all.size()),
-                             .y = t.y + at,
-                             .y_step = step,
-                             .rows = s.count,
-                             .channels = channels_.outputs,
-                             .start = t.bias,
-                             .residual = t.residual == nullptr ? nullptr : t.residual + at,
-                             .residual_step = step,
-                             .low = finish_.low,
-                             .high = finish_.high});
-      finish_.Apply(t.y + at, s.count, step, channels_.outputs);
+    const int64_t outputs = channels_.outputs;
+    ForEachRectangle(t, block, runs, [&](const std::vector<ChainRun>& all, auto segments) {
+      segments([&](const Segment& s) {
+        const int64_t at = s.pixel * outputs, step = s.step * outputs;
+        LoopsHere().depthwise({.x = s.x,
+                               .x_step = s.x_step,
+                               .w = packed_,
+                               .runs = all.data(),
+                               .run_count = static_cast<int64_t>(all.size()),
+                               .y = t.y + at,
+                               .y_step = step,
+                               .rows = s.count,
+                               .channels = outputs,
+                               .start = t.bias,
+                               .residual = t.residual == nullptr ? nullptr : t.residual + at,
+                               .residual_step = step,
+                               .low = finish_.low,
+                               .high = finish_.high});
+        finish_.Apply(t.y + at, s.count, step, outputs);
+      });
     });
   }
 

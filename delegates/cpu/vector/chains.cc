@@ -1,6 +1,8 @@
 // Convolutions and products by chains of fused multiply-adds. Vectors go along output channels and
 // columns, never along a chain, so the bits of an element depend neither on the width of vectors
 // nor on the tile it is in.
+#include <utility>
+
 #include "delegates/cpu/vector/fma.h"
 #include "delegates/cpu/vector/parts.h"
 
@@ -10,7 +12,7 @@ namespace {
 constexpr int kVectors = 2;  // of a row of a tile
 constexpr int kPanel = kVectors * kLanes;
 // Sums of kMaxRows times kVectors vectors leave registers for a row of weights and one input.
-constexpr int kMaxRows = kLanes == 16 ? 14 : kLanes == 8 ? 6 : 4;
+constexpr int kMaxRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 4;
 
 template <int C>
 struct Row {
@@ -41,8 +43,8 @@ inline __attribute__((always_inline)) void StoreRow(const Row<C>& row, float* to
   for (int64_t i = 0; i < columns; ++i) to[i] = few[i];
 }
 
-// Rows i of the input as sums of a pointer and a multiple of the step that one address can have:
-// 14 pointers would not fit into registers.
+// Rows i of the input as sums of a pointer and a multiple of the step that one address can have: a
+// pointer for each row would not fit into registers.
 template <int R>
 struct InputRows {
   static constexpr int kGroups = (R + 2) / 3;
@@ -132,17 +134,15 @@ void Tile(const ChainTile& t, int64_t first) {
 }
 
 using TileFunction = void (*)(const ChainTile&, int64_t first);
+// By the number of rows less one.
+template <int C, typename Rows>
+struct TilesOf;
 template <int C, int... R>
-struct TilesOf {
-  static constexpr TileFunction kTiles[] = {Tile<R, C>...};
+struct TilesOf<C, std::integer_sequence<int, R...>> {
+  static constexpr TileFunction kTiles[] = {Tile<R + 1, C>...};
 };
 template <int C>
-constexpr TileFunction TileFor(int64_t rows) {
-  if constexpr (kMaxRows == 14)
-    return TilesOf<C, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14>::kTiles[rows - 1];
-  else if constexpr (kMaxRows == 6) return TilesOf<C, 1, 2, 3, 4, 5, 6>::kTiles[rows - 1];
-  else return TilesOf<C, 1, 2, 3, 4>::kTiles[rows - 1];
-}
+using Tiles = TilesOf<C, std::make_integer_sequence<int, kMaxRows>>;
 
 // Rows are divided into tiles of about equal height.
 void Chains(const ChainTile& t) {
@@ -150,9 +150,8 @@ void Chains(const ChainTile& t) {
   int64_t first = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t end = t.rows * (i + 1) / tiles;
-    const TileFunction tile =
-        t.columns > kLanes ? TileFor<kVectors>(end - first) : TileFor<1>(end - first);
-    tile(t, first);
+    const int64_t rows = end - first;
+    (t.columns > kLanes ? Tiles<kVectors>::kTiles : Tiles<1>::kTiles)[rows - 1](t, first);
     first = end;
   }
 }
