@@ -239,7 +239,8 @@ typedef int32_t msrt_accuracy;
 enum {
   MSRT_ACCURACY_DEFAULT = 0, /* f32 arithmetic for f32 and f16 models; bf16 products, accumulated in
                                 f32, for bf16 models */
-  MSRT_ACCURACY_EXACT = 1,   /* only kernels whose bits do not depend on how the work is split */
+  MSRT_ACCURACY_EXACT = 1,   /* one arithmetic for each node, by a fixed rule (msrt_candidate): bits
+                                do not   depend on how the work is split, nor on costs or threads */
   MSRT_ACCURACY_FAST = 2 /* bf16 products for all models, where that is faster: errors of about 1e-2
                             of a result's range */
 };

@@ -202,12 +202,42 @@ typedef struct msrt_in_place {
  * addition to workspace_bytes. Cancellation, deadlines and call limits act between steps, never
  * inside one. */
 #define MSRT_TYPICAL_TRIPS 16
+
+/* The arithmetic of a candidate or kernel names the rule by which an output element is computed:
+ * the types, the order of operations, the roundings. Equal names for the same node guarantee equal
+ * bits of an element (all NaNs count as equal), whatever piece of the node it is computed in, and
+ * whatever the layout, the number of threads, the delegate and the machine; a name whose rule
+ * depends on the instruction set says which one it is. NULL promises nothing. The name of a
+ * candidate of several nodes holds for each of them. A name has 1 to 64 printable ASCII characters;
+ * other than the following, it begins with the name of the delegate or of the kernel's author, so
+ * that no two rules share a name.
+ *
+ * With MSRT_ACCURACY_EXACT every node has one arithmetic, which does not depend on costs, and only
+ * candidates with its name are used: the first of "rounded", "fma", the names of delegates in the
+ * order in which those were registered (of one delegate: in alphabetical order), "reference". Nodes
+ * that only candidates of several nodes run take the name of the first of these; control flow runs
+ * on the host unless it is pinned elsewhere. */
+
+/* An output element is the correctly rounded result of the op for the input elements, or one of
+ * them unchanged. Of equal elements (-0 and 0), Max and Min return the later operand, and pools and
+ * reductions the first element. Integers wrap. */
+#define MSRT_ARITHMETIC_ROUNDED "rounded"
+/* f32 convolutions and products, each output element a chain of fused multiply-adds. A convolution
+ * begins with its bias (or 0) and adds input times weight for each kernel position in row-major
+ * order, and there for each input channel of the group; taps outside the input are left out. A
+ * product begins with 0 and adds along the depth; then come, each rounded, the factor alpha and the
+ * bias (for Gemm beta times C), with alpha and beta in f32. Last, each rounded, the residual and an
+ * activation of one operation (Relu, Clip, LeakyRelu). */
+#define MSRT_ARITHMETIC_FMA "fma"
+/* What the delegate `reference` computes: in double, in the order of the op's definition, rounded
+ * at the end; with functions of the C library. */
+#define MSRT_ARITHMETIC_REFERENCE "reference"
+
 typedef struct msrt_candidate {
   uint32_t struct_size;
-  /* Non-zero: the bits of an output element do not depend on the extent of the piece that it is
-   * computed in. */
-  int32_t exact;
-  const uint32_t* nodes; /* ascending */
+  uint32_t reserved;
+  const char* arithmetic; /* NULL: no promise */
+  const uint32_t* nodes;  /* ascending */
   size_t node_count;
   /* One for each input or output; NULL: all plain. Constants are always plain. */
   const msrt_layout* input_layouts;
@@ -442,8 +472,8 @@ typedef struct msrt_op_desc {
    * cannot be cut. For a box of the space, operands returns the box of each input that it reads and
    * results the box of each output that it writes, with the tensor's rank and within its dims (rank
    * 0 if omitted). The output pieces must be what infer returns for the input pieces, and bit for
-   * bit those of the whole if the kernel is exact. localize (may be NULL) sets the attributes that
-   * tell a piece its position. */
+   * bit those of the whole if the kernel names its arithmetic. localize (may be NULL) sets the
+   * attributes that tell a piece its position. */
   msrt_status (*axes)(void* user, const msrt_host_api* host, const msrt_node_view* node,
                       msrt_axis* axes, int32_t* axis_count);
   msrt_status (*operands)(void* user, const msrt_host_api* host, const msrt_node_view* node,
@@ -464,9 +494,8 @@ typedef struct msrt_kernel_desc {
   /* Version of the op's definition; 0: the library's. A known op must have this version; a new op
    * gets it (0: 1). */
   int32_t version;
-  /* Non-zero: the bits of an output element do not depend on the extent of the piece that it is
-   * computed in. */
-  int32_t exact;
+  uint32_t reserved;
+  const char* arithmetic; /* as in msrt_candidate */
   /* Bits of the element types that inputs and outputs may have; 0: any. */
   uint32_t types;
   /* Bits of the layouts that it runs in; 0: plain. The tensors that can have a layout (rank 3 to 5,

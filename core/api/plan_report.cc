@@ -31,6 +31,7 @@ void WriteExplanation(JsonWriter* json, const Node& node, const NodeExplanation&
   json->Field("op", OpName(node));
   json->Field("delegate", why.delegate.empty() ? std::string_view("host") : why.delegate);
   json->Field("algorithm", why.algorithm);
+  json->Field("arithmetic", why.arithmetic);
   json->Field("us", why.seconds * 1e6);
   json->Field("measured", why.measured);
   WriteList(json, "others", why.others,
@@ -67,6 +68,7 @@ void WriteStep(JsonWriter* json, const Program& program, const Step& step) {
   json->Field("delegate", DelegateName(step));
   json->Field("device", DeviceName(program, step.device));
   json->Field("algorithm", step.algorithm);
+  json->Field("arithmetic", step.arithmetic);
   WriteNumbers(json, "nodes", step.nodes);
   json->Field("us", step.seconds * 1e6);
   if (step.nodes.empty()) json->Field("moved_bytes", TypicalBytes(program, step.outputs[0]));

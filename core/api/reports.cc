@@ -34,6 +34,7 @@ std::string ProfileReport(const Session& session) {
     json.Field("kind", StepKindName(step.kind));
     json.Field("delegate", DelegateName(step));
     json.Field("algorithm", step.algorithm);
+    json.Field("arithmetic", step.arithmetic);
     if (const BoundStep* bound = time.bound_step()) {
       if (const TensorView* shown = MainTensor(*bound)) WriteDims(&json, *shown);
     }

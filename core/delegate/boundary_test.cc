@@ -125,6 +125,13 @@ TEST_F(BoundaryTest, MalformedCandidatesAreRefusals) {
             std::vector<std::string>(
                 2, "its candidate is malformed: in_place is NULL, but in_place_count 1"));
   EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->input_count = 0; }).size(), 2u);
+  EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->arithmetic = ""; }),
+            std::vector<std::string>(2,
+                                     "its candidate is malformed: arithmetic is empty; NULL "
+                                     "promises nothing"));
+  EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->arithmetic = "two\nlines"; }).size(), 2u);
+  static const std::string long_name(65, 'a');
+  EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->arithmetic = long_name.c_str(); }).size(), 2u);
 }
 
 TEST_F(BoundaryTest, MalformedCandidateNamesDelegate) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/copy_known_fields.h"
+#include "core/delegate/arithmetic.h"
 #include "core/delegate/boundary.h"
 #include "core/delegate/offered_graph.h"
 
@@ -88,7 +89,7 @@ struct Sink {
     copy.output_layouts = Layouts(c.output_layouts, c.output_count);
     copy.seconds = c.seconds;
     copy.workspace_bytes = c.workspace_bytes;
-    copy.exact = c.exact != 0;
+    copy.arithmetic = c.arithmetic == nullptr ? "" : c.arithmetic;
     copy.packs_constants = c.packs_constants != 0;
     copy.reduced = c.reduced != 0;
     copy.algorithm = c.algorithm == nullptr ? "" : c.algorithm;
@@ -134,6 +135,7 @@ struct Sink {
       if (c.in_place[i].input >= c.input_count || c.in_place[i].output >= c.output_count)
         return "in_place names what does not exist";
     }
+    if (const Status name = CheckArithmetic(c.arithmetic); !name.ok()) return name.message();
     std::string wrong = WrongLayout(c.input_layouts, border.inputs);
     return wrong.empty() ? WrongLayout(c.output_layouts, border.outputs) : wrong;
   }
@@ -277,7 +279,7 @@ Result<Kernel> Delegate::Compile(const Host& host, const OfferedGraph& graph,
   std::vector<msrt_in_place> in_place;
   for (const auto& [input, output] : candidate.in_place) in_place.push_back({input, output});
   msrt_candidate c = MSRT_INIT(msrt_candidate);
-  c.exact = candidate.exact;
+  c.arithmetic = candidate.arithmetic.empty() ? nullptr : candidate.arithmetic.c_str();
   c.nodes = candidate.nodes.data();
   c.node_count = candidate.nodes.size();
   c.input_layouts = inputs.data();

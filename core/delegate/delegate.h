@@ -20,7 +20,8 @@ struct Candidate {
   std::vector<Layout> input_layouts, output_layouts;
   double seconds = 0;
   size_t workspace_bytes = 0;
-  bool exact = false, packs_constants = false, reduced = false;
+  bool packs_constants = false, reduced = false;
+  std::string arithmetic;  // empty: no promise
   std::string algorithm;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   uint64_t tag = 0;

@@ -24,6 +24,7 @@ msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph
     c.output_count = outputs.size();
     c.seconds = offer.seconds;
     c.algorithm = offer.algorithm.c_str();
+    c.arithmetic = offer.arithmetic.empty() ? nullptr : offer.arithmetic.c_str();
     c.packs_constants = 1;
     sink->candidate(sink->sink, &c);
   }

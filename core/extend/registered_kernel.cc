@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/copy_known_fields.h"
+#include "core/delegate/arithmetic.h"
 #include "core/extend/custom_entry.h"
 #include "core/graph/dtype.h"
 
@@ -37,6 +38,7 @@ Status CheckNames(const msrt_kernel_desc& d) {
 
 Status CheckFields(const msrt_kernel_desc& d) {
   if (d.run == nullptr) return InvalidArgument("kernel.run is null");
+  MSRT_RETURN_IF_ERROR(CheckArithmetic(d.arithmetic));
   if (d.version < 0)
     return InvalidArgument("kernel.version is ", d.version, ", must be at least 0");
   constexpr uint32_t kAllTypeBits = MSRT_BIT(kDTypeCount) - 2,
@@ -92,10 +94,12 @@ Result<RegisteredKernel> RegisteredKernel::Make(const msrt_kernel_desc& given,
   MSRT_RETURN_IF_ERROR(within(CheckFields(d)));
   kernel.domain = d.domain == nullptr ? "" : d.domain;
   kernel.op = d.op;
+  kernel.arithmetic = d.arithmetic == nullptr ? "" : d.arithmetic;
   kernel.in_place.assign(d.in_place, d.in_place + d.in_place_count);
   kernel.owner = std::make_shared<UserOwner>(d.user, d.destroy, std::move(library));
   kernel.desc = d;
   kernel.desc.domain = kernel.desc.op = kernel.desc.name = nullptr;
+  kernel.desc.arithmetic = nullptr;
   kernel.desc.in_place = nullptr;
   kernel.desc.meaning = nullptr;
   if (d.meaning != nullptr) MSRT_RETURN_IF_ERROR(within(AddMeaning(*d.meaning, services, &kernel)));

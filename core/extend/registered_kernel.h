@@ -18,6 +18,7 @@ struct OpDef;  // ops/op_def.h
 // Copies share the owner.
 struct RegisteredKernel {
   std::string domain, op, name;
+  std::string arithmetic;  // empty: no promise
   std::vector<msrt_in_place> in_place;
   // Its strings, in_place and meaning are null: the caller may have freed them.
   msrt_kernel_desc desc;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "core/place/choose_arithmetic.h"
 #include "core/place/order.h"
 #include "core/place/owned.h"
 #include "ops/control.h"
@@ -237,7 +238,8 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
   for (const FailedDelegate& failed : options_.failed_delegates) {
     if (failed.name == delegates_[d]->name()) return LeftOutText(failed.reason);
   }
-  if (options_.exact && !c.exact) return "its results depend on how an op is split";
+  if (options_.exact && c.arithmetic.empty())
+    return "it does not name its arithmetic, which accuracy 'exact' requires";
   if (c.reduced && !options_.reduced)
     return "it rounds to fewer bits, which only accuracy 'fast' allows";
   for (uint32_t n : c.nodes) {
@@ -245,13 +247,20 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
     if (node.def != nullptr && node.def->effect == Effect::kState)
       return "it holds state, which is the session's";
     std::string why;
-    if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotOwned(graph_, node);
+    if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotTaken(node);
     else if (node.def != nullptr && (node.def->traits & kRunByExecutor) != 0)
       why = "it works on frames, which are the session's";
     if (why.empty()) why = WhyPinnedAway(d, node);
     if (!why.empty()) return why;
   }
   return {};
+}
+
+std::string Placer::WhyNotTaken(const Node& control) const {
+  // A whole loop has no arithmetic that the host's way to run it could have too.
+  if (options_.exact && FindExcludingPin(options_.pins, control, "") == nullptr)
+    return "accuracy 'exact' runs control flow on the host";
+  return WhyNotOwned(graph_, control);
 }
 
 // If a delegate runs a control node whole, pins of the nodes inside count too.
@@ -268,6 +277,29 @@ std::string Placer::WhyPinnedAway(uint32_t d, const Node& node) const {
     }
   }
   return why;
+}
+
+std::vector<std::string_view> Placer::Arithmetics() const {
+  std::vector<NamedCandidate> candidates;
+  for (const Option& o : candidates_) {
+    if (options_.exact && o.refused.empty())
+      candidates.push_back({&o.candidate, static_cast<uint32_t>(o.delegate)});
+  }
+  const std::vector<Node>& nodes = graph_.graph().nodes;
+  std::vector<bool> on_host(nodes.size());
+  std::transform(nodes.begin(), nodes.end(), on_host.begin(), RunByHost);
+  return ChooseArithmetic(on_host, candidates);
+}
+
+std::string Placer::WhyNotUsed(const Option& option,
+                               std::span<const std::string_view> arithmetics) const {
+  if (!option.refused.empty()) return option.refused;
+  for (uint32_t n : option.candidate.nodes) {
+    if (!arithmetics[n].empty() && arithmetics[n] != option.candidate.arithmetic)
+      return StrCat("its arithmetic is '", option.candidate.arithmetic,
+                    "'; accuracy 'exact' uses '", arithmetics[n], "'");
+  }
+  return {};
 }
 
 std::vector<bool> Placer::CoveredNodes(int32_t without) const {
@@ -382,9 +414,10 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     const double seconds = HostSeconds(graph.nodes[n], offered[n]);
     if (seconds < kInfinity) AddHostWork(n, seconds, &problem, option_of);
   }
+  const std::vector<std::string_view> arithmetics = Arithmetics();
   for (uint32_t c = 0; c < candidates_.size(); ++c) {
     const Option& o = candidates_[c];
-    if (!o.refused.empty()) continue;
+    if (!WhyNotUsed(o, arithmetics).empty()) continue;
     AssignOption option{
         o.candidate.nodes, static_cast<uint32_t>(o.delegate), {}, {}, o.candidate.seconds, 0,
         o.device};
@@ -523,16 +556,18 @@ void Placer::Explain(Placement* placement) const {
       NodeExplanation& why = placement->explanations[n];
       why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
       why.algorithm = step.candidate->algorithm;
+      why.arithmetic = step.candidate->arithmetic;
       why.reduced = step.candidate->reduced;
       why.measured = candidates_[step.option].measured;
     }
   }
+  const std::vector<std::string_view> arithmetics = Arithmetics();
   for (size_t c = 0; c < candidates_.size(); ++c) {
     if (chosen[c]) continue;
     const Option& o = candidates_[c];
+    const std::string why = WhyNotUsed(o, arithmetics);
     const std::string cost =
-        o.refused.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "")
-                          : o.refused;
+        why.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "") : why;
     const std::string algorithm =
         o.candidate.algorithm.empty() ? "" : StrCat(o.candidate.algorithm, ", ");
     const std::string with =

@@ -27,7 +27,7 @@ struct PlaceOptions {
   std::vector<Pin> pins;
   std::vector<FailedDelegate> failed_delegates;
   std::shared_ptr<const CostTable> costs;  // measured costs, which replace estimates; null: none
-  bool exact = false;                      // only candidates that are exact; see msrt_candidate
+  bool exact = false;                      // each node has the arithmetic of ChooseArithmetic
   bool reduced = false;  // also candidates that compute with fewer bits than their types have
   bool strict =
       false;  // a failing delegate fails the model; otherwise the graph is placed again without it
@@ -38,9 +38,10 @@ struct NodeExplanation {
   std::string delegate;  // empty: the runtime itself (views, state, control flow that no delegate
                          // took whole)
   std::string algorithm;
-  double seconds = 0;     // its share, if the step has several nodes
-  bool reduced = false;   // computes with fewer bits than its types have
-  bool measured = false;  // seconds are from a cost table, not estimated
+  std::string arithmetic;  // empty: no promise
+  double seconds = 0;      // its share, if the step has several nodes
+  bool reduced = false;    // computes with fewer bits than its types have
+  bool measured = false;   // seconds are from a cost table, not estimated
   std::vector<std::pair<std::string, std::string>> others;  // delegate, its reason or its cost
 };
 
@@ -91,12 +92,18 @@ class Placer {
     int32_t delegate;
     uint16_t device;
     Candidate candidate;
-    std::string refused;  // why it is not used; empty: it may be used
+    std::string refused;  // why it is never used; empty: see WhyNotUsed
     bool measured = false;
   };
   void AddCandidates(uint32_t delegate, QueryResult answer);
   std::string WhyRefused(uint32_t delegate, const Candidate& candidate) const;
+  // Returns why no delegate may run this control node whole.
+  std::string WhyNotTaken(const Node& control) const;
   std::string WhyPinnedAway(uint32_t delegate, const Node& node) const;
+  // By node: the arithmetic that exact mode fixes; empty: any, as for all nodes in other modes.
+  std::vector<std::string_view> Arithmetics() const;
+  // Returns why the option is not used; empty: it may be used.
+  std::string WhyNotUsed(const Option& option, std::span<const std::string_view> arithmetics) const;
   // By node: whether the host or a delegate may run it.
   std::vector<bool> CoveredNodes(int32_t without = -1) const;
   Status CheckEveryNodeIsCovered() const;

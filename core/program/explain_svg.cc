@@ -249,6 +249,7 @@ class Drawing {
     for (uint32_t n : step.nodes)
       StrAppend(&text, "; node ", n, " '", program_.graph->nodes[n].name, "'");
     if (!step.algorithm.empty()) StrAppend(&text, " by ", step.algorithm);
+    if (!step.arithmetic.empty()) StrAppend(&text, " in ", step.arithmetic);
     for (const auto& [delegate, reason] : program_.explanations[step.node].others)
       StrAppend(&text, "; not ", delegate, ": ", reason);
     return text;

@@ -30,7 +30,9 @@ class PlacementReportTest : public ::testing::Test {
       EXPECT_TRUE(next.ok()) << next.status().message();
       v = *next;
       slow.offers.push_back(Offer(n, Layout::kPlain, 1e-3));
-      if (ops[n] == "Relu") fast.offers.push_back(Offer(n, Layout::kChannelsLast, 10e-6));
+      if (ops[n] != "Relu") continue;
+      fast.offers.push_back(Offer(n, Layout::kChannelsLast, 10e-6));
+      fast.offers.back().arithmetic = "rounded";
     }
     graph.outputs = {v};
     const Dims typical[] = {{1, 8, 4, 4}};
@@ -67,12 +69,12 @@ TEST_F(PlacementReportTest, TextIsATable) {
   transfer  value        from           to             bytes     time
   convert   x            plain          channels-last  512 B  3.13 us
   convert   second <&>�  channels-last  plain          512 B  3.13 us
-  node  name         op    delegate  algorithm  layout          time
-     0  first        Relu  fast      fixed      channels-last  10 us  estimated
+  node  name         op    delegate  algorithm  arithmetic  layout          time
+     0  first        Relu  fast      fixed      rounded     channels-last  10 us  estimated
          not slow: fixed, plain: 1 ms
-     1  second <&>�  Relu  fast      fixed      channels-last  10 us  estimated
+     1  second <&>�  Relu  fast      fixed      rounded     channels-last  10 us  estimated
          not slow: fixed, plain: 1 ms
-     2  last         Exp   slow      fixed      plain           1 ms  estimated
+     2  last         Exp   slow      fixed                  plain           1 ms  estimated
 )");
 }
 

@@ -94,14 +94,14 @@ std::string GraphsText(const std::vector<uint32_t>& graphs) {
 void AppendNodes(std::string* out, const PlacementReport& report) {
   const Program& program = *report.program;
   std::vector<TextRow> rows = {
-      {{"node", "name", "op", "delegate", "algorithm", "layout", "time", ""}, {}}};
+      {{"node", "name", "op", "delegate", "algorithm", "arithmetic", "layout", "time", ""}, {}}};
   for (size_t n = 0; n < program.explanations.size(); ++n) {
     const NodeExplanation& why = program.explanations[n];
     const Node& node = program.graph->nodes[n];
     const Step& step = program.steps[report.step_of_node[n]];
     const bool kernel = step.kind == StepKind::kKernel, priced = kernel || why.seconds > 0;
     TextRow row{{StrCat(n), PrintableEnd(node.name, 40), Printable(OpName(node), 32),
-                 std::string(DelegateName(step)), Printable(step.algorithm, 32),
+                 std::string(DelegateName(step)), Printable(step.algorithm, 32), step.arithmetic,
                  LayoutsText(program, step), priced ? SecondsText(why.seconds) : "",
                  priced ? why.measured ? "measured" : "estimated" : ""},
                 {}};
@@ -113,7 +113,7 @@ void AppendNodes(std::string* out, const PlacementReport& report) {
       row.notes.push_back(StrCat("not ", delegate, ": ", Printable(reason)));
     rows.push_back(std::move(row));
   }
-  AppendTable(out, rows, "rlllllrl");
+  AppendTable(out, rows, "rllllllrl");
 }
 
 }  // namespace

@@ -214,7 +214,8 @@ std::string Print(const Program& program) {
       StrAppend(&out, i == 0 ? "" : ", ", BufferText(program, step.inputs[i]));
     out += ")";
     if (step.kind == StepKind::kKernel)
-      StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm);
+      StrAppend(&out, "  on ", step.delegate, " by ", step.algorithm,
+                step.arithmetic.empty() ? "" : StrCat(" in ", step.arithmetic));
     if (step.control != nullptr) {
       for (uint32_t g : step.control->graphs) StrAppend(&out, "  #", g);
       if (step.tail) out += "  as a tail call";

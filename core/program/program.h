@@ -51,7 +51,8 @@ struct Step {
   std::string algorithm;
   std::vector<BufferId> inputs, outputs;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
-  double seconds = 0;  // of one run, by the cost model
+  double seconds = 0;           // of one run, by the cost model
+  std::string arithmetic = {};  // of a kernel; empty: no promise
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed

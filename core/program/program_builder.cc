@@ -70,6 +70,7 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
     step.outputs.push_back(Produce(border.outputs[i], {placed.device, c.output_layouts[i]}));
   }
   step.seconds = c.seconds;
+  step.arithmetic = c.arithmetic;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
   for (BufferId b : outputs) SendHome(n, b);

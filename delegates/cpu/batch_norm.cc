@@ -25,7 +25,7 @@ std::string QueryBatchNorm(const NodeInfo& node, std::vector<Candidate>* candida
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[kX] = c.output_layouts[0] = layout;
     c.in_place = {{0u, 0u}};
-    c.exact = true;
+    c.arithmetic = ArithmeticOfLoops();
     candidates->push_back(std::move(c));
   }
   return {};

@@ -41,7 +41,7 @@ std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts = {*first, *second};
     c.output_layouts[0] = layout;
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(op);
     for (uint32_t i = 0; i < 2; ++i) {
       if (op.constant(i) == nullptr && op.input(i).dims == op.output(0).dims)
         c.in_place.push_back({i, 0u});

@@ -17,7 +17,7 @@ std::string QueryCast(const NodeInfo& node, std::vector<Candidate>* candidates) 
       node,
       PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.1, node.bytes),
       "vectorised");
-  c.exact = true;
+  c.arithmetic = ArithmeticOf(*node.op);
   candidates->push_back(std::move(c));
   return {};
 }

@@ -1,8 +1,10 @@
 #include "delegates/cpu/cpu.h"
 
+#include "core/abi/msrt_plugin.h"
 #include "core/base/str_cat.h"
 #include "delegates/cpu/rule.h"
 #include "delegates/sdk/piece.h"
+#include "delegates/sdk/rounded.h"
 
 namespace msrt {
 namespace cpu {
@@ -12,17 +14,21 @@ using sdk::GraphView;
 using sdk::Kernel;
 using sdk::QueryResult;
 
-const Rule* FindRule(const OpView& op) {
-  static constexpr std::span<const Rule> (*kFamilies[])() = {
-      AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
-      ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
-      QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules};
-  for (const auto family : kFamilies) {
-    for (const Rule& rule : family()) {
-      if (rule.op == op.op() && rule.domain == op.domain()) return &rule;
+// Every rule, in one list: a candidate's tag has its rule's number in the high half.
+const std::vector<const Rule*>& AllRules() {
+  static const std::vector<const Rule*> rules = [] {
+    static constexpr std::span<const Rule> (*kFamilies[])() = {
+        AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
+        ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
+        QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules,
+        ChainConvRules,    ChainMatMulRules};
+    std::vector<const Rule*> all;
+    for (const auto family : kFamilies) {
+      for (const Rule& rule : family()) all.push_back(&rule);
     }
-  }
-  return nullptr;
+    return all;
+  }();
+  return rules;
 }
 
 std::string TypeRefusal(const NodeInfo& node) {
@@ -58,31 +64,43 @@ class CpuDelegate final : public sdk::Delegate {
   const char* name() const override { return "cpu"; }
 
   void Query(const GraphView& graph, QueryResult* out) const override {
-    std::vector<Candidate> candidates;
     for (size_t n = 0; n < graph.node_count(); ++n) {
       const NodeInfo node = graph.node(n);
-      candidates.clear();
-      const Rule* rule = FindRule(*node.op);
-      std::string reason =
-          rule == nullptr ? "the cpu delegate has no kernel for this op" : TypeRefusal(node);
-      if (reason.empty()) reason = sdk::PieceRefusal(*node.op);
-      if (reason.empty()) reason = rule->query(node, &candidates);
-      if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
-      for (Candidate& c : candidates) {
-        c.node = static_cast<uint32_t>(n);
-        out->candidates.push_back(std::move(c));
-      }
+      const size_t before = out->candidates.size();
+      std::string reason = TypeRefusal(node);
+      if (reason.empty()) reason = Offer(node, static_cast<uint32_t>(n), out);
+      if (out->candidates.size() == before)
+        out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
     }
   }
 
   Result<std::unique_ptr<Kernel>> Compile(const GraphView& graph, const Candidate& candidate,
                                           const sdk::CompileContext& context) const override {
-    const NodeInfo node = graph.node(candidate.node);
-    const Rule* rule = FindRule(*node.op);
-    if (rule == nullptr)
-      return InternalError("cpu: asked to compile ", node.op->op(), ", which it refused");
-    if (rule->compile != nullptr) return rule->compile(node, context);
-    return std::unique_ptr<Kernel>(std::make_unique<CpuKernel>(*rule, candidate));
+    const Rule& rule = *AllRules()[candidate.tag >> 32];
+    if (rule.compile != nullptr) return rule.compile(graph.node(candidate.node), context);
+    return std::unique_ptr<Kernel>(std::make_unique<CpuKernel>(rule, candidate));
+  }
+
+ private:
+  // Adds what the rules of the op offer for the node; returns the reasons of those that do not.
+  static std::string Offer(const NodeInfo& node, uint32_t n, QueryResult* out) {
+    std::vector<Candidate> candidates;
+    std::string reasons;
+    const std::vector<const Rule*>& rules = AllRules();
+    for (size_t r = 0; r < rules.size(); ++r) {
+      const Rule& rule = *rules[r];
+      if (rule.op != node.op->op() || rule.domain != node.op->domain()) continue;
+      std::string reason = rule.takes_pieces ? "" : sdk::PieceRefusal(*node.op);
+      if (reason.empty()) reason = rule.query(node, &candidates);
+      if (!reason.empty()) StrAppend(&reasons, reasons.empty() ? "" : "; ", reason);
+      for (Candidate& c : candidates) {
+        c.node = n;
+        c.tag = static_cast<uint64_t>(r) << 32 | (c.tag & UINT32_MAX);
+        out->candidates.push_back(std::move(c));
+      }
+      candidates.clear();
+    }
+    return reasons.empty() ? "the cpu delegate has no kernel for this op" : reasons;
   }
 };
 
@@ -95,6 +113,12 @@ double PassSeconds(const NodeInfo& node, double elements, double nanoseconds, do
   const double compute =
       elements * nanoseconds * 1e-9 * kFlopsPerCore / node.machine.flops_per_second;
   return kLaunchSeconds + std::max(compute, bytes / node.machine.bytes_per_second);
+}
+
+std::string ArithmeticOfLoops() { return StrCat("cpu ", LoopsHere().name); }
+
+std::string ArithmeticOf(const OpView& op) {
+  return sdk::IsRounded(op) ? MSRT_ARITHMETIC_ROUNDED : ArithmeticOfLoops();
 }
 
 Candidate PlainCandidate(const NodeInfo& node, double seconds, std::string_view algorithm) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "delegates/cpu/loops.h"
@@ -304,7 +305,7 @@ TEST(Cpu, WinogradAgreesWithReference) {
     const auto node = ConvolutionNode(c, RandomFloats({c.batch, c.inputs, c.height, c.width}, 1));
     ASSERT_TRUE(node->ok()) << node->status().message();
     if (LoopsHere().name == std::string_view("baseline")) continue;
-    EXPECT_EQ(CheckNode(*delegate, *node), 1u) << c.inputs << " to " << c.outputs;
+    EXPECT_EQ(CheckNode(*delegate, *node), 2u) << c.inputs << " to " << c.outputs;
   }
 }
 
@@ -319,8 +320,16 @@ TEST(Cpu, WinogradKeepsInfinityAndNanLocal) {
     std::vector<float> values(plain.As<float>().begin(), plain.As<float>().end());
     values[5 * 1600 + 7 * 40 + 9] = special;
     const auto node = ConvolutionNode(c, ConstTensor::Floats({1, 64, 40, 40}, values));
-    EXPECT_EQ(CheckNode(*delegate, *node), 1u) << special;
+    EXPECT_EQ(CheckNode(*delegate, *node), 2u) << special;
   }
+}
+
+bool OffersWinograd(const sdk::Delegate& delegate, const OneNode& node) {
+  sdk::QueryResult query;
+  delegate.Query(node, &query);
+  return std::any_of(query.candidates.begin(), query.candidates.end(), [](const auto& c) {
+    return c.algorithm.find("Winograd") != std::string::npos;
+  });
 }
 
 TEST(Cpu, WinogradRefusesOtherConvolutions) {
@@ -331,16 +340,12 @@ TEST(Cpu, WinogradRefusesOtherConvolutions) {
                        {RandomFloats({1, 64, 80, 80}, 1), RandomFloats({64, 64, 3, 3}, 2)},
                        {false, true});
     ASSERT_TRUE(node.ok());
-    sdk::QueryResult query;
-    delegate->Query(node, &query);
-    EXPECT_EQ(query.candidates.size(), 0u);
+    EXPECT_FALSE(OffersWinograd(*delegate, node));
   }
   const OneNode computed("", "Conv", {},
                          {RandomFloats({1, 64, 80, 80}, 1), RandomFloats({64, 64, 3, 3}, 2)},
                          {false, false});
-  sdk::QueryResult query;
-  delegate->Query(computed, &query);
-  EXPECT_EQ(query.candidates.size(), 0u);
+  EXPECT_FALSE(OffersWinograd(*delegate, computed));
 }
 
 TEST(Cpu, SoftmaxOverAnyAxis) {

@@ -30,7 +30,7 @@ std::string QueryGather(const NodeInfo& node, std::vector<Candidate>* candidates
     Candidate c =
         PlainCandidate(node, PassSeconds(node, elements, nanoseconds, node.bytes), "copy");
     c.input_layouts[0] = c.output_layouts[0] = layout;
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(op);
     candidates->push_back(std::move(c));
   }
   return {};

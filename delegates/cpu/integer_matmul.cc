@@ -118,7 +118,7 @@ std::string QueryIntegerMatMul(const NodeInfo& node, std::vector<Candidate>* can
   const double seconds = PassSeconds(node, elements, ActivationNanoseconds(op), node.bytes) +
                          node.flops / (node.machine.flops_per_second * kEfficiency);
   Candidate c = PlainCandidate(node, seconds, packed ? "16-bit pairs, packed" : "16-bit pairs");
-  c.exact = true;
+  c.arithmetic = ArithmeticOf(op);
   candidates->push_back(std::move(c));
   return {};
 }

@@ -201,6 +201,50 @@ using WinogradOutputLoop = bool (*)(const WinogradOutput&);
 using WinogradProductLoop = void (*)(const float* a, int64_t a_step, const float* b, float* y,
                                      int64_t y_step, int64_t rows, int64_t depth);
 
+// Consecutive terms of a chain of fused multiply-adds: inputs from x_offset on, and as many rows of
+// weights from w_row on.
+struct ChainRun {
+  int64_t x_offset, w_row, count;
+};
+// A part of a convolution or product: `rows` pixels or rows, each with `columns` results. Every
+// result is a chain of the terms of all runs, in order; the chain may be computed in several calls,
+// which pass it on in y.
+struct ChainTile {
+  const float* x;  // of the first row; x_step elements from row to row
+  int64_t x_step;
+  const float* w;  // rows of chain_panel columns, of which `columns` are used
+  const ChainRun* runs;
+  int64_t run_count;
+  float* y;
+  int64_t y_step;
+  int64_t rows, columns;
+  bool begins;            // the chain begins here, with
+  const float* start;     // one number for each column; null: zeros
+  bool ends;              // the chain ends here; then follow, each if not null:
+  const float* addend;    // added, one for each column
+  const float* residual;  // added, one for each result
+  int64_t residual_step;
+  float low, high;  // results are kept between these; NaN stays
+};
+using ChainLoop = void (*)(const ChainTile&);
+// The same where each of `channels` channels has weights of its own: rows of `channels` weights.
+// The count of a run is 1.
+struct DepthwiseRow {
+  const float* x;
+  int64_t x_step;
+  const float* w;
+  const ChainRun* runs;
+  int64_t run_count;
+  float* y;
+  int64_t y_step;
+  int64_t rows, channels;
+  const float* start;
+  const float* residual;
+  int64_t residual_step;
+  float low, high;
+};
+using DepthwiseLoop = void (*)(const DepthwiseRow&);
+
 struct Loops {
   const char* name;  // of the instruction set
   UnaryLoop unary[kUnaryCount];
@@ -232,6 +276,9 @@ struct Loops {
   WinogradOutputLoop winograd_output;
   WinogradProductLoop winograd_product;
   int64_t winograd_panel;
+  ChainLoop chains;
+  int64_t chain_panel, chain_rows;  // columns of a panel; rows of the largest tile
+  DepthwiseLoop depthwise;
 };
 
 // The best table that this processor executes.

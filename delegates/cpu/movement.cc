@@ -53,7 +53,7 @@ std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) 
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     for (size_t i = 0; i < (split ? 1 : op.input_count()); ++i) c.input_layouts[i] = layout;
     c.output_layouts.assign(op.output_count(), layout);
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(*node.op);
     candidates->push_back(std::move(c));
   }
   return candidates->empty() ? "an output without use" : std::string();
@@ -119,7 +119,7 @@ std::string QuerySlice(const NodeInfo& node, std::vector<Candidate>* candidates)
     if (layout != Layout::kPlain && !KeepsBlocks((*slices)[1], BlockOf(layout))) continue;
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     c.input_layouts[0] = c.output_layouts[0] = layout;
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(*node.op);
     candidates->push_back(std::move(c));
   }
   return {};
@@ -148,7 +148,7 @@ Result<std::unique_ptr<BoundKernel>> BindSlice(const OpView& op, const Candidate
 std::string QueryExpand(const NodeInfo& node, std::vector<Candidate>* candidates) {
   if (std::string reason = WidthRefusal(*node.op); !reason.empty()) return reason;
   Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
-  c.exact = true;
+  c.arithmetic = ArithmeticOf(*node.op);
   candidates->push_back(std::move(c));
   return {};
 }

@@ -25,7 +25,7 @@ Candidate NormalizationCandidate(const NodeInfo& node) {
       PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.2, node.bytes),
       "vectorised");
   c.in_place = {{0u, 0u}};
-  c.exact = true;
+  c.arithmetic = ArithmeticOfLoops();
   return c;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/abi/msrt_plugin.h"
 #include "delegates/cpu/rule.h"
 #include "ops/window.h"
 
@@ -32,7 +33,9 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
     Candidate c = PlainCandidate(node, PassSeconds(node, outputs * taps, nanoseconds, node.bytes),
                                  "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
-    c.exact = true;
+    // Taps are folded row by row; in plain, column by column first.
+    if (layout != Layout::kPlain)
+      c.arithmetic = op.op() == "MaxPool" ? MSRT_ARITHMETIC_ROUNDED : "cpu taps";
     candidates->push_back(std::move(c));
   }
   return {};

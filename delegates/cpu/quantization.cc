@@ -39,7 +39,7 @@ void OfferLayouts(const NodeInfo& node, std::initializer_list<size_t> inputs, do
         PlainCandidate(node, PassSeconds(node, elements, nanoseconds, node.bytes), "vectorised");
     for (const size_t i : inputs) c.input_layouts[i] = layout;
     c.output_layouts[0] = layout;
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(*node.op);
     if (in_place) c.in_place = {{0u, 0u}};
     candidates->push_back(std::move(c));
   }

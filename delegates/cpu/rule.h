@@ -28,11 +28,13 @@ using BindFn = Result<std::unique_ptr<BoundKernel>> (*)(const OpView& op,
 using CompileFn = Result<std::unique_ptr<sdk::Kernel>> (*)(const NodeInfo& node,
                                                            const sdk::CompileContext& context);
 
+// An op may have several rules, for several algorithms.
 struct Rule {
   std::string_view domain, op;
-  QueryFn query;
-  BindFn bind;  // null where there is a `compile`
+  QueryFn query;  // may use the low 32 bits of tags for its own purposes
+  BindFn bind;    // null where there is a `compile`
   CompileFn compile = nullptr;
+  bool takes_pieces = false;  // reads the local attributes of pieces
 };
 
 // The families; listed once in cpu.cc.
@@ -41,6 +43,8 @@ std::span<const Rule> UnaryRules();
 std::span<const Rule> BinaryRules();
 std::span<const Rule> BatchNormRules();
 std::span<const Rule> CastRules();
+std::span<const Rule> ChainConvRules();
+std::span<const Rule> ChainMatMulRules();
 std::span<const Rule> GatherRules();
 std::span<const Rule> MovementRules();
 std::span<const Rule> NormalizationRules();
@@ -59,6 +63,13 @@ inline constexpr int64_t kGrain = 16384;
 // Seconds for a pass over so many bytes whose function takes so many nanoseconds an element on one
 // core.
 double PassSeconds(const NodeInfo& node, double elements, double nanoseconds, double bytes);
+
+// The arithmetic of functions and sums of which the compiler may fuse multiplications and
+// additions: that of the compiled loops.
+std::string ArithmeticOfLoops();
+// The arithmetic of an op with one operation for each element: "rounded" if its definition leaves
+// no choice.
+std::string ArithmeticOf(const OpView& op);
 
 // A candidate with all layouts plain; the caller changes what it needs.
 Candidate PlainCandidate(const NodeInfo& node, double seconds, std::string_view algorithm);

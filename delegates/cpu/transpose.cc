@@ -39,7 +39,7 @@ std::string QueryTranspose(const NodeInfo& node, std::vector<Candidate>* candida
       node,
       PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.15, node.bytes),
       "tiles");
-  c.exact = true;
+  c.arithmetic = ArithmeticOf(*node.op);
   candidates->push_back(c);
   const auto free = FreeLayouts(PermOf(op));
   if (!free || op.constant(0) != nullptr) return {};

@@ -67,7 +67,7 @@ std::string QueryUnary(const NodeInfo& node, std::vector<Candidate>* candidates)
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     c.in_place = {{0u, 0u}};
-    c.exact = true;
+    c.arithmetic = ArithmeticOf(op);
     candidates->push_back(std::move(c));
   }
   return {};

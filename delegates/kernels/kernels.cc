@@ -170,7 +170,7 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
     const std::vector<msrt_layout> inputs = LayoutsOf(node.inputs, node.input_count, layout);
     const std::vector<msrt_layout> outputs = LayoutsOf(node.outputs, node.output_count, layout);
     msrt_candidate c = MSRT_INIT(msrt_candidate);
-    c.exact = kernel.desc.exact;
+    c.arithmetic = kernel.arithmetic.empty() ? nullptr : kernel.arithmetic.c_str();
     c.nodes = &n;
     c.node_count = 1;
     c.input_layouts = inputs.data();

@@ -1,5 +1,6 @@
 // ConvInteger and msrt.QuantizedConv: the convolution primitive on bytes in channels-last, with
 // 32-bit sums.
+#include "core/abi/msrt_plugin.h"
 #include "delegates/onednn/convolution_steps.h"
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/integer_operands.h"
@@ -36,7 +37,7 @@ std::string QueryIntegerConvolution(const NodeInfo& node, std::vector<Candidate>
   Candidate c =
       MakeCandidate(node, Layout::kChannelsLast, Layout::kChannelsLast, seconds, "jit int8");
   c.input_layouts[in.b] = Layout::kPlain;
-  c.exact = op.domain().empty();  // sums of integers
+  if (op.domain().empty()) c.arithmetic = MSRT_ARITHMETIC_ROUNDED;  // sums of integers
   if (op.has_input(in.residual) && op.output(0).dtype == DType::kF32)
     c.in_place = {{static_cast<uint32_t>(in.residual), 0u}};
   candidates->push_back(std::move(c));

@@ -1,5 +1,6 @@
 // MatMulInteger and msrt.QuantizedMatMul: the matmul primitive on bytes, with 32-bit sums. A
 // constant matrix B is packed once.
+#include "core/abi/msrt_plugin.h"
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/integer_operands.h"
 #include "delegates/onednn/post_ops.h"
@@ -28,7 +29,7 @@ std::string QueryIntegerMatMul(const NodeInfo& node, std::vector<Candidate>* can
       kLaunchSeconds;
   Candidate c = MakeCandidate(node, Layout::kPlain, Layout::kPlain, seconds,
                               packed ? "brgemm int8, packed" : "brgemm int8");
-  c.exact = op.domain().empty();  // sums of integers
+  if (op.domain().empty()) c.arithmetic = MSRT_ARITHMETIC_ROUNDED;  // sums of integers
   if (op.has_input(in.residual) && op.constant(in.residual) == nullptr &&
       op.output(0).dtype == DType::kF32) {
     c.in_place = {{static_cast<uint32_t>(in.residual), 0u}};

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/abi/msrt_plugin.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/sdk/rounded.h"
 
 namespace msrt {
 namespace {
@@ -80,7 +82,7 @@ class ReferenceDelegate final : public Delegate {
                              node.flops / (kPartOfFlops * node.machine.flops_per_second) +
                              node.bytes / (kPartOfBandwidth * node.machine.bytes_per_second);
       c.seconds = std::min(seconds, kMaxSeconds);
-      c.exact = true;
+      c.arithmetic = IsRounded(*node.op) ? MSRT_ARITHMETIC_ROUNDED : MSRT_ARITHMETIC_REFERENCE;
       c.algorithm = "loops";
       out->candidates.push_back(std::move(c));
     }

@@ -54,9 +54,9 @@ struct Candidate {
   uint32_t node = 0;
   // One per input and output. Constants and tensors of rank other than 3 to 5 are always plain.
   std::vector<Layout> input_layouts, output_layouts;
-  double seconds = 0;     // estimated time of one run at the typical shapes, launch included
-  bool exact = false;     // an output element's bits do not depend on the piece it is computed in
-  std::string algorithm;  // for --explain
+  double seconds = 0;      // estimated time of one run at the typical shapes, launch included
+  std::string arithmetic;  // the rule by which elements are computed; empty: no promise
+  std::string algorithm;   // for --explain
   // Pairs (input, output) that may share memory if they have the same number of bytes and the input
   // is not used afterwards.
   std::vector<std::pair<uint32_t, uint32_t>> in_place;

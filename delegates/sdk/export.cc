@@ -109,7 +109,7 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.input_layouts = layouts(c.input_layouts, c.input_count);
   out.output_layouts = layouts(c.output_layouts, c.output_count);
   out.seconds = c.seconds;
-  out.exact = c.exact != 0;
+  if (c.arithmetic != nullptr) out.arithmetic = c.arithmetic;
   out.algorithm = c.algorithm;
   out.packs_constants = c.packs_constants != 0;
   out.reduced = c.reduced != 0;
@@ -199,7 +199,7 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   std::vector<msrt_in_place> in_place;
   for (const auto& [input, output] : c.in_place) in_place.push_back({input, output});
   msrt_candidate out = MSRT_INIT(msrt_candidate);
-  out.exact = c.exact;
+  out.arithmetic = c.arithmetic.empty() ? nullptr : c.arithmetic.c_str();
   out.nodes = &c.node;
   out.node_count = 1;
   out.input_layouts = inputs.data();

@@ -271,7 +271,7 @@ MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* host) {
   kernel.op = "Blur";
   kernel.name = "two passes";
   kernel.version = 1;
-  kernel.exact = 1;
+  kernel.arithmetic = "example two passes";
   kernel.types = MSRT_BIT(MSRT_F32);
   kernel.meaning = &meaning;
   kernel.pack = blur_pack;

@@ -68,7 +68,7 @@ class Kernels : public ::testing::Test {
     msrt_kernel_desc kernel = KernelFor("AddOne", "add one");
     kernel.meaning = &meaning;
     kernel.run = AddOne;
-    kernel.exact = 1;
+    kernel.arithmetic = MSRT_ARITHMETIC_ROUNDED;
     if (change) change(kernel, meaning);
     return msrt_runtime_register_kernel(runtime, &kernel);
   }

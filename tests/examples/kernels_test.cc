@@ -113,7 +113,7 @@ TEST_F(Kernels, KernelsForOneOpCompeteByCost) {
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
             (std::vector<float>{0, 2, 0, 4}));
   config = MSRT_INIT(msrt_model_config);
-  config.accuracy = MSRT_ACCURACY_EXACT;  // none of them claims to be exact
+  config.accuracy = MSRT_ACCURACY_EXACT;  // none of them names its arithmetic
   EXPECT_EQ(RunOnce(MakeModel(runtime, node, &config), {4}, {-1, 2, -3, 4}),
             (std::vector<float>{0, 2, 0, 4}));
 }

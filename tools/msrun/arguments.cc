@@ -52,7 +52,8 @@ void AddRunOptions(CLI::App* app, Arguments* a) {
   app->add_option("--threads", a->threads, "0: one for each core")->check(CLI::Range(0, 4096));
   app->add_option("--delegate", a->delegates, "allow only these, comma-separated");
   app->add_option("--accuracy", a->accuracy,
-                  "exact: only kernels whose bits do not depend on how work is cut; fast: products "
+                  "exact: one arithmetic for each node, whatever the costs and however work is "
+                  "cut; fast: products "
                   "may be in bf16 (errors of about 1e-2 "
                   "of a result's range), which is the default for bf16 models only")
       ->check(CLI::IsMember({"exact", "default", "fast"}));

@@ -10,8 +10,9 @@ namespace msrt {
 // A step of a program, averaged over the profiled runs. A loop runs the steps of its body more than
 // once.
 struct StepTotal {
-  std::string name, op, delegate, algorithm, layout, shape;  // layout and shape of the last run
-  std::string graph;                                         // empty for the main graph
+  std::string name, op, delegate, algorithm, arithmetic;
+  std::string layout, shape;  // of the last run
+  std::string graph;          // empty for the main graph
   double count = 0;
   double millis = 0;  // without the graphs that it calls
   double gflops = 0, gbytes_per_second = 0;

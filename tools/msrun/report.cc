@@ -162,6 +162,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
                      {"count", s.count},
                      {"delegate", s.delegate},
                      {"algorithm", s.algorithm},
+                     {"arithmetic", s.arithmetic},
                      {"layout", s.layout},
                      {"shape", s.shape},
                      {"ms", s.millis},

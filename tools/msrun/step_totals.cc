@@ -16,6 +16,7 @@ StepTotal Describe(const RunProfile& profile, const StepTime& time) {
   t.op = OpLabel(program, step);
   t.delegate = DelegateName(step);
   t.algorithm = step.algorithm;
+  t.arithmetic = step.arithmetic;
   if (time.placed != profile.placed) t.graph = program.graph->name;
   return t;
 }

@@ -18,6 +18,7 @@ Json ArgsOf(const StepTime& time) {
   const Step& step = program.steps[time.step];
   Json args = {{"node", std::string(NameOf(program, step))},
                {"algorithm", step.algorithm},
+               {"arithmetic", step.arithmetic},
                {"graph", program.graph->name}};
   const BoundStep* bound = time.bound_step();
   if (bound == nullptr) return args;

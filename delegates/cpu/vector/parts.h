@@ -13,5 +13,6 @@ void FillMovement(Loops* loops);
 void FillQuantization(Loops* loops);
 void FillIntegerMatMul(Loops* loops);
 void FillWinograd(Loops* loops);
+void FillChains(Loops* loops);
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

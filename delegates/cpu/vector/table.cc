@@ -16,6 +16,7 @@ void FillTable(Loops* loops) {
   FillQuantization(loops);
   FillIntegerMatMul(loops);
   FillWinograd(loops);
+  FillChains(loops);
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

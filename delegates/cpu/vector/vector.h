@@ -33,6 +33,12 @@ inline __attribute__((always_inline)) Vector<L> Load(const float* from) {
   return v;
 }
 
+// Subtracts zeros, since adding them would turn -0 into 0.
+template <int L>
+inline __attribute__((always_inline)) Vector<L> Broadcast(float x) {
+  return x - Vector<L>{};
+}
+
 template <int L>
 inline __attribute__((always_inline)) void Store(Vector<L> v, float* to) {
   std::memcpy(to, &v, sizeof v);

@@ -39,7 +39,6 @@ size_t BytesInside(const msrt_graph_view& graph, const Chain& chain) {
 msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t node_count,
                            double inner_seconds) {
   msrt_candidate c = MSRT_INIT(msrt_candidate);
-  c.exact = 1;
   c.nodes = nodes;
   c.node_count = node_count;
   c.seconds = a.options.launch_us * 1e-6 / 5 + inner_seconds / a.options.speed;
@@ -47,15 +46,19 @@ msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t n
 }
 
 void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain,
-           const std::vector<double>& inner, const msrt_query_sink& sink) {
+           const std::vector<InnerOffer>& inner, const msrt_query_sink& sink) {
   double seconds = 0;
-  for (uint32_t n : chain) seconds += inner[n];
+  for (uint32_t n : chain) seconds += inner[n].seconds;
   const Wiring wiring = WiringOf(graph, chain.data(), chain.size());
   msrt_candidate c = CandidateOf(a, chain.data(), chain.size(), seconds);
   c.input_count = wiring.input_count;
   c.output_count = wiring.output_count;
   c.workspace_bytes = BytesInside(graph, chain);
   c.algorithm = chain.size() == 1 ? "emulated" : "emulated chain";
+  const std::string& arithmetic = inner[chain[0]].arithmetic;
+  const bool same = std::all_of(chain.begin(), chain.end(),
+                                [&](uint32_t n) { return inner[n].arithmetic == arithmetic; });
+  if (same && !arithmetic.empty()) c.arithmetic = arithmetic.c_str();
   sink.candidate(sink.sink, &c);
 }
 
@@ -76,10 +79,10 @@ msrt_status Query(void* self, const msrt_host_api* host, const msrt_graph_view* 
                   const msrt_query_sink* sink) {
   return Guarded(host, [&]() -> Failure {
     const Accelerator& a = Of(self);
-    const std::vector<double> inner = AskInner(a, host, *graph, sink);
+    const std::vector<InnerOffer> inner = AskInner(a, host, *graph, sink);
     std::vector<bool> supported(graph->node_count);
     for (uint32_t n = 0; n < graph->node_count; ++n) {
-      supported[n] = inner[n] >= 0;
+      supported[n] = inner[n].seconds >= 0;
       if (supported[n]) Offer(a, *graph, {n}, inner, *sink);
       else if (IsOwned(a.options, NodeAt(*graph, n))) OfferWhole(a, host, *graph, n, *sink);
     }

@@ -48,35 +48,37 @@ class StreamHost {
 // The answer of the inner delegate. Its refusals are passed on at once.
 struct InnerAnswer {
   const msrt_query_sink* outer;
-  std::vector<double> seconds;  // by node; negative: refused
+  std::vector<InnerOffer> offers;  // by node
   void Refuse(uint32_t node, const std::string& reason) {
-    seconds[node] = -1;
+    offers[node].seconds = -1;
     if (outer != nullptr) outer->refuse(outer->sink, node, reason.c_str());
   }
 };
 
 }  // namespace
 
-std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host,
-                             const msrt_graph_view& graph, const msrt_query_sink* sink) {
-  InnerAnswer answer{sink, std::vector<double>(graph.node_count, -1)};
+std::vector<InnerOffer> AskInner(const Accelerator& a, const msrt_host_api* host,
+                                 const msrt_graph_view& graph, const msrt_query_sink* sink) {
+  InnerAnswer answer{sink, std::vector<InnerOffer>(graph.node_count)};
   msrt_query_sink inner = MSRT_INIT(msrt_query_sink);
   inner.sink = &answer;
   inner.candidate = [](void* self, const msrt_candidate* c) {
-    static_cast<InnerAnswer*>(self)->seconds[c->nodes[0]] = c->seconds;
+    static_cast<InnerAnswer*>(self)->offers[c->nodes[0]] = {
+        c->seconds, c->arithmetic == nullptr ? "" : c->arithmetic};
   };
   inner.refuse = [](void* self, uint32_t node, const char* reason) {
     static_cast<InnerAnswer*>(self)->Refuse(node, reason);
   };
   if (a.inner.api.query(a.inner.self, host, &graph, &inner) != MSRT_OK)
-    std::fill(answer.seconds.begin(), answer.seconds.end(), -1);
+    std::fill(answer.offers.begin(), answer.offers.end(), InnerOffer());
   for (uint32_t n = 0; n < graph.node_count; ++n) {
     const std::string op = NodeAt(graph, n).op;
     const bool unsupported = std::find(a.options.unsupported.begin(), a.options.unsupported.end(),
                                        op) != a.options.unsupported.end();
-    if (unsupported && answer.seconds[n] >= 0) answer.Refuse(n, "the accelerator has no " + op);
+    if (unsupported && answer.offers[n].seconds >= 0)
+      answer.Refuse(n, "the accelerator has no " + op);
   }
-  return std::move(answer.seconds);
+  return std::move(answer.offers);
 }
 
 InnerKernel::~InnerKernel() {
@@ -93,7 +95,6 @@ Failure InnerKernel::Compile(const Accelerator& a, const msrt_host_api* host,
   one.input_count = NodeAt(graph, node).input_count;
   one.output_count = NodeAt(graph, node).output_count;
   one.algorithm = "";
-  one.exact = 1;
   // The inner delegate has set the text of the error: it uses the same host.
   const msrt_status code = inner_->api.compile(inner_->self, host, &graph, &one, &kernel_);
   return {code, code == MSRT_OK ? "" : "an inner kernel failed to compile"};

@@ -8,10 +8,15 @@
 
 namespace accelerator {
 
-// Returns the inner delegate's estimate for each node of a graph; negative if it or an option
-// refuses the node. The reasons go to `sink`, if there is one.
-std::vector<double> AskInner(const Accelerator& a, const msrt_host_api* host,
-                             const msrt_graph_view& graph, const msrt_query_sink* sink);
+struct InnerOffer {
+  double seconds = -1;     // estimated; negative: the inner delegate or an option refuses the node
+  std::string arithmetic;  // empty: no promise
+};
+
+// Returns the inner delegate's offer for each node of a graph. The reasons of refusals go to
+// `sink`, if there is one.
+std::vector<InnerOffer> AskInner(const Accelerator& a, const msrt_host_api* host,
+                                 const msrt_graph_view& graph, const msrt_query_sink* sink);
 
 class InnerKernel {
  public:

@@ -78,9 +78,9 @@ class Planner {
     return values->emplace(v.id, slot).first->second;
   }
 
-  // `inner`: the estimates of the inner delegate for the nodes of the graph. Adds the time of the
+  // `inner`: the offers of the inner delegate for the nodes of the graph. Adds the time of the
   // step to `seconds`.
-  OwnedStep StepOf(const msrt_graph_view& graph, uint32_t n, const std::vector<double>& inner,
+  OwnedStep StepOf(const msrt_graph_view& graph, uint32_t n, const std::vector<InnerOffer>& inner,
                    Values* values, int level, double* seconds) {
     const msrt_node_view& node = NodeAt(graph, n);
     OwnedStep step;
@@ -92,11 +92,11 @@ class Planner {
       step.outputs.push_back(SlotOf(node.outputs[i], values));
     if (IsOwned(a_.options, node)) {
       *seconds += AddControl(node, level, &step);
-    } else if (inner[n] < 0) {
+    } else if (inner[n].seconds < 0) {
       Refuse("the accelerator has no kernel for " + Named(node) + " inside");
     } else {
       step.kernel = plan_.kernels++;
-      *seconds += inner[n];
+      *seconds += inner[n].seconds;
     }
     return step;
   }
@@ -173,7 +173,7 @@ class Planner {
       graph.inputs.push_back(SlotOf(callee->inputs[i], &values));
       if (i >= told) CheckSame(graph.inputs[i].bytes, step->inputs[step->leading + i - told].bytes);
     }
-    const std::vector<double> inner = AskInner(a_, host_, *callee, nullptr);
+    const std::vector<InnerOffer> inner = AskInner(a_, host_, *callee, nullptr);
     for (uint32_t n = 0; n < callee->node_count && plan_.refused.empty(); ++n) {
       graph.steps.push_back(StepOf(*callee, n, inner, &values, level + 1, &seconds));
     }

@@ -130,7 +130,7 @@ def load(source: Union[Path, bytes, bytearray, memoryview], *, threads: Optional
     threads: the model gets its own runtime with this many threads. None: it shares one, with a thread for each core, with all other
         models loaded this way; their runs take turns.
     delegate: names of the delegates to allow, for example "onednn" or ["onednn", "reference"]; None: all.
-    accuracy: "exact" allows only kernels whose bits do not depend on how the work is split; "fast" also products in bf16, which bf16
+    accuracy: "exact" gives each node one arithmetic by a fixed rule: bits do not depend on how the work is split, on costs or threads; "fast" also products in bf16, which bf16
         models have by default: errors of about 1e-2 of a result's range.
     shapes: expected dims of inputs that the model leaves open, by input name: algorithms are chosen for these. Others work too.
     pins: where nodes must or must not run: "node:layer1.*=reference", "op:Conv!=onednn".
