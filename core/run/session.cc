@@ -66,7 +66,7 @@ class Session::Impl {
         executor_.Trim();
       const bool stopped =
           status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
-      const Executor::Failure& failure = executor_.failure();
+      const RunFailure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
       // Nothing of this run has been committed, so it can start again on another delegate.
       states_.Finish(false);
@@ -114,11 +114,11 @@ class Session::Impl {
 
   SessionMemory memory() const {
     SessionMemory m;
-    m.arena_bytes = executor_.arena_bytes();
-    m.frame_bytes = executor_.frame_bytes();
+    m.arena_bytes = executor_.frames().arena_bytes();
+    m.frame_bytes = executor_.frames().frame_bytes();
     m.arena_lower_bound_bytes = executor_.arena_lower_bound();
     m.scratch_bytes = executor_.scratch_bytes();
-    m.device_bytes = executor_.device_bytes();
+    m.device_bytes = executor_.frames().device_bytes();
     for (const ResultCell& o : outputs_)
       m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
     m.state_bytes = states_.bytes();
