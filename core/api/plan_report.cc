@@ -65,7 +65,7 @@ void WriteStep(JsonWriter* json, const Program& program, const Step& step) {
   json->BeginObject();
   json->Field("kind", StepKindName(step.kind));
   json->Field("delegate", DelegateName(step));
-  json->Field("device", DeviceName(program, step.device));
+  json->Field("device", DeviceName(program, step.queue));
   json->Field("algorithm", step.algorithm);
   WriteNumbers(json, "nodes", step.nodes);
   json->Field("us", step.seconds * 1e6);

@@ -7,8 +7,9 @@
 namespace msrt {
 
 Status Calls::Call(uint32_t graph, std::span<const RunValue> inputs,
-                   std::span<ResultCell* const> outputs) {
+                   std::span<ResultCell* const> outputs, size_t stable_from) {
   MSRT_ASSIGN_OR_RETURN(Frame* const frame, frames_.Push(graph));
+  frame->stable_from = stable_from;
   std::copy(inputs.begin(), inputs.end(), frame->inputs.begin());
   frame->outputs.assign(outputs.begin(), outputs.end());
   return segments_.BindFirst(frame);
@@ -24,6 +25,7 @@ Status Calls::TailCall(uint32_t graph, std::span<const RunValue> inputs) {
     callee->inputs[i] = cell.value;
   }
   callee->outputs = caller.outputs;
+  callee->stable_from = SIZE_MAX;
   frames_.DropCaller();
   return segments_.BindFirst(callee);
 }

@@ -14,9 +14,10 @@ class Calls {
   Calls(RunContext* context, FrameStack* frames, Segments* segments)
       : context_(*context), frames_(*frames), segments_(*segments) {}
 
-  // Inputs are used in place. Results go to the cells.
+  // Inputs are used in place. Results go to the cells. Inputs from `stable_from` on stay unchanged
+  // until the caller has synchronized its queues.
   Status Call(uint32_t graph, std::span<const RunValue> inputs,
-              std::span<ResultCell* const> outputs);
+              std::span<ResultCell* const> outputs, size_t stable_from = SIZE_MAX);
   // The callee replaces the caller: its arguments are copied into its own memory, and its results
   // go to the caller's outputs.
   Status TailCall(uint32_t graph, std::span<const RunValue> inputs);

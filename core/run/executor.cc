@@ -20,15 +20,13 @@ void FinishOutputs(Frame* frame) {
 }  // namespace
 
 // Returns all frames when a run ends, however it ends. Synchronizes first: work enqueued on devices
-// still uses memory of the session and of the caller.
+// still uses memory of the session and of the application.
 class Executor::Unwind {
  public:
   explicit Unwind(Executor* executor) : executor_(*executor) {}
   ~Unwind() {
-    while (!executor_.frames_.empty()) {
-      (void)executor_.frames_.last().devices.Synchronize();
-      executor_.frames_.Pop();
-    }
+    (void)executor_.Synchronize();
+    while (!executor_.frames_.empty()) executor_.frames_.Pop();
   }
 
  private:
@@ -41,6 +39,7 @@ void Executor::BeginRun(const RunOptions& options) {
   context_.failure = {};
   context_.profile = {};
   context_.arena_lower_bound = 0;
+  context_.reads_caller = false;
   if (options.profile) context_.profile.begin_nanos = MonotonicNanos();
 }
 
@@ -50,13 +49,15 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
   const Unwind unwind(this);
   targets_.clear();
   for (ResultCell& cell : outputs) targets_.push_back(&cell);
-  Status status = calls_.Call(graph, inputs, targets_);
+  Status status = calls_.Call(graph, inputs, targets_, /*stable_from=*/0);
   if (status.ok()) {
     binding_.reset();  // before its program
     binding_placed_ = frames_[0].placed;
     if (options.profile) context_.profile.placed = binding_placed_;
     binding_ = frames_[0].segments[0].binding;
     status = LoopOnTeam();
+    // Failures of work that nobody waited for show here.
+    if (status.ok()) status = Synchronize();
   }
   if (options.profile) context_.profile.end_nanos = MonotonicNanos();
   if (status.ok()) return status;
@@ -75,19 +76,21 @@ Status Executor::NameFrames(Status status) const {
   return status;
 }
 
-// Only the innermost frame has work in progress on devices; its failures show when it ends.
+Status Executor::Synchronize() {
+  Status threads = thread_.Synchronize();
+  Status devices = queues_.Synchronize();
+  return threads.ok() ? devices : threads;
+}
+
+// Work in progress on devices may have failed too: its failure shows when it ends.
 void Executor::RecordFailure(const Status& status) {
-  if (frames_.empty()) return;
-  Frame& frame = frames_.last();
-  (void)frame.devices.Synchronize();
+  (void)Synchronize();
   RunFailure& failure = context_.failure;
-  if (failure.placed == nullptr) {
-    failure.graph = frame.graph;
-    failure.placed = frame.placed;
-  }
   const std::string binder = FailedDelegateName(status);
-  if (!binder.empty()) failure.delegate = binder;
-  if (failure.delegate.empty()) failure.delegate = frame.devices.failed();
+  if (!binder.empty()) failure = {binder, 0, nullptr};
+  if (failure.placed != nullptr || frames_.empty()) return;
+  failure.graph = frames_.last().graph;
+  failure.placed = frames_.last().placed;
 }
 
 // Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
@@ -119,6 +122,7 @@ Status Executor::Loop() {
       }
     } else {
       FinishOutputs(frame);
+      if (frames_.size() == 1) MSRT_RETURN_IF_ERROR(DeliverBound(frame));
       frames_.Pop();
       if (frames_.empty()) return OkStatus();
       frame = &frames_.last();
@@ -128,6 +132,14 @@ Status Executor::Loop() {
     EndRecord(frame);
     MSRT_RETURN_IF_ERROR(segments_.BindNext(frame));
   }
+}
+
+// Results of the run that are bound to memory where the program does not make them.
+Status Executor::DeliverBound(Frame* frame) {
+  for (ResultCell* cell : frame->outputs) {
+    if (cell->bound.present()) MSRT_RETURN_IF_ERROR(values_.DeliverBound(frame, cell));
+  }
+  return OkStatus();
 }
 
 void Executor::BeginRecord(Frame* frame) {
@@ -148,8 +160,8 @@ void Executor::EndRecord(Frame* frame) {
 void Executor::Trim() {
   frames_.Trim();
   segments_.Trim();
-  values_.Trim();
   steps_.Trim();
+  queues_.Trim();
 }
 
 }  // namespace msrt

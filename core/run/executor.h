@@ -13,8 +13,8 @@ namespace msrt {
 class Executor {
  public:
   Executor(const CompiledModel& model, Budget* budget, StateStore* states,
-           const std::atomic<bool>* cancelled)
-      : context_{model, *budget, *states, *cancelled} {}
+           const std::atomic<bool>* cancelled, int32_t stream_priority)
+      : context_{model, *budget, *states, *cancelled, stream_priority} {}
 
   // Inputs are used in place. Results go to the cells.
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
@@ -38,16 +38,21 @@ class Executor {
   Status Loop();
   void RecordFailure(const Status& status);
   Status NameFrames(Status status) const;
+  Status DeliverBound(Frame* frame);
+  // Waits for all queues. Returns the first failure.
+  Status Synchronize();
   // Record the frame's control step in the profile.
   void BeginRecord(Frame* frame);
   void EndRecord(Frame* frame);
 
   RunContext context_;
   FrameStack frames_{&context_};
-  DeviceValues values_{&context_, frames_};
+  Queues queues_{&context_};
+  ThreadQueue thread_{&context_};
+  DeviceValues values_{&context_, &queues_};
   Segments segments_{&context_, &values_};
   Calls calls_{&context_, &frames_, &segments_};
-  StepRunner steps_{&context_, &values_};
+  StepRunner steps_{&context_, &values_, &thread_};
   ControlFlow control_{&context_, &calls_, &values_};
   std::vector<ResultCell*> targets_;
   std::shared_ptr<const EntryProgram> binding_placed_;

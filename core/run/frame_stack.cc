@@ -86,12 +86,10 @@ void FrameStack::DropCaller() {
 void FrameStack::Refresh(Frame* frame) {
   frame->run = run_;
   std::shared_ptr<const EntryProgram> current = context_.model.graphs[frame->graph]->current();
-  frame->devices.ForgetFailure();
   if (frame->placed == current) return;
   ReleaseSegments(frame, &context_.budget);
   frame->request = {};
-  // Streams are destroyed before the program that owns their devices.
-  frame->devices.Reset(current->program.get());
+  frame->queues.assign(current->program->devices.size(), nullptr);
   frame->placed = std::move(current);
   for (ResultCell& cell : frame->held) Release(&cell, &context_.budget);
   frame->held.resize(frame->program().held_count);

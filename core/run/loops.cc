@@ -105,7 +105,9 @@ Status Loops::CallBody(Frame* frame, const Step& step) {
     const size_t results = context_.model.module.graphs[graph].outputs.size();
     for (size_t i = 0; targets_.size() < results; ++i) targets_.push_back(&loop.scanned[i].slice);
   }
-  return calls_.Call(graph, arguments_, targets_);
+  // What the loop captures is in memory of this frame or its callers until the loop has ended.
+  const size_t captured = step.inputs.size() - shape.captured_from();
+  return calls_.Call(graph, arguments_, targets_, arguments_.size() - captured);
 }
 
 Status Loops::AddArguments(Frame* frame, const Step& step, uint32_t graph) {
@@ -190,6 +192,7 @@ Result<RunValue> Loops::SliceOf(Frame* frame, const Step& step, size_t i) {
 }
 
 Status Loops::Finish(Frame* frame, const Step& step) {
+  MSRT_RETURN_IF_ERROR(values_.JoinReads());
   const ControlShape& shape = *step.control;
   const Node& node = NodeOf(*frame, step);
   LoopState& loop = frame->loop;
@@ -203,7 +206,7 @@ Status Loops::Finish(Frame* frame, const Step& step) {
     }
     CarriedValue& c = loop.carried[i];
     if (c.now.device != nullptr) {
-      MSRT_RETURN_IF_ERROR(values_.CopyToHost(cell, c.now, shape.graphs.back(), name));
+      MSRT_RETURN_IF_ERROR(values_.CopyToHost(frame, cell, c.now, name));
       continue;
     }
     MSRT_RETURN_IF_ERROR(Deliver(cell, c.now, loop.iteration != 0 ? &c.cells[c.next ^ 1] : nullptr,

@@ -7,7 +7,8 @@
 namespace msrt {
 
 inline std::byte* ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) {
-  return device == 0 ? frame.segments[depth].arena.data() : frame.devices.arena(device, depth);
+  const BoundSegment& segment = frame.segments[depth];
+  return device == 0 ? segment.arena.data() : segment.device_arenas[device].data();
 }
 
 // `depth`: the segment whose binding the location is in.

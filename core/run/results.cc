@@ -4,18 +4,24 @@
 
 namespace msrt {
 
+Status CheckBound(const ResultCell& cell, const Type& type, std::string_view name) {
+  if (!cell.bound.present() || (cell.bound.dtype == type.dtype && cell.bound.dims == type.dims))
+    return OkStatus();
+  return InvalidArgument("output '", name, "' is ", type, ", but memory for ", cell.bound.dtype,
+                         cell.bound.dims, " is bound to it");
+}
+
 Result<TensorView> AllocateResult(ResultCell* cell, const Type& type, std::string_view name,
                                   Budget* budget) {
   const TensorView& last = cell->value.tensor;
   const bool there = cell->block != nullptr && last.data == cell->block->data() &&
                      last.dtype == type.dtype && last.dims == type.dims;
-  if (there && !cell->bound.present() && cell->value.kind == TypeKind::kTensor) return last;
+  if (there && !cell->bound.present() && cell->value.kind == TypeKind::kTensor &&
+      cell->value.device == nullptr)
+    return last;
   TensorView view{type.dtype, type.dims, Layout::kPlain, nullptr};
-  if (cell->bound.present()) {
-    if (cell->bound.dtype != type.dtype || !(cell->bound.dims == type.dims)) {
-      return InvalidArgument("output '", name, "' is ", type, ", but memory for ",
-                             cell->bound.dtype, cell->bound.dims, " is bound to it");
-    }
+  MSRT_RETURN_IF_ERROR(CheckBound(*cell, type, name));
+  if (cell->bound.present() && cell->bound_device == nullptr) {
     view.data = cell->bound.data;
     cell->value = RunValue::Of(view, cell->bound_owner);
     return view;

@@ -7,8 +7,11 @@
 
 namespace msrt {
 
-// Makes room for a tensor of this type in host memory: the caller's if it is bound, else the
-// cell's own. `name` is for error messages.
+// Returns an error unless the bound memory, if there is any, is for this type. `name` is for error
+// messages.
+Status CheckBound(const ResultCell& cell, const Type& type, std::string_view name);
+// Makes room for a tensor of this type in host memory: the caller's if it is bound there, else the
+// cell's own.
 Result<TensorView> AllocateResult(ResultCell* cell, const Type& type, std::string_view name,
                                   Budget* budget);
 // Moves or copies a value to the cell. `source` (may be null): the cell whose memory the value is

@@ -26,10 +26,12 @@ struct RunContext {
   Budget& budget;
   StateStore& states;
   const std::atomic<bool>& cancelled;
+  int32_t stream_priority = 0;  // of the session's streams on devices
   RunOptions options = {};
   RunFailure failure = {};
   RunProfile profile = {};
   size_t arena_lower_bound = 0;
+  bool reads_caller = false;  // devices may still read stable inputs of calls (Frame::stable_from)
 
   // Returns an error if the run was cancelled or has passed its deadline. `step` is the next one.
   Status CheckStopped(const Program& program, const Step& step) const {

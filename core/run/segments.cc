@@ -157,8 +157,9 @@ Status Segments::Read(Frame* frame, BufferId b, void* to, size_t bytes) {
     std::memcpy(to, from, bytes);
     return OkStatus();
   }
-  MSRT_RETURN_IF_ERROR(frame->devices.CopyToHost(device, to, from, bytes));
-  return frame->devices.Synchronize();
+  DeviceQueue& queue = *frame->queues[device];
+  MSRT_RETURN_IF_ERROR(queue.CopyToHost(to, from, bytes));
+  return queue.Synchronize();
 }
 
 void Segments::Trim() {

@@ -31,7 +31,7 @@ class Session::Impl {
         graph_(*placed_->program->graph),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
         states_(model_->module, &budget_),
-        executor_(*model_, &budget_, &states_, &cancelled_),
+        executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority),
         inputs_(graph_.inputs.size()),
         outputs_(graph_.outputs.size()) {}
 
@@ -103,6 +103,13 @@ class Session::Impl {
       };
       if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
     }
+    for (ResultCell& o : outputs_) {
+      if (o.device_block == nullptr) continue;
+      const auto in_it = [&](const RunValue& input) {
+        return InMemory(o.device_block->data(), o.device_block->bytes(), input.tensor);
+      };
+      if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
+    }
   }
 
   void Trim() {
@@ -119,8 +126,10 @@ class Session::Impl {
     m.arena_lower_bound_bytes = executor_.arena_lower_bound();
     m.scratch_bytes = executor_.scratch_bytes();
     m.device_bytes = executor_.frames().device_bytes();
-    for (const ResultCell& o : outputs_)
+    for (const ResultCell& o : outputs_) {
       m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
+      m.device_bytes += o.device_block == nullptr ? 0 : o.device_block->bytes();
+    }
     m.state_bytes = states_.bytes();
     return m;
   }
@@ -138,6 +147,7 @@ class Session::Impl {
 
   void ReleaseOutput(ResultCell* cell) {
     budget_.Release(&cell->block);
+    cell->device_block.reset();
     cell->value = {};
   }
 
@@ -194,12 +204,13 @@ Status Session::SetInput(size_t index, RunValue value) {
   return OkStatus();
 }
 
-Status Session::SetOutput(size_t index, const TensorView& memory,
-                          std::shared_ptr<const void> owner) {
+Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner,
+                          const Device* device) {
   if (index >= impl_->outputs_.size())
     return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
   ResultCell& cell = impl_->outputs_[index];
   cell.bound = memory;
+  cell.bound_device = device;
   cell.bound_owner = std::move(owner);
   cell.value = {};
   return OkStatus();
