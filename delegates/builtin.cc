@@ -85,6 +85,8 @@ Status Join(const Registration& added, Environment* environment) {
   std::vector<std::shared_ptr<const Delegate>> delegates = environment->delegates;
   MSRT_RETURN_IF_ERROR(RefuseName(added.delegates, kKernels));
   MSRT_RETURN_IF_ERROR(AddDelegates(added.delegates, &delegates));
+  std::vector<std::shared_ptr<const Device>> devices = environment->devices;
+  MSRT_RETURN_IF_ERROR(AddDevices(added.devices, &devices));
   if (!added.kernels.empty()) {
     auto ops = environment->ops == nullptr ? std::make_shared<OpSet>()
                                            : std::make_shared<OpSet>(*environment->ops);
@@ -110,6 +112,7 @@ Status Join(const Registration& added, Environment* environment) {
   }
   environment->passes.insert(environment->passes.end(), added.passes.begin(), added.passes.end());
   environment->delegates = std::move(delegates);
+  environment->devices = std::move(devices);
   return OkStatus();
 }
 

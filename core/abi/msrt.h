@@ -200,12 +200,27 @@ MSRT_API msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, i
                                       const int64_t* dims, void* data, size_t bytes,
                                       void (*free_fn)(void* user, void* data), void* user,
                                       msrt_tensor** out);
+/* The same in the memory of a device of the runtime (msrt_plugin.h), by its name. The host must not
+ * dereference the data; msrt_tensor_copy moves it. The application synchronizes its own streams
+ * before it passes such a tensor on, and a call that writes one returns when it is written. */
+MSRT_API msrt_status msrt_tensor_create_on_device(msrt_runtime* runtime, const char* device,
+                                                  msrt_dtype dtype, int32_t rank,
+                                                  const int64_t* dims, msrt_tensor** out);
+MSRT_API msrt_status msrt_tensor_wrap_on_device(msrt_runtime* runtime, const char* device,
+                                                msrt_dtype dtype, int32_t rank, const int64_t* dims,
+                                                void* data, size_t bytes,
+                                                void (*free_fn)(void* user, void* data), void* user,
+                                                msrt_tensor** out);
+/* The name of the device that the tensor is on, valid while the handle is; NULL: the host. */
+MSRT_API msrt_status msrt_tensor_device(const msrt_tensor* tensor, const char** out);
 /* Strings and dims in `info` are valid while the handle is. Set info->struct_size first. */
 MSRT_API msrt_status msrt_tensor_get_info(const msrt_tensor* tensor, msrt_tensor_info* info);
 MSRT_API msrt_status msrt_tensor_data(msrt_tensor* tensor, void** out);
-/* Copies the data. Both tensors must have the same type and number of elements; dims may differ. */
+/* Copies the data, also from and to devices. Both tensors must have the same type and number of
+ * elements; dims may differ. */
 MSRT_API msrt_status msrt_tensor_copy(msrt_tensor* destination, const msrt_tensor* source);
-/* DLPack 0.8 (struct DLManagedTensor from dlpack.h), CPU, contiguous. On success, from_dlpack takes
+/* DLPack 0.8 (struct DLManagedTensor from dlpack.h), contiguous, on the CPU or on a device that is
+ * registered with its DLPack type and number. On success, from_dlpack takes
  * ownership of the managed tensor. to_dlpack returns one whose deleter the consumer must call. */
 MSRT_API msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
                                              msrt_tensor** out);
@@ -267,6 +282,10 @@ typedef struct msrt_model_config {
   /* A file of measured costs (msrun calibrate), which replace the delegates' estimates where it has
    * them. Only this path is read, no default one. NULL: none. */
   const char* costs_file;
+  /* Inputs and outputs that are on devices: "NAME=DEVICE", separated by ';' or ','. Tensors on that
+   * device are then bound without a copy through the host; those bound elsewhere are copied. NULL:
+   * all are on the host. */
+  const char* io_devices;
 } msrt_model_config;
 
 /* `config` may be NULL. */
@@ -407,6 +426,9 @@ typedef struct msrt_session_config {
   int32_t profile; /* non-zero: measure each step of every run */
   /* Maximum of arena, call frames, scratch, outputs and state together; 0: no cap. */
   size_t memory_cap_bytes;
+  /* Of its work on devices: a greater number is more urgent; 0: the usual one. */
+  int32_t stream_priority;
+  int32_t reserved; /* must be 0 */
 } msrt_session_config;
 
 /* `function`: name of the entry to run; NULL: the first. `config` may be NULL. */

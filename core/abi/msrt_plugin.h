@@ -1,6 +1,7 @@
-/* Extension interface of msrt: delegates (a device or a library), kernels (one op, known or new),
- * passes, importers, and plugins (a shared library that registers any of them). Plain C99; the
- * delegates inside msrt use only this interface.
+/* Extension interface of msrt: devices (memory and streams), delegates (providers of kernels, on
+ * the host or on devices), kernels (one op, known or new), passes, importers, and plugins (a shared
+ * library that registers any of them). Plain C99; the delegates inside msrt use only this
+ * interface.
  *
  * A plugin links against no symbol of the library: it receives every function that it calls in a
  * table. The interface is unstable until 1.0: a plugin built for another MSRT_PLUGIN_ABI is refused
@@ -19,7 +20,7 @@
  *   MSRT_INVALID_ARGUMENT,  The data or the model is wrong, whichever delegate computes: the
  *   MSRT_INVALID_MODEL      application's call fails.
  *   MSRT_OUT_OF_MEMORY,     The host has no more memory: the application's call fails. From a
- *   MSRT_LIMIT_EXCEEDED     delegate with its own device: the device is full; as MSRT_DELEGATE.
+ * device MSRT_LIMIT_EXCEEDED     or a delegate on one: the device is full; as MSRT_DELEGATE.
  *   MSRT_DELEGATE,          Another delegate may succeed: the model is placed again without this
  *   any other code          one, and the run is repeated. A strict model fails with MSRT_DELEGATE.
  * Before a candidate is chosen, the code matters less: a failed query refuses every node, and a
@@ -174,6 +175,95 @@ typedef struct msrt_graph_view {
   const struct msrt_graph_view* (*callee)(const void* graph, int64_t number);
 } msrt_graph_view;
 
+/* ---- device ---------------------------------------------------------------------------------- */
+
+/* A device: its own memory, and streams that work on it beside the host. It is registered once, by
+ * name; delegates refer to it, and delegates that share a device share its memory, so that tensors
+ * move between them without copies.
+ *
+ * Work of one stream runs in order. The host calls the functions of one stream from one thread at a
+ * time, and touches or frees memory that enqueued work uses only after waiting for that work. The
+ * next event_wait or stream_synchronize of the stream reports failures of its work.
+ *
+ * Functions marked optional may be NULL. Devices whose tables have the same copy_peer are peers:
+ * handles of one are passed to functions of the other as stated there. */
+typedef struct msrt_device_api {
+  uint32_t struct_size;
+  uint32_t plugin_abi;         /* MSRT_PLUGIN_ABI */
+  const char* name;            /* [a-z0-9_]+, unique among the devices of a runtime */
+  void (*destroy)(void* self); /* when nothing of it is in use any more; optional */
+  /* DLPack's type and number of this device, under which the application's tensors are found;
+   * type 0: it has none. */
+  int32_t dlpack_type, dlpack_id;
+  double launch_seconds; /* paid each time the program switches to a delegate on this device */
+  /* Cost of a copy from or to the host: a fixed time and a rate. If copy_bytes_per_second is 0, the
+   * host measures both. */
+  double copy_seconds, copy_bytes_per_second;
+
+  /* Bytes that can still be allocated; SIZE_MAX: unlimited. */
+  msrt_status (*memory)(void* self, size_t* free_bytes);
+  /* Aligned to 64, never NULL without an error; the same holds for streams and events. The host
+   * never dereferences it. */
+  msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
+  void (*deallocate)(void* self, void* pointer, size_t bytes);
+
+  /* A greater priority is more urgent; 0 is the usual one. A device without priorities ignores
+   * it. */
+  msrt_status (*stream_create)(void* self, const msrt_host_api* host, int32_t priority,
+                               void** stream);
+  void (*stream_destroy)(void* self, void* stream); /* the stream is idle */
+  /* Returns when all work is done, with the first error since the last call. */
+  msrt_status (*stream_synchronize)(void* self, const msrt_host_api* host, void* stream);
+
+  msrt_status (*copy_to_device)(void* self, const msrt_host_api* host, void* stream, void* to,
+                                const void* from, size_t bytes);
+  msrt_status (*copy_to_host)(void* self, const msrt_host_api* host, void* stream, void* to,
+                              const void* from, size_t bytes);
+
+  msrt_status (*event_create)(void* self, const msrt_host_api* host, void** event);
+  void (*event_destroy)(void* self, void* event);
+  msrt_status (*event_record)(void* self, const msrt_host_api* host, void* event, void* stream);
+  /* Returns when all work before the last event_record is done. */
+  msrt_status (*event_wait)(void* self, const msrt_host_api* host, void* event);
+
+  /* Optional: later work of the stream waits until the work before the last event_record is done;
+   * the host does not. The event is this device's or a peer's, and may be recorded again before the
+   * wait is over. Without this function the host waits. */
+  msrt_status (*stream_wait_event)(void* self, const msrt_host_api* host, void* stream,
+                                   void* event);
+  /* Optional: enqueues a copy within this device, or from a peer to this device. `from_self` is the
+   * `self` of the device that `from` is in. */
+  msrt_status (*copy_peer)(void* self, const msrt_host_api* host, void* stream, void* to,
+                           void* from_self, const void* from, size_t bytes);
+  /* Required with copy_peer. Sets the cost of such a copy; a rate of 0: the peer cannot be reached,
+   * and copies go through the host. */
+  msrt_status (*peer_cost)(void* self, void* from_self, double* seconds, double* bytes_per_second);
+  /* Optional, both or neither: host memory from which copies are faster, and that streams can read
+   * while the host continues. Aligned to 64. */
+  msrt_status (*host_allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
+  void (*host_deallocate)(void* self, void* pointer, size_t bytes);
+  /* Optional: enqueues a change of layout within this device's memory. The cost is that of
+   * peer_cost of the device with itself. */
+  msrt_status (*convert)(void* self, const msrt_host_api* host, void* stream,
+                         const msrt_shape* shape, msrt_layout from_layout, const void* from,
+                         msrt_layout to_layout, void* to);
+  /* Optional, all or none. Between begin and end, work enqueued on the stream is recorded instead
+   * of run; the recording can be run any number of times on a stream of the device, one run at a
+   * time, with the addresses it was recorded with. While a stream records, the host enqueues
+   * kernels, conversions and copies within the device on it, and nothing else. capture_end may
+   * return an error (*recording stays NULL): the host then runs the steps one by one. */
+  msrt_status (*capture_begin)(void* self, const msrt_host_api* host, void* stream);
+  msrt_status (*capture_end)(void* self, const msrt_host_api* host, void* stream, void** recording);
+  msrt_status (*recording_run)(void* self, const msrt_host_api* host, void* recording,
+                               void* stream);
+  void (*recording_destroy)(void* self, void* recording);
+} msrt_device_api;
+
+/* Registers a device for models that are loaded from now on. `api` and its `name` are copied. If
+ * this call fails, destroy is not called. */
+MSRT_API msrt_status msrt_runtime_register_device(msrt_runtime* runtime, const msrt_device_api* api,
+                                                  void* self);
+
 /* ---- delegate -------------------------------------------------------------------------------- */
 
 typedef struct msrt_in_place {
@@ -202,6 +292,7 @@ typedef struct msrt_in_place {
  * addition to workspace_bytes. Cancellation, deadlines and call limits act between steps, never
  * inside one. */
 #define MSRT_TYPICAL_TRIPS 16
+#define MSRT_ANY_DEVICE (-1)
 
 /* The arithmetic of a candidate or kernel names the rule by which an output element is computed:
  * the types, the order of operations, the roundings. Equal names for the same node guarantee equal
@@ -244,7 +335,7 @@ typedef struct msrt_candidate {
   const msrt_layout* output_layouts;
   size_t input_count, output_count;
   double seconds;         /* estimated for one run at the typical shapes */
-  size_t workspace_bytes; /* device memory, beyond the tensors */
+  size_t workspace_bytes; /* memory beyond the tensors, at the typical shapes */
   const char* algorithm;  /* name for reports */
   /* Pairs that may share memory if they have the same number of bytes and the input is not needed
    * afterwards. */
@@ -255,6 +346,13 @@ typedef struct msrt_candidate {
   /* Non-zero: computes with fewer bits than the types have; only for models that allow it. */
   int32_t reduced;
   uint64_t tag; /* for the delegate's own use; passed back to compile */
+  /* Index of the device that it runs on among the delegate's; MSRT_ANY_DEVICE: each of them, at the
+   * same cost. compile gets the chosen one. 0 for a delegate on the host. */
+  int32_t device;
+  /* Non-zero, on the host only: it mostly waits (communication, prefetch). run is called in a
+   * thread of the session while the host continues with steps that do not depend on it;
+   * parallel_for runs its tasks on that thread. */
+  int32_t asynchronous;
 } msrt_candidate;
 
 typedef struct msrt_query_sink {
@@ -284,48 +382,21 @@ typedef struct msrt_scratch {
 
 typedef struct msrt_run_args {
   uint32_t struct_size;
-  uint32_t reserved;
+  int32_t device; /* the candidate's */
   const msrt_host_api* host;
-  /* Inputs of the candidate; NULL if omitted. In device memory if the delegate has a device. */
+  /* Inputs of the candidate; NULL if omitted. In the memory of the candidate's device. */
   const void* const* inputs;
   size_t input_count;
   void* const* outputs; /* NULL if the output is not used */
   size_t output_count;
   const msrt_scratch* scratch;
-  /* NULL for a delegate without a device. With a stream, run may return before the work is done. */
+  /* Stream of the device; NULL on the host. With a stream, run may return before the work is done.
+   * Arrays and scratch are valid during the call only. */
   void* stream;
+  /* As many bytes as workspace_bytes returned, aligned to 64, in the memory of the device; NULL if
+   * none. Later work of the stream uses them too. */
+  void* workspace;
 } msrt_run_args;
-
-/* Memory and streams of a delegate's device. The host calls the functions of one stream from one
- * thread at a time, and reads or frees host memory of a copy only after waiting for the copy. Work
- * of one stream runs in order; the next event_wait or stream_synchronize reports its failures. */
-typedef struct msrt_device_api {
-  uint32_t struct_size;
-  uint32_t reserved;
-  double launch_seconds; /* paid each time the program switches to this device */
-  /* Bytes that can still be allocated; SIZE_MAX: unlimited. */
-  msrt_status (*memory)(void* self, size_t* free_bytes);
-  /* Aligned to 64, never NULL without an error; the same holds for streams and events. The host
-   * never dereferences it. */
-  msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
-  void (*deallocate)(void* self, void* pointer, size_t bytes);
-  msrt_status (*stream_create)(void* self, const msrt_host_api* host, void** stream);
-  void (*stream_destroy)(void* self, void* stream); /* the stream is idle */
-  /* Returns the first error since the last call. */
-  msrt_status (*stream_synchronize)(void* self, const msrt_host_api* host, void* stream);
-  msrt_status (*copy_to_device)(void* self, const msrt_host_api* host, void* stream, void* to,
-                                const void* from, size_t bytes);
-  msrt_status (*copy_to_host)(void* self, const msrt_host_api* host, void* stream, void* to,
-                              const void* from, size_t bytes);
-  msrt_status (*event_create)(void* self, const msrt_host_api* host, void** event);
-  void (*event_destroy)(void* self, void* event);
-  msrt_status (*event_record)(void* self, const msrt_host_api* host, void* event, void* stream);
-  /* Returns when all work before the last event_record is done. */
-  msrt_status (*event_wait)(void* self, const msrt_host_api* host, void* event);
-  /* Cost of a copy in either direction: a fixed time and a rate. If copy_bytes_per_second is 0, the
-   * host measures both. */
-  double copy_seconds, copy_bytes_per_second;
-} msrt_device_api;
 
 /* `self` is the pointer registered with the table. All functions may be called from several threads
  * at once. query must be cheap (rules and a cost model), since every delegate is asked about every
@@ -350,8 +421,10 @@ typedef struct msrt_delegate_api {
   /* Does the work that the first run would otherwise do; may be NULL. */
   msrt_status (*prepare)(void* self, const msrt_host_api* host, void* bound);
   msrt_status (*run)(void* self, void* bound, const msrt_run_args* args);
-  /* NULL: uses host memory, and run returns when the work is done. */
-  const msrt_device_api* device;
+  /* Names of the devices that its candidates run on, all registered before it. None: it uses host
+   * memory, and run returns when the work is done. */
+  const char* const* devices;
+  size_t device_count;
   void (*destroy)(void* self); /* when nothing of it is in use any more; may be NULL */
   /* Types besides f32 that the delegate computes in, as MSRT_BITs.
    *   MSRT_F16, MSRT_BF16: it gets nodes of these types unchanged. If no delegate lists a type,
@@ -361,10 +434,12 @@ typedef struct msrt_delegate_api {
    *     msrt.QuantizedAdd; otherwise all delegates see f32 nodes. */
   uint32_t native_types;
   uint32_t reserved; /* must be 0 */
+  /* Bytes of workspace that run needs for these shapes; the host provides them. NULL: none. */
+  size_t (*workspace_bytes)(void* self, const void* bound);
 } msrt_delegate_api;
 
-/* Registers a delegate for models that are loaded from now on. `api`, its `name` and its `device`
- * are copied. If this call fails, destroy is not called. */
+/* Registers a delegate for models that are loaded from now on. `api` and its names are copied. If
+ * this call fails, destroy is not called. */
 MSRT_API msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime,
                                                     const msrt_delegate_api* api, void* self);
 
@@ -593,6 +668,7 @@ typedef struct msrt_plugin_host {
   msrt_status (*register_kernel)(void* host, const msrt_kernel_desc* kernel);
   msrt_status (*register_pass)(void* host, const msrt_pass_desc* pass);
   msrt_status (*register_importer)(void* host, const msrt_importer_desc* importer);
+  msrt_status (*register_device)(void* host, const msrt_device_api* api, void* self);
 } msrt_plugin_host;
 
 /* The only symbol that a plugin exports. If it fails, everything it registered is removed again. */

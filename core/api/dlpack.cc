@@ -1,5 +1,5 @@
 // DLPack: tensors exchanged with other frameworks without a copy. The structs are those of DLPack
-// 0.8's ABI, as far as a CPU needs them.
+// 0.8's ABI.
 #include <cstdint>
 
 #include "core/api/arguments.h"
@@ -79,6 +79,17 @@ Status CheckContiguous(const Dims& dims, const int64_t* strides) {
   return OkStatus();
 }
 
+// Returns the device registered with this DLPack type and number; null for the CPU.
+Result<std::shared_ptr<const Device>> FindDlDevice(const Environment& environment,
+                                                   DlDevice wanted) {
+  if (wanted.type == kDlCpu) return std::shared_ptr<const Device>();
+  for (const auto& device : environment.devices) {
+    if (device->dlpack_type() == wanted.type && device->dlpack_id() == wanted.id) return device;
+  }
+  return Unsupported("managed_tensor is on device ", wanted.id, " of DLPack type ", wanted.type,
+                     ", which is not registered with this runtime: copy it to the CPU (1)");
+}
+
 // The object behind the result of to_dlpack: keeps the tensor alive until the consumer calls the
 // deleter.
 struct ExportedTensor {
@@ -103,10 +114,9 @@ msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     auto* managed = static_cast<DlManagedTensor*>(managed_tensor);
     const DlTensor& given = managed->tensor;
-    if (given.device.type != kDlCpu) {
-      return Unsupported("managed_tensor is on a device of DLPack type ", given.device.type,
-                         "; only the CPU (1) is supported: copy it there");
-    }
+    const std::shared_ptr<const Environment> env = owner->environment();
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Device> device,
+                          FindDlDevice(*env, given.device));
     MSRT_ASSIGN_OR_RETURN(const DType dtype, FromDlType(given.dtype));
     MSRT_ASSIGN_OR_RETURN(const Dims dims, DimsArgument(given.rank, given.dims, "managed_tensor."));
     MSRT_RETURN_IF_ERROR(BytesArgument(dtype, dims).status());
@@ -116,8 +126,9 @@ msrt_status msrt_tensor_from_dlpack(msrt_runtime* runtime, void* managed_tensor,
     auto lease = MakeLease([managed] {
       if (managed->deleter != nullptr) managed->deleter(managed);
     });
-    auto tensor = TensorOver(owner->environment(), dtype, dims, data, lease);
+    auto tensor = TensorOver(env, dtype, dims, data, lease);
     if (!tensor.ok()) return std::move(tensor).status().Within("managed_tensor");
+    (*tensor)->device = device;
     msrt_tensor* handle = NewHandle(*std::move(tensor));
     lease->Accept();
     *out = handle;
@@ -131,16 +142,19 @@ msrt_status msrt_tensor_to_dlpack(msrt_tensor* tensor, void** out) {
                           ObjectOf<TensorObject>(tensor, "tensor"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const DlDataType dtype, ToDlType(object->view.dtype));
+    DlDevice device{kDlCpu, 0};
+    if (object->device != nullptr) {
+      device = {object->device->dlpack_type(), object->device->dlpack_id()};
+      if (device.type == 0)
+        return Unsupported("tensor is on device '", object->device->name(),
+                           "', which has no DLPack type");
+    }
     auto exported = std::make_unique<ExportedTensor>();
     exported->dims = object->view.dims;
     exported->strides = RowMajorStrides(object->view.dims);
-    exported->managed.tensor = {object->view.data,
-                                {kDlCpu, 0},
-                                object->view.dims.rank(),
-                                dtype,
-                                exported->dims.begin(),
-                                exported->strides.begin(),
-                                0};
+    exported->managed.tensor = {
+        object->view.data,         device, object->view.dims.rank(), dtype, exported->dims.begin(),
+        exported->strides.begin(), 0};
     exported->managed.context = exported.get();
     exported->managed.deleter = &ExportedTensor::Delete;
     exported->tensor = std::move(object);

@@ -159,8 +159,7 @@ msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name, const m
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<GraphObject> object,
                           Exclusive<GraphObject>::Enter(graph, "graph"));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                          ObjectOf<TensorObject>(data, "data"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, HostTensor(data, "data"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(object->environment(), *tensor));
     *out =
@@ -176,7 +175,7 @@ msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name, const msrt
                           Exclusive<GraphObject>::Enter(graph, "graph"));
     MSRT_RETURN_IF_ERROR(NotNull(name, "name"));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                          ObjectOf<TensorObject>(initial, "initial"));
+                          HostTensor(initial, "initial"));
     MSRT_RETURN_IF_ERROR(NotNull(slot, "slot"));
     MSRT_RETURN_IF_ERROR(AddState(*object, name, info, *tensor));
     *slot = static_cast<int64_t>(object->module().states.size()) - 1;

@@ -86,7 +86,7 @@ Result<AttrValue> AttrArgument(const GraphObject& graph, const msrt_attr& attr,
     }
     case MSRT_ATTR_TENSOR: {
       MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                            ObjectOf<TensorObject>(attr.tensor, argument + ".tensor"));
+                            HostTensor(attr.tensor, argument + ".tensor"));
       MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment(), *tensor));
       return AttrValue(std::move(copy));
     }

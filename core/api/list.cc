@@ -118,8 +118,7 @@ msrt_status msrt_list_append(msrt_list* list, const msrt_tensor* tensor) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<ListObject> object,
                           Exclusive<ListObject>::Enter(list, "list"));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from,
-                          ObjectOf<TensorObject>(tensor, "tensor"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> from, HostTensor(tensor, "tensor"));
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> copy,
                           CopyTensor(object->environment, from->view, "an element of a list"));
     object->elements.push_back(LastingValue(std::move(copy)));

@@ -1,5 +1,6 @@
 #include "core/api/model.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/api/arguments.h"
@@ -20,6 +21,20 @@ std::vector<std::string> NamesOf(const char* list) {
   }
   std::erase(names, "");
   return names;
+}
+
+// Parses "NAME=DEVICE; NAME=DEVICE".
+Result<std::vector<std::pair<std::string, std::string>>> IoDevicesOf(const char* list) {
+  std::vector<std::pair<std::string, std::string>> devices;
+  std::string text = list == nullptr ? "" : list;
+  std::replace(text.begin(), text.end(), ';', ',');
+  for (const std::string& entry : NamesOf(text.c_str())) {
+    const size_t equals = entry.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == entry.size())
+      return InvalidArgument("config.io_devices: '", entry, "' must look like NAME=DEVICE");
+    devices.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return devices;
 }
 
 Status Publish(Result<std::shared_ptr<const CompiledModel>> compiled, const CompileOptions& options,
@@ -75,6 +90,7 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config,
                           DimsArgument(given.typical[i].rank, given.typical[i].dims, prefix));
     options.typical.emplace_back(given.typical[i].name, dims);
   }
+  MSRT_ASSIGN_OR_RETURN(options.io_devices, IoDevicesOf(given.io_devices));
   if (given.binding_cache_bytes != 0) options.binding_cache_bytes = given.binding_cache_bytes;
   return options;
 }

@@ -66,7 +66,7 @@ void WriteStep(JsonWriter* json, const Program& program, const Step& step) {
   json->BeginObject();
   json->Field("kind", StepKindName(step.kind));
   json->Field("delegate", DelegateName(step));
-  json->Field("device", DeviceName(program, step.device));
+  json->Field("device", DeviceName(program, step.queue));
   json->Field("algorithm", step.algorithm);
   json->Field("arithmetic", step.arithmetic);
   WriteNumbers(json, "nodes", step.nodes);

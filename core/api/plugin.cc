@@ -1,4 +1,4 @@
-// Registration of delegates and kernels with a runtime, by the application or by a plugin.
+// Registration of devices, delegates and kernels with a runtime, by the application or by a plugin.
 #include "core/extend/plugin.h"
 
 #include "core/api/arguments.h"
@@ -18,6 +18,20 @@ CallbackServices CallbackServicesOf(const RuntimeObject& runtime) {
 
 }  // namespace
 
+msrt_status msrt_runtime_register_device(msrt_runtime* runtime, const msrt_device_api* api,
+                                         void* self) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
+                          ObjectOf<RuntimeObject>(runtime, "runtime"));
+    MSRT_RETURN_IF_ERROR(NotNull(api, "api"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Device> device,
+                          Device::Make(*api, self, nullptr));
+    MSRT_RETURN_IF_ERROR(object->Add({.devices = {device}}));
+    device->TakeOver();
+    return OkStatus();
+  });
+}
+
 msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_delegate_api* api,
                                            void* self) {
   return Guarded(__func__, [&]() -> Status {
@@ -25,8 +39,8 @@ msrt_status msrt_runtime_register_delegate(msrt_runtime* runtime, const msrt_del
                           ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(api, "api"));
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Delegate> delegate,
-                          Delegate::Make(*api, self, nullptr));
-    MSRT_RETURN_IF_ERROR(object->Add({{delegate}, {}}));
+                          Delegate::Make(*api, self, nullptr, object->environment()->devices));
+    MSRT_RETURN_IF_ERROR(object->Add({.delegates = {delegate}}));
     delegate->TakeOver();
     return OkStatus();
   });
@@ -39,7 +53,7 @@ msrt_status msrt_runtime_register_kernel(msrt_runtime* runtime, const msrt_kerne
     MSRT_RETURN_IF_ERROR(NotNull(kernel, "kernel"));
     MSRT_ASSIGN_OR_RETURN(const RegisteredKernel made,
                           RegisteredKernel::Make(*kernel, nullptr, CallbackServicesOf(*object)));
-    MSRT_RETURN_IF_ERROR(object->Add({{}, {made}}));
+    MSRT_RETURN_IF_ERROR(object->Add({.kernels = {made}}));
     made.owner->TakeOver();
     return OkStatus();
   });
@@ -50,9 +64,9 @@ msrt_status msrt_runtime_load_plugin(msrt_runtime* runtime, const char* path, co
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<RuntimeObject> object,
                           ObjectOf<RuntimeObject>(runtime, "runtime"));
     MSRT_RETURN_IF_ERROR(NotNull(path, "path"));
-    MSRT_ASSIGN_OR_RETURN(
-        const Registration plugin,
-        LoadPlugin(path, options == nullptr ? "" : options, CallbackServicesOf(*object)));
+    MSRT_ASSIGN_OR_RETURN(const Registration plugin,
+                          LoadPlugin(path, options == nullptr ? "" : options,
+                                     CallbackServicesOf(*object), object->environment()->devices));
     return object->Add(plugin).Within(StrCat("plugin '", path, "'"));
   });
 }

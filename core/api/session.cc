@@ -61,7 +61,10 @@ msrt_status msrt_session_create(msrt_model* model, const char* function,
     MSRT_ASSIGN_OR_RETURN(const msrt_session_config given, ConfigArgument(config, "config"));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(*object->compiled, function));
-    const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes};
+    if (given.reserved != 0)
+      return InvalidArgument("config.reserved is ", given.reserved, ", must be 0");
+    const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes,
+                                 .stream_priority = given.stream_priority};
     MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                           Session::Create(object->compiled, entry, options));
     *out = Publish(std::move(session), given);

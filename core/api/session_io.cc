@@ -35,8 +35,12 @@ Status CheckFits(const SessionObject& session, ValueId port, const Type& given,
 // The result of the last run, in the session's memory or where it was bound.
 Result<std::shared_ptr<TensorObject>> OutputTensor(const SessionObject& session, size_t index) {
   MSRT_ASSIGN_OR_RETURN(const TensorView result, session.session->Output(index));
-  return TensorOver(session.session->model().environment, result.dtype, result.dims, result.data,
-                    session.session->OutputOwner(index));
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
+                        TensorOver(session.session->model().environment, result.dtype, result.dims,
+                                   result.data, session.session->OutputOwner(index)));
+  MSRT_ASSIGN_OR_RETURN(const RunValue value, session.session->OutputValue(index));
+  if (value.device != nullptr) tensor->device = value.device->shared_from_this();
+  return tensor;
 }
 
 Status CheckKind(const SessionObject& session, ValueId port, TypeKind kind, msrt_io io,
@@ -109,8 +113,12 @@ msrt_status msrt_session_bind(msrt_session* session, msrt_io kind, size_t index,
       MSRT_RETURN_IF_ERROR(CheckFits(*object, port, owner->type(), "tensor", kind, index));
       view = owner->view;
     }
-    if (kind == MSRT_INPUT) return object->session->SetInput(index, view, std::move(owner));
-    return object->session->SetOutput(index, view, std::move(owner));
+    const Device* const device = owner == nullptr ? nullptr : owner->device.get();
+    if (kind == MSRT_OUTPUT)
+      return object->session->SetOutput(index, view, std::move(owner), device);
+    RunValue value = RunValue::Of(view, std::move(owner));
+    value.device = device;
+    return object->session->SetInput(index, std::move(value));
   });
 }
 

@@ -57,8 +57,7 @@ msrt_status msrt_session_state_write(msrt_session* session, size_t index,
                                      const msrt_tensor* value) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                          ObjectOf<TensorObject>(value, "value"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, HostTensor(value, "value"));
     return object->session->WriteState(index, tensor->view);
   });
 }

@@ -75,6 +75,42 @@ Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
       std::make_shared<OwnedBlock>(OwnedBlock{std::move(environment), std::move(block)})};
 }
 
+Result<std::shared_ptr<TensorObject>> HostTensor(const msrt_tensor* handle,
+                                                 std::string_view argument) {
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,
+                        ObjectOf<TensorObject>(handle, argument));
+  if (tensor->device == nullptr) return tensor;
+  return InvalidArgument(argument, " is on device '", tensor->device->name(),
+                         "'; copy it to the host first (msrt_tensor_copy)");
+}
+
+Status CopyData(const TensorObject& from, const TensorObject& to) {
+  const size_t bytes = from.bytes();
+  if (from.device == nullptr && to.device == nullptr) {
+    CopyBytes(to.view.data, from.view.data, bytes);
+    return OkStatus();
+  }
+  const Environment& env = *to.environment;
+  const Host host(CallbackServices{env.allocator, env.log});
+  const Device& by = to.device != nullptr ? *to.device : *from.device;
+  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, by.MakeStream(host));
+  Status status;
+  if (from.device == nullptr) {
+    status = stream->CopyToDevice(host, to.view.data, from.view.data, bytes);
+  } else if (to.device == nullptr) {
+    status = stream->CopyToHost(host, to.view.data, from.view.data, bytes);
+  } else if (by.Reaches(*from.device)) {
+    status = stream->CopyPeer(host, to.view.data, *from.device, from.view.data, bytes);
+  } else {
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> between,
+                          NewTensor(to.environment, from.view.dtype, from.view.dims, "a copy"));
+    MSRT_RETURN_IF_ERROR(CopyData(from, *between));
+    return CopyData(*between, to);
+  }
+  Status done = stream->Synchronize(host);
+  return status.ok() ? done : status;
+}
+
 }  // namespace msrt
 
 using namespace msrt;
@@ -150,8 +186,7 @@ msrt_status msrt_tensor_copy(msrt_tensor* destination, const msrt_tensor* source
       return InvalidArgument("source is ", from->type(), ", destination is ", to->type(),
                              ": they must have one element type and as many elements");
     }
-    CopyBytes(to->view.data, from->view.data, from->bytes());
-    return OkStatus();
+    return CopyData(*from, *to);
   });
 }
 

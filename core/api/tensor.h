@@ -14,6 +14,7 @@ struct TensorObject {
   std::shared_ptr<const Environment> environment;
   TensorView view;  // plain layout, known dims, never null data
   std::shared_ptr<const void> owner;
+  std::shared_ptr<const Device> device = nullptr;  // that the data is on; null: the host
 
   Type type() const { return Type::Tensor(view.dtype, view.dims); }
   size_t bytes() const { return BytesOf(view.dtype, view.elements()); }
@@ -30,6 +31,11 @@ Result<std::shared_ptr<TensorObject>> CopyTensor(std::shared_ptr<const Environme
 Result<std::shared_ptr<TensorObject>> TensorOver(std::shared_ptr<const Environment> environment,
                                                  DType dtype, const Dims& dims, void* data,
                                                  std::shared_ptr<const void> owner);
+// Returns the tensor of a handle whose data the host reads: refuses one on a device.
+Result<std::shared_ptr<TensorObject>> HostTensor(const msrt_tensor* handle,
+                                                 std::string_view argument);
+// Copies between host and devices, in any direction. Both have the same number of bytes.
+Status CopyData(const TensorObject& from, const TensorObject& to);
 // A copy that a graph may keep: in the environment's memory, sharing nothing with the tensor.
 Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
                                  const TensorObject& tensor);

@@ -1,6 +1,7 @@
 #include "core/bind/binding.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/bind/memory_plan.h"
 #include "core/bind/waits.h"
@@ -26,9 +27,10 @@ class Binder {
     MSRT_RETURN_IF_ERROR(Propagate(first, sized));
     FindLifetimes();
     ShareInPlace();
+    MSRT_RETURN_IF_ERROR(BindKernels());
     PlanArenas();
-    MSRT_RETURN_IF_ERROR(MakeSteps());
-    if (program_.devices.size() > 1) AddWaits(program_.devices.size(), &out_);
+    MakeSteps();
+    if (program_.queue_count() > 1) AddWaits(program_, &out_);
     return OkStatus();
   }
 
@@ -130,11 +132,40 @@ class Binder {
       for (BufferId b : step.outputs) Touch(b, s);
     }
     ReadStateInPlace();
+    if (program_.queue_count() > 1) ExtendToJoins();
     // Buffers that later bindings of this run need must keep their memory until the end.
     for (size_t s = out_.end_step; s < program_.steps.size(); ++s) {
       for (BufferId b : program_.steps[s].inputs) {
         if (b != kNoBuffer && groups_[RootOf(b)].used)
           groups_[RootOf(b)].last = static_cast<uint32_t>(out_.end_step);
+      }
+    }
+  }
+
+  // Host memory that a step of another queue touches is in use until the host waits for that step,
+  // which it does where it first reads a later result of the queue, or at the end.
+  void ExtendToJoins() {
+    std::vector<uint32_t> join(program_.queue_count(), static_cast<uint32_t>(out_.end_step));
+    std::vector<uint32_t> first_reader(program_.buffers.size(),
+                                       static_cast<uint32_t>(out_.end_step));
+    for (size_t s = out_.end_step; s-- > out_.begin_step;) {
+      const Step& step = program_.steps[s];
+      if (skipped_[s]) continue;
+      if (step.queue == kHostQueue) {
+        for (BufferId b : step.inputs) {
+          if (b != kNoBuffer) first_reader[RootOf(b)] = static_cast<uint32_t>(s);
+        }
+        continue;
+      }
+      for (BufferId b : step.outputs) {
+        if (b != kNoBuffer && program_.buffers[b].state.device == 0)
+          join[step.queue] = std::min(join[step.queue], first_reader[RootOf(b)]);
+      }
+      for (BufferId b : step.inputs) {
+        if (b == kNoBuffer || program_.buffers[b].state.device != 0) continue;
+        Group& g = groups_[RootOf(b)];
+        const bool staged = step.kind == StepKind::kCopyToDevice && g.bytes <= kMaxStagedBytes;
+        if (!staged) g.last = std::max(g.last, join[step.queue]);
       }
     }
   }
@@ -262,25 +293,54 @@ class Binder {
       blocks.push_back({g.bytes, g.first, g.last});
       owners.push_back(b);
     }
+    const auto is_here = [&](uint32_t s) {
+      const QueueId queue = program_.steps[s].queue;
+      return (queue == kThreadQueue ? kHostQueue : queue) == device;
+    };
+    for (const auto& [s, bytes] : workspace_bytes_) {
+      // A thread uses its workspace until it is joined.
+      const bool late = program_.steps[s].queue == kThreadQueue;
+      if (is_here(s)) blocks.push_back({bytes, s, late ? static_cast<uint32_t>(out_.end_step) : s});
+    }
     MemoryPlan plan = PlanMemory(blocks);
     for (size_t i = 0; i < owners.size(); ++i)
       out_.locations[owners[i]] = {Location::kArena, device, depth_, plan.offsets[i], nullptr};
+    size_t next = owners.size();
+    for (const auto& [s, bytes] : workspace_bytes_) {
+      if (is_here(s))
+        workspaces_[s] = {Location::kArena, device, depth_, plan.offsets[next++], nullptr};
+    }
     return plan;
   }
 
-  Status MakeSteps() {
+  Status BindKernels() {
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& step = program_.steps[s];
+      if (skipped_[s] || step.kind != StepKind::kKernel) continue;
+      MSRT_ASSIGN_OR_RETURN(BoundKernel kernel, BindKernel(step));
+      if (const size_t bytes = kernel.workspace_bytes(); bytes != 0)
+        workspace_bytes_.emplace_back(static_cast<uint32_t>(s), bytes);
+      kernels_.push_back(std::move(kernel));
+    }
+    return OkStatus();
+  }
+
+  void MakeSteps() {
+    size_t next_kernel = 0;
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& step = program_.steps[s];
       if (skipped_[s] || step.kind == StepKind::kView) continue;
       BoundStep bound;
       bound.kind = step.kind;
-      bound.device = step.device;
+      bound.queue = step.queue;
       bound.step = static_cast<uint32_t>(s);
       bound.input_count = static_cast<uint32_t>(step.inputs.size());
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
       if (step.kind == StepKind::kKernel) {
-        MSRT_ASSIGN_OR_RETURN(bound.kernel, BindKernel(step));
+        bound.kernel = std::move(kernels_[next_kernel++]);
+        const auto workspace = workspaces_.find(static_cast<uint32_t>(s));
+        if (workspace != workspaces_.end()) bound.workspace = workspace->second;
         bound.flops = FlopsOf(step);
         out_.flops += bound.flops;
         out_.bytes += bound.kernel.bytes();
@@ -294,7 +354,6 @@ class Binder {
     }
     out_.bytes += out_.locations.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
     for (ValueId v : graph_.outputs) out_.output_types.push_back(out_.facts.types[IndexOf(v)]);
-    return OkStatus();
   }
 
   double FlopsOf(const Step& step) const {
@@ -332,7 +391,7 @@ class Binder {
     auto kernel = step.kernel.Bind(*program_.host, nodes_);
     if (kernel.ok()) return kernel;
     Status status = std::move(kernel).status().Within(Describe(program_, step));
-    if (MayRunElsewhere(status.code(), step.device != 0))
+    if (MayRunElsewhere(status.code(), IsOnDevice(step.queue)))
       status = std::move(status).With(kFailedDelegate, step.delegate);
     return status;
   }
@@ -353,8 +412,11 @@ class Binder {
   const Evaluator& evaluator_;
   Binding& out_;
   const uint32_t depth_;
-  std::vector<Group> groups_;  // by root buffer
-  std::vector<bool> skipped_;  // by step: its outputs are known
+  std::vector<Group> groups_;                                 // by root buffer
+  std::vector<bool> skipped_;                                 // by step: its outputs are known
+  std::vector<BoundKernel> kernels_;                          // in the order of their steps
+  std::vector<std::pair<uint32_t, size_t>> workspace_bytes_;  // step, bytes
+  std::map<uint32_t, Location> workspaces_;                   // by step
   // Arguments of the kernel that is being bound; members to save allocations.
   std::vector<msrt_shape> shapes_;
   std::vector<const void*> known_;

@@ -27,24 +27,36 @@ struct Location {
   const std::byte* data = nullptr;  // kConstant
 };
 
-// A point in a device's stream that the host can wait for. Each device numbers its own.
+// A point in a queue that other queues can wait for. Each queue numbers its own.
 struct EventId {
-  uint16_t device;
+  QueueId queue;
   uint32_t number;
 };
 
+// A wait for the last copy that reads this input of the graph.
+struct InputWait {
+  EventId event;
+  uint32_t input;
+};
+
+// Copies to devices of up to this many bytes read a copy that the host makes when it enqueues them,
+// so that the source may change at once.
+inline constexpr size_t kMaxStagedBytes = 4096;
+
 struct BoundStep {
   StepKind kind;
-  uint16_t device = 0;  // the owner of the stream; 0: the host executes it at once
-  uint32_t step;        // index in the program
-  uint32_t slot = 0;    // for state steps
+  QueueId queue = kHostQueue;
+  uint32_t step;      // index in the program
+  uint32_t slot = 0;  // for state steps
   BoundKernel kernel;
   // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;
   std::vector<Location> locations;
   uint32_t input_count = 0;
-  std::vector<EventId> waits;  // the host waits for these before it executes or enqueues the step
-  int32_t event = -1;          // recorded on the device's stream after the step; -1: none
+  std::vector<EventId> waits;  // its queue waits for these first
+  int32_t event = -1;          // recorded in its queue after the step; -1: none
+  bool staged = false;         // kCopyToDevice: reads a copy of its source
+  Location workspace;          // kKernel
   double flops = 0;
 };
 
@@ -55,7 +67,16 @@ struct Binding {
   std::vector<Type> output_types;   // of the graph; concrete once the last step is bound
   size_t arena_bytes = 0, lower_bound_bytes = 0;  // of the host
   std::vector<size_t> device_arena_bytes;         // by device; empty if there is only the host
-  std::vector<uint32_t> event_counts;             // by device
+  std::vector<uint32_t> event_counts;             // by queue
+  // The host waits for these at the end: their copies write host memory, or read memory of the
+  // frame. Those that read an input need not be waited for while the input stays unchanged.
+  std::vector<EventId> end_waits;
+  std::vector<InputWait> input_waits;
+  // A step of one device touches the memory of another: their queues are joined before and after.
+  bool joins_queues = false;
+  // The queue whose steps can be captured: no other device has steps, and no copy from or to the
+  // host. kHostQueue: there is none.
+  QueueId captured_queue = kHostQueue;
   double flops = 0;
   size_t max_views = 0;  // of any step
   size_t bytes = 0;      // memory of the binding itself

@@ -10,8 +10,7 @@ void AppendKey(const Type& type, std::string* key) {
   if (type.kind == TypeKind::kList && type.element != nullptr) return AppendKey(*type.element, key);
   key->push_back(static_cast<char>(type.dtype));
   key->push_back(static_cast<char>(type.rank()));
-  key->append(reinterpret_cast<const char*>(type.dims.begin()),
-              type.dims.size() * sizeof(int64_t));
+  key->append(reinterpret_cast<const char*>(type.dims.begin()), type.dims.size() * sizeof(int64_t));
 }
 
 std::string KeyOf(const BindRequest& request) {

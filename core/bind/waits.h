@@ -1,15 +1,15 @@
-// Decides when the host must wait for a device. The steps of a device run in order on its stream,
-// the host runs its own in order at once. They share only host memory, which copies from and to
-// devices read and write while the host works.
+// Decides when queues wait for each other. The steps of a queue run in order; the host runs its own
+// at once. Queues meet in memory: in the host's, which copies from and to devices touch while the
+// host works, and in a device's, from which others copy.
 #pragma once
 
 #include "core/bind/binding.h"
 
 namespace msrt {
 
-// Fills in `waits` and `event` of the steps: a step that touches host memory which an unfinished
-// copy of another stream writes (or reads, if the step writes) waits for that copy. A wait covers
-// everything enqueued on that stream before.
-void AddWaits(size_t device_count, Binding* binding);
+// Fills in `waits`, `event` and `staged` of the steps and what the binding says about its end: a
+// step that touches memory which an unfinished step of another queue writes (or reads, if the step
+// writes) waits for that step. A wait covers everything enqueued in that queue before.
+void AddWaits(const Program& program, Binding* binding);
 
 }  // namespace msrt

@@ -1,6 +1,7 @@
 #include "core/compile/compile.h"
 
 #include "core/compile/graph_compiler.h"
+#include "core/compile/homes.h"
 #include "core/compile/optimize.h"
 #include "core/compile/unused_options.h"
 
@@ -17,7 +18,8 @@ Status CompileGraphs(CompiledModel* model) {
   const bool alone = env.parallel->threads() > 1 &&
                      reachable.seconds_saved <= env.wake_threads_seconds && InputsAreKnown(*model);
   model->parallel = alone ? std::shared_ptr<ParallelFor>(MakeSerial()) : env.parallel;
-  GraphCompiler::AddEntries(std::move(reachable.graphs), model);
+  MSRT_RETURN_IF_ERROR(CheckHomeNames(*model));
+  MSRT_RETURN_IF_ERROR(GraphCompiler::AddEntries(std::move(reachable.graphs), model));
   GraphCompiler compiler(*model, model->options.place, &model->times);
   for (uint32_t entry : model->module.entries) MSRT_RETURN_IF_ERROR(compiler.Compile(entry));
   compiler.Install();

@@ -20,6 +20,9 @@ struct CompileOptions {
   // Typical dims of the first entry's inputs, by name, for unknown dims; placement and algorithms
   // are chosen for these.
   std::vector<std::pair<std::string, Dims>> typical;
+  // Inputs and outputs of entries that the application has on devices: name, device. All others
+  // are on the host.
+  std::vector<std::pair<std::string, std::string>> io_devices;
   size_t binding_cache_bytes = size_t{64} << 20;
   bool load_by_copy = false;
   bool keep_packed = false;  // keeps copies of all weights that kernels pack, for NativeExtras; the
@@ -67,6 +70,8 @@ struct CompiledModel {
   OfferedModule views;  // the graphs as delegates see them; outlives all that they compile
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null if unreachable
+  // The constants that programs have on devices.
+  std::shared_ptr<UploadedConstants> uploads = std::make_shared<UploadedConstants>();
   std::shared_ptr<PackedForms> forms;  // those of the file, or those being collected; null: neither
   mutable std::mutex install_mutex;   // held while programs are replaced, never while they are made
   std::span<const std::byte> mapped;  // the mapped file; empty: not mapped

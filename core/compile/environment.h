@@ -24,6 +24,7 @@ struct Environment {
   Clock* clock = DefaultClock();
   Log log;
   std::shared_ptr<ParallelFor> parallel;
+  std::vector<std::shared_ptr<const Device>> devices;
   std::vector<std::shared_ptr<const Delegate>> delegates;
   const Evaluator* evaluator = nullptr;
   std::vector<RegisteredKernel> kernels;  // run by the delegate "kernels"

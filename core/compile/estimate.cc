@@ -14,7 +14,7 @@ Result<ModuleEstimate> EstimateModule(std::shared_ptr<const Environment> environ
   model.parallel = model.environment->parallel;
   MSRT_RETURN_IF_ERROR(ValidateAndOptimize(&model));
   MSRT_ASSIGN_OR_RETURN(ReachableGraphs reachable, FindReachableGraphs(model));
-  GraphCompiler::AddEntries(std::move(reachable.graphs), &model);
+  MSRT_RETURN_IF_ERROR(GraphCompiler::AddEntries(std::move(reachable.graphs), &model));
   const Environment& env = *model.environment;
   const Host host(env.allocator, model.parallel, env.log, MachineForCosts(model, options.place),
                   nullptr);

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "core/compile/first_run.h"
+#include "core/compile/homes.h"
 
 namespace msrt {
 namespace {
@@ -18,7 +19,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
                                            MappedConstants{env.io, model.mapped});
   auto program = RunOnTeam(*model.parallel, [&] {
     return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log,
-                       &place_millis);
+                       model.uploads.get(), &place_millis);
   });
   if (!program.ok()) return std::move(program).status();
   times->place += place_millis;
@@ -118,18 +119,21 @@ Result<bool> GraphCompiler::Replace(const CompiledModel& model, uint32_t graph,
   return true;
 }
 
-void GraphCompiler::AddEntries(std::vector<ReachableGraph> reachable, CompiledModel* model) {
+Status GraphCompiler::AddEntries(std::vector<ReachableGraph> reachable, CompiledModel* model) {
   const std::vector<std::vector<CarriedPair>> carried = FindCarried(model->module);
   model->views.resize(model->module.graphs.size());
   model->graphs.resize(model->module.graphs.size());
   for (ReachableGraph& r : reachable) {
     r.offered->SetCarried(carried[r.graph]);
+    MSRT_ASSIGN_OR_RETURN(auto homes, FindHomes(*model, r.graph));
+    r.offered->SetHomes(std::move(homes));
     r.offered->SetModule(&model->views);
     model->views[r.graph] = std::move(r.offered);
     model->graphs[r.graph] = std::make_shared<ModelEntry>();
     model->graphs[r.graph]->typical_ = std::move(r.typical);
   }
   for (uint32_t entry : model->module.entries) model->entries.push_back(model->graphs[entry]);
+  return OkStatus();
 }
 
 }  // namespace msrt

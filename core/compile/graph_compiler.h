@@ -30,7 +30,7 @@ class GraphCompiler {
                               FailedDelegate without);
 
   // Fills model->views, graphs and entries.
-  static void AddEntries(std::vector<ReachableGraph> reachable, CompiledModel* model);
+  static Status AddEntries(std::vector<ReachableGraph> reachable, CompiledModel* model);
 
  private:
   struct NewProgram {

@@ -52,9 +52,10 @@ void SetFailureText(const char* message) noexcept {
   boundary_internal::has_failure_text = true;
 }
 
-Status boundary_internal::FailureOfDelegate(msrt_status code, std::string_view delegate) {
+Status boundary_internal::FailureOfDelegate(msrt_status code, std::string_view kind,
+                                            std::string_view name) {
   std::string text = TakeFailureText();
-  if (text.empty()) text = StrCat("delegate ", delegate, ": ", DefaultFailureText(code));
+  if (text.empty()) text = StrCat(kind, " ", name, ": ", DefaultFailureText(code));
   return Status(DelegateCode(code), std::move(text));
 }
 

@@ -16,7 +16,7 @@ void SetFailureText(const char* message) noexcept;
 namespace boundary_internal {
 
 extern constinit thread_local bool has_failure_text;
-Status FailureOfDelegate(msrt_status code, std::string_view delegate);
+Status FailureOfDelegate(msrt_status code, std::string_view kind, std::string_view name);
 Status FailureOfCallback(msrt_status code);
 
 // Discards the text of an earlier call first: it does not belong to this call.
@@ -28,14 +28,15 @@ Status CallAndCatch(msrt_status* code, Call&& call) {
 
 }  // namespace boundary_internal
 
-// Calls a function of a delegate. msrt_plugin.h defines its codes: all but a few become kDelegate.
-// The message is the text that the delegate set; without one it names the delegate.
+// Calls a function of a delegate or device. msrt_plugin.h defines its codes: all but a few become
+// kDelegate. The message is the text that the callee set; without one it names the callee. `kind`
+// is "delegate" or "device".
 template <typename Call>
-Status CallDelegate(std::string_view delegate, Call&& call) {
+Status CallDelegate(std::string_view kind, std::string_view name, Call&& call) {
   msrt_status code = MSRT_OK;
   Status thrown = boundary_internal::CallAndCatch(&code, call);
-  if (!thrown.ok()) return std::move(thrown).Within(StrCat("delegate ", delegate));
-  return code == MSRT_OK ? OkStatus() : boundary_internal::FailureOfDelegate(code, delegate);
+  if (!thrown.ok()) return std::move(thrown).Within(StrCat(kind, " ", name));
+  return code == MSRT_OK ? OkStatus() : boundary_internal::FailureOfDelegate(code, kind, name);
 }
 
 // Calls a function that does not belong to a delegate, so no delegate can be left out: a callback

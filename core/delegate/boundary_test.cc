@@ -142,7 +142,8 @@ TEST_F(BoundaryTest, MalformedCandidateNamesDelegate) {
   other.offers = {Sound()};
   const std::vector<std::shared_ptr<const Delegate>> delegates = {liar, MakeFake(std::move(other))};
   double place_millis = 0;
-  const auto program = MakeProgram(offered, host_, delegates, {}, Log(), &place_millis);
+  UploadedConstants uploads;
+  const auto program = MakeProgram(offered, host_, delegates, {}, Log(), &uploads, &place_millis);
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_NE(PlacementText(MakePlacementReport(**program)).find("liar: its candidate is malformed"),
             std::string::npos)
@@ -200,20 +201,24 @@ TEST_F(BoundaryTest, DeviceMustReturnValidMemoryAndHandles) {
   const auto nothing = [](void*, const msrt_host_api*, void** out) -> msrt_status {
     return *out = nullptr, MSRT_OK;
   };
+  const auto no_stream = [](void*, const msrt_host_api*, int32_t, void** out) -> msrt_status {
+    return *out = nullptr, MSRT_OK;
+  };
   const auto liar = Liar(
       [=](msrt_delegate_api*, msrt_device_api* device) {
-        device->stream_create = device->event_create = nothing;
+        device->stream_create = no_stream;
+        device->event_create = nothing;
         device->allocate = [](void*, const msrt_host_api*, size_t, void** out) -> msrt_status {
           return *out = nullptr, MSRT_OK;
         };
       },
       /*has_device=*/true);
-  const auto block = liar->device()->Allocate(*host_, 100, "the arena");
-  const auto stream = liar->device()->MakeStream(*host_);
-  const auto event = liar->device()->MakeEvent(*host_);
+  const auto block = liar->devices()[0]->Allocate(*host_, 100, "the arena");
+  const auto stream = liar->devices()[0]->MakeStream(*host_);
+  const auto event = liar->devices()[0]->MakeEvent(*host_);
   for (const Status& status : {block.status(), stream.status(), event.status()}) {
     EXPECT_EQ(status.code(), Code::kDelegate);
-    EXPECT_TRUE(Says(status, "delegate liar: ")) << status.message();
+    EXPECT_TRUE(Says(status, "device liar: ")) << status.message();
   }
   static int freed;
   freed = 0;
@@ -226,9 +231,9 @@ TEST_F(BoundaryTest, DeviceMustReturnValidMemoryAndHandles) {
         device->deallocate = [](void*, void*, size_t) { ++freed; };
       },
       /*has_device=*/true);
-  const auto odd = crooked->device()->Allocate(*host_, 100, "the arena");
+  const auto odd = crooked->devices()[0]->Allocate(*host_, 100, "the arena");
   EXPECT_EQ(odd.status().code(), Code::kDelegate);
-  EXPECT_TRUE(Says(odd.status(), "delegate liar") && Says(odd.status(), "aligned to 64"))
+  EXPECT_TRUE(Says(odd.status(), "device liar") && Says(odd.status(), "aligned to 64"))
       << odd.status().message();
   EXPECT_EQ(freed, 1);
 }
@@ -271,13 +276,16 @@ TEST_F(BoundaryTest, ExceptionNamesDelegate) {
         Break<Boom>(&d->stream_synchronize);
       },
       /*has_device=*/true);
-  failed.push_back(device->device()->FreeBytes().status());
-  failed.push_back(device->device()->Allocate(*host_, 100, "the arena").status());
-  failed.push_back(device->device()->MakeEvent(*host_).status());
-  failed.push_back((*device->device()->MakeStream(*host_))->Synchronize(*host_));
-  for (const Status& status : failed) {
-    EXPECT_EQ(status.code(), Code::kDelegate);
-    EXPECT_TRUE(Says(status, "delegate liar: threw an exception: boom")) << status.message();
+  const size_t of_delegate = failed.size();
+  failed.push_back(device->devices()[0]->FreeBytes().status());
+  failed.push_back(device->devices()[0]->Allocate(*host_, 100, "the arena").status());
+  failed.push_back(device->devices()[0]->MakeEvent(*host_).status());
+  failed.push_back((*device->devices()[0]->MakeStream(*host_))->Synchronize(*host_));
+  for (size_t i = 0; i < failed.size(); ++i) {
+    const std::string_view kind = i < of_delegate ? "delegate" : "device";
+    EXPECT_EQ(failed[i].code(), Code::kDelegate);
+    EXPECT_TRUE(Says(failed[i], StrCat(kind, " liar: threw an exception: boom")))
+        << failed[i].message();
   }
   const Status number =
       Run([](msrt_delegate_api* api, msrt_device_api*) { Break<int>(&api->run); });

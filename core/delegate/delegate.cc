@@ -5,20 +5,11 @@
 #include "core/base/copy_known_fields.h"
 #include "core/delegate/arithmetic.h"
 #include "core/delegate/boundary.h"
+#include "core/delegate/name.h"
 #include "core/delegate/offered_graph.h"
 
 namespace msrt {
 namespace {
-
-Status CheckName(const char* name) {
-  if (name == nullptr || *name == '\0') return InvalidArgument("a delegate has no name");
-  for (const char* c = name; *c != '\0'; ++c) {
-    const bool good = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_';
-    if (!good || c - name >= 64)
-      return InvalidArgument("delegate name '", name, "' must be up to 64 of a-z, 0-9 and _");
-  }
-  return OkStatus();
-}
 
 Status CheckTable(const msrt_delegate_api& api) {
   if (api.plugin_abi != MSRT_PLUGIN_ABI) {
@@ -36,31 +27,34 @@ Status CheckTable(const msrt_delegate_api& api) {
   return OkStatus();
 }
 
-Status CheckDevice(const char* name, const msrt_device_api& d) {
-  const bool complete = d.memory != nullptr && d.allocate != nullptr && d.deallocate != nullptr &&
-                        d.stream_create != nullptr && d.stream_destroy != nullptr &&
-                        d.stream_synchronize != nullptr && d.copy_to_device != nullptr &&
-                        d.copy_to_host != nullptr && d.event_create != nullptr &&
-                        d.event_destroy != nullptr && d.event_record != nullptr &&
-                        d.event_wait != nullptr;
-  if (!complete)
-    return InvalidArgument("delegate '", name, "': its device lacks a function of msrt_device_api");
-  if (!(d.launch_seconds >= 0 && d.launch_seconds < 1)) {
-    return InvalidArgument("delegate '", name, "': launch_seconds is ", d.launch_seconds,
-                           ", must be from 0 to 1");
+// Finds the devices that the delegate refers to.
+Result<std::vector<std::shared_ptr<const Device>>> FindDevices(
+    const msrt_delegate_api& api, std::span<const std::shared_ptr<const Device>> registered) {
+  std::vector<std::shared_ptr<const Device>> devices;
+  if (api.device_count != 0 && api.devices == nullptr) {
+    return InvalidArgument("delegate '", api.name, "': devices is NULL, but device_count ",
+                           api.device_count);
   }
-  if (!(d.copy_seconds >= 0 && d.copy_seconds < 1 && d.copy_bytes_per_second >= 0)) {
-    return InvalidArgument("delegate '", name, "': copy_seconds is ", d.copy_seconds,
-                           " and copy_bytes_per_second ", d.copy_bytes_per_second,
-                           ", must be from 0 to 1 and not negative");
+  for (size_t i = 0; i < api.device_count; ++i) {
+    const std::string_view name = api.devices[i] == nullptr ? "" : api.devices[i];
+    const auto found = std::find_if(registered.begin(), registered.end(),
+                                    [&](const auto& d) { return d->name() == name; });
+    if (found == registered.end()) {
+      return NotFound("delegate '", api.name, "': there is no device '", name,
+                      "'; register it before the delegate");
+    }
+    if (std::find(devices.begin(), devices.end(), *found) != devices.end())
+      return InvalidArgument("delegate '", api.name, "' names device '", name, "' twice");
+    devices.push_back(*found);
   }
-  return OkStatus();
+  return devices;
 }
 
 // Collects the candidates and refusals of a query. Its callbacks must not throw, so it records that
 // memory ran out.
 struct Sink {
   const OfferedGraph& graph;
+  int32_t device_count;  // of the delegate
   QueryResult& out;
   bool out_of_memory = false;
   bool offered_nothing = false;  // a candidate names no valid node
@@ -96,7 +90,14 @@ struct Sink {
     for (size_t i = 0; i < c.in_place_count; ++i)
       copy.in_place.emplace_back(c.in_place[i].input, c.in_place[i].output);
     copy.tag = c.tag;
+    copy.asynchronous = c.asynchronous != 0;
+    copy.device = c.device == MSRT_ANY_DEVICE ? 0 : c.device;
     out.candidates.push_back(std::move(copy));
+    if (c.device != MSRT_ANY_DEVICE) return;
+    for (int32_t d = 1; d < device_count; ++d) {
+      out.candidates.push_back(Candidate(out.candidates.back()));
+      out.candidates.back().device = d;
+    }
   }
 
  private:
@@ -129,6 +130,9 @@ struct Sink {
       return StrCat("it has layouts for ", c.input_count, " inputs and ", c.output_count,
                     " outputs, there are ", border.inputs.size(), " and ", border.outputs.size());
     }
+    if (c.device < MSRT_ANY_DEVICE || c.device >= std::max(device_count, 1))
+      return StrCat("it is for device ", c.device, ", the delegate has ", device_count);
+    if (c.asynchronous != 0 && device_count != 0) return "it is asynchronous, but on a device";
     if (c.in_place == nullptr && c.in_place_count != 0)
       return StrCat("in_place is NULL, but in_place_count ", c.in_place_count);
     for (size_t i = 0; i < c.in_place_count; ++i) {
@@ -183,16 +187,21 @@ BoundKernel::~BoundKernel() {
 Status BoundKernel::Prepare(const Host& host) const {
   const Delegate::Table& table = *delegate_->table_;
   if (table.api.prepare == nullptr) return OkStatus();
-  Status status = CallDelegate(delegate_->name(),
+  Status status = CallDelegate("delegate", delegate_->name(),
                                [&] { return table.api.prepare(table.self, host.api(), handle_); });
-  const bool elsewhere = MayRunElsewhere(status.code(), delegate_->device() != nullptr);
+  const bool elsewhere = MayRunElsewhere(status.code(), !delegate_->devices().empty());
   return elsewhere ? std::move(status).With(kFailedDelegate, std::string(delegate_->name()))
                    : std::move(status);
 }
 
 Status BoundKernel::Run(const msrt_run_args& args) const {
   const Delegate::Table& table = *delegate_->table_;
-  return CallDelegate(delegate_->name(), [&] { return table.api.run(table.self, handle_, &args); });
+  return CallDelegate("delegate", delegate_->name(),
+                      [&] { return table.api.run(table.self, handle_, &args); });
+}
+
+size_t BoundKernel::workspace_bytes() const {
+  return BytesFrom(delegate_->table_->api.workspace_bytes, delegate_->table_->self, handle_);
 }
 
 size_t BoundKernel::bytes() const {
@@ -206,49 +215,42 @@ Kernel::~Kernel() {
 Result<BoundKernel> Kernel::Bind(const Host& host, std::span<const msrt_bound_node> nodes) const {
   const Delegate::Table& table = *delegate_->table_;
   void* bound = nullptr;
-  MSRT_RETURN_IF_ERROR(CallDelegate(delegate_->name(), [&] {
+  MSRT_RETURN_IF_ERROR(CallDelegate("delegate", delegate_->name(), [&] {
     return table.api.bind(table.self, host.api(), handle_, nodes.data(), nodes.size(), &bound);
   }));
   if (bound == nullptr) return DelegateError("delegate ", delegate_->name(), " bound nothing");
-  return BoundKernel(delegate_, bound);
+  return BoundKernel(delegate_, device_, bound);
 }
 
 size_t Kernel::packed_bytes() const {
   return BytesFrom(delegate_->table_->api.kernel_bytes, delegate_->table_->self, handle_);
 }
 
-Result<std::shared_ptr<const Delegate>> Delegate::Make(const msrt_delegate_api& given, void* self,
-                                                       std::shared_ptr<const void> library) {
+Result<std::shared_ptr<const Delegate>> Delegate::Make(
+    const msrt_delegate_api& given, void* self, std::shared_ptr<const void> library,
+    std::span<const std::shared_ptr<const Device>> devices) {
   if (given.struct_size < offsetof(msrt_delegate_api, query)) {
     return InvalidArgument("a delegate's table has struct_size ", given.struct_size,
                            "; set it to sizeof(msrt_delegate_api)");
   }
   msrt_delegate_api api = CopyKnownFields(given);
-  MSRT_RETURN_IF_ERROR(CheckName(api.name));
+  MSRT_RETURN_IF_ERROR(CheckName("delegate", api.name));
   MSRT_RETURN_IF_ERROR(CheckTable(api));
-  msrt_device_api device{};
-  const bool has_device = api.device != nullptr;
-  if (has_device) {
-    device = CopyKnownFields(*api.device);
-    MSRT_RETURN_IF_ERROR(CheckDevice(api.name, device));
-  }
   std::shared_ptr<Delegate> delegate(new Delegate());
+  MSRT_ASSIGN_OR_RETURN(delegate->devices_, FindDevices(api, devices));
   delegate->name_ = api.name;
   delegate->native_types_ = api.native_types;
   // The caller may free these after this call.
   api.name = nullptr;
-  api.device = nullptr;
-  auto table = std::make_shared<Table>(Table{api, self, std::move(library)});
-  if (has_device)
-    delegate->device_ = std::make_shared<Device>(device, self, delegate->name_, table);
-  delegate->table_ = std::move(table);
+  api.devices = nullptr;
+  delegate->table_ = std::make_shared<Table>(Table{api, self, std::move(library)});
   return std::shared_ptr<const Delegate>(std::move(delegate));
 }
 
 void Delegate::TakeOver() const { table_->owns_self = true; }
 
 void Delegate::Query(const Host& host, const OfferedGraph& graph, QueryResult* out) const {
-  Sink sink{graph, *out};
+  Sink sink{graph, static_cast<int32_t>(devices_.size()), *out};
   msrt_query_sink callbacks = MSRT_INIT(msrt_query_sink);
   callbacks.sink = &sink;
   callbacks.candidate = [](void* s, const msrt_candidate* c) {
@@ -257,9 +259,10 @@ void Delegate::Query(const Host& host, const OfferedGraph& graph, QueryResult* o
   callbacks.refuse = [](void* s, uint32_t node, const char* reason) {
     static_cast<Sink*>(s)->Guarded([&] { static_cast<Sink*>(s)->Refuse(node, reason); });
   };
-  const Status status = CallDelegate(
-      name_, [&] { return table_->api.query(table_->self, host.api(), graph.api(), &callbacks); });
-  const bool host_is_full = status.code() == Code::kOutOfMemory && device_ == nullptr;
+  const Status status = CallDelegate("delegate", name_, [&] {
+    return table_->api.query(table_->self, host.api(), graph.api(), &callbacks);
+  });
+  const bool host_is_full = status.code() == Code::kOutOfMemory && devices_.empty();
   if (sink.out_of_memory || host_is_full) throw std::bad_alloc();
   if (status.ok()) return;
   out->candidates.clear();
@@ -294,12 +297,14 @@ Result<Kernel> Delegate::Compile(const Host& host, const OfferedGraph& graph,
   c.packs_constants = candidate.packs_constants;
   c.reduced = candidate.reduced;
   c.tag = candidate.tag;
+  c.device = candidate.device;
+  c.asynchronous = candidate.asynchronous;
   void* kernel = nullptr;
-  MSRT_RETURN_IF_ERROR(CallDelegate(name_, [&] {
+  MSRT_RETURN_IF_ERROR(CallDelegate("delegate", name_, [&] {
     return table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel);
   }));
   if (kernel == nullptr) return DelegateError("delegate ", name_, " compiled nothing");
-  return Kernel(shared_from_this(), kernel);
+  return Kernel(shared_from_this(), candidate.device, kernel);
 }
 
 }  // namespace msrt

@@ -20,11 +20,12 @@ struct Candidate {
   std::vector<Layout> input_layouts, output_layouts;
   double seconds = 0;
   size_t workspace_bytes = 0;
-  bool packs_constants = false, reduced = false;
+  bool packs_constants = false, reduced = false, asynchronous = false;
   std::string arithmetic;  // empty: no promise
   std::string algorithm;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   uint64_t tag = 0;
+  int32_t device = 0;  // index among the delegate's devices; 0 on the host
 };
 
 struct Refusal {
@@ -49,24 +50,30 @@ class Delegate;
 class BoundKernel {
  public:
   BoundKernel() = default;
-  BoundKernel(std::shared_ptr<const Delegate> delegate, void* handle)
-      : delegate_(std::move(delegate)), handle_(handle) {}
+  BoundKernel(std::shared_ptr<const Delegate> delegate, int32_t device, void* handle)
+      : delegate_(std::move(delegate)), device_(device), handle_(handle) {}
   BoundKernel(BoundKernel&& other) noexcept { *this = std::move(other); }
   BoundKernel& operator=(BoundKernel&& other) noexcept {
     std::swap(delegate_, other.delegate_);
+    std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
     return *this;
   }
   ~BoundKernel();
   explicit operator bool() const { return handle_ != nullptr; }
+  // Index among the delegate's devices.
+  int32_t device() const { return device_; }
   // Does what Run would otherwise do on its first call (generating code, allocating).
   Status Prepare(const Host& host) const;
   Status Run(const msrt_run_args& args) const;
+  // Memory that Run needs while it runs, on the device of the candidate.
+  size_t workspace_bytes() const;
   // Memory held beyond a few hundred bytes; counts against the binding cache.
   size_t bytes() const;
 
  private:
   std::shared_ptr<const Delegate> delegate_;
+  int32_t device_ = 0;
   void* handle_ = nullptr;
 };
 
@@ -74,11 +81,12 @@ class BoundKernel {
 class Kernel {
  public:
   Kernel() = default;
-  Kernel(std::shared_ptr<const Delegate> delegate, void* handle)
-      : delegate_(std::move(delegate)), handle_(handle) {}
+  Kernel(std::shared_ptr<const Delegate> delegate, int32_t device, void* handle)
+      : delegate_(std::move(delegate)), device_(device), handle_(handle) {}
   Kernel(Kernel&& other) noexcept { *this = std::move(other); }
   Kernel& operator=(Kernel&& other) noexcept {
     std::swap(delegate_, other.delegate_);
+    std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
     return *this;
   }
@@ -89,22 +97,28 @@ class Kernel {
 
  private:
   std::shared_ptr<const Delegate> delegate_;
+  int32_t device_ = 0;
   void* handle_ = nullptr;
 };
 
 class Delegate : public std::enable_shared_from_this<Delegate> {
  public:
   // Checks the table. The caller owns `self` until TakeOver. `library` (may be null) stays loaded
-  // as long as the delegate lives.
-  static Result<std::shared_ptr<const Delegate>> Make(const msrt_delegate_api& api, void* self,
-                                                      std::shared_ptr<const void> library);
+  // as long as the delegate lives. `devices`: those that it may refer to.
+  static Result<std::shared_ptr<const Delegate>> Make(
+      const msrt_delegate_api& api, void* self, std::shared_ptr<const void> library,
+      std::span<const std::shared_ptr<const Device>> devices = {});
 
   // From now on this object owns `self`.
   void TakeOver() const;
 
   std::string_view name() const { return name_; }
-  // Null for a delegate that works on the host's memory.
-  const std::shared_ptr<const Device>& device() const { return device_; }
+  // Those that its candidates run on; empty for a delegate that works in the host's memory.
+  const std::vector<std::shared_ptr<const Device>>& devices() const { return devices_; }
+  // The device of one of its candidates; null: the host.
+  std::shared_ptr<const Device> DeviceOf(const Candidate& candidate) const {
+    return devices_.empty() ? nullptr : devices_[static_cast<size_t>(candidate.device)];
+  }
 
   // Whether the delegate declares that it computes in this type, besides f32.
   bool ComputesNatively(DType dtype) const {
@@ -126,7 +140,7 @@ class Delegate : public std::enable_shared_from_this<Delegate> {
   std::string name_;
   uint32_t native_types_ = 0;
   std::shared_ptr<const Table> table_;
-  std::shared_ptr<const Device> device_;
+  std::vector<std::shared_ptr<const Device>> devices_;
 };
 
 }  // namespace msrt

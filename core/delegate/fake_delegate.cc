@@ -45,8 +45,10 @@ msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view
 }
 
 // Copies are memcpy, so every stream is idle and every event has happened.
-msrt_device_api FakeDevice(double launch_seconds) {
+msrt_device_api FakeDevice(const char* name, double launch_seconds) {
   msrt_device_api d = MSRT_INIT(msrt_device_api);
+  d.plugin_abi = MSRT_PLUGIN_ABI;
+  d.name = name;
   d.launch_seconds = launch_seconds;
   d.memory = [](void* self, size_t* bytes) -> msrt_status {
     return *bytes = Fake(self).capacity_bytes, MSRT_OK;
@@ -56,7 +58,7 @@ msrt_device_api FakeDevice(double launch_seconds) {
     return *out == nullptr ? MSRT_OUT_OF_MEMORY : MSRT_OK;
   };
   d.deallocate = [](void*, void* pointer, size_t) { std::free(pointer); };
-  d.stream_create = [](void* self, const msrt_host_api*, void** out) -> msrt_status {
+  d.stream_create = [](void* self, const msrt_host_api*, int32_t, void** out) -> msrt_status {
     return *out = self, MSRT_OK;
   };
   d.stream_destroy = [](void*, void*) {};
@@ -79,7 +81,7 @@ msrt_device_api FakeDevice(double launch_seconds) {
 
 std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
   auto self = std::make_unique<FakeDelegate>(std::move(fake));
-  msrt_device_api device = FakeDevice(self->launch_seconds);
+  msrt_device_api device = FakeDevice(self->name.c_str(), self->launch_seconds);
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = self->name.c_str();
@@ -90,10 +92,19 @@ std::shared_ptr<const Delegate> MakeFake(FakeDelegate fake) {
                 void** out) -> msrt_status { return *out = s, MSRT_OK; };
   api.bound_destroy = [](void*, void*) {};
   api.run = [](void*, void*, const msrt_run_args*) -> msrt_status { return MSRT_OK; };
-  api.device = self->has_device ? &device : nullptr;
+  const char* const name = self->name.c_str();
+  api.devices = &name;
+  api.device_count = self->has_device ? 1 : 0;
   api.destroy = [](void* s) { delete static_cast<FakeDelegate*>(s); };
   if (self->change) self->change(&api, &device);
-  auto delegate = Delegate::Make(api, self.get(), nullptr);
+  // The device does not own the fake: tests end it with its delegate.
+  std::vector<std::shared_ptr<const Device>> devices;
+  if (self->has_device) {
+    auto made = Device::Make(device, self.get(), nullptr);
+    MSRT_CHECK(made.ok());
+    devices.push_back(*std::move(made));
+  }
+  auto delegate = Delegate::Make(api, self.get(), nullptr, devices);
   MSRT_CHECK(delegate.ok());
   (*delegate)->TakeOver();
   self.release();

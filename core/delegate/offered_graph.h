@@ -48,6 +48,9 @@ class OfferedGraph {
   // is not a loop body.
   std::span<const CarriedPair> carried() const { return carried_; }
   void SetCarried(std::vector<CarriedPair> carried) { carried_ = std::move(carried); }
+  // Inputs and outputs that the application has on devices, by the names of these.
+  std::span<const std::pair<ValueId, std::string>> homes() const { return homes_; }
+  void SetHomes(std::vector<std::pair<ValueId, std::string>> homes) { homes_ = std::move(homes); }
   // The module's graph of that number; null if unknown.
   const OfferedGraph* callee(int64_t number) const;
   // Makes the graphs of the module visible to callee(). The module outlives this object.
@@ -94,6 +97,7 @@ class OfferedGraph {
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
   std::vector<CarriedPair> carried_;
+  std::vector<std::pair<ValueId, std::string>> homes_;
   const OfferedModule* module_ = nullptr;
   std::vector<msrt_node_view> nodes_;
   std::deque<std::vector<msrt_value_view>> values_;

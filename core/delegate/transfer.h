@@ -1,9 +1,11 @@
 // The state of a value (its device and layout), and the cost of having it in other states as well.
 //
-// Layouts are changed on the host only. Copies go between host and device in the same layout, so a
-// value gets from one device to another through the host. Each conversion and copy has a price that
-// depends on the value and on the state it arrives in, and on nothing else. The cost of a value
-// therefore does not depend on the order in which its states are first wanted.
+// A value reaches a state directly from the state it was made in, if a device can do it: a device
+// that reaches another copies from it in the same layout, and a device that converts changes the
+// layout in its own memory. All other states are reached through the host, which changes layouts
+// and copies from and to devices in the same layout. Each of these steps has a price that depends
+// on the value, on the state it was made in and on the state it arrives in, and on nothing else.
+// The cost of a value therefore does not depend on the order in which its states are first wanted.
 #pragma once
 
 #include <array>
@@ -46,23 +48,42 @@ struct TransferCosts {
     double from_seconds = 0, from_bytes_per_second = 1;  // and back
   };
   std::vector<Link> links;  // by device; [0] is unused
+  // A copy within devices; a rate of 0: there is none.
+  struct Path {
+    double seconds = 0, bytes_per_second = 0;
+  };
+  // By the device it arrives on, then by that it comes from: copies between peers, and on the
+  // diagonal changes of layout. Empty: there are none.
+  std::vector<std::vector<Path>> paths = {};
+
+  // Returns the path by which a value made in one state directly reaches another; null: there is
+  // none.
+  const Path* Direct(TensorState made, TensorState wanted) const;
 };
 
 // The costs of moving one value.
 class TransferPrices {
  public:
   // `bytes` by layout. A conversion is charged for reading and writing the bytes of the layout that
-  // it makes.
+  // it makes. The costs outlive this object.
   TransferPrices(const TransferCosts& costs, const std::array<double, kLayoutCount>& bytes);
 
   double convert(Layout to) const { return arrive_[static_cast<uint32_t>(to)]; }
   double copy_to(TensorState device_state) const { return arrive_[StateIndex(device_state)]; }
   double copy_from(TensorState device_state) const { return leave_[StateIndex(device_state)]; }
 
+  // Requires TransferCosts::Direct(made, wanted).
+  double direct(TensorState made, TensorState wanted) const;
+  bool IsDirect(TensorState made, TensorState wanted) const {
+    return costs_.Direct(made, wanted) != nullptr;
+  }
+
   // Returns the cost of having a value that was made in state `made` in all of `wanted` too.
   double Seconds(TensorState made, StateSet wanted) const;
 
  private:
+  const TransferCosts& costs_;
+  const std::array<double, kLayoutCount> bytes_;
   std::array<double, kMaxStates> arrive_,
       leave_;  // by state; only those of devices that exist are set
 };

@@ -26,7 +26,8 @@ struct PluginLoad {
   std::shared_ptr<void> library;
   Registration registration;
   const CallbackServices& services;
-  std::string refused = {};  // the reason of the last failed registration
+  std::vector<std::shared_ptr<const Device>> devices;  // known before, and those it registers
+  std::string refused = {};                            // the reason of the last failed registration
 };
 
 // Runs a registration and records the reason if it fails.
@@ -39,12 +40,25 @@ msrt_status TryRegister(PluginLoad* load, const Body& body) noexcept {
   });
 }
 
+Status RegisterDevice(PluginLoad* load, const msrt_device_api* api, void* self) {
+  if (api == nullptr) return InvalidArgument("register_device: api is NULL");
+  auto& devices = load->registration.devices;
+  devices.reserve(devices.size() + 1);
+  load->devices.reserve(load->devices.size() + 1);
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Device> device,
+                        Device::Make(*api, self, load->library));
+  device->TakeOver();
+  load->devices.push_back(device);
+  devices.push_back(std::move(device));
+  return OkStatus();
+}
+
 Status RegisterDelegate(PluginLoad* load, const msrt_delegate_api* api, void* self) {
   if (api == nullptr) return InvalidArgument("register_delegate: api is NULL");
   auto& delegates = load->registration.delegates;
   delegates.reserve(delegates.size() + 1);
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Delegate> delegate,
-                        Delegate::Make(*api, self, load->library));
+                        Delegate::Make(*api, self, load->library, load->devices));
   delegate->TakeOver();
   delegates.push_back(std::move(delegate));
   return OkStatus();
@@ -90,6 +104,10 @@ Status RunEntry(const std::string& path, const std::string& options, PluginLoad*
     return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterDelegate(static_cast<PluginLoad*>(l), api, self); });
   };
+  host.register_device = [](void* l, const msrt_device_api* api, void* self) {
+    return TryRegister(static_cast<PluginLoad*>(l),
+                       [&] { return RegisterDevice(static_cast<PluginLoad*>(l), api, self); });
+  };
   host.register_kernel = [](void* l, const msrt_kernel_desc* desc) {
     return TryRegister(static_cast<PluginLoad*>(l),
                        [&] { return RegisterKernel(static_cast<PluginLoad*>(l), desc); });
@@ -113,27 +131,39 @@ Status RunEntry(const std::string& path, const std::string& options, PluginLoad*
   return std::move(status).Within(StrCat("plugin '", path, "'"));
 }
 
+template <typename Object>
+Status AddNamed(std::string_view kind, std::span<const std::shared_ptr<const Object>> added,
+                std::vector<std::shared_ptr<const Object>>* registered) {
+  std::vector<std::shared_ptr<const Object>> grown = *registered;
+  for (const auto& object : added) {
+    const auto same = [&](const auto& other) { return other->name() == object->name(); };
+    if (std::any_of(grown.begin(), grown.end(), same))
+      return InvalidArgument("there is a ", kind, " '", object->name(), "' already");
+    grown.push_back(object);
+  }
+  *registered = std::move(grown);
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<Registration> LoadPlugin(const std::string& path, const std::string& options,
-                                const CallbackServices& services) {
+                                const CallbackServices& services,
+                                std::span<const std::shared_ptr<const Device>> devices) {
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<void> library, OpenLibrary(path));
-  PluginLoad load{std::move(library), {}, services};
+  PluginLoad load{std::move(library), {}, services, {devices.begin(), devices.end()}};
   MSRT_RETURN_IF_ERROR(RunEntry(path, options, &load));
   return std::move(load.registration);
 }
 
+Status AddDevices(std::span<const std::shared_ptr<const Device>> added,
+                  std::vector<std::shared_ptr<const Device>>* registered) {
+  return AddNamed("device", added, registered);
+}
+
 Status AddDelegates(std::span<const std::shared_ptr<const Delegate>> added,
                     std::vector<std::shared_ptr<const Delegate>>* registered) {
-  std::vector<std::shared_ptr<const Delegate>> grown = *registered;
-  for (const auto& delegate : added) {
-    const auto same = [&](const auto& other) { return other->name() == delegate->name(); };
-    if (std::any_of(grown.begin(), grown.end(), same))
-      return InvalidArgument("there is a delegate '", delegate->name(), "' already");
-    grown.push_back(delegate);
-  }
-  *registered = std::move(grown);
-  return OkStatus();
+  return AddNamed("delegate", added, registered);
 }
 
 }  // namespace msrt

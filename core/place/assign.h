@@ -25,9 +25,10 @@ namespace msrt {
 struct AssignValue {
   std::array<double, kLayoutCount> bytes = {};  // by Layout
   int32_t producer =
-      -1;  // node; -1: on the host and plain from the start (inputs of the graph), unless carried
+      -1;  // node; -1: in `home` from the start (inputs of the graph), unless carried
   std::vector<uint32_t> readers;  // nodes, ascending, each once; all after the producer
-  bool is_output = false;         // must end on the host, plain, unless carried
+  bool is_output = false;         // must end in `home`, unless carried
+  TensorState home = kHostPlain;
 };
 
 // The delegate of steps that the runtime runs itself (views, state): not launched, and does not

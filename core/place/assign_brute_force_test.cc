@@ -29,6 +29,16 @@ class Dice {
   std::mt19937 random_;
 };
 
+// Lets some devices reach others, and some change layouts.
+void AddPaths(uint32_t devices, Dice* dice, TransferCosts* costs) {
+  costs->paths.assign(devices, std::vector<TransferCosts::Path>(devices));
+  for (auto& row : costs->paths) {
+    for (TransferCosts::Path& path : row) {
+      if (dice->Chance(0.6)) path = {1.0 * dice->Below(4), 8};
+    }
+  }
+}
+
 // ---- The simulator.
 
 class Simulator {
@@ -38,6 +48,7 @@ class Simulator {
         home_(problem.values.size()),
         there_(problem.values.size()),
         first_(problem.values.size()) {
+    for (size_t v = 0; v < problem.values.size(); ++v) home_[v] = problem.values[v].home;
     for (size_t c = 0; c < carried_on.size(); ++c) {
       const AssignCarried& pair = problem.carried[c];
       home_[pair.begin] = home_[pair.end] = {carried_on[c], Layout::kPlain};
@@ -66,7 +77,9 @@ class Simulator {
     if (There(v, state)) return;
     ASSERT_TRUE(first_[v].known) << "value " << v << " is read before it is made";
     const double bytes = problem_->values[v].bytes[static_cast<size_t>(state.layout)];
-    if (state.device != 0) {
+    if (const TransferCosts::Path* path = PathTo(first_[v].state, state); path != nullptr) {
+      seconds_ += path->seconds + bytes / path->bytes_per_second;
+    } else if (state.device != 0) {
       Need(v, {0, state.layout});
       const TransferCosts::Link& link = problem_->transfers.links[state.device];
       seconds_ += link.to_seconds + bytes / link.to_bytes_per_second;
@@ -96,6 +109,14 @@ class Simulator {
     bool known = false;
     TensorState state;
   };
+  // A device reaches another in the same layout, and itself in another layout.
+  const TransferCosts::Path* PathTo(TensorState from, TensorState to) const {
+    const auto& paths = problem_->transfers.paths;
+    if (paths.empty() || from.device == 0 || to.device == 0) return nullptr;
+    const TransferCosts::Path& path = paths[to.device][from.device];
+    const bool fits = from.device == to.device || from.layout == to.layout;
+    return fits && path.bytes_per_second > 0 ? &path : nullptr;
+  }
   bool There(size_t v, TensorState s) const {
     return there_[v][s.device][static_cast<size_t>(s.layout)];
   }
@@ -241,6 +262,7 @@ class Generator {
     p().transfers.convert_bytes_per_second = 4;
     p().transfers.links.resize(devices);
     for (TransferCosts::Link& link : p().transfers.links) link = {Amount(4), 4, Amount(4), 8};
+    if (devices > 1 && dice_.Chance(0.6)) AddPaths(devices, &dice_, &p().transfers);
     for (uint32_t d = 0; d < delegates_; ++d)
       p().launch_seconds.push_back(launches && dice_.Chance(0.7) ? Amount(8) : 0);
   }
@@ -273,8 +295,12 @@ class Generator {
         AddValue(static_cast<int32_t>(n));
       }
     }
-    for (AssignValue& value : p().values)
+    for (AssignValue& value : p().values) {
       value.is_output = dice_.Chance(value.readers.empty() ? 0.8 : 0.15);
+      if (dice_.Chance(0.2))
+        value.home.device =
+            static_cast<uint16_t>(dice_.Below(static_cast<uint32_t>(p().device_caps.size())));
+    }
   }
 
   // Pairs values that no node makes with outputs that a node makes.
@@ -493,6 +519,7 @@ TEST(AssignBruteForce, ValueWantedInManyStatesMatchesBruteForce) {
     problem.transfers = {1.0 * dice.Below(4), 4, {}};
     for (int d = 0; d < 4; ++d)
       problem.transfers.links.push_back({1.0 * dice.Below(4), 4, 1.0 * dice.Below(4), 8});
+    if (seed % 3 != 0) AddPaths(4, &dice, &problem.transfers);
     problem.values.resize(1);
     problem.values[0] = {.bytes = {16, 16, 24},
                          .producer = 0,
@@ -535,6 +562,8 @@ TEST(AssignBruteForce, OrderOfWantsDoesNotChangeCost) {
     problem.transfers.convert_bytes_per_second = 4;
     for (TransferCosts::Link& link : problem.transfers.links)
       link = {1.0 * dice.Below(5), 4, 1.0 * dice.Below(5), 8};
+    problem.transfers.paths.clear();
+    if (round % 3 != 0) AddPaths(3, &dice, &problem.transfers);
     const TensorState made = StateAt(dice.Below(9));
     std::vector<TensorState> wants;
     StateSet set = 0;

@@ -31,8 +31,8 @@ double TransferSeconds(const AssignProblem& problem, std::span<const uint32_t> o
                        std::span<const uint16_t> carried_on) {
   std::vector<StateSet> made(problem.values.size()), wanted(problem.values.size());
   for (size_t v = 0; v < problem.values.size(); ++v) {
-    if (problem.values[v].producer < 0) made[v] = SetOf(kHostPlain);
-    if (problem.values[v].is_output) wanted[v] = SetOf(kHostPlain);
+    if (problem.values[v].producer < 0) made[v] = SetOf(problem.values[v].home);
+    if (problem.values[v].is_output) wanted[v] = SetOf(problem.values[v].home);
   }
   for (size_t c = 0; c < problem.carried.size(); ++c) {
     made[problem.carried[c].begin] = wanted[problem.carried[c].end] =

@@ -67,7 +67,7 @@ class TransferTables {
       for (uint16_t d = 0; d < problem_.device_caps.size(); ++d)
         made_.push_back(StateIndex({d, Layout::kPlain}));
     } else if (producer < 0) {
-      made_.push_back(StateIndex(kHostPlain));
+      made_.push_back(StateIndex(problem_.values[v].home));
     } else {
       producer_ = static_cast<uint32_t>(producer);
       for (uint32_t o : choices_.of(producer_)) {
@@ -89,7 +89,7 @@ class TransferTables {
     const AssignValue& value = problem_.values[v];
     const StateSet there = fixed_ ? StateSet{1} << made_[0] : 0;
     const bool handed_on = value.is_output && pair_of_[v] != kNoPair;
-    always_ = (value.is_output && !handed_on ? SetOf(kHostPlain) : 0) & ~there;
+    always_ = (value.is_output && !handed_on ? SetOf(value.home) : 0) & ~there;
     readers_.clear();
     wants_.clear();
     for (uint32_t node : value.readers) {
@@ -189,7 +189,8 @@ class TransferTables {
 
   // The same costs, split by what causes them: one variable pays for bringing the value to the host
   // as it was made, one for each layout pays for having the host convert it, one for each state of
-  // a device pays for the copy there. Each of these variables needs the one before.
+  // a device pays for the copy there. Each of these variables needs the one before, unless the
+  // device reaches the value directly.
   void AddStateVariables(const TransferPrices& prices) {
     StateSet states = always_;
     for (const Reader& reader : readers_) {
@@ -245,14 +246,23 @@ class TransferTables {
     return variable;
   }
 
-  // Choice 0: not there, 1: copied there, 2: made there.
+  // Choice 0: not there, 1: copied there from the host, 2: made there or reached directly.
   uint32_t AddDeviceState(const TransferPrices& prices, uint32_t state, uint32_t layout) {
-    const bool made_there = std::find(made_.begin(), made_.end(), state) != made_.end();
-    cells_.assign(made_there ? 3 : 2, 0);
+    const auto is_direct = [&](uint32_t made) {
+      return made != kNotMade && prices.IsDirect(StateAt(made), StateAt(state));
+    };
+    const bool without_host = std::any_of(made_.begin(), made_.end(), [&](uint32_t made) {
+      return made == state || is_direct(made);
+    });
+    cells_.assign(without_host ? 3 : 2, 0);
     cells_[1] = prices.copy_to(StateAt(state));
     const uint32_t variable = out_.AddNode(cells_);
-    if (made_there)
+    if (without_host)
       Charge(variable, 3, [&](uint32_t made, size_t choice) {
+        if (is_direct(made))
+          return choice == 0   ? 0
+                 : choice == 1 ? kForbidden
+                               : prices.direct(StateAt(made), StateAt(state));
         return choice < 2 || made == state ? 0 : kForbidden;
       });
     if (layout != kNoVariable) Needs(variable, layout);

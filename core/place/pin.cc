@@ -31,7 +31,7 @@ Result<Pin> ParsePin(std::string_view text) {
   const auto wrong = [&] {
     return InvalidArgument("pin '", text,
                            "' must look like node:NAME=DELEGATE or op:OP!=DELEGATE ('*' in NAME "
-                           "stands for any characters)");
+                           "stands for any characters; DELEGATE may also be a device)");
   };
   const size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) return wrong();
@@ -76,10 +76,11 @@ bool AppliesTo(const Pin& pin, const Node& node) {
          (pin.op.empty() || pin.op == OpName(node));
 }
 
-const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node,
-                            std::string_view delegate) {
+const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node, std::string_view delegate,
+                            std::string_view device) {
   for (const Pin& pin : pins) {
-    if ((pin.delegate == delegate) == pin.exclude && AppliesTo(pin, node)) return &pin;
+    const bool named = pin.delegate == delegate || pin.delegate == device;
+    if (named == pin.exclude && AppliesTo(pin, node)) return &pin;
   }
   return nullptr;
 }

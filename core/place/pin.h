@@ -10,12 +10,12 @@
 
 namespace msrt {
 
-// Nodes of that name or op run on the delegate, or never run on it. Pins apply to the nodes after
-// all passes.
+// Nodes of that name or op run on the delegate or device, or never run on it. Pins apply to the
+// nodes after all passes.
 struct Pin {
-  std::string node;  // '*' matches any characters; empty: every node
-  std::string op;    // "Conv", "msrt.FusedConv"; empty: every op
-  std::string delegate;
+  std::string node;      // '*' matches any characters; empty: every node
+  std::string op;        // "Conv", "msrt.FusedConv"; empty: every op
+  std::string delegate;  // or a device
   bool exclude = false;
 };
 
@@ -28,7 +28,9 @@ std::string Describe(const Pin& pin);
 // Whether the pin applies to this node, for or against any delegate.
 bool AppliesTo(const Pin& pin, const Node& node);
 
-// Returns the first pin that excludes this node from that delegate; null if none does.
-const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node, std::string_view delegate);
+// Returns the first pin that excludes this node from that delegate on that device (empty: the
+// host); null if none does.
+const Pin* FindExcludingPin(std::span<const Pin> pins, const Node& node, std::string_view delegate,
+                            std::string_view device = {});
 
 }  // namespace msrt

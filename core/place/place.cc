@@ -1,6 +1,7 @@
 #include "core/place/place.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "core/base/units.h"
@@ -36,16 +37,21 @@ bool IsAllowed(const PlaceOptions& options, std::string_view delegate) {
 
 Status CheckDelegateNames(const PlaceOptions& options,
                           std::span<const std::shared_ptr<const Delegate>> delegates) {
-  const auto check = [&](const std::string& name) -> Status {
-    if (std::any_of(delegates.begin(), delegates.end(),
-                    [&](const auto& d) { return d->name() == name; }))
-      return OkStatus();
+  const auto check = [&](const std::string& name, bool devices_too) -> Status {
+    const auto has = [&](const auto& list) {
+      return std::any_of(list.begin(), list.end(),
+                         [&](const auto& d) { return d->name() == name; });
+    };
+    if (has(delegates)) return OkStatus();
+    for (const auto& d : delegates) {
+      if (devices_too && has(d->devices())) return OkStatus();
+    }
     std::string known;
     for (const auto& d : delegates) StrAppend(&known, known.empty() ? "" : ", ", d->name());
     return NotFound("there is no delegate '", name, "'; this runtime has ", known);
   };
-  for (const std::string& name : options.delegates) MSRT_RETURN_IF_ERROR(check(name));
-  for (const Pin& pin : options.pins) MSRT_RETURN_IF_ERROR(check(pin.delegate));
+  for (const std::string& name : options.delegates) MSRT_RETURN_IF_ERROR(check(name, false));
+  for (const Pin& pin : options.pins) MSRT_RETURN_IF_ERROR(check(pin.delegate, true));
   return OkStatus();
 }
 
@@ -184,7 +190,33 @@ Status Placer::Query() {
     delegates_[d]->Query(host_, graph_, &answer);
     AddCandidates(d, std::move(answer));
   }
+  MSRT_RETURN_IF_ERROR(AddHomes());
   return CheckEveryNodeIsCovered();
+}
+
+Status Placer::AddHomes() {
+  for (const auto& [value, name] : graph_.homes()) {
+    std::shared_ptr<const Device> device;
+    for (const auto& d : delegates_) {
+      for (const auto& candidate : d->devices()) {
+        if (candidate->name() == name) device = candidate;
+      }
+    }
+    const std::string& what = graph_.graph().value(value).name;
+    if (device == nullptr)
+      return NotFound("'", what, "' is to be on device '", name, "', which no delegate uses");
+    // An output that is an input or a view must be copied there.
+    if (!device->Reaches(*device))
+      return Unsupported("'", what, "' is to be on device '", name, "', which has no copy_peer");
+    uint16_t index = 0;
+    const std::string unusable = AddDevice(device, &index);
+    // A device that failed keeps no values: they are on the host, and copied at the border.
+    const bool failed =
+        std::any_of(options_.failed_delegates.begin(), options_.failed_delegates.end(),
+                    [&](const FailedDelegate& f) { return f.name == name; });
+    if (unusable.empty() && !failed) homes_.emplace_back(value, index);
+  }
+  return OkStatus();
 }
 
 void Placer::AddCandidates(uint32_t d, QueryResult answer) {
@@ -196,13 +228,11 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
       refusals_[r.node].emplace_back(name, std::move(r.reason));
   }
   std::vector<Option> options;
-  bool usable = false;
   for (Candidate& c : answer.candidates) {
     const bool whole = c.nodes.size() == 1 && MayBeOwned(graph.nodes[c.nodes[0]]);
     if (c.nodes.size() == 1 && RunByHost(graph.nodes[c.nodes[0]]) && !whole) continue;
     std::string refused = WhyRefused(d, c);
     if (refused.empty()) refused = WhyNoGroup(graph_, c.nodes);
-    usable |= refused.empty();
     // A cost key does not include the graphs that a node calls.
     const double* measured = options_.costs == nullptr || whole
                                  ? nullptr
@@ -211,20 +241,37 @@ void Placer::AddCandidates(uint32_t d, QueryResult answer) {
     options.push_back(
         {static_cast<int32_t>(d), 0, std::move(c), std::move(refused), measured != nullptr});
   }
-  // A device that no candidate may run on is not used: it may be the reason why its delegate was
-  // excluded.
-  uint16_t device = 0;
-  const std::string unusable = usable && delegates_[d]->device() != nullptr
-                                   ? AddDevice(delegates_[d]->device(), &device)
-                                   : "";
-  for (Option& o : options) {
-    o.device = device;
-    if (o.refused.empty()) o.refused = unusable;
-    candidates_.push_back(std::move(o));
+  AddDevices(*delegates_[d], options);
+  std::move(options.begin(), options.end(), std::back_inserter(candidates_));
+}
+
+// A device that no candidate may run on is not used: it may be the reason why its delegate was
+// excluded.
+void Placer::AddDevices(const Delegate& delegate, std::span<Option> options) {
+  for (size_t i = 0; i < delegate.devices().size(); ++i) {
+    const auto is_for = [&](const Option& o) {
+      return static_cast<size_t>(o.candidate.device) == i;
+    };
+    const bool usable = std::any_of(options.begin(), options.end(), [&](const Option& o) {
+      return is_for(o) && o.refused.empty();
+    });
+    if (!usable) continue;
+    uint16_t device = 0;
+    const std::string unusable = AddDevice(delegate.devices()[i], &device);
+    for (Option& o : options) {
+      if (!is_for(o)) continue;
+      o.device = device;
+      if (o.refused.empty()) o.refused = unusable;
+    }
   }
 }
 
 std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index) {
+  const auto known = std::find(devices_.begin(), devices_.end(), device);
+  if (known != devices_.end()) {
+    *index = static_cast<uint16_t>(known - devices_.begin());
+    return {};
+  }
   if (devices_.size() == kMaxDevices) return StrCat("there are already ", kMaxDevices, " devices");
   auto free = device->FreeBytes();
   if (!free.ok()) return StrCat("its device does not answer: ", free.status().message());
@@ -235,8 +282,11 @@ std::string Placer::AddDevice(const std::shared_ptr<const Device>& device, uint1
 }
 
 std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
+  const std::shared_ptr<const Device> device = delegates_[d]->DeviceOf(c);
   for (const FailedDelegate& failed : options_.failed_delegates) {
-    if (failed.name == delegates_[d]->name()) return LeftOutText(failed.reason);
+    if (failed.name == delegates_[d]->name() ||
+        (device != nullptr && failed.name == device->name()))
+      return LeftOutText(failed.reason);
   }
   if (options_.exact && c.arithmetic.empty())
     return "it does not name its arithmetic, which accuracy 'exact' requires";
@@ -250,7 +300,8 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
     if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotTaken(node);
     else if (node.def != nullptr && (node.def->traits & kRunByExecutor) != 0)
       why = "it works on frames, which are the session's";
-    if (why.empty()) why = WhyPinnedAway(d, node);
+    if (why.empty())
+      why = WhyPinnedAway(d, device == nullptr ? std::string_view() : device->name(), node);
     if (!why.empty()) return why;
   }
   return {};
@@ -264,9 +315,9 @@ std::string Placer::WhyNotTaken(const Node& control) const {
 }
 
 // If a delegate runs a control node whole, pins of the nodes inside count too.
-std::string Placer::WhyPinnedAway(uint32_t d, const Node& node) const {
+std::string Placer::WhyPinnedAway(uint32_t d, std::string_view device, const Node& node) const {
   const auto against = [&](const Node& n) -> std::string {
-    const Pin* pin = FindExcludingPin(options_.pins, n, delegates_[d]->name());
+    const Pin* pin = FindExcludingPin(options_.pins, n, delegates_[d]->name(), device);
     return pin == nullptr ? "" : StrCat("pinned by the user: ", Describe(*pin));
   };
   std::string why = against(node);
@@ -401,13 +452,15 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v],
                          graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
   }
-  for (const auto& d : delegates_)
-    problem.launch_seconds.push_back(d->device() == nullptr ? 0 : d->device()->launch_seconds());
-  problem.transfers = {
-      kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}};
-  problem.transfers.links.resize(devices_.size());
-  for (size_t d = 1; d < devices_.size(); ++d)
-    problem.transfers.links[d] = devices_[d]->LinkCosts(host_);
+  // A delegate is launched for each of its devices.
+  std::vector<uint32_t> first_launcher;
+  for (const auto& d : delegates_) {
+    first_launcher.push_back(static_cast<uint32_t>(problem.launch_seconds.size()));
+    for (const auto& device : d->devices())
+      problem.launch_seconds.push_back(device->launch_seconds());
+    if (d->devices().empty()) problem.launch_seconds.push_back(0);
+  }
+  problem.transfers = MakeTransferCosts();
   const std::vector<bool> offered = OfferedWhole();
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (!RunByHost(graph.nodes[n])) continue;
@@ -418,9 +471,9 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   for (uint32_t c = 0; c < candidates_.size(); ++c) {
     const Option& o = candidates_[c];
     if (!WhyNotUsed(o, arithmetics).empty()) continue;
-    AssignOption option{
-        o.candidate.nodes, static_cast<uint32_t>(o.delegate), {}, {}, o.candidate.seconds, 0,
-        o.device};
+    const uint32_t launcher =
+        first_launcher[static_cast<size_t>(o.delegate)] + static_cast<uint32_t>(o.candidate.device);
+    AssignOption option{o.candidate.nodes, launcher, {}, {}, o.candidate.seconds, 0, o.device};
     const CandidateBorder border = graph_.BorderOf(o.candidate.nodes);
     for (size_t i = 0; i < border.inputs.size(); ++i) {
       const ValueId v = border.inputs[i];
@@ -435,9 +488,30 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
     problem.options.push_back(std::move(option));
     option_of->push_back(c);
   }
+  for (const auto& [value, device] : homes_)
+    problem.values[IndexOf(value)].home = {device, Layout::kPlain};
   AddCarried(&problem);
   SetCaps(*option_of, &problem);
   return problem;
+}
+
+TransferCosts Placer::MakeTransferCosts() const {
+  TransferCosts costs{
+      kConvertSeconds, kConvertPartOfBandwidth * host_.machine().bytes_per_second, {}, {}};
+  costs.links.resize(devices_.size());
+  for (size_t d = 1; d < devices_.size(); ++d) costs.links[d] = devices_[d]->LinkCosts(host_);
+  std::vector<std::vector<TransferCosts::Path>> paths(
+      devices_.size(), std::vector<TransferCosts::Path>(devices_.size()));
+  bool any = false;
+  for (size_t to = 1; to < devices_.size(); ++to) {
+    for (size_t from = 1; from < devices_.size(); ++from) {
+      if (to == from && !devices_[to]->converts()) continue;
+      paths[to][from] = devices_[to]->PeerCosts(*devices_[from]);
+      any |= paths[to][from].bytes_per_second > 0;
+    }
+  }
+  if (any) costs.paths = std::move(paths);
+  return costs;
 }
 
 // A loop can keep a value on a device if the body makes it there. A view does not: it would pass on
@@ -502,8 +576,8 @@ Status Placer::WithDeviceNames(Status status) const {
   std::string names;
   for (size_t d = 1; d < devices_.size(); ++d) {
     if (free_bytes_[d] == SIZE_MAX) continue;
-    StrAppend(&names, names.empty() ? "" : ", ", "device ", d, " is that of delegate ",
-              devices_[d]->name(), " with ", free_bytes_[d], " bytes free");
+    StrAppend(&names, names.empty() ? "" : ", ", "device ", d, " is ", devices_[d]->name(),
+              " with ", free_bytes_[d], " bytes free");
   }
   return LimitExceeded(status.message(), " (", names, ")");
 }
@@ -532,6 +606,7 @@ Result<Placement> Placer::Place() const {
     }
     placement.steps.push_back(std::move(step));
   }
+  placement.device_values = homes_;
   for (size_t c = 0; c < problem.carried.size(); ++c) {
     if (assignment.carried_on[c] == 0) continue;
     placement.device_values.emplace_back(ValueId(problem.carried[c].begin),
@@ -570,8 +645,11 @@ void Placer::Explain(Placement* placement) const {
         why.empty() ? StrCat(SecondsText(o.candidate.seconds), o.measured ? " measured" : "") : why;
     const std::string algorithm =
         o.candidate.algorithm.empty() ? "" : StrCat(o.candidate.algorithm, ", ");
-    const std::string with =
+    std::string with =
         o.candidate.nodes.size() == 1 ? "" : StrCat(" (", o.candidate.nodes.size(), " nodes)");
+    if (delegates_[static_cast<size_t>(o.delegate)]->devices().size() > 1)
+      StrAppend(&with, " on ",
+                delegates_[static_cast<size_t>(o.delegate)]->DeviceOf(o.candidate)->name());
     for (uint32_t n : o.candidate.nodes) {
       placement->explanations[n].others.emplace_back(
           delegates_[static_cast<size_t>(o.delegate)]->name(),

@@ -15,7 +15,7 @@
 
 namespace msrt {
 
-// A delegate that failed and gets no more nodes.
+// A delegate or a device that failed and gets no more nodes.
 struct FailedDelegate {
   std::string name;
   std::string reason;  // "it failed at run time (...)"
@@ -56,8 +56,8 @@ struct Placement {
     double seconds = 0;
   };
   std::vector<Step> steps;
-  // Inputs and outputs of the graph that a loop keeps on a device, plain. All others are on the
-  // host.
+  // Inputs and outputs of the graph that are on a device, plain: carried by a loop, or the
+  // application's. All others are on the host.
   std::vector<std::pair<ValueId, uint16_t>> device_values;
   std::vector<NodeExplanation> explanations;  // by node
   double seconds = 0, lower_bound = 0;        // by the cost model
@@ -99,7 +99,7 @@ class Placer {
   std::string WhyRefused(uint32_t delegate, const Candidate& candidate) const;
   // Returns why no delegate may run this control node whole.
   std::string WhyNotTaken(const Node& control) const;
-  std::string WhyPinnedAway(uint32_t delegate, const Node& node) const;
+  std::string WhyPinnedAway(uint32_t delegate, std::string_view device, const Node& node) const;
   // By node: the arithmetic that exact mode fixes; empty: any, as for all nodes in other modes.
   std::vector<std::string_view> Arithmetics() const;
   // Returns why the option is not used; empty: it may be used.
@@ -107,8 +107,12 @@ class Placer {
   // By node: whether the host or a delegate may run it.
   std::vector<bool> CoveredNodes(int32_t without = -1) const;
   Status CheckEveryNodeIsCovered() const;
-  // Sets `index` and returns an empty string, or returns why the device cannot be used.
+  // Sets `index` and returns an empty string, or returns why the device cannot be used. Delegates
+  // may share a device.
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);
+  // Sets the devices of a delegate's options, or why they cannot be used.
+  void AddDevices(const Delegate& delegate, std::span<Option> options);
+  TransferCosts MakeTransferCosts() const;
   AssignProblem MakeProblem(std::vector<uint32_t>* option_of) const;
   void AddHostWork(uint32_t n, double seconds, AssignProblem* problem,
                    std::vector<uint32_t>* option_of) const;
@@ -118,6 +122,7 @@ class Placer {
   // By node: whether it is control flow that a delegate may run whole.
   std::vector<bool> OfferedWhole() const;
   void AddCarried(AssignProblem* problem) const;
+  Status AddHomes();
   void SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem) const;
   Status WithDeviceNames(Status status) const;
   // By device: the bytes left for tensors beside weights, workspaces and carried values.
@@ -132,6 +137,7 @@ class Placer {
   std::vector<size_t> free_bytes_{SIZE_MAX};  // by device
   ControlPrices* const given_prices_;
   mutable ControlPrices own_prices_;
+  std::vector<std::pair<ValueId, uint16_t>> homes_;  // inputs and outputs that are on a device
   std::vector<Option> candidates_;
   std::vector<std::vector<std::pair<std::string, std::string>>>
       refusals_;  // by node: delegate, reason

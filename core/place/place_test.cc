@@ -159,7 +159,7 @@ class Pricer {
  private:
   double LaunchOf(std::string_view name) const {
     for (const auto& d : delegates_) {
-      if (d->name() == name) return d->device() == nullptr ? 0 : d->device()->launch_seconds();
+      if (d->name() == name) return d->devices().empty() ? 0 : d->devices()[0]->launch_seconds();
     }
     return 0;
   }
@@ -191,7 +191,7 @@ class BruteForce {
     uint16_t device = 0;
     for (size_t d = 0; d < delegates.size(); ++d) {
       delegates[d]->Query(*host_, *offered_, &answers_.emplace_back());
-      const bool own = delegates[d]->device() != nullptr && !answers_.back().candidates.empty();
+      const bool own = !delegates[d]->devices().empty() && !answers_.back().candidates.empty();
       device_of_.push_back(own ? ++device : uint16_t{0});
     }
   }
@@ -237,7 +237,8 @@ class BruteForce {
     program.offered = offered_;
     program.devices = devices_;
     plan_.transfers = pricer_.costs();
-    ProgramBuilder builder(plan_, &program);
+    UploadedConstants uploads;
+    ProgramBuilder builder(plan_, &uploads, &program);
     std::vector<double> seconds;
     double calls = 0;
     for (const Placement::Step& step : plan_.steps) {
@@ -254,7 +255,7 @@ class BruteForce {
         seconds.push_back(step.candidate->seconds);
       }
     }
-    builder.Finish();
+    EXPECT_TRUE(builder.Finish().ok());
     least_ = std::min(least_, pricer_.SecondsOf(program, seconds) + calls);
     ++programs_;
   }
@@ -378,8 +379,9 @@ TEST(Place, EstimateEqualsPriceOfSteps) {
     for (FakeDelegate& fake : fakes) delegates.push_back(MakeFake(std::move(fake)));
     const std::shared_ptr<const Host> host = TestHost();
     double place_millis = 0;
+    UploadedConstants uploads;
     const auto program =
-        MakeProgram(*std::move(offered), host, delegates, {}, Log(), &place_millis);
+        MakeProgram(*std::move(offered), host, delegates, {}, Log(), &uploads, &place_millis);
     ASSERT_TRUE(program.ok()) << program.status().message();
     std::vector<double> seconds;
     for (const Step& step : (*program)->steps) {

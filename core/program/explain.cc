@@ -11,7 +11,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 PlacementPartition NewPartition(const Step& step) {
   PlacementPartition p;
   p.delegate = DelegateName(step);
-  p.device = step.device;
+  p.device = step.queue;
   return p;
 }
 
@@ -50,13 +50,17 @@ void FindPartitions(const Program& program, PlacementReport* report) {
 // that devices begin early.
 void CountLaunches(const Program& program, PlacementReport* report) {
   std::string_view last;
+  QueueId last_queue = kHostQueue;
   for (uint32_t n = 0; n < report->step_of_node.size(); ++n) {
     const Step& step = program.steps[report->step_of_node[n]];
-    if (step.kind != StepKind::kKernel || step.node != n || step.delegate == last) continue;
+    if (step.kind != StepKind::kKernel || step.node != n ||
+        (step.delegate == last && step.queue == last_queue))
+      continue;
     last = step.delegate;
-    if (step.device != 0)
+    last_queue = step.queue;
+    if (IsOnDevice(step.queue))
       report->partitions[report->partition_of_node[n]].launch_seconds +=
-          program.devices[step.device]->launch_seconds();
+          program.devices[step.queue]->launch_seconds();
   }
 }
 
@@ -82,6 +86,7 @@ void CountBorders(const Program& program, PlacementReport* report) {
 }  // namespace
 
 std::string_view DeviceName(const Program& program, uint16_t device) {
+  if (device == kThreadQueue) return "host thread";
   return device == 0 ? std::string_view("host") : program.devices[device]->name();
 }
 

@@ -34,7 +34,8 @@ struct PlacementReport {
 // The program must outlive the report.
 PlacementReport MakePlacementReport(const Program& program);
 
-// "host" for the runtime itself and for delegates without a device.
+// Names a memory or a queue: "host" for the runtime itself and for delegates without a device,
+// "host thread" for kThreadQueue.
 std::string_view DeviceName(const Program& program, uint16_t device);
 std::string_view DelegateName(const Step& step);
 // The name and op of the step's node. For a copy without a node: the value's name, and the

@@ -41,7 +41,9 @@ class PlacementReportTest : public ::testing::Test {
         std::make_shared<const Host>(DefaultAllocator(), MakeSerial(), Log(), Machine{1e11, 40e9});
     const std::shared_ptr<const Delegate> delegates[] = {MakeFake(fast), MakeFake(slow)};
     double millis = 0;
-    auto program = MakeProgram(*std::move(offered), std::move(host), delegates, {}, {}, &millis);
+    UploadedConstants uploads;
+    auto program =
+        MakeProgram(*std::move(offered), std::move(host), delegates, {}, {}, &uploads, &millis);
     EXPECT_TRUE(program.ok()) << program.status().message();
     return *std::move(program);
   }

@@ -14,13 +14,14 @@ class ProgramMaker {
  public:
   ProgramMaker(std::shared_ptr<const OfferedGraph> graph, std::shared_ptr<const Host> host,
                std::span<const std::shared_ptr<const Delegate>> delegates,
-               const PlaceOptions& options, const Log& log)
+               const PlaceOptions& options, const Log& log, UploadedConstants* uploads)
       : offered_(std::move(graph)),
         host_(std::move(host)),
         delegates_(delegates),
         options_(options),
         failed_delegates_(options.failed_delegates),
         log_(log),
+        uploads_(*uploads),
         placer_(*offered_, *host_, delegates, options) {}
 
   Result<std::unique_ptr<Program>> Run(double* place_millis) {
@@ -120,7 +121,7 @@ class ProgramMaker {
     program->lower_bound = placement.lower_bound;
     program->optimal = placement.optimal;
     failed_in_layout_ = -1;
-    ProgramBuilder builder(placement, program);
+    ProgramBuilder builder(placement, &uploads_, program);
     for (const Placement::Step& step : placement.steps) {
       if (step.candidate == nullptr) {
         builder.AddHostWork(step);
@@ -136,8 +137,12 @@ class ProgramMaker {
         return std::move(status).Within(Describe(*program->graph, step.nodes.back()));
       }
     }
-    builder.Finish();
-    return OkStatus();
+    Status status = builder.Finish();
+    for (const Placement::Step& step : placement.steps) {
+      if (!status.ok() && step.candidate != nullptr && step.device == builder.failed_device())
+        failed_in_layout_ = step.delegate;
+    }
+    return status;
   }
 
   void GiveUp(int32_t delegate, const std::string& what) {
@@ -153,6 +158,7 @@ class ProgramMaker {
   const PlaceOptions& options_;
   std::vector<FailedDelegate> failed_delegates_;
   const Log& log_;
+  UploadedConstants& uploads_;
   Placer placer_;
   std::map<uint32_t, Kernel> kernels_;                // by option: those compiled so far
   std::map<int32_t, CompileRecord> compile_records_;  // by delegate
@@ -172,16 +178,18 @@ std::string BufferText(const Program& p, BufferId b) {
 }  // namespace
 
 std::string_view StepKindName(StepKind kind) {
-  constexpr std::string_view kNames[] = {"kernel", "convert",    "copy_to_device", "copy_to_host",
-                                         "view",   "state_read", "state_write",    "control"};
+  constexpr std::string_view kNames[] = {"kernel",       "convert",     "copy_to_device",
+                                         "copy_to_host", "copy_peer",   "view",
+                                         "state_read",   "state_write", "control"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 Result<std::unique_ptr<Program>> MakeProgram(
     std::shared_ptr<const OfferedGraph> graph, std::shared_ptr<const Host> host,
     std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
-    const Log& log, double* place_millis) {
-  return ProgramMaker(std::move(graph), std::move(host), delegates, options, log).Run(place_millis);
+    const Log& log, UploadedConstants* uploads, double* place_millis) {
+  return ProgramMaker(std::move(graph), std::move(host), delegates, options, log, uploads)
+      .Run(place_millis);
 }
 
 const Node* NodeOf(const Program& program, const Step& step) {

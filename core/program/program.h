@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/place/place.h"
+#include "core/program/uploaded_constants.h"
 #include "ops/control.h"
 
 namespace msrt {
@@ -27,10 +28,11 @@ struct Buffer {
 
 enum class StepKind : uint8_t {
   kKernel,
-  kConvert,  // the same value in another layout, or a plain copy
+  kConvert,  // the same value in another layout, or a plain copy, within one memory
   kCopyToDevice,
   kCopyToHost,
-  kView,  // other dims, no data moved
+  kCopyPeer,  // from one device to another
+  kView,      // other dims, no data moved
   kStateRead,
   kStateWrite,
   kControl,  // calls graphs, or works on lists and functions: frames run it, and the sizes of its
@@ -39,9 +41,16 @@ enum class StepKind : uint8_t {
 
 inline constexpr uint32_t kNoNode = UINT32_MAX;
 
+// A queue executes steps in order: kHostQueue is the host itself, at once; queue d is the session's
+// stream on Program::devices[d]; kThreadQueue is a thread of the session for host work that mostly
+// waits. Where the tensors of a step are is another matter: a copy touches two memories.
+using QueueId = uint16_t;
+inline constexpr QueueId kHostQueue = 0, kThreadQueue = kMaxDevices;
+inline bool IsOnDevice(QueueId queue) { return queue != kHostQueue && queue != kThreadQueue; }
+
 struct Step {
   StepKind kind;
-  uint16_t device = 0;  // whose stream it runs on; 0: the host runs it at once
+  QueueId queue = kHostQueue;
   // The last node that it runs; for transfers, the node that needs them. kNoNode: the copy of an
   // output in a graph without nodes.
   uint32_t node = kNoNode;
@@ -64,7 +73,7 @@ struct Program {
   std::shared_ptr<const OfferedGraph> offered;
   std::vector<std::shared_ptr<const Device>>
       devices;  // by TensorState::device; null for the host and where nothing runs
-  std::vector<DeviceBlock> uploads;
+  std::vector<std::shared_ptr<const DeviceBlock>> uploads;  // constants, shared by the model
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<BufferId> input_buffers, output_buffers;  // for the graph's inputs and outputs
@@ -78,15 +87,20 @@ struct Program {
   uint32_t held_count = 0;
   // State may be read without a copy: no other graph writes it in the same run.
   bool reads_state_in_place = true;
+  bool uses_thread = false;  // some step is on kThreadQueue
+
+  // One more than the last queue.
+  size_t queue_count() const { return uses_thread ? kThreadQueue + 1u : devices.size(); }
 };
 
 // Places, compiles and lays out the steps. Unless the options are strict, a candidate that fails to
 // compile is left out and the graph placed again; so is a delegate that mostly fails to compile or
-// whose device fails. `place_millis` gets the time up to the first finished placement.
+// whose device fails. Constants on devices are shared through `uploads`. `place_millis` gets the
+// time up to the first finished placement.
 Result<std::unique_ptr<Program>> MakeProgram(
     std::shared_ptr<const OfferedGraph> graph, std::shared_ptr<const Host> host,
     std::span<const std::shared_ptr<const Delegate>> delegates, const PlaceOptions& options,
-    const Log& log, double* place_millis);
+    const Log& log, UploadedConstants* uploads, double* place_millis);
 
 std::string_view StepKindName(StepKind kind);
 // The node of Step::node; null for kNoNode.

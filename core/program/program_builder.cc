@@ -1,10 +1,12 @@
 #include "core/program/program_builder.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace msrt {
 
-ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
+ProgramBuilder::ProgramBuilder(const Placement& placement, UploadedConstants* uploads,
+                               Program* program)
     : graph_(*program->graph),
       program_(*program),
       transfers_(placement.transfers),
@@ -12,6 +14,7 @@ ProgramBuilder::ProgramBuilder(const Placement& placement, Program* program)
       wanted_(graph_.value_count()),
       produced_(graph_.value_count(), kNoBuffer),
       buffers_(graph_.value_count()),
+      uploads_(*uploads),
       upload_streams_(program->devices.size()) {
   FindWanted(placement);
   for (ValueId v : graph_.inputs) {
@@ -62,9 +65,17 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
       inputs.push_back(Need(n, v, {placed.device, c.input_layouts[i]}));
     }
   }
-  Step step{StepKind::kKernel, placed.device,     n,
-            placed.nodes,      std::move(kernel), std::string(delegate),
-            c.algorithm,       std::move(inputs), {},
+  const QueueId queue = c.asynchronous ? kThreadQueue : placed.device;
+  program_.uses_thread |= c.asynchronous;
+  Step step{StepKind::kKernel,
+            queue,
+            n,
+            placed.nodes,
+            std::move(kernel),
+            std::string(delegate),
+            c.algorithm,
+            std::move(inputs),
+            {},
             c.in_place};
   for (size_t i = 0; i < border.outputs.size(); ++i) {
     step.outputs.push_back(Produce(border.outputs[i], {placed.device, c.output_layouts[i]}));
@@ -73,7 +84,7 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
   step.arithmetic = c.arithmetic;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
-  for (BufferId b : outputs) SendHome(n, b);
+  for (BufferId b : outputs) SendOn(n, b);
   return OkStatus();
 }
 
@@ -129,13 +140,20 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
   for (size_t i = 1; i < node.inputs.size(); ++i)
     step.inputs.push_back(Need(n, node.inputs[i], kHostPlain));
   program_.steps.push_back(std::move(step));
-  SendHome(n, target);
+  SendOn(n, target);
+}
+
+Status ProgramBuilder::Finish() {
+  AddOutputs();
+  MarkTailCall();
+  DropUnusedDevices();
+  return FinishUploads();
 }
 
 // Every graph output needs its own plain memory: a value that is also an input, a constant, or
 // named twice is copied. Outputs that are kept on a device are made there by a kernel or a copy,
 // and named once.
-void ProgramBuilder::Finish() {
+void ProgramBuilder::AddOutputs() {
   std::vector<bool> made(program_.buffers.size());
   const auto mark = [&](const Step& step) {
     made.resize(program_.buffers.size());
@@ -152,22 +170,25 @@ void ProgramBuilder::Finish() {
     for (size_t s = before; s < program_.steps.size(); ++s) mark(program_.steps[s]);
     made.resize(program_.buffers.size());
     if (!made[b] && graph_.value(v).type.is_tensor()) {  // other values are shared, never written
-      const BufferId own = NewBuffer(v, kHostPlain);
-      program_.steps.push_back({StepKind::kConvert, 0, last, {}, {}, {}, "copy", {b}, {own}, {}});
+      const TensorState home = HomeOf(v);
+      const BufferId own = NewBuffer(v, home);
+      program_.steps.push_back(
+          {StepKind::kConvert, home.device, last, {}, {}, {}, "copy", {b}, {own}, {}});
       b = own;
       made.resize(program_.buffers.size());
     }
     made[b] = false;  // taken: named once more, it must be copied
     program_.output_buffers.push_back(b);
   }
-  if (!program_.steps.empty()) {
-    Step& last_step = program_.steps.back();
-    const bool calls = last_step.control != nullptr &&
-                       last_step.control->carried + last_step.control->scan_inputs == 0;
-    last_step.tail = calls && last_step.control->kind != ControlKind::kPartial &&
-                     last_step.outputs == program_.output_buffers;
-  }
-  DropUnusedDevices();
+}
+
+void ProgramBuilder::MarkTailCall() {
+  if (program_.steps.empty()) return;
+  Step& last = program_.steps.back();
+  const bool calls =
+      last.control != nullptr && last.control->carried + last.control->scan_inputs == 0;
+  last.tail = calls && last.control->kind != ControlKind::kPartial &&
+              last.outputs == program_.output_buffers;
 }
 
 // Sessions then create no streams or memory on them.
@@ -206,16 +227,19 @@ BufferId ProgramBuilder::Find(ValueId v, TensorState state) const {
   return kNoBuffer;
 }
 
-// Values are converted on the host only, and reach a device from the host only. TransferPrices
-// relies on this.
+// Values go directly from where they were made, or through the host: TransferPrices relies on this.
 BufferId ProgramBuilder::Need(uint32_t n, ValueId v, TensorState state) {
   if (v == kNoValue) return kNoBuffer;
   const BufferId there = Find(v, state);
   if (there != kNoBuffer) return there;
-  if (state.device != 0)
-    return Transfer(StepKind::kCopyToDevice, n, Need(n, v, {0, state.layout}), state);
   const BufferId made = produced_[IndexOf(v)];
   const TensorState at = program_.buffers[made].state;
+  if (transfers_.Direct(at, state) != nullptr) {
+    return Transfer(at.device == state.device ? StepKind::kConvert : StepKind::kCopyPeer, n, made,
+                    state);
+  }
+  if (state.device != 0)
+    return Transfer(StepKind::kCopyToDevice, n, Need(n, v, {0, state.layout}), state);
   if (at.device == 0) return Transfer(StepKind::kConvert, n, made, state);
   if (at.layout == state.layout) return Transfer(StepKind::kCopyToHost, n, made, state);
   return Transfer(StepKind::kConvert, n, Need(n, v, {0, at.layout}), state);
@@ -225,6 +249,20 @@ Result<BufferId> ProgramBuilder::NeedConstant(ValueId v, uint16_t device) {
   const TensorState state{device, Layout::kPlain};
   const BufferId there = Find(v, state);
   if (there != kNoBuffer) return there;
+  const std::span<const std::byte> bytes = graph_.value(v).constant->bytes;
+  std::shared_ptr<const DeviceBlock> copy = uploads_.Find(*program_.devices[device], bytes);
+  if (copy == nullptr) {
+    MSRT_ASSIGN_OR_RETURN(copy, Upload(v, device));
+  }
+  const BufferId id = NewBuffer(v, state);
+  program_.buffers[id].uploaded = copy->data();
+  program_.uploads.push_back(std::move(copy));
+  buffers_[IndexOf(v)].push_back(id);
+  return id;
+}
+
+// Enqueues the copy of a constant; FinishUploads waits for all of them at once.
+Result<std::shared_ptr<const DeviceBlock>> ProgramBuilder::Upload(ValueId v, uint16_t device) {
   const Host& host = *program_.host;
   const Device& d = *program_.devices[device];
   const std::span<const std::byte> bytes = graph_.value(v).constant->bytes;
@@ -235,36 +273,68 @@ Result<BufferId> ProgramBuilder::NeedConstant(ValueId v, uint16_t device) {
   MSRT_ASSIGN_OR_RETURN(
       DeviceBlock block,
       d.Allocate(host, bytes.size(), StrCat("constant '", graph_.value(v).name, "'")));
-  MSRT_RETURN_IF_ERROR(stream->CopyToDevice(host, block.data(), bytes.data(), bytes.size()));
-  MSRT_RETURN_IF_ERROR(stream->Synchronize(host));
-  const BufferId id = NewBuffer(v, state);
-  program_.buffers[id].uploaded = block.data();
-  program_.uploads.push_back(std::move(block));
-  buffers_[IndexOf(v)].push_back(id);
-  return id;
+  auto copy = std::make_shared<const DeviceBlock>(std::move(block));
+  pending_uploads_.push_back({bytes, copy});
+  MSRT_RETURN_IF_ERROR(stream->CopyToDevice(host, copy->data(), bytes.data(), bytes.size()));
+  return std::shared_ptr<const DeviceBlock>(std::move(copy));
+}
+
+Status ProgramBuilder::FinishUploads() {
+  Status first;
+  for (uint16_t d = 1; d < upload_streams_.size(); ++d) {
+    if (upload_streams_[d] == nullptr) continue;
+    Status status = upload_streams_[d]->Synchronize(*program_.host);
+    if (!first.ok() || status.ok()) continue;
+    failed_device_ = d;
+    first = std::move(status);
+  }
+  upload_streams_.clear();
+  if (first.ok()) {
+    for (const PendingUpload& u : pending_uploads_) uploads_.Add(u.constant, u.copy);
+  }
+  pending_uploads_.clear();
+  return first;
+}
+
+// Copies in progress use the memory of constants and blocks.
+ProgramBuilder::~ProgramBuilder() {
+  for (const std::unique_ptr<Stream>& stream : upload_streams_) {
+    if (stream != nullptr) (void)stream->Synchronize(*program_.host);
+  }
 }
 
 BufferId ProgramBuilder::Transfer(StepKind kind, uint32_t n, BufferId from, TensorState to) {
   const ValueId v = program_.buffers[from].value;
   const BufferId id = NewBuffer(v, to);
-  const uint16_t device =
-      kind == StepKind::kCopyToDevice ? to.device : program_.buffers[from].state.device;
-  Step step{kind,   device, n, {}, {}, {}, kind == StepKind::kConvert ? "convert" : "copy",
-            {from}, {id},   {}};
-  const TransferPrices prices(transfers_, program_.offered->TypicalBytes(v));
-  step.seconds = kind == StepKind::kConvert        ? prices.convert(to.layout)
-                 : kind == StepKind::kCopyToDevice ? prices.copy_to(to)
-                                                   : prices.copy_from(program_.buffers[from].state);
+  const TensorState at = program_.buffers[from].state;
+  const QueueId queue = kind == StepKind::kCopyToHost ? at.device : to.device;
+  Step step{kind,   queue, n, {}, {}, {}, kind == StepKind::kConvert ? "convert" : "copy",
+            {from}, {id},  {}};
+  step.seconds = SecondsOf(kind, at, to, v);
   program_.steps.push_back(std::move(step));
   buffers_[IndexOf(v)].push_back(id);
   return id;
 }
 
-void ProgramBuilder::SendHome(uint32_t n, BufferId b) {
+double ProgramBuilder::SecondsOf(StepKind kind, TensorState from, TensorState to, ValueId v) const {
+  const TransferPrices prices(transfers_, program_.offered->TypicalBytes(v));
+  if (prices.IsDirect(from, to)) return prices.direct(from, to);
+  return kind == StepKind::kConvert        ? prices.convert(to.layout)
+         : kind == StepKind::kCopyToDevice ? prices.copy_to(to)
+                                           : prices.copy_from(from);
+}
+
+void ProgramBuilder::SendOn(uint32_t n, BufferId b) {
   if (b == kNoBuffer || program_.buffers[b].state.device == 0) return;
   const Buffer buffer = program_.buffers[b];
-  if ((wanted_[IndexOf(buffer.value)] & ~SetOf(buffer.state)) != 0)
-    Need(n, buffer.value, {0, buffer.state.layout});
+  bool to_host = false;
+  StateSet rest = wanted_[IndexOf(buffer.value)] & ~SetOf(buffer.state);
+  for (; rest != 0; rest &= rest - 1) {
+    const TensorState state = StateAt(static_cast<uint32_t>(std::countr_zero(rest)));
+    if (transfers_.Direct(buffer.state, state) != nullptr) Need(n, buffer.value, state);
+    else to_host = true;
+  }
+  if (to_host) Need(n, buffer.value, {0, buffer.state.layout});
 }
 
 }  // namespace msrt

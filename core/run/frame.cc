@@ -41,7 +41,7 @@ void ReleaseMemory(Frame* frame, Budget* budget) {
   frame->own_bytes = 0;
   for (CarriedValue& c : frame->loop.carried) c.now = {};
   ForEachCell(*frame, [&](ResultCell& cell) { Release(&cell, budget); });
-  frame->devices.Trim();
+  frame->queues.clear();
 }
 
 size_t OwnBytes(const Frame& frame) {
@@ -60,7 +60,10 @@ size_t HostBytes(const Frame& frame) {
 }
 
 size_t DeviceBytes(const Frame& frame) {
-  size_t bytes = frame.devices.bytes();
+  size_t bytes = 0;
+  for (const BoundSegment& segment : frame.segments) {
+    for (const DeviceBlock& arena : segment.device_arenas) bytes += arena.bytes();
+  }
   ForEachCell(frame, [&](const ResultCell& cell) {
     bytes += cell.device_block == nullptr ? 0 : cell.device_block->bytes();
   });

@@ -8,7 +8,7 @@
 
 #include "core/compile/compile.h"
 #include "core/run/budget.h"
-#include "core/run/device_work.h"
+#include "core/run/device_queue.h"
 #include "core/run/value.h"
 
 namespace msrt {
@@ -19,14 +19,28 @@ struct DataRead {
   std::vector<std::byte> bytes;
 };
 
+// The device steps of a segment as the device recorded them, by the addresses that they use: a loop
+// alternates between two sets.
+struct Replay {
+  std::vector<const void*> addresses;
+  std::shared_ptr<const Recording> recording;  // null: has run once so far
+};
+struct Replays {
+  std::shared_ptr<const Binding> binding;  // that they belong to, destroyed after them
+  std::vector<Replay> known;
+  bool refused = false;  // the device failed to record
+};
+
 // The part of a frame's steps that one binding covers, with its memory. The binding is reused while
 // the types and data that it was made for stay the same.
 struct BoundSegment {
   std::shared_ptr<const Binding> binding;
   Block arena;
-  std::vector<Type> results, states;  // after a control step
-  std::vector<DataRead> reads;        // after a size in data; empty if they are too many bytes
-  size_t own_bytes = 0;               // of a binding that no other frame shares
+  std::vector<DeviceBlock> device_arenas;  // by device of the program
+  Replays replays;                         // of the device steps
+  std::vector<Type> results, states;       // after a control step
+  std::vector<DataRead> reads;             // after a size in data; empty if they are too many bytes
+  size_t own_bytes = 0;                    // of a binding that no other frame shares
 };
 
 // A value that a loop passes from one iteration to the next. The body reads `now` while it writes
@@ -65,12 +79,13 @@ struct Frame {
   uint32_t depth = 0;              // the segment in progress
   size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile
   std::vector<RunValue> inputs;
+  size_t stable_from = SIZE_MAX;  // inputs from here on stay unchanged until the caller's step ends
   std::vector<ResultCell*> outputs;  // where the caller wants them
   std::vector<ResultCell> held;      // results of control steps, lists, functions: see Buffer::held
   std::vector<ResultCell> unwanted;  // results of callees that this graph does not use
   std::vector<ResultCell> arguments;  // of a tail call: copied from a frame that is gone
   size_t own_bytes = 0;               // of the frame itself
-  DeviceWork devices;
+  std::vector<DeviceQueue*> queues;   // by device of the program; null: the host, or not used yet
   LoopState loop;
 
   const Program& program() const { return *placed->program; }

@@ -1,9 +1,10 @@
-// List ops, which the executor runs between the segments of a frame. Each element has its own
-// memory, shared by all lists that contain it.
+#include "core/run/lists.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "core/run/executor.h"
+#include "core/run/results.h"
+#include "core/run/step_values.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -97,127 +98,134 @@ Result<Type> JoinedType(const ListValue& list, int64_t axis, bool stack, int* at
   return Type::Tensor(first.dtype, dims);
 }
 
-}  // namespace
+// One list step of a frame.
+class ListStep {
+ public:
+  ListStep(Frame* frame, const Step& step, const StateStore& states, Budget* budget)
+      : frame_(frame), step_(step), states_(states), budget_(budget) {}
 
-Result<RunValue> Executor::LastingCopy(const RunValue& value) {
-  if (value.kind != TypeKind::kTensor || value.lasting || !value.present()) return value;
-  const TensorView& from = value.tensor;
-  const size_t bytes = BytesOf(from.dtype, from.elements());
-  MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<Block> block,
-                        budget_.Make(bytes, "an element of a list"));
-  if (bytes != 0) std::memcpy(block->data(), from.data, bytes);
-  RunValue copy = RunValue::Of({from.dtype, from.dims, Layout::kPlain, block->data()}, block);
-  copy.lasting = true;
-  return copy;
-}
-
-Status Executor::RunListStep(Frame* frame, const Step& step) {
-  using ListStep = Result<RunValue> (Executor::*)(Frame*, const Step&);
-  constexpr std::pair<std::string_view, ListStep> kSteps[] = {
-      {"SequenceEmpty", &Executor::MakeList},      {"SequenceConstruct", &Executor::MakeList},
-      {"SequenceInsert", &Executor::ChangeList},   {"SequenceErase", &Executor::ChangeList},
-      {"SplitToSequence", &Executor::SplitToList}, {"SequenceAt", &Executor::ElementOfList},
-  };
-  const Node& node = frame->graph_of().nodes[step.node];
-  ResultCell* cell = CellOf(frame, step, 0);
-  const std::string& name = frame->graph_of().value(node.outputs[0]).name;
-  for (const auto& [op, run] : kSteps) {
-    if (op != node.op) continue;
-    MSRT_ASSIGN_OR_RETURN(const RunValue result, (this->*run)(frame, step));
-    return Deliver(cell, result, nullptr, name);
+  Status Run() {
+    using Make = Result<RunValue> (ListStep::*)();
+    constexpr std::pair<std::string_view, Make> kSteps[] = {
+        {"SequenceEmpty", &ListStep::MakeList},      {"SequenceConstruct", &ListStep::MakeList},
+        {"SequenceInsert", &ListStep::ChangeList},   {"SequenceErase", &ListStep::ChangeList},
+        {"SplitToSequence", &ListStep::SplitToList}, {"SequenceAt", &ListStep::ElementOfList},
+    };
+    ResultCell* cell = CellOf(frame_, step_, 0);
+    const std::string& name = frame_->graph_of().value(node().outputs[0]).name;
+    for (const auto& [op, make] : kSteps) {
+      if (op != node().op) continue;
+      MSRT_ASSIGN_OR_RETURN(const RunValue result, (this->*make)());
+      return Deliver(cell, result, nullptr, name, budget_);
+    }
+    const RunValue input = Input(0);
+    const ListValue& list = input.list();
+    if (node().op == "ConcatFromSequence") return JoinList(list, cell, name);
+    MSRT_ASSIGN_OR_RETURN(const TensorView length,
+                          AllocateResult(cell, Type::Tensor(DType::kI64, {}), name, budget_));
+    *length.As<int64_t>() = static_cast<int64_t>(list.elements.size());
+    return OkStatus();
   }
-  const RunValue input = InputOf(frame, step, 0);
-  const ListValue& list = input.list();
-  if (node.op == "ConcatFromSequence") return JoinList(list, node, cell, name);
-  MSRT_ASSIGN_OR_RETURN(const TensorView length,
-                        AllocateResult(cell, Type::Tensor(DType::kI64, {}), name));
-  *length.As<int64_t>() = static_cast<int64_t>(list.elements.size());
-  return OkStatus();
-}
 
-// SequenceEmpty, SequenceConstruct.
-Result<RunValue> Executor::MakeList(Frame* frame, const Step& step) {
-  std::vector<RunValue> elements;
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(RunValue element, LastingCopy(InputOf(frame, step, i)));
-    elements.push_back(std::move(element));
-  }
-  return ListOf(std::move(elements));
-}
+ private:
+  const Node& node() const { return NodeOf(*frame_, step_); }
+  RunValue Input(size_t i) const { return InputOf(frame_, states_, step_, i); }
 
-// SequenceInsert, SequenceErase: a new list that shares the elements.
-Result<RunValue> Executor::ChangeList(Frame* frame, const Step& step) {
-  const bool insert = frame->graph_of().nodes[step.node].op == "SequenceInsert";
-  const size_t position_input = insert ? 2 : 1;
-  std::vector<RunValue> elements = InputOf(frame, step, 0).list().elements;
-  int64_t position = insert ? static_cast<int64_t>(elements.size()) : -1;
-  if (position_input < step.inputs.size() && step.inputs[position_input] != kNoBuffer) {
-    MSRT_ASSIGN_OR_RETURN(position, NumberOf(frame, step, position_input));
-  }
-  MSRT_ASSIGN_OR_RETURN(const size_t at, PositionIn(position, elements.size(), insert));
-  if (!insert) {
-    elements.erase(elements.begin() + static_cast<ptrdiff_t>(at));
+  // SequenceEmpty, SequenceConstruct.
+  Result<RunValue> MakeList() {
+    std::vector<RunValue> elements;
+    for (size_t i = 0; i < step_.inputs.size(); ++i) {
+      MSRT_ASSIGN_OR_RETURN(RunValue element, LastingCopy(Input(i), budget_));
+      elements.push_back(std::move(element));
+    }
     return ListOf(std::move(elements));
   }
-  MSRT_ASSIGN_OR_RETURN(RunValue element, LastingCopy(InputOf(frame, step, 1)));
-  elements.insert(elements.begin() + static_cast<ptrdiff_t>(at), std::move(element));
-  return ListOf(std::move(elements));
-}
 
-Result<RunValue> Executor::ElementOfList(Frame* frame, const Step& step) {
-  const RunValue list = InputOf(frame, step, 0);
-  MSRT_ASSIGN_OR_RETURN(const int64_t position, NumberOf(frame, step, 1));
-  MSRT_ASSIGN_OR_RETURN(const size_t at, PositionIn(position, list.list().elements.size(), false));
-  return list.list().elements[at];
-}
-
-Result<RunValue> Executor::SplitToList(Frame* frame, const Step& step) {
-  const Node& node = frame->graph_of().nodes[step.node];
-  const TensorView whole = InputOf(frame, step, 0).tensor;
-  if (BitsOf(whole.dtype) < 8)
-    return Unsupported("elements of ", whole.dtype,
-                       " are packed within bytes and cannot be split; cast them first");
-  const int64_t given = IntAttr(node, "axis", 0);
-  MSRT_RETURN_IF_ERROR(CheckAxis(given, whole.dims.rank()));
-  const int axis = static_cast<int>(given < 0 ? given + whole.dims.rank() : given);
-  const RunValue split = InputOf(frame, step, 1);
-  MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, PieceLengths(split, whole.dims[axis]));
-  std::vector<RunValue> elements;
-  int64_t begin = 0;
-  for (int64_t length : lengths) {
-    Dims dims = whole.dims;
-    dims[axis] = length;
-    MSRT_ASSIGN_OR_RETURN(
-        const std::shared_ptr<Block> block,
-        budget_.Make(BytesOf(whole.dtype, dims.elements()), "an element of a list"));
-    CopyPiece(whole, axis, begin, begin + length, block->data());
-    begin += length;
-    if (!split.present() && IntAttr(node, "keepdims", 1) == 0) dims.erase(axis);
-    elements.push_back(RunValue::Of({whole.dtype, dims, Layout::kPlain, block->data()}, block));
-    elements.back().lasting = true;
-  }
-  return ListOf(std::move(elements));
-}
-
-Status Executor::JoinList(const ListValue& list, const Node& node, ResultCell* cell,
-                          std::string_view name) {
-  int axis = 0;
-  MSRT_ASSIGN_OR_RETURN(const Type type, JoinedType(list, IntAttr(node, "axis", 0),
-                                                    IntAttr(node, "new_axis", 0) != 0, &axis));
-  MSRT_ASSIGN_OR_RETURN(const TensorView whole, AllocateResult(cell, type, name));
-  const size_t row = BytesOf(type.dtype, type.dims.product(axis, type.rank()));
-  const int64_t outer = type.dims.product(0, axis);
-  size_t at = 0;
-  for (const RunValue& e : list.elements) {
-    const size_t bytes = BytesOf(type.dtype, e.tensor.elements());
-    const size_t piece = outer == 0 ? 0 : bytes / static_cast<size_t>(outer);
-    for (int64_t o = 0; o < outer && piece != 0; ++o) {
-      std::memcpy(whole.As<std::byte>() + static_cast<size_t>(o) * row + at,
-                  e.tensor.As<std::byte>() + static_cast<size_t>(o) * piece, piece);
+  // SequenceInsert, SequenceErase: a new list that shares the elements.
+  Result<RunValue> ChangeList() {
+    const bool insert = node().op == "SequenceInsert";
+    const size_t position_input = insert ? 2 : 1;
+    std::vector<RunValue> elements = Input(0).list().elements;
+    int64_t position = insert ? static_cast<int64_t>(elements.size()) : -1;
+    if (position_input < step_.inputs.size() && step_.inputs[position_input] != kNoBuffer) {
+      MSRT_ASSIGN_OR_RETURN(position, NumberOf(frame_, states_, step_, position_input));
     }
-    at += piece;
+    MSRT_ASSIGN_OR_RETURN(const size_t at, PositionIn(position, elements.size(), insert));
+    if (!insert) {
+      elements.erase(elements.begin() + static_cast<ptrdiff_t>(at));
+      return ListOf(std::move(elements));
+    }
+    MSRT_ASSIGN_OR_RETURN(RunValue element, LastingCopy(Input(1), budget_));
+    elements.insert(elements.begin() + static_cast<ptrdiff_t>(at), std::move(element));
+    return ListOf(std::move(elements));
   }
-  return OkStatus();
+
+  Result<RunValue> ElementOfList() {
+    const RunValue list = Input(0);
+    MSRT_ASSIGN_OR_RETURN(const int64_t position, NumberOf(frame_, states_, step_, 1));
+    MSRT_ASSIGN_OR_RETURN(const size_t at,
+                          PositionIn(position, list.list().elements.size(), false));
+    return list.list().elements[at];
+  }
+
+  Result<RunValue> SplitToList() {
+    const TensorView whole = Input(0).tensor;
+    if (BitsOf(whole.dtype) < 8)
+      return Unsupported("elements of ", whole.dtype,
+                         " are packed within bytes and cannot be split; cast them first");
+    const int64_t given = IntAttr(node(), "axis", 0);
+    MSRT_RETURN_IF_ERROR(CheckAxis(given, whole.dims.rank()));
+    const int axis = static_cast<int>(given < 0 ? given + whole.dims.rank() : given);
+    const RunValue split = Input(1);
+    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
+                          PieceLengths(split, whole.dims[axis]));
+    std::vector<RunValue> elements;
+    int64_t begin = 0;
+    for (int64_t length : lengths) {
+      Dims dims = whole.dims;
+      dims[axis] = length;
+      MSRT_ASSIGN_OR_RETURN(
+          const std::shared_ptr<Block> block,
+          budget_->Make(BytesOf(whole.dtype, dims.elements()), "an element of a list"));
+      CopyPiece(whole, axis, begin, begin + length, block->data());
+      begin += length;
+      if (!split.present() && IntAttr(node(), "keepdims", 1) == 0) dims.erase(axis);
+      elements.push_back(RunValue::Of({whole.dtype, dims, Layout::kPlain, block->data()}, block));
+      elements.back().lasting = true;
+    }
+    return ListOf(std::move(elements));
+  }
+
+  Status JoinList(const ListValue& list, ResultCell* cell, std::string_view name) {
+    int axis = 0;
+    MSRT_ASSIGN_OR_RETURN(const Type type, JoinedType(list, IntAttr(node(), "axis", 0),
+                                                      IntAttr(node(), "new_axis", 0) != 0, &axis));
+    MSRT_ASSIGN_OR_RETURN(const TensorView whole, AllocateResult(cell, type, name, budget_));
+    const size_t row = BytesOf(type.dtype, type.dims.product(axis, type.rank()));
+    const int64_t outer = type.dims.product(0, axis);
+    size_t at = 0;
+    for (const RunValue& e : list.elements) {
+      const size_t bytes = BytesOf(type.dtype, e.tensor.elements());
+      const size_t piece = outer == 0 ? 0 : bytes / static_cast<size_t>(outer);
+      for (int64_t o = 0; o < outer && piece != 0; ++o) {
+        std::memcpy(whole.As<std::byte>() + static_cast<size_t>(o) * row + at,
+                    e.tensor.As<std::byte>() + static_cast<size_t>(o) * piece, piece);
+      }
+      at += piece;
+    }
+    return OkStatus();
+  }
+
+  Frame* const frame_;
+  const Step& step_;
+  const StateStore& states_;
+  Budget* const budget_;
+};
+
+}  // namespace
+
+Status RunListStep(Frame* frame, const Step& step, const StateStore& states, Budget* budget) {
+  return ListStep(frame, step, states, budget).Run();
 }
 
 }  // namespace msrt

@@ -99,7 +99,7 @@ class Trial {
   Status Synchronize() const {
     return stream_ == nullptr ? OkStatus() : stream_->Synchronize(host_);
   }
-  const Device* device() const { return delegate_.device().get(); }
+  const Device* device() const { return delegate_.DeviceOf(candidate_).get(); }
   const Type& TypeOf(ValueId v) const { return placed_.typical().types[IndexOf(v)]; }
 
   // Rejects guessed sizes, which may differ from those that the kernel finds in the data.
@@ -213,7 +213,12 @@ class Trial {
     args.outputs = outputs_.data();
     args.output_count = outputs_.size();
     args.scratch = &scratch;
+    args.device = candidate_.device;
     args.stream = stream_ == nullptr ? nullptr : stream_->handle();
+    if (const size_t bytes = bound.workspace_bytes(); bytes != 0) {
+      MSRT_ASSIGN_OR_RETURN(args.workspace,
+                            device() != nullptr ? DeviceMemory(bytes) : HostMemory(bytes));
+    }
     double least = CostTable::kMaxSeconds;
     const StopWatch all;
     for (int run = 0; run < kMaxRuns; ++run) {

@@ -31,7 +31,7 @@ class Session::Impl {
         graph_(*placed_->program->graph),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
         states_(model_->module, &budget_),
-        executor_(*model_, &budget_, &states_, &cancelled_),
+        executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority),
         inputs_(graph_.inputs.size()),
         outputs_(graph_.outputs.size()) {}
 
@@ -66,7 +66,7 @@ class Session::Impl {
         executor_.Trim();
       const bool stopped =
           status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
-      const Executor::Failure& failure = executor_.failure();
+      const RunFailure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
       // Nothing of this run has been committed, so it can start again on another delegate.
       states_.Finish(false);
@@ -103,6 +103,13 @@ class Session::Impl {
       };
       if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
     }
+    for (ResultCell& o : outputs_) {
+      if (o.device_block == nullptr) continue;
+      const auto in_it = [&](const RunValue& input) {
+        return InMemory(o.device_block->data(), o.device_block->bytes(), input.tensor);
+      };
+      if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
+    }
   }
 
   void Trim() {
@@ -114,13 +121,15 @@ class Session::Impl {
 
   SessionMemory memory() const {
     SessionMemory m;
-    m.arena_bytes = executor_.arena_bytes();
-    m.frame_bytes = executor_.frame_bytes();
+    m.arena_bytes = executor_.frames().arena_bytes();
+    m.frame_bytes = executor_.frames().frame_bytes();
     m.arena_lower_bound_bytes = executor_.arena_lower_bound();
     m.scratch_bytes = executor_.scratch_bytes();
-    m.device_bytes = executor_.device_bytes();
-    for (const ResultCell& o : outputs_)
+    m.device_bytes = executor_.frames().device_bytes();
+    for (const ResultCell& o : outputs_) {
       m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
+      m.device_bytes += o.device_block == nullptr ? 0 : o.device_block->bytes();
+    }
     m.state_bytes = states_.bytes();
     return m;
   }
@@ -138,6 +147,7 @@ class Session::Impl {
 
   void ReleaseOutput(ResultCell* cell) {
     budget_.Release(&cell->block);
+    cell->device_block.reset();
     cell->value = {};
   }
 
@@ -194,12 +204,13 @@ Status Session::SetInput(size_t index, RunValue value) {
   return OkStatus();
 }
 
-Status Session::SetOutput(size_t index, const TensorView& memory,
-                          std::shared_ptr<const void> owner) {
+Status Session::SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner,
+                          const Device* device) {
   if (index >= impl_->outputs_.size())
     return NotFound("output ", index, " does not exist; there are ", impl_->outputs_.size());
   ResultCell& cell = impl_->outputs_[index];
   cell.bound = memory;
+  cell.bound_device = device;
   cell.bound_owner = std::move(owner);
   cell.value = {};
   return OkStatus();

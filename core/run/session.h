@@ -17,6 +17,7 @@ namespace msrt {
 
 struct SessionOptions {
   size_t memory_cap_bytes = 0;  // arena + frames + scratch + outputs + state; 0: no cap
+  int32_t stream_priority = 0;  // of its work on devices
 };
 
 struct SessionMemory {
@@ -51,7 +52,8 @@ class Session {
   // Results go to this memory instead of the session's own, if type and dims fit and no input or
   // other output is in it. A view with null data unbinds. The last result of this output is
   // dropped.
-  Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner);
+  Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner,
+                   const Device* device = nullptr);
 
   // All or nothing: after an error the state is unchanged and the outputs must not be used.
   Status Run(const RunOptions& options);

@@ -20,7 +20,7 @@ struct RunValue {
   TypeKind kind = TypeKind::kTensor;
   // The tensor's memory is held by `owner` and never changes: it may be shared instead of copied.
   bool lasting = false;
-  // The device whose memory the tensor is in; null: the host. Only loops keep values on a device.
+  // The device whose memory the tensor is in; null: the host.
   const Device* device = nullptr;
 
   bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
@@ -57,8 +57,9 @@ struct Closure {
 struct ResultCell {
   RunValue value;
   std::shared_ptr<Block> block;               // its own memory, reused from run to run
-  std::unique_ptr<DeviceBlock> device_block;  // the same on a device; only for loops
+  std::shared_ptr<DeviceBlock> device_block;  // the same on a device
   TensorView bound;                           // memory that the caller provides; null data: none
+  const Device* bound_device = nullptr;       // where it is; null: the host
   std::shared_ptr<const void> bound_owner;
 };
 

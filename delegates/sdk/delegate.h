@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/base/allocator.h"
 #include "core/base/machine.h"
 #include "core/base/parallel_for.h"
@@ -49,9 +50,11 @@ class GraphView {
   virtual NodeInfo node(size_t index) const = 0;
 };
 
-// A way to run one node. An msrt_candidate of msrt_plugin.h can also cover several nodes.
+// A way to run one node, or several as one step.
 struct Candidate {
   uint32_t node = 0;
+  // Several nodes, ascending, instead of `node`; see msrt_candidate for what they read and make.
+  std::vector<uint32_t> nodes = {};
   // One per input and output. Constants and tensors of rank other than 3 to 5 are always plain.
   std::vector<Layout> input_layouts, output_layouts;
   double seconds = 0;      // estimated time of one run at the typical shapes, launch included
@@ -63,6 +66,9 @@ struct Candidate {
   bool packs_constants = false;  // Run gets no data for constant inputs
   bool reduced = false;          // rounds to fewer bits than its types have
   uint64_t tag = 0;              // for the delegate's use; the host ignores it
+  int32_t device = 0;  // index in Delegate::devices, or MSRT_ANY_DEVICE; Compile gets an index
+  size_t workspace_bytes = 0;  // memory beyond the tensors, at the typical shapes
+  bool asynchronous = false;   // mostly waits: Run is called in a thread of its own
 };
 
 struct Refusal {
@@ -88,6 +94,10 @@ struct RunArgs {
   std::span<const TensorView> outputs;  // null data where the output is unused
   ParallelFor& parallel;
   Scratch& scratch;
+  // On a device: which one, and the stream to enqueue the work in. Tensors are in its memory.
+  int32_t device = 0;
+  void* stream = nullptr;
+  void* workspace = nullptr;  // of workspace_bytes(), where the tensors are
 };
 
 // A kernel for one set of shapes. Shared by the sessions that use the same shapes: Prepare and Run
@@ -98,6 +108,8 @@ class BoundKernel {
   // Does what Run would otherwise do on its first call (generating code, allocating).
   virtual Status Prepare() { return OkStatus(); }
   virtual Status Run(const RunArgs& args) = 0;
+  // Memory that Run gets as a workspace.
+  virtual size_t workspace_bytes() const { return 0; }
   // Memory that it holds beyond a few hundred bytes; counts against the binding cache.
   virtual size_t bytes() const { return 0; }
 };
@@ -109,6 +121,10 @@ class Kernel {
   // `op` has concrete types and the values of inputs known by now. Unlike the graph that Compile
   // gets, it is valid only during the call.
   virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
+  // The same for a candidate of several nodes, which are in its order.
+  virtual Result<std::unique_ptr<BoundKernel>> BindNodes(std::span<const OpView* const> ops) {
+    return Bind(*ops[0]);
+  }
   virtual size_t packed_bytes() const { return 0; }
 };
 
@@ -142,6 +158,8 @@ class Delegate {
   virtual const char* name() const = 0;
   // See native_types in msrt_delegate_api.
   virtual uint32_t native_types() const { return 0; }
+  // Names of the registered devices that its candidates run on; none: the host.
+  virtual std::vector<std::string> devices() const { return {}; }
   // Appends candidates in any order, several for one node if there are several ways to run it
   // (layouts, algorithms). Must not fail: refuses nodes that it does not understand.
   virtual void Query(const GraphView& graph, QueryResult* out) const = 0;

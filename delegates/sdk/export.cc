@@ -1,10 +1,12 @@
 #include "delegates/sdk/export.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 
 #include "core/base/copy_known_fields.h"
+#include "delegates/sdk/border.h"
 #include "delegates/sdk/graph_image.h"
 
 namespace msrt::sdk {
@@ -101,6 +103,7 @@ class HostScratch final : public Scratch {
 Candidate CandidateOf(const msrt_candidate& c) {
   Candidate out;
   out.node = c.nodes[0];
+  if (c.node_count > 1) out.nodes.assign(c.nodes, c.nodes + c.node_count);
   const auto layouts = [](const msrt_layout* l, size_t count) {
     std::vector<Layout> v(count, Layout::kPlain);
     for (size_t i = 0; l != nullptr && i < count; ++i) v[i] = static_cast<Layout>(l[i]);
@@ -114,6 +117,9 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.packs_constants = c.packs_constants != 0;
   out.reduced = c.reduced != 0;
   out.tag = c.tag;
+  out.device = c.device;
+  out.workspace_bytes = c.workspace_bytes;
+  out.asynchronous = c.asynchronous != 0;
   return out;
 }
 
@@ -126,13 +132,16 @@ struct ExportedKernel {
         forms(host),
         image(graph, *host),
         candidate(CandidateOf(c)),
-        op(*image.node(candidate.node).op) {}
+        border(BorderOf(graph, {c.nodes, c.node_count})) {
+    for (size_t n = 0; n < c.node_count; ++n) ops.push_back(image.node(c.nodes[n]).op);
+  }
   HostAllocator allocator;
   HostParallel parallel;
   HostForms forms;
   GraphImage image;
   Candidate candidate;
-  const OpView& op;  // in image
+  const Border border;
+  std::vector<const OpView*> ops;  // in image
   std::unique_ptr<Kernel> kernel;
 };
 
@@ -177,20 +186,37 @@ struct BoundNode {
 };
 
 // Fills in the views of inputs and outputs except their data.
-void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
+void AddViews(const ExportedKernel& k, std::span<const OpView* const> ops, ExportedBound* bound) {
   const auto view = [](const Type& type, Layout layout) {
     return TensorView{type.dtype, type.dims, layout, nullptr};
   };
-  for (size_t i = 0; i < op.input_count(); ++i)
-    bound->views.push_back(op.has_input(i) ? view(op.input(i), c.input_layouts[i]) : TensorView{});
+  for (size_t i = 0; i < k.border.inputs.size(); ++i) {
+    const auto [n, port] = k.border.inputs[i];
+    bound->views.push_back(ops[n]->has_input(port)
+                               ? view(ops[n]->input(port), k.candidate.input_layouts[i])
+                               : TensorView{});
+  }
   bound->inputs = bound->views.size();
-  for (size_t i = 0; i < op.output_count(); ++i) {
-    bound->views.push_back(op.has_output(i) ? view(op.output(i), c.output_layouts[i])
-                                            : TensorView{});
+  for (size_t i = 0; i < k.border.outputs.size(); ++i) {
+    const auto [n, port] = k.border.outputs[i];
+    bound->views.push_back(ops[n]->has_output(port)
+                               ? view(ops[n]->output(port), k.candidate.output_layouts[i])
+                               : TensorView{});
   }
 }
 
-const Delegate& DelegateOf(void* self) { return *static_cast<const Delegate*>(self); }
+// A delegate with the names that its table points to.
+struct Owned {
+  explicit Owned(std::unique_ptr<const Delegate> d)
+      : delegate(std::move(d)), devices(delegate->devices()) {
+    for (const std::string& device : devices) names.push_back(device.c_str());
+  }
+  const std::unique_ptr<const Delegate> delegate;
+  const std::vector<std::string> devices;
+  std::vector<const char*> names;
+};
+
+const Delegate& DelegateOf(void* self) { return *static_cast<const Owned*>(self)->delegate; }
 
 void Offer(const msrt_query_sink& sink, const Candidate& c) {
   std::vector<msrt_layout> inputs, outputs;
@@ -200,8 +226,8 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   for (const auto& [input, output] : c.in_place) in_place.push_back({input, output});
   msrt_candidate out = MSRT_INIT(msrt_candidate);
   out.arithmetic = c.arithmetic.empty() ? nullptr : c.arithmetic.c_str();
-  out.nodes = &c.node;
-  out.node_count = 1;
+  out.nodes = c.nodes.empty() ? &c.node : c.nodes.data();
+  out.node_count = c.nodes.empty() ? 1 : c.nodes.size();
   out.input_layouts = inputs.data();
   out.output_layouts = outputs.data();
   out.input_count = inputs.size();
@@ -213,6 +239,9 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   out.packs_constants = c.packs_constants;
   out.reduced = c.reduced;
   out.tag = c.tag;
+  out.device = c.device;
+  out.workspace_bytes = c.workspace_bytes;
+  out.asynchronous = c.asynchronous;
   sink.candidate(sink.sink, &out);
 }
 
@@ -251,13 +280,18 @@ msrt_status Compile(void* self, const msrt_host_api* host, const msrt_graph_view
 }
 
 msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_bound_node* nodes,
-                 size_t, void** out) {
+                 size_t node_count, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto& k = *static_cast<ExportedKernel*>(kernel);
-    const BoundNode node(k.op, nodes[0]);
+    const BoundNode first(*k.ops[0], nodes[0]);
+    std::deque<BoundNode> others;
+    std::vector<const OpView*> ops{&*first.view};
+    for (size_t n = 1; n < node_count; ++n)
+      ops.push_back(&*others.emplace_back(*k.ops[n], nodes[n]).view);
     auto bound = std::make_unique<ExportedBound>();
-    AddViews(k.candidate, *node.view, bound.get());
-    MSRT_ASSIGN_OR_RETURN(bound->kernel, k.kernel->Bind(*node.view));
+    AddViews(k, ops, bound.get());
+    MSRT_ASSIGN_OR_RETURN(bound->kernel,
+                          node_count == 1 ? k.kernel->Bind(*ops[0]) : k.kernel->BindNodes(ops));
     *out = bound.release();
     return OkStatus();
   });
@@ -284,17 +318,21 @@ msrt_status Run(void*, void* bound, const msrt_run_args* args) {
     for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
     HostParallel parallel(&host);
     HostScratch scratch(args->scratch);
-    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch});
+    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch,
+                          args->device, args->stream, args->workspace});
   });
 }
 
 }  // namespace
 
 ExportedDelegate Export(std::unique_ptr<const Delegate> delegate) {
+  auto owned = std::make_unique<Owned>(std::move(delegate));
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
-  api.name = delegate->name();
-  api.native_types = delegate->native_types();
+  api.name = owned->delegate->name();
+  api.native_types = owned->delegate->native_types();
+  api.devices = owned->names.data();
+  api.device_count = owned->names.size();
   api.query = Query;
   api.compile = Compile;
   api.kernel_destroy = [](void*, void* kernel) { delete static_cast<ExportedKernel*>(kernel); };
@@ -307,12 +345,15 @@ ExportedDelegate Export(std::unique_ptr<const Delegate> delegate) {
     const auto& b = *static_cast<const ExportedBound*>(bound);
     return b.kernel->bytes() + b.views.size() * sizeof(TensorView);
   };
+  api.workspace_bytes = [](void*, const void* bound) {
+    return static_cast<const ExportedBound*>(bound)->kernel->workspace_bytes();
+  };
   api.prepare = [](void*, const msrt_host_api* host, void* bound) {
     return Guarded(*host, [&] { return static_cast<ExportedBound*>(bound)->kernel->Prepare(); });
   };
   api.run = Run;
-  api.destroy = [](void* self) { delete static_cast<const Delegate*>(self); };
-  return {api, const_cast<Delegate*>(delegate.release())};
+  api.destroy = [](void* self) { delete static_cast<Owned*>(self); };
+  return {api, owned.release()};
 }
 
 }  // namespace msrt::sdk

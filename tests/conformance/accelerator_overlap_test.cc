@@ -129,7 +129,7 @@ Calibration Calibrate(const Module& module, const std::vector<ConstTensor>& inpu
   }
   const Host host(env->allocator, env->parallel, {});
   return {min_cpu * 1e-3 / session->program().seconds, min_wall < 1.1 * min_cpu,
-          env->delegates[0]->device()->LinkCosts(host)};
+          env->delegates[0]->devices()[0]->LinkCosts(host)};
 }
 
 struct Plan {

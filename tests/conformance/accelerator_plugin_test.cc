@@ -32,7 +32,7 @@ TEST(AcceleratorPlugin, LoadsOnceAndNamesBadOptions) {
 TEST(AcceleratorPluginDeathTest, HostAccessToItsMemoryCrashes) {
   const auto env = AcceleratedEnvironment("");
   const Host host(env->allocator, env->parallel, {});
-  const auto block = env->delegates[0]->device()->Allocate(host, 64, "test");
+  const auto block = env->delegates[0]->devices()[0]->Allocate(host, 64, "test");
   ASSERT_TRUE(block.ok()) << block.status().message();
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // the process has threads
   EXPECT_DEATH(*const_cast<volatile std::byte*>(block->data()) = std::byte{1}, "");
@@ -42,7 +42,7 @@ TEST(AcceleratorPluginDeathTest, HostAccessToItsMemoryCrashes) {
 TEST(AcceleratorPlugin, NoticesMisuse) {
   const auto env = AcceleratedEnvironment("delay_us=20000");
   const Host host(env->allocator, env->parallel, {});
-  const Device& device = *env->delegates[0]->device();
+  const Device& device = *env->delegates[0]->devices()[0];
   std::vector<std::byte> memory(100);
   {
     auto stream = device.MakeStream(host);

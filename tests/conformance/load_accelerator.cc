@@ -1,6 +1,7 @@
 #include "tests/conformance/load_accelerator.h"
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -20,6 +21,12 @@ std::shared_ptr<void> Library() {
   return std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
 }
 
+// The library stays loaded from the first call on, so its counts persist.
+void* KeptLibrary() {
+  static const std::shared_ptr<void> library = Library();
+  return library.get();
+}
+
 }  // namespace
 
 const char* AcceleratorPath() { return MSRT_ACCELERATOR; }
@@ -33,11 +40,17 @@ std::shared_ptr<const Delegate> LoadAccelerator(const std::string& options) {
   return plugin->delegates.at(0);
 }
 
-std::string NewMisuses() {
-  // The library stays loaded from the first call on, so its count persists.
-  static const std::shared_ptr<void> library = Library();
+uint64_t AcceleratorCount(const char* kind) {
   static const auto count =
-      reinterpret_cast<size_t (*)(char*, size_t)>(dlsym(library.get(), "msrt_accelerator_misuses"));
+      reinterpret_cast<uint64_t (*)(const char*)>(dlsym(KeptLibrary(), "msrt_accelerator_count"));
+  const uint64_t value = count(kind);
+  EXPECT_NE(value, UINT64_MAX) << kind;
+  return value;
+}
+
+std::string NewMisuses() {
+  static const auto count =
+      reinterpret_cast<size_t (*)(char*, size_t)>(dlsym(KeptLibrary(), "msrt_accelerator_misuses"));
   static size_t before = 0;
   char last[256] = "";
   const size_t now = count(last, sizeof last);
@@ -49,6 +62,7 @@ std::string NewMisuses() {
 std::shared_ptr<Environment> AcceleratedEnvironment(const std::string& options, std::string* log) {
   std::shared_ptr<Environment> env = TestEnvironment();
   std::vector<std::shared_ptr<const Delegate>> delegates{LoadAccelerator(options)};
+  env->devices = delegates[0]->devices();
   for (const auto& d : env->delegates) {
     if (d->name() == "reference") delegates.push_back(d);
   }

@@ -14,6 +14,9 @@ const char* AcceleratorPath();
 // Options of a device that claims to be so fast that everything is placed on it.
 inline constexpr const char* kFastDevice = "speed=1e6,launch_us=0,copy_us=0,copy_gbs=1e4";
 
+// Returns the number of operations of this kind so far in this process; see its counters.h.
+uint64_t AcceleratorCount(const char* kind);
+
 // Returns the misuse by the host that it noticed since the last call; empty if there was none.
 std::string NewMisuses();
 

@@ -85,7 +85,7 @@ Result<Json> Info(const Arguments& a) {
   info["delegates"] = Json::array();
   for (const auto& delegate : env->delegates) {
     info["delegates"].push_back(
-        {{"name", delegate->name()}, {"device", delegate->device() != nullptr}});
+        {{"name", delegate->name()}, {"device", !delegate->devices().empty()}});
   }
   return info;
 }

@@ -38,7 +38,8 @@ Status AddPlugin(const std::string& text, Environment* environment) {
   const PluginFile plugin = ParsePluginFile(text);
   MSRT_ASSIGN_OR_RETURN(
       const Registration added,
-      LoadPlugin(plugin.path, plugin.options, {environment->allocator, environment->log}));
+      LoadPlugin(plugin.path, plugin.options, {environment->allocator, environment->log},
+                 environment->devices));
   return Join(added, environment).Within(StrCat("plugin '", plugin.path, "'"));
 }
 

@@ -66,8 +66,7 @@ class BoundChain final : public BoundKernel {
   Failure Run(const Tensors& tensors) const override {
     std::vector<Temporary> inside;
     for (size_t bytes : inside_bytes_) {
-      if (Failure failure = inside.emplace_back(&accelerator().memory).Allocate(bytes);
-          !failure.ok())
+      if (Failure failure = inside.emplace_back(&memory()).Allocate(bytes); !failure.ok())
         return failure;
     }
     const auto at = [&](const Place& place) -> void* {
@@ -112,7 +111,7 @@ Failure ChainKernel::Bind(const msrt_host_api* host, const msrt_bound_node* node
 
 Failure MakeChainKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
                         const msrt_candidate& candidate, std::unique_ptr<Kernel>* out) {
-  auto kernel = std::make_unique<ChainKernel>(a, candidate.seconds);
+  auto kernel = std::make_unique<ChainKernel>(a, candidate);
   Failure failure = kernel->Compile(host, graph, candidate);
   if (failure.ok()) *out = std::move(kernel);
   return failure;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
 
 #include "delegates/sdk/graph_image.h"
 #include "tests/examples/accelerator/chain.h"
@@ -42,7 +43,15 @@ msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t n
   c.nodes = nodes;
   c.node_count = node_count;
   c.seconds = a.options.launch_us * 1e-6 / 5 + inner_seconds / a.options.speed;
+  c.device = MSRT_ANY_DEVICE;
   return c;
+}
+
+// Ops that compute the same in any order of elements, and are therefore offered in another layout.
+bool IsChannelsLast(const Options& options, const msrt_node_view& node) {
+  const std::string_view op = node.op;
+  return options.channels_last && node.input_count == 1 && node.inputs[0].declared.rank == 4 &&
+         (op == "Relu" || op == "Neg" || op == "Exp");
 }
 
 void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chain,
@@ -59,6 +68,12 @@ void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chai
   const bool same = std::all_of(chain.begin(), chain.end(),
                                 [&](uint32_t n) { return inner[n].arithmetic == arithmetic; });
   if (same && !arithmetic.empty()) c.arithmetic = arithmetic.c_str();
+  const msrt_layout last = MSRT_LAYOUT_CHANNELS_LAST;
+  const bool converted = std::any_of(chain.begin(), chain.end(), [&](uint32_t n) {
+    return IsChannelsLast(a.options, NodeAt(graph, n));
+  });
+  if (converted && chain.size() > 1) return;
+  if (converted) c.input_layouts = c.output_layouts = &last;
   sink.candidate(sink.sink, &c);
 }
 
@@ -118,7 +133,7 @@ msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_boun
 
 }  // namespace
 
-msrt_delegate_api DelegateApi(const msrt_device_api* device) {
+msrt_delegate_api DelegateApi(const std::vector<const char*>& devices) {
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;
   api.name = "accelerator";
@@ -140,8 +155,9 @@ msrt_delegate_api DelegateApi(const msrt_device_api* device) {
     return Guarded(args->host,
                    [&] { return static_cast<const BoundKernel*>(bound)->Enqueue(*args); });
   };
-  api.device = device;
-  api.destroy = [](void* self) { delete &Of(self); };
+  api.devices = devices.data();
+  api.device_count = devices.size();
+  api.destroy = DestroyHandle;
   return api;
 }
 

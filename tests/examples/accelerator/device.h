@@ -1,4 +1,4 @@
-// The accelerator's memory, streams and events as the functions of msrt_device_api.
+// The accelerator's memory, streams, events and recordings as the functions of msrt_device_api.
 #pragma once
 
 #include "core/abi/msrt_plugin.h"
@@ -6,6 +6,7 @@
 
 namespace accelerator {
 
-msrt_device_api DeviceApi(const Options& options);
+// `self` is a Handle. `name` is the caller's.
+msrt_device_api DeviceApi(const Options& options, const char* name, size_t number);
 
 }  // namespace accelerator

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -70,7 +71,10 @@ void DeviceMemory::Free(void* pointer, size_t bytes) {
   if (block.bytes != bytes)
     CountMisuse("freed with a wrong size: " + Text(pointer, bytes) + ", allocated " +
                 std::to_string(block.bytes));
-  if (block.uses != 0) CountMisuse("freed while queued work uses it: " + Text(pointer, bytes));
+  const bool in_use =
+      block.uses != 0 || !std::all_of(block.accesses.begin(), block.accesses.end(),
+                                      [](auto& a) { return TheOrder().HostKnows(a.piece); });
+  if (in_use) CountMisuse("freed while queued work uses it: " + Text(pointer, bytes));
   used_bytes_ -= block.bytes;
   blocks_.erase(it);
 }
@@ -95,6 +99,30 @@ Failure DeviceMemory::Find(const void* pointer, size_t bytes, const char* what, 
   }
   *out = Use(it->second, it->second->data + (address - it->first));
   return {};
+}
+
+void DeviceMemory::Touch(const Use& use, size_t bytes, const Piece& piece, bool writes) const {
+  if (use.block_ == nullptr || bytes == 0) return;
+  std::lock_guard lock(mutex_);
+  Block& block = *use.block_;
+  const auto begin = static_cast<size_t>(use.data_ - block.data), end = begin + bytes;
+  bool noted = false;
+  for (Block::Access& a : block.accesses) {
+    if (a.end <= begin || end <= a.begin) continue;
+    if ((writes || a.writes) && !TheOrder().Precedes(a.piece, piece)) {
+      CountMisuse(std::string(writes ? "a write of " : "a read of ") + std::to_string(bytes) +
+                  " bytes does not wait for a " + (a.writes ? "write" : "read") +
+                  " in another stream");
+    }
+    if (a.begin != begin || a.end != end || a.piece.stream != piece.stream || a.writes != writes)
+      continue;
+    a.piece = piece;
+    noted = true;
+  }
+  constexpr size_t kManyAccesses = 64;
+  if (block.accesses.size() > kManyAccesses)
+    std::erase_if(block.accesses, [](auto& a) { return TheOrder().HostKnows(a.piece); });
+  if (!noted) block.accesses.push_back({begin, end, piece, writes});
 }
 
 }  // namespace accelerator

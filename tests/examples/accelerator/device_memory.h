@@ -11,8 +11,10 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/examples/accelerator/failure.h"
+#include "tests/examples/accelerator/order.h"
 
 namespace accelerator {
 
@@ -23,6 +25,12 @@ class DeviceMemory {
     const size_t bytes;
     std::byte* const data;
     std::atomic<int> uses{0};
+    struct Access {
+      size_t begin, end;
+      Piece piece;
+      bool writes;
+    };
+    std::vector<Access> accesses;  // those that later work may have to wait for
   };
 
  public:
@@ -47,6 +55,7 @@ class DeviceMemory {
     }  // the actual address of the bytes; null if there is no tensor
 
    private:
+    friend class DeviceMemory;
     std::shared_ptr<Block> block_;
     std::byte* data_ = nullptr;
   };
@@ -62,6 +71,9 @@ class DeviceMemory {
   // Checks that `bytes` from `pointer` on are in one live block. Returns an empty use for a null
   // pointer.
   Failure Find(const void* pointer, size_t bytes, const char* what, Use* out) const;
+  // Notes that a piece of work reads or writes these bytes. Counts as misuse what is not ordered
+  // after the work that they conflict with.
+  void Touch(const Use& use, size_t bytes, const Piece& piece, bool writes) const;
 
  private:
   const size_t capacity_;

@@ -3,34 +3,51 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/examples/accelerator/counters.h"
 #include "tests/examples/accelerator/stream.h"
 
 namespace accelerator {
 
 Failure BoundKernel::Enqueue(const msrt_run_args& args) const {
+  if (args.input_count != input_bytes_.size() || args.output_count != output_bytes_.size()) {
+    return {MSRT_INTERNAL, "a kernel is run with a wrong number of arguments"};
+  }
+  ++Count().kernels;
+  Arguments arguments{{args.inputs, args.inputs + args.input_count},
+                      {args.outputs, args.outputs + args.output_count}};
+  return static_cast<Stream*>(args.stream)
+      ->Do([this, arguments = std::move(arguments)](Stream* stream) {
+        return Launch(arguments, stream);
+      });
+}
+
+Failure BoundKernel::Launch(const Arguments& arguments, Stream* stream) const {
   Accelerator& a = accelerator();
   const bool late = a.options.fails_late;
   if (!late) {
     if (Failure failure = a.faults.OnRun(); !failure.ok()) return failure;
   }
-  if (args.input_count != input_bytes_.size() || args.output_count != output_bytes_.size()) {
-    return {MSRT_INTERNAL, "a kernel is run with a wrong number of arguments"};
-  }
   auto tensors = std::make_shared<Tensors>();
-  tensors->inputs.resize(args.input_count);
-  tensors->outputs.resize(args.output_count);
-  for (size_t i = 0; i < args.input_count; ++i) {
-    if (Failure f = a.memory.Find(args.inputs[i], input_bytes_[i], "an input", &tensors->inputs[i]);
-        !f.ok())
-      return f;
-  }
-  for (size_t i = 0; i < args.output_count; ++i) {
+  tensors->inputs.resize(arguments.inputs.size());
+  tensors->outputs.resize(arguments.outputs.size());
+  for (size_t i = 0; i < tensors->inputs.size(); ++i) {
     if (Failure f =
-            a.memory.Find(args.outputs[i], output_bytes_[i], "an output", &tensors->outputs[i]);
+            memory().Find(arguments.inputs[i], input_bytes_[i], "an input", &tensors->inputs[i]);
         !f.ok())
       return f;
   }
-  static_cast<Stream*>(args.stream)->Enqueue([this, &a, late, tensors] {
+  for (size_t i = 0; i < tensors->outputs.size(); ++i) {
+    if (Failure f = memory().Find(arguments.outputs[i], output_bytes_[i], "an output",
+                                  &tensors->outputs[i]);
+        !f.ok())
+      return f;
+  }
+  const Piece piece = stream->NextPiece();
+  for (size_t i = 0; i < tensors->inputs.size(); ++i)
+    memory().Touch(tensors->inputs[i], input_bytes_[i], piece, false);
+  for (size_t i = 0; i < tensors->outputs.size(); ++i)
+    memory().Touch(tensors->outputs[i], output_bytes_[i], piece, true);
+  stream->Enqueue([this, &a, late, tensors] {
     const Failure failure = late ? a.faults.OnRun() : Failure{};
     return failure.ok() ? RunNow(*tensors) : failure;
   });

@@ -14,17 +14,21 @@ class BoundKernel;
 
 class Kernel {
  public:
-  Kernel(Accelerator* accelerator, double seconds)
-      : accelerator_(*accelerator), seconds_(seconds) {}
+  Kernel(Accelerator* accelerator, const msrt_candidate& candidate)
+      : accelerator_(*accelerator),
+        memory_(*accelerator->memories[static_cast<size_t>(candidate.device)]),
+        seconds_(candidate.seconds) {}
   virtual ~Kernel() = default;
   virtual Failure Bind(const msrt_host_api* host, const msrt_bound_node* nodes,
                        std::unique_ptr<BoundKernel>* out) const = 0;
   virtual size_t bytes() const = 0;
   Accelerator& accelerator() const { return accelerator_; }
-  double seconds() const { return seconds_; }  // the estimate
+  DeviceMemory& memory() const { return memory_; }  // of the device it is compiled for
+  double seconds() const { return seconds_; }       // the estimate
 
  private:
   Accelerator& accelerator_;
+  DeviceMemory& memory_;
   const double seconds_;
 };
 
@@ -46,10 +50,16 @@ class BoundKernel {
   // temporaries belongs to the run.
   virtual Failure Run(const Tensors& tensors) const = 0;
   Accelerator& accelerator() const { return kernel_.accelerator(); }
+  DeviceMemory& memory() const { return kernel_.memory(); }
 
   std::vector<size_t> input_bytes_, output_bytes_;
 
  private:
+  struct Arguments {  // addresses on the device
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+  };
+  Failure Launch(const Arguments& arguments, class Stream* stream) const;
   Failure RunNow(const Tensors& tensors) const;
   const Kernel& kernel_;
 };

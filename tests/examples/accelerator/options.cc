@@ -8,7 +8,14 @@ namespace {
 
 bool SetNumber(const std::string& key, double number, Options* o) {
   const auto count = static_cast<int64_t>(number);
-  if (key == "seed") o->seed = static_cast<uint64_t>(count);
+  if (key == "devices") o->devices = static_cast<size_t>(count);
+  else if (key == "peers") o->peers = count != 0;
+  else if (key == "stream_waits") o->stream_waits = count != 0;
+  else if (key == "pinned") o->pinned = count != 0;
+  else if (key == "converts") o->converts = count != 0;
+  else if (key == "captures") o->captures = count != 0;
+  else if (key == "channels_last") o->channels_last = count != 0;
+  else if (key == "seed") o->seed = static_cast<uint64_t>(count);
   else if (key == "latency_us") o->latency_us = number;
   else if (key == "delay_us") o->delay_us = number;
   else if (key == "capacity") o->capacity = static_cast<size_t>(count);
@@ -52,6 +59,8 @@ Failure ParseOptions(const char* text, Options* out) {
           "option '" + entry + "' is not KEY=NUMBER with a key of the accelerator (see options.h)"};
     }
   }
+  if (out->devices < 1 || out->devices > 8)
+    return {MSRT_INVALID_ARGUMENT, "option devices must be from 1 to 8"};
   if (out->speed <= 0) return {MSRT_INVALID_ARGUMENT, "option speed must be above 0"};
   return {};
 }

@@ -11,10 +11,16 @@
 namespace accelerator {
 
 struct Options {
-  uint64_t seed = 1;  // of delays and of failures with a probability
+  // Number of devices: "accelerator", or "accelerator0", "accelerator1" and so on if there are
+  // several. Every candidate is offered for each of them.
+  size_t devices = 1;
+  // Optional functions of the devices; 0: they lack them.
+  bool peers = true, stream_waits = true, pinned = true, converts = true, captures = true;
+  bool channels_last = false;  // offers Relu, Neg and Exp of rank 4 in channels last only
+  uint64_t seed = 1;           // of delays and of failures with a probability
   // Queued work waits latency_us, and a random time up to delay_us, before it begins.
   double latency_us = 0, delay_us = 0;
-  size_t capacity = SIZE_MAX;            // bytes of memory
+  size_t capacity = SIZE_MAX;            // bytes of memory of each device
   std::vector<std::string> unsupported;  // ops that it refuses: "Conv+Pad"
   std::vector<std::string> owns;         // control flow that it takes whole: "If+Loop+While"
   size_t chain = 4;                      // maximum nodes of a candidate

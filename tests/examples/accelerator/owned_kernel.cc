@@ -10,7 +10,8 @@ namespace {
 
 class OwnedKernel final : public Kernel {
  public:
-  OwnedKernel(Accelerator* a, double seconds) : Kernel(a, seconds), constants(&a->memory) {}
+  OwnedKernel(Accelerator* a, const msrt_candidate& candidate)
+      : Kernel(a, candidate), constants(&memory()) {}
 
   Failure Compile(const msrt_host_api* host, const msrt_graph_view& graph, uint32_t node) {
     plan = PlanOwned(accelerator(), host, graph, node);
@@ -184,7 +185,7 @@ class BoundOwned final : public BoundKernel {
 
  protected:
   Failure Run(const Tensors& tensors) const override {
-    Temporary arena(&accelerator().memory);
+    Temporary arena(&memory());
     if (Failure failure = arena.Allocate(kernel_.plan.arena_bytes); !failure.ok()) return failure;
     OwnedRun run(kernel_, arena.data());
     for (size_t i = 0; i < tensors.inputs.size(); ++i) {
@@ -214,7 +215,7 @@ Failure OwnedKernel::Bind(const msrt_host_api*, const msrt_bound_node*,
 
 Failure MakeOwnedKernel(Accelerator* a, const msrt_host_api* host, const msrt_graph_view& graph,
                         const msrt_candidate& candidate, std::unique_ptr<Kernel>* out) {
-  auto kernel = std::make_unique<OwnedKernel>(a, candidate.seconds);
+  auto kernel = std::make_unique<OwnedKernel>(a, candidate);
   Failure failure = kernel->Compile(host, graph, candidate.nodes[0]);
   if (failure.ok()) *out = std::move(kernel);
   return failure;

@@ -5,12 +5,47 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "tests/examples/accelerator/faults.h"
+#include "tests/examples/accelerator/order.h"
 
 namespace accelerator {
+
+class Stream;
+
+// Enqueues one operation: checks its arguments, which are part of it, and adds its work.
+using Launch = std::function<Failure(Stream*)>;
+
+// Operations that a stream recorded.
+struct Recording {
+  std::vector<Launch> launches;
+};
+
+// How far a stream is. Outlives it, for events.
+class Progress {
+ public:
+  // Waits until that many pieces are done. Returns the first failure of the stream since the last
+  // Synchronize: work after it is dropped.
+  Failure WaitFor(uint64_t count);
+
+ private:
+  friend class Stream;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t enqueued_ = 0, done_ = 0;
+  Failure failure_;
+};
+
+// A point in a stream.
+struct Event {
+  std::shared_ptr<Progress> progress;  // null: never recorded, so there is nothing to wait for
+  uint64_t count = 0;
+  Clock clock;
+};
 
 class Stream {
  public:
@@ -22,31 +57,31 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Returns the number of pieces enqueued so far, as a point to wait for.
-  uint64_t Enqueue(Work work);
-  uint64_t enqueued() const;
-  // Waits until that many pieces are done. Returns the first failure since the last Synchronize, if
-  // any: work after it is dropped.
-  Failure WaitFor(uint64_t count);
+  // Runs the launch, or records it between BeginCapture and EndCapture.
+  Failure Do(Launch launch);
+  // Called by launches. The piece that they are about to add, then its work.
+  Piece NextPiece() { return TheOrder().Enqueue(id_); }
+  void Enqueue(Work work);
+
+  void Record(Event* event);
+  // Later work waits; if that of the event failed, this stream fails too.
+  void Wait(const Event& event);
   Failure Synchronize();
+
+  Failure BeginCapture();
+  Failure EndCapture(std::unique_ptr<Recording>* out);
+  bool capturing() const { return recording_ != nullptr; }
 
  private:
   void Loop();
 
   Faults* const faults_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  const uint64_t id_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   std::deque<Work> queue_;  // the first is being done
-  uint64_t enqueued_ = 0, done_ = 0;
-  Failure failure_;
   bool ending_ = false;
+  std::unique_ptr<Recording> recording_;
   std::thread thread_;
-};
-
-// A point in a stream.
-struct Event {
-  Stream* stream = nullptr;  // null: never recorded, so there is nothing to wait for
-  uint64_t count = 0;
 };
 
 }  // namespace accelerator

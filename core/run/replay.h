@@ -1,0 +1,17 @@
+// Capture and replay: the device steps of a segment that has run with the same addresses before are
+// recorded by the device, and run as one from then on.
+#pragma once
+
+#include "core/run/frame.h"
+
+namespace msrt {
+
+// What to do with the device steps of a segment.
+enum class ReplayMode : uint8_t { kEnqueue, kCapture, kRun };
+
+// Decides by the addresses that the steps use, in their order. `replay` gets the entry to record to
+// or to run; null for kEnqueue.
+ReplayMode ChooseReplay(const std::shared_ptr<const Binding>& binding,
+                        std::span<const void* const> addresses, Replays* replays, Replay** replay);
+
+}  // namespace msrt

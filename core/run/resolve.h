@@ -1,0 +1,38 @@
+// Resolves the locations of a binding to addresses in a frame.
+#pragma once
+
+#include "core/run/frame.h"
+#include "core/run/state_store.h"
+
+namespace msrt {
+
+inline std::byte* ArenaOf(const Frame& frame, uint16_t device, uint32_t depth) {
+  const BoundSegment& segment = frame.segments[depth];
+  return device == 0 ? segment.arena.data() : segment.device_arenas[device].data();
+}
+
+// `depth`: the segment whose binding the location is in.
+inline void* Resolve(const Frame& frame, const StateStore& states, const Location& place,
+                     uint32_t depth) {
+  switch (place.kind) {
+    case Location::kNowhere:
+      return nullptr;
+    case Location::kArena:
+      return ArenaOf(frame, place.device, depth) + place.offset;
+    case Location::kEarlier:
+      return ArenaOf(frame, place.device, place.index) + place.offset;
+    case Location::kConstant:
+      return const_cast<std::byte*>(place.data);
+    case Location::kInput:
+      return frame.inputs[place.index].tensor.data;
+    case Location::kOutput:
+      return frame.outputs[place.index]->value.tensor.data;
+    case Location::kState:
+      return states.Memory(place.index, place.offset != 0);
+    case Location::kHeld:
+      return frame.held[place.index].value.tensor.data;
+  }
+  return nullptr;
+}
+
+}  // namespace msrt

@@ -1,0 +1,264 @@
+#include "core/run/step_runner.h"
+
+#include "core/run/convert.h"
+#include "core/run/resolve.h"
+#include "core/run/results.h"
+
+namespace msrt {
+
+Status StepRunner::RunSegment(Frame* frame) {
+  BoundSegment& segment = frame->segment();
+  const Binding& binding = *segment.binding;
+  if (segment.arena.data() == nullptr || segment.arena.bytes() < binding.arena_bytes) {
+    MSRT_RETURN_IF_ERROR(context_.budget.Ensure(&segment.arena, binding.arena_bytes, "the arena"));
+  }
+  const bool alone = binding.event_counts.empty();  // there is no queue but the host
+  if (!alone) MSRT_RETURN_IF_ERROR(Prepare(frame, binding));
+  context_.arena_lower_bound += binding.lower_bound_bytes;
+  MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
+  if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
+  if (!alone) return RunOnQueues(frame, binding);
+  for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+  return OkStatus();
+}
+
+// Makes the queues, events and arenas that the binding needs.
+Status StepRunner::Prepare(Frame* frame, const Binding& binding) {
+  const Program& program = frame->program();
+  std::vector<DeviceBlock>& arenas = frame->segment().device_arenas;
+  arenas.resize(program.devices.size());
+  for (uint16_t d = 1; d < program.devices.size(); ++d) {
+    if (program.devices[d] == nullptr) continue;
+    MSRT_ASSIGN_OR_RETURN(DeviceQueue* const queue,
+                          values_.QueueOf(frame, d, binding.event_counts[d]));
+    MSRT_RETURN_IF_ERROR(queue->Ensure(&arenas[d], binding.device_arena_bytes[d], "the arena"));
+  }
+  return OkStatus();
+}
+
+Status StepRunner::RunOnQueues(Frame* frame, const Binding& binding) {
+  if (binding.joins_queues) MSRT_RETURN_IF_ERROR(JoinQueues(frame));
+  const bool capture = binding.captured_queue != kHostQueue && !context_.options.profile;
+  if (capture) {
+    MSRT_RETURN_IF_ERROR(RunCaptured(frame, binding));
+  } else {
+    for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+  }
+  if (binding.joins_queues) MSRT_RETURN_IF_ERROR(JoinQueues(frame));
+  return EndOnQueues(frame, binding);
+}
+
+// Each queue waits for all others: segments before and after know nothing of each other's steps.
+Status StepRunner::JoinQueues(Frame* frame) {
+  for (DeviceQueue* queue : frame->queues) {
+    for (DeviceQueue* other : frame->queues) {
+      if (queue != nullptr && other != nullptr && queue != other)
+        MSRT_RETURN_IF_ERROR(queue->Join(other));
+    }
+  }
+  return OkStatus();
+}
+
+Status StepRunner::EndOnQueues(Frame* frame, const Binding& binding) {
+  for (const EventId& e : binding.end_waits) MSRT_RETURN_IF_ERROR(HostWait(frame, e));
+  for (const InputWait& w : binding.input_waits) {
+    if (w.input < frame->stable_from) MSRT_RETURN_IF_ERROR(HostWait(frame, w.event));
+    else context_.reads_caller = true;
+  }
+  for (DeviceQueue* queue : frame->queues) {
+    if (queue != nullptr) MSRT_RETURN_IF_ERROR(queue->EndSegment(frame->segment().binding));
+  }
+  return OkStatus();
+}
+
+// The host's steps and those of the device do not depend on each other.
+Status StepRunner::RunCaptured(Frame* frame, const Binding& binding) {
+  const QueueId queue = binding.captured_queue;
+  addresses_.clear();
+  for (const BoundStep& step : binding.steps) {
+    if (step.queue != queue) continue;
+    for (const Location& place : step.locations)
+      addresses_.push_back(Resolve(*frame, context_.states, place, frame->depth));
+    addresses_.push_back(Resolve(*frame, context_.states, step.workspace, frame->depth));
+  }
+  Replay* replay = nullptr;
+  switch (ChooseReplay(frame->segment().binding, addresses_, &frame->segment().replays, &replay)) {
+    case ReplayMode::kEnqueue:
+      return RunSteps(frame, binding, [](QueueId) { return true; });
+    case ReplayMode::kCapture:
+      MSRT_RETURN_IF_ERROR(Capture(frame, binding, replay));
+      break;
+    case ReplayMode::kRun:
+      MSRT_RETURN_IF_ERROR(frame->queues[queue]->RunRecording(replay->recording));
+      break;
+  }
+  return RunSteps(frame, binding, [&](QueueId q) { return q != queue; });
+}
+
+Status StepRunner::Capture(Frame* frame, const Binding& binding, Replay* replay) {
+  const QueueId queue = binding.captured_queue;
+  DeviceQueue& on_device = *frame->queues[queue];
+  MSRT_RETURN_IF_ERROR(on_device.WithDevice(on_device.stream().BeginCapture(on_device.host())));
+  const auto is_captured = [&](QueueId q) { return q == queue; };
+  Status status = RunSteps(frame, binding, is_captured);
+  auto recording = on_device.stream().EndCapture(on_device.host());
+  MSRT_RETURN_IF_ERROR(std::move(status));
+  if (!recording.ok()) {
+    frame->segment().replays.refused = true;
+    return RunSteps(frame, binding, is_captured);
+  }
+  replay->recording = *std::move(recording);
+  return on_device.RunRecording(replay->recording);
+}
+
+Status StepRunner::RunSteps(Frame* frame, const Binding& binding,
+                            FunctionRef<bool(QueueId)> which) {
+  for (uint32_t i = 0; i < binding.steps.size(); ++i) {
+    if (which(binding.steps[i].queue)) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+  }
+  return OkStatus();
+}
+
+Status StepRunner::AllocateOutputs(Frame* frame, const Binding& binding) {
+  const Program& program = frame->program();
+  const Graph& graph = frame->graph_of();
+  for (size_t i = 0; i < frame->outputs.size(); ++i) {
+    const Type& type = binding.output_types[i];
+    // A later binding of this run knows the type; control steps allocate their own results.
+    const Buffer& buffer = program.buffers[program.output_buffers[i]];
+    if (!type.concrete() || buffer.held >= 0) continue;
+    if (buffer.state.device != 0) {
+      MSRT_RETURN_IF_ERROR(
+          CheckBound(*frame->outputs[i], type, graph.value(graph.outputs[i]).name));
+      MSRT_RETURN_IF_ERROR(values_.Allocate(frame, frame->outputs[i], buffer.state.device, type));
+      continue;
+    }
+    auto placed = AllocateResult(frame->outputs[i], type, graph.value(graph.outputs[i]).name,
+                                 &context_.budget);
+    if (!placed.ok()) return std::move(placed).status();
+  }
+  return OkStatus();
+}
+
+Status StepRunner::RunStep(Frame* frame, uint32_t bound) {
+  const BoundStep& step = frame->segment().binding->steps[bound];
+  const Step& what = frame->program().steps[step.step];
+  MSRT_RETURN_IF_ERROR(context_.CheckStopped(frame->program(), what));
+  for (size_t i = 0; i < step.locations.size(); ++i)
+    pointers_[i] = Resolve(*frame, context_.states, step.locations[i], frame->depth);
+  if (!step.waits.empty()) MSRT_RETURN_IF_ERROR(Wait(frame, step));
+  const bool profile = context_.options.profile;
+  const int64_t begin = profile ? MonotonicNanos() : 0;
+  Status status = Execute(frame, step);
+  if (profile)
+    context_.profile.steps.push_back(
+        {step.step, begin, MonotonicNanos(), frame->placed, frame->segment().binding, bound});
+  if (!status.ok()) return std::move(status).Within(Describe(frame->program(), what));
+  return step.event < 0 ? OkStatus() : Record(frame, step);
+}
+
+Status StepRunner::Record(Frame* frame, const BoundStep& step) {
+  const auto event = static_cast<uint32_t>(step.event);
+  if (step.queue != kThreadQueue) return frame->queues[step.queue]->Record(event);
+  thread_.Record(event);
+  return OkStatus();
+}
+
+Status StepRunner::Wait(Frame* frame, const BoundStep& step) {
+  for (const EventId& e : step.waits) {
+    const bool by_host = !IsOnDevice(step.queue) || !IsOnDevice(e.queue);
+    MSRT_RETURN_IF_ERROR(
+        by_host ? HostWait(frame, e)
+                : frame->queues[step.queue]->WaitFor(frame->queues[e.queue], e.number));
+  }
+  return OkStatus();
+}
+
+Status StepRunner::HostWait(Frame* frame, const EventId& event) {
+  return event.queue == kThreadQueue ? thread_.Wait(event.number)
+                                     : frame->queues[event.queue]->Wait(event.number);
+}
+
+Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
+  const Program& program = frame->program();
+  void* const workspace = Resolve(*frame, context_.states, step.workspace, frame->depth);
+  if (step.queue == kThreadQueue) {
+    return thread_.Run(step.kernel, std::span(pointers_).first(step.locations.size()),
+                       step.input_count, workspace,
+                       {program.steps[step.step].delegate, frame->graph, frame->placed});
+  }
+  msrt_run_args args = MSRT_INIT(msrt_run_args);
+  args.host = program.host->api();
+  args.inputs = pointers_.data();
+  args.input_count = step.input_count;
+  args.outputs = pointers_.data() + step.input_count;
+  args.output_count = step.locations.size() - step.input_count;
+  scratch_.ForgetFailure();
+  const msrt_scratch scratch{&scratch_, [](void* context, size_t bytes) {
+                               return static_cast<SessionScratch*>(context)->Get(bytes);
+                             }};
+  args.scratch = &scratch;
+  args.device = step.kernel.device();
+  if (step.queue != kHostQueue) args.stream = frame->queues[step.queue]->stream().handle();
+  args.workspace = workspace;
+  Status status = step.kernel.Run(args);
+  if (status.ok()) return status;
+  if (!scratch_.failure().ok()) return scratch_.failure();
+  if (MayRunElsewhere(status.code(), IsOnDevice(step.queue)))
+    context_.failure.delegate = program.steps[step.step].delegate;
+  return status;
+}
+
+TensorView StepRunner::ViewOf(const BoundStep& step, size_t i) const {
+  TensorView view = step.views[i];
+  view.data = pointers_[i];
+  return view;
+}
+
+Status StepRunner::Convert(Frame* frame, const BoundStep& step) {
+  // A copy may change dims (a view that had to be materialised), never the order of elements.
+  TensorView from = ViewOf(step, 0);
+  const TensorView to = ViewOf(step, step.input_count);
+  if (from.layout == to.layout) from.dims = to.dims;
+  if (step.queue == kHostQueue) return ConvertLayout(from, to, *context_.model.parallel);
+  DeviceQueue& queue = *frame->queues[step.queue];
+  if (from.layout != to.layout) return queue.Convert(from, to);
+  const size_t bytes = BytesIn(to.layout, to.dtype, to.dims);
+  return queue.CopyPeer(to.data, queue.device(), from.data, bytes);
+}
+
+Status StepRunner::Copy(Frame* frame, const BoundStep& step) {
+  const TensorView& view = step.views[0];
+  const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
+  DeviceQueue& queue = *frame->queues[step.queue];
+  void *const from = pointers_[0], *const to = pointers_[1];
+  if (step.kind == StepKind::kCopyToHost) return queue.CopyToHost(to, from, bytes);
+  if (step.kind == StepKind::kCopyToDevice) return queue.CopyToDevice(to, from, bytes, step.staged);
+  const Program& program = frame->program();
+  const BufferId source = program.steps[step.step].inputs[0];
+  return queue.CopyPeer(to, *program.devices[program.buffers[source].state.device], from, bytes);
+}
+
+Status StepRunner::Execute(Frame* frame, const BoundStep& step) {
+  ParallelFor& parallel = *context_.model.parallel;
+  switch (step.kind) {
+    case StepKind::kKernel:
+      return RunKernel(frame, step);
+    case StepKind::kConvert:
+      return Convert(frame, step);
+    case StepKind::kCopyToDevice:
+    case StepKind::kCopyToHost:
+    case StepKind::kCopyPeer:
+      return Copy(frame, step);
+    case StepKind::kStateRead:
+      return ConvertLayout(context_.states.CurrentView(step.slot), ViewOf(step, 0), parallel);
+    case StepKind::kStateWrite:
+      return context_.states.WritePending(step.slot, ViewOf(step, 0));
+    case StepKind::kView:
+    case StepKind::kControl:
+      return OkStatus();
+  }
+  return OkStatus();
+}
+
+}  // namespace msrt
