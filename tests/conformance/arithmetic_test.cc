@@ -85,9 +85,10 @@ ConstTensor OtherValues(const ConstTensor& t, std::mt19937* random, bool special
 
 using Results = std::vector<ConstTensor>;
 
-// Runs every named candidate for a node on some threads; calls visit(name, who, results).
+// Runs every named candidate for a node; calls visit(name, who, results). With `threads` 0 on one,
+// two and three threads, otherwise on so many.
 template <typename Visit>
-void ForEachPromise(const Delegates& delegates, const OneNode& node, Visit visit) {
+void ForEachPromise(const Delegates& delegates, const OneNode& node, int threads, Visit visit) {
   static const std::unique_ptr<ParallelFor> teams[] = {MakeSerial(), MakeThreadPool(2),
                                                        MakeThreadPool(3)};
   for (const auto& delegate : delegates) {
@@ -99,13 +100,13 @@ void ForEachPromise(const Delegates& delegates, const OneNode& node, Visit visit
       ASSERT_TRUE(kernel.ok()) << kernel.status().message();
       auto bound = (*kernel)->Bind(node.op());
       ASSERT_TRUE(bound.ok()) << bound.status().message();
-      int threads = 0;
       for (const auto& team : teams) {
+        if (threads != 0 && team->threads() != threads) continue;
         auto got = RunBound(**bound, node, c, std::nullopt, *team);
         if (!got.ok()) continue;  // the data is refused
         visit(c.arithmetic,
               StrCat(delegate->name(), " ", c.algorithm, " ", c.output_layouts[0], " on ",
-                     ++threads, " threads"),
+                     team->threads(), " threads"),
               *got);
       }
     }
@@ -122,7 +123,7 @@ class Checker {
   explicit Checker(Delegates delegates) : delegates_(std::move(delegates)) {}
 
   // Checks one set of values of a row, whole and in `cuts` pieces. `constant`: all inputs but the
-  // first are constants.
+  // first and residuals are constants.
   void Check(const OpCase& c, bool constant, bool special, int cuts, uint32_t seed) {
     std::mt19937 random(seed);
     CaseNode node = NodeOf(c);
@@ -131,15 +132,16 @@ class Checker {
       if (node.present[i]) node.inputs[i] = OtherValues(node.inputs[i], &random, special && i < 2);
     }
     constants_.clear();
+    const size_t residual = c.domain == "msrt" ? 3 : SIZE_MAX;
     for (size_t i = 0; i < c.inputs.size(); ++i)
-      constants_.push_back(c.inputs[i].constant || (constant && i != 0));
+      constants_.push_back(c.inputs[i].constant || (constant && i != 0 && i != residual));
     if (!node.Infer().ok()) return;
     row_ = StrCat(c.name, constant ? " with constants" : "", special ? " and special values" : "",
                   ", seed ", seed);
     promises_.clear();
     const auto whole = OneNodeOf(node);
     if (!whole->ok()) return;
-    ForEachPromise(delegates_, *whole,
+    ForEachPromise(delegates_, *whole, 0,
                    [&](const std::string& name, const std::string& who, const Results& results) {
                      claims_[name].insert(c.op);
                      const auto [known, added] = promises_.try_emplace(name, Promise{who, results});
@@ -183,7 +185,7 @@ class Checker {
     ASSERT_TRUE(piece.ok()) << row_ << ": " << piece.status().message();
     const auto one = OneNodeOf(piece->node);
     if (!one->ok()) return;
-    ForEachPromise(delegates_, *one,
+    ForEachPromise(delegates_, *one, 1 + static_cast<int>((*random)() % 3),
                    [&](const std::string& name, const std::string& who, const Results& results) {
                      const auto known = promises_.find(name);
                      if (known == promises_.end()) return;
@@ -289,8 +291,8 @@ TEST(Arithmetic, EqualNamesMeanEqualBits) {
     const OpCase& c = AllOpCases()[i];
     const auto seed = static_cast<uint32_t>(1000 + 10 * i);
     for (const bool constant : {false, true}) {
-      checker.Check(c, constant, false, IsCuttable(c) ? 4 : 0, 0);
-      checker.Check(c, constant, false, IsCuttable(c) ? 3 : 0, seed);
+      checker.Check(c, constant, false, IsCuttable(c) ? 3 : 0, 0);
+      checker.Check(c, constant, false, IsCuttable(c) ? 2 : 0, seed);
       checker.Check(c, constant, true, IsCuttable(c) ? 2 : 0, seed + 1);
     }
   }
@@ -302,7 +304,7 @@ TEST(Arithmetic, EqualNamesMeanEqualBits) {
   }
   EXPECT_TRUE(checker.differences().empty()) << Listed(checker.differences());
   RecordProperty("pieces", checker.pieces());
-  EXPECT_GT(checker.pieces(), 10000);
+  EXPECT_GT(checker.pieces(), 5000);
   for (const auto& [name, ops] : checker.claims()) {
     std::string list;
     for (const std::string& op : ops) StrAppend(&list, " ", op);
