@@ -95,6 +95,8 @@ struct Sink {
     for (size_t i = 0; i < c.in_place_count; ++i)
       copy.in_place.emplace_back(c.in_place[i].input, c.in_place[i].output);
     copy.tag = c.tag;
+    copy.strided_inputs = c.strided_inputs;
+    copy.strided_outputs = c.strided_outputs;
     out.candidates.push_back(std::move(copy));
   }
 

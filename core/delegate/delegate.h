@@ -24,6 +24,7 @@ struct Candidate {
   std::string algorithm;
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   uint64_t tag = 0;
+  uint64_t strided_inputs = 0, strided_outputs = 0;
 };
 
 struct Refusal {

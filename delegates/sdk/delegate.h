@@ -7,8 +7,8 @@
 //            delegate is asked about every node
 //   Compile  once per chosen candidate; packs weights and fixes the algorithm from the typical
 //            shapes
-//   Bind     once per new set of shapes; must not cost more than a few microseconds: expensive work
-//            waits for Prepare
+//   Bind     once per new set of shapes or piece of the node; must not cost more than a few
+//            microseconds: expensive work waits for Prepare
 //   Run      many times, from any number of threads
 #pragma once
 
@@ -63,6 +63,8 @@ struct Candidate {
   bool packs_constants = false;  // Run gets no data for constant inputs
   bool reduced = false;          // rounds to fewer bits than its types have
   uint64_t tag = 0;              // for the delegate's use; the host ignores it
+  // Bit i: Run takes TensorView::strides of input or output i. The host copies the others.
+  uint64_t strided_inputs = 0, strided_outputs = 0;
 };
 
 struct Refusal {
@@ -106,8 +108,11 @@ class BoundKernel {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // `op` has concrete types and the values of inputs known by now. Unlike the graph that Compile
-  // gets, it is valid only during the call.
+  // `op` has concrete types and the values of inputs known by now. It is the node that Compile got,
+  // or a piece of it: then its attributes tell where in the whole it is, and its tensors are parts
+  // of the node's, constants included. kUnsupported: the kernel cannot compute this piece. The
+  // attributes live as long as the bound kernel; unlike the graph that Compile gets, the rest is
+  // valid only during the call.
   virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
   virtual size_t packed_bytes() const { return 0; }
 };

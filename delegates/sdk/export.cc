@@ -114,6 +114,8 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.packs_constants = c.packs_constants != 0;
   out.reduced = c.reduced != 0;
   out.tag = c.tag;
+  out.strided_inputs = c.strided_inputs;
+  out.strided_outputs = c.strided_outputs;
   return out;
 }
 
@@ -126,26 +128,31 @@ struct ExportedKernel {
         forms(host),
         image(graph, *host),
         candidate(CandidateOf(c)),
-        op(*image.node(candidate.node).op) {}
+        op(*image.node(candidate.node).op),
+        attrs(image.image(candidate.node).attrs()) {}
   HostAllocator allocator;
   HostParallel parallel;
   HostForms forms;
   GraphImage image;
   Candidate candidate;
-  const OpView& op;  // in image
+  const OpView& op;        // in image
+  const AttrImage& attrs;  // in image
   std::unique_ptr<Kernel> kernel;
 };
 
-// A bound kernel and the views of its inputs and outputs, which lack only the data.
+// A bound kernel with the views of its inputs and outputs, which lack only the data, and what they
+// point to.
 struct ExportedBound {
-  std::unique_ptr<BoundKernel> kernel;
+  std::optional<AttrImage> attrs;  // those of a piece, which its kernel may point to
+  std::vector<msrt_strides> strides;
   std::vector<TensorView> views;
   size_t inputs = 0;
+  std::unique_ptr<BoundKernel> kernel;
 };
 
 // A node at bind: its types, its known values, and an OpView over them.
 struct BoundNode {
-  BoundNode(const OpView& declared, const msrt_bound_node& node) {
+  BoundNode(const OpView& op, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
     const auto add = [&](const msrt_shape& s) {
       pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s)));
@@ -163,8 +170,7 @@ struct BoundNode {
       known[i] = &values[i];
     }
     const std::span<const Type* const> all(pointers);
-    view.emplace(
-        declared.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
+    view.emplace(op.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
   }
   BoundNode(const BoundNode&) = delete;
   BoundNode& operator=(const BoundNode&) = delete;
@@ -190,6 +196,30 @@ void AddViews(const Candidate& c, const OpView& op, ExportedBound* bound) {
   }
 }
 
+// Sets the strides of the views that have some.
+void AddStrides(const msrt_bound_node& node, ExportedBound* bound) {
+  if (node.input_strides == nullptr && node.output_strides == nullptr) return;
+  bound->strides.resize(bound->views.size());
+  const auto set = [&](const msrt_strides* given, size_t first, size_t count) {
+    for (size_t i = 0; given != nullptr && i < count; ++i) {
+      const auto is_zero = [](int64_t s) { return s == 0; };
+      if (std::all_of(std::begin(given[i].dims), std::end(given[i].dims), is_zero)) continue;
+      bound->strides[first + i] = given[i];
+      bound->views[first + i].strides = bound->strides[first + i].dims;
+    }
+  };
+  set(node.input_strides, 0, node.input_count);
+  set(node.output_strides, node.input_count, node.output_count);
+}
+
+// Returns the compiled node, or the piece of it that is bound.
+OpView ViewFor(const ExportedKernel& kernel, const msrt_bound_node& node, ExportedBound* bound) {
+  if (node.attr_count == 0) return kernel.op;
+  bound->attrs = kernel.attrs;
+  for (size_t i = 0; i < node.attr_count; ++i) bound->attrs->Set(node.attrs[i]);
+  return kernel.op.WithAttrs(&bound->attrs->attrs(), bound->attrs->defs());
+}
+
 const Delegate& DelegateOf(void* self) { return *static_cast<const Delegate*>(self); }
 
 void Offer(const msrt_query_sink& sink, const Candidate& c) {
@@ -213,6 +243,8 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   out.packs_constants = c.packs_constants;
   out.reduced = c.reduced;
   out.tag = c.tag;
+  out.strided_inputs = c.strided_inputs;
+  out.strided_outputs = c.strided_outputs;
   sink.candidate(sink.sink, &out);
 }
 
@@ -254,9 +286,10 @@ msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_boun
                  size_t, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto& k = *static_cast<ExportedKernel*>(kernel);
-    const BoundNode node(k.op, nodes[0]);
     auto bound = std::make_unique<ExportedBound>();
+    const BoundNode node(ViewFor(k, nodes[0], bound.get()), nodes[0]);
     AddViews(k.candidate, *node.view, bound.get());
+    AddStrides(nodes[0], bound.get());
     MSRT_ASSIGN_OR_RETURN(bound->kernel, k.kernel->Bind(*node.view));
     *out = bound.release();
     return OkStatus();
