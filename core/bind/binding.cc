@@ -280,10 +280,11 @@ class Binder {
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
       if (step.kind == StepKind::kKernel) {
-        MSRT_ASSIGN_OR_RETURN(bound.kernel, BindKernel(step));
+        MSRT_ASSIGN_OR_RETURN(BoundKernel kernel, BindKernel(step));
+        bound.kernel = std::make_shared<const BoundKernel>(std::move(kernel));
         bound.flops = FlopsOf(step);
         out_.flops += bound.flops;
-        out_.bytes += bound.kernel.bytes();
+        out_.bytes += bound.kernel->bytes();
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
       }
@@ -325,7 +326,11 @@ class Binder {
     const void* const* known = known_.data();
     for (uint32_t n : step.nodes) {
       const size_t inputs = graph_.nodes[n].inputs.size(), outputs = graph_.nodes[n].outputs.size();
-      nodes_.push_back({shapes, inputs, shapes + inputs, outputs, known});
+      msrt_bound_node bound{};
+      bound.inputs = shapes, bound.input_count = inputs;
+      bound.outputs = shapes + inputs, bound.output_count = outputs;
+      bound.known = known;
+      nodes_.push_back(bound);
       shapes += inputs + outputs;
       known += inputs;
     }
@@ -497,16 +502,22 @@ std::string FailedDelegateName(const Status& status) {
   return {};
 }
 
+Status SetInputTypes(const Graph& graph, const Module& module, std::span<const Type> inputs,
+                     GraphFacts* facts) {
+  std::vector<int64_t> symbols(module.symbols.size(), -1);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    MSRT_RETURN_IF_ERROR(CheckInput(module, graph, i, inputs[i], &symbols));
+    facts->types[IndexOf(graph.inputs[i])] = inputs[i];
+  }
+  return OkStatus();
+}
+
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
                                             const Evaluator& evaluator,
                                             const BindRequest& request) {
   const Graph& graph = *program.graph;
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
-  std::vector<int64_t> symbols(module.symbols.size(), -1);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    MSRT_RETURN_IF_ERROR(CheckInput(module, graph, i, request.inputs[i], &symbols));
-    binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
-  }
+  MSRT_RETURN_IF_ERROR(SetInputTypes(graph, module, request.inputs, &binding->facts));
   SetStateTypes(program, 0, request.states, &binding->facts);
   MSRT_RETURN_IF_ERROR(
       Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));

@@ -21,8 +21,8 @@ struct Location {
   uint16_t device = 0;  // kArena, kEarlier: the owner of the arena
   // Index of the input, output, state slot or held value; kEarlier: of the binding in the chain.
   uint32_t index = 0;
-  // In the arena (kArena, kEarlier). kState: 1 for the value written in this run, 0 for the one
-  // before.
+  // In the arena (kArena, kEarlier), or in the input or output. kState: 1 for the value written in
+  // this run, 0 for the one before.
   size_t offset = 0;
   const std::byte* data = nullptr;  // kConstant
 };
@@ -38,10 +38,11 @@ struct BoundStep {
   uint16_t device = 0;  // the owner of the stream; 0: the host executes it at once
   uint32_t step;        // index in the program
   uint32_t slot = 0;    // for state steps
-  BoundKernel kernel;
+  std::shared_ptr<const BoundKernel> kernel;  // pieces share them
   // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;
   std::vector<Location> locations;
+  std::vector<Dims> strides;  // of a piece: of the views that have some
   uint32_t input_count = 0;
   std::vector<EventId> waits;  // the host waits for these before it executes or enqueues the step
   int32_t event = -1;          // recorded on the device's stream after the step; -1: none
@@ -62,6 +63,9 @@ struct Binding {
   GraphFacts facts;
   // The previous one in a run's chain; its facts own values that `facts` refers to.
   std::shared_ptr<const Binding> previous;
+  // Of a piece: its inputs and outputs are the sources and targets of the request, not the graph's.
+  bool is_piece = false;
+  std::shared_ptr<const void> owner;  // of known values of a piece
 
   explicit Binding(GraphFacts f) : facts(std::move(f)) {}
 };
@@ -75,7 +79,11 @@ struct BindRequest {
 // failure.
 std::string FailedDelegateName(const Status& status);
 
-// Checks the inputs against the declared types (symbols must agree) and binds.
+// Checks the inputs against the declared types (symbols must agree) and sets their types.
+Status SetInputTypes(const Graph& graph, const Module& module, std::span<const Type> inputs,
+                     GraphFacts* facts);
+
+// Checks the inputs and binds.
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
                                             const Evaluator& evaluator, const BindRequest& request);
 

@@ -26,10 +26,17 @@ bool Overlap(const Access& a, const Access& b) {
   return x.offset < y.offset + b.bytes && y.offset < x.offset + a.bytes;
 }
 
+// The bytes from the first to the last element.
+size_t ExtentOf(const TensorView& v) {
+  if (v.strides == nullptr) return BytesIn(v.layout, v.dtype, v.dims);
+  int64_t last = v.layout == Layout::kBlocked8 ? 8 : 1;
+  for (int d = 0; d < v.dims.rank(); ++d) last += (v.dims[d] - 1) * v.strides[d];
+  return BytesOf(v.dtype, last);
+}
+
 Access AccessTo(const BoundStep& step, size_t i, bool writes) {
-  const TensorView& v = step.views[i];
   const bool present = step.locations[i].kind != Location::kNowhere;
-  return {step.locations[i], present ? BytesIn(v.layout, v.dtype, v.dims) : 0, writes};
+  return {step.locations[i], present ? ExtentOf(step.views[i]) : 0, writes};
 }
 
 // Finds the accesses that can conflict. Constants and inputs are never written, so reading them

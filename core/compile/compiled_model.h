@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/bind/binding_cache.h"
+#include "core/bind/piece_kernels.h"
 #include "core/compile/environment.h"
 #include "core/model/load.h"
 #include "core/program/program.h"
@@ -20,7 +21,7 @@ struct CompileOptions {
   // Typical dims of the first entry's inputs, by name, for unknown dims; placement and algorithms
   // are chosen for these.
   std::vector<std::pair<std::string, Dims>> typical;
-  size_t binding_cache_bytes = size_t{64} << 20;
+  size_t binding_cache_bytes = size_t{64} << 20;  // for each of BindingCache and PieceKernels
   bool load_by_copy = false;
   bool keep_packed = false;  // keeps copies of all weights that kernels pack, for NativeExtras; the
                              // file's packed weights are not used then
@@ -35,6 +36,7 @@ struct LoadTimes {
 struct EntryProgram {
   std::unique_ptr<Program> program;
   std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
+  std::unique_ptr<PieceKernels> pieces;    // the same
 };
 
 // A function of a model that sessions run, or a graph that such functions call. Its program is

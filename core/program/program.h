@@ -54,6 +54,9 @@ struct Step {
   double seconds = 0;  // of one run, by the cost model
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
+  // For kernels: see msrt_candidate.
+  uint64_t strided_inputs = 0, strided_outputs = 0;
+  bool packs_constants = false;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
 };
 

@@ -70,6 +70,9 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
     step.outputs.push_back(Produce(border.outputs[i], {placed.device, c.output_layouts[i]}));
   }
   step.seconds = c.seconds;
+  step.strided_inputs = c.strided_inputs;
+  step.strided_outputs = c.strided_outputs;
+  step.packs_constants = c.packs_constants;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
   for (BufferId b : outputs) SendHome(n, b);

@@ -61,7 +61,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
     binding_placed_ = stack_[0]->placed;
     if (options.profile) profile_.placed = binding_placed_;
     binding_ = stack_[0]->segments[0].binding;
-    status = LoopOnTeam();
+    status = OnTeam([&] { return Loop(); });
   }
   if (options.profile) profile_.end_nanos = MonotonicNanos();
   if (status.ok()) return status;
@@ -73,6 +73,36 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
     status = std::move(status).Within(StrCat(Describe(caller.program(), caller.program().steps[at]),
                                              " in graph '", stack_[i]->graph_of().name, "'"));
   }
+  return status;
+}
+
+Status Executor::RunPiece(uint32_t graph, std::shared_ptr<const EntryProgram> placed,
+                          std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
+                          std::span<ResultCell> outputs, const RunOptions& options) {
+  ++run_;
+  calls_ = 0;
+  options_ = options;
+  failure_ = {};
+  profile_ = {};
+  arena_lower_bound_ = 0;
+  const Unwind unwind(this);
+  MSRT_ASSIGN_OR_RETURN(FrameOwner owner, Acquire(graph, nullptr));
+  stack_.push_back(std::move(owner));
+  Frame* frame = stack_.back().get();
+  if (frame->placed != placed)
+    return MakeStatus(Code::kDelegate, "the program was replaced while a piece of it was bound");
+  if (frame->segments.empty()) frame->segments.emplace_back();
+  frame->inputs.assign(inputs.begin(), inputs.end());
+  frame->outputs.clear();
+  for (ResultCell& cell : outputs) frame->outputs.push_back(&cell);
+  frame->segments[0].binding = std::move(binding);
+  const Status status = OnTeam([&] { return RunSegment(frame); });
+  if (!status.ok()) RecordFailure(status);
+  // The next run of the whole graph must not find the binding or the inputs of a piece.
+  (void)frame->devices.Synchronize();
+  frame->segments[0].binding.reset();
+  frame->request = {};
+  frame->inputs.assign(frame->graph_of().inputs.size(), {});
   return status;
 }
 
@@ -91,7 +121,7 @@ void Executor::RecordFailure(const Status& status) {
 }
 
 // Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
-Status Executor::LoopOnTeam() {
+Status Executor::OnTeam(FunctionRef<Status()> work) {
   WaitLimit limit{.cancelled = &cancelled_};
   if (options_.deadline_nanos != 0) {
     constexpr int64_t kForever = INT64_MAX / 2;
@@ -100,7 +130,7 @@ Status Executor::LoopOnTeam() {
       limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
   }
   Status status;
-  if (model_.parallel->TryOnTeam([&] { status = Loop(); }, limit)) return status;
+  if (model_.parallel->TryOnTeam([&] { status = work(); }, limit)) return status;
   if (cancelled_.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");
   return MakeStatus(Code::kDeadlineExceeded,
                     "the run passed its deadline while it waited for other runs of the runtime");
@@ -265,7 +295,7 @@ Status Executor::RunSegment(Frame* frame) {
   }
   MSRT_RETURN_IF_ERROR(frame->devices.Prepare(binding, frame->depth));
   arena_lower_bound_ += binding.lower_bound_bytes;
-  MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
+  if (!binding.is_piece) MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
   if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
   return frame->devices.Synchronize();
@@ -469,9 +499,9 @@ void* Executor::Resolve(const Frame& frame, const Location& place, uint32_t dept
     case Location::kConstant:
       return const_cast<std::byte*>(place.data);
     case Location::kInput:
-      return frame.inputs[place.index].tensor.data;
+      return frame.inputs[place.index].tensor.As<std::byte>() + place.offset;
     case Location::kOutput:
-      return frame.outputs[place.index]->value.tensor.data;
+      return frame.outputs[place.index]->value.tensor.As<std::byte>() + place.offset;
     case Location::kState:
       return states_.Memory(place.index, place.offset != 0);
     case Location::kHeld:
@@ -526,7 +556,7 @@ Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
                              }};
   args.scratch = &scratch;
   if (step.device != 0) args.stream = frame->devices.stream(step.device);
-  Status status = step.kernel.Run(args);
+  Status status = step.kernel->Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
   if (MayRunElsewhere(status.code(), step.device != 0))
@@ -549,7 +579,7 @@ Status Executor::Execute(Frame* frame, const BoundStep& step) {
       // A copy may change dims (a view that had to be materialised), never the order of elements.
       TensorView from = ViewOf(step, 0);
       const TensorView to = ViewOf(step, step.input_count);
-      if (from.layout == to.layout) from.dims = to.dims;
+      if (from.layout == to.layout && from.strides == nullptr) from.dims = to.dims;
       return ConvertLayout(from, to, parallel);
     }
     case StepKind::kCopyToDevice:

@@ -30,6 +30,12 @@ class Executor {
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
              const RunOptions& options);
 
+  // The same for a binding of a piece of the graph, made from `placed`: inputs and outputs are the
+  // sources and targets of its request, and outputs are bound to memory.
+  Status RunPiece(uint32_t graph, std::shared_ptr<const EntryProgram> placed,
+                  std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
+                  std::span<ResultCell> outputs, const RunOptions& options);
+
   // The delegate or device that failed in the last run and whose work another could do; the name is
   // empty if there is none.
   struct Failure {
@@ -54,7 +60,7 @@ class Executor {
   class Unwind;
   using FrameOwner = std::unique_ptr<Frame>;
 
-  Status LoopOnTeam();
+  Status OnTeam(FunctionRef<Status()> work);
   Status Loop();
   void RecordFailure(const Status& status);
   // Frames.
