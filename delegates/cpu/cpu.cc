@@ -25,6 +25,10 @@ const Rule* FindRule(const OpView& op) {
   return nullptr;
 }
 
+// The local attributes that kernels read; a convolution's only where they change nothing that is
+// packed.
+constexpr std::string_view kLocalAttrs[] = {"row_offset", "divisor", "partial"};
+
 std::string TypeRefusal(const NodeInfo& node) {
   const auto is_open = [](const Type& declared, const Type& typical) {
     return !declared.is_tensor() || !declared.rank_known || !typical.concrete();
@@ -45,6 +49,8 @@ class CpuKernel final : public Kernel {
   CpuKernel(const Rule& rule, Candidate candidate)
       : rule_(rule), candidate_(std::move(candidate)) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    if (std::string reason = sdk::PieceRefusal(op, kLocalAttrs); !reason.empty())
+      return Unsupported("cpu: ", reason);
     return rule_.bind(op, candidate_);
   }
 
@@ -65,7 +71,7 @@ class CpuDelegate final : public sdk::Delegate {
       const Rule* rule = FindRule(*node.op);
       std::string reason =
           rule == nullptr ? "the cpu delegate has no kernel for this op" : TypeRefusal(node);
-      if (reason.empty()) reason = sdk::PieceRefusal(*node.op);
+      if (reason.empty()) reason = sdk::PieceRefusal(*node.op, kLocalAttrs);
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
       for (Candidate& c : candidates) {
