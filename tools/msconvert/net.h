@@ -13,6 +13,7 @@ namespace msrt::zoo {
 struct ConvSpec {
   int64_t out = 0, kernel = 1, stride = 1, pad = 0, group = 1;
   bool bias = false;
+  int64_t dilation = 1;
 };
 
 class Net {
