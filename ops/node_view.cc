@@ -1,5 +1,7 @@
 #include "ops/node_view.h"
 
+#include <algorithm>
+
 #include "ops/propagate.h"
 
 namespace msrt {
@@ -44,6 +46,13 @@ NodeView::NodeView(const Node& node, const GraphFacts& facts) : view_(Bare(node)
   Gather(
       node, [&](ValueId v) { return &facts.types[IndexOf(v)]; },
       [&](ValueId v) { return facts.known[IndexOf(v)]; });
+}
+
+bool IsPiece(const Node& node) {
+  return node.def != nullptr &&
+         std::any_of(node.def->attrs.begin(), node.def->attrs.end(), [&](const AttrDef& def) {
+           return def.local && node.attrs.Find(def.name) != nullptr;
+         });
 }
 
 }  // namespace msrt

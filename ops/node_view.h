@@ -34,4 +34,8 @@ class NodeView {
   OpView view_;
 };
 
+// Whether the node is a piece of a larger one: it has local attributes. Passes that match patterns
+// skip pieces: those attributes change what a node computes.
+bool IsPiece(const Node& node);
+
 }  // namespace msrt

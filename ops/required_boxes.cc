@@ -22,33 +22,61 @@ bool AlwaysRuns(const Node& node) {
   return effect == Effect::kState || effect == Effect::kComm || effect == Effect::kControl;
 }
 
+// Returns the part of `needed` outside `there` if it is a box, otherwise all of `needed`; nullopt
+// if nothing is missing.
+std::optional<Box> Rest(const Box& needed, const Box& there) {
+  if (Contains(there, needed)) return std::nullopt;
+  int cut = -1;
+  for (int d = 0; d < needed.rank(); ++d) {
+    if (there[d].Contains(needed[d])) continue;
+    if (cut >= 0) return needed;
+    cut = d;
+  }
+  Box rest = needed;
+  const Interval have = Intersect(needed[cut], there[cut]);
+  if (have.empty()) return needed;
+  if (have.begin == needed[cut].begin) rest[cut].begin = have.end;
+  else if (have.end == needed[cut].end) rest[cut].end = have.begin;
+  return rest;
+}
+
 // One walk over the nodes, last first.
 class Walk {
  public:
-  explicit Walk(const GraphSpaces& spaces) : spaces_(spaces) {
+  Walk(const GraphSpaces& spaces, const BoxRequest& request)
+      : spaces_(spaces), request_(request), sources_(spaces.graph().value_count()) {
     result_.values.resize(spaces.graph().value_count());
     result_.pieces.resize(spaces.graph().nodes.size());
   }
 
-  Status AskFor(std::span<const Box> outputs) {
-    const Graph& graph = spaces_.graph();
-    if (outputs.size() != graph.outputs.size())
-      return InvalidArgument(outputs.size(), " boxes for ", graph.outputs.size(), " graph outputs");
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const Box whole = WholeOf(graph.outputs[o]);
-      if (outputs[o].rank() != whole.rank() || !Contains(whole, outputs[o]))
-        return InvalidArgument("box ", outputs[o], " is not part of graph output ", o, ", ", whole);
-      Need(graph.outputs[o], outputs[o]);
+  Status Start() {
+    for (const ValueBox& source : request_.sources) {
+      MSRT_RETURN_IF_ERROR(Check(source, "source"));
+      sources_[IndexOf(source.value)] = &source.box;
+    }
+    for (const ValueBox& target : request_.targets) {
+      MSRT_RETURN_IF_ERROR(Check(target, "target"));
+      Need(target.value, target.box);
     }
     return OkStatus();
   }
 
   RequiredBoxes Run() {
-    for (size_t n = spaces_.graph().nodes.size(); n-- > 0;) Visit(n);
+    if (request_.groups.empty()) {
+      for (size_t n = spaces_.graph().nodes.size(); n-- > 0;) Visit(n, /*whole=*/false);
+    }
+    for (size_t g = request_.groups.size(); g-- > 0;) VisitGroup(request_.groups[g]);
     return std::move(result_);
   }
 
  private:
+  Status Check(const ValueBox& part, std::string_view what) const {
+    const Box whole = WholeOf(part.value);
+    if (part.box.rank() == whole.rank() && Contains(whole, part.box)) return OkStatus();
+    return InvalidArgument(what, " '", spaces_.graph().value(part.value).name, "': box ", part.box,
+                           " is not part of ", whole);
+  }
+
   // Lists and functions have no parts: rank 0.
   Box WholeOf(ValueId value) const {
     const Type& type = spaces_.facts().types[IndexOf(value)];
@@ -61,16 +89,33 @@ class Walk {
     needed = needed ? Hull(*needed, box) : box;
   }
 
-  void Visit(size_t n) {
+  // The part of the value that its node has to compute.
+  std::optional<Box> Missing(ValueId v) const {
+    if (v == kNoValue || spaces_.facts().known[IndexOf(v)] != nullptr) return std::nullopt;
+    const std::optional<Box>& needed = result_.values[IndexOf(v)];
+    const Box* source = sources_[IndexOf(v)];
+    return needed && source != nullptr ? Rest(*needed, *source) : needed;
+  }
+
+  bool IsUsed(size_t n) const {
     const Node& node = spaces_.graph().nodes[n];
-    std::vector<std::optional<Box>> outputs;
-    bool used = AlwaysRuns(node);
-    for (ValueId v : node.outputs) {
-      outputs.push_back(v == kNoValue ? std::nullopt : result_.values[IndexOf(v)]);
-      used = used || outputs.back();
-    }
+    return AlwaysRuns(node) || std::any_of(node.outputs.begin(), node.outputs.end(),
+                                           [&](ValueId v) { return Missing(v).has_value(); });
+  }
+
+  void VisitGroup(const std::vector<uint32_t>& group) {
+    const bool used =
+        std::any_of(group.begin(), group.end(), [&](uint32_t n) { return IsUsed(n); });
     if (!used) return;
-    const ResolvedSpace* space = spaces_.of_node(n);
+    for (size_t i = group.size(); i-- > 0;) Visit(group[i], group.size() > 1);
+  }
+
+  void Visit(size_t n, bool whole) {
+    const Node& node = spaces_.graph().nodes[n];
+    if (!whole && !IsUsed(n)) return;
+    std::vector<std::optional<Box>> outputs;
+    for (ValueId v : node.outputs) outputs.push_back(Missing(v));
+    const ResolvedSpace* space = whole ? nullptr : spaces_.of_node(n);
     if (space == nullptr) {
       result_.pieces[n] = Box();
       for (ValueId v : node.inputs) {
@@ -79,13 +124,29 @@ class Walk {
       return;
     }
     result_.pieces[n] = PieceFor(*space, outputs);
+    KeepWhole(n, *space, &*result_.pieces[n]);
     const std::vector<Box> inputs = InputBoxes(*space, *result_.pieces[n]);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!space->inputs[i].dropped) Need(node.inputs[i], inputs[i]);
     }
   }
 
+  // Extends the piece to the whole of each axis that a dim follows of which no part may be read.
+  void KeepWhole(size_t n, const ResolvedSpace& space, Box* piece) const {
+    if (!request_.may_cut) return;
+    for (size_t i = 0; i < space.inputs.size(); ++i) {
+      if (!space.inputs[i].present || space.inputs[i].dropped) continue;
+      for (size_t d = 0; d < space.inputs[i].dims.size(); ++d) {
+        const int axis = space.inputs[i].dims[d].axis;
+        if (axis >= 0 && !request_.may_cut(n, i, static_cast<int>(d)))
+          (*piece)[axis] = {0, space.axes[axis].extent};
+      }
+    }
+  }
+
   const GraphSpaces& spaces_;
+  const BoxRequest& request_;
+  std::vector<const Box*> sources_;  // by value; null: none
   RequiredBoxes result_;
 };
 
@@ -106,10 +167,19 @@ Result<GraphSpaces> GraphSpaces::Resolve(const Graph& graph, const GraphFacts& f
   return spaces;
 }
 
-Result<RequiredBoxes> FindRequiredBoxes(const GraphSpaces& spaces, std::span<const Box> outputs) {
-  Walk walk(spaces);
-  MSRT_RETURN_IF_ERROR(walk.AskFor(outputs));
+Result<RequiredBoxes> FindRequiredBoxes(const GraphSpaces& spaces, const BoxRequest& request) {
+  Walk walk(spaces, request);
+  MSRT_RETURN_IF_ERROR(walk.Start());
   return walk.Run();
+}
+
+Result<RequiredBoxes> FindRequiredBoxes(const GraphSpaces& spaces, std::span<const Box> outputs) {
+  const Graph& graph = spaces.graph();
+  if (outputs.size() != graph.outputs.size())
+    return InvalidArgument(outputs.size(), " boxes for ", graph.outputs.size(), " graph outputs");
+  std::vector<ValueBox> targets;
+  for (size_t o = 0; o < outputs.size(); ++o) targets.push_back({graph.outputs[o], outputs[o]});
+  return FindRequiredBoxes(spaces, BoxRequest{.targets = targets});
 }
 
 }  // namespace msrt

@@ -3,6 +3,7 @@
 // start from this.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,18 +34,37 @@ class GraphSpaces {
   std::vector<std::unique_ptr<ResolvedSpace>> spaces_;
 };
 
+// A box of a value, in global coordinates.
+struct ValueBox {
+  ValueId value;
+  Box box;
+};
+
+struct BoxRequest {
+  std::span<const ValueBox> targets;  // wanted; an empty box asks for nothing
+  // They exist. If a value is required in more than its source, only the rest is computed, provided
+  // that the rest is a box. One for each value at most.
+  std::span<const ValueBox> sources = {};
+  // The nodes in an order in which they can run; those of one group run together, and whole if they
+  // are several. Empty: each node by itself.
+  std::span<const std::vector<uint32_t>> groups = {};
+  // Whether pieces of a node may read a part of a dim of an input. Null: always.
+  std::function<bool(size_t node, size_t input, int dim)> may_cut = {};
+};
+
 struct RequiredBoxes {
-  // By value, in global coordinates: the hull of the parts that nodes and graph outputs need.
-  // nullopt: not needed.
+  // By value, in global coordinates: the hull of the parts that nodes and targets need. nullopt:
+  // not needed.
   std::vector<std::optional<Box>> values;
   // By node: the box of its iteration space to compute. Rank 0 for a node without a space; nullopt:
   // the node need not run.
   std::vector<std::optional<Box>> pieces;
 };
 
-// `outputs` has a box for each output of the graph; an empty box asks for nothing. Nodes with
-// state, communication or calls run whole, whatever is asked for. kInvalidArgument if a box is not
-// inside its output.
+// Nodes with state, communication or calls run whole, whatever is asked for; nodes whose outputs
+// are known do not run. kInvalidArgument if a box is not inside its value.
+Result<RequiredBoxes> FindRequiredBoxes(const GraphSpaces& spaces, const BoxRequest& request);
+// `outputs` has a box for each output of the graph.
 Result<RequiredBoxes> FindRequiredBoxes(const GraphSpaces& spaces, std::span<const Box> outputs);
 
 }  // namespace msrt

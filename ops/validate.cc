@@ -297,7 +297,7 @@ Status Validator::ValidateNode(Graph* graph, Node* node, bool* postponed) {
   MSRT_RETURN_IF_ERROR(CheckReferences(module_, node->attrs));
   inferred_.assign(node->outputs.size(), UndeclaredType());
   if (node->def != nullptr) {
-    MSRT_RETURN_IF_ERROR(RefuseLocalAttrs(*node));
+    if (!module_.has_pieces) MSRT_RETURN_IF_ERROR(RefuseLocalAttrs(*node));
     MSRT_RETURN_IF_ERROR(CheckRequiredOutputs(*node));
     Status status = InferTypes(*node->def, NodeView(*graph, *node).op(), inferred_);
     if (!status.ok()) return std::move(status).With("inputs", InputTypes(*graph, *node));

@@ -9,9 +9,9 @@
  *
  * Function tables, descriptions, candidates, call arguments, and views of nodes and graphs begin
  * with struct_size: a reader uses no field beyond the size that the writer set. Small structs in
- * arrays or inside other structs have none (msrt_shape, msrt_value_view, msrt_attr_view,
- * msrt_in_place, msrt_bound_node, msrt_scratch, msrt_attr_rule, msrt_axis, msrt_box,
- * msrt_attr_sink): they change only with MSRT_PLUGIN_ABI.
+ * arrays or inside other structs have none (msrt_shape, msrt_strides, msrt_value_view,
+ * msrt_attr_view, msrt_in_place, msrt_bound_node, msrt_scratch, msrt_attr_rule, msrt_axis,
+ * msrt_box, msrt_attr_sink): they change only with MSRT_PLUGIN_ABI.
  *
  * Functions return msrt_status and pass the message of an error to host->fail before they return.
  * Nothing may throw or unwind through this interface; an exception that a callback throws
@@ -107,6 +107,13 @@ typedef struct msrt_shape {
   int64_t dims[MSRT_MAX_RANK]; /* negative if open: MSRT_UNKNOWN_DIM, or a smaller number, equal for
                                   equal sizes */
 } msrt_shape;
+
+/* Distances between neighbours along each dim of a tensor in memory, in elements: of a tensor that
+ * is a part of a larger one. For dim 1 of a blocked tensor: between blocks of 8 channels. The
+ * innermost dim of the layout (the channels of a block) has distance 1. All 0: dense. */
+typedef struct msrt_strides {
+  int64_t dims[MSRT_MAX_RANK];
+} msrt_strides;
 
 typedef struct msrt_value_view {
   /* Equal ids are the same value; -1: an omitted optional input, or an output that is not used. */
@@ -353,6 +360,9 @@ typedef struct msrt_candidate {
    * thread of the session while the host continues with steps that do not depend on it;
    * parallel_for runs its tasks on that thread. */
   int32_t asynchronous;
+  /* Bit i: input or output i may have strides in a piece (msrt_bound_node); the host copies the
+   * others, and those from 64 on. */
+  uint64_t strided_inputs, strided_outputs;
 } msrt_candidate;
 
 typedef struct msrt_query_sink {
@@ -363,7 +373,13 @@ typedef struct msrt_query_sink {
   void (*refuse)(void* sink, uint32_t node, const char* reason);  /* "grouped convolution in f64" */
 } msrt_query_sink;
 
-/* Shapes of one node of a candidate at bind; every dim is known. */
+/* One node of a candidate at bind: the whole node, or a piece of it. The same kernel runs both.
+ * Every dim is known.
+ *
+ * A piece is a smaller node: its tensors are parts of the node's, also those that are constants
+ * (unless the candidate packs constants), and `attrs` says where it is in the whole. An input may
+ * be omitted because its values are in `attrs`. Only candidates of one node get pieces. A kernel
+ * that cannot compute a piece returns MSRT_UNSUPPORTED with the reason. */
 typedef struct msrt_bound_node {
   const msrt_shape* inputs; /* dtype 0 if omitted */
   size_t input_count;
@@ -371,6 +387,14 @@ typedef struct msrt_bound_node {
   size_t output_count;
   /* The bytes of each input whose value is known by now, otherwise NULL; valid during the call. */
   const void* const* known;
+  /* The attributes in which the piece differs from the compiled node, by name; valid until the
+   * bound kernel is destroyed. MSRT_ATTR_IS_DEFAULT: the piece does not have the attribute; the
+   * view has the op's default, or count 0 if there is none. */
+  const msrt_attr_view* attrs;
+  size_t attr_count;
+  /* One for each input or output; NULL: all dense. Only where the candidate accepts them. */
+  const msrt_strides* input_strides;
+  const msrt_strides* output_strides;
 } msrt_bound_node;
 
 /* Host memory that a kernel needs only during run. Valid until the next call of get. NULL when
@@ -458,7 +482,9 @@ typedef struct msrt_kernel_args {
   uint32_t struct_size;
   uint32_t reserved;
   const msrt_host_api* host;
-  const msrt_node_view* node;     /* as passed to pack: attributes, declared and typical shapes */
+  /* As passed to pack: attributes, declared and typical shapes. For a piece of the node, `attrs`
+   * are those of the piece. */
+  const msrt_node_view* node;
   const msrt_shape* input_shapes; /* dtype 0 if omitted */
   const msrt_layout* input_layouts;
   const void* const* inputs; /* NULL if omitted */

@@ -48,6 +48,7 @@ class Binder {
   size_t BytesFor(BufferId b) const {
     return BytesIn(program_.buffers[b].state.layout, TypeOf(b).dtype, TypeOf(b).dims);
   }
+  uint16_t MemoryOf(BufferId b) const { return program_.buffers[b].state.device; }
   BufferId RootOf(BufferId b) const { return program_.buffers[b].root; }
 
   Status Propagate(bool first, bool sized) {
@@ -214,17 +215,17 @@ class Binder {
   // Sets the locations of all buffers with memory outside the arena.
   void LocateFixed() {
     for (size_t i = 0; i < program_.input_buffers.size(); ++i) {
-      out_.locations[program_.input_buffers[i]] = {Location::kInput, 0, static_cast<uint32_t>(i), 0,
-                                                   nullptr};
+      const BufferId b = program_.input_buffers[i];
+      out_.locations[b] = {Location::kInput, MemoryOf(b), static_cast<uint32_t>(i), 0, nullptr};
     }
     for (size_t i = 0; i < program_.output_buffers.size(); ++i) {
-      out_.locations[program_.output_buffers[i]] = {Location::kOutput, 0, static_cast<uint32_t>(i),
-                                                    0, nullptr};
+      const BufferId b = program_.output_buffers[i];
+      out_.locations[b] = {Location::kOutput, MemoryOf(b), static_cast<uint32_t>(i), 0, nullptr};
     }
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       const Buffer& buffer = program_.buffers[b];
       if (buffer.uploaded != nullptr)
-        out_.locations[b] = {Location::kConstant, 0, 0, 0, buffer.uploaded};
+        out_.locations[b] = {Location::kConstant, buffer.state.device, 0, 0, buffer.uploaded};
       if (out_.locations[b].kind != Location::kNowhere || buffer.state != kHostPlain) continue;
       const ConstTensor* known = out_.facts.known[IndexOf(buffer.value)];
       if (known != nullptr) out_.locations[b] = {Location::kConstant, 0, 0, 0, known->bytes.data()};
@@ -338,12 +339,12 @@ class Binder {
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
       if (step.kind == StepKind::kKernel) {
-        bound.kernel = std::move(kernels_[next_kernel++]);
+        bound.kernel = std::make_shared<const BoundKernel>(std::move(kernels_[next_kernel++]));
         const auto workspace = workspaces_.find(static_cast<uint32_t>(s));
         if (workspace != workspaces_.end()) bound.workspace = workspace->second;
         bound.flops = FlopsOf(step);
         out_.flops += bound.flops;
-        out_.bytes += bound.kernel.bytes();
+        out_.bytes += bound.kernel->bytes();
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = static_cast<uint32_t>(SlotOf(step));
       }
@@ -384,7 +385,11 @@ class Binder {
     const void* const* known = known_.data();
     for (uint32_t n : step.nodes) {
       const size_t inputs = graph_.nodes[n].inputs.size(), outputs = graph_.nodes[n].outputs.size();
-      nodes_.push_back({shapes, inputs, shapes + inputs, outputs, known});
+      msrt_bound_node bound{};
+      bound.inputs = shapes, bound.input_count = inputs;
+      bound.outputs = shapes + inputs, bound.output_count = outputs;
+      bound.known = known;
+      nodes_.push_back(bound);
       shapes += inputs + outputs;
       known += inputs;
     }
@@ -559,16 +564,22 @@ std::string FailedDelegateName(const Status& status) {
   return {};
 }
 
+Status SetInputTypes(const Graph& graph, const Module& module, std::span<const Type> inputs,
+                     GraphFacts* facts) {
+  std::vector<int64_t> symbols(module.symbols.size(), -1);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    MSRT_RETURN_IF_ERROR(CheckInput(module, graph, i, inputs[i], &symbols));
+    facts->types[IndexOf(graph.inputs[i])] = inputs[i];
+  }
+  return OkStatus();
+}
+
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
                                             const Evaluator& evaluator,
                                             const BindRequest& request) {
   const Graph& graph = *program.graph;
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
-  std::vector<int64_t> symbols(module.symbols.size(), -1);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    MSRT_RETURN_IF_ERROR(CheckInput(module, graph, i, request.inputs[i], &symbols));
-    binding->facts.types[IndexOf(graph.inputs[i])] = request.inputs[i];
-  }
+  MSRT_RETURN_IF_ERROR(SetInputTypes(graph, module, request.inputs, &binding->facts));
   SetStateTypes(program, 0, request.states, &binding->facts);
   MSRT_RETURN_IF_ERROR(
       Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
@@ -599,8 +610,9 @@ Result<std::shared_ptr<const Binding>> ContinueAfterControl(
     const BufferId b = control.outputs[i];
     if (b == kNoBuffer) continue;
     binding->facts.types[IndexOf(program.buffers[b].value)] = results[i];
-    binding->locations[b] = {Location::kHeld, 0, static_cast<uint32_t>(program.buffers[b].held), 0,
-                             nullptr};
+    const Buffer& buffer = program.buffers[b];
+    binding->locations[b] = {Location::kHeld, buffer.state.device,
+                             static_cast<uint32_t>(buffer.held), 0, nullptr};
   }
   ++binding->begin_step;
   SetStateTypes(program, binding->begin_step, states, &binding->facts);

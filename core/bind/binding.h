@@ -18,11 +18,11 @@ namespace msrt {
 struct Location {
   enum Kind : uint8_t { kNowhere, kArena, kConstant, kInput, kOutput, kState, kEarlier, kHeld };
   Kind kind = kNowhere;
-  uint16_t device = 0;  // kArena, kEarlier: the owner of the arena
+  uint16_t device = 0;  // whose memory it is; 0: the host's
   // Index of the input, output, state slot or held value; kEarlier: of the binding in the chain.
   uint32_t index = 0;
-  // In the arena (kArena, kEarlier). kState: 1 for the value written in this run, 0 for the one
-  // before.
+  // In the arena (kArena, kEarlier), or in the input or output. kState: 1 for the value written in
+  // this run, 0 for the one before.
   size_t offset = 0;
   const std::byte* data = nullptr;  // kConstant
 };
@@ -48,10 +48,11 @@ struct BoundStep {
   QueueId queue = kHostQueue;
   uint32_t step;      // index in the program
   uint32_t slot = 0;  // for state steps
-  BoundKernel kernel;
+  std::shared_ptr<const BoundKernel> kernel;  // pieces share them
   // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;
   std::vector<Location> locations;
+  std::vector<Dims> strides;  // of a piece: of the views that have some
   uint32_t input_count = 0;
   std::vector<EventId> waits;  // its queue waits for these first
   int32_t event = -1;          // recorded in its queue after the step; -1: none
@@ -83,6 +84,9 @@ struct Binding {
   GraphFacts facts;
   // The previous one in a run's chain; its facts own values that `facts` refers to.
   std::shared_ptr<const Binding> previous;
+  // Of a piece: its inputs and outputs are the sources and targets of the request, not the graph's.
+  bool is_piece = false;
+  std::shared_ptr<const void> owner;  // of known values of a piece
 
   explicit Binding(GraphFacts f) : facts(std::move(f)) {}
 };
@@ -96,7 +100,11 @@ struct BindRequest {
 // failure.
 std::string FailedDelegateName(const Status& status);
 
-// Checks the inputs against the declared types (symbols must agree) and binds.
+// Checks the inputs against the declared types (symbols must agree) and sets their types.
+Status SetInputTypes(const Graph& graph, const Module& module, std::span<const Type> inputs,
+                     GraphFacts* facts);
+
+// Checks the inputs and binds.
 Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module& module,
                                             const Evaluator& evaluator, const BindRequest& request);
 

@@ -22,6 +22,14 @@ bool Overlap(const Access& a, const Access& b) {
   return x.offset < y.offset + b.bytes && y.offset < x.offset + a.bytes;
 }
 
+// The bytes from the first to the last element.
+size_t ExtentOf(const TensorView& v) {
+  if (v.strides == nullptr) return BytesIn(v.layout, v.dtype, v.dims);
+  int64_t last = v.layout == Layout::kBlocked8 ? 8 : 1;
+  for (int d = 0; d < v.dims.rank(); ++d) last += (v.dims[d] - 1) * v.strides[d];
+  return BytesOf(v.dtype, last);
+}
+
 class WaitPlanner {
  public:
   WaitPlanner(const Program& program, Binding* binding)
@@ -51,22 +59,15 @@ class WaitPlanner {
   };
 
   const BoundStep& step(size_t s) const { return out_.steps[s]; }
-  uint16_t MemoryOf(BufferId b) const {
-    return b == kNoBuffer ? uint16_t{0} : program_.buffers[b].state.device;
-  }
 
   void FindSharedMemories() {
     shared_.assign(queues_, false);
     shared_[0] = true;
     for (const BoundStep& bound : out_.steps) {
-      const Step& what = program_.steps[bound.step];
-      for (const auto* buffers : {&what.inputs, &what.outputs}) {
-        for (BufferId b : *buffers) {
-          const uint16_t memory = MemoryOf(b);
-          if (memory == 0 || memory == bound.queue) continue;
-          shared_[memory] = true;
-          out_.joins_queues = true;
-        }
+      for (const Location& place : bound.locations) {
+        if (place.device == 0 || place.device == bound.queue) continue;
+        shared_[place.device] = true;
+        out_.joins_queues = true;
       }
     }
   }
@@ -76,16 +77,12 @@ class WaitPlanner {
   void FindAccesses(size_t s) {
     accesses_.clear();
     BoundStep& bound = out_.steps[s];
-    const Step& what = program_.steps[bound.step];
     for (size_t i = 0; i < bound.views.size(); ++i) {
       const Location& place = bound.locations[i];
       if (place.kind == Location::kNowhere || place.kind == Location::kConstant) continue;
       const bool writes = i >= bound.input_count;
-      const TensorView& v = bound.views[i];
-      const uint16_t memory =
-          MemoryOf(writes ? what.outputs[i - bound.input_count] : what.inputs[i]);
-      if (shared_[memory])
-        accesses_.push_back({place, BytesIn(v.layout, v.dtype, v.dims), memory, writes});
+      if (shared_[place.device])
+        accesses_.push_back({place, ExtentOf(bound.views[i]), place.device, writes});
     }
     // The session keeps the new value of a slot where reads after it find it.
     if (bound.kind == StepKind::kStateWrite)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/bind/binding_cache.h"
+#include "core/bind/piece_kernels.h"
 #include "core/compile/environment.h"
 #include "core/model/load.h"
 #include "core/program/program.h"
@@ -23,7 +24,7 @@ struct CompileOptions {
   // Inputs and outputs of entries that the application has on devices: name, device. All others
   // are on the host.
   std::vector<std::pair<std::string, std::string>> io_devices;
-  size_t binding_cache_bytes = size_t{64} << 20;
+  size_t binding_cache_bytes = size_t{64} << 20;  // for each of BindingCache and PieceKernels
   bool load_by_copy = false;
   bool keep_packed = false;  // keeps copies of all weights that kernels pack, for NativeExtras; the
                              // file's packed weights are not used then
@@ -38,6 +39,7 @@ struct LoadTimes {
 struct EntryProgram {
   std::unique_ptr<Program> program;
   std::unique_ptr<BindingCache> bindings;  // made of the program's kernels
+  std::unique_ptr<PieceKernels> pieces;    // the same
 };
 
 // A function of a model that sessions run, or a graph that such functions call. Its program is

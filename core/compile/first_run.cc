@@ -1,6 +1,21 @@
 #include "core/compile/first_run.h"
 
+#include "core/base/platform.h"
+
 namespace msrt {
+namespace {
+
+// The memory of a run of the whole: its arena, inputs and outputs.
+double BytesOfRun(const BindRequest& request, const Binding& binding) {
+  auto bytes = static_cast<double>(binding.arena_bytes);
+  for (const auto* types : {&request.inputs, &binding.output_types}) {
+    for (const Type& type : *types)
+      if (type.concrete()) bytes += static_cast<double>(type.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
 
 Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry,
                        const std::vector<Dims>& typical) {
@@ -16,10 +31,12 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry,
   for (const StateSlot& s : model.module.states) request.states.push_back(s.initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding,
                         BindingFor(model, entry, request));
+  // What does not fit is computed by pieces, whose kernels have other shapes.
+  if (BytesOfRun(request, *binding) > static_cast<double>(PhysicalMemoryBytes())) return OkStatus();
   return RunOnTeam(*model.parallel, [&]() -> Status {
     for (const BoundStep& step : binding->steps) {
-      if (!step.kernel) continue;
-      Status status = step.kernel.Prepare(*entry.program->host);
+      if (step.kernel == nullptr) continue;
+      Status status = step.kernel->Prepare(*entry.program->host);
       if (!status.ok())
         return std::move(status).Within(Describe(*entry.program, entry.program->steps[step.step]));
     }

@@ -28,6 +28,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
   entry->program = *std::move(program);
   entry->program->reads_state_in_place = model.module.graphs.size() == 1;
   entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
+  entry->pieces = std::make_unique<PieceKernels>(model.options.binding_cache_bytes);
   return entry;
 }
 

@@ -92,6 +92,8 @@ struct Sink {
     copy.tag = c.tag;
     copy.asynchronous = c.asynchronous != 0;
     copy.device = c.device == MSRT_ANY_DEVICE ? 0 : c.device;
+    copy.strided_inputs = c.strided_inputs;
+    copy.strided_outputs = c.strided_outputs;
     out.candidates.push_back(std::move(copy));
     if (c.device != MSRT_ANY_DEVICE) return;
     for (int32_t d = 1; d < device_count; ++d) {

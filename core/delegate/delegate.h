@@ -26,6 +26,7 @@ struct Candidate {
   std::vector<std::pair<uint32_t, uint32_t>> in_place;
   uint64_t tag = 0;
   int32_t device = 0;  // index among the delegate's devices; 0 on the host
+  uint64_t strided_inputs = 0, strided_outputs = 0;
 };
 
 struct Refusal {

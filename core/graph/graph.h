@@ -82,6 +82,9 @@ struct Module {
   std::vector<StateSlot> states;
   std::vector<std::string> symbols;  // names of symbolic dims; SymbolDim(i) refers to symbols[i]
   std::vector<std::pair<std::string, std::string>> metadata;
+  // Made by the runtime: nodes may be pieces, with local attributes. Never set for a module from a
+  // file or an application.
+  bool has_pieces = false;
 
   const Graph& main() const { return graphs[entries[0]]; }
   Graph& main() { return graphs[entries[0]]; }

@@ -34,6 +34,13 @@ class OpView {
     return OpView(domain_, op_, name_, attrs_, defs_, inputs, outputs, constants)
         .WithCustom(custom_);
   }
+  // The same node with other attributes, such as those of a piece; both must outlive the view.
+  OpView WithAttrs(const AttrList* attrs, std::span<const AttrDef> defs) const {
+    OpView view = *this;
+    view.attrs_ = attrs;
+    view.defs_ = defs;
+    return view;
+  }
   // The same node, whose op is defined by the application.
   OpView WithCustom(const CustomOp* custom) const {
     OpView view = *this;

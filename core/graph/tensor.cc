@@ -25,6 +25,22 @@ size_t BytesIn(Layout layout, DType dtype, const Dims& dims) {
   return BytesOf(dtype, padded.elements());
 }
 
+Dims DenseStrides(Layout layout, const Dims& dims) {
+  if (layout == Layout::kPlain) return RowMajorStrides(dims);
+  const int64_t block = layout == Layout::kBlocked8 ? 8 : 1;
+  const int rank = dims.rank();
+  Dims strides = dims;
+  int64_t step = layout == Layout::kChannelsLast ? std::max<int64_t>(dims[1], 1) : block;
+  for (int d = rank - 1; d >= 2; --d) {
+    strides[d] = step;
+    step *= std::max<int64_t>(dims[d], 1);
+  }
+  strides[1] = layout == Layout::kChannelsLast ? 1 : step;
+  if (block > 1) step *= CeilDiv(std::max<int64_t>(dims[1], 1), block);
+  strides[0] = step;
+  return strides;
+}
+
 ConstTensor ConstTensor::Copy(DType dtype, Dims dims, std::span<const std::byte> bytes) {
   // operator new[] aligns to 16 bytes; kernels read constants with vector instructions, so this
   // aligns like every other tensor.

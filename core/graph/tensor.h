@@ -25,6 +25,9 @@ inline void AppendTo(std::string* out, Layout layout) { out->append(LayoutName(l
 
 // Bytes of a tensor in a layout. Requires known dims.
 size_t BytesIn(Layout layout, DType dtype, const Dims& dims);
+// Elements between neighbours along each dim of a dense tensor; for dim 1 of a blocked one, between
+// blocks of channels. Requires known dims.
+Dims DenseStrides(Layout layout, const Dims& dims);
 
 // Immutable data with an owner that keeps it alive: a mapped file, a block, a vector. Copying
 // shares.
@@ -66,6 +69,9 @@ struct TensorView {
   Dims dims;
   Layout layout = Layout::kPlain;
   void* data = nullptr;
+  // Elements between neighbours along each dim, if the tensor is a part of a larger one in memory;
+  // null: dense. Only kernels whose candidates accept strides get them. See msrt_strides.
+  const int64_t* strides = nullptr;
 
   bool present() const { return data != nullptr; }
   int64_t elements() const { return dims.elements(); }

@@ -66,7 +66,8 @@ Status FoldBatchNorm(const PassContext&, Graph* graph) {
     const uint32_t x = IndexOf(norm.inputs[0]);
     if (producers[x] < 0 || uses[x] != 1) continue;
     Node& conv = graph->nodes[static_cast<size_t>(producers[x])];
-    const bool is_conv = conv.domain.empty() && (conv.op == "Conv" || conv.op == "ConvTranspose");
+    const bool is_conv =
+        conv.domain.empty() && !IsPiece(conv) && (conv.op == "Conv" || conv.op == "ConvTranspose");
     if (is_conv && !folded[static_cast<size_t>(producers[x])])
       folded[n] = FoldOne(graph, &conv, norm);
   }

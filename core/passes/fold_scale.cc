@@ -84,7 +84,6 @@ std::optional<Layer> LayerOf(const Rewriter& r, size_t n) {
   if (gemm && (op.Float("beta") != 1 || op.Float("alpha") != 1 || op.Int("transA") != 0))
     return std::nullopt;
   if (conv || transposed) layer.groups = op.Int("group");
-  if (op.Has("output_channels")) return std::nullopt;  // a piece of a convolution
   layer.output_dim =
       conv || (gemm && op.Int("transB") != 0) ? WeightDim::kOuter : WeightDim::kInner;
   const bool outer = layer.output_dim == WeightDim::kOuter;

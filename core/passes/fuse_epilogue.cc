@@ -53,6 +53,7 @@ bool ResumeAt(const Graph& graph, const Node& node, Epilogue* e) {
 
 // Starts a chain at `node`, if it can.
 bool StartOf(const Graph& graph, const Node& node, Epilogue* e) {
+  if (IsPiece(node)) return false;  // a part of a sum adds nothing
   if (node.domain == "msrt" && node.def != nullptr && node.op.starts_with("Quantized"))
     return QuantizedStartOf(graph, node, e);
   if (node.domain == "msrt" && node.def != nullptr && node.op == "FusedMatMul")

@@ -35,6 +35,7 @@ ValueId Packed(Rewriter* r, size_t before, ValueId rows) {
 }
 
 bool IsAttention(const Node& node) {
+  if (IsPiece(node)) return false;
   return (node.domain.empty() && node.op == "Attention") ||
          (node.domain == "msrt" && node.op == "FusedAttention");
 }

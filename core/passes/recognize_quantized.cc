@@ -78,6 +78,7 @@ class Recognizer {
   }
 
   static bool IsFloatProduct(const Node& node) {
+    if (IsPiece(node)) return false;
     if (node.domain == "msrt") return node.op == "FusedConv" || node.op == "FusedMatMul";
     return node.domain.empty() && (node.op == "Conv" || node.op == "MatMul" || node.op == "Gemm");
   }

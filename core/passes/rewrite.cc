@@ -22,6 +22,7 @@ Rewriter::Rewriter(const PassContext& context, Graph* graph)
   Grow();
   for (size_t n = 0; n < node_count(); ++n) {
     anchor_.push_back(n);
+    pieces_.push_back(IsPiece(node(n)));
     AddUses(n);
   }
   for (ValueId v : graph_->outputs) {
@@ -125,6 +126,7 @@ ValueId Rewriter::Add(size_t before, std::string_view op, std::vector<ValueId> i
   added.outputs = {out};
   graph_->nodes.push_back(std::move(added));
   gone_.push_back(false);
+  pieces_.push_back(false);
   anchor_.push_back(before);
   AddUses(node_count() - 1);
   changed_ = true;

@@ -33,9 +33,10 @@ class Rewriter {
   const Node& node(size_t n) const { return graph_->nodes[n]; }
   // Whether the node has not been removed.
   bool IsPresent(size_t n) const { return !gone_[n]; }
-  // Whether the node is present and a known op of ONNX's domain.
+  // Whether the node is present and a known op of ONNX's domain, and not a piece of a larger node,
+  // whose local attributes no pattern accounts for.
   bool IsLive(size_t n) const {
-    return !gone_[n] && node(n).def != nullptr && node(n).domain.empty();
+    return !gone_[n] && node(n).def != nullptr && node(n).domain.empty() && !pieces_[n];
   }
   bool Is(size_t n, std::string_view op) const { return IsLive(n) && node(n).op == op; }
 
@@ -95,7 +96,7 @@ class Rewriter {
   std::vector<std::vector<uint32_t>> users_;
   std::vector<uint32_t> uses_;
   std::vector<bool> is_output_;
-  std::vector<bool> gone_;
+  std::vector<bool> gone_, pieces_;
   // By node: the node before which it was added; its own number for nodes of the original graph.
   std::vector<size_t> anchor_;
   bool changed_ = false;

@@ -64,6 +64,9 @@ struct Step {
   std::string arithmetic = {};  // of a kernel; empty: no promise
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
+  // For kernels: see msrt_candidate.
+  uint64_t strided_inputs = 0, strided_outputs = 0;
+  bool packs_constants = false;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
 };
 

@@ -82,6 +82,9 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
   }
   step.seconds = c.seconds;
   step.arithmetic = c.arithmetic;
+  step.strided_inputs = c.strided_inputs;
+  step.strided_outputs = c.strided_outputs;
+  step.packs_constants = c.packs_constants;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
   for (BufferId b : outputs) SendOn(n, b);

@@ -2,29 +2,65 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "core/base/checked_math.h"
 
 namespace msrt {
 namespace {
 
-// The strides of a layout, in elements: of the batch, of a block of channels, of a position, and of
-// a channel within its block. Plain and channels-last have blocks of one channel.
+// The strides of a tensor, in elements: of the batch, of a block of channels, of a position along
+// the last dim, and of a channel within its block. Plain and channels-last have blocks of one
+// channel.
 struct Strides {
   int64_t batch, block, position, within, channels_per_block;
+  Dims rows;  // of the spatial dims but the last
 };
 
-Strides StridesOf(Layout layout, int64_t channels, int64_t space) {
-  switch (layout) {
-    case Layout::kPlain:
-      return {channels * space, space, 1, 0, 1};
-    case Layout::kChannelsLast:
-      return {channels * space, 1, channels, 0, 1};
-    case Layout::kBlocked8:
-      return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8,
-              1, 8};
+// One row for each index of the spatial dims but the last. If both tensors are dense in space, all
+// positions are one row.
+struct Rows {
+  Dims dims;
+  int64_t count = 1, length = 1;
+};
+
+Dims StridesIn(const TensorView& t) {
+  return t.strides != nullptr ? Dims({t.strides, t.dims.size()}) : DenseStrides(t.layout, t.dims);
+}
+
+Strides StridesOf(const TensorView& t, const Rows& rows) {
+  const Dims strides = StridesIn(t);
+  const bool blocked = t.layout == Layout::kBlocked8;
+  Strides s{strides[0],
+            strides[1],
+            strides[t.dims.rank() - 1],
+            blocked ? int64_t{1} : 0,
+            blocked ? int64_t{8} : 1,
+            {}};
+  for (int d = 0; d < rows.dims.rank(); ++d) s.rows.push_back(strides[2 + d]);
+  return s;
+}
+
+Rows RowsOf(const TensorView& from, const TensorView& to) {
+  Rows rows;
+  const int rank = from.dims.rank();
+  if (from.strides == nullptr && to.strides == nullptr) {
+    rows.length = from.dims.product(2, rank);
+    return rows;
   }
-  return {};
+  for (int d = 2; d < rank - 1; ++d) rows.dims.push_back(from.dims[d]);
+  rows.count = rows.dims.elements();
+  rows.length = from.dims[rank - 1];
+  return rows;
+}
+
+int64_t RowOffset(const Strides& s, const Rows& rows, int64_t row) {
+  int64_t offset = 0;
+  for (int d = rows.dims.rank() - 1; d >= 0; --d) {
+    offset += row % rows.dims[d] * s.rows[d];
+    row /= rows.dims[d];
+  }
+  return offset;
 }
 
 // Moves tiles of 8 channels by 64 positions, so that both sides are touched in whole cache lines.
@@ -41,23 +77,22 @@ void ConvertTile(const T* from, const Strides& f, T* to, const Strides& t, int64
 
 template <typename T>
 Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parallel) {
-  const int64_t batch = from.dims[0], channels = from.dims[1],
-                space = from.dims.product(2, from.dims.rank());
-  const Strides f = StridesOf(from.layout, channels, space),
-                t = StridesOf(to.layout, channels, space);
+  const int64_t batch = from.dims[0], channels = from.dims[1];
+  const Rows rows = RowsOf(from, to);
+  const Strides f = StridesOf(from, rows), t = StridesOf(to, rows);
   constexpr int64_t kPositions = 64;
-  const int64_t strips = CeilDiv(std::max<int64_t>(space, 1), kPositions);
+  const int64_t strips = CeilDiv(std::max<int64_t>(rows.length, 1), kPositions);
   const int64_t padded = to.layout == Layout::kBlocked8
                              ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8))
                              : channels;
   return ParallelRanges(
-      parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)),
-      [&](int64_t begin, int64_t end) {
+      parallel, batch * rows.count * strips,
+      std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const int64_t n = i / strips, p0 = i % strips * kPositions,
-                        p1 = std::min(p0 + kPositions, space);
-          const T* source = from.As<T>() + n * f.batch;
-          T* target = to.As<T>() + n * t.batch;
+          const int64_t n = i / strips / rows.count, row = i / strips % rows.count,
+                        p0 = i % strips * kPositions, p1 = std::min(p0 + kPositions, rows.length);
+          const T* source = from.As<T>() + n * f.batch + RowOffset(f, rows, row);
+          T* target = to.As<T>() + n * t.batch + RowOffset(t, rows, row);
           for (int64_t c = 0; c < channels; c += 8)
             ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
           // Kernels rely on zeros in the padding of the last block.
@@ -69,9 +104,72 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
       });
 }
 
+// The dims in the order of memory, outermost first, with the strides of both sides.
+struct CopyLoops {
+  std::vector<int64_t> dims, from, to;
+};
+
+// Loops over runs that are contiguous on both sides; the last dim is the length of a run.
+CopyLoops LoopsFor(const TensorView& from, const TensorView& to) {
+  const Dims f = StridesIn(from), t = StridesIn(to);
+  CopyLoops loops;
+  const auto add = [&](int64_t extent, int64_t from_stride, int64_t to_stride) {
+    // A dim that continues the one before it is merged with it.
+    if (!loops.dims.empty() && loops.from.back() == extent * from_stride &&
+        loops.to.back() == extent * to_stride) {
+      loops.dims.back() *= extent;
+      loops.from.back() = from_stride, loops.to.back() = to_stride;
+    } else {
+      loops.dims.push_back(extent);
+      loops.from.push_back(from_stride), loops.to.push_back(to_stride);
+    }
+  };
+  const auto add_dim = [&](int d) { add(from.dims[d], f[d], t[d]); };
+  const int rank = from.dims.rank();
+  if (from.layout == Layout::kPlain) {
+    for (int d = 0; d < rank; ++d) add_dim(d);
+    return loops;
+  }
+  add_dim(0);
+  const bool blocked = from.layout == Layout::kBlocked8;
+  if (blocked) add(CeilDiv(from.dims[1], int64_t{8}), f[1], t[1]);
+  for (int d = 2; d < rank; ++d) add_dim(d);
+  if (blocked) add(8, 1, 1);
+  else add_dim(1);
+  return loops;
+}
+
+// Between equal layouts.
+Status CopyStrided(const TensorView& from, const TensorView& to, ParallelFor& parallel) {
+  CopyLoops loops = LoopsFor(from, to);
+  if (loops.from.back() != 1 || loops.to.back() != 1)  // a run of single elements
+    loops.dims.push_back(1), loops.from.push_back(1), loops.to.push_back(1);
+  const size_t width = BytesOf(from.dtype, 1);
+  const auto run = static_cast<size_t>(loops.dims.back()) * width;
+  int64_t runs = 1;
+  for (size_t d = 0; d + 1 < loops.dims.size(); ++d) runs *= loops.dims[d];
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / static_cast<int64_t>(run + 1));
+  return ParallelRanges(parallel, runs, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t source = 0, target = 0, rest = i;
+      for (size_t d = loops.dims.size() - 1; d-- > 0;) {
+        const int64_t at = rest % loops.dims[d];
+        rest /= loops.dims[d];
+        source += at * loops.from[d];
+        target += at * loops.to[d];
+      }
+      std::memcpy(to.As<std::byte>() + target * static_cast<int64_t>(width),
+                  from.As<std::byte>() + source * static_cast<int64_t>(width), run);
+    }
+  });
+}
+
 }  // namespace
 
 Status ConvertLayout(const TensorView& from, const TensorView& to, ParallelFor& parallel) {
+  if (from.dims.elements() == 0) return OkStatus();
+  const bool strided = from.strides != nullptr || to.strides != nullptr;
+  if (from.layout == to.layout && strided) return CopyStrided(from, to, parallel);
   if (from.layout == to.layout) {
     const auto bytes = static_cast<int64_t>(BytesIn(from.layout, from.dtype, from.dims));
     return ParallelRanges(parallel, bytes, int64_t{1} << 18, [&](int64_t begin, int64_t end) {

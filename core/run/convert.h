@@ -7,6 +7,7 @@
 namespace msrt {
 
 // Same element type and dims on both sides, no overlap. Between equal layouts it is a plain copy.
+// Either side may have strides; the padding of a blocked tensor is then as long as its block.
 Status ConvertLayout(const TensorView& from, const TensorView& to, ParallelFor& parallel);
 
 }  // namespace msrt

@@ -48,5 +48,34 @@ TEST(ConvertLayout, RoundTripsAndFollowsTheLayout) {
   }
 }
 
+// The same inside larger tensors, whose other elements stay as they are.
+TEST(ConvertLayout, CopiesPartsOfLargerTensors) {
+  auto parallel = MakeThreadPool(2);
+  constexpr Layout kLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
+  const Dims dims{2, 9, 3, 5}, larger{3, 16, 7, 6};
+  std::vector<float> source(static_cast<size_t>(dims.elements()));
+  for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i + 1);
+  const TensorView plain{DType::kF32, dims, Layout::kPlain, source.data()};
+  for (const Layout from : kLayouts) {
+    for (const Layout to : kLayouts) {
+      const Dims from_strides = DenseStrides(from, larger), to_strides = DenseStrides(to, larger);
+      std::vector<float> a(BytesIn(from, DType::kF32, larger) / 4, -1), b(a.size(), -1),
+          back(source.size());
+      b.resize(BytesIn(to, DType::kF32, larger) / 4, -1);
+      TensorView in{DType::kF32, dims, from, a.data() + from_strides[2] + from_strides[3]};
+      TensorView out{DType::kF32, dims, to, b.data() + 2 * to_strides[2]};
+      in.strides = from_strides.begin(), out.strides = to_strides.begin();
+      ASSERT_TRUE(ConvertLayout(plain, in, *parallel).ok());
+      ASSERT_TRUE(ConvertLayout(in, out, *parallel).ok());
+      const TensorView result{DType::kF32, dims, Layout::kPlain, back.data()};
+      ASSERT_TRUE(ConvertLayout(out, result, *parallel).ok());
+      EXPECT_EQ(source, back) << LayoutName(from) << " to " << LayoutName(to);
+      // A blocked tensor has 16 channels in memory for its 9.
+      const int64_t written = 2 * 3 * 5 * (to == Layout::kBlocked8 ? 16 : 9);
+      EXPECT_EQ(std::count(b.begin(), b.end(), -1), static_cast<int64_t>(b.size()) - written);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace msrt

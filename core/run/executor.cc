@@ -55,7 +55,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
     binding_placed_ = frames_[0].placed;
     if (options.profile) context_.profile.placed = binding_placed_;
     binding_ = frames_[0].segments[0].binding;
-    status = LoopOnTeam();
+    status = OnTeam([&] { return Loop(); });
     // Failures of work that nobody waited for show here.
     if (status.ok()) status = Synchronize();
   }
@@ -63,6 +63,30 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
   if (status.ok()) return status;
   RecordFailure(status);
   return NameFrames(std::move(status));
+}
+
+Status Executor::RunPiece(uint32_t graph, std::shared_ptr<const EntryProgram> placed,
+                          std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
+                          std::span<ResultCell> outputs, const RunOptions& options) {
+  BeginRun(options);
+  const Unwind unwind(this);
+  MSRT_ASSIGN_OR_RETURN(Frame* const frame, frames_.Push(graph));
+  if (frame->placed != placed)
+    return MakeStatus(Code::kDelegate, "the program was replaced while a piece of it was bound");
+  if (frame->segments.empty()) frame->segments.emplace_back();
+  frame->stable_from = 0;
+  frame->inputs.assign(inputs.begin(), inputs.end());
+  frame->outputs.clear();
+  for (ResultCell& cell : outputs) frame->outputs.push_back(&cell);
+  frame->segments[0].binding = std::move(binding);
+  Status status = OnTeam([&] { return steps_.RunSegment(frame); });
+  if (status.ok()) status = Synchronize();
+  if (!status.ok()) RecordFailure(status);
+  // The next run of the whole graph must not find the binding or the inputs of a piece.
+  frame->segments[0].binding.reset();
+  frame->request = {};
+  frame->inputs.assign(frame->graph_of().inputs.size(), {});
+  return status;
 }
 
 // From the innermost frame outwards, but not a hundred thousand times.
@@ -94,7 +118,7 @@ void Executor::RecordFailure(const Status& status) {
 }
 
 // Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
-Status Executor::LoopOnTeam() {
+Status Executor::OnTeam(FunctionRef<Status()> work) {
   WaitLimit limit{.cancelled = &context_.cancelled};
   if (context_.options.deadline_nanos != 0) {
     constexpr int64_t kForever = INT64_MAX / 2;
@@ -104,7 +128,7 @@ Status Executor::LoopOnTeam() {
       limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
   }
   Status status;
-  if (context_.model.parallel->TryOnTeam([&] { status = Loop(); }, limit)) return status;
+  if (context_.model.parallel->TryOnTeam([&] { status = work(); }, limit)) return status;
   if (context_.cancelled.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");
   return MakeStatus(Code::kDeadlineExceeded,
                     "the run passed its deadline while it waited for other runs of the runtime");

@@ -20,6 +20,12 @@ class Executor {
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
              const RunOptions& options);
 
+  // The same for a binding of a piece of the graph, made from `placed`: inputs and outputs are the
+  // sources and targets of its request, and outputs are bound to memory.
+  Status RunPiece(uint32_t graph, std::shared_ptr<const EntryProgram> placed,
+                  std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
+                  std::span<ResultCell> outputs, const RunOptions& options);
+
   // Of the last run.
   const RunFailure& failure() const { return context_.failure; }
   const RunProfile& profile() const { return context_.profile; }
@@ -34,7 +40,7 @@ class Executor {
  private:
   class Unwind;
   void BeginRun(const RunOptions& options);
-  Status LoopOnTeam();
+  Status OnTeam(FunctionRef<Status()> work);
   Status Loop();
   void RecordFailure(const Status& status);
   Status NameFrames(Status status) const;

@@ -138,8 +138,10 @@ class Trial {
     size_t shape = 0, value = 0;
     for (uint32_t n : candidate_.nodes) {
       const size_t inputs = graph.nodes[n].inputs.size(), outputs = graph.nodes[n].outputs.size();
-      nodes.push_back(
-          {&shapes[shape], inputs, &shapes[shape] + inputs, outputs, known.data() + value});
+      msrt_bound_node& node = nodes.emplace_back(msrt_bound_node{});
+      node.inputs = &shapes[shape], node.input_count = inputs;
+      node.outputs = &shapes[shape] + inputs, node.output_count = outputs;
+      node.known = known.data() + value;
       shape += inputs + outputs;
       value += inputs;
     }

@@ -24,9 +24,9 @@ inline void* Resolve(const Frame& frame, const StateStore& states, const Locatio
     case Location::kConstant:
       return const_cast<std::byte*>(place.data);
     case Location::kInput:
-      return frame.inputs[place.index].tensor.data;
+      return frame.inputs[place.index].tensor.As<std::byte>() + place.offset;
     case Location::kOutput:
-      return frame.outputs[place.index]->value.tensor.data;
+      return frame.outputs[place.index]->value.tensor.As<std::byte>() + place.offset;
     case Location::kState:
       return states.Memory(place.index, place.offset != 0);
     case Location::kHeld:

@@ -15,7 +15,7 @@ Status StepRunner::RunSegment(Frame* frame) {
   const bool alone = binding.event_counts.empty();  // there is no queue but the host
   if (!alone) MSRT_RETURN_IF_ERROR(Prepare(frame, binding));
   context_.arena_lower_bound += binding.lower_bound_bytes;
-  MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
+  if (!binding.is_piece) MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
   if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   if (!alone) return RunOnQueues(frame, binding);
   for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
@@ -183,7 +183,7 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   const Program& program = frame->program();
   void* const workspace = Resolve(*frame, context_.states, step.workspace, frame->depth);
   if (step.queue == kThreadQueue) {
-    return thread_.Run(step.kernel, std::span(pointers_).first(step.locations.size()),
+    return thread_.Run(*step.kernel, std::span(pointers_).first(step.locations.size()),
                        step.input_count, workspace,
                        {program.steps[step.step].delegate, frame->graph, frame->placed});
   }
@@ -198,10 +198,10 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
                                return static_cast<SessionScratch*>(context)->Get(bytes);
                              }};
   args.scratch = &scratch;
-  args.device = step.kernel.device();
+  args.device = step.kernel->device();
   if (step.queue != kHostQueue) args.stream = frame->queues[step.queue]->stream().handle();
   args.workspace = workspace;
-  Status status = step.kernel.Run(args);
+  Status status = step.kernel->Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
   if (MayRunElsewhere(status.code(), IsOnDevice(step.queue)))
@@ -219,7 +219,7 @@ Status StepRunner::Convert(Frame* frame, const BoundStep& step) {
   // A copy may change dims (a view that had to be materialised), never the order of elements.
   TensorView from = ViewOf(step, 0);
   const TensorView to = ViewOf(step, step.input_count);
-  if (from.layout == to.layout) from.dims = to.dims;
+  if (from.layout == to.layout && from.strides == nullptr) from.dims = to.dims;
   if (step.queue == kHostQueue) return ConvertLayout(from, to, *context_.model.parallel);
   DeviceQueue& queue = *frame->queues[step.queue];
   if (from.layout != to.layout) return queue.Convert(from, to);

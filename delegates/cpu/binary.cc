@@ -41,6 +41,7 @@ std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts = {*first, *second};
     c.output_layouts[0] = layout;
+    c.strided_inputs = 3, c.strided_outputs = 1;
     c.arithmetic = ArithmeticOf(op);
     for (uint32_t i = 0; i < 2; ++i) {
       if (op.constant(i) == nullptr && op.input(i).dims == op.output(0).dims)
@@ -88,7 +89,8 @@ struct Nest {
 class BoundBinary final : public BoundKernel {
  public:
   BoundBinary(Binary op, const Nest& nest)
-      : nest_(nest),
+      : op_(op),
+        nest_(nest),
         loop_(LoopsHere().binary[static_cast<size_t>(op)][static_cast<size_t>(nest.spread)]) {
     last_ = nest_.dims.rank() - 1;
     columns_ = nest_.dims[last_];
@@ -98,6 +100,9 @@ class BoundBinary final : public BoundKernel {
   Status Run(const RunArgs& args) override {
     const float *a = args.inputs[0].As<float>(), *b = args.inputs[1].As<float>();
     float* y = args.outputs[0].As<float>();
+    if (args.inputs[0].strides != nullptr || args.inputs[1].strides != nullptr ||
+        args.outputs[0].strides != nullptr)
+      return RunStrided(args);
     if (lines_ < 4 && columns_ > kGrain) return RunColumns(args.parallel, a, b, y);
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(columns_, 1));
     return ParallelRanges(args.parallel, lines_, grain,
@@ -128,6 +133,46 @@ class BoundBinary final : public BoundKernel {
     }
   }
 
+  // The steps of an operand along the dims of the result in memory; 0 where it broadcasts.
+  static Dims OperandSteps(const TensorView& operand, const TensorView& y) {
+    const int rank = y.dims.rank();
+    const Dims out = InMemory(y.dims, y.layout),
+               in = InMemory(Extended(operand.dims, rank), y.layout);
+    Dims steps = StepsInMemory(operand);
+    if (operand.layout == Layout::kPlain) {
+      while (steps.rank() < rank) steps.insert(0, 0);
+      if (y.layout != Layout::kPlain) {
+        // From the order of dims to that of the result in memory.
+        const int64_t channel = steps[1], block = BlockOf(y.layout);
+        if (block > 1) steps[1] = block * channel;
+        else steps.erase(1);
+        steps.push_back(channel);
+      }
+    }
+    for (int i = 0; i < out.rank(); ++i) {
+      if (in[i] == 1 && out[i] != 1) steps[i] = 0;
+    }
+    return steps;
+  }
+
+  Status RunStrided(const RunArgs& args) const {
+    const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
+    const Dims steps[] = {OperandSteps(a, y), OperandSteps(b, y), StepsInMemory(y)};
+    const Lines lines(InMemory(y.dims, y.layout), steps);
+    const Spread spread = lines.column_steps[0] == 0   ? Spread::kFirst
+                          : lines.column_steps[1] == 0 ? Spread::kSecond
+                                                       : Spread::kNone;
+    const BinaryLoop loop =
+        LoopsHere().binary[static_cast<size_t>(op_)][static_cast<size_t>(spread)];
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(lines.columns, 1));
+    return ParallelRanges(args.parallel, lines.count(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        loop({a.As<float>() + lines.Offset(0, i), b.As<float>() + lines.Offset(1, i),
+              y.As<float>() + lines.Offset(2, i), 1, lines.columns, 0, 0});
+      }
+    });
+  }
+
   // A few long lines: each is split.
   Status RunColumns(ParallelFor& parallel, const float* a, const float* b, float* y) const {
     for (int64_t line = 0; line < lines_; ++line) {
@@ -141,6 +186,7 @@ class BoundBinary final : public BoundKernel {
     return OkStatus();
   }
 
+  const Binary op_;
   const Nest nest_;
   const BinaryLoop loop_;
   int last_;

@@ -31,6 +31,10 @@ const std::vector<const Rule*>& AllRules() {
   return rules;
 }
 
+// The local attributes that kernels read; a convolution's only where they change nothing that is
+// packed.
+constexpr std::string_view kLocalAttrs[] = {"row_offset", "divisor", "partial"};
+
 std::string TypeRefusal(const NodeInfo& node) {
   const auto is_open = [](const Type& declared, const Type& typical) {
     return !declared.is_tensor() || !declared.rank_known || !typical.concrete();
@@ -51,6 +55,8 @@ class CpuKernel final : public Kernel {
   CpuKernel(const Rule& rule, Candidate candidate)
       : rule_(rule), candidate_(std::move(candidate)) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    if (std::string reason = sdk::PieceRefusal(op, kLocalAttrs); !reason.empty())
+      return Unsupported("cpu: ", reason);
     return rule_.bind(op, candidate_);
   }
 
@@ -90,7 +96,7 @@ class CpuDelegate final : public sdk::Delegate {
     for (size_t r = 0; r < rules.size(); ++r) {
       const Rule& rule = *rules[r];
       if (rule.op != node.op->op() || rule.domain != node.op->domain()) continue;
-      std::string reason = rule.takes_pieces ? "" : sdk::PieceRefusal(*node.op);
+      std::string reason = rule.takes_pieces ? "" : sdk::PieceRefusal(*node.op, kLocalAttrs);
       if (reason.empty()) reason = rule.query(node, &candidates);
       if (!reason.empty()) StrAppend(&reasons, reasons.empty() ? "" : "; ", reason);
       for (Candidate& c : candidates) {

@@ -22,6 +22,54 @@ Dims InMemory(const Dims& dims, Layout layout) {
   return order;
 }
 
+Dims StepsInMemory(const TensorView& t) {
+  const Dims strides =
+      t.strides != nullptr ? Dims({t.strides, t.dims.size()}) : DenseStrides(t.layout, t.dims);
+  if (t.layout == Layout::kPlain) return strides;
+  const bool blocked = BlockOf(t.layout) > 1;
+  Dims steps{strides[0]};
+  if (blocked) steps.push_back(strides[1]);
+  for (int i = 2; i < t.dims.rank(); ++i) steps.push_back(strides[i]);
+  steps.push_back(1);
+  return steps;
+}
+
+Lines::Lines(const Dims& given, std::span<const Dims> given_steps) {
+  steps.resize(given_steps.size());
+  for (int i = 0; i < given.rank(); ++i) {
+    if (given[i] == 1) continue;
+    bool merged = !dims.empty();
+    for (size_t t = 0; t < steps.size() && merged; ++t)
+      merged = steps[t].back() == given_steps[t][i] * given[i];
+    if (merged) dims[dims.rank() - 1] *= given[i];
+    else dims.push_back(given[i]);
+    for (size_t t = 0; t < steps.size(); ++t) {
+      if (merged) steps[t].erase(steps[t].rank() - 1);
+      steps[t].push_back(given_steps[t][i]);
+    }
+  }
+  // The last dim is the line if every tensor is contiguous or constant along it.
+  column_steps.assign(steps.size(), 1);
+  for (const Dims& s : steps) {
+    if (dims.empty() || s.back() > 1) return;
+  }
+  columns = dims.back();
+  dims.erase(dims.rank() - 1);
+  for (size_t t = 0; t < steps.size(); ++t) {
+    column_steps[t] = steps[t].back();
+    steps[t].erase(steps[t].rank() - 1);
+  }
+}
+
+int64_t Lines::Offset(size_t tensor, int64_t line) const {
+  int64_t offset = 0;
+  for (int i = dims.rank() - 1; i >= 0; --i) {
+    offset += line % dims[i] * steps[tensor][i];
+    line /= dims[i];
+  }
+  return offset;
+}
+
 Dims Extended(Dims dims, int rank) {
   while (dims.rank() < rank) dims.insert(0, 1);
   return dims;

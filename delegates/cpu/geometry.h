@@ -1,6 +1,8 @@
 // Tensors in the order of memory: a layout becomes dims, after which most kernels need not know it.
 #pragma once
 
+#include <vector>
+
 #include "core/graph/op_view.h"
 #include "core/graph/tensor.h"
 
@@ -19,6 +21,23 @@ bool Admits(const Type& type, Layout layout);
 // Dims in the order of memory. Blocks of channels are a last dim; where channels are 1, they
 // broadcast: 1 in both places.
 Dims InMemory(const Dims& dims, Layout layout);
+
+// Elements between neighbours along each of those dims of a tensor that may have strides.
+Dims StepsInMemory(const TensorView& tensor);
+
+// Lines along which all of several tensors of the same dims in memory are contiguous, or broadcast:
+// dims that follow one another in all of them are merged.
+struct Lines {
+  Dims dims;                // outermost first, without the line
+  std::vector<Dims> steps;  // by tensor: along `dims`
+  int64_t columns = 1;      // of a line
+  std::vector<int64_t> column_steps;  // by tensor: 1, or 0 if it broadcasts along the line
+
+  // `steps` has one entry for each tensor: the step along each of `dims`, 0 where it broadcasts.
+  Lines(const Dims& dims, std::span<const Dims> steps);
+  int64_t count() const { return dims.elements(); }
+  int64_t Offset(size_t tensor, int64_t line) const;
+};
 
 // `dims` with ones in front up to `rank`.
 Dims Extended(Dims dims, int rank);

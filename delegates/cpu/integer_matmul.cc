@@ -265,6 +265,7 @@ class ProductKernel final : public Kernel {
                                        const_cast<std::byte*>(t->bytes.data())};
     };
     const Shape s = ShapeOf(*node.typical);
+    kernel->dims_ = b->dims;
     const auto pack = [&](std::byte* packed) {
       return PackAll(view(b), view(zero), s, *context.parallel, reinterpret_cast<int16_t*>(packed));
     };
@@ -275,13 +276,17 @@ class ProductKernel final : public Kernel {
   }
 
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
+    // A piece may have a part of the constant, which each run then packs.
+    const bool whole = op.input(InputsOf(op).b).dims == dims_;
+    const auto* packed = reinterpret_cast<const int16_t*>(packed_.data());
     return std::unique_ptr<BoundKernel>(
-        std::make_unique<BoundProduct>(op, reinterpret_cast<const int16_t*>(packed_.data())));
+        std::make_unique<BoundProduct>(op, whole ? packed : nullptr));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 
  private:
   sdk::PackedForm packed_;
+  Dims dims_;  // of the packed constant
 };
 
 constexpr Rule kIntegerMatMulRules[] = {

@@ -1,5 +1,6 @@
 // Slice, Split, Concat and Expand as moves, in every layout where the cut does not divide a block
 // of channels.
+#include <algorithm>
 #include <optional>
 
 #include "core/region/slice.h"
@@ -35,6 +36,70 @@ int InMemoryAxis(int axis, int rank, Layout layout) {
 // Elements of the logical axis in one element of that dim.
 int64_t UnitOf(int axis, Layout layout) { return axis == 1 ? BlockOf(layout) : 1; }
 
+// ---- copies of boxes ----------------------------------------------------------------------------
+
+// A copy between a box of an input and a box of an output, in the order of memory. Index i of a dim
+// is element from + from_step * i of the input and element to + i of the output.
+struct BoxCopy {
+  size_t input = 0, output = 0;
+  Dims dims = {}, from = {}, from_step = {}, to = {};
+
+  // A box of `box_dims` that begins at 0 on both sides.
+  static BoxCopy Of(size_t input, size_t output, const Dims& box_dims) {
+    const int rank = box_dims.rank();
+    return {input,
+            output,
+            box_dims,
+            Dims::Filled(rank, 0),
+            Dims::Filled(rank, 1),
+            Dims::Filled(rank, 0)};
+  }
+  Move ToMove(const Dims& from_steps, const Dims& to_steps) const {
+    Move m{.input = input, .output = output, .dims = dims, .from = from_steps, .to = to_steps};
+    for (int i = 0; i < dims.rank(); ++i) {
+      m.from_offset += from[i] * from_steps[i];
+      m.to_offset += to[i] * to_steps[i];
+      m.from[i] *= from_step[i];
+    }
+    return m;
+  }
+};
+
+// The moves of dense tensors are prepared; those of tensors with strides are made by each run.
+class BoundBoxCopies final : public BoundKernel {
+ public:
+  BoundBoxCopies(std::vector<BoxCopy> copies, const OpView& op, const Candidate& candidate)
+      : copies_(std::move(copies)), width_(WidthOf(op)) {
+    const auto dense = [](const Type& type, Layout layout) {
+      return StepsInMemory({type.dtype, type.dims, layout, nullptr});
+    };
+    std::vector<Move> moves;
+    for (const BoxCopy& c : copies_) {
+      moves.push_back(c.ToMove(dense(op.input(c.input), candidate.input_layouts[c.input]),
+                               dense(op.output(c.output), candidate.output_layouts[c.output])));
+    }
+    dense_ = MakeMoves(std::move(moves), width_);
+  }
+
+  Status Run(const RunArgs& args) override {
+    const auto strided = [](const TensorView& t) { return t.strides != nullptr; };
+    if (std::none_of(args.inputs.begin(), args.inputs.end(), strided) &&
+        std::none_of(args.outputs.begin(), args.outputs.end(), strided))
+      return dense_->Run(args);
+    std::vector<Move> moves;
+    for (const BoxCopy& c : copies_)
+      moves.push_back(
+          c.ToMove(StepsInMemory(args.inputs[c.input]), StepsInMemory(args.outputs[c.output])));
+    return MakeMoves(std::move(moves), width_)->Run(args);
+  }
+  size_t bytes() const override { return copies_.size() * sizeof(BoxCopy) + dense_->bytes(); }
+
+ private:
+  const std::vector<BoxCopy> copies_;
+  const size_t width_;
+  std::unique_ptr<BoundKernel> dense_;
+};
+
 // ---- Concat and Split: the same moves in opposite directions ------------------------------------
 
 std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) {
@@ -53,6 +118,8 @@ std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) 
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     for (size_t i = 0; i < (split ? 1 : op.input_count()); ++i) c.input_layouts[i] = layout;
     c.output_layouts.assign(op.output_count(), layout);
+    c.strided_inputs = split ? 1 : ~uint64_t{0};
+    c.strided_outputs = ~uint64_t{0};
     c.arithmetic = ArithmeticOf(*node.op);
     candidates->push_back(std::move(c));
   }
@@ -65,23 +132,17 @@ Result<std::unique_ptr<BoundKernel>> BindJoin(const OpView& op, const Candidate&
   const Type& whole = split ? op.input(0) : op.output(0);
   const int logical = PositiveAxis(op.Int("axis"), whole.rank()),
             axis = InMemoryAxis(logical, whole.rank(), layout);
-  const Dims whole_steps = RowMajorStrides(InMemory(whole.dims, layout));
-  std::vector<Move> moves;
+  std::vector<BoxCopy> copies;
   int64_t offset = 0;
   for (size_t i = 0; i < (split ? op.output_count() : op.input_count()); ++i) {
     const Dims& part = split ? op.output(i).dims : op.input(i).dims;
-    Move m{.input = split ? 0 : i,
-           .output = split ? i : 0,
-           .dims = InMemory(part, layout),
-           .from = {},
-           .to = {}};
-    m.from = split ? whole_steps : RowMajorStrides(m.dims);
-    m.to = split ? RowMajorStrides(m.dims) : whole_steps;
-    (split ? m.from_offset : m.to_offset) = offset * whole_steps[axis];
+    BoxCopy c = BoxCopy::Of(split ? 0 : i, split ? i : 0, InMemory(part, layout));
+    (split ? c.from : c.to)[axis] = offset;
     offset += part[logical] / UnitOf(logical, layout);
-    moves.push_back(std::move(m));
+    copies.push_back(std::move(c));
   }
-  return MakeMoves(std::move(moves), WidthOf(op));
+  return std::unique_ptr<BoundKernel>(
+      std::make_unique<BoundBoxCopies>(std::move(copies), op, candidate));
 }
 
 // ---- Slice --------------------------------------------------------------------------------------
@@ -119,6 +180,7 @@ std::string QuerySlice(const NodeInfo& node, std::vector<Candidate>* candidates)
     if (layout != Layout::kPlain && !KeepsBlocks((*slices)[1], BlockOf(layout))) continue;
     Candidate c = PlainCandidate(node, CopySeconds(node), "copy");
     c.input_layouts[0] = c.output_layouts[0] = layout;
+    c.strided_inputs = c.strided_outputs = 1;
     c.arithmetic = ArithmeticOf(*node.op);
     candidates->push_back(std::move(c));
   }
@@ -130,17 +192,15 @@ Result<std::unique_ptr<BoundKernel>> BindSlice(const OpView& op, const Candidate
   if (!slices) return InternalError("cpu: asked to bind a Slice whose bounds are not known");
   const Layout layout = candidate.output_layouts[0];
   const int rank = op.input(0).rank();
-  Move m{.dims = InMemory(op.output(0).dims, layout),
-         .from = RowMajorStrides(InMemory(op.input(0).dims, layout)),
-         .to = {}};
-  m.to = RowMajorStrides(m.dims);
+  BoxCopy copy = BoxCopy::Of(0, 0, InMemory(op.output(0).dims, layout));
   for (int i = 0; i < rank; ++i) {
     const SliceAxis& slice = (*slices)[static_cast<size_t>(i)];
     const int axis = InMemoryAxis(i, rank, layout);
-    m.from_offset += slice.start / UnitOf(i, layout) * m.from[axis];
-    m.from[axis] *= slice.step;
+    copy.from[axis] = slice.start / UnitOf(i, layout);
+    copy.from_step[axis] = slice.step;
   }
-  return MakeMoves({std::move(m)}, WidthOf(op));
+  return std::unique_ptr<BoundKernel>(
+      std::make_unique<BoundBoxCopies>(std::vector{std::move(copy)}, op, candidate));
 }
 
 // ---- Expand -------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
     Candidate c = PlainCandidate(node, PassSeconds(node, outputs * taps, nanoseconds, node.bytes),
                                  "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
+    c.strided_inputs = c.strided_outputs = 1;
     // Taps are folded row by row; in plain, column by column first.
     if (layout != Layout::kPlain)
       c.arithmetic = op.op() == "MaxPool" ? MSRT_ARITHMETIC_ROUNDED : "cpu taps";
@@ -71,7 +72,7 @@ class BoundPool final : public BoundKernel {
     // A plane is what one window moves over: pixels of `width_` elements each.
     width_ = plain_ ? 1 : layout == Layout::kChannelsLast ? x[1] : BlockOf(layout);
     planes_ = x[0] * x[1] / std::max<int64_t>(1, width_);
-    in_plane_ = axes_[0].in * axes_[1].in * axes_[2].in * width_;
+    batch_planes_ = planes_ / std::max<int64_t>(1, x[0]);
     out_row_ = axes_[2].out * width_;
     rows_ = axes_[0].out * axes_[1].out;
     taps_ = axes_[0].kernel * axes_[1].kernel * axes_[2].kernel;
@@ -81,31 +82,47 @@ class BoundPool final : public BoundKernel {
     const T* x = args.inputs[0].As<T>();
     T* y = args.outputs[0].As<T>();
     if (args.outputs[0].elements() == 0) return OkStatus();
+    const Steps in(args.inputs[0]), out(args.outputs[0]);
     const int64_t grain = std::max<int64_t>(
         1, kGrain / std::max<int64_t>(1, out_row_ * std::min<int64_t>(taps_, 64)));
     return ParallelRanges(args.parallel, planes_ * rows_, grain, [&](int64_t begin, int64_t end) {
       std::vector<const T*> taps;
       std::vector<T> folded(plain_ ? static_cast<size_t>(axes_[2].in) : 0);
       for (int64_t row = begin; row < end; ++row) {
-        const T* plane = x + row / rows_ * in_plane_;
-        const int64_t at = row % rows_;
-        if (plain_) PlainRow(plane, at, y + row * out_row_, &taps, folded.data());
-        else VectorRow(plane, at, y + row * out_row_, &taps);
+        const int64_t n = row / rows_ / batch_planes_, plane = row / rows_ % batch_planes_;
+        const int64_t at = row % rows_, z = at / axes_[1].out, h = at % axes_[1].out;
+        const T* from = x + n * in.batch + plane * in.plane;
+        T* to = y + n * out.batch + plane * out.plane + z * out.depth + h * out.row;
+        if (plain_) PlainRow(from, in, at, to, &taps, folded.data());
+        else VectorRow(from, in, out, at, to, &taps);
       }
     });
   }
 
  private:
+  // Elements between images, planes, their slices and rows, and pixels.
+  struct Steps {
+    int64_t batch, plane, depth = 0, row = 0, pixel;
+    explicit Steps(const TensorView& t) {
+      const Dims s = StepsInMemory(t);
+      const int space = t.dims.rank() - 2, first = t.layout == Layout::kChannelsLast ? 1 : 2;
+      batch = s[0];
+      plane = t.layout == Layout::kChannelsLast ? 0 : s[1];
+      pixel = s[first + space - 1];
+      if (space > 1) row = s[first + space - 2];
+      if (space > 2) depth = s[first];
+    }
+  };
+
   // Where the rows of the window of output row `at` begin in a plane.
-  void RowTaps(const T* plane, int64_t at, std::vector<const T*>* taps) const {
+  void RowTaps(const T* plane, const Steps& in, int64_t at, std::vector<const T*>* taps) const {
     taps->clear();
     const int64_t z = at / axes_[1].out, y = at % axes_[1].out;
     const Interval depth = axes_[0].TapsInside(z), height = axes_[1].TapsInside(y);
     for (int64_t i = depth.begin; i < depth.end; ++i) {
       for (int64_t j = height.begin; j < height.end; ++j) {
-        const int64_t row = (axes_[0].start(z) + i * axes_[0].dilation) * axes_[1].in +
-                            axes_[1].start(y) + j * axes_[1].dilation;
-        taps->push_back(plane + row * axes_[2].in * width_);
+        taps->push_back(plane + (axes_[0].start(z) + i * axes_[0].dilation) * in.depth +
+                        (axes_[1].start(y) + j * axes_[1].dilation) * in.row);
       }
     }
   }
@@ -121,15 +138,17 @@ class BoundPool final : public BoundKernel {
     return count <= 0 ? 0.0f : 1.0f / static_cast<float>(count);
   }
 
-  void VectorRow(const T* plane, int64_t row, T* y, std::vector<const T*>* taps) const {
-    RowTaps(plane, row, taps);
+  void VectorRow(const T* plane, const Steps& in, const Steps& out, int64_t row, T* y,
+                 std::vector<const T*>* taps) const {
+    RowTaps(plane, in, row, taps);
     if constexpr (std::is_same_v<T, float>) {
-      const Interval inside = Inside(axes_[2]);
-      Columns(row, 0, inside.begin, y, taps);
-      if (inside.size() > 0) InsideColumns(row, inside, y, *taps);
-      Columns(row, inside.end, axes_[2].out, y, taps);
+      // Its loop writes pixels that follow each other.
+      const Interval inside = out.pixel == width_ ? Inside(axes_[2]) : Interval{0, 0};
+      Columns(row, in, out, 0, inside.begin, y, taps);
+      if (inside.size() > 0) InsideColumns(row, in, inside, y, *taps);
+      Columns(row, in, out, inside.end, axes_[2].out, y, taps);
     } else {
-      Columns(row, 0, axes_[2].out, y, taps);
+      Columns(row, in, out, 0, axes_[2].out, y, taps);
     }
   }
 
@@ -145,16 +164,16 @@ class BoundPool final : public BoundKernel {
     return inside;
   }
 
-  void InsideColumns(int64_t row, Interval inside, float* y,
+  void InsideColumns(int64_t row, const Steps& in, Interval inside, float* y,
                      const std::vector<const float*>& row_taps) const {
     const WindowAxis& axis = axes_[2];
     std::vector<const float*> rows;
-    for (const float* tap : row_taps) rows.push_back(tap + axis.start(inside.begin) * width_);
+    for (const float* tap : row_taps) rows.push_back(tap + axis.start(inside.begin) * in.pixel);
     const WindowRow windows{.rows = rows.data(),
                             .row_count = static_cast<int64_t>(rows.size()),
                             .taps = axis.kernel,
-                            .tap_step = axis.dilation * width_,
-                            .step = axis.stride * width_,
+                            .tap_step = axis.dilation * in.pixel,
+                            .step = axis.stride * in.pixel,
                             .width = width_,
                             .y = y + inside.begin * width_,
                             .outputs = inside.size(),
@@ -162,15 +181,15 @@ class BoundPool final : public BoundKernel {
     (max_ ? LoopsHere().max_of_windows : LoopsHere().scaled_sum_of_windows)(windows);
   }
 
-  void Columns(int64_t row, int64_t begin, int64_t end, T* y_row,
+  void Columns(int64_t row, const Steps& in, const Steps& out, int64_t begin, int64_t end, T* y_row,
                std::vector<const T*>* taps) const {
     const size_t rows = taps->size();
-    T* y = y_row + begin * width_;
-    for (int64_t column = begin; column < end; ++column, y += width_) {
+    T* y = y_row + begin * out.pixel;
+    for (int64_t column = begin; column < end; ++column, y += out.pixel) {
       const Interval inside = axes_[2].TapsInside(column);
       for (size_t r = 0; r < rows; ++r) {
         for (int64_t k = inside.begin; k < inside.end; ++k) {
-          taps->push_back((*taps)[r] + (axes_[2].start(column) + k * axes_[2].dilation) * width_);
+          taps->push_back((*taps)[r] + (axes_[2].start(column) + k * axes_[2].dilation) * in.pixel);
         }
       }
       const auto count = static_cast<int64_t>(taps->size() - rows);
@@ -180,8 +199,9 @@ class BoundPool final : public BoundKernel {
     }
   }
 
-  void PlainRow(const T* plane, int64_t row, T* y, std::vector<const T*>* taps, T* folded) const {
-    RowTaps(plane, row, taps);
+  void PlainRow(const T* plane, const Steps& in, int64_t row, T* y, std::vector<const T*>* taps,
+                T* folded) const {
+    RowTaps(plane, in, row, taps);
     const auto rows = static_cast<int64_t>(taps->size());
     if (max_) MaxOf(taps->data(), rows, folded, axes_[2].in);
     else ScaledSumOf(taps->data(), rows, 1.0f, folded, axes_[2].in);
@@ -201,7 +221,7 @@ class BoundPool final : public BoundKernel {
 
   const bool max_, include_pad_, plain_;
   const Axes axes_;
-  int64_t width_, planes_, in_plane_, out_row_, rows_, taps_;
+  int64_t width_, planes_, batch_planes_, out_row_, rows_, taps_;
 };
 
 Result<std::unique_ptr<BoundKernel>> BindPool(const OpView& op, const Candidate& candidate) {

@@ -117,7 +117,8 @@ int64_t OffsetOf(const Dims& extents, const Dims& steps, int64_t index, int rank
 
 class BoundReduction final : public BoundKernel {
  public:
-  BoundReduction(const Row& row, const Nest& nest) : row_(row), nest_(nest) {}
+  BoundReduction(const Row& row, const Nest& nest, int64_t divisor)
+      : row_(row), nest_(nest), divisor_(divisor) {}
 
   Status Run(const RunArgs& args) override {
     const float* x = args.inputs[0].As<float>();
@@ -155,7 +156,7 @@ class BoundReduction final : public BoundKernel {
     return row_.how == Reduce::kMin ? std::numeric_limits<double>::infinity() : 0;
   }
   float Finish(double folded) const {
-    if (row_.mean) folded /= static_cast<double>(nest_.count);
+    if (row_.mean) folded /= static_cast<double>(divisor_);
     return static_cast<float>(row_.root ? std::sqrt(folded) : folded);
   }
   float Rows(const float* x) const {
@@ -182,6 +183,7 @@ class BoundReduction final : public BoundKernel {
 
   const Row& row_;
   const Nest nest_;
+  const int64_t divisor_;  // of a mean
 };
 
 // What an op makes of no elements.
@@ -225,7 +227,10 @@ Result<std::unique_ptr<BoundKernel>> BindReduction(const OpView& op, const Candi
     reduced.front() = reduced.back() = false;
     if (BlockOf(layout) > 1) reduced[1] = false;
   }
-  return std::unique_ptr<BoundKernel>(std::make_unique<BoundReduction>(row, Nest(order, reduced)));
+  const Nest nest(order, reduced);
+  // A part of a mean divides by the size of the whole.
+  const int64_t divisor = op.Has("divisor") ? op.Int("divisor") : nest.count;
+  return std::unique_ptr<BoundKernel>(std::make_unique<BoundReduction>(row, nest, divisor));
 }
 
 constexpr Rule Of(std::string_view op) { return {"", op, QueryReduction, BindReduction}; }

@@ -1,4 +1,5 @@
 // Functions of one f32 tensor. Elements are a vector in whatever layout, since blocks are full.
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -67,6 +68,7 @@ std::string QueryUnary(const NodeInfo& node, std::vector<Candidate>* candidates)
     Candidate c = PlainCandidate(node, seconds, "vectorised");
     c.input_layouts[0] = c.output_layouts[0] = layout;
     c.in_place = {{0u, 0u}};
+    c.strided_inputs = c.strided_outputs = 1;
     c.arithmetic = ArithmeticOf(op);
     candidates->push_back(std::move(c));
   }
@@ -80,12 +82,26 @@ class BoundUnary final : public BoundKernel {
     const UnaryLoop loop = LoopsHere().unary[static_cast<size_t>(*function_.function)];
     const float* x = args.inputs[0].As<float>();
     float* y = args.outputs[0].As<float>();
+    if (args.inputs[0].strides != nullptr || args.outputs[0].strides != nullptr)
+      return RunLines(args, loop);
     return ParallelRanges(args.parallel, elements_, kGrain, [&](int64_t begin, int64_t end) {
       loop(x + begin, y + begin, end - begin, function_.alpha, function_.beta);
     });
   }
 
  private:
+  Status RunLines(const RunArgs& args, UnaryLoop loop) const {
+    const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    const Dims steps[] = {StepsInMemory(x), StepsInMemory(y)};
+    const Lines lines(InMemory(y.dims, y.layout), steps);
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(lines.columns, 1));
+    return ParallelRanges(args.parallel, lines.count(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        loop(x.As<float>() + lines.Offset(0, i), y.As<float>() + lines.Offset(1, i), lines.columns,
+             function_.alpha, function_.beta);
+    });
+  }
+
   const Activation function_;
   const int64_t elements_;
 };

@@ -113,8 +113,10 @@ Status PackWeights(const ConstTensor& w, ParallelFor& parallel, float* packed) {
 
 class BoundWinograd final : public BoundKernel {
  public:
+  // `packed` is null for a piece that has a part of the weights: they are in its input.
   BoundWinograd(const OpView& op, const Windows& windows, const float* packed, const float* weights)
       : activation_(ActivationOf(op)),
+        partial_(op.Int("partial") != 0),
         packed_(packed),
         weights_(weights),
         x_(op.input(kX).dims),
@@ -127,8 +129,9 @@ class BoundWinograd final : public BoundKernel {
 
   Status Run(const RunArgs& args) override {
     if (args.outputs[0].elements() == 0) return OkStatus();
-    const Tensors t{args.inputs[kX].As<float>(), Optional(args, kB), Optional(args, kZ),
-                    args.outputs[0].As<float>()};
+    const Tensors t{args.inputs[kX].As<float>(), partial_ ? nullptr : Optional(args, kB),
+                    partial_ ? nullptr : Optional(args, kZ), args.outputs[0].As<float>()};
+    if (packed_ == nullptr) return RunDirectly(t, args.inputs[kW].As<float>(), args.parallel);
     const int64_t threads = args.parallel.threads();
     // A strip for each thread where there are enough tiles, else one that all of them share.
     const int64_t per_tile = kWinogradPoints * (x_[1] + padded_);
@@ -161,7 +164,7 @@ class BoundWinograd final : public BoundKernel {
       for (int64_t i = 0; i < x_[0] * strips; ++i)
         MSRT_RETURN_IF_ERROR(run(i, args.parallel, scratch));
     }
-    return finite ? OkStatus() : RunDirectly(t, args.parallel);
+    return finite ? OkStatus() : RunDirectly(t, weights_, args.parallel);
   }
 
  private:
@@ -250,7 +253,7 @@ class BoundWinograd final : public BoundKernel {
     return finite;
   }
 
-  Status RunDirectly(const Tensors& tensors, ParallelFor& parallel) const {
+  Status RunDirectly(const Tensors& tensors, const float* weights, ParallelFor& parallel) const {
     const int64_t inputs = x_[1], outputs = y_[1];
     return ParallelRanges(parallel, y_[0] * y_[2], 1, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
@@ -264,7 +267,7 @@ class BoundWinograd final : public BoundKernel {
               const int64_t h = row - top_ + tap / 3, c = column - left_ + tap % 3;
               if (h < 0 || h >= x_[2] || c < 0 || c >= x_[3]) continue;
               const float* x = t.x + (h * x_[3] + c) * inputs;
-              const float* w = weights_ + o * inputs * 9 + tap;
+              const float* w = weights + o * inputs * 9 + tap;
               for (int64_t i = 0; i < inputs; ++i) sum += x[i] * w[i * 9];
             }
             t.y[at + o] = t.residual == nullptr ? sum : sum + t.residual[at + o];
@@ -276,6 +279,7 @@ class BoundWinograd final : public BoundKernel {
   }
 
   const Activation activation_;
+  const bool partial_;  // a later part of a sum: without bias and residual
   const float *packed_, *weights_;
   const Dims x_, y_;
   const int64_t top_, left_, tile_columns_, tiles_, padded_;
@@ -287,6 +291,7 @@ class WinogradKernel final : public Kernel {
     auto kernel = std::make_unique<WinogradKernel>();
     const ConstTensor& w = *node.op->constant(kW);
     kernel->weights_ = w.As<float>().data();
+    kernel->dims_ = w.dims;
     const Loops& loops = LoopsHere();
     const sdk::Packing packing{"winograd4", loops.name, static_cast<uint32_t>(loops.winograd_panel),
                                1};
@@ -304,14 +309,16 @@ class WinogradKernel final : public Kernel {
     const Dims& w = op.input(kW).dims;
     MSRT_ASSIGN_OR_RETURN(const Windows windows,
                           WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
-    return std::unique_ptr<BoundKernel>(std::make_unique<BoundWinograd>(
-        op, windows, reinterpret_cast<const float*>(packed_.data()), weights_));
+    const auto* packed = reinterpret_cast<const float*>(packed_.data());
+    return std::unique_ptr<BoundKernel>(
+        std::make_unique<BoundWinograd>(op, windows, w == dims_ ? packed : nullptr, weights_));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 
  private:
   sdk::PackedForm packed_;
   const float* weights_ = nullptr;  // the constant, for direct sums
+  Dims dims_;                       // of the constant
 };
 
 constexpr Rule kWinogradRules[] = {

@@ -43,7 +43,24 @@ struct CompiledKernel {
 struct BoundKernel {
   const CompiledKernel* compiled;
   std::vector<msrt_shape> inputs, outputs;
+  msrt_node_view node;  // the compiled one, with the attributes of the piece
+  std::vector<msrt_attr_view> attrs;
 };
+
+// Replaces the attributes in which the piece differs.
+void SetAttrs(const msrt_bound_node& piece, BoundKernel* bound) {
+  bound->node = *bound->compiled->node;
+  if (piece.attr_count == 0) return;
+  bound->attrs.assign(bound->node.attrs, bound->node.attrs + bound->node.attr_count);
+  for (size_t i = 0; i < piece.attr_count; ++i) {
+    const msrt_attr_view& attr = piece.attrs[i];
+    std::erase_if(bound->attrs,
+                  [&](const msrt_attr_view& a) { return std::string_view(a.name) == attr.name; });
+    if (attr.count != 0 || (attr.flags & MSRT_ATTR_IS_DEFAULT) == 0) bound->attrs.push_back(attr);
+  }
+  bound->node.attrs = bound->attrs.data();
+  bound->node.attr_count = bound->attrs.size();
+}
 
 // No exception may cross the C interface.
 template <typename F>
@@ -236,6 +253,7 @@ msrt_status Bind(void*, const msrt_host_api*, void* kernel, const msrt_bound_nod
     bound->compiled = static_cast<const CompiledKernel*>(kernel);
     bound->inputs.assign(node.inputs, node.inputs + node.input_count);
     bound->outputs.assign(node.outputs, node.outputs + node.output_count);
+    SetAttrs(node, bound.get());
     *out = bound.release();
     return MSRT_OK;
   });
@@ -246,7 +264,7 @@ msrt_status Run(void*, void* handle, const msrt_run_args* args) {
   const CompiledKernel& compiled = *bound.compiled;
   const msrt_kernel_desc& desc = compiled.kernel.desc;
   msrt_kernel_args a = MSRT_INIT(msrt_kernel_args);
-  a.node = compiled.node;
+  a.node = &bound.node;
   a.input_shapes = bound.inputs.data();
   a.input_layouts = compiled.input_layouts.data();
   a.inputs = args->inputs;

@@ -8,6 +8,7 @@
 
 #include "delegates/onednn/plan.h"
 #include "delegates/onednn/recipe.h"
+#include "delegates/sdk/piece.h"
 
 namespace msrt::onednn {
 namespace {
@@ -125,8 +126,20 @@ bool NothingToDo(std::span<const Type* const> outputs) {
 
 class Bound final : public BoundKernel {
  public:
-  Bound(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback, const OpView& op)
-      : recipe_(std::move(recipe)), fallback_(fallback), types_(op) {}
+  Bound(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback, const OpView& op,
+        std::string refusal)
+      : recipe_(std::move(recipe)),
+        fallback_(fallback),
+        op_(op),
+        types_(op),
+        refusal_(std::move(refusal)) {
+    for (size_t i = 0; i < op.input_count(); ++i) {
+      const ConstTensor* whole = recipe_->constants()[i];
+      const bool cut = whole != nullptr && op.has_input(i) && !(op.input(i).dims == whole->dims);
+      constants_.push_back(cut ? nullptr : whole);
+      if (cut && refusal_.empty()) refusal_ = StrCat("a part of constant input ", i);
+    }
+  }
 
   // A residual usually dies where it is added, so the plan that shares its memory is the one to
   // have ready.
@@ -154,9 +167,7 @@ class Bound final : public BoundKernel {
   size_t bytes() const override { return kBytesPerPrimitive; }
 
  private:
-  OpView View() const {
-    return recipe_->op().WithTypes(types_.inputs(), types_.outputs(), recipe_->constants());
-  }
+  OpView View() const { return op_.WithTypes(types_.inputs(), types_.outputs(), constants_); }
 
   const Variant& Ready(bool shared_residual) {
     Variant& v = variants_[shared_residual ? 1 : 0];
@@ -168,9 +179,12 @@ class Bound final : public BoundKernel {
     if (NothingToDo(types_.outputs())) return OkStatus();
     const OpView op = View();
     try {
-      Status status = AnyEmpty(types_.inputs()) || AnyEmpty(types_.outputs())
+      // A later part of a sum has neither bias nor residual.
+      const size_t inputs = op.Int("partial") != 0 ? 2 : types_.inputs().size();
+      Status status = AnyEmpty(types_.inputs().first(inputs)) || AnyEmpty(types_.outputs())
                           ? Unsupported("empty input")
-                          : BuildPlan(op, shared_residual, &v->plan);
+                      : !refusal_.empty() ? Unsupported(refusal_)
+                                          : BuildPlan(op, shared_residual, &v->plan);
       if (status.code() != Code::kUnsupported) return status;
       v->fallback = std::make_unique<FallbackRun>();
       return v->fallback->Build(*recipe_, op, fallback_);
@@ -190,29 +204,35 @@ class Bound final : public BoundKernel {
 
   std::shared_ptr<const Recipe> recipe_;
   const Evaluator& fallback_;
+  const OpView op_;  // without its types, which are below
   OwnedTypes types_;
+  std::vector<const ConstTensor*> constants_;  // of the recipe; null for those that are cut
+  std::string refusal_;                        // why only the fallback can compute this piece
   std::array<Variant, 2> variants_;
 };
 
 class OneDnnKernel final : public Kernel {
  public:
-  OneDnnKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback)
-      : recipe_(std::move(recipe)), fallback_(fallback) {}
+  OneDnnKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback,
+               std::span<const std::string_view> local_attrs)
+      : recipe_(std::move(recipe)), fallback_(fallback), local_attrs_(local_attrs) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
-    return std::unique_ptr<BoundKernel>(std::make_unique<Bound>(recipe_, fallback_, op));
+    return std::unique_ptr<BoundKernel>(
+        std::make_unique<Bound>(recipe_, fallback_, op, sdk::PieceRefusal(op, local_attrs_)));
   }
   size_t packed_bytes() const override { return recipe_->packed_bytes(); }
 
  private:
   std::shared_ptr<const Recipe> recipe_;
   const Evaluator& fallback_;
+  const std::span<const std::string_view> local_attrs_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe,
-                                   const Evaluator& fallback) {
-  return std::make_unique<OneDnnKernel>(std::move(recipe), fallback);
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback,
+                                   std::span<const std::string_view> local_attrs) {
+  return std::make_unique<OneDnnKernel>(std::move(recipe), fallback, local_attrs);
 }
 
 }  // namespace msrt::onednn

@@ -15,6 +15,10 @@ namespace {
 using Descriptor = dnnl::convolution_forward::primitive_desc;
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
 
+// A later part of a sum over input channels adds neither bias nor residual.
+bool HasBias(const OpView& op) { return op.has_input(kB) && op.Int("partial") == 0; }
+bool HasResidual(const OpView& op) { return op.has_input(kZ) && op.Int("partial") == 0; }
+
 // ---- rules --------------------------------------------------------------------------------------
 
 struct Channels {
@@ -192,7 +196,7 @@ class ConvolutionRecipe final : public Recipe {
   Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
     // The im2col of plain tensors adds only what lies in the result, so the residual is copied
     // there first; elsewhere adding it from where it lies saves that pass.
-    if (op.has_input(kZ) && !shared_residual && output_layout(0) == Layout::kPlain) {
+    if (HasResidual(op) && !shared_residual && output_layout(0) == Layout::kPlain) {
       const memory::desc dst = onednn::Describe(op.output(0), Layout::kPlain);
       plan->AddReorder(Place::Input(kZ), dst, Place::Output(0), dst);
       shared_residual = true;
@@ -207,8 +211,7 @@ class ConvolutionRecipe final : public Recipe {
     std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
-    if (op.has_input(kB))
-      arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
+    if (HasBias(op)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
     post_ops.AppendArguments(&arguments);
     plan->Add<Descriptor, dnnl::convolution_forward>(descriptor, std::move(arguments));
     return OkStatus();
@@ -220,7 +223,7 @@ class ConvolutionRecipe final : public Recipe {
  private:
   PostOps PostOpsOf(const OpView& op, bool shared_residual) const {
     PostOps post_ops;
-    if (op.has_input(kZ)) {
+    if (HasResidual(op)) {
       if (shared_residual) post_ops.AddResult();
       else post_ops.Add(Place::Input(kZ), onednn::Describe(op.input(kZ), input_layout(kZ)));
     }
@@ -245,7 +248,7 @@ class ConvolutionRecipe final : public Recipe {
     const memory::desc given = onednn::Describe(op.input(kX), input_layout(kX)),
                        src = bf16 ? InBf16(given) : given;
     const memory::desc dst = onednn::Describe(op.output(0), output_layout(0));
-    const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
+    const memory::desc bias = HasBias(op) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad(post_ops.ops());
     const auto make = [&](const memory::desc& weights) {
       return Descriptor(Engine(), dnnl::prop_kind::forward_inference,
@@ -278,9 +281,10 @@ Result<std::shared_ptr<const Recipe>> CompileConvolution(const NodeInfo& node,
   return std::shared_ptr<const Recipe>(std::move(recipe));
 }
 
+constexpr std::string_view kLocalAttrs[] = {"partial"};
 constexpr Rule kConvolutionRules[] = {
-    {"", "Conv", QueryConvolution, CompileConvolution},
-    {"msrt", "FusedConv", QueryConvolution, CompileConvolution},
+    {"", "Conv", QueryConvolution, CompileConvolution, false, {DType::kF32}, kLocalAttrs},
+    {"msrt", "FusedConv", QueryConvolution, CompileConvolution, false, {DType::kF32}, kLocalAttrs},
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class OneDnnDelegate final : public Delegate {
       const Rule* rule = FindRule(*node.op);
       if (rule == nullptr) reason = "oneDNN has no primitive for this op";
       if (reason.empty()) reason = TypeRefusal(node, *rule);
-      if (reason.empty()) reason = sdk::PieceRefusal(*node.op);
+      if (reason.empty()) reason = sdk::PieceRefusal(*node.op, rule->local_attrs);
       if (reason.empty()) reason = rule->query(node, &candidates);
       if (!reason.empty()) out->refusals.push_back({static_cast<uint32_t>(n), std::move(reason)});
       for (Candidate& c : candidates) {
@@ -95,7 +95,7 @@ class OneDnnDelegate final : public Delegate {
     try {
       MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe,
                             rule->compile(node, candidate, context));
-      return onednn::MakeKernel(std::move(recipe), fallback_);
+      return onednn::MakeKernel(std::move(recipe), fallback_, rule->local_attrs);
     } catch (const dnnl::error& error) {
       return onednn::FromError(error, *node.typical);
     }

@@ -56,7 +56,10 @@ class Recipe {
   std::vector<const ConstTensor*> constants_;
 };
 
-std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback);
+// `local_attrs`: those of pieces that the recipe reads; the fallback computes pieces with others,
+// and pieces that have a part of a constant, which is packed whole.
+std::unique_ptr<Kernel> MakeKernel(std::shared_ptr<const Recipe> recipe, const Evaluator& fallback,
+                                   std::span<const std::string_view> local_attrs);
 
 // Adds candidates for the node, or returns why there are none. Types have known ranks and `typical`
 // is concrete; everything that is not an index or a shape has one of the rule's element types.
@@ -72,6 +75,7 @@ struct Rule {
   bool one_rank =
       false;  // the op admits one rank for each tensor, so that ranks need not be declared
   DTypeSet types{DType::kF32};
+  std::span<const std::string_view> local_attrs = {};  // those of pieces that the recipe reads
 };
 
 // The usual CompileFn: a recipe that needs nothing but the node.

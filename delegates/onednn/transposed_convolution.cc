@@ -12,6 +12,9 @@ namespace {
 using Descriptor = dnnl::deconvolution_forward::primitive_desc;
 constexpr size_t kX = 0, kW = 1, kB = 2;
 
+// A later part of a sum over input channels adds no bias.
+bool HasBias(const OpView& op) { return op.has_input(kB) && op.Int("partial") == 0; }
+
 double Efficiency(Layout layout) {
   switch (layout) {
     case Layout::kPlain:
@@ -94,8 +97,7 @@ class TransposedRecipe final : public Recipe {
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
-    if (op.has_input(kB))
-      arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
+    if (HasBias(op)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
     plan->Add<Descriptor, dnnl::deconvolution_forward>(descriptor, std::move(arguments));
     return OkStatus();
   }
@@ -114,7 +116,7 @@ class TransposedRecipe final : public Recipe {
     }
     const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),
                        dst = onednn::Describe(op.output(0), output_layout(0));
-    const memory::desc bias = op.has_input(kB) ? DescribePlain(op.input(kB).dims) : memory::desc();
+    const memory::desc bias = HasBias(op) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad();
     const auto make = [&](const memory::desc& weights) {
       return Descriptor(Engine(), dnnl::prop_kind::forward_inference,
@@ -142,7 +144,9 @@ Result<std::shared_ptr<const Recipe>> CompileTransposed(const NodeInfo& node,
   return std::shared_ptr<const Recipe>(std::move(recipe));
 }
 
-constexpr Rule kTransposedRules[] = {{"", "ConvTranspose", QueryTransposed, CompileTransposed}};
+constexpr std::string_view kLocalAttrs[] = {"partial", "piece_offsets", "piece_outputs"};
+constexpr Rule kTransposedRules[] = {
+    {"", "ConvTranspose", QueryTransposed, CompileTransposed, false, {DType::kF32}, kLocalAttrs}};
 
 }  // namespace
 

@@ -25,8 +25,7 @@ constexpr double kMaxSeconds = 1e8;
 // Copies the types that the OpView points to, which must live as long as the binding.
 class ReferenceBound final : public BoundKernel {
  public:
-  ReferenceBound(KernelFn run, const OpView& op, const OpView& declared)
-      : run_(run), declared_(declared) {
+  ReferenceBound(KernelFn run, const OpView& op) : run_(run), op_(op) {
     for (size_t i = 0; i < op.input_count(); ++i)
       input_types_.push_back(op.has_input(i) ? op.input(i) : Type{});
     for (size_t i = 0; i < op.output_count(); ++i)
@@ -37,7 +36,7 @@ class ReferenceBound final : public BoundKernel {
       outputs_.push_back(op.has_output(i) ? &output_types_[i] : nullptr);
   }
   Status Run(const RunArgs& args) override {
-    const OpView op = declared_.WithTypes(inputs_, outputs_);
+    const OpView op = op_.WithTypes(inputs_, outputs_);
     return run_(KernelArgs{op, args.inputs, args.outputs, args.parallel});
   }
   size_t bytes() const override {
@@ -46,21 +45,20 @@ class ReferenceBound final : public BoundKernel {
 
  private:
   KernelFn run_;
-  const OpView& declared_;
+  const OpView op_;  // without its types, which are below
   std::vector<Type> input_types_, output_types_;
   std::vector<const Type*> inputs_, outputs_;
 };
 
 class ReferenceKernel final : public Kernel {
  public:
-  ReferenceKernel(KernelFn run, const OpView& declared) : run_(run), declared_(declared) {}
+  explicit ReferenceKernel(KernelFn run) : run_(run) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
-    return std::unique_ptr<BoundKernel>(std::make_unique<ReferenceBound>(run_, op, declared_));
+    return std::unique_ptr<BoundKernel>(std::make_unique<ReferenceBound>(run_, op));
   }
 
  private:
   KernelFn run_;
-  const OpView& declared_;
 };
 
 class ReferenceDelegate final : public Delegate {
@@ -94,7 +92,7 @@ class ReferenceDelegate final : public Delegate {
     const KernelFn run = reference::FindKernel(node.op->domain(), node.op->op());
     if (run == nullptr)
       return InternalError("reference: asked to compile ", node.op->op(), ", which it refused");
-    return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(run, *node.op));
+    return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(run));
   }
 };
 

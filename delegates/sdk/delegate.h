@@ -7,8 +7,8 @@
 //            delegate is asked about every node
 //   Compile  once per chosen candidate; packs weights and fixes the algorithm from the typical
 //            shapes
-//   Bind     once per new set of shapes; must not cost more than a few microseconds: expensive work
-//            waits for Prepare
+//   Bind     once per new set of shapes or piece of the node; must not cost more than a few
+//            microseconds: expensive work waits for Prepare
 //   Run      many times, from any number of threads
 #pragma once
 
@@ -69,6 +69,8 @@ struct Candidate {
   int32_t device = 0;  // index in Delegate::devices, or MSRT_ANY_DEVICE; Compile gets an index
   size_t workspace_bytes = 0;  // memory beyond the tensors, at the typical shapes
   bool asynchronous = false;   // mostly waits: Run is called in a thread of its own
+  // Bit i: Run takes TensorView::strides of input or output i. The host copies the others.
+  uint64_t strided_inputs = 0, strided_outputs = 0;
 };
 
 struct Refusal {
@@ -118,8 +120,11 @@ class BoundKernel {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // `op` has concrete types and the values of inputs known by now. Unlike the graph that Compile
-  // gets, it is valid only during the call.
+  // `op` has concrete types and the values of inputs known by now. It is the node that Compile got,
+  // or a piece of it: then its attributes tell where in the whole it is, and its tensors are parts
+  // of the node's, constants included. kUnsupported: the kernel cannot compute this piece. The
+  // attributes live as long as the bound kernel; unlike the graph that Compile gets, the rest is
+  // valid only during the call.
   virtual Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) = 0;
   // The same for a candidate of several nodes, which are in its order.
   virtual Result<std::unique_ptr<BoundKernel>> BindNodes(std::span<const OpView* const> ops) {

@@ -120,6 +120,8 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.device = c.device;
   out.workspace_bytes = c.workspace_bytes;
   out.asynchronous = c.asynchronous != 0;
+  out.strided_inputs = c.strided_inputs;
+  out.strided_outputs = c.strided_outputs;
   return out;
 }
 
@@ -145,16 +147,19 @@ struct ExportedKernel {
   std::unique_ptr<Kernel> kernel;
 };
 
-// A bound kernel and the views of its inputs and outputs, which lack only the data.
+// A bound kernel with the views of its inputs and outputs, which lack only the data, and what they
+// point to.
 struct ExportedBound {
-  std::unique_ptr<BoundKernel> kernel;
+  std::optional<AttrImage> attrs;  // those of a piece, which its kernel may point to
+  std::vector<msrt_strides> strides;
   std::vector<TensorView> views;
   size_t inputs = 0;
+  std::unique_ptr<BoundKernel> kernel;
 };
 
 // A node at bind: its types, its known values, and an OpView over them.
 struct BoundNode {
-  BoundNode(const OpView& declared, const msrt_bound_node& node) {
+  BoundNode(const OpView& op, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
     const auto add = [&](const msrt_shape& s) {
       pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s)));
@@ -172,8 +177,7 @@ struct BoundNode {
       known[i] = &values[i];
     }
     const std::span<const Type* const> all(pointers);
-    view.emplace(
-        declared.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
+    view.emplace(op.WithTypes(all.first(node.input_count), all.subspan(node.input_count), known));
   }
   BoundNode(const BoundNode&) = delete;
   BoundNode& operator=(const BoundNode&) = delete;
@@ -203,6 +207,31 @@ void AddViews(const ExportedKernel& k, std::span<const OpView* const> ops, Expor
                                ? view(ops[n]->output(port), k.candidate.output_layouts[i])
                                : TensorView{});
   }
+}
+
+// Sets the strides of the views that have some.
+void AddStrides(const msrt_bound_node& node, ExportedBound* bound) {
+  if (node.input_strides == nullptr && node.output_strides == nullptr) return;
+  bound->strides.resize(bound->views.size());
+  const auto set = [&](const msrt_strides* given, size_t first, size_t count) {
+    for (size_t i = 0; given != nullptr && i < count; ++i) {
+      const auto is_zero = [](int64_t s) { return s == 0; };
+      if (std::all_of(std::begin(given[i].dims), std::end(given[i].dims), is_zero)) continue;
+      bound->strides[first + i] = given[i];
+      bound->views[first + i].strides = bound->strides[first + i].dims;
+    }
+  };
+  set(node.input_strides, 0, node.input_count);
+  set(node.output_strides, node.input_count, node.output_count);
+}
+
+// Returns the compiled node, or the piece of it that is bound.
+OpView ViewFor(const ExportedKernel& kernel, const msrt_bound_node& node, ExportedBound* bound) {
+  const OpView& op = *kernel.ops[0];
+  if (node.attr_count == 0) return op;
+  bound->attrs = kernel.image.image(kernel.candidate.node).attrs();
+  for (size_t i = 0; i < node.attr_count; ++i) bound->attrs->Set(node.attrs[i]);
+  return op.WithAttrs(&bound->attrs->attrs(), bound->attrs->defs());
 }
 
 // A delegate with the names that its table points to.
@@ -242,6 +271,8 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   out.device = c.device;
   out.workspace_bytes = c.workspace_bytes;
   out.asynchronous = c.asynchronous;
+  out.strided_inputs = c.strided_inputs;
+  out.strided_outputs = c.strided_outputs;
   sink.candidate(sink.sink, &out);
 }
 
@@ -283,13 +314,14 @@ msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_boun
                  size_t node_count, void** out) {
   return Guarded(*host, [&]() -> Status {
     auto& k = *static_cast<ExportedKernel*>(kernel);
-    const BoundNode first(*k.ops[0], nodes[0]);
+    auto bound = std::make_unique<ExportedBound>();
+    const BoundNode first(ViewFor(k, nodes[0], bound.get()), nodes[0]);
     std::deque<BoundNode> others;
     std::vector<const OpView*> ops{&*first.view};
     for (size_t n = 1; n < node_count; ++n)
       ops.push_back(&*others.emplace_back(*k.ops[n], nodes[n]).view);
-    auto bound = std::make_unique<ExportedBound>();
     AddViews(k, ops, bound.get());
+    AddStrides(nodes[0], bound.get());
     MSRT_ASSIGN_OR_RETURN(bound->kernel,
                           node_count == 1 ? k.kernel->Bind(*ops[0]) : k.kernel->BindNodes(ops));
     *out = bound.release();

@@ -56,11 +56,11 @@ Type TypeOf(const msrt_shape& shape) {
 NodeImage::NodeImage(const msrt_node_view& node)
     : declared_(SideOf(node, &msrt_value_view::declared)),
       typical_(SideOf(node, &msrt_value_view::typical)),
-      declared_view_(node.domain, node.op, node.name, &attrs_, {}, {}, {}),
+      declared_view_(node.domain, node.op, node.name, &attrs_.attrs(), {}, {}, {}),
       typical_view_(declared_view_),
       flops_(node.flops),
       bytes_(node.bytes) {
-  for (size_t i = 0; i < node.attr_count; ++i) AddAttr(node.attrs[i]);
+  for (size_t i = 0; i < node.attr_count; ++i) attrs_.Set(node.attrs[i]);
   for (size_t i = 0; i < node.input_count; ++i) {
     const msrt_value_view& v = node.inputs[i];
     input_ids_.push_back(v.id);
@@ -69,7 +69,7 @@ NodeImage::NodeImage(const msrt_node_view& node)
                              : &constant_data_.emplace_back(BorrowTensor(v.declared, v.constant)));
   }
   for (size_t i = 0; i < node.output_count; ++i) output_ids_.push_back(node.outputs[i].id);
-  const OpView bare(node.domain, node.op, node.name, &attrs_, defs_, {}, {});
+  const OpView bare(node.domain, node.op, node.name, &attrs_.attrs(), attrs_.defs(), {}, {});
   declared_view_ = bare.WithTypes(declared_.inputs, declared_.outputs, constants_);
   typical_view_ = bare.WithTypes(typical_.inputs, typical_.outputs, constants_);
 }
@@ -86,9 +86,12 @@ NodeImage::Side NodeImage::SideOf(const msrt_node_view& node,
   return side;
 }
 
-void NodeImage::AddAttr(const msrt_attr_view& a) {
+void AttrImage::Set(const msrt_attr_view& a) {
   const bool is_default = (a.flags & MSRT_ATTR_IS_DEFAULT) != 0;
-  if (!is_default) attrs_.Set(a.name, ValueOf(a));
+  if (is_default) attrs_.Remove(a.name);
+  else attrs_.Set(a.name, ValueOf(a));
+  std::erase_if(defs_, [&](const AttrDef& d) { return d.name == a.name; });
+  if (is_default && a.count == 0) return;
   if (!is_default && (a.flags & MSRT_ATTR_IS_LOCAL) == 0) return;
   AttrDef def;
   def.name = a.name;
@@ -100,11 +103,11 @@ void NodeImage::AddAttr(const msrt_attr_view& a) {
   defs_.push_back(def);
 }
 
-NodeInfo GraphImage::node(size_t index) const {
+const NodeImage& GraphImage::image(size_t index) const {
   auto it = images_.find(index);
   if (it == images_.end())
     it = images_.try_emplace(images_.end(), index, *view_.node(view_.graph, index));
-  return it->second.info(machine_);
+  return it->second;
 }
 
 }  // namespace msrt::sdk

@@ -14,6 +14,20 @@ namespace msrt::sdk {
 
 Type TypeOf(const msrt_shape& shape);
 
+// Attributes as a node has them.
+class AttrImage {
+ public:
+  // Adds an attribute, or replaces the one of that name.
+  void Set(const msrt_attr_view& attr);
+  const AttrList& attrs() const { return attrs_; }
+  // The defaults of those that the node omits, and those that are local.
+  const std::vector<AttrDef>& defs() const { return defs_; }
+
+ private:
+  AttrList attrs_;
+  std::vector<AttrDef> defs_;
+};
+
 // One node. The host owns its strings and the bytes of constants.
 class NodeImage {
  public:
@@ -23,6 +37,7 @@ class NodeImage {
   NodeInfo info(const Machine& machine) const {
     return {&declared_view_, &typical_view_, flops_, bytes_, input_ids_, output_ids_, machine};
   }
+  const AttrImage& attrs() const { return attrs_; }
 
  private:
   struct Side {  // declared or typical types
@@ -30,10 +45,8 @@ class NodeImage {
     std::vector<const Type*> inputs, outputs;
   };
   static Side SideOf(const msrt_node_view& node, const msrt_shape msrt_value_view::*shape);
-  void AddAttr(const msrt_attr_view& attr);
 
-  AttrList attrs_;
-  std::vector<AttrDef> defs_;
+  AttrImage attrs_;
   std::deque<ConstTensor> constant_data_;
   std::vector<const ConstTensor*> constants_;
   Side declared_, typical_;
@@ -48,7 +61,8 @@ class GraphImage final : public GraphView {
   GraphImage(const msrt_graph_view& view, const msrt_host_api& host)
       : view_(CopyKnownFields(view)), machine_{host.flops_per_second, host.bytes_per_second} {}
   size_t node_count() const override { return view_.node_count; }
-  NodeInfo node(size_t index) const override;
+  NodeInfo node(size_t index) const override { return image(index).info(machine_); }
+  const NodeImage& image(size_t index) const;
 
  private:
   const msrt_graph_view view_;

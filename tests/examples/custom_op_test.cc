@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <random>
 
+#include "core/run/piece_runner.h"
+#include "delegates/builtin.h"
 #include "ops/infer.h"
 #include "ops/resolve_space.h"
 #include "tests/examples/kernel_testing.h"
@@ -291,6 +293,55 @@ TEST(CustomOpSpace, PiecesEqualTheWhole) {
         RunKernel(kernel, def, attrs, {CutOut(image, in[0]), CutOut(taps, in[1])}, {false, true});
     ASSERT_TRUE(piece.ok()) << piece.status().message();
     ASSERT_EQ(FloatsIn(*piece), FloatsIn(CutOut(*whole, out[0])));
+  }
+}
+
+// The kernel is packed once, for the whole node, and gets the attributes of each piece.
+TEST(CustomOpSpace, PiecesRunOnTheCompiledKernel) {
+  const auto plugin = LoadPlugin(ExamplePath("custom_op"), "");
+  ASSERT_TRUE(plugin.ok()) << plugin.status().message();
+  auto environment = std::make_shared<Environment>();
+  environment->parallel = MakeSerial();
+  environment->delegates = BuiltinDelegates();
+  environment->evaluator = &BuiltinEvaluator();
+  ASSERT_TRUE(Join(*plugin, environment.get()).ok());
+
+  const ConstTensor image = ConstTensor::Floats({2, 9, 13}, Ramp(2 * 9 * 13));
+  Module module;
+  Graph& graph = module.graphs.emplace_back();
+  module.entries = {0};
+  Node node;
+  node.domain = "com.example", node.op = "Blur", node.name = "blur";
+  node.inputs = {graph.AddInput("x", image.type()),
+                 graph.AddConstant("taps", ConstTensor::Floats({5}, kTaps))};
+  node.outputs = graph.outputs = {graph.AddValue("y", image.type())};
+  graph.nodes.push_back(node);
+  const auto model = CompileModule(environment, module, {});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto runner = PieceRunner::Create(*model, 0, std::vector<Dims>{image.dims}, {});
+  ASSERT_TRUE(runner.ok()) << runner.status().message();
+
+  const auto view = [](const ConstTensor& t) {
+    return TensorView{t.dtype, t.dims, Layout::kPlain, const_cast<std::byte*>(t.bytes.data())};
+  };
+  const std::vector<double> whole = Blurred(FloatsIn(image), 2, 9, 13, kTaps);
+  const PieceMemory source{(*runner)->graph().inputs[0], Box::Whole(image.dims), view(image)};
+  for (int64_t row = 0; row < 9; row += 2) {
+    Box box = Box::Whole(image.dims);
+    box[1] = {row, std::min<int64_t>(row + 2, 9)}, box[2] = {row, row + 4};
+    const ConstTensor out =
+        ConstTensor::Floats(box.dims(), std::vector<float>(static_cast<size_t>(box.volume())));
+    const PieceMemory target{(*runner)->graph().outputs[0], box, view(out)};
+    const Status status = (*runner)->Run({&source, 1}, {&target, 1}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    std::vector<double> expected;
+    for (int64_t p = 0; p < 2; ++p) {
+      for (int64_t y = box[1].begin; y < box[1].end; ++y) {
+        for (int64_t x = box[2].begin; x < box[2].end; ++x)
+          expected.push_back(whole[static_cast<size_t>((p * 9 + y) * 13 + x)]);
+      }
+    }
+    ExpectNear(FloatsIn(out), expected, 1e-6);
   }
 }
 

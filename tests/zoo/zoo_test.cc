@@ -26,6 +26,7 @@ const Network kSmall[] = {
     {"resnet50", {.image = 64, .width = 16}, {1, 3, 64, 64}},
     {"mobilenetv2", {.image = 64}, {1, 3, 64, 64}},
     {"unet", {.image = 64, .width = 8}, {1, 4, 64, 64}},
+    {"deeplab", {.image = 64, .width = 8}, {1, 4, 64, 64}},
     {"bert", {.width = 64, .classes = 200, .layers = 2, .heads = 4}, {2, 17}},
     {"gpt2", {.width = 64, .classes = 200, .layers = 2, .heads = 4}, {2, 17}},
 };

@@ -68,6 +68,7 @@ ValueId Net::Conv(ValueId x, const ConvSpec& s) {
   AttrList attrs{{"strides", std::vector<int64_t>{s.stride, s.stride}},
                  {"pads", std::vector<int64_t>{s.pad, s.pad, s.pad, s.pad}}};
   if (s.group != 1) attrs.Set("group", s.group);
+  if (s.dilation != 1) attrs.Set("dilations", std::vector<int64_t>{s.dilation, s.dilation});
   return Op("Conv", std::move(inputs), std::move(attrs));
 }
 

@@ -16,6 +16,7 @@ inline int64_t Or(int64_t value, int64_t usual) { return value != 0 ? value : us
 struct ConvSpec {
   int64_t out = 0, kernel = 1, stride = 1, pad = 0, group = 1;
   bool bias = false;
+  int64_t dilation = 1;
 };
 
 class Net {

@@ -9,6 +9,7 @@ constexpr Entry kNetworks[] = {
     {"resnet50", "ResNet-50, 25.6 M parameters", ResNet50},
     {"mobilenetv2", "MobileNetV2, 3.5 M parameters", MobileNetV2},
     {"unet", "4-level U-Net over 4-band images", UNet},
+    {"deeplab", "dilated ResNet with parallel dilated branches over 4-band images", DeepLab},
     {"bert", "BERT base encoder, 109 M parameters", Bert},
     {"gpt2", "GPT-2 small decoder, 163 M parameters", Gpt2},
 };

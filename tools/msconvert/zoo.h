@@ -27,7 +27,7 @@ struct Entry {
   std::string_view name, what;
   Result<Module> (*build)(const Options&);
 };
-// lenet, resnet18, resnet50, mobilenetv2, unet, bert, gpt2.
+// lenet, resnet18, resnet50, mobilenetv2, unet, deeplab, bert, gpt2.
 std::span<const Entry> Networks();
 
 Result<Module> Build(std::string_view name, const Options& options);
@@ -37,6 +37,7 @@ Result<Module> ResNet18(const Options&);
 Result<Module> ResNet50(const Options&);
 Result<Module> MobileNetV2(const Options&);
 Result<Module> UNet(const Options&);
+Result<Module> DeepLab(const Options&);
 Result<Module> Bert(const Options&);
 Result<Module> Gpt2(const Options&);
 

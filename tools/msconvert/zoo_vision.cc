@@ -58,6 +58,18 @@ Result<Module> ResNet(std::string_view name, const Options& o, std::span<const i
   return std::move(net).Finish();
 }
 
+// A 3x3 convolution that keeps the size, whatever its dilation.
+ValueId DilatedConv(Net& net, ValueId x, int64_t channels, int64_t dilation) {
+  return net.Relu(
+      ConvNorm(net, x, {.out = channels, .kernel = 3, .pad = dilation, .dilation = dilation}));
+}
+
+ValueId Enlarge(Net& net, ValueId x, double factor) {
+  return net.Op(
+      "Resize", {x},
+      {{"mode", std::string("linear")}, {"scales", std::vector<double>{1, 1, factor, factor}}});
+}
+
 ValueId DoubleConv(Net& net, ValueId x, int64_t channels) {
   for (int i = 0; i < 2; ++i)
     x = net.Relu(ConvNorm(net, x, {.out = channels, .kernel = 3, .pad = 1, .bias = true}));
@@ -141,6 +153,37 @@ Result<Module> UNet(const Options& o) {
   }
   net.Scope("head.");
   net.Output(net.Conv(x, {.out = Or(o.classes, 2), .bias = true}), "classes");
+  return std::move(net).Finish();
+}
+
+// The segmentation network with "atrous" convolutions: stages that widen the view by dilation
+// instead of strides, parallel branches of several dilations, and a decoder that enlarges
+// bilinearly and joins early features. Without the branch that averages over the whole image.
+Result<Module> DeepLab(const Options& o) {
+  Net net("deeplab", o);
+  const int64_t width = Or(o.width, 32);
+  ValueId x = net.Relu(
+      ConvNorm(net, Image(net, o, 4, 256), {.out = width, .kernel = 3, .stride = 2, .pad = 1}));
+  x = net.MaxPool(x, 3, 2, 1);
+  net.Scope("layer1.");
+  x = BasicBlock(net, x, width, 1);
+  const ValueId early = x;
+  net.Scope("layer2.");
+  x = BasicBlock(net, x, 2 * width, 2);
+  for (const int64_t dilation : {2, 4}) {
+    net.Scope(StrCat("layer", dilation == 2 ? 3 : 4, "."));
+    x = net.Op("Add", {x, DilatedConv(net, x, 2 * width, dilation)});
+  }
+  net.Scope("branches.");
+  std::vector<ValueId> branches{net.Relu(ConvNorm(net, x, {.out = width}))};
+  for (const int64_t dilation : {3, 6, 9}) branches.push_back(DilatedConv(net, x, width, dilation));
+  x = net.Op("Concat", std::move(branches), {{"axis", int64_t{1}}});
+  x = net.Relu(ConvNorm(net, x, {.out = 2 * width}));
+  net.Scope("head.");
+  x = net.Op("Concat", {Enlarge(net, x, 2), net.Relu(ConvNorm(net, early, {.out = 8}))},
+             {{"axis", int64_t{1}}});
+  x = net.Relu(ConvNorm(net, x, {.out = width, .kernel = 3, .pad = 1}));
+  net.Output(Enlarge(net, net.Conv(x, {.out = Or(o.classes, 2), .bias = true}), 4), "classes");
   return std::move(net).Finish();
 }
 

@@ -3,6 +3,7 @@
 #include "tests/examples/accelerator/chain.h"
 #include "tests/examples/accelerator/inner.h"
 #include "tests/examples/accelerator/kernel.h"
+#include "tests/examples/accelerator/strided.h"
 
 namespace accelerator {
 namespace {
@@ -44,9 +45,16 @@ class BoundChain final : public BoundKernel {
 
   Failure Add(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node) {
     const Wiring::NodePlaces& places = wiring_.nodes[inner_.size()];
-    for (size_t i = 0; i < node.input_count; ++i) Note(places.inputs[i], node.inputs[i]);
-    for (size_t i = 0; i < node.output_count; ++i) Note(places.outputs[i], node.outputs[i]);
-    return inner_.emplace_back().Bind(kernel, host, node);
+    const auto strides = [](const msrt_strides* all, size_t i) {
+      return all == nullptr ? nullptr : &all[i];
+    };
+    for (size_t i = 0; i < node.input_count; ++i)
+      Note(places.inputs[i], {node.inputs[i], strides(node.input_strides, i)}, &inputs_);
+    for (size_t i = 0; i < node.output_count; ++i)
+      Note(places.outputs[i], {node.outputs[i], strides(node.output_strides, i)}, &outputs_);
+    msrt_bound_node dense = node;
+    dense.input_strides = dense.output_strides = nullptr;
+    return inner_.emplace_back().Bind(kernel, host, dense);
   }
 
   size_t bytes() const override {
@@ -69,10 +77,17 @@ class BoundChain final : public BoundKernel {
       if (Failure failure = inside.emplace_back(&memory()).Allocate(bytes); !failure.ok())
         return failure;
     }
+    // Dense copies of the tensors with strides.
+    std::vector<Temporary> dense_inputs, dense_outputs;
+    if (Failure f = MakeDense(inputs_, tensors.inputs, true, &dense_inputs); !f.ok()) return f;
+    if (Failure f = MakeDense(outputs_, tensors.outputs, false, &dense_outputs); !f.ok()) return f;
     const auto at = [&](const Place& place) -> void* {
       if (place.kind == Place::kNone) return nullptr;
       if (place.kind == Place::kInside) return inside[place.index].data();
-      return (place.kind == Place::kInput ? tensors.inputs : tensors.outputs)[place.index].data();
+      const bool input = place.kind == Place::kInput;
+      const Temporary& dense = (input ? dense_inputs : dense_outputs)[place.index];
+      if (dense.data() != nullptr) return dense.data();
+      return (input ? tensors.inputs : tensors.outputs)[place.index].data();
     };
     for (size_t n = 0; n < inner_.size(); ++n) {
       std::vector<const void*> inputs;
@@ -81,18 +96,39 @@ class BoundChain final : public BoundKernel {
       for (const Place& p : wiring_.nodes[n].outputs) outputs.push_back(at(p));
       if (Failure failure = inner_[n].Run(inputs, outputs); !failure.ok()) return failure;
     }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (dense_outputs[i].data() != nullptr)
+        outputs_[i].Scatter(dense_outputs[i].data(), tensors.outputs[i].data());
+    }
     return {};
   }
 
  private:
-  void Note(const Place& place, const msrt_shape& shape) {
-    const size_t bytes = shape.dtype == 0 ? 0 : msrt::sdk::TypeOf(shape).bytes();
-    if (place.kind == Place::kInput) input_bytes_[place.index] = bytes;
-    if (place.kind == Place::kOutput) output_bytes_[place.index] = bytes;
-    if (place.kind == Place::kInside) inside_bytes_[place.index] = bytes;
+  void Note(const Place& place, StridedTensor tensor, std::vector<StridedTensor>* all) {
+    if (place.kind == Place::kInput) input_bytes_[place.index] = tensor.extent_bytes();
+    if (place.kind == Place::kOutput) output_bytes_[place.index] = tensor.extent_bytes();
+    if (place.kind == Place::kInside) inside_bytes_[place.index] = tensor.dense_bytes();
+    if (place.kind == Place::kNone || place.kind == Place::kInside) return;
+    if (all->size() <= place.index) all->resize(place.index + 1);
+    (*all)[place.index] = std::move(tensor);
+  }
+
+  // One entry for each tensor, without memory for those that are dense already.
+  Failure MakeDense(const std::vector<StridedTensor>& tensors,
+                    const std::vector<DeviceMemory::Use>& memory, bool gather,
+                    std::vector<Temporary>* out) const {
+    out->reserve(memory.size());
+    for (size_t i = 0; i < memory.size(); ++i) {
+      Temporary& dense = out->emplace_back(&accelerator().memory);
+      if (i >= tensors.size() || !tensors[i].is_strided() || memory[i].data() == nullptr) continue;
+      if (Failure failure = dense.Allocate(tensors[i].dense_bytes()); !failure.ok()) return failure;
+      if (gather) tensors[i].Gather(memory[i].data(), dense.data());
+    }
+    return {};
   }
 
   const Wiring& wiring_;
+  std::vector<StridedTensor> inputs_, outputs_;  // of the candidate
   std::vector<InnerBound> inner_;
   std::vector<size_t> inside_bytes_;
 };

@@ -44,6 +44,7 @@ msrt_candidate CandidateOf(const Accelerator& a, const uint32_t* nodes, size_t n
   c.node_count = node_count;
   c.seconds = a.options.launch_us * 1e-6 / 5 + inner_seconds / a.options.speed;
   c.device = MSRT_ANY_DEVICE;
+  if (a.options.strides) c.strided_inputs = c.strided_outputs = ~UINT64_C(0);
   return c;
 }
 

@@ -58,8 +58,10 @@ class OwnedKernel final : public Kernel {
       known.push_back(node.inputs[i].constant);
     }
     for (size_t i = 0; i < node.output_count; ++i) shapes.push_back(node.outputs[i].declared);
-    const msrt_bound_node fixed{shapes.data(), node.input_count, shapes.data() + node.input_count,
-                                node.output_count, known.data()};
+    msrt_bound_node fixed{};
+    fixed.inputs = shapes.data(), fixed.input_count = node.input_count;
+    fixed.outputs = shapes.data() + node.input_count, fixed.output_count = node.output_count;
+    fixed.known = known.data();
     Failure failure = kernels[step.kernel].Compile(accelerator(), host, *step.graph, step.node);
     if (failure.ok()) failure = bound[step.kernel].Bind(kernels[step.kernel], host, fixed);
     return failure.ok() ? bound[step.kernel].Prepare(host) : failure;

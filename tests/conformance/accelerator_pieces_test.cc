@@ -1,0 +1,103 @@
+// Pieces on the emulated accelerator: a plugin with its own memory gets localized attributes and
+// strides. Its arithmetic is that of the reference delegate, so all bits must be equal.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/case_node.h"
+#include "tests/conformance/load_accelerator.h"
+#include "tests/conformance/piece_check.h"
+#include "tools/msconvert/zoo.h"
+
+namespace msrt::testing {
+namespace {
+
+std::shared_ptr<Environment> Accelerated() {
+  static const std::shared_ptr<Environment> environment = AcceleratedEnvironment("");
+  return environment;
+}
+
+PieceTotals& Totals() {
+  static PieceTotals totals;
+  return totals;
+}
+
+class AcceleratorPieces : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(AcceleratorPieces, EqualPartsOfTheWhole) {
+  const CaseModule m = ModuleOf(AllOpCases()[GetParam()], /*open_dims=*/false);
+  CompileOptions options;
+  options.place.delegates = {"accelerator"};
+  options.place.strict = true;
+  options.passes.disabled = {"all"};
+  auto model = CompileModule(Accelerated(), m.module, options);
+  if (model.status().code() == Code::kUnsupported) return;
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto session = Session::Create(*model, 0, {});
+  const auto whole = RunSession(**session, m.inputs);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  CheckPieces(m, *model, *whole, 0, 4, static_cast<uint32_t>(GetParam()), &Totals());
+  EXPECT_EQ(NewMisuses(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AcceleratorPieces, ::testing::Range(size_t{0}, AllOpCases().size()),
+                         [](const auto& row) { return AllOpCases()[row.param].name; });
+
+struct Device {
+  const char* name;
+  std::string options;
+};
+const Device kDevices[] = {
+    {"strided", StrCat(kFastDevice, ",chain=1")},
+    {"dense", StrCat(kFastDevice, ",chain=1,strides=0")},
+    {"chains", kFastDevice},
+    {"mixed", StrCat(kFastDevice, ",chain=1,unsupported=Relu+Add+Concat,delay_us=20")},
+};
+
+class AcceleratorNetworkPieces : public ::testing::TestWithParam<size_t> {};
+
+// A network in which convolutions of several dilations read different parts of one value.
+TEST_P(AcceleratorNetworkPieces, StripsEqualTheWhole) {
+  const Dims dims{1, 4, 40, 24};
+  auto module = zoo::Build("deeplab", {.batch = 1, .open_image = true, .width = 4});
+  ASSERT_TRUE(module.ok());
+  CompileOptions options;
+  options.typical = {{"image", dims}};
+  auto model =
+      CompileModule(AcceleratedEnvironment(kDevices[GetParam()].options), *module, options);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  std::vector<float> values(static_cast<size_t>(dims.elements()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  const ConstTensor image = ConstTensor::Floats(dims, values);
+  auto session = Session::Create(*model, 0, {});
+  const auto whole = RunSession(**session, {image});
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  auto runner = PieceRunner::Create(*model, 0, std::vector<Dims>{dims}, {});
+  ASSERT_TRUE(runner.ok()) << runner.status().message();
+  const Graph& graph = (*runner)->graph();
+  const TensorView view{image.dtype, image.dims, Layout::kPlain,
+                        const_cast<std::byte*>(image.bytes.data())};
+  const PieceMemory source{graph.inputs[0], Box::Whole(dims), view};
+  int strided = 0;
+  for (int64_t y = 0; y < 40; y += 7) {
+    Box box = Box::Whole((*whole)[0].dims);
+    box[2] = {y, std::min<int64_t>(y + 7, 40)};
+    Embedded result(Type::Tensor(DType::kF32, box.dims()), 1);
+    const PieceMemory target{graph.outputs[0], box, result.view()};
+    const Status status = (*runner)->Run({&source, 1}, {&target, 1}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(Difference(result.Get(), CutOut((*whole)[0], box), 0, 0), "") << StrCat(box);
+    for (const BoundStep& step : (*runner)->binding()->steps) {
+      for (const TensorView& v : step.views)
+        strided += step.kernel != nullptr && step.device != 0 && v.strides != nullptr ? 1 : 0;
+    }
+  }
+  const std::string name = kDevices[GetParam()].name;
+  EXPECT_EQ(strided > 0, name == "strided" || name == "mixed") << strided;
+  EXPECT_EQ(NewMisuses(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AcceleratorNetworkPieces,
+                         ::testing::Range(size_t{0}, std::size(kDevices)),
+                         [](const auto& row) { return kDevices[row.param].name; });
+
+}  // namespace
+}  // namespace msrt::testing

@@ -1,0 +1,73 @@
+// Every op row by pieces, on every built-in delegate that accepts it: the kernel is compiled for
+// the whole node and bound to pieces with localized attributes and strides.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+
+#include "tests/conformance/piece_check.h"
+#include "tests/conformance/pipeline.h"
+
+namespace msrt::testing {
+namespace {
+
+struct Backend {
+  const char* name;
+  const char* delegate;
+  bool exact;        // only exact candidates
+  double tolerance;  // of the largest element; 0: the same bits
+};
+const Backend kBackends[] = {
+    {"reference", "reference", false, 0},
+    {"cpu", "cpu", false, 1e-5},
+    {"cpu_exact", "cpu", true, 0},
+    {"onednn", "onednn", false, 1e-5},
+};
+
+std::map<std::string, PieceTotals>& Totals() {
+  static std::map<std::string, PieceTotals> totals;
+  return totals;
+}
+
+class PieceCases : public ::testing::TestWithParam<std::tuple<size_t, size_t>> {};
+
+TEST_P(PieceCases, EqualPartsOfTheWhole) {
+  const auto& [row, number] = GetParam();
+  const Backend& backend = kBackends[number];
+  const CaseModule m = ModuleOf(AllOpCases()[row], /*open_dims=*/false);
+  CompileOptions options;
+  options.place.delegates = {backend.delegate};
+  options.place.strict = true;
+  options.place.exact = backend.exact;
+  options.passes.disabled = {"all"};
+  auto model = CompileModule(TestEnvironment(), m.module, options);
+  if (model.status().code() == Code::kUnsupported) return;  // the delegate refuses the row
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto session = Session::Create(*model, 0, {});
+  const auto whole = RunSession(**session, m.inputs);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  CheckPieces(m, *model, *whole, backend.tolerance, 8, static_cast<uint32_t>(row),
+              &Totals()[backend.name]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PieceCases,
+                         ::testing::Combine(::testing::Range(size_t{0}, AllOpCases().size()),
+                                            ::testing::Range(size_t{0}, std::size(kBackends))),
+                         [](const auto& row) {
+                           return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_",
+                                         kBackends[std::get<1>(row.param)].name);
+                         });
+
+class Summary : public ::testing::Environment {
+  void TearDown() override {
+    for (const auto& [name, t] : Totals()) {
+      std::cout << name << ": " << t.rows << " rows, " << t.pieces << " pieces, " << t.strided
+                << " kernels with strides, " << t.copies << " copies; " << t.bound
+                << " kernels bound, " << t.reused << " reused\n";
+    }
+  }
+};
+const auto* const kSummary = ::testing::AddGlobalTestEnvironment(new Summary);
+
+}  // namespace
+}  // namespace msrt::testing
