@@ -62,8 +62,14 @@ msrt_status msrt_session_create(msrt_model* model, const char* function,
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
     MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(*object->compiled, function));
     const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes};
+    std::shared_ptr<SessionObject> share;
+    if (given.share_state != nullptr) {
+      MSRT_ASSIGN_OR_RETURN(share,
+                            ObjectOf<SessionObject>(given.share_state, "config.share_state"));
+    }
     MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
-                          Session::Create(object->compiled, entry, options));
+                          Session::Create(object->compiled, entry, options,
+                                          share == nullptr ? nullptr : share->session.get()));
     *out = Publish(std::move(session), given);
     return OkStatus();
   });

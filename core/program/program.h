@@ -37,6 +37,20 @@ enum class StepKind : uint8_t {
              // outputs are known only afterwards
 };
 
+// How a state read finds its value; see state_use.h.
+enum class StateAccess : uint8_t {
+  kCopy,
+  kBefore,   // in place: the value from before the run
+  kInPlace,  // in place: the current value
+};
+
+// A value that a step makes in the memory of the slot to which it is written later.
+struct StateUpdate {
+  uint32_t made;  // the step
+  uint32_t slot;
+  BufferId value;  // a root
+};
+
 inline constexpr uint32_t kNoNode = UINT32_MAX;
 
 struct Step {
@@ -55,6 +69,8 @@ struct Step {
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
+  uint32_t slot = 0;  // for state steps
+  StateAccess access = StateAccess::kCopy;  // for state reads
 };
 
 struct Program {
@@ -75,8 +91,8 @@ struct Program {
   size_t packed_bytes = 0;
   double flops = 0;  // of one run at the typical shapes
   uint32_t held_count = 0;
-  // State may be read without a copy: no other graph writes it in the same run.
-  bool reads_state_in_place = true;
+  std::vector<uint32_t> state_slots;       // those that its state steps touch, ascending
+  std::vector<StateUpdate> state_updates;  // ascending by `made`
 };
 
 // Places, compiles and lays out the steps. Unless the options are strict, a candidate that fails to

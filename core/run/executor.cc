@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/run/convert.h"
+#include "core/run/state_inputs.h"
 
 namespace msrt {
 namespace {
@@ -92,13 +93,7 @@ void Executor::RecordFailure(const Status& status) {
 
 // Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
 Status Executor::LoopOnTeam() {
-  WaitLimit limit{.cancelled = &cancelled_};
-  if (options_.deadline_nanos != 0) {
-    constexpr int64_t kForever = INT64_MAX / 2;
-    const int64_t left = options_.deadline_nanos - model_.environment->clock->NowNanos();
-    if (left < kForever)
-      limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
-  }
+  const WaitLimit limit = LimitOf(options_, model_.environment->clock, &cancelled_);
   Status status;
   if (model_.parallel->TryOnTeam([&] { status = Loop(); }, limit)) return status;
   if (cancelled_.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");
@@ -229,7 +224,6 @@ Status Executor::BindInputs(Frame* frame) {
   const Program& program = frame->program();
   const Graph& graph = frame->graph_of();
   frame->request.inputs.resize(frame->inputs.size());
-  frame->request.states.resize(states_.count());
   if (frame->segments.empty()) frame->segments.emplace_back();
   std::shared_ptr<const Binding>* const binding = &frame->segments[0].binding;
   for (size_t i = 0; i < frame->inputs.size(); ++i) {
@@ -248,13 +242,23 @@ Status Executor::BindInputs(Frame* frame) {
     }
     frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
   }
-  for (size_t s = 0; s < states_.count(); ++s) {
-    RecordType(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &frame->request.states[s],
-               binding);
-  }
+  RecordStates(program, &frame->request.states, &frame->state_types, binding);
   if (*binding != nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(*binding, BindingFor(model_, *frame->placed, frame->request));
   return OkStatus();
+}
+
+// Records the types of the slots that the program touches, if any has changed since `*seen`.
+void Executor::RecordStates(const Program& program, std::vector<Type>* types, uint64_t* seen,
+                            std::shared_ptr<const Binding>* binding) const {
+  const std::vector<uint32_t>& slots = program.state_slots;
+  if (*seen == states_.type_changes() && types->size() == slots.size()) return;
+  types->resize(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Type& type = states_.CurrentType(slots[i]);
+    RecordType(type.dtype, type.dims, &(*types)[i], binding);
+  }
+  *seen = states_.type_changes();
 }
 
 Status Executor::RunSegment(Frame* frame) {
@@ -325,7 +329,6 @@ Status Executor::SegmentAfterControl(Frame* frame, const Step& control) {
   if (next.binding != nullptr && next.binding->previous != frame->segment().binding)
     next.binding.reset();
   next.results.resize(control.outputs.size());
-  next.states.resize(states_.count());
   for (size_t i = 0; i < control.outputs.size(); ++i) {
     if (control.outputs[i] == kNoBuffer) continue;
     const RunValue& value = CellOf(frame, control, i)->value;
@@ -333,10 +336,7 @@ Status Executor::SegmentAfterControl(Frame* frame, const Step& control) {
       RecordType(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
     else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
   }
-  for (size_t s = 0; s < states_.count(); ++s) {
-    RecordType(states_.CurrentType(s).dtype, states_.CurrentType(s).dims, &next.states[s],
-               &next.binding);
-  }
+  RecordStates(program, &next.states, &next.state_types, &next.binding);
   return next.binding != nullptr ? OkStatus() : BindAfterControl(frame, &next);
 }
 
@@ -499,6 +499,7 @@ Status Executor::RunStep(Frame* frame, uint32_t bound) {
   const BoundStep& step = frame->segment().binding->steps[bound];
   const Step& what = frame->program().steps[step.step];
   MSRT_RETURN_IF_ERROR(CheckStopped(*frame, what));
+  if (step.touches_state) MSRT_RETURN_IF_ERROR(BeginStateUpdates(step));
   for (size_t i = 0; i < step.locations.size(); ++i)
     pointers_[i] = Resolve(*frame, step.locations[i], frame->depth);
   for (const EventId& event : step.waits) MSRT_RETURN_IF_ERROR(frame->devices.Wait(event));
@@ -510,6 +511,15 @@ Status Executor::RunStep(Frame* frame, uint32_t bound) {
   if (!status.ok()) return std::move(status).Within(Describe(frame->program(), what));
   return step.event < 0 ? OkStatus()
                         : frame->devices.Record({step.device, static_cast<uint32_t>(step.event)});
+}
+
+// Slots that the step writes in place may move to their own memory first.
+Status Executor::BeginStateUpdates(const BoundStep& step) {
+  for (size_t i = step.input_count; i < step.locations.size(); ++i) {
+    if (step.locations[i].kind == Location::kState)
+      MSRT_RETURN_IF_ERROR(states_.BeginUpdate(step.locations[i].index));
+  }
+  return OkStatus();
 }
 
 Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
@@ -526,6 +536,8 @@ Status Executor::RunKernel(Frame* frame, const BoundStep& step) {
                              }};
   args.scratch = &scratch;
   if (step.device != 0) args.stream = frame->devices.stream(step.device);
+  const StateInputs states(&states_, step);
+  states.AddTo(&args);
   Status status = step.kernel.Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
@@ -563,7 +575,7 @@ Status Executor::Execute(Frame* frame, const BoundStep& step) {
     case StepKind::kStateRead:
       return ConvertLayout(states_.CurrentView(step.slot), ViewOf(step, 0), parallel);
     case StepKind::kStateWrite:
-      return states_.WritePending(step.slot, ViewOf(step, 0));
+      return states_.WriteInRun(step.slot, ViewOf(step, 0));
     case StepKind::kView:
     case StepKind::kControl:
       return OkStatus();

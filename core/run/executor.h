@@ -64,6 +64,8 @@ class Executor {
   Status Push(uint32_t graph, std::span<const RunValue> inputs,
               std::span<ResultCell* const> outputs);
   Status BindInputs(Frame* frame);
+  void RecordStates(const Program& program, std::vector<Type>* types, uint64_t* seen,
+                    std::shared_ptr<const Binding>* binding) const;
   void Pop();
   void Refresh(Frame* frame);
   Status RunSegment(Frame* frame);
@@ -90,6 +92,7 @@ class Executor {
   // Steps.
   Status RunStep(Frame* frame, uint32_t bound);
   Status Execute(Frame* frame, const BoundStep& step);
+  Status BeginStateUpdates(const BoundStep& step);
   Status RunKernel(Frame* frame, const BoundStep& step);
   TensorView ViewOf(const BoundStep& step, size_t i) const;
   void* Resolve(const Frame& frame, const Location& place, uint32_t depth) const;
