@@ -56,6 +56,15 @@ class HostParallel final : public ParallelFor {
   const msrt_host_api* host_;
 };
 
+msrt_packing NamesOf(const Packing& packing) {
+  msrt_packing named = MSRT_INIT(msrt_packing);
+  named.version = packing.version;
+  named.kernel = packing.kernel.c_str();
+  named.isa = packing.isa.c_str();
+  named.block = packing.block;
+  return named;
+}
+
 class HostForms final : public FormStore {
  public:
   explicit HostForms(const msrt_host_api* host) : host_(CopyKnownFields(*host)) {}
@@ -74,14 +83,6 @@ class HostForms final : public FormStore {
   }
 
  private:
-  static msrt_packing NamesOf(const Packing& packing) {
-    msrt_packing named = MSRT_INIT(msrt_packing);
-    named.version = packing.version;
-    named.kernel = packing.kernel.c_str();
-    named.isa = packing.isa.c_str();
-    named.block = packing.block;
-    return named;
-  }
   const msrt_host_api host_;  // the fields that this build knows
 };
 
@@ -96,6 +97,31 @@ class HostScratch final : public Scratch {
 
  private:
   const msrt_scratch* scratch_;
+};
+
+class HostInputForms final : public InputForms {
+ public:
+  explicit HostInputForms(const msrt_run_args& args) : args_(args) {}
+  Result<const void*> Get(size_t input, const Packing& packing, size_t bytes,
+                          FunctionRef<Status(std::byte*)> pack) override {
+    struct Call {
+      FunctionRef<Status(std::byte*)>& pack;
+      const msrt_host_api& host;
+    } call{pack, *args_.host};
+    const auto run = [](void* user, void* to) {
+      auto& c = *static_cast<Call*>(user);
+      return Guarded(c.host, [&] { return c.pack(static_cast<std::byte*>(to)); });
+    };
+    const msrt_packing named = NamesOf(packing);
+    const void* form = nullptr;
+    const auto code = static_cast<Code>(
+        args_.packed_input(args_.packed_context, input, &named, bytes, run, &call, &form));
+    if (code != Code::kOk) return Status(code, "");
+    return form;
+  }
+
+ private:
+  const msrt_run_args& args_;
 };
 
 Candidate CandidateOf(const msrt_candidate& c) {
@@ -284,7 +310,9 @@ msrt_status Run(void*, void* bound, const msrt_run_args* args) {
     for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
     HostParallel parallel(&host);
     HostScratch scratch(args->scratch);
-    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch});
+    HostInputForms forms(*args);
+    return b.kernel->Run(
+        {views.first(b.inputs), views.subspan(b.inputs), parallel, scratch, forms});
   });
 }
 
