@@ -108,6 +108,16 @@ enum {
   MSRT_F4E2M1 = 20
 };
 
+/* The purpose of a state slot: a tensor that outlives the runs of a session. It decides how runs
+ * write the slot (msrt_session_run) and whether sessions may share it (msrt_session_config). */
+typedef int32_t msrt_state_role;
+enum {
+  MSRT_STATE_CACHE = 0,     /* of one stream of requests: KV cache, recurrent state */
+  MSRT_STATE_PARAMETER = 1, /* a weight that training changes */
+  MSRT_STATE_OPTIMIZER = 2, /* what an optimizer keeps beside a parameter: momentum, moments */
+  MSRT_STATE_STATISTIC = 3  /* running mean and variance */
+};
+
 #define MSRT_MAX_RANK 8
 #define MSRT_UNKNOWN_DIM INT64_C(-1)
 
@@ -176,7 +186,7 @@ typedef struct msrt_tensor_info {
   const char* name;                   /* of an input, output or state; NULL for a tensor */
   size_t bytes;                       /* 0 if a dim is unknown */
   int32_t list_depth; /* 0: a tensor; 1: a list of such tensors; 2: a list of lists, and so on */
-  int32_t reserved;   /* must be 0 */
+  msrt_state_role state_role; /* of a state; 0 for everything else */
   /* Inside graphs: the signature of a value that is a function, for which only this field and
    * `name` count; otherwise NULL. */
   const struct msrt_signature* function;
@@ -389,9 +399,10 @@ MSRT_API msrt_status msrt_graph_add_input(msrt_graph* graph, const msrt_tensor_i
 /* The data is copied. */
 MSRT_API msrt_status msrt_graph_add_constant(msrt_graph* graph, const char* name,
                                              const msrt_tensor* data, msrt_value* out);
-/* Adds a tensor that belongs to each session and outlives its runs. Nodes msrt.StateRead and
- * msrt.StateWrite with the attribute `slot` read and write it. `info` may leave dims open; NULL:
- * the type of `initial`. A session starts with `initial`. */
+/* Adds a state slot: a tensor that outlives the runs of a session. Nodes msrt.StateRead and
+ * msrt.StateWrite with the attribute `slot` read and write it. `info` has its role and its type,
+ * which may leave dims open; NULL: a cache of the type of `initial`. A session starts with
+ * `initial`. */
 MSRT_API msrt_status msrt_graph_add_state(msrt_graph* graph, const char* name,
                                           const msrt_tensor_info* info, const msrt_tensor* initial,
                                           int64_t* slot);
@@ -424,18 +435,26 @@ enum { MSRT_INPUT = 0, MSRT_OUTPUT = 1 };
 typedef struct msrt_session_config {
   uint32_t struct_size;
   int32_t profile; /* non-zero: measure each step of every run */
-  /* Maximum of arena, call frames, scratch, outputs and state together; 0: no cap. */
+  /* Maximum of arena, call frames, scratch, outputs and state together; 0: no cap. Shared state
+   * counts in the session that was created first. */
   size_t memory_cap_bytes;
   /* Of its work on devices: a greater number is more urgent; 0: the usual one. */
   int32_t stream_priority;
   int32_t reserved; /* must be 0 */
+  /* A session of the same model, with any entry, whose parameters, optimizer state and statistics
+   * the new session shares, without a copy: what a run of one writes, the next run of the other
+   * reads. Caches are the session's own. NULL: all state is its own. The sessions may be used from
+   * different threads and destroyed in any order. A run that may write shared state excludes the
+   * runs of all sessions that share it; a run that cannot start waits, up to its timeout. So do
+   * msrt_session_state_read, _write and _reset. */
+  msrt_session* share_state;
 } msrt_session_config;
 
 /* `function`: name of the entry to run; NULL: the first. `config` may be NULL. */
 MSRT_API msrt_status msrt_session_create(msrt_model* model, const char* function,
                                          const msrt_session_config* config, msrt_session** out);
-/* Creates a session that shares weights and compiled kernels, with its own memory and a copy of the
- * state. Bound tensors are not carried over. */
+/* Creates a session that shares constants and compiled kernels, with its own memory and a copy of
+ * the state, shared state included. Bound tensors are not carried over. */
 MSRT_API msrt_status msrt_session_clone(msrt_session* session, msrt_session** out);
 MSRT_API void msrt_session_destroy(msrt_session* session);
 
@@ -480,7 +499,11 @@ typedef struct msrt_run_config {
   int64_t max_calls; /* maximum of calls and loop iterations together; 0: no limit */
 } msrt_run_config;
 
-/* Runs the model. All or nothing: after an error the state is as before. `config` may be NULL. */
+/* Runs the model. `config` may be NULL. After an error, caches and statistics are as before: a run
+ * writes them when it has succeeded. Parameters and optimizer state are updated in place, in their
+ * own memory. A run that fails before its first update leaves them as before; one that fails later
+ * leaves a mixture of two steps. Its error says so, and runs that use these slots are refused until
+ * each slot that the failed run may have written is written or reset: restore a checkpoint. */
 MSRT_API msrt_status msrt_session_run(msrt_session* session, const msrt_run_config* config);
 /* Stops the run that is in progress or waiting for its turn, which returns MSRT_CANCELLED; does
  * nothing if there is none. May be called from any thread. */
@@ -488,8 +511,8 @@ MSRT_API msrt_status msrt_session_cancel(msrt_session* session);
 
 MSRT_API msrt_status msrt_session_state_count(msrt_session* session, size_t* out);
 MSRT_API msrt_status msrt_session_state_find(msrt_session* session, const char* name, size_t* out);
-/* Returns the declared type; msrt_session_state_read returns the current dims. Valid while the
- * session handle is. */
+/* Returns the role and the declared type; msrt_session_state_read returns the current dims. Valid
+ * while the session handle is. */
 MSRT_API msrt_status msrt_session_state_info(msrt_session* session, size_t index,
                                              msrt_tensor_info* info);
 /* Returns a copy of the current value. */
@@ -499,6 +522,9 @@ MSRT_API msrt_status msrt_session_state_write(msrt_session* session, size_t inde
                                               const msrt_tensor* value);
 /* Restores the initial value. */
 MSRT_API msrt_status msrt_session_state_reset(msrt_session* session, size_t index);
+/* Copies all state of `from`, another session of the same model: restores a snapshot that
+ * msrt_session_clone made. On an error, some slots are copied. */
+MSRT_API msrt_status msrt_session_state_copy(msrt_session* session, msrt_session* from);
 
 typedef int32_t msrt_report;
 enum {
@@ -511,7 +537,7 @@ enum {
    * graphs that the step calls, "self_us" does not; "dims" are those of its first output;
    * "total_us" is the whole run. */
   MSRT_REPORT_PROFILE = 1,
-  /* Arena and its lower bound, scratch, outputs, state, packed weights, bindings. */
+  /* Arena and its lower bound, scratch, outputs, state, packed weights and state, bindings. */
   MSRT_REPORT_MEMORY = 2,
   MSRT_REPORT_PLAN_TEXT = 3, /* the placement report as a table for a terminal */
   MSRT_REPORT_PLAN_SVG = 4   /* the placement report as an SVG document */

@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define MSRT_PLUGIN_ABI 1u
+#define MSRT_PLUGIN_ABI 2u
 
 /* ---- host services --------------------------------------------------------------------------- */
 
@@ -125,6 +125,10 @@ typedef struct msrt_value_view {
    * this graph is destroyed. */
   const void* constant;
   int32_t is_graph_output; /* non-zero: an output of the graph, whether or not nodes read it */
+  /* The state slot that the value was read from, and its role; -1: none. A kernel may keep packed
+   * forms of a parameter, which changes seldom: see msrt_run_args.packed_input. */
+  int32_t state_slot;
+  msrt_state_role state_role;
   int32_t reserved;
 } msrt_value_view;
 
@@ -420,6 +424,19 @@ typedef struct msrt_run_args {
   /* As many bytes as workspace_bytes returned, aligned to 64, in the memory of the device; NULL if
    * none. Later work of the stream uses them too. */
   void* workspace;
+  /* For each input that is a state slot, the version of its value; 0: not a slot, or a copy of a
+   * value that has been overwritten since. Every write changes the version, and equal versions of a
+   * slot are equal values, also in other sessions. NULL: all are 0. */
+  const uint64_t* input_versions;
+  /* Returns an input that is a state slot in a packed form of `bytes` bytes, aligned to 64, in host
+   * memory; valid during this run. If no session of the model has the form of this version,
+   * pack(user, to) is called to write it: once for each version, not for each run. Kernels that
+   * name the same packing of a slot share the form. Use this for parameters only: the form of a
+   * slot that every run writes is packed in every run. */
+  msrt_status (*packed_input)(void* packed_context, size_t input, const msrt_packing* packing,
+                              size_t bytes, msrt_status (*pack)(void* user, void* to), void* user,
+                              const void** out);
+  void* packed_context;
 } msrt_run_args;
 
 /* `self` is the pointer registered with the table. All functions may be called from several threads

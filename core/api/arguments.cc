@@ -50,8 +50,9 @@ class TypeReader {
   explicit TypeReader(Module* module) : module_(module) {}
 
   Result<Type> Read(const msrt_tensor_info& info, const std::string& argument, int depth) {
-    if (info.reserved != 0)
-      return InvalidArgument(argument, ".reserved is ", info.reserved, ", must be 0");
+    if (info.state_role != 0)
+      return InvalidArgument(argument, ".state_role is ", info.state_role,
+                             ", must be 0: only states have a role");
     if (++parts_ > kMaxTypeParts)
       return InvalidArgument(argument, ": the type has more than ", kMaxTypeParts, " parts");
     if (info.list_depth < 0 || info.list_depth > kMaxTypeDepth) {

@@ -59,6 +59,16 @@ Status AddOutput(Graph& graph, ValueId value, const char* name) {
   return OkStatus();
 }
 
+Result<StateRole> RoleArgument(msrt_state_role role) {
+  if (role < 0 || role >= static_cast<msrt_state_role>(kStateRoleCount)) {
+    return InvalidArgument("info.state_role is ", role,
+                           ", which is not a role; those are MSRT_STATE_CACHE = 0 to "
+                           "MSRT_STATE_STATISTIC = ",
+                           kStateRoleCount - 1);
+  }
+  return static_cast<StateRole>(role);
+}
+
 Status AddState(const GraphObject& graph, const char* name, const msrt_tensor_info* info,
                 const TensorObject& initial) {
   for (const StateSlot& s : graph.module().states) {
@@ -66,8 +76,11 @@ Status AddState(const GraphObject& graph, const char* name, const msrt_tensor_in
       return InvalidArgument("there is a state '", name, "' already; names must differ");
   }
   Type type = initial.type();
+  StateRole role = StateRole::kCache;
   if (info != nullptr) {
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info given, ConfigArgument(info, "info"));
+    MSRT_ASSIGN_OR_RETURN(msrt_tensor_info given, ConfigArgument(info, "info"));
+    MSRT_ASSIGN_OR_RETURN(role, RoleArgument(given.state_role));
+    given.state_role = 0;
     MSRT_ASSIGN_OR_RETURN(type, TypeArgument(given, &graph.module(), "info"));
     auto merged = MergeTypes(type, initial.type());
     if (!merged.ok())
@@ -75,7 +88,7 @@ Status AddState(const GraphObject& graph, const char* name, const msrt_tensor_in
                              ", which is not the type in info: ", merged.status().message());
   }
   MSRT_ASSIGN_OR_RETURN(ConstTensor copy, ConstantCopy(graph.environment(), initial));
-  graph.module().states.push_back({name, std::move(type), std::move(copy)});
+  graph.module().states.push_back({name, std::move(type), std::move(copy), role});
   return OkStatus();
 }
 

@@ -233,6 +233,10 @@ TEST_F(Misuse, WrongHandlesAreRefused) {
        [&](void* h) { return msrt_session_state_write(stateful, 0, As<msrt_tensor>(h)); }},
       {"session_state_reset", "session", "session",
        [&](void* h) { return msrt_session_state_reset(As<msrt_session>(h), 0); }},
+      {"session_state_copy", "session", "session",
+       [&](void* h) { return msrt_session_state_copy(As<msrt_session>(h), stateful); }},
+      {"session_state_copy", "session", "from",
+       [&](void* h) { return msrt_session_state_copy(stateful, As<msrt_session>(h)); }},
       {"session_report", "session", "session",
        [&](void* h) {
          return msrt_session_report(As<msrt_session>(h), MSRT_REPORT_PLAN, &no_text);
@@ -583,7 +587,8 @@ TEST_F(Misuse, WrongGraphArgumentsAreRefused) {
       {"graph_create", "out", [&] { return msrt_graph_create(runtime, "g", nullptr); }},
       {"graph_add_graph", "out", [&] { return msrt_graph_add_graph(graph, "g", nullptr); }},
       {"graph_add_input", "info.list_depth", input([](Info& i) { i.list_depth = 9; })},
-      {"graph_add_input", "info.reserved", input([](Info& i) { i.reserved = 1; })},
+      {"graph_add_input", "info.state_role is 1, must be 0",
+       input([](Info& i) { i.state_role = MSRT_STATE_PARAMETER; })},
       {"graph_add_input", "info", [&] { return msrt_graph_add_input(graph, nullptr, &no_value); }},
       {"graph_add_input", "out",
        [&] {
@@ -608,6 +613,18 @@ TEST_F(Misuse, WrongGraphArgumentsAreRefused) {
        [&] { return msrt_graph_add_state(graph, "s", nullptr, tensor, nullptr); }},
       {"graph_add_state", "info",
        [&] { return msrt_graph_add_state(graph, "s", &wrong_state, tensor, &slot); }},
+      {"graph_add_state", "info.state_role is 4, which is not a role",
+       [&] {
+         Info i = InfoOf(MSRT_F32, {1, 3}, nullptr);
+         i.state_role = 4;
+         return msrt_graph_add_state(graph, "s", &i, tensor, &slot);
+       }},
+      {"graph_add_state", "info.state_role is -1, which is not a role",
+       [&] {
+         Info i = InfoOf(MSRT_F32, {1, 3}, nullptr);
+         i.state_role = -1;
+         return msrt_graph_add_state(graph, "s", &i, tensor, &slot);
+       }},
       {"graph_add_state", "info.struct_size",
        [&] { return msrt_graph_add_state(graph, "s", &zero, tensor, &slot); }},
       {"graph_add_output", "value 1000", [&] { return msrt_graph_add_output(graph, 1000, "o"); }},

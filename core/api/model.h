@@ -24,9 +24,9 @@ Result<CompileOptions> CompileOptionsOf(const msrt_model_config* config,
 Status CheckTypicalNames(const CompileOptions& options, const CompiledModel& model);
 
 // {"name": "x", "type": "f32", "dims": ["n", 3, null]}: symbols by name, unknown dims as null, an
-// unknown rank as null dims.
+// unknown rank as null dims. A state also has a "role".
 void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type,
-                     std::span<const std::string> symbols);
+                     std::span<const std::string> symbols, std::string_view role = {});
 std::string ModelInfo(const CompiledModel& model);
 
 }  // namespace msrt

@@ -51,9 +51,10 @@ void WriteContents(JsonWriter* json, const CompiledModel& model) {
 }  // namespace
 
 void WriteTensorType(JsonWriter* json, std::string_view name, const Type& type,
-                     std::span<const std::string> symbols) {
+                     std::span<const std::string> symbols, std::string_view role) {
   json->BeginObject();
   json->Field("name", name);
+  if (!role.empty()) json->Field("role", role);
   if (!type.is_tensor()) {
     json->Field("type", StrCat(type));
     json->EndObject();
@@ -95,7 +96,7 @@ std::string ModelInfo(const CompiledModel& model) {
   json.Key("states");
   json.BeginArray();
   for (const StateSlot& state : module.states)
-    WriteTensorType(&json, state.name, state.type, module.symbols);
+    WriteTensorType(&json, state.name, state.type, module.symbols, StateRoleName(state.role));
   json.EndArray();
   json.Key("metadata");
   json.BeginObject();

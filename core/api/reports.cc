@@ -66,6 +66,7 @@ std::string MemoryReport(const Session& session, size_t cap_bytes) {
   json.Field("scratch_bytes", memory.scratch_bytes);
   json.Field("output_bytes", memory.output_bytes);
   json.Field("state_bytes", memory.state_bytes);
+  json.Field("packed_state_bytes", memory.packed_state_bytes);
   json.Field("total_bytes", memory.total());
   json.Field("cap_bytes", cap_bytes);
   json.Key("shared");  // with all sessions of the model

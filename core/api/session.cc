@@ -65,8 +65,14 @@ msrt_status msrt_session_create(msrt_model* model, const char* function,
       return InvalidArgument("config.reserved is ", given.reserved, ", must be 0");
     const SessionOptions options{.memory_cap_bytes = given.memory_cap_bytes,
                                  .stream_priority = given.stream_priority};
+    std::shared_ptr<SessionObject> share;
+    if (given.share_state != nullptr) {
+      MSRT_ASSIGN_OR_RETURN(share,
+                            ObjectOf<SessionObject>(given.share_state, "config.share_state"));
+    }
     MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
-                          Session::Create(object->compiled, entry, options));
+                          Session::Create(object->compiled, entry, options,
+                                          share == nullptr ? nullptr : share->session.get()));
     *out = Publish(std::move(session), given);
     return OkStatus();
   });

@@ -33,8 +33,9 @@ msrt_status msrt_session_state_info(msrt_session* session, size_t index, msrt_te
     MSRT_RETURN_IF_ERROR(CheckIndex(index, object->module().states.size(), "state"));
     MSRT_RETURN_IF_ERROR(CheckStructSize(info, "info"));
     const StateSlot& slot = object->module().states[index];
-    MSRT_ASSIGN_OR_RETURN(const msrt_tensor_info filled,
+    MSRT_ASSIGN_OR_RETURN(msrt_tensor_info filled,
                           InfoOf(slot.type, slot.name.c_str(), object->module().symbols));
+    filled.state_role = static_cast<msrt_state_role>(slot.role);
     WriteStruct(info, filled);
     return OkStatus();
   });
@@ -44,12 +45,13 @@ msrt_status msrt_session_state_read(msrt_session* session, size_t index, msrt_te
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     MSRT_RETURN_IF_ERROR(NotNull(out, "out"));
-    MSRT_ASSIGN_OR_RETURN(const TensorView value, object->session->State(index));
-    MSRT_ASSIGN_OR_RETURN(
-        std::shared_ptr<TensorObject> copy,
-        CopyTensor(object->session->model().environment, value, "a copy of the state"));
-    *out = NewHandle(std::move(copy));
-    return OkStatus();
+    return object->session->ReadState(index, [&](const TensorView& value) -> Status {
+      MSRT_ASSIGN_OR_RETURN(
+          std::shared_ptr<TensorObject> copy,
+          CopyTensor(object->session->model().environment, value, "a copy of the state"));
+      *out = NewHandle(std::move(copy));
+      return OkStatus();
+    });
   });
 }
 
@@ -66,5 +68,17 @@ msrt_status msrt_session_state_reset(msrt_session* session, size_t index) {
   return Guarded(__func__, [&]() -> Status {
     MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
     return object->session->ResetState(index);
+  });
+}
+
+msrt_status msrt_session_state_copy(msrt_session* session, msrt_session* from) {
+  return Guarded(__func__, [&]() -> Status {
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> object, EnterSession(session));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<SessionObject> source,
+                          ObjectOf<SessionObject>(from, "from"));
+    if (source->session == object->session) return OkStatus();
+    MSRT_ASSIGN_OR_RETURN(const Exclusive<SessionObject> entered,
+                          Exclusive<SessionObject>::Enter(from, "from"));
+    return object->session->CopyState(*entered->session);
   });
 }

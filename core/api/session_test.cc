@@ -196,6 +196,69 @@ TEST(SessionMemory, StateThatCannotGrowKeepsItsValue) {
   msrt_runtime_destroy(runtime);
 }
 
+// total += x; y = total. The slot has the role.
+msrt_graph* TotalGraph(msrt_runtime* runtime, msrt_state_role role) {
+  msrt_graph* graph = nullptr;
+  MSRT_EXPECT_OK(msrt_graph_create(runtime, "total", &graph));
+  const msrt_tensor_info input = InfoOf(MSRT_F32, {2}, "x");
+  msrt_value x = MSRT_NO_VALUE;
+  MSRT_EXPECT_OK(msrt_graph_add_input(graph, &input, &x));
+  msrt_tensor* initial = FloatTensor(runtime, {2}, {10, 20});
+  msrt_tensor_info info = InfoOf(MSRT_F32, {2}, nullptr);
+  info.state_role = role;
+  int64_t slot = -1;
+  MSRT_EXPECT_OK(msrt_graph_add_state(graph, "total", &info, initial, &slot));
+  msrt_tensor_destroy(initial);
+  const int64_t dims[] = {2};
+  const std::vector<msrt_attr> read = StateReadAttrs(&slot, dims), write = {read[0]};
+  const msrt_value before = AddNode(graph, "StateRead", "before", {}, read, "msrt");
+  const msrt_value sum = AddNode(graph, "Add", "sum", {before, x});
+  AddNode(graph, "StateWrite", "write", {sum}, write, "msrt");
+  MSRT_EXPECT_OK(msrt_graph_add_output(graph, sum, "y"));
+  return graph;
+}
+
+TEST_F(SessionApi, StatesHaveRolesAndSessionsShareAllButCaches) {
+  for (const msrt_state_role role :
+       {MSRT_STATE_CACHE, MSRT_STATE_PARAMETER, MSRT_STATE_OPTIMIZER, MSRT_STATE_STATISTIC}) {
+    msrt_model* model = Compiled(TotalGraph(runtime_, role));
+    msrt_session *first = nullptr, *second = nullptr;
+    MSRT_ASSERT_OK(msrt_session_create(model, nullptr, nullptr, &first));
+    msrt_session_config config = MSRT_INIT(msrt_session_config);
+    config.share_state = first;
+    MSRT_ASSERT_OK(msrt_session_create(model, nullptr, &config, &second));
+    msrt_model_destroy(model);
+    msrt_tensor_info info = MSRT_INIT(msrt_tensor_info);
+    MSRT_ASSERT_OK(msrt_session_state_info(second, 0, &info));
+    EXPECT_EQ(info.state_role, role);
+    EXPECT_STREQ(info.name, "total");
+    EXPECT_EQ(RunFloats(first, {2}, {1, 1}), (std::vector<float>{11, 21}));
+    const bool shared = role != MSRT_STATE_CACHE;
+    EXPECT_EQ(RunFloats(second, {2}, {1, 1}),
+              shared ? (std::vector<float>{12, 22}) : (std::vector<float>{11, 21}));
+    msrt_session_destroy(first);
+    EXPECT_EQ(RunFloats(second, {2}, {1, 1}),
+              shared ? (std::vector<float>{13, 23}) : (std::vector<float>{12, 22}));
+    msrt_session_destroy(second);
+  }
+}
+
+TEST_F(SessionApi, SharedStateMustBeOfTheSameModel) {
+  msrt_model *model = Compiled(TotalGraph(runtime_, MSRT_STATE_PARAMETER)),
+             *other = Compiled(TotalGraph(runtime_, MSRT_STATE_PARAMETER));
+  msrt_session *session = nullptr, *sharing = nullptr;
+  MSRT_ASSERT_OK(msrt_session_create(other, nullptr, nullptr, &session));
+  msrt_session_config config = MSRT_INIT(msrt_session_config);
+  config.share_state = session;
+  EXPECT_EQ(msrt_session_create(model, nullptr, &config, &sharing), MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("same model"), std::string::npos);
+  msrt_session_destroy(session);
+  EXPECT_EQ(msrt_session_create(model, nullptr, &config, &sharing), MSRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(msrt_error_message()).find("config.share_state"), std::string::npos);
+  msrt_model_destroy(model);
+  msrt_model_destroy(other);
+}
+
 // plus = x + 1, minus = -x: the first is written before x is read for the last time.
 TEST_F(SessionApi, ResultsCanBeInputsOfTheSameSession) {
   msrt_graph* graph = nullptr;

@@ -15,12 +15,18 @@ namespace {
 // Binds the steps from binding->begin_step until the first whose sizes are not known yet.
 class Binder {
  public:
-  Binder(const Program& program, const Evaluator& evaluator, Binding* binding, uint32_t depth)
+  // `states`: types of the slots in program.state_slots when the steps begin.
+  Binder(const Program& program, const Evaluator& evaluator, std::span<const Type> states,
+         Binding* binding, uint32_t depth)
       : program_(program),
         graph_(*program.graph),
         evaluator_(evaluator),
         out_(*binding),
-        depth_(depth) {}
+        depth_(depth),
+        states_(states.begin(), states.end()),
+        is_output_(program.buffers.size()) {
+    for (const BufferId b : program.output_buffers) is_output_[b] = true;
+  }
 
   // `sized`: the output types of the first step are already known.
   Status Run(bool first, bool sized) {
@@ -60,6 +66,7 @@ class Binder {
         break;
       }
       if (!sized || s != out_.begin_step) MSRT_RETURN_IF_ERROR(PropagateStep(step));
+      FindStateUpdates(s);
       const bool concrete = std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId b) {
         return b == kNoBuffer || TypeOf(b).concrete();
       });
@@ -76,13 +83,39 @@ class Binder {
   }
 
   Status PropagateStep(const Step& step) {
-    // The types of states were set from the session's.
-    if (step.kind == StepKind::kStateWrite || step.kind == StepKind::kStateRead) return OkStatus();
+    if (step.kind == StepKind::kStateRead) {
+      out_.facts.types[IndexOf(program_.buffers[step.outputs[0]].value)] = StateType(step.slot);
+      return OkStatus();
+    }
+    if (step.kind == StepKind::kStateWrite) {
+      StateType(step.slot) = TypeOf(step.inputs[0]);
+      return OkStatus();
+    }
     if (step.kind == StepKind::kKernel && IsControl(graph_.nodes[step.node]))
       return SizeOwned(step);
     for (uint32_t n : step.nodes)
       MSRT_RETURN_IF_ERROR(PropagateNode(graph_, n, evaluator_, &out_.facts));
     return OkStatus();
+  }
+
+  // The slots of a program are few or their steps many: the search costs less than an index.
+  Type& StateType(uint32_t slot) {
+    const auto& slots = program_.state_slots;
+    const auto at = std::lower_bound(slots.begin(), slots.end(), slot) - slots.begin();
+    return states_[static_cast<size_t>(at)];
+  }
+
+  // Finds the outputs of step s that are made in the memory of a slot. The slot has its type from
+  // before the update until the value is written.
+  void FindStateUpdates(size_t s) {
+    const auto& all = program_.state_updates;
+    auto update = std::lower_bound(all.begin(), all.end(), s,
+                                   [](const StateUpdate& u, size_t step) { return u.made < step; });
+    for (; update != all.end() && update->made == s; ++update) {
+      const Type& made = TypeOf(update->value);
+      const Type& slot = StateType(update->slot);
+      if (made.concrete() && made.bytes() == slot.bytes()) updates_.push_back(&*update);
+    }
   }
 
   // Control flow that a delegate runs as a whole: its outputs need memory before it runs.
@@ -115,10 +148,7 @@ class Binder {
     });
   }
 
-  bool IsOutput(BufferId b) const {
-    return std::find(program_.output_buffers.begin(), program_.output_buffers.end(), b) !=
-           program_.output_buffers.end();
-  }
+  bool IsOutput(BufferId b) const { return is_output_[b]; }
 
   void FindLifetimes() {
     groups_.resize(program_.buffers.size());
@@ -132,7 +162,7 @@ class Binder {
       for (BufferId b : step.inputs) Touch(b, s);
       for (BufferId b : step.outputs) Touch(b, s);
     }
-    ReadStateInPlace();
+    LocateState();
     if (program_.queue_count() > 1) ExtendToJoins();
     // Buffers that later bindings of this run need must keep their memory until the end.
     for (size_t s = out_.end_step; s < program_.steps.size(); ++s) {
@@ -181,35 +211,21 @@ class Binder {
     g.in_arena = out_.locations[RootOf(b)].kind == Location::kNowhere;
   }
 
-  // Reading a state needs no copy: a run writes new values beside the old ones until it succeeds.
-  // Only a value that was written before the read and is written again while in use must be copied.
-  void ReadStateInPlace() {
-    const auto writes = [&](size_t begin, size_t end, int64_t slot) {
-      return std::any_of(program_.steps.begin() + static_cast<ptrdiff_t>(begin),
-                         program_.steps.begin() + static_cast<ptrdiff_t>(end),
-                         [&](const Step& step) {
-                           return step.kind == StepKind::kStateWrite && SlotOf(step) == slot;
-                         });
+  // Reads that PlanStateAccess found to need no copy, and values made in the memory of a slot.
+  void LocateState() {
+    const auto locate = [&](BufferId b, uint32_t slot, bool current) {
+      groups_[b].in_arena = false;
+      out_.locations[b] = {Location::kState, 0, slot, current ? size_t{1} : size_t{0}, nullptr};
     };
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& read = program_.steps[s];
-      if (read.kind != StepKind::kStateRead || IsOutput(read.outputs[0]) ||
-          !program_.reads_state_in_place)
-        continue;
-      Group& group = groups_[read.outputs[0]];
-      const size_t end =
-          out_.end_step < program_.steps.size() ? program_.steps.size() : size_t{group.last} + 1;
-      const bool written_before = writes(0, s, SlotOf(read));
-      if (written_before && writes(s, end, SlotOf(read))) continue;
-      group.in_arena = false;
+      if (read.kind != StepKind::kStateRead || read.access == StateAccess::kCopy) continue;
+      locate(read.outputs[0], read.slot, read.access == StateAccess::kInPlace);
       skipped_[s] = true;
-      out_.locations[read.outputs[0]] = {Location::kState, 0, static_cast<uint32_t>(SlotOf(read)),
-                                         written_before ? size_t{1} : size_t{0}, nullptr};
     }
-  }
-
-  int64_t SlotOf(const Step& step) const {
-    return std::get<int64_t>(*graph_.nodes[step.node].attrs.Find("slot"));
+    for (const StateUpdate* u : updates_) {
+      if (u->made < out_.end_step && groups_[u->value].in_arena) locate(u->value, u->slot, true);
+    }
   }
 
   // Sets the locations of all buffers with memory outside the arena.
@@ -338,6 +354,9 @@ class Binder {
       bound.input_count = static_cast<uint32_t>(step.inputs.size());
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
+      bound.touches_state =
+          std::any_of(bound.locations.begin(), bound.locations.end(),
+                      [](const Location& l) { return l.kind == Location::kState; });
       if (step.kind == StepKind::kKernel) {
         bound.kernel = std::make_shared<const BoundKernel>(std::move(kernels_[next_kernel++]));
         const auto workspace = workspaces_.find(static_cast<uint32_t>(s));
@@ -346,7 +365,7 @@ class Binder {
         out_.flops += bound.flops;
         out_.bytes += bound.kernel->bytes();
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
-        bound.slot = static_cast<uint32_t>(SlotOf(step));
+        bound.slot = step.slot;
       }
       out_.max_views = std::max(out_.max_views, bound.views.size());
       out_.bytes +=
@@ -354,6 +373,8 @@ class Binder {
       out_.steps.push_back(std::move(bound));
     }
     out_.bytes += out_.locations.size() * sizeof(Location) + out_.facts.types.size() * sizeof(Type);
+    out_.state_types = std::move(states_);
+    out_.bytes += out_.state_types.size() * sizeof(Type);
     for (ValueId v : graph_.outputs) out_.output_types.push_back(out_.facts.types[IndexOf(v)]);
   }
 
@@ -417,6 +438,9 @@ class Binder {
   const Evaluator& evaluator_;
   Binding& out_;
   const uint32_t depth_;
+  std::vector<Type> states_;     // of program_.state_slots, after the steps propagated so far
+  std::vector<bool> is_output_;  // by buffer
+  std::vector<const StateUpdate*> updates_;  // that the sizes admit
   std::vector<Group> groups_;                                 // by root buffer
   std::vector<bool> skipped_;                                 // by step: its outputs are known
   std::vector<BoundKernel> kernels_;                          // in the order of their steps
@@ -533,16 +557,6 @@ Status SizeStep(const Program& program, const Evaluator& evaluator, const Step& 
   return OkStatus();
 }
 
-void SetStateTypes(const Program& program, size_t from_step, std::span<const Type> states,
-                   GraphFacts* facts) {
-  for (size_t s = from_step; s < program.steps.size(); ++s) {
-    if (program.steps[s].kind != StepKind::kStateRead) continue;
-    const Node& node = program.graph->nodes[program.steps[s].node];
-    facts->types[IndexOf(node.outputs[0])] =
-        states[static_cast<size_t>(std::get<int64_t>(*node.attrs.Find("slot")))];
-  }
-}
-
 // Returns a binding that begins where `previous` ended, with all facts known by then.
 std::shared_ptr<Binding> MakeSuccessor(std::shared_ptr<const Binding> previous) {
   auto binding = std::make_shared<Binding>(previous->facts);
@@ -580,9 +594,8 @@ Result<std::shared_ptr<const Binding>> Bind(const Program& program, const Module
   const Graph& graph = *program.graph;
   auto binding = std::make_shared<Binding>(GraphFacts(graph));
   MSRT_RETURN_IF_ERROR(SetInputTypes(graph, module, request.inputs, &binding->facts));
-  SetStateTypes(program, 0, request.states, &binding->facts);
-  MSRT_RETURN_IF_ERROR(
-      Binder(program, evaluator, binding.get(), 0).Run(/*first=*/true, /*sized=*/false));
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, request.states, binding.get(), 0)
+                           .Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
@@ -594,10 +607,10 @@ Result<std::shared_ptr<const Binding>> Continue(
   const bool sized = IsSizedByData(*program.graph, stopped);
   MSRT_RETURN_IF_ERROR(ReadSmallInputs(program, stopped, read, &facts));
   if (sized) MSRT_RETURN_IF_ERROR(SizeStep(program, evaluator, stopped, read, &facts));
-  std::shared_ptr<Binding> binding = MakeSuccessor(std::move(previous));
+  std::shared_ptr<Binding> binding = MakeSuccessor(previous);
   binding->facts = std::move(facts);
-  MSRT_RETURN_IF_ERROR(
-      Binder(program, evaluator, binding.get(), depth).Run(/*first=*/false, sized));
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, previous->state_types, binding.get(), depth)
+                           .Run(/*first=*/false, sized));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 
@@ -615,9 +628,8 @@ Result<std::shared_ptr<const Binding>> ContinueAfterControl(
                              static_cast<uint32_t>(buffer.held), 0, nullptr};
   }
   ++binding->begin_step;
-  SetStateTypes(program, binding->begin_step, states, &binding->facts);
-  MSRT_RETURN_IF_ERROR(
-      Binder(program, evaluator, binding.get(), depth).Run(/*first=*/true, /*sized=*/false));
+  MSRT_RETURN_IF_ERROR(Binder(program, evaluator, states, binding.get(), depth)
+                           .Run(/*first=*/true, /*sized=*/false));
   return std::shared_ptr<const Binding>(std::move(binding));
 }
 

@@ -21,8 +21,8 @@ struct Location {
   uint16_t device = 0;  // whose memory it is; 0: the host's
   // Index of the input, output, state slot or held value; kEarlier: of the binding in the chain.
   uint32_t index = 0;
-  // In the arena (kArena, kEarlier), or in the input or output. kState: 1 for the value written in
-  // this run, 0 for the one before.
+  // In the arena (kArena, kEarlier), or in the input or output. kState: 1 for the current value, 0
+  // for the one before the run.
   size_t offset = 0;
   const std::byte* data = nullptr;  // kConstant
 };
@@ -46,8 +46,9 @@ inline constexpr size_t kMaxStagedBytes = 4096;
 struct BoundStep {
   StepKind kind;
   QueueId queue = kHostQueue;
-  uint32_t step;      // index in the program
-  uint32_t slot = 0;  // for state steps
+  uint32_t step;               // index in the program
+  uint32_t slot = 0;           // for state steps
+  bool touches_state = false;  // a kernel that reads or writes slots in place
   std::shared_ptr<const BoundKernel> kernel;  // pieces share them
   // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;
@@ -66,6 +67,7 @@ struct Binding {
   std::vector<BoundStep> steps;
   std::vector<Location> locations;  // by buffer
   std::vector<Type> output_types;   // of the graph; concrete once the last step is bound
+  std::vector<Type> state_types;    // of the slots in Program::state_slots, after its steps
   size_t arena_bytes = 0, lower_bound_bytes = 0;  // of the host
   std::vector<size_t> device_arena_bytes;         // by device; empty if there is only the host
   std::vector<uint32_t> event_counts;             // by queue
@@ -93,7 +95,7 @@ struct Binding {
 
 struct BindRequest {
   std::vector<Type> inputs;  // concrete, one for each graph input
-  std::vector<Type> states;  // current types of the module's state slots
+  std::vector<Type> states;  // current types of the slots in Program::state_slots
 };
 
 // The delegate that made binding fail although another could do its work; empty for any other
@@ -115,7 +117,7 @@ Result<std::shared_ptr<const Binding>> Continue(
     uint32_t depth, FunctionRef<Status(BufferId, void* to, size_t bytes)> read);
 
 // Binds the steps after the control step at which `previous` ended. `results` are the types of that
-// step's results, `states` the current types of the module's state slots.
+// step's results, `states` the current types of the slots in Program::state_slots.
 Result<std::shared_ptr<const Binding>> ContinueAfterControl(
     const Program& program, const Evaluator& evaluator, std::shared_ptr<const Binding> previous,
     uint32_t depth, std::span<const Type> results, std::span<const Type> states);

@@ -1,6 +1,7 @@
 #include "core/bind/memory_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "core/base/allocator.h"
@@ -9,10 +10,14 @@
 namespace msrt {
 namespace {
 
-size_t LowerBound(std::span<const LiveBlock> blocks) {
+uint32_t StepsOf(std::span<const LiveBlock> blocks) {
   uint32_t steps = 0;
   for (const LiveBlock& b : blocks) steps = std::max(steps, b.last + 1);
-  std::vector<int64_t> change(steps + 1, 0);
+  return steps;
+}
+
+size_t LowerBound(std::span<const LiveBlock> blocks) {
+  std::vector<int64_t> change(StepsOf(blocks) + 1, 0);
   for (const LiveBlock& b : blocks) {
     const auto bytes = static_cast<int64_t>(AlignUp(b.bytes, kTensorAlignment));
     change[b.first] += bytes;
@@ -23,18 +28,63 @@ size_t LowerBound(std::span<const LiveBlock> blocks) {
   return static_cast<size_t>(peak);
 }
 
-// Assigns offsets in the given order. Assigned blocks are kept sorted by offset, so that one walk
-// over those alive at the same time finds every gap. Returns the bytes of the arena.
+// The blocks assigned so far, by the time they are alive.
+class LiveIndex {
+ public:
+  explicit LiveIndex(uint32_t steps)
+      : leaves_(std::bit_ceil(std::max(steps, 1u))),
+        covers_(2 * size_t{leaves_}, kNone),
+        starts_(steps, kNone) {}
+
+  void Add(uint32_t block, uint32_t first, uint32_t last) {
+    Push(block, &starts_[first]);
+    // The nodes of a segment tree that together cover the interval.
+    for (uint32_t l = first + leaves_, r = last + 1 + leaves_; l < r; l /= 2, r /= 2) {
+      if ((l & 1) != 0) Push(block, &covers_[l++]);
+      if ((r & 1) != 0) Push(block, &covers_[--r]);
+    }
+  }
+
+  // Appends the blocks that are alive at some time in [first, last]: those alive at `first`, and
+  // those that begin later.
+  void Find(uint32_t first, uint32_t last, std::vector<uint32_t>* out) const {
+    for (uint32_t node = first + leaves_; node != 0; node /= 2) Append(covers_[node], out);
+    for (uint32_t step = first + 1; step <= last; ++step) Append(starts_[step], out);
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Entry {
+    uint32_t block, next;
+  };
+  void Push(uint32_t block, uint32_t* list) {
+    entries_.push_back({block, *list});
+    *list = static_cast<uint32_t>(entries_.size() - 1);
+  }
+  void Append(uint32_t list, std::vector<uint32_t>* out) const {
+    for (; list != kNone; list = entries_[list].next) out->push_back(entries_[list].block);
+  }
+
+  const uint32_t leaves_;
+  std::vector<uint32_t> covers_, starts_;  // lists by node of the tree, and by first step
+  std::vector<Entry> entries_;
+};
+
+// Assigns offsets in the given order. A walk over the blocks alive at the same time, by offset,
+// finds every gap. Returns the bytes of the arena.
 size_t AssignOffsets(std::span<const LiveBlock> blocks, std::span<const uint32_t> order,
                      std::vector<size_t>* offsets) {
-  std::vector<uint32_t> assigned;
-  assigned.reserve(blocks.size());
+  LiveIndex assigned(StepsOf(blocks));
+  std::vector<uint32_t> alive;
   size_t arena = 0;
   for (uint32_t b : order) {
     const size_t bytes = AlignUp(blocks[b].bytes, kTensorAlignment);
+    alive.clear();
+    assigned.Find(blocks[b].first, blocks[b].last, &alive);
+    std::sort(alive.begin(), alive.end(),
+              [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; });
     size_t end = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
-    for (uint32_t p : assigned) {
-      if (blocks[p].last < blocks[b].first || blocks[b].last < blocks[p].first) continue;
+    for (uint32_t p : alive) {
       const size_t offset = (*offsets)[p];
       if (offset > end && offset - end >= bytes && offset - end < best_gap) {
         best_gap = offset - end;
@@ -45,10 +95,7 @@ size_t AssignOffsets(std::span<const LiveBlock> blocks, std::span<const uint32_t
     const size_t offset = best != SIZE_MAX ? best : end;
     (*offsets)[b] = offset;
     arena = std::max(arena, offset + bytes);
-    assigned.insert(
-        std::upper_bound(assigned.begin(), assigned.end(), b,
-                         [&](uint32_t x, uint32_t y) { return (*offsets)[x] < (*offsets)[y]; }),
-        b);
+    assigned.Add(b, blocks[b].first, blocks[b].last);
   }
   return arena;
 }

@@ -22,7 +22,7 @@ struct MemoryPlan {
 
 // Greedy: blocks in an order of decreasing weight, each into the smallest gap that holds it. Tries
 // orders by size, by lifetime and by breadth, and stops at the first that reaches the lower bound.
-// O(n^2) in the number of blocks.
+// Takes time in proportion to the pairs of blocks that are alive together, and to the lifetimes.
 MemoryPlan PlanMemory(std::span<const LiveBlock> blocks);
 
 }  // namespace msrt

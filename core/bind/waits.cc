@@ -17,8 +17,8 @@ struct Access {
 bool Overlap(const Access& a, const Access& b) {
   const Location &x = a.place, &y = b.place;
   if (a.memory != b.memory || x.kind != y.kind || x.index != y.index) return false;
-  if (x.kind != Location::kArena && x.kind != Location::kEarlier)
-    return x.kind != Location::kState || x.offset == y.offset;
+  // The values of a slot before and in the run may share memory.
+  if (x.kind != Location::kArena && x.kind != Location::kEarlier) return true;
   return x.offset < y.offset + b.bytes && y.offset < x.offset + a.bytes;
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 Status CompileGraphs(CompiledModel* model) {
   const Environment& env = *model->environment;
+  model->state_use = StateUse(model->module);
   ReachableGraphs reachable;
   {
     ScopedTimer timer(&model->times.place);

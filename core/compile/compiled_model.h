@@ -9,8 +9,9 @@
 #include "core/bind/binding_cache.h"
 #include "core/bind/piece_kernels.h"
 #include "core/compile/environment.h"
+#include "core/delegate/state_forms.h"
 #include "core/model/load.h"
-#include "core/program/program.h"
+#include "core/program/state_use.h"
 
 namespace msrt {
 
@@ -68,7 +69,9 @@ struct CompiledModel {
   Module module;
   CompileOptions options;
   std::shared_ptr<ParallelFor>
-      parallel;         // used by its runs: the environment's, or the calling thread alone
+      parallel;        // used by its runs: the environment's, or the calling thread alone
+  StateUse state_use;  // of the module's graphs
+  std::shared_ptr<StateForms> state_forms = std::make_shared<StateForms>();
   OfferedModule views;  // the graphs as delegates see them; outlives all that they compile
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null if unreachable

@@ -28,7 +28,8 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry,
       return OkStatus();
     request.inputs.push_back(Type::Tensor(declared.dtype, typical[i]));
   }
-  for (const StateSlot& s : model.module.states) request.states.push_back(s.initial.type());
+  for (const uint32_t slot : entry.program->state_slots)
+    request.states.push_back(model.module.states[slot].initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding,
                         BindingFor(model, entry, request));
   // What does not fit is computed by pieces, whose kernels have other shapes.

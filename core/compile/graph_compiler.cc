@@ -26,7 +26,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
   times->compile += watch.Millis() - place_millis;
   auto entry = std::make_shared<EntryProgram>();
   entry->program = *std::move(program);
-  entry->program->reads_state_in_place = model.module.graphs.size() == 1;
+  PlanStateAccess(model.module, model.state_use, graph, entry->program.get());
   entry->bindings = std::make_unique<BindingCache>(model.options.binding_cache_bytes);
   entry->pieces = std::make_unique<PieceKernels>(model.options.binding_cache_bytes);
   return entry;

@@ -72,6 +72,7 @@ Result<std::unique_ptr<OfferedGraph>> OfferedGraph::Make(const Graph& graph,
                                                          const Module* module) {
   std::unique_ptr<OfferedGraph> offered(new OfferedGraph(graph, evaluator));
   offered->FindTypicalTypes(typical_dims, module);
+  if (module != nullptr) offered->FindState(*module);
   offered->nodes_.reserve(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) offered->AddNode(n);
   offered->MakeApi();
@@ -131,6 +132,14 @@ void OfferedGraph::FindTypicalTypes(std::span<const Dims> typical_dims, const Mo
   }
 }
 
+void OfferedGraph::FindState(const Module& module) {
+  for (const Node& node : graph_.nodes) {
+    if (node.def == nullptr || node.def->effect != Effect::kState || node.outputs.empty()) continue;
+    const auto slot = static_cast<uint32_t>(std::get<int64_t>(*node.attrs.Find("slot")));
+    state_[node.outputs[0]] = {slot, module.states[slot].role};
+  }
+}
+
 void OfferedGraph::TakeResults(std::span<const Type> results, size_t n) {
   const std::vector<ValueId>& outputs = graph_.nodes[n].outputs;
   for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
@@ -140,8 +149,12 @@ void OfferedGraph::TakeResults(std::span<const Type> results, size_t n) {
 
 msrt_value_view OfferedGraph::ValueOf(ValueId v) const {
   msrt_value_view view{};
-  view.id = -1;
+  view.id = view.state_slot = -1;
   if (v == kNoValue) return view;
+  if (const auto read = state_.find(v); read != state_.end()) {
+    view.state_slot = static_cast<int32_t>(read->second.first);
+    view.state_role = static_cast<msrt_state_role>(read->second.second);
+  }
   const Value& value = graph_.value(v);
   view.id = IndexOf(v);
   view.declared = ShapeOf(value.type);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -31,7 +32,7 @@ class OfferedGraph {
  public:
   // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where that is
   // unknown too, the first dim becomes 1 and others `kTypicalExtent`. `module` (may be null)
-  // contains the graphs that this one calls.
+  // contains the graphs that this one calls and the state slots that it reads.
   static Result<std::unique_ptr<OfferedGraph>> Make(const Graph& graph, const Evaluator& evaluator,
                                                     std::span<const Dims> typical_dims,
                                                     const Module* module = nullptr);
@@ -78,6 +79,7 @@ class OfferedGraph {
  private:
   OfferedGraph(const Graph& graph, const Evaluator& evaluator);
   void FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module);
+  void FindState(const Module& module);
   void TakeResults(std::span<const Type> results, size_t node);
   void AddNode(size_t n);
   void MakeApi();
@@ -96,6 +98,7 @@ class OfferedGraph {
       size_in_data_;  // by node: the types of its outputs do not follow from those of its inputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
+  std::map<ValueId, std::pair<uint32_t, StateRole>> state_;  // slot and role of state reads
   std::vector<CarriedPair> carried_;
   std::vector<std::pair<ValueId, std::string>> homes_;
   const OfferedModule* module_ = nullptr;

@@ -37,6 +37,7 @@ class CallbackView {
  private:
   static msrt_value_view Unknown(int64_t id) {
     msrt_value_view view{};
+    view.state_slot = -1;
     view.id = id;
     view.declared.rank = view.typical.rank = -1;
     return view;

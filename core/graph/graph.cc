@@ -73,6 +73,12 @@ int64_t Module::SymbolFor(std::string_view symbol_name) {
   return SymbolDim(index);
 }
 
+std::string_view StateRoleName(StateRole role) {
+  constexpr std::string_view kNames[] = {"cache", "parameter", "optimizer", "statistic"};
+  static_assert(std::size(kNames) == kStateRoleCount);
+  return kNames[static_cast<size_t>(role)];
+}
+
 std::string Describe(const Graph& graph, size_t node_index) {
   const Node& n = graph.nodes[node_index];
   return StrCat("node ", node_index, " '", n.name, "' (", OpName(n), ")");

@@ -66,12 +66,30 @@ class Graph {
   std::vector<Value> values_;
 };
 
-// A named tensor that belongs to a session and outlives its runs: KV cache, recurrent state,
-// running statistics. Graphs touch it with msrt.StateRead and msrt.StateWrite.
+// The purpose of a state slot. The numbers are those of the file format and of msrt_state_role.
+enum class StateRole : uint8_t {
+  kCache,      // of one stream of requests: KV cache, recurrent state
+  kParameter,  // a weight that training changes
+  kOptimizer,  // what an optimizer keeps beside a parameter: momentum, moments
+  kStatistic,  // running mean and variance
+};
+inline constexpr uint32_t kStateRoleCount = 4;
+std::string_view StateRoleName(StateRole role);
+// Runs write slots of these roles in their own memory; a failed run may leave a mixture. Writes to
+// all others become visible when the run succeeds.
+inline constexpr bool IsUpdatedInPlace(StateRole role) {
+  return role == StateRole::kParameter || role == StateRole::kOptimizer;
+}
+// A cache belongs to one session; sessions may share the slots of all other roles.
+inline constexpr bool IsShareable(StateRole role) { return role != StateRole::kCache; }
+
+// A named tensor that outlives the runs of a session. Graphs touch it with msrt.StateRead and
+// msrt.StateWrite.
 struct StateSlot {
   std::string name;
   Type type;            // dims may be symbolic: a cache may grow
   ConstTensor initial;  // the value in a new or reset session
+  StateRole role = StateRole::kCache;
 };
 
 struct Module {

@@ -83,6 +83,7 @@ void AppendStates(std::string* out, const Module& module) {
   for (const StateSlot& s : module.states) {
     StrAppend(out, "state '", s.name, "': ");
     AppendType(out, s.type, &module);
+    if (s.role != StateRole::kCache) StrAppend(out, " ", StateRoleName(s.role));
     *out += "\n";
   }
 }

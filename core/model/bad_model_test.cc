@@ -247,6 +247,10 @@ constexpr BadTables kBadTables[] = {
      [](fbs::ModelT& m) { m.states[1]->initial = 99; }},
     {"StateElementType", kBad, "has element type f32, its initial data i64",
      [](fbs::ModelT& m) { m.states[0]->initial = m.states[1]->initial; }},
+    {"StateRole", Code::kUnsupported, "state 1 'count': role 4 is not known",
+     [](fbs::ModelT& m) { m.states[1]->role = 4; }},
+    {"StateRoleOfAllBits", Code::kUnsupported, "state 2 'weight': role 255 is not known",
+     [](fbs::ModelT& m) { m.states[2]->role = 255; }},
     {"StateDims", kBad, "has dims [s1, 2], its initial data [0, 3]",
      [](fbs::ModelT& m) { m.states[0]->initial = ValueAt(m, 6).constant; }},
     {"StateRank", kBad, "has dims [s1, 2], its initial data [16]",
@@ -368,8 +372,8 @@ TEST(BadHeader, IsRefused) {
     ExpectRefused(file, code, fragment);
   };
   refused(kBad, "not a .msrt file", [](auto* f) { Put(f, 0, 'm'); });
-  refused(Code::kUnsupported, "format version 2.0", [](auto* f) { Put(f, 4, uint16_t{2}); });
-  refused(kBad, "no format version 0.0", [](auto* f) { Put(f, 4, uint16_t{0}); });
+  refused(Code::kUnsupported, "format version 2.1", [](auto* f) { Put(f, 4, uint16_t{2}); });
+  refused(kBad, "no format version 0.1", [](auto* f) { Put(f, 4, uint16_t{0}); });
   refused(kBad, "something was appended", [](auto* f) { f->push_back(std::byte{0}); });
   refused(kBad, "cut short", [](auto* f) { f->pop_back(); });
   refused(kBad, "structure begins at byte 0", [](auto* f) { Put(f, 16, uint64_t{0}); });

@@ -6,7 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/countable.h"
 #include "core/graph/dtype.h"
-#include "core/graph/type.h"
+#include "core/graph/graph.h"
 #include "core/model/structure_check.h"
 
 namespace msrt {
@@ -117,7 +117,7 @@ Status StructureCheck::Run() {
   return CheckEntries();
 }
 
-// Version 1.0 knows no features, so the error names the first one that the file requires.
+// Versions up to 1.1 know no features, so the error names the first one that the file requires.
 Status StructureCheck::CheckFeatures() {
   if (CountOf(model_.required_features()) == 0) return OkStatus();
   const flatbuffers::String* feature = model_.required_features()->Get(0);
@@ -322,6 +322,10 @@ Status StructureCheck::CheckStates() {
     if (names.back().empty()) return InvalidModel("state ", i, ": has no name");
     MSRT_RETURN_IF_ERROR(
         In(CheckInitial(*state), [&] { return StrCat("state ", i, " '", names.back(), "'"); }));
+    if (state->role() >= kStateRoleCount) {
+      return Unsupported("state ", i, " '", names.back(), "': role ", state->role(),
+                         " is not known to this version; a newer one may load the file");
+    }
   }
   return In(CheckUnique(names), [] { return "states"; });
 }

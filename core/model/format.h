@@ -17,7 +17,7 @@ namespace msrt {
 static_assert(std::endian::native == std::endian::little,
               "tensors and headers are read in place, in little-endian order");
 
-inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 0;
+inline constexpr uint16_t kFormatMajor = 1, kFormatMinor = 1;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr uint64_t kDataAlignment = kTensorAlignment;
 inline constexpr int kMinSegmentAlignmentLog2 = 12, kMaxSegmentAlignmentLog2 = 21;

@@ -29,7 +29,8 @@ class ModuleBuilder {
     for (uint32_t i = 0; i < CountOf(tables_.states()); ++i) {
       const fbs::State* state = tables_.states()->Get(i);
       module.states.push_back({std::string(TextOf(state->name())), types_[state->type()],
-                               *constants_[state->initial()]});
+                               *constants_[state->initial()],
+                               static_cast<StateRole>(state->role())});
     }
     module.graphs.reserve(CountOf(tables_.graphs()));
     for (uint32_t i = 0; i < CountOf(tables_.graphs()); ++i)

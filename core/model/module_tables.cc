@@ -133,6 +133,7 @@ Status TableBuilder::Add(const Module& module) {
     out.name = state.name;
     MSRT_ASSIGN_OR_RETURN(out.type, TypeIndex(state.type));
     MSRT_ASSIGN_OR_RETURN(out.initial, ConstantIndex(state.initial));
+    out.role = static_cast<uint8_t>(state.role);
     tables_.states.push_back(std::make_unique<fbs::StateT>(std::move(out)));
   }
   for (size_t g = 0; g < module.graphs.size(); ++g) {

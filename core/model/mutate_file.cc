@@ -316,8 +316,10 @@ void EditModel(Random& random, fbs::ModelT* model) {
       EditStorage(random, model);
       break;
     case 2:
-      if (fbs::StateT* s = Pick(random, model->states))
-        EditNumber(random, OneIn(random, 2) ? &s->type : &s->initial);
+      if (fbs::StateT* s = Pick(random, model->states)) {
+        if (OneIn(random, 4)) EditNumber(random, &s->role);
+        else EditNumber(random, OneIn(random, 2) ? &s->type : &s->initial);
+      }
       break;
     case 3:
     case 4:

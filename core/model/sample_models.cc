@@ -114,6 +114,10 @@ Module EverythingModule() {
       {"cache", Type::Tensor(DType::kF32, {SymbolDim(1), 2}), ConstTensor::Floats({0, 2}, {})});
   m.states.push_back({"count", Type::Tensor(DType::kI64, {}),
                       ConstTensor::Of<int64_t>(DType::kI64, {}, std::vector<int64_t>{42})});
+  const Type pair = Type::Tensor(DType::kF32, {2});
+  m.states.push_back({"weight", pair, Ramp({2}, 1), StateRole::kParameter});
+  m.states.push_back({"momentum", pair, Ramp({2}, 0), StateRole::kOptimizer});
+  m.states.push_back({"mean", pair, Ramp({2}, -1), StateRole::kStatistic});
   return m;
 }
 

@@ -81,6 +81,7 @@ class TensorNames {
     *out += ':';
     AppendShape(out, value.typical);
     if (value.constant != nullptr) *out += "=const";
+    if (value.state_slot >= 0 && value.state_role == MSRT_STATE_PARAMETER) *out += "=parameter";
     const auto layout = layouts_.find(value.id);
     if (layout != layouts_.end() && layout->second != Layout::kPlain)
       StrAppend(out, "@", layout->second);

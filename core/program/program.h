@@ -39,6 +39,20 @@ enum class StepKind : uint8_t {
              // outputs are known only afterwards
 };
 
+// How a state read finds its value; see state_use.h.
+enum class StateAccess : uint8_t {
+  kCopy,
+  kBefore,   // in place: the value from before the run
+  kInPlace,  // in place: the current value
+};
+
+// A value that a step makes in the memory of the slot to which it is written later.
+struct StateUpdate {
+  uint32_t made;  // the step
+  uint32_t slot;
+  BufferId value;  // a root
+};
+
 inline constexpr uint32_t kNoNode = UINT32_MAX;
 
 // A queue executes steps in order: kHostQueue is the host itself, at once; queue d is the session's
@@ -68,6 +82,8 @@ struct Step {
   uint64_t strided_inputs = 0, strided_outputs = 0;
   bool packs_constants = false;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
+  uint32_t slot = 0;  // for state steps
+  StateAccess access = StateAccess::kCopy;  // for state reads
 };
 
 struct Program {
@@ -88,8 +104,8 @@ struct Program {
   size_t packed_bytes = 0;
   double flops = 0;  // of one run at the typical shapes
   uint32_t held_count = 0;
-  // State may be read without a copy: no other graph writes it in the same run.
-  bool reads_state_in_place = true;
+  std::vector<uint32_t> state_slots;       // those that its state steps touch, ascending
+  std::vector<StateUpdate> state_updates;  // ascending by `made`
   bool uses_thread = false;  // some step is on kThreadQueue
 
   // One more than the last queue.

@@ -119,14 +119,8 @@ void Executor::RecordFailure(const Status& status) {
 
 // Runs of one runtime take turns; cancellation and deadline also apply while this one waits.
 Status Executor::OnTeam(FunctionRef<Status()> work) {
-  WaitLimit limit{.cancelled = &context_.cancelled};
-  if (context_.options.deadline_nanos != 0) {
-    constexpr int64_t kForever = INT64_MAX / 2;
-    const int64_t left =
-        context_.options.deadline_nanos - context_.model.environment->clock->NowNanos();
-    if (left < kForever)
-      limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
-  }
+  const WaitLimit limit =
+      LimitOf(context_.options, context_.model.environment->clock, &context_.cancelled);
   Status status;
   if (context_.model.parallel->TryOnTeam([&] { status = work(); }, limit)) return status;
   if (context_.cancelled.load()) return MakeStatus(Code::kCancelled, "the run was cancelled");

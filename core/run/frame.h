@@ -39,6 +39,7 @@ struct BoundSegment {
   std::vector<DeviceBlock> device_arenas;  // by device of the program
   Replays replays;                         // of the device steps
   std::vector<Type> results, states;       // after a control step
+  uint64_t state_types = 0;                // StateStore::type_changes() when `states` was recorded
   std::vector<DataRead> reads;             // after a size in data; empty if they are too many bytes
   size_t own_bytes = 0;                    // of a binding that no other frame shares
 };
@@ -75,6 +76,7 @@ struct Frame {
   std::shared_ptr<const EntryProgram> placed;
   uint64_t run = 0;  // the run in which `placed` was last compared with the model's program
   BindRequest request;
+  uint64_t state_types = 0;  // StateStore::type_changes() when request.states was recorded
   std::vector<BoundSegment> segments;
   uint32_t depth = 0;              // the segment in progress
   size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile

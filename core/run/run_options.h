@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/clock.h"
+#include "core/base/parallel_for.h"
+
 namespace msrt {
 
 struct RunOptions {
@@ -15,5 +18,17 @@ struct RunOptions {
   size_t max_depth = 100'000;
   uint64_t max_calls = 0;
 };
+
+// Returns how long a run with these options waits for other runs.
+inline WaitLimit LimitOf(const RunOptions& options, Clock* clock,
+                         const std::atomic<bool>* cancelled) {
+  WaitLimit limit{.cancelled = cancelled};
+  if (options.deadline_nanos == 0) return limit;
+  constexpr int64_t kForever = INT64_MAX / 2;
+  const int64_t left = options.deadline_nanos - clock->NowNanos();
+  if (left < kForever)
+    limit.until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(left);
+  return limit;
+}
 
 }  // namespace msrt

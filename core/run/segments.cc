@@ -17,11 +17,17 @@ void RecordType(DType dtype, const Dims& dims, Type* type,
   *type = Type::Tensor(dtype, dims);
 }
 
-void RecordStates(const StateStore& states, std::vector<Type>* types,
-                  std::shared_ptr<const Binding>* binding) {
-  types->resize(states.count());
-  for (size_t s = 0; s < states.count(); ++s)
-    RecordType(states.CurrentType(s).dtype, states.CurrentType(s).dims, &(*types)[s], binding);
+// Records the types of the slots that the program touches, if any has changed since `*seen`.
+void RecordStates(const StateStore& states, const Program& program, std::vector<Type>* types,
+                  uint64_t* seen, std::shared_ptr<const Binding>* binding) {
+  const std::vector<uint32_t>& slots = program.state_slots;
+  if (*seen == states.type_changes() && types->size() == slots.size()) return;
+  types->resize(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Type& type = states.CurrentType(slots[i]);
+    RecordType(type.dtype, type.dims, &(*types)[i], binding);
+  }
+  *seen = states.type_changes();
 }
 
 }  // namespace
@@ -49,7 +55,7 @@ Status Segments::BindFirst(Frame* frame) {
     }
     frame->held[static_cast<size_t>(program.buffers[program.input_buffers[i]].held)].value = input;
   }
-  RecordStates(context_.states, &frame->request.states, binding);
+  RecordStates(context_.states, program, &frame->request.states, &frame->state_types, binding);
   if (*binding != nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(*binding, BindingFor(context_.model, *frame->placed, frame->request));
   return OkStatus();
@@ -113,7 +119,7 @@ Status Segments::AfterControl(Frame* frame, const Step& control) {
       RecordType(value.tensor.dtype, value.tensor.dims, &next.results[i], &next.binding);
     else next.results[i] = frame->graph_of().value(program.buffers[control.outputs[i]].value).type;
   }
-  RecordStates(context_.states, &next.states, &next.binding);
+  RecordStates(context_.states, program, &next.states, &next.state_types, &next.binding);
   return next.binding != nullptr ? OkStatus() : BindAfterControl(frame, &next);
 }
 

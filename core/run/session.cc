@@ -1,6 +1,7 @@
 #include "core/run/session.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/compile/failover.h"
 #include "core/run/executor.h"
@@ -23,28 +24,66 @@ bool Overlap(const TensorView& a, const TensorView& b) {
 
 class Session::Impl {
  public:
-  Impl(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options)
+  Impl(std::shared_ptr<const CompiledModel> model, size_t entry, const SessionOptions& options,
+       std::shared_ptr<SharedState> shared)
       : model_(std::move(model)),
         entry_(entry),
         options_(options),
         placed_(model_->entries[entry]->current()),
         graph_(*placed_->program->graph),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
-        states_(model_->module, &budget_),
+        states_(*model_, budget_, std::move(shared)),
         executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority),
         inputs_(graph_.inputs.size()),
-        outputs_(graph_.outputs.size()) {}
+        outputs_(graph_.outputs.size()) {
+    const uint32_t graph = model_->module.entries[entry];
+    for (size_t s = 0; s < states_.count(); ++s) {
+      if (!IsShareable(model_->module.states[s].role)) continue;
+      reads_shared_ |= model_->state_use.MayRead(graph, s);
+      writes_shared_ |= model_->state_use.MayWrite(graph, s);
+    }
+  }
 
   // Cleans up after a run, however it ends: with std::bad_alloc too.
   struct RunScope {
     Impl& session;
     bool succeeded = false;
     ~RunScope() {
-      session.states_.Finish(succeeded);
       session.has_results_ = succeeded;
       session.busy_ = false;
     }
   };
+
+  // The part of a run that uses state.
+  struct StateScope {
+    Impl& session;
+    StateLock::Hold hold;
+    bool ended = false;
+    // Returns whether the run leaves a mixture.
+    bool End(bool succeeded) {
+      ended = true;
+      return session.states_.Finish(succeeded, session.graph_number());
+    }
+    ~StateScope() {
+      if (!ended) (void)End(false);
+    }
+  };
+
+  uint32_t graph_number() const { return model_->module.entries[entry_]; }
+
+  Result<StateLock::Hold> LockState(bool read, bool write, const WaitLimit& limit) const {
+    if (!read && !write) return StateLock::Hold();
+    StateLock& lock = states_.shared()->lock;
+    MSRT_RETURN_IF_ERROR(lock.Enter(write, limit));
+    return StateLock::Hold(&lock, write);
+  }
+  // For one slot, between runs.
+  Result<StateLock::Hold> LockSlot(size_t slot, bool write) const {
+    if (slot >= states_.count())
+      return NotFound("state ", slot, " does not exist; there are ", states_.count());
+    const bool shared = IsShareable(model_->module.states[slot].role);
+    return LockState(shared, shared && write, {});
+  }
 
   Status Run(const RunOptions& options) {
     bool idle = false;
@@ -56,10 +95,15 @@ class Session::Impl {
     cancelled_ = false;
     for (size_t i = 0; i < outputs_.size(); ++i) MSRT_RETURN_IF_ERROR(CheckApart(i));
     ReleaseOutputsUsedAsInputs();
-    for (;;) {
+    const WaitLimit limit = LimitOf(options, model_->environment->clock, &cancelled_);
+    MSRT_ASSIGN_OR_RETURN(StateLock::Hold hold, LockState(reads_shared_, writes_shared_, limit));
+    StateScope state{*this, std::move(hold)};
+    if (reads_shared_ || writes_shared_) MSRT_RETURN_IF_ERROR(states_.CheckNotMixed());
+    for (;; state.ended = false) {
       placed_ = model_->entries[entry_]->current();
-      Status status = executor_.Run(model_->module.entries[entry_], inputs_, outputs_, options);
+      Status status = executor_.Run(graph_number(), inputs_, outputs_, options);
       scope.succeeded = status.ok();
+      if (state.End(status.ok())) return WithMixture(std::move(status));
       if (status.ok()) return status;
       // The frames of a recursion that went too far would leave no room for the next run.
       if (status.code() == Code::kLimitExceeded || status.code() == Code::kOutOfMemory)
@@ -69,10 +113,18 @@ class Session::Impl {
       const RunFailure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
       // Nothing of this run has been committed, so it can start again on another delegate.
-      states_.Finish(false);
       MSRT_RETURN_IF_ERROR(
           RecompileWithout(*model_, failure.graph, failure.placed, failure.delegate, status));
     }
+  }
+
+  static Status WithMixture(Status status) {
+    Status mixture = MakeStatus(
+        status.code(), status.message(),
+        "; the run had begun to update parameters, which may now be a mixture of two steps: write "
+        "or reset them before the next run");
+    for (const auto& [key, value] : status.details()) mixture = std::move(mixture).With(key, value);
+    return mixture;
   }
 
   // Steps write outputs while inputs and other outputs are still read, so bound memory must belong
@@ -130,7 +182,10 @@ class Session::Impl {
       m.output_bytes += o.block == nullptr ? 0 : o.block->bytes();
       m.device_bytes += o.device_block == nullptr ? 0 : o.device_block->bytes();
     }
+    const auto hold = LockState(true, false, {});
+    if (!hold.ok()) return m;  // called from inside a run that writes the state
     m.state_bytes = states_.bytes();
+    m.packed_state_bytes = states_.packed_bytes();
     return m;
   }
 
@@ -163,29 +218,28 @@ class Session::Impl {
   std::vector<RunValue> inputs_;
   std::vector<ResultCell> outputs_;
   bool has_results_ = false;
+  bool reads_shared_ = false, writes_shared_ = false;  // what a run may do to shared slots
 };
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const CompiledModel> model,
-                                                 size_t entry, const SessionOptions& options) {
+                                                 size_t entry, const SessionOptions& options,
+                                                 const Session* share) {
   if (entry >= model->entries.size())
     return NotFound("entry ", entry, " does not exist; the model has ", model->entries.size());
-  std::unique_ptr<Session> session(
-      new Session(std::make_unique<Impl>(std::move(model), entry, options)));
-  for (size_t s = 0; s < session->impl_->states_.count(); ++s)
-    MSRT_RETURN_IF_ERROR(session->impl_->states_.Reset(s));
-  return session;
+  if (share != nullptr && share->impl_->model_ != model)
+    return InvalidArgument("only sessions of the same model can share state");
+  std::shared_ptr<SharedState> shared = share == nullptr ? nullptr : share->impl_->states_.shared();
+  return std::unique_ptr<Session>(
+      new Session(std::make_unique<Impl>(std::move(model), entry, options, std::move(shared))));
 }
 
 Result<std::unique_ptr<Session>> Session::Clone() const {
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy,
                         Create(impl_->model_, impl_->entry_, impl_->options_));
-  for (size_t s = 0; s < impl_->states_.count(); ++s) {
-    MSRT_ASSIGN_OR_RETURN(const TensorView value, State(s));
-    MSRT_RETURN_IF_ERROR(copy->WriteState(s, value));
-  }
+  MSRT_RETURN_IF_ERROR(copy->CopyState(*this));
   return copy;
 }
 
@@ -220,6 +274,7 @@ Status Session::Run(const RunOptions& options) { return impl_->Run(options); }
 void Session::Cancel() {
   impl_->cancelled_ = true;
   impl_->model_->parallel->WakeWaiting();
+  impl_->states_.shared()->lock.Wake();
 }
 
 Result<TensorView> Session::Output(size_t index) const {
@@ -243,21 +298,39 @@ void Session::ReleaseOutput(size_t index) {
 }
 
 Result<TensorView> Session::State(size_t slot) const {
-  if (slot >= impl_->states_.count())
-    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold hold, impl_->LockSlot(slot, false));
   return impl_->states_.Committed(slot);
 }
 
+Status Session::ReadState(size_t slot, FunctionRef<Status(const TensorView&)> read) const {
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold hold, impl_->LockSlot(slot, false));
+  return read(impl_->states_.Committed(slot));
+}
+
 Status Session::WriteState(size_t slot, const TensorView& data) {
-  if (slot >= impl_->states_.count())
-    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold hold, impl_->LockSlot(slot, true));
   return impl_->states_.Write(slot, data);
 }
 
 Status Session::ResetState(size_t slot) {
-  if (slot >= impl_->states_.count())
-    return NotFound("state ", slot, " does not exist; there are ", impl_->states_.count());
-  return impl_->states_.Reset(slot);
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold hold, impl_->LockSlot(slot, true));
+  impl_->states_.Reset(slot);
+  return OkStatus();
+}
+
+Status Session::CopyState(const Session& from) {
+  if (from.impl_->model_ != impl_->model_)
+    return InvalidArgument("only state of a session of the same model can be copied");
+  if (&from == this) return OkStatus();
+  // Two sessions that copy from each other at the same time lock in the same order.
+  const Impl &to = *impl_, &source = *from.impl_;
+  const bool same = to.states_.shared() == source.states_.shared();
+  const bool first = std::less<>()(to.states_.shared().get(), source.states_.shared().get());
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold one,
+                        (first || same ? to : source).LockState(true, first || same, {}));
+  MSRT_ASSIGN_OR_RETURN(const StateLock::Hold two,
+                        (first ? source : to).LockState(!same, !same && !first, {}));
+  return impl_->states_.CopyFrom(from.impl_->states_);
 }
 
 void Session::Trim() { impl_->Trim(); }

@@ -16,15 +16,19 @@
 namespace msrt {
 
 struct SessionOptions {
-  size_t memory_cap_bytes = 0;  // arena + frames + scratch + outputs + state; 0: no cap
+  // Arena + frames + scratch + outputs + state; 0: no cap. Shared state counts in the session that
+  // was made first.
+  size_t memory_cap_bytes = 0;
   int32_t stream_priority = 0;  // of its work on devices
 };
 
 struct SessionMemory {
   size_t arena_bytes = 0, arena_lower_bound_bytes = 0;  // of the last run
   size_t frame_bytes = 0;  // activations of graphs, without their arenas
-  size_t scratch_bytes = 0, output_bytes = 0, state_bytes = 0;
-  size_t device_bytes = 0;  // arenas on devices; the cap covers the host only
+  size_t scratch_bytes = 0, output_bytes = 0;
+  size_t state_bytes = 0;         // 0 for slots that another session made, or that are initial
+  size_t packed_state_bytes = 0;  // packed forms of slots, which sessions share; not in the cap
+  size_t device_bytes = 0;        // arenas on devices; the cap covers the host only
   size_t total() const {
     return arena_bytes + frame_bytes + scratch_bytes + output_bytes + state_bytes;
   }
@@ -34,8 +38,13 @@ struct SessionMemory {
 // error, not a race.
 class Session {
  public:
+  // `share` (may be null): a session of the same model whose parameters, optimizer state and
+  // statistics the new one shares; caches are its own. Runs that may write shared slots exclude all
+  // others of the sessions that share them; a run that cannot start waits, up to its deadline. The
+  // shared slots live as long as any of the sessions.
   static Result<std::unique_ptr<Session>> Create(std::shared_ptr<const CompiledModel> model,
-                                                 size_t entry, const SessionOptions& options);
+                                                 size_t entry, const SessionOptions& options,
+                                                 const Session* share = nullptr);
   ~Session();
   // A session of the same model with its own memory and a copy of this one's state.
   Result<std::unique_ptr<Session>> Clone() const;
@@ -55,7 +64,9 @@ class Session {
   Status SetOutput(size_t index, const TensorView& memory, std::shared_ptr<const void> owner,
                    const Device* device = nullptr);
 
-  // All or nothing: after an error the state is unchanged and the outputs must not be used.
+  // After an error the outputs must not be used, and caches and statistics are unchanged. So are
+  // parameters and optimizer state, unless the run had begun to update them: the error says so, and
+  // the next run is refused until those slots are written or reset.
   Status Run(const RunOptions& options);
   // Any thread. Stops the run in progress before its next step; does nothing if there is none.
   void Cancel();
@@ -72,9 +83,15 @@ class Session {
   // cap. Bound memory stays bound.
   void ReleaseOutput(size_t index);
 
-  Result<TensorView> State(size_t slot) const;  // valid until the next run or write
+  // Valid until the next run or write of this session, or of one that shares the slot.
+  Result<TensorView> State(size_t slot) const;
+  // Calls `read` with the value, which no other session changes meanwhile.
+  Status ReadState(size_t slot, FunctionRef<Status(const TensorView&)> read) const;
   Status WriteState(size_t slot, const TensorView& data);
   Status ResetState(size_t slot);
+  // Copies all state of another session of the same model: a snapshot, or back from one. On an
+  // error, some slots are copied.
+  Status CopyState(const Session& from);
 
   // Frees the arena, scratch and outputs; the next run allocates again.
   void Trim();

@@ -1,36 +1,117 @@
 #include "core/run/state_store.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace msrt {
+namespace {
+
+// The version of initial data, the same in all sessions of a model.
+constexpr uint64_t kInitialVersion = 1;
+
+uint64_t NextVersion() {
+  static std::atomic<uint64_t> last{kInitialVersion};
+  return ++last;
+}
+
+bool SameType(const Type& a, const Type& b) { return a.dtype == b.dtype && a.dims == b.dims; }
+
+}  // namespace
+
+StateStore::StateStore(const CompiledModel& model, const Budget& budget,
+                       std::shared_ptr<SharedState> shared)
+    : model_(model),
+      own_(budget, model.module.states.size()),
+      shared_(std::move(shared)),
+      made_shared_(shared_ == nullptr) {
+  for (const StateSlot& slot : model.module.states) roles_.push_back(slot.role);
+  if (made_shared_) shared_ = std::make_shared<SharedState>(budget, roles_.size());
+  for (size_t s = 0; s < roles_.size(); ++s) {
+    if (made_shared_ || !IsShareable(roles_[s])) SetInitial(s);
+  }
+}
+
+void StateStore::SetInitial(size_t slot) {
+  const ConstTensor& initial = model_.module.states[slot].initial;
+  StateGroup& group = GroupOf(slot);
+  StateValue& value = group.slots[slot].committed;
+  const Type type = initial.type();
+  if (!SameType(value.type, type)) ++group.type_changes;
+  group.budget.Release(&value.block);
+  value.type = type;
+  value.data = initial.bytes.data();
+  value.version = kInitialVersion;
+  value.forms.clear();
+}
+
+void StateStore::ClearMixed(size_t slot) {
+  StateGroup& group = GroupOf(slot);
+  if (group.slots[slot].mixed) --group.mixed_count;
+  group.slots[slot].mixed = false;
+}
 
 Status StateStore::Write(size_t slot, const TensorView& data) {
-  const StateSlot& declared = module_.states[slot];
+  const StateSlot& declared = model_.module.states[slot];
   auto merged = MergeTypes(Type::Tensor(data.dtype, data.dims), declared.type);
   if (!merged.ok())
     return InvalidArgument("state '", declared.name, "': ", merged.status().message());
-  // Writes in place if there is room, which cannot fail; otherwise beside the old value, which
-  // stays if there is no memory for both.
-  if (committed_[slot].block.data() != nullptr &&
-      committed_[slot].block.bytes() >= BytesOf(data.dtype, data.elements())) {
-    return Store(&committed_[slot], data);
-  }
-  MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
-  std::swap(committed_[slot], pending_[slot]);
-  budget_.Release(&pending_[slot].block);
+  MSRT_RETURN_IF_ERROR(StoreBeside(slot, data));
+  ClearMixed(slot);
   return OkStatus();
 }
 
-Status StateStore::Reset(size_t slot) {
-  const ConstTensor& initial = module_.states[slot].initial;
-  return Write(slot, {initial.dtype, initial.dims, Layout::kPlain,
-                      const_cast<std::byte*>(initial.bytes.data())});
+void StateStore::Reset(size_t slot) {
+  SetInitial(slot);
+  ClearMixed(slot);
 }
 
-Status StateStore::WritePending(size_t slot, const TensorView& data) {
+Status StateStore::CopyFrom(const StateStore& other) {
+  for (size_t s = 0; s < count(); ++s) {
+    const StateGroup::Slot& from = other.At(s);
+    if (&from == &At(s)) continue;  // shared
+    if (from.committed.version == kInitialVersion) {
+      Reset(s);
+    } else {
+      MSRT_RETURN_IF_ERROR(Write(s, other.Committed(s)));
+      At(s).committed.version = from.committed.version;
+    }
+    if (!from.mixed) continue;
+    At(s).mixed = true;
+    ++GroupOf(s).mixed_count;
+  }
+  return OkStatus();
+}
+
+Status StateStore::CheckNotMixed() const {
+  if (shared_->mixed_count == 0) return OkStatus();
+  const auto mixed = std::find_if(shared_->slots.begin(), shared_->slots.end(),
+                                  [](const StateGroup::Slot& s) { return s.mixed; });
+  const size_t slot = static_cast<size_t>(mixed - shared_->slots.begin());
+  return InvalidArgument("a failed run may have updated some parameters and not others; write or ",
+                         "reset '", model_.module.states[slot].name, "' and ",
+                         shared_->mixed_count - 1, " more states before the next run");
+}
+
+Status StateStore::BeginUpdate(size_t slot) {
+  StateGroup& group = GroupOf(slot);
+  StateValue& value = group.slots[slot].committed;
+  if (value.block.data() == nullptr) {
+    const size_t bytes = value.type.bytes();
+    MSRT_RETURN_IF_ERROR(group.budget.Ensure(&value.block, bytes, "state"));
+    if (bytes != 0) std::memcpy(value.block.data(), value.data, bytes);
+    value.data = value.block.data();
+  }
+  updated_ = true;
+  value.version = NextVersion();
+  value.forms.clear();
+  return OkStatus();
+}
+
+Status StateStore::WriteInRun(size_t slot, const TensorView& data) {
   // The readers of the slot were compiled for its declared type; the type that is written may be
   // known only in this run.
-  const StateSlot& declared = module_.states[slot];
+  const StateSlot& declared = model_.module.states[slot];
   if (!(declared.type.dtype == data.dtype && declared.type.dims == data.dims)) {
     auto merged = MergeTypes(declared.type, Type::Tensor(data.dtype, data.dims));
     if (!merged.ok()) {
@@ -39,34 +120,119 @@ Status StateStore::WritePending(size_t slot, const TensorView& data) {
                              merged.status().message());
     }
   }
-  MSRT_RETURN_IF_ERROR(Store(&pending_[slot], data));
-  written_[slot] = true;
-  return OkStatus();
-}
-
-Status StateStore::Store(State* state, const TensorView& data) {
-  const Type type = Type::Tensor(data.dtype, data.dims);
-  MSRT_RETURN_IF_ERROR(budget_.Ensure(&state->block, type.bytes(), "state"));
-  if (type.bytes() != 0) std::memmove(state->block.data(), data.data, type.bytes());
-  state->type = type;
-  return OkStatus();
-}
-
-void StateStore::Finish(bool succeeded) {
-  for (size_t s = 0; s < committed_.size(); ++s) {
-    if (written_[s] && succeeded) std::swap(committed_[s], pending_[s]);
-    written_[s] = false;
+  if (IsUpdatedInPlace(declared.role)) {
+    MSRT_RETURN_IF_ERROR(StoreBeside(slot, data));
+    updated_ = true;
+    return OkStatus();
   }
+  const Type before = CurrentType(slot);
+  MSRT_RETURN_IF_ERROR(Store(slot, &At(slot).pending, data));
+  At(slot).written = true;
+  if (!SameType(before, CurrentType(slot))) ++GroupOf(slot).type_changes;
+  return OkStatus();
+}
+
+// Writes in place if there is room, which cannot fail; otherwise beside the old value, which stays
+// if there is no memory for both.
+Status StateStore::StoreBeside(size_t slot, const TensorView& data) {
+  StateGroup& group = GroupOf(slot);
+  StateGroup::Slot& s = group.slots[slot];
+  const Type before = s.committed.type;
+  if (s.committed.block.data() != nullptr &&
+      s.committed.block.bytes() >= BytesOf(data.dtype, data.elements())) {
+    MSRT_RETURN_IF_ERROR(Store(slot, &s.committed, data));
+  } else {
+    StateValue fresh;
+    MSRT_RETURN_IF_ERROR(Store(slot, &fresh, data));
+    std::swap(s.committed, fresh);
+    group.budget.Release(&fresh.block);
+  }
+  if (!SameType(before, s.committed.type)) ++group.type_changes;
+  return OkStatus();
+}
+
+Status StateStore::Store(size_t slot, StateValue* value, const TensorView& data) {
+  const Type type = Type::Tensor(data.dtype, data.dims);
+  MSRT_RETURN_IF_ERROR(GroupOf(slot).budget.Ensure(&value->block, type.bytes(), "state"));
+  if (type.bytes() != 0 && data.data != value->block.data())
+    std::memmove(value->block.data(), data.data, type.bytes());
+  value->data = value->block.data();
+  value->type = type;
+  value->version = NextVersion();
+  value->forms.clear();
+  return OkStatus();
+}
+
+Result<const void*> StateStore::Packed(size_t slot, bool current, const msrt_packing& packing,
+                                       size_t bytes, FunctionRef<Status(std::byte*)> pack) {
+  StateGroup& group = GroupOf(slot);
+  auto& value = const_cast<StateValue&>(Value(slot, current));
+  {
+    const std::lock_guard lock(group.forms_mutex);
+    for (const auto& form : value.forms) {
+      if (form->Is(packing, bytes)) return static_cast<const void*>(form->data.data());
+    }
+  }
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const StateForm> form,
+                        model_.state_forms->Get(model_.environment->allocator, slot, value.version,
+                                                packing, bytes, pack));
+  const std::lock_guard lock(group.forms_mutex);
+  value.forms.push_back(form);
+  return static_cast<const void*>(form->data.data());
+}
+
+Result<const void*> StateStore::PackedCopy(size_t bytes, FunctionRef<Status(std::byte*)> pack) {
+  Block block;
+  MSRT_RETURN_IF_ERROR(own_.budget.Ensure(&block, bytes, "packed state"));
+  copies_.push_back(std::move(block));
+  MSRT_RETURN_IF_ERROR(pack(copies_.back().data()));
+  return static_cast<const void*>(copies_.back().data());
+}
+
+bool StateStore::Finish(bool succeeded, uint32_t graph) {
+  for (Block& copy : copies_) own_.budget.Release(&copy);
+  copies_.clear();
+  for (size_t s = 0; s < count(); ++s) {
+    StateGroup::Slot& slot = At(s);
+    if (!slot.written) continue;
+    if (succeeded) std::swap(slot.committed, slot.pending);
+    else if (!SameType(slot.committed.type, slot.pending.type)) ++GroupOf(s).type_changes;
+    slot.written = false;
+    slot.pending.forms.clear();
+  }
+  const bool mixture = updated_ && !succeeded;
+  updated_ = false;
+  if (!mixture) return false;
+  for (size_t s = 0; s < count(); ++s) {
+    if (!IsUpdatedInPlace(roles_[s]) || !model_.state_use.MayWrite(graph, s) || At(s).mixed)
+      continue;
+    At(s).mixed = true;
+    ++shared_->mixed_count;
+  }
+  return true;
 }
 
 void StateStore::Trim() {
-  for (State& p : pending_) budget_.Release(&p.block);
+  for (size_t s = 0; s < count(); ++s) {
+    if (IsShareable(roles_[s]) && shared_.use_count() > 1) continue;  // another run may use it
+    GroupOf(s).budget.Release(&At(s).pending.block);
+  }
 }
 
 size_t StateStore::bytes() const {
   size_t bytes = 0;
-  for (const State& s : committed_) bytes += s.block.bytes();
-  for (const State& s : pending_) bytes += s.block.bytes();
+  for (size_t s = 0; s < count(); ++s) {
+    if (made_shared_ || !IsShareable(roles_[s]))
+      bytes += At(s).committed.block.bytes() + At(s).pending.block.bytes();
+  }
+  return bytes;
+}
+
+size_t StateStore::packed_bytes() const {
+  size_t bytes = 0;
+  for (size_t s = 0; s < count(); ++s) {
+    for (const auto& form : At(s).committed.forms) bytes += form->data.bytes();
+  }
   return bytes;
 }
 

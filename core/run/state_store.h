@@ -1,58 +1,128 @@
-// The state slots of a session: the committed values, and the pending ones that the run in progress
-// wrote, which become committed only if it succeeds.
+// The state slots of a session: their values, and what the run in progress wrote.
+//
+// Runs write caches and statistics beside the value from before: the new values become committed if
+// the run succeeds and are dropped otherwise. They write parameters and optimizer state in place. A
+// run that fails after its first such write leaves a mixture, and the slots that it may write must
+// be written or reset before the next run.
+//
+// Sessions may share all slots but caches (SharedState). The lock is taken by the session: for
+// writing around runs that may write shared slots, for reading around all others.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/compile/compiled_model.h"
 #include "core/run/budget.h"
+#include "core/run/state_lock.h"
 
 namespace msrt {
 
+// One value of a slot: in its own block, or the module's initial data in place.
+struct StateValue {
+  Type type;
+  const std::byte* data = nullptr;
+  Block block;  // empty: `data` is the initial data
+  // Identifies the value among all that the slot has in the sessions of the model.
+  uint64_t version = 0;
+  std::vector<std::shared_ptr<const StateForm>> forms;  // of this version
+};
+
+// Slots with one budget and one lifetime.
+struct StateGroup {
+  struct Slot {
+    StateValue committed, pending;  // pending: written by the run in progress
+    bool written = false;           // `pending` is the current value
+    bool mixed = false;             // a failed run may have written it
+  };
+  StateGroup(const Budget& b, size_t count) : budget(b), slots(count) {}
+
+  Budget budget;
+  std::vector<Slot> slots;    // by slot of the module; those of the other group are not used
+  uint64_t type_changes = 1;  // counts changes of a current type
+  size_t mixed_count = 0;
+  std::mutex forms_mutex;  // guards StateValue::forms: several runs may read at once
+};
+
+// The parameters, optimizer state and statistics of one or more sessions of a model.
+struct SharedState : StateGroup {
+  using StateGroup::StateGroup;
+  StateLock lock;
+};
+
 class StateStore {
  public:
-  StateStore(const Module& module, Budget* budget)
-      : module_(module),
-        budget_(*budget),
-        committed_(module.states.size()),
-        pending_(committed_.size()),
-        written_(committed_.size()) {}
+  // `shared`: that of another session of the model; null: its own. The model outlives the store.
+  StateStore(const CompiledModel& model, const Budget& budget, std::shared_ptr<SharedState> shared);
 
-  size_t count() const { return committed_.size(); }
+  size_t count() const { return roles_.size(); }
+  const std::shared_ptr<SharedState>& shared() const { return shared_; }
+
   // Between runs.
   Status Write(size_t slot, const TensorView& data);
-  Status Reset(size_t slot);
-  TensorView Committed(size_t slot) const { return ViewOf(committed_[slot]); }
+  void Reset(size_t slot);
+  TensorView Committed(size_t slot) const { return ViewOf(At(slot).committed); }
+  // Copies all values of another store of the same model. On an error, some are copied.
+  Status CopyFrom(const StateStore& other);
+  // An error if a failed run left a mixture.
+  Status CheckNotMixed() const;
 
   // During a run.
   const Type& CurrentType(size_t slot) const { return Current(slot).type; }
   TensorView CurrentView(size_t slot) const { return ViewOf(Current(slot)); }
-  Status WritePending(size_t slot, const TensorView& data);
-  // Returns the memory of the pending or the committed value.
-  std::byte* Memory(size_t slot, bool pending) const {
-    return (pending ? pending_ : committed_)[slot].block.data();
+  // Changes whenever the current type of a slot does.
+  uint64_t type_changes() const { return own_.type_changes + shared_->type_changes; }
+  // Returns the memory of the current value, or of the one from before the run.
+  std::byte* Memory(size_t slot, bool current) const {
+    return const_cast<std::byte*>(Value(slot, current).data);
   }
-  // Ends a run: commits the pending values if it succeeded, else drops them.
-  void Finish(bool succeeded);
+  uint64_t Version(size_t slot, bool current) const { return Value(slot, current).version; }
+  // Call before a step that makes a new value in the slot's memory: it may move that memory.
+  Status BeginUpdate(size_t slot);
+  // Makes `data` the current value; nothing is copied if it is in the slot's memory.
+  Status WriteInRun(size_t slot, const TensorView& data);
+  // Returns the value in a packed form, valid until the value changes.
+  Result<const void*> Packed(size_t slot, bool current, const msrt_packing& packing, size_t bytes,
+                             FunctionRef<Status(std::byte*)> pack);
+  // The same for a copy of a value that was overwritten since: valid until the run ends.
+  Result<const void*> PackedCopy(size_t bytes, FunctionRef<Status(std::byte*)> pack);
+  // Ends a run of that graph: commits the pending values if it succeeded, else drops them. Returns
+  // whether it leaves a mixture.
+  bool Finish(bool succeeded, uint32_t graph);
 
   void Trim();
+  // Own memory of the slots; shared ones count in the session that made them.
   size_t bytes() const;
+  size_t packed_bytes() const;
 
  private:
-  struct State {
-    Type type;
-    Block block;
-  };
-  static TensorView ViewOf(const State& s) {
-    return {s.type.dtype, s.type.dims, Layout::kPlain, s.block.data()};
+  static TensorView ViewOf(const StateValue& v) {
+    return {v.type.dtype, v.type.dims, Layout::kPlain, const_cast<std::byte*>(v.data)};
   }
-  const State& Current(size_t slot) const { return (written_[slot] ? pending_ : committed_)[slot]; }
-  Status Store(State* state, const TensorView& data);
+  StateGroup& GroupOf(size_t slot) { return IsShareable(roles_[slot]) ? *shared_ : own_; }
+  const StateGroup& GroupOf(size_t slot) const {
+    return IsShareable(roles_[slot]) ? *shared_ : own_;
+  }
+  StateGroup::Slot& At(size_t slot) { return GroupOf(slot).slots[slot]; }
+  const StateGroup::Slot& At(size_t slot) const { return GroupOf(slot).slots[slot]; }
+  const StateValue& Value(size_t slot, bool current) const {
+    const StateGroup::Slot& s = At(slot);
+    return current && s.written ? s.pending : s.committed;
+  }
+  const StateValue& Current(size_t slot) const { return Value(slot, true); }
+  void SetInitial(size_t slot);
+  void ClearMixed(size_t slot);
+  Status Store(size_t slot, StateValue* value, const TensorView& data);
+  Status StoreBeside(size_t slot, const TensorView& data);
 
-  const Module& module_;
-  Budget& budget_;
-  std::vector<State> committed_, pending_;
-  std::vector<char> written_;
+  const CompiledModel& model_;
+  std::vector<StateRole> roles_;  // by slot
+  StateGroup own_;                // caches
+  std::shared_ptr<SharedState> shared_;
+  bool made_shared_ = false;   // this store made `shared_`, and counts its memory
+  bool updated_ = false;       // the run in progress has begun to write in place
+  std::vector<Block> copies_;  // of PackedCopy
 };
 
 }  // namespace msrt

@@ -3,6 +3,7 @@
 #include "core/run/convert.h"
 #include "core/run/resolve.h"
 #include "core/run/results.h"
+#include "core/run/state_inputs.h"
 
 namespace msrt {
 
@@ -144,6 +145,7 @@ Status StepRunner::RunStep(Frame* frame, uint32_t bound) {
   const BoundStep& step = frame->segment().binding->steps[bound];
   const Step& what = frame->program().steps[step.step];
   MSRT_RETURN_IF_ERROR(context_.CheckStopped(frame->program(), what));
+  if (step.touches_state) MSRT_RETURN_IF_ERROR(BeginStateUpdates(step));
   for (size_t i = 0; i < step.locations.size(); ++i)
     pointers_[i] = Resolve(*frame, context_.states, step.locations[i], frame->depth);
   if (!step.waits.empty()) MSRT_RETURN_IF_ERROR(Wait(frame, step));
@@ -179,6 +181,15 @@ Status StepRunner::HostWait(Frame* frame, const EventId& event) {
                                      : frame->queues[event.queue]->Wait(event.number);
 }
 
+// Slots that the step writes in place may move to their own memory first.
+Status StepRunner::BeginStateUpdates(const BoundStep& step) {
+  for (size_t i = step.input_count; i < step.locations.size(); ++i) {
+    if (step.locations[i].kind == Location::kState)
+      MSRT_RETURN_IF_ERROR(context_.states.BeginUpdate(step.locations[i].index));
+  }
+  return OkStatus();
+}
+
 Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   const Program& program = frame->program();
   void* const workspace = Resolve(*frame, context_.states, step.workspace, frame->depth);
@@ -201,6 +212,8 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   args.device = step.kernel->device();
   if (step.queue != kHostQueue) args.stream = frame->queues[step.queue]->stream().handle();
   args.workspace = workspace;
+  const StateInputs states(&context_.states, step);
+  states.AddTo(&args);
   Status status = step.kernel->Run(args);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
@@ -253,7 +266,7 @@ Status StepRunner::Execute(Frame* frame, const BoundStep& step) {
     case StepKind::kStateRead:
       return ConvertLayout(context_.states.CurrentView(step.slot), ViewOf(step, 0), parallel);
     case StepKind::kStateWrite:
-      return context_.states.WritePending(step.slot, ViewOf(step, 0));
+      return context_.states.WriteInRun(step.slot, ViewOf(step, 0));
     case StepKind::kView:
     case StepKind::kControl:
       return OkStatus();

@@ -39,6 +39,7 @@ class StepRunner {
   Status Wait(Frame* frame, const BoundStep& step);
   Status HostWait(Frame* frame, const EventId& event);
   Status Execute(Frame* frame, const BoundStep& step);
+  Status BeginStateUpdates(const BoundStep& step);
   Status RunKernel(Frame* frame, const BoundStep& step);
   Status Convert(Frame* frame, const BoundStep& step);
   Status Copy(Frame* frame, const BoundStep& step);

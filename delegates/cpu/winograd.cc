@@ -54,8 +54,9 @@ double Seconds(const NodeInfo& node) {
 std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (op.input(kX).dtype != DType::kF32) return StrCat("elements of type ", op.input(kX).dtype);
-  if (op.constant(kW) == nullptr || op.input(kX).rank() != 4)
-    return "weights that are not constant, or other than two spatial axes";
+  const bool parameter = node.parameters[kW] != 0 && op.input(kW).concrete();
+  if ((op.constant(kW) == nullptr && !parameter) || op.input(kX).rank() != 4)
+    return "computed weights, or other than two spatial axes";
   const Dims& w = op.input(kW).dims;
   if (w[2] != 3 || w[3] != 3 || op.Int("group") != 1 || !AllAre(op.Ints("strides"), 1) ||
       !AllAre(op.Ints("dilations"), 1))
@@ -93,10 +94,9 @@ void PointsOfWeights(const float* w, double* u) {
 }
 
 // For each point panels of output channels, each with a row for every input channel.
-Status PackWeights(const ConstTensor& w, ParallelFor& parallel, float* packed) {
-  const int64_t outputs = w.dims[0], inputs = w.dims[1], panel = LoopsHere().winograd_panel;
+Status PackWeights(const float* from, const Dims& dims, ParallelFor& parallel, float* packed) {
+  const int64_t outputs = dims[0], inputs = dims[1], panel = LoopsHere().winograd_panel;
   const int64_t padded = Padded(outputs);
-  const float* from = w.As<float>().data();
   return ParallelRanges(parallel, padded / panel, 1, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin * panel; o < end * panel; ++o) {
       for (int64_t i = 0; i < inputs; ++i) {
@@ -111,14 +111,22 @@ Status PackWeights(const ConstTensor& w, ParallelFor& parallel, float* packed) {
   });
 }
 
+sdk::Packing PackingHere() {
+  const Loops& loops = LoopsHere();
+  return {"winograd4", loops.name, static_cast<uint32_t>(loops.winograd_panel), 1};
+}
+
 class BoundWinograd final : public BoundKernel {
  public:
-  // `packed` is null for a piece that has a part of the weights: they are in its input.
-  BoundWinograd(const OpView& op, const Windows& windows, const float* packed, const float* weights)
+  // `constant`: the packed weights; null: they are a parameter. `cut`: a piece that has a part of
+  // the weights, which are in its input and are not packed.
+  BoundWinograd(const OpView& op, const Windows& windows, const float* constant, bool cut)
       : activation_(ActivationOf(op)),
         partial_(op.Int("partial") != 0),
-        packed_(packed),
-        weights_(weights),
+        cut_(cut),
+        constant_(constant),
+        packing_(PackingHere()),
+        w_(op.input(kW).dims),
         x_(op.input(kX).dims),
         y_(op.output(0).dims),
         top_(windows.axis[0].pad_begin),
@@ -129,9 +137,11 @@ class BoundWinograd final : public BoundKernel {
 
   Status Run(const RunArgs& args) override {
     if (args.outputs[0].elements() == 0) return OkStatus();
-    const Tensors t{args.inputs[kX].As<float>(), partial_ ? nullptr : Optional(args, kB),
-                    partial_ ? nullptr : Optional(args, kZ), args.outputs[0].As<float>()};
-    if (packed_ == nullptr) return RunDirectly(t, args.inputs[kW].As<float>(), args.parallel);
+    const float* const weights = args.inputs[kW].As<float>();
+    Tensors t{args.inputs[kX].As<float>(), nullptr, partial_ ? nullptr : Optional(args, kB),
+              partial_ ? nullptr : Optional(args, kZ), args.outputs[0].As<float>()};
+    if (cut_) return RunDirectly(t, weights, args.parallel);
+    MSRT_ASSIGN_OR_RETURN(t.weights, PackedWeights(args));
     const int64_t threads = args.parallel.threads();
     // A strip for each thread where there are enough tiles, else one that all of them share.
     const int64_t per_tile = kWinogradPoints * (x_[1] + padded_);
@@ -164,23 +174,33 @@ class BoundWinograd final : public BoundKernel {
       for (int64_t i = 0; i < x_[0] * strips; ++i)
         MSRT_RETURN_IF_ERROR(run(i, args.parallel, scratch));
     }
-    return finite ? OkStatus() : RunDirectly(t, weights_, args.parallel);
+    return finite ? OkStatus() : RunDirectly(t, weights, args.parallel);
   }
 
  private:
   static constexpr int64_t kMinStrip = 48, kCacheFloats = 200'000;
 
   struct Tensors {
-    const float *x, *bias, *residual;
+    const float *x, *weights, *bias, *residual;  // weights: packed
     float* y;
     Tensors At(const BoundWinograd& k, int64_t image) const {
       const int64_t in = image * k.x_.product(1, 4), out = image * k.y_.product(1, 4);
-      return {x + in, bias, residual == nullptr ? nullptr : residual + out, y + out};
+      return {x + in, weights, bias, residual == nullptr ? nullptr : residual + out, y + out};
     }
   };
   static const float* Optional(const RunArgs& args, size_t i) {
     return i < args.inputs.size() && args.inputs[i].present() ? args.inputs[i].As<float>()
                                                               : nullptr;
+  }
+  Result<const float*> PackedWeights(const RunArgs& args) const {
+    if (constant_ != nullptr) return constant_;
+    const size_t bytes = PackedFloats(w_[1], w_[0]) * sizeof(float);
+    MSRT_ASSIGN_OR_RETURN(const void* packed,
+                          args.forms.Get(kW, packing_, bytes, [&](std::byte* to) {
+                            return PackWeights(args.inputs[kW].As<float>(), w_, args.parallel,
+                                               reinterpret_cast<float*>(to));
+                          }));
+    return static_cast<const float*>(packed);
   }
   size_t PaddingBytes() const {
     return (static_cast<size_t>(x_[1]) * sizeof(float) + kTensorAlignment - 1) / kTensorAlignment *
@@ -203,7 +223,7 @@ class BoundWinograd final : public BoundKernel {
           for (int64_t i = first; i < last; ++i) {
             const int64_t point = i / panels, column = i % panels * panel;
             loops.winograd_product(in + point * tiles * inputs, inputs,
-                                   packed_ + i * inputs * panel,
+                                   t.weights + i * inputs * panel,
                                    out + point * tiles * padded_ + column, padded_, tiles, inputs);
           }
         }));
@@ -280,8 +300,10 @@ class BoundWinograd final : public BoundKernel {
 
   const Activation activation_;
   const bool partial_;  // a later part of a sum: without bias and residual
-  const float *packed_, *weights_;
-  const Dims x_, y_;
+  const bool cut_;
+  const float* constant_;
+  const sdk::Packing packing_;
+  const Dims w_, x_, y_;
   const int64_t top_, left_, tile_columns_, tiles_, padded_;
 };
 
@@ -289,19 +311,17 @@ class WinogradKernel final : public Kernel {
  public:
   static Result<std::unique_ptr<Kernel>> Make(const NodeInfo& node, const CompileContext& context) {
     auto kernel = std::make_unique<WinogradKernel>();
-    const ConstTensor& w = *node.op->constant(kW);
-    kernel->weights_ = w.As<float>().data();
-    kernel->dims_ = w.dims;
-    const Loops& loops = LoopsHere();
-    const sdk::Packing packing{"winograd4", loops.name, static_cast<uint32_t>(loops.winograd_panel),
-                               1};
-    MSRT_ASSIGN_OR_RETURN(kernel->packed_,
-                          sdk::PackedForm::Make(context, w.bytes.data(), packing,
-                                                PackedFloats(w.dims[1], w.dims[0]) * sizeof(float),
-                                                [&](std::byte* to) {
-                                                  return PackWeights(w, *context.parallel,
-                                                                     reinterpret_cast<float*>(to));
-                                                }));
+    kernel->dims_ = node.op->input(kW).dims;
+    const ConstTensor* w = node.op->constant(kW);
+    if (w == nullptr) return std::unique_ptr<Kernel>(std::move(kernel));
+    MSRT_ASSIGN_OR_RETURN(
+        kernel->packed_, sdk::PackedForm::Make(context, w->bytes.data(), PackingHere(),
+                                               PackedFloats(w->dims[1], w->dims[0]) * sizeof(float),
+                                               [&](std::byte* to) {
+                                                 return PackWeights(w->As<float>().data(), w->dims,
+                                                                    *context.parallel,
+                                                                    reinterpret_cast<float*>(to));
+                                               }));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
 
@@ -309,16 +329,14 @@ class WinogradKernel final : public Kernel {
     const Dims& w = op.input(kW).dims;
     MSRT_ASSIGN_OR_RETURN(const Windows windows,
                           WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
-    const auto* packed = reinterpret_cast<const float*>(packed_.data());
-    return std::unique_ptr<BoundKernel>(
-        std::make_unique<BoundWinograd>(op, windows, w == dims_ ? packed : nullptr, weights_));
+    return std::unique_ptr<BoundKernel>(std::make_unique<BoundWinograd>(
+        op, windows, reinterpret_cast<const float*>(packed_.data()), !(w == dims_)));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 
  private:
-  sdk::PackedForm packed_;
-  const float* weights_ = nullptr;  // the constant, for direct sums
-  Dims dims_;                       // of the constant
+  sdk::PackedForm packed_;  // of a constant
+  Dims dims_;               // of the weights
 };
 
 constexpr Rule kWinogradRules[] = {

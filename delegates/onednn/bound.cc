@@ -87,9 +87,9 @@ class FallbackRun {
         outputs(args.outputs.begin(), args.outputs.end());
     MakePlain(input_offsets_, scratch, inputs);
     MakePlain(output_offsets_, scratch, outputs);
-    MSRT_RETURN_IF_ERROR(before_.Run(args.inputs, args.outputs, scratch, args.parallel));
+    MSRT_RETURN_IF_ERROR(before_.Run(args, scratch));
     MSRT_RETURN_IF_ERROR(fallback_->Evaluate(op, inputs, outputs));
-    return after_.Run(args.inputs, args.outputs, scratch, args.parallel);
+    return after_.Run(args, scratch);
   }
 
  private:
@@ -158,7 +158,7 @@ class Bound final : public BoundKernel {
       if (v.plan.scratch_bytes() > 0) {
         MSRT_ASSIGN_OR_RETURN(scratch, args.scratch.Get(v.plan.scratch_bytes()));
       }
-      return v.plan.Run(args.inputs, args.outputs, static_cast<std::byte*>(scratch), args.parallel);
+      return v.plan.Run(args, static_cast<std::byte*>(scratch));
     } catch (const dnnl::error& error) {
       return FromError(error, op);
     }

@@ -71,7 +71,7 @@ void Offer(const NodeInfo& node, const Channels& c, Layout in, Layout out,
   candidate.input_layouts[kW] = Layout::kPlain;
   // Weights that are computed are put in order on every run, by one core.
   constexpr double kPartOfBandwidth = 0.5;
-  if (node.op->constant(kW) == nullptr) {
+  if (!IsPacked(node, kW)) {
     candidate.seconds += static_cast<double>(2 * node.typical->input(kW).bytes()) /
                          (kPartOfBandwidth * node.machine.bytes_per_second);
   }
@@ -174,23 +174,19 @@ Descriptor PreferOlderKernels(const Descriptor& first, int64_t outputs, bool ope
 class ConvolutionRecipe final : public Recipe {
  public:
   ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
-      : Recipe(node, candidate), reduced_(candidate.reduced) {
-    const ConstTensor* w = op().constant(kW);
-    if (w != nullptr)
-      weights_ =
-          std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
-  }
+      : Recipe(node, candidate),
+        reduced_(candidate.reduced),
+        weights_(node, kW, PlainWeights(*node.typical), context) {}
 
   // Chooses the form of the weights from the typical shapes and packs them.
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(kX).elements() == 0 ||
-        typical.output(0).elements() == 0)
+    if (!weights_.packs() || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0)
       return OkStatus();
     MSRT_ASSIGN_OR_RETURN(
         const Descriptor descriptor,
         Describe(typical, PostOpsOf(typical, output_layout(0) == Layout::kPlain)));
     packed_ = descriptor.weights_desc();
-    return weights_->Get(packed_).status();
+    return weights_.Prepare(packed_);
   }
 
   Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
@@ -204,8 +200,7 @@ class ConvolutionRecipe final : public Recipe {
     const PostOps post_ops = PostOpsOf(op, shared_residual);
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op, post_ops));
     const memory::desc wanted = descriptor.weights_desc();
-    MSRT_ASSIGN_OR_RETURN(const Place weights,
-                          PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
+    MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
     const Place src = plan->Converted(
         Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)), descriptor.src_desc());
     std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
@@ -217,7 +212,7 @@ class ConvolutionRecipe final : public Recipe {
     return OkStatus();
   }
 
-  size_t packed_bytes() const override { return weights_ == nullptr ? 0 : weights_->bytes(); }
+  size_t packed_bytes() const override { return weights_.bytes(); }
   int residual_input() const override { return op().has_input(kZ) ? int{kZ} : -1; }
 
  private:
@@ -267,8 +262,8 @@ class ConvolutionRecipe final : public Recipe {
   }
 
   const bool reduced_;  // rounds source and weights to bf16, where the library has it
-  std::unique_ptr<PackedWeights> weights_;  // null where W is no constant
-  memory::desc packed_;                     // empty until Pack
+  Weights weights_;
+  memory::desc packed_;  // empty until Pack
 };
 
 Result<std::shared_ptr<const Recipe>> CompileConvolution(const NodeInfo& node,

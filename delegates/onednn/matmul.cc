@@ -1,7 +1,8 @@
-// MatMul, Gemm and msrt.FusedMatMul. A constant matrix B is an inner product with packed weights,
-// which runs on brgemm kernels with everything fused; all others go through the matmul primitive,
-// which is a plain gemm on AVX2 and takes any strides and batches.
+// MatMul, Gemm and msrt.FusedMatMul. A matrix B that is a constant or a parameter is an inner
+// product with packed weights, which runs on brgemm kernels with everything fused; all others go
+// through the matmul primitive, which is a plain gemm on AVX2 and takes any strides and batches.
 #include <algorithm>
+#include <optional>
 
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/post_ops.h"
@@ -50,7 +51,7 @@ bool IsOneProduct(const OpView& op) {
 
 void OfferProduct(const NodeInfo& node, bool reduced, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  const bool packed = op.constant(kB) != nullptr && IsOneProduct(op);
+  const bool packed = IsPacked(node, kB) && IsOneProduct(op);
   const double activation = op.domain() == "msrt" ? EltwiseNanoseconds(op.String("activation")) : 0;
   double efficiency = packed ? 0.93 : 0.75, bytes = node.bytes;
   if (reduced) {
@@ -91,29 +92,28 @@ class MatMulRecipe final : public Recipe {
  public:
   MatMulRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
       : Recipe(node, candidate), reduced_(candidate.reduced) {
-    const ConstTensor* b = op().constant(kB);
-    if (b == nullptr || b->dims.rank() == 0 || !IsOneProduct(op())) return;
+    const Type& b = op().input(kB);
+    if (!IsPacked(node, kB) || b.rank() == 0 || !IsOneProduct(op())) return;
     // The library wants the weights of an inner product as [outputs, inputs].
-    Matrices m = MatricesOf(b->dims, !IsTransposed(op(), "transB"), false, 2);
-    weights_ = std::make_unique<PackedWeights>(b->bytes.data(), m.desc(), context);
-    weight_dims_ = m.dims;
+    Matrices m = MatricesOf(b.dims, !IsTransposed(op(), "transB"), false, 2);
+    weights_.emplace(node, kB, m.desc(), context);
+    plain_ = m.desc();
   }
 
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(kA).elements() == 0 ||
-        typical.output(0).elements() == 0)
+    if (!weights_ || typical.input(kA).elements() == 0 || typical.output(0).elements() == 0)
       return OkStatus();
     PostOps post_ops;
     if (!FillPostOps(typical, false, true, &post_ops)) return OkStatus();
     const InnerProduct::primitive_desc descriptor = DescribeInnerProduct(typical, post_ops);
     if (descriptor.get(true) == nullptr) return OkStatus();
     packed_ = descriptor.weights_desc();
-    return weights_->Get(packed_).status();
+    return weights_->Prepare(packed_);
   }
 
   Status Build(const OpView& op, bool shared_residual, Plan* plan) const override {
     PostOps post_ops;
-    if (weights_ != nullptr && FillPostOps(op, shared_residual, true, &post_ops)) {
+    if (weights_ && FillPostOps(op, shared_residual, true, &post_ops)) {
       const InnerProduct::primitive_desc descriptor = DescribeInnerProduct(op, post_ops);
       if (descriptor.get(true) != nullptr && !IsNaive(descriptor))
         return AddInnerProduct(op, descriptor, post_ops, plan);
@@ -121,7 +121,7 @@ class MatMulRecipe final : public Recipe {
     return AddMatMul(op, shared_residual, plan);
   }
 
-  size_t packed_bytes() const override { return weights_ == nullptr ? 0 : weights_->bytes(); }
+  size_t packed_bytes() const override { return weights_ ? weights_->bytes() : 0; }
   int residual_input() const override {
     return op().has_input(kZ) && AlphaOf(op()) == 1 ? int{kZ} : -1;
   }
@@ -218,17 +218,17 @@ class MatMulRecipe final : public Recipe {
     };
     const bool is_packed = packed_.get_ndims() > 0 && packed_.get_data_type() == factors;
     return DescribeWithWeights(make, is_packed ? packed_ : memory::desc(),
-                               memory::desc(weight_dims_, factors, memory::format_tag::any));
+                               memory::desc(plain_.get_dims(), factors, memory::format_tag::any));
   }
 
   Status AddInnerProduct(const OpView& op, const InnerProduct::primitive_desc& descriptor,
                          const PostOps& post_ops, Plan* plan) const {
-    MSRT_ASSIGN_OR_RETURN(const void* packed, weights_->Get(descriptor.weights_desc()));
+    MSRT_ASSIGN_OR_RETURN(const Place weights,
+                          weights_->In(plain_, descriptor.weights_desc(), plan));
     const Place src = plan->Converted(Place::Input(kA), SourceRows(op), descriptor.src_desc());
-    std::vector<Argument> arguments{
-        {DNNL_ARG_SRC, src, descriptor.src_desc()},
-        {DNNL_ARG_WEIGHTS, Place::Fixed(packed), descriptor.weights_desc()},
-        {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, src, descriptor.src_desc()},
+                                    {DNNL_ARG_WEIGHTS, weights, descriptor.weights_desc()},
+                                    {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
     if (IsColumnBias(op))
       arguments.push_back({DNNL_ARG_BIAS, Place::Input(kBias), descriptor.bias_desc()});
     post_ops.AppendArguments(&arguments);
@@ -360,9 +360,9 @@ class MatMulRecipe final : public Recipe {
                                                      {DNNL_ARG_DST, Place::Output(0), desc}});
   }
 
-  const bool reduced_;  // rounds both operands to bf16, where the library has it
-  std::unique_ptr<PackedWeights> weights_;  // null where B is no constant matrix
-  memory::dims weight_dims_;
+  const bool reduced_;              // rounds both operands to bf16, where the library has it
+  std::optional<Weights> weights_;  // empty where B is computed or not one matrix
+  memory::desc plain_;              // of B, as the weights of an inner product
   memory::desc packed_;
 };
 

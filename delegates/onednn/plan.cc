@@ -42,6 +42,24 @@ Place Plan::Converted(Place from, const memory::desc& desc, const memory::desc& 
   return converted;
 }
 
+Place Plan::ParameterForm(size_t input, const memory::desc& desc, const memory::desc& wanted,
+                          sdk::Packing packing) {
+  if (desc == wanted) return Place::Input(input);
+  const dnnl::reorder::primitive_desc descriptor(Engine(), desc, Engine(), wanted);
+  forms_.push_back({input, desc, wanted, dnnl::reorder(descriptor), std::move(packing)});
+  return Place::Form(forms_.size() - 1);
+}
+
+Result<const void*> Plan::Find(const Form& form, const sdk::RunArgs& args) {
+  return args.forms.Get(form.input, form.packing, form.to.get_size(), [&](std::byte* packed) {
+    dnnl::stream stream(Engine());
+    memory from(form.from, Engine(), args.inputs[form.input].data), to(form.to, Engine(), packed);
+    form.reorder.execute(stream, from, to);
+    stream.wait();
+    return OkStatus();
+  });
+}
+
 std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
   auto handles = std::make_unique<Handles>();
   handles->stream = dnnl::stream(Engine());
@@ -56,8 +74,12 @@ std::unique_ptr<Plan::Handles> Plan::MakeHandles() const {
   return handles;
 }
 
-Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                 std::byte* scratch, ParallelFor& parallel) const {
+Status Plan::Run(const sdk::RunArgs& args, std::byte* scratch) const {
+  std::vector<const void*> forms;
+  for (const Form& form : forms_) {
+    MSRT_ASSIGN_OR_RETURN(const void* data, Find(form, args));
+    forms.push_back(data);
+  }
   std::unique_ptr<Handles> handles(spare_.exchange(nullptr, std::memory_order_acq_rel));
   if (handles == nullptr) handles = MakeHandles();
   size_t at = 0;
@@ -65,7 +87,7 @@ Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView>
   Status status;
   for (const Step& step : steps_) {
     if (step.loop) {
-      status = step.loop({inputs, outputs, scratch, parallel});
+      status = step.loop({args.inputs, args.outputs, scratch, args.parallel});
       if (!status.ok()) break;
       continue;
     }
@@ -73,16 +95,19 @@ Status Plan::Run(std::span<const TensorView> inputs, std::span<const TensorView>
     for (const Argument& a : step.arguments) {
       switch (a.place.kind) {
         case Place::kInput:
-          set(static_cast<std::byte*>(inputs[a.place.number].data) + a.place.offset);
+          set(static_cast<std::byte*>(args.inputs[a.place.number].data) + a.place.offset);
           break;
         case Place::kOutput:
-          set(static_cast<std::byte*>(outputs[a.place.number].data) + a.place.offset);
+          set(static_cast<std::byte*>(args.outputs[a.place.number].data) + a.place.offset);
           break;
         case Place::kScratch:
           set(scratch + a.place.number);
           break;
         case Place::kFixed:
           set(const_cast<void*>(a.place.data));
+          break;
+        case Place::kForm:
+          set(const_cast<void*>(forms[a.place.number]));
           break;
       }
     }

@@ -9,13 +9,14 @@
 #include "core/base/parallel_for.h"
 #include "core/graph/tensor.h"
 #include "delegates/onednn/library.h"
+#include "delegates/sdk/delegate.h"
 
 namespace msrt::onednn {
 
 // Where an argument's bytes are when the plan runs.
 struct Place {
-  enum Kind : uint8_t { kInput, kOutput, kScratch, kFixed } kind;
-  size_t number = 0;           // of the input or output; byte offset into scratch memory
+  enum Kind : uint8_t { kInput, kOutput, kScratch, kFixed, kForm } kind;
+  size_t number = 0;           // of the input, output or form; byte offset into scratch memory
   const void* data = nullptr;  // kFixed: packed weights and constants, which outlive the plan
   size_t offset = 0;           // bytes into the input or output
 
@@ -23,6 +24,7 @@ struct Place {
   static Place Output(size_t i, size_t offset = 0) { return {kOutput, i, nullptr, offset}; }
   static Place Scratch(size_t offset) { return {kScratch, offset}; }
   static Place Fixed(const void* data) { return {kFixed, 0, data}; }
+  static Place Form(size_t i) { return {kForm, i}; }
 };
 
 struct Argument {
@@ -59,14 +61,17 @@ class Plan {
   // A tensor in the form `wanted`: where it is, or a copy in scratch memory that is made there.
   Place Converted(Place from, const memory::desc& desc, const memory::desc& wanted);
 
+  // A parameter in the form `wanted`, which the host keeps while the parameter does not change.
+  Place ParameterForm(size_t input, const memory::desc& desc, const memory::desc& wanted,
+                      sdk::Packing packing);
+
   void AddLoop(Loop loop) { steps_.push_back({{}, {}, {}, std::move(loop)}); }
 
   bool empty() const { return steps_.empty(); }
   size_t primitives() const { return steps_.size(); }
   size_t scratch_bytes() const { return reserved_ + scratchpad_; }
   // `scratch` has scratch_bytes(). May be called from several threads at once. Throws dnnl::error.
-  Status Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-             std::byte* scratch, ParallelFor& parallel) const;
+  Status Run(const sdk::RunArgs& args, std::byte* scratch) const;
 
  private:
   struct Step {
@@ -76,6 +81,13 @@ class Plan {
     Loop loop;  // in place of a primitive
     bool has_scratchpad() const { return !loop && scratchpad.get_size() > 0; }
   };
+  struct Form {
+    size_t input;
+    memory::desc from, to;
+    dnnl::reorder reorder;
+    sdk::Packing packing;
+  };
+  static Result<const void*> Find(const Form& form, const sdk::RunArgs& args);
   // The library's handles of one running call. Making them costs half a microsecond each, setting
   // their pointers almost nothing; so each plan keeps one set for the next call, and a second call
   // at the same time makes its own.
@@ -85,6 +97,7 @@ class Plan {
   std::unique_ptr<Handles> MakeHandles() const;
 
   std::vector<Step> steps_;
+  std::vector<Form> forms_;
   size_t reserved_ = 0, scratchpad_ = 0;
   mutable std::atomic<Handles*> spare_{nullptr};
 };

@@ -73,27 +73,20 @@ memory::desc PlainWeights(const OpView& op) {
 class TransposedRecipe final : public Recipe {
  public:
   TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
-      : Recipe(node, candidate) {
-    const ConstTensor* w = op().constant(kW);
-    if (w != nullptr)
-      weights_ =
-          std::make_unique<PackedWeights>(w->bytes.data(), PlainWeights(*node.typical), context);
-  }
+      : Recipe(node, candidate), weights_(node, kW, PlainWeights(*node.typical), context) {}
 
   Status Pack(const OpView& typical) {
-    if (weights_ == nullptr || typical.input(kX).elements() == 0 ||
-        typical.output(0).elements() == 0)
+    if (!weights_.packs() || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0)
       return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(typical));
     packed_ = descriptor.weights_desc();
-    return weights_->Get(packed_).status();
+    return weights_.Prepare(packed_);
   }
 
   Status Build(const OpView& op, bool, Plan* plan) const override {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op));
     const memory::desc wanted = descriptor.weights_desc();
-    MSRT_ASSIGN_OR_RETURN(const Place weights,
-                          PlaceWeights(weights_.get(), kW, PlainWeights(op), wanted, plan));
+    MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
@@ -102,7 +95,7 @@ class TransposedRecipe final : public Recipe {
     return OkStatus();
   }
 
-  size_t packed_bytes() const override { return weights_ == nullptr ? 0 : weights_->bytes(); }
+  size_t packed_bytes() const override { return weights_.bytes(); }
 
  private:
   Result<Descriptor> Describe(const OpView& op) const {
@@ -131,8 +124,8 @@ class TransposedRecipe final : public Recipe {
     return descriptor;
   }
 
-  std::unique_ptr<PackedWeights> weights_;  // null where W is no constant
-  memory::desc packed_;                     // empty until Pack
+  Weights weights_;
+  memory::desc packed_;  // empty until Pack
 };
 
 Result<std::shared_ptr<const Recipe>> CompileTransposed(const NodeInfo& node,

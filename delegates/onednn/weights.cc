@@ -82,13 +82,28 @@ size_t PackedWeights::bytes() const {
   return bytes;
 }
 
-Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain,
-                           const memory::desc& wanted, Plan* plan) {
-  if (packed != nullptr) {
-    MSRT_ASSIGN_OR_RETURN(const void* data, packed->Get(wanted));
+Weights::Weights(const NodeInfo& node, size_t input, const memory::desc& plain,
+                 const CompileContext& context)
+    : input_(input), parameter_(node.op->constant(input) == nullptr && IsPacked(node, input)) {
+  const ConstTensor* constant = node.op->constant(input);
+  if (constant != nullptr)
+    constant_ = std::make_unique<PackedWeights>(constant->bytes.data(), plain, context);
+}
+
+Status Weights::Prepare(const memory::desc& wanted) {
+  return constant_ == nullptr ? OkStatus() : constant_->Get(wanted).status();
+}
+
+Result<Place> Weights::In(const memory::desc& plain, const memory::desc& wanted, Plan* plan) const {
+  if (constant_ != nullptr) {
+    MSRT_ASSIGN_OR_RETURN(const void* data, constant_->Get(wanted));
     return Place::Fixed(data);
   }
-  return plan->Converted(Place::Input(input), plain, wanted);
+  sdk::Packing packing = PackingOf(plain, wanted, {});
+  // A form without a name cannot be kept for the next run.
+  if (!parameter_ || packing.kernel.empty())
+    return plan->Converted(Place::Input(input_), plain, wanted);
+  return plan->ParameterForm(input_, plain, wanted, std::move(packing));
 }
 
 }  // namespace msrt::onednn

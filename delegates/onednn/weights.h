@@ -1,10 +1,11 @@
-// Constant weights in the forms that primitives ask for.
+// Weights that are constants or parameters, in the forms that primitives ask for.
 #pragma once
 
 #include <list>
 #include <mutex>
 
 #include "delegates/onednn/plan.h"
+#include "delegates/onednn/recipe.h"
 #include "delegates/sdk/packed_form.h"
 
 namespace msrt::onednn {
@@ -46,11 +47,34 @@ class PackedWeights {
   std::list<Form> forms_;  // a list: pointers into it stay valid
 };
 
-// Where a primitive that wants its weights as `wanted` finds them: packed before, as they come, or
-// converted in each run because they are not constant (`packed` is null then, and they arrive as
-// `input` in the form `plain`). Throws dnnl::error.
-Result<Place> PlaceWeights(PackedWeights* packed, size_t input, const memory::desc& plain,
-                           const memory::desc& wanted, Plan* plan);
+// Weights in the forms that primitives ask for, wherever they come from. A constant is packed once,
+// a parameter once for each of its versions, and computed weights in each run.
+class Weights {
+ public:
+  // `plain`: how they are laid out as input `input` of the node.
+  Weights(const NodeInfo& node, size_t input, const memory::desc& plain,
+          const CompileContext& context);
+
+  // A run does not pay for packing, so the best form may be chosen for them.
+  bool packs() const { return constant_ != nullptr || parameter_; }
+  // Packs a constant at once.
+  Status Prepare(const memory::desc& wanted);
+  // Where a primitive that wants them as `wanted` finds them; `plain` as above, at the shapes of
+  // the plan. Throws dnnl::error.
+  Result<Place> In(const memory::desc& plain, const memory::desc& wanted, Plan* plan) const;
+  size_t bytes() const { return constant_ == nullptr ? 0 : constant_->bytes(); }
+
+ private:
+  const size_t input_;
+  std::unique_ptr<PackedWeights> constant_;
+  const bool parameter_;
+};
+
+// Whether an input is a constant, or a parameter of known dims: it is packed before runs need it.
+inline bool IsPacked(const NodeInfo& node, size_t input) {
+  return node.op->constant(input) != nullptr ||
+         (node.parameters[input] != 0 && node.op->input(input).concrete());
+}
 
 // A primitive descriptor for weights in the packed form, or for the form that it would rather have
 // where there is none or only a naive one for the packed form. `make(weights)` returns an empty

@@ -44,6 +44,10 @@ struct KernelDef {
 // Returns null if there is none.
 KernelFn FindKernel(std::string_view domain, std::string_view op);
 
+// The pairs (input, output) of an optimizer that may share memory: tensors and state that it
+// updates. Empty for other ops.
+std::vector<std::pair<uint32_t, uint32_t>> OptimizerInPlace(const OpView& op);
+
 // The families, each defined at the end of delegates/reference/<family>.cc and listed in
 // kernels.cc.
 std::span<const KernelDef> UnaryKernels();

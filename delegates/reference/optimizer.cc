@@ -105,6 +105,18 @@ constexpr KernelDef kOptimizerKernels[] = {
 
 }  // namespace
 
+std::vector<std::pair<uint32_t, uint32_t>> OptimizerInPlace(const OpView& op) {
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  if (op.domain() != kDomain) return pairs;
+  // All lists but the gradients have outputs.
+  const size_t gradients = op.input_count() - kFirst - op.output_count();
+  for (uint32_t output = 0; output < op.output_count(); ++output) {
+    const size_t input = kFirst + output + (output < gradients ? 0 : gradients);
+    pairs.emplace_back(static_cast<uint32_t>(input), output);
+  }
+  return pairs;
+}
+
 std::span<const KernelDef> OptimizerKernels() { return kOptimizerKernels; }
 
 }  // namespace msrt::reference

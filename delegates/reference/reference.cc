@@ -82,6 +82,7 @@ class ReferenceDelegate final : public Delegate {
       c.seconds = std::min(seconds, kMaxSeconds);
       c.arithmetic = IsRounded(*node.op) ? MSRT_ARITHMETIC_ROUNDED : MSRT_ARITHMETIC_REFERENCE;
       c.algorithm = "loops";
+      c.in_place = reference::OptimizerInPlace(*node.op);
       out->candidates.push_back(std::move(c));
     }
   }

@@ -40,6 +40,8 @@ struct NodeInfo {
   double flops, bytes;  // of one run at the typical shapes, from the op's entry; 0 without an entry
   // Ids of the input and output values: equal ids are the same value, -1 is an omitted one.
   std::span<const int64_t> inputs, outputs;
+  // By input: a parameter of the model, of which RunArgs::forms keeps packed forms.
+  std::span<const char> parameters;
   Machine machine;  // peak throughput of the host's cores; estimates are fractions of it
 };
 
@@ -91,11 +93,27 @@ class Scratch {
   virtual Result<void*> Get(size_t bytes) = 0;
 };
 
+// Names a form that constants and parameters are packed into; see msrt_packing.
+struct Packing {
+  std::string kernel, isa;
+  uint32_t block = 0, version = 0;
+};
+
+// Packed forms of the inputs of a run that are parameters; see msrt_run_args.packed_input.
+class InputForms {
+ public:
+  virtual ~InputForms() = default;
+  // `pack` writes all of the `bytes` bytes if no session has the form of the current value.
+  virtual Result<const void*> Get(size_t input, const Packing& packing, size_t bytes,
+                                  FunctionRef<Status(std::byte*)> pack) = 0;
+};
+
 struct RunArgs {
   std::span<const TensorView> inputs;   // null data where an optional input is omitted
   std::span<const TensorView> outputs;  // null data where the output is unused
   ParallelFor& parallel;
   Scratch& scratch;
+  InputForms& forms;
   // On a device: which one, and the stream to enqueue the work in. Tensors are in its memory.
   int32_t device = 0;
   void* stream = nullptr;
@@ -131,12 +149,6 @@ class Kernel {
     return Bind(*ops[0]);
   }
   virtual size_t packed_bytes() const { return 0; }
-};
-
-// Names a form that constants are packed into; see msrt_packing.
-struct Packing {
-  std::string kernel, isa;
-  uint32_t block = 0, version = 0;
 };
 
 // Finds packed forms in the model's file, and adds them to a file that is being written; see

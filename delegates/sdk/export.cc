@@ -58,6 +58,15 @@ class HostParallel final : public ParallelFor {
   const msrt_host_api* host_;
 };
 
+msrt_packing NamesOf(const Packing& packing) {
+  msrt_packing named = MSRT_INIT(msrt_packing);
+  named.version = packing.version;
+  named.kernel = packing.kernel.c_str();
+  named.isa = packing.isa.c_str();
+  named.block = packing.block;
+  return named;
+}
+
 class HostForms final : public FormStore {
  public:
   explicit HostForms(const msrt_host_api* host) : host_(CopyKnownFields(*host)) {}
@@ -76,14 +85,6 @@ class HostForms final : public FormStore {
   }
 
  private:
-  static msrt_packing NamesOf(const Packing& packing) {
-    msrt_packing named = MSRT_INIT(msrt_packing);
-    named.version = packing.version;
-    named.kernel = packing.kernel.c_str();
-    named.isa = packing.isa.c_str();
-    named.block = packing.block;
-    return named;
-  }
   const msrt_host_api host_;  // the fields that this build knows
 };
 
@@ -98,6 +99,42 @@ class HostScratch final : public Scratch {
 
  private:
   const msrt_scratch* scratch_;
+};
+
+class HostInputForms final : public InputForms {
+ public:
+  explicit HostInputForms(const msrt_run_args& args) : args_(args) {}
+  Result<const void*> Get(size_t input, const Packing& packing, size_t bytes,
+                          FunctionRef<Status(std::byte*)> pack) override {
+    if (args_.packed_input == nullptr) return PackHere(bytes, pack);
+    struct Call {
+      FunctionRef<Status(std::byte*)>& pack;
+      const msrt_host_api& host;
+    } call{pack, *args_.host};
+    const auto run = [](void* user, void* to) {
+      auto& c = *static_cast<Call*>(user);
+      return Guarded(c.host, [&] { return c.pack(static_cast<std::byte*>(to)); });
+    };
+    const msrt_packing named = NamesOf(packing);
+    const void* form = nullptr;
+    const auto code = static_cast<Code>(
+        args_.packed_input(args_.packed_context, input, &named, bytes, run, &call, &form));
+    if (code != Code::kOk) return Status(code, "");
+    return form;
+  }
+
+ private:
+  // A host without packed forms, as in a measurement: the form lives as long as this run.
+  Result<const void*> PackHere(size_t bytes, FunctionRef<Status(std::byte*)> pack) {
+    constexpr std::align_val_t kAlignment{kTensorAlignment};
+    const auto free = [](std::byte* p) { ::operator delete[](p, kAlignment); };
+    own_.emplace_back(static_cast<std::byte*>(::operator new[](bytes, kAlignment)), free);
+    MSRT_RETURN_IF_ERROR(pack(own_.back().get()));
+    return own_.back().get();
+  }
+
+  const msrt_run_args& args_;
+  std::vector<std::unique_ptr<std::byte[], void (*)(std::byte*)>> own_;
 };
 
 Candidate CandidateOf(const msrt_candidate& c) {
@@ -350,7 +387,8 @@ msrt_status Run(void*, void* bound, const msrt_run_args* args) {
     for (size_t i = 0; i < args->output_count; ++i) views[b.inputs + i].data = args->outputs[i];
     HostParallel parallel(&host);
     HostScratch scratch(args->scratch);
-    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch,
+    HostInputForms forms(*args);
+    return b.kernel->Run({views.first(b.inputs), views.subspan(b.inputs), parallel, scratch, forms,
                           args->device, args->stream, args->workspace});
   });
 }

@@ -35,7 +35,8 @@ class NodeImage {
   NodeImage(const NodeImage&) = delete;
   NodeImage& operator=(const NodeImage&) = delete;
   NodeInfo info(const Machine& machine) const {
-    return {&declared_view_, &typical_view_, flops_, bytes_, input_ids_, output_ids_, machine};
+    return {&declared_view_, &typical_view_, flops_,      bytes_,
+            input_ids_,      output_ids_,    parameters_, machine};
   }
   const AttrImage& attrs() const { return attrs_; }
 
@@ -53,6 +54,7 @@ class NodeImage {
   OpView declared_view_, typical_view_;
   double flops_, bytes_;
   std::vector<int64_t> input_ids_, output_ids_;
+  std::vector<char> parameters_;  // by input
 };
 
 // Creates the image of a node on first use and caches it.

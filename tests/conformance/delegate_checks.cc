@@ -34,6 +34,7 @@ OneNode::OneNode(std::string_view domain, std::string_view op, AttrList attrs,
     values_.push_back(inputs_[i] ? &*inputs_[i] : nullptr);
     constants_.push_back(inputs_[i] && constant_[i] ? &*inputs_[i] : nullptr);
     input_ids_.push_back(inputs_[i] ? static_cast<int64_t>(i) : -1);
+    parameters_.push_back(false);
   }
   for (size_t o = 0; o < outputs; ++o) {
     output_pointers_.push_back(&output_types_[o]);
@@ -48,8 +49,13 @@ OneNode::OneNode(std::string_view domain, std::string_view op, AttrList attrs,
 
 NodeInfo OneNode::node(size_t) const {
   const Cost cost = def_->cost(*typical_);
-  return {declared_.get(), typical_.get(), cost.flops,       cost.bytes_read + cost.bytes_written,
-          input_ids_,      output_ids_,    TypicalMachine(2)};
+  return {declared_.get(), typical_.get(), cost.flops,  cost.bytes_read + cost.bytes_written,
+          input_ids_,      output_ids_,    parameters_, TypicalMachine(2)};
+}
+
+void OneNode::MakeParameters() {
+  for (size_t i = 1; i < parameters_.size(); ++i)
+    parameters_[i] = inputs_[i].has_value() && !constant_[i];
 }
 
 Result<std::vector<ConstTensor>> OneNode::Expected(bool reduced) const {
@@ -95,6 +101,21 @@ class HeapScratch final : public sdk::Scratch {
 
  private:
   Block block_;
+};
+
+// Packs every form anew.
+class FreshForms final : public sdk::InputForms {
+ public:
+  Result<const void*> Get(size_t, const sdk::Packing&, size_t bytes,
+                          FunctionRef<Status(std::byte*)> pack) override {
+    MSRT_ASSIGN_OR_RETURN(Block block, Block::Make(DefaultAllocator(), bytes, "form"));
+    MSRT_RETURN_IF_ERROR(pack(block.data()));
+    blocks_.push_back(std::move(block));
+    return static_cast<const void*>(blocks_.back().data());
+  }
+
+ private:
+  std::vector<Block> blocks_;
 };
 
 // A tensor in some layout, with a guard behind it.
@@ -182,8 +203,9 @@ Result<std::vector<ConstTensor>> RunBound(BoundKernel& bound, const OneNode& nod
     if (shared && shared->second == o) outputs.back().data = inputs[shared->first].data;
   }
   HeapScratch scratch;
+  FreshForms forms;
   MSRT_RETURN_IF_ERROR(RunOnTeam(team, [&] {
-    return bound.Run({inputs, outputs, team, scratch});
+    return bound.Run({inputs, outputs, team, scratch, forms});
   }));
   std::vector<ConstTensor> results;
   for (size_t o = 0; o < out.size(); ++o) {
@@ -259,10 +281,11 @@ void CheckEveryRow(const Delegate& delegate, std::span<const std::string_view> m
     auto& [accepted, all] = rows[c.op];
     ++all;
     bool any = false;
-    for (const bool weights_constant : {false, true}) {
-      SCOPED_TRACE(weights_constant ? "constant weights" : "inputs as marked");
-      const auto node = NodeOf(c, weights_constant);
+    for (const std::string_view weights : {"as marked", "constant", "parameters"}) {
+      SCOPED_TRACE(StrCat("weights: ", weights));
+      const auto node = NodeOf(c, weights == "constant");
       if (!node->ok()) continue;
+      if (weights == "parameters") node->MakeParameters();
       any = CheckNode(delegate, *node) > 0 || any;
     }
     accepted += any ? 1 : 0;

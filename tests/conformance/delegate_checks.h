@@ -28,6 +28,8 @@ class OneNode final : public sdk::GraphView {
   sdk::NodeInfo node(size_t) const override;
   const OpView& op() const { return *typical_; }
   const std::vector<std::optional<ConstTensor>>& inputs() const { return inputs_; }
+  // Makes all inputs but the first that are not constant parameters.
+  void MakeParameters();
   // Computed by the reference kernel. `reduced`: with the first two inputs, the factors of
   // products, rounded to bf16.
   Result<std::vector<ConstTensor>> Expected(bool reduced = false) const;
@@ -42,6 +44,7 @@ class OneNode final : public sdk::GraphView {
   std::vector<const Type*> input_pointers_, output_pointers_;
   std::vector<const ConstTensor*> values_, constants_;
   std::vector<int64_t> input_ids_, output_ids_;
+  std::vector<char> parameters_;  // by input
   std::unique_ptr<OpView> declared_, typical_;
   Status status_;
 };

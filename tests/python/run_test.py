@@ -161,10 +161,23 @@ class State(ModelCase):
         clone = session.clone()
         np.testing.assert_array_equal(session(self.one)["y"], [-11, -21])
         np.testing.assert_array_equal(clone(self.one)["y"], [-11, -21])
+        session.copy_state(clone)
+        np.testing.assert_array_equal(session.get_state(self.name), [11, 21])
         session.reset_state()
         np.testing.assert_array_equal(session.get_state(self.name), [0, 0])
         clone.reset_state(self.name)
         np.testing.assert_array_equal(clone(self.one)["y"], [-1, -1])
+
+    def test_states_have_roles(self):
+        self.assertEqual(self.model.states[0].role, "cache")
+        self.assertEqual(self.model.inputs[0].role, "")
+        self.assertEqual(self.model.info["states"][0]["role"], "cache")
+
+    def test_sessions_that_share_state_have_their_own_caches(self):
+        session = self.model.session()
+        other = self.model.session(share_state=session)
+        session(self.one)
+        np.testing.assert_array_equal(other(self.one)["y"], [-1, -1])
 
     def test_get_state_returns_a_copy(self):
         session = self.model.session()

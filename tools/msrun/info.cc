@@ -27,7 +27,7 @@ Json ModelJson(const Module& module) {
   for (ValueId v : graph.inputs) inputs.push_back(PortJson(module, graph.value(v)));
   for (ValueId v : graph.outputs) outputs.push_back(PortJson(module, graph.value(v)));
   for (const StateSlot& s : module.states)
-    states.push_back({{"name", s.name}, {"type", StrCat(s.type)}});
+    states.push_back({{"name", s.name}, {"type", StrCat(s.type)}, {"role", StateRoleName(s.role)}});
   size_t weights = 0;
   for (const Graph& g : module.graphs) {
     for (const Node& n : g.nodes) ops[OpName(n)] = ops.value(OpName(n), 0) + 1;
@@ -65,7 +65,8 @@ void PrintModel(const Json& info) {
     for (const Json& port : info[kind])
       std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind,
                   port["name"].get<std::string>().c_str(), port["type"].get<std::string>().c_str(),
-                  port.contains("dims") ? port["dims"].dump().c_str() : "");
+                  port.contains("dims") ? port["dims"].dump().c_str()
+                                        : port["role"].get<std::string>().c_str());
   }
   for (const auto& [op, count] : info["ops"].items())
     std::printf("  %-32s %d\n", op.c_str(), count.get<int>());

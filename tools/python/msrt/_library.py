@@ -39,7 +39,7 @@ class RuntimeConfig(ctypes.Structure):
 class TensorInfo(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("dtype", c_int32), ("rank", c_int32), ("dims", c_int64 * MAX_RANK), ("symbols", c_char_p * MAX_RANK),
-        ("name", c_char_p), ("bytes", c_size_t), ("list_depth", c_int32), ("reserved", c_int32), ("function", c_void_p),
+        ("name", c_char_p), ("bytes", c_size_t), ("list_depth", c_int32), ("state_role", c_int32), ("function", c_void_p),
     ]
 
 
@@ -47,6 +47,7 @@ class NamedDims(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("rank", c_int32), ("dims", POINTER(c_int64))]
 
 
+STATE_ROLES = ("cache", "parameter", "optimizer", "statistic")  # by number
 ACCURACIES = ("default", "exact", "fast")  # by number
 
 
@@ -59,7 +60,7 @@ class ModelConfig(ctypes.Structure):
 
 
 class SessionConfig(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("profile", c_int32), ("memory_cap_bytes", c_size_t)]
+    _fields_ = [("struct_size", c_uint32), ("profile", c_int32), ("memory_cap_bytes", c_size_t), ("share_state", c_void_p)]
 
 
 class RunConfig(ctypes.Structure):
@@ -106,6 +107,7 @@ CALLS: Dict[str, List[Any]] = {
     "msrt_session_state_read": [HANDLE, c_size_t, OUT_HANDLE],
     "msrt_session_state_write": [HANDLE, c_size_t, HANDLE],
     "msrt_session_state_reset": [HANDLE, c_size_t],
+    "msrt_session_state_copy": [HANDLE, HANDLE],
     "msrt_session_report": [HANDLE, c_int32, OUT_TEXT],
     "msrt_session_trim": [HANDLE],
 }

@@ -29,14 +29,18 @@ class Model:
         self._specs = (first.inputs, first.outputs, first.states)
         self._idle: List[Session] = [first]
 
-    def session(self, function: Optional[str] = None, *, profile: bool = False, memory_cap_bytes: int = 0) -> Session:
+    def session(self, function: Optional[str] = None, *, profile: bool = False, memory_cap_bytes: int = 0,
+                share_state: Optional[Session] = None) -> Session:
         """A new session, with its own memory and state.
 
         function: the entry to run, for models that have several; None: the first.
         profile: measure each step of every run, for `Session.profile`.
         memory_cap_bytes: maximum of arena, scratch, outputs and state together; 0: no cap.
+        share_state: a session of this model whose parameters, optimizer state and statistics the new one shares without a copy; caches are
+            its own. Runs that may write shared state exclude the runs of all sessions that share it.
         """
-        config = c.SessionConfig(struct_size=ctypes.sizeof(c.SessionConfig), profile=int(profile), memory_cap_bytes=memory_cap_bytes)
+        config = c.SessionConfig(struct_size=ctypes.sizeof(c.SessionConfig), profile=int(profile), memory_cap_bytes=memory_cap_bytes,
+                                 share_state=None if share_state is None else share_state._handle.pointer)
         name = None if function is None else c.encode(function, "function")
         return Session(self._runtime, c.Handle("session", c.library.msrt_session_create, self._handle.pointer, name, ctypes.byref(config)))
 

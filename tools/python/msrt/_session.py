@@ -15,14 +15,14 @@ from ._types import Array, TensorSpec, new_info, spec_of
 from ._values import Value, arrays_of, elements_of, list_of, output_memory, tensor_of
 
 
-def _specs(handle: c.Handle, count: Callable[..., int], info: Callable[..., int], *kind: int) -> Tuple[TensorSpec, ...]:
+def _specs(handle: c.Handle, count: Callable[..., int], info: Callable[..., int], *kind: int, roles: bool = False) -> Tuple[TensorSpec, ...]:
     number = c_size_t()
     c.call(count, handle.pointer, *kind, ctypes.byref(number))
     specs = []
     for i in range(number.value):
         filled = new_info()
         c.call(info, handle.pointer, *kind, i, ctypes.byref(filled))
-        specs.append(spec_of(filled))
+        specs.append(spec_of(filled)._replace(role=c.STATE_ROLES[filled.state_role] if roles else ""))
     return tuple(specs)
 
 
@@ -48,7 +48,7 @@ class Session:
         io = (c.library.msrt_session_io_count, c.library.msrt_session_io_info)
         self._inputs = _specs(handle, *io, c.INPUT)
         self._outputs = _specs(handle, *io, c.OUTPUT)
-        self._states = _specs(handle, c.library.msrt_session_state_count, c.library.msrt_session_state_info)
+        self._states = _specs(handle, c.library.msrt_session_state_count, c.library.msrt_session_state_info, roles=True)
 
     @property
     def inputs(self) -> Tuple[TensorSpec, ...]:
@@ -79,7 +79,8 @@ class Session:
         max_depth, max_calls: limits for graphs that call graphs: recursion depth, and number of calls and iterations; 0: the defaults.
 
         The arrays are views of memory that nothing else uses: later runs do not change them, and they outlive session and model. After an
-        error the state is as before the run.
+        error caches and statistics are as before the run. Parameters and optimizer state are updated in place: if the error says that they
+        may be a mixture, set or reset them before the next run.
         """
         given = out or {}
         results = self._run(inputs, given, timeout, max_depth, max_calls)
@@ -182,6 +183,10 @@ class Session:
         indices = range(len(self._states)) if name is None else [index_of(self._states, name, "state")]
         for index in indices:
             c.call(c.library.msrt_session_state_reset, self._handle.pointer, index)
+
+    def copy_state(self, source: "Session") -> None:
+        """Copies all state of another session of the same model, for example of a clone that was made as a snapshot."""
+        c.call(c.library.msrt_session_state_copy, self._handle.pointer, source._handle.pointer)
 
     def clone(self) -> "Session":
         """Returns a session of the same model with its own memory and a copy of the state."""

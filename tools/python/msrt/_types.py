@@ -114,6 +114,8 @@ class TensorSpec(NamedTuple):
     dims: Optional[Tuple[Dim, ...]]
     #: 0: a tensor; 1: a list of such tensors (an optional is a list of at most one); 2: a list of lists, and so on.
     list_depth: int
+    #: Of a state: "cache", "parameter", "optimizer" or "statistic"; otherwise empty.
+    role: str = ""
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
