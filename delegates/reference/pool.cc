@@ -5,6 +5,7 @@
 
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
+#include "delegates/reference/number.h"
 #include "ops/window.h"
 
 namespace msrt::reference {
@@ -94,12 +95,6 @@ class IndexOf {
   std::array<int64_t, 2 + kMaxSpace> dims_{1, 1, 1, 1, 1}, origin_{};
   int64_t channels_;
 };
-
-template <typename T>
-T Lowest() {
-  if constexpr (kIsFloat<T>) return static_cast<T>(-std::numeric_limits<float>::infinity());
-  else return std::numeric_limits<T>::lowest();
-}
 
 // A NaN is larger than everything; of equal elements the first wins.
 template <typename T>
