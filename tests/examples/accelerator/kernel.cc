@@ -13,8 +13,9 @@ Failure BoundKernel::Enqueue(const msrt_run_args& args) const {
     return {MSRT_INTERNAL, "a kernel is run with a wrong number of arguments"};
   }
   ++Count().kernels;
-  Arguments arguments{{args.inputs, args.inputs + args.input_count},
-                      {args.outputs, args.outputs + args.output_count}};
+  Arguments arguments;
+  arguments.inputs.assign(args.inputs, args.inputs + args.input_count);
+  arguments.outputs.assign(args.outputs, args.outputs + args.output_count);
   return static_cast<Stream*>(args.stream)
       ->Do([this, arguments = std::move(arguments)](Stream* stream) {
         return Launch(arguments, stream);
