@@ -27,8 +27,8 @@ class PieceRunner::Impl {
       : model_(std::move(model)),
         entry_(entry),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
-        states_(model_->module, &budget_),
-        executor_(*model_, &budget_, &states_, &cancelled_) {}
+        states_(*model_, budget_, nullptr),
+        executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority) {}
 
   Status SetInputs(std::span<const Dims> inputs) {
     const Graph& graph = model_->module.graphs[model_->module.entries[entry_]];
@@ -142,6 +142,6 @@ Status PieceRunner::Run(std::span<const PieceMemory> sources, std::span<const Pi
 
 std::shared_ptr<const Binding> PieceRunner::binding() const { return impl_->binding_; }
 PieceKernels::Counts PieceRunner::kernel_counts() const { return impl_->placed_->pieces->counts(); }
-size_t PieceRunner::arena_bytes() const { return impl_->executor_.arena_bytes(); }
+size_t PieceRunner::arena_bytes() const { return impl_->executor_.frames().arena_bytes(); }
 
 }  // namespace msrt

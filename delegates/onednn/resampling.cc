@@ -129,10 +129,10 @@ class ResizeRecipe final : public Recipe {
   }
 };
 
-constexpr std::string_view kLocalAttrs[] = {"input_dims", "input_origin", "output_origin",
+constexpr std::string_view kResizeAttrs[] = {"input_dims", "input_origin", "output_origin",
                                             "output_dims"};
 constexpr Rule kResamplingRules[] = {
-    {"", "Resize", QueryResize, CompileAs<ResizeRecipe>, false, {DType::kF32}, kLocalAttrs}};
+    {"", "Resize", QueryResize, CompileAs<ResizeRecipe>, false, {DType::kF32}, kResizeAttrs}};
 
 }  // namespace
 
