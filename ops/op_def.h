@@ -74,6 +74,10 @@ Cost CostOfTraffic(const OpView&);
 // Passes do not merge, drop or reorder nodes with effects. kControl: calls graphs that may have any
 // effect.
 enum class Effect : uint8_t { kNone, kRandom, kState, kComm, kControl };
+// Whether the outputs of the node are a function of its inputs and attributes, and computing them
+// has no other consequence: passes may merge, drop, copy and reorder it. True for a random op that
+// has a step.
+bool IsPure(const Node& node);
 
 // Gradients are graph rewrites (core/autodiff). Null: the op is not differentiable. GradPending: it
 // is differentiable, but its gradient is not implemented yet.
