@@ -97,7 +97,8 @@ enum {
   MSRT_LAYOUT_PLAIN = 0,         /* row-major in the order of dims */
   MSRT_LAYOUT_CHANNELS_LAST = 1, /* batch, space..., channels */
   /* Batch, channels / 8, space..., 8 channels; channels padded with zeros to a multiple of 8. */
-  MSRT_LAYOUT_BLOCKED8 = 2
+  MSRT_LAYOUT_BLOCKED8 = 2,
+  MSRT_LAYOUT_BLOCKED16 = 3 /* the same with blocks of 16 channels */
 };
 
 typedef struct msrt_shape {

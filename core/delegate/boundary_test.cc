@@ -125,6 +125,14 @@ TEST_F(BoundaryTest, MalformedCandidatesAreRefusals) {
             std::vector<std::string>(
                 2, "its candidate is malformed: in_place is NULL, but in_place_count 1"));
   EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->input_count = 0; }).size(), 2u);
+  static msrt_layout layout;
+  for (const msrt_layout wrong : {MSRT_LAYOUT_BLOCKED16 + 1, -1, INT32_MAX, INT32_MIN}) {
+    layout = wrong;
+    const std::vector<std::string> twice(
+        2, StrCat("its candidate is malformed: layout ", wrong, " does not exist"));
+    EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->input_layouts = &layout; }), twice);
+    EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->output_layouts = &layout; }), twice);
+  }
 }
 
 TEST_F(BoundaryTest, MalformedCandidateNamesDelegate) {

@@ -14,6 +14,11 @@ struct Strides {
   int64_t batch, block, position, within, channels_per_block;
 };
 
+int64_t PaddedChannels(Layout layout, int64_t channels) {
+  return static_cast<int64_t>(
+      AlignUp(static_cast<size_t>(channels), static_cast<size_t>(BlockOf(layout))));
+}
+
 Strides StridesOf(Layout layout, int64_t channels, int64_t space) {
   switch (layout) {
     case Layout::kPlain:
@@ -21,13 +26,15 @@ Strides StridesOf(Layout layout, int64_t channels, int64_t space) {
     case Layout::kChannelsLast:
       return {channels * space, 1, channels, 0, 1};
     case Layout::kBlocked8:
-      return {static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8)) * space, 8 * space, 8,
-              1, 8};
+    case Layout::kBlocked16:
+      break;
   }
-  return {};
+  const int64_t block = BlockOf(layout);
+  return {PaddedChannels(layout, channels) * space, block * space, block, 1, block};
 }
 
-// Moves tiles of 8 channels by 64 positions, so that both sides are touched in whole cache lines.
+// Moves a tile of a few channels by 64 positions, so that both sides are touched in whole cache
+// lines.
 template <typename T>
 void ConvertTile(const T* from, const Strides& f, T* to, const Strides& t, int64_t c0, int64_t c1,
                  int64_t p0, int64_t p1) {
@@ -47,9 +54,8 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
                 t = StridesOf(to.layout, channels, space);
   constexpr int64_t kPositions = 64;
   const int64_t strips = CeilDiv(std::max<int64_t>(space, 1), kPositions);
-  const int64_t padded = to.layout == Layout::kBlocked8
-                             ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8))
-                             : channels;
+  const int64_t padded = PaddedChannels(to.layout, channels);
+  const int64_t tile = std::max<int64_t>({8, BlockOf(from.layout), BlockOf(to.layout)});
   return ParallelRanges(
       parallel, batch * strips, std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)),
       [&](int64_t begin, int64_t end) {
@@ -58,12 +64,12 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
                         p1 = std::min(p0 + kPositions, space);
           const T* source = from.As<T>() + n * f.batch;
           T* target = to.As<T>() + n * t.batch;
-          for (int64_t c = 0; c < channels; c += 8)
-            ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
+          for (int64_t c = 0; c < channels; c += tile)
+            ConvertTile(source, f, target, t, c, std::min(c + tile, channels), p0, p1);
           // Kernels rely on zeros in the padding of the last block.
           for (int64_t c = channels; c < padded; ++c) {
-            for (int64_t p = p0; p < p1; ++p)
-              target[c / 8 * t.block + c % 8 + p * t.position] = T{};
+            T* const zeros = target + c / t.channels_per_block * t.block + c % t.channels_per_block;
+            for (int64_t p = p0; p < p1; ++p) zeros[p * t.position] = T{};
           }
         }
       });
