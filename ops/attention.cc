@@ -1,12 +1,14 @@
 // Scaled dot-product attention as one op: softmax(scale * Q K^T, capped and masked) V for every
 // head, with a key/value cache and groups of query heads that share one key/value head.
-// msrt.FusedAttention differs in rows that may see no key.
+// msrt.FusedAttention differs in rows that may see no key. msrt.AttentionPart, without a cache, can
+// also be cut along the keys: its second output is what combines the parts.
 //
 // Q, K and V are [batch, heads, rows, width], or packed as [batch, rows, heads * width] with the
 // number of heads in attributes. The iteration space is batch, key/value heads (each with its group
-// of query heads), query rows. A piece must know its first query row for the causal mask: the local
-// attribute row_offset.
+// of query heads), query rows, and for AttentionPart keys. For the causal mask, a piece must know
+// how many rows its first query is behind its first key: the local attribute row_offset.
 #include "core/base/checked_math.h"
+#include "ops/expansions.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -16,6 +18,7 @@ namespace {
 
 enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue };
 enum Output : size_t { kResult, kPresentKey, kPresentValue, kScores };
+constexpr size_t kLogWeights = 1;  // of AttentionPart
 
 struct Heads {
   int64_t batch = kUnknownDim, heads = kUnknownDim, rows = kUnknownDim, width = kUnknownDim;
@@ -184,17 +187,35 @@ Status InferAttention(InferContext& c) {
   return OkStatus();
 }
 
+// The log-sum-exp of the scores of a query row has at least the precision of f32.
+Status InferAttentionPart(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(InferAttention(c));
+  const DType dtype = c.dtype(kQuery) == DType::kF64 ? DType::kF64 : DType::kF32;
+  MSRT_ASSIGN_OR_RETURN(const int rank, RankOf(c.op()));
+  if (rank == 0) {
+    c.SetOutput(kLogWeights, Type::UnrankedTensor(dtype));
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(c.op(), rank));
+  c.SetOutput(kLogWeights, dtype, {s.query.batch, s.query.heads, s.query.rows});
+  return OkStatus();
+}
+
 // ---- iteration space ----------------------------------------------------------------------------
+
+enum Axis : int { kBatchAxis, kHeadsAxis, kRowsAxis, kKeysAxis, kNoAxis = -1 };
 
 // How the four dims [batch, heads, rows, columns] of a tensor follow the axes, for a tensor that
 // packs its heads [batch, rows, heads * columns] or not. Rows and columns that follow no axis are
 // whole.
-TensorMap HeadsMap(bool packed, const Dims& dims, int64_t group, int64_t width, bool cuts_rows) {
+TensorMap HeadsMap(bool packed, const Dims& dims, int64_t group, int64_t width, Axis rows_axis) {
   TensorMap map = TensorMap::Whole(dims);
-  map.dims[0] = DimMap::Same(0, dims[0]);
-  map.dims[packed ? 2 : 1] = DimMap::Block(1, packed ? group * width : group, dims[packed ? 2 : 1]);
+  map.dims[0] = DimMap::Same(kBatchAxis, dims[0]);
+  map.dims[packed ? 2 : 1] =
+      DimMap::Block(kHeadsAxis, packed ? group * width : group, dims[packed ? 2 : 1]);
   const int rows = packed ? 1 : 2;
-  if (cuts_rows) map.dims[static_cast<size_t>(rows)] = DimMap::Same(2, dims[rows]);
+  if (rows_axis != kNoAxis)
+    map.dims[static_cast<size_t>(rows)] = DimMap::Same(rows_axis, dims[rows]);
   return map;
 }
 
@@ -208,30 +229,41 @@ TensorMap MaskMap(const Dims& mask, const TensorMap& scores) {
   return map;
 }
 
-// Axes: batch, key heads, query rows. Every piece of query rows would write the same cache, so rows
-// are cut only if no cache is written.
+// Axes: batch, key heads, query rows, and keys of an AttentionPart. Every piece of query rows would
+// write the same cache, so rows are cut only if no cache is written.
 Status ResolveAttention(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const Shapes s, ShapesOf(op));
-  const bool writes_cache = op.has_output(kPresentKey) || op.has_output(kPresentValue);
+  const bool writes_cache =
+      op.op() != "AttentionPart" && (op.has_output(kPresentKey) || op.has_output(kPresentValue));
   space->axes.Add(AxisKind::kParallel, s.query.batch);
   space->axes.Add(AxisKind::kParallel, s.key.heads);
   space->axes.Add(writes_cache ? AxisKind::kWhole : AxisKind::kParallel, s.query.rows);
 
-  const auto heads = [&](const Type& type, bool packed, int64_t group, int64_t width, bool rows) {
+  const auto heads = [&](const Type& type, bool packed, int64_t group, int64_t width, Axis rows) {
     return HeadsMap(packed, type.dims, group, width, rows);
   };
-  space->inputs[kQuery] = heads(op.input(kQuery), s.packed, s.group(), s.query.width, true);
-  space->inputs[kKey] = heads(op.input(kKey), s.packed, 1, s.key.width, false);
-  space->inputs[kValue] = heads(op.input(kValue), s.packed, 1, s.value.width, false);
+  const bool part = op.op() == "AttentionPart";
+  const Axis keys = part ? kKeysAxis : kNoAxis;
+  if (part) space->axes.Add(AxisKind::kReduce, s.key.rows, Monoid::kSoftmax);
+  space->inputs[kQuery] = heads(op.input(kQuery), s.packed, s.group(), s.query.width, kRowsAxis);
+  space->inputs[kKey] = heads(op.input(kKey), s.packed, 1, s.key.width, keys);
+  space->inputs[kValue] = heads(op.input(kValue), s.packed, 1, s.value.width, keys);
   for (size_t i : {kPastKey, kPastValue}) {
-    if (op.has_input(i)) space->inputs[i] = heads(op.input(i), false, 1, 0, false);
+    if (op.has_input(i)) space->inputs[i] = heads(op.input(i), false, 1, 0, kNoAxis);
   }
-  const TensorMap scores = HeadsMap(false, s.score_dims(), s.group(), 0, true);
+  TensorMap scores = HeadsMap(false, s.score_dims(), s.group(), 0, kRowsAxis);
+  if (part) scores.dims[3] = DimMap::Same(kKeysAxis, s.total);
   if (op.has_input(kMask)) space->inputs[kMask] = MaskMap(op.input(kMask).dims, scores);
 
-  space->outputs[kResult] = heads(op.output(kResult), s.packed, s.group(), s.value.width, true);
+  space->outputs[kResult] =
+      heads(op.output(kResult), s.packed, s.group(), s.value.width, kRowsAxis);
+  if (part) {
+    scores.dims.pop_back();
+    space->outputs[kLogWeights] = std::move(scores);
+    return OkStatus();
+  }
   for (size_t o : {kPresentKey, kPresentValue}) {
-    if (op.has_output(o)) space->outputs[o] = heads(op.output(o), false, 1, 0, false);
+    if (op.has_output(o)) space->outputs[o] = heads(op.output(o), false, 1, 0, kNoAxis);
   }
   if (op.has_output(kScores)) space->outputs[kScores] = scores;
   return OkStatus();
@@ -244,7 +276,10 @@ Status AttentionLocalize(const OpView& op, const Box& box, std::span<const Box>,
   const int64_t heads = std::max<int64_t>(box[1].size(), 1);
   if (op.Has("q_num_heads")) attrs->Set("q_num_heads", heads * std::max<int64_t>(s.group(), 1));
   if (op.Has("kv_num_heads")) attrs->Set("kv_num_heads", heads);
-  if (op.Int("is_causal") != 0) attrs->Set("row_offset", op.Int("row_offset") + box[2].begin);
+  if (op.Int("is_causal") != 0) {
+    const int64_t first_key = box.rank() > kKeysAxis ? box[kKeysAxis].begin : 0;
+    attrs->Set("row_offset", op.Int("row_offset") + box[kRowsAxis].begin - first_key);
+  }
   return OkStatus();
 }
 
@@ -274,7 +309,7 @@ constexpr AttrDef kAttentionAttrs[] = {
     {.name = "scale", .kind = AttrKind::kFloat, .min_float = 0},
     {.name = "softcap", .kind = AttrKind::kFloat, .min_float = 0},
     {.name = "softmax_precision", .kind = AttrKind::kDType},
-    {.name = "row_offset", .min_int = 0, .max_int = kMaxRows, .local = true},
+    {.name = "row_offset", .min_int = -kMaxRows, .max_int = kMaxRows, .local = true},
 };
 
 constexpr ParamDef kAttentionInputs[] = {
@@ -288,6 +323,7 @@ constexpr ParamDef kAttentionInputs[] = {
 
 // Passes make FusedAttention from a chain of products and a Softmax: a row whose scores are all
 // minus infinity is NaN, as the Softmax would be; Attention returns zeros for it.
+// AttentionPart returns zeros for such a row, with the weight zero.
 constexpr OpDef kAttentionOps[] = {
     {.name = "Attention",
      .attrs = kAttentionAttrs,
@@ -296,6 +332,7 @@ constexpr OpDef kAttentionOps[] = {
      .infer = InferAttention,
      .grad = GradPending,
      .space = &kAttentionSpace,
+     .expand = ExpandAttention,
      .cost = AttentionCost},
     {.name = "FusedAttention",
      .domain = "msrt",
@@ -304,6 +341,17 @@ constexpr OpDef kAttentionOps[] = {
      .inputs = kAttentionInputs,
      .max_outputs = 4,
      .infer = InferAttention,
+     .grad = GradPending,
+     .space = &kAttentionSpace,
+     .cost = AttentionCost},
+    {.name = "AttentionPart",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kAttentionAttrs,
+     .inputs = std::span(kAttentionInputs).first(kPastKey),
+     .min_outputs = 2,
+     .max_outputs = 2,
+     .infer = InferAttentionPart,
      .grad = GradPending,
      .space = &kAttentionSpace,
      .cost = AttentionCost},

@@ -41,7 +41,8 @@ std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, Mel
 std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
-std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Multinomial
+std::span<const OpDef> MomentsOps();           // moments.cc: Moments, Normalize
+std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Dropout
 std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum
 std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.Call
 std::span<const OpDef> ListOps();  // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence

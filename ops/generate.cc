@@ -51,9 +51,10 @@ Status InferConstantOfShape(InferContext& c) {
   return OkStatus();
 }
 
-Status ConstantOfShapeAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 0));
-  return ParallelOutputAxes(op, space);
+// The shape of a piece is in its attributes.
+Status ResolveConstantOfShape(const OpView& op, ResolvedSpace* space) {
+  DropInputs(0, space);
+  return ResolveByOutput(op, space);
 }
 
 Status NothingButWholeInputs(const OpView& op, const Box&, std::span<Box> inputs) {
@@ -174,14 +175,18 @@ Status InferTrilu(InferContext& c) {
   return InferSameAsFirst(c);
 }
 
-Status DiagonalAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  return ParallelOutputAxes(op, space);
+// Returns the diagonal; nullopt if it is an input whose value is not known yet.
+std::optional<int64_t> DiagonalOf(const OpView& op) {
+  if (!op.has_input(1)) return op.Int("k");
+  if (op.constant(1) == nullptr) return std::nullopt;
+  return IntValues(*op.constant(1))[0];
 }
 
-Status SameBox(const OpView&, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  return OkStatus();
+Status ResolveDiagonal(const OpView& op, ResolvedSpace* space) {
+  if (!DiagonalOf(op)) return Unsupported("cannot be cut before its diagonal k is known");
+  space->inputs[0] = TensorMap::Same(op.input(0).dims);
+  DropInputs(1, space);
+  return ResolveByOutput(op, space);
 }
 
 // Element (row, column) of the piece is (row + row0, column + column0) of the whole, so its
@@ -190,19 +195,20 @@ Status LocalizeDiagonal(const OpView& op, const Box& box, std::span<const Box>,
                         std::span<const Box>, AttrList* attrs) {
   const int rank = box.rank();
   const int64_t rows = op.output(0).dims[rank - 2], columns = op.output(0).dims[rank - 1];
-  const int64_t k = std::clamp(
-      op.Int("k"), -rows, columns);  // beyond these nothing changes, and the sum cannot overflow
+  const int64_t k =
+      std::clamp(*DiagonalOf(op), -rows,
+                 columns);  // beyond these nothing changes, and the sum cannot overflow
   attrs->Set("k", k + box[rank - 2].begin - box[rank - 1].begin);
   return OkStatus();
 }
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kConstantOfShapeSpace{ConstantOfShapeAxes, NothingButWholeInputs, OutputIsBox,
-                                         LocalizeConstantOfShape};
+constexpr SpaceDef kConstantOfShapeSpace{.localize = LocalizeConstantOfShape,
+                                         .resolve = ResolveConstantOfShape};
 constexpr SpaceDef kRangeSpace{ParallelOutputAxes, NothingButWholeInputs, OutputIsBox,
                                LocalizeRange};
-constexpr SpaceDef kDiagonalSpace{DiagonalAxes, SameBox, OutputIsBox, LocalizeDiagonal};
+constexpr SpaceDef kDiagonalSpace{.localize = LocalizeDiagonal, .resolve = ResolveDiagonal};
 
 constexpr AttrDef kConstantOfShapeAttrs[] = {
     {.name = "shape", .kind = AttrKind::kInts, .min_int = 0, .max_count = kMaxRank},

@@ -1,5 +1,6 @@
 // Losses over classes: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss. Scores are [N, C, d1,
 // ...], targets [N, d1, ...].
+#include "ops/expansions.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 
@@ -54,7 +55,7 @@ Status InferLoss(InferContext& c) {
 Status LossAxes(const OpView& op, IterationSpace* space) {
   const std::string_view reduction = op.String("reduction");
   if (reduction == "mean")
-    return Unsupported("cannot be cut: the divisor of a mean needs all samples");
+    return Unsupported("a mean cannot be cut, since its divisor needs all samples: expand it");
   for (int64_t d : op.input(1).dims) {
     if (reduction == "sum") space->Add(AxisKind::kReduce, d, Monoid::kSum);
     else space->Add(AxisKind::kParallel, d);
@@ -114,7 +115,8 @@ constexpr OpDef kLossOps[] = {
      .inputs = kLossInputs,
      .infer = InferLoss,
      .grad = GradPending,
-     .space = &kLossSpace},
+     .space = &kLossSpace,
+     .expand = ExpandMeanLoss},
     {.name = "SoftmaxCrossEntropyLoss",
      .attrs = kLossAttrs,
      .inputs = kCrossEntropyInputs,
@@ -122,6 +124,7 @@ constexpr OpDef kLossOps[] = {
      .infer = InferLoss,
      .grad = GradPending,
      .space = &kLossSpace,
+     .expand = ExpandMeanLoss,
      .cost = CostOfLogSoftmax},
 };
 

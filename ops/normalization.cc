@@ -2,6 +2,7 @@
 // BatchNormalization, whose statistics are inputs, may be cut anywhere. GroupNormalization has an
 // axis of groups in place of channels.
 #include "ops/activation.h"
+#include "ops/expansions.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -316,6 +317,7 @@ constexpr OpDef kNormalizationOps[] = {
      .infer = InferInstanceNormalization,
      .grad = GradPending,
      .space = &kInstanceSpace,
+     .expand = ExpandInstanceNormalization,
      .cost = kMomentsCost},
     {.name = "GroupNormalization",
      .attrs = kGroupAttrs,
@@ -323,6 +325,7 @@ constexpr OpDef kNormalizationOps[] = {
      .infer = InferGroupNormalization,
      .grad = GradPending,
      .space = &kGroupSpace,
+     .expand = ExpandGroupNormalization,
      .cost = kMomentsCost},
     {.name = "LayerNormalization",
      .attrs = kTrailingAttrs,
@@ -331,6 +334,7 @@ constexpr OpDef kNormalizationOps[] = {
      .infer = InferLayerNormalization,
      .grad = GradPending,
      .space = &kTrailingSpace,
+     .expand = ExpandLayerNormalization,
      .cost = kMomentsCost},
     {.name = "RMSNormalization",
      .attrs = kTrailingAttrs,
@@ -352,6 +356,7 @@ constexpr OpDef kNormalizationOps[] = {
      .infer = InferMeanVarianceNormalization,
      .grad = GradPending,
      .space = &kMeanVarianceSpace,
+     .expand = ExpandMeanVarianceNormalization,
      .cost = kMomentsCost},
 };
 

@@ -63,6 +63,12 @@ struct SpaceDef {
   Status (*resolve)(const OpView&, ResolvedSpace*) = nullptr;
 };
 
+// Returns a graph from the node's inputs to its outputs that computes the same with ops that can be
+// cut along axes which the node itself must keep whole (the space of a normalisation: moments, then
+// their application). Its values have concrete types, as the node must have. kUnsupported if this
+// particular node has none.
+using ExpandFn = Result<Graph> (*)(const OpView&);
+
 struct Cost {
   double flops = 0;  // a multiply-add counts two
   double bytes_read = 0, bytes_written = 0;
@@ -74,6 +80,10 @@ Cost CostOfTraffic(const OpView&);
 // Passes do not merge, drop or reorder nodes with effects. kControl: calls graphs that may have any
 // effect.
 enum class Effect : uint8_t { kNone, kRandom, kState, kComm, kControl };
+// Whether the outputs of the node are a function of its inputs and attributes, and computing them
+// has no other consequence: passes may merge, drop, copy and reorder it. True for a random op that
+// has a step.
+bool IsPure(const Node& node);
 
 // Gradients are graph rewrites (core/autodiff). Null: the op is not differentiable. GradPending: it
 // is differentiable, but its gradient is not implemented yet.
@@ -104,6 +114,7 @@ struct OpDef {
   const DataSizesDef* sizes = nullptr;
   GradFn grad = nullptr;
   const SpaceDef* space = nullptr;  // null: needs the whole of its inputs
+  ExpandFn expand = nullptr;        // null: there is no finer form
   CostFn cost = CostOfTraffic;
   Effect effect = Effect::kNone;
   uint32_t traits = 0;

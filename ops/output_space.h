@@ -64,13 +64,4 @@ inline std::vector<int64_t> ExtentsOf(const Box& box) {
   return extents;
 }
 
-// `localize` rewrites only attributes, so a list that is an input cannot be adapted to a piece.
-inline Status RefuseListInputs(const OpView& op, size_t first) {
-  for (size_t i = first; i < op.input_count(); ++i) {
-    if (op.has_input(i))
-      return Unsupported("cannot be cut while input ", i, " is not an attribute");
-  }
-  return OkStatus();
-}
-
 }  // namespace msrt

@@ -1,6 +1,19 @@
-// Random ops. Each element is a function of the seed and of its own index in the whole tensor, so
-// that no split changes it and every run repeats it: RandomNormal, RandomUniform and their -Like
-// forms, Bernoulli, Multinomial.
+// Random ops: RandomNormal, RandomUniform and their -Like forms, Bernoulli, Multinomial, Dropout.
+//
+// An element is a function of four numbers and of nothing else, so that neither a split of the work
+// nor a rewrite of the graph changes it:
+//   seed    attribute of the node, as in ONNX; nodes without one share one seed
+//   stream  attribute of the node: which draw of the model this is. Unique in a module, unless a
+//           node is copied to be computed again: the copies draw the same numbers, on purpose.
+//           Whatever moves or copies a node keeps it. Validation gives a node without a stream the
+//           smallest number that no node has, in the order of graphs and nodes.
+//   step    the last input, an i64 scalar: which time the draw is made. Zero if it is omitted.
+//   index   of the element in the whole tensor, not in the piece
+//
+// Models rarely pass steps. Before any pass, core/passes/thread_steps.h adds them: an entry counts
+// the runs of its session in a state slot, and a graph that is called gets a step derived from its
+// caller's, so that two calls, two iterations and two runs differ while a reset session repeats.
+// With a step, a random op is a pure function: it may be merged, moved, copied and dropped.
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -14,7 +27,12 @@ Status CheckType(DType dtype, DTypeSet allowed) {
                       ": set dtype");
 }
 
+Status CheckStep(const InferContext& c, size_t input) {
+  return c.has_input(input) ? CheckRank(c, input, 0) : OkStatus();
+}
+
 Status InferRandomShape(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(CheckStep(c, 0));
   const DType dtype = c.op().Has("dtype") ? c.op().Dtype("dtype") : DType::kF32;
   MSRT_RETURN_IF_ERROR(CheckType(dtype, kFloatTypes));
   c.SetOutput(0, dtype, Dims(c.op().Ints("shape")));
@@ -22,6 +40,7 @@ Status InferRandomShape(InferContext& c) {
 }
 
 Status InferLike(InferContext& c, DTypeSet allowed) {
+  MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
   Type type = c.input(0);
   if (c.op().Has("dtype")) type.dtype = c.op().Dtype("dtype");
   MSRT_RETURN_IF_ERROR(CheckType(type.dtype, allowed));
@@ -31,7 +50,23 @@ Status InferLike(InferContext& c, DTypeSet allowed) {
 Status InferRandomLike(InferContext& c) { return InferLike(c, kFloatTypes); }
 Status InferBernoulli(InferContext& c) { return InferLike(c, kComputeTypes); }
 
+Status InferDropout(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
+  Type mask = c.input(0);
+  mask.dtype = DType::kBool;
+  c.SetOutput(0, c.input(0));
+  c.SetOutput(1, std::move(mask));
+  return OkStatus();
+}
+
+Status InferDeriveStep(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(CheckStep(c, 0));
+  c.SetOutput(0, DType::kI64, {});
+  return OkStatus();
+}
+
 Status InferMultinomial(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
   const DType dtype = c.op().Has("dtype") ? c.op().Dtype("dtype") : DType::kI32;
   MSRT_RETURN_IF_ERROR(CheckType(dtype, kIndexTypes));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
@@ -45,15 +80,18 @@ Status InferMultinomial(InferContext& c) {
 
 // ---- iteration space ----------------------------------------------------------------------------
 
-// The axes of the output, each parallel. A piece knows its position in the whole.
-Status SameAsOutput(const OpView& op, const Box& box, std::span<Box> inputs) {
-  if (op.has_input(0)) inputs[0] = box;
+// The axes are those of the output, each parallel. A piece knows its position in the whole; every
+// piece reads the step.
+Status ResolveElements(const OpView& op, ResolvedSpace* space) {
+  MSRT_RETURN_IF_ERROR(ResolveByOutput(op, space));
+  space->inputs[0] = TensorMap::Same(op.output(0).dims);
+  if (op.has_output(1)) space->outputs[1] = TensorMap::Same(op.output(1).dims);
   return OkStatus();
 }
 
-Status RowsOfOutput(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0].push_back(box[0]);
-  inputs[0].push_back({0, op.input(0).dims[1]});
+Status ResolveRows(const OpView& op, ResolvedSpace* space) {
+  MSRT_RETURN_IF_ERROR(ResolveByOutput(op, space));
+  space->inputs[0].dims[0] = DimMap::Same(0, op.output(0).dims[0]);
   return OkStatus();
 }
 
@@ -78,14 +116,15 @@ Status LocalizeRandom(const OpView& op, const Box& box, std::span<const Box>, st
   return OkStatus();
 }
 
-constexpr SpaceDef kElementSpace{ParallelOutputAxes, SameAsOutput, OutputIsBox, LocalizeRandom};
-constexpr SpaceDef kRowSpace{ParallelOutputAxes, RowsOfOutput, OutputIsBox, LocalizeRandom};
+constexpr SpaceDef kShapedSpace{.localize = LocalizeRandom, .resolve = ResolveByOutput};
+constexpr SpaceDef kElementSpace{.localize = LocalizeRandom, .resolve = ResolveElements};
+constexpr SpaceDef kRowSpace{.localize = LocalizeRandom, .resolve = ResolveRows};
 
 // ---- entries ------------------------------------------------------------------------------------
 
 constexpr AttrDef kDtype{.name = "dtype", .kind = AttrKind::kDType};
-// Without a seed, the name of the node is the seed: nodes differ, runs do not.
 constexpr AttrDef kSeed{.name = "seed", .kind = AttrKind::kFloat};
+constexpr AttrDef kStream{.name = "stream", .min_int = 0};
 constexpr AttrDef kShape{.name = "shape",
                          .kind = AttrKind::kInts,
                          .required = true,
@@ -107,56 +146,78 @@ constexpr AttrDef kMean{.name = "mean", .kind = AttrKind::kFloat},
 constexpr AttrDef kLow{.name = "low", .kind = AttrKind::kFloat},
     kHigh{.name = "high", .kind = AttrKind::kFloat, .default_float = 1};
 
-constexpr AttrDef kNormalAttrs[] = {kShape, kDtype, kSeed, kMean, kScale, kPieceBegin, kWholeShape};
-constexpr AttrDef kUniformAttrs[] = {kShape, kDtype, kSeed, kLow, kHigh, kPieceBegin, kWholeShape};
-constexpr AttrDef kNormalLikeAttrs[] = {kDtype, kSeed, kMean, kScale, kPieceBegin, kWholeShape};
-constexpr AttrDef kUniformLikeAttrs[] = {kDtype, kSeed, kLow, kHigh, kPieceBegin, kWholeShape};
-constexpr AttrDef kBernoulliAttrs[] = {kDtype, kSeed, kPieceBegin, kWholeShape};
+constexpr AttrDef kNormalAttrs[] = {kShape, kDtype, kSeed,       kStream,
+                                    kMean,  kScale, kPieceBegin, kWholeShape};
+constexpr AttrDef kUniformAttrs[] = {kShape, kDtype, kSeed,       kStream,
+                                     kLow,   kHigh,  kPieceBegin, kWholeShape};
+constexpr AttrDef kNormalLikeAttrs[] = {kDtype, kSeed,       kStream,    kMean,
+                                        kScale, kPieceBegin, kWholeShape};
+constexpr AttrDef kUniformLikeAttrs[] = {kDtype, kSeed,       kStream,    kLow,
+                                         kHigh,  kPieceBegin, kWholeShape};
+constexpr AttrDef kBernoulliAttrs[] = {kDtype, kSeed, kStream, kPieceBegin, kWholeShape};
 constexpr AttrDef kMultinomialAttrs[] = {
     {.name = "sample_size", .default_int = 1, .min_int = 0, .max_int = kMaxElements},
     kDtype,
     kSeed,
+    kStream,
     kPieceBegin,
     kWholeShape};
+// ONNX passes the ratio and the mode as inputs; models know both when they are converted.
+constexpr AttrDef kDropoutAttrs[] = {{.name = "ratio",
+                                      .kind = AttrKind::kFloat,
+                                      .default_float = 0.5,
+                                      .min_float = 0,
+                                      .max_float = 1},
+                                     {.name = "training", .min_int = 0, .max_int = 1},
+                                     kSeed,
+                                     kStream,
+                                     kPieceBegin,
+                                     kWholeShape};
+constexpr AttrDef kDeriveAttrs[] = {kStream};
 
-constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}};
-constexpr ParamDef kProbabilityInputs[] = {{"input", kFloatTypes}};
+// Of every random op the last parameter is the step: see IsPure.
+constexpr ParamDef kStep{"step", {DType::kI64}, ParamDef::kOptional};
+constexpr ParamDef kShapedInputs[] = {kStep};
+constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}, kStep};
+constexpr ParamDef kFloatInputs[] = {{"input", kFloatTypes}, kStep};
+constexpr ParamDef kDeriveInputs[] = {{"step", {DType::kI64}}};
+
+constexpr OpDef Random(std::string_view name, std::span<const AttrDef> attrs,
+                       std::span<const ParamDef> inputs, InferFn infer, const SpaceDef* space) {
+  return {.name = name,
+          .attrs = attrs,
+          .inputs = inputs,
+          .infer = infer,
+          .space = space,
+          .effect = Effect::kRandom};
+}
 
 constexpr OpDef kRandomOps[] = {
-    {.name = "RandomNormal",
-     .attrs = kNormalAttrs,
-     .infer = InferRandomShape,
+    Random("RandomNormal", kNormalAttrs, kShapedInputs, InferRandomShape, &kShapedSpace),
+    Random("RandomUniform", kUniformAttrs, kShapedInputs, InferRandomShape, &kShapedSpace),
+    Random("RandomNormalLike", kNormalLikeAttrs, kLikeInputs, InferRandomLike, &kElementSpace),
+    Random("RandomUniformLike", kUniformLikeAttrs, kLikeInputs, InferRandomLike, &kElementSpace),
+    Random("Bernoulli", kBernoulliAttrs, kFloatInputs, InferBernoulli, &kElementSpace),
+    Random("Multinomial", kMultinomialAttrs, kFloatInputs, InferMultinomial, &kRowSpace),
+    // With training = 1, each element is dropped (set to zero) with probability `ratio`, and those
+    // that are kept are multiplied by 1 / (1 - ratio); the optional second output is true where an
+    // element was kept. Otherwise the output is the input and the mask is true.
+    {.name = "Dropout",
+     .attrs = kDropoutAttrs,
+     .inputs = kFloatInputs,
+     .max_outputs = 2,
+     .infer = InferDropout,
+     .grad = GradPending,
      .space = &kElementSpace,
      .effect = Effect::kRandom},
-    {.name = "RandomUniform",
-     .attrs = kUniformAttrs,
-     .infer = InferRandomShape,
-     .space = &kElementSpace,
-     .effect = Effect::kRandom},
-    {.name = "RandomNormalLike",
-     .attrs = kNormalLikeAttrs,
-     .inputs = kLikeInputs,
-     .infer = InferRandomLike,
-     .space = &kElementSpace,
-     .effect = Effect::kRandom},
-    {.name = "RandomUniformLike",
-     .attrs = kUniformLikeAttrs,
-     .inputs = kLikeInputs,
-     .infer = InferRandomLike,
-     .space = &kElementSpace,
-     .effect = Effect::kRandom},
-    {.name = "Bernoulli",
-     .attrs = kBernoulliAttrs,
-     .inputs = kProbabilityInputs,
-     .infer = InferBernoulli,
-     .space = &kElementSpace,
-     .effect = Effect::kRandom},
-    {.name = "Multinomial",
-     .attrs = kMultinomialAttrs,
-     .inputs = kProbabilityInputs,
-     .infer = InferMultinomial,
-     .space = &kRowSpace,
-     .effect = Effect::kRandom},
+    // The step of call site `stream` in a graph whose own step is the input: a hash of both, in
+    // [0, 2^62), so that iterations can count up from it.
+    {.name = "DeriveStep",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kDeriveAttrs,
+     .inputs = kDeriveInputs,
+     .infer = InferDeriveStep},
 };
 
 }  // namespace

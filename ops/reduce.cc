@@ -16,6 +16,13 @@ constexpr AttrDef kReduceAttrs[] = {
     {.name = "keepdims", .default_int = 1, .min_int = 0, .max_int = 1},
     {.name = "noop_with_empty_axes", .min_int = 0, .max_int = 1},
 };
+constexpr AttrDef kMeanAttrs[] = {
+    kReduceAttrs[0],
+    kReduceAttrs[1],
+    kReduceAttrs[2],
+    // Of a piece: the number of elements of the whole.
+    {.name = "divisor", .min_int = 0, .local = true},
+};
 constexpr ParamDef kReduceInputs[] = {
     {.name = "data", .types = kReduceTypes},
     {.name = "axes", .types = kIndexTypes, .kind = ParamDef::kOptional}};
@@ -99,9 +106,13 @@ Result<uint32_t> KnownReducedAxes(const OpView& op) {
   return *reduced;
 }
 
-// Mean, L2, LogSum and LogSumExp cannot be combined from rounded partial results, so their reduced
-// axes stay whole.
-Monoid MonoidOf(std::string_view op) {
+// A piece of a mean is its share of it: the sum divided by the elements of the whole. Means of
+// integers round, L2 and LogSum do not combine from their results, so their reduced axes stay
+// whole.
+Monoid MonoidOf(const OpView& node) {
+  const std::string_view op = node.op();
+  if (op == "ReduceMean" && IsFloat(node.input(0).dtype)) return Monoid::kSum;
+  if (op == "ReduceLogSumExp" && IsFloat(node.input(0).dtype)) return Monoid::kLogSumExp;
   if (op == "ReduceSum" || op == "ReduceL1" || op == "ReduceSumSquare") return Monoid::kSum;
   if (op == "ReduceProd") return Monoid::kProduct;
   if (op == "ReduceMax") return Monoid::kMax;
@@ -111,7 +122,7 @@ Monoid MonoidOf(std::string_view op) {
 
 Status ResolveReduce(const OpView& op, ResolvedSpace* space) {
   MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
-  const Monoid monoid = MonoidOf(op.op());
+  const Monoid monoid = MonoidOf(op);
   const bool keepdims = op.Int("keepdims") != 0;
   const Dims& dims = op.input(0).dims;
   space->inputs[0] = TensorMap::Same(dims);
@@ -130,7 +141,23 @@ Status ResolveReduce(const OpView& op, ResolvedSpace* space) {
   return OkStatus();
 }
 
+Status LocalizeMean(const OpView& op, const Box& box, std::span<const Box>, std::span<const Box>,
+                    AttrList* attrs) {
+  MSRT_ASSIGN_OR_RETURN(const uint32_t reduced, KnownReducedAxes(op));
+  const Dims& dims = op.input(0).dims;
+  bool whole = true;
+  int64_t elements = 1;
+  for (int i = 0; i < dims.rank(); ++i) {
+    if (!IsReduced(reduced, i)) continue;
+    whole = whole && box[i].size() == dims[i];
+    elements *= dims[i];
+  }
+  if (!whole && !op.Has("divisor")) attrs->Set("divisor", elements);
+  return OkStatus();
+}
+
 constexpr SpaceDef kReduceSpace{.resolve = ResolveReduce};
+constexpr SpaceDef kMeanSpace{.localize = LocalizeMean, .resolve = ResolveReduce};
 
 // ---- CumSum -------------------------------------------------------------------------------------
 
@@ -178,7 +205,13 @@ constexpr OpDef Reduction(std::string_view name, std::span<const ParamDef> input
 
 constexpr OpDef kReduceOps[] = {
     Reduction("ReduceSum"),
-    Reduction("ReduceMean"),
+    {.name = "ReduceMean",
+     .attrs = kMeanAttrs,
+     .inputs = kReduceInputs,
+     .infer = InferReduce,
+     .grad = GradPending,
+     .space = &kMeanSpace,
+     .cost = CostReduce},
     Reduction("ReduceMax", kOrderInputs),
     Reduction("ReduceMin", kOrderInputs),
     Reduction("ReduceProd"),

@@ -44,6 +44,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     DeterminantOps,
     RotaryOps,
     RandomOps,
+    MomentsOps,
     OptimizerOps,
     NgramOps,
     TreeEnsembleOps,

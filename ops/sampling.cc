@@ -106,25 +106,24 @@ Status InferAffineGrid(InferContext& c) {
   return OkStatus();
 }
 
-Status AffineGridAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
+Status ResolveAffineGrid(const OpView& op, ResolvedSpace* space) {
   const Dims& out = op.output(0).dims;
-  for (int i = 0; i < out.rank() - 1; ++i) space->Add(AxisKind::kParallel, out[i]);
-  return OkStatus();
-}
-
-Status AffineGridOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = Box::Whole(op.input(0).dims);
-  inputs[0][0] = box[0];
+  if (!IntsAttrOrInput(op, "size", 1)) return Unsupported("cannot be cut before its size is known");
+  for (int i = 0; i < out.rank() - 1; ++i) {
+    space->axes.Add(AxisKind::kParallel, out[i]);
+    space->outputs[0].dims[static_cast<size_t>(i)] = DimMap::Same(i, out[i]);
+  }
+  space->inputs[0].dims[0] = DimMap::Same(0, op.input(0).dims[0]);
+  DropInputs(1, space);
   return OkStatus();
 }
 
 // A piece keeps positions in the whole grid.
 Status LocalizeAffineGrid(const OpView& op, const Box& box, std::span<const Box>,
                           std::span<const Box>, AttrList* attrs) {
-  const auto size = op.Ints("size"), old_begin = op.Ints("piece_begin"),
-             old_whole = op.Ints("whole_size");
-  std::vector<int64_t> piece(size.begin(), size.end()), begin, whole;
+  const std::vector<int64_t> size = *IntsAttrOrInput(op, "size", 1);
+  const auto old_begin = op.Ints("piece_begin"), old_whole = op.Ints("whole_size");
+  std::vector<int64_t> piece = size, begin, whole;
   piece[0] = box[0].size();
   for (int i = 1; i < box.rank(); ++i) {
     const auto axis = static_cast<size_t>(i) - 1;
@@ -191,8 +190,7 @@ Status RoiAlignOperands(const OpView& op, const Box& box, std::span<Box> inputs)
 
 constexpr SpaceDef kGridSampleSpace{
     .axes = ParallelOutputAxes, .operands = GridSampleOperands, .results = OutputIsBox};
-constexpr SpaceDef kAffineGridSpace{AffineGridAxes, AffineGridOperands, OutputBeginsWithBox,
-                                    LocalizeAffineGrid};
+constexpr SpaceDef kAffineGridSpace{.localize = LocalizeAffineGrid, .resolve = ResolveAffineGrid};
 constexpr SpaceDef kRoiAlignSpace{
     .axes = RoiAlignAxes, .operands = RoiAlignOperands, .results = OutputBeginsWithBox};
 

@@ -112,28 +112,18 @@ Cost CostDft(const OpView& op) {
 }
 
 // The axes of the input; the transformed one and the parts of a number stay whole.
-Status DftAxes(const OpView& op, IterationSpace* space) {
-  if (op.has_input(2)) return Unsupported("cannot be cut while the axis is an input");
-  const Dims& dims = op.input(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const auto axis, TransformedAxis(op, dims.rank()));
-  for (int i = 0; i < dims.rank(); ++i) {
-    space->Add(i == *axis || i == dims.rank() - 1 ? AxisKind::kWhole : AxisKind::kParallel,
-               dims[i]);
+Status ResolveDft(const OpView& op, ResolvedSpace* space) {
+  const Dims& x = op.input(0).dims;
+  const int last = x.rank() - 1;
+  MSRT_ASSIGN_OR_RETURN(const auto axis, TransformedAxis(op, x.rank()));
+  if (!axis) return Unsupported("cannot be cut before its axis is known");
+  ResolveByInput(
+      op, [&](int d) { return d == *axis || d == last; }, space);
+  TensorMap out = TensorMap::Whole(op.output(0).dims);
+  for (int d = 0; d < last; ++d) {
+    if (d != *axis) out.dims[static_cast<size_t>(d)] = DimMap::Same(d, x[d]);
   }
-  return OkStatus();
-}
-
-Status DftOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  inputs[0] = box;
-  if (op.has_input(1)) inputs[1] = Box::Whole(op.input(1).dims);
-  return OkStatus();
-}
-
-Status DftResults(const OpView& op, const Box& box, std::span<Box> outputs) {
-  const Dims& dims = op.output(0).dims;
-  MSRT_ASSIGN_OR_RETURN(const auto axis, TransformedAxis(op, dims.rank()));
-  outputs[0] = box;
-  for (int i : {*axis, dims.rank() - 1}) outputs[0][i] = {0, dims[i]};
+  space->outputs[0] = std::move(out);
   return OkStatus();
 }
 
@@ -182,29 +172,24 @@ Cost CostStft(const OpView& op) {
 }
 
 // Batch and frames; frames overlap.
-Status StftAxes(const OpView& op, IterationSpace* space) {
-  if (op.has_input(1) || op.has_input(3))
-    return Unsupported("cannot be cut while frame_step or frame_length is an input");
-  space->Add(AxisKind::kParallel, op.output(0).dims[0]);
-  space->Add(AxisKind::kWindow, op.output(0).dims[1]);
-  return OkStatus();
-}
-
-Status StftOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  const Dims& x = op.input(0).dims;
+Status ResolveStft(const OpView& op, ResolvedSpace* space) {
+  const Dims &x = op.input(0).dims, &out = op.output(0).dims;
   MSRT_ASSIGN_OR_RETURN(const int64_t length, FrameLength(op, x[1]));
-  inputs[0].push_back(box[0]);
-  inputs[0].push_back(WindowNeeds(box[1], op.Int("frame_step"), 1, length, 0, x[1]));
-  inputs[0].push_back({0, x[2]});
-  if (op.has_input(2)) inputs[2] = Box::Whole(op.input(2).dims);
+  MSRT_ASSIGN_OR_RETURN(const auto step, IntAttrOrInput(op, "frame_step", 1));
+  if (!step || !IsKnown(length))
+    return Unsupported("cannot be cut before its frame_step and frame_length are known");
+  space->axes.Add(AxisKind::kParallel, out[0]);
+  space->axes.Add(AxisKind::kWindow, out[1]);
+  space->inputs[0].dims[0] = DimMap::Same(0, x[0]);
+  space->inputs[0].dims[1] = DimMap::Window(1, *step, 1, length, 0, x[1]);
+  for (int d : {0, 1}) space->outputs[0].dims[static_cast<size_t>(d)] = DimMap::Same(d, out[d]);
   return OkStatus();
 }
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kDftSpace{.axes = DftAxes, .operands = DftOperands, .results = DftResults};
-constexpr SpaceDef kStftSpace{
-    .axes = StftAxes, .operands = StftOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kDftSpace{.resolve = ResolveDft};
+constexpr SpaceDef kStftSpace{.resolve = ResolveStft};
 
 constexpr AttrDef kDftAttrs[] = {
     {.name = "inverse", .min_int = 0, .max_int = 1},

@@ -1,4 +1,5 @@
 // Softmax, LogSoftmax and Hardmax along one axis. The axis stays whole; all others are parallel.
+#include "ops/expansions.h"
 #include "ops/families.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
@@ -42,6 +43,7 @@ constexpr OpDef kSoftmaxOps[] = {
      .infer = InferSoftmax,
      .grad = GradPending,
      .space = &kSoftmaxSpace,
+     .expand = ExpandSoftmax,
      .cost = SoftmaxCost},
     {.name = "LogSoftmax",
      .attrs = kSoftmaxAttrs,
@@ -49,6 +51,7 @@ constexpr OpDef kSoftmaxOps[] = {
      .infer = InferSoftmax,
      .grad = GradPending,
      .space = &kSoftmaxSpace,
+     .expand = ExpandLogSoftmax,
      .cost = SoftmaxCost},
     {.name = "Hardmax",
      .attrs = kSoftmaxAttrs,

@@ -113,20 +113,18 @@ Status InferCol2Im(InferContext& c) {
 }
 
 // Axes: batch and channels; blocks overlap in space, which stays whole.
-Status Col2ImAxes(const OpView& op, IterationSpace* space) {
-  MSRT_RETURN_IF_ERROR(RefuseListInputs(op, 1));
-  space->Add(AxisKind::kParallel, op.output(0).dims[0]);
-  space->Add(AxisKind::kParallel, op.output(0).dims[1]);
-  return OkStatus();
-}
-
-Status Col2ImOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
-  const Dims& x = op.input(0).dims;
-  int64_t block = 1;
-  for (int64_t e : op.Ints("block_shape")) block *= e;
-  inputs[0].push_back(box[0]);
-  inputs[0].push_back({box[1].begin * block, box[1].end * block});
-  inputs[0].push_back({0, x[2]});
+Status ResolveCol2Im(const OpView& op, ResolvedSpace* space) {
+  const auto block = IntsAttrOrInput(op, "block_shape", 2);
+  if (!block) return Unsupported("cannot be cut before its block_shape is known");
+  int64_t elements = 1;
+  for (int64_t e : *block) elements *= e;
+  const Dims &x = op.input(0).dims, &out = op.output(0).dims;
+  for (int d : {0, 1}) {
+    space->axes.Add(AxisKind::kParallel, out[d]);
+    space->outputs[0].dims[static_cast<size_t>(d)] = DimMap::Same(d, out[d]);
+  }
+  space->inputs[0].dims[0] = DimMap::Same(0, x[0]);
+  space->inputs[0].dims[1] = DimMap::Block(1, elements, x[1]);
   return OkStatus();
 }
 
@@ -138,8 +136,7 @@ Cost CostCol2Im(const OpView& op) {
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr SpaceDef kCol2ImSpace{
-    .axes = Col2ImAxes, .operands = Col2ImOperands, .results = OutputBeginsWithBox};
+constexpr SpaceDef kCol2ImSpace{.resolve = ResolveCol2Im};
 
 constexpr AttrDef kMaxUnpoolAttrs[] = {
     {.name = "kernel_shape",

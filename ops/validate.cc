@@ -9,6 +9,7 @@
 #include "ops/infer.h"
 #include "ops/node_view.h"
 #include "ops/registry.h"
+#include "ops/streams.h"
 
 namespace msrt {
 namespace {
@@ -136,6 +137,7 @@ class Validator {
     progress_.resize(module_.graphs.size());
     for (uint32_t entry : module_.entries) MSRT_RETURN_IF_ERROR(ValidateFrom(entry));
     for (uint32_t g = 0; g < module_.graphs.size(); ++g) MSRT_RETURN_IF_ERROR(ValidateFrom(g));
+    AssignStreams(&module_);
     return OkStatus();
   }
 

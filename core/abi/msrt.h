@@ -509,6 +509,8 @@ MSRT_API msrt_status msrt_session_run(msrt_session* session, const msrt_run_conf
  * nothing if there is none. May be called from any thread. */
 MSRT_API msrt_status msrt_session_cancel(msrt_session* session);
 
+/* A model that draws random numbers has one more state, "msrt.step" (i64): it counts the successful
+ * runs, and the numbers of a run depend on it. Reset it to repeat them, write it to resume. */
 MSRT_API msrt_status msrt_session_state_count(msrt_session* session, size_t* out);
 MSRT_API msrt_status msrt_session_state_find(msrt_session* session, const char* name, size_t* out);
 /* Returns the role and the declared type; msrt_session_state_read returns the current dims. Valid

@@ -98,7 +98,8 @@ enum {
   MSRT_LAYOUT_PLAIN = 0,         /* row-major in the order of dims */
   MSRT_LAYOUT_CHANNELS_LAST = 1, /* batch, space..., channels */
   /* Batch, channels / 8, space..., 8 channels; channels padded with zeros to a multiple of 8. */
-  MSRT_LAYOUT_BLOCKED8 = 2
+  MSRT_LAYOUT_BLOCKED8 = 2,
+  MSRT_LAYOUT_BLOCKED16 = 3 /* the same with blocks of 16 channels */
 };
 
 typedef struct msrt_shape {
@@ -109,7 +110,7 @@ typedef struct msrt_shape {
 } msrt_shape;
 
 /* Distances between neighbours along each dim of a tensor in memory, in elements: of a tensor that
- * is a part of a larger one. For dim 1 of a blocked tensor: between blocks of 8 channels. The
+ * is a part of a larger one. For dim 1 of a blocked tensor: between blocks of channels. The
  * innermost dim of the layout (the channels of a block) has distance 1. All 0: dense. */
 typedef struct msrt_strides {
   int64_t dims[MSRT_MAX_RANK];

@@ -391,7 +391,7 @@ TEST_F(Misuse, WrongKernelArgumentsAreRefused) {
       {f, "kernel.version", with([](Kernel& k, Op&) { k.version = -1; })},
       {f, "kernel.types", with([](Kernel& k, Op&) { k.types = 1; })},
       {f, "kernel.types", with([](Kernel& k, Op&) { k.types = UINT32_MAX; })},
-      {f, "kernel.layouts", with([](Kernel& k, Op&) { k.layouts = 8; })},
+      {f, "kernel.layouts", with([](Kernel& k, Op&) { k.layouts = 16; })},
       {f, "kernel.in_place", with([](Kernel& k, Op&) { k.in_place_count = 1; })},
       {f, "kernel.in_place_count", with([](Kernel& k, Op&) { k.in_place_count = SIZE_MAX; })},
       {f, "kernel.pack", with([](Kernel& k, Op&) { k.packed_destroy = [](void*, void*) {}; })},

@@ -5,8 +5,8 @@ namespace msrt {
 bool Part::is_dense() const {
   const Dims extents = dims(), dense = DenseStrides(state.layout, extents);
   for (int d = 0; d < extents.rank(); ++d) {
-    const bool blocked = d == 1 && state.layout == Layout::kBlocked8;
-    if (extents[d] > (blocked ? 8 : 1) && strides[d] != dense[d]) return false;
+    const int64_t block = d == 1 ? BlockOf(state.layout) : 1;
+    if (extents[d] > block && strides[d] != dense[d]) return false;
   }
   return true;
 }
@@ -23,15 +23,13 @@ Result<Part> SubPart(const Part& whole, const Box& box) {
   part.box = box;
   int64_t offset = 0;
   for (int d = 0; d < box.rank(); ++d) {
-    int64_t from = box[d].begin - whole.box[d].begin;
-    if (d == 1 && whole.state.layout == Layout::kBlocked8) {
-      if (from % 8 != 0 || (box[d].size() % 8 != 0 && box[d].end != whole.box[d].end)) {
-        return Unsupported("channels ", box[d], " of ", whole.box[d],
-                           " divide a block of 8 channels; cut at multiples of 8");
-      }
-      from /= 8;
+    const int64_t from = box[d].begin - whole.box[d].begin;
+    const int64_t block = d == 1 ? BlockOf(whole.state.layout) : 1;
+    if (from % block != 0 || (box[d].size() % block != 0 && box[d].end != whole.box[d].end)) {
+      return Unsupported("channels ", box[d], " of ", whole.box[d], " divide a block of ", block,
+                         " channels; cut at multiples of ", block);
     }
-    offset += from * whole.strides[d];
+    offset += from / block * whole.strides[d];
   }
   const size_t bytes = BytesOf(whole.dtype, offset);
   if (part.place.kind == Location::kConstant) part.place.data += bytes;

@@ -69,7 +69,7 @@ Result<RequiredBoxes> PieceBinder::Required(const PieceRequest& request) const {
     const bool constant = v != kNoValue && program_.graph->value(v).constant != nullptr;
     if (constant && (step.packs_constants || IsOnDevice(step.queue))) return false;
     const BufferId b = step.inputs[input];
-    return dim != 1 || b == kNoBuffer || program_.buffers[b].state.layout != Layout::kBlocked8;
+    return dim != 1 || b == kNoBuffer || BlockOf(program_.buffers[b].state.layout) == 1;
   };
   return FindRequiredBoxes(
       *spaces_, {.targets = targets, .sources = sources, .groups = groups_, .may_cut = may_cut});

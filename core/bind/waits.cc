@@ -25,7 +25,7 @@ bool Overlap(const Access& a, const Access& b) {
 // The bytes from the first to the last element.
 size_t ExtentOf(const TensorView& v) {
   if (v.strides == nullptr) return BytesIn(v.layout, v.dtype, v.dims);
-  int64_t last = v.layout == Layout::kBlocked8 ? 8 : 1;
+  int64_t last = BlockOf(v.layout);
   for (int d = 0; d < v.dims.rank(); ++d) last += (v.dims[d] - 1) * v.strides[d];
   return BytesOf(v.dtype, last);
 }

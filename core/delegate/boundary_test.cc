@@ -132,6 +132,14 @@ TEST_F(BoundaryTest, MalformedCandidatesAreRefusals) {
   EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->arithmetic = "two\nlines"; }).size(), 2u);
   static const std::string long_name(65, 'a');
   EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->arithmetic = long_name.c_str(); }).size(), 2u);
+  static msrt_layout layout;
+  for (const msrt_layout wrong : {MSRT_LAYOUT_BLOCKED16 + 1, -1, INT32_MAX, INT32_MIN}) {
+    layout = wrong;
+    const std::vector<std::string> twice(
+        2, StrCat("its candidate is malformed: layout ", wrong, " does not exist"));
+    EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->input_layouts = &layout; }), twice);
+    EXPECT_EQ(refused([](msrt_candidate** c) { (*c)->output_layouts = &layout; }), twice);
+  }
 }
 
 TEST_F(BoundaryTest, MalformedCandidateNamesDelegate) {

@@ -149,8 +149,7 @@ struct Sink {
   std::string WrongLayout(const msrt_layout* layouts, const std::vector<ValueId>& values) const {
     for (size_t i = 0; layouts != nullptr && i < values.size(); ++i) {
       if (layouts[i] == MSRT_LAYOUT_PLAIN) continue;
-      if (layouts[i] < MSRT_LAYOUT_PLAIN || layouts[i] > MSRT_LAYOUT_BLOCKED8)
-        return StrCat("layout ", layouts[i], " does not exist");
+      if (!IsLayout(layouts[i])) return StrCat("layout ", layouts[i], " does not exist");
       if (values[i] != kNoValue && !graph.MayHaveLayout(values[i]))
         return "a constant or a tensor of rank other than 3 to 5 must be plain";
     }

@@ -243,8 +243,8 @@ std::array<double, kLayoutCount> OfferedGraph::TypicalBytes(ValueId v) const {
   if (!t.concrete()) return bytes;
   bytes.fill(static_cast<double>(t.bytes()));
   if (MayHaveLayout(v) && t.rank() >= 2) {
-    bytes[static_cast<size_t>(Layout::kBlocked8)] =
-        static_cast<double>(BytesIn(Layout::kBlocked8, t.dtype, t.dims));
+    for (uint32_t l = 0; l < kLayoutCount; ++l)
+      bytes[l] = static_cast<double>(BytesIn(static_cast<Layout>(l), t.dtype, t.dims));
   }
   return bytes;
 }

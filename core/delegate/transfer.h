@@ -18,7 +18,6 @@
 
 namespace msrt {
 
-inline constexpr uint32_t kLayoutCount = 3;
 // A set of states is one word of bits.
 inline constexpr uint32_t kMaxDevices = 64 / kLayoutCount;
 inline constexpr uint32_t kMaxStates = kMaxDevices * kLayoutCount;

@@ -42,7 +42,7 @@ Status CheckFields(const msrt_kernel_desc& d) {
   if (d.version < 0)
     return InvalidArgument("kernel.version is ", d.version, ", must be at least 0");
   constexpr uint32_t kAllTypeBits = MSRT_BIT(kDTypeCount) - 2,
-                     kAllLayoutBits = MSRT_BIT(MSRT_LAYOUT_BLOCKED8 + 1) - 1;
+                     kAllLayoutBits = MSRT_BIT(kLayoutCount) - 1;
   if ((d.types & ~kAllTypeBits) != 0)
     return InvalidArgument("kernel.types is ", d.types,
                            ", which has bits that are no element type");

@@ -2,32 +2,24 @@
 
 #include <cstring>
 
+#include "core/abi/msrt_plugin.h"
 #include "core/base/checked_math.h"
 
 namespace msrt {
 
-std::string_view LayoutName(Layout layout) {
-  switch (layout) {
-    case Layout::kPlain:
-      return "plain";
-    case Layout::kChannelsLast:
-      return "channels-last";
-    case Layout::kBlocked8:
-      return "blocked-8";
-  }
-  return "invalid";
-}
+static_assert(kLayoutCount == MSRT_LAYOUT_BLOCKED16 + 1);
 
 size_t BytesIn(Layout layout, DType dtype, const Dims& dims) {
-  if (layout != Layout::kBlocked8) return BytesOf(dtype, dims.elements());
+  const auto block = static_cast<size_t>(BlockOf(layout));
+  if (block == 1) return BytesOf(dtype, dims.elements());
   Dims padded = dims;
-  padded[1] = static_cast<int64_t>(AlignUp(static_cast<size_t>(dims[1]), 8));
+  padded[1] = static_cast<int64_t>(AlignUp(static_cast<size_t>(dims[1]), block));
   return BytesOf(dtype, padded.elements());
 }
 
 Dims DenseStrides(Layout layout, const Dims& dims) {
   if (layout == Layout::kPlain) return RowMajorStrides(dims);
-  const int64_t block = layout == Layout::kBlocked8 ? 8 : 1;
+  const int64_t block = BlockOf(layout);
   const int rank = dims.rank();
   Dims strides = dims;
   int64_t step = layout == Layout::kChannelsLast ? std::max<int64_t>(dims[1], 1) : block;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,8 +20,26 @@ enum class Layout : uint8_t {
   kChannelsLast = 1,  // batch, space..., channels
   // batch, channels/8, space..., 8 channels; channels padded with zeros to a multiple of 8.
   kBlocked8 = 2,
+  kBlocked16 = 3,  // the same with blocks of 16 channels
 };
-std::string_view LayoutName(Layout layout);
+// All that distinguishes one layout with blocks from another. By Layout.
+struct LayoutInfo {
+  std::string_view name;
+  int64_t block;  // channels that are adjacent in memory, and of which there is a multiple
+};
+inline constexpr LayoutInfo kLayoutTable[] = {
+    {"plain", 1}, {"channels-last", 1}, {"blocked-8", 8}, {"blocked-16", 16}};
+inline constexpr uint32_t kLayoutCount = std::size(kLayoutTable);
+
+inline constexpr bool IsLayout(int64_t number) { return number >= 0 && number < kLayoutCount; }
+// Channels in a block; 1 for layouts without blocks.
+inline constexpr int64_t BlockOf(Layout layout) {
+  return kLayoutTable[static_cast<size_t>(layout)].block;
+}
+inline constexpr std::string_view LayoutName(Layout layout) {
+  return IsLayout(static_cast<int64_t>(layout)) ? kLayoutTable[static_cast<size_t>(layout)].name
+                                                : "invalid";
+}
 inline void AppendTo(std::string* out, Layout layout) { out->append(LayoutName(layout)); }
 
 // Bytes of a tensor in a layout. Requires known dims.

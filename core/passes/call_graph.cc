@@ -56,7 +56,7 @@ void CallGraph::FindReachable(const Module& module) {
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = graph.nodes[n];
       if (!IsControl(node)) {
-        info_[g].pure = info_[g].pure && node.def != nullptr && node.def->effect == Effect::kNone;
+        info_[g].pure = info_[g].pure && msrt::IsPure(node);
         for (uint32_t named : GraphsNamedBy(node)) {
           info_[named].fixed_signature = true;
           reach(named);
@@ -141,7 +141,7 @@ bool CallGraph::OwnsGraphs(uint32_t graph, uint32_t node, const ControlShape& sh
 }
 
 bool CallGraph::IsPure(const Node& node) const {
-  if (!IsControl(node)) return node.def != nullptr && node.def->effect == Effect::kNone;
+  if (!IsControl(node)) return msrt::IsPure(node);
   const ControlShape shape = ShapeOfControl(node);
   if (shape.kind == ControlKind::kPartial) return true;
   return !shape.graphs.empty() &&

@@ -5,6 +5,7 @@
 #include "core/passes/transposes.h"
 #include "ops/infer.h"
 #include "ops/node_view.h"
+#include "ops/streams.h"
 
 namespace msrt {
 namespace {
@@ -22,6 +23,8 @@ bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
 bool DoesNothing(const Rewriter& r, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
   if (node.op == "Identity") return true;
+  if (node.op == "Dropout")
+    return !DrawsNumbers(node) && (node.outputs.size() < 2 || node.outputs[1] == kNoValue);
   const NodeView view(r.graph(), node);
   const OpView& op = view.op();
   if (node.op == "Cast") return op.Dtype("to") == op.input(0).dtype;

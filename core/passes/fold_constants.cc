@@ -48,7 +48,7 @@ bool Spend(const Graph& graph, const Node& node, size_t largest, FoldBudget* bud
 }
 
 bool CanFold(const Graph& graph, const Node& node, const PassContext& context) {
-  if (node.def == nullptr || node.def->effect != Effect::kNone) return false;
+  if (!IsPure(node)) return false;
   const bool shape_only = (node.def->traits & kShapeOnly) != 0;
   for (ValueId v : node.inputs) {
     if (v == kNoValue) continue;

@@ -75,9 +75,7 @@ class Hoisting {
 
  private:
   bool CanMove(const Node& node) const {
-    if (node.def == nullptr || node.def->effect != Effect::kNone ||
-        (node.def->traits & kRunByExecutor) != 0)
-      return false;
+    if (!IsPure(node) || (node.def->traits & kRunByExecutor) != 0) return false;
     bool varies = false, captured = false;
     for (ValueId v : node.inputs) {
       if (v == kNoValue) continue;

@@ -1,6 +1,7 @@
 #include "core/passes/inline_calls.h"
 
 #include "core/passes/flow_testing.h"
+#include "core/passes/thread_steps.h"
 
 namespace msrt::testing {
 namespace {
@@ -102,9 +103,12 @@ TEST(InlineCalls, StateAndRandomNumbersStayInOrder) {
   m.Control(1, "msrt", "StateWrite", {m.Op(1, "Add", {m.Input(1), m.Number(1, 4)})},
             {{"slot", int64_t{0}}}, {});
   m.Output(1, m.Op(1, "RandomUniform", {}, {{"shape", std::vector<int64_t>{2}}}));
+  ASSERT_TRUE(Validate(&m.module).ok() && ThreadSteps(&m.module).ok());
+  // The first and the last nodes read and count the steps.
   EXPECT_EQ(
       OpsOf(AfterPass(InlineCalls, m.module, {{}}).main()),
-      (OpNames{"msrt.StateRead", "Add", "msrt.StateWrite", "RandomUniform", "msrt.StateRead"}));
+      (OpNames{"msrt.StateRead", "msrt.StateRead", "msrt.DeriveStep", "Add", "msrt.StateWrite",
+               "RandomUniform", "msrt.StateRead", "Add", "msrt.StateWrite"}));
 }
 
 // Inlining g3 shows that g2 adds three numbers to two, which must not fail unless g2 runs.

@@ -47,7 +47,7 @@ Status MergeCommon(const PassContext&, Graph* graph) {
   std::vector<Node> kept;
   for (Node& node : graph->nodes) {
     for (ValueId& v : node.inputs) v = representative(v);
-    if (node.def != nullptr && node.def->effect == Effect::kNone) {
+    if (IsPure(node)) {
       const auto [it, is_new] = seen.emplace(NodeKey(node), kept.size());
       const Node* twin = is_new ? nullptr : &kept[it->second];
       // The twin may lack an output that this node has.

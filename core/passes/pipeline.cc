@@ -25,6 +25,7 @@
 #include "core/passes/recover_loops.h"
 #include "core/passes/remove_dead.h"
 #include "core/passes/simplify_products.h"
+#include "core/passes/thread_steps.h"
 #include "core/passes/unroll_loops.h"
 #include "core/passes/widen_half.h"
 #include "ops/control.h"
@@ -191,6 +192,7 @@ std::span<const PassInfo> AllPasses() { return kPasses; }
 Result<std::vector<PassReport>> RunPasses(const PassContext& context, const PassOptions& options,
                                           Module* module) {
   MSRT_RETURN_IF_ERROR(CheckNames(context, options.disabled));
+  MSRT_RETURN_IF_ERROR(ThreadSteps(module));
   return Pipeline(context, options, module).Run();
 }
 

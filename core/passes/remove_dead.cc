@@ -11,10 +11,9 @@ Status RemoveDead(const PassContext&, Graph* graph) {
   for (size_t n = graph->nodes.size(); n-- > 0;) {
     const Node& node = graph->nodes[n];
     // An unknown op may have effects that we cannot see.
-    const bool effects = node.def == nullptr || node.def->effect != Effect::kNone;
-    keep[n] = effects || std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-                return v != kNoValue && wanted[IndexOf(v)];
-              });
+    keep[n] = !IsPure(node) ||
+              std::any_of(node.outputs.begin(), node.outputs.end(),
+                          [&](ValueId v) { return v != kNoValue && wanted[IndexOf(v)]; });
     if (!keep[n]) continue;
     for (ValueId v : node.inputs) {
       if (v != kNoValue) wanted[IndexOf(v)] = true;

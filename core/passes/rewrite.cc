@@ -161,8 +161,7 @@ void Rewriter::DropUnused(std::vector<ValueId> released) {
   while (!released.empty()) {
     const auto n = Producer(released.back());
     released.pop_back();
-    if (!n || gone_[*n] || node(*n).def == nullptr || node(*n).def->effect != Effect::kNone)
-      continue;
+    if (!n || gone_[*n] || !IsPure(node(*n))) continue;
     const std::vector<ValueId>& outputs = node(*n).outputs;
     if (std::any_of(outputs.begin(), outputs.end(),
                     [&](ValueId v) { return v != kNoValue && uses(v) != 0; }))
@@ -216,7 +215,7 @@ bool Rewriter::Forward(size_t n, ValueId to) {
 
 bool Rewriter::SetConstant(size_t n, ConstTensor data) {
   Value& value = graph_->value(node(n).outputs[0]);
-  if (node(n).def->effect != Effect::kNone || !(value.type == data.type())) return false;
+  if (!IsPure(node(n)) || !(value.type == data.type())) return false;
   value.constant = std::make_shared<const ConstTensor>(std::move(data));
   gone_[n] = true;
   changed_ = true;

@@ -49,7 +49,7 @@ class Pairing {
 };
 
 bool SameNode(const Node& a, const Node& b, const Pairing& pairing) {
-  const bool by_name = a.def == nullptr || a.def->effect != Effect::kNone;
+  const bool by_name = !IsPure(a);
   return a.op == b.op && a.domain == b.domain && a.version == b.version &&
          (!by_name || a.name == b.name) && a.outputs.size() == b.outputs.size() &&
          pairing.SameValues(a.inputs, b.inputs) && SameAttrs(a.attrs, b.attrs);

@@ -66,11 +66,8 @@ class Unrolling {
 
   bool IsWorthwhile(int64_t trips, uint32_t g, uint32_t n, const ControlShape& shape) const {
     const Graph& body = module_.graphs[shape.graphs[0]];
-    const auto plain = [](const Node& node) {
-      return node.def != nullptr && node.def->effect == Effect::kNone;
-    };
     if (trips == 1 && calls_.OwnsGraphs(g, n, shape)) return true;
-    if (!std::all_of(body.nodes.begin(), body.nodes.end(), plain)) return false;
+    if (!std::all_of(body.nodes.begin(), body.nodes.end(), IsPure)) return false;
     const auto scanned = static_cast<int64_t>(body.outputs.size() - 1 - shape.carried);
     const int64_t each = static_cast<int64_t>(body.nodes.size()) + scanned;
     const int64_t max_nodes =

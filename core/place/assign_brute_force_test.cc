@@ -123,7 +123,7 @@ class Simulator {
 
   const AssignProblem* problem_;
   std::vector<TensorState> home_;  // by value: its state at the start and at the end
-  std::vector<std::array<std::array<bool, 3>, 4>> there_;  // by value, device, layout
+  std::vector<std::array<std::array<bool, kLayoutCount>, 4>> there_;  // by value, device, layout
   std::vector<Origin> first_;
   int64_t running_ = -1;
   double seconds_ = 0;
@@ -251,7 +251,7 @@ class Generator {
   double Amount(uint32_t below) {
     return out_.whole_numbers ? dice_.Below(below) : dice_.Between(0, below);
   }
-  Layout AnyLayout() { return static_cast<Layout>(dice_.Below(3)); }
+  Layout AnyLayout() { return static_cast<Layout>(dice_.Below(kLayoutCount)); }
 
   void MakeCosts() {
     const bool own_memory = dice_.Chance(0.6), launches = dice_.Chance(0.7);
@@ -270,7 +270,7 @@ class Generator {
   void AddValue(int32_t producer) {
     AssignValue value;
     const double bytes = 8.0 * dice_.Below(6);
-    value.bytes = {bytes, bytes, bytes + 8.0 * dice_.Below(2)};
+    value.bytes = {bytes, bytes, bytes + 8.0 * dice_.Below(2), bytes + 8.0 * dice_.Below(3)};
     value.producer = producer;
     p().values.push_back(value);
   }
@@ -521,7 +521,7 @@ TEST(AssignBruteForce, ValueWantedInManyStatesMatchesBruteForce) {
       problem.transfers.links.push_back({1.0 * dice.Below(4), 4, 1.0 * dice.Below(4), 8});
     if (seed % 3 != 0) AddPaths(4, &dice, &problem.transfers);
     problem.values.resize(1);
-    problem.values[0] = {.bytes = {16, 16, 24},
+    problem.values[0] = {.bytes = {16, 16, 24, 32},
                          .producer = 0,
                          .readers = {1, 2, 3, 4, 5},
                          .is_output = dice.Chance(0.3)};
@@ -533,7 +533,7 @@ TEST(AssignBruteForce, ValueWantedInManyStatesMatchesBruteForce) {
         option.nodes = {n};
         option.delegate = 0;
         option.seconds = dice.Below(16);
-        const TensorState state = StateAt((i * 5 + n * 7 + dice.Below(3)) % 12);
+        const TensorState state = StateAt((i * 5 + n * 7 + dice.Below(3)) % (4 * kLayoutCount));
         (n == 0 ? option.outputs : option.inputs).emplace_back(0, state);
         problem.options.push_back(option);
         for (StateSet set : sets) unions.insert(n == 0 ? 0 : set | SetOf(state));
@@ -556,7 +556,7 @@ TEST(AssignBruteForce, OrderOfWantsDoesNotChangeCost) {
   problem.device_caps.assign(3, kImpossible);
   problem.transfers.links.resize(3);
   for (int round = 0; round < 2000; ++round) {
-    problem.values[0].bytes = {8.0 * dice.Below(6), 8.0 * dice.Below(6), 8.0 * dice.Below(6)};
+    for (double& bytes : problem.values[0].bytes) bytes = 8.0 * dice.Below(6);
     problem.values[0].producer = 0;
     problem.transfers.convert_seconds = dice.Below(5);
     problem.transfers.convert_bytes_per_second = 4;
@@ -564,10 +564,11 @@ TEST(AssignBruteForce, OrderOfWantsDoesNotChangeCost) {
       link = {1.0 * dice.Below(5), 4, 1.0 * dice.Below(5), 8};
     problem.transfers.paths.clear();
     if (round % 3 != 0) AddPaths(3, &dice, &problem.transfers);
-    const TensorState made = StateAt(dice.Below(9));
+    const TensorState made = StateAt(dice.Below(3 * kLayoutCount));
     std::vector<TensorState> wants;
     StateSet set = 0;
-    for (uint32_t i = 1 + dice.Below(6); i > 0; --i) wants.push_back(StateAt(dice.Below(9)));
+    for (uint32_t i = 1 + dice.Below(6); i > 0; --i)
+      wants.push_back(StateAt(dice.Below(3 * kLayoutCount)));
     for (TensorState s : wants) set |= SetOf(s);
     const double closed_form =
         TransferPrices(problem.transfers, problem.values[0].bytes).Seconds(made, set);

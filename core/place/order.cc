@@ -205,7 +205,7 @@ class StepOrder {
       bool has_effect = false;
       for (uint32_t n : steps_[s].nodes) {
         const Node& node = graph_.nodes[n];
-        has_effect |= node.def == nullptr || node.def->effect != Effect::kNone;
+        has_effect |= !IsPure(node);
         for (ValueId v : node.inputs) {
           if (v != kNoValue) depend(s, maker[IndexOf(v)]);
         }

@@ -39,7 +39,7 @@ class InsideWalker {
  private:
   void Look(const OfferedGraph& graph, const Node& node, int level) {
     if (IsControl(node)) return Enter(graph, node, level + 1);
-    if (node.def == nullptr || node.def->effect == Effect::kNone) return;
+    if (node.def == nullptr || IsPure(node)) return;
     Note(StrCat(OpName(node), " '", node.name, "' inside has effects, which are the session's"));
   }
   void Note(std::string what) {

@@ -3,6 +3,13 @@
 //   window    pieces are independent but read overlapping parts (halos)
 //   reduce    pieces have partial results, combined with the monoid
 //   whole     must not be cut
+//
+// A piece that is cut along reduce axes computes a partial result: a tensor for each output of the
+// node, of the type and dims of its box of the output. The monoid says how two of them combine to
+// the partial result of both pieces; with all pieces combined it is the result. Sums, products,
+// maxima, minima and log-sum-exps combine element by element. The others combine output 0 and 1
+// together, and may need the size of a piece, which is the product of its extents along the reduce
+// axes. core/region/monoid.h has their formulas.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +19,16 @@
 namespace msrt {
 
 enum class AxisKind : uint8_t { kParallel, kWindow, kReduce, kWhole };
-enum class Monoid : uint8_t { kNone, kSum, kProduct, kMax, kMin };
+enum class Monoid : uint8_t {
+  kNone,
+  kSum,
+  kProduct,
+  kMax,
+  kMin,
+  kLogSumExp,  // log(exp(a) + exp(b))
+  kMoments,    // outputs: mean and variance of as many elements as the piece has
+  kSoftmax,    // outputs: mean weighted by exp(score), and the log-sum-exp of the scores
+};
 
 struct Axis {
   AxisKind kind = AxisKind::kWhole;

@@ -30,13 +30,8 @@ Dims StridesIn(const TensorView& t) {
 
 Strides StridesOf(const TensorView& t, const Rows& rows) {
   const Dims strides = StridesIn(t);
-  const bool blocked = t.layout == Layout::kBlocked8;
-  Strides s{strides[0],
-            strides[1],
-            strides[t.dims.rank() - 1],
-            blocked ? int64_t{1} : 0,
-            blocked ? int64_t{8} : 1,
-            {}};
+  const int64_t block = BlockOf(t.layout);
+  Strides s{strides[0], strides[1], strides[t.dims.rank() - 1], block > 1 ? 1 : 0, block, {}};
   for (int d = 0; d < rows.dims.rank(); ++d) s.rows.push_back(strides[2 + d]);
   return s;
 }
@@ -63,7 +58,13 @@ int64_t RowOffset(const Strides& s, const Rows& rows, int64_t row) {
   return offset;
 }
 
-// Moves tiles of 8 channels by 64 positions, so that both sides are touched in whole cache lines.
+int64_t PaddedChannels(Layout layout, int64_t channels) {
+  return static_cast<int64_t>(
+      AlignUp(static_cast<size_t>(channels), static_cast<size_t>(BlockOf(layout))));
+}
+
+// Moves a tile of a few channels by 64 positions, so that both sides are touched in whole cache
+// lines.
 template <typename T>
 void ConvertTile(const T* from, const Strides& f, T* to, const Strides& t, int64_t c0, int64_t c1,
                  int64_t p0, int64_t p1) {
@@ -82,9 +83,8 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
   const Strides f = StridesOf(from, rows), t = StridesOf(to, rows);
   constexpr int64_t kPositions = 64;
   const int64_t strips = CeilDiv(std::max<int64_t>(rows.length, 1), kPositions);
-  const int64_t padded = to.layout == Layout::kBlocked8
-                             ? static_cast<int64_t>(AlignUp(static_cast<size_t>(channels), 8))
-                             : channels;
+  const int64_t padded = PaddedChannels(to.layout, channels);
+  const int64_t tile = std::max<int64_t>({8, BlockOf(from.layout), BlockOf(to.layout)});
   return ParallelRanges(
       parallel, batch * rows.count * strips,
       std::max<int64_t>(1, 4096 / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) {
@@ -93,12 +93,12 @@ Status Convert(const TensorView& from, const TensorView& to, ParallelFor& parall
                         p0 = i % strips * kPositions, p1 = std::min(p0 + kPositions, rows.length);
           const T* source = from.As<T>() + n * f.batch + RowOffset(f, rows, row);
           T* target = to.As<T>() + n * t.batch + RowOffset(t, rows, row);
-          for (int64_t c = 0; c < channels; c += 8)
-            ConvertTile(source, f, target, t, c, std::min(c + 8, channels), p0, p1);
+          for (int64_t c = 0; c < channels; c += tile)
+            ConvertTile(source, f, target, t, c, std::min(c + tile, channels), p0, p1);
           // Kernels rely on zeros in the padding of the last block.
           for (int64_t c = channels; c < padded; ++c) {
-            for (int64_t p = p0; p < p1; ++p)
-              target[c / 8 * t.block + c % 8 + p * t.position] = T{};
+            T* const zeros = target + c / t.channels_per_block * t.block + c % t.channels_per_block;
+            for (int64_t p = p0; p < p1; ++p) zeros[p * t.position] = T{};
           }
         }
       });
@@ -131,10 +131,10 @@ CopyLoops LoopsFor(const TensorView& from, const TensorView& to) {
     return loops;
   }
   add_dim(0);
-  const bool blocked = from.layout == Layout::kBlocked8;
-  if (blocked) add(CeilDiv(from.dims[1], int64_t{8}), f[1], t[1]);
+  const int64_t block = BlockOf(from.layout);
+  if (block > 1) add(CeilDiv(from.dims[1], block), f[1], t[1]);
   for (int d = 2; d < rank; ++d) add_dim(d);
-  if (blocked) add(8, 1, 1);
+  if (block > 1) add(block, 1, 1);
   else add_dim(1);
   return loops;
 }

@@ -19,7 +19,7 @@ std::string QueryBatchNorm(const NodeInfo& node, std::vector<Candidate>* candida
   if (op.input(kX).rank() < 2) return "an input without a dim for channels";
   const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()),
                                      0.06 + ActivationNanoseconds(op), node.bytes);
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (!Admits(op.input(kX), layout) || (layout != Layout::kPlain && op.constant(kX) != nullptr))
       continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");

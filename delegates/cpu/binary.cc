@@ -34,7 +34,7 @@ std::string QueryBinary(const NodeInfo& node, std::vector<Candidate>* candidates
     return "other than two operands";
   const double seconds =
       PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.06, node.bytes);
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (!Admits(op.output(0), layout)) continue;
     const auto first = OperandLayout(op, 0, layout), second = OperandLayout(op, 1, layout);
     if (!first || !second) continue;

@@ -1,8 +1,15 @@
 #include "delegates/cpu/geometry.h"
 
+#include "delegates/cpu/loops.h"
+
 namespace msrt::cpu {
 
-int64_t BlockOf(Layout layout) { return layout == Layout::kBlocked8 ? 8 : 1; }
+std::span<const Layout> OfferedLayouts() {
+  static const Layout kLayouts[] = {
+      Layout::kPlain, Layout::kChannelsLast,
+      LoopsHere().name == std::string_view("avx512") ? Layout::kBlocked16 : Layout::kBlocked8};
+  return kLayouts;
+}
 
 bool Admits(const Type& type, Layout layout) {
   if (layout == Layout::kPlain) return true;

@@ -8,11 +8,9 @@
 
 namespace msrt::cpu {
 
-// Every layout that a candidate may offer.
-inline constexpr Layout kLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
-
-// Channels in a block of this layout; 1 for layouts without blocks.
-int64_t BlockOf(Layout layout);
+// The layouts that candidates offer: of those with blocks, the one whose blocks are as wide as the
+// vectors of this processor, which is also the one that oneDNN's candidates have.
+std::span<const Layout> OfferedLayouts();
 
 // Whether a tensor of this declared type may be in the layout for every shape that it can have,
 // with full blocks.

@@ -106,7 +106,7 @@ std::string QueryJoin(const NodeInfo& node, std::vector<Candidate>* candidates) 
   const OpView& op = *node.op;
   if (std::string reason = WidthRefusal(op); !reason.empty()) return reason;
   const bool split = op.op() == "Split";
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     bool all = true;
     for (size_t i = 0; i < (split ? 1 : op.input_count()) && all; ++i) {
       all = op.has_input(i) && Admits(op.input(i), layout) &&
@@ -173,7 +173,7 @@ std::string QuerySlice(const NodeInfo& node, std::vector<Candidate>* candidates)
   if (std::string reason = WidthRefusal(op); !reason.empty()) return reason;
   const auto slices = SlicesOf(*node.typical);
   if (!slices) return "bounds that are not known";
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (!Admits(op.input(0), layout) || !Admits(op.output(0), layout) ||
         (layout != Layout::kPlain && op.constant(0) != nullptr))
       continue;

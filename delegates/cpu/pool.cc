@@ -26,7 +26,7 @@ std::string QueryPool(const NodeInfo& node, std::vector<Candidate>* candidates) 
   double taps = 1;
   for (const int64_t k : op.Ints("kernel_shape")) taps *= static_cast<double>(k);
   const double outputs = static_cast<double>(node.typical->output(0).elements());
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr))
       continue;
     const double nanoseconds = layout == Layout::kPlain ? 0.5 : 0.04;

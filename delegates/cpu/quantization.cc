@@ -30,7 +30,7 @@ bool IsOneNumber(const OpView& op, size_t input) {
 void OfferLayouts(const NodeInfo& node, std::initializer_list<size_t> inputs, double nanoseconds,
                   bool in_place, std::vector<Candidate>* candidates) {
   const double elements = static_cast<double>(node.typical->output(0).elements());
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     bool admitted = Admits(node.op->output(0), layout);
     for (const size_t i : inputs)
       admitted = admitted && (layout == Layout::kPlain || node.op->constant(i) == nullptr);

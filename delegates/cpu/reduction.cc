@@ -59,7 +59,7 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   const bool over_space = rank >= 3 && *axes == space;
   const double seconds =
       PassSeconds(node, static_cast<double>(node.typical->input(0).elements()), 0.06, node.bytes);
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (layout != Layout::kPlain &&
         (!over_space || !Admits(op.input(0), layout) || op.constant(0) != nullptr))
       continue;

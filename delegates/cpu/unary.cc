@@ -62,7 +62,7 @@ std::string QueryUnary(const NodeInfo& node, std::vector<Candidate>* candidates)
                             : "bounds that are not constant";
   const double seconds = PassSeconds(node, static_cast<double>(node.typical->output(0).elements()),
                                      Nanoseconds(op), node.bytes);
-  for (const Layout layout : kLayouts) {
+  for (const Layout layout : OfferedLayouts()) {
     if (!Admits(op.input(0), layout) || (layout != Layout::kPlain && op.constant(0) != nullptr))
       continue;
     Candidate c = PlainCandidate(node, seconds, "vectorised");

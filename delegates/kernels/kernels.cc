@@ -182,7 +182,7 @@ void Offer(const RegisteredKernel& kernel, uint32_t index, uint32_t n, const msr
   const Result<double> seconds = EstimatedSeconds(kernel, host, node);
   if (!seconds.ok())
     return sink.refuse(sink.sink, n, StrCat(kernel.name, ": ", seconds.status().message()).c_str());
-  for (msrt_layout layout = MSRT_LAYOUT_PLAIN; layout <= MSRT_LAYOUT_BLOCKED8; ++layout) {
+  for (msrt_layout layout = MSRT_LAYOUT_PLAIN; IsLayout(layout); ++layout) {
     if ((layouts & MSRT_BIT(layout)) == 0) continue;
     const std::vector<msrt_layout> inputs = LayoutsOf(node.inputs, node.input_count, layout);
     const std::vector<msrt_layout> outputs = LayoutsOf(node.outputs, node.output_count, layout);

@@ -1,6 +1,6 @@
 // Conv and msrt.FusedConv. Channels-last is the fastest layout for nearly every convolution on AVX2
-// (brgemm and jit 1x1 kernels), blocks of 8 channels come next; plain input with blocked output is
-// for the first layer, plain throughout costs an im2col.
+// (brgemm and jit 1x1 kernels) and AVX-512, blocks of 8 or 16 channels come next; plain input with
+// blocked output is for the first layer, plain throughout costs an im2col.
 #include <algorithm>
 
 #include "delegates/onednn/convolution_steps.h"
@@ -33,23 +33,22 @@ struct Channels {
 double Efficiency(const OpView& op, const Channels& c, Layout in, Layout out) {
   const int64_t taps = op.input(kW).dims.product(2, op.input(kW).rank());
   const int64_t pixels = op.output(0).dims.product(2, op.output(0).rank());
-  const bool narrow = out == Layout::kBlocked8 && HasWideVectors();
   if (c.depthwise()) {
     if (out == Layout::kPlain) return 0.02;
     if (out == Layout::kChannelsLast) return 0.57;
-    return narrow ? 0.4 : pixels >= 28 * 28 ? 0.6 : 0.48;
+    if (out == Layout::kBlocked16) return 0.57;
+    return pixels >= 28 * 28 ? 0.6 : 0.48;
   }
   // An im2col with tiny products, but for the kernels of AVX-512.
   if (c.groups > 1 && c.group_inputs() < 8)
     return out == Layout::kChannelsLast && HasWideVectors() ? 0.35 : 0.1;
-  // Vectors of 8 output channels, whether they are all used or not.
+  // Vectors of 8 output channels, whether they are all used or not; blocks of 16 are full.
   const double used =
       static_cast<double>(c.group_outputs()) / static_cast<double>((c.group_outputs() + 7) / 8 * 8);
   // The product behind an im2col has the pixels as columns, and with a few of them it starves: a
   // quarter of the peak at four.
   const double columns = static_cast<double>(pixels) / (static_cast<double>(pixels) + 6);
   if (out == Layout::kPlain) return (taps == 1 ? 0.75 : 0.62 * used) * columns;
-  if (narrow && in != Layout::kPlain) return 0.6 * used;
   if (in == Layout::kPlain) return 0.95 * used;
   if (out == Layout::kChannelsLast) return 0.97 * used;
   return (taps == 1 ? 0.96 : 0.91) * used;
@@ -128,17 +127,17 @@ std::string QueryConvolution(const NodeInfo& node, std::vector<Candidate>* candi
             /*reduced=*/true);
     }
   }
-  if (!Admits(op.output(0), Layout::kBlocked8)) return {};
-  const bool groups_blocked =
-      c.groups == 1 || c.depthwise() || (c.group_inputs() % 8 == 0 && c.group_outputs() % 8 == 0);
-  if (groups_blocked && Admits(op.input(kX), Layout::kBlocked8) &&
-      HasKernel(node, c, Layout::kBlocked8, Layout::kBlocked8)) {
-    Offer(node, c, Layout::kBlocked8, Layout::kBlocked8, algorithm, candidates);
-  }
+  const Layout blocked = BlockedLayout();
+  const int64_t block = BlockOf(blocked);
+  if (!Admits(op.output(0), blocked)) return {};
+  const bool groups_blocked = c.groups == 1 || c.depthwise() ||
+                              (c.group_inputs() % block == 0 && c.group_outputs() % block == 0);
+  if (groups_blocked && Admits(op.input(kX), blocked) && HasKernel(node, c, blocked, blocked))
+    Offer(node, c, blocked, blocked, algorithm, candidates);
   const int64_t channels = op.input(kX).dims[1];
   if (c.groups == 1 && channels > 0 && channels <= 3 &&
-      HasKernel(node, c, Layout::kPlain, Layout::kBlocked8)) {
-    Offer(node, c, Layout::kPlain, Layout::kBlocked8, "jit first layer", candidates);
+      HasKernel(node, c, Layout::kPlain, blocked)) {
+    Offer(node, c, Layout::kPlain, blocked, "jit first layer", candidates);
   }
   return {};
 }

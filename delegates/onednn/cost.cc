@@ -12,14 +12,6 @@ bool RankHasLayouts(const Type& type) { return type.rank() >= 3 && type.rank() <
 
 }  // namespace
 
-bool HasWideVectors() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-#else
-  return false;
-#endif
-}
-
 double Roofline(const Machine& machine, double flops, double efficiency, double bytes) {
   return kLaunchSeconds + std::max(flops / (machine.flops_per_second * efficiency),
                                    bytes / machine.bytes_per_second);
@@ -50,7 +42,7 @@ bool Admits(const Type& type, Layout layout) {
   if (layout == Layout::kPlain) return true;
   if (!RankHasLayouts(type)) return false;
   return layout == Layout::kChannelsLast ||
-         (IsKnown(type.dims[1]) && type.dims[1] > 0 && type.dims[1] % 8 == 0);
+         (IsKnown(type.dims[1]) && type.dims[1] > 0 && type.dims[1] % BlockOf(layout) == 0);
 }
 
 bool HasLayout(const NodeInfo& node, size_t input) {

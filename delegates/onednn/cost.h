@@ -18,12 +18,6 @@ inline constexpr double kLaunchSeconds = 2e-6;
 // is more.
 inline constexpr double kBf16Speedup = 2;
 
-inline constexpr Layout kAllLayouts[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked8};
-
-// Whether the library's kernels use vectors of 16 floats. Blocks of 8 channels then run kernels for
-// AVX2, at half the speed on some processors.
-bool HasWideVectors();
-
 // Seconds for work at a fraction of the peak, not less than its memory traffic takes.
 double Roofline(const Machine& machine, double flops, double efficiency, double bytes);
 // Nanoseconds an element that the function of that name takes on one core of the kind that the
@@ -35,7 +29,7 @@ double FlopsIn(double nanoseconds);
 double PerElement(const Machine& machine, double elements, double nanoseconds, double bytes);
 
 // Whether a tensor may be in this layout for every shape it can have: rank 3 to 5, and for blocks a
-// known multiple of 8 channels.
+// known number of full blocks.
 bool Admits(const Type& type, Layout layout);
 
 // A candidate for one node with all its activations in one layout; constants and tensors that have

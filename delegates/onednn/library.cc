@@ -12,9 +12,13 @@ namespace {
 constexpr int kPrimitiveCacheEntries = 128;
 
 // Instruction sets are sets of bits: those that are later include it.
+bool Includes(dnnl::cpu_isa isa) {
+  const auto bits = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
 bool HasAvx512Vnni() {
-  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
-  static const bool has = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni;
+  static const bool has = Includes(dnnl::cpu_isa::avx512_core_vnni);
   return has;
 }
 
@@ -44,11 +48,14 @@ memory::data_type ToDnnl(DType dtype) {
 memory::desc Describe(const Dims& dims, Layout layout, memory::data_type elements) {
   using Tag = memory::format_tag;
   constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc},
-                kBlocked[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c};
+                kBlocked8[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c},
+                kBlocked16[] = {Tag::nCw16c, Tag::nChw16c, Tag::nCdhw16c};
   if (dims.rank() == 0) return memory::desc({1}, elements, memory::dims{1});
   if (layout == Layout::kPlain)
     return memory::desc(ToDnnl(dims), elements, ToDnnl(RowMajorStrides(dims)));
-  const Tag* tags = layout == Layout::kChannelsLast ? kChannelsLast : kBlocked;
+  const Tag* tags = layout == Layout::kChannelsLast ? kChannelsLast
+                    : layout == Layout::kBlocked8   ? kBlocked8
+                                                    : kBlocked16;
   return memory::desc(ToDnnl(dims), elements, tags[dims.rank() - 3]);
 }
 
@@ -65,6 +72,11 @@ bool SumsBytesExactly(const dnnl::primitive_desc& descriptor) {
 
 memory::desc InBf16(const memory::desc& desc) {
   return memory::desc(desc.get_dims(), memory::data_type::bf16, desc.get_strides());
+}
+
+bool HasWideVectors() {
+  static const bool wide = Includes(dnnl::cpu_isa::avx512_core);
+  return wide;
 }
 
 bool HasBf16() {

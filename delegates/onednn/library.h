@@ -29,6 +29,12 @@ inline memory::desc Describe(const Type& type, Layout layout) {
   return Describe(type.dims, layout, ToDnnl(type.dtype));
 }
 
+// Whether the library's kernels use vectors of 16 floats.
+bool HasWideVectors();
+// The layout with blocks that the library has its fastest kernels for. With wide vectors, blocks of
+// 8 channels run kernels for AVX2, at half the speed of blocks of 16.
+inline Layout BlockedLayout() { return HasWideVectors() ? Layout::kBlocked16 : Layout::kBlocked8; }
+
 // The same with elements of bf16. For layouts without blocks.
 memory::desc InBf16(const memory::desc& desc);
 // Whether the library may use instructions that multiply numbers in bf16. Twice as fast as f32 with

@@ -89,7 +89,7 @@ std::string QueryResize(const NodeInfo& node, std::vector<Candidate>* candidates
   if (const auto computed = ComputedFor(*node.typical); !computed.ok())
     return computed.status().message();
   const bool nearest = op.String("mode") == "nearest";
-  for (const Layout layout : kAllLayouts) {
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast, BlockedLayout()}) {
     if (!Admits(op.input(0), layout) || !HasLayout(node, 0)) continue;
     const double channels_last = nearest ? 0.1 : 0.21, plain = nearest ? 0.5 : 3.3;
     const double nanoseconds = layout == Layout::kPlain          ? plain

@@ -22,6 +22,7 @@ double Efficiency(Layout layout) {
     case Layout::kChannelsLast:
       return 0.85;
     case Layout::kBlocked8:
+    case Layout::kBlocked16:
       return 0.35;
   }
   return 1;
@@ -46,9 +47,9 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
     if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0)
       return "a result that extends beyond the last tap";
   }
-  for (const Layout layout : kAllLayouts) {
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast, BlockedLayout()}) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
-    if (layout == Layout::kBlocked8 && op.Int("group") != 1) continue;
+    if (BlockOf(layout) != 1 && op.Int("group") != 1) continue;
     Candidate c = MakeCandidate(node, layout, layout,
                                 Roofline(node.machine, node.flops, Efficiency(layout), node.bytes),
                                 layout == Layout::kPlain ? "gemm" : "jit");

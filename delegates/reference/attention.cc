@@ -2,6 +2,7 @@
 // values. All in double; keys are visited in ascending order, whichever query rows are computed.
 #include "delegates/reference/broadcast.h"
 #include "delegates/reference/dispatch.h"
+#include "delegates/reference/elements.h"
 #include "delegates/reference/kernel.h"
 
 #include <algorithm>
@@ -93,16 +94,18 @@ class Bias {
   Dims strides_;
 };
 
-// Turns scores into weights that sum to 1. If no key may be attended to, all of them are `hidden`.
-void SoftmaxOfScores(std::vector<double>& scores, bool masked, double hidden) {
+// Turns scores into weights that sum to 1 and returns their log-sum-exp. If no key may be attended
+// to, all weights are `hidden`, and the result is minus infinity.
+double SoftmaxOfScores(std::vector<double>& scores, bool masked, double hidden) {
   double maximum = kMinusInfinity, sum = 0;
   for (double x : scores) maximum = x > maximum || std::isnan(x) ? x : maximum;
   if (masked || maximum == kMinusInfinity) {
     std::fill(scores.begin(), scores.end(), hidden);
-    return;
+    return kMinusInfinity;
   }
   for (double& x : scores) sum += x = std::exp(x - maximum);
   for (double& x : scores) x /= sum;
+  return maximum + std::log(sum);
 }
 
 // Computes the scores of one query row against every key. Writes the stage that
@@ -116,14 +119,15 @@ class Scorer {
         keys_(args, s, 1, 4, s.width),
         bias_(args, s),
         softcap_(args.op.Float("softcap")),
-        hidden_(args.op.domain() == "msrt" ? std::numeric_limits<double>::quiet_NaN() : 0),
+        hidden_(args.op.op() == "FusedAttention" ? std::numeric_limits<double>::quiet_NaN() : 0),
         mode_(args.op.Int("qk_matmul_output_mode")) {
     if (args.op.Has("scale")) scale_ = args.op.Float("scale");
     else if (s.width > 0) scale_ = 1 / std::sqrt(static_cast<double>(s.width));
   }
 
-  void Weigh(int64_t batch, int64_t head, int64_t row, std::vector<double>& weights,
-             T* stage) const {
+  // Returns the log-sum-exp of the scores.
+  double Weigh(int64_t batch, int64_t head, int64_t row, std::vector<double>& weights,
+               T* stage) const {
     const int64_t key_head = head / (sizes_.query_heads / sizes_.key_heads);
     const T* query = queries_.Row(batch, head, row);
     bool masked = true;
@@ -141,9 +145,10 @@ class Scorer {
       if (stage != nullptr)
         stage[j] = static_cast<T>(mode_ == 0 ? raw : mode_ == 1 ? capped : weights[j]);
     }
-    SoftmaxOfScores(weights, masked, hidden_);
-    if (stage == nullptr || mode_ != 3) return;
+    const double log_weight = SoftmaxOfScores(weights, masked, hidden_);
+    if (stage == nullptr || mode_ != 3) return log_weight;
     for (size_t j = 0; j < weights.size(); ++j) stage[j] = static_cast<T>(weights[j]);
+    return log_weight;
   }
 
  private:
@@ -162,6 +167,7 @@ Status Attend(const KernelArgs& args, const Sizes& s) {
   const CachedRows<V> values(args, s, 2, 5, s.value_width);
   const HeadRows<T> results(args.outputs[0], s.packed, s.query_heads, s.query_rows, s.value_width);
   T* stages = args.has_output(3) ? args.outputs[3].As<T>() : nullptr;
+  const bool part = args.op.op() == "AttentionPart";
   const int64_t rows = s.batch * s.query_heads * s.query_rows;
   const int64_t grain = 1 + 16384 / std::max<int64_t>(s.total() * (s.width + s.value_width), 1);
   return ParallelRanges(args.parallel, rows, grain, [&](int64_t begin, int64_t end) {
@@ -170,7 +176,9 @@ Status Attend(const KernelArgs& args, const Sizes& s) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t batch = i / (s.query_heads * s.query_rows),
                     head = i / s.query_rows % s.query_heads, row = i % s.query_rows;
-      scorer.Weigh(batch, head, row, weights, stages != nullptr ? stages + i * s.total() : nullptr);
+      const double log_weight = scorer.Weigh(batch, head, row, weights,
+                                             stages != nullptr ? stages + i * s.total() : nullptr);
+      if (part) StoreElements(args.outputs[1].dtype, args.outputs[1].data, i, 1, &log_weight);
       std::fill(sums.begin(), sums.end(), 0.0);
       for (size_t j = 0; j < weights.size(); ++j) {
         const V* value =
@@ -201,6 +209,13 @@ Status StorePresent(const KernelArgs& args, const Sizes& s, size_t input, size_t
   });
 }
 
+Status AttendAll(const KernelArgs& args, const Sizes& s) {
+  return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
+    return DispatchFloat(args.inputs[2].dtype,
+                         [&]<typename V>() -> Status { return Attend<T, V>(args, s); });
+  });
+}
+
 Status RunAttention(const KernelArgs& args) {
   const Sizes s(args);
   MSRT_RETURN_IF_ERROR(StorePresent(args, s, 1, 4, 1, s.width));
@@ -208,14 +223,17 @@ Status RunAttention(const KernelArgs& args) {
   // Nothing to compute, and the number of rows without elements may overflow.
   if (args.outputs[0].elements() == 0 && (!args.has_output(3) || args.outputs[3].elements() == 0))
     return OkStatus();
-  return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
-    return DispatchFloat(args.inputs[2].dtype,
-                         [&]<typename V>() -> Status { return Attend<T, V>(args, s); });
-  });
+  return AttendAll(args, s);
+}
+
+Status RunAttentionPart(const KernelArgs& args) {
+  if (args.outputs[1].elements() == 0) return OkStatus();
+  return AttendAll(args, Sizes(args));
 }
 
 constexpr KernelDef kAttentionKernels[] = {{"", "Attention", RunAttention},
-                                           {"msrt", "FusedAttention", RunAttention}};
+                                           {"msrt", "FusedAttention", RunAttention},
+                                           {"msrt", "AttentionPart", RunAttentionPart}};
 
 }  // namespace
 

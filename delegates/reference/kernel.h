@@ -80,6 +80,7 @@ std::span<const KernelDef> EinsumKernels();
 std::span<const KernelDef> DeterminantKernels();
 std::span<const KernelDef> RotaryKernels();
 std::span<const KernelDef> RandomKernels();
+std::span<const KernelDef> MomentsKernels();
 std::span<const KernelDef> OptimizerKernels();
 std::span<const KernelDef> NgramKernels();
 std::span<const KernelDef> TreeEnsembleKernels();

@@ -37,6 +37,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     DeterminantKernels,
     RotaryKernels,
     RandomKernels,
+    MomentsKernels,
     OptimizerKernels,
     NgramKernels,
     TreeEnsembleKernels,

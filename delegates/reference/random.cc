@@ -1,5 +1,5 @@
-// Random ops: the element's index in the whole tensor is the counter of the generator, the seed its
-// key.
+// Random ops: index in the whole tensor, step and stream are the counter of the generator, the seed
+// is its key (ops/random.cc). The last word of the counter tells draws from derived steps.
 #include <bit>
 #include <vector>
 
@@ -11,26 +11,22 @@
 namespace msrt::reference {
 namespace {
 
-// FNV-1a of the node's name.
-uint64_t HashOf(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 // The random numbers of a node, by index in the whole tensor.
 class Draws {
  public:
-  explicit Draws(const KernelArgs& args)
-      : out_(args.outputs[0].dims), begin_(args.op.Ints("piece_begin")), whole_(out_) {
+  Draws(const KernelArgs& args, size_t step_input)
+      : out_(args.outputs[0].dims),
+        begin_(args.op.Ints("piece_begin")),
+        whole_(out_),
+        stream_(static_cast<uint64_t>(args.op.Int("stream"))) {
     const OpView& op = args.op;
     if (op.Has("whole_shape")) whole_ = Dims(op.Ints("whole_shape"));
-    // A seed and a name never share a key.
+    if (args.has_input(step_input)) step_ = *args.inputs[step_input].As<uint64_t>();
+    // No seed is another key than every seed.
     if (op.Has("seed")) key_ = {std::bit_cast<uint64_t>(op.Float("seed")), 0};
-    else key_ = {HashOf(op.name()), 1};
   }
   PhiloxBlock At(int64_t element) const {
-    return Philox({static_cast<uint64_t>(IndexInWhole(element)), 0, 0, 0}, key_);
+    return Philox({static_cast<uint64_t>(IndexInWhole(element)), step_, stream_, 0}, key_);
   }
 
  private:
@@ -48,7 +44,8 @@ class Draws {
   Dims out_;
   std::span<const int64_t> begin_;
   Dims whole_;
-  std::array<uint64_t, 2> key_;
+  uint64_t step_ = 0, stream_;
+  std::array<uint64_t, 2> key_ = {0, 1};
 };
 
 // Fills output 0 with value(element) in double.
@@ -62,23 +59,27 @@ Status FillWith(const KernelArgs& args, Value value) {
   });
 }
 
-Status RandomNormal(const KernelArgs& args) {
-  const Draws draws(args);
+Status Normal(const KernelArgs& args, size_t step_input) {
+  const Draws draws(args, step_input);
   const double mean = args.op.Float("mean"), scale = args.op.Float("scale");
   return FillWith(args, [&](int64_t i) {
     const PhiloxBlock bits = draws.At(i);
     return mean + scale * NormalOf(bits[0], bits[1]);
   });
 }
+Status RandomNormal(const KernelArgs& args) { return Normal(args, 0); }
+Status RandomNormalLike(const KernelArgs& args) { return Normal(args, 1); }
 
-Status RandomUniform(const KernelArgs& args) {
-  const Draws draws(args);
+Status Uniform(const KernelArgs& args, size_t step_input) {
+  const Draws draws(args, step_input);
   const double low = args.op.Float("low"), high = args.op.Float("high");
   return FillWith(args, [&](int64_t i) { return low + (high - low) * UniformOf(draws.At(i)[0]); });
 }
+Status RandomUniform(const KernelArgs& args) { return Uniform(args, 0); }
+Status RandomUniformLike(const KernelArgs& args) { return Uniform(args, 1); }
 
 Status Bernoulli(const KernelArgs& args) {
-  const Draws draws(args);
+  const Draws draws(args, 1);
   const TensorView& p = args.inputs[0];
   return FillWith(args, [&](int64_t i) {
     double probability;
@@ -97,7 +98,7 @@ int64_t ChooseClass(std::span<const double> running, double part) {
 }
 
 Status Multinomial(const KernelArgs& args) {
-  const Draws draws(args);
+  const Draws draws(args, 1);
   const TensorView &logits = args.inputs[0], &out = args.outputs[0];
   const int64_t classes = logits.dims[1], samples = out.dims[1];
   return ParallelRanges(
@@ -118,10 +119,40 @@ Status Multinomial(const KernelArgs& args) {
       });
 }
 
+Status Dropout(const KernelArgs& args) {
+  const Draws draws(args, 1);
+  const TensorView &x = args.inputs[0], &out = args.outputs[0];
+  const bool training = args.op.Int("training") != 0, masked = args.has_output(1);
+  const double ratio = args.op.Float("ratio"), scale = ratio < 1 ? 1 / (1 - ratio) : 0;
+  return ForEachBlock(args.parallel, out.elements(), [&](int64_t first, int64_t count) {
+    double values[kBlockElements];
+    uint8_t* const mask = masked ? args.outputs[1].As<uint8_t>() + first : nullptr;
+    LoadElements(x.dtype, x.data, first, 1, count, values);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool keep = !training || UniformOf(draws.At(first + i)[0]) >= ratio;
+      if (training) values[i] = keep ? values[i] * scale : 0;
+      if (masked) mask[i] = keep ? 1 : 0;
+    }
+    StoreElements(out.dtype, out.data, first, count, values);
+  });
+}
+
+Status DeriveStep(const KernelArgs& args) {
+  const auto stream = static_cast<uint64_t>(args.op.Int("stream"));
+  const PhiloxBlock bits = Philox({0, *args.inputs[0].As<uint64_t>(), stream, 1}, {0, 1});
+  *args.outputs[0].As<uint64_t>() = bits[0] >> 2;
+  return OkStatus();
+}
+
 constexpr KernelDef kRandomKernels[] = {
-    {"", "RandomNormal", RandomNormal},     {"", "RandomUniform", RandomUniform},
-    {"", "RandomNormalLike", RandomNormal}, {"", "RandomUniformLike", RandomUniform},
-    {"", "Bernoulli", Bernoulli},           {"", "Multinomial", Multinomial},
+    {"", "RandomNormal", RandomNormal},
+    {"", "RandomUniform", RandomUniform},
+    {"", "RandomNormalLike", RandomNormalLike},
+    {"", "RandomUniformLike", RandomUniformLike},
+    {"", "Bernoulli", Bernoulli},
+    {"", "Multinomial", Multinomial},
+    {"", "Dropout", Dropout},
+    {"msrt", "DeriveStep", DeriveStep},
 };
 
 }  // namespace

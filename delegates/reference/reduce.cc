@@ -193,13 +193,13 @@ Status Reduce(const KernelArgs& args) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
   MSRT_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(args));
   const Walk walk = MakeWalk(data.dims, axes);
-  const int64_t outputs = walk.kept_dims.elements(),
-                count = walk.row_dims.elements() * walk.columns;
+  const int64_t outputs = walk.kept_dims.elements(), own = walk.row_dims.elements() * walk.columns,
+                count = args.op.Has("divisor") ? args.op.Int("divisor") : own;
   // Axes from an input may differ from those that the output was sized for.
   if (outputs != out.elements())
     return InvalidArgument("axes leave ", outputs, " elements, but the output has dims ", out.dims);
 
-  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(count, 1));
+  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(own, 1));
   return Dispatch(data.dtype, [&]<typename T>() -> Status {
     return ParallelRanges(args.parallel, outputs, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

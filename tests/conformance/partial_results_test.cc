@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/half.h"
+#include "core/region/monoid.h"
 #include "ops/resolve_space.h"
 #include "tests/conformance/case_node.h"
 
@@ -26,10 +27,42 @@ T Join(Monoid monoid, T a, T b) {
       return std::isnan(static_cast<double>(a)) || a > b ? a : b;
     case Monoid::kMin:
       return std::isnan(static_cast<double>(a)) || a < b ? a : b;
+    case Monoid::kLogSumExp:
+      return static_cast<T>(LogSumExp(static_cast<double>(a), static_cast<double>(b)));
+    case Monoid::kMoments:
+    case Monoid::kSoftmax:
     case Monoid::kNone:
       break;
   }
   return a;
+}
+
+double EpsilonOf(DType dtype) {
+  return dtype == DType::kF16    ? 0x1p-10
+         : dtype == DType::kBF16 ? 0x1p-7
+         : dtype == DType::kF32  ? 0x1p-23
+                                 : 0x1p-52;
+}
+
+template <typename T>
+T Load(const ConstTensor& t, size_t i) {
+  T value;
+  std::memcpy(&value, t.bytes.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+double At(const ConstTensor& t, size_t i) {
+  if (t.dtype == DType::kF64) return Load<double>(t, i);
+  if (t.dtype == DType::kF32) return static_cast<double>(Load<float>(t, i));
+  if (t.dtype == DType::kF16) return static_cast<double>(static_cast<float>(Load<Half>(t, i)));
+  return static_cast<double>(static_cast<float>(Load<BFloat16>(t, i)));
+}
+
+// Empty if `got` is within some roundings of `expected`, at the magnitude of what was joined.
+std::string Differs(double got, double expected, double epsilon, double magnitude) {
+  if (got == expected || (std::isnan(got) && std::isnan(expected))) return "";
+  const double bound = 16 * epsilon * (magnitude + std::abs(expected));
+  if (std::abs(got - expected) <= bound && !std::isinf(bound)) return "";
+  return StrCat("joined ", got, ", whole ", expected);
 }
 
 // Signed integers wrap as unsigned ones do.
@@ -60,33 +93,17 @@ class Joined {
   std::string DifferenceFrom(const ConstTensor& whole) const {
     if (!IsFloat(whole.dtype))
       return std::ranges::equal(integers_.bytes, whole.bytes) ? "" : "integers differ";
-    const double epsilon = whole.dtype == DType::kF16    ? 0x1p-10
-                           : whole.dtype == DType::kBF16 ? 0x1p-7
-                           : whole.dtype == DType::kF32  ? 0x1p-23
-                                                         : 0x1p-52;
+    // Maxima and minima do not round.
+    const bool exact = monoid_ == Monoid::kMax || monoid_ == Monoid::kMin;
     for (size_t i = 0; i < floats_.size(); ++i) {
-      const double expected = At(whole, i), got = floats_[i].value;
-      const double bound = 16 * epsilon * (floats_[i].magnitude + std::abs(expected));
-      if (got == expected || (std::isnan(got) && std::isnan(expected))) continue;
-      if (!(std::abs(got - expected) <= bound) || std::isinf(bound))
-        return StrCat("element ", i, ": joined ", got, ", whole ", expected);
+      const std::string wrong = Differs(floats_[i].value, At(whole, i),
+                                        exact ? 0 : EpsilonOf(whole.dtype), floats_[i].magnitude);
+      if (!wrong.empty()) return StrCat("element ", i, ": ", wrong);
     }
     return "";
   }
 
  private:
-  template <typename T>
-  static T Load(const ConstTensor& t, size_t i) {
-    T value;
-    std::memcpy(&value, t.bytes.data() + i * sizeof(T), sizeof(T));
-    return value;
-  }
-  static double At(const ConstTensor& t, size_t i) {
-    if (t.dtype == DType::kF64) return Load<double>(t, i);
-    if (t.dtype == DType::kF32) return static_cast<double>(Load<float>(t, i));
-    if (t.dtype == DType::kF16) return static_cast<double>(static_cast<float>(Load<Half>(t, i)));
-    return static_cast<double>(static_cast<float>(Load<BFloat16>(t, i)));
-  }
   template <typename T>
   void JoinElement(const ConstTensor& part, size_t i) {
     const T joined = JoinIntegers<T>(monoid_, Load<T>(integers_, i), Load<T>(part, i));
@@ -130,6 +147,72 @@ class Joined {
   ConstTensor integers_;
   std::vector<Element> floats_;
 };
+
+// Joined parts of a node whose outputs 0 and 1 combine together.
+class JoinedPair {
+ public:
+  explicit JoinedPair(Monoid monoid) : monoid_(monoid) {}
+
+  // `elements` is the number of elements of the part along the reduce axes.
+  void Add(const std::vector<ConstTensor>& part, int64_t elements) {
+    const auto n = static_cast<size_t>(part[0].dims.elements());
+    moments_.resize(n), means_.resize(n), magnitude_.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+      const double first = At(part[0], i), second = At(part[1], SecondOf(part, i));
+      if (monoid_ == Monoid::kMoments) {
+        moments_[i] = Combine(moments_[i], {static_cast<double>(elements), first, second});
+        magnitude_[i] += std::abs(first) + first * first + second;
+      } else {
+        means_[i] = Combine(means_[i], {first, second});
+        // A weight is as precise as its logarithm.
+        if (!std::isinf(second)) magnitude_[i] += std::abs(first) * (1 + std::abs(second));
+      }
+    }
+  }
+
+  std::string DifferenceFrom(const std::vector<ConstTensor>& whole) const {
+    for (size_t i = 0; i < magnitude_.size(); ++i) {
+      const bool moments = monoid_ == Monoid::kMoments;
+      const double first = moments ? moments_[i].mean : means_[i].mean,
+                   second = moments ? moments_[i].variance : means_[i].log_weight;
+      const size_t s = SecondOf(whole, i);
+      // The first output may be less precise than the second, which its parts are joined by.
+      std::string wrong = Differs(first, At(whole[0], i), EpsilonOf(whole[0].dtype), magnitude_[i]);
+      if (wrong.empty())
+        wrong = Differs(second, At(whole[1], s), EpsilonOf(whole[1].dtype),
+                        moments ? magnitude_[i] : 1);
+      if (!wrong.empty()) return StrCat("element ", i, ": ", wrong);
+    }
+    return "";
+  }
+
+ private:
+  // The element of output 1 that belongs to element i of output 0: of the same index, or the head
+  // and row of an attention whose result is [batch, heads, rows, width] or packed as [batch, rows,
+  // heads * width].
+  size_t SecondOf(const std::vector<ConstTensor>& outputs, size_t i) const {
+    if (monoid_ == Monoid::kMoments) return i;
+    const Dims &result = outputs[0].dims, &heads = outputs[1].dims;
+    const auto width =
+        static_cast<size_t>(result.elements() / std::max<int64_t>(1, heads.elements()));
+    if (result.rank() == 4) return i / width;
+    const auto h = static_cast<size_t>(heads[1]), rows = static_cast<size_t>(heads[2]);
+    const size_t head = i / width % h, row = i / (width * h) % rows;
+    return (i / (width * h * rows) * h + head) * rows + row;
+  }
+
+  Monoid monoid_;
+  std::vector<Moments> moments_;
+  std::vector<WeightedMean> means_;
+  std::vector<double> magnitude_;
+};
+
+int64_t ReducedElements(const IterationSpace& axes, const Box& part) {
+  int64_t elements = 1;
+  for (int a = 0; a < axes.rank(); ++a)
+    elements *= axes[a].kind == AxisKind::kReduce ? part[a].size() : 1;
+  return elements;
+}
 
 // Cuts the reduce axes at random positions into a grid of parts, and the other axes to one box.
 std::vector<Box> RandomParts(std::mt19937& random, const IterationSpace& axes) {
@@ -190,7 +273,10 @@ TEST(PartialResults, JoinToTheWhole) {
     for (int round = 0; round < 4; ++round) {
       const std::vector<Box> parts = RandomParts(random, space->axes);
       if (parts.size() < 2) break;
-      std::vector<Joined> joined(whole->size(), Joined(MonoidOf(space->axes)));
+      const Monoid monoid = MonoidOf(space->axes);
+      const bool pair = monoid == Monoid::kMoments || monoid == Monoid::kSoftmax;
+      std::vector<Joined> joined(whole->size(), Joined(monoid));
+      JoinedPair joined_pair(monoid);
       std::vector<Box> outputs = OutputBoxes(*space, parts[0]);
       for (const Box& part : parts) {
         SCOPED_TRACE(StrCat("part ", part));
@@ -198,7 +284,8 @@ TEST(PartialResults, JoinToTheWhole) {
         ASSERT_TRUE(piece.ok()) << piece.status().message();
         auto got = piece->node.Run();
         ASSERT_TRUE(got.ok()) << got.status().message();
-        for (size_t o = 0; o < got->size(); ++o) {
+        if (pair) joined_pair.Add(*got, ReducedElements(space->axes, part));
+        for (size_t o = 0; !pair && o < got->size(); ++o) {
           if (FollowsReduceAxis(*space, o)) {
             ASSERT_EQ(Difference((*got)[o], CutOut((*whole)[o], piece->outputs[o]), 0, 0), "");
           } else {
@@ -207,7 +294,12 @@ TEST(PartialResults, JoinToTheWhole) {
           }
         }
       }
-      for (size_t o = 0; o < joined.size(); ++o) {
+      if (pair) {
+        std::vector<ConstTensor> cut;
+        for (size_t o = 0; o < whole->size(); ++o) cut.push_back(CutOut((*whole)[o], outputs[o]));
+        ASSERT_EQ(joined_pair.DifferenceFrom(cut), "");
+      }
+      for (size_t o = 0; !pair && o < joined.size(); ++o) {
         if (FollowsReduceAxis(*space, o)) continue;
         ASSERT_EQ(joined[o].DifferenceFrom(CutOut((*whole)[o], outputs[o])), "") << "output " << o;
       }
@@ -217,9 +309,10 @@ TEST(PartialResults, JoinToTheWhole) {
   }
   RecordProperty("rows", rows);
   RecordProperty("parts", joined_parts);
-  for (std::string_view op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "FusedMatMul", "Einsum",
-                              "ReduceSum", "ReduceMax", "ReduceProd", "GlobalAveragePool",
-                              "GlobalMaxPool", "MatMulInteger", "ConvInteger"})
+  for (std::string_view op :
+       {"Conv", "ConvTranspose", "MatMul", "Gemm", "FusedMatMul", "Einsum", "ReduceSum",
+        "ReduceMax", "ReduceProd", "GlobalAveragePool", "GlobalMaxPool", "MatMulInteger",
+        "ConvInteger", "ReduceMean", "ReduceLogSumExp", "Moments", "AttentionPart"})
     EXPECT_TRUE(ops.contains(std::string(op))) << op;
   EXPECT_GT(rows, 50);
 }

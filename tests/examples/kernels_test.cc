@@ -129,7 +129,7 @@ TEST_F(Kernels, PinsExcludeKernels) {
   desc.run = AddOne;
   const auto kernel = RegisteredKernel::Make(desc, nullptr);
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
-  ASSERT_TRUE(Join({{}, {*kernel}}, &environment).ok());
+  ASSERT_TRUE(Join({.kernels = {*kernel}}, &environment).ok());
   const auto shared = std::make_shared<const Environment>(environment);
   for (const bool excluded : {false, true}) {
     Module module;
@@ -330,6 +330,38 @@ TEST_F(Kernels, LayoutsAreConverted) {
   node.dims = {4};
   EXPECT_EQ(MakeModel(runtime, node), nullptr);
   EXPECT_TRUE(Says("no tensor of the node can have the layouts")) << msrt_error_message();
+}
+
+// A kernel for blocks of 16 channels gets them, with zeros up to the end of the last block.
+TEST_F(Kernels, BlocksOfSixteenAreConverted) {
+  MSRT_ASSERT_OK(RegisterAddOne([](msrt_kernel_desc& k, msrt_op_desc&) {
+    k.layouts = MSRT_BIT(MSRT_LAYOUT_BLOCKED16);
+    k.run = [](void*, const void*, const msrt_kernel_args* args) -> msrt_status {
+      if (args->input_layouts[0] != MSRT_LAYOUT_BLOCKED16 ||
+          args->output_layouts[0] != MSRT_LAYOUT_BLOCKED16)
+        return MSRT_INTERNAL;
+      const float* x = static_cast<const float*>(args->inputs[0]);
+      float* y = static_cast<float*>(args->outputs[0]);
+      // 18 channels are two blocks. The position within its block is added to each element.
+      for (int64_t block = 0; block < 2; ++block) {
+        for (int64_t p = 0; p < 2; ++p) {
+          for (int64_t c = 0; c < 16; ++c) {
+            const int64_t i = (block * 2 + p) * 16 + c;
+            const bool padding = block == 1 && c >= 2;
+            if (padding && x[i] != 0) return MSRT_INTERNAL;
+            y[i] = padding ? 0 : x[i] + static_cast<float>(c);
+          }
+        }
+      }
+      return MSRT_OK;
+    };
+  }));
+  OneNode node;
+  node.dims = {1, 18, 2, 1};
+  std::vector<float> x(36), expected;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(100 * i);
+  for (size_t i = 0; i < x.size(); ++i) expected.push_back(x[i] + static_cast<float>(i / 2 % 16));
+  EXPECT_EQ(RunOnce(MakeModel(runtime, node), {1, 18, 2, 1}, x), expected);
 }
 
 TEST_F(Kernels, RunsInPlace) {

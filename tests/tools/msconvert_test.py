@@ -347,6 +347,33 @@ for i, name in enumerate(request["outputs"]):
         undeclared = self.problems(onnx.model(onnx.graph(nodes, [x], [y]), domains=["my.domain"]), "--keep-unknown")
         self.assertIn("does not declare", undeclared[0]["reason"])
 
+    def test_training_dropout_draws(self):
+        count = ROWS * DEPTH
+        x, y, mask = onnx.value("x", [ROWS, DEPTH]), onnx.value("y", [ROWS, DEPTH]), onnx.value("mask", [ROWS, DEPTH], onnx.BOOL)
+
+        def one(mode, inputs=(), seed=None):
+            node = onnx.node("Dropout", ["x", "ratio", "mode"], ["y", "mask"], "drop", **({} if seed is None else {"seed": seed}))
+            weights = [onnx.tensor("ratio", [], [0.25])] + ([] if mode is None else [onnx.tensor("mode", [], [mode], onnx.BOOL)])
+            return onnx.model(onnx.graph([node], [x, *inputs], [y, mask], weights))
+
+        def drawn(**options):
+            self.convert(self.write("drop.onnx", one(True, **options)), self.path("drop.msrt"))
+            values = self.output("drop.msrt")
+            kept = onnx.read_npy(os.path.join(self.path("out"), "mask.npy"))[1]
+            for given, got, keep in zip(self.x, values, kept):
+                self.assertAlmostEqual(got, given / 0.75 if keep else 0.0, places=5)
+            # Six standard deviations of a fair draw.
+            self.assertLess(abs(sum(kept) / count - 0.75), 6 * (0.25 * 0.75 / count)**0.5)
+            return bytes(kept)
+
+        self.assertEqual(drawn(), drawn())  # of two new sessions
+        self.assertNotEqual(drawn(), drawn(seed=7))
+        self.convert(self.write("off.onnx", one(False)), self.path("off.msrt"))
+        for given, got in zip(self.x, self.output("off.msrt")):
+            self.assertAlmostEqual(given, got, places=6)
+        found = self.problems(one(None, inputs=[onnx.value("mode", [], onnx.BOOL)]))
+        self.assertIn("training_mode is an input of the model", found[0]["reason"])
+
     def test_progress_is_shown(self):
         text = self.convert(self.product, self.path("p.msrt"), "--progress")
         for stage in ("reading", "importing", "optimising", "writing"):

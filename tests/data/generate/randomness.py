@@ -1,7 +1,8 @@
 """Cases of the random ops. Run from the root of the repository:
     python tests/data/generate/randomness.py tests/data/ops/random.cases
 
-Bits are those of numpy's Philox, which is an implementation of its own: element i is drawn with counter i and the seed as the key.
+Bits are those of numpy's Philox, which is an implementation of its own: element i is drawn with counter (i, step, stream, 0) and the
+seed as the key; a derived step with counter (0, step, stream, 1).
 """
 import sys
 
@@ -13,24 +14,25 @@ F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 RTOL = {F32: 1e-6, F64: 1e-12, F16: 1e-3, BF16: 1e-2}
 
 
-def bits(seed, count):
-    """count x 4 words. numpy counts up before it draws, so its counter stands one behind."""
-    key = np.array([np.float64(seed).view(np.uint64), 0], np.uint64)
-    rows = []
-    for i in range(count):
-        before = (i - 1) % 2**256
-        counter = np.array([before >> (64 * w) & (2**64 - 1) for w in range(4)], np.uint64)
-        rows.append(np.random.Philox(key=key, counter=counter).random_raw(4))
-    return np.array(rows, np.uint64).reshape(count, 4)
+def block(counter, key):
+    """One draw of four words. numpy counts up before it draws, so its counter stands one behind."""
+    before = (sum(word << (64 * w) for w, word in enumerate(counter)) - 1) % 2**256
+    words = np.array([before >> (64 * w) & (2**64 - 1) for w in range(4)], np.uint64)
+    return np.random.Philox(key=np.array(key, np.uint64), counter=words).random_raw(4)
 
 
-def uniform(seed, count, word=0):
-    return (bits(seed, count)[:, word] >> np.uint64(11)).astype(F64) * 2.0**-53
+def bits(seed, count, step=0, stream=0):
+    """count x 4 words. Without a seed the key is (0, 1)."""
+    key = (0, 1) if seed is None else (int(np.float64(seed).view(np.uint64)), 0)
+    return np.array([block((i, step % 2**64, stream, 0), key) for i in range(count)], np.uint64).reshape(count, 4)
 
 
-def normal(seed, count):
-    words = bits(seed, count)
-    u = (words >> np.uint64(11)).astype(F64) * 2.0**-53
+def uniform(seed, count, step=0, stream=0):
+    return (bits(seed, count, step, stream)[:, 0] >> np.uint64(11)).astype(F64) * 2.0**-53
+
+
+def normal(seed, count, step=0, stream=0):
+    u = (bits(seed, count, step, stream) >> np.uint64(11)).astype(F64) * 2.0**-53
     return np.sqrt(-2 * np.log(1 - u[:, 0])) * np.cos(2 * np.pi * u[:, 1])
 
 
@@ -117,10 +119,70 @@ def multinomial(cases):
     one(np.zeros((0, 4), F32), 3, name="no_rows")
 
 
+# The seed, the step and the stream of a draw: numbers of all sizes, and each of them left out.
+DRAWS = {"plain": (None, None, None), "seed": (4.0, None, None), "step": (None, 1, None), "stream": (None, None, 1),
+         "all": (-2.25, 123456789012, 77), "largest": (4.0, 2**63 - 1, 2**63 - 1), "negative_step": (4.0, -3, 5)}
+
+
+def draw_attrs(seed, stream):
+    return {n: v for n, v in (("seed", seed), ("stream", stream)) if v is not None}
+
+
+def steps(step):
+    return [] if step is None else [np.array(step, np.int64)]
+
+
+def draws(cases):
+    rng = np.random.default_rng(8)
+    for name, (seed, step, stream) in DRAWS.items():
+        drawn, attrs = (seed, 12, step or 0, stream or 0), draw_attrs(seed, stream)
+        x = rng.uniform(size=(3, 4)).astype(F32)
+        shaped = attrs | {"shape": [3, 4]}
+        cases.add("RandomNormal", steps(step), [normal(*drawn).reshape(3, 4).astype(F32)], shaped, name=f"draw_{name}", **tolerance(F32))
+        cases.add("RandomUniform", steps(step), [uniform(*drawn).reshape(3, 4).astype(F32)], shaped, name=f"draw_{name}", **tolerance(F32))
+        cases.add("RandomNormalLike", [x] + steps(step), [normal(*drawn).reshape(3, 4).astype(F32)], attrs, name=f"draw_{name}", **tolerance(F32))
+        cases.add("RandomUniformLike", [x] + steps(step), [uniform(*drawn).reshape(3, 4).astype(F32)], attrs, name=f"draw_{name}", **tolerance(F32))
+        cases.add("Bernoulli", [x] + steps(step), [(uniform(*drawn).reshape(3, 4) < x).astype(F32)], attrs, name=f"draw_{name}")
+
+
+def dropout(cases):
+    rng = np.random.default_rng(9)
+
+    def one(x, ratio=None, training=1, seed=None, step=None, stream=None, mask=True, name=""):
+        p = 0.5 if ratio is None else ratio
+        keep = uniform(seed, x.size, step or 0, stream or 0).reshape(x.shape) >= p if training else np.ones(x.shape, bool)
+        scale = (1 / (1 - p) if p < 1 else 0.0) if training else 1.0
+        out = np.where(keep, x.astype(F64) * scale, 0.0).astype(x.dtype)
+        attrs = draw_attrs(seed, stream) | ({} if ratio is None else {"ratio": ratio}) | ({"training": 1} if training else {})
+        cases.add("Dropout", [x] + steps(step), [out, keep] if mask else [out], attrs, name=name, **tolerance(x.dtype))
+
+    for dtype in (F32, F64, F16, BF16):
+        one(rng.normal(size=(4, 5)).astype(dtype), 0.25, seed=3.0, name=dtype.name)
+    for name, (seed, step, stream) in DRAWS.items():
+        one(rng.normal(size=(3, 4)).astype(F32), None, seed=seed, step=step, stream=stream, name=f"draw_{name}")
+    one(rng.normal(size=(700,)).astype(F32), 0.1, step=5, mask=False, name="longer_than_a_block")
+    one(rng.normal(size=(2, 3, 2, 2)).astype(F32), 0.0, name="none_dropped")
+    one(rng.normal(size=(6, 2)).astype(F32), 1.0, name="all_dropped")
+    one(rng.normal(size=(6, 2)).astype(F32), 0.5, training=0, step=4, name="inference")
+    one(rng.normal(size=(6, 2)).astype(F32), 0.5, training=0, mask=False, name="inference_without_mask")
+    one(np.zeros((0, 3), F32), 0.5, name="empty")
+    one(np.array(2.0, F32), 0.5, step=1, name="scalar")
+
+
+def derived(cases):
+    for step, stream in ((0, 0), (0, 1), (1, 0), (2**63 - 1, 2**63 - 1), (-1, 3)):
+        out = block((0, step % 2**64, stream, 1), (0, 1))[0] >> np.uint64(2)
+        cases.add("DeriveStep", [np.array(step, np.int64)], [np.array(int(out), np.int64)], {"stream": stream}, domain="msrt",
+                  name=f"step_{step % 2**64}_stream_{stream}")
+
+
 if __name__ == "__main__":
     all_cases = Cases("numpy's Philox")
     shaped(all_cases)
     like(all_cases)
     bernoulli(all_cases)
     multinomial(all_cases)
+    draws(all_cases)
+    dropout(all_cases)
+    derived(all_cases)
     all_cases.write(sys.argv[1])

@@ -30,28 +30,52 @@ bool IsZero(const ConstTensor* t) {
                                      [](std::byte b) { return b == std::byte{0}; });
 }
 
+// Before opset 10, the mask had the type of the data.
+Status SetMask(NodeLift& n, ValueId mask) {
+  if (n.opset() < 10) {
+    MSRT_ASSIGN_OR_RETURN(mask, n.Add("Cast", {mask}, {{"to", n.type(0).dtype}}));
+  }
+  n.SetOutput(1, mask);
+  return OkStatus();
+}
+
+// Whether the dropout is known to be on or off; an error if it is not known.
+Result<bool> IsTraining(const NodeLift& n) {
+  if (n.opset() < 7) return n.Int("is_test", 1) == 0;
+  if (!n.has_input(2) || IsZero(n.constant(2)) || IsZero(n.constant(1))) return false;
+  if (n.constant(2) == nullptr)
+    return Unsupported("training_mode is an input of the model: make it a constant");
+  return true;
+}
+
+Status LiftTrainingDropout(NodeLift& n) {
+  AttrList attrs{{"training", int64_t{1}}, {"ratio", n.Float("ratio", 0.5)}};
+  if (n.has_input(1)) {
+    const ConstTensor* ratio = n.constant(1);
+    if (ratio == nullptr || ratio->dtype != DType::kF32 || ratio->dims.elements() != 1)
+      return Unsupported("ratio must be a constant of one f32 for training");
+    attrs.Set("ratio", static_cast<double>(ratio->As<float>()[0]));
+  }
+  if (n.Has("seed")) attrs.Set("seed", static_cast<double>(n.Int("seed", 0)));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                        n.AddMany("", "Dropout", {n.input(0)}, std::move(attrs), 2));
+  n.SetOutput(0, outputs[0]);
+  return n.wants_output(1) ? SetMask(n, outputs[1]) : OkStatus();
+}
+
 // In inference a dropout returns its input; the mask says that nothing was dropped.
 Status LiftDropout(NodeLift& n) {
-  if (n.opset() < 7 && n.Int("is_test", 1) == 0)
-    return Unsupported("is_test = 0: only inference is supported");
-  if (n.has_input(2) && !IsZero(n.constant(2)) && !IsZero(n.constant(1))) {
-    return Unsupported(
-        "training_mode is not known to be off: what is dropped then is random, and no other "
-        "implementation drops the same");
-  }
+  MSRT_ASSIGN_OR_RETURN(const bool training, IsTraining(n));
+  if (training) return LiftTrainingDropout(n);
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Identity", {n.input(0)}));
   n.SetOutput(0, out);
   if (!n.wants_output(1)) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(const ValueId shape, n.Add("Shape", {n.input(0)}));
   const uint8_t one = 1;
-  MSRT_ASSIGN_OR_RETURN(ValueId mask,
+  MSRT_ASSIGN_OR_RETURN(const ValueId mask,
                         n.Add("ConstantOfShape", {shape},
                               {{"value", ConstTensor::Of<uint8_t>(DType::kBool, {1}, {&one, 1})}}));
-  if (n.opset() < 10) {  // the mask had the type of the data
-    MSRT_ASSIGN_OR_RETURN(mask, n.Add("Cast", {mask}, {{"to", n.type(0).dtype}}));
-  }
-  n.SetOutput(1, mask);
-  return OkStatus();
+  return SetMask(n, mask);
 }
 
 // A parameter for each element of a sample (spatial = 0, which opset 9 dropped) becomes a parameter
