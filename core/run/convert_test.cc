@@ -76,8 +76,8 @@ TEST(ConvertLayout, CopiesPartsOfLargerTensors) {
   std::vector<float> source(static_cast<size_t>(dims.elements()));
   for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i + 1);
   const TensorView plain{DType::kF32, dims, Layout::kPlain, source.data()};
-  for (int f = 0; f < kLayoutCount; ++f) {
-    for (int t = 0; t < kLayoutCount; ++t) {
+  for (uint32_t f = 0; f < kLayoutCount; ++f) {
+    for (uint32_t t = 0; t < kLayoutCount; ++t) {
       const auto from = static_cast<Layout>(f), to = static_cast<Layout>(t);
       const Dims from_strides = DenseStrides(from, larger), to_strides = DenseStrides(to, larger);
       std::vector<float> a(BytesIn(from, DType::kF32, larger) / 4, -1), b(a.size(), -1),
