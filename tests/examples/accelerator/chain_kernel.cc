@@ -119,7 +119,7 @@ class BoundChain final : public BoundKernel {
                     std::vector<Temporary>* out) const {
     out->reserve(memory.size());
     for (size_t i = 0; i < memory.size(); ++i) {
-      Temporary& dense = out->emplace_back(&memory());
+      Temporary& dense = out->emplace_back(&this->memory());
       if (i >= tensors.size() || !tensors[i].is_strided() || memory[i].data() == nullptr) continue;
       if (Failure failure = dense.Allocate(tensors[i].dense_bytes()); !failure.ok()) return failure;
       if (gather) tensors[i].Gather(memory[i].data(), dense.data());
