@@ -26,6 +26,7 @@ StateStore::StateStore(const CompiledModel& model, const Budget& budget,
       shared_(std::move(shared)),
       made_shared_(shared_ == nullptr) {
   for (const StateSlot& slot : model.module.states) roles_.push_back(slot.role);
+  written_.reserve(roles_.size());  // adding to it must not fail
   if (made_shared_) shared_ = std::make_shared<SharedState>(budget, roles_.size());
   for (size_t s = 0; s < roles_.size(); ++s) {
     if (made_shared_ || !IsShareable(roles_[s])) SetInitial(s);
@@ -127,6 +128,7 @@ Status StateStore::WriteInRun(size_t slot, const TensorView& data) {
   }
   const Type before = CurrentType(slot);
   MSRT_RETURN_IF_ERROR(Store(slot, &At(slot).pending, data));
+  if (!At(slot).written) written_.push_back(slot);
   At(slot).written = true;
   if (!SameType(before, CurrentType(slot))) ++GroupOf(slot).type_changes;
   return OkStatus();
@@ -192,14 +194,14 @@ Result<const void*> StateStore::PackedCopy(size_t bytes, FunctionRef<Status(std:
 bool StateStore::Finish(bool succeeded, uint32_t graph) {
   for (Block& copy : copies_) own_.budget.Release(&copy);
   copies_.clear();
-  for (size_t s = 0; s < count(); ++s) {
+  for (const size_t s : written_) {
     StateGroup::Slot& slot = At(s);
-    if (!slot.written) continue;
     if (succeeded) std::swap(slot.committed, slot.pending);
     else if (!SameType(slot.committed.type, slot.pending.type)) ++GroupOf(s).type_changes;
     slot.written = false;
     slot.pending.forms.clear();
   }
+  written_.clear();
   const bool mixture = updated_ && !succeeded;
   updated_ = false;
   if (!mixture) return false;
@@ -231,6 +233,7 @@ size_t StateStore::bytes() const {
 size_t StateStore::packed_bytes() const {
   size_t bytes = 0;
   for (size_t s = 0; s < count(); ++s) {
+    const std::lock_guard lock(GroupOf(s).forms_mutex);
     for (const auto& form : At(s).committed.forms) bytes += form->data.bytes();
   }
   return bytes;

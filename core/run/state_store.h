@@ -9,6 +9,7 @@
 // writing around runs that may write shared slots, for reading around all others.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -39,10 +40,12 @@ struct StateGroup {
   StateGroup(const Budget& b, size_t count) : budget(b), slots(count) {}
 
   Budget budget;
-  std::vector<Slot> slots;    // by slot of the module; those of the other group are not used
-  uint64_t type_changes = 1;  // counts changes of a current type
+  std::vector<Slot> slots;  // by slot of the module; those of the other group are not used
+  // Counts changes of a current type; atomic, because a run that uses none of the slots reads it
+  // without the lock.
+  std::atomic<uint64_t> type_changes{1};
   size_t mixed_count = 0;
-  std::mutex forms_mutex;  // guards StateValue::forms: several runs may read at once
+  mutable std::mutex forms_mutex;  // guards StateValue::forms: several runs may read at once
 };
 
 // The parameters, optimizer state and statistics of one or more sessions of a model.
@@ -120,9 +123,10 @@ class StateStore {
   std::vector<StateRole> roles_;  // by slot
   StateGroup own_;                // caches
   std::shared_ptr<SharedState> shared_;
-  bool made_shared_ = false;   // this store made `shared_`, and counts its memory
-  bool updated_ = false;       // the run in progress has begun to write in place
-  std::vector<Block> copies_;  // of PackedCopy
+  bool made_shared_ = false;     // this store made `shared_`, and counts its memory
+  std::vector<size_t> written_;  // slots that the run in progress wrote beside their values
+  bool updated_ = false;         // the run in progress has begun to write in place
+  std::vector<Block> copies_;    // of PackedCopy
 };
 
 }  // namespace msrt
