@@ -129,7 +129,7 @@ TEST_F(Kernels, PinsExcludeKernels) {
   desc.run = AddOne;
   const auto kernel = RegisteredKernel::Make(desc, nullptr);
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
-  ASSERT_TRUE(Join({{}, {*kernel}}, &environment).ok());
+  ASSERT_TRUE(Join({.kernels = {*kernel}}, &environment).ok());
   const auto shared = std::make_shared<const Environment>(environment);
   for (const bool excluded : {false, true}) {
     Module module;

@@ -262,7 +262,7 @@ TEST(NativeFiles, RegisteredKernelsFindTheirPackedForms) {
   const auto kernel = RegisteredKernel::Make(desc, nullptr);
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
   auto environment = TestEnvironment();
-  ASSERT_TRUE(Join({{}, {*kernel}}, environment.get()).ok());
+  ASSERT_TRUE(Join({.kernels = {*kernel}}, environment.get()).ok());
   Module module = OneInput({4});
   GraphBuilder builder(&module.main());
   const ValueId factor =
