@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/abi/msrt_plugin.h"
 #include "core/base/allocator.h"
 #include "core/base/machine.h"
 #include "core/base/parallel_for.h"
@@ -52,6 +51,9 @@ class GraphView {
   virtual NodeInfo node(size_t index) const = 0;
 };
 
+// Candidate::device of a candidate that is offered for each of the delegate's devices.
+inline constexpr int32_t kAnyDevice = -1;
+
 // A way to run one node, or several as one step.
 struct Candidate {
   uint32_t node = 0;
@@ -68,9 +70,9 @@ struct Candidate {
   bool packs_constants = false;  // Run gets no data for constant inputs
   bool reduced = false;          // rounds to fewer bits than its types have
   uint64_t tag = 0;              // for the delegate's use; the host ignores it
-  int32_t device = 0;  // index in Delegate::devices, or MSRT_ANY_DEVICE; Compile gets an index
-  size_t workspace_bytes = 0;  // memory beyond the tensors, at the typical shapes
-  bool asynchronous = false;   // mostly waits: Run is called in a thread of its own
+  int32_t device = 0;            // index in Delegate::devices, or kAnyDevice; Compile gets an index
+  size_t workspace_bytes = 0;    // memory beyond the tensors, at the typical shapes
+  bool asynchronous = false;     // mostly waits: Run is called in a thread of its own
   // Bit i: Run takes TensorView::strides of input or output i. The host copies the others.
   uint64_t strided_inputs = 0, strided_outputs = 0;
 };

@@ -12,6 +12,8 @@
 namespace msrt::sdk {
 namespace {
 
+static_assert(kAnyDevice == MSRT_ANY_DEVICE);
+
 msrt_status Report(const msrt_host_api& host, const Status& status) {
   // An error that came from the host and is passed back already has its text.
   if (!status.ok() && !status.message().empty()) host.fail(host.host, status.message().c_str());

@@ -67,7 +67,7 @@ class Negations final : public sdk::Delegate {
       if (!pairs_ || n + 1 == graph.node_count()) continue;
       c.nodes = {n, n + 1};
       c.algorithm = "pair";
-      c.device = MSRT_ANY_DEVICE;
+      c.device = sdk::kAnyDevice;
       out->candidates.push_back(c);
     }
   }
