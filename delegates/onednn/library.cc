@@ -1,5 +1,11 @@
 #include "delegates/onednn/library.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <cstdlib>
+
 #include "core/base/checked_math.h"
 #include "delegates/onednn/onednn.h"
 
@@ -11,10 +17,31 @@ namespace {
 // they ever saw. An entry of JIT code and tables is 20 to 70 KB, so these are some 6 MB.
 constexpr int kPrimitiveCacheEntries = 128;
 
+// Some virtual machines announce AMX but hide the sizes of its tiles (CPUID leaf 0x1d). The library
+// then computes with tiles of no rows, which is an illegal instruction.
+bool HidesTiles() {
+#if defined(__x86_64__)
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(0x1d, 1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & 0xffff) == 0;
+#else
+  return false;
+#endif
+}
+
+// Everything asks this function before the library chooses its instructions for good.
+dnnl::cpu_isa EffectiveIsa() {
+  static const dnnl::cpu_isa isa = [] {
+    const bool capped = std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr;
+    if (!capped && HidesTiles()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_fp16);
+    return dnnl::get_effective_cpu_isa();
+  }();
+  return isa;
+}
+
 // Instruction sets are sets of bits: those that are later include it.
 bool Includes(dnnl::cpu_isa isa) {
   const auto bits = static_cast<unsigned>(isa);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+  return (static_cast<unsigned>(EffectiveIsa()) & bits) == bits;
 }
 
 bool HasAvx512Vnni() {
@@ -26,6 +53,7 @@ bool HasAvx512Vnni() {
 
 const dnnl::engine& Engine() {
   static const dnnl::engine engine = [] {
+    EffectiveIsa();
     dnnl::set_primitive_cache_capacity(kPrimitiveCacheEntries);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
@@ -82,7 +110,7 @@ bool HasWideVectors() {
 bool HasBf16() {
   static const bool has = [] {
     using Isa = dnnl::cpu_isa;
-    const Isa isa = dnnl::get_effective_cpu_isa();
+    const Isa isa = EffectiveIsa();
     return isa == Isa::avx512_core_bf16 || isa == Isa::avx512_core_fp16 ||
            isa == Isa::avx512_core_amx || isa == Isa::avx512_core_amx_fp16;
   }();
@@ -128,7 +156,7 @@ std::string OneDnnInstructions() {
       {Isa::avx512_core_fp16, "avx512_core_fp16"},
       {Isa::avx512_core_amx, "avx512_core_amx"},
       {Isa::avx512_core_amx_fp16, "avx512_core_amx_fp16"}};
-  const Isa isa = dnnl::get_effective_cpu_isa();
+  const Isa isa = onednn::EffectiveIsa();
   for (const auto& [known, name] : kNames) {
     if (known == isa) return std::string(name);
   }

@@ -1,7 +1,6 @@
 #include "tests/conformance/load_accelerator.h"
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -44,7 +43,10 @@ uint64_t AcceleratorCount(const char* kind) {
   static const auto count =
       reinterpret_cast<uint64_t (*)(const char*)>(dlsym(KeptLibrary(), "msrt_accelerator_count"));
   const uint64_t value = count(kind);
-  EXPECT_NE(value, UINT64_MAX) << kind;
+  if (value == UINT64_MAX) {
+    std::cerr << "the accelerator has no count of '" << kind << "'\n";
+    std::exit(1);
+  }
   return value;
 }
 

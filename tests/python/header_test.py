@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 STRUCTS = {"msrt_runtime_config": _library.RuntimeConfig, "msrt_tensor_info": _library.TensorInfo,
            "msrt_model_config": _library.ModelConfig, "msrt_session_config": _library.SessionConfig,
            "msrt_run_config": _library.RunConfig, "msrt_named_dims": _library.NamedDims}
-WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "int64_t": 8, "size_t": 8, "double": 8}
+WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "int64_t": 8, "size_t": 8, "double": 8}
 
 
 def header():

@@ -65,8 +65,7 @@ void PrintModel(const Json& info) {
     for (const Json& port : info[kind])
       std::printf("%-8.*s %s %s %s\n", static_cast<int>(std::string(kind).size() - 1), kind,
                   port["name"].get<std::string>().c_str(), port["type"].get<std::string>().c_str(),
-                  port.contains("dims") ? port["dims"].dump().c_str()
-                                        : port["role"].get<std::string>().c_str());
+                  (port.contains("dims") ? port["dims"].dump() : port.value("role", "")).c_str());
   }
   for (const auto& [op, count] : info["ops"].items())
     std::printf("  %-32s %d\n", op.c_str(), count.get<int>());

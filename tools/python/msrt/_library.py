@@ -55,12 +55,15 @@ class ModelConfig(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("copy_file", c_int32), ("accuracy", c_int32), ("strict", c_int32), ("delegates", c_char_p),
         ("disabled_passes", c_char_p), ("typical", POINTER(NamedDims)), ("typical_count", c_size_t), ("binding_cache_bytes", c_size_t),
-        ("pins", c_char_p), ("costs_file", c_char_p),
+        ("pins", c_char_p), ("costs_file", c_char_p), ("io_devices", c_char_p),
     ]
 
 
 class SessionConfig(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("profile", c_int32), ("memory_cap_bytes", c_size_t), ("share_state", c_void_p)]
+    _fields_ = [
+        ("struct_size", c_uint32), ("profile", c_int32), ("memory_cap_bytes", c_size_t), ("stream_priority", c_int32), ("reserved", c_int32),
+        ("share_state", c_void_p),
+    ]
 
 
 class RunConfig(ctypes.Structure):
