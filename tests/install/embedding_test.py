@@ -29,7 +29,7 @@ class Embedding(unittest.TestCase):
     def setUpClass(cls):
         empty_folder(WORK)
         readme_program(os.path.join(WORK, "readme.c"))
-        cls.build = configure("build")
+        cls.build = configure("build", "-DMSRT_UNITY=OFF")  # so that every file has a command of its own
         with open(os.path.join(cls.build, "compile_commands.json")) as file:
             commands = json.load(file)
         cls.own = [command for command in commands if os.path.basename(command["file"]) == "readme.c"]
@@ -44,6 +44,20 @@ class Embedding(unittest.TestCase):
     def test_only_the_library_is_built(self):
         self.assertGreater(len(self.of_msrt), 100)
         self.assertFalse([file for file in self.of_msrt if "_test.c" in file or file.startswith(("tests", "tools"))])
+
+    def test_batches_hold_the_same_files(self):
+        build = configure("batches")
+        with open(os.path.join(build, "compile_commands.json")) as file:
+            compiled = [command["file"] for command in json.load(file)]
+        files = []
+        for path in compiled:
+            if path.startswith(build) and re.search(r"_\d+\.cc$", path):
+                with open(path) as batch:
+                    files += re.findall(r'#include "(.*)"', batch.read())
+            elif os.path.basename(path) != "readme.c":
+                files.append(os.path.relpath(path, SOURCE))
+        self.assertLess(len(compiled), len(self.of_msrt))
+        self.assertEqual(sorted(set(files)), sorted(self.of_msrt))
 
     def test_msrt_follows_the_choices_of_the_project(self):
         for file, command in self.of_msrt.items():
@@ -71,7 +85,7 @@ class Embedding(unittest.TestCase):
         self.assertEqual(list(files_below(os.path.join(WORK, "prefix"))), ["share/own.c"])
 
     def test_project_may_enable_more_parts(self):
-        build = configure("more", "-DMSRT_WERROR=ON", "-DMSRT_INSTALL=ON", "-DMSRT_TOOLS=ON", "-DCMAKE_BUILD_TYPE=Release")
+        build = configure("more", "-DMSRT_UNITY=OFF", "-DMSRT_WERROR=ON", "-DMSRT_INSTALL=ON", "-DMSRT_TOOLS=ON", "-DCMAKE_BUILD_TYPE=Release")
         with open(os.path.join(build, "compile_commands.json")) as file:
             commands = {os.path.relpath(command["file"], SOURCE): command["command"] for command in json.load(file)}
         self.assertIn("-Werror", commands["core/api/version.cc"])
