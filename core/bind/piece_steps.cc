@@ -168,7 +168,8 @@ Location PieceSteps::NewBlock(size_t bytes, uint16_t device) {
 }
 
 Part PieceSteps::NewPart(DType dtype, const Box& box, TensorState state) {
-  return DensePart(dtype, box, state, NewBlock(BytesIn(state.layout, dtype, box.dims()), state.device));
+  return DensePart(dtype, box, state,
+                   NewBlock(BytesIn(state.layout, dtype, box.dims()), state.device));
 }
 
 Result<Part> PieceSteps::PartOf(BufferId b, const Box& box) const {
@@ -381,7 +382,8 @@ Status PieceSteps::AddTransfer(uint32_t s) {
   if (step.kind == StepKind::kCopyToDevice) {
     MSRT_ASSIGN_OR_RETURN(from, Dense(s, from));
   }
-  MSRT_ASSIGN_OR_RETURN(const Part to, PlaceOutput(out, from.box, step.kind == StepKind::kConvert && !from_device));
+  MSRT_ASSIGN_OR_RETURN(
+      const Part to, PlaceOutput(out, from.box, step.kind == StepKind::kConvert && !from_device));
   AddCopy(step.kind, s, step.queue, from, to);
   return OkStatus();
 }

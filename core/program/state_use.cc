@@ -165,7 +165,8 @@ class AccessPlanner {
       if (b == kNoBuffer) continue;
       last_use_[RootOf(b)] = s;
       const bool computes = step.kind == StepKind::kKernel || step.kind == StepKind::kConvert;
-      if (computes && step.queue == kHostQueue && program_.buffers[b].state == kHostPlain) made_[b] = s;
+      if (computes && step.queue == kHostQueue && program_.buffers[b].state == kHostPlain)
+        made_[b] = s;
     }
     if (IsState(step)) {
       step.slot = static_cast<uint32_t>(SlotOf(program_.graph->nodes[step.node]));
