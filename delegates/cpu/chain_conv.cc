@@ -51,8 +51,8 @@ size_t PackedFloats(const ConvChannels& c, int64_t taps) {
 // Weights of kernel position and input channel of output m.
 class Weights {
  public:
-  Weights(const ConstTensor& w, const ConvChannels& c, bool transposed)
-      : data_(w.As<float>().data()), taps_(TapsIn(w.dims)), channels_(c), transposed_(transposed) {}
+  Weights(const float* data, int64_t taps, const ConvChannels& c, bool transposed)
+      : data_(data), taps_(taps), channels_(c), transposed_(transposed) {}
   float At(int64_t m, int64_t tap, int64_t input) const {
     const ConvChannels& c = channels_;
     if (!transposed_) return data_[(m * c.group_inputs + input) * taps_ + tap];
@@ -68,10 +68,10 @@ class Weights {
 };
 
 // Panels, each with a row for every kernel position and input channel.
-Status PackWeights(const ConstTensor& w, const ConvChannels& c, bool transposed,
+Status PackWeights(const float* w, int64_t taps, const ConvChannels& c, bool transposed,
                    ParallelFor& parallel, float* packed) {
-  const Weights weights(w, c, transposed);
-  const int64_t taps = TapsIn(w.dims), width = LoopsHere().chain_panel;
+  const Weights weights(w, taps, c, transposed);
+  const int64_t width = LoopsHere().chain_panel;
   if (IsDepthwise(c)) {
     for (int64_t i = 0; i < taps * c.outputs; ++i)
       packed[i] = weights.At(i % c.outputs, i / c.outputs, 0);
@@ -105,10 +105,11 @@ double Seconds(const NodeInfo& node, const ConvChannels& c, int64_t taps) {
 std::string QueryConv(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (op.input(kX).dtype != DType::kF32) return StrCat("elements of type ", op.input(kX).dtype);
-  if (op.constant(kW) == nullptr) return "weights that are not constant";
+  const bool parameter = node.parameters[kW] != 0 && op.input(kW).concrete();
+  if (op.constant(kW) == nullptr && !parameter) return "computed weights";
   if (op.constant(kX) != nullptr || (op.has_input(kZ) && op.constant(kZ) != nullptr))
     return "a constant operand";
-  const Dims &x = node.typical->input(kX).dims, &w = op.constant(kW)->dims;
+  const Dims &x = node.typical->input(kX).dims, &w = op.input(kW).dims;
   if (w.elements() == 0 || x[1] == 0) return "weights without elements";
   const ConvChannels channels = ConvChannelsOf(*node.typical, x, w, IsTransposed(op));
   Candidate c = PlainCandidate(node, Seconds(node, channels, TapsIn(w)), "chains");
@@ -122,13 +123,24 @@ std::string QueryConv(const NodeInfo& node, std::vector<Candidate>* candidates) 
   return {};
 }
 
+sdk::Packing PackingOf(const ConvChannels& channels, bool transposed) {
+  const Loops& loops = LoopsHere();
+  return {StrCat(transposed ? "chains transposed " : "chains ", channels.group_inputs, "x",
+                 channels.group_outputs, "+", channels.first_output),
+          loops.name, static_cast<uint32_t>(loops.chain_panel), 1};
+}
+
 class BoundConv final : public BoundKernel {
  public:
-  BoundConv(const OpView& op, const Windows& windows, const float* packed)
+  // `constant`: the packed weights; null: they are a parameter.
+  BoundConv(const OpView& op, const Windows& windows, const float* constant)
       : finish_(op),
         channels_(ConvChannelsOf(op, op.input(kX).dims, op.input(kW).dims, IsTransposed(op))),
         panels_(PanelsOf(channels_)),
-        packed_(packed),
+        constant_(constant),
+        transposed_(IsTransposed(op)),
+        packing_(PackingOf(channels_, transposed_)),
+        weight_taps_(TapsIn(op.input(kW).dims)),
         images_(op.input(kX).dims[0]),
         inputs_(op.input(kX).dims[1]),
         first_part_(op.Int("partial") == 0) {
@@ -142,7 +154,8 @@ class BoundConv final : public BoundKernel {
 
   Status Run(const RunArgs& args) override {
     if (args.outputs[0].elements() == 0) return OkStatus();
-    Tensors t{args.inputs[kX].As<float>(), Optional(args, kB), Optional(args, kZ),
+    MSRT_ASSIGN_OR_RETURN(const float* const weights, PackedWeights(args));
+    Tensors t{args.inputs[kX].As<float>(), weights, Optional(args, kB), Optional(args, kZ),
               args.outputs[0].As<float>()};
     if (!first_part_) t.bias = t.residual = nullptr;
     const bool depthwise = IsDepthwise(channels_);
@@ -175,13 +188,24 @@ class BoundConv final : public BoundKernel {
   }
 
  private:
+  Result<const float*> PackedWeights(const RunArgs& args) const {
+    if (constant_ != nullptr) return constant_;
+    const size_t bytes = PackedFloats(channels_, weight_taps_) * sizeof(float);
+    MSRT_ASSIGN_OR_RETURN(
+        const void* packed, args.forms.Get(kW, packing_, bytes, [&](std::byte* to) {
+          return PackWeights(args.inputs[kW].As<float>(), weight_taps_, channels_, transposed_,
+                             args.parallel, reinterpret_cast<float*>(to));
+        }));
+    return static_cast<const float*>(packed);
+  }
+
   // A block's inputs stay in the second-level cache while its panels go by, and its weights are
   // used for at least kMinPixels pixels.
   static constexpr int64_t kBlockFloats = 1 << 16, kMinPixels = 64, kMaxPixels = 512;
   static constexpr double kGrainTerms = 100'000;
 
   struct Tensors {
-    const float *x, *bias, *residual;
+    const float *x, *w, *bias, *residual;  // w: packed
     float* y;
   };
   struct Block {
@@ -306,7 +330,7 @@ class BoundConv final : public BoundKernel {
                 std::vector<ChainRun>* runs) const {
     const Panel& panel = panels_[static_cast<size_t>(index)];
     const int64_t terms = Taps() * channels_.group_inputs, outputs = channels_.outputs;
-    const float* w = packed_ + index * terms * LoopsHere().chain_panel;
+    const float* w = t.w + index * terms * LoopsHere().chain_panel;
     std::vector<ChainRun> part;
     for (int64_t first = 0; first < terms; first += kMaxChainTerms) {
       ForEachRectangle(t, block, runs, [&](const std::vector<ChainRun>& all, auto segments) {
@@ -349,7 +373,7 @@ class BoundConv final : public BoundKernel {
         const int64_t at = s.pixel * outputs, step = s.step * outputs;
         LoopsHere().depthwise({.x = s.x,
                                .x_step = s.x_step,
-                               .w = packed_,
+                               .w = t.w,
                                .runs = all.data(),
                                .run_count = static_cast<int64_t>(all.size()),
                                .y = t.y + at,
@@ -369,8 +393,10 @@ class BoundConv final : public BoundKernel {
   const ChainFinish finish_;
   const ConvChannels channels_;
   const std::vector<Panel> panels_;
-  const float* packed_;
-  const int64_t images_, inputs_;
+  const float* constant_;
+  const bool transposed_;
+  const sdk::Packing packing_;
+  const int64_t weight_taps_, images_, inputs_;
   const bool first_part_;
   AxisTaps axis_[kMaxSpace];
   int64_t block_rows_ = 1, block_columns_ = 1;
@@ -380,24 +406,20 @@ class ConvKernel final : public Kernel {
  public:
   static Result<std::unique_ptr<Kernel>> Make(const NodeInfo& node, const CompileContext& context) {
     auto kernel = std::make_unique<ConvKernel>();
-    const ConstTensor& w = *node.op->constant(kW);
+    kernel->weight_dims_ = node.op->input(kW).dims;
+    const ConstTensor* const w = node.op->constant(kW);
+    if (w == nullptr) return std::unique_ptr<Kernel>(std::move(kernel));
     const bool transposed = IsTransposed(*node.op);
     const ConvChannels channels =
-        ConvChannelsOf(*node.typical, node.typical->input(kX).dims, w.dims, transposed);
-    const Loops& loops = LoopsHere();
-    const sdk::Packing packing{
-        StrCat(transposed ? "chains transposed " : "chains ", channels.group_inputs, "x",
-               channels.group_outputs, "+", channels.first_output),
-        loops.name, static_cast<uint32_t>(loops.chain_panel), 1};
+        ConvChannelsOf(*node.typical, node.typical->input(kX).dims, w->dims, transposed);
+    const int64_t taps = TapsIn(w->dims);
     MSRT_ASSIGN_OR_RETURN(
-        kernel->packed_,
-        sdk::PackedForm::Make(context, w.bytes.data(), packing,
-                              PackedFloats(channels, TapsIn(w.dims)) * sizeof(float),
-                              [&](std::byte* to) {
-                                return PackWeights(w, channels, transposed, *context.parallel,
-                                                   reinterpret_cast<float*>(to));
-                              }));
-    kernel->weight_dims_ = w.dims;
+        kernel->packed_, sdk::PackedForm::Make(
+                             context, w->bytes.data(), PackingOf(channels, transposed),
+                             PackedFloats(channels, taps) * sizeof(float), [&](std::byte* to) {
+                               return PackWeights(w->As<float>().data(), taps, channels, transposed,
+                                                  *context.parallel, reinterpret_cast<float*>(to));
+                             }));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
 
@@ -416,7 +438,7 @@ class ConvKernel final : public Kernel {
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 
  private:
-  sdk::PackedForm packed_;
+  sdk::PackedForm packed_;  // of a constant
   Dims weight_dims_;
 };
 
