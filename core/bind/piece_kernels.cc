@@ -77,17 +77,17 @@ std::string KeyOf(const Graph& graph, const Step& step, uint32_t number,
   return key.Take();
 }
 
-// Views of the attributes in which a piece differs from its node. `store` owns what they point to
-// besides `piece`.
-std::vector<msrt_attr_view> AttrViews(const Node& node, const PieceNode& piece, AttrStore* store) {
-  std::vector<AttrDef> defs;
+// Views of the attributes in which a piece differs from its node. `store` and `defs`, which is
+// empty, own what they point to besides `piece`.
+std::vector<msrt_attr_view> AttrViews(const Node& node, const PieceNode& piece, AttrStore* store,
+                                      std::vector<AttrDef>* defs) {
   std::vector<msrt_attr_view> without_default;
   const auto removed = [&](std::string_view name) {
     return std::find(piece.removed_attrs.begin(), piece.removed_attrs.end(), name) !=
            piece.removed_attrs.end();
   };
   for (const AttrDef& def : node.def->attrs) {
-    if (def.local || removed(def.name)) defs.push_back(def);
+    if (def.local || removed(def.name)) defs->push_back(def);
     const bool single =
         def.kind == AttrKind::kInt || def.kind == AttrKind::kFloat || def.kind == AttrKind::kString;
     if (!removed(def.name) || (single && !def.local)) continue;
@@ -97,7 +97,7 @@ std::vector<msrt_attr_view> AttrViews(const Node& node, const PieceNode& piece, 
     view.flags = MSRT_ATTR_IS_DEFAULT;
     without_default.push_back(view);
   }
-  std::vector<msrt_attr_view> views = store->ViewsOf(piece.attrs, defs);
+  std::vector<msrt_attr_view> views = store->ViewsOf(piece.attrs, *defs);
   views.insert(views.end(), without_default.begin(), without_default.end());
   return views;
 }
@@ -108,6 +108,7 @@ std::vector<msrt_attr_view> AttrViews(const Node& node, const PieceNode& piece, 
 struct PieceKernels::Bound {
   std::vector<PieceNode> nodes;
   AttrStore store;
+  std::vector<std::vector<AttrDef>> defs;
   std::vector<std::vector<msrt_attr_view>> attrs;
   BoundKernel kernel;
   size_t bytes = 0;
@@ -118,11 +119,12 @@ struct PieceKernels::Bound {
     std::vector<msrt_bound_node> views(nodes.size());
     std::vector<std::vector<const void*>> known(nodes.size());
     attrs.resize(nodes.size());
+    defs.resize(nodes.size());
     for (size_t n = 0; n < nodes.size(); ++n) {
       const PieceNode& piece = nodes[n];
       const Node& node = program.graph->nodes[step.nodes[n]];
       if (!piece.attrs.empty() || !piece.removed_attrs.empty())
-        attrs[n] = AttrViews(node, piece, &store);
+        attrs[n] = AttrViews(node, piece, &store, &defs[n]);
       for (const ConstTensor* k : piece.known)
         known[n].push_back(k == nullptr ? nullptr : k->bytes.data());
       msrt_bound_node& v = views[n];
