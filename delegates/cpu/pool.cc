@@ -207,11 +207,11 @@ class BoundPool final : public BoundKernel {
     else ScaledSumOf(taps->data(), rows, 1.0f, folded, axes_[2].in);
     for (int64_t column = 0; column < axes_[2].out; ++column) {
       const Interval inside = axes_[2].TapsInside(column);
-      const T* start = folded + axes_[2].start(column);
+      const int64_t start = axes_[2].start(column);
       using Limits = std::numeric_limits<T>;
       T value = !max_ ? T{} : Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
       for (int64_t k = inside.begin; k < inside.end; ++k) {
-        const T tap = start[k * axes_[2].dilation];
+        const T tap = folded[start + k * axes_[2].dilation];
         if (max_) value = tap > value || tap != tap ? tap : value;
         else value = static_cast<T>(value + tap);
       }
