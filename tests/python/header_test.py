@@ -9,8 +9,10 @@ from msrt import _errors, _library, _types
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STRUCTS = {"msrt_runtime_config": _library.RuntimeConfig, "msrt_tensor_info": _library.TensorInfo,
            "msrt_model_config": _library.ModelConfig, "msrt_session_config": _library.SessionConfig,
-           "msrt_run_config": _library.RunConfig, "msrt_named_dims": _library.NamedDims}
-WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "int64_t": 8, "size_t": 8, "double": 8}
+           "msrt_run_config": _library.RunConfig, "msrt_named_dims": _library.NamedDims,
+           "msrt_image_info": _library.ImageInfo, "msrt_image_box": _library.ImageBox, "msrt_image_output": _library.ImageOutput,
+           "msrt_image_progress": _library.ImageProgress, "msrt_image_config": _library.ImageConfig}
+WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "msrt_executor": 4, "int64_t": 8, "size_t": 8, "double": 8}
 
 
 def header():
@@ -62,7 +64,8 @@ class Header(unittest.TestCase):
         for code, name in names.items():
             self.assertEqual(numbers[name], code)
         for name in ("INPUT", "OUTPUT", "LOG_ERROR", "LOG_WARNING", "LOG_INFO", "LOG_DEBUG", "REPORT_PLAN", "REPORT_PROFILE",
-                     "REPORT_MEMORY", "REPORT_PLAN_TEXT", "REPORT_PLAN_SVG"):
+                     "REPORT_MEMORY", "REPORT_PLAN_TEXT", "REPORT_PLAN_SVG", "EXECUTOR_AUTO", "EXECUTOR_STREAM", "EXECUTOR_TILES",
+                     "EXECUTOR_HALO", "IMAGE_REPORT_JSON", "IMAGE_REPORT_SVG"):
             self.assertEqual(getattr(_library, name), numbers[name], name)
         self.assertEqual(_library.ABI_VERSION, int(re.search(r"MSRT_ABI_VERSION (\d+)u", HEADER).group(1)))
         self.assertEqual(_library.MAX_RANK, int(re.search(r"MSRT_MAX_RANK (\d+)", HEADER).group(1)))

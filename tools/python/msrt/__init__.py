@@ -6,11 +6,12 @@
     model = msrt.load("resnet18.msrt")
     outputs = model.run({"image": array})          # NumPy in, NumPy out
 
-`help(msrt.load)`, `help(msrt.Model)` and `help(msrt.Session)` have the rest.
+`help(msrt.load)`, `help(msrt.Model)`, `help(msrt.Session)` and, for images of any size, `help(msrt.run_image)` have the rest.
 """
 from ._errors import (CancelledError, ConversionError, DeadlineExceededError, DelegateError, Error, InternalError, InvalidArgumentError,
                       InvalidModelError, IoError, LimitExceededError, MissingFileError, NotFoundError, OutOfMemoryError,
                       UnsupportedError, VerificationError)
+from ._image import ImageJob, run_image
 from ._library import library as _c
 from ._model import Model, load
 from ._runtime import Runtime
@@ -27,9 +28,9 @@ def version() -> str:
 
 __version__ = version()
 __all__ = [
-    "CancelledError", "ConversionError", "DeadlineExceededError", "DelegateError", "Error", "InternalError", "InvalidArgumentError",
-    "InvalidModelError", "IoError", "LimitExceededError", "MissingFileError", "Model", "NotFoundError", "OutOfMemoryError", "Runtime",
-    "Session", "Tensor", "TensorSpec", "UnsupportedError", "VerificationError", "check", "convert", "from_dlpack", "load", "verify",
+    "CancelledError", "ConversionError", "DeadlineExceededError", "DelegateError", "Error", "ImageJob", "InternalError",
+    "InvalidArgumentError", "InvalidModelError", "IoError", "LimitExceededError", "MissingFileError", "Model", "NotFoundError", "OutOfMemoryError", "Runtime",
+    "Session", "Tensor", "TensorSpec", "UnsupportedError", "VerificationError", "check", "convert", "from_dlpack", "load", "run_image", "verify",
     "version",
 ]
 for _name in __all__:  # users see msrt.Model, not the file it is in

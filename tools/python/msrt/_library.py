@@ -26,6 +26,8 @@ MAX_RANK = 8
 
 LogFn = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 FreeFn = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+EXECUTOR_AUTO, EXECUTOR_STREAM, EXECUTOR_TILES, EXECUTOR_HALO = 0, 1, 2, 3
+IMAGE_REPORT_JSON, IMAGE_REPORT_SVG = 0, 1
 
 
 class RuntimeConfig(ctypes.Structure):
@@ -72,6 +74,41 @@ class RunConfig(ctypes.Structure):
     ]
 
 
+class ImageInfo(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_int32), ("channels", c_int64), ("rows", c_int64), ("columns", c_int64),
+        ("has_no_data", c_int32), ("reserved", c_int32), ("no_data", ctypes.c_double),
+    ]
+
+
+class ImageBox(ctypes.Structure):
+    _fields_ = [(name, c_int64) for name in ("channel", "row", "column", "channels", "rows", "columns")]
+
+
+class ImageProgress(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_double) for name in ("fraction", "seconds", "seconds_left", "pixels_per_second")]
+
+
+BoxFn = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(ImageBox), c_void_p, c_int64, c_int64)
+ProgressFn = ctypes.CFUNCTYPE(None, c_void_p, POINTER(ImageProgress))
+
+
+class ImageOutput(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p), ("path", c_char_p), ("class_bits", c_int32), ("reserved", c_int32), ("write", BoxFn), ("write_user", c_void_p),
+    ]
+
+
+class ImageConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("executor", c_int32), ("model", c_char_p), ("image", c_char_p), ("source", POINTER(ImageInfo)),
+        ("read", BoxFn), ("read_user", c_void_p), ("outputs", POINTER(ImageOutput)), ("output_count", c_size_t),
+        ("memory_limit_bytes", c_size_t), ("split_rows", c_int32), ("split_columns", c_int32), ("normalize", c_char_p), ("bands", c_char_p),
+        ("level", c_int32), ("page", c_int32), ("mask", c_char_p), ("ignore_no_data", c_int32), ("resume", c_int32), ("overwrite", c_int32),
+        ("reserved", c_int32), ("progress", ProgressFn), ("progress_user", c_void_p), ("model_config", POINTER(ModelConfig)),
+    ]
+
+
 HANDLE, OUT_HANDLE, OUT_TEXT, OUT_SIZE = c_void_p, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_size_t)
 DIMS = POINTER(c_int64)
 
@@ -113,9 +150,14 @@ CALLS: Dict[str, List[Any]] = {
     "msrt_session_state_copy": [HANDLE, HANDLE],
     "msrt_session_report": [HANDLE, c_int32, OUT_TEXT],
     "msrt_session_trim": [HANDLE],
+    "msrt_image_create": [HANDLE, POINTER(ImageConfig), OUT_HANDLE],
+    "msrt_image_get_info": [HANDLE, c_int32, c_size_t, POINTER(ImageInfo)],
+    "msrt_image_run": [HANDLE],
+    "msrt_image_cancel": [HANDLE],
+    "msrt_image_report": [HANDLE, c_int32, OUT_TEXT],
 }
 TEXTS = ("msrt_version", "msrt_error_message", "msrt_error_json")
-KINDS = ("runtime", "tensor", "list", "model", "session")
+KINDS = ("runtime", "tensor", "list", "model", "session", "image")
 
 
 def _load_openmp() -> None:

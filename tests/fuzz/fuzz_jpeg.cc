@@ -1,0 +1,4 @@
+#include "tests/fuzz/image_subject.h"
+
+const msrt::testing::FuzzSubject msrt::testing::kFuzzSubject = {
+    FuzzImage, [] { return ImageSeeds(".jpg"); }, MutateBytes, nullptr};

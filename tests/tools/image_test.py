@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""msrun image: files against a run on the whole image, class maps, masks, resuming after kill -9, errors.
+
+usage: image_test.py BIN_DIR HAS_CODECS   (Python's standard library only; onnxruntime, where installed, is a second reference)
+"""
+import json
+import math
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import image_files as files  # noqa: E402
+import onnx_file as onnx  # noqa: E402
+from tool_case import ToolCase  # noqa: E402
+
+CODECS = True
+ROWS, COLUMNS = 149, 83
+PIXELS = files.noise(3 * ROWS * COLUMNS, 7)
+EXECUTORS = {"stream": ("--executor", "stream", "--strip-rows", "8"), "tiles": ("--executor", "tiles", "--tile", "40x32")}
+
+
+def f32(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+class Image(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.model = self.converted("model", files.network())
+
+    def converted(self, name, model):
+        self.must("msconvert", self.write(name + ".onnx", model), self.path(name + ".msrt"), "--quiet")
+        return self.path(name + ".msrt")
+
+    def npy(self, name, pixels=None, rows=ROWS, columns=COLUMNS):
+        onnx.write_npy(self.path(name), (3, rows, columns), pixels or PIXELS, "|u1", "B")
+        return self.path(name)
+
+    def tiff(self, name, pixels=None, **options):
+        return files.write_tiff(self.path(name), 3, ROWS, COLUMNS, pixels or PIXELS, **options)
+
+    def whole(self, values, rows=ROWS, columns=COLUMNS, output="scores"):
+        """The output of a run on the whole image, of float values."""
+        onnx.write_npy(self.path("whole.npy"), (1, 3, rows, columns), values)
+        self.must("msrun", "run", self.model, "--accuracy", "exact", "--input", "x=" + self.path("whole.npy"), "--output-dir",
+                  self.path("whole"))
+        return onnx.read_npy(self.path(f"whole/{output}.npy"))[1]
+
+    def image(self, *arguments, code=0, **options):
+        done = self.run_tool("msrun", "image", *arguments, **options)
+        self.assertEqual(done.returncode, code, (arguments, done.stdout, done.stderr))
+        return done
+
+    def refuse(self, message, *arguments, code=1, out="out.npy", **options):
+        done = self.image(*arguments, code=code, **options)
+        self.assertIn(message, done.stderr)
+        self.assertFalse(os.path.exists(self.path(out)), "a result looks complete")
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def test_npy_has_the_bits_of_the_whole(self):
+        want = self.whole([float(p) for p in PIXELS])
+        for name, executor in EXECUTORS.items():
+            self.image(self.model, self.npy("in.npy"), self.path(name + ".npy"), *executor, "--json", self.path("r.json"))
+            header, got = onnx.read_npy(self.path(name + ".npy"))
+            self.assertEqual(header["shape"], (5, 150, 84))
+            self.assertEqual(got, want, name)
+            with open(self.path("r.json"), encoding="utf-8") as f:
+                report = json.load(f)
+            self.assertEqual(report["recomputed_rows"], 0)
+            self.assertEqual((report["messages"], report["message_bytes"]), (0, 0))
+            self.assertGreater(report["phases"][-1]["pieces"], 5)
+            self.assertEqual(report["plan"]["phases"][-1]["executor"], name)
+            self.assertLessEqual(report["peak_bytes"], report["plan"]["limit_bytes"])
+            for key in ("seconds", "peak_rss_bytes", "pixels_per_second", "compile_seconds"):
+                self.assertGreater(report[key], 0, key)
+
+    def test_result_agrees_with_onnxruntime(self):
+        try:
+            import numpy
+            import onnxruntime
+        except ImportError:
+            print("onnxruntime is not installed: the whole run is the only reference")
+            return
+        self.image(self.model, self.npy("in.npy"), self.path("out.npy"), *EXECUTORS["stream"], "--normalize", "scale=1/255")
+        x = numpy.array(PIXELS, numpy.float32).reshape(1, 3, ROWS, COLUMNS) * numpy.float32(1 / 255)
+        want = onnxruntime.InferenceSession(self.path("model.onnx"), providers=["CPUExecutionProvider"]).run(["scores"], {"x": x})[0][0]
+        got = numpy.load(self.path("out.npy"))
+        self.assertLess(numpy.abs(got - want).max(), 1e-4 * numpy.abs(want).max())
+
+    def test_tiff_is_normalized_per_band(self):
+        if not CODECS:
+            return
+        mean, std = (100.5, 110.25, 120.0), (50.0, 51.5, 52.25)
+        plane = ROWS * COLUMNS
+        want = self.whole([f32(f32(p - mean[i // plane]) / std[i // plane]) for i, p in enumerate(PIXELS)])
+        for name, executor in EXECUTORS.items():
+            self.image(self.model, self.tiff("in.tif"), self.path(name + ".tif"), *executor, "--normalize",
+                       "mean=100.5,110.25,120 std=50,51.5,52.25", "--output", "features=" + self.path(name + "_features.npy"))
+            tags, pixels = files.read_tiff(self.path(name + ".tif"))[0]
+            self.assertEqual(pixels, want)
+            self.assertEqual((tags[257][0], tags[256][0], tags[277][0]), (150, 84, 5))
+            self.assertEqual(onnx.read_npy(self.path(name + "_features.npy"))[1], onnx.read_npy(self.path("whole/features.npy"))[1])
+        self.assertEqual(self.read("stream.tif"), self.read("tiles.tif"), "rows and tiles write the same file")
+
+    def test_bands_are_selected(self):
+        plane = ROWS * COLUMNS
+        want = self.whole([float(p) for p in PIXELS[2 * plane:] + PIXELS[plane:2 * plane] + PIXELS[:plane]])
+        self.image(self.model, self.npy("in.npy"), self.path("out.npy"), "--bands", "3,2,1")
+        self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want)
+
+    def classes(self):
+        scores = self.whole([float(p) for p in PIXELS])
+        plane = len(scores) // 5
+        return [max(range(5), key=lambda c: (scores[c * plane + i], -c)) for i in range(plane)]
+
+    def test_class_map_has_palette_and_overviews(self):
+        want = self.classes()
+        self.assertGreater(len(set(want)), 2, "one class everywhere tests nothing")
+        if CODECS:
+            big = self.npy("big.npy", [PIXELS[i % len(PIXELS)] for i in range(3 * 300 * 270)], 300, 270)
+            self.image(self.model, big, self.path("big.tif"), "--classes")
+            pages = files.read_tiff(self.path("big.tif"))
+            self.assertEqual([p[0][256][0] for p in pages], [270, 135], "an overview")
+            self.assertEqual(pages[0][0][262], (3,), "a palette image")
+            self.assertEqual(len(pages[0][0][320]), 3 * 256)
+            self.image(self.model, self.npy("in.npy"), self.path("out.tif"), "--classes", "--compress", "none")
+            self.assertEqual(files.read_tiff(self.path("out.tif"))[0][1], want)
+        self.image(self.model, self.npy("in.npy"), self.path("out.npy"), "--classes=16")
+        header, data = onnx.read_npy(self.path("out.npy"))
+        self.assertEqual(header["descr"], "<u2")
+        self.assertEqual(list(struct.unpack(f"<{len(want)}H", data)), want)
+
+    def masked(self, source, *arguments):
+        """Results of both executors, the same, and how many pieces were skipped."""
+        found = []
+        for name, executor in EXECUTORS.items():
+            out = self.path(name + ".npy")
+            self.image(self.model, source, out, *executor, *arguments, "--json", self.path("r.json"), "--overwrite")
+            with open(self.path("r.json"), encoding="utf-8") as f:
+                report = json.load(f)
+            self.assertGreater(report["phases"][-1]["skipped_pieces"], 0, name)
+            found.append(self.read(name + ".npy"))
+        self.assertEqual(found[0], found[1])
+        return onnx.read_npy(self.path("stream.npy"))[1]
+
+    def check_masked(self, got, want, content):
+        rows, columns = 150, 84
+        for i, (g, w) in enumerate(zip(got, want)):
+            r, c = i % (rows * columns) // columns, i % columns
+            # The pixel of the image at the centre of the pixel of the result.
+            inside = content((2 * r + 1) * ROWS // (2 * rows), (2 * c + 1) * COLUMNS // (2 * columns))
+            self.assertTrue(g == w if inside else math.isnan(g), (r, c, g, w))
+
+    def test_mask_skips_regions_without_content(self):
+        def content(r, c):
+            return (20 <= r < 40 or r >= 120) and c < 50
+        mask = [int(content(r, c)) for r in range(ROWS) for c in range(COLUMNS)]
+        onnx.write_npy(self.path("mask.npy"), (1, ROWS, COLUMNS), mask, "|u1", "B")
+        got = self.masked(self.npy("in.npy"), "--mask", self.path("mask.npy"))
+        self.check_masked(got, self.whole([float(p) for p in PIXELS]), content)
+
+    def test_no_data_is_no_content(self):
+        if not CODECS:
+            return
+        plane = ROWS * COLUMNS
+
+        def content(r, c):
+            return not (30 <= r < 110 and c >= 3) and any(PIXELS[b * plane + r * COLUMNS + c] != 9 for b in range(3))
+        pixels = list(PIXELS)
+        for i in range(plane):
+            if not content(i // COLUMNS, i % COLUMNS):
+                for b in range(3):
+                    pixels[b * plane + i] = 9
+        for r in range(30, 110):
+            for c in range(3):
+                for b in range(3):
+                    pixels[b * plane + r * COLUMNS + c] = 9
+        want = self.whole([float(p) for p in pixels])
+        source = self.tiff("in.tif", pixels, no_data=9)
+        self.check_masked(self.masked(source), want, lambda r, c: any(pixels[b * plane + r * COLUMNS + c] != 9 for b in range(3)))
+        self.image(self.model, source, self.path("out.npy"), "--ignore-no-data")
+        self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want)
+
+    def killed_while_writing(self, command, size):
+        """Runs the job until the kernel kills it, at the first write beyond `size` bytes of a file."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        process = self.run_tool("msrun", *command, "--resume", preexec_fn=limit)
+        self.assertEqual(process.returncode, -signal.SIGXFSZ, process.stderr)
+
+    def test_resume_after_kill_gives_identical_bytes(self):
+        rows = 1200
+        source = self.npy("tall.npy", files.noise(3 * rows * COLUMNS, 5), rows)
+        kinds = [("npy", ())] + ([("tif", ("--compress", "none"))] if CODECS else [])
+        r = random.Random(os.getpid())
+        for kind, more in kinds:
+            options = ("--strip-rows", "2", "--sync", "0", "--quiet", *more)
+            self.image(self.model, source, self.path("want." + kind), *options)
+            size = os.path.getsize(self.path("want." + kind))
+            for attempt in range(3):
+                name = f"out{attempt}." + kind
+                command = ["image", self.model, source, self.path(name), *options, "--json", self.path("r.json")]
+                for begin in (0, 30, 65):
+                    percent = r.randint(begin, begin + 30)
+                    self.killed_while_writing(command, size * percent // 100)
+                    self.assertFalse(os.path.exists(self.path(name)), (kind, percent))
+                # How the work is cut need not be the same.
+                self.image(*command[1:], "--resume", *(EXECUTORS["tiles"] if attempt % 2 else ()))
+                with open(self.path("r.json"), encoding="utf-8") as f:
+                    self.assertGreater(json.load(f)["resumed_rows"], 0, (kind, percent))
+                self.assertEqual(self.read(name), self.read("want." + kind), (kind, attempt))
+                self.assertFalse(os.path.exists(self.path(name + ".part")) or os.path.exists(self.path(name + ".journal")))
+
+    def interrupted(self, name, *options, source=None):
+        """Leaves an unfinished result. The limit of the file's size stops the job, as a full disk does."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        self.refuse("File too large", self.model, source or self.npy("in.npy"), self.path(name), "--strip-rows", "2", "--sync", "0", *options,
+                    out=name, preexec_fn=limit, restore_signals=False)
+
+    def test_full_disk_is_an_error_and_can_be_resumed(self):
+        want = self.whole([float(p) for p in PIXELS])
+        self.interrupted("out.npy")
+        self.assertTrue(os.path.exists(self.path("out.npy.part")))
+        self.refuse("is an unfinished result", self.model, self.npy("in2.npy"), self.path("out.npy"))
+        self.image(self.model, self.path("in.npy"), self.path("out.npy"), "--resume")
+        self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want)
+
+    def test_resume_needs_the_same_model_image_and_options(self):
+        self.interrupted("out.npy")
+        source, other = self.path("in.npy"), self.npy("other.npy", files.noise(len(PIXELS), 9))
+        self.refuse("another model, image or options", self.model, other, self.path("out.npy"), "--resume")
+        self.refuse("another model, image or options", self.model, source, self.path("out.npy"), "--resume", "--normalize", "scale=2")
+        self.refuse("another model, image or options", self.converted("other", files.network(classes=4) + b""), source,
+                    self.path("out.npy"), "--resume")
+        self.image(self.model, source, self.path("out.npy"), "--resume", "--threads", "1", "--executor", "tiles")
+        self.refuse_existing(source)
+
+    def refuse_existing(self, source):
+        before = self.read("out.npy")
+        for more in ((), ("--resume",)):
+            done = self.image(self.model, source, self.path("out.npy"), *more, code=1)
+            self.assertIn("exists already and is complete", done.stderr)
+        self.assertEqual(self.read("out.npy"), before)
+
+    def test_interrupt_keeps_what_is_done(self):
+        source = self.npy("tall.npy", files.noise(3 * 3000 * COLUMNS, 5), 3000)
+        command = [os.path.join(self.BIN, "msrun"), "image", self.model, source, self.path("out.npy"), "--strip-rows", "1"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()  # the plan is printed before the run
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        error = process.communicate(timeout=60)[1]
+        if process.returncode == 0:
+            self.skipTest("the job was done before the interrupt")
+        self.assertEqual(process.returncode, 1, error)
+        self.assertIn("--resume", error)
+        self.assertFalse(os.path.exists(self.path("out.npy")))
+        self.image(self.model, source, self.path("out.npy"), "--resume")
+
+    def test_errors_say_what_to_do(self):
+        good, out = self.npy("in.npy"), self.path("out.npy")
+        onnx.write_npy(self.path("four.npy"), (4, 9, 9), [0] * 324, "|u1", "B")
+        self.refuse("has 4 channels, but input 'x' of the model takes 3", self.model, self.path("four.npy"), out)
+        detector = self.converted("detector", files.network(detections=True))
+        self.refuse("does not follow the rows and columns", detector, good, out, "--head", "boxes")
+        self.image(detector, good, self.path("mask_of_detector.npy"))
+        self.refuse("no output 'nothing'", self.model, good, out, "--head", "nothing")
+        self.refuse("leave the split out", self.model, good, out, "--split", "2x2")
+        self.refuse("leave the split out", self.model, good, out, "--executor", "halo", "--split", "2x2")
+        self.refuse("ends in .tif, .tiff or .npy", self.model, good, self.path("out.jpg"), out="out.jpg")
+        self.refuse("no/such", self.model, good, "/no/such/folder/out.npy")
+        for expected, *arguments in [("--memory", "--memory", "much"), ("--split", "--split", "2"), ("--tile", "--tile", "0x3"),
+                                     ("normalization", "--normalize", "mean=a"), ("no band", "--bands", "x"), ("--output", "--output", "f"),
+                                     ("--executor halo needs", "--executor", "halo"), ("--classes", "--classes=7")]:
+            self.refuse(expected, self.model, good, out, *arguments, code=2)
+        self.refuse("there is no such file", self.model, self.path("none.tif"), out, code=2)
+        self.refuse("there is no such file", self.path("none.msrt"), good, out, code=2)
+        before = self.read("in.npy")
+        self.assertIn("in.npy", self.image(self.model, good, good, "--overwrite", code=2).stderr)
+        self.assertEqual(self.read("in.npy"), before)
+
+    def test_empty_layer_is_named(self):
+        nodes = [onnx.node("Conv", ["x", "w"], ["a"], "narrow", kernel_shape=[9, 9]), onnx.node("Relu", ["a"], ["y"])]
+        model = onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("y", [1, 2, "a", "b"])],
+                                      [files.weights("w", [2, 3, 9, 9], 1)]))
+        small = self.npy("small.npy", [1] * (3 * 8 * 20), 8, 20)
+        self.refuse("8 x 20", self.converted("narrow", model), small, self.path("out.npy"))
+
+    def test_insufficient_memory_names_the_amount(self):
+        source = self.npy("in.npy")
+        done = self.image(self.model, source, self.path("out.npy"), "--memory", "1MiB", code=1)
+        self.assertIn("set the limit to ", done.stderr)
+        enough = int(done.stderr.split("set the limit to ")[1].split()[0])
+        # The process itself may be somewhat larger in the next run.
+        self.image(self.model, source, self.path("out.npy"), "--memory", str(enough + (8 << 20)))
+
+    def test_explain_draws_the_plan(self):
+        for name, executor in EXECUTORS.items():
+            self.image(self.model, self.npy("in.npy"), self.path("none.npy"), *executor, "--explain", self.path("plan.svg"), "--plan-only",
+                       "--memory", "512MiB")
+            root = xml.etree.ElementTree.parse(self.path("plan.svg")).getroot()
+            text = " ".join(root.itertext())
+            for expected in ("3 x 149 x 83", "512.0 MiB", *(("strips of 8 rows", "retained between strips") if name == "stream" else
+                                                           ("tiles of 40 x 32", "12 tiles"))):
+                self.assertIn(expected, text)
+            self.assertFalse(os.path.exists(self.path("none.npy.part")))
+
+
+if __name__ == "__main__":
+    ToolCase.BIN = sys.argv[1]
+    CODECS = sys.argv[2] != "0"
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
