@@ -54,7 +54,8 @@ Status CheckKernel(const RegisteredKernel& added, const OpSet& ops,
     return Unsupported("it has version ", added.desc.version, " of ", added.OpName(),
                        ", this runtime version ", def->version);
   }
-  if ((def->traits & (kView | kRunByExecutor)) != 0 || def->effect == Effect::kState) {
+  if ((def->traits & (kView | kRunByExecutor)) != 0 || def->effect == Effect::kState ||
+      def->effect == Effect::kComm) {
     return InvalidArgument(added.OpName(),
                            " moves no data that a kernel could: the runtime itself does it");
   }

@@ -28,6 +28,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     PadOps,
     GatherOps,
     StateOps,
+    ExchangeOps,
     QuantizationOps,
     QuantizedProductOps,
     RecurrentOps,

@@ -125,6 +125,7 @@ class Walk {
     }
     result_.pieces[n] = PieceFor(*space, outputs);
     KeepWhole(n, *space, &*result_.pieces[n]);
+    if (request_.granule) ExtendToGranule(*space, request_.granule(n), &*result_.pieces[n]);
     const std::vector<Box> inputs = InputBoxes(*space, *result_.pieces[n]);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!space->inputs[i].dropped) Need(node.inputs[i], inputs[i]);

@@ -50,6 +50,9 @@ struct BoxRequest {
   std::span<const std::vector<uint32_t>> groups = {};
   // Whether pieces of a node may read a part of a dim of an input. Null: always.
   std::function<bool(size_t node, size_t input, int dim)> may_cut = {};
+  // By node: the granule of its candidate, by dim of output 0 (msrt_candidate). The pieces of such
+  // a node are extended to multiples of it. Null, or an empty span: none.
+  std::function<std::span<const int64_t>(size_t node)> granule = {};
 };
 
 struct RequiredBoxes {

@@ -329,4 +329,32 @@ Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out) {
           std::clamp<int64_t>(reach.end - 1, 0, a.in - 1) + 1};
 }
 
+Result<ResizeTable> TableOf(const Resample& r, const ResizeAxis& a) {
+  ResizeTable t;
+  if (a.out_piece.empty()) return t;
+  const Interval needs = ResizeNeeds(r, a, a.out_piece);
+  if (!a.in_piece.Contains(needs))
+    return InvalidModel("a piece of a Resize has inputs ", a.in_piece, ", its outputs need ",
+                        needs);
+  t.count = static_cast<size_t>(TapsOf(r, a, SourceOf(r, a, a.out_piece.begin)).size());
+  const auto outputs = static_cast<size_t>(a.out_piece.size());
+  t.index.resize(outputs * t.count);
+  t.weight.resize(outputs * t.count);
+  t.extrapolated.resize(outputs);
+  for (size_t o = 0; o < outputs; ++o) {
+    const double source = SourceOf(r, a, a.out_piece.begin + static_cast<int64_t>(o));
+    const Interval taps = TapsOf(r, a, source);
+    t.extrapolated[o] = IsExtrapolated(r, a, source);
+    WeightsOf(r, a, source, taps, std::span(t.weight).subspan(o * t.count, t.count));
+    for (size_t i = 0; i < t.count; ++i) {
+      // The border of the image repeats beyond it. The piece holds every input that is needed, so
+      // clamping to the piece is the same.
+      t.index[o * t.count + i] =
+          std::clamp(taps.begin + static_cast<int64_t>(i), needs.begin, needs.end - 1) -
+          a.in_piece.begin;
+    }
+  }
+  return t;
+}
+
 }  // namespace msrt

@@ -87,4 +87,14 @@ void WeightsOf(const Resample& r, const ResizeAxis& a, double source, Interval t
 // Returns the part of the input axis that outputs `out` need. Requires known dims.
 Interval ResizeNeeds(const Resample& r, const ResizeAxis& a, Interval out);
 
+// One axis of a node, or of a piece: `count` taps for each output, as indices into the input of the
+// piece, and weights.
+struct ResizeTable {
+  size_t count = 1;
+  std::vector<int64_t> index;
+  std::vector<double> weight;
+  std::vector<bool> extrapolated;
+};
+Result<ResizeTable> TableOf(const Resample& r, const ResizeAxis& a);
+
 }  // namespace msrt

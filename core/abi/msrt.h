@@ -11,10 +11,10 @@
  * nothing aborts. Every config begins with struct_size: set it with MSRT_INIT, which also sets all
  * other fields to their defaults (zero).
  *
- * Threads: a runtime, a model and a tensor may be used from any thread. A session, a list and a
- * graph under construction belong to one thread at a time, except for msrt_session_cancel; a second
- * thread gets an error. Callbacks must not throw. Strings are UTF-8. Dims are int64_t in the order
- * of the model, row-major. */
+ * Threads: a runtime, a model and a tensor may be used from any thread. A session, a list, an image
+ * and a graph under construction belong to one thread at a time, except for msrt_session_cancel and
+ * msrt_image_cancel; a second thread gets an error. Callbacks must not throw. Strings are UTF-8.
+ * Dims are int64_t in the order of the model, row-major. */
 #ifndef MSRT_H
 #define MSRT_H
 
@@ -127,6 +127,7 @@ typedef struct msrt_session msrt_session;
 typedef struct msrt_tensor msrt_tensor;
 typedef struct msrt_graph msrt_graph;
 typedef struct msrt_list msrt_list;
+typedef struct msrt_image msrt_image;
 
 /* ---- runtime: delegates, threads, memory, log ------------------------------------------------ */
 
@@ -548,6 +549,126 @@ enum {
 MSRT_API msrt_status msrt_session_report(msrt_session* session, msrt_report kind, const char** out);
 /* Frees arena, scratch and outputs until the next run. */
 MSRT_API msrt_status msrt_session_trim(msrt_session* session);
+
+/* ---- image: a model over an image of any size, under a memory limit -------------------------- */
+
+/* The image is read, computed and written in windows, by strips of rows or by tiles; the bits are
+ * those of a run on the whole image in MSRT_ACCURACY_EXACT. The model has one input,
+ * f32[1, channels, rows, columns], and outputs that follow the image. */
+typedef int32_t msrt_executor;
+enum {
+  MSRT_EXECUTOR_AUTO = 0,
+  MSRT_EXECUTOR_STREAM = 1, /* rolling rows: nothing is computed twice */
+  MSRT_EXECUTOR_TILES = 2,  /* overlapping tiles, where rows do not fit in memory */
+  MSRT_EXECUTOR_HALO = 3    /* parts on several ranks; not in this version */
+};
+
+typedef struct msrt_image_info {
+  uint32_t struct_size;
+  msrt_dtype dtype; /* u8, i8, u16, i16, u32, i32, f32 or f64 */
+  int64_t channels;
+  int64_t rows;
+  int64_t columns;
+  int32_t has_no_data; /* non-zero: pixels that equal no_data in all channels have no content */
+  int32_t reserved;    /* must be 0 */
+  double no_data;
+} msrt_image_info;
+
+/* Channels [channel, channel + channels) of rows [row, row + rows) and columns [column, column +
+ * columns). */
+typedef struct msrt_image_box {
+  int64_t channel;
+  int64_t row;
+  int64_t column;
+  int64_t channels;
+  int64_t rows;
+  int64_t columns;
+} msrt_image_box;
+
+typedef struct msrt_image_output {
+  const char* name; /* of the model's output; NULL: the first */
+  /* A .tif, .tiff or .npy file. It has its name only when it is complete: until then it is
+   * PATH.part, beside PATH.journal. NULL: `write` takes the pixels. */
+  const char* path;
+  /* 0: all channels as f32. 8, 16: the channel with the largest value (a class) in so many bits,
+   * with palette and overviews; -1: the smaller width that suffices. */
+  int32_t class_bits;
+  int32_t reserved; /* must be 0 */
+  /* Takes a box with all channels, of the dtype that msrt_image_get_info returns. Strides are in
+   * elements; the elements of a row are adjacent. Every pixel comes once. Called by the thread that
+   * runs. A status other than MSRT_OK ends the run. */
+  msrt_status (*write)(void* user, const msrt_image_box* box, const void* data,
+                       int64_t channel_stride, int64_t row_stride);
+  void* write_user;
+} msrt_image_output;
+
+typedef struct msrt_image_progress {
+  double fraction; /* of all work, 0 to 1 */
+  double seconds;
+  double seconds_left;
+  double pixels_per_second; /* 0: not known yet, as is seconds_left */
+} msrt_image_progress;
+
+typedef struct msrt_image_config {
+  uint32_t struct_size;
+  msrt_executor executor;
+  const char* model; /* a .msrt file */
+  /* The image: TIFF, PNG, JPEG, .npy of channels x rows x columns, or what GDAL and OpenSlide read
+   * where they are installed. NULL: `read` fills boxes of the image that `source` describes. */
+  const char* image;
+  const msrt_image_info* source;
+  /* Fills a box in the dtype of `source`; see msrt_image_output.write. */
+  msrt_status (*read)(void* user, const msrt_image_box* box, void* data, int64_t channel_stride,
+                      int64_t row_stride);
+  void* read_user;
+  const msrt_image_output* outputs;
+  size_t output_count;
+  size_t memory_limit_bytes; /* for everything the job holds; 0: half of the machine's memory */
+  int32_t split_rows;        /* parts for MSRT_EXECUTOR_HALO; 0: 1 */
+  int32_t split_columns;
+  /* "mean=123.7,116.3,103.5 std=58.4,57.1,57.4", "scale=1/255 offset=-0.5": one number, or one for
+   * each channel. NULL: pixels as they are stored. */
+  const char* normalize;
+  const char* bands; /* "3,2,1": the channels for the model, from 1; NULL: all */
+  int32_t level;     /* of the pyramid in the file; 0: the full resolution */
+  int32_t page;      /* of a file with several images */
+  /* A file of any resolution: where its first channel is 0, and where the image has its no-data
+   * value, there is no content. Regions without content are not computed. Their pixels are NaN in
+   * f32 results and the largest number, 255 or 65535, in class maps. */
+  const char* mask;
+  int32_t ignore_no_data; /* non-zero: the no-data value is a value like others */
+  /* Non-zero: continues results that an interrupted job has left. Model, image, mask and the
+   * options that decide on pixels must be the same. */
+  int32_t resume;
+  int32_t overwrite; /* non-zero: replaces files; zero: an existing result is an error */
+  int32_t reserved;  /* must be 0 */
+  /* Called by the thread that runs, after each strip or tile. It may call msrt_image_cancel. */
+  void (*progress)(void* user, const msrt_image_progress* progress);
+  void* progress_user;
+  const msrt_model_config* model_config; /* NULL: the defaults; accuracy is always exact */
+} msrt_image_config;
+
+/* Opens the image, compiles the model for it and plans the work; writes no file. */
+MSRT_API msrt_status msrt_image_create(msrt_runtime* runtime, const msrt_image_config* config,
+                                       msrt_image** out);
+MSRT_API void msrt_image_destroy(msrt_image* image);
+/* Describes the image (MSRT_INPUT, index 0) or a result. Set info->struct_size first. */
+MSRT_API msrt_status msrt_image_get_info(msrt_image* image, msrt_io kind, size_t index,
+                                         msrt_image_info* info);
+/* Runs once. After an error, unfinished files stay, for resuming; none of them looks complete. */
+MSRT_API msrt_status msrt_image_run(msrt_image* image);
+/* Stops the run, which returns MSRT_CANCELLED. May be called from any thread. */
+MSRT_API msrt_status msrt_image_cancel(msrt_image* image);
+typedef int32_t msrt_image_report_kind;
+enum {
+  /* JSON: image, results, plan; after a run also time, peak memory, computed and recomputed rows,
+   * messages and bytes. */
+  MSRT_IMAGE_REPORT_JSON = 0,
+  MSRT_IMAGE_REPORT_SVG = 1 /* a picture of the plan: strips or tiles, and memory */
+};
+/* Valid until the next report of this image. */
+MSRT_API msrt_status msrt_image_report(msrt_image* image, msrt_image_report_kind kind,
+                                       const char** out);
 
 #ifdef __cplusplus
 }

@@ -316,10 +316,10 @@ typedef struct msrt_in_place {
  * that no two rules share a name.
  *
  * With MSRT_ACCURACY_EXACT every node has one arithmetic, which does not depend on costs, and only
- * candidates with its name are used: the first of "rounded", "fma", the names of delegates in the
- * order in which those were registered (of one delegate: in alphabetical order), "reference". Nodes
- * that only candidates of several nodes run take the name of the first of these; control flow runs
- * on the host unless it is pinned elsewhere. */
+ * candidates with its name are used: the first of "rounded", "winograd4", "fma", the names of
+ * delegates in the order in which those were registered (of one delegate: in alphabetical order),
+ * "reference". Nodes that only candidates of several nodes run take the name of the first of these;
+ * control flow runs on the host unless it is pinned elsewhere. */
 
 /* An output element is the correctly rounded result of the op for the input elements, or one of
  * them unchanged. Of equal elements (-0 and 0), Max and Min return the later operand, and pools and
@@ -332,6 +332,17 @@ typedef struct msrt_in_place {
  * bias (for Gemm beta times C), with alpha and beta in f32. Last, each rounded, the residual and an
  * activation of one operation (Relu, Clip, LeakyRelu). */
 #define MSRT_ARITHMETIC_FMA "fma"
+/* f32 convolutions of two spatial axes with a 3x3 kernel, strides and dilations 1, one group and at
+ * least 32 input and 32 output channels, by Winograd's F(4x4, 3x3) with the points 0, sqrt(1/2),
+ * -sqrt(1/2), sqrt(2), -sqrt(2) and infinity. Errors are about twice those of a chain, 1e-6 of the
+ * range of the results. Tiles of 4x4 results begin at multiples of 4 of the whole output, so
+ * candidates have a granule of 4 in both spatial dims. Inputs outside the whole input are zeros.
+ * Fused multiply-adds transform each tile, columns first; transformed weights are computed in
+ * double and rounded once. At each of the 36 points a chain of fused multiply-adds begins with 0
+ * and adds along the input channels. To the transformed result are added, each rounded, the bias
+ * and the residual. If that is not finite, the element is computed as in "fma". Last comes an
+ * activation of one operation. delegates/cpu/vector/winograd.cc has the transforms. */
+#define MSRT_ARITHMETIC_WINOGRAD4 "winograd4"
 /* What the delegate `reference` computes: in double, in the order of the op's definition, rounded
  * at the end; with functions of the C library. */
 #define MSRT_ARITHMETIC_REFERENCE "reference"
@@ -368,6 +379,10 @@ typedef struct msrt_candidate {
   /* Bit i: input or output i may have strides in a piece (msrt_bound_node); the host copies the
    * others, and those from 64 on. */
   uint64_t strided_inputs, strided_outputs;
+  /* By dim of output 0: pieces of the node begin at multiples of the granule, counted in the whole
+   * output, and end at a multiple or with the whole. 0 or 1: anywhere. For kernels that compute
+   * blocks of results together. Candidates of several nodes, which have no pieces, ignore it. */
+  int64_t granule[MSRT_MAX_RANK];
 } msrt_candidate;
 
 typedef struct msrt_query_sink {

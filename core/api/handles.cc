@@ -85,6 +85,8 @@ std::string_view KindName(HandleKind kind) {
       return "tensor";
     case HandleKind::kGraph:
       return "graph";
+    case HandleKind::kImage:
+      return "image";
     case HandleKind::kList:
       return "list";
   }

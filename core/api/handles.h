@@ -13,7 +13,16 @@
 
 namespace msrt {
 
-enum class HandleKind : uint8_t { kNone, kRuntime, kModel, kSession, kTensor, kGraph, kList };
+enum class HandleKind : uint8_t {
+  kNone,
+  kRuntime,
+  kModel,
+  kSession,
+  kTensor,
+  kGraph,
+  kList,
+  kImage
+};
 
 // All three functions are thread-safe. A look-up writes to no memory that look-ups of other handles
 // use.
@@ -31,6 +40,7 @@ struct SessionObject;
 struct TensorObject;
 struct GraphObject;
 struct ListObject;
+struct ImageObject;
 
 template <typename Object>
 struct HandleOf;
@@ -63,6 +73,11 @@ template <>
 struct HandleOf<ListObject> {
   using Type = msrt_list;
   static constexpr HandleKind kKind = HandleKind::kList;
+};
+template <>
+struct HandleOf<ImageObject> {
+  using Type = msrt_image;
+  static constexpr HandleKind kKind = HandleKind::kImage;
 };
 
 template <typename Object>

@@ -19,6 +19,9 @@ else()
   target_link_options(msrt PRIVATE -Wl,-z,defs)
 endif()
 set_target_properties(msrt_static PROPERTIES OUTPUT_NAME msrt)
+if(TARGET msrt_images)  # loaded at run time
+  add_dependencies(msrt msrt_images)
+endif()
 
 foreach(library msrt msrt_static)
   target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/abi>)

@@ -36,16 +36,17 @@ std::string_view CodeName(Code code) {
 }
 
 Status::Status(Code code, std::string message) {
-  if (code != Code::kOk) rep_ = std::make_unique<Rep>(Rep{code, std::move(message), {}});
+  if (code != Code::kOk) rep_ = RepPtr(new Rep{code, std::move(message), {}});
 }
 
-Status::Status(const Status& other)
-    : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+Status::Status(const Status& other) : rep_(other.rep_ ? new Rep(*other.rep_) : nullptr) {}
 
 Status& Status::operator=(const Status& other) {
-  if (this != &other) rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
+  if (this != &other) rep_ = RepPtr(other.rep_ ? new Rep(*other.rep_) : nullptr);
   return *this;
 }
+
+void Status::FreeRep::operator()(Rep* rep) const noexcept { delete rep; }
 
 const std::string& Status::message() const {
   static const std::string empty;

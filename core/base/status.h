@@ -63,7 +63,12 @@ class [[nodiscard]] Status {
     std::string message;
     std::vector<std::pair<std::string, std::string>> details;
   };
-  std::unique_ptr<Rep> rep_;
+  // Out of line: a status is destroyed in every call of every step, and only errors have a Rep.
+  struct FreeRep {
+    void operator()(Rep* rep) const noexcept;
+  };
+  using RepPtr = std::unique_ptr<Rep, FreeRep>;
+  RepPtr rep_;
 };
 
 inline Status OkStatus() { return Status(); }

@@ -10,8 +10,9 @@ Status CheckStep(const Program& program, const Step& step, const GraphFacts& fac
     case StepKind::kStateRead:
     case StepKind::kStateWrite:
     case StepKind::kControl:
-      return Unsupported(Describe(program, step), ": a graph with state or control flow has no ",
-                         "pieces; run it whole");
+    case StepKind::kExchange:
+      return Unsupported(Describe(program, step), ": a graph with state, control flow or ",
+                         "communication has no pieces; run it whole");
     default:
       break;
   }
@@ -71,8 +72,12 @@ Result<RequiredBoxes> PieceBinder::Required(const PieceRequest& request) const {
     const BufferId b = step.inputs[input];
     return dim != 1 || b == kNoBuffer || BlockOf(program_.buffers[b].state.layout) == 1;
   };
-  return FindRequiredBoxes(
-      *spaces_, {.targets = targets, .sources = sources, .groups = groups_, .may_cut = may_cut});
+  const auto granule = [this](size_t n) { return std::span<const int64_t>(steps_[n]->granule); };
+  return FindRequiredBoxes(*spaces_, {.targets = targets,
+                                      .sources = sources,
+                                      .groups = groups_,
+                                      .may_cut = may_cut,
+                                      .granule = granule});
 }
 
 Result<std::shared_ptr<const Binding>> PieceBinder::Bind(const PieceRequest& request,

@@ -35,6 +35,8 @@ class PieceBinder : public std::enable_shared_from_this<PieceBinder> {
 
   const Type& type(ValueId value) const { return facts_.types[IndexOf(value)]; }
 
+  const GraphSpaces& spaces() const { return *spaces_; }
+
   // Returns the boxes that the request requires, of graph inputs and of all other values.
   Result<RequiredBoxes> Required(const PieceRequest& request) const;
 

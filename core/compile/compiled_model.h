@@ -27,6 +27,9 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> io_devices;
   size_t binding_cache_bytes = size_t{64} << 20;  // for each of BindingCache and PieceKernels
   bool load_by_copy = false;
+  // Binds the entries at their typical shapes and prepares the kernels, so that the first run is as
+  // fast as the others. Off for models that run by pieces.
+  bool prepare_first_run = true;
   bool keep_packed = false;  // keeps copies of all weights that kernels pack, for NativeExtras; the
                              // file's packed weights are not used then
 };
@@ -51,6 +54,12 @@ class ModelEntry {
   std::shared_ptr<const EntryProgram> current() const {
     std::lock_guard lock(mutex_);
     return current_;
+  }
+
+  // Whether current() would return `held`; cheaper, since no owner is counted.
+  bool IsCurrent(const std::shared_ptr<const EntryProgram>& held) const {
+    std::lock_guard lock(mutex_);
+    return held == current_;
   }
 
  private:

@@ -46,6 +46,7 @@ Result<std::shared_ptr<const EntryProgram>> CompileGraph(const CompiledModel& mo
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const EntryProgram> entry,
                           PlaceEntry(model, number, options, times));
     ScopedTimer timer(&times->prepare);
+    if (!model.options.prepare_first_run) return entry;
     Status status = PrepareFirstRun(model, *entry, typical);
     if (status.ok()) return entry;
     const std::string failed = FailedDelegateName(status);

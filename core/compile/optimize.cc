@@ -49,7 +49,8 @@ Result<std::vector<PassReport>> RunPassesOn(CompiledModel* model) {
   PassContext context{.evaluator = env.evaluator,
                       .ops = env.ops.get(),
                       .added = env.passes,
-                      .parallel = env.parallel.get()};
+                      .parallel = env.parallel.get(),
+                      .exact = options.place.exact};
   context.computes_natively = [&](const Node& node, DType dtype) {
     return ComputesNatively(env, options.place, node, dtype);
   };

@@ -94,6 +94,7 @@ struct Sink {
     copy.device = c.device == MSRT_ANY_DEVICE ? 0 : c.device;
     copy.strided_inputs = c.strided_inputs;
     copy.strided_outputs = c.strided_outputs;
+    copy.granule = GranuleOf(c);
     out.candidates.push_back(std::move(copy));
     if (c.device != MSRT_ANY_DEVICE) return;
     for (int32_t d = 1; d < device_count; ++d) {
@@ -108,6 +109,14 @@ struct Sink {
     for (size_t i = 0; given != nullptr && i < count; ++i)
       layouts[i] = static_cast<Layout>(given[i]);
     return layouts;
+  }
+
+  static Dims GranuleOf(const msrt_candidate& c) {
+    Dims granule;
+    if (std::all_of(std::begin(c.granule), std::end(c.granule), [](int64_t g) { return g <= 1; }))
+      return granule;
+    for (const int64_t g : c.granule) granule.push_back(std::max<int64_t>(g, 1));
+    return granule;
   }
 
   // A candidate that names no valid node is refused for every node, once.
@@ -142,6 +151,9 @@ struct Sink {
         return "in_place names what does not exist";
     }
     if (const Status name = CheckArithmetic(c.arithmetic); !name.ok()) return name.message();
+    for (const int64_t g : c.granule) {
+      if (g < 0) return StrCat("a granule is ", g, ", must be at least 0");
+    }
     std::string wrong = WrongLayout(c.input_layouts, border.inputs);
     return wrong.empty() ? WrongLayout(c.output_layouts, border.outputs) : wrong;
   }
@@ -300,6 +312,9 @@ Result<Kernel> Delegate::Compile(const Host& host, const OfferedGraph& graph,
   c.tag = candidate.tag;
   c.device = candidate.device;
   c.asynchronous = candidate.asynchronous;
+  c.strided_inputs = candidate.strided_inputs;
+  c.strided_outputs = candidate.strided_outputs;
+  for (int d = 0; d < candidate.granule.rank(); ++d) c.granule[d] = candidate.granule[d];
   void* kernel = nullptr;
   MSRT_RETURN_IF_ERROR(CallDelegate("delegate", name_, [&] {
     return table_->api.compile(table_->self, host.api(), graph.api(), &c, &kernel);

@@ -27,6 +27,7 @@ struct Candidate {
   uint64_t tag = 0;
   int32_t device = 0;  // index among the delegate's devices; 0 on the host
   uint64_t strided_inputs = 0, strided_outputs = 0;
+  Dims granule = {};  // by dim of output 0; empty: none
 };
 
 struct Refusal {

@@ -26,6 +26,7 @@ msrt_status Query(void* self, const msrt_host_api*, const msrt_graph_view* graph
     c.algorithm = offer.algorithm.c_str();
     c.arithmetic = offer.arithmetic.empty() ? nullptr : offer.arithmetic.c_str();
     c.packs_constants = 1;
+    for (int d = 0; d < offer.granule.rank(); ++d) c.granule[d] = offer.granule[d];
     sink->candidate(sink->sink, &c);
   }
   return MSRT_OK;

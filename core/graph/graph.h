@@ -37,6 +37,9 @@ struct Node {
   std::vector<ValueId> inputs;   // kNoValue where an optional input is left out
   std::vector<ValueId> outputs;  // kNoValue where the output is not used
   AttrList attrs;
+  // Of a piece: the arithmetic of its whole node, which its own candidates must have; empty: any.
+  // Made by the runtime, never part of a file.
+  std::string arithmetic = {};
 };
 
 class Graph {

@@ -53,6 +53,8 @@ struct PassContext {
   // Called with a constant of the model that was read and is not needed for a while: its memory may
   // be released. May be null.
   std::function<void(const ConstTensor&)> forget = nullptr;
+  // Whether results must not depend on how runs are cut into pieces.
+  bool exact = false;
   // Whether some delegate that may run the node computes it in this type at least as fast as in
   // f32; null: none does.
   std::function<bool(const Node&, DType)> computes_natively = nullptr;

@@ -25,6 +25,7 @@
 #include "core/passes/recover_loops.h"
 #include "core/passes/remove_dead.h"
 #include "core/passes/simplify_products.h"
+#include "core/passes/split_statistics.h"
 #include "core/passes/thread_steps.h"
 #include "core/passes/unroll_loops.h"
 #include "core/passes/widen_half.h"
@@ -60,6 +61,7 @@ constexpr PassInfo kPasses[] = {
     {"fold_pad", FoldPad},
     {"fold_scale", FoldScale},
     {"simplify_products", SimplifyProducts},
+    {"split_statistics", SplitStatistics},
     {"fuse_epilogue", FuseEpilogue},
     {"remove_dead", RemoveDead},
 };

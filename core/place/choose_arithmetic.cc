@@ -11,9 +11,13 @@ namespace {
 
 // Machine-independent names first, the slow loops of the oracle last.
 int RankOf(std::string_view arithmetic) {
-  if (arithmetic == MSRT_ARITHMETIC_ROUNDED) return 0;
-  if (arithmetic == MSRT_ARITHMETIC_FMA) return 1;
-  return arithmetic == MSRT_ARITHMETIC_REFERENCE ? 3 : 2;
+  constexpr std::string_view kFirst[] = {MSRT_ARITHMETIC_ROUNDED, MSRT_ARITHMETIC_WINOGRAD4,
+                                         MSRT_ARITHMETIC_FMA};
+  constexpr int kOwn = std::size(kFirst);
+  for (int i = 0; i < kOwn; ++i) {
+    if (arithmetic == kFirst[i]) return i;
+  }
+  return arithmetic == MSRT_ARITHMETIC_REFERENCE ? kOwn + 1 : kOwn;
 }
 
 bool IsPreferred(const NamedCandidate& a, const NamedCandidate& b) {

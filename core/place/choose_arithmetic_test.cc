@@ -38,8 +38,10 @@ Names Choose(size_t node_count, const std::vector<Claim>& claims,
 
 TEST(ChooseArithmetic, PrefersNamesInOneOrder) {
   const std::vector<Claim> all = {{{0}, "reference", 0}, {{0}, "b", 2},   {{0}, "a", 2},
-                                  {{0}, "z", 1},         {{0}, "fma", 3}, {{0}, "rounded", 4}};
+                                  {{0}, "z", 1},         {{0}, "fma", 3}, {{0}, "winograd4", 3},
+                                  {{0}, "rounded", 4}};
   EXPECT_EQ(Choose(1, all), Names{"rounded"});
+  EXPECT_EQ(Choose(1, {all.begin(), all.begin() + 6}), Names{"winograd4"});
   EXPECT_EQ(Choose(1, {all.begin(), all.begin() + 5}), Names{"fma"});
   EXPECT_EQ(Choose(1, {all.begin(), all.begin() + 4}), Names{"z"});
   EXPECT_EQ(Choose(1, {all.begin(), all.begin() + 3}), Names{"a"});

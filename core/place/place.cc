@@ -20,7 +20,8 @@ constexpr uint32_t kNoOption = UINT32_MAX;
 
 bool RunByHost(const Node& node) {
   return node.def != nullptr &&
-         ((node.def->traits & (kView | kRunByExecutor)) != 0 || node.def->effect == Effect::kState);
+         ((node.def->traits & (kView | kRunByExecutor)) != 0 ||
+          node.def->effect == Effect::kState || node.def->effect == Effect::kComm);
 }
 
 // Whether a delegate may run it whole: control flow whose graphs are known.
@@ -296,6 +297,8 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState)
       return "it holds state, which is the session's";
+    if (node.def != nullptr && node.def->effect == Effect::kComm)
+      return "it communicates, which is the session's";
     std::string why;
     if (c.nodes.size() == 1 && IsControl(node)) why = WhyNotTaken(node);
     else if (node.def != nullptr && (node.def->traits & kRunByExecutor) != 0)
@@ -339,7 +342,11 @@ std::vector<std::string_view> Placer::Arithmetics() const {
   const std::vector<Node>& nodes = graph_.graph().nodes;
   std::vector<bool> on_host(nodes.size());
   std::transform(nodes.begin(), nodes.end(), on_host.begin(), RunByHost);
-  return ChooseArithmetic(on_host, candidates);
+  std::vector<std::string_view> names = ChooseArithmetic(on_host, candidates);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (!nodes[n].arithmetic.empty()) names[n] = nodes[n].arithmetic;
+  }
+  return names;
 }
 
 std::string Placer::WhyNotUsed(const Option& option,
@@ -351,6 +358,27 @@ std::string Placer::WhyNotUsed(const Option& option,
                     "'; accuracy 'exact' uses '", arithmetics[n], "'");
   }
   return {};
+}
+
+Status Placer::CheckFixedArithmetics() const {
+  const Graph& graph = graph_.graph();
+  std::vector<bool> is_met(graph.nodes.size());
+  std::vector<std::string> offered(graph.nodes.size());
+  for (const Option& o : candidates_) {
+    if (!o.refused.empty()) continue;
+    for (uint32_t n : o.candidate.nodes) {
+      if (o.candidate.arithmetic == graph.nodes[n].arithmetic) is_met[n] = true;
+      StrAppend(&offered[n], offered[n].empty() ? "'" : ", '", o.candidate.arithmetic, "'");
+    }
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.arithmetic.empty() || is_met[n] || RunByHost(node)) continue;
+    return Unsupported(Describe(graph, n), ": the whole node has the arithmetic '", node.arithmetic,
+                       "', but no candidate for this piece has it (they have ", offered[n],
+                       "); run it unsplit, or without the delegate of that arithmetic");
+  }
+  return OkStatus();
 }
 
 std::vector<bool> Placer::CoveredNodes(int32_t without) const {
@@ -584,6 +612,7 @@ Status Placer::WithDeviceNames(Status status) const {
 
 Result<Placement> Placer::Place() const {
   MSRT_RETURN_IF_ERROR(CheckEveryNodeIsCovered());
+  MSRT_RETURN_IF_ERROR(CheckFixedArithmetics());
   std::vector<uint32_t> option_of;
   const AssignProblem problem = MakeProblem(&option_of);
   auto assigned = Assign(problem);
@@ -632,6 +661,7 @@ void Placer::Explain(Placement* placement) const {
       why.delegate = delegates_[static_cast<size_t>(step.delegate)]->name();
       why.algorithm = step.candidate->algorithm;
       why.arithmetic = step.candidate->arithmetic;
+      if (step.nodes.size() == 1) why.granule = step.candidate->granule;
       why.reduced = step.candidate->reduced;
       why.measured = candidates_[step.option].measured;
     }

@@ -39,6 +39,7 @@ struct NodeExplanation {
                          // took whole)
   std::string algorithm;
   std::string arithmetic;  // empty: no promise
+  Dims granule = {};       // of the candidate; empty: none
   double seconds = 0;      // its share, if the step has several nodes
   bool reduced = false;    // computes with fewer bits than its types have
   bool measured = false;   // seconds are from a cost table, not estimated
@@ -100,13 +101,15 @@ class Placer {
   // Returns why no delegate may run this control node whole.
   std::string WhyNotTaken(const Node& control) const;
   std::string WhyPinnedAway(uint32_t delegate, std::string_view device, const Node& node) const;
-  // By node: the arithmetic that exact mode fixes; empty: any, as for all nodes in other modes.
+  // By node: the arithmetic that exact mode, or the node itself, fixes; empty: any.
   std::vector<std::string_view> Arithmetics() const;
   // Returns why the option is not used; empty: it may be used.
   std::string WhyNotUsed(const Option& option, std::span<const std::string_view> arithmetics) const;
   // By node: whether the host or a delegate may run it.
   std::vector<bool> CoveredNodes(int32_t without = -1) const;
   Status CheckEveryNodeIsCovered() const;
+  // Checks that nodes which state their arithmetic have candidates of it.
+  Status CheckFixedArithmetics() const;
   // Sets `index` and returns an empty string, or returns why the device cannot be used. Delegates
   // may share a device.
   std::string AddDevice(const std::shared_ptr<const Device>& device, uint16_t* index);

@@ -178,9 +178,9 @@ std::string BufferText(const Program& p, BufferId b) {
 }  // namespace
 
 std::string_view StepKindName(StepKind kind) {
-  constexpr std::string_view kNames[] = {"kernel",       "convert",     "copy_to_device",
-                                         "copy_to_host", "copy_peer",   "view",
-                                         "state_read",   "state_write", "control"};
+  constexpr std::string_view kNames[] = {"kernel",    "convert", "copy_to_device", "copy_to_host",
+                                         "copy_peer", "view",    "state_read",     "state_write",
+                                         "exchange",  "control"};
   return kNames[static_cast<size_t>(kind)];
 }
 

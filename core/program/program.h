@@ -11,6 +11,7 @@
 #include "core/place/place.h"
 #include "core/program/uploaded_constants.h"
 #include "ops/control.h"
+#include "ops/exchange.h"
 
 namespace msrt {
 
@@ -35,8 +36,9 @@ enum class StepKind : uint8_t {
   kView,      // other dims, no data moved
   kStateRead,
   kStateWrite,
-  kControl,  // calls graphs, or works on lists and functions: frames run it, and the sizes of its
-             // outputs are known only afterwards
+  kExchange,  // sends boxes to other ranks and receives some, by the session's communicator
+  kControl,   // calls graphs, or works on lists and functions: frames run it, and the sizes of its
+              // outputs are known only afterwards
 };
 
 // How a state read finds its value; see state_use.h.
@@ -78,8 +80,10 @@ struct Step {
   std::string arithmetic = {};  // of a kernel; empty: no promise
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
+  std::shared_ptr<const ExchangePlan> exchange = nullptr;  // for kExchange
   // For kernels: see msrt_candidate.
   uint64_t strided_inputs = 0, strided_outputs = 0;
+  Dims granule = {};  // empty: none
   bool packs_constants = false;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
   uint32_t slot = 0;  // for state steps
@@ -106,7 +110,7 @@ struct Program {
   uint32_t held_count = 0;
   std::vector<uint32_t> state_slots;       // those that its state steps touch, ascending
   std::vector<StateUpdate> state_updates;  // ascending by `made`
-  bool uses_thread = false;  // some step is on kThreadQueue
+  bool uses_thread = false;                // some step is on kThreadQueue
 
   // One more than the last queue.
   size_t queue_count() const { return uses_thread ? kThreadQueue + 1u : devices.size(); }

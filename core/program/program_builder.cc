@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/node_view.h"
+
 namespace msrt {
 
 ProgramBuilder::ProgramBuilder(const Placement& placement, UploadedConstants* uploads,
@@ -84,6 +86,7 @@ Status ProgramBuilder::AddKernel(const Placement::Step& placed, std::string_view
   step.arithmetic = c.arithmetic;
   step.strided_inputs = c.strided_inputs;
   step.strided_outputs = c.strided_outputs;
+  step.granule = c.granule;
   step.packs_constants = c.packs_constants;
   program_.steps.push_back(std::move(step));
   const std::vector<BufferId> outputs = program_.steps.back().outputs;
@@ -110,6 +113,7 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
     program_.steps.push_back(std::move(step));
     return;
   }
+  if (node.def->effect == Effect::kComm) return AddExchange(n);
   if ((node.def->traits & kRunByExecutor) != 0) {
     Step step{StepKind::kControl, 0, n, {n}, {}, {}, {}, {}, {}, {}};
     for (ValueId v : node.inputs) step.inputs.push_back(Need(n, v, kHostPlain));
@@ -144,6 +148,19 @@ void ProgramBuilder::AddHostWork(const Placement::Step& placed) {
     step.inputs.push_back(Need(n, node.inputs[i], kHostPlain));
   program_.steps.push_back(std::move(step));
   SendOn(n, target);
+}
+
+// Mostly waits, so that the host goes on with steps that need none of its results.
+void ProgramBuilder::AddExchange(uint32_t n) {
+  const Node& node = graph_.nodes[n];
+  Step step{StepKind::kExchange, kThreadQueue, n, {n}, {}, {}, {}, {}, {}, {}};
+  for (ValueId v : node.inputs) step.inputs.push_back(Need(n, v, kHostPlain));
+  for (ValueId v : node.outputs) step.outputs.push_back(Produce(v, kHostPlain));
+  auto plan = ExchangePlanOf(NodeView(graph_, node).op());
+  MSRT_CHECK(plan.ok());  // validated
+  step.exchange = std::make_shared<const ExchangePlan>(*std::move(plan));
+  program_.uses_thread = true;
+  program_.steps.push_back(std::move(step));
 }
 
 Status ProgramBuilder::Finish() {

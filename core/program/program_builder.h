@@ -24,6 +24,7 @@ class ProgramBuilder {
   uint16_t failed_device() const { return failed_device_; }
 
  private:
+  void AddExchange(uint32_t node);
   void FindWanted(const Placement& placement);
   // The state in which the caller has an input or wants an output.
   TensorState HomeOf(ValueId value) const;

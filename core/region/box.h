@@ -30,6 +30,15 @@ inline Interval Hull(Interval a, Interval b) {
   if (b.empty()) return a;
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
+// The smallest interval of [0, extent) that contains `i` and whose ends are multiples of `granule`
+// or the extent. Requires an interval of [0, extent); a granule below 2 changes nothing.
+inline Interval AlignOutward(Interval i, int64_t granule, int64_t extent) {
+  if (i.empty() || granule < 2) return i;
+  if (granule >= extent) return {0, extent};
+  const int64_t rest = i.end % granule;
+  return {i.begin - i.begin % granule,
+          rest == 0 ? i.end : std::min(extent, i.end - rest + granule)};
+}
 inline void AppendTo(std::string* out, Interval i) {
   StrAppend(out, "[", i.begin, ", ", i.end, ")");
 }

@@ -236,6 +236,24 @@ std::optional<Box> PieceFor(const ResolvedSpace& space,
   return piece;
 }
 
+void ExtendToGranule(const ResolvedSpace& space, std::span<const int64_t> granule, Box* piece) {
+  if (granule.empty() || space.outputs.empty() || !space.outputs[0].present) return;
+  // Where an index of the space makes a block of the output, the larger piece may end elsewhere.
+  for (;;) {
+    const Box box = OutputBoxes(space, *piece)[0];
+    if (box.empty()) return;
+    Box aligned = box;
+    for (int d = 0; d < box.rank() && static_cast<size_t>(d) < granule.size(); ++d) {
+      const auto i = static_cast<size_t>(d);
+      aligned[d] = AlignOutward(box[d], granule[i], space.outputs[0].dims[i].extent);
+    }
+    if (aligned == box) return;
+    const std::optional<Box> larger = PieceFor(space, 0, aligned);
+    MSRT_CHECK(larger.has_value());
+    *piece = Hull(*piece, *larger);
+  }
+}
+
 std::vector<Box> RequiredInputs(const ResolvedSpace& space, size_t output, const Box& box) {
   const std::optional<Box> piece = PieceFor(space, output, box);
   if (piece) return InputBoxes(space, *piece);

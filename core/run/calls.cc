@@ -6,12 +6,25 @@
 
 namespace msrt {
 
-Status Calls::Call(uint32_t graph, std::span<const RunValue> inputs,
-                   std::span<ResultCell* const> outputs, size_t stable_from) {
+Result<Frame*> Calls::Push(uint32_t graph, std::span<ResultCell* const> outputs,
+                           size_t stable_from) {
   MSRT_ASSIGN_OR_RETURN(Frame* const frame, frames_.Push(graph));
   frame->stable_from = stable_from;
-  std::copy(inputs.begin(), inputs.end(), frame->inputs.begin());
   frame->outputs.assign(outputs.begin(), outputs.end());
+  return frame;
+}
+
+Status Calls::Call(uint32_t graph, std::span<const RunValue> inputs,
+                   std::span<ResultCell* const> outputs, size_t stable_from) {
+  MSRT_ASSIGN_OR_RETURN(Frame* const frame, Push(graph, outputs, stable_from));
+  std::copy(inputs.begin(), inputs.end(), frame->inputs.begin());
+  return segments_.BindFirst(frame);
+}
+
+Status Calls::Call(uint32_t graph, std::vector<RunValue>&& inputs,
+                   std::span<ResultCell* const> outputs, size_t stable_from) {
+  MSRT_ASSIGN_OR_RETURN(Frame* const frame, Push(graph, outputs, stable_from));
+  std::move(inputs.begin(), inputs.end(), frame->inputs.begin());
   return segments_.BindFirst(frame);
 }
 

@@ -90,7 +90,7 @@ Result<bool> ControlFlow::Call(Frame* frame, const Step& step, uint32_t graph,
   if (results != 0)
     (void)UnwantedCell(frame, results - 1);  // grows once: pointers to these cells stay valid
   for (size_t i = 0; i < results; ++i) targets_.push_back(CellOf(frame, step, i));
-  MSRT_RETURN_IF_ERROR(calls_.Call(graph, arguments_, targets_));
+  MSRT_RETURN_IF_ERROR(calls_.Call(graph, std::move(arguments_), targets_));
   return false;
 }
 

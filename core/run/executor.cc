@@ -1,5 +1,7 @@
 #include "core/run/executor.h"
 
+#include "core/comm/communicator.h"
+
 namespace msrt {
 namespace {
 
@@ -25,11 +27,28 @@ class Executor::Unwind {
  public:
   explicit Unwind(Executor* executor) : executor_(*executor) {}
   ~Unwind() {
+    if (!ended_) AbortAfterException();
     (void)executor_.Synchronize();
     while (!executor_.frames_.empty()) executor_.frames_.Pop();
   }
+  // Not called if an exception ends the run.
+  Status End(Status status) {
+    ended_ = true;
+    if (!status.ok()) executor_.AbortRanks(status);
+    return status;
+  }
 
  private:
+  void AbortAfterException() noexcept {
+    if (executor_.context_.communicator == nullptr) return;
+    try {
+      executor_.AbortRanks(MakeStatus(Code::kOutOfMemory, "a rank ran out of memory"));
+    } catch (const std::bad_alloc&) {
+      // The peers hear of it when this rank leaves.
+    }
+  }
+
+  bool ended_ = false;
   Executor& executor_;
 };
 
@@ -38,6 +57,7 @@ void Executor::BeginRun(const RunOptions& options) {
   context_.options = options;
   context_.failure = {};
   context_.profile = {};
+  context_.exchanges = {};
   context_.arena_lower_bound = 0;
   context_.reads_caller = false;
   if (options.profile) context_.profile.begin_nanos = MonotonicNanos();
@@ -46,20 +66,23 @@ void Executor::BeginRun(const RunOptions& options) {
 Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
                      std::span<ResultCell> outputs, const RunOptions& options) {
   BeginRun(options);
-  const Unwind unwind(this);
+  Unwind unwind(this);
   targets_.clear();
   for (ResultCell& cell : outputs) targets_.push_back(&cell);
   Status status = calls_.Call(graph, inputs, targets_, /*stable_from=*/0);
   if (status.ok()) {
-    binding_.reset();  // before its program
-    binding_placed_ = frames_[0].placed;
-    if (options.profile) context_.profile.placed = binding_placed_;
-    binding_ = frames_[0].segments[0].binding;
+    if (binding_ != frames_[0].segments[0].binding) {
+      binding_.reset();  // before its program
+      binding_placed_ = frames_[0].placed;
+      binding_ = frames_[0].segments[0].binding;
+    }
+    if (options.profile) context_.profile.placed = frames_[0].placed;
     status = OnTeam([&] { return Loop(); });
     // Failures of work that nobody waited for show here.
     if (status.ok()) status = Synchronize();
   }
   if (options.profile) context_.profile.end_nanos = MonotonicNanos();
+  status = unwind.End(std::move(status));
   if (status.ok()) return status;
   RecordFailure(status);
   return NameFrames(std::move(status));
@@ -69,7 +92,8 @@ Status Executor::RunPiece(uint32_t graph, std::shared_ptr<const EntryProgram> pl
                           std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
                           std::span<ResultCell> outputs, const RunOptions& options) {
   BeginRun(options);
-  const Unwind unwind(this);
+  Unwind unwind(this);
+  (void)unwind.End(OkStatus());  // pieces do not communicate
   MSRT_ASSIGN_OR_RETURN(Frame* const frame, frames_.Push(graph));
   if (frame->placed != placed)
     return MakeStatus(Code::kDelegate, "the program was replaced while a piece of it was bound");
@@ -98,6 +122,10 @@ Status Executor::NameFrames(Status status) const {
                                              " in graph '", frames_[i].graph_of().name, "'"));
   }
   return status;
+}
+
+void Executor::AbortRanks(const Status& status) {
+  if (context_.communicator != nullptr) context_.communicator->Abort(status);
 }
 
 Status Executor::Synchronize() {

@@ -13,8 +13,9 @@ namespace msrt {
 class Executor {
  public:
   Executor(const CompiledModel& model, Budget* budget, StateStore* states,
-           const std::atomic<bool>* cancelled, int32_t stream_priority)
-      : context_{model, *budget, *states, *cancelled, stream_priority} {}
+           const std::atomic<bool>* cancelled, int32_t stream_priority,
+           Communicator* communicator = nullptr)
+      : context_{model, *budget, *states, *cancelled, stream_priority, communicator} {}
 
   // Inputs are used in place. Results go to the cells.
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
@@ -29,6 +30,7 @@ class Executor {
   // Of the last run.
   const RunFailure& failure() const { return context_.failure; }
   const RunProfile& profile() const { return context_.profile; }
+  const ExchangeTotals& exchanges() const { return context_.exchanges; }
   // The first binding; null before the first run.
   std::shared_ptr<const Binding> binding() const { return binding_; }
   size_t arena_lower_bound() const { return context_.arena_lower_bound; }
@@ -42,6 +44,8 @@ class Executor {
   void BeginRun(const RunOptions& options);
   Status OnTeam(FunctionRef<Status()> work);
   Status Loop();
+  // A rank that failed never runs again by itself: all ranks fail with it.
+  void AbortRanks(const Status& status);
   void RecordFailure(const Status& status);
   Status NameFrames(Status status) const;
   Status DeliverBound(Frame* frame);

@@ -85,8 +85,9 @@ void FrameStack::DropCaller() {
 
 void FrameStack::Refresh(Frame* frame) {
   frame->run = run_;
-  std::shared_ptr<const EntryProgram> current = context_.model.graphs[frame->graph]->current();
-  if (frame->placed == current) return;
+  const ModelEntry& entry = *context_.model.graphs[frame->graph];
+  if (frame->placed != nullptr && entry.IsCurrent(frame->placed)) return;
+  std::shared_ptr<const EntryProgram> current = entry.current();
   ReleaseSegments(frame, &context_.budget);
   frame->request = {};
   frame->queues.assign(current->program->devices.size(), nullptr);

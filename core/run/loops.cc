@@ -107,7 +107,7 @@ Status Loops::CallBody(Frame* frame, const Step& step) {
   }
   // What the loop captures is in memory of this frame or its callers until the loop has ended.
   const size_t captured = step.inputs.size() - shape.captured_from();
-  return calls_.Call(graph, arguments_, targets_, arguments_.size() - captured);
+  return calls_.Call(graph, std::move(arguments_), targets_, arguments_.size() - captured);
 }
 
 Status Loops::AddArguments(Frame* frame, const Step& step, uint32_t graph) {

@@ -140,8 +140,24 @@ Status PieceRunner::Run(std::span<const PieceMemory> sources, std::span<const Pi
   return impl_->Run(sources, targets, options);
 }
 
+Result<std::shared_ptr<const Binding>> PieceRunner::Bind(
+    std::span<const PieceMemory> sources, std::span<const PieceMemory> targets) const {
+  return impl_->binder_->Bind(RequestOf(sources, targets), impl_->placed_->pieces.get());
+}
+
+const GraphSpaces& PieceRunner::spaces() const { return impl_->binder_->spaces(); }
+
+size_t PieceRunner::packed_bytes() const {
+  size_t bytes = 0;
+  for (const Step& step : impl_->placed_->program->steps) {
+    if (step.kernel) bytes += step.kernel.packed_bytes();
+  }
+  return bytes;
+}
+
 std::shared_ptr<const Binding> PieceRunner::binding() const { return impl_->binding_; }
 PieceKernels::Counts PieceRunner::kernel_counts() const { return impl_->placed_->pieces->counts(); }
 size_t PieceRunner::arena_bytes() const { return impl_->executor_.frames().arena_bytes(); }
+size_t PieceRunner::scratch_bytes() const { return impl_->executor_.scratch_bytes(); }
 
 }  // namespace msrt

@@ -37,6 +37,13 @@ class PieceRunner {
   Result<RequiredBoxes> Required(std::span<const PieceMemory> sources,
                                  std::span<const PieceMemory> targets) const;
 
+  // Binds the piece without running it, to learn what it needs. Only the strides of memory are
+  // looked at.
+  Result<std::shared_ptr<const Binding>> Bind(std::span<const PieceMemory> sources,
+                                              std::span<const PieceMemory> targets) const;
+  // The iteration spaces of the graph's nodes, for the whole inputs.
+  const GraphSpaces& spaces() const;
+
   // Computes the targets. Sources and targets must not overlap in memory.
   Status Run(std::span<const PieceMemory> sources, std::span<const PieceMemory> targets,
              const RunOptions& options);
@@ -45,6 +52,9 @@ class PieceRunner {
   std::shared_ptr<const Binding> binding() const;
   PieceKernels::Counts kernel_counts() const;
   size_t arena_bytes() const;
+  size_t scratch_bytes() const;  // of the kernels
+  // The weights that the kernels have packed.
+  size_t packed_bytes() const;
 
  private:
   class Impl;

@@ -13,6 +13,8 @@
 
 namespace msrt {
 
+class Communicator;  // core/comm/communicator.h
+
 // The delegate or device that failed in a run and whose work another could do; the name is empty if
 // there is none.
 struct RunFailure {
@@ -21,15 +23,27 @@ struct RunFailure {
   std::shared_ptr<const EntryProgram> placed;
 };
 
+// The communication of one run.
+struct ExchangeTotals {
+  int64_t exchanges = 0;      // Exchange nodes that ran
+  int64_t messages_sent = 0;  // parts for one rank are one message
+  int64_t bytes_sent = 0, bytes_received = 0;
+  int64_t nanos = 0;          // from packing the first byte of an exchange to unpacking its last
+  int64_t exposed_nanos = 0;  // of these: the host had nothing else to do
+};
+
 struct RunContext {
   const CompiledModel& model;
   Budget& budget;
   StateStore& states;
   const std::atomic<bool>& cancelled;
-  int32_t stream_priority = 0;  // of the session's streams on devices
+  int32_t stream_priority = 0;           // of the session's streams on devices
+  Communicator* communicator = nullptr;  // null: the session has none
   RunOptions options = {};
   RunFailure failure = {};
   RunProfile profile = {};
+  // Written by the session's thread until the run has synchronized, except exposed_nanos.
+  ExchangeTotals exchanges = {};
   size_t arena_lower_bound = 0;
   bool reads_caller = false;  // devices may still read stable inputs of calls (Frame::stable_from)
 

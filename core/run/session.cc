@@ -5,6 +5,7 @@
 
 #include "core/compile/failover.h"
 #include "core/run/executor.h"
+#include "core/run/rank_team.h"
 
 namespace msrt {
 namespace {
@@ -33,7 +34,8 @@ class Session::Impl {
         graph_(*placed_->program->graph),
         budget_(model_->environment->allocator, options.memory_cap_bytes),
         states_(*model_, budget_, std::move(shared)),
-        executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority),
+        executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority,
+                  options.communicator),
         inputs_(graph_.inputs.size()),
         outputs_(graph_.outputs.size()) {
     const uint32_t graph = model_->module.entries[entry];
@@ -100,7 +102,8 @@ class Session::Impl {
     StateScope state{*this, std::move(hold)};
     if (reads_shared_ || writes_shared_) MSRT_RETURN_IF_ERROR(states_.CheckNotMixed());
     for (;; state.ended = false) {
-      placed_ = model_->entries[entry_]->current();
+      const ModelEntry& entry = *model_->entries[entry_];
+      if (!entry.IsCurrent(placed_)) placed_ = entry.current();
       Status status = executor_.Run(graph_number(), inputs_, outputs_, options);
       scope.succeeded = status.ok();
       if (state.End(status.ok())) return WithMixture(std::move(status));
@@ -112,6 +115,8 @@ class Session::Impl {
           status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
       const RunFailure& failure = executor_.failure();
       if (failure.delegate.empty() || stopped) return status;
+      // Other ranks have gone on: they would not repeat their part.
+      if (options_.communicator != nullptr) return status;
       // Nothing of this run has been committed, so it can start again on another delegate.
       MSRT_RETURN_IF_ERROR(
           RecompileWithout(*model_, failure.graph, failure.placed, failure.delegate, status));
@@ -149,16 +154,10 @@ class Session::Impl {
   // result gets new memory.
   void ReleaseOutputsUsedAsInputs() {
     for (ResultCell& o : outputs_) {
-      if (o.block == nullptr) continue;
       const auto in_it = [&](const RunValue& input) {
-        return InMemory(o.block->data(), o.block->bytes(), input.tensor);
-      };
-      if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
-    }
-    for (ResultCell& o : outputs_) {
-      if (o.device_block == nullptr) continue;
-      const auto in_it = [&](const RunValue& input) {
-        return InMemory(o.device_block->data(), o.device_block->bytes(), input.tensor);
+        return (o.block != nullptr && InMemory(o.block->data(), o.block->bytes(), input.tensor)) ||
+               (o.device_block != nullptr &&
+                InMemory(o.device_block->data(), o.device_block->bytes(), input.tensor));
       };
       if (std::any_of(inputs_.begin(), inputs_.end(), in_it)) Release(&o, &budget_);
     }
@@ -209,6 +208,7 @@ class Session::Impl {
   const std::shared_ptr<const CompiledModel> model_;
   const size_t entry_;
   const SessionOptions options_;
+  RankTeam team_;
   std::shared_ptr<const EntryProgram> placed_;
   const Graph& graph_;
   Budget budget_;
@@ -231,12 +231,20 @@ Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const CompiledM
     return NotFound("entry ", entry, " does not exist; the model has ", model->entries.size());
   if (share != nullptr && share->impl_->model_ != model)
     return InvalidArgument("only sessions of the same model can share state");
+  RankTeam team;
+  if (options.communicator != nullptr) {
+    MSRT_ASSIGN_OR_RETURN(team, RankTeam::Join(model->parallel, *options.communicator));
+  }
   std::shared_ptr<SharedState> shared = share == nullptr ? nullptr : share->impl_->states_.shared();
-  return std::unique_ptr<Session>(
-      new Session(std::make_unique<Impl>(std::move(model), entry, options, std::move(shared))));
+  auto impl = std::make_unique<Impl>(std::move(model), entry, options, std::move(shared));
+  impl->team_ = std::move(team);
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 Result<std::unique_ptr<Session>> Session::Clone() const {
+  if (impl_->options_.communicator != nullptr)
+    return InvalidArgument(
+        "a session with a communicator cannot be cloned: the copy needs its own");
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy,
                         Create(impl_->model_, impl_->entry_, impl_->options_));
   MSRT_RETURN_IF_ERROR(copy->CopyState(*this));
@@ -336,6 +344,7 @@ Status Session::CopyState(const Session& from) {
 void Session::Trim() { impl_->Trim(); }
 SessionMemory Session::memory() const { return impl_->memory(); }
 const RunProfile& Session::profile() const { return impl_->executor_.profile(); }
+const ExchangeTotals& Session::exchanges() const { return impl_->executor_.exchanges(); }
 std::shared_ptr<const Binding> Session::binding() const { return impl_->executor_.binding(); }
 
 }  // namespace msrt

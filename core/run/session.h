@@ -15,11 +15,18 @@
 
 namespace msrt {
 
+class Communicator;     // core/comm/communicator.h
+struct ExchangeTotals;  // core/run/run_context.h
+
 struct SessionOptions {
   // Arena + frames + scratch + outputs + state; 0: no cap. Shared state counts in the session that
   // was made first.
   size_t memory_cap_bytes = 0;
   int32_t stream_priority = 0;  // of its work on devices
+  // For a model that communicates (core/parallel). It must outlive the session, which alone uses
+  // it. A failed or cancelled run aborts it: all ranks fail. Each rank needs its own runtime, since
+  // a run holds the threads of its runtime while it waits for other ranks.
+  Communicator* communicator = nullptr;
 };
 
 struct SessionMemory {
@@ -98,6 +105,8 @@ class Session {
   SessionMemory memory() const;
   // The profile of the last run; empty if it was not profiled.
   const RunProfile& profile() const;
+  // The communication of the last run.
+  const ExchangeTotals& exchanges() const;
   // The binding of the last run; null before the first.
   std::shared_ptr<const Binding> binding() const;
 

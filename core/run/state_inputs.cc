@@ -5,12 +5,10 @@
 
 namespace msrt {
 
-StateInputs::StateInputs(StateStore* states, const BoundStep& step)
-    : states_(*states), step_(step) {
-  if (!step.touches_state) return;
-  versions_.resize(step.input_count);
+void StateInputs::ReadVersions() {
+  versions_.resize(step_.input_count);
   for (size_t i = 0; i < versions_.size(); ++i) {
-    const Location& l = step.locations[i];
+    const Location& l = step_.locations[i];
     if (l.kind == Location::kState) versions_[i] = states_.Version(l.index, l.offset != 0);
   }
 }

@@ -10,10 +10,13 @@ namespace msrt {
 // Lives as long as the call of the kernel.
 class StateInputs {
  public:
-  StateInputs(StateStore* states, const BoundStep& step);
+  StateInputs(StateStore* states, const BoundStep& step) : states_(*states), step_(step) {
+    if (step.touches_state) ReadVersions();
+  }
   void AddTo(msrt_run_args* args) const;
 
  private:
+  void ReadVersions();
   Result<const void*> Packed(size_t input, const msrt_packing* packing, size_t bytes,
                              FunctionRef<Status(std::byte*)> pack) const;
 

@@ -1,6 +1,7 @@
 #include "core/run/step_runner.h"
 
 #include "core/run/convert.h"
+#include "core/run/exchange.h"
 #include "core/run/resolve.h"
 #include "core/run/results.h"
 #include "core/run/state_inputs.h"
@@ -192,7 +193,9 @@ Status StepRunner::BeginStateUpdates(const BoundStep& step) {
 
 Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   const Program& program = frame->program();
-  void* const workspace = Resolve(*frame, context_.states, step.workspace, frame->depth);
+  void* const workspace = step.workspace.kind == Location::kNowhere
+                              ? nullptr
+                              : Resolve(*frame, context_.states, step.workspace, frame->depth);
   if (step.queue == kThreadQueue) {
     return thread_.Run(*step.kernel, std::span(pointers_).first(step.locations.size()),
                        step.input_count, workspace,
@@ -252,6 +255,24 @@ Status StepRunner::Copy(Frame* frame, const BoundStep& step) {
   return queue.CopyPeer(to, *program.devices[program.buffers[source].state.device], from, bytes);
 }
 
+Status StepRunner::EnqueueExchange(Frame* frame, const BoundStep& step) {
+  if (context_.communicator == nullptr)
+    return InvalidArgument("the model communicates, but the session has no communicator");
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < step.views.size(); ++i) views.push_back(ViewOf(step, i));
+  const WaitLimit limit =
+      LimitOf(context_.options, context_.model.environment->clock, &context_.cancelled);
+  thread_.Enqueue(
+      [plan = frame->program().steps[step.step].exchange, views = std::move(views), limit,
+       inputs = step.input_count, comm = context_.communicator,
+       allocator = context_.model.environment->allocator, totals = &context_.exchanges] {
+        return RunExchange(*plan, std::span(views).first(inputs), std::span(views).subspan(inputs),
+                           comm, limit, allocator, totals);
+      },
+      {});
+  return OkStatus();
+}
+
 Status StepRunner::Execute(Frame* frame, const BoundStep& step) {
   ParallelFor& parallel = *context_.model.parallel;
   switch (step.kind) {
@@ -267,6 +288,8 @@ Status StepRunner::Execute(Frame* frame, const BoundStep& step) {
       return ConvertLayout(context_.states.CurrentView(step.slot), ViewOf(step, 0), parallel);
     case StepKind::kStateWrite:
       return context_.states.WriteInRun(step.slot, ViewOf(step, 0));
+    case StepKind::kExchange:
+      return EnqueueExchange(frame, step);
     case StepKind::kView:
     case StepKind::kControl:
       return OkStatus();

@@ -43,6 +43,7 @@ class StepRunner {
   Status RunKernel(Frame* frame, const BoundStep& step);
   Status Convert(Frame* frame, const BoundStep& step);
   Status Copy(Frame* frame, const BoundStep& step);
+  Status EnqueueExchange(Frame* frame, const BoundStep& step);
   TensorView ViewOf(const BoundStep& step, size_t i) const;
 
   RunContext& context_;

@@ -51,12 +51,16 @@ Status ThreadQueue::Run(const BoundKernel& kernel, std::span<void* const> pointe
     args.workspace = workspace;
     return kernel.Run(args);
   };
+  Enqueue(std::move(work), std::move(on_failure));
+  return OkStatus();
+}
+
+void ThreadQueue::Enqueue(Work work, RunFailure on_failure) {
   std::lock_guard lock(mutex_);
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   queue_.emplace_back(std::move(work), std::move(on_failure));
   ++enqueued_;
   changed_.notify_all();
-  return OkStatus();
 }
 
 void ThreadQueue::Record(uint32_t event) {
@@ -68,7 +72,11 @@ Status ThreadQueue::Wait(uint32_t event) { return WaitUntil(events_[event]); }
 
 Status ThreadQueue::WaitUntil(uint64_t count) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= count; });
+  if (done_ < count) {
+    const int64_t begin = MonotonicNanos();
+    changed_.wait(lock, [&] { return done_ >= count; });
+    context_.exchanges.exposed_nanos += MonotonicNanos() - begin;
+  }
   if (status_.ok()) return OkStatus();
   if (MayRunElsewhere(status_.code(), /*on_device=*/false) && context_.failure.delegate.empty())
     context_.failure = failure_;

@@ -27,6 +27,10 @@ class ThreadQueue {
   Status Run(const BoundKernel& kernel, std::span<void* const> pointers, size_t input_count,
              void* workspace, RunFailure on_failure);
 
+  // Runs any work in the thread. What it refers to lives until the host has waited for it.
+  using Work = std::function<Status()>;
+  void Enqueue(Work work, RunFailure on_failure);
+
   void Record(uint32_t event);
   // The host waits. Returns the first failure since the last Synchronize, and records it in the
   // context.
@@ -34,7 +38,6 @@ class ThreadQueue {
   Status Synchronize();
 
  private:
-  using Work = std::function<Status()>;
   void Loop();
   Status WaitUntil(uint64_t count);
 

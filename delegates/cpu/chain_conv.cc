@@ -132,7 +132,7 @@ sdk::Packing PackingOf(const ConvChannels& channels, bool transposed) {
 
 class BoundConv final : public BoundKernel {
  public:
-  // `constant`: the packed weights; null: they are a parameter.
+  // `constant`: the packed weights; null: they are a parameter, or a piece has a part of them.
   BoundConv(const OpView& op, const Windows& windows, const float* constant)
       : finish_(op),
         channels_(ConvChannelsOf(op, op.input(kX).dims, op.input(kW).dims, IsTransposed(op))),
@@ -425,15 +425,14 @@ class ConvKernel final : public Kernel {
 
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
     const Dims &x = op.input(kX).dims, &w = op.input(kW).dims;
-    if (!(w == weight_dims_))
-      return InternalError("cpu: a convolution was compiled for weights ", weight_dims_,
-                           " and is bound to ", w);
+    // A piece may have a part of the weights, which is packed when it runs.
+    const bool whole = w == weight_dims_;
     const auto kernel = std::span<const int64_t>(w).subspan(2);
     MSRT_ASSIGN_OR_RETURN(const Windows windows, IsTransposed(op)
                                                      ? TransposedWindowsOf(op, x, kernel)
                                                      : WindowsOf(op, x, kernel));
-    return std::unique_ptr<BoundKernel>(
-        std::make_unique<BoundConv>(op, windows, reinterpret_cast<const float*>(packed_.data())));
+    return std::unique_ptr<BoundKernel>(std::make_unique<BoundConv>(
+        op, windows, whole ? reinterpret_cast<const float*>(packed_.data()) : nullptr));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 

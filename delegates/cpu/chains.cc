@@ -47,10 +47,13 @@ void ChainFinish::Apply(float* y, int64_t rows, int64_t step, int64_t columns) c
   for (int64_t i = 0; function.function && i < rows; ++i) function.Apply(y + i * step, columns);
 }
 
-std::string ChainArithmetic(const OpView& op) {
+bool RoundsOnce(const OpView& op) {
   const Activation activation = ActivationOf(op);
-  const bool rounds_once = IsBound(activation) || *activation.function == Unary::kLeakyRelu;
-  return rounds_once ? MSRT_ARITHMETIC_FMA : StrCat(ArithmeticOfLoops(), " fma");
+  return IsBound(activation) || *activation.function == Unary::kLeakyRelu;
+}
+
+std::string ChainArithmetic(const OpView& op) {
+  return RoundsOnce(op) ? MSRT_ARITHMETIC_FMA : StrCat(ArithmeticOfLoops(), " fma");
 }
 
 double ChainEfficiency(int64_t terms, int64_t columns) {

@@ -33,6 +33,8 @@ struct ChainFinish {
   Activation function;
 };
 
+// Whether the activation of the op rounds at most once.
+bool RoundsOnce(const OpView& op);
 // MSRT_ARITHMETIC_FMA if the activation of the op rounds at most once; otherwise that of the
 // compiled loops too.
 std::string ChainArithmetic(const OpView& op);

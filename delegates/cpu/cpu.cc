@@ -21,7 +21,7 @@ const std::vector<const Rule*>& AllRules() {
         AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
         ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
         QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules,
-        ChainConvRules,    ChainMatMulRules};
+        ChainConvRules,    ChainMatMulRules,   ResizeRules};
     std::vector<const Rule*> all;
     for (const auto family : kFamilies) {
       for (const Rule& rule : family()) all.push_back(&rule);
@@ -55,8 +55,8 @@ class CpuKernel final : public Kernel {
   CpuKernel(const Rule& rule, Candidate candidate)
       : rule_(rule), candidate_(std::move(candidate)) {}
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
-    if (std::string reason = sdk::PieceRefusal(op, kLocalAttrs); !reason.empty())
-      return Unsupported("cpu: ", reason);
+    const std::string reason = rule_.takes_pieces ? "" : sdk::PieceRefusal(op, kLocalAttrs);
+    if (!reason.empty()) return Unsupported("cpu: ", reason);
     return rule_.bind(op, candidate_);
   }
 

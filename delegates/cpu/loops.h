@@ -72,6 +72,8 @@ using ReduceRow = void (*)(const float* x, int64_t count, double* result);
 // column into result[columns].
 using ReduceColumns = void (*)(const float* x, int64_t lines, int64_t step, int64_t columns,
                                double* result);
+// Those "in order" fold one element after the other in double, as MSRT_ARITHMETIC_REFERENCE does;
+// the others fold short runs in f32.
 
 // The largest of `count` lines, and their sum times a factor, element by element: -infinity and 0
 // for no line. NaN wins.
@@ -176,6 +178,20 @@ using PackKeysLoop = void (*)(const AttentionRows::Part* parts, int64_t count, i
                               float* to);
 using AllFiniteLoop = bool (*)(const float* x, int64_t count);
 
+// Weighted sums in double, beginning with 0, in the order of the taps; a tap without weight counts
+// for nothing. y[i] = the sum of weights[t] * lines[t][i].
+using BlendLines = void (*)(const float* const* lines, const double* weights, int64_t count,
+                            double* y, int64_t columns);
+// Of pixels of `width` elements: pixel o of y sums the pixels index[o * taps + t] of x.
+struct BlendPixels {
+  const double* x;
+  const int64_t* index;
+  const double* weights;
+  int64_t taps, outputs, width;
+  float* y;
+};
+using BlendPixelsLoop = void (*)(const BlendPixels&);
+
 // A 3x3 convolution as F(4x4, 3x3) of Winograd: a tile of 4x4 outputs and 6x6 inputs becomes 36
 // numbers for each channel, one for each of kWinogradPoints pairs of points.
 inline constexpr int kWinogradInput = 6, kWinogradOutput = 4, kWinogradPoints = 36;
@@ -193,13 +209,20 @@ struct WinogradOutput {
   // Pixels of the result and of what is added to it; null outside.
   float* pixels[kWinogradOutput * kWinogradOutput];
   const float* residuals[kWinogradOutput * kWinogradOutput];
+  float low, high;  // results are kept between these; NaN stays
 };
-// Returns whether all results are finite.
+// Returns whether all results are finite, before they are kept between bounds.
 using WinogradOutputLoop = bool (*)(const WinogradOutput&);
-// y[row * y_step + column] = the product of `rows` rows of a and a panel of columns of b, which has
-// winograd_panel columns in each of `depth` rows.
-using WinogradProductLoop = void (*)(const float* a, int64_t a_step, const float* b, float* y,
-                                     int64_t y_step, int64_t rows, int64_t depth);
+// One pixel of a result: elements of y that are not finite become chains of fused multiply-adds.
+struct WinogradDirect {
+  const float* taps[9];  // the pixels of the window; null outside the input
+  const float* weights;  // [channel][input][tap]
+  int64_t inputs;
+  const float *bias, *residual;  // null: zeros
+  float* y;
+  int64_t channels;
+};
+using WinogradDirectLoop = void (*)(const WinogradDirect&);
 
 // Consecutive terms of a chain of fused multiply-adds: inputs from x_offset on, and as many rows of
 // weights from w_row on.
@@ -252,6 +275,8 @@ struct Loops {
   AffineLoop affine_by_line, affine_by_column;
   ReduceRow reduce_row[kReduceCount];
   ReduceColumns reduce_columns[kReduceCount];
+  ReduceRow reduce_row_in_order[kReduceCount];
+  ReduceColumns reduce_columns_in_order[kReduceCount];
   MaxOfLines max_of;
   SumOfLines scaled_sum_of;
   WindowLoop max_of_windows, scaled_sum_of_windows;
@@ -272,10 +297,11 @@ struct Loops {
   SumTileLoop sum_tile;
   ScaleSumsLoop scale_sums;
   WidenLoop widen[2];
+  BlendLines blend_lines;
+  BlendPixelsLoop blend_pixels;
   WinogradInputLoop winograd_input;
   WinogradOutputLoop winograd_output;
-  WinogradProductLoop winograd_product;
-  int64_t winograd_panel;
+  WinogradDirectLoop winograd_direct;
   ChainLoop chains;
   int64_t chain_panel, chain_rows;  // columns of a panel; rows of the largest tile
   DepthwiseLoop depthwise;

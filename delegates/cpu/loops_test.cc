@@ -292,7 +292,9 @@ TEST(CpuLoops, WinogradsTransformsAreAConvolution) {
                            .channels = channels,
                            .bias = bias.data(),
                            .pixels = {},
-                           .residuals = {}};
+                           .residuals = {},
+                           .low = -kInfinity,
+                           .high = kInfinity};
         for (int64_t i = 0; i < 16; ++i) out.pixels[i] = y.data() + i * channels;
         out.residuals[5] = x.data();
         EXPECT_TRUE(loops->winograd_output(out));
@@ -311,34 +313,45 @@ TEST(CpuLoops, WinogradsTransformsAreAConvolution) {
                          .channels = channels,
                          .bias = nullptr,
                          .pixels = {y.data()},
-                         .residuals = {}};
+                         .residuals = {},
+                         .low = 0,
+                         .high = 1};
       EXPECT_FALSE(loops->winograd_output(out));
     }
   }
 }
 
-TEST(CpuLoops, WinogradsProductsAgreeWithDouble) {
+TEST(CpuLoops, WinogradsDirectSumsReplaceWhatIsNotFinite) {
+  constexpr int64_t kInputs = 37, kChannels = 5;
+  std::vector<float> x(9 * kInputs), w(kChannels * 9 * kInputs), bias{1, -2, 3, -4, 5};
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 1.3f);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = std::cos(static_cast<float>(i) * 0.7f);
+  std::vector<float> first;
   for (const Loops* loops : Tables()) {
-    const int64_t panel = loops->winograd_panel;
-    for (const int64_t rows : {1, 5, 12, 31}) {
-      for (const int64_t depth : {1, 33}) {
-        std::vector<float> a(static_cast<size_t>(rows * depth)),
-            b(static_cast<size_t>(depth * panel)), y(static_cast<size_t>(rows * panel));
-        for (size_t i = 0; i < a.size(); ++i) a[i] = std::cos(static_cast<float>(i));
-        for (size_t i = 0; i < b.size(); ++i) b[i] = std::sin(static_cast<float>(i) * 0.3f);
-        loops->winograd_product(a.data(), depth, b.data(), y.data(), panel, rows, depth);
-        for (int64_t r = 0; r < rows; ++r) {
-          for (int64_t c = 0; c < panel; ++c) {
-            double sum = 0;
-            for (int64_t k = 0; k < depth; ++k) {
-              sum += static_cast<double>(a[static_cast<size_t>(r * depth + k)]) *
-                     static_cast<double>(b[static_cast<size_t>(k * panel + c)]);
-            }
-            ASSERT_NEAR(y[static_cast<size_t>(r * panel + c)], sum, 1e-5) << loops->name;
-          }
-        }
+    std::vector<float> y{0.5f, kInfinity, std::nanf(""), -kInfinity, -0.5f}, residual(5, 0.25f);
+    WinogradDirect direct{.taps = {},
+                          .weights = w.data(),
+                          .inputs = kInputs,
+                          .bias = bias.data(),
+                          .residual = residual.data(),
+                          .y = y.data(),
+                          .channels = kChannels};
+    for (int tap = 0; tap < 9; ++tap)
+      direct.taps[tap] = tap == 4 ? nullptr : x.data() + tap * kInputs;
+    loops->winograd_direct(direct);
+    EXPECT_EQ(y[0], 0.5f);
+    EXPECT_EQ(y[4], -0.5f);
+    for (int64_t c = 1; c < 4; ++c) {
+      double sum = static_cast<double>(bias[static_cast<size_t>(c)]) + 0.25;
+      for (int64_t tap = 0; tap < 9; ++tap) {
+        for (int64_t i = 0; i < kInputs && tap != 4; ++i)
+          sum += static_cast<double>(x[static_cast<size_t>(tap * kInputs + i)]) *
+                 static_cast<double>(w[static_cast<size_t>((c * kInputs + i) * 9 + tap)]);
       }
+      EXPECT_NEAR(y[static_cast<size_t>(c)], sum, 1e-5) << loops->name;
     }
+    if (first.empty()) first = y;
+    EXPECT_EQ(y, first) << loops->name;
   }
 }
 

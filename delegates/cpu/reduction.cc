@@ -1,11 +1,13 @@
 // ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceSumSquare, ReduceL1 and ReduceL2 over any
 // axes, and over space in every layout. Dims that are reduced or kept alike are merged in the order
-// of memory. Sums are f32 in short runs and double over them.
+// of memory. Sums are f32 in short runs and double over them, or, in exact mode, double in the
+// order of the elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "core/abi/msrt_plugin.h"
 #include "delegates/cpu/rule.h"
 
 namespace msrt::cpu {
@@ -32,6 +34,8 @@ const Row& RowOf(const OpView& op) {
 }
 bool IsGlobalPool(const OpView& op) { return op.op().starts_with("Global"); }
 
+constexpr uint64_t kInOrder = 1;  // the tag of candidates that fold in order
+
 // One bit for each reduced axis; nothing where they are not known or there are none, which makes
 // the op a copy.
 std::optional<uint32_t> AxesOf(const OpView& op) {
@@ -57,8 +61,8 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   if (rank == 0) return "a scalar";
   const uint32_t space = ((uint32_t{1} << rank) - 1) & ~uint32_t{3};
   const bool over_space = rank >= 3 && *axes == space;
-  const double seconds =
-      PassSeconds(node, static_cast<double>(node.typical->input(0).elements()), 0.06, node.bytes);
+  const auto elements = static_cast<double>(node.typical->input(0).elements());
+  const double seconds = PassSeconds(node, elements, 0.06, node.bytes);
   for (const Layout layout : OfferedLayouts()) {
     if (layout != Layout::kPlain &&
         (!over_space || !Admits(op.input(0), layout) || op.constant(0) != nullptr))
@@ -67,6 +71,12 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
     c.input_layouts[0] = layout;
     // A result without the reduced dims has no layout: its channels are in order in any of them.
     if (op.output(0).rank() == rank) c.output_layouts[0] = layout;
+    candidates->push_back(c);
+    const bool rows = layout == Layout::kPlain && (*axes >> (rank - 1) & 1) != 0;
+    c.seconds = PassSeconds(node, elements, rows ? 1.2 : 0.15, node.bytes);
+    c.algorithm = "in order";
+    c.arithmetic = MSRT_ARITHMETIC_REFERENCE;
+    c.tag = kInOrder;
     candidates->push_back(std::move(c));
   }
   return {};
@@ -117,8 +127,8 @@ int64_t OffsetOf(const Dims& extents, const Dims& steps, int64_t index, int rank
 
 class BoundReduction final : public BoundKernel {
  public:
-  BoundReduction(const Row& row, const Nest& nest, int64_t divisor)
-      : row_(row), nest_(nest), divisor_(divisor) {}
+  BoundReduction(const Row& row, const Nest& nest, int64_t divisor, bool in_order)
+      : row_(row), nest_(nest), divisor_(divisor), in_order_(in_order) {}
 
   Status Run(const RunArgs& args) override {
     const float* x = args.inputs[0].As<float>();
@@ -161,7 +171,9 @@ class BoundReduction final : public BoundKernel {
   }
   float Rows(const float* x) const {
     double folded = Start();
-    const ReduceRow loop = LoopsHere().reduce_row[static_cast<size_t>(row_.how)];
+    const Loops& loops = LoopsHere();
+    const ReduceRow loop =
+        (in_order_ ? loops.reduce_row_in_order : loops.reduce_row)[static_cast<size_t>(row_.how)];
     for (int64_t i = 0; i < nest_.reduced.elements(); ++i) {
       loop(x + OffsetOf(nest_.reduced, nest_.reduced_steps, i, nest_.reduced.rank()), nest_.inner,
            &folded);
@@ -171,7 +183,9 @@ class BoundReduction final : public BoundKernel {
   void Columns(const float* x, int64_t columns, float* y) const {
     double folded[kColumns];
     std::fill_n(folded, columns, Start());
-    const ReduceColumns loop = LoopsHere().reduce_columns[static_cast<size_t>(row_.how)];
+    const Loops& loops = LoopsHere();
+    const ReduceColumns loop = (in_order_ ? loops.reduce_columns_in_order
+                                          : loops.reduce_columns)[static_cast<size_t>(row_.how)];
     const int last = nest_.reduced.rank() - 1;
     const int64_t lines = last < 0 ? 1 : nest_.reduced[last],
                   step = last < 0 ? 0 : nest_.reduced_steps[last];
@@ -184,6 +198,7 @@ class BoundReduction final : public BoundKernel {
   const Row& row_;
   const Nest nest_;
   const int64_t divisor_;  // of a mean
+  const bool in_order_;
 };
 
 // What an op makes of no elements.
@@ -230,7 +245,8 @@ Result<std::unique_ptr<BoundKernel>> BindReduction(const OpView& op, const Candi
   const Nest nest(order, reduced);
   // A part of a mean divides by the size of the whole.
   const int64_t divisor = op.Has("divisor") ? op.Int("divisor") : nest.count;
-  return std::unique_ptr<BoundKernel>(std::make_unique<BoundReduction>(row, nest, divisor));
+  return std::unique_ptr<BoundKernel>(std::make_unique<BoundReduction>(
+      row, nest, divisor, (candidate.tag & UINT32_MAX) == kInOrder));
 }
 
 constexpr Rule Of(std::string_view op) { return {"", op, QueryReduction, BindReduction}; }

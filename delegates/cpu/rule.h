@@ -50,6 +50,7 @@ std::span<const Rule> MovementRules();
 std::span<const Rule> NormalizationRules();
 std::span<const Rule> PoolRules();
 std::span<const Rule> ReductionRules();
+std::span<const Rule> ResizeRules();
 std::span<const Rule> SoftmaxRules();
 std::span<const Rule> TransposeRules();
 std::span<const Rule> QuantizationRules();

@@ -3,12 +3,18 @@
 // multiplied at each of the 36 points, and transformed back while it is in the cache.
 //
 // An infinite or NaN input would spread over its tile, where a direct sum keeps it within its
-// window: if a result is not finite, all of them are computed again by direct sums.
+// window: results that are not finite are computed again by direct sums.
+//
+// The arithmetic is MSRT_ARITHMETIC_WINOGRAD4. Products are chains along the input channels, so the
+// bits of a result depend only on its tile; the granule of the candidate keeps the tiles of a piece
+// on those of the whole.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
-#include "delegates/cpu/activation.h"
+#include "core/abi/msrt_plugin.h"
+#include "delegates/cpu/chains.h"
 #include "delegates/cpu/rule.h"
 #include "delegates/sdk/packed_form.h"
 #include "ops/window.h"
@@ -20,16 +26,18 @@ using sdk::CompileContext;
 using sdk::Kernel;
 
 constexpr size_t kX = 0, kW = 1, kB = 2, kZ = 3;
-// Below, the transforms and the larger weights cost more than the multiplications saved.
-constexpr double kMinFlops = 0.1e9;
+// Below, the transforms cost more than the multiplications saved. The channels are part of the
+// arithmetic's rule, which depends on nothing that a piece or a machine could change.
 constexpr int64_t kMinChannels = 32;
+// Below, the larger weights cost more than the multiplications saved.
+constexpr double kMinFlops = 0.1e9;
 
 bool AllAre(std::span<const int64_t> list, int64_t value) {
   return std::all_of(list.begin(), list.end(), [&](int64_t v) { return v == value; });
 }
 
 int64_t Padded(int64_t channels) {
-  const int64_t panel = LoopsHere().winograd_panel;
+  const int64_t panel = LoopsHere().chain_panel;
   return (channels + panel - 1) / panel * panel;
 }
 size_t PackedFloats(int64_t inputs, int64_t outputs) {
@@ -41,14 +49,18 @@ double Seconds(const NodeInfo& node) {
   const Dims &x = op.input(kX).dims, &y = op.output(0).dims;
   const auto tiles = static_cast<double>(x[0] * ((y[2] + 3) / 4) * ((y[3] + 3) / 4));
   const auto inputs = static_cast<double>(x[1]), outputs = static_cast<double>(Padded(y[1]));
-  constexpr double kEfficiency = 0.72;  // of the products, measured
-  constexpr double kCacheSpeed = 3;     // of the second-level cache, in times of the memory's
+  // Of the products, measured. Without an instruction, fused multiply-adds are slow.
+  const double efficiency = std::string_view(LoopsHere().name) == "baseline" ? 0.01 : 0.72;
+  constexpr double kCacheSpeed = 3;  // of the second-level cache, in times of the memory's
   const double products = 2 * kWinogradPoints * tiles * inputs * outputs;
   const double bytes =
       4 * kWinogradPoints * (2 * tiles * (inputs + outputs) / kCacheSpeed + inputs * outputs);
-  return PassSeconds(node, static_cast<double>(op.output(0).elements()), ActivationNanoseconds(op),
-                     node.bytes + bytes) +
-         products / (node.machine.flops_per_second * kEfficiency);
+  const double seconds = PassSeconds(node, static_cast<double>(op.output(0).elements()),
+                                     ActivationNanoseconds(op), node.bytes + bytes) +
+                         products / (node.machine.flops_per_second * efficiency);
+  // Outside exact mode such a node runs by direct sums.
+  const auto direct = [&] { return ChainSeconds(node, ChainEfficiency(9 * x[1], y[1])); };
+  return node.flops < kMinFlops ? std::max(seconds, 2 * direct()) : seconds;
 }
 
 std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidates) {
@@ -61,14 +73,17 @@ std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidat
   if (w[2] != 3 || w[3] != 3 || op.Int("group") != 1 || !AllAre(op.Ints("strides"), 1) ||
       !AllAre(op.Ints("dilations"), 1))
     return "a window other than 3x3 with stride 1, without groups";
-  if (std::string_view(LoopsHere().name) == "baseline") return "no AVX2";
-  if (node.flops < kMinFlops || w[0] < kMinChannels || w[1] < kMinChannels)
-    return "too little work for Winograd's transforms";
+  if (w[0] < kMinChannels || w[1] < kMinChannels)
+    return "too few channels for Winograd's transforms";
   if (op.constant(kX) != nullptr || (op.has_input(kZ) && op.constant(kZ) != nullptr))
     return "a constant operand";
   Candidate c = PlainCandidate(node, Seconds(node), "Winograd 4x4");
   c.input_layouts[kX] = c.output_layouts[0] = Layout::kChannelsLast;
   if (op.has_input(kZ)) c.input_layouts[kZ] = Layout::kChannelsLast;
+  c.granule = {1, 1, kWinogradOutput, kWinogradOutput};
+  // Of the names of this delegate, the first in alphabetical order is used; chains come later.
+  c.arithmetic =
+      RoundsOnce(op) ? MSRT_ARITHMETIC_WINOGRAD4 : StrCat(ArithmeticOfLoops(), " Winograd 4x4");
   candidates->push_back(std::move(c));
   return {};
 }
@@ -95,7 +110,7 @@ void PointsOfWeights(const float* w, double* u) {
 
 // For each point panels of output channels, each with a row for every input channel.
 Status PackWeights(const float* from, const Dims& dims, ParallelFor& parallel, float* packed) {
-  const int64_t outputs = dims[0], inputs = dims[1], panel = LoopsHere().winograd_panel;
+  const int64_t outputs = dims[0], inputs = dims[1], panel = LoopsHere().chain_panel;
   const int64_t padded = Padded(outputs);
   return ParallelRanges(parallel, padded / panel, 1, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin * panel; o < end * panel; ++o) {
@@ -113,17 +128,15 @@ Status PackWeights(const float* from, const Dims& dims, ParallelFor& parallel, f
 
 sdk::Packing PackingHere() {
   const Loops& loops = LoopsHere();
-  return {"winograd4", loops.name, static_cast<uint32_t>(loops.winograd_panel), 1};
+  return {"winograd4", loops.name, static_cast<uint32_t>(loops.chain_panel), 2};
 }
 
 class BoundWinograd final : public BoundKernel {
  public:
-  // `constant`: the packed weights; null: they are a parameter. `cut`: a piece that has a part of
-  // the weights, which are in its input and are not packed.
-  BoundWinograd(const OpView& op, const Windows& windows, const float* constant, bool cut)
-      : activation_(ActivationOf(op)),
+  // `constant`: the packed weights; null: they are a parameter, or a piece has a part of them.
+  BoundWinograd(const OpView& op, const Windows& windows, const float* constant)
+      : finish_(op),
         partial_(op.Int("partial") != 0),
-        cut_(cut),
         constant_(constant),
         packing_(PackingHere()),
         w_(op.input(kW).dims),
@@ -137,11 +150,10 @@ class BoundWinograd final : public BoundKernel {
 
   Status Run(const RunArgs& args) override {
     if (args.outputs[0].elements() == 0) return OkStatus();
-    const float* const weights = args.inputs[kW].As<float>();
-    Tensors t{args.inputs[kX].As<float>(), nullptr, partial_ ? nullptr : Optional(args, kB),
-              partial_ ? nullptr : Optional(args, kZ), args.outputs[0].As<float>()};
-    if (cut_) return RunDirectly(t, weights, args.parallel);
-    MSRT_ASSIGN_OR_RETURN(t.weights, PackedWeights(args));
+    Tensors t{args.inputs[kX].As<float>(), args.inputs[kW].As<float>(),
+              partial_ ? nullptr : Optional(args, kB), partial_ ? nullptr : Optional(args, kZ),
+              args.outputs[0].As<float>()};
+    MSRT_ASSIGN_OR_RETURN(t.points, PackedWeights(args));
     const int64_t threads = args.parallel.threads();
     // A strip for each thread where there are enough tiles, else one that all of them share.
     const int64_t per_tile = kWinogradPoints * (x_[1] + padded_);
@@ -154,12 +166,11 @@ class BoundWinograd final : public BoundKernel {
     auto* zeros = static_cast<float*>(memory);  // the pixels outside the image
     std::fill_n(zeros, x_[1], 0.0f);
     float* scratch = zeros + PaddingBytes() / sizeof(float);
-    std::atomic<bool> finite{true};
     std::atomic<int64_t> next{0};
     const auto run = [&](int64_t index, ParallelFor& parallel, float* own) -> Status {
       const int64_t image = index / strips, first = index % strips * strip;
       return RunStrip(t.At(*this, image), first, std::min(first + strip, tiles_), zeros, own,
-                      parallel, &finite);
+                      parallel);
     };
     if (apart) {
       const std::unique_ptr<ParallelFor> alone = MakeSerial();
@@ -174,18 +185,20 @@ class BoundWinograd final : public BoundKernel {
       for (int64_t i = 0; i < x_[0] * strips; ++i)
         MSRT_RETURN_IF_ERROR(run(i, args.parallel, scratch));
     }
-    return finite ? OkStatus() : RunDirectly(t, weights, args.parallel);
+    return OkStatus();
   }
 
  private:
   static constexpr int64_t kMinStrip = 48, kCacheFloats = 200'000;
 
   struct Tensors {
-    const float *x, *weights, *bias, *residual;  // weights: packed
+    const float *x, *weights, *bias, *residual;
     float* y;
+    const float* points = nullptr;  // the weights, packed
     Tensors At(const BoundWinograd& k, int64_t image) const {
       const int64_t in = image * k.x_.product(1, 4), out = image * k.y_.product(1, 4);
-      return {x + in, weights, bias, residual == nullptr ? nullptr : residual + out, y + out};
+      return {x + in,  weights, bias, residual == nullptr ? nullptr : residual + out,
+              y + out, points};
     }
   };
   static const float* Optional(const RunArgs& args, size_t i) {
@@ -208,7 +221,7 @@ class BoundWinograd final : public BoundKernel {
   }
 
   Status RunStrip(const Tensors& t, int64_t begin, int64_t end, const float* zeros, float* scratch,
-                  ParallelFor& parallel, std::atomic<bool>* finite) const {
+                  ParallelFor& parallel) const {
     const int64_t tiles = end - begin, inputs = x_[1];
     float* in = scratch;                                      // [point][tile][input channel]
     float* out = scratch + kWinogradPoints * tiles * inputs;  // [point][tile][output channel]
@@ -217,21 +230,41 @@ class BoundWinograd final : public BoundKernel {
       for (int64_t i = first; i < last; ++i)
         TransformInput(t, begin + i, zeros, in + i * inputs, tiles * inputs);
     }));
-    const int64_t panel = loops.winograd_panel, panels = padded_ / panel;
+    const int64_t panel = loops.chain_panel, panels = padded_ / panel;
     MSRT_RETURN_IF_ERROR(
         ParallelRanges(parallel, kWinogradPoints * panels, 1, [&](int64_t first, int64_t last) {
           for (int64_t i = first; i < last; ++i) {
             const int64_t point = i / panels, column = i % panels * panel;
-            loops.winograd_product(in + point * tiles * inputs, inputs,
-                                   t.weights + i * inputs * panel,
-                                   out + point * tiles * padded_ + column, padded_, tiles, inputs);
+            Multiply(in + point * tiles * inputs, t.points + i * inputs * panel, tiles,
+                     out + point * tiles * padded_ + column);
           }
         }));
     return ParallelRanges(parallel, tiles, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        if (!TransformOutput(t, begin + i, out + i * padded_, tiles * padded_)) *finite = false;
-      }
+      for (int64_t i = first; i < last; ++i)
+        TransformOutput(t, begin + i, out + i * padded_, tiles * padded_);
     });
+  }
+
+  // The products of `tiles` tiles at one point with a panel of weights.
+  void Multiply(const float* in, const float* panel, int64_t tiles, float* out) const {
+    const ChainRun all{0, 0, x_[1]};
+    LoopsHere().chains({.x = in,
+                        .x_step = x_[1],
+                        .w = panel,
+                        .runs = &all,
+                        .run_count = 1,
+                        .y = out,
+                        .y_step = padded_,
+                        .rows = tiles,
+                        .columns = LoopsHere().chain_panel,
+                        .begins = true,
+                        .start = nullptr,
+                        .ends = false,
+                        .addend = nullptr,
+                        .residual = nullptr,
+                        .residual_step = 0,
+                        .low = 0,
+                        .high = 0});
   }
 
   void TransformInput(const Tensors& t, int64_t tile, const float* zeros, float* to,
@@ -249,13 +282,15 @@ class BoundWinograd final : public BoundKernel {
     LoopsHere().winograd_input(w);
   }
 
-  bool TransformOutput(const Tensors& t, int64_t tile, const float* from, int64_t step) const {
+  void TransformOutput(const Tensors& t, int64_t tile, const float* from, int64_t step) const {
     WinogradOutput w{.from = from,
                      .step = step,
                      .channels = y_[1],
                      .bias = t.bias,
                      .pixels = {},
-                     .residuals = {}};
+                     .residuals = {},
+                     .low = finish_.low,
+                     .high = finish_.high};
     const int64_t row = tile / tile_columns_ * kWinogradOutput,
                   column = tile % tile_columns_ * kWinogradOutput;
     for (int64_t i = 0; i < kWinogradOutput; ++i) {
@@ -266,41 +301,48 @@ class BoundWinograd final : public BoundKernel {
         w.residuals[i * kWinogradOutput + j] = t.residual == nullptr ? nullptr : t.residual + at;
       }
     }
-    const bool finite = LoopsHere().winograd_output(w);
-    for (float* pixel : w.pixels) {
-      if (pixel != nullptr) activation_.Apply(pixel, y_[1]);
-    }
-    return finite;
-  }
-
-  Status RunDirectly(const Tensors& tensors, const float* weights, ParallelFor& parallel) const {
-    const int64_t inputs = x_[1], outputs = y_[1];
-    return ParallelRanges(parallel, y_[0] * y_[2], 1, [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const Tensors t = tensors.At(*this, line / y_[2]);
-        const int64_t row = line % y_[2];
-        for (int64_t column = 0; column < y_[3]; ++column) {
-          const int64_t at = (row * y_[3] + column) * outputs;
-          for (int64_t o = 0; o < outputs; ++o) {
-            float sum = t.bias == nullptr ? 0 : t.bias[o];
-            for (int64_t tap = 0; tap < 9; ++tap) {
-              const int64_t h = row - top_ + tap / 3, c = column - left_ + tap % 3;
-              if (h < 0 || h >= x_[2] || c < 0 || c >= x_[3]) continue;
-              const float* x = t.x + (h * x_[3] + c) * inputs;
-              const float* w = weights + o * inputs * 9 + tap;
-              for (int64_t i = 0; i < inputs; ++i) sum += x[i] * w[i * 9];
-            }
-            t.y[at + o] = t.residual == nullptr ? sum : sum + t.residual[at + o];
-          }
-          activation_.Apply(t.y + at, outputs);
-        }
+    if (!LoopsHere().winograd_output(w)) {
+      // Bounds may hide which results are not finite.
+      w.low = -kInfinity, w.high = kInfinity;
+      LoopsHere().winograd_output(w);
+      for (int64_t i = 0; i < std::ssize(w.pixels); ++i) {
+        if (w.pixels[i] != nullptr)
+          RunDirectly(t, row + i / kWinogradOutput, column + i % kWinogradOutput);
       }
-    });
+    }
+    for (float* pixel : w.pixels) {
+      if (pixel != nullptr) finish_.Apply(pixel, 1, 0, y_[1]);
+    }
   }
 
-  const Activation activation_;
+  // Computes the results of a pixel that are not finite by direct sums.
+  void RunDirectly(const Tensors& t, int64_t row, int64_t column) const {
+    const int64_t at = (row * y_[3] + column) * y_[1];
+    WinogradDirect w{.taps = {},
+                     .weights = t.weights,
+                     .inputs = x_[1],
+                     .bias = t.bias,
+                     .residual = t.residual == nullptr ? nullptr : t.residual + at,
+                     .y = t.y + at,
+                     .channels = y_[1]};
+    for (int64_t tap = 0; tap < 9; ++tap) {
+      const int64_t h = row - top_ + tap / 3, c = column - left_ + tap % 3;
+      const bool inside = h >= 0 && h < x_[2] && c >= 0 && c < x_[3];
+      w.taps[tap] = inside ? t.x + (h * x_[3] + c) * x_[1] : nullptr;
+    }
+    LoopsHere().winograd_direct(w);
+    for (int64_t o = 0; o < y_[1]; ++o) w.y[o] = Bounded(w.y[o]);
+  }
+  // Keeps NaN.
+  float Bounded(float v) const {
+    v = v < finish_.low ? finish_.low : v;
+    return v > finish_.high ? finish_.high : v;
+  }
+
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+  const ChainFinish finish_;
   const bool partial_;  // a later part of a sum: without bias and residual
-  const bool cut_;
   const float* constant_;
   const sdk::Packing packing_;
   const Dims w_, x_, y_;
@@ -329,8 +371,9 @@ class WinogradKernel final : public Kernel {
     const Dims& w = op.input(kW).dims;
     MSRT_ASSIGN_OR_RETURN(const Windows windows,
                           WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
+    const bool whole = w == dims_;
     return std::unique_ptr<BoundKernel>(std::make_unique<BoundWinograd>(
-        op, windows, reinterpret_cast<const float*>(packed_.data()), !(w == dims_)));
+        op, windows, whole ? reinterpret_cast<const float*>(packed_.data()) : nullptr));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 

@@ -14,43 +14,6 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements per task
 
-// One axis of this node: `count` taps for each output, as indices into this node's input and
-// weights.
-struct AxisTable {
-  size_t count = 1;
-  std::vector<int64_t> index;
-  std::vector<double> weight;
-  std::vector<bool> extrapolated;
-};
-
-Result<AxisTable> TableOf(const Resample& r, const ResizeAxis& a) {
-  AxisTable t;
-  if (a.out_piece.empty()) return t;
-  const Interval needs = ResizeNeeds(r, a, a.out_piece);
-  if (!a.in_piece.Contains(needs))
-    return InvalidModel("a piece of a Resize has inputs ", a.in_piece, ", its outputs need ",
-                        needs);
-  t.count = static_cast<size_t>(TapsOf(r, a, SourceOf(r, a, a.out_piece.begin)).size());
-  const auto outputs = static_cast<size_t>(a.out_piece.size());
-  t.index.resize(outputs * t.count);
-  t.weight.resize(outputs * t.count);
-  t.extrapolated.resize(outputs);
-  for (size_t o = 0; o < outputs; ++o) {
-    const double source = SourceOf(r, a, a.out_piece.begin + static_cast<int64_t>(o));
-    const Interval taps = TapsOf(r, a, source);
-    t.extrapolated[o] = IsExtrapolated(r, a, source);
-    WeightsOf(r, a, source, taps, std::span(t.weight).subspan(o * t.count, t.count));
-    for (size_t i = 0; i < t.count; ++i) {
-      // The border of the image repeats beyond it. The piece holds every input that is needed, so
-      // clamping to the piece is the same.
-      t.index[o * t.count + i] =
-          std::clamp(taps.begin + static_cast<int64_t>(i), needs.begin, needs.end - 1) -
-          a.in_piece.begin;
-    }
-  }
-  return t;
-}
-
 // Calls body(outer index, output row) for every row along the last axis; the outer index has one
 // number for each other axis.
 template <typename Body>
@@ -73,18 +36,18 @@ Status ForEachRow(ParallelFor& parallel, const Dims& dims, Body body) {
 }
 
 template <typename T>
-Status Nearest(const KernelArgs& args, std::span<const AxisTable> tables, T extrapolation) {
+Status Nearest(const KernelArgs& args, std::span<const ResizeTable> tables, T extrapolation) {
   const Dims &x = args.inputs[0].dims, &y = args.outputs[0].dims;
   const Dims strides = RowMajorStrides(x);
   const T* in = args.inputs[0].As<T>();
   T* out = args.outputs[0].As<T>();
   const int last = y.rank() - 1;
-  const AxisTable& columns = tables[static_cast<size_t>(last)];
+  const ResizeTable& columns = tables[static_cast<size_t>(last)];
   return ForEachRow(args.parallel, y, [&](const Dims& at, int64_t row) {
     int64_t base = 0;
     bool outside = false;
     for (int i = 0; i < last; ++i) {
-      const AxisTable& t = tables[static_cast<size_t>(i)];
+      const ResizeTable& t = tables[static_cast<size_t>(i)];
       base += t.index[static_cast<size_t>(at[i])] * strides[i];
       outside = outside || t.extrapolated[static_cast<size_t>(at[i])];
     }
@@ -97,7 +60,7 @@ Status Nearest(const KernelArgs& args, std::span<const AxisTable> tables, T extr
 
 // Resamples one axis of `in`, whose dims become those of the result.
 Result<std::vector<double>> ResampleAxis(ParallelFor& parallel, const std::vector<double>& in,
-                                         const AxisTable& table, int axis, int64_t outputs,
+                                         const ResizeTable& table, int axis, int64_t outputs,
                                          Dims* dims) {
   const int64_t inner = dims->product(axis + 1, dims->rank()), in_length = (*dims)[axis];
   (*dims)[axis] = outputs;
@@ -138,7 +101,7 @@ T Interpolated(double value) {
 }
 
 template <typename T>
-Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const AxisTable> tables,
+Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const ResizeTable> tables,
                    T extrapolation) {
   Dims dims = args.inputs[0].dims;
   const T* in = args.inputs[0].As<T>();
@@ -152,7 +115,7 @@ Status Interpolate(const KernelArgs& args, const Resample& r, std::span<const Ax
   }
   T* out = args.outputs[0].As<T>();
   const int last = dims.rank() - 1;
-  const AxisTable& columns = tables[static_cast<size_t>(last)];
+  const ResizeTable& columns = tables[static_cast<size_t>(last)];
   return ForEachRow(args.parallel, dims, [&](const Dims& at, int64_t row) {
     bool outside = false;
     for (int i = 0; i < last; ++i)
@@ -190,9 +153,9 @@ Result<Resample> Resolve(const KernelArgs& args) {
 Status RunResize(const KernelArgs& args) {
   MSRT_ASSIGN_OR_RETURN(const Resample r, Resolve(args));
   if (args.outputs[0].elements() == 0) return OkStatus();
-  std::vector<AxisTable> tables;
+  std::vector<ResizeTable> tables;
   for (int i = 0; i < r.rank; ++i) {
-    MSRT_ASSIGN_OR_RETURN(AxisTable table, TableOf(r, r.axis[static_cast<size_t>(i)]));
+    MSRT_ASSIGN_OR_RETURN(ResizeTable table, TableOf(r, r.axis[static_cast<size_t>(i)]));
     tables.push_back(std::move(table));
   }
   const double extrapolation = args.op.Float("extrapolation_value");

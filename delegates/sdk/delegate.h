@@ -75,6 +75,8 @@ struct Candidate {
   bool asynchronous = false;     // mostly waits: Run is called in a thread of its own
   // Bit i: Run takes TensorView::strides of input or output i. The host copies the others.
   uint64_t strided_inputs = 0, strided_outputs = 0;
+  // By dim of output 0: where pieces may begin and end, see msrt_candidate. Empty: anywhere.
+  Dims granule = {};
 };
 
 struct Refusal {

@@ -161,6 +161,9 @@ Candidate CandidateOf(const msrt_candidate& c) {
   out.asynchronous = c.asynchronous != 0;
   out.strided_inputs = c.strided_inputs;
   out.strided_outputs = c.strided_outputs;
+  const auto cut = [](int64_t g) { return g > 1; };
+  if (std::any_of(std::begin(c.granule), std::end(c.granule), cut))
+    out.granule = Dims(std::span<const int64_t>(c.granule));
   return out;
 }
 
@@ -312,6 +315,7 @@ void Offer(const msrt_query_sink& sink, const Candidate& c) {
   out.asynchronous = c.asynchronous;
   out.strided_inputs = c.strided_inputs;
   out.strided_outputs = c.strided_outputs;
+  for (int d = 0; d < c.granule.rank(); ++d) out.granule[d] = c.granule[d];
   sink.candidate(sink.sink, &out);
 }
 

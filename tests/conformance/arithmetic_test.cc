@@ -1,7 +1,8 @@
 // The names of arithmetics are promises. Every op row, with its values and with others, is computed
 // by every candidate of the built-in delegates that names its arithmetic, in every layout that it
-// offers and on one to three threads; whole, and cut along the axes that may be cut. Elements that
-// were computed under one name must be equal bit for bit, also on lesser instruction sets.
+// offers and on one to three threads; whole, and cut along the axes that may be cut, at multiples
+// of its granule. Elements that were computed under one name must be equal bit for bit, also on
+// lesser instruction sets.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -85,8 +86,8 @@ ConstTensor OtherValues(const ConstTensor& t, std::mt19937* random, bool special
 
 using Results = std::vector<ConstTensor>;
 
-// Runs every named candidate for a node; calls visit(name, who, results). With `threads` 0 on one,
-// two and three threads, otherwise on so many.
+// Runs every named candidate for a node; calls visit(candidate, who, results). With `threads` 0 on
+// one, two and three threads, otherwise on so many.
 template <typename Visit>
 void ForEachPromise(const Delegates& delegates, const OneNode& node, int threads, Visit visit) {
   static const std::unique_ptr<ParallelFor> teams[] = {MakeSerial(), MakeThreadPool(2),
@@ -104,7 +105,7 @@ void ForEachPromise(const Delegates& delegates, const OneNode& node, int threads
         if (threads != 0 && team->threads() != threads) continue;
         auto got = RunBound(**bound, node, c, std::nullopt, *team);
         if (!got.ok()) continue;  // the data is refused
-        visit(c.arithmetic,
+        visit(c,
               StrCat(delegate->name(), " ", c.algorithm, " ", c.output_layouts[0], " on ",
                      team->threads(), " threads"),
               *got);
@@ -116,6 +117,7 @@ void ForEachPromise(const Delegates& delegates, const OneNode& node, int threads
 struct Promise {
   std::string who;
   Results results;
+  Dims granule;
 };
 
 class Checker {
@@ -142,12 +144,20 @@ class Checker {
     const auto whole = OneNodeOf(node);
     if (!whole->ok()) return;
     ForEachPromise(delegates_, *whole, 0,
-                   [&](const std::string& name, const std::string& who, const Results& results) {
-                     claims_[name].insert(c.op);
-                     const auto [known, added] = promises_.try_emplace(name, Promise{who, results});
+                   [&](const sdk::Candidate& a, const std::string& who, const Results& results) {
+                     claims_[a.arithmetic].insert(c.op);
+                     const auto [known, added] =
+                         promises_.try_emplace(a.arithmetic, Promise{who, results, a.granule});
                      if (!added) Compare(known->second, who, results, nullptr);
+                     if (!(known->second.granule == a.granule))
+                       differences_.push_back(StrCat(row_, ": ", who, ": another granule"));
                    });
-    for (int i = 0; i < cuts; ++i) CheckPiece(node, &random);
+    std::vector<Dims> granules;
+    for (const auto& [name, promise] : promises_) {
+      if (std::find(granules.begin(), granules.end(), promise.granule) == granules.end())
+        granules.push_back(promise.granule);
+    }
+    for (int i = 0; i < cuts; ++i) CheckPieces(node, granules, &random);
   }
 
   // The results of the last row by name.
@@ -157,6 +167,10 @@ class Checker {
   const std::map<std::string, std::set<std::string>>& claims() const { return claims_; }
   // Pieces that some candidate computed under a name of the whole.
   int pieces() const { return pieces_; }
+  int pieces_of(const std::string& name) const {
+    const auto found = pieces_of_.find(name);
+    return found == pieces_of_.end() ? 0 : found->second;
+  }
 
  private:
   std::unique_ptr<OneNode> OneNodeOf(const CaseNode& node) const {
@@ -167,7 +181,8 @@ class Checker {
                                      std::move(inputs), constants_, node.output_types.size());
   }
 
-  void CheckPiece(CaseNode& node, std::mt19937* random) {
+  // Checks a random piece, extended to each of the granules.
+  void CheckPieces(CaseNode& node, const std::vector<Dims>& granules, std::mt19937* random) {
     const auto space = ResolveSpace(*node.def, node.View());
     if (!space.ok()) return;
     Box box = space->axes.Whole();
@@ -181,15 +196,26 @@ class Checker {
       const int64_t x = draw(), y = draw();
       box[a] = {std::min(x, y), std::max(x, y) + 1};
     }
-    auto piece = CutPiece(node, *space, box);
+    for (const Dims& granule : granules) {
+      Box aligned = box;
+      // Nodes with a granule have the axes of their output first.
+      for (int d = 0; d < granule.rank() && d < box.rank(); ++d)
+        aligned[d] = AlignOutward(box[d], granule[d], space->axes[d].extent);
+      CheckPiece(node, *space, aligned, granule, random);
+    }
+  }
+
+  void CheckPiece(CaseNode& node, const ResolvedSpace& space, const Box& box, const Dims& granule,
+                  std::mt19937* random) {
+    auto piece = CutPiece(node, space, box);
     ASSERT_TRUE(piece.ok()) << row_ << ": " << piece.status().message();
     const auto one = OneNodeOf(piece->node);
     if (!one->ok()) return;
     ForEachPromise(delegates_, *one, 1 + static_cast<int>((*random)() % 3),
-                   [&](const std::string& name, const std::string& who, const Results& results) {
-                     const auto known = promises_.find(name);
-                     if (known == promises_.end()) return;
-                     ++pieces_;
+                   [&](const sdk::Candidate& a, const std::string& who, const Results& results) {
+                     const auto known = promises_.find(a.arithmetic);
+                     if (known == promises_.end() || !(known->second.granule == granule)) return;
+                     ++pieces_, ++pieces_of_[a.arithmetic];
                      Compare(known->second, StrCat(who, " in box ", box), results, &piece->outputs);
                    });
   }
@@ -213,6 +239,7 @@ class Checker {
   std::vector<std::string> differences_;
   std::map<std::string, std::set<std::string>> claims_;
   int pieces_ = 0;
+  std::map<std::string, int> pieces_of_;
 };
 
 std::string Listed(const std::vector<std::string>& differences) {
@@ -269,9 +296,29 @@ std::vector<OpCase> LargerCases() {
   add("", "LogSoftmax", {{"axis", int64_t{1}}}, {image});
   add("", "LayerNormalization", {{"axis", int64_t{-1}}}, {{7, 333}, {333}, {333}});
   add("", "GroupNormalization", {{"num_groups", int64_t{4}}}, {image, {24}, {24}});
-  add("", "ReduceMean", {{"axes", Ints{2, 3}}}, {image});
+  for (const char* op : {"ReduceMean", "ReduceMax", "ReduceL2", "ReduceL1"}) {
+    add("", op, {{"axes", Ints{2, 3}}}, {image});
+    add("", op, {{"axes", Ints{0, 2}}}, {image});
+    add("", op, {{"axes", Ints{3}}}, {image});
+  }
+  add("", "GlobalAveragePool", {}, {image});
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    const std::vector<double> larger{1, 1, 2, 2}, other{1, 1, 0.6, 1.7};
+    add("", "Resize", {{"mode", std::string(mode)}, {"scales", larger}}, {image});
+    add("", "Resize", {{"mode", std::string(mode)}, {"scales", other}}, {image});
+  }
   add("", "Conv", {{"pads", Ints{1, 1, 1, 1}}}, {image, {70, 24, 3, 3}, {70}});
   add("", "Conv", {{"pads", Ints{6, 6, 6, 6}}, {"dilations", Ints{6, 6}}}, {image, {40, 24, 3, 3}});
+  // Winograd's, which has a granule.
+  const Dims deep{2, 35, 21, 14};
+  add("", "Conv", {{"pads", Ints{1, 1, 1, 1}}}, {deep, {70, 35, 3, 3}, {70}});
+  add("", "Conv", {{"pads", Ints{0, 5, 2, 0}}}, {deep, {97, 35, 3, 3}});
+  add("", "Conv", {{"auto_pad", std::string("SAME_LOWER")}},
+      {{1, 64, 9, 33}, {65, 64, 3, 3}, {65}});
+  add("msrt", "FusedConv", {{"activation", std::string("Relu")}, {"pads", Ints{1, 1, 1, 1}}},
+      {deep, {80, 35, 3, 3}, {80}, {2, 80, 21, 14}});
+  add("msrt", "FusedConv", {{"activation", std::string("Swish")}, {"pads", Ints{1, 1, 1, 1}}},
+      {deep, {80, 35, 3, 3}, {80}});
   add("", "Conv", {{"strides", Ints{2, 2}}, {"group", int64_t{24}}}, {image, {24, 1, 3, 3}, {24}});
   add("", "Conv", {{"group", int64_t{3}}}, {image, {39, 8, 2, 3}});
   add("msrt", "FusedConv", {{"activation", std::string("Relu")}},
@@ -313,6 +360,9 @@ TEST(Arithmetic, EqualNamesMeanEqualBits) {
   const auto& fma = checker.claims().at(MSRT_ARITHMETIC_FMA);
   for (const char* op : {"Conv", "ConvTranspose", "FusedConv", "MatMul", "Gemm", "FusedMatMul"})
     EXPECT_TRUE(fma.contains(op)) << op;
+  EXPECT_TRUE(checker.claims().at(MSRT_ARITHMETIC_WINOGRAD4).contains("Conv"));
+  EXPECT_TRUE(checker.claims().at(MSRT_ARITHMETIC_WINOGRAD4).contains("FusedConv"));
+  EXPECT_GT(checker.pieces_of(MSRT_ARITHMETIC_WINOGRAD4), 10);
   for (const char* op : {"Add", "Relu", "MaxPool", "Concat", "Transpose", "MatMulInteger"})
     EXPECT_TRUE(checker.claims().at(MSRT_ARITHMETIC_ROUNDED).contains(op)) << op;
 }
@@ -350,6 +400,35 @@ TEST(Arithmetic, WrongClaimsAreFound) {
   EXPECT_GT(differences_of("Softmax"), 0u) << "rows and columns are summed in different orders";
   EXPECT_GT(differences_of("AveragePool"), 0u) << "plain tensors are summed column by column";
   EXPECT_GT(differences_of("ReduceMean"), 0u) << "layouts are summed in different orders";
+}
+
+// Does not say where pieces may be cut.
+class Forgetful final : public sdk::Delegate {
+ public:
+  const char* name() const override { return "forgetful"; }
+  void Query(const sdk::GraphView& graph, sdk::QueryResult* out) const override {
+    inner_->Query(graph, out);
+    for (sdk::Candidate& c : out->candidates) c.granule = {};
+  }
+  Result<std::unique_ptr<sdk::Kernel>> Compile(const sdk::GraphView& graph,
+                                               const sdk::Candidate& candidate,
+                                               const sdk::CompileContext& context) const override {
+    return inner_->Compile(graph, candidate, context);
+  }
+
+ private:
+  const std::unique_ptr<sdk::Delegate> inner_ = MakeCpuDelegate();
+};
+
+TEST(Arithmetic, PiecesOfWinogradNeedTheirGranule) {
+  Delegates forgetful;
+  forgetful.push_back(std::make_unique<Forgetful>());
+  Checker checker(std::move(forgetful));
+  for (const OpCase& c : LargerCases()) {
+    if (c.op == "Conv") checker.Check(c, true, false, 12, 1);
+  }
+  EXPECT_GT(checker.pieces_of(MSRT_ARITHMETIC_WINOGRAD4), 0);
+  EXPECT_FALSE(checker.differences().empty());
 }
 
 // ---- instruction sets ---------------------------------------------------------------------------
@@ -423,6 +502,7 @@ TEST(Arithmetic, CapsDoNotChangeBits) {
       ++same[key.substr(key.rfind('|') + 1)];
     }
     EXPECT_GT(same[MSRT_ARITHMETIC_FMA], 100) << cap;
+    EXPECT_GE(same[MSRT_ARITHMETIC_WINOGRAD4], 8) << cap;
     EXPECT_GT(same[MSRT_ARITHMETIC_ROUNDED], 100) << cap;
     std::remove(path.c_str());
   }

@@ -146,7 +146,8 @@ TEST(OpTable, EveryOpIsCovered) {
     if (ResolveSpace(*node.def, node.View()).ok()) ++cuttable[node.def];
   }
   ForEachOp([&](const OpDef& def) {
-    if (def.effect == Effect::kState || (def.traits & kRunByExecutor) != 0)
+    if (def.effect == Effect::kState || def.effect == Effect::kComm ||
+        (def.traits & kRunByExecutor) != 0)
       return;  // run by core/run; tested there
     EXPECT_GT(cases[&def], 0) << def.name << " has no case";
     EXPECT_NE(reference::FindKernel(def.domain, def.name), nullptr)

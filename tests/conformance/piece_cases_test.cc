@@ -8,6 +8,7 @@
 
 #include "tests/conformance/piece_check.h"
 #include "tests/conformance/pipeline.h"
+#include "tests/conformance/small_graph.h"
 
 namespace msrt::testing {
 namespace {
@@ -67,6 +68,44 @@ INSTANTIATE_TEST_SUITE_P(All, PieceCases,
                            return StrCat(AllOpCases()[std::get<0>(row.param)].name, "_",
                                          kBackends[std::get<1>(row.param)].name);
                          });
+
+// Convolutions with constant weights, of which a piece of some channels has a part: Winograd's,
+// whose pieces are extended to its tiles, and direct ones.
+TEST(LargerPieces, EqualPartsOfTheWhole) {
+  using Ints = std::vector<int64_t>;
+  struct Case {
+    Dims x, w;
+    AttrList attrs;
+  };
+  const Case cases[] = {
+      {{1, 36, 30, 19}, {50, 36, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}},
+      {{2, 33, 13, 26}, {47, 33, 3, 3}, {{"pads", Ints{0, 2, 1, 0}}}},
+      {{1, 24, 17, 19}, {50, 12, 3, 3}, {{"group", int64_t{2}}, {"strides", Ints{2, 1}}}},
+      {{1, 20, 11, 9}, {70, 20, 1, 1}, {}},
+  };
+  uint32_t seed = 1;
+  for (const Case& given : cases) {
+    OpCase c;
+    c.name = c.op = "Conv";
+    c.attrs = given.attrs;
+    c.inputs.push_back({RandomFloats(given.x, seed), false});
+    c.inputs.push_back({RandomFloats(given.w, seed + 1), true});
+    c.inputs.push_back({RandomFloats({given.w[0]}, seed + 2), true});
+    c.expected.push_back(RandomFloats({1}, 0));  // only its type counts
+    const CaseModule m = ModuleOf(c, /*open_dims=*/false);
+    CompileOptions options;
+    options.place.delegates = {"cpu"};
+    options.place.strict = options.place.exact = true;
+    auto model = CompileModule(TestEnvironment(), m.module, options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    auto session = Session::Create(*model, 0, {});
+    const auto whole = RunSession(**session, m.inputs);
+    ASSERT_TRUE(whole.ok()) << whole.status().message();
+    PieceTotals totals;
+    EXPECT_TRUE(CheckPieces(m, *model, *whole, 0, 40, seed++, &totals));
+    EXPECT_EQ(totals.pieces, 40);
+  }
+}
 
 class Summary : public ::testing::Environment {
   void TearDown() override {

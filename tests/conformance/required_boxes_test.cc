@@ -601,6 +601,73 @@ void CheckGraph(uint32_t seed, bool dense, std::map<std::string, int>* ops, int6
   }
 }
 
+// The smallest interval that contains `i` and ends at multiples of the granule, or with the axis.
+Interval SmallestAligned(Interval i, int64_t granule, int64_t extent) {
+  Interval best{0, extent};
+  for (int64_t begin = 0; begin <= i.begin; ++begin) {
+    for (int64_t end = i.end; end <= extent; ++end) {
+      const bool aligned = begin % granule == 0 && (end % granule == 0 || end == extent);
+      if (aligned && end - begin < best.size()) best = {begin, end};
+    }
+  }
+  return best;
+}
+
+// Every node has a random granule: pieces must be aligned, and as small as that allows.
+void CheckGranules(uint32_t seed, int* extended) {
+  ImageGraph image(seed, false);
+  const Graph& graph = image.g.graph;
+  SCOPED_TRACE(StrCat("seed ", seed, "\n", Print(graph)));
+  const GraphFacts facts(graph);
+  const auto spaces = GraphSpaces::Resolve(graph, facts);
+  ASSERT_TRUE(spaces.ok()) << spaces.status().message();
+  Random random(seed);
+  std::vector<ValueBox> targets;
+  for (ValueId v : graph.outputs)
+    targets.push_back({v, RandomPart(random, Box::Whole(graph.value(v).type.dims))});
+  std::vector<Dims> granules;
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    granules.push_back({1, 0, 1 + Below(random, 5), 1 + Below(random, 5)});
+  granules[0] = {};
+  const auto required = FindRequiredBoxes(
+      *spaces, {.targets = targets,
+                .granule = [&](size_t n) -> std::span<const int64_t> { return granules[n]; }});
+  ASSERT_TRUE(required.ok()) << required.status().message();
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!required->pieces[n] || granules[n].empty()) continue;
+    const ValueId value = graph.nodes[n].outputs[0];
+    const Box& needed = *required->values[IndexOf(value)];
+    const Box got = OutputBoxes(*spaces->of_node(n), *required->pieces[n])[0];
+    const auto without = PieceFor(*spaces->of_node(n), 0, needed);
+    Box expected = needed;
+    for (int d = 2; d < 4; ++d) {
+      const int64_t extent = graph.value(value).type.dims[d], g = granules[n][d];
+      expected[d] = SmallestAligned(needed[d], g, extent);
+      EXPECT_TRUE(got[d].begin % g == 0 && (got[d].end % g == 0 || got[d].end == extent))
+          << Describe(graph, n) << " granule " << g << " box " << StrCat(got);
+    }
+    EXPECT_TRUE(Contains(got, expected)) << Describe(graph, n);
+    // Some nodes make more than is needed by themselves.
+    if (!without || OutputBoxes(*spaces->of_node(n), *without)[0] != needed) continue;
+    const auto aligned = PieceFor(*spaces->of_node(n), 0, expected);
+    if (OutputBoxes(*spaces->of_node(n), *aligned)[0] != expected) continue;
+    EXPECT_EQ(got, expected) << Describe(graph, n) << " needs " << StrCat(needed);
+    *extended += expected != needed ? 1 : 0;
+  }
+  std::vector<ConstTensor> inputs;
+  for (ValueId v : graph.inputs)
+    inputs.push_back(RandomFloats(graph.value(v).type.dims, seed + IndexOf(v)));
+  const auto whole = GraphRunner(graph).RunWhole(inputs);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  CheckPiecesOfGraph(graph, *spaces, *required, *whole);
+}
+
+TEST(RandomImageGraphs, PiecesAreExtendedToGranules) {
+  int extended = 0;
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) CheckGranules(seed, &extended);
+  EXPECT_GT(extended, 300);
+}
+
 constexpr uint32_t kGraphs = 500;
 
 TEST(RandomImageGraphs, RequiredBoxesContainWhatAffectsTheOutputs) {

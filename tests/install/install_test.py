@@ -7,6 +7,7 @@ usage: install_test.py BUILD WORK CMAKE CC [C_FLAGS]    BUILD is a finished buil
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import unittest
@@ -14,6 +15,7 @@ import unittest
 from installing import HERE, SOURCE, empty_folder, files_below, needed_libraries, readme_program, run, runpath
 
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
+import image_files  # noqa: E402
 from onnx_file import read_npy, write_npy  # noqa: E402
 
 BUILD = WORK = CMAKE = CC = None
@@ -37,6 +39,7 @@ class Install(unittest.TestCase):
         cls.files = files_below(cls.tree)
         cls.version = cache_entry("CMAKE_PROJECT_VERSION")
         cls.has_onednn = "libdnnl.so.3" in needed_libraries(os.path.join(BUILD, "bin", "msrun"))
+        cls.has_images = os.path.exists(os.path.join(BUILD, "lib", "libmsrt_images.so"))
         cls.program = readme_program(os.path.join(WORK, "readme.c"))
         cls.model = os.path.join(WORK, "lenet.msrt")
         run(cls.path("bin", "msconvert"), "zoo:lenet", cls.model)
@@ -73,6 +76,12 @@ class Install(unittest.TestCase):
                     "lib/pkgconfig/msrt.pc", "lib/pkgconfig/msrt-static.pc", "share/doc/msrt/LICENSE"}
         if self.has_onednn:
             expected |= {"lib/libdnnl.so.3", "share/doc/msrt/oneDNN/LICENSE", "share/doc/msrt/oneDNN/THIRD-PARTY-PROGRAMS"}
+        if self.has_images:
+            expected.add("lib/libmsrt_images.so")
+        # Engines of optional libraries: installed if they were built.
+        for module in ("libmsrt_comm_gloo.so", "libmsrt_comm_mpi.so"):
+            if os.path.exists(os.path.join(BUILD, "lib", module)):
+                expected.add(f"lib/{module}")
         rest = [name for name in self.files if not name.startswith(("lib/cmake/msrt/", "share/doc/msrt/third-party/"))]
         self.assertEqual(sorted(rest), sorted(expected))
 
@@ -97,6 +106,31 @@ class Install(unittest.TestCase):
                 if name == "libdnnl.so.3":
                     self.assertEqual(found, os.path.realpath(self.path("lib", name)))
             self.assertFalse([name for name in needed if name.startswith(("libprotobuf", "libflatbuffers", "libxxhash", "libfmt"))], file)
+
+    def test_only_the_image_module_needs_image_libraries(self):
+        image_libraries = ("libtiff", "libpng", "libjpeg")
+        for file in (self.path("bin", "msrun"), self.path("bin", "msconvert"), self.path("lib", "libmsrt.so")):
+            self.assertFalse([name for name in needed_libraries(file) if name.startswith(image_libraries)], file)
+        if self.has_images:
+            needed = needed_libraries(self.path("lib", "libmsrt_images.so"))
+            self.assertTrue([name for name in needed if name.startswith(image_libraries)])
+            self.assertFalse([name for name, found in needed.items() if found is None])
+            self.assertIsNone(runpath(self.path("lib", "libmsrt_images.so")))
+
+    def test_moved_tree_runs_models_on_images(self):
+        folder = empty_folder(os.path.join(WORK, "image"))
+        with open(os.path.join(folder, "model.onnx"), "wb") as file:
+            file.write(image_files.network())
+        model, out = os.path.join(folder, "model.msrt"), os.path.join(folder, "out.npy")
+        convert = [self.path("bin", "msconvert"), os.path.join(folder, "model.onnx"), model]
+        if "this build reads no ONNX" in subprocess.run(convert, capture_output=True, text=True).stderr:
+            return  # a build without protobuf
+        source = os.path.join(folder, "in.npy")
+        write_npy(source, (3, 20, 30), image_files.noise(1800, 1), "|u1", "B")
+        if self.has_images:
+            source = image_files.write_tiff(os.path.join(folder, "in.tif"), 3, 20, 30, image_files.noise(1800, 1))
+        run(self.path("bin", "msrun"), "image", model, source, out)
+        self.assertEqual(read_npy(out)[0]["shape"], (5, 20, 30))
 
     def test_readme_program_builds_with_cmake(self):
         folder = os.path.join(WORK, "cmake")

@@ -27,6 +27,12 @@ const Network kNetworks[] = {
     {"deeplab", {.batch = 1, .image = 72, .width = 8}, {1, 4, 72, 72}},
     {"resnet50", {.batch = 1, .image = 96, .width = 8, .classes = 10}, {1, 3, 96, 96}},
 };
+// Run by hand: --gtest_also_run_disabled_tests --gtest_filter='*FullSize*'.
+const Network kFullSize[] = {
+    {"unet", {.batch = 1, .image = 512, .width = 32}, {1, 4, 512, 512}},
+    {"deeplab", {.batch = 1, .image = 520, .width = 32}, {1, 4, 520, 520}},
+    {"resnet50", {.batch = 1, .image = 224, .width = 64, .classes = 1000}, {1, 3, 224, 224}},
+};
 
 ConstTensor RandomFloats(const Dims& dims) {
   std::mt19937 random(3);
@@ -190,7 +196,9 @@ ValueId CutValue(const PieceRunner& runner) {
   const Graph& graph = runner.graph();
   if (runner.type(graph.outputs[0]).rank() == 4) return graph.outputs[0];
   for (const Node& node : graph.nodes) {
-    if (node.op == "GlobalAveragePool") return node.inputs[0];
+    // In exact mode a pass makes nested means of the pool.
+    const bool pools = node.op == "GlobalAveragePool" || node.op == "ReduceMean";
+    if (pools && runner.type(node.inputs[0]).rank() == 4) return node.inputs[0];
   }
   ADD_FAILURE() << "no feature map";
   return graph.outputs[0];
@@ -219,10 +227,10 @@ size_t BackendCount() {
   return std::size(kBackends) - (has_onednn ? 0 : 1);
 }
 
-class ZooPieces : public ::testing::TestWithParam<std::tuple<size_t, size_t>> {};
+class ZooPieces : public ::testing::TestWithParam<std::tuple<Network, size_t>> {};
 
 TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
-  const Network& n = kNetworks[std::get<0>(GetParam())];
+  const Network& n = std::get<0>(GetParam());
   const Backend& backend = kBackends[std::get<1>(GetParam())];
   Pieces pieces(n, backend.delegates, backend.exact);
   const ValueId value = CutValue(pieces.runner());
@@ -240,7 +248,17 @@ TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
   };
   const int64_t strip = std::max<int64_t>(1, dims[2] / 4);
   const std::vector<Box> rows = Tiles(dims, 1, dims[3]);
+  const size_t packed_for_whole = pieces.packed_bytes();
   for (const bool in_place : {false, true}) check(Tiles(dims, strip, dims[3]), in_place, "strips");
+  // Our kernels pack once for all pieces. oneDNN has no fast kernel for the packed form at some
+  // sizes, which then have a second form.
+  std::printf("packed: %zu bytes for the whole, %zu with strips\n", packed_for_whole,
+              pieces.packed_bytes());
+  if (std::string_view(backend.name) == "all" || std::string_view(backend.name) == "onednn") {
+    EXPECT_LE(pieces.packed_bytes(), 2 * packed_for_whole);
+  } else {
+    EXPECT_EQ(pieces.packed_bytes(), packed_for_whole);
+  }
   check(Tiles(dims, strip + 1, std::max<int64_t>(1, dims[3] / 3)), false, "tiles");
   check(UnevenTiles(dims, 5), true, "uneven tiles");
   check({rows[0], rows[rows.size() / 2], rows.back()}, false, "rows");
@@ -252,13 +270,18 @@ TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
   EXPECT_EQ(pieces.runner().kernel_counts().misses, bound);
 }
 
+std::string NameOf(const ::testing::TestParamInfo<std::tuple<Network, size_t>>& row) {
+  return StrCat(std::get<0>(row.param).name, "_", kBackends[std::get<1>(row.param)].name);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ZooPieces,
-                         ::testing::Combine(::testing::Range(size_t{0}, std::size(kNetworks)),
+                         ::testing::Combine(::testing::ValuesIn(kNetworks),
                                             ::testing::Range(size_t{0}, BackendCount())),
-                         [](const auto& row) {
-                           return StrCat(kNetworks[std::get<0>(row.param)].name, "_",
-                                         kBackends[std::get<1>(row.param)].name);
-                         });
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(DISABLED_FullSize, ZooPieces,
+                         ::testing::Combine(::testing::ValuesIn(kFullSize),
+                                            ::testing::Range(size_t{0}, BackendCount())),
+                         NameOf);
 
 }  // namespace
 }  // namespace msrt::testing

@@ -10,6 +10,7 @@
 #include "core/api/version.h"
 #include "core/place/pin.h"
 #include "tools/files/plugin_file.h"
+#include "tools/msrun/launch_arguments.h"
 #include "tools/tensors/sizes.h"
 
 namespace msrt {
@@ -20,7 +21,9 @@ namespace fs = std::filesystem;
 constexpr const char* kFooter =
     R"(Other forms:
   msrun MODEL [options]            the same as msrun bench MODEL
+  msrun image MODEL IN OUT         a model over an image of any size (msrun image --help)
   msrun --compare A.json B.json    two reports of --json side by side
+  msrun launch -n 4 -- COMMAND     four processes that form a job
   msrun VERB --help                the options of a verb
   msrun --version                  version, build, libraries and processor
 
@@ -226,17 +229,20 @@ class CommandLine {
     info_->add_option("model", a_.model, "a .msrt file");
     AddCommonOptions(info_, &a_);
     info_->add_option("--json", a_.json, "as JSON; - is standard output");
+    launch_ = AddLaunch(&app_, &a_.launch);
   }
 
   // Returns as ParseArguments does.
   bool Parse(int argc, char** argv, int* exit_code) {
     // The short form: without a verb, --help or --version, the verb is bench.
     std::vector<std::string> texts(argv + 1, argv + argc);
-    constexpr std::string_view kFirst[] = {"bench",  "run", "calibrate", "info",
-                                           "--help", "-h",  "--version"};
+    constexpr std::string_view kFirst[] = {"bench",  "run",    "calibrate", "info",
+                                           "launch", "--help", "-h",        "--version"};
     const bool verb = texts.empty() ||
                       std::find(std::begin(kFirst), std::end(kFirst), texts[0]) != std::end(kFirst);
     if (!verb) texts.insert(texts.begin(), "bench");
+    std::vector<std::string> launched;
+    if (!texts.empty() && texts[0] == "launch") launched = CutLaunchCommand(&texts);
     std::reverse(texts.begin(), texts.end());  // the order that CLI11 takes
     try {
       app_.parse(texts);
@@ -248,8 +254,17 @@ class CommandLine {
     a_.verb = run_->parsed()         ? Verb::kRun
               : calibrate_->parsed() ? Verb::kCalibrate
               : info_->parsed()      ? Verb::kInfo
+              : launch_->parsed()    ? Verb::kLaunch
                                      : Verb::kBench;
     if (a_.verb == Verb::kCalibrate) a_.seconds = calibrate_seconds_;
+    if (a_.verb == Verb::kLaunch) {
+      const Status status = TakeLaunchCommand(*launch_, std::move(launched), &a_.launch);
+      if (!status.ok()) {
+        std::cerr << "msrun: " << status.message() << "\n";
+        *exit_code = kWrongCommandLine;
+        return false;
+      }
+    }
     return true;
   }
 
@@ -278,7 +293,7 @@ class CommandLine {
 
   Arguments& a_;
   CLI::App app_{"Runs and measures .msrt models.", "msrun"};
-  CLI::App *run_ = nullptr, *calibrate_ = nullptr, *info_ = nullptr;
+  CLI::App *run_ = nullptr, *calibrate_ = nullptr, *info_ = nullptr, *launch_ = nullptr;
   double calibrate_seconds_ = 60;
 };
 
@@ -324,6 +339,7 @@ FilesRead FilesReadBy(const Arguments& a) {
 
 bool ParseArguments(int argc, char** argv, Arguments* a, int* exit_code) {
   if (!CommandLine(a).Parse(argc, argv, exit_code)) return false;
+  if (a->verb == Arguments::Verb::kLaunch) return true;  // the ranks check their own
   const Status status = Check(*a);
   if (status.ok()) return true;
   std::cerr << "msrun: " << status.message() << "\n";

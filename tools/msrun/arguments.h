@@ -7,13 +7,14 @@
 
 #include "core/base/status.h"
 #include "tools/files/output_file.h"
+#include "tools/msrun/launch.h"
 
 namespace msrt {
 
 enum ExitCode : int { kDone = 0, kFailed = 1, kWrongCommandLine = 2 };
 
 struct Arguments {
-  enum class Verb { kBench, kRun, kCalibrate, kInfo } verb = Verb::kBench;
+  enum class Verb { kBench, kRun, kCalibrate, kInfo, kLaunch } verb = Verb::kBench;
   std::string model;
   std::vector<std::string> inputs,
       shapes;  // NAME=FILE.npy or a list's NAME=FOLDER; NAME=1x3x224x224 or SYMBOL=8
@@ -34,6 +35,7 @@ struct Arguments {
   std::string json, trace, output_dir, check_dir, output_file;
   double rtol = 1e-4;
   std::vector<std::string> compare;
+  LaunchArguments launch;
 
   // Whether to print readable reports: not with --quiet, nor if JSON goes to standard output.
   bool prints() const { return !quiet && json != "-"; }

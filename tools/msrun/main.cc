@@ -1,5 +1,6 @@
 // msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures the
-// costs that decide its placement (calibrate), or describes it (info).
+// costs that decide its placement (calibrate), describes it (info), or starts the ranks of a job
+// (launch).
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "core/graph/outline.h"
 #include "core/program/explain.h"
 #include "tools/msrun/bench.h"
+#include "tools/msrun/image.h"
 #include "tools/msrun/info.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/compare.h"
@@ -209,6 +211,7 @@ int Describe(const Arguments& a) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "image") return RunImage(argc - 1, argv + 1);
   Arguments a;
   int exit_code = kDone;
   if (!ParseArguments(argc, argv, &a, &exit_code)) return exit_code;
@@ -221,6 +224,8 @@ int Main(int argc, char** argv) {
       const Status status = Calibrate(a);
       return status.ok() ? kDone : Fail(status);
     }
+    case Arguments::Verb::kLaunch:
+      return Launch(a.launch);
     case Arguments::Verb::kBench:
       break;
   }

@@ -40,6 +40,7 @@ std::string OpLabel(const Program& program, const Step& step) {
   switch (step.kind) {
     case StepKind::kKernel:
     case StepKind::kControl:
+    case StepKind::kExchange:
       return OpOf(program, step);
     case StepKind::kStateRead:
     case StepKind::kStateWrite:

@@ -8,6 +8,7 @@ namespace msrt::cpu::MSRT_CPU_ISA {
 void FillAttention(Loops* loops);
 void FillElementwise(Loops* loops);
 void FillReductions(Loops* loops);
+void FillInOrder(Loops* loops);
 void FillRows(Loops* loops);
 void FillMovement(Loops* loops);
 void FillQuantization(Loops* loops);

@@ -11,6 +11,7 @@ void FillTable(Loops* loops) {
   FillAttention(loops);
   FillElementwise(loops);
   FillReductions(loops);
+  FillInOrder(loops);
   FillRows(loops);
   FillMovement(loops);
   FillQuantization(loops);
