@@ -211,7 +211,7 @@ MSRT_API msrt_status msrt_tensor_wrap(msrt_runtime* runtime, msrt_dtype dtype, i
                                       const int64_t* dims, void* data, size_t bytes,
                                       void (*free_fn)(void* user, void* data), void* user,
                                       msrt_tensor** out);
-/* The same in the memory of a device of the runtime (msrt_plugin.h), by its name. The host must not
+/* The same in the memory of a device of the runtime (msrt_device.h), by its name. The host must not
  * dereference the data; msrt_tensor_copy moves it. The application synchronizes its own streams
  * before it passes such a tensor on, and a call that writes one returns when it is written. */
 MSRT_API msrt_status msrt_tensor_create_on_device(msrt_runtime* runtime, const char* device,

@@ -1,5 +1,8 @@
-/* The header must be usable from strict C99: this file is compiled so. header_test.cc calls it. */
+/* The headers must be usable from strict C99: this file is compiled so. header_test.cc calls it. */
+#include "core/abi/msrt_device.h" /* first: it must not need another header before it */
+
 #include "core/abi/msrt.h"
+#include "core/abi/msrt_plugin.h"
 
 int CallsFromC(void);
 

@@ -17,7 +17,7 @@ WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msr
 
 def header():
     text = ""
-    for name in ("msrt.h", "msrt_plugin.h"):
+    for name in ("msrt.h", "msrt_device.h", "msrt_plugin.h"):
         with open(os.path.join(ROOT, "core", "abi", name), encoding="utf-8") as file:
             text += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     return text
