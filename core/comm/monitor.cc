@@ -146,7 +146,8 @@ void Monitor::FindAbsentees(SteadyTime now) {
   }
 }
 
-void Monitor::Suspect(int rank, Cause cause, std::string problem, SteadyTime now) {
+void Monitor::Suspect(int rank, Cause cause, std::string problem, SteadyTime now,
+                      const CommProgress& call) {
   if (failure_) return;
   // A death or a divergence is the reason for errors that ranks report, never the other way round.
   const bool first = !suspicion_;
@@ -159,7 +160,7 @@ void Monitor::Suspect(int rank, Cause cause, std::string problem, SteadyTime now
     const bool corrects = cause == Cause::kDivergence && suspicion_->cause == cause;
     if (!(echo && explains) && !corrects) return;
   }
-  suspicion_ = {rank, cause, std::move(problem), first ? now : suspicion_->since};
+  suspicion_ = {rank, cause, std::move(problem), first ? now : suspicion_->since, call};
 }
 
 // The ranks that call what most of them call are right; of equally many, those with the lowest
@@ -194,7 +195,7 @@ void Monitor::FindDivergence(int rank, SteadyTime now) {
     Suspect(wrong->rank, Cause::kDivergence,
             StrCat(CallText(*wrong->call), " while rank ", right.rank, " ", CallText(*right.call),
                    ": all ranks of a group must start the same collectives in the same order"),
-            now);
+            now, *wrong->call);
     return;
   }
 }
@@ -219,6 +220,17 @@ void Monitor::Tick(SteadyTime now) {
   if (suspicion_ && !failure_) Describe(now);
 }
 
+// A rank that is about to make the call may still turn the minority into the majority.
+bool Monitor::IsDecided(const Suspicion& divergence) const {
+  return std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) {
+    return r.phase == Phase::kJoined &&
+           std::any_of(r.operations.begin(), r.operations.end(), [&](const CommProgress& p) {
+             return p.group_id == divergence.call.group_id && IsCollective(p.op) &&
+                    p.sequence < divergence.call.sequence;
+           });
+  });
+}
+
 void Monitor::Describe(SteadyTime now) {
   const Suspicion& s = *suspicion_;
   const Rank& culprit = ranks_[static_cast<size_t>(s.rank)];
@@ -227,7 +239,8 @@ void Monitor::Describe(SteadyTime now) {
   });
   const bool explained = s.cause == Cause::kDeath
                              ? !culprit.exit.empty()
-                             : s.cause == Cause::kSilence || s.cause == Cause::kDivergence;
+                             : s.cause == Cause::kSilence ||
+                                   (s.cause == Cause::kDivergence && IsDecided(s));
   if (now - s.since < kDescriptionTime && !(answered && explained)) return;
   const std::string& problem = s.cause == Cause::kDeath && !culprit.exit.empty() &&
                                        s.problem.find(culprit.exit) == std::string::npos

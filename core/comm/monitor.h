@@ -63,13 +63,16 @@ class Monitor {
     Cause cause;
     std::string problem;  // follows the name of the rank
     SteadyTime since;
+    CommProgress call;  // of a divergence: the operation in which the ranks differ
   };
 
-  void Suspect(int rank, Cause cause, std::string problem, SteadyTime now);
+  void Suspect(int rank, Cause cause, std::string problem, SteadyTime now,
+               const CommProgress& call = {});
   void FindDivergence(int rank, SteadyTime now);
   void FindDeserter(SteadyTime now);
   void FindAbsentees(SteadyTime now);
   void Describe(SteadyTime now);
+  bool IsDecided(const Suspicion& divergence) const;
   std::string Name(int rank) const;
   std::string Others(int culprit, SteadyTime now) const;
 

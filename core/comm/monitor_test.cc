@@ -114,6 +114,20 @@ TEST_F(MonitorTest, LaterReportsCorrectTheCulpritOfADivergence) {
       << message;
 }
 
+TEST_F(MonitorTest, DivergenceWaitsForRanksBehind) {
+  monitor_.Beat(0, {InAllReduce(6)}, now_);
+  monitor_.Beat(1, {{"world", 1, CommKind::kBroadcast, 7, 16, true}}, now_);
+  monitor_.Beat(2, {InAllReduce(7)}, now_);
+  monitor_.Beat(0, {InAllReduce(6)}, now_ + milliseconds(1));  // the answer to the suspicion
+  monitor_.Beat(1, {{"world", 1, CommKind::kBroadcast, 7, 16, true}}, now_ + milliseconds(1));
+  monitor_.Tick(now_ + milliseconds(2));
+  EXPECT_EQ(monitor_.failure(), nullptr);
+  monitor_.Beat(0, {InAllReduce(7)}, now_ + milliseconds(20));
+  const std::string message = Message();
+  EXPECT_TRUE(message.starts_with("rank 1 on host 'h' (process 101) calls Broadcast #7"))
+      << message;
+}
+
 TEST_F(MonitorTest, DifferentSizesDiverge) {
   monitor_.Beat(0, {InAllReduce(7, 8)}, now_);
   monitor_.Beat(1, {InAllReduce(7, 16)}, now_);
