@@ -4,6 +4,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -62,10 +63,10 @@ constexpr OpDef Broadcasting(std::string_view name, std::span<const ParamDef> in
 }
 
 constexpr OpDef kBinaryOps[] = {
-    Broadcasting("Add", kNumberPair, GradPending),
-    Broadcasting("Sub", kNumberPair, GradPending),
-    Broadcasting("Mul", kNumberPair, GradPending),
-    Broadcasting("Div", kNumberPair, GradPending),
+    Broadcasting("Add", kNumberPair, GradAdd),
+    Broadcasting("Sub", kNumberPair, GradSub),
+    Broadcasting("Mul", kNumberPair, GradMul),
+    Broadcasting("Div", kNumberPair, GradDiv),
     Broadcasting("Mod", kNumberPair, GradPending, InferAsFirst, kModAttrs),
     Broadcasting("Pow", kPowInputs, GradPending),
     Broadcasting("Max", kNumbers, GradPending),

@@ -5,6 +5,7 @@
 
 #include "ops/activation.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -223,7 +224,7 @@ constexpr OpDef kMatMulOps[] = {
     {.name = "MatMul",
      .inputs = kMatMulInputs,
      .infer = InferMatMul,
-     .grad = GradPending,
+     .grad = GradMatMul,
      .space = &kMatMulSpace,
      .cost = MatMulCost},
     {.name = "Gemm",

@@ -1,6 +1,7 @@
 // Reductions: ops that fold some axes of a tensor into one value (Reduce*), and CumSum, which keeps
 // every step of the fold.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -193,18 +194,19 @@ constexpr SpaceDef kCumSumSpace{.resolve = ResolveCumSum};
 
 // ---- the entries --------------------------------------------------------------------------------
 
-constexpr OpDef Reduction(std::string_view name, std::span<const ParamDef> inputs = kReduceInputs) {
+constexpr OpDef Reduction(std::string_view name, GradFn grad,
+                          std::span<const ParamDef> inputs = kReduceInputs) {
   return {.name = name,
           .attrs = kReduceAttrs,
           .inputs = inputs,
           .infer = InferReduce,
-          .grad = GradPending,
+          .grad = grad,
           .space = &kReduceSpace,
           .cost = CostReduce};
 }
 
 constexpr OpDef kReduceOps[] = {
-    Reduction("ReduceSum"),
+    Reduction("ReduceSum", GradReduceSum),
     {.name = "ReduceMean",
      .attrs = kMeanAttrs,
      .inputs = kReduceInputs,
@@ -212,14 +214,14 @@ constexpr OpDef kReduceOps[] = {
      .grad = GradPending,
      .space = &kMeanSpace,
      .cost = CostReduce},
-    Reduction("ReduceMax", kOrderInputs),
-    Reduction("ReduceMin", kOrderInputs),
-    Reduction("ReduceProd"),
-    Reduction("ReduceL1"),
-    Reduction("ReduceL2"),
-    Reduction("ReduceLogSum"),
-    Reduction("ReduceLogSumExp"),
-    Reduction("ReduceSumSquare"),
+    Reduction("ReduceMax", GradPending, kOrderInputs),
+    Reduction("ReduceMin", GradPending, kOrderInputs),
+    Reduction("ReduceProd", GradPending),
+    Reduction("ReduceL1", GradPending),
+    Reduction("ReduceL2", GradPending),
+    Reduction("ReduceLogSum", GradPending),
+    Reduction("ReduceLogSumExp", GradPending),
+    Reduction("ReduceSumSquare", GradPending),
     {.name = "CumSum",
      .attrs = kCumSumAttrs,
      .inputs = kCumSumInputs,

@@ -4,6 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -395,7 +396,7 @@ constexpr OpDef kShapeOps[] = {
      .attrs = kReshapeAttrs,
      .inputs = kReshapeInputs,
      .infer = InferReshape,
-     .grad = GradPending,
+     .grad = GradReshape,
      .space = &kReshapeSpace,
      .cost = CostOfView,
      .traits = kView},
@@ -403,7 +404,7 @@ constexpr OpDef kShapeOps[] = {
      .attrs = kAxesAttrs,
      .inputs = kAxesInputs,
      .infer = InferSqueeze,
-     .grad = GradPending,
+     .grad = GradReshape,
      .space = &kSqueezeSpace,
      .cost = CostOfView,
      .traits = kView},
@@ -411,7 +412,7 @@ constexpr OpDef kShapeOps[] = {
      .attrs = kAxesAttrs,
      .inputs = kAxesInputs,
      .infer = InferUnsqueeze,
-     .grad = GradPending,
+     .grad = GradReshape,
      .space = &kUnsqueezeSpace,
      .cost = CostOfView,
      .traits = kView},
@@ -419,7 +420,7 @@ constexpr OpDef kShapeOps[] = {
      .attrs = kFlattenAttrs,
      .inputs = kDataInput,
      .infer = InferFlatten,
-     .grad = GradPending,
+     .grad = GradReshape,
      .space = &kFlattenSpace,
      .cost = CostOfView,
      .traits = kView},
@@ -438,7 +439,7 @@ constexpr OpDef kShapeOps[] = {
      .attrs = kExpandAttrs,
      .inputs = kExpandInputs,
      .infer = InferExpand,
-     .grad = GradPending,
+     .grad = GradExpand,
      .space = &kExpandSpace},
 };
 

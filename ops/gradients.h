@@ -1,0 +1,25 @@
+// The gradient rules of ops (OpDef::grad), by the file that has them: ops/<family>_grad.cc. A rule
+// is built of ops that have rules themselves; where no op fits, the file also has gradient ops.
+#pragma once
+
+#include "ops/op_def.h"
+
+namespace msrt {
+
+// binary_grad.cc
+Status GradAdd(GradBuilder&);
+Status GradSub(GradBuilder&);
+Status GradMul(GradBuilder&);
+Status GradDiv(GradBuilder&);
+
+// shape_grad.cc
+Status GradReshape(GradBuilder&);  // any op that keeps the order of elements
+Status GradExpand(GradBuilder&);
+
+// reduce_grad.cc
+Status GradReduceSum(GradBuilder&);
+
+// matmul_grad.cc
+Status GradMatMul(GradBuilder&);
+
+}  // namespace msrt

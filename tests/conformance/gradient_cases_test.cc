@@ -1,0 +1,269 @@
+// The gradient of every op, on its rows in double precision: first derivatives against finite
+// differences of the op, second derivatives against finite differences of the first.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "core/autodiff/gradients.h"
+#include "core/base/half.h"
+#include "ops/grad_builder.h"
+#include "ops/registry.h"
+#include "ops/validate.h"
+#include "tests/conformance/case_module.h"
+#include "tests/conformance/pipeline.h"
+
+namespace msrt::testing {
+namespace {
+
+using Values = std::vector<double>;
+
+Values DoublesOf(const ConstTensor& t) {
+  Values values(static_cast<size_t>(t.dims.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    switch (t.dtype) {
+      case DType::kF64:
+        values[i] = t.As<double>()[i];
+        break;
+      case DType::kF32:
+        values[i] = static_cast<double>(t.As<float>()[i]);
+        break;
+      case DType::kF16:
+        values[i] = static_cast<double>(HalfToFloat(t.As<uint16_t>()[i]));
+        break;
+      default:
+        values[i] = static_cast<double>(std::bit_cast<float>(uint32_t{t.As<uint16_t>()[i]} << 16));
+    }
+  }
+  return values;
+}
+
+ConstTensor Doubles(const Dims& dims, const Values& values) {
+  return ConstTensor::Of<double>(DType::kF64, dims, values);
+}
+
+double Dot(const Values& a, const Values& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The row with all float tensors in double. Numbers are moved a little, away from ties and kinks
+// that rows have on purpose, and numbers that are not finite are replaced.
+OpCase InDouble(const OpCase& c, std::mt19937* random) {
+  OpCase d = c;
+  std::uniform_real_distribution<double> noise(0.002, 0.02);
+  for (CaseInput& input : d.inputs) {
+    if (!input.tensor || !IsFloat(input.tensor->dtype)) continue;
+    Values values = DoublesOf(*input.tensor);
+    for (double& v : values)
+      v = std::isfinite(v) && std::abs(v) < 1e6 ? v + noise(*random) : 0.5 + noise(*random);
+    input.tensor = Doubles(input.tensor->dims, values);
+    input.constant = false;
+  }
+  for (auto& expected : d.expected) {
+    if (expected && IsFloat(expected->dtype))
+      expected = Doubles(expected->dims, Values(static_cast<size_t>(expected->dims.elements())));
+  }
+  return d;
+}
+
+// A module whose outputs are, for one node: its float outputs, the gradients of its float inputs
+// for random seeds, and the gradients of the sum of those with random weights.
+struct GradientModule {
+  Module module;
+  std::vector<ConstTensor> inputs;
+  std::vector<size_t> varied;  // inputs that are differentiated
+  std::vector<Values> seeds, weights;  // of the outputs, of the gradients
+  size_t outputs = 0;
+};
+
+Result<GradientModule> MakeModule(const OpCase& c, std::mt19937* random) {
+  CaseModule base = ModuleOf(c, /*open_dims=*/false);
+  GradientModule m{std::move(base.module), std::move(base.inputs), {}, {}, {}, 0};
+  MSRT_RETURN_IF_ERROR(Validate(&m.module));
+  Graph& graph = m.module.graphs[0];
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  const auto random_constant = [&](ValueId like, std::vector<Values>* kept) -> Result<ValueId> {
+    const Type type = graph.value(like).type;
+    if (!type.concrete()) return Unsupported("sizes depend on data");
+    Values values(static_cast<size_t>(type.elements()));
+    for (double& v : values) v = uniform(*random);
+    kept->push_back(values);
+    return graph.AddConstant("seed", Doubles(type.dims, values));
+  };
+  GradientRequest first;
+  for (ValueId v : std::vector<ValueId>(std::move(graph.outputs))) {
+    if (!IsFloat(graph.value(v).type.dtype)) continue;
+    first.of.push_back(v);
+    MSRT_ASSIGN_OR_RETURN(const ValueId seed, random_constant(v, &m.seeds));
+    first.seeds.push_back(seed);
+  }
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (graph.value(graph.inputs[i]).type.dtype != DType::kF64) continue;
+    m.varied.push_back(i);
+    first.with_respect_to.push_back(graph.inputs[i]);
+  }
+  if (first.of.empty() || first.with_respect_to.empty())
+    return Unsupported("has no numbers that vary");
+  m.outputs = first.of.size();
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
+                        AddGradients(&m.module, 0, first));
+  GradientRequest second{gradients, {}, first.with_respect_to};
+  for (ValueId v : gradients) {
+    MSRT_ASSIGN_OR_RETURN(const ValueId weight, random_constant(v, &m.weights));
+    second.seeds.push_back(weight);
+  }
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> second_gradients,
+                        AddGradients(&m.module, 0, second));
+  graph.outputs = first.of;
+  graph.outputs.insert(graph.outputs.end(), gradients.begin(), gradients.end());
+  graph.outputs.insert(graph.outputs.end(), second_gradients.begin(), second_gradients.end());
+  return m;
+}
+
+class GradientCheck {
+ public:
+  explicit GradientCheck(GradientModule m) : m_(std::move(m)) {}
+
+  // Returns how many directions were checked.
+  int Run(std::mt19937* random) {
+    CompileOptions options;
+    options.place.delegates = {"reference"};
+    options.passes = {.disabled = {}, .validate = true};
+    auto model = CompileModule(TestEnvironment(), m_.module, options);
+    if (!model.ok()) return ADD_FAILURE() << model.status().message(), 0;
+    auto session = Session::Create(*std::move(model), 0, {});
+    if (!session.ok()) return ADD_FAILURE() << session.status().message(), 0;
+    session_ = *std::move(session);
+    int checked = 0;
+    for (size_t i = 0; i < m_.varied.size(); ++i) {
+      for (int round = 0; round < 4; ++round) checked += CheckDirection(i, round < 2, random);
+    }
+    return checked;
+  }
+
+ private:
+  // The weighted sums of the outputs and of the gradients, and the gradients of both, at the inputs
+  // moved by `step` along `direction`.
+  struct Point {
+    double value = 0, slope = 0;
+    std::vector<Values> gradients, second;
+  };
+  Point At(size_t varied, const Values& direction, double step) {
+    std::vector<ConstTensor> inputs = m_.inputs;
+    ConstTensor& moved = inputs[m_.varied[varied]];
+    Values values = DoublesOf(moved);
+    for (size_t i = 0; i < values.size(); ++i) values[i] += step * direction[i];
+    moved = Doubles(moved.dims, values);
+    auto results = RunSession(*session_, inputs);
+    Point point;
+    if (!results.ok()) {
+      ADD_FAILURE() << results.status().message();
+      point.value = std::nan("");
+      return point;
+    }
+    const size_t count = m_.varied.size();
+    for (size_t o = 0; o < m_.outputs; ++o)
+      point.value += Dot(DoublesOf((*results)[o]), m_.seeds[o]);
+    for (size_t i = 0; i < count; ++i) {
+      point.gradients.push_back(DoublesOf((*results)[m_.outputs + i]));
+      point.second.push_back(DoublesOf((*results)[m_.outputs + count + i]));
+      point.slope += Dot(point.gradients[i], m_.weights[i]);
+    }
+    return point;
+  }
+
+  // Central differences of fourth order, with two steps: a kink between the points shows as a
+  // difference between them, and is not checked.
+  bool CheckDirection(size_t varied, bool dense, std::mt19937* random) {
+    const size_t elements =
+        static_cast<size_t>(m_.inputs[m_.varied[varied]].dims.elements());
+    if (elements == 0) return false;
+    Values direction(elements);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    if (dense)
+      for (double& d : direction) d = uniform(*random);
+    else
+      direction[(*random)() % elements] = 1;
+    const Point at = At(varied, direction, 0);
+    const auto estimate = [&](double h, double Point::*member) {
+      const double a = At(varied, direction, h).*member, b = At(varied, direction, -h).*member,
+                   c = At(varied, direction, 2 * h).*member,
+                   d = At(varied, direction, -2 * h).*member;
+      return (8 * (a - b) - (c - d)) / (12 * h);
+    };
+    const auto check = [&](double got, double Point::*member, const char* what) {
+      const double fine = estimate(5e-5, member), coarse = estimate(1e-4, member);
+      const double scale = std::max({1.0, std::abs(fine), std::abs(got)});
+      if (!std::isfinite(fine) || std::abs(fine - coarse) > 1e-5 * scale) return false;
+      EXPECT_NEAR(got, fine, 1e-6 * scale) << what << " of input " << m_.varied[varied];
+      return true;
+    };
+    if (!std::isfinite(at.value)) return false;
+    const bool first =
+        check(Dot(at.gradients[varied], direction), &Point::value, "first derivative");
+    if (first) check(Dot(at.second[varied], direction), &Point::slope, "second derivative");
+    return first;
+  }
+
+  const GradientModule m_;
+  std::unique_ptr<Session> session_;
+};
+
+bool HasGradient(const OpDef* def) {
+  return def != nullptr && def->grad != nullptr && def->grad != GradPending;
+}
+
+// The number of directions that were checked for each op.
+std::map<const OpDef*, int>& CheckedDirections() {
+  static std::map<const OpDef*, int> checked;
+  return checked;
+}
+
+class GradientCases : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(GradientCases, AgreesWithFiniteDifferences) {
+  const OpCase& c = AllOpCases()[GetParam()];
+  std::mt19937 random(static_cast<uint32_t>(GetParam()));
+  auto module = MakeModule(InDouble(c, &random), &random);
+  if (!module.ok()) {
+    // The form of this row has no derivative, or its types do not exist in double; each op has
+    // another row.
+    EXPECT_TRUE(module.status().code() == Code::kUnsupported ||
+                module.status().code() == Code::kInvalidModel)
+        << module.status().message();
+    RecordProperty("refused", module.status().message());
+    return;
+  }
+  CheckedDirections()[FindOp(c.domain, c.op)] +=
+      GradientCheck(*std::move(module)).Run(&random);
+}
+
+std::vector<size_t> RowsWithGradient() {
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < AllOpCases().size(); ++i) {
+    if (HasGradient(FindOp(AllOpCases()[i].domain, AllOpCases()[i].op))) rows.push_back(i);
+  }
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GradientCases, ::testing::ValuesIn(RowsWithGradient()),
+                         [](const auto& row) { return AllOpCases()[row.param].name; });
+
+// Runs after the rows, whose counts it reads, unless a filter left some out.
+class EveryGradientIsChecked : public ::testing::Environment {
+  void TearDown() override {
+    if (GTEST_FLAG_GET(filter) != "*") return;
+    ForEachOp([&](const OpDef& def) {
+      if (!HasGradient(&def) || def.grad == GradZero) return;
+      EXPECT_GT(CheckedDirections()[&def], 0) << def.name << " has no row that checks its gradient";
+    });
+  }
+};
+const auto* const kCoverage =
+    ::testing::AddGlobalTestEnvironment(new EveryGradientIsChecked);
+
+}  // namespace
+}  // namespace msrt::testing
