@@ -12,6 +12,13 @@ Status GradSub(GradBuilder&);
 Status GradMul(GradBuilder&);
 Status GradDiv(GradBuilder&);
 
+// unary_grad.cc
+Status GradNeg(GradBuilder&);
+Status GradReciprocal(GradBuilder&);
+
+// movement_grad.cc
+Status GradTranspose(GradBuilder&);
+
 // shape_grad.cc
 Status GradReshape(GradBuilder&);  // any op that keeps the order of elements
 Status GradExpand(GradBuilder&);
