@@ -18,6 +18,22 @@ Status GradReciprocal(GradBuilder&);
 
 // movement_grad.cc
 Status GradTranspose(GradBuilder&);
+Status GradConcat(GradBuilder&);
+Status GradSplit(GradBuilder&);
+Status GradSlice(GradBuilder&);
+Status GradTile(GradBuilder&);
+Status GradReverseSequence(GradBuilder&);
+
+// pad_grad.cc
+Status GradPad(GradBuilder&);
+
+// gather_grad.cc
+Status GradGather(GradBuilder&);
+Status GradGatherElements(GradBuilder&);
+Status GradGatherND(GradBuilder&);
+Status GradScatterElements(GradBuilder&);
+Status GradScatterND(GradBuilder&);
+Status GradOneHot(GradBuilder&);
 
 // shape_grad.cc
 Status GradReshape(GradBuilder&);  // any op that keeps the order of elements
@@ -28,5 +44,10 @@ Status GradReduceSum(GradBuilder&);
 
 // matmul_grad.cc
 Status GradMatMul(GradBuilder&);
+Status GradGemm(GradBuilder&);
+Status GradFusedMatMul(GradBuilder&);
+
+// einsum_grad.cc
+Status GradEinsum(GradBuilder&);
 
 }  // namespace msrt
