@@ -32,16 +32,21 @@ class OperandGradient {
       if (o != operand_) AddInput(g_.input(o), plan_.operands[o]);
     }
     MSRT_RETURN_IF_ERROR(NameRepeated());
-    // An index that nothing else has was only summed: its gradient is the same everywhere.
+    // An index that nothing else has was only summed: its gradient is the same everywhere. So it is
+    // along an index that others have with an extent of 1.
     std::vector<int> present;
     std::vector<int64_t> missing;
+    bool expand = false;
     for (size_t d = 0; d < own_.size(); ++d) {
-      if (terms_.find(TermOf({own_[d]})) != std::string::npos) present.push_back(own_[d]);
+      const bool named = terms_.find(TermOf({own_[d]})) != std::string::npos;
+      if (named) present.push_back(own_[d]);
       else missing.push_back(static_cast<int64_t>(d));
+      expand = expand || !named || !IsWhole(own_[d]);
     }
     ValueId v = g_.Add("Einsum", inputs_, {{"equation", StrCat(terms_, "->", TermOf(present))}});
     const ValueId x = g_.input(operand_);
-    if (!missing.empty()) v = g_.ExpandTo(WithAxes(g_, v, std::move(missing)), x);
+    if (!missing.empty()) v = WithAxes(g_, v, std::move(missing));
+    if (expand) v = g_.ExpandTo(v, x);
     return g_.SumTo(v, x);
   }
 
@@ -49,6 +54,19 @@ class OperandGradient {
   void AddInput(ValueId v, const std::vector<int>& indices) {
     terms_ = StrCat(terms_, inputs_.empty() ? "" : ",", TermOf(indices));
     inputs_.push_back(v);
+  }
+
+  // Whether an input of the gradient is known to have all of an index.
+  bool IsWhole(int index) const {
+    if (index < plan_.output_rank || index >= plan_.index_count()) return true;
+    const int64_t extent = plan_.extents[static_cast<size_t>(index)];
+    for (size_t o = 0; o < plan_.operands.size(); ++o) {
+      for (size_t d = 0; o != operand_ && d < plan_.operands[o].size(); ++d) {
+        const int64_t dim = g_.op().input(o).dims[static_cast<int>(d)];
+        if (plan_.operands[o][d] == index && IsKnown(dim) && dim == extent) return true;
+      }
+    }
+    return false;
   }
 
   // An operand that repeats an index has its diagonal read. The repetitions become indices of their
@@ -66,8 +84,8 @@ class OperandGradient {
         return Unsupported("the gradient has more than ", kLetters.size(), " indices");
       if (dims[static_cast<int>(d)] != plan_.extents[static_cast<size_t>(index)])
         return Unsupported("a dim that repeats an index broadcasts, which has no gradient");
-      const ValueId extent = DimOf(g_, x, static_cast<int>(d));
-      const ValueId square = ZerosOfDims(g_, JoinLists(g_, {extent, extent}), x);
+      const int axis = static_cast<int>(d);
+      const ValueId square = ZerosOfDims(g_, DimList(g_).Add(x, axis).Add(x, axis), x);
       AddInput(g_.Add("EyeLike", {square}), {index, next_index_});
       own_.push_back(next_index_++);
     }

@@ -11,12 +11,6 @@ namespace {
 
 const Attr kAdding{"reduction", std::string("add")};
 
-ValueId Permuted(GradBuilder& g, ValueId v, std::vector<int64_t> perm) {
-  return std::is_sorted(perm.begin(), perm.end())
-             ? v
-             : g.Add("Transpose", {v}, {{"perm", std::move(perm)}});
-}
-
 }  // namespace
 
 // ScatterND indexes leading dims, so the gathered axis moves to the front.
@@ -28,14 +22,15 @@ Status GradGather(GradBuilder& g) {
   std::vector<int64_t> grad_perm(static_cast<size_t>(data.rank() - 1 + indices.rank())), back;
   std::iota(grad_perm.begin(), grad_perm.end(), 0);
   std::rotate(grad_perm.begin(), grad_perm.begin() + axis, grad_perm.begin() + axis + indices.rank());
-  std::vector<ValueId> dims = {DimOf(g, g.input(0), axis)};
+  DimList dims(g);
+  dims.Add(g.input(0), axis);
   for (int d = 0; d < data.rank(); ++d) {
-    if (d != axis) dims.push_back(DimOf(g, g.input(0), d));
+    if (d != axis) dims.Add(g.input(0), d);
     back.push_back(d < axis ? d + 1 : d == axis ? 0 : d);
   }
   const ValueId sums =
       g.Add("ScatterND",
-            {ZerosOfDims(g, JoinLists(g, std::move(dims)), g.input(0)),
+            {ZerosOfDims(g, dims, g.input(0)),
              WithAxes(g, g.input(1), {-1}), Permuted(g, g.grad(), std::move(grad_perm))},
             {kAdding});
   g.Set(0, Permuted(g, sums, std::move(back)));
@@ -55,19 +50,17 @@ namespace {
 ValueId TuplesWithBatch(GradBuilder& g, int batch_dims) {
   const ValueId indices = g.Add("Cast", {g.input(1)}, {{"to", DType::kI64}});
   const int rank = g.type(g.input(1)).rank();
-  std::vector<ValueId> counts, parts;
-  for (int d = 0; d + 1 < rank; ++d) counts.push_back(DimOf(g, g.input(1), d));
-  counts.push_back(g.Ints({1}));
-  const ValueId dims = JoinLists(g, counts);
+  const ValueId dims = DimList(g).Add(g.input(1), 0, rank - 1).Add(1).list();
+  std::vector<ValueId> parts;
   for (int d = 0; d < batch_dims; ++d) {
     std::vector<int64_t> others;
     for (int i = 1; i < rank - d; ++i) others.push_back(i);
     const ValueId places =
-        WithAxes(g, CountUpTo(g, counts[static_cast<size_t>(d)]), std::move(others));
+        WithAxes(g, CountUpTo(g, DimOf(g, g.input(1), d)), std::move(others));
     parts.push_back(g.Add("Expand", {places, dims}));
   }
   parts.push_back(indices);
-  return g.Add("Concat", std::move(parts), {{"axis", int64_t{-1}}});
+  return Joined(g, std::move(parts), -1);
 }
 
 }  // namespace
@@ -181,7 +174,7 @@ Status GradOneHot(GradBuilder& g) {
   };
   const ValueId on = sum(g.Times(g.grad(), is_class));
   const ValueId off = g.Minus(sum(g.grad()), on);
-  g.Set(2, g.Add("Concat", {off, on}, {{"axis", int64_t{0}}}));
+  g.Set(2, Joined(g, {off, on}, 0));
   return OkStatus();
 }
 

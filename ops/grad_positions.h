@@ -12,13 +12,32 @@ namespace msrt {
 
 // One dim of `v` as i64 and rank 1: a constant if it is known. Requires a known rank.
 ValueId DimOf(GradBuilder& g, ValueId v, int axis);
-// Lists of i64, one after the other.
-ValueId JoinLists(GradBuilder& g, std::vector<ValueId> lists);
-ValueId ReshapeToDims(GradBuilder& g, ValueId v, ValueId dims);
+// The dims of a tensor that a rule makes. The list is a constant where all of them are known, so
+// that the types of what is made are too.
+class DimList {
+ public:
+  explicit DimList(GradBuilder& g) : g_(g) {}
+  DimList& Add(int64_t dim);
+  DimList& Add(ValueId v, int axis);            // a dim of `v`, whose rank is known
+  DimList& Add(ValueId v, int begin, int end);  // some of them
+  ValueId list() const;                         // i64, rank 1
+
+ private:
+  GradBuilder& g_;
+  std::vector<int64_t> known_;  // kUnknownDim where `values_` has the dim
+  std::vector<ValueId> values_;
+};
+
+ValueId ReshapeToDims(GradBuilder& g, ValueId v, const DimList& dims);
+ValueId Permuted(GradBuilder& g, ValueId v, std::vector<int64_t> perm);
+// Elements [begin, end) of one axis; with `step`, every so many of them.
+ValueId PartOf(GradBuilder& g, ValueId v, int64_t axis, int64_t begin, int64_t end,
+               int64_t step = 1);
+ValueId Joined(GradBuilder& g, std::vector<ValueId> parts, int64_t axis);
 // `v` with dims of 1 inserted, as Unsqueeze counts them.
 ValueId WithAxes(GradBuilder& g, ValueId v, std::vector<int64_t> axes);
-// Zeros of the element type of `like` with the dims in list `dims`.
-ValueId ZerosOfDims(GradBuilder& g, ValueId dims, ValueId like);
+// Zeros of the element type of `like`.
+ValueId ZerosOfDims(GradBuilder& g, const DimList& dims, ValueId like);
 
 // 0, 1, ... `count` - 1 as i64; `count` is a list of one number.
 ValueId CountUpTo(GradBuilder& g, ValueId count);

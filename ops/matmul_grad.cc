@@ -1,5 +1,4 @@
 // Gradients of matrix products.
-#include "ops/activation_grad.h"
 #include "ops/grad_builder.h"
 #include "ops/gradients.h"
 
@@ -69,7 +68,7 @@ Status GradFusedMatMul(GradBuilder& g) {
   for (size_t i : {size_t{2}, size_t{3}}) {
     if (g.has_input(i)) y = g.Plus(y, g.input(i));
   }
-  g.SetByComposition({Activated(g, y)});
+  g.SetByComposition({AddActivation(g, y)});
   return OkStatus();
 }
 

@@ -30,13 +30,13 @@ Status GradConcat(GradBuilder& g) {
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(g.op().Int("axis"), out.rank()));
   const size_t count = g.op().input_count();
   std::vector<int64_t> sizes;
-  std::vector<ValueId> size_values;
+  DimList dims(g);
   for (size_t i = 0; i < count; ++i) {
     const Type& in = g.op().input(i);
     if (!in.rank_known)
       return Unsupported("the rank of input ", i, " is not known; declare it");
     sizes.push_back(in.dims[axis]);
-    size_values.push_back(DimOf(g, g.input(i), axis));
+    dims.Add(g.input(i), axis);
   }
   if (count == 1) {
     g.Set(0, g.grad());
@@ -46,7 +46,7 @@ Status GradConcat(GradBuilder& g) {
   std::vector<ValueId> inputs = {g.grad()};
   AttrList attrs = {{"axis", int64_t{axis}}};
   if (known) attrs.Set("split", std::move(sizes));
-  else inputs.push_back(JoinLists(g, std::move(size_values)));
+  else inputs.push_back(dims.list());
   const auto parts = g.AddNode("", "Split", std::move(inputs), std::move(attrs), count);
   for (size_t i = 0; i < count; ++i) {
     if (g.wants(i)) g.Set(i, parts[i]);
@@ -75,14 +75,14 @@ namespace {
 // `grad` with `step` - 1 zeros after each element of `axis`.
 ValueId Dilated(GradBuilder& g, ValueId grad, int axis, int64_t step) {
   if (!g.ok()) return kNoValue;
-  std::vector<int64_t> dims(g.type(grad).dims.begin(), g.type(grad).dims.end());
-  const auto at = static_cast<size_t>(axis);
-  std::vector<int64_t> pads(2 * (dims.size() + 1), 0);
-  pads[dims.size() + 1 + at + 1] = step - 1;
+  const int rank = g.type(grad).rank();
+  std::vector<int64_t> pads(2 * (static_cast<size_t>(rank) + 1), 0);
+  pads[static_cast<size_t>(rank + 1 + axis + 1)] = step - 1;
   const ValueId padded =
       g.Add("Pad", {WithAxes(g, grad, {axis + 1})}, {{"pads", std::move(pads)}});
-  dims[at] *= step;
-  return ReshapeToDims(g, padded, g.Ints(std::move(dims)));
+  DimList dims(g);
+  dims.Add(grad, 0, axis).Add(g.type(grad).dims[axis] * step).Add(grad, axis + 1, rank);
+  return ReshapeToDims(g, padded, dims);
 }
 
 // Where all amounts are known, the gradient is padded with zeros. Sets `*result` to kNoValue where
@@ -108,11 +108,7 @@ Status PadSliced(GradBuilder& g, ValueId* result) {
       return OkStatus();
     if (s.count == 1) s.step = 1;
     if (s.step < 0) {
-      grad = g.Add("Slice", {grad},
-                   {{"starts", std::vector<int64_t>{-1}},
-                    {"ends", std::vector<int64_t>{std::numeric_limits<int64_t>::min()}},
-                    {"axes", std::vector<int64_t>{axis}},
-                    {"steps", std::vector<int64_t>{-1}}});
+      grad = PartOf(g, grad, axis, -1, std::numeric_limits<int64_t>::min(), -1);
       s.start += (s.count - 1) * s.step;
       s.step = -s.step;
     }
@@ -151,13 +147,20 @@ Status GradTile(GradBuilder& g) {
     g.Set(0, SumAtPositions(g, g.grad(), positions, g.input(0)));
     return OkStatus();
   }
-  const auto list = g.op().Ints("repeats");
-  const ValueId repeats = g.has_input(1) ? g.Add("Cast", {g.input(1)}, {{"to", DType::kI64}})
-                                         : g.Ints({list.begin(), list.end()});
-  const ValueId pairs = g.Add(
-      "Concat", {WithAxes(g, repeats, {1}), WithAxes(g, g.ShapeOf(g.input(0)), {1})},
-      {{"axis", int64_t{1}}});
-  const ValueId split = ReshapeToDims(g, g.grad(), g.Add("Reshape", {pairs, g.Ints({-1})}));
+  ValueId dims;
+  if (const auto repeats = IntsAttrOrInput(g.op(), "repeats", 1)) {
+    DimList list(g);
+    for (int d = 0; d < x.rank(); ++d)
+      list.Add((*repeats)[static_cast<size_t>(d)]).Add(g.input(0), d);
+    dims = list.list();
+  } else {
+    const ValueId repeats_64 = g.Add("Cast", {g.input(1)}, {{"to", DType::kI64}});
+    dims = g.Add("Reshape", {Joined(g, {WithAxes(g, repeats_64, {1}),
+                                        WithAxes(g, g.ShapeOf(g.input(0)), {1})},
+                                    1),
+                             g.Ints({-1})});
+  }
+  const ValueId split = g.Add("Reshape", {g.grad(), dims}, {{"allowzero", int64_t{1}}});
   std::vector<int64_t> summed;
   for (int d = 0; d < x.rank(); ++d) summed.push_back(2 * d);
   g.Set(0, summed.empty() ? g.grad() : g.SumOver(split, std::move(summed), /*keep=*/false));

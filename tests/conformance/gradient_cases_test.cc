@@ -201,7 +201,8 @@ class GradientCheck {
       EXPECT_NEAR(got, fine, 1e-6 * scale) << what << " of input " << m_.varied[varied];
       return true;
     };
-    if (!std::isfinite(at.value)) return false;
+    // Rounding of a huge sum would hide the differences.
+    if (!(std::abs(at.value) < 1e6)) return false;
     const bool first =
         check(Dot(at.gradients[varied], direction), &Point::value, "first derivative");
     if (first) check(Dot(at.second[varied], direction), &Point::slope, "second derivative");
