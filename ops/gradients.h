@@ -58,4 +58,31 @@ Status GradFusedMatMul(GradBuilder&);
 // einsum_grad.cc
 Status GradEinsum(GradBuilder&);
 
+// attention_grad.cc
+Status GradAttention(GradBuilder&);  // also msrt.FusedAttention
+Status GradAttentionPart(GradBuilder&);
+
+// rotary_grad.cc
+Status GradRotaryEmbedding(GradBuilder&);
+
+// resize_grad.cc
+Status GradResize(GradBuilder&);
+Status GradDepthToSpace(GradBuilder&);
+Status GradSpaceToDepth(GradBuilder&);
+
+// unpool_grad.cc
+Status GradMaxUnpool(GradBuilder&);
+Status GradCol2Im(GradBuilder&);
+
+// sampling_grad.cc
+Status GradGridSample(GradBuilder&);
+Status GradAffineGrid(GradBuilder&);
+Status GradRoiAlign(GradBuilder&);
+
+// deform_conv_grad.cc
+Status GradDeformConv(GradBuilder&);
+
+// recurrent_grad.cc: RNN, GRU and LSTM
+Status GradRecurrent(GradBuilder&);
+
 }  // namespace msrt

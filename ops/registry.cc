@@ -18,6 +18,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ConvGradOps,
     PoolOps,
     ResizeOps,
+    ResizeGradOps,
     NormalizationOps,
     SoftmaxOps,
     ReduceOps,

@@ -14,6 +14,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     ConvGradKernels,
     PoolKernels,
     ResizeKernels,
+    ResizeGradKernels,
     NormalizationKernels,
     SoftmaxKernels,
     ReduceKernels,
