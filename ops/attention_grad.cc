@@ -109,10 +109,8 @@ class AttentionBody {
   ValueId CausalMask() {
     if (!g_.ok()) return kNoValue;
     ValueId last = CountUpTo(g_, DimOf(g_, scores_, 2));
-    if (g_.has_input(kPastKeyInput))
-      last = g_.Plus(last, DimOf(g_, g_.input(kPastKeyInput), 2));
-    return g_.Add("LessOrEqual",
-                  {CountUpTo(g_, DimOf(g_, scores_, 3)), WithAxes(g_, last, {1})});
+    if (g_.has_input(kPastKeyInput)) last = g_.Plus(last, DimOf(g_, g_.input(kPastKeyInput), 2));
+    return g_.Add("LessOrEqual", {CountUpTo(g_, DimOf(g_, scores_, 3)), WithAxes(g_, last, {1})});
   }
 
   // Rows that see no key have weights of zero, except in FusedAttention.

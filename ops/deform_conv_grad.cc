@@ -55,21 +55,19 @@ Status GradDeformConv(GradBuilder& g) {
   std::vector<std::vector<PixelTap>> axes;
   std::vector<ValueId> extents;
   for (int a = 0; a < windows.rank; ++a) {
-    const ValueId moved = g.Add("Squeeze", {PartOf(g, offsets, 2, a, a + 1)},
-                                {{"axes", std::vector<int64_t>{2}}});
+    const ValueId moved =
+        g.Add("Squeeze", {PartOf(g, offsets, 2, a, a + 1)}, {{"axes", std::vector<int64_t>{2}}});
     extents.push_back(g.Ints({windows.axis[static_cast<size_t>(a)].in}));
-    axes.push_back(
-        LinearTaps(g, g.Plus(moved, TapOrigins(g, windows, a, offset)), extents.back()));
+    axes.push_back(LinearTaps(g, g.Plus(moved, TapOrigins(g, windows, a, offset)), extents.back()));
   }
-  const ValueId first = WithAxes(
-      g, g.Times(CountUpTo(g, g.Ints({batch * offset_groups})), g.Ints({pixels})), {1, 2});
+  const ValueId first =
+      WithAxes(g, g.Times(CountUpTo(g, g.Ints({batch * offset_groups})), g.Ints({pixels})), {1, 2});
   ValueId read = SumOf(g, WeightedPixels(g, images, first, axes, extents));
   if (g.has_input(4))
     read = g.Times(read, reshaped(g.input(4), {batch * offset_groups, taps, places, 1}));
   // [batch * offset groups, taps, places, channels] to [batch, groups, channels * taps, places].
   const int64_t depth = channels / groups * taps;
-  const ValueId columns =
-      reshaped(Permuted(g, read, {0, 3, 1, 2}), {batch, groups, depth, places});
+  const ValueId columns = reshaped(Permuted(g, read, {0, 3, 1, 2}), {batch, groups, depth, places});
   const ValueId weights = reshaped(w, {groups, outputs / groups, depth});
   ValueId y = g.ReshapeTo(g.Add("MatMul", {weights, columns}), g.output(0));
   if (g.has_input(3)) {

@@ -1,4 +1,5 @@
-// Gradient of Einsum: for each operand, the Einsum of the output's gradient with the other operands.
+// Gradient of Einsum: for each operand, the Einsum of the output's gradient with the other
+// operands.
 #include "ops/einsum.h"
 
 #include <algorithm>

@@ -21,18 +21,18 @@ Status GradGather(GradBuilder& g) {
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(g.op().Int("axis"), data.rank()));
   std::vector<int64_t> grad_perm(static_cast<size_t>(data.rank() - 1 + indices.rank())), back;
   std::iota(grad_perm.begin(), grad_perm.end(), 0);
-  std::rotate(grad_perm.begin(), grad_perm.begin() + axis, grad_perm.begin() + axis + indices.rank());
+  std::rotate(grad_perm.begin(), grad_perm.begin() + axis,
+              grad_perm.begin() + axis + indices.rank());
   DimList dims(g);
   dims.Add(g.input(0), axis);
   for (int d = 0; d < data.rank(); ++d) {
     if (d != axis) dims.Add(g.input(0), d);
     back.push_back(d < axis ? d + 1 : d == axis ? 0 : d);
   }
-  const ValueId sums =
-      g.Add("ScatterND",
-            {ZerosOfDims(g, dims, g.input(0)),
-             WithAxes(g, g.input(1), {-1}), Permuted(g, g.grad(), std::move(grad_perm))},
-            {kAdding});
+  const ValueId sums = g.Add("ScatterND",
+                             {ZerosOfDims(g, dims, g.input(0)), WithAxes(g, g.input(1), {-1}),
+                              Permuted(g, g.grad(), std::move(grad_perm))},
+                             {kAdding});
   g.Set(0, Permuted(g, sums, std::move(back)));
   return OkStatus();
 }
@@ -55,8 +55,7 @@ ValueId TuplesWithBatch(GradBuilder& g, int batch_dims) {
   for (int d = 0; d < batch_dims; ++d) {
     std::vector<int64_t> others;
     for (int i = 1; i < rank - d; ++i) others.push_back(i);
-    const ValueId places =
-        WithAxes(g, CountUpTo(g, DimOf(g, g.input(1), d)), std::move(others));
+    const ValueId places = WithAxes(g, CountUpTo(g, DimOf(g, g.input(1), d)), std::move(others));
     parts.push_back(g.Add("Expand", {places, dims}));
   }
   parts.push_back(indices);
@@ -108,8 +107,8 @@ void SetOfReplaced(GradBuilder& g, const Scatter& scatter) {
   if (!g.wants(2)) return;
   const ValueId order = PositionsOf(g, updates);
   const ValueId last = scatter.From(scatter.Into(PositionsOf(g, data), order, "none"));
-  g.Set(2, g.Add("Where", {g.Add("Equal", {order, last}), scatter.From(g.grad()),
-                           g.Scalar(0, updates)}));
+  g.Set(2, g.Add("Where",
+                 {g.Add("Equal", {order, last}), scatter.From(g.grad()), g.Scalar(0, updates)}));
 }
 
 // The derivative of a product is that of the other factors: the product without its zeros divided
@@ -129,8 +128,8 @@ void SetOfProducts(GradBuilder& g, const Scatter& scatter) {
   };
   if (g.wants(0)) g.Set(0, derivative(data, products, zeros, g.grad()));
   if (g.wants(2))
-    g.Set(2, derivative(updates, scatter.From(products), scatter.From(zeros),
-                        scatter.From(g.grad())));
+    g.Set(2,
+          derivative(updates, scatter.From(products), scatter.From(zeros), scatter.From(g.grad())));
 }
 
 // All that are equal to the extreme value have equal parts in it.

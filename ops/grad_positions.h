@@ -1,9 +1,9 @@
 // Helpers of gradient rules that compute with dims and positions, which may be known only at run
 // time.
 //
-// An op that only moves elements, applied to the positions of the elements of its input, tells where
-// each element of its output came from. The gradient of the input is the gradient of the output,
-// summed up at those positions.
+// An op that only moves elements, applied to the positions of the elements of its input, tells
+// where each element of its output came from. The gradient of the input is the gradient of the
+// output, summed up at those positions.
 #pragma once
 
 #include "ops/grad_builder.h"

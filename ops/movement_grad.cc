@@ -33,8 +33,7 @@ Status GradConcat(GradBuilder& g) {
   DimList dims(g);
   for (size_t i = 0; i < count; ++i) {
     const Type& in = g.op().input(i);
-    if (!in.rank_known)
-      return Unsupported("the rank of input ", i, " is not known; declare it");
+    if (!in.rank_known) return Unsupported("the rank of input ", i, " is not known; declare it");
     sizes.push_back(in.dims[axis]);
     dims.Add(g.input(i), axis);
   }
@@ -78,8 +77,7 @@ ValueId Dilated(GradBuilder& g, ValueId grad, int axis, int64_t step) {
   const int rank = g.type(grad).rank();
   std::vector<int64_t> pads(2 * (static_cast<size_t>(rank) + 1), 0);
   pads[static_cast<size_t>(rank + 1 + axis + 1)] = step - 1;
-  const ValueId padded =
-      g.Add("Pad", {WithAxes(g, grad, {axis + 1})}, {{"pads", std::move(pads)}});
+  const ValueId padded = g.Add("Pad", {WithAxes(g, grad, {axis + 1})}, {{"pads", std::move(pads)}});
   DimList dims(g);
   dims.Add(grad, 0, axis).Add(g.type(grad).dims[axis] * step).Add(grad, axis + 1, rank);
   return ReshapeToDims(g, padded, dims);
@@ -90,20 +88,22 @@ ValueId Dilated(GradBuilder& g, ValueId grad, int axis, int64_t step) {
 Status PadSliced(GradBuilder& g, ValueId* result) {
   *result = kNoValue;
   const Type x = g.type(g.input(0)), y = g.type(g.output(0));
-  const auto starts = IntsAttrOrInput(g.op(), "starts", 1), ends = IntsAttrOrInput(g.op(), "ends", 2),
-             axes = IntsAttrOrInput(g.op(), "axes", 3), steps = IntsAttrOrInput(g.op(), "steps", 4);
+  const auto starts = IntsAttrOrInput(g.op(), "starts", 1),
+             ends = IntsAttrOrInput(g.op(), "ends", 2), axes = IntsAttrOrInput(g.op(), "axes", 3),
+             steps = IntsAttrOrInput(g.op(), "steps", 4);
   if (!starts || !ends || !axes || !steps || !x.rank_known || x.rank() == kMaxRank)
     return OkStatus();
   MSRT_ASSIGN_OR_RETURN(std::vector<int> listed, NormalizeAxes(*axes, x.rank()));
-  for (size_t i = 0; axes->empty() && i < starts->size(); ++i) listed.push_back(static_cast<int>(i));
+  for (size_t i = 0; axes->empty() && i < starts->size(); ++i)
+    listed.push_back(static_cast<int>(i));
   const auto rank = static_cast<size_t>(x.rank());
   std::vector<int64_t> pads(2 * rank, 0);
   ValueId grad = g.grad();
   for (size_t i = 0; i < listed.size(); ++i) {
     const int axis = listed[i];
     if (!IsKnown(x.dims[axis])) return OkStatus();
-    SliceAxis s = NormalizeSlice((*starts)[i], (*ends)[i], steps->empty() ? 1 : (*steps)[i],
-                                 x.dims[axis]);
+    SliceAxis s =
+        NormalizeSlice((*starts)[i], (*ends)[i], steps->empty() ? 1 : (*steps)[i], x.dims[axis]);
     if (s.count == 0 || (s.count > 1 && s.step != 1 && s.step != -1 && !y.concrete()))
       return OkStatus();
     if (s.count == 1) s.step = 1;
@@ -155,10 +155,10 @@ Status GradTile(GradBuilder& g) {
     dims = list.list();
   } else {
     const ValueId repeats_64 = g.Add("Cast", {g.input(1)}, {{"to", DType::kI64}});
-    dims = g.Add("Reshape", {Joined(g, {WithAxes(g, repeats_64, {1}),
-                                        WithAxes(g, g.ShapeOf(g.input(0)), {1})},
-                                    1),
-                             g.Ints({-1})});
+    dims = g.Add(
+        "Reshape",
+        {Joined(g, {WithAxes(g, repeats_64, {1}), WithAxes(g, g.ShapeOf(g.input(0)), {1})}, 1),
+         g.Ints({-1})});
   }
   const ValueId split = g.Add("Reshape", {g.grad(), dims}, {{"allowzero", int64_t{1}}});
   std::vector<int64_t> summed;

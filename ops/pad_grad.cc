@@ -28,8 +28,8 @@ ValueId Unpadded(GradBuilder& g) {
 
 Status GradPad(GradBuilder& g) {
   if (g.op().String("mode") != "constant") {
-    const ValueId positions =
-        g.Add("Pad", {PositionsOf(g, g.input(0)), g.input(1), kNoValue, g.input(3)}, g.op().attrs());
+    const ValueId positions = g.Add(
+        "Pad", {PositionsOf(g, g.input(0)), g.input(1), kNoValue, g.input(3)}, g.op().attrs());
     g.Set(0, SumAtPositions(g, g.grad(), positions, g.input(0)));
     return OkStatus();
   }

@@ -21,11 +21,16 @@ struct StepFunction {
   double alpha = 0, beta = 0;
 };
 constexpr StepFunction kStepFunctions[] = {
-    {"Relu"},          {"Tanh"},
-    {"Sigmoid"},       {"Affine", 2, 1, 0},
-    {"LeakyRelu", 1, 0.01f}, {"ThresholdedRelu", 1, 1},
-    {"ScaledTanh", 2, 1, 1}, {"HardSigmoid", 2, 0.2f, 0.5f},
-    {"Elu", 1, 1},     {"Softsign"},
+    {"Relu"},
+    {"Tanh"},
+    {"Sigmoid"},
+    {"Affine", 2, 1, 0},
+    {"LeakyRelu", 1, 0.01f},
+    {"ThresholdedRelu", 1, 1},
+    {"ScaledTanh", 2, 1, 1},
+    {"HardSigmoid", 2, 0.2f, 0.5f},
+    {"Elu", 1, 1},
+    {"Softsign"},
     {"Softplus"},
 };
 
@@ -75,7 +80,9 @@ class Direction {
         direction_(direction),
         steps_(steps),
         hidden_(hidden),
-        gates_(g.op().op() == "LSTM" ? 4 : g.op().op() == "GRU" ? 3 : 1),
+        gates_(g.op().op() == "LSTM"  ? 4
+               : g.op().op() == "GRU" ? 3
+                                      : 1),
         functions_(functions) {
     backward_ = direction == 1 || g.op().String("direction") == "reverse";
     input_ = backward_ ? Reversed(x) : x;
@@ -104,9 +111,8 @@ class Direction {
       ValueId result = state_;
       if (g_.has_input(kLens)) {
         // A sequence that has ended keeps its state and outputs zeros.
-        const ValueId runs =
-            g_.Add("Less", {g_.Add("Cast", {g_.Ints({t})}, {{"to", DType::kI32}}),
-                            WithAxes(g_, g_.input(kLens), {1})});
+        const ValueId runs = g_.Add("Less", {g_.Add("Cast", {g_.Ints({t})}, {{"to", DType::kI32}}),
+                                             WithAxes(g_, g_.input(kLens), {1})});
         result = g_.Add("Where", {runs, state_, g_.Scalar(0, state_)});
         state_ = g_.Add("Where", {runs, state_, old_state});
         if (gates_ == 4) cell_ = g_.Add("Where", {runs, cell_, old_cell});
@@ -193,8 +199,9 @@ Status GradRecurrent(GradBuilder& g) {
   const Type x = g.type(g.input(kSteps)), r = g.type(g.input(kStateWeights));
   const int64_t steps = x.rank_known ? x.dims[batch_first ? 1 : 0] : kUnknownDim;
   if (!IsKnown(steps) || steps == 0 || !r.rank_known || !IsKnown(r.dims[2])) {
-    return Unsupported("the gradient is built for a known number of steps, at least 1, and a known "
-                       "hidden size; declare the dims of X and R");
+    return Unsupported(
+        "the gradient is built for a known number of steps, at least 1, and a known "
+        "hidden size; declare the dims of X and R");
   }
   const int64_t directions = g.op().String("direction") == "bidirectional" ? 2 : 1;
   const std::vector<StepFunction> functions = StepFunctionsOf(g.op(), directions);

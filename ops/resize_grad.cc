@@ -1,6 +1,6 @@
 // Gradients of Resize, DepthToSpace and SpaceToDepth. A Resize is linear: msrt.ResizeGrad, its
-// transpose, adds each element of the gradient to the elements that were interpolated, with the same
-// weights. The transpose of msrt.ResizeGrad is Resize again.
+// transpose, adds each element of the gradient to the elements that were interpolated, with the
+// same weights. The transpose of msrt.ResizeGrad is Resize again.
 #include <vector>
 
 #include "ops/families.h"
@@ -194,8 +194,7 @@ Status GradDepthToSpace(GradBuilder& g) {
   if (!g.ok()) return g.status();
   DimList split(g);
   split.Add(deep, 0).Add(block * block).Add(g.grad(), 1).Add(deep, 2, 4);
-  const ValueId channels_first =
-      Permuted(g, ReshapeToDims(g, deep, split), {0, 2, 1, 3, 4});
+  const ValueId channels_first = Permuted(g, ReshapeToDims(g, deep, split), {0, 2, 1, 3, 4});
   g.Set(0, g.ReshapeTo(channels_first, g.input(0)));
   return OkStatus();
 }

@@ -167,19 +167,17 @@ Status GradGridSample(GradBuilder& g) {
   std::vector<std::vector<PixelTap>> axes;
   std::vector<ValueId> extents;
   for (int a = 0; a < space; ++a) {
-    const ValueId position =
-        g.Add("Squeeze", {PartOf(g, grid, 2, space - 1 - a, space - a)},
-              {{"axes", std::vector<int64_t>{2}}});
+    const ValueId position = g.Add("Squeeze", {PartOf(g, grid, 2, space - 1 - a, space - a)},
+                                   {{"axes", std::vector<int64_t>{2}}});
     const ValueId extent = ExtentOf(g, x, 2 + a, position), from_zero = g.Plus(position, 1.0);
-    const ValueId twice =
-        g.op().Int("align_corners") != 0
-            ? g.Times(from_zero, g.Plus(extent, -1.0))
-            : g.Plus(g.Times(from_zero, extent), -1.0);
+    const ValueId twice = g.op().Int("align_corners") != 0
+                              ? g.Times(from_zero, g.Plus(extent, -1.0))
+                              : g.Plus(g.Times(from_zero, extent), -1.0);
     extents.push_back(DimOf(g, x, 2 + a));
     axes.push_back(GridTaps(g, g.Times(twice, 0.5), extents.back()));
   }
-  const ValueId first = WithAxes(
-      g, g.Times(CountUpTo(g, DimOf(g, x, 0)), ProductOfDims(g, x, 2, type.rank())), {1});
+  const ValueId first =
+      WithAxes(g, g.Times(CountUpTo(g, DimOf(g, x, 0)), ProductOfDims(g, x, 2, type.rank())), {1});
   const ValueId sums = SumOf(g, WeightedPixels(g, PixelsByChannel(g, x), first, axes, extents));
   g.SetByComposition({g.ReshapeTo(Permuted(g, sums, {0, 2, 1}), g.output(0))});
   return OkStatus();
@@ -198,12 +196,11 @@ Status GradAffineGrid(GradBuilder& g) {
   one_size[0] = 1;
   const ValueId rows = ZerosOfDims(g, DimList(g).Add(space).Add(space + 1), g.input(0));
   const ValueId identity = WithAxes(g, g.Add("EyeLike", {rows}), {0});
-  const ValueId grid = g.Add(
-      "AffineGrid", {identity},
-      {{"size", std::move(one_size)}, {"align_corners", g.op().Int("align_corners")}});
-  const ValueId positions =
-      g.Add("Pad", {g.Add("Reshape", {grid, g.Ints({-1, space})})},
-            {{"pads", std::vector<int64_t>{0, 0, 0, 1}}, {"value", 1.0}});
+  const ValueId grid =
+      g.Add("AffineGrid", {identity},
+            {{"size", std::move(one_size)}, {"align_corners", g.op().Int("align_corners")}});
+  const ValueId positions = g.Add("Pad", {g.Add("Reshape", {grid, g.Ints({-1, space})})},
+                                  {{"pads", std::vector<int64_t>{0, 0, 0, 1}}, {"value", 1.0}});
   const ValueId grad =
       g.Add("Reshape", {g.grad(), DimList(g).Add(g.input(0), 0).Add(-1).Add(space).list()});
   g.Set(0, g.Add("MatMul", {Permuted(g, grad, {0, 2, 1}), positions}));
@@ -230,11 +227,10 @@ std::vector<PixelTap> RegionTaps(GradBuilder& g, int axis, int64_t bins, int64_t
   const ValueId numbers = g.CastTo(CountUpTo(g, Int(g, bins * per_bin)), rois);
   const ValueId places = g.Times(g.Plus(numbers, 0.5), 1 / samples);  // in bins
   const ValueId begin = half_pixel ? g.Plus(first, -0.5) : first;
-  const ValueId x =
-      g.Plus(begin, g.Times(g.Times(length, 1 / static_cast<double>(bins)), places));
+  const ValueId x = g.Plus(begin, g.Times(g.Times(length, 1 / static_cast<double>(bins)), places));
   const ValueId top = g.CastTo(extent, rois);
-  const ValueId inside = g.Add("And", {g.Add("GreaterOrEqual", {x, g.Scalar(-1, x)}),
-                                       g.Add("LessOrEqual", {x, top})});
+  const ValueId inside =
+      g.Add("And", {g.Add("GreaterOrEqual", {x, g.Scalar(-1, x)}), g.Add("LessOrEqual", {x, top})});
   const ValueId clamped = g.Add("Min", {g.Add("Max", {x, g.Scalar(0, x)}), g.Plus(top, -1.0)});
   const ValueId low = WholePart(g, clamped);
   const ValueId part = g.Minus(clamped, g.CastTo(low, x));
@@ -248,8 +244,9 @@ std::vector<PixelTap> RegionTaps(GradBuilder& g, int axis, int64_t bins, int64_t
 Status GradRoiAlign(GradBuilder& g) {
   const int64_t per_bin = g.op().Int("sampling_ratio");
   if (per_bin == 0) {
-    return Unsupported("with sampling_ratio = 0 the number of samples depends on the regions, which "
-                       "has no gradient; set sampling_ratio");
+    return Unsupported(
+        "with sampling_ratio = 0 the number of samples depends on the regions, which "
+        "has no gradient; set sampling_ratio");
   }
   const ValueId x = g.input(0);
   if (!g.type(x).rank_known) return Unsupported("the rank of input 0 is not known; declare it");
@@ -268,9 +265,9 @@ Status GradRoiAlign(GradBuilder& g) {
   const ValueId samples = average ? SumOf(g, corners) : g.Add("Max", corners);
   DimList split(g);
   split.Add(g.input(1), 0).Add(height).Add(per_bin).Add(width).Add(per_bin).Add(x, 1);
-  const ValueId pooled = g.Add(average ? "ReduceMean" : "ReduceMax",
-                               {ReshapeToDims(g, samples, split)},
-                               {{"axes", std::vector<int64_t>{2, 4}}, {"keepdims", int64_t{0}}});
+  const ValueId pooled =
+      g.Add(average ? "ReduceMean" : "ReduceMax", {ReshapeToDims(g, samples, split)},
+            {{"axes", std::vector<int64_t>{2, 4}}, {"keepdims", int64_t{0}}});
   g.SetByComposition({Permuted(g, pooled, {0, 3, 1, 2})});
   return OkStatus();
 }

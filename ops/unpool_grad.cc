@@ -16,17 +16,16 @@ Status GradMaxUnpool(GradBuilder& g) {
     // Indices refer to the image that was pooled, which is the first corner of the output.
     if (!g.type(x).concrete())
       return Unsupported("the dims of the input are not known, and unpooled_shape is given");
-    MSRT_ASSIGN_OR_RETURN(
-        const Windows windows,
-        TransposedWindowsOf(g.op(), g.type(x).dims, g.op().Ints("kernel_shape")));
+    MSRT_ASSIGN_OR_RETURN(const Windows windows,
+                          TransposedWindowsOf(g.op(), g.type(x).dims, g.op().Ints("kernel_shape")));
     ValueId places = PositionsOf(g, y);
     for (int i = 0; i < windows.rank; ++i)
       places = PartOf(g, places, 2 + i, 0, windows.axis[static_cast<size_t>(i)].out);
     targets = g.Add("Gather", {g.Add("Reshape", {places, flat}), targets});
   }
   const ValueId order = PositionsOf(g, x), tuples = WithAxes(g, targets, {-1});
-  const ValueId written = g.Add(
-      "ScatterND", {g.Add("Reshape", {PositionsOf(g, y), flat}), tuples, order});
+  const ValueId written =
+      g.Add("ScatterND", {g.Add("Reshape", {PositionsOf(g, y), flat}), tuples, order});
   const ValueId counts = g.Add("Equal", {g.Add("Gather", {written, targets}), order});
   const ValueId read = g.Add("Gather", {g.Add("Reshape", {g.grad(), flat}), targets});
   g.Set(0, g.Add("Where", {counts, read, g.Scalar(0, x)}));
