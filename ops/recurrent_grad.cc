@@ -153,19 +153,19 @@ class Direction {
   }
 
   void StepGru(ValueId x) {
-    constexpr int64_t kUpdate = 0, kReset = 1, kHidden = 2;
+    constexpr int64_t kUpdateGate = 0, kResetGate = 1, kHiddenGate = 2;
     const ValueId from_state = FromState(state_), sums = g_.Plus(x, from_state);
-    const ValueId update = Apply(g_, functions_[0], Gate(sums, kUpdate)),
-                  reset = Apply(g_, functions_[0], Gate(sums, kReset));
+    const ValueId update = Apply(g_, functions_[0], Gate(sums, kUpdateGate)),
+                  reset = Apply(g_, functions_[0], Gate(sums, kResetGate));
     const ValueId gated = g_.op().Int("linear_before_reset") != 0
-                              ? g_.Times(reset, Gate(from_state, kHidden))
-                              : Gate(FromState(g_.Times(reset, state_)), kHidden);
-    const ValueId candidate = Apply(g_, functions_[1], g_.Plus(Gate(x, kHidden), gated));
+                              ? g_.Times(reset, Gate(from_state, kHiddenGate))
+                              : Gate(FromState(g_.Times(reset, state_)), kHiddenGate);
+    const ValueId candidate = Apply(g_, functions_[1], g_.Plus(Gate(x, kHiddenGate), gated));
     state_ = g_.Plus(candidate, g_.Times(update, g_.Minus(state_, candidate)));
   }
 
   void StepLstm(ValueId x) {
-    constexpr int64_t kInput = 0, kOutput = 1, kForget = 2, kCell = 3;
+    constexpr int64_t kInputGate = 0, kOutputGate = 1, kForgetGate = 2, kCellGate = 3;
     const ValueId sums = g_.Plus(x, FromState(state_));
     const auto gate = [&](int64_t i, ValueId cell) {
       ValueId v = Gate(sums, i);
@@ -175,12 +175,12 @@ class Direction {
       }
       return Apply(g_, functions_[0], v);
     };
-    const ValueId input = gate(kInput, cell_);
+    const ValueId input = gate(kInputGate, cell_);
     const ValueId forget =
-        g_.op().Int("input_forget") != 0 ? g_.Minus(1.0, input) : gate(kForget, cell_);
-    const ValueId fresh = Apply(g_, functions_[1], Gate(sums, kCell));
+        g_.op().Int("input_forget") != 0 ? g_.Minus(1.0, input) : gate(kForgetGate, cell_);
+    const ValueId fresh = Apply(g_, functions_[1], Gate(sums, kCellGate));
     cell_ = g_.Plus(g_.Times(forget, cell_), g_.Times(input, fresh));
-    state_ = g_.Times(gate(kOutput, cell_), Apply(g_, functions_[2], cell_));
+    state_ = g_.Times(gate(kOutputGate, cell_), Apply(g_, functions_[2], cell_));
   }
 
   GradBuilder& g_;
