@@ -108,9 +108,9 @@ class AttentionBody {
   // A query sees the keys of the past and those of the rows up to its own.
   ValueId CausalMask() {
     if (!g_.ok()) return kNoValue;
-    ValueId last = CountUpTo(g_, DimOf(g_, scores_, 2));
+    ValueId last = CountAlong(g_, scores_, 2);
     if (g_.has_input(kPastKeyInput)) last = g_.Plus(last, DimOf(g_, g_.input(kPastKeyInput), 2));
-    return g_.Add("LessOrEqual", {CountUpTo(g_, DimOf(g_, scores_, 3)), WithAxes(g_, last, {1})});
+    return g_.Add("LessOrEqual", {CountAlong(g_, scores_, 3), WithAxes(g_, last, {1})});
   }
 
   // Rows that see no key have weights of zero, except in FusedAttention.

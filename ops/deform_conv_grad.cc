@@ -61,7 +61,7 @@ Status GradDeformConv(GradBuilder& g) {
     axes.push_back(LinearTaps(g, g.Plus(moved, TapOrigins(g, windows, a, offset)), extents.back()));
   }
   const ValueId first =
-      WithAxes(g, g.Times(CountUpTo(g, g.Ints({batch * offset_groups})), g.Ints({pixels})), {1, 2});
+      WithAxes(g, g.Times(CountUpTo(g, batch * offset_groups), g.Ints({pixels})), {1, 2});
   ValueId read = SumOf(g, WeightedPixels(g, images, first, axes, extents));
   if (g.has_input(4))
     read = g.Times(read, reshaped(g.input(4), {batch * offset_groups, taps, places, 1}));

@@ -55,7 +55,7 @@ ValueId TuplesWithBatch(GradBuilder& g, int batch_dims) {
   for (int d = 0; d < batch_dims; ++d) {
     std::vector<int64_t> others;
     for (int i = 1; i < rank - d; ++i) others.push_back(i);
-    const ValueId places = WithAxes(g, CountUpTo(g, DimOf(g, g.input(1), d)), std::move(others));
+    const ValueId places = WithAxes(g, CountAlong(g, g.input(1), d), std::move(others));
     parts.push_back(g.Add("Expand", {places, dims}));
   }
   parts.push_back(indices);

@@ -68,16 +68,25 @@ ValueId ZerosOfDims(GradBuilder& g, const DimList& dims, ValueId like) {
   return g.Add("Expand", {g.Scalar(0, like), dims.list()});
 }
 
-ValueId CountUpTo(GradBuilder& g, ValueId count) {
+ValueId CountUpTo(GradBuilder& g, int64_t count) {
+  const ValueId like = g.Ints({});
+  return g.Add("Range",
+               {g.Scalar(0, like), g.Scalar(static_cast<double>(count), like), g.Scalar(1, like)});
+}
+
+ValueId CountAlong(GradBuilder& g, ValueId v, int axis) {
+  if (!g.ok()) return kNoValue;
+  if (const int64_t dim = g.type(v).dims[axis]; IsKnown(dim)) return CountUpTo(g, dim);
+  const ValueId count = DimOf(g, v, axis);
   const ValueId limit = g.Add("Squeeze", {count}, {{"axes", std::vector<int64_t>{0}}});
   return g.Add("Range", {g.Scalar(0, count), limit, g.Scalar(1, count)});
 }
 
 ValueId PositionsOf(GradBuilder& g, ValueId like) {
   if (!g.ok()) return kNoValue;
-  const ValueId count = g.type(like).concrete() ? g.Ints({g.type(like).elements()})
-                                                : WithAxes(g, g.Add("Size", {like}), {0});
-  return g.ReshapeTo(CountUpTo(g, count), like);
+  if (g.type(like).concrete()) return g.ReshapeTo(CountUpTo(g, g.type(like).elements()), like);
+  const ValueId count = g.Add("Size", {like});
+  return g.ReshapeTo(g.Add("Range", {g.Scalar(0, count), count, g.Scalar(1, count)}), like);
 }
 
 ValueId SumAtPositions(GradBuilder& g, ValueId v, ValueId positions, ValueId like) {

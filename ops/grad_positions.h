@@ -39,8 +39,10 @@ ValueId WithAxes(GradBuilder& g, ValueId v, std::vector<int64_t> axes);
 // Zeros of the element type of `like`.
 ValueId ZerosOfDims(GradBuilder& g, const DimList& dims, ValueId like);
 
-// 0, 1, ... `count` - 1 as i64; `count` is a list of one number.
-ValueId CountUpTo(GradBuilder& g, ValueId count);
+// 0, 1, ... `count` - 1 as i64.
+ValueId CountUpTo(GradBuilder& g, int64_t count);
+// The same for each element of one axis of `v`, whose rank is known.
+ValueId CountAlong(GradBuilder& g, ValueId v, int axis);
 // A tensor of i64 with the dims of `like`: the position of each element in row-major order.
 ValueId PositionsOf(GradBuilder& g, ValueId like);
 // A tensor like `like`: the sum of the elements of `v` that have its position. `positions` has the

@@ -177,7 +177,7 @@ Status GradGridSample(GradBuilder& g) {
     axes.push_back(GridTaps(g, g.Times(twice, 0.5), extents.back()));
   }
   const ValueId first =
-      WithAxes(g, g.Times(CountUpTo(g, DimOf(g, x, 0)), ProductOfDims(g, x, 2, type.rank())), {1});
+      WithAxes(g, g.Times(CountAlong(g, x, 0), ProductOfDims(g, x, 2, type.rank())), {1});
   const ValueId sums = SumOf(g, WeightedPixels(g, PixelsByChannel(g, x), first, axes, extents));
   g.SetByComposition({g.ReshapeTo(Permuted(g, sums, {0, 2, 1}), g.output(0))});
   return OkStatus();
@@ -224,7 +224,7 @@ std::vector<PixelTap> RegionTaps(GradBuilder& g, int axis, int64_t bins, int64_t
   ValueId length = g.Minus(last, first);
   if (!half_pixel) length = g.Add("Max", {length, g.Scalar(1, length)});
   const auto samples = static_cast<double>(per_bin);
-  const ValueId numbers = g.CastTo(CountUpTo(g, Int(g, bins * per_bin)), rois);
+  const ValueId numbers = g.CastTo(CountUpTo(g, bins * per_bin), rois);
   const ValueId places = g.Times(g.Plus(numbers, 0.5), 1 / samples);  // in bins
   const ValueId begin = half_pixel ? g.Plus(first, -0.5) : first;
   const ValueId x = g.Plus(begin, g.Times(g.Times(length, 1 / static_cast<double>(bins)), places));
