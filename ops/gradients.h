@@ -26,6 +26,14 @@ Status GradExpand(GradBuilder&);
 // reduce_grad.cc
 Status GradReduceSum(GradBuilder&);
 
+// conv_grad.cc
+Status GradConv(GradBuilder&);
+Status GradConvTranspose(GradBuilder&);
+Status GradFusedConv(GradBuilder&);
+
+// activation_grad.cc: adds the activation of a fused op, by its attributes, to `v`.
+ValueId AddActivation(GradBuilder&, ValueId v);
+
 // matmul_grad.cc
 Status GradMatMul(GradBuilder&);
 
