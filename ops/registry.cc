@@ -12,6 +12,7 @@ namespace {
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,
+    UnaryGradOps,
     BinaryOps,
     MatMulOps,
     ConvOps,
@@ -19,7 +20,9 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ResizeOps,
     NormalizationOps,
     SoftmaxOps,
+    SoftmaxGradOps,
     ReduceOps,
+    ReduceGradOps,
     SelectOps,
     AttentionOps,
     ShapeOps,
@@ -35,6 +38,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     FilterOps,
     SuppressionOps,
     LossOps,
+    LossGradOps,
     SamplingOps,
     UnpoolOps,
     DeformConvOps,
@@ -43,6 +47,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     SignalTableOps,
     EinsumOps,
     DeterminantOps,
+    DeterminantGradOps,
     RotaryOps,
     RandomOps,
     MomentsOps,

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,
+    UnaryGradKernels,
     BinaryKernels,
     MatMulKernels,
     ConvKernels,
@@ -15,6 +16,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     ResizeKernels,
     NormalizationKernels,
     SoftmaxKernels,
+    SoftmaxGradKernels,
     ReduceKernels,
     SelectKernels,
     AttentionKernels,
@@ -27,6 +29,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RecurrentKernels,
     FilterKernels,
     LossKernels,
+    LossGradKernels,
     SamplingKernels,
     UnpoolKernels,
     DeformConvKernels,
@@ -35,6 +38,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     SignalTableKernels,
     EinsumKernels,
     DeterminantKernels,
+    DeterminantGradKernels,
     RotaryKernels,
     RandomKernels,
     MomentsKernels,
