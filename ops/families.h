@@ -7,13 +7,14 @@
 
 namespace msrt {
 
-std::span<const OpDef> UnaryOps();      // unary.cc: activations, Cast, Clip, Identity
+std::span<const OpDef> UnaryOps();   // unary.cc: activations, Cast, Clip, Identity
 std::span<const OpDef> UnaryGradOps();  // unary_grad.cc: msrt.ReluGrad, msrt.GeluGrad
-std::span<const OpDef> BinaryOps();     // binary.cc: arithmetic, comparisons, Where, variadic Sum
-std::span<const OpDef> MatMulOps();     // matmul.cc: MatMul, Gemm and their fused forms
-std::span<const OpDef> ConvOps();       // conv.cc: Conv, ConvTranspose, FusedConv
-std::span<const OpDef> PoolOps();       // pool.cc
-std::span<const OpDef> ResizeOps();     // resize.cc: Resize, DepthToSpace, SpaceToDepth
+std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, comparisons, Where, variadic Sum
+std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused forms
+std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
+std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
+std::span<const OpDef> PoolOps();    // pool.cc
+std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
 std::span<const OpDef> NormalizationOps();  // normalization.cc
 std::span<const OpDef> SoftmaxOps();        // softmax.cc
 std::span<const OpDef> SoftmaxGradOps();    // softmax_grad.cc

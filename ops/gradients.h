@@ -105,6 +105,14 @@ Status GradCumSum(GradBuilder&);
 Status GradSoftmax(GradBuilder&);
 Status GradLogSoftmax(GradBuilder&);
 
+// conv_grad.cc
+Status GradConv(GradBuilder&);
+Status GradConvTranspose(GradBuilder&);
+Status GradFusedConv(GradBuilder&);
+
+// activation_grad.cc: adds the activation of a fused op, by its attributes, to `v`.
+ValueId AddActivation(GradBuilder&, ValueId v);
+
 // matmul_grad.cc
 Status GradMatMul(GradBuilder&);
 

@@ -12,6 +12,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     BinaryKernels,
     MatMulKernels,
     ConvKernels,
+    ConvGradKernels,
     PoolKernels,
     ResizeKernels,
     NormalizationKernels,
