@@ -82,10 +82,10 @@ Status GradSoftmaxCrossEntropyLoss(GradBuilder& g) {
 
 namespace {
 
-constexpr size_t kDLoss = 0, kScores = 1, kLabels = 2, kClassWeights = 3;
+constexpr size_t kDLoss = 0, kScoresOfLoss = 1, kLabels = 2, kClassWeights = 3;
 
 Status InferCrossEntropyGrad(InferContext& c) {
-  const Type &loss = c.input(kDLoss), &scores = c.input(kScores), &labels = c.input(kLabels);
+  const Type &loss = c.input(kDLoss), &scores = c.input(kScoresOfLoss), &labels = c.input(kLabels);
   const bool none = c.op().String("reduction") == "none";
   if (!none) MSRT_RETURN_IF_ERROR(CheckRank(c, kDLoss, 0));
   if (scores.rank_known) {
@@ -128,14 +128,14 @@ Box ScoresOfSamples(const OpView& op, const Box& box) {
   Box scores;
   for (int i = 0; i < box.rank(); ++i) {
     scores.push_back(box[i]);
-    if (i == 0) scores.push_back({0, op.input(kScores).dims[1]});
+    if (i == 0) scores.push_back({0, op.input(kScoresOfLoss).dims[1]});
   }
   return scores;
 }
 
 Status CrossEntropyGradOperands(const OpView& op, const Box& box, std::span<Box> inputs) {
   if (op.String("reduction") == "none") inputs[kDLoss] = box;
-  inputs[kScores] = ScoresOfSamples(op, box);
+  inputs[kScoresOfLoss] = ScoresOfSamples(op, box);
   inputs[kLabels] = box;
   if (op.has_input(kClassWeights)) inputs[kClassWeights] = Box::Whole(op.input(kClassWeights).dims);
   return OkStatus();
@@ -148,13 +148,13 @@ Status CrossEntropyGradResults(const OpView& op, const Box& box, std::span<Box> 
 
 Cost CostCrossEntropyGrad(const OpView& op) {
   Cost cost = CostOfTraffic(op);
-  cost.flops = 6.0 * static_cast<double>(op.input(kScores).elements());
+  cost.flops = 6.0 * static_cast<double>(op.input(kScoresOfLoss).elements());
   return cost;
 }
 
 // (softmax(scores) - one_hot(labels)) * dLoss * weight of the sample / sum of the weights
 Status GradCrossEntropyGrad(GradBuilder& g) {
-  const ValueId scores = g.input(kScores);
+  const ValueId scores = g.input(kScoresOfLoss);
   const Type type = g.type(scores);
   if (!type.rank_known || !IsKnown(type.dims[1]))
     return Unsupported("the number of classes is not known; declare it");

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/base/half.h"
 #include "ops/builder.h"
 
 namespace msrt {
@@ -17,9 +16,8 @@ class Formula {
   explicit Formula(GraphBuilder* builder) : builder_(builder) {}
 
   const Type& type(ValueId v) const { return builder_->graph().value(v).type; }
-  Status Fail(Status status) {
+  void Fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
-    return status_;
   }
   const Status& status() const { return status_; }
 
