@@ -12,6 +12,7 @@ namespace {
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,
+    UnaryGradOps,
     BinaryOps,
     MatMulOps,
     ConvOps,
@@ -21,7 +22,9 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ResizeGradOps,
     NormalizationOps,
     SoftmaxOps,
+    SoftmaxGradOps,
     ReduceOps,
+    ReduceGradOps,
     SelectOps,
     AttentionOps,
     ShapeOps,
@@ -37,6 +40,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     FilterOps,
     SuppressionOps,
     LossOps,
+    LossGradOps,
     SamplingOps,
     UnpoolOps,
     DeformConvOps,
@@ -45,6 +49,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     SignalTableOps,
     EinsumOps,
     DeterminantOps,
+    DeterminantGradOps,
     RotaryOps,
     RandomOps,
     MomentsOps,

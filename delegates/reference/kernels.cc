@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,
+    UnaryGradKernels,
     BinaryKernels,
     MatMulKernels,
     ConvKernels,
@@ -17,6 +18,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     ResizeGradKernels,
     NormalizationKernels,
     SoftmaxKernels,
+    SoftmaxGradKernels,
     ReduceKernels,
     SelectKernels,
     AttentionKernels,
@@ -29,6 +31,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RecurrentKernels,
     FilterKernels,
     LossKernels,
+    LossGradKernels,
     SamplingKernels,
     UnpoolKernels,
     DeformConvKernels,
@@ -37,6 +40,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     SignalTableKernels,
     EinsumKernels,
     DeterminantKernels,
+    DeterminantGradKernels,
     RotaryKernels,
     RandomKernels,
     MomentsKernels,
