@@ -10,6 +10,12 @@ namespace {
 
 ValueId Int(GradBuilder& g, int64_t number) { return g.Ints({number}); }
 
+ValueId ProductOfDims(GradBuilder& g, ValueId v, int begin, int end) {
+  ValueId product = Int(g, 1);
+  for (int d = begin; d < end; ++d) product = g.Times(product, DimOf(g, v, d));
+  return product;
+}
+
 // [all pixels of all images, channels] of [N, C, space...].
 ValueId PixelsByChannel(GradBuilder& g, ValueId x) {
   if (!g.ok()) return kNoValue;
@@ -19,16 +25,15 @@ ValueId PixelsByChannel(GradBuilder& g, ValueId x) {
   perm.push_back(1);
   const Type type = g.type(x);
   DimList dims(g);
-  // The number of pixels cannot be left to Reshape if there are no channels.
-  if (type.concrete()) dims.Add(type.dims[0] * type.dims.product(2, rank));
-  else dims.Add(-1);
-  return ReshapeToDims(g, Permuted(g, x, std::move(perm)), dims.Add(x, 1));
-}
-
-ValueId ProductOfDims(GradBuilder& g, ValueId v, int begin, int end) {
-  ValueId product = Int(g, 1);
-  for (int d = begin; d < end; ++d) product = g.Times(product, DimOf(g, v, d));
-  return product;
+  // The number of pixels cannot be left to Reshape: there may be no channels.
+  const ValueId pixels = Permuted(g, x, std::move(perm));
+  if (type.concrete()) {
+    dims.Add(type.dims[0] * type.dims.product(2, rank)).Add(x, 1);
+    return ReshapeToDims(g, pixels, dims);
+  }
+  const ValueId count = g.Times(DimOf(g, x, 0), ProductOfDims(g, x, 2, rank));
+  return g.Add("Reshape", {pixels, Joined(g, {count, DimOf(g, x, 1)}, 0)},
+               {{"allowzero", int64_t{1}}});
 }
 
 }  // namespace
