@@ -19,6 +19,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ConvGradOps,
     PoolOps,
     ResizeOps,
+    ResizeGradOps,
     NormalizationOps,
     SoftmaxOps,
     SoftmaxGradOps,

@@ -58,6 +58,7 @@ std::span<const KernelDef> ConvKernels();
 std::span<const KernelDef> ConvGradKernels();
 std::span<const KernelDef> PoolKernels();
 std::span<const KernelDef> ResizeKernels();
+std::span<const KernelDef> ResizeGradKernels();
 std::span<const KernelDef> NormalizationKernels();
 std::span<const KernelDef> SoftmaxKernels();
 std::span<const KernelDef> SoftmaxGradKernels();

@@ -15,6 +15,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     ConvGradKernels,
     PoolKernels,
     ResizeKernels,
+    ResizeGradKernels,
     NormalizationKernels,
     SoftmaxKernels,
     SoftmaxGradKernels,
