@@ -1,7 +1,6 @@
 #include "delegates/sdk/export.h"
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -359,10 +358,12 @@ msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_boun
     auto& k = *static_cast<ExportedKernel*>(kernel);
     auto bound = std::make_unique<ExportedBound>();
     const BoundNode first(ViewFor(k, nodes[0], bound.get()), nodes[0]);
-    std::deque<BoundNode> others;
+    std::vector<std::unique_ptr<const BoundNode>> others;  // a deque would allocate when empty
     std::vector<const OpView*> ops{&*first.view};
-    for (size_t n = 1; n < node_count; ++n)
-      ops.push_back(&*others.emplace_back(*k.ops[n], nodes[n]).view);
+    for (size_t n = 1; n < node_count; ++n) {
+      others.push_back(std::make_unique<const BoundNode>(*k.ops[n], nodes[n]));
+      ops.push_back(&*others.back()->view);
+    }
     AddViews(k, ops, bound.get());
     AddStrides(nodes[0], bound.get());
     MSRT_ASSIGN_OR_RETURN(bound->kernel,
