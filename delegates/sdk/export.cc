@@ -202,6 +202,7 @@ struct ExportedBound {
 struct BoundNode {
   BoundNode(const OpView& op, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
+    pointers.reserve(types.capacity());
     const auto add = [&](const msrt_shape& s) {
       pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s)));
     };
@@ -235,6 +236,7 @@ void AddViews(const ExportedKernel& k, std::span<const OpView* const> ops, Expor
   const auto view = [](const Type& type, Layout layout) {
     return TensorView{type.dtype, type.dims, layout, nullptr};
   };
+  bound->views.reserve(k.border.inputs.size() + k.border.outputs.size());
   for (size_t i = 0; i < k.border.inputs.size(); ++i) {
     const auto [n, port] = k.border.inputs[i];
     bound->views.push_back(ops[n]->has_input(port)
