@@ -182,7 +182,7 @@ using AllFiniteLoop = bool (*)(const float* x, int64_t count);
 // for nothing. y[i] = the sum of weights[t] * lines[t][i].
 using BlendLines = void (*)(const float* const* lines, const double* weights, int64_t count,
                             double* y, int64_t columns);
-// Of pixels of `width` elements: pixel o of y sums the pixels index[o * taps + t] of x.
+// Blends pixels of `width` elements: pixel o of y sums the pixels index[o * taps + t] of x.
 struct BlendPixels {
   const double* x;
   const int64_t* index;

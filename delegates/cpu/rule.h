@@ -1,4 +1,4 @@
-// What a family of ops provides: candidates for a node, and a bound kernel for concrete shapes.
+// The parts of a family of ops: candidates for a node, and a bound kernel for concrete shapes.
 // Only families that pack weights compile something in between.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a family of ops provides: rules that answer Query without touching the library, and a recipe
+// The parts of a family of ops: rules that answer Query without touching the library, and a recipe
 // that Compile makes, which turns concrete shapes into a plan. The BoundKernel around it is the
 // same for every op (bound.cc).
 #pragma once

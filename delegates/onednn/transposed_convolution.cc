@@ -1,6 +1,7 @@
 // ConvTranspose on the deconvolution primitive, which is several times faster channels-last than in
 // blocks.
 #include "delegates/onednn/cost.h"
+#include "delegates/onednn/panel_convolution.h"
 #include "delegates/onednn/post_ops.h"
 #include "delegates/onednn/recipe.h"
 #include "delegates/onednn/weights.h"
@@ -28,8 +29,8 @@ double Efficiency(Layout layout) {
   return 1;
 }
 
-// What is cut off an axis of the full result at its end; negative where output_padding or
-// output_shape adds to it.
+// Returns how much is cut off the end of an axis of the full result; negative where output_padding
+// or output_shape adds to it.
 int64_t CutAtEnd(const WindowAxis& axis) {
   return (axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out;
 }
@@ -74,7 +75,9 @@ memory::desc PlainWeights(const OpView& op) {
 class TransposedRecipe final : public Recipe {
  public:
   TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
-      : Recipe(node, candidate), weights_(node, kW, PlainWeights(*node.typical), context) {}
+      : Recipe(node, candidate),
+        typical_elements_(node.typical->output(0).elements()),
+        weights_(node, kW, PlainWeights(*node.typical), context) {}
 
   Status Pack(const OpView& typical) {
     if (!weights_.packs() || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0)
@@ -87,6 +90,10 @@ class TransposedRecipe final : public Recipe {
   Status Build(const OpView& op, bool, Plan* plan) const override {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op));
     const memory::desc wanted = descriptor.weights_desc();
+    if (!(wanted == packed_) && TakesPackedPanels(op)) {
+      MSRT_ASSIGN_OR_RETURN(const bool added, AddPanels(op, plan));
+      if (added) return OkStatus();
+    }
     MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
@@ -99,6 +106,30 @@ class TransposedRecipe final : public Recipe {
   size_t packed_bytes() const override { return weights_.bytes(); }
 
  private:
+  // As in convolution.cc.
+  bool TakesPackedPanels(const OpView& op) const {
+    return packed_.get_ndims() > 0 && output_layout(0) == Layout::kChannelsLast &&
+           input_layout(kX) == Layout::kChannelsLast &&
+           (this->op().input(kX).concrete() || op.output(0).elements() <= typical_elements_);
+  }
+
+  // Returns false if the packed form does not consist of panels.
+  Result<bool> AddPanels(const OpView& op, Plan* plan) const {
+    MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
+    const auto panels = PanelConvolution::Make(op, windows, /*transposed=*/true, packed_);
+    if (panels == nullptr) return false;
+    MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), packed_, plan));
+    plan->AddLoop([panels, weights, bias = HasBias(op)](const LoopArgs& args) {
+      return panels->Run({.x = args.inputs[kX].As<float>(),
+                          .weights = static_cast<const float*>(args.At(weights)),
+                          .bias = bias ? args.inputs[kB].As<float>() : nullptr,
+                          .residual = nullptr,
+                          .y = args.outputs[0].As<float>()},
+                         args.parallel);
+    });
+    return true;
+  }
+
   Result<Descriptor> Describe(const OpView& op) const {
     MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
     memory::dims strides, dilations, begin, end;
@@ -125,6 +156,7 @@ class TransposedRecipe final : public Recipe {
     return descriptor;
   }
 
+  const int64_t typical_elements_;  // of the output
   Weights weights_;
   memory::desc packed_;  // empty until Pack
 };

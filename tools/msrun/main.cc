@@ -13,6 +13,7 @@
 #include "tools/msrun/bench.h"
 #include "tools/msrun/image.h"
 #include "tools/msrun/info.h"
+#include "tools/msrun/model_source.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/compare.h"
 #include "tools/tensors/made_input.h"
@@ -105,7 +106,7 @@ void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
 Status Dump(const Arguments& a, const Workload& w) {
   for (const std::string& what : a.dump) {
     if (what == "graph") {
-      MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), a.model));
+      MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(DefaultIo(), a.model));
       std::cout << Outline(module);
     } else if (what == "passes") {
       for (const PassReport& p : w.model->passes)

@@ -11,6 +11,7 @@
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
 #include "tools/files/plugin_file.h"
+#include "tools/msrun/model_source.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/npy.h"
 #include "tools/tensors/sizes.h"
@@ -138,7 +139,7 @@ Result<Workload> Prepare(const Arguments& a) {
   // is read twice.
   std::vector<Dims> sizes;
   {
-    MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));
+    MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(env->io, a.model));
     MSRT_RETURN_IF_ERROR(CheckForModel(a, files, module.main()));
     MSRT_ASSIGN_OR_RETURN(sizes, SizesOf(a, files, module));
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -147,7 +148,7 @@ Result<Workload> Prepare(const Arguments& a) {
     }
   }
   const StopWatch watch;
-  MSRT_ASSIGN_OR_RETURN(w.model, CompileFile(env, a.model, options));
+  MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
   MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
   w.load_millis = watch.Millis();
 

@@ -1,0 +1,17 @@
+// The model that a command line names: a .msrt file, or zoo:NAME, a network that is built in memory.
+#pragma once
+
+#include <string>
+
+#include "core/compile/compile.h"
+
+namespace msrt {
+
+bool IsZooName(const std::string& model);
+// `extras` (may be null) receives what a file carries beside the graphs.
+Result<Module> ReadModel(Io* io, const std::string& model, ModelExtras* extras = nullptr);
+Result<std::shared_ptr<const CompiledModel>> CompileNamed(
+    std::shared_ptr<const Environment> environment, const std::string& model,
+    const CompileOptions& options);
+
+}  // namespace msrt
