@@ -42,7 +42,7 @@ class ImageFolder final : public SampleSource {
 
   void Add(const std::string& root, std::vector<std::string> files, int64_t label) {
     for (std::string& file : files) {
-      hash_.Add(std::string_view(file).substr(root.size()));
+      hash_.Add(fs::path(file).lexically_relative(root).string());
       hash_.Add(label);
       std::error_code error;
       hash_.Add(static_cast<int64_t>(fs::file_size(file, error)));
