@@ -39,6 +39,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RandomKernels,
     MomentsKernels,
     OptimizerKernels,
+    TrainingOptimizerKernels,
     NgramKernels,
     TreeEnsembleKernels,
 };
