@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -141,13 +142,6 @@ std::vector<Interval> SpaceOf(const Box& box, const Windows& windows) {
   return space;
 }
 
-// Returns the groups of output channels `outputs`. An empty box keeps all groups: it must stay a
-// valid convolution.
-Interval GroupsOf(const ConvChannels& channels, Interval outputs) {
-  if (outputs.empty()) return {0, channels.groups};
-  return {channels.group_of(outputs.begin), channels.group_of(outputs.end - 1) + 1};
-}
-
 // The outputs of a group in the weights of a transposed convolution. Channels of several groups
 // need them all.
 class GroupOutputs : public IntervalMap {
@@ -215,15 +209,7 @@ Status ConvLocalize(const OpView& op, const Box& box, std::span<const Box>, std:
   if (r.transposed) LocalizeTransposedWindows(r.windows, space, attrs);
   else LocalizeWindows(r.windows, space, attrs);
 
-  const Interval outputs = box[1], groups = GroupsOf(ch, outputs);
-  attrs->Set("group", groups.size());
-  attrs->Remove("output_channels");
-  const int64_t begin = outputs.begin + ch.first_output - groups.begin * ch.group_outputs;
-  const int64_t end = begin + outputs.size();
-  if (!outputs.empty() && groups.size() > 1 &&
-      (begin != 0 || end != groups.size() * ch.group_outputs)) {
-    attrs->Set("output_channels", std::vector<int64_t>{begin, end, ch.group_outputs});
-  }
+  LocalizeGroups(ch, box[1], attrs);
   if (box[box.rank() - 1].begin > 0) attrs->Set("partial", int64_t{1});
   return OkStatus();
 }
@@ -292,14 +278,14 @@ constexpr OpDef kConvOps[] = {
      .attrs = kConvAttrs,
      .inputs = kConvInputs,
      .infer = InferConvolution,
-     .grad = GradPending,
+     .grad = GradConv,
      .space = &kConvSpace,
      .cost = ConvCost},
     {.name = "ConvTranspose",
      .attrs = kConvTransposeAttrs,
      .inputs = kConvInputs,
      .infer = InferConvolution,
-     .grad = GradPending,
+     .grad = GradConvTranspose,
      .space = &kConvSpace,
      .cost = ConvCost},
     {.name = "FusedConv",
@@ -308,7 +294,7 @@ constexpr OpDef kConvOps[] = {
      .attrs = kFusedConvAttrs,
      .inputs = kFusedConvInputs,
      .infer = InferConvolution,
-     .grad = GradPending,
+     .grad = GradFusedConv,
      .space = &kConvSpace,
      .cost = ConvCost},
 };
@@ -330,6 +316,23 @@ ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& wei
     ch.outputs = ch.group_outputs * ch.groups;
   }
   return ch;
+}
+
+Interval GroupsOf(const ConvChannels& channels, Interval outputs) {
+  if (outputs.empty()) return {0, channels.groups};
+  return {channels.group_of(outputs.begin), channels.group_of(outputs.end - 1) + 1};
+}
+
+void LocalizeGroups(const ConvChannels& ch, Interval outputs, AttrList* attrs) {
+  const Interval groups = GroupsOf(ch, outputs);
+  attrs->Set("group", groups.size());
+  attrs->Remove("output_channels");
+  const int64_t begin = outputs.begin + ch.first_output - groups.begin * ch.group_outputs;
+  const int64_t end = begin + outputs.size();
+  if (!outputs.empty() && groups.size() > 1 &&
+      (begin != 0 || end != groups.size() * ch.group_outputs)) {
+    attrs->Set("output_channels", std::vector<int64_t>{begin, end, ch.group_outputs});
+  }
 }
 
 std::span<const OpDef> ConvOps() { return kConvOps; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/graph/op_view.h"
+#include "core/region/box.h"
 
 namespace msrt {
 
@@ -27,5 +28,11 @@ inline constexpr AttrDef kOutputChannelsAttr{.name = "output_channels",
 // outputs of a group, ...].
 ConvChannels ConvChannelsOf(const OpView& op, const Dims& input, const Dims& weights,
                             bool transposed);
+
+// Returns the groups of output channels `outputs`. An empty interval keeps all groups: it must stay
+// a valid convolution.
+Interval GroupsOf(const ConvChannels& channels, Interval outputs);
+// Sets the attributes `group` and `output_channels` of a piece that has output channels `outputs`.
+void LocalizeGroups(const ConvChannels& channels, Interval outputs, AttrList* attrs);
 
 }  // namespace msrt

@@ -11,6 +11,7 @@ std::span<const OpDef> UnaryOps();   // unary.cc: activations, Cast, Clip, Ident
 std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, comparisons, Where, variadic Sum
 std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused forms
 std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
+std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
 std::span<const OpDef> PoolOps();    // pool.cc
 std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
 std::span<const OpDef> NormalizationOps();  // normalization.cc

@@ -12,12 +12,27 @@ Status GradSub(GradBuilder&);
 Status GradMul(GradBuilder&);
 Status GradDiv(GradBuilder&);
 
+// unary_grad.cc
+Status GradNeg(GradBuilder&);
+Status GradReciprocal(GradBuilder&);
+
+// movement_grad.cc
+Status GradTranspose(GradBuilder&);
+
 // shape_grad.cc
 Status GradReshape(GradBuilder&);  // any op that keeps the order of elements
 Status GradExpand(GradBuilder&);
 
 // reduce_grad.cc
 Status GradReduceSum(GradBuilder&);
+
+// conv_grad.cc
+Status GradConv(GradBuilder&);
+Status GradConvTranspose(GradBuilder&);
+Status GradFusedConv(GradBuilder&);
+
+// activation_grad.cc: adds the activation of a fused op, by its attributes, to `v`.
+ValueId AddActivation(GradBuilder&, ValueId v);
 
 // matmul_grad.cc
 Status GradMatMul(GradBuilder&);

@@ -3,6 +3,7 @@
 #include "core/base/checked_math.h"
 #include "core/region/slice.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -542,7 +543,7 @@ constexpr OpDef kMovementOps[] = {
      .attrs = kTransposeAttrs,
      .inputs = kOneInput,
      .infer = InferTranspose,
-     .grad = GradPending,
+     .grad = GradTranspose,
      .space = &kTransposeSpace},
     {.name = "Concat",
      .attrs = kConcatAttrs,

@@ -15,6 +15,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     BinaryOps,
     MatMulOps,
     ConvOps,
+    ConvGradOps,
     PoolOps,
     ResizeOps,
     NormalizationOps,

@@ -2,6 +2,7 @@
 // and Identity.
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -103,13 +104,13 @@ constexpr OpDef Function(std::string_view name, std::span<const AttrDef> attrs =
 
 constexpr OpDef kUnaryOps[] = {
     Unary("Abs", kNumberInput, GradPending),
-    Unary("Neg", kSignedInput, GradPending),
+    Unary("Neg", kSignedInput, GradNeg),
     Unary("Sign", kNumberInput, GradPending),
     Function("Ceil"),
     Function("Floor"),
     Function("Round"),
     Function("Sqrt"),
-    Function("Reciprocal"),
+    Unary("Reciprocal", kFloatInput, GradReciprocal),
     Function("Exp"),
     Function("Log"),
     Function("Erf"),

@@ -55,6 +55,7 @@ std::span<const KernelDef> UnaryKernels();
 std::span<const KernelDef> BinaryKernels();
 std::span<const KernelDef> MatMulKernels();
 std::span<const KernelDef> ConvKernels();
+std::span<const KernelDef> ConvGradKernels();
 std::span<const KernelDef> PoolKernels();
 std::span<const KernelDef> ResizeKernels();
 std::span<const KernelDef> NormalizationKernels();

@@ -11,6 +11,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     BinaryKernels,
     MatMulKernels,
     ConvKernels,
+    ConvGradKernels,
     PoolKernels,
     ResizeKernels,
     NormalizationKernels,
