@@ -32,7 +32,7 @@ Status CheckOneElement(const InferContext& c, size_t input, std::string_view wha
                       ", must have one element");
 }
 
-Status CheckPerTensor(const InferContext& c, std::string_view attr, size_t given, size_t tensors) {
+Status CheckPerTensor(std::string_view attr, size_t given, size_t tensors) {
   if (given == 0 || given == 1 || given == tensors) return OkStatus();
   return InvalidModel(attr, " has ", given, " elements, must have 1 or one for each of ", tensors,
                       " parameters");
@@ -79,10 +79,10 @@ Status InferUpdate(InferContext& c) {
   MSRT_RETURN_IF_ERROR(InferLists(c, kLead, lists, /*gradients=*/1));
   const size_t tensors = (c.op().input_count() - kLead) / lists;
   MSRT_RETURN_IF_ERROR(
-      CheckPerTensor(c, "weight_decay", c.op().Floats("weight_decay").size(), tensors));
+      CheckPerTensor("weight_decay", c.op().Floats("weight_decay").size(), tensors));
   MSRT_RETURN_IF_ERROR(
-      CheckPerTensor(c, "rate_factor", c.op().Floats("rate_factor").size(), tensors));
-  return CheckPerTensor(c, "adapted", c.op().Ints("adapted").size(), tensors);
+      CheckPerTensor("rate_factor", c.op().Floats("rate_factor").size(), tensors));
+  return CheckPerTensor("adapted", c.op().Ints("adapted").size(), tensors);
 }
 
 Status InferGlobalNorm(InferContext& c) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/autodiff/gradients.h"
+#include "core/passes/thread_steps.h"
 #include "core/train/optimizer_node.h"
 #include "ops/validate.h"
 
@@ -37,6 +38,7 @@ class TrainingModuleBuilder {
     if (spec_.accumulation > 1) MSRT_RETURN_IF_ERROR(BuildAccumulate(accumulate));
     for (uint32_t entry : module_.entries) module_.graphs[entry].CompactValues();
     module_.metadata.emplace_back(kTrainingKey, module_.name);
+    module_.metadata.emplace_back(kAccumulationKey, std::to_string(spec_.accumulation));
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops_));
     return std::move(module_);
   }
@@ -77,6 +79,31 @@ class TrainingModuleBuilder {
     return static_cast<uint32_t>(module_.graphs.size() - 1);
   }
 
+  // Whether a graph of the module has random ops.
+  bool Draws() const {
+    for (const Graph& graph : module_.graphs) {
+      for (const Node& node : graph.nodes) {
+        if (node.def != nullptr && node.def->effect == Effect::kRandom) return true;
+      }
+    }
+    return false;
+  }
+
+  // Makes the next step draw other numbers.
+  Status CountStep(uint32_t g) {
+    if (step_ < 0) return OkStatus();
+    GradBuilder b = BuilderOf(g, kStepSlot);
+    WriteSlot(step_, b.Plus(ReadSlot(module_, step_, &b), 1.0), &b);
+    return b.status();
+  }
+
+  // Layers that behave differently in training.
+  void SwitchToTraining(uint32_t g) {
+    for (Node& node : module_.graphs[g].nodes) {
+      if (node.domain.empty() && node.op == "Dropout") node.attrs.Set("training", int64_t{1});
+    }
+  }
+
   Status AddSlots() {
     for (const Parameter& p : parameters_) {
       const ConstTensor& initial = *module_.main().value(p.constant).constant;
@@ -100,6 +127,8 @@ class TrainingModuleBuilder {
     }
     MSRT_ASSIGN_OR_RETURN(ConstTensor zero, FilledConstant(DType::kI64, {}, 0));
     updates_ = AddSlot(&module_, std::string(kUpdatesSlot), zero, StateRole::kOptimizer);
+    // The steps of random ops are a part of checkpoints, so training counts them itself.
+    if (Draws()) step_ = AddSlot(&module_, std::string(kStepSlot), zero, StateRole::kOptimizer);
     if (!spec_.loss_scale.dynamic) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(ConstTensor scale,
                           FilledConstant(float_type_, {}, spec_.loss_scale.initial));
@@ -264,6 +293,7 @@ class TrainingModuleBuilder {
   }
 
   Status BuildTrain(uint32_t g) {
+    SwitchToTraining(g);
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
     const ValueId rate =
@@ -274,6 +304,7 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(const GradientControl control, Control(g, scale, gradients));
     MSRT_RETURN_IF_ERROR(Update(g, rate, reads, gradients, control));
     MSRT_RETURN_IF_ERROR(UpdateScale(g, control));
+    MSRT_RETURN_IF_ERROR(CountStep(g));
     Graph& graph = module_.graphs[g];
     graph.outputs.clear();
     NameOutput(&graph, loss.value, "loss");
@@ -320,6 +351,7 @@ class TrainingModuleBuilder {
   }
 
   Status BuildAccumulate(uint32_t g) {
+    SwitchToTraining(g);
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
@@ -331,6 +363,7 @@ class TrainingModuleBuilder {
       WriteSlot(sums_[p], b.Plus(sum, gradients[p]), &b);
     }
     MSRT_RETURN_IF_ERROR(b.status());
+    MSRT_RETURN_IF_ERROR(CountStep(g));
     Graph& graph = module_.graphs[g];
     graph.outputs.clear();
     NameOutput(&graph, loss.value, "loss");
@@ -355,7 +388,7 @@ class TrainingModuleBuilder {
   const OpSet* const ops_;
   std::vector<Parameter> parameters_;
   std::vector<int64_t> slots_, averages_, sums_;  // by parameter; the last two may be empty
-  int64_t updates_ = -1, scale_ = -1, growth_ = -1;
+  int64_t updates_ = -1, scale_ = -1, growth_ = -1, step_ = -1;  // -1: there is none
   DType float_type_ = DType::kF32;  // of the rate and the loss scale
 };
 
@@ -363,6 +396,13 @@ class TrainingModuleBuilder {
 
 Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec, const OpSet* ops) {
   return TrainingModuleBuilder(std::move(model), spec, ops).Run();
+}
+
+std::string_view MetadataOf(const Module& module, std::string_view key) {
+  for (const auto& [name, value] : module.metadata) {
+    if (name == key) return value;
+  }
+  return {};
 }
 
 Result<size_t> FindEntry(const Module& module, std::string_view name) {

@@ -26,14 +26,18 @@ inline constexpr std::string_view kTrainEntry = "train", kEvalEntry = "eval", kT
 inline constexpr std::string_view kUpdatesSlot = "msrt.updates",
                                   kLossScaleSlot = "msrt.loss_scale",
                                   kGrowthSlot = "msrt.loss_scale_updates";
-// The key of Module::metadata that marks a training module; its value is the name of the model.
-inline constexpr std::string_view kTrainingKey = "msrt.training";
+// Keys of Module::metadata: the name of the model, which marks a training module, and the number of
+// micro-batches of an update.
+inline constexpr std::string_view kTrainingKey = "msrt.training",
+                                  kAccumulationKey = "msrt.accumulation";
 
 // `model`: for inference, from a file, the zoo or the C API. `ops` are user-defined ops; may be
 // null.
 Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec,
                                   const OpSet* ops = nullptr);
 
+// Returns the value of a key, or nothing.
+std::string_view MetadataOf(const Module& module, std::string_view key);
 // Returns the position of an entry of that name, or an error that lists the entries.
 Result<size_t> FindEntry(const Module& module, std::string_view name);
 
