@@ -8,6 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "core/base/catch_as_status.h"
+
 namespace msrt {
 namespace {
 
@@ -314,5 +316,19 @@ Result<Checkpoint> CheckpointFolder::LoadNewest(const Log& log) const {
 }
 
 Result<Checkpoint> CheckpointFolder::LoadBest() const { return ReadCheckpoint(BestPath(), io_); }
+
+Status CheckpointWriter::Save(Checkpoint checkpoint) {
+  MSRT_RETURN_IF_ERROR(Wait());
+  thread_ = std::thread([this, written = std::move(checkpoint)] {
+    Status thrown = CatchAsStatus([&] { status_ = folder_->Save(written); });
+    if (!thrown.ok()) status_ = std::move(thrown);
+  });
+  return OkStatus();
+}
+
+Status CheckpointWriter::Wait() {
+  if (thread_.joinable()) thread_.join();
+  return std::exchange(status_, OkStatus());
+}
 
 }  // namespace msrt

@@ -8,7 +8,9 @@
 // multiple of 64. All numbers are little-endian.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -77,6 +79,26 @@ class CheckpointFolder {
   Io* io_;
   bool has_best_ = false;
   double best_ = 0;
+};
+
+// Writes checkpoints of a folder in a thread of its own, one at a time. Used by one thread at a time.
+class CheckpointWriter {
+ public:
+  explicit CheckpointWriter(CheckpointFolder* folder) : folder_(folder) {}
+  ~CheckpointWriter() { (void)Wait(); }  // an error that nobody waited for is lost
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Waits for the checkpoint before, and returns its error if it was not written. Begins to write
+  // this one otherwise.
+  Status Save(Checkpoint checkpoint);
+  // Returns the error of the checkpoint that was being written.
+  Status Wait();
+
+ private:
+  CheckpointFolder* const folder_;
+  std::thread thread_;
+  Status status_;  // written by the thread, read after it has ended
 };
 
 }  // namespace msrt

@@ -180,5 +180,22 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheOldOnes) {
   EXPECT_EQ(folder->LoadNewest({})->steps, 1);
 }
 
+TEST_F(CheckpointTest, TheWriterReportsErrorsWithTheNextSave) {
+  auto folder = CheckpointFolder::Open(folder_, {});
+  ASSERT_TRUE(folder.ok());
+  CheckpointWriter writer(&*folder);
+  ASSERT_TRUE(writer.Save(Made(1)).ok());
+  ASSERT_TRUE(writer.Save(Made(2)).ok());
+  ASSERT_TRUE(writer.Wait().ok());
+  EXPECT_EQ(folder->LoadNewest({})->steps, 2);
+  FullDisk full;
+  auto failing = CheckpointFolder::Open(folder_, {}, &full);
+  ASSERT_TRUE(failing.ok());
+  CheckpointWriter failing_writer(&*failing);
+  ASSERT_TRUE(failing_writer.Save(Made(3)).ok());
+  EXPECT_FALSE(failing_writer.Save(Made(4)).ok());
+  EXPECT_TRUE(failing_writer.Wait().ok());
+}
+
 }  // namespace
 }  // namespace msrt

@@ -1,5 +1,6 @@
 #include "core/train/trainer.h"
 
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -70,6 +71,14 @@ struct Trainer::Impl {
   Schedule schedule;
   int64_t accumulation = 1, micro_batches = 0, steps = 0;
   Scalar rate;
+  std::atomic<Session*> running{nullptr};  // for Cancel
+
+  Status Run(Session* session, const RunOptions& run) {
+    running = session;
+    Status status = session->Run(run);
+    running = nullptr;
+    return status;
+  }
 
   Status Open(std::string_view name, EntrySession* entry) const {
     if (entry->session != nullptr) return OkStatus();
@@ -190,7 +199,7 @@ Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
     MSRT_RETURN_IF_ERROR(
         entry.session->SetInput(tensors, t.rate.ViewAs(dtype, rate), nullptr));
   }
-  MSRT_RETURN_IF_ERROR(entry.session->Run(run));
+  MSRT_RETURN_IF_ERROR(t.Run(entry.session.get(), run));
   MSRT_ASSIGN_OR_RETURN(StepResult result, t.Results(entry));
   result.rate = rate;
   result.updated = updates && !result.skipped;
@@ -220,7 +229,7 @@ Result<Evaluation> Trainer::Evaluate(const Dataset& data, const VisitOutputs& vi
     if (batch->samples == 0) continue;
     MSRT_RETURN_IF_ERROR(
         Impl::SetInputs(batch->tensors, session.graph().inputs.size(), kTestEntry, &session));
-    MSRT_RETURN_IF_ERROR(session.Run({}));
+    MSRT_RETURN_IF_ERROR(t.Run(&session, {}));
     MSRT_ASSIGN_OR_RETURN(const StepResult result, t.Results(t.test));
     loss += result.loss * static_cast<double>(batch->samples);
     total.samples += batch->samples;
@@ -243,7 +252,7 @@ Result<std::vector<TensorView>> Trainer::Predict(const std::vector<ConstTensor>&
   Session& session = *t.eval.session;
   MSRT_RETURN_IF_ERROR(
       Impl::SetInputs(inputs, session.graph().inputs.size(), kEvalEntry, &session));
-  MSRT_RETURN_IF_ERROR(session.Run({}));
+  MSRT_RETURN_IF_ERROR(t.Run(&session, {}));
   std::vector<TensorView> outputs;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
     MSRT_ASSIGN_OR_RETURN(const TensorView output, session.Output(i));
@@ -252,7 +261,10 @@ Result<std::vector<TensorView>> Trainer::Predict(const std::vector<ConstTensor>&
   return outputs;
 }
 
-void Trainer::Cancel() { impl_->train.session->Cancel(); }
+void Trainer::Cancel() {
+  // Sessions live as long as the trainer.
+  if (Session* session = impl_->running) session->Cancel();
+}
 
 int64_t Trainer::steps() const { return impl_->steps; }
 double Trainer::rate() const { return impl_->schedule.RateAt(impl_->steps); }

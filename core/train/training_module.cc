@@ -4,6 +4,7 @@
 
 #include "core/autodiff/gradients.h"
 #include "core/passes/thread_steps.h"
+#include "core/train/batch_norm.h"
 #include "core/train/optimizer_node.h"
 #include "ops/validate.h"
 
@@ -34,6 +35,7 @@ class TrainingModuleBuilder {
     if (spec_.accumulation > 1) module_.entries.push_back(accumulate);
     MSRT_RETURN_IF_ERROR(BuildTrain(train));
     MSRT_RETURN_IF_ERROR(ReadParameters(eval, EvalSlots()).status());
+    MSRT_RETURN_IF_ERROR(ReadStatistics(eval));
     MSRT_RETURN_IF_ERROR(BuildTest(test));
     if (spec_.accumulation > 1) MSRT_RETURN_IF_ERROR(BuildAccumulate(accumulate));
     for (uint32_t entry : module_.entries) module_.graphs[entry].CompactValues();
@@ -125,6 +127,7 @@ class TrainingModuleBuilder {
                                 std::move(zeros), StateRole::kOptimizer));
       }
     }
+    MSRT_ASSIGN_OR_RETURN(norms_, AddStatistics(&module_, parameters_));
     MSRT_ASSIGN_OR_RETURN(ConstTensor zero, FilledConstant(DType::kI64, {}, 0));
     updates_ = AddSlot(&module_, std::string(kUpdatesSlot), zero, StateRole::kOptimizer);
     // The steps of random ops are a part of checkpoints, so training counts them itself.
@@ -157,6 +160,35 @@ class TrainingModuleBuilder {
     for (size_t p = 0; p < slots.size(); ++p)
       graph.ReplaceUses(parameters_[p].constant, reads[p]);
     return reads;
+  }
+
+  // The same for the running statistics, in the entries that do not train.
+  Status ReadStatistics(uint32_t g) {
+    Graph& graph = module_.graphs[g];
+    std::vector<Node> nodes = std::move(graph.nodes);
+    graph.nodes.clear();
+    GradBuilder builder = BuilderOf(g, "statistic");
+    std::vector<std::pair<ValueId, ValueId>> replaced;
+    for (const TrainedNorm& norm : norms_) {
+      for (const Statistic& statistic : {norm.mean, norm.variance}) {
+        const ValueId read = ReadSlot(module_, statistic.slot, &builder);
+        if (!builder.ok()) return builder.status();
+        graph.value(read).name = graph.nodes.back().name =
+            module_.states[static_cast<size_t>(statistic.slot)].name;
+        replaced.emplace_back(statistic.constant, read);
+      }
+    }
+    graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(nodes.begin()),
+                       std::make_move_iterator(nodes.end()));
+    for (const auto& [constant, read] : replaced) graph.ReplaceUses(constant, read);
+    return OkStatus();
+  }
+
+  // Running statistics follow those of the batch.
+  Status FollowStatistics(uint32_t g, const BatchStatistics& batch, ValueId skip) {
+    GradBuilder b = BuilderOf(g, "statistics");
+    UpdateStatistics(module_, norms_, batch, skip, &b);
+    return b.status();
   }
 
   // ---- the loss ---------------------------------------------------------------------------------
@@ -295,6 +327,8 @@ class TrainingModuleBuilder {
   Status BuildTrain(uint32_t g) {
     SwitchToTraining(g);
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
+    MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
+                          SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
     const ValueId rate =
         module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
@@ -303,6 +337,7 @@ class TrainingModuleBuilder {
     MSRT_RETURN_IF_ERROR(AddSums(g, &gradients));
     MSRT_ASSIGN_OR_RETURN(const GradientControl control, Control(g, scale, gradients));
     MSRT_RETURN_IF_ERROR(Update(g, rate, reads, gradients, control));
+    MSRT_RETURN_IF_ERROR(FollowStatistics(g, statistics, control.skip));
     MSRT_RETURN_IF_ERROR(UpdateScale(g, control));
     MSRT_RETURN_IF_ERROR(CountStep(g));
     Graph& graph = module_.graphs[g];
@@ -353,6 +388,8 @@ class TrainingModuleBuilder {
   Status BuildAccumulate(uint32_t g) {
     SwitchToTraining(g);
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
+    MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
+                          SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
@@ -363,6 +400,7 @@ class TrainingModuleBuilder {
       WriteSlot(sums_[p], b.Plus(sum, gradients[p]), &b);
     }
     MSRT_RETURN_IF_ERROR(b.status());
+    MSRT_RETURN_IF_ERROR(FollowStatistics(g, statistics, kNoValue));
     MSRT_RETURN_IF_ERROR(CountStep(g));
     Graph& graph = module_.graphs[g];
     graph.outputs.clear();
@@ -373,6 +411,7 @@ class TrainingModuleBuilder {
 
   Status BuildTest(uint32_t g) {
     MSRT_RETURN_IF_ERROR(ReadParameters(g, EvalSlots()).status());
+    MSRT_RETURN_IF_ERROR(ReadStatistics(g));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
     Graph& graph = module_.graphs[g];
     const std::vector<ValueId> outputs = std::move(graph.outputs);
@@ -387,6 +426,7 @@ class TrainingModuleBuilder {
   const TrainingSpec& spec_;
   const OpSet* const ops_;
   std::vector<Parameter> parameters_;
+  std::vector<TrainedNorm> norms_;
   std::vector<int64_t> slots_, averages_, sums_;  // by parameter; the last two may be empty
   int64_t updates_ = -1, scale_ = -1, growth_ = -1, step_ = -1;  // -1: there is none
   DType float_type_ = DType::kF32;  // of the rate and the loss scale
