@@ -46,6 +46,7 @@ std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> MomentsOps();           // moments.cc: Moments, Normalize
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Dropout
 std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum
+std::span<const OpDef> TrainingOptimizerOps();  // training_optimizer.cc: msrt.Sgd, msrt.Adam, ...
 std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.Call
 std::span<const OpDef> ListOps();  // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
 

@@ -48,6 +48,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     RandomOps,
     MomentsOps,
     OptimizerOps,
+    TrainingOptimizerOps,
     NgramOps,
     TreeEnsembleOps,
     ControlOps,

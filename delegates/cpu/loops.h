@@ -268,6 +268,34 @@ struct DepthwiseRow {
 };
 using DepthwiseLoop = void (*)(const DepthwiseRow&);
 
+// A run of elements of a parameter with its gradient and state. `out` may be the memory of `in`.
+struct UpdateRun {
+  const float* gradient;
+  const float* in[3];  // the parameter and its state
+  float* out[3];
+  int64_t count;
+  float factor, clip;  // of gradients; the clip is infinite if there is none
+  float rate, decay;
+  // An average becomes keep times itself and take times the new number.
+  float keep1, take1, keep2, take2;
+  float correct1, correct2;  // factors of the first moment and of the root of the second
+  float epsilon;
+};
+// kRmsProp is also Adagrad, with other factors.
+enum class Updating : uint8_t {
+  kSgd,
+  kMomentum,
+  kNesterov,
+  kRmsProp,
+  kAdam,
+  kAdamW,
+  kLambStep,
+  kAverage,
+};
+inline constexpr size_t kUpdatingCount = static_cast<size_t>(Updating::kAverage) + 1;
+using UpdateLoop = void (*)(const UpdateRun&);
+using LambDirectionLoop = void (*)(const UpdateRun&, float* direction);
+
 struct Loops {
   const char* name;  // of the instruction set
   UnaryLoop unary[kUnaryCount];
@@ -305,6 +333,8 @@ struct Loops {
   ChainLoop chains;
   int64_t chain_panel, chain_rows;  // columns of a panel; rows of the largest tile
   DepthwiseLoop depthwise;
+  UpdateLoop update[kUpdatingCount];
+  LambDirectionLoop lamb_direction;
 };
 
 // The best table that this processor executes.

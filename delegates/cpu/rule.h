@@ -52,6 +52,7 @@ std::span<const Rule> PoolRules();
 std::span<const Rule> ReductionRules();
 std::span<const Rule> ResizeRules();
 std::span<const Rule> SoftmaxRules();
+std::span<const Rule> TrainingOptimizerRules();
 std::span<const Rule> TransposeRules();
 std::span<const Rule> QuantizationRules();
 std::span<const Rule> IntegerMatMulRules();

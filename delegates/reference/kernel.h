@@ -47,6 +47,7 @@ KernelFn FindKernel(std::string_view domain, std::string_view op);
 // The pairs (input, output) of an optimizer that may share memory: tensors and state that it
 // updates. Empty for other ops.
 std::vector<std::pair<uint32_t, uint32_t>> OptimizerInPlace(const OpView& op);
+std::vector<std::pair<uint32_t, uint32_t>> TrainingOptimizerInPlace(const OpView& op);
 
 // The families, each defined at the end of delegates/reference/<family>.cc and listed in
 // kernels.cc.
@@ -83,6 +84,7 @@ std::span<const KernelDef> RotaryKernels();
 std::span<const KernelDef> RandomKernels();
 std::span<const KernelDef> MomentsKernels();
 std::span<const KernelDef> OptimizerKernels();
+std::span<const KernelDef> TrainingOptimizerKernels();
 std::span<const KernelDef> NgramKernels();
 std::span<const KernelDef> TreeEnsembleKernels();
 

@@ -40,6 +40,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RandomKernels,
     MomentsKernels,
     OptimizerKernels,
+    TrainingOptimizerKernels,
     NgramKernels,
     TreeEnsembleKernels,
 };
