@@ -229,12 +229,26 @@ class TrainingModuleBuilder {
                          "; cross-entropy needs scores [batch, classes, ...]");
     Dims samples = type.dims;
     samples.erase(1);
-    const ValueId target = graph.AddInput("target", Type::Tensor(DType::kI64, samples));
+    ValueId target = graph.AddInput(
+        "target", spec_.dense_targets ? type : Type::Tensor(DType::kI64, samples));
     GradBuilder b = BuilderOf(g, "loss");
-    loss.value = b.Add("SoftmaxCrossEntropyLoss", {scores, target});
-    const ValueId likeliest =
-        b.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-    const ValueId hits = b.Add("Cast", {b.Add("Equal", {likeliest, target})}, {{"to", DType::kI64}});
+    const auto likeliest_of = [&](ValueId x) {
+      return b.Add("ArgMax", {x}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+    };
+    if (spec_.dense_targets) {
+      const ValueId logs = b.Add("LogSoftmax", {scores}, {{"axis", int64_t{1}}});
+      const ValueId sums =
+          b.Add("ReduceSum", {b.Times(target, logs)},
+                {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
+      loss.value = b.Add("Neg", {b.Add("ReduceMean", {sums}, {{"keepdims", int64_t{0}}})});
+      target = likeliest_of(target);
+    } else {
+      AttrList attrs;
+      if (spec_.ignored_target.has_value()) attrs.Set("ignore_index", *spec_.ignored_target);
+      loss.value = b.Add("SoftmaxCrossEntropyLoss", {scores, target}, std::move(attrs));
+    }
+    const ValueId hits =
+        b.Add("Cast", {b.Add("Equal", {likeliest_of(scores), target})}, {{"to", DType::kI64}});
     loss.correct = b.Add("ReduceSum", {hits}, {{"keepdims", int64_t{0}}});
     MSRT_RETURN_IF_ERROR(b.status());
     return loss;

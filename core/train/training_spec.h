@@ -67,6 +67,10 @@ enum class TrainingLoss : uint8_t { kCrossEntropy, kMeanSquares };
 struct TrainingSpec {
   TrainingLoss loss = TrainingLoss::kCrossEntropy;
   size_t output = 0;  // of the model, that the loss compares with the target
+  // Cross-entropy: targets are the probabilities of all classes, in the output's type and dims,
+  // instead of the number of a class.
+  bool dense_targets = false;
+  std::optional<int64_t> ignored_target;  // cross-entropy: the class number that counts nothing
   OptimizerSpec optimizer;
   std::vector<std::string> frozen;     // patterns of parameters that stay constants
   std::vector<ParameterGroup> groups;  // the first that matches counts

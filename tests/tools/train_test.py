@@ -103,6 +103,12 @@ class Train(ToolCase):
         scores = onnx.read_npy(self.path("out/" + info["outputs"][0]["name"] + ".npy"))[1]
         self.assertEqual(max(range(10), key=lambda c: scores[c]), 4)
 
+    def test_other_losses_and_mixup_learn(self):
+        self.digits()
+        for output, more in (("mixup", ("--augment", "mixup:0.2")), ("mse", ("--loss", "mse", "--lr", "0.2"))):
+            done = self.train(*more, output=output, epochs=8)
+            self.assertGreaterEqual(self.report(output)["accuracy"], 0.7, done.stdout)
+
     def test_runs_are_repeatable(self):
         self.digits()
         self.train("--data-threads", "0", output="a", epochs=1)

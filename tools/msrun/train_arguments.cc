@@ -138,6 +138,10 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
   MSRT_ASSIGN_OR_RETURN(a->augmentation, ParseAugmentation(t.augment));
   if (a->normalize_text == "none") a->normalize_text.clear();
   MSRT_ASSIGN_OR_RETURN(a->normalization, ParseNormalization(a->normalize_text));
+  // Labels that are ignored come from label images, and from pixels that a rotation moves in.
+  a->spec.dense_targets = a->augmentation.mixup > 0;
+  if (a->spec.loss == TrainingLoss::kCrossEntropy && !a->spec.dense_targets)
+    a->spec.ignored_target = kIgnoredLabel;
   a->bad_samples = t.corrupt == "skip" ? BadSamples::kSkip : BadSamples::kRefuse;
   // The steps are known when the data is open; everything else is checked now.
   return ParseSchedule(a->schedule, a->rate, int64_t{1} << 40).status();

@@ -24,7 +24,7 @@ struct EpochSums {
 class Loop {
  public:
   Loop(const TrainSetup& setup, CheckpointFolder folder)
-      : s_(setup), a_(*setup.arguments), folder_(std::move(folder)) {}
+      : s_(setup), a_(*setup.arguments), folder_(std::move(folder)), writer_(&folder_) {}
 
   Status Resume();
   Result<TrainOutcome> Run();
@@ -45,6 +45,7 @@ class Loop {
   const TrainSetup& s_;
   const TrainArguments& a_;
   CheckpointFolder folder_;
+  CheckpointWriter writer_;
   DataPosition position_;
   EpochSums sums_;
   StopWatch epoch_watch_, line_watch_;
@@ -111,7 +112,7 @@ Status Loop::Save() {
     checkpoint.has_metric = !std::isnan(metric);
     checkpoint.metric = checkpoint.has_metric ? metric : 0;
   }
-  return folder_.Save(checkpoint);
+  return writer_.Save(std::move(checkpoint));
 }
 
 Status Loop::WriteHistory() const {
@@ -185,8 +186,8 @@ Status Loop::FinishEpoch() {
     row.loss = sums_.loss / static_cast<double>(sums_.samples);
     row.samples_per_second = static_cast<double>(sums_.samples) / std::max(row.seconds, 1e-9);
     int64_t targets = 1;  // of a sample
-    const Dims& dims = s_.data->types()[1].dims;
-    for (int d = 1; d < dims.rank(); ++d) targets *= dims[d];
+    const Dims dims = s_.data->types()[1].dims;
+    if (s_.data->source().has_label_maps()) targets = dims[1] * dims[2];
     if (sums_.correct >= 0)
       row.accuracy =
           static_cast<double>(sums_.correct) / static_cast<double>(sums_.samples * targets);
@@ -244,6 +245,7 @@ Status Loop::RunEpoch() {
 
 // The parameters of the failed step are lost, so the steps since the last checkpoint are repeated.
 Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
+  MSRT_RETURN_IF_ERROR(writer_.Wait());
   Result<Checkpoint> newest = folder_.LoadNewest(s_.environment->log);
   Checkpoint start;
   if (newest.ok()) {
@@ -284,6 +286,7 @@ bool Loop::StopsEarly() const {
 Result<TrainOutcome> Loop::Run() {
   while (position_.epoch < a_.epochs && !outcome_.stopped && !StopsEarly())
     MSRT_RETURN_IF_ERROR(RunEpoch());
+  MSRT_RETURN_IF_ERROR(writer_.Wait());
   // A finished run that is resumed is evaluated again, for its reports.
   if (s_.eval != nullptr && !outcome_.evaluation.has_value() && !outcome_.stopped) {
     MSRT_ASSIGN_OR_RETURN(MetricSums sums, Evaluate());
