@@ -124,6 +124,15 @@ Result<TrainRun> PrepareTraining(const TrainArguments& a) {
   const int64_t updates = a.epochs * run.data->batches_per_epoch() / a.spec.accumulation;
   MSRT_ASSIGN_OR_RETURN(options.schedule, ParseSchedule(a.schedule, a.rate, updates));
   MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsFor(a.common, *run.environment));
+  // Placement is for batches of this size.
+  MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(training, kTrainEntry));
+  const Graph& graph = training.graphs[training.entries[entry]];
+  const std::vector<Type> types = run.data->types();
+  for (size_t i = 0; i < types.size(); ++i) {
+    Dims dims = types[i].dims;
+    dims[0] = a.batch;
+    options.compile.typical.emplace_back(graph.value(graph.inputs[i]).name, dims);
+  }
   MSRT_ASSIGN_OR_RETURN(run.trainer,
                         Trainer::Create(run.environment, std::move(training), options));
   return run;
@@ -160,7 +169,7 @@ Status WriteWhole(const std::string& path, const std::string& text) {
 }
 
 // NaN is not JSON.
-nlohmann::json Number(double value) {
+nlohmann::json JsonNumber(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
@@ -174,10 +183,10 @@ nlohmann::json ResultJson(const TrainArguments& a, const TrainRun& run,
   json["classes"] = run.data->source().class_names();
   json["epochs"] = outcome.rows.size();
   json["steps"] = run.trainer->steps();
-  json["loss"] = Number(last.loss);
-  json["train_accuracy"] = Number(last.accuracy);
-  json["accuracy"] = Number(run.eval != nullptr ? last.eval_accuracy : last.accuracy);
-  json["step_ms"] = Number(outcome.step_millis);
+  json["loss"] = JsonNumber(last.loss);
+  json["train_accuracy"] = JsonNumber(last.accuracy);
+  json["accuracy"] = JsonNumber(run.eval != nullptr ? last.eval_accuracy : last.accuracy);
+  json["step_ms"] = JsonNumber(outcome.step_millis);
   const auto rss = PeakResidentBytes();
   json["peak_rss_bytes"] = rss.ok() ? *rss : 0;
   double seconds = 0;
@@ -186,15 +195,15 @@ nlohmann::json ResultJson(const TrainArguments& a, const TrainRun& run,
   std::vector<std::string> skipped = run.data->SkippedSamples();
   if (run.eval != nullptr) {
     for (std::string& name : run.eval->SkippedSamples()) skipped.push_back(std::move(name));
-    json["eval_loss"] = Number(last.eval_loss);
-    json["top5"] = Number(last.eval_top5);
-    if (run.eval->source().has_label_maps()) json["iou"] = Number(last.eval_iou);
+    json["eval_loss"] = JsonNumber(last.eval_loss);
+    json["top5"] = JsonNumber(last.eval_top5);
+    if (run.eval->source().has_label_maps()) json["iou"] = JsonNumber(last.eval_iou);
   }
   json["skipped"] = skipped;
   if (outcome.evaluation.has_value()) {
     const ConfusionMatrix& matrix = outcome.evaluation->confusion;
     for (const double accuracy : ClassAccuracies(matrix))
-      json["class_accuracy"].push_back(Number(accuracy));
+      json["class_accuracy"].push_back(JsonNumber(accuracy));
     for (int64_t label = 0; label < matrix.classes(); ++label) {
       std::vector<int64_t> row;
       for (int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.at(label, p));

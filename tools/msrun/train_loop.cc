@@ -34,6 +34,7 @@ class Loop {
   Status FinishEpoch();
   Result<MetricSums> Evaluate();
   Result<std::string> FirstNonFinite(const Batch& batch);
+  Status StepError(Status status, const Batch& batch);
   Status Save();
   Status WriteHistory() const;
   void ShowProgress(const StepResult& result);
@@ -211,6 +212,17 @@ Status Loop::FinishEpoch() {
   return Save();
 }
 
+// Adds the batch, and the value that is the reason of a loss that is not finite.
+Status Loop::StepError(Status status, const Batch& batch) {
+  const std::string where = StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1);
+  status = std::move(status).Within(where);
+  if (status.code() != Code::kInvalidArgument) return status;
+  Result<std::string> first = FirstNonFinite(batch);
+  if (!first.ok() || first->empty()) return status;
+  return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
+                    *first);
+}
+
 Status Loop::RunEpoch() {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader,
                         s_.data->Batches(position_.epoch, position_.batch));
@@ -220,10 +232,7 @@ Status Loop::RunEpoch() {
     if (!batch.has_value()) return FinishEpoch();
     const StopWatch watch;
     Result<StepResult> result = s_.trainer->Step(*batch);
-    if (!result.ok()) {
-      return std::move(result).status().Within(
-          StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1));
-    }
+    if (!result.ok()) return StepError(std::move(result).status(), *batch);
     if (first_step_++ > 0) {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;

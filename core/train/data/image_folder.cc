@@ -112,8 +112,8 @@ Status ReadPicture(const std::string& path, int64_t channels, Picture* out) {
   options.decoders = 1;
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source, OpenImage(path, options));
   const ImageInfo& info = source->info();
-  constexpr int64_t kMaxPixels = int64_t{1} << 28;
-  if (info.height > kMaxPixels / info.width || info.channels > kMaxRank * 4)
+  constexpr int64_t kMaxPixels = int64_t{1} << 28, kMaxChannels = 64;
+  if (info.height > kMaxPixels / info.width || info.channels > kMaxChannels)
     return LimitExceeded(path, ": an image of ", info.channels, " x ", info.height, " x ",
                          info.width, " is too large for a sample; use windows of it");
   out->Resize(info.channels, info.height, info.width);
