@@ -12,6 +12,7 @@ namespace {
 // The one list of families.
 constexpr std::span<const OpDef> (*kFamilies[])() = {
     UnaryOps,
+    UnaryGradOps,
     BinaryOps,
     MatMulOps,
     ConvOps,
@@ -20,7 +21,9 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     ResizeOps,
     NormalizationOps,
     SoftmaxOps,
+    SoftmaxGradOps,
     ReduceOps,
+    ReduceGradOps,
     SelectOps,
     AttentionOps,
     ShapeOps,
@@ -36,6 +39,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     FilterOps,
     SuppressionOps,
     LossOps,
+    LossGradOps,
     SamplingOps,
     UnpoolOps,
     DeformConvOps,
@@ -44,6 +48,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     SignalTableOps,
     EinsumOps,
     DeterminantOps,
+    DeterminantGradOps,
     RotaryOps,
     RandomOps,
     MomentsOps,

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::span<const KernelDef> (*kFamilies[])() = {
     UnaryKernels,
+    UnaryGradKernels,
     BinaryKernels,
     MatMulKernels,
     ConvKernels,
@@ -16,6 +17,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     ResizeKernels,
     NormalizationKernels,
     SoftmaxKernels,
+    SoftmaxGradKernels,
     ReduceKernels,
     SelectKernels,
     AttentionKernels,
@@ -28,6 +30,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     RecurrentKernels,
     FilterKernels,
     LossKernels,
+    LossGradKernels,
     SamplingKernels,
     UnpoolKernels,
     DeformConvKernels,
@@ -36,6 +39,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     SignalTableKernels,
     EinsumKernels,
     DeterminantKernels,
+    DeterminantGradKernels,
     RotaryKernels,
     RandomKernels,
     MomentsKernels,

@@ -96,6 +96,7 @@ Result<GradientModule> MakeModule(const OpCase& c, std::mt19937* random) {
   GradientRequest first;
   for (ValueId v : std::vector<ValueId>(std::move(graph.outputs))) {
     if (!IsFloat(graph.value(v).type.dtype)) continue;
+    if (graph.value(v).type.dtype != DType::kF64) return Unsupported("rounds to fewer bits");
     first.of.push_back(v);
     MSRT_ASSIGN_OR_RETURN(const ValueId seed, random_constant(v, &m.seeds));
     first.seeds.push_back(seed);
