@@ -18,6 +18,7 @@ void FillTable(Loops* loops) {
   FillIntegerMatMul(loops);
   FillWinograd(loops);
   FillChains(loops);
+  FillGradients(loops);
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA
