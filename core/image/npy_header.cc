@@ -19,7 +19,8 @@ struct NpyType {
 };
 constexpr NpyType kNpyTypes[] = {{"u1", DType::kU8},  {"b1", DType::kU8},  {"i1", DType::kI8},
                                  {"u2", DType::kU16}, {"i2", DType::kI16}, {"u4", DType::kU32},
-                                 {"i4", DType::kI32}, {"f4", DType::kF32}, {"f8", DType::kF64}};
+                                 {"i4", DType::kI32}, {"f4", DType::kF32}, {"f8", DType::kF64},
+                                 {"u8", DType::kU64}, {"i8", DType::kI64}};
 
 // Returns the text after 'key': in the dictionary, or an empty one.
 std::string_view AfterKey(std::string_view dictionary, std::string_view key) {
@@ -34,7 +35,12 @@ std::string_view AfterKey(std::string_view dictionary, std::string_view key) {
   return "";
 }
 
-Status ParseType(std::string_view dictionary, NpyHeader* header) {
+Status UnsupportedType(std::string_view type) {
+  return Unsupported("elements of ", type, ": an image has elements of ", kImageTypes.Names(),
+                     "; convert it with numpy's astype");
+}
+
+Status ParseType(std::string_view dictionary, NpyArray* array) {
   const std::string_view value = AfterKey(dictionary, "descr");
   // '<f4' in quotes: the byte order, then kind and bytes.
   if (value.size() >= 5 && value[0] == value[4] && (value[0] == '\'' || value[0] == '"')) {
@@ -43,14 +49,12 @@ Status ParseType(std::string_view dictionary, NpyHeader* header) {
       const char order = value[1];
       if (order != '<' && order != '>' && order != '|' && order != '=') break;
       const char native = std::endian::native == std::endian::little ? '<' : '>';
-      header->info.dtype = known.type;
-      header->swapped = BitsOf(known.type) > 8 && (order == '<' || order == '>') && order != native;
+      array->dtype = known.type;
+      array->swapped = BitsOf(known.type) > 8 && (order == '<' || order == '>') && order != native;
       return OkStatus();
     }
   }
-  return Unsupported("elements of ", Printable(value.substr(0, value.find(',')), 20),
-                     ": an image has elements of ", kImageTypes.Names(),
-                     "; convert it with numpy's astype");
+  return UnsupportedType(Printable(value.substr(0, value.find(',')), 20));
 }
 
 Result<std::vector<int64_t>> ParseShape(std::string_view dictionary) {
@@ -87,7 +91,7 @@ Status SetShape(std::vector<int64_t> shape, ImageInfo* info) {
 
 }  // namespace
 
-Result<NpyHeader> ParseNpyHeader(std::span<const std::byte> begin, int64_t file_bytes) {
+Result<NpyArray> ParseNpyArray(std::span<const std::byte> begin, int64_t file_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
   if (!text.starts_with(kNpyMagic) || text.size() < 12)
     return InvalidArgument("not a .npy file: it does not begin with NumPy's signature");
@@ -101,19 +105,33 @@ Result<NpyHeader> ParseNpyHeader(std::span<const std::byte> begin, int64_t file_
     return InvalidArgument("not a .npy file: its header of ", length,
                            " bytes is cut off or too long");
   const std::string_view dictionary = text.substr(fixed, length);
-  NpyHeader header;
-  header.info.format = "NumPy";
-  header.data_offset = static_cast<int64_t>(fixed + length);
-  MSRT_RETURN_IF_ERROR(ParseType(dictionary, &header));
+  NpyArray array;
+  array.data_offset = static_cast<int64_t>(fixed + length);
+  MSRT_RETURN_IF_ERROR(ParseType(dictionary, &array));
   if (!AfterKey(dictionary, "fortran_order").starts_with("False"))
     return Unsupported("an array in Fortran order: save numpy.ascontiguousarray of it");
-  MSRT_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ParseShape(dictionary));
-  MSRT_RETURN_IF_ERROR(SetShape(std::move(shape), &header.info));
-  const ImageInfo& info = header.info;
-  const int64_t bytes = info.channels * info.height * info.width * ElementBytes(info.dtype);
-  if (bytes > file_bytes - header.data_offset)
+  MSRT_ASSIGN_OR_RETURN(array.shape, ParseShape(dictionary));
+  int64_t bytes = ElementBytes(array.dtype);
+  for (const int64_t dim : array.shape) {
+    if (!CheckedMul(bytes, dim, &bytes))
+      return InvalidArgument("an array of shape ", std::span<const int64_t>(array.shape),
+                             " is too large");
+  }
+  if (bytes > file_bytes - array.data_offset)
     return InvalidArgument("the file is cut off: its array has ", bytes, " bytes, and only ",
-                           file_bytes - header.data_offset, " follow the header");
+                           file_bytes - array.data_offset, " follow the header");
+  return array;
+}
+
+Result<NpyHeader> ParseNpyHeader(std::span<const std::byte> begin, int64_t file_bytes) {
+  MSRT_ASSIGN_OR_RETURN(NpyArray array, ParseNpyArray(begin, file_bytes));
+  if (!kImageTypes.Has(array.dtype)) return UnsupportedType(DTypeName(array.dtype));
+  NpyHeader header;
+  header.info.format = "NumPy";
+  header.info.dtype = array.dtype;
+  header.swapped = array.swapped;
+  header.data_offset = array.data_offset;
+  MSRT_RETURN_IF_ERROR(SetShape(std::move(array.shape), &header.info));
   return header;
 }
 
