@@ -206,8 +206,8 @@ Status InferPoolGrad(InferContext& c) {
   if (whole->size() != static_cast<size_t>(rank))
     return InvalidModel("the dims of X are ", *whole, ", must be ", rank);
   for (int64_t d : *whole) {
-    if (d != kUnknownDim && (d < 0 || d > kMaxPooledExtent))
-      return InvalidModel("the dims of X are ", *whole, ": each must be at least 0");
+    if (IsKnown(d) && d > kMaxPooledExtent)
+      return InvalidModel("the dims of X are ", *whole, ": each must be at most ", kMaxPooledExtent);
   }
   const Dims dims(*whole);
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WholeWindows(op, dims));
@@ -273,7 +273,7 @@ Status ResolvePoolGrad(const OpView& op, ResolvedSpace* space) {
 
 Status LocalizePoolGrad(const OpView& op, const Box&, std::span<const Box> inputs,
                         std::span<const Box> outputs, AttrList* attrs) {
-  const auto whole = WholeDims(op);
+  const Dims& result = op.output(0).dims;
   const auto set_begin = [&](std::string_view attr, const Box& box) {
     const auto outer = op.Ints(attr);
     std::vector<int64_t> begin(outer.begin(), outer.end());
@@ -281,7 +281,8 @@ Status LocalizePoolGrad(const OpView& op, const Box&, std::span<const Box> input
     for (int i = 0; i < box.rank(); ++i) begin[static_cast<size_t>(i)] += box[i].begin;
     attrs->Set(attr, std::move(begin));
   };
-  attrs->Set("input_dims", *whole);
+  if (!op.Has("result_dims"))
+    attrs->Set("input_dims", std::vector<int64_t>(result.begin(), result.end()));
   set_begin("grad_begin", inputs[0]);
   if (IsMaxGrad(op)) set_begin("input_begin", inputs[1]);
   set_begin("result_begin", outputs[0]);
@@ -368,9 +369,9 @@ constexpr OpDef kPoolGradOps[] = {
 }  // namespace
 
 Result<PoolGradShape> PoolGradShapeOf(const OpView& op) {
-  const auto whole = WholeDims(op);
-  if (!whole) return Unsupported("cannot be cut before the dims of X are known");
-  MSRT_ASSIGN_OR_RETURN(const Windows windows, WholeWindows(op, Dims(*whole)));
+  const Dims whole =
+      op.Has("result_dims") ? Dims(op.Ints("input_dims")) : op.output(0).dims;
+  MSRT_ASSIGN_OR_RETURN(const Windows windows, WholeWindows(op, whole));
   PoolGradShape s{.rank = windows.rank, .planes = op.output(0).dims.product(0, 2), .axis = {}};
   const auto part = [&](std::string_view attr, const Dims& dims, size_t i) {
     const auto begin = op.Ints(attr);
