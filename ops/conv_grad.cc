@@ -304,12 +304,6 @@ Cost ConvWeightGradCost(const OpView& op) {
   return cost;
 }
 
-constexpr AttrDef kRequiredKernelAttr{.name = "kernel_shape",
-                                      .kind = AttrKind::kInts,
-                                      .required = true,
-                                      .min_int = 1,
-                                      .max_int = kMaxWindow,
-                                      .max_count = kMaxSpace};
 constexpr AttrDef kConvWeightGradAttrs[] = {kAutoPadAttr,        kDilationsAttr, kGroupAttr,
                                             kRequiredKernelAttr, kPadsAttr,      kStridesAttr,
                                             kOutputChannelsAttr};

@@ -14,8 +14,10 @@ std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused 
 std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
 std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
 std::span<const OpDef> PoolOps();    // pool.cc
+std::span<const OpDef> PoolGradOps();  // pool_grad.cc: msrt.MaxPoolGrad, msrt.AveragePoolGrad
 std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
 std::span<const OpDef> NormalizationOps();  // normalization.cc
+std::span<const OpDef> NormalizationGradOps();  // normalization_grad.cc
 std::span<const OpDef> SoftmaxOps();        // softmax.cc
 std::span<const OpDef> SoftmaxGradOps();    // softmax_grad.cc
 std::span<const OpDef> ReduceOps();         // reduce.cc
