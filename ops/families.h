@@ -16,6 +16,7 @@ std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
 std::span<const OpDef> PoolOps();    // pool.cc
 std::span<const OpDef> PoolGradOps();  // pool_grad.cc: msrt.MaxPoolGrad, msrt.AveragePoolGrad
 std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
+std::span<const OpDef> ResizeGradOps();  // resize_grad.cc: msrt.ResizeGrad
 std::span<const OpDef> NormalizationOps();  // normalization.cc
 std::span<const OpDef> NormalizationGradOps();  // normalization_grad.cc
 std::span<const OpDef> SoftmaxOps();        // softmax.cc

@@ -60,6 +60,22 @@ Status GradClip(GradBuilder&);
 
 // movement_grad.cc
 Status GradTranspose(GradBuilder&);
+Status GradConcat(GradBuilder&);
+Status GradSplit(GradBuilder&);
+Status GradSlice(GradBuilder&);
+Status GradTile(GradBuilder&);
+Status GradReverseSequence(GradBuilder&);
+
+// pad_grad.cc
+Status GradPad(GradBuilder&);
+
+// gather_grad.cc
+Status GradGather(GradBuilder&);
+Status GradGatherElements(GradBuilder&);
+Status GradGatherND(GradBuilder&);
+Status GradScatterElements(GradBuilder&);
+Status GradScatterND(GradBuilder&);
+Status GradOneHot(GradBuilder&);
 
 // select_grad.cc
 Status GradTopK(GradBuilder&);
@@ -135,5 +151,37 @@ ValueId AddActivation(GradBuilder&, ValueId v);
 
 // matmul_grad.cc
 Status GradMatMul(GradBuilder&);
+Status GradGemm(GradBuilder&);
+Status GradFusedMatMul(GradBuilder&);
+
+// einsum_grad.cc
+Status GradEinsum(GradBuilder&);
+
+// attention_grad.cc
+Status GradAttention(GradBuilder&);  // also msrt.FusedAttention
+Status GradAttentionPart(GradBuilder&);
+
+// rotary_grad.cc
+Status GradRotaryEmbedding(GradBuilder&);
+
+// resize_grad.cc
+Status GradResize(GradBuilder&);
+Status GradDepthToSpace(GradBuilder&);
+Status GradSpaceToDepth(GradBuilder&);
+
+// unpool_grad.cc
+Status GradMaxUnpool(GradBuilder&);
+Status GradCol2Im(GradBuilder&);
+
+// sampling_grad.cc
+Status GradGridSample(GradBuilder&);
+Status GradAffineGrid(GradBuilder&);
+Status GradRoiAlign(GradBuilder&);
+
+// deform_conv_grad.cc
+Status GradDeformConv(GradBuilder&);
+
+// recurrent_grad.cc: RNN, GRU and LSTM
+Status GradRecurrent(GradBuilder&);
 
 }  // namespace msrt

@@ -20,6 +20,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     PoolOps,
     PoolGradOps,
     ResizeOps,
+    ResizeGradOps,
     NormalizationOps,
     NormalizationGradOps,
     SoftmaxOps,

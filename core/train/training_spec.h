@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/status.h"
+#include "core/train/losses.h"
 
 namespace msrt {
 
@@ -62,10 +62,11 @@ struct LossScale {
   int64_t growth_interval = 2000;
 };
 
-enum class TrainingLoss : uint8_t { kCrossEntropy, kMeanSquares };
-
 struct TrainingSpec {
-  TrainingLoss loss = TrainingLoss::kCrossEntropy;
+  LossSpec loss;  // reduced to a mean; values of a graph in it are ignored
+  // Cross-entropy: the target is a distribution with the shape of the scores, not a class.
+  bool target_is_distribution = false;
+  std::vector<double> class_weights;  // cross-entropy: one for each class, or none
   size_t output = 0;  // of the model, that the loss compares with the target
   OptimizerSpec optimizer;
   std::vector<std::string> frozen;     // patterns of parameters that stay constants

@@ -60,6 +60,7 @@ std::span<const KernelDef> ConvGradKernels();
 std::span<const KernelDef> PoolKernels();
 std::span<const KernelDef> PoolGradKernels();
 std::span<const KernelDef> ResizeKernels();
+std::span<const KernelDef> ResizeGradKernels();
 std::span<const KernelDef> NormalizationKernels();
 std::span<const KernelDef> NormalizationGradKernels();
 std::span<const KernelDef> SoftmaxKernels();

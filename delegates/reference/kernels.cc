@@ -16,6 +16,7 @@ constexpr std::span<const KernelDef> (*kFamilies[])() = {
     PoolKernels,
     PoolGradKernels,
     ResizeKernels,
+    ResizeGradKernels,
     NormalizationKernels,
     NormalizationGradKernels,
     SoftmaxKernels,
