@@ -17,9 +17,12 @@ ValueId PixelsByChannel(GradBuilder& g, ValueId x) {
   const int rank = g.type(x).rank();
   for (int d = 2; d < rank; ++d) perm.push_back(d);
   perm.push_back(1);
+  const Type type = g.type(x);
   DimList dims(g);
-  dims.Add(-1).Add(x, 1);
-  return g.Add("Reshape", {Permuted(g, x, std::move(perm)), dims.list()});
+  // The number of pixels cannot be left to Reshape if there are no channels.
+  if (type.concrete()) dims.Add(type.dims[0] * type.dims.product(2, rank));
+  else dims.Add(-1);
+  return ReshapeToDims(g, Permuted(g, x, std::move(perm)), dims.Add(x, 1));
 }
 
 ValueId ProductOfDims(GradBuilder& g, ValueId v, int begin, int end) {

@@ -36,11 +36,12 @@ struct LossSpec {
   LossReduction reduction = LossReduction::kMean;
   // Cross-entropy: the part of each target that is spread evenly over the classes.
   double label_smoothing = 0;
-  std::optional<int64_t> ignore_index;  // cross-entropy: samples of this class do not count
-  ValueId class_weights = kNoValue;     // cross-entropy: [C], or none
-  double delta = 1;                     // Huber: where the parabola becomes a line
-  double smooth = 1;                    // Dice: added to both sides of the quotient
-  int64_t blank = 0;                    // CTC
+  // Cross-entropy: samples of this class do not count.
+  std::optional<int64_t> ignore_index = std::nullopt;
+  ValueId class_weights = kNoValue;  // cross-entropy: [C], or none
+  double delta = 1;                  // Huber: where the parabola becomes a line
+  double smooth = 1;                 // Dice: added to both sides of the quotient
+  int64_t blank = 0;                 // CTC
   ValueId input_lengths = kNoValue, target_lengths = kNoValue;  // CTC
 };
 
