@@ -178,22 +178,6 @@ Status GradMeanVarianceNormalization(GradBuilder& g) {
   return OkStatus();
 }
 
-Status GradMoments(GradBuilder& g) {
-  MSRT_RETURN_IF_ERROR(KnownRank(g).status());
-  const auto axes = g.op().Ints("axes");
-  const Statistics s = StatisticsOver(g, g.input(0), AxisList(axes.begin(), axes.end()));
-  g.SetByComposition({g.CastTo(s.mean, g.output(0)), g.CastTo(s.variance, g.output(1))});
-  return OkStatus();
-}
-
-Status GradNormalize(GradBuilder& g) {
-  const ValueId x = g.input(0);
-  const ValueId mean = g.CastTo(g.input(1), x), variance = g.CastTo(g.input(2), x);
-  const ValueId normalized = g.Times(g.Minus(x, mean), InverseDeviation(g, variance));
-  g.SetByComposition({Affine(g, normalized, g.input(3), g.input(4))});
-  return OkStatus();
-}
-
 // ---- msrt.BatchNormTraining ---------------------------------------------------------------------
 
 // The mean and the variance of each channel of X.
