@@ -143,8 +143,6 @@ Status GradLayerNormalization(GradBuilder&);
 Status GradRmsNormalization(GradBuilder&);
 Status GradLpNormalization(GradBuilder&);
 Status GradMeanVarianceNormalization(GradBuilder&);
-Status GradMoments(GradBuilder&);
-Status GradNormalize(GradBuilder&);
 
 // activation_grad.cc: adds the activation of a fused op, by its attributes, to `v`.
 ValueId AddActivation(GradBuilder&, ValueId v);

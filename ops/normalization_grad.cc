@@ -117,8 +117,8 @@ Status GradLayerNormalization(GradBuilder& g) {
   const Type xt = g.type(x), st = g.type(scale), bt = g.type(bias);
   const auto within = [&](const Type& t) { return t.rank_known && t.rank() <= rank - axis; };
   const bool inner_known = std::all_of(xt.dims.begin() + axis, xt.dims.end(), IsKnown);
-  const bool fused = g.grad(0) != kNoValue && inner_known && within(st) &&
-                     (bias == kNoValue || within(bt));
+  const bool fused =
+      g.grad(0) != kNoValue && inner_known && within(st) && (bias == kNoValue || within(bt));
   const bool others = g.grad(1) != kNoValue || g.grad(2) != kNoValue;
   if (others || !fused) {
     const Statistics s = StatisticsOver(g, x, AxisRange(axis, rank));
@@ -160,8 +160,7 @@ Status GradLpNormalization(GradBuilder& g) {
   const bool squares = g.op().Int("p") == 2;
   const ValueId sum =
       g.SumOver(squares ? g.Square(x) : g.Add("Abs", {x}), {g.op().Int("axis")}, /*keep=*/true);
-  const ValueId safe =
-      g.Add("Where", {g.Add("Equal", {sum, g.Scalar(0, x)}), g.Scalar(1, x), sum});
+  const ValueId safe = g.Add("Where", {g.Add("Equal", {sum, g.Scalar(0, x)}), g.Scalar(1, x), sum});
   g.SetByComposition({g.Over(x, squares ? g.Add("Sqrt", {safe}) : safe)});
   return OkStatus();
 }
@@ -173,24 +172,7 @@ Status GradMeanVarianceNormalization(GradBuilder& g) {
   if (g.op().Has("axes")) axes.assign(g.op().Ints("axes").begin(), g.op().Ints("axes").end());
   if (axes.empty()) axes = AxisRange(0, rank);
   const Statistics s = StatisticsOver(g, g.input(0), axes);
-  g.SetByComposition(
-      {g.Over(s.centred, g.Plus(g.Add("Sqrt", {s.variance}), kDeviationEpsilon))});
-  return OkStatus();
-}
-
-Status GradMoments(GradBuilder& g) {
-  MSRT_RETURN_IF_ERROR(KnownRank(g).status());
-  const auto axes = g.op().Ints("axes");
-  const Statistics s = StatisticsOver(g, g.input(0), AxisList(axes.begin(), axes.end()));
-  g.SetByComposition({g.CastTo(s.mean, g.output(0)), g.CastTo(s.variance, g.output(1))});
-  return OkStatus();
-}
-
-Status GradNormalize(GradBuilder& g) {
-  const ValueId x = g.input(0);
-  const ValueId mean = g.CastTo(g.input(1), x), variance = g.CastTo(g.input(2), x);
-  const ValueId normalized = g.Times(g.Minus(x, mean), InverseDeviation(g, variance));
-  g.SetByComposition({Affine(g, normalized, g.input(3), g.input(4))});
+  g.SetByComposition({g.Over(s.centred, g.Plus(g.Add("Sqrt", {s.variance}), kDeviationEpsilon))});
   return OkStatus();
 }
 
@@ -249,8 +231,8 @@ Status GradBatchNormTrainingGrad(GradBuilder& g) {
   const AxisList axes = AllButChannels(rank);
   const ValueId centred = g.Minus(x, PerChannel(g, g.input(3), x));
   const ValueId inverse = InverseDeviation(g, PerChannel(g, g.input(4), x));
-  const NormGradients d = ComposedGradients(g, g.input(0), centred, inverse,
-                                            PerChannel(g, g.input(2), x), axes, true);
+  const NormGradients d =
+      ComposedGradients(g, g.input(0), centred, inverse, PerChannel(g, g.input(2), x), axes, true);
   const auto summed = [&](ValueId v) { return g.CastTo(g.SumOver(v, axes, false), g.input(2)); };
   g.SetByComposition({d.dx, summed(d.dscale), summed(d.dbias)});
   return OkStatus();
@@ -261,9 +243,8 @@ Status GradLayerNormGrad(GradBuilder& g) {
   MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(g.op().Int("axis"), rank));
   const AxisList inner = AxisRange(axis, rank);
   const Statistics s = StatisticsOver(g, g.input(1), inner);
-  const NormGradients d = ComposedGradients(g, g.input(0), s.centred,
-                                            InverseDeviation(g, s.variance), g.input(2), inner,
-                                            false);
+  const NormGradients d = ComposedGradients(
+      g, g.input(0), s.centred, InverseDeviation(g, s.variance), g.input(2), inner, false);
   const auto summed = [&](ValueId v) {
     return axis == 0 ? v : g.SumOver(v, AxisRange(0, axis), false);
   };
@@ -300,9 +281,8 @@ Status InferBatchNormTrainingGrad(InferContext& c) {
   for (size_t i = 2; i < 5; ++i) {
     MSRT_RETURN_IF_ERROR(CheckRank(c, i, 1));
     if (!c.input(i).rank_known) continue;
-    MSRT_ASSIGN_OR_RETURN(channels,
-                          SameDim(channels, c.dims(i)[0],
-                                  StrCat("channels of X against elements of input ", i)));
+    MSRT_ASSIGN_OR_RETURN(channels, SameDim(channels, c.dims(i)[0],
+                                            StrCat("channels of X against elements of input ", i)));
   }
   if (x.rank() >= 2) {
     x[1] = channels;
@@ -337,9 +317,9 @@ Status InferLayerNormGrad(InferContext& c) {
   for (int i = axis; i < x.rank(); ++i) inner.push_back(x[i]);
   MSRT_RETURN_IF_ERROR(CheckRank(c, 2, inner.rank()));
   for (int i = 0; c.input(2).rank_known && i < inner.rank(); ++i) {
-    MSRT_ASSIGN_OR_RETURN(inner[i], SameDim(inner[i], c.dims(2)[i],
-                                            StrCat("dim ", i, " of scale and dim ", axis + i,
-                                                   " of X")));
+    MSRT_ASSIGN_OR_RETURN(inner[i],
+                          SameDim(inner[i], c.dims(2)[i],
+                                  StrCat("dim ", i, " of scale and dim ", axis + i, " of X")));
     x[axis + i] = inner[i];
   }
   c.SetOutput(0, c.dtype(0), x);

@@ -89,8 +89,7 @@ Status GradLpPool(GradBuilder& g) {
     plane.push_back(a.in);
     ones.push_back(a.kernel);
     pads[i] = a.pad_begin;
-    pads[rank + i] =
-        std::max<int64_t>(a.stride * (a.out - 1) + a.span() - a.pad_begin - a.in, 0);
+    pads[rank + i] = std::max<int64_t>(a.stride * (a.out - 1) + a.span() - a.pad_begin - a.in, 0);
   }
   AttrList attrs{{"pads", std::move(pads)}};
   for (std::string_view name : {"strides", "dilations"}) {
@@ -99,8 +98,7 @@ Status GradLpPool(GradBuilder& g) {
   const int64_t p = g.op().Int("p");
   const ValueId powers =
       g.Add("Reshape", {PowerOfSize(g, g.input(0), p)}, {{"shape", std::move(plane)}});
-  const ValueId weights =
-      g.Add("Expand", {g.Scalar(1, g.input(0)), g.Ints(std::move(ones))});
+  const ValueId weights = g.Add("Expand", {g.Scalar(1, g.input(0)), g.Ints(std::move(ones))});
   const ValueId sums = g.Add("Conv", {powers, weights}, std::move(attrs));
   g.SetByComposition({Root(g, g.ReshapeTo(sums, g.output(0)), p)});
   return OkStatus();
@@ -116,10 +114,9 @@ Status GradGlobalAveragePool(GradBuilder& g) {
 Status GradGlobalMaxPool(GradBuilder& g) {
   MSRT_ASSIGN_OR_RETURN(const int64_t elements, KnownSpace(g));
   if (elements == 0) return OkStatus();
-  const ValueId line = g.Add("Reshape", {g.input(0)},
-                             {{"shape", std::vector<int64_t>{0, 0, elements}}});
-  const ValueId y =
-      g.Add("MaxPool", {line}, {{"kernel_shape", std::vector<int64_t>{elements}}});
+  const ValueId line =
+      g.Add("Reshape", {g.input(0)}, {{"shape", std::vector<int64_t>{0, 0, elements}}});
+  const ValueId y = g.Add("MaxPool", {line}, {{"kernel_shape", std::vector<int64_t>{elements}}});
   g.SetByComposition({g.ReshapeTo(y, g.output(0))});
   return OkStatus();
 }
@@ -137,14 +134,14 @@ Status GradGlobalLpPool(GradBuilder& g) {
 namespace {
 
 // Each element of the gradient of Y has the element at the position of its window's maximum, which
-// the indices of MaxPool name. A window that is padding only has index -1 and takes part in nothing.
+// the indices of MaxPool name. A window that is padding only has index -1 and takes part in
+// nothing.
 Status GradMaxPoolGrad(GradBuilder& g) {
   if (!g.wants(0)) return OkStatus();  // the maximum stays where it is when X moves a little
   AttrList attrs = WindowAttrsOf(g.op());
   const ValueId indices = g.AddNode("", "MaxPool", {g.input(1)}, std::move(attrs), 2)[1];
   const ValueId zero = g.Add("Squeeze", {g.Ints({0})});
-  const ValueId line =
-      g.Add("Reshape", {g.grad()}, {{"shape", std::vector<int64_t>{-1}}});
+  const ValueId line = g.Add("Reshape", {g.grad()}, {{"shape", std::vector<int64_t>{-1}}});
   const ValueId found = g.Add("Gather", {line, g.Add("Max", {indices, zero})});
   g.Set(0, g.Add("Where", {g.Add("Less", {indices, zero}), g.Scalar(0, g.grad()), found}));
   return OkStatus();
@@ -175,8 +172,8 @@ Result<Windows> WholeWindows(const OpView& op, const Dims& whole) {
 // A piece has the position of its parts.
 Status CheckPiece(const OpView& op, int rank) {
   const bool max = IsMaxGrad(op);
-  for (std::string_view attr : {"input_dims", "grad_begin", "input_begin", "result_begin",
-                                "result_dims"}) {
+  for (std::string_view attr :
+       {"input_dims", "grad_begin", "input_begin", "result_begin", "result_dims"}) {
     const size_t expected = attr == "input_begin" && !max ? 0 : static_cast<size_t>(rank);
     if (op.Ints(attr).size() != expected)
       return InvalidModel(attr, " = ", op.Ints(attr), " of a piece, must have ", expected,
@@ -185,8 +182,9 @@ Status CheckPiece(const OpView& op, int rank) {
   for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
     const int64_t whole = op.Ints("input_dims")[i], begin = op.Ints("result_begin")[i];
     if (begin > whole || op.Ints("result_dims")[i] > whole - begin)
-      return InvalidModel("result_dims = ", op.Ints("result_dims"), " at result_begin = ",
-                          op.Ints("result_begin"), " are not part of ", op.Ints("input_dims"));
+      return InvalidModel("result_dims = ", op.Ints("result_dims"),
+                          " at result_begin = ", op.Ints("result_begin"), " are not part of ",
+                          op.Ints("input_dims"));
   }
   return OkStatus();
 }
@@ -207,7 +205,8 @@ Status InferPoolGrad(InferContext& c) {
     return InvalidModel("the dims of X are ", *whole, ", must be ", rank);
   for (int64_t d : *whole) {
     if (IsKnown(d) && d > kMaxPooledExtent)
-      return InvalidModel("the dims of X are ", *whole, ": each must be at most ", kMaxPooledExtent);
+      return InvalidModel("the dims of X are ", *whole, ": each must be at most ",
+                          kMaxPooledExtent);
   }
   const Dims dims(*whole);
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WholeWindows(op, dims));
@@ -369,8 +368,7 @@ constexpr OpDef kPoolGradOps[] = {
 }  // namespace
 
 Result<PoolGradShape> PoolGradShapeOf(const OpView& op) {
-  const Dims whole =
-      op.Has("result_dims") ? Dims(op.Ints("input_dims")) : op.output(0).dims;
+  const Dims whole = op.Has("result_dims") ? Dims(op.Ints("input_dims")) : op.output(0).dims;
   MSRT_ASSIGN_OR_RETURN(const Windows windows, WholeWindows(op, whole));
   PoolGradShape s{.rank = windows.rank, .planes = op.output(0).dims.product(0, 2), .axis = {}};
   const auto part = [&](std::string_view attr, const Dims& dims, size_t i) {

@@ -23,7 +23,9 @@ struct PoolGradShape {
   int64_t planes = 1;  // batch x channels of the piece
   // Axes beyond rank have extent 1, so a kernel may always loop over three.
   std::array<PoolGradAxis, kMaxSpace> axis;
-  int64_t grad_plane() const { return axis[0].grad.extent * axis[1].grad.extent * axis[2].grad.extent; }
+  int64_t grad_plane() const {
+    return axis[0].grad.extent * axis[1].grad.extent * axis[2].grad.extent;
+  }
   int64_t input_plane() const {
     return axis[0].input.extent * axis[1].input.extent * axis[2].input.extent;
   }

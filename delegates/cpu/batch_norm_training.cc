@@ -10,10 +10,11 @@
 namespace msrt::cpu {
 namespace {
 
-constexpr size_t kX = 0;                                                         // forward
+constexpr size_t kX = 0;                                                       // forward
 constexpr size_t kGrad = 0, kInput = 1, kScale = 2, kMean = 3, kVariance = 4;  // gradient
 
-std::string QueryChannels(const NodeInfo& node, size_t tensors, std::vector<Candidate>* candidates) {
+std::string QueryChannels(const NodeInfo& node, size_t tensors,
+                          std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   for (size_t i = 0; i < op.input_count(); ++i) {
     if (op.input(i).dtype != DType::kF32) return StrCat("elements of type ", op.input(i).dtype);
@@ -25,11 +26,11 @@ std::string QueryChannels(const NodeInfo& node, size_t tensors, std::vector<Cand
                  (layout == Layout::kPlain || op.constant(i) == nullptr);
     }
     if (!admitted) continue;
-    Candidate c = PlainCandidate(
-        node,
-        PassSeconds(node, static_cast<double>(node.typical->output(0).elements()), 0.15,
-                    1.5 * node.bytes),
-        "vectorised");
+    Candidate c =
+        PlainCandidate(node,
+                       PassSeconds(node, static_cast<double>(node.typical->output(0).elements()),
+                                   0.15, 1.5 * node.bytes),
+                       "vectorised");
     for (size_t i = 0; i < tensors; ++i) c.input_layouts[i] = layout;
     c.output_layouts[0] = layout;
     if (tensors == 2) c.in_place = {{0u, 0u}};
@@ -56,9 +57,7 @@ struct Parts {
 
   Parts(const Dims& x, Layout layout) : by_column(layout != Layout::kPlain), channels(x[1]) {
     const int64_t space = x.product(2, x.rank()), block = BlockOf(layout);
-    columns = layout == Layout::kPlain          ? space
-              : layout == Layout::kChannelsLast ? channels
-                                                : block;
+    columns = layout == Layout::kPlain ? space : layout == Layout::kChannelsLast ? channels : block;
     lines = columns == 0 ? 0 : x.elements() / columns;
     part_channels = layout == Layout::kPlain ? channels : columns;
     groups = channels == 0 ? 1 : channels / std::max<int64_t>(1, part_channels);
@@ -70,9 +69,7 @@ struct Parts {
     count = static_cast<double>(x[0] * space);
   }
   int64_t FirstChannel(int64_t part) const { return part % groups * part_channels; }
-  int64_t LinesOf(int64_t part) const {
-    return std::min(part_lines, lines - part * part_lines);
-  }
+  int64_t LinesOf(int64_t part) const { return std::min(part_lines, lines - part * part_lines); }
   int64_t Offset(int64_t part) const { return part * part_lines * columns; }
 };
 
@@ -84,18 +81,16 @@ class ChannelSums {
   Status Run(ParallelFor& parallel, const float* factor, const float* x, const float* center) {
     const auto width = static_cast<size_t>(parts_.part_channels);
     std::vector<double> partial(static_cast<size_t>(parts_.parts) * width * 2);
-    const CenteredSumsLoop loop = parts_.by_column ? LoopsHere().centered_sums_by_column
-                                                   : LoopsHere().centered_sums_by_line;
-    MSRT_RETURN_IF_ERROR(
-        ParallelRanges(parallel, parts_.parts, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t p = begin; p < end; ++p) {
-            double* of_part = partial.data() + static_cast<size_t>(p) * width * 2;
-            const int64_t at = parts_.Offset(p);
-            loop({factor == nullptr ? nullptr : factor + at, x + at,
-                  center + parts_.FirstChannel(p), parts_.LinesOf(p), parts_.columns, of_part,
-                  of_part + width});
-          }
-        }));
+    const CenteredSumsLoop loop =
+        parts_.by_column ? LoopsHere().centered_sums_by_column : LoopsHere().centered_sums_by_line;
+    MSRT_RETURN_IF_ERROR(ParallelRanges(parallel, parts_.parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        double* of_part = partial.data() + static_cast<size_t>(p) * width * 2;
+        const int64_t at = parts_.Offset(p);
+        loop({factor == nullptr ? nullptr : factor + at, x + at, center + parts_.FirstChannel(p),
+              parts_.LinesOf(p), parts_.columns, of_part, of_part + width});
+      }
+    }));
     sums.assign(static_cast<size_t>(parts_.channels), 0);
     products = sums;
     for (int64_t p = 0; p < parts_.parts; ++p) {

@@ -36,7 +36,9 @@ std::string QueryMaxPoolGrad(const NodeInfo& node, std::vector<Candidate>* candi
 class BoundMaxPoolGrad final : public BoundKernel {
  public:
   BoundMaxPoolGrad(const Dims& x, const PoolGradShape& shape, Layout layout) : shape_(shape) {
-    pixel_ = layout == Layout::kPlain ? 1 : layout == Layout::kChannelsLast ? x[1] : BlockOf(layout);
+    pixel_ = layout == Layout::kPlain          ? 1
+             : layout == Layout::kChannelsLast ? x[1]
+                                               : BlockOf(layout);
     // Threads share the channels of an image where they lie together.
     constexpr int64_t kChannelsAtOnce = 64;
     width_ = layout == Layout::kChannelsLast ? std::min(pixel_, kChannelsAtOnce) : pixel_;
@@ -57,8 +59,8 @@ class BoundMaxPoolGrad final : public BoundKernel {
         const int64_t width = std::min(width_, pixel_ - first);
         float* result = y + plane * results * pixel_ + first;
         for (int64_t i = 0; i < results; ++i) std::fill_n(result + i * pixel_, width, 0.0f);
-        RunPlane(x + plane * inputs * pixel_ + first, grad + plane * outputs * pixel_ + first, width,
-                 result, &window);
+        RunPlane(x + plane * inputs * pixel_ + first, grad + plane * outputs * pixel_ + first,
+                 width, result, &window);
       }
     });
   }
@@ -135,8 +137,7 @@ class BoundMaxPoolGrad final : public BoundKernel {
     int64_t where = -1;
     ForEachTap(at, [&](int64_t tap, int64_t target) {
       const float value = x[tap];
-      if (greatest != nullptr &&
-          !(value > *greatest || (value != value && *greatest == *greatest)))
+      if (greatest != nullptr && !(value > *greatest || (value != value && *greatest == *greatest)))
         return;
       greatest = x + tap;
       where = target;
@@ -150,8 +151,8 @@ class BoundMaxPoolGrad final : public BoundKernel {
 
 Result<std::unique_ptr<BoundKernel>> BindMaxPoolGrad(const OpView& op, const Candidate& candidate) {
   MSRT_ASSIGN_OR_RETURN(const PoolGradShape shape, PoolGradShapeOf(op));
-  return std::unique_ptr<BoundKernel>(std::make_unique<BoundMaxPoolGrad>(
-      op.input(kX).dims, shape, candidate.input_layouts[kX]));
+  return std::unique_ptr<BoundKernel>(
+      std::make_unique<BoundMaxPoolGrad>(op.input(kX).dims, shape, candidate.input_layouts[kX]));
 }
 
 constexpr Rule kPoolGradRules[] = {{.domain = "msrt",

@@ -139,8 +139,8 @@ Status RunLayerNormGrad(const KernelArgs& args) {
         sums[static_cast<size_t>(i)] += static_cast<double>(grad[i]);
       }
       for (int64_t i = 0; i < columns; ++i) {
-        out[i] = static_cast<T>(
-            inverse * (weighted(i) - sum / count - normalized(i) * products / count));
+        out[i] = static_cast<T>(inverse *
+                                (weighted(i) - sum / count - normalized(i) * products / count));
       }
     }
     for (int64_t i = 0; i < columns; ++i) {

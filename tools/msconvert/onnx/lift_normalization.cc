@@ -102,7 +102,8 @@ Result<ValueId> RunningStatistic(NodeLift& n, ValueId old, ValueId current, DTyp
   const DType out = n.type_of(old).dtype;
   MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Cast", {old}, {{"to", dtype}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId kept, n.Add("Mul", {wide, n.Scalar(dtype, momentum)}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId added, n.Add("Mul", {current, n.Scalar(dtype, 1 - momentum)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId added,
+                        n.Add("Mul", {current, n.Scalar(dtype, 1 - momentum)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId sum, n.Add("Add", {kept, added}));
   return n.Add("Cast", {sum}, {{"to", out}});
 }
